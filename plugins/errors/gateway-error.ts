@@ -1,0 +1,54 @@
+import type { ErrorFacts, ErrorKind } from '../protocols/types.js'
+import type { Outcome } from '../request.js'
+import { errorTable, type ErrorCode, type ErrorRow } from './table.js'
+
+export interface ErrorExtra {
+  /** Dotted path of the failing field of the request. */
+  readonly param?: string | null
+  /** After how long a retry makes sense; sent as `retry-after` in whole seconds. */
+  readonly retryAfterMs?: number
+  /** For the few codes whose status is an option. */
+  readonly status?: number
+  /** Sent along as they are. */
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+/** One failure of one request. Always a fresh object: a shared one would carry a caller's details to the next. */
+export class GatewayError extends Error {
+  readonly code: ErrorCode
+  readonly statusCode: number
+  readonly kind: ErrorKind
+  readonly outcome: Outcome
+  readonly retry: boolean
+  readonly param: string | null
+  readonly retryAfterMs: number | null
+  readonly headers: Readonly<Record<string, string>>
+
+  constructor (code: ErrorCode, values: Readonly<Record<string, string | number>> = {}, extra: ErrorExtra = {}) {
+    const row: ErrorRow = errorTable[code]
+    super(fill(row.message, values))
+    this.name = 'GatewayError'
+    this.code = code
+    this.statusCode = extra.status ?? row.status
+    this.kind = row.kind
+    this.outcome = row.outcome
+    this.retry = row.retry
+    this.param = extra.param ?? null
+    this.retryAfterMs = extra.retryAfterMs ?? null
+    this.headers = extra.headers ?? {}
+  }
+
+  facts (requestId: string): ErrorFacts {
+    const { statusCode: status, kind, code, message, param } = this
+    return { status, kind, code, message, param, requestId }
+  }
+}
+
+/** A fresh error of the table. `values` fill the `{name}` places of its message. */
+export function gatewayError (code: ErrorCode, values?: Readonly<Record<string, string | number>>, extra?: ErrorExtra): GatewayError {
+  return new GatewayError(code, values, extra)
+}
+
+function fill (message: string, values: Readonly<Record<string, string | number>>): string {
+  return message.replace(/\{(\w+)\}/g, (_, name: string) => String(values[name] ?? name))
+}

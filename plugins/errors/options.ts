@@ -1,0 +1,31 @@
+import createError from '@fastify/error'
+
+/** A plugin option or configuration field is wrong. Thrown at registration; the message names the option's path. */
+export const OptionError = createError<[string, string]>('LLM_GATEWAY_OPTION', 'option %s %s', 500)
+
+/** A program or package that the configuration asks for is not installed. */
+export const MissingPeerError = createError<[string, string]>('LLM_GATEWAY_MISSING_PEER', '%s needs the package %s: npm install %s', 500)
+
+type Check = 'a string' | 'a boolean' | 'a function' | 'an object' | 'a whole number of at least 0' | 'a whole number of at least 1'
+
+const checks: Readonly<Record<Check, (value: unknown) => boolean>> = {
+  'a string': (value) => typeof value === 'string' && value !== '',
+  'a boolean': (value) => typeof value === 'boolean',
+  'a function': (value) => typeof value === 'function',
+  'an object': (value) => typeof value === 'object' && value !== null && !Array.isArray(value),
+  'a whole number of at least 0': (value) => Number.isSafeInteger(value) && Number(value) >= 0,
+  'a whole number of at least 1': (value) => Number.isSafeInteger(value) && Number(value) >= 1,
+}
+
+/**
+ * Checks a plugin's options against a table of what each must be; an absent option is fine, an unknown one is not.
+ * Throws `LLM_GATEWAY_OPTION`, naming `plugin.option`.
+ */
+export function checkOptions (plugin: string, options: object, table: Readonly<Record<string, Check | 'anything'>>): void {
+  for (const [name, value] of Object.entries(options)) {
+    const check = table[name]
+    if (check === undefined) throw new OptionError(`${plugin}.${name}`, 'is not known')
+    if (value === undefined || check === 'anything') continue
+    if (!checks[check](value)) throw new OptionError(`${plugin}.${name}`, `must be ${check}`)
+  }
+}

@@ -1,0 +1,30 @@
+import type { Endpoint, Family, ProtocolLabel, ProtocolName } from './types.js'
+
+type Given = Pick<Endpoint, 'id'> & { readonly path: string } & Partial<Omit<Endpoint, 'id' | 'tail' | 'family'>>
+
+interface Shared {
+  readonly protocol: ProtocolLabel
+  readonly family: Family
+  readonly operation: string
+  readonly allowedBy: readonly ProtocolName[]
+}
+
+/**
+ * Completes the endpoints of one protocol: what they share, then the plain case (POST of JSON that names its model,
+ * neither streamed nor metered), then what each says of itself. `path` is the tail as it is written in documents.
+ */
+export function defineEndpoints (shared: Shared, given: readonly Given[]): readonly Endpoint[] {
+  return given.map(({ path, ...own }) => ({
+    ...shared,
+    method: 'POST',
+    tail: path.split('/'),
+    action: null,
+    body: 'json',
+    schema: null,
+    metered: 'no',
+    streams: 'never',
+    modelField: null,
+    usage: null,
+    ...own,
+  }))
+}

@@ -1,0 +1,47 @@
+/** Gemini conventions: `x-goog-api-key` or `?key=`, `/v1beta`, `{error:{code,message,status,details}}` (google.rpc.Status). */
+import type { ErrorFacts, ErrorKind, Family } from './types.js'
+
+const statuses: Readonly<Record<ErrorKind, string>> = {
+  invalid_request: 'INVALID_ARGUMENT',
+  authentication: 'UNAUTHENTICATED',
+  permission: 'PERMISSION_DENIED',
+  billing: 'PERMISSION_DENIED',
+  not_found: 'NOT_FOUND',
+  too_large: 'INVALID_ARGUMENT',
+  rate_limit: 'RESOURCE_EXHAUSTED',
+  internal: 'INTERNAL',
+  overloaded: 'UNAVAILABLE',
+  timeout: 'DEADLINE_EXCEEDED',
+}
+
+function details (facts: ErrorFacts): unknown[] {
+  const info = {
+    '@type': 'type.googleapis.com/google.rpc.ErrorInfo',
+    reason: facts.code.toUpperCase(),
+    domain: 'llm-gateway',
+    metadata: { request_id: facts.requestId },
+  }
+  if (facts.param === null) return [info]
+  const violation = { field: facts.param, description: facts.message }
+  return [info, { '@type': 'type.googleapis.com/google.rpc.BadRequest', fieldViolations: [violation] }]
+}
+
+function errorBody (facts: ErrorFacts): Record<string, unknown> {
+  return { error: { code: facts.status, message: facts.message, status: statuses[facts.kind], details: details(facts) } }
+}
+
+export const gemini: Family = {
+  name: 'gemini',
+  prefix: 'v1beta',
+  credentials: [
+    { in: 'header', name: 'x-goog-api-key' },
+    { in: 'query', name: 'key' },
+    { in: 'header', name: 'authorization', scheme: 'bearer', optional: 'gemini-bearer' },
+  ],
+  versionHeader: null,
+  upstreamHeader: (secret) => ['x-goog-api-key', secret],
+  errorBody,
+  // No `event:` line: the official client drops such events silently (facts/protocols.md 6).
+  streamError: (facts) => `data: ${JSON.stringify(errorBody(facts))}\n\n`,
+  baseUrl: (origin) => origin,
+}

@@ -1,0 +1,39 @@
+/** Every endpoint that the gateway knows. A new protocol is one file here, one schema and its fixtures. */
+import { chatCompletions } from './chat-completions.js'
+import { embeddings } from './embeddings.js'
+import { anthropic } from './family-anthropic.js'
+import { gemini } from './family-gemini.js'
+import { openai } from './family-openai.js'
+import { generateContent } from './generate-content.js'
+import { images } from './images.js'
+import { messages } from './messages.js'
+import { models } from './models.js'
+import { responses } from './responses.js'
+import type { Endpoint, Family, FamilyName, ProtocolName } from './types.js'
+
+export type * from './types.js'
+
+export const families: Readonly<Record<FamilyName, Family>> = { openai, anthropic, gemini }
+
+export const protocolNames: readonly ProtocolName[] = [
+  'chat_completions', 'responses', 'images', 'embeddings', 'messages', 'generate_content',
+]
+
+/** All endpoints but the model lists, which need headers to be told apart. */
+export const endpoints: readonly Endpoint[] = [
+  ...chatCompletions, ...responses, ...images, ...embeddings, ...messages, ...generateContent,
+]
+
+export const modelLists = models
+
+/** What tells a family by its headers and query alone: the model list, and paths that are nobody's. */
+export function familyOf (headers: Readonly<Record<string, unknown>>, query: string): FamilyName {
+  if (headers['anthropic-version'] !== undefined) return 'anthropic'
+  if (headers['x-goog-api-key'] !== undefined || /(?:^|[?&])key=/.test(query)) return 'gemini'
+  return 'openai'
+}
+
+/** Headers and cookies that may carry a caller's secret in any family: none of them is ever forwarded. */
+export const credentialHeaders: readonly string[] = [
+  'authorization', 'proxy-authorization', 'api-key', 'x-api-key', 'x-goog-api-key', 'cookie',
+]

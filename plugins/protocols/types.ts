@@ -1,0 +1,95 @@
+/**
+ * The vocabulary of the protocol table. Everything in this folder is data and tiny pure functions: the request
+ * pipeline reads it and never branches on a provider's name.
+ */
+import type { UsageRules } from './usage-rules.js'
+
+/** The conventions of one provider kind: version prefix, credential sources, error envelope. */
+export type FamilyName = 'openai' | 'anthropic' | 'gemini'
+
+/** What a group may be allowed to use. */
+export type ProtocolName =
+  | 'chat_completions' | 'responses' | 'images' | 'embeddings' | 'messages' | 'generate_content'
+
+/** A label for metrics and logs: a protocol, or the model list that belongs to a whole family. */
+export type ProtocolLabel = ProtocolName | 'models'
+
+export interface HeaderSource {
+  readonly in: 'header'
+  readonly name: string
+  /** An authentication scheme in front of the secret, compared in any case (RFC 9110 11.1). */
+  readonly scheme?: 'bearer'
+  /** Not read unless the operator lists this name in the auth option `optionalSources`. */
+  readonly optional?: string
+}
+
+export interface QuerySource {
+  readonly in: 'query'
+  readonly name: string
+}
+
+export type CredentialSource = HeaderSource | QuerySource
+
+/** What an error is about; each family has its own word for it. */
+export type ErrorKind =
+  | 'invalid_request' | 'authentication' | 'permission' | 'billing' | 'not_found' | 'too_large' | 'rate_limit'
+  | 'internal' | 'overloaded' | 'timeout'
+
+/** Everything that an envelope may say of one failure. Never holds an address, a URL with a query, or a key. */
+export interface ErrorFacts {
+  readonly status: number
+  readonly kind: ErrorKind
+  readonly code: string
+  readonly message: string
+  /** The failing field of the request, as a dotted path, where there is one. */
+  readonly param: string | null
+  readonly requestId: string
+}
+
+export interface Family {
+  readonly name: FamilyName
+  /** The one version segment that canonical URLs of this family carry. */
+  readonly prefix: 'v1' | 'v1beta'
+  /** Where the caller's credential may stand, first match wins. */
+  readonly credentials: readonly CredentialSource[]
+  /** A header that every request with a body must carry, and its accepted values. */
+  readonly versionHeader: { readonly name: string, readonly accepted: readonly string[] } | null
+  /** The upstream credential as one header. */
+  readonly upstreamHeader: (secret: string) => readonly [name: string, value: string]
+  /** The error envelope as clients of this family parse it. */
+  readonly errorBody: (facts: ErrorFacts) => Record<string, unknown>
+  /** What tells a caller of a stream, in the family's own way, that it failed after it began. Bytes of whole events. */
+  readonly streamError: (facts: ErrorFacts, protocol: ProtocolLabel) => string
+  /** The base address that a client of this family is given, as a hint in 404 messages. `origin` has no slash at its end. */
+  readonly baseUrl: (origin: string) => string
+}
+
+/** Where a reply's usage counts: `yes` also counts its absence, `optional` does not, `no` never feeds token counters. */
+export type Metered = 'yes' | 'optional' | 'no'
+
+export interface Endpoint {
+  /** Unique name, for options such as replaced schemas: `messages`, `messages.count_tokens`. */
+  readonly id: string
+  readonly protocol: ProtocolLabel
+  readonly family: Family
+  readonly method: 'GET' | 'POST' | 'DELETE'
+  /** Segments after the version prefix. `:name` is one segment; see `action` for the last colon. */
+  readonly tail: readonly string[]
+  /** The word after the last colon of the path, where the model is in the path. */
+  readonly action: string | null
+  /** What the request carries. `form` is JSON or multipart/form-data. */
+  readonly body: 'none' | 'json' | 'form'
+  /** A file in `schemas/`, without its ending; null where there is no JSON body to check. */
+  readonly schema: string | null
+  readonly metered: Metered
+  /** How a caller asks for a stream: a body field, the action itself, or not at all. */
+  readonly streams: 'body' | 'path' | 'never'
+  /** Top-level body field that names the model, or null where the path does or there is none. */
+  readonly modelField: string | null
+  /** `gen_ai.operation.name` of OpenTelemetry's GenAI conventions. */
+  readonly operation: string
+  /** How the reply tells its usage; null where it is not metered. */
+  readonly usage: UsageRules | null
+  /** Protocols that open this endpoint: its own, or for the model list any protocol of the family. */
+  readonly allowedBy: readonly ProtocolName[]
+}

@@ -1,0 +1,231 @@
+/**
+ * What the plugins share: one state object per model request (`request.llm`, null on every other request of the host)
+ * and one hub per app (`app.llm`). Plugins never import each other; they read and write these two.
+ */
+import { randomUUID } from 'node:crypto'
+import type { IncomingMessage } from 'node:http'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { Endpoint, ProtocolLabel } from './protocols/types.js'
+import { silentRecorder, type Recorder } from './recorder.js'
+
+/** Disjoint token counts of one reply; their sum is the total (DESIGN 2). */
+export interface TokenUsage {
+  input: number
+  cache_read: number
+  cache_write_5m: number
+  cache_write_1h: number
+  cache_write: number
+  tool_input: number
+  output: number
+  reasoning: number
+}
+
+/** A view of the same tokens by kind of content; never added to `TokenUsage`. */
+export interface ModalityTokens {
+  direction: 'input' | 'output'
+  modality: string
+  tokens: number
+}
+
+export type UsageMissing = 'no_usage' | 'parse_error' | 'client_abort' | 'upstream_abort' | 'too_large'
+
+export type Outcome =
+  | 'ok' | 'client_error' | 'auth_error' | 'limited' | 'upstream_error' | 'gateway_error' | 'timeout'
+  | 'client_abort' | 'truncated'
+
+export type AbortSide = 'client' | 'upstream' | 'gateway'
+
+/** Limits of a key or a group. Integers; an absent field is no limit. */
+export interface Limits {
+  requestsPerMinute?: number
+  tokensPerMinute?: number
+  concurrency?: number
+  /** Tokens that may still be spent in all. */
+  balance?: number
+}
+
+export interface Group {
+  readonly id: string
+  readonly protocols: ReadonlySet<string>
+  /** False lacks every protocol: the group is for calls that do not pass this gateway. */
+  readonly thirdParty: boolean
+  /** Upstream name for each protocol, or one for all. */
+  readonly upstream: string | Readonly<Record<string, string>> | null
+  /** Null allows any model. */
+  readonly models: ReadonlySet<string> | null
+  readonly limits: Limits
+  /** What happens to limits while their store cannot answer (DESIGN 11). */
+  readonly onStoreFailure: 'closed' | 'local'
+}
+
+/** A known credential. Never holds the secret. */
+export interface Key {
+  readonly id: string
+  readonly group: string
+  readonly disabled: boolean
+  /** Milliseconds since the epoch, null for never. */
+  readonly expiresAt: number | null
+  readonly limits: Limits
+}
+
+/** Watches a reply's bytes pass. Made by the usage plugin, driven by whoever moves the bytes. */
+export interface ReplyTap {
+  /** Returns what the caller gets for this chunk: the chunk itself, or what is left of it, or null for nothing. */
+  push: (chunk: Buffer) => Buffer | null
+  /** The reply ended cleanly. Returns bytes that were held back, or null. */
+  end: () => Buffer | null
+  /** The reply broke off: record what was seen. */
+  abort: (side: AbortSide) => void
+  /** True once reading on cannot add to the usage. */
+  readonly complete: boolean
+}
+
+export type OpenTap = (statusCode: number, headers: Readonly<Record<string, unknown>>) => ReplyTap | null
+
+/** One model request, from its first header to its settlement. Times are `performance.now()` milliseconds, 0 for not yet. */
+export class LlmRequest {
+  /** Unique in the world: settlement, ledger and `x-request-id` use it. */
+  readonly id: string = randomUUID()
+  readonly startedAt: number = performance.now()
+  readonly endpoint: Endpoint
+  /** The canonical path and query, without any credential: what routing, policy, metrics and the upstream see. */
+  readonly url: string
+  /** The credential that stood in the query, taken out of `url`. Dropped by auth as soon as it is read. */
+  queryKeys: string[] | null = null
+  /** What was repaired in the path, null where nothing was. */
+  normalized: string | null = null
+
+  key: Key | null = null
+  group: Group | null = null
+  /** How auth found the credential, to be removed before forwarding. */
+  authenticated = false
+
+  /** The bytes of the request body as received; null for none or not read yet. */
+  body: Buffer | null = null
+  /** The parsed body, for plugins before `forward`; dropped when the request is sent. */
+  json: unknown = undefined
+  /** The bytes to send where they differ from `body`. */
+  outgoing: Buffer | null = null
+  /** As the caller asked, from the path or the body; null where it named none. */
+  model: string | null
+  stream: boolean
+
+  /** Set by the usage plugin before the request is forwarded. */
+  openTap: OpenTap | null = null
+  tapped = false
+
+  upstream: string | null = null
+  /** Status of the upstream's reply, 0 before or without one. */
+  upstreamStatus = 0
+  upstreamRequestId: string | null = null
+  /** Model name in the upstream's reply. */
+  responseModel: string | null = null
+  responseId: string | null = null
+  finishReason: string | null = null
+
+  usage: TokenUsage | null = null
+  modalities: ModalityTokens[] | null = null
+  usageMissing: UsageMissing | null = null
+  /** True where the reply's own totals disagree with its parts. */
+  usageInconsistent = false
+
+  /** Code of our own refusal or failure, null where there was none. */
+  errorCode: string | null = null
+  outcome: Outcome | null = null
+  abortedBy: AbortSide | null = null
+
+  bodyStartedAt = 0
+  bodyAt = 0
+  sentAt = 0
+  headersAt = 0
+  firstChunkAt = 0
+  lastChunkAt = 0
+  endedAt = 0
+  /** Status of the reply that the caller got, 0 where it left before one. */
+  status = 0
+
+  /** Parties that must be done before settlement: the reply, and an upstream exchange while one runs. */
+  holds = 1
+  settled = false
+
+  constructor (endpoint: Endpoint, url: string, model: string | null) {
+    this.endpoint = endpoint
+    this.url = url
+    this.model = model
+    this.stream = endpoint.streams === 'path'
+  }
+
+  get protocol (): ProtocolLabel {
+    return this.endpoint.protocol
+  }
+}
+
+export type Settler = (llm: LlmRequest, request: FastifyRequest) => void
+
+/** Per-app hub. */
+export interface Gateway {
+  recorder: Recorder
+  /** Called once per model request, after its last byte, error, abort or timeout, in the order of registration. */
+  readonly settlers: Settler[]
+}
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    llm: LlmRequest | null
+  }
+  interface FastifyInstance {
+    llm: Gateway
+  }
+  interface FastifyContextConfig {
+    /** `own`: a route of this package. `proxy`: a host's mount that spreads `proxyOptions()`. */
+    llm?: 'own' | 'proxy'
+  }
+}
+
+/** The mark on a raw request that carries its state over a second pass through the router. */
+export const kLlm = Symbol('fastify-llm-gateway.request')
+
+export interface MarkedMessage extends IncomingMessage {
+  /** Undefined: not looked at. Null: none of ours. */
+  [kLlm]?: LlmRequest | null
+}
+
+/** Makes `request.llm` and `app.llm` exist. Every plugin calls it first; the second call is a no-op. */
+export function joinGateway (app: FastifyInstance): Gateway {
+  if (app.hasDecorator('llm')) return app.llm
+  const gateway: Gateway = { recorder: silentRecorder, settlers: [] }
+  app.decorate('llm', gateway)
+  app.decorateRequest('llm', null)
+  return gateway
+}
+
+/** Starts the life of a model request: counts it as active and settles it when the reply's socket is done with it. */
+export function beginRequest (gateway: Gateway, request: FastifyRequest, reply: FastifyReply, llm: LlmRequest): void {
+  request.llm = llm
+  gateway.recorder.started(llm)
+  reply.raw.once('close', () => {
+    llm.endedAt = performance.now()
+    if (reply.raw.headersSent) llm.status = reply.raw.statusCode
+    if (!reply.raw.writableFinished && llm.abortedBy === null) llm.abortedBy = 'client'
+    releaseHold(gateway, request, llm)
+  })
+}
+
+/** Ends one party's hold; the last one settles the request, once ever. */
+export function releaseHold (gateway: Gateway, request: FastifyRequest, llm: LlmRequest): void {
+  llm.holds -= 1
+  if (llm.holds > 0 || llm.settled) return
+  llm.settled = true
+  llm.outcome ??= outcomeOf(llm)
+  for (const settle of gateway.settlers) settle(llm, request)
+  gateway.recorder.settled(llm)
+}
+
+function outcomeOf (llm: LlmRequest): Outcome {
+  if (llm.abortedBy === 'client') return 'client_abort'
+  if (llm.abortedBy !== null) return 'truncated'
+  if (llm.upstreamStatus >= 500) return 'upstream_error'
+  if (llm.status >= 500) return 'gateway_error'
+  if (llm.status >= 400) return 'client_error'
+  return 'ok'
+}
