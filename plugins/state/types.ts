@@ -1,0 +1,189 @@
+/**
+ * What must survive a restart, behind three small interfaces: keys, balances and the usage ledger. The engines
+ * (memory, lmdb, Redis) differ in who shares the state and in nothing that a caller can see.
+ */
+import type { Group, Key, Limits, Outcome, TokenUsage } from '../request.js'
+
+/** A key with what only its keepers see. The secret itself is never stored: `digest` is its SHA-256. */
+export interface KeyRecord extends Key {
+  /** 64 lower-case hex digits. */
+  readonly digest: string
+  readonly label: string | null
+  /** Milliseconds since the epoch. */
+  readonly createdAt: number
+}
+
+/** What may change in a key's life. Disabling revokes it; a new digest rotates it. */
+export type KeyChanges = Partial<Pick<KeyRecord, 'digest' | 'group' | 'disabled' | 'expiresAt' | 'limits' | 'label'>>
+
+/**
+ * Says that what is cached of these keys is stale: of one digest, of one key id, of every key of a group, or of every key (`group: '*'`).
+ */
+export interface KeyChange {
+  readonly digest?: string
+  readonly id?: string
+  readonly group?: string
+}
+
+export interface KeyStore {
+  /** `digest`: SHA-256 of the secret, 64 lower-case hex digits. Null: no such key. Rejects: the store cannot answer. */
+  find: (digest: string) => Promise<Key | null>
+  /** Hears of changes, whoever made them, on any worker and host. Returns the unsubscribe function. */
+  onChange: (listener: (change: KeyChange) => void) => () => void
+  /** Tells every listener on every worker and host, for changes made outside the store such as a reloaded group. */
+  announce: (change: KeyChange) => Promise<void>
+  /** False where the id or the digest is taken. */
+  create: (record: KeyRecord) => Promise<boolean>
+  /** Null: no such key. Resolves once the change is stored and announced. */
+  update: (id: string, changes: KeyChanges) => Promise<KeyRecord | null>
+  list: () => AsyncIterable<KeyRecord>
+  close: () => Promise<void>
+}
+
+export type LimitName = 'requests' | 'tokens' | 'concurrency' | 'balance'
+
+/** Whose limits a request meets: its group's and, within it, its key's. A party without limits is not counted. */
+export interface Parties {
+  readonly group: string
+  readonly groupLimits: Limits
+  readonly key: string
+  readonly keyLimits: Limits
+}
+
+export interface HoldAsk extends Parties {
+  /** The request's unique id. Asking again for the same id adds to what it holds. */
+  readonly id: string
+  /** How many requests this counts as: 1 at first, 0 when a later step holds its tokens. */
+  readonly requests: number
+  /** Tokens to set aside. Even 0 is refused where the balance is spent. */
+  readonly tokens: number
+  /** Tokens that are charged if nobody ever settles: the process died and the request may have reached its upstream. */
+  readonly floor: number
+}
+
+export interface Admitted {
+  readonly ok: true
+  /** Tokens the group may still spend once every hold is settled in full, null where it has no balance. */
+  readonly groupLeft: number | null
+}
+
+export interface Refused {
+  readonly ok: false
+  readonly limit: LimitName
+  readonly scope: 'group' | 'key'
+  /** What the limit allows. */
+  readonly allowed: number
+  /** What of it is free now. */
+  readonly left: number
+  /** When asking again makes sense; 0 where time alone does not help. */
+  readonly retryAfterMs: number
+}
+
+export type Decision = Admitted | Refused
+
+/** Counters of one party. `spent + held` is what is gone from its balance. Integers. */
+export interface Account {
+  readonly spent: number
+  readonly held: number
+  /** Requests that are running. */
+  readonly active: number
+  /** In the last minute. */
+  readonly requests: number
+  readonly tokens: number
+}
+
+/** How a hold ends. */
+export interface Settlement extends Parties {
+  readonly id: string
+  /** What the request really used. */
+  readonly tokens: number
+  /** True where the hold was never made here (the store was away): the tokens are charged all the same, once. */
+  readonly late: boolean
+}
+
+/**
+ * One atomic decision over requests a minute, tokens a minute, concurrency and balance of a group and a key at once.
+ * An engine that can answer at once does so without a promise; a promise that rejects means that the store cannot answer.
+ */
+export interface Balances {
+  hold: (ask: HoldAsk) => Decision | Promise<Decision>
+  /** The request runs no more, its tokens are still being counted: frees its place under `concurrency`. Idempotent. */
+  leave: (id: string, group: string) => void | Promise<void>
+  /** Replaces the hold by what was used. Idempotent by id, also after the hold was swept. */
+  settle: (settlement: Settlement) => void | Promise<void>
+  /** Keeps holds of running requests from expiring. */
+  renew: (group: string, ids: readonly string[]) => void | Promise<void>
+  /** Charges the floor of a group's expired holds; returns how many. Every `hold` also does it for its group. */
+  sweep: (group: string) => number | Promise<number>
+  /** A group's counters, or with `key` those of a key in it. */
+  read: (group: string, key?: string) => Account | Promise<Account>
+  close: () => Promise<void>
+}
+
+/** One metered request, as it is exported. Times are milliseconds since the epoch. */
+export interface LedgerRecord extends TokenUsage {
+  /** When the reply ended. */
+  readonly time: number
+  /** The request id of `x-request-id`. */
+  readonly id: string
+  readonly key: string | null
+  readonly group: string | null
+  readonly protocol: string
+  readonly model: string | null
+  readonly outcome: Outcome
+  /** Tokens taken from the balances. Differs from the sum of the leaves only where the reply broke off. */
+  readonly charged: number
+}
+
+export interface LedgerRange {
+  /** Inclusive; default: everything. */
+  readonly from?: number
+  /** Exclusive. */
+  readonly to?: number
+  /** Called as the reading goes on, with bytes (or records, in memory) done and in all. */
+  readonly onProgress?: (done: number, total: number) => void
+}
+
+export interface Ledger {
+  /** Resolves once the record cannot be lost by a crash; many records share one write. Rejects when it could not be kept. */
+  append: (record: LedgerRecord) => Promise<void>
+  /** Resolves when everything appended so far is kept. */
+  flush: () => Promise<void>
+  read: (range?: LedgerRange) => AsyncIterable<LedgerRecord>
+  close: () => Promise<void>
+}
+
+export interface LedgerConfig {
+  /** A new file is begun beyond this size. Default 64 MiB. */
+  readonly maxFileBytes?: number
+  /** A new file is begun after this time. Default one day. */
+  readonly maxFileAgeMs?: number
+  /** Files are deleted when their last record is older than this. Default: never. */
+  readonly keepMs?: number
+}
+
+export interface StateConfig {
+  readonly engine: 'memory' | 'lmdb' | 'redis'
+  /** Directory of the lmdb files and of the ledger. Default `./data`. */
+  readonly path?: string
+  /** `redis://[user:password@]host:port/db`. */
+  readonly url?: string
+  /** In front of every Redis key. Default `llm-gateway`. */
+  readonly prefix?: string
+  /** How long a Redis command may take. Default 50 ms. */
+  readonly commandTimeoutMs?: number
+  /** How long a hold outlives the last sign of its process. Default 60 s. */
+  readonly holdTtlMs?: number
+  readonly ledger?: LedgerConfig
+}
+
+export interface State {
+  readonly keys: KeyStore
+  readonly balances: Balances
+  readonly ledger: Ledger
+  /** What an operator should be told at start, null for nothing. */
+  readonly notice: string | null
+  close: () => Promise<void>
+}
+
+export type { Group, Key, Limits }
