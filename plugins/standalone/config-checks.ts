@@ -1,0 +1,63 @@
+/** What a schema cannot say: names that must exist, values that exclude each other, addresses and dates that must parse. */
+import { createHash } from 'node:crypto'
+import { joinPath, type Problem } from './config-error.js'
+import type { GatewayConfig, GroupEntry, KeyEntry, UpstreamEntry } from './config-types.js'
+
+/** Every such mistake of a configuration whose form is right. */
+export function crossCheck (config: GatewayConfig): Problem[] {
+  const upstreams = Object.entries(config.upstreams).flatMap(([name, upstream]) => checkUpstream(`upstreams.${name}`, upstream))
+  const groups = Object.entries(config.groups).flatMap(([name, group]) => checkGroup(`groups.${name}`, group, config))
+  const keys = (config.keys ?? []).flatMap((key, index) => checkKey(`keys[${index}]`, key, config))
+  return [...upstreams, ...groups, ...keys, ...checkUnique(config.keys ?? [])]
+}
+
+function checkUpstream (path: string, upstream: UpstreamEntry): Problem[] {
+  if (upstream.simulate) return []
+  const problem = addressProblem(upstream.url)
+  return problem === null ? [] : [{ path: `${path}.url`, message: problem }]
+}
+
+function addressProblem (text: string): string | null {
+  if (!URL.canParse(text)) return 'is not an address such as https://api.example.com'
+  const url = new URL(text)
+  if (url.protocol !== 'https:' && url.protocol !== 'http:') return 'must begin with https:// or http://'
+  if (url.username !== '' || url.password !== '') return 'must not hold a name or password'
+  return url.search === '' && url.hash === '' ? null : 'must not hold a query or fragment'
+}
+
+function checkGroup (path: string, group: GroupEntry, config: GatewayConfig): Problem[] {
+  const at = `${path}.upstream`
+  const known = (name: string, where: string): Problem[] =>
+    Object.hasOwn(config.upstreams, name) ? [] : [{ path: where, message: `there is no upstream ${name}` }]
+  const { upstream, protocols, thirdParty } = group
+  if (typeof upstream === 'string') return known(upstream, at)
+  if (upstream === undefined) {
+    return thirdParty === false || protocols.length === 0 ? [] : [{ path: at, message: 'is required' }]
+  }
+  const missing = protocols.filter((protocol) => upstream[protocol] === undefined)
+  return [
+    ...Object.entries(upstream).flatMap(([protocol, name]) => known(name, joinPath(at, protocol))),
+    ...missing.map((protocol) => ({ path: joinPath(at, protocol), message: 'is required' })),
+  ]
+}
+
+function checkKey (path: string, key: KeyEntry, config: GatewayConfig): Problem[] {
+  const problems: Problem[] = []
+  if (!Object.hasOwn(config.groups, key.group)) problems.push({ path: `${path}.group`, message: `there is no group ${key.group}` })
+  if (key.secret === undefined && key.hash === undefined) problems.push({ path: `${path}.secret`, message: 'is required, or a hash' })
+  if (key.secret !== undefined && key.hash !== undefined) problems.push({ path: `${path}.hash`, message: 'has no place beside secret' })
+  if (key.expires !== undefined && Number.isNaN(Date.parse(key.expires))) problems.push({ path: `${path}.expires`, message: 'is not a date that exists' })
+  return problems
+}
+
+function checkUnique (keys: readonly KeyEntry[]): Problem[] {
+  const ids = keys.map((key) => key.id)
+  const hashes = keys.map((key) => (key.secret === undefined ? key.hash : hashOf(key.secret)))
+  const repeated = (values: ReadonlyArray<string | undefined>, message: string): Problem[] =>
+    values.flatMap((value, index) => (value === undefined || values.indexOf(value) === index ? [] : [{ path: `keys[${index}]`, message }]))
+  return [...repeated(ids, 'has the id of another key'), ...repeated(hashes, 'has the secret of another key')]
+}
+
+function hashOf (secret: string): string {
+  return `sha256:${createHash('sha256').update(secret).digest('hex')}`
+}

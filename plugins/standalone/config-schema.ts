@@ -1,0 +1,51 @@
+/** Parsed YAML -> a configuration of the right form, or every place where the form is wrong. */
+import { createRequire } from 'node:module'
+import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js'
+import { ConfigError, joinPath, type Problem } from './config-error.js'
+import type { GatewayConfig } from './config-types.js'
+
+const require = createRequire(import.meta.url)
+const schema: object = require('fastify-llm-gateway/schemas/gateway.schema.json')
+
+// All errors at once: the file is the operator's own, and a list saves rounds.
+const ajv = new Ajv2020({ strict: true, strictRequired: false, allowUnionTypes: true, allErrors: true, verbose: true })
+const validate = ajv.compile<GatewayConfig>(schema)
+
+/** Throws ConfigError. */
+export function checkForm (value: unknown): GatewayConfig {
+  if (validate(value)) return value
+  throw new ConfigError(validate.errors?.flatMap(problemOf))
+}
+
+interface Description {
+  /** The last part of the path where the error itself stands one level up. */
+  readonly part?: unknown
+  readonly message: string
+}
+
+type Describe = (params: Readonly<Record<string, unknown>>, error: ErrorObject) => Description
+
+/** Keywords whose own words say too little. Null: another error says the same better. */
+const descriptions: Readonly<Record<string, Describe | null>> = {
+  additionalProperties: (params) => ({ part: params['additionalProperty'], message: 'is not known' }),
+  required: (params) => ({ part: params['missingProperty'], message: 'is required' }),
+  enum: (params) => ({ message: `must be one of ${String(params['allowedValues'])}` }),
+  pattern: (_, error) => ({ message: `is not valid: ${String(error.parentSchema?.['description'])}` }),
+  'false schema': () => ({ message: 'has no place beside simulate' }),
+  if: null,
+  propertyNames: null,
+}
+
+function problemOf (error: ErrorObject): Problem[] {
+  const describe = descriptions[error.keyword]
+  if (describe === null) return []
+  const { part = error.propertyName, message } = describe?.(error.params, error) ?? { message: String(error.message) }
+  const path = pathOf(error.instancePath)
+  return [{ path: part === undefined ? path : joinPath(path, String(part)), message }]
+}
+
+/** JSON pointer (RFC 6901) -> `keys[0].limits.balance`. */
+function pathOf (pointer: string): string {
+  const parts = pointer.split('/').slice(1).map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'))
+  return parts.reduce((path, part) => joinPath(path, /^\d+$/.test(part) ? Number(part) : part), '')
+}

@@ -1,0 +1,55 @@
+/** The configuration file: found, read, filled from the environment, checked. */
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { dirname, join } from 'node:path'
+import { crossCheck } from './config-checks.js'
+import { ConfigError } from './config-error.js'
+import { checkForm } from './config-schema.js'
+import type { GatewayConfig } from './config-types.js'
+import { parseYaml, type Environment } from './config-yaml.js'
+
+const packageFolder = dirname(createRequire(import.meta.url).resolve('fastify-llm-gateway/package.json'))
+
+/** The file that is used when none is named: the demo, which needs no provider and no key. */
+export const demoFile = join(packageFolder, 'examples/demo/gateway.yaml')
+
+/** `--config`, then `LLM_GATEWAY_CONFIG`, then the demo. */
+export function configFile (named: string | undefined, env: Environment): string {
+  return named ?? env['LLM_GATEWAY_CONFIG'] ?? demoFile
+}
+
+/** Throws ConfigError with every problem found; each names its path in the file. */
+export function loadConfig (file: string, env: Environment): GatewayConfig {
+  return parseConfig(readText(file), env)
+}
+
+export function parseConfig (text: string, env: Environment): GatewayConfig {
+  const config = checkForm(parseYaml(text, env))
+  const problems = crossCheck(config)
+  if (problems.length > 0) throw new ConfigError(problems)
+  return config
+}
+
+function readText (file: string): string {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch (error) {
+    throw new ConfigError([{ path: '', message: `the file cannot be read (${String(Reflect.get(Object(error), 'code'))})` }])
+  }
+}
+
+export interface ListenAddress {
+  readonly host: string
+  readonly port: number
+}
+
+/** HOST and PORT of the environment win over the file. Throws ConfigError where PORT is no port. */
+export function listenAddress (config: GatewayConfig, env: Environment): ListenAddress {
+  const port = env['PORT'] ?? ''
+  const wrong = port !== '' && !(/^\d{1,5}$/.test(port) && Number(port) <= 65_535)
+  if (wrong) throw new ConfigError([{ path: '', message: 'environment variable PORT is not a port number' }])
+  return {
+    host: env['HOST'] || config.listen?.host || '127.0.0.1',
+    port: port === '' ? config.listen?.port ?? 8080 : Number(port),
+  }
+}

@@ -1,0 +1,149 @@
+import t from 'tap'
+import { ConfigError } from '../../plugins/standalone/config-error.js'
+import { configFile, demoFile, listenAddress, loadConfig, parseConfig } from '../../plugins/standalone/config.js'
+
+const hash = `sha256:${'a'.repeat(64)}`
+
+/** How the file names a variable of the environment. */
+function variable (name: string): string {
+  return `\${${name}}`
+}
+
+/** The smallest file that is right, with one part replaced. */
+function file (parts: { upstreams?: string, groups?: string, keys?: string, rest?: string } = {}): string {
+  return [
+    `upstreams: ${parts.upstreams ?? '{ main: { url: "https://models.example", credential: s3cret } }'}`,
+    `groups: ${parts.groups ?? '{ chat: { protocols: [chat_completions], upstream: main } }'}`,
+    `keys: ${parts.keys ?? '[]'}`,
+    parts.rest ?? '',
+  ].join('\n')
+}
+
+function problemsOf (text: string, env: Record<string, string> = {}): string[] {
+  try {
+    parseConfig(text, env)
+  } catch (error) {
+    if (error instanceof ConfigError) return error.message.split('\n')
+    throw error
+  }
+  return []
+}
+
+t.test('the file of the documentation is read as it stands', async (t) => {
+  const config = parseConfig(`
+listen: { host: 127.0.0.1, port: 8080 }
+upstreams:
+  openai:    { url: https://api.openai.com,    credential: \${OPENAI_API_KEY} }
+  anthropic: { url: https://api.anthropic.com, credential: \${ANTHROPIC_API_KEY} }
+  aggregator: { url: https://models.example, credential: forward }    # \${UNSET} in a comment is nothing
+groups:
+  chat:
+    protocols: [chat_completions, responses, images, embeddings]
+    upstream: openai
+    thirdParty: true
+    models: [gpt-5, gpt-5-mini]
+    limits: { requestsPerMinute: 600, tokensPerMinute: 2000000, concurrency: 200, balance: 50000000 }
+  split:
+    protocols: [messages, responses]
+    upstream: { messages: anthropic, responses: openai }
+  inside: { protocols: [messages], thirdParty: false }
+keys:
+  - { id: ci, group: chat, hash: "${hash}" }
+  - { id: dev, group: chat, secret: dev-only, expires: 2027-01-01T00:00:00Z, disabled: false, limits: { balance: 100000 } }
+state: { engine: lmdb, path: ./data }
+metrics: { path: /metrics, models: [gpt-5] }
+`, { OPENAI_API_KEY: 'sk-1', ANTHROPIC_API_KEY: 'sk-2' })
+  t.same(config.upstreams['openai'], { url: 'https://api.openai.com', credential: 'sk-1' })
+  t.same(config.upstreams['aggregator'], { url: 'https://models.example', credential: 'forward' })
+  t.same(config.groups['split']?.upstream, { messages: 'anthropic', responses: 'openai' })
+  t.same(config.keys?.[1]?.expires, '2027-01-01T00:00:00Z')
+  t.same(config.state, { engine: 'lmdb', path: './data' })
+})
+
+t.test('values of the environment never become syntax', async (t) => {
+  const config = parseConfig(file({ upstreams: `{ main: { url: "https://${variable('HOST_NAME')}/base", credential: ${variable('SECRET')} } }` }), {
+    HOST_NAME: 'models.example', SECRET: '},{#&*:"\'[x',
+  })
+  t.same(config.upstreams['main'], { url: 'https://models.example/base', credential: '},{#&*:"\'[x' })
+})
+
+t.test('every mistake names its path and never a value', async (t) => {
+  const cases: ReadonlyArray<readonly [title: string, text: string, expected: string]> = [
+    ['a limit of the wrong type', file({ groups: '{ chat: { protocols: [messages], upstream: main, limits: { balance: lots } } }' }), 'groups.chat.limits.balance: must be integer'],
+    ['a limit below its floor', file({ groups: '{ chat: { protocols: [], limits: { concurrency: 0 } } }' }), 'groups.chat.limits.concurrency: must be >= 1'],
+    ['an unknown field', file({ groups: '{ chat: { protocols: [messages], upstream: main, modles: [] } }' }), 'groups.chat.modles: is not known'],
+    ['an unknown section', file({ rest: 'limit: 1' }), 'limit: is not known'],
+    ['an unknown protocol', file({ groups: '{ chat: { protocols: [chat], upstream: main } }' }), 'groups.chat.protocols[0]: must be one of chat_completions,responses,images,embeddings,messages,generate_content'],
+    ['an unknown protocol in a map', file({ groups: '{ chat: { protocols: [], upstream: { chat: main } } }' }), 'groups.chat.upstream.chat: must be one of chat_completions,responses,images,embeddings,messages,generate_content'],
+    ['a missing section', 'upstreams: { a: { simulate: true } }', 'groups: is required'],
+    ['a missing credential', file({ upstreams: '{ main: { url: "https://models.example" } }' }), 'upstreams.main.credential: is required'],
+    ['an empty credential', file({ upstreams: '{ main: { url: "https://models.example", credential: "" } }' }), 'upstreams.main.credential: is not valid: it must be visible ASCII characters without blanks; `forward` sends the caller\'s own key on'],
+    ['a simulated upstream with an address', file({ upstreams: '{ main: { simulate: true, url: "https://models.example" } }' }), 'upstreams.main.url: has no place beside simulate'],
+    ['a name with a slash', file({ upstreams: '{ main: { simulate: true }, a/b: { simulate: true } }' }), 'upstreams.a/b: is not valid: a name is 1 to 64 letters, digits, dots, dashes and underscores, and starts with a letter or digit'],
+    ['an address that is none', file({ upstreams: '{ main: { url: models, credential: x } }' }), 'upstreams.main.url: is not an address such as https://api.example.com'],
+    ['an address of another kind', file({ upstreams: '{ main: { url: "ftp://models.example", credential: x } }' }), 'upstreams.main.url: must begin with https:// or http://'],
+    ['an address with a password', file({ upstreams: '{ main: { url: "https://u:hunter2@models.example", credential: x } }' }), 'upstreams.main.url: must not hold a name or password'],
+    ['an address with a query', file({ upstreams: '{ main: { url: "https://models.example?a=1", credential: x } }' }), 'upstreams.main.url: must not hold a query or fragment'],
+    ['a group without an upstream', file({ groups: '{ chat: { protocols: [messages] } }' }), 'groups.chat.upstream: is required'],
+    ['a group whose upstream is not there', file({ groups: '{ chat: { protocols: [messages], upstream: constructor } }' }), 'groups.chat.upstream: there is no upstream constructor'],
+    ['a map that lacks a protocol', file({ groups: '{ chat: { protocols: [messages, images], upstream: { messages: main } } }' }), 'groups.chat.upstream.images: is required'],
+    ['a map whose upstream is not there', file({ groups: '{ chat: { protocols: [messages], upstream: { messages: mian } } }' }), 'groups.chat.upstream.messages: there is no upstream mian'],
+    ['a key without a group', file({ keys: '[{ id: a, secret: x }]' }), 'keys[0].group: is required'],
+    ['a key of no group', file({ keys: '[{ id: a, group: toString, secret: x }]' }), 'keys[0].group: there is no group toString'],
+    ['a key without a secret', file({ keys: '[{ id: a, group: chat }]' }), 'keys[0].secret: is required, or a hash'],
+    ['a key with both', file({ keys: `[{ id: a, group: chat, secret: hunter2, hash: "${hash}" }]` }), 'keys[0].hash: has no place beside secret'],
+    ['an empty secret', file({ keys: '[{ id: a, group: chat, secret: "" }]' }), 'keys[0].secret: is not valid: it must be visible ASCII characters without blanks'],
+    ['a secret that no header can carry', file({ keys: '[{ id: a, group: chat, secret: "hunter2 hunter2" }]' }), 'keys[0].secret: is not valid: it must be visible ASCII characters without blanks'],
+    ['a hash of another form', file({ keys: '[{ id: a, group: chat, hash: "sha256:hunter2" }]' }), 'keys[0].hash: is not valid: it must be sha256: and 64 hexadecimal digits in lower case'],
+    ['two keys with one id', file({ keys: `[{ id: a, group: chat, secret: x }, { id: a, group: chat, hash: "${hash}" }]` }), 'keys[1]: has the id of another key'],
+    ['two keys with one secret', file({ keys: '[{ id: a, group: chat, secret: hunter2 }, { id: b, group: chat, hash: "sha256:f52fbd32b2b3b86ff88ef6c490628285f482af15ddcb29541f94bcf526a3f6c7" }]' }), 'keys[1]: has the secret of another key'],
+    ['an expiry that is no date', file({ keys: '[{ id: a, group: chat, secret: x, expires: tomorrow }]' }), 'keys[0].expires: is not valid: it must be a date and time such as 2027-01-01T00:00:00Z'],
+    ['an expiry on the 40th', file({ keys: '[{ id: a, group: chat, secret: x, expires: 2027-01-40T00:00:00Z }]' }), 'keys[0].expires: is not a date that exists'],
+    ['redis without its address', file({ rest: 'state: { engine: redis }' }), 'state.url: is required'],
+    ['an unknown engine', file({ rest: 'state: { engine: sqlite }' }), 'state.engine: must be one of memory,lmdb,redis'],
+    ['a metrics path without its slash', file({ rest: 'metrics: { path: metrics }' }), 'metrics.path: is not valid: it must begin with a slash'],
+    ['a port that is none', file({ rest: 'listen: { port: 70000 }' }), 'listen.port: must be <= 65535'],
+    ['a variable that is not set', file({ upstreams: `{ main: { url: "https://models.example", credential: ${variable('NOT_THERE')} } }` }), 'upstreams.main.credential: environment variable NOT_THERE is not set'],
+    ['a variable that is empty', file({ keys: `[{ id: a, group: chat, secret: ${variable('EMPTY')} }]` }), 'keys[0].secret: environment variable EMPTY is not set'],
+    ['a variable as a name', file({ upstreams: `{ main: { simulate: true }, "${variable('HERE')}": { simulate: true } }` }), `upstreams.${variable('HERE')}: is not valid: a name is 1 to 64 letters, digits, dots, dashes and underscores, and starts with a letter or digit`],
+    ['YAML that is none', file({ rest: 'secret: "hunter2' }), 'line 4, column 17: not valid YAML (MISSING_CHAR)'],
+    ['a field twice', file({ rest: 'keys: []' }), 'line 4, column 1: not valid YAML (DUPLICATE_KEY)'],
+    ['an empty file', '', 'must be object'],
+    ['a list', '- a', 'must be object'],
+  ]
+  for (const [title, text, expected] of cases) {
+    const problems = problemsOf(text, { EMPTY: '', HERE: 'here' })
+    t.ok(problems.includes(expected), title, { expected, problems })
+    t.notMatch(problems.join('\n'), /hunter2/, `${title}: no value`)
+  }
+})
+
+t.test('keys may all be issued elsewhere', async (t) => {
+  t.same(problemsOf('upstreams: { a: { simulate: true } }\ngroups: { a: { protocols: [messages], upstream: a } }'), [])
+})
+
+t.test('all mistakes are told at once', async (t) => {
+  t.same(problemsOf(file({ groups: '{ chat: { protocols: [messages], upstream: x }, b: { protocols: [messages], upstream: y } }' })), [
+    'groups.chat.upstream: there is no upstream x',
+    'groups.b.upstream: there is no upstream y',
+  ])
+})
+
+t.test('the file is the one named, the one of the environment, or the demo', async (t) => {
+  t.equal(configFile('a.yaml', { LLM_GATEWAY_CONFIG: 'b.yaml' }), 'a.yaml')
+  t.equal(configFile(undefined, { LLM_GATEWAY_CONFIG: 'b.yaml' }), 'b.yaml')
+  t.equal(configFile(undefined, {}), demoFile)
+  t.same(Object.keys(loadConfig(demoFile, {}).groups), ['chat', 'messages', 'gemini'])
+  t.throws(() => loadConfig('/nowhere/gateway.yaml', {}), { name: 'ConfigError', message: 'the file cannot be read (ENOENT)' })
+})
+
+t.test('HOST and PORT win over the file', async (t) => {
+  const plain = parseConfig(file(), {})
+  const own = parseConfig(file({ rest: 'listen: { host: "::1", port: 9 }' }), {})
+  t.same(listenAddress(plain, {}), { host: '127.0.0.1', port: 8080 })
+  t.same(listenAddress(own, { HOST: '', PORT: '' }), { host: '::1', port: 9 })
+  t.same(listenAddress(own, { HOST: '0.0.0.0', PORT: '0' }), { host: '0.0.0.0', port: 0 })
+  for (const PORT of ['http', '99999', '-1', '80 ']) {
+    t.throws(() => listenAddress(own, { PORT }), { name: 'ConfigError', message: 'environment variable PORT is not a port number' })
+  }
+})
