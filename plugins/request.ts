@@ -3,8 +3,8 @@
  * and one hub per app (`app.llm`). Plugins never import each other; they read and write these two.
  */
 import { randomUUID } from 'node:crypto'
-import type { IncomingMessage } from 'node:http'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { createResolve, type Resolve, type Resolved } from './paths/resolve.js'
 import type { Endpoint, ProtocolLabel } from './protocols/types.js'
 import { silentRecorder, type Recorder } from './recorder.js'
 
@@ -90,14 +90,17 @@ export class LlmRequest {
   readonly endpoint: Endpoint
   /** The canonical path and query, without any credential: what routing, policy, metrics and the upstream see. */
   readonly url: string
-  /** The credential that stood in the query, taken out of `url`. Dropped by auth as soon as it is read. */
-  queryKeys: string[] | null = null
+  /** Length of the mount prefix at the start of `url`, which does not go upstream. */
+  readonly mountLength: number
   /** What was repaired in the path, null where nothing was. */
-  normalized: string | null = null
+  readonly repair: string | null
+  // Private, so that no serializer and no inspection of this object can print a secret.
+  #queryKeys: string[] | null
+  #secret: string | null = null
 
   key: Key | null = null
   group: Group | null = null
-  /** How auth found the credential, to be removed before forwarding. */
+  /** Auth let it pass; a second pass through the router does not ask again. */
   authenticated = false
 
   /** The bytes of the request body as received; null for none or not read yet. */
@@ -144,15 +147,33 @@ export class LlmRequest {
   /** Status of the reply that the caller got, 0 where it left before one. */
   status = 0
 
+  begun = false
   /** Parties that must be done before settlement: the reply, and an upstream exchange while one runs. */
   holds = 1
   settled = false
 
-  constructor (endpoint: Endpoint, url: string, model: string | null) {
-    this.endpoint = endpoint
-    this.url = url
-    this.model = model
-    this.stream = endpoint.streams === 'path'
+  constructor (resolved: Resolved) {
+    this.endpoint = resolved.endpoint
+    this.url = resolved.url
+    this.mountLength = resolved.mountLength
+    this.repair = resolved.repair
+    this.model = resolved.model
+    this.stream = resolved.endpoint.streams === 'path'
+    this.#queryKeys = resolved.keys
+  }
+
+  /** Credentials that stood in the query; they are in no URL any more. */
+  get queryKeys (): readonly string[] | null {
+    return this.#queryKeys
+  }
+
+  /** Keeps the caller's own secret, for upstreams that it is to travel on to. */
+  keepSecret (secret: string): void {
+    this.#secret = secret
+  }
+
+  get secret (): string | null {
+    return this.#secret
   }
 
   get protocol (): ProtocolLabel {
@@ -165,6 +186,8 @@ export type Settler = (llm: LlmRequest, request: FastifyRequest) => void
 /** Per-app hub. */
 export interface Gateway {
   recorder: Recorder
+  /** How URLs are read; set by whoever knows the mount prefix. */
+  resolve: Resolve
   /** Called once per model request, after its last byte, error, abort or timeout, in the order of registration. */
   readonly settlers: Settler[]
 }
@@ -182,18 +205,10 @@ declare module 'fastify' {
   }
 }
 
-/** The mark on a raw request that carries its state over a second pass through the router. */
-export const kLlm = Symbol('fastify-llm-gateway.request')
-
-export interface MarkedMessage extends IncomingMessage {
-  /** Undefined: not looked at. Null: none of ours. */
-  [kLlm]?: LlmRequest | null
-}
-
 /** Makes `request.llm` and `app.llm` exist. Every plugin calls it first; the second call is a no-op. */
 export function joinGateway (app: FastifyInstance): Gateway {
   if (app.hasDecorator('llm')) return app.llm
-  const gateway: Gateway = { recorder: silentRecorder, settlers: [] }
+  const gateway: Gateway = { recorder: silentRecorder, resolve: createResolve(''), settlers: [] }
   app.decorate('llm', gateway)
   app.decorateRequest('llm', null)
   return gateway
@@ -202,6 +217,8 @@ export function joinGateway (app: FastifyInstance): Gateway {
 /** Starts the life of a model request: counts it as active and settles it when the reply's socket is done with it. */
 export function beginRequest (gateway: Gateway, request: FastifyRequest, reply: FastifyReply, llm: LlmRequest): void {
   request.llm = llm
+  if (llm.begun) return
+  llm.begun = true
   gateway.recorder.started(llm)
   reply.raw.once('close', () => {
     llm.endedAt = performance.now()

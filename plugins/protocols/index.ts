@@ -26,11 +26,23 @@ export const endpoints: readonly Endpoint[] = [
 
 export const modelLists = models
 
-/** What tells a family by its headers and query alone: the model list, and paths that are nobody's. */
-export function familyOf (headers: Readonly<Record<string, unknown>>, query: string): FamilyName {
+/** What of a request tells the family of an address that several of them share. */
+export interface Caller {
+  readonly headers: Readonly<Record<string, unknown>>
+  /** With its `?`, or empty. */
+  readonly query: string
+  /** The version segments of the raw path, in order. */
+  readonly versions: readonly string[]
+}
+
+/**
+ * The family by headers and query alone, for the model list and for paths that are nobody's (DESIGN 4.5). Where no
+ * header tells it, a version that only one family uses does.
+ */
+export function familyOf ({ headers, query, versions }: Caller): FamilyName {
   if (headers['anthropic-version'] !== undefined) return 'anthropic'
-  if (headers['x-goog-api-key'] !== undefined || /(?:^|[?&])key=/.test(query)) return 'gemini'
-  return 'openai'
+  if (headers['x-goog-api-key'] !== undefined || /[?&]key=/.test(query)) return 'gemini'
+  return versions.includes('v1beta') && headers.authorization === undefined ? 'gemini' : 'openai'
 }
 
 /** Headers and cookies that may carry a caller's secret in any family: none of them is ever forwarded. */

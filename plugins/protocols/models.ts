@@ -4,17 +4,22 @@ import { gemini } from './family-gemini.js'
 import { openai } from './family-openai.js'
 import type { Endpoint, Family, ProtocolName } from './types.js'
 
-function modelList (family: Family, allowedBy: readonly ProtocolName[]): readonly Endpoint[] {
-  const shared = { protocol: 'models', family, operation: 'models', allowedBy } as const
-  return defineEndpoints(shared, [
-    { id: `models.${family.name}`, path: 'models', method: 'GET', body: 'none' },
-    { id: `models.${family.name}.retrieve`, path: 'models/:model', method: 'GET', body: 'none' },
-  ])
+export interface ModelLists {
+  readonly list: readonly Endpoint[]
+  readonly retrieve: readonly Endpoint[]
 }
 
-/** One address, three families: told apart by headers (DESIGN 4.5), see `familyOfModelList`. */
+function modelLists (family: Family, allowedBy: readonly ProtocolName[]): ModelLists {
+  const shared = { protocol: 'models', family, operation: 'models', allowedBy } as const
+  return {
+    list: defineEndpoints(shared, [{ id: `models.${family.name}`, path: 'models', method: 'GET', body: 'none' }]),
+    retrieve: defineEndpoints(shared, [{ id: `models.${family.name}.retrieve`, path: 'models/:model', method: 'GET', body: 'none' }]),
+  }
+}
+
+/** One address, three families: told apart by headers, see `familyOf`. */
 export const models = {
-  openai: modelList(openai, ['chat_completions', 'responses', 'images', 'embeddings']),
-  anthropic: modelList(anthropic, ['messages']),
-  gemini: modelList(gemini, ['generate_content']),
+  openai: modelLists(openai, ['chat_completions', 'responses', 'images', 'embeddings']),
+  anthropic: modelLists(anthropic, ['messages']),
+  gemini: modelLists(gemini, ['generate_content']),
 }

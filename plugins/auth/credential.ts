@@ -1,0 +1,71 @@
+/** Finding the caller's credential in the places of its family, read from the raw headers: Node joins or drops repeats. */
+import type { CredentialSource, Family, HeaderSource } from '../protocols/index.js'
+
+// Real keys are below 256 bytes; signed tokens of a host's own `lookup` may be longer.
+const maxCredentialBytes = 4_096
+
+export type CredentialProblem = 'missing_api_key' | 'malformed_api_key' | 'duplicate_api_key' | 'key_in_query'
+
+export interface FoundCredential {
+  readonly secret: string
+  /** Another source of the same family held a different one. */
+  readonly conflict: boolean
+}
+
+/**
+ * The first source of the family that is present wins, even where its value is malformed: no source is tried after
+ * another one failed (DESIGN 5). `optional` names the opt-in sources that are read.
+ */
+export function findCredential (
+  family: Family, rawHeaders: readonly string[], queryKeys: readonly string[] | null, optional: ReadonlySet<string>
+): FoundCredential | CredentialProblem {
+  const sources = family.credentials.filter((source) => isRead(source, optional))
+  if (queryKeys !== null && !sources.some((source) => source.in === 'query')) return 'key_in_query'
+  let secret: string | null = null
+  let conflict = false
+  for (const source of sources) {
+    const values = source.in === 'query' ? queryKeys ?? [] : headerValues(rawHeaders, source.name)
+    const [value] = values
+    if (value === undefined) continue
+    if (values.length > 1) return 'duplicate_api_key'
+    const given = source.in === 'query' ? value : withoutScheme(value, source)
+    if (secret !== null) conflict ||= given !== secret
+    else if (given === null || !isPlain(given)) return 'malformed_api_key'
+    else secret = given
+  }
+  return secret === null ? 'missing_api_key' : { secret, conflict }
+}
+
+function isRead (source: CredentialSource, optional: ReadonlySet<string>): boolean {
+  return source.in === 'query' || source.optional === undefined || optional.has(source.optional)
+}
+
+function headerValues (rawHeaders: readonly string[], name: string): string[] {
+  const values: string[] = []
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const raw = rawHeaders[i]
+    const value = rawHeaders[i + 1]
+    if (raw === undefined || value === undefined || raw.length !== name.length) continue
+    if (raw === name || raw.toLowerCase() === name) values.push(value.trim())
+  }
+  return values
+}
+
+function withoutScheme (value: string, { scheme }: HeaderSource): string | null {
+  if (scheme === undefined) return value
+  const cut = value.indexOf(' ')
+  return cut > 0 && value.slice(0, cut).toLowerCase() === scheme ? value.slice(cut + 1).trim() : null
+}
+
+/** Visible ASCII without blank or comma: what a header joined by a proxy, or an empty variable, would not be. */
+function isPlain (secret: string): boolean {
+  return secret.length <= maxCredentialBytes && /^[\x21-\x2b\x2d-\x7e]+$/.test(secret)
+}
+
+/** The places where a family's credential may stand, in words for a 401 message. */
+export function expectedCredential (family: Family): string {
+  const [first] = family.credentials
+  if (first === undefined) return ''
+  if (first.in === 'query') return `?${first.name}=KEY`
+  return first.scheme === undefined ? `${first.name}: KEY` : `${first.name}: Bearer KEY`
+}

@@ -1,0 +1,105 @@
+/** Groups and keys as an operator writes them, checked and put into the shape that requests are decided on. */
+import { hash } from 'node:crypto'
+import { OptionError } from '../errors/options.js'
+import { protocolNames } from '../protocols/index.js'
+import type { Group, Key, Limits } from '../request.js'
+
+export interface GroupOptions {
+  /** Protocols that keys of this group may use. */
+  protocols: readonly string[]
+  /** Upstream name, or one for each protocol. Default: the only upstream there is, or the host's mount. */
+  upstream?: string | Record<string, string>
+  /** False lacks every protocol. Default true. */
+  thirdParty?: boolean
+  /** Models that may be asked for. Default: any. */
+  models?: readonly string[]
+  limits?: Limits
+  /** What happens to limits while their store cannot answer. Default `closed`. */
+  onStoreFailure?: 'closed' | 'local'
+}
+
+export interface KeyOptions {
+  id: string
+  group: string
+  /** The secret itself; only its digest is kept. */
+  secret?: string
+  /** Instead of the secret: `sha256:` and 64 hex digits. */
+  hash?: string
+  /** ISO 8601 date and time. */
+  expires?: string
+  disabled?: boolean
+  limits?: Limits
+}
+
+const limitNames = new Set(['requestsPerMinute', 'tokensPerMinute', 'concurrency', 'balance'])
+
+/** The digest under which a secret is known: SHA-256, 64 lower-case hex digits. High-entropy keys need no slow hash. */
+export function digestOf (secret: string): string {
+  return hash('sha256', secret, 'hex')
+}
+
+/** Throws `LLM_GATEWAY_OPTION` naming the field. */
+export function readGroups (groups: Readonly<Record<string, GroupOptions>>): Map<string, Group> {
+  return new Map(Object.entries(groups).map(([id, options]) => [id, readGroup(id, options)]))
+}
+
+function readGroup (id: string, options: GroupOptions): Group {
+  const at = `groups.${id}`
+  const { protocols, upstream = null, thirdParty = true, models, limits = {}, onStoreFailure = 'closed' } = options
+  if (!Array.isArray(protocols)) throw new OptionError(`${at}.protocols`, 'must be a list')
+  const unknown = protocols.find((name) => !protocolNames.some((known) => known === name))
+  if (unknown !== undefined) throw new OptionError(`${at}.protocols`, `holds ${JSON.stringify(unknown)}, which is none of ${protocolNames.join(', ')}`)
+  checkLimits(`${at}.limits`, limits)
+  return {
+    id,
+    protocols: new Set(protocols),
+    thirdParty,
+    upstream,
+    models: models === undefined ? null : new Set(models),
+    limits,
+    onStoreFailure,
+  }
+}
+
+/** Keys by digest. Throws `LLM_GATEWAY_OPTION` naming the field, never the secret. */
+export function readKeys (keys: readonly KeyOptions[], groups: ReadonlyMap<string, Group>): Map<string, Key> {
+  const byDigest = new Map<string, Key>()
+  const ids = new Set<string>()
+  keys.forEach((options, i) => {
+    const key = readKey(`keys[${i}]`, options, groups)
+    if (ids.has(key.id)) throw new OptionError(`keys[${i}].id`, 'is there twice')
+    ids.add(key.id)
+    const digest = readDigest(`keys[${i}]`, options)
+    if (byDigest.has(digest)) throw new OptionError(`keys[${i}]`, 'has the secret of another key')
+    byDigest.set(digest, key)
+  })
+  return byDigest
+}
+
+function readKey (at: string, options: KeyOptions, groups: ReadonlyMap<string, Group>): Key {
+  const { id, group, expires, disabled = false, limits = {} } = options
+  if (typeof id !== 'string' || id === '') throw new OptionError(`${at}.id`, 'must be a string')
+  if (!groups.has(group)) throw new OptionError(`${at}.group`, 'is not one of the groups')
+  const expiresAt = expires === undefined ? null : Date.parse(expires)
+  if (Number.isNaN(expiresAt)) throw new OptionError(`${at}.expires`, 'must be an ISO 8601 date and time')
+  checkLimits(`${at}.limits`, limits)
+  return { id, group, disabled, expiresAt, limits }
+}
+
+function readDigest (at: string, { secret, hash: given }: KeyOptions): string {
+  if (given !== undefined) {
+    if (secret !== undefined) throw new OptionError(`${at}.hash`, 'cannot stand beside a secret')
+    if (!/^sha256:[0-9a-f]{64}$/.test(given)) throw new OptionError(`${at}.hash`, 'must be sha256: and 64 hex digits')
+    return given.slice('sha256:'.length)
+  }
+  // An empty secret would make every request without a key a known one.
+  if (typeof secret !== 'string' || secret === '') throw new OptionError(`${at}.secret`, 'must be a string that is not empty')
+  return digestOf(secret)
+}
+
+function checkLimits (at: string, limits: Limits): void {
+  for (const [name, value] of Object.entries(limits)) {
+    if (!limitNames.has(name)) throw new OptionError(`${at}.${name}`, 'is not known')
+    if (!Number.isSafeInteger(value) || value < 0) throw new OptionError(`${at}.${name}`, 'must be a whole number of at least 0')
+  }
+}

@@ -1,0 +1,150 @@
+/**
+ * Digest -> key, cached (DESIGN 5). Known and unknown keys live in separate bounded caches, so that a flood of made-up
+ * keys cannot evict good ones; one load per digest at a time; an answer of the store that was under way when its key
+ * was invalidated is thrown away and asked for again.
+ */
+import { LRUCache } from 'lru-cache'
+import type { LookupResult } from '../recorder.js'
+import type { Key } from '../request.js'
+
+export interface KeyCacheOptions {
+  /** Known keys held at most. Default 10,000. */
+  max: number
+  /** How long a known key is believed, from its load, never extended by use. Default 30,000. */
+  ttlMs: number
+  /** Unknown digests held at most. Default 1,000. */
+  negativeMax: number
+  /** Default 5,000. */
+  negativeTtlMs: number
+  /** How long beyond its time a known key is served while the store fails. Default 300,000; 0 for never. */
+  staleMs: number
+  /** Store look-ups at the same time; beyond it a look-up fails at once. Default 256. */
+  maxLoads: number
+}
+
+export type Load = (digest: string) => Promise<Key | null>
+
+export type OnLookup = (result: LookupResult, seconds?: number) => void
+
+/** Which keys a change concerns; empty for all. */
+export interface KeyChange {
+  readonly digest?: string
+  readonly id?: string
+  readonly group?: string
+}
+
+interface Entry {
+  readonly key: Key
+  readonly loadedAt: number
+}
+
+interface Pending {
+  readonly promise: Promise<Key | null>
+  outdated: boolean
+}
+
+export class KeyCache {
+  readonly #known: LRUCache<string, Entry>
+  readonly #unknown: LRUCache<string, number>
+  readonly #pending = new Map<string, Pending>()
+  readonly #options: KeyCacheOptions
+  readonly #onLookup: OnLookup
+  readonly #now: () => number
+
+  constructor (options: KeyCacheOptions, onLookup: OnLookup, now: () => number = () => performance.now()) {
+    this.#options = options
+    this.#onLookup = onLookup
+    this.#now = now
+    this.#known = new LRUCache({ max: options.max })
+    this.#unknown = new LRUCache({ max: options.negativeMax })
+  }
+
+  get sizes (): { positive: number, negative: number } {
+    return { positive: this.#known.size, negative: this.#unknown.size }
+  }
+
+  /** What is known without asking: a key, null for known not to exist, undefined for unknown. */
+  peek (digest: string): Key | null | undefined {
+    const now = this.#now()
+    const entry = this.#known.get(digest)
+    if (entry !== undefined && now - entry.loadedAt < this.#options.ttlMs) {
+      this.#onLookup('hit')
+      return entry.key
+    }
+    const missedAt = entry === undefined ? this.#unknown.get(digest) : undefined
+    if (missedAt === undefined || now - missedAt >= this.#options.negativeTtlMs) return undefined
+    this.#onLookup('negative_hit')
+    return null
+  }
+
+  /** Asks the store, or joins who is asking. Rejects where the store fails and nothing usable is held. */
+  async load (digest: string, load: Load): Promise<Key | null> {
+    const pending = this.#pending.get(digest)
+    if (pending !== undefined) {
+      this.#onLookup('coalesced')
+      return pending.promise
+    }
+    if (this.#pending.size >= this.#options.maxLoads) {
+      this.#onLookup('error')
+      throw new Error('too many key look-ups at the same time')
+    }
+    const started: Pending = { promise: this.#ask(digest, load), outdated: false }
+    this.#pending.set(digest, started)
+    return started.promise
+  }
+
+  async #ask (digest: string, load: Load): Promise<Key | null> {
+    const startedAt = this.#now()
+    // Starting in a later turn lets `load` note this look-up as pending before the store can answer.
+    await null
+    try {
+      const key = await this.#fresh(digest, load)
+      this.#onLookup('miss', (this.#now() - startedAt) / 1_000)
+      return key
+    } catch (error) {
+      const entry = this.#known.get(digest)
+      const usable = entry !== undefined && this.#now() - entry.loadedAt < this.#options.ttlMs + this.#options.staleMs
+      this.#onLookup(usable ? 'stale' : 'error', (this.#now() - startedAt) / 1_000)
+      if (usable) return entry.key
+      throw error
+    } finally {
+      this.#pending.delete(digest)
+    }
+  }
+
+  async #fresh (digest: string, load: Load): Promise<Key | null> {
+    for (;;) {
+      const loadedAt = this.#now()
+      const key = await load(digest)
+      const pending = this.#pending.get(digest)
+      if (pending?.outdated === true) {
+        pending.outdated = false
+        continue
+      }
+      this.#keep(digest, key, loadedAt)
+      return key
+    }
+  }
+
+  #keep (digest: string, key: Key | null, loadedAt: number): void {
+    if (key === null) {
+      this.#known.delete(digest)
+      this.#unknown.set(digest, loadedAt)
+    } else {
+      this.#unknown.delete(digest)
+      this.#known.set(digest, { key, loadedAt })
+    }
+  }
+
+  /** Forgets what a change concerns, and makes every look-up under way ask again. Unknown keys may have become known. */
+  invalidate (change: KeyChange): void {
+    for (const pending of this.#pending.values()) pending.outdated = true
+    this.#unknown.clear()
+    if (change.digest !== undefined) this.#known.delete(change.digest)
+    if (change.digest !== undefined && change.id === undefined && change.group === undefined) return
+    for (const [digest, { key }] of this.#known.entries()) {
+      const same = (change.id === undefined || change.id === key.id) && (change.group === undefined || change.group === key.group)
+      if (same) this.#known.delete(digest)
+    }
+  }
+}

@@ -1,0 +1,62 @@
+import type { FastifyRequest } from 'fastify'
+import { GatewayError, gatewayError } from './gateway-error.js'
+import type { ErrorCode } from './table.js'
+
+// Codes of undici and reply-from, as they come out of an exchange that failed before it had a reply.
+const byCode: ReadonlyMap<string, ErrorCode> = new Map([
+  ['UND_ERR_HEADERS_TIMEOUT', 'upstream_timeout'],
+  ['UND_ERR_BODY_TIMEOUT', 'upstream_timeout'],
+  ['UND_ERR_CONNECT_TIMEOUT', 'upstream_timeout'],
+  ['FST_REPLY_FROM_TIMEOUT', 'upstream_timeout'],
+  ['FST_REPLY_FROM_HTTP_REQUEST_TIMEOUT', 'upstream_timeout'],
+  ['FST_REPLY_FROM_HTTP2_REQUEST_TIMEOUT', 'upstream_timeout'],
+  ['FST_REPLY_FROM_HTTP2_SESSION_TIMEOUT', 'upstream_timeout'],
+  ['FST_REPLY_FROM_GATEWAY_TIMEOUT', 'upstream_timeout'],
+  ['ETIMEDOUT', 'upstream_timeout'],
+  ['UND_ERR_SOCKET', 'upstream_reset'],
+  ['ECONNRESET', 'upstream_reset'],
+  ['EPIPE', 'upstream_reset'],
+  ['FST_REPLY_FROM_BAD_GATEWAY', 'upstream_invalid'],
+  ['UND_ERR_HEADERS_OVERFLOW', 'upstream_invalid'],
+  ['FST_REPLY_FROM_INTERNAL_SERVER_ERROR', 'upstream_unreachable'],
+  ['FST_REPLY_FROM_SERVICE_UNAVAILABLE', 'upstream_unreachable'],
+  ['UND_ERR_DESTROYED', 'shutting_down'],
+  ['UND_ERR_CLOSED', 'shutting_down'],
+])
+
+// What Fastify itself answers on a route of ours, by status.
+const byStatus: ReadonlyMap<number, ErrorCode> = new Map([
+  [404, 'unknown_url'],
+  [405, 'method_not_allowed'],
+  [413, 'body_too_large'],
+  [415, 'unsupported_media_type'],
+  [503, 'shutting_down'],
+])
+
+/** An error that the gateway did not make, as one that it may tell: none of the original's text is kept. */
+export function fromForeign (error: unknown, request: FastifyRequest): GatewayError {
+  if (error instanceof GatewayError) return error
+  const code = property(error, 'code')
+  const known = typeof code === 'string' ? byCode.get(code) : undefined
+  if (known !== undefined) return gatewayError(known)
+  const status = Number(property(error, 'statusCode') ?? 500)
+  return gatewayError(byStatus.get(status) ?? (status < 500 ? 'bad_request' : 'internal_error'), words(request))
+}
+
+function words ({ llm, method }: FastifyRequest): Record<string, string> {
+  const path = llm === null ? '' : llm.url.replace(/\?.*/s, '')
+  const baseUrl = llm === null ? '' : llm.endpoint.family.baseUrl('http://<gateway>')
+  return { method, path, baseUrl, expected: 'application/json', maxBodyBytes: 'the allowed number of' }
+}
+
+/** Why an exchange with an upstream failed, told from the error that its transport gave. */
+export function fromTransport (error: unknown): GatewayError {
+  const code = property(error, 'code')
+  if (typeof code !== 'string') return gatewayError('upstream_unreachable')
+  if (code.startsWith('HPE_')) return gatewayError('upstream_invalid')
+  return gatewayError(byCode.get(code) ?? 'upstream_unreachable')
+}
+
+function property (value: unknown, name: string): unknown {
+  return typeof value === 'object' && value !== null && name in value ? Reflect.get(value, name) : undefined
+}

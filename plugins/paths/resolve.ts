@@ -1,0 +1,126 @@
+/**
+ * Raw URL -> endpoint and canonical URL (DESIGN 4). Pure and idempotent: resolving a canonical URL gives the same URL.
+ */
+import { families, familyOf } from '../protocols/index.js'
+import type { Caller, Endpoint, Family } from '../protocols/index.js'
+import { matchTail, plainTails, type TailMatch } from './match.js'
+import { splitKeys } from './query.js'
+import { belowPrefix, isSuspicious, leadingVersions, lenientSegments, segmentsOf } from './segments.js'
+
+export interface Resolved {
+  readonly kind: 'endpoint'
+  readonly endpoint: Endpoint
+  /** Mount prefix, version, tail, and the query without credentials. */
+  readonly url: string
+  /** Where the version segment starts in `url`: what stands before is the mount's and does not go upstream. */
+  readonly mountLength: number
+  readonly model: string | null
+  readonly keys: string[] | null
+  /** What was repaired, null for nothing: a label of `path_normalizations_total`. */
+  readonly repair: string | null
+}
+
+export interface Refused {
+  readonly kind: 'refused'
+  readonly code: 'ambiguous_path' | 'doubled_path' | 'method_not_allowed' | 'unknown_url'
+  readonly family: Family
+  /** The URL without credentials, safe to log. */
+  readonly url: string
+}
+
+/** Null: not ours. `unknown_url` is ours only below a mount that serves nothing else; who asks decides. */
+export type Resolution = Resolved | Refused | null
+
+type Headers = Readonly<Record<string, unknown>>
+
+export type Resolve = (method: string, url: string, headers: Headers) => Resolution
+
+/** What the path holds, once its mount prefix and versions are off. `tail` is null outside the mount. */
+interface Parts {
+  readonly path: string
+  readonly caller: Caller
+  readonly tail: readonly string[] | null
+}
+
+/** `prefix`: the mount prefix as path (`/llm`), empty for none. */
+export function createResolve (prefix: string): Resolve {
+  const mount = segmentsOf(prefix)
+  const base = mount.map((segment) => `/${segment}`).join('')
+  const canonical = new Map<string, readonly Endpoint[]>()
+  for (const [tail, list] of plainTails) {
+    for (const { family } of list) canonical.set(`${base}/${family.prefix}/${tail}`, list)
+  }
+
+  function split (path: string, segments: readonly string[], headers: Headers, query: string): Parts {
+    const below = belowPrefix(segments, mount)
+    const versions = below === null ? [] : leadingVersions(below)
+    return { path, caller: { headers, query, versions }, tail: below === null ? null : below.slice(versions.length) }
+  }
+
+  function resolveSlowly (method: string, url: string, headers: Headers): Resolution {
+    const mark = url.indexOf('?')
+    const path = mark < 0 ? url : url.slice(0, mark)
+    const query = mark < 0 ? '' : url.slice(mark)
+    const parts = split(path, path[0] === '/' ? segmentsOf(path) : [], headers, query)
+    const match = matchTail(parts.tail ?? [], parts.caller)
+    const endpoint = match?.endpoints.find((candidate) => candidate.method === method)
+    if (match !== null && endpoint !== undefined) return found(endpoint, match, parts, base)
+    const refusal = isSuspicious(path) && match === null
+      ? ambiguous(split(path, lenientSegments(path), headers, query))
+      : misdirected(parts, match, mount.length > 0)
+    return refusal === null ? null : { kind: 'refused', ...refusal, url: path + splitKeys(query).query }
+  }
+
+  return function resolve (method, url, headers) {
+    const direct = canonical.get(url)?.find((endpoint) => endpoint.method === method)
+    if (direct !== undefined) {
+      return { kind: 'endpoint', endpoint: direct, url, mountLength: base.length, model: null, keys: null, repair: null }
+    }
+    // A preflight carries no credential and asks for nothing: CORS is the host's.
+    return method === 'OPTIONS' ? null : resolveSlowly(method, url, headers)
+  }
+}
+
+function found (endpoint: Endpoint, match: TailMatch, { path, caller }: Parts, base: string): Resolved {
+  const { query, keys } = splitKeys(caller.query)
+  const clean = `${base}/${endpoint.family.prefix}/${match.tail}`
+  const repair = clean === path ? null : repairOf(endpoint.family.prefix, caller.versions)
+  return { kind: 'endpoint', endpoint, url: clean + query, mountLength: base.length, model: match.model, keys, repair }
+}
+
+function repairOf (prefix: string, versions: readonly string[]): string {
+  const [first] = versions
+  if (first === undefined) return 'missing_prefix'
+  if (versions.length === 1) return first === prefix ? 'slashes' : 'other_version'
+  return versions.every((version) => version === first) ? `duplicate_${first}` : 'mixed_prefixes'
+}
+
+type Refusal = Pick<Refused, 'code' | 'family'> | null
+
+/** Refuses a suspicious path where a lenient reader would see one of ours in it. */
+function ambiguous ({ tail, caller }: Parts): Refusal {
+  const [endpoint] = matchTail(tail ?? [], caller)?.endpoints ?? []
+  if (endpoint !== undefined) return { code: 'ambiguous_path', family: endpoint.family }
+  return caller.versions.length === 0 ? null : { code: 'ambiguous_path', family: families[familyOf(caller)] }
+}
+
+/** A plain path that is no endpoint of this method: doubled, of another method, or unknown below the mount. */
+function misdirected ({ tail, caller }: Parts, match: TailMatch | null, mounted: boolean): Refusal {
+  if (tail === null) return null
+  const doubled = doubledFamily(tail, caller)
+  if (doubled !== null) return { code: 'doubled_path', family: doubled }
+  const [other] = match?.endpoints ?? []
+  if (other !== undefined) return { code: 'method_not_allowed', family: other.family }
+  return caller.versions.length > 0 || mounted ? { code: 'unknown_url', family: families[familyOf(caller)] } : null
+}
+
+/** The family of an endpoint whose tail follows another whole tail: a full endpoint URL was given as base address. */
+function doubledFamily (tail: readonly string[], caller: Caller): Family | null {
+  for (let cut = 1; cut < tail.length; cut += 1) {
+    if (!plainTails.has(tail.slice(0, cut).join('/'))) continue
+    const rest = tail.slice(cut)
+    const [again] = matchTail(rest.slice(leadingVersions(rest).length), caller)?.endpoints ?? []
+    if (again !== undefined) return again.family
+  }
+  return null
+}
