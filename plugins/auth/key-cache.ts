@@ -26,7 +26,7 @@ export type Load = (digest: string) => Promise<Key | null>
 
 export type OnLookup = (result: LookupResult, seconds?: number) => void
 
-/** Which keys a change concerns; empty for all. */
+/** Which keys a change concerns: one digest, one id, a group, or all of them (`group: '*'`). */
 export interface KeyChange {
   readonly digest?: string
   readonly id?: string
@@ -140,11 +140,12 @@ export class KeyCache {
   invalidate (change: KeyChange): void {
     for (const pending of this.#pending.values()) pending.outdated = true
     this.#unknown.clear()
-    if (change.digest !== undefined) this.#known.delete(change.digest)
-    if (change.digest !== undefined && change.id === undefined && change.group === undefined) return
     for (const [digest, { key }] of this.#known.entries()) {
-      const same = (change.id === undefined || change.id === key.id) && (change.group === undefined || change.group === key.group)
-      if (same) this.#known.delete(digest)
+      if (concerns(change, digest, key)) this.#known.delete(digest)
     }
   }
+}
+
+function concerns (change: KeyChange, digest: string, key: Key): boolean {
+  return change.group === '*' || change.digest === digest || change.id === key.id || change.group === key.group
 }

@@ -4,10 +4,11 @@
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
-import { gatewayError, type GatewayError } from '../errors/gateway-error.js'
+import { gatewayError } from '../errors/gateway-error.js'
 import { checkOptions, OptionError } from '../errors/options.js'
 import { refuse } from '../errors/refuse.js'
 import { readUrl } from '../identify.js'
+import { refuseMisdirected } from '../misdirected.js'
 import { LlmRequest, beginRequest, joinGateway } from '../request.js'
 import { createResolve, type Refused } from './resolve.js'
 
@@ -75,13 +76,8 @@ async function paths (app: FastifyInstance, options: PathsOptions): Promise<void
         return
       }
     }
-    refuse(request, reply, refused.family, refusal(request, refused))
+    refuseMisdirected(request, reply, refused)
   }
-}
-
-function refusal (request: FastifyRequest, { code, family, url }: Refused): GatewayError {
-  const { method } = request
-  return gatewayError(code, { method, path: pathOf(url), baseUrl: family.baseUrl('http://<gateway>') })
 }
 
 /** `HEAD /` without credentials is how some clients ask whether anybody is there (facts/protocols.md 1). */

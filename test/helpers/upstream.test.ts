@@ -16,7 +16,7 @@ const identity: Readonly<Record<string, Record<string, string>>> = {
 
 t.test('every endpoint of the protocol table has a native reply', async (t) => {
   const upstream = await startUpstream(t)
-  for (const endpoint of [...endpoints, ...Object.values(modelLists).flat()]) {
+  for (const endpoint of [...endpoints, ...Object.values(modelLists).flatMap(({ list, retrieve }) => [...list, ...retrieve])]) {
     const reply = await fetch(upstream.url + pathOf(endpoint), {
       method: endpoint.method,
       headers: identity[endpoint.family.name] ?? {},

@@ -1,0 +1,39 @@
+/** The decisions that need no store: what a known key of a known group may do. Each gives the refusal, or null for yes. */
+import { gatewayError, type GatewayError } from '../errors/gateway-error.js'
+import type { Endpoint, Family } from '../protocols/index.js'
+import type { Group, Key, LlmRequest } from '../request.js'
+
+/** 401 for a key that is no longer valid. `nowMs` is the time since the epoch. */
+export function checkKey (key: Key, nowMs: number): GatewayError | null {
+  if (key.disabled) return gatewayError('disabled_api_key')
+  if (key.expiresAt !== null && key.expiresAt <= nowMs) return gatewayError('expired_api_key')
+  return null
+}
+
+/** 403 where the group is gone or does not offer the endpoint's protocol to third-party calls. */
+export function checkProtocol (group: Group | undefined, endpoint: Endpoint): GatewayError | null {
+  if (group === undefined) return gatewayError('access_denied')
+  if (group.thirdParty && endpoint.allowedBy.some((protocol) => group.protocols.has(protocol))) return null
+  const allowed = group.thirdParty && group.protocols.size > 0 ? [...group.protocols].join(', ') : 'no protocol here'
+  return gatewayError('protocol_not_allowed', { protocol: endpoint.protocol, allowed })
+}
+
+/** 403 where the group allows only some models and this is none of them; 400 where it cannot be told. */
+export function checkModel ({ group, model, endpoint }: LlmRequest): GatewayError | null {
+  if (group === null || group.models === null) return null
+  if (model !== null) return group.models.has(model) ? null : gatewayError('model_not_allowed', {}, { param: endpoint.modelField })
+  return endpoint.modelField === null ? null : gatewayError('model_required', {}, { param: endpoint.modelField })
+}
+
+/** 400 where the family's version header is missing or has a value that is not accepted. */
+export function checkVersion (
+  { versionHeader }: Family, headers: Readonly<Record<string, unknown>>, accepted: readonly string[] | undefined
+): GatewayError | null {
+  if (versionHeader === null) return null
+  const { name } = versionHeader
+  const list = accepted ?? versionHeader.accepted
+  const given = headers[name]
+  if (typeof given === 'string' && list.includes(given)) return null
+  const code = given === undefined || given === '' ? 'missing_version' : 'unsupported_version'
+  return gatewayError(code, { header: name, accepted: list.join(', ') })
+}

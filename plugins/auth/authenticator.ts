@@ -1,0 +1,95 @@
+import type { FastifyRequest } from 'fastify'
+import { gatewayError, type GatewayError } from '../errors/gateway-error.js'
+import type { Gateway, Group, Key, LlmRequest } from '../request.js'
+import { checkKey, checkProtocol, checkVersion } from './access.js'
+import { expectedCredential, findCredential } from './credential.js'
+import { digestOf, readGroups, readKeys } from './groups.js'
+import { KeyCache, type KeyChange, type Load } from './key-cache.js'
+import { checkAuthOptions, type AuthOptions, type LookupKey } from './options.js'
+
+/** Null: let it pass. */
+export type Verdict = GatewayError | null
+
+/** Decides on one request at a time; answers at once where the key is in memory. */
+export class Authenticator {
+  readonly #options: AuthOptions
+  readonly #gateway: Gateway
+  readonly #groups: ReadonlyMap<string, Group>
+  readonly #fixedKeys: ReadonlyMap<string, Key>
+  readonly #cache: KeyCache
+  readonly #optional: ReadonlySet<string>
+
+  constructor (options: AuthOptions, gateway: Gateway) {
+    const cacheOptions = checkAuthOptions(options)
+    this.#options = options
+    this.#gateway = gateway
+    this.#groups = readGroups(options.groups)
+    this.#fixedKeys = readKeys(options.keys ?? [], this.#groups)
+    this.#cache = new KeyCache(cacheOptions, (result, seconds) => gateway.recorder.keyLookedUp(result, seconds))
+    this.#optional = new Set(options.optionalSources)
+  }
+
+  get cacheSizes (): Readonly<Record<'positive' | 'negative', number>> {
+    return this.#cache.sizes
+  }
+
+  invalidate (change: KeyChange): void {
+    this.#cache.invalidate(change)
+  }
+
+  check (llm: LlmRequest, request: FastifyRequest): Verdict | Promise<Verdict> {
+    const { family } = llm.endpoint
+    const found = findCredential(family, request.raw.rawHeaders, llm.queryKeys, this.#optional)
+    if (typeof found === 'string') return gatewayError(found, { expected: expectedCredential(family) })
+    if (found.conflict) {
+      this.#gateway.recorder.authFailed(llm.protocol, 'conflict')
+      if (this.#options.conflict === 'reject') return gatewayError('duplicate_api_key')
+    }
+    llm.keepSecret(found.secret)
+    const key = this.#known(found.secret)
+    return key === undefined ? this.#ask(found.secret, llm, request) : this.#judge(key, llm, request)
+  }
+
+  /** Null: no such key. Undefined: somebody must be asked. */
+  #known (secret: string): Key | null | undefined {
+    const digest = digestOf(secret)
+    const fixed = this.#fixedKeys.get(digest)
+    const { store, lookup } = this.#options
+    if (fixed === undefined && (store !== undefined || lookup !== undefined)) return this.#cache.peek(digest)
+    this.#gateway.recorder.keyLookedUp(fixed === undefined ? 'miss' : 'hit')
+    return fixed ?? null
+  }
+
+  async #ask (secret: string, llm: LlmRequest, request: FastifyRequest): Promise<Verdict> {
+    try {
+      const key = await this.#cache.load(digestOf(secret), this.#loadFor(secret, request))
+      return this.#judge(key, llm, request)
+    } catch (error) {
+      request.log.error({ err: error }, 'the key store cannot answer')
+      return gatewayError('key_store_unavailable')
+    }
+  }
+
+  #loadFor (secret: string, request: FastifyRequest): Load {
+    const { store, lookup } = this.#options
+    return store === undefined ? async () => toKey(await lookup?.(secret, request)) : (digest) => store.find(digest)
+  }
+
+  #judge (key: Key | null, llm: LlmRequest, request: FastifyRequest): Verdict {
+    if (key === null) return gatewayError('invalid_api_key')
+    const invalid = checkKey(key, Date.now())
+    if (invalid !== null) return invalid
+    const { endpoint } = llm
+    const group = this.#groups.get(key.group)
+    llm.key = key
+    llm.group = group ?? null
+    const accepted = this.#options.versions?.[endpoint.family.name]
+    return checkProtocol(group, endpoint) ?? checkVersion(endpoint.family, request.headers, accepted)
+  }
+}
+
+function toKey (found: LookupKey | null | undefined): Key | null {
+  if (found === null || found === undefined) return null
+  const { id, group, disabled = false, expiresAt = null, limits = {} } = found
+  return { id, group, disabled, expiresAt, limits }
+}

@@ -1,0 +1,77 @@
+/**
+ * Who calls: credential -> digest -> key -> group, before the body is read (DESIGN 5). 401 for a wrong or missing
+ * credential, 403 for what its group does not allow, 503 where keys cannot be checked.
+ */
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import fp from 'fastify-plugin'
+import { refuse } from '../errors/refuse.js'
+import { identify } from '../identify.js'
+import { refuseMisdirected } from '../misdirected.js'
+import { LlmRequest, joinGateway } from '../request.js'
+import { checkModel } from './access.js'
+import { Authenticator, type Verdict } from './authenticator.js'
+import type { KeyChange } from './key-cache.js'
+import type { AuthOptions } from './options.js'
+import { dropCredentials } from './strip.js'
+
+export type { GroupOptions, KeyOptions } from './groups.js'
+export type { AuthOptions, KeySource, LookupKey } from './options.js'
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    /** Forgets cached keys: one by digest or id, those of a group, or all (`{ group: '*' }`). */
+    llmInvalidateKeys: (change: KeyChange) => void
+  }
+}
+
+async function auth (app: FastifyInstance, options: AuthOptions): Promise<void> {
+  const gateway = joinGateway(app)
+  const authenticator = new Authenticator(options, gateway)
+  const invalidate = (change: KeyChange): void => authenticator.invalidate(change)
+  app.decorate('llmInvalidateKeys', invalidate)
+  const unsubscribe = options.store?.onChange(invalidate)
+  app.addHook('onClose', async () => unsubscribe?.())
+  // Not before all plugins are there: the recorder may be registered after this one.
+  app.addHook('onReady', async () => gateway.recorder.gauge('key_cache_entries', () => {
+    return Object.entries(authenticator.cacheSizes).map(([kind, value]) => ({ labels: { kind }, value }))
+  }))
+
+  app.addHook('onRequest', (request, reply, done) => {
+    const llm = identify(gateway, request, reply)
+    if (llm === null || (llm instanceof LlmRequest && llm.authenticated)) {
+      done()
+    } else if (llm instanceof LlmRequest) {
+      const verdict = authenticator.check(llm, request)
+      if (verdict instanceof Promise) verdict.then((later) => conclude(later, llm, request, reply, done), done)
+      else conclude(verdict, llm, request, reply, done)
+    } else if (llm.code === 'unknown_url') {
+      // A path that no endpoint has may be a route of the host; one that is only misspelt must not reach a mount.
+      done()
+    } else {
+      refuseMisdirected(request, reply, llm)
+    }
+  })
+
+  app.addHook('preHandler', (request, reply, done) => {
+    const { llm } = request
+    if (llm === null) {
+      done()
+      return
+    }
+    if (request.routeOptions.config.llm === undefined) dropCredentials(request.raw.headers)
+    conclude(checkModel(llm), llm, request, reply, done)
+  })
+
+  function conclude (verdict: Verdict, llm: LlmRequest, request: FastifyRequest, reply: FastifyReply, done: () => void): void {
+    if (verdict === null) {
+      llm.authenticated = true
+      done()
+      return
+    }
+    if (verdict.outcome === 'auth_error') gateway.recorder.authFailed(llm.protocol, verdict.code)
+    refuse(request, reply, llm.endpoint.family, verdict)
+  }
+}
+
+export default fp(auth, { fastify: '5.x', name: 'llm-gateway-auth' })
+export { auth }

@@ -1,0 +1,85 @@
+import type { FastifyRequest } from 'fastify'
+import { checkOptions, OptionError } from '../errors/options.js'
+import { families } from '../protocols/index.js'
+import type { Key, Limits } from '../request.js'
+import type { GroupOptions, KeyOptions } from './groups.js'
+import type { KeyCacheOptions, KeyChange } from './key-cache.js'
+
+/** What a host's own table says of a credential. */
+export interface LookupKey {
+  id: string
+  group: string
+  disabled?: boolean
+  /** Milliseconds since the epoch, null for never. */
+  expiresAt?: number | null
+  limits?: Limits
+}
+
+/** The part of a key store that auth needs; the engines in `plugins/state/` have it. */
+export interface KeySource {
+  find: (digest: string) => Promise<Key | null>
+  onChange: (listener: (change: KeyChange) => void) => () => void
+}
+
+export interface AuthOptions {
+  groups: Record<string, GroupOptions>
+  /** Keys of the configuration file. They are held in memory and never expire from it. */
+  keys?: KeyOptions[]
+  /** Issued keys. Asked for what is not among `keys`. */
+  store?: KeySource
+  /**
+   * An existing gateway's own table: credential -> key, or null for unknown. Its answer is cached by the credential's
+   * digest, so it must depend on the credential alone. A rejection is answered 503, never 401. Excludes `store`.
+   */
+  lookup?: (credential: string, request: FastifyRequest) => LookupKey | null | Promise<LookupKey | null>
+  cache?: Partial<KeyCacheOptions>
+  /** Two different credentials in one request: the family's `first` source wins and is counted, or `reject`. Default `first`. */
+  conflict?: 'first' | 'reject'
+  /** Credential sources that are off by default, by the names that the families give them. */
+  optionalSources?: string[]
+  /** Accepted values of a family's version header, by family. Default: those that current official clients send. */
+  versions?: Partial<Record<string, string[]>>
+}
+
+const cacheDefaults: KeyCacheOptions = {
+  max: 10_000, ttlMs: 30_000, negativeMax: 1_000, negativeTtlMs: 5_000, staleMs: 300_000, maxLoads: 256,
+}
+
+export function checkAuthOptions (options: AuthOptions): KeyCacheOptions {
+  checkOptions('auth', options, {
+    groups: 'an object',
+    keys: 'anything',
+    store: 'an object',
+    lookup: 'a function',
+    cache: 'an object',
+    conflict: 'anything',
+    optionalSources: 'anything',
+    versions: 'an object',
+  })
+  const { groups, keys = [], store, lookup, cache = {}, conflict = 'first', optionalSources = [], versions = {} } = options
+  if (groups === undefined) throw new OptionError('auth.groups', 'is required')
+  if (!Array.isArray(keys)) throw new OptionError('auth.keys', 'must be a list')
+  if (store !== undefined && lookup !== undefined) throw new OptionError('auth.lookup', 'cannot stand beside a store')
+  if (conflict !== 'first' && conflict !== 'reject') throw new OptionError('auth.conflict', 'must be first or reject')
+  checkOptions('auth.cache', cache, {
+    max: 'a whole number of at least 1',
+    ttlMs: 'a whole number of at least 0',
+    negativeMax: 'a whole number of at least 1',
+    negativeTtlMs: 'a whole number of at least 0',
+    staleMs: 'a whole number of at least 0',
+    maxLoads: 'a whole number of at least 1',
+  })
+  checkNames('auth.optionalSources', optionalSources, optionalNames())
+  checkNames('auth.versions', Object.keys(versions), Object.keys(families))
+  return { ...cacheDefaults, ...cache }
+}
+
+function optionalNames (): string[] {
+  const sources = Object.values(families).flatMap((family) => family.credentials)
+  return sources.flatMap((source) => source.in === 'header' && source.optional !== undefined ? [source.optional] : [])
+}
+
+function checkNames (option: string, names: readonly string[], known: readonly string[]): void {
+  const unknown = names.find((name) => !known.includes(name))
+  if (unknown !== undefined) throw new OptionError(option, `holds ${JSON.stringify(unknown)}, which is none of ${known.join(', ')}`)
+}
