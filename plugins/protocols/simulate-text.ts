@@ -1,0 +1,56 @@
+/**
+ * What all simulated replies share: what is asked for, one text in pieces, and an exact count. A simulated token is
+ * four characters of the request's JSON, or one piece of the reply; what matters is that every reply says what it used.
+ */
+
+/** One request to the simulated upstream. */
+export interface Ask {
+  /** Unique part of the reply's ids, or the id that the path names. */
+  readonly id: string
+  /** Seconds since the epoch. */
+  readonly createdAt: number
+  readonly model: string
+  /** The parsed body; null for none. */
+  readonly body: unknown
+}
+
+/** One event of a stream. A string is sent as it is, anything else as JSON. */
+export interface SimulatedEvent {
+  readonly event?: string
+  readonly data: unknown
+}
+
+/** How one endpoint answers: whole, and event by event where it streams. */
+export interface Simulation {
+  readonly reply: (ask: Ask) => Record<string, unknown>
+  readonly events?: (ask: Ask) => readonly SimulatedEvent[]
+}
+
+const sentence = 'Hello! This answer comes from the simulated upstream inside the gateway: your key was known, your request was valid, and every token was counted.'
+
+/** The reply's text, a token each. */
+export const pieces: readonly string[] = sentence.split(/(?= )/)
+export const text = sentence
+
+/** Tokens that a simulated model thinks with, where it says so. */
+export const reasoningTokens = 16
+
+export function countTokens (value: unknown): number {
+  return Math.ceil(String(JSON.stringify(value)).length / 4)
+}
+
+/** `field(body, 'stream_options', 'include_usage')`; undefined where any part is not there. */
+export function field (value: unknown, ...names: readonly string[]): unknown {
+  return names.reduce<unknown>((found, name) => Reflect.get(Object(found), name), value)
+}
+
+/** A whole number that a request may hold, within 1 and `max`, or what stands for it. */
+export function wholeNumber (value: unknown, otherwise: number, max: number): number {
+  const number = Number.isInteger(value) ? Number(value) : otherwise
+  return Math.min(Math.max(number, 1), max)
+}
+
+/** Deterministic values between -1 and 1. */
+export function vector (dimensions: number): number[] {
+  return Array.from({ length: dimensions }, (_, index) => Math.sin(index + 1))
+}
