@@ -25,7 +25,7 @@ function message (ask: Ask, status: string, content: readonly object[]): Record<
 function response (ask: Ask, status: string): Record<string, unknown> {
   const done = status === 'completed'
   return {
-    id: `resp_${ask.id}`,
+    id: ask.named ?? `resp_${ask.id}`,
     object: 'response',
     created_at: ask.createdAt,
     status,
@@ -84,5 +84,5 @@ export const simulateResponses: Readonly<Record<string, Simulation>> = {
   'responses.cancel': { reply: (ask) => response(ask, 'cancelled') },
   'responses.input_items': { reply: () => ({ object: 'list', data: [], first_id: null, last_id: null, has_more: false }) },
   'responses.retrieve': { reply: (ask) => response(ask, 'completed') },
-  'responses.delete': { reply: (ask) => ({ id: `resp_${ask.id}`, object: 'response', deleted: true }) },
+  'responses.delete': { reply: (ask) => ({ id: ask.named, object: 'response', deleted: true }) },
 }

@@ -5,8 +5,10 @@
 
 /** One request to the simulated upstream. */
 export interface Ask {
-  /** Unique part of the reply's ids, or the id that the path names. */
+  /** Unique part of the reply's ids. */
   readonly id: string
+  /** The id that the path names, null where it names none. */
+  readonly named: string | null
   /** Seconds since the epoch. */
   readonly createdAt: number
   readonly model: string

@@ -11,8 +11,8 @@ function simulation (id: string): Simulation {
   return found
 }
 
-function ask (body: unknown): Ask {
-  return { id: 'x1', createdAt: 1_790_000_000, model: 'some-model', body }
+function ask (body: unknown, named: string | null = null): Ask {
+  return { id: 'x1', named, createdAt: 1_790_000_000, model: 'some-model', body }
 }
 
 function reply (id: string, body: unknown): Record<string, unknown> {
@@ -119,9 +119,11 @@ t.test('embeddings come as numbers or as base64 of the same numbers', async (t) 
 })
 
 t.test('endpoints beside the main ones answer in their own form', async (t) => {
-  t.match(reply('responses.retrieve', null), { id: 'resp_x1', status: 'completed' })
-  t.match(reply('responses.cancel', null), { id: 'resp_x1', status: 'cancelled', usage: null })
-  t.match(reply('responses.delete', null), { id: 'resp_x1', deleted: true })
+  const stored = (id: string): Record<string, unknown> => simulation(id).reply(ask(null, 'resp_9'))
+  t.match(reply('responses', { input: 'a' }), { id: 'resp_x1' })
+  t.match(stored('responses.retrieve'), { id: 'resp_9', status: 'completed' })
+  t.match(stored('responses.cancel'), { id: 'resp_9', status: 'cancelled', usage: null })
+  t.match(stored('responses.delete'), { id: 'resp_9', deleted: true })
   t.match(reply('responses.input_items', null), { object: 'list', data: [] })
   t.match(reply('responses.input_tokens', { input: 'abcdef' }), { input_tokens: 2 })
   t.match(reply('messages.count_tokens', chat), { input_tokens: Number })
