@@ -1,0 +1,94 @@
+/**
+ * Every metric that the gateway has: the single source for the recorder, both projections, the documents, the dashboard
+ * and the alert rules. Names are without their common prefix `llm_gateway_`.
+ *
+ * Label values come from closed sets, from the configuration (`group`, `upstream`) or from the bounded model names of
+ * `model-names.ts`; never from a key, a path or anything else that a caller can invent.
+ */
+import { buckets } from './buckets.js'
+
+export const prefix = 'llm_gateway_'
+
+/** How the values of several workers of one host become one. */
+export type Aggregator = 'sum' | 'min' | 'max'
+
+export interface CatalogueRow {
+  readonly type: 'counter' | 'gauge' | 'histogram'
+  readonly help: string
+  readonly labels: readonly string[]
+  /** UCUM, as OpenTelemetry writes it: `s`, `1`, or what is counted in braces. */
+  readonly unit: string
+  readonly aggregator: Aggregator
+  readonly buckets: readonly number[]
+}
+
+type Labels = readonly string[]
+
+function counter<const L extends Labels> (labels: L, unit: string, help: string) {
+  return { type: 'counter', help, labels, unit, aggregator: 'sum', buckets: [] } as const
+}
+
+function gauge<const L extends Labels> (labels: L, unit: string, aggregator: Aggregator, help: string) {
+  return { type: 'gauge', help, labels, unit, aggregator, buckets: [] } as const
+}
+
+function seconds<const L extends Labels> (labels: L, bounds: readonly number[], help: string) {
+  return { type: 'histogram', help, labels, unit: 's', aggregator: 'sum', buckets: bounds } as const
+}
+
+export const catalogue = {
+  requests_total: counter(['protocol', 'group', 'model', 'stream', 'outcome'], '{request}',
+    'Model requests, counted once each at their end.'),
+  tokens_total: counter(['protocol', 'group', 'model', 'direction', 'type'], '{token}',
+    'Tokens as the provider reported them. The types are disjoint: their sum is the total.'),
+  modality_tokens_total: counter(['protocol', 'group', 'model', 'direction', 'modality'], '{token}',
+    'The same tokens by kind of content, where the provider tells it. A view, not to be added to tokens_total.'),
+  usage_missing_total: counter(['protocol', 'reason'], '{request}',
+    'Metered replies whose token usage could not be read.'),
+  usage_inconsistent_total: counter(['protocol'], '{request}',
+    'Replies whose reported parts disagree with their reported totals.'),
+  active_requests: gauge(['protocol'], '{request}', 'sum',
+    'Model requests in progress, open streams included.'),
+  request_duration_seconds: seconds(['protocol', 'model', 'stream', 'outcome'], buckets.operation,
+    'Time from the arrival of a request to the last byte of its reply.'),
+  time_to_first_chunk_seconds: seconds(['protocol', 'model'], buckets.operation,
+    'Time from the arrival of a request to the first chunk of its streamed reply.'),
+  time_per_output_token_seconds: seconds(['protocol', 'model'], buckets.token,
+    'Time between the first and the last chunk of a streamed reply, per output token after the first.'),
+  overhead_seconds: seconds(['protocol'], buckets.overhead,
+    'Time that the gateway itself took before a request was on its way, waits for the caller excluded.'),
+  upstream_responses_total: counter(['upstream', 'status_class'], '{response}',
+    'Replies of the upstreams by class of their status; error where none came.'),
+  stream_aborts_total: counter(['protocol', 'side'], '{stream}',
+    'Streamed replies that broke off, by the side that ended them.'),
+  auth_failures_total: counter(['protocol', 'reason'], '{request}',
+    'Requests refused for their credential or for what it may not do.'),
+  key_lookups_total: counter(['result'], '{lookup}',
+    'Lookups of API keys by how they were answered.'),
+  key_lookup_duration_seconds: seconds(['result'], buckets.lookup,
+    'Time that the key store took to answer.'),
+  key_cache_entries: gauge(['kind'], '{entry}', 'sum',
+    'Entries of the key cache.'),
+  validation_failures_total: counter(['protocol', 'keyword'], '{request}',
+    'Request bodies refused, by the schema keyword that failed.'),
+  path_normalizations_total: counter(['protocol', 'kind'], '{request}',
+    'Request paths that were repaired, by kind of repair.'),
+  limit_rejections_total: counter(['group', 'limit'], '{request}',
+    'Requests refused because a limit was reached.'),
+  balance_remaining_ratio: gauge(['group'], '1', 'min',
+    'Share of the token balance of a group that is left.'),
+  label_overflow_total: counter(['label'], '{event}',
+    'Times a label value became other because its limit was reached or it is not listed.'),
+  series: gauge([], '{series}', 'sum',
+    'Time series that these metrics expose.'),
+  build_info: gauge(['version'], '1', 'max',
+    'Always 1; the version of the gateway.'),
+} as const satisfies Record<string, CatalogueRow>
+
+export type Catalogue = typeof catalogue
+export type MetricName = keyof Catalogue
+/** Names of one type. */
+export type NameOf<T extends CatalogueRow['type']> = { [N in MetricName]: Catalogue[N]['type'] extends T ? N : never }[MetricName]
+/** One value for each label of a metric, in the order of the catalogue. */
+export type LabelValues<L extends readonly string[]> = { readonly [I in keyof L]: string }
+export type LabelsOf<N extends MetricName> = Catalogue[N]['labels']

@@ -1,0 +1,115 @@
+import type { LlmRequest } from '../request.js'
+import type { GaugeName, GaugeSample, Recorder } from '../recorder.js'
+import {
+  durationOf, firstChunkOf, overheadOf, perOutputTokenOf, statusClassOf, succeeded,
+} from './measures.js'
+import type { ModelNames } from './model-names.js'
+import type { MetricStore } from './store.js'
+
+/** The labels that most metrics of one request share. */
+interface Labels {
+  readonly protocol: string
+  readonly group: string
+  readonly model: string
+}
+
+/** A provider may name any kind of content in its reply; these make labels, others are `other`. */
+const modalityLabels: ReadonlySet<string> = new Set(['text', 'image', 'audio', 'video', 'document'])
+
+/** Told each settled request with its bounded model label, after the cells have it. */
+export type SettledListener = (llm: LlmRequest, model: string) => void
+
+/** A recorder that writes to the cells of `store`. Each store has one. */
+export function createRecorder (store: MetricStore, models: ModelNames, listener: SettledListener): Recorder {
+  const settle = settlement(store)
+  const active = store.gauge('active_requests')
+  const authFailures = store.counter('auth_failures_total')
+  const lookups = store.counter('key_lookups_total')
+  const lookupDuration = store.histogram('key_lookup_duration_seconds')
+  const validationFailures = store.counter('validation_failures_total')
+  const normalizations = store.counter('path_normalizations_total')
+  const limitRejections = store.counter('limit_rejections_total')
+  const followed = { key_cache_entries: store.gauge('key_cache_entries'), balance_remaining_ratio: store.gauge('balance_remaining_ratio') }
+  store.describeItself()
+
+  return {
+    started: (llm) => active.move(1, llm.protocol),
+    settled: (llm) => {
+      active.move(-1, llm.protocol)
+      const model = modelLabel(models, llm)
+      settle(llm, { protocol: llm.protocol, group: llm.group?.id ?? 'none', model })
+      listener(llm, model)
+    },
+    pathNormalized: (protocol, kind) => normalizations.add(1, protocol, kind),
+    authFailed: (protocol, reason) => authFailures.add(1, protocol, reason),
+    keyLookedUp: (result, seconds) => {
+      lookups.add(1, result)
+      if (seconds !== undefined) lookupDuration.observe(seconds, result)
+    },
+    validationFailed: (protocol, keyword) => validationFailures.add(1, protocol, keyword),
+    limitRejected: (group, limit) => limitRejections.add(1, group, limit),
+    gauge: (name: GaugeName, read: () => readonly GaugeSample[]) => followed[name].follow((set) => {
+      for (const sample of read()) set(sample.value, sample.labels)
+    }),
+  }
+}
+
+/** A refused stranger's words are no label, not even where they name a known model (facts/telemetry.md 5). */
+function modelLabel (models: ModelNames, llm: LlmRequest): string {
+  if (llm.outcome === 'auth_error') return 'none'
+  return models.label(llm.model ?? llm.responseModel, succeeded(llm))
+}
+
+function settlement (store: MetricStore): (llm: LlmRequest, labels: Labels) => void {
+  const requests = store.counter('requests_total')
+  const recordTokens = tokenRecording(store)
+  const recordTimes = timeRecording(store)
+  const upstreamResponses = store.counter('upstream_responses_total')
+  const aborts = store.counter('stream_aborts_total')
+
+  return (llm, labels) => {
+    const { protocol, group, model } = labels
+    requests.add(1, protocol, group, model, String(llm.stream), String(llm.outcome))
+    recordTokens(llm, labels)
+    recordTimes(llm, model)
+    const statusClass = statusClassOf(llm)
+    if (statusClass !== null) upstreamResponses.add(1, llm.upstream ?? 'none', statusClass)
+    if (llm.stream && llm.abortedBy !== null) aborts.add(1, protocol, llm.abortedBy)
+  }
+}
+
+function tokenRecording (store: MetricStore): (llm: LlmRequest, labels: Labels) => void {
+  const tokens = store.tokens()
+  const modalities = store.counter('modality_tokens_total')
+  const missing = store.counter('usage_missing_total')
+  const inconsistent = store.counter('usage_inconsistent_total')
+
+  return (llm, { protocol, group, model }) => {
+    if (llm.usage !== null) tokens.add(llm.usage, protocol, group, model)
+    if (llm.modalities !== null) {
+      for (const { tokens: amount, direction, modality } of llm.modalities) {
+        modalities.add(amount, protocol, group, model, direction, modalityLabels.has(modality) ? modality : 'other')
+      }
+    }
+    if (llm.usageMissing !== null) missing.add(1, protocol, llm.usageMissing)
+    if (llm.usageInconsistent) inconsistent.add(1, protocol)
+  }
+}
+
+function timeRecording (store: MetricStore): (llm: LlmRequest, model: string) => void {
+  const duration = store.histogram('request_duration_seconds')
+  const firstChunk = store.histogram('time_to_first_chunk_seconds')
+  const perOutputToken = store.histogram('time_per_output_token_seconds')
+  const overhead = store.histogram('overhead_seconds')
+
+  return (llm, model) => {
+    const { protocol } = llm
+    duration.observe(durationOf(llm), protocol, model, String(llm.stream), String(llm.outcome))
+    const toFirstChunk = firstChunkOf(llm)
+    if (toFirstChunk !== null) firstChunk.observe(toFirstChunk, protocol, model)
+    const perToken = perOutputTokenOf(llm)
+    if (perToken !== null) perOutputToken.observe(perToken, protocol, model)
+    const own = overheadOf(llm)
+    if (own !== null) overhead.observe(own, protocol)
+  }
+}

@@ -1,0 +1,120 @@
+/** The metrics in memory. An update is a walk over a few Maps and one addition: tens of nanoseconds. */
+import type { CatalogueRow, LabelValues } from './catalogue.js'
+import { LabelTree, type Series } from './label-tree.js'
+
+export interface ValueCell extends Series {
+  value: number
+}
+
+export interface Bucket {
+  readonly upTo: number
+  count: number
+}
+
+export interface HistogramCell extends Series {
+  /** Each counts the values that fell into it alone; the last takes all above the last finite bound. */
+  readonly buckets: readonly Bucket[]
+  sum: number
+  count: number
+}
+
+/** Where and how a family's cells are kept. */
+export interface FamilyRules {
+  readonly row: CatalogueRow
+  readonly maxCells: number
+  readonly overflowed: (label: string) => void
+}
+
+type Labels = readonly string[]
+
+/** Only such numbers change a cell: a counter that met NaN once would be NaN for ever. */
+export function isAmount (value: number): boolean {
+  return value >= 0 && value <= Number.MAX_SAFE_INTEGER
+}
+
+export class Counter<L extends Labels> {
+  readonly #tree: LabelTree<ValueCell>
+
+  constructor ({ row, maxCells, overflowed }: FamilyRules) {
+    this.#tree = new LabelTree(row.labels, maxCells, newValueCell, overflowed)
+  }
+
+  add (amount: number, ...values: LabelValues<L>): void {
+    if (isAmount(amount)) this.#tree.find(values).value += amount
+  }
+
+  read (): readonly ValueCell[] {
+    return this.#tree.cells
+  }
+}
+
+/** Tells the current values; called each time the gauge is read. */
+export type GaugeSource = (set: (value: number, labels: Readonly<Record<string, string>>) => void) => void
+
+export class Gauge<L extends Labels> {
+  readonly #tree: LabelTree<ValueCell>
+  readonly #labels: Labels
+  readonly #sources: GaugeSource[] = []
+
+  constructor ({ row, maxCells, overflowed }: FamilyRules) {
+    this.#labels = row.labels
+    this.#tree = new LabelTree(row.labels, maxCells, newValueCell, overflowed)
+  }
+
+  /** Counts up or down. Not for a gauge that has sources. */
+  move (by: 1 | -1, ...values: LabelValues<L>): void {
+    this.#tree.find(values).value += by
+  }
+
+  /** From now on the gauge holds what its sources tell when it is read; where two tell the same labels, the last one wins. */
+  follow (source: GaugeSource): void {
+    this.#sources.push(source)
+  }
+
+  read (): readonly ValueCell[] {
+    if (this.#sources.length > 0) this.#refresh()
+    return this.#tree.cells
+  }
+
+  #refresh (): void {
+    this.#tree.clear()
+    for (const source of this.#sources) {
+      source((value, labels) => {
+        if (isAmount(value)) this.#tree.find(this.#labels.map((name) => String(labels[name]))).value = value
+      })
+    }
+  }
+}
+
+export class Histogram<L extends Labels> {
+  readonly #tree: LabelTree<HistogramCell>
+
+  constructor ({ row, maxCells, overflowed }: FamilyRules) {
+    const bounds = [...row.buckets, Infinity]
+    this.#tree = new LabelTree(row.labels, maxCells, (series) => newHistogramCell(series, bounds), overflowed)
+  }
+
+  observe (value: number, ...values: LabelValues<L>): void {
+    if (!isAmount(value)) return
+    const cell = this.#tree.find(values)
+    cell.sum += value
+    cell.count += 1
+    for (const bucket of cell.buckets) {
+      if (value > bucket.upTo) continue
+      bucket.count += 1
+      break
+    }
+  }
+
+  read (): readonly HistogramCell[] {
+    return this.#tree.cells
+  }
+}
+
+function newValueCell (series: Series): ValueCell {
+  return { ...series, value: 0 }
+}
+
+function newHistogramCell (series: Series, bounds: readonly number[]): HistogramCell {
+  return { ...series, buckets: bounds.map((upTo) => ({ upTo, count: 0 })), sum: 0, count: 0 }
+}

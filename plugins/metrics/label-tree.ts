@@ -1,0 +1,83 @@
+/** What one series knows of itself besides its value. Made once, when the series is first seen. */
+export interface Series {
+  readonly labels: Readonly<Record<string, string>>
+  /** `name="value",...` as the text format writes it, without braces. */
+  readonly text: string
+}
+
+interface Node<C> {
+  readonly children: Map<string, Node<C>>
+  cell: C | null
+}
+
+/**
+ * The cells of one metric, found by one Map per label: no key is ever joined from label values, so that no two label sets
+ * can fall together. At most `maxCells` are made; all further label sets share one cell whose labels are all `other`, so
+ * that totals stay exact, and `overflowed` is told the first label whose value was new.
+ */
+export class LabelTree<C> {
+  cells: C[] = []
+  #root: Node<C> = newNode()
+  readonly #names: readonly string[]
+  readonly #maxCells: number
+  readonly #make: (series: Series) => C
+  readonly #overflowed: (label: string) => void
+
+  constructor (names: readonly string[], maxCells: number, make: (series: Series) => C, overflowed: (label: string) => void) {
+    this.#names = names
+    this.#maxCells = maxCells
+    this.#make = make
+    this.#overflowed = overflowed
+  }
+
+  find (values: readonly string[]): C {
+    let node = this.#root
+    let depth = 0
+    for (const value of values) {
+      const next = node.children.get(value)
+      if (next === undefined) return this.#open(values, depth)
+      node = next
+      depth += 1
+    }
+    return node.cell ?? this.#open(values, depth)
+  }
+
+  clear (): void {
+    this.cells = []
+    this.#root = newNode()
+  }
+
+  #open (values: readonly string[], depth: number): C {
+    if (this.cells.length < this.#maxCells) return this.#insert(values)
+    this.#overflowed(String(this.#names[depth]))
+    return this.#insert(values.map(() => 'other'))
+  }
+
+  #insert (values: readonly string[]): C {
+    let node = this.#root
+    for (const value of values) {
+      const next = node.children.get(value) ?? newNode()
+      node.children.set(value, next)
+      node = next
+    }
+    if (node.cell === null) this.cells.push(node.cell = this.#make(seriesOf(this.#names, values)))
+    return node.cell
+  }
+}
+
+function newNode<C> (): Node<C> {
+  return { children: new Map(), cell: null }
+}
+
+function seriesOf (names: readonly string[], values: readonly string[]): Series {
+  const pairs = values.map((value, index) => [String(names[index]), escapeValue(value)] as const)
+  return { labels: Object.fromEntries(pairs), text: pairs.map(([name, value]) => `${name}="${value}"`).join(',') }
+}
+
+/**
+ * Writes what could break a text format, or collide in a reader that joins label values by commas (prom-client 15 does,
+ * facts/telemetry.md 4), as `%` and four hex digits. Two different values never become the same.
+ */
+export function escapeValue (value: string): string {
+  return value.replace(/[%,"\\\p{Cc}\p{Cs}]/gu, (character) => `%${character.charCodeAt(0).toString(16).padStart(4, '0')}`)
+}

@@ -1,0 +1,47 @@
+/** What the time fields and leaves of a settled request amount to. Seconds; null where it does not apply. */
+import type { LlmRequest, TokenUsage } from '../request.js'
+import { leaves, type Leaf } from './token-counter.js'
+
+/** Tokens of one direction, all leaves together. */
+export function tokensOf (usage: TokenUsage, direction: Leaf['direction']): number {
+  return leaves.reduce((sum, leaf) => leaf.direction === direction ? sum + usage[leaf.type] : sum, 0)
+}
+
+export function succeeded (llm: LlmRequest): boolean {
+  return llm.upstreamStatus >= 200 && llm.upstreamStatus < 300
+}
+
+export function durationOf (llm: LlmRequest): number {
+  return (llm.endedAt - llm.startedAt) / 1_000
+}
+
+/**
+ * The gateway's own time: from the arrival of the request's headers until it was handed to the upstream connection, less
+ * the wait for the caller's body (`bodyStartedAt` to `bodyAt`). Paths, auth with its key store, limits with theirs,
+ * validation, and whatever the host's hooks do in between are in it; the upstream's time and the caller's, up and down,
+ * are not. What the gateway does while the reply passes runs between two waits that cannot be told from it by a clock,
+ * and is left out; the benchmark measures it as CPU time. Null for requests that never went to an upstream.
+ */
+export function overheadOf (llm: LlmRequest): number | null {
+  if (llm.sentAt === 0) return null
+  return (llm.sentAt - llm.startedAt - (llm.bodyAt - llm.bodyStartedAt)) / 1_000
+}
+
+/** From arrival to the first chunk of a successful streamed reply: what the caller waits until words appear. */
+export function firstChunkOf (llm: LlmRequest): number | null {
+  if (!llm.stream || !succeeded(llm) || llm.firstChunkAt === 0) return null
+  return (llm.firstChunkAt - llm.startedAt) / 1_000
+}
+
+/** Pace of a streamed reply after its first chunk. Needs two tokens and a reply that came to its end. */
+export function perOutputTokenOf (llm: LlmRequest): number | null {
+  if (firstChunkOf(llm) === null || llm.usage === null || llm.outcome !== 'ok') return null
+  const tokens = tokensOf(llm.usage, 'output')
+  return tokens > 1 ? (llm.lastChunkAt - llm.firstChunkAt) / 1_000 / (tokens - 1) : null
+}
+
+/** `2xx` to `5xx`, `error` where no reply came. Null where there was nothing to answer. */
+export function statusClassOf (llm: LlmRequest): string | null {
+  if (llm.upstreamStatus > 0) return `${Math.floor(llm.upstreamStatus / 100)}xx`
+  return llm.sentAt === 0 || llm.abortedBy === 'client' ? null : 'error'
+}

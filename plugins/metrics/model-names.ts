@@ -1,0 +1,42 @@
+/** Which model names may become label values: they come from callers, and a series lives as long as the process. */
+const plausible = /^[A-Za-z0-9._:/@-]{1,64}$/
+
+export interface ModelNameRules {
+  /** The only names that are shown. Null: names are learnt. */
+  readonly listed: readonly string[] | null
+  /** How many names are learnt at most. */
+  readonly maxModels: number
+  readonly overflowed: (label: string) => void
+}
+
+/**
+ * The label for a model name. A listed name is itself. Without a list, a name is learnt when a provider answered it with
+ * success, up to `maxModels` names of a plain alphabet (facts/telemetry.md 5): a caller who invents names, or a scanner,
+ * adds nothing. All other names are `other`, no name is `none`.
+ */
+export class ModelNames {
+  /** Each name to the one string object that all lookups after this one use: they then compare by identity. */
+  readonly #known: Map<string, string>
+  readonly #max: number
+  readonly #overflowed: (label: string) => void
+
+  constructor ({ listed, maxModels, overflowed }: ModelNameRules) {
+    this.#known = new Map(listed?.map((name) => [name, name]))
+    this.#max = listed === null ? maxModels : 0
+    this.#overflowed = overflowed
+  }
+
+  /** `succeeded`: a provider answered a request for this name with a 2xx status. */
+  label (name: string | null, succeeded: boolean): string {
+    if (name === null || name === '') return 'none'
+    const known = this.#known.get(name)
+    if (known !== undefined) return known
+    if (!succeeded) return 'other'
+    if (this.#known.size < this.#max && plausible.test(name)) {
+      this.#known.set(name, name)
+      return name
+    }
+    this.#overflowed('model')
+    return 'other'
+  }
+}

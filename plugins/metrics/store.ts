@@ -1,0 +1,77 @@
+/** All families of one recorder, in the order of the catalogue: what the projections read. */
+import { createRequire } from 'node:module'
+import {
+  catalogue, prefix, type CatalogueRow, type LabelsOf, type MetricName, type NameOf,
+} from './catalogue.js'
+import { Counter, Gauge, Histogram, type FamilyRules, type HistogramCell, type ValueCell } from './families.js'
+import { TokenCounter } from './token-counter.js'
+
+export interface Family {
+  /** With its prefix. */
+  readonly name: string
+  readonly row: CatalogueRow
+  /** The cells as they are now. A gauge with sources asks them. */
+  readonly read: () => readonly ValueCell[] | readonly HistogramCell[]
+}
+
+export class MetricStore {
+  readonly families: Family[] = []
+  readonly #maxCells: number
+  readonly #overflow: Counter<LabelsOf<'label_overflow_total'>>
+
+  /** `maxCells` is the most series (for a histogram: label sets) that one metric may have. */
+  constructor (maxCells: number) {
+    this.#maxCells = maxCells
+    // Its labels are the catalogue's own; a cap here would count its own overflow for ever.
+    const rules = { row: catalogue.label_overflow_total, maxCells: Infinity, overflowed: this.overflowed }
+    this.#overflow = this.#join('label_overflow_total', new Counter(rules))
+  }
+
+  /** A label value was replaced by `other`. */
+  readonly overflowed = (label: string): void => this.#overflow.add(1, label)
+
+  counter<N extends NameOf<'counter'>> (name: N): Counter<LabelsOf<N>> {
+    return this.#join(name, new Counter<LabelsOf<N>>(this.#rules(name)))
+  }
+
+  tokens (): TokenCounter {
+    return this.#join('tokens_total', new TokenCounter(this.#rules('tokens_total')))
+  }
+
+  gauge<N extends NameOf<'gauge'>> (name: N): Gauge<LabelsOf<N>> {
+    return this.#join(name, new Gauge<LabelsOf<N>>(this.#rules(name)))
+  }
+
+  histogram<N extends NameOf<'histogram'>> (name: N): Histogram<LabelsOf<N>> {
+    return this.#join(name, new Histogram<LabelsOf<N>>(this.#rules(name)))
+  }
+
+  /** The gauges that this store knows by itself. */
+  describeItself (): void {
+    const version = packageVersion()
+    this.gauge('build_info').follow((set) => set(1, { version }))
+    this.gauge('series').follow((set) => set(this.#countSeries(), {}))
+  }
+
+  #rules (name: MetricName): FamilyRules {
+    return { row: catalogue[name], maxCells: this.#maxCells, overflowed: this.overflowed }
+  }
+
+  #join<F extends Pick<Family, 'read'>> (name: MetricName, family: F): F {
+    this.families.push({ name: `${prefix}${name}`, row: catalogue[name], read: () => family.read() })
+    return family
+  }
+
+  #countSeries (): number {
+    let count = 1
+    for (const { row, read } of this.families.filter(({ name }) => name !== `${prefix}series`)) {
+      count += read().length * (row.type === 'histogram' ? row.buckets.length + 3 : 1)
+    }
+    return count
+  }
+}
+
+function packageVersion (): string {
+  const manifest: unknown = createRequire(import.meta.url)('fastify-llm-gateway/package.json')
+  return String(Reflect.get(Object(manifest), 'version'))
+}

@@ -1,0 +1,56 @@
+import type { TokenUsage } from '../request.js'
+import { isAmount, type FamilyRules, type ValueCell } from './families.js'
+import { LabelTree, type Series } from './label-tree.js'
+
+export interface Leaf {
+  readonly type: keyof TokenUsage
+  readonly direction: 'input' | 'output'
+}
+
+export const leaves: readonly Leaf[] = [
+  { type: 'input', direction: 'input' },
+  { type: 'cache_read', direction: 'input' },
+  { type: 'cache_write_5m', direction: 'input' },
+  { type: 'cache_write_1h', direction: 'input' },
+  { type: 'cache_write', direction: 'input' },
+  { type: 'tool_input', direction: 'input' },
+  { type: 'output', direction: 'output' },
+  { type: 'reasoning', direction: 'output' },
+]
+
+interface LeafCell extends ValueCell {
+  readonly type: keyof TokenUsage
+}
+
+/**
+ * `tokens_total`. One walk finds the cells of all leaves at once, because a reply reports them together. The limit of cells
+ * counts sets of protocol, group and model; what is beyond it keeps its direction and type, so that every sum stays exact.
+ */
+export class TokenCounter {
+  readonly #tree: LabelTree<readonly LeafCell[]>
+
+  constructor ({ row, maxCells, overflowed }: FamilyRules) {
+    this.#tree = new LabelTree(row.labels, maxCells, leafCells, overflowed)
+  }
+
+  add (usage: TokenUsage, protocol: string, group: string, model: string): void {
+    for (const cell of this.#tree.find([protocol, group, model])) {
+      const amount = usage[cell.type]
+      if (isAmount(amount)) cell.value += amount
+    }
+  }
+
+  /** Leaves that were never seen make no series. */
+  read (): readonly ValueCell[] {
+    return this.#tree.cells.flatMap((cells) => cells.filter(({ value }) => value > 0))
+  }
+}
+
+function leafCells ({ labels, text }: Series): readonly LeafCell[] {
+  return leaves.map(({ type, direction }) => ({
+    type,
+    labels: { ...labels, direction, type },
+    text: `${text},direction="${direction}",type="${type}"`,
+    value: 0,
+  }))
+}

@@ -1,0 +1,69 @@
+import { gunzipSync } from 'node:zlib'
+import Fastify, { type FastifyInstance } from 'fastify'
+import t, { type Test } from 'tap'
+import metrics, { type MetricsOptions } from '../../plugins/metrics/index.js'
+import { samplesOf } from './meters.js'
+import { settledRequest } from './requests.js'
+
+async function start (t: Test, options: MetricsOptions = {}): Promise<FastifyInstance> {
+  const app = Fastify()
+  t.teardown(() => app.close())
+  await app.register(metrics, options)
+  return app
+}
+
+t.test('serves its text at /metrics', async (t) => {
+  const app = await start(t)
+  app.llm.recorder.settled(settledRequest())
+  const reply = await app.inject('/metrics')
+  t.equal(reply.statusCode, 200)
+  t.equal(reply.headers['content-type'], 'text/plain; version=0.0.4; charset=utf-8')
+  t.equal(samplesOf(reply.body).get('llm_gateway_requests_total{protocol="chat_completions",group="chat",model="gpt-5",stream="false",outcome="ok"}'), 1)
+})
+
+t.test('speaks OpenMetrics to a server that asks for it', async (t) => {
+  const accept = 'application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,text/plain;version=0.0.4;q=0.5,*/*;q=0.1'
+  const reply = await (await start(t)).inject({ url: '/metrics', headers: { accept } })
+  t.equal(reply.headers['content-type'], 'application/openmetrics-text; version=1.0.0; charset=utf-8')
+  t.match(reply.body, /# EOF\n$/)
+})
+
+t.test('compresses for a server that accepts gzip', async (t) => {
+  const reply = await (await start(t)).inject({ url: '/metrics', headers: { 'accept-encoding': 'gzip' } })
+  t.equal(reply.headers['content-encoding'], 'gzip')
+  t.equal(reply.headers.vary, 'accept, accept-encoding')
+  t.match(gunzipSync(reply.rawPayload).toString(), 'llm_gateway_build_info')
+})
+
+t.test('serves elsewhere, or nowhere', async (t) => {
+  const elsewhere = await start(t, { path: '/internal' })
+  t.equal((await elsewhere.inject('/internal')).statusCode, 200)
+  t.equal((await elsewhere.inject('/metrics')).statusCode, 404)
+  t.equal((await (await start(t, { path: false })).inject('/metrics')).statusCode, 404)
+})
+
+t.test('two apps in one process count apart', async (t) => {
+  const one = await start(t)
+  const two = await start(t)
+  one.llm.recorder.authFailed('messages', 'unknown_key')
+  t.match((await one.inject('/metrics')).body, 'auth_failures_total{')
+  t.notMatch((await two.inject('/metrics')).body, 'auth_failures_total{')
+})
+
+t.test('models can be listed', async (t) => {
+  const app = await start(t, { models: ['gpt-5'] })
+  app.llm.recorder.settled(settledRequest({ model: 'gpt-6' }))
+  t.match((await app.inject('/metrics')).body, 'model="other"')
+})
+
+t.test('wrong options are told by name', async (t) => {
+  const wrong: Record<string, unknown> = { registry: 1, path: 'metrics', models: 'gpt-5', maxModels: 0, maxCells: 1.5, colour: 'red' }
+  for (const [name, value] of Object.entries(wrong)) {
+    const app = Fastify()
+    t.teardown(() => app.close())
+    await t.rejects(async () => await app.register(metrics, { [name]: value }), { code: 'LLM_GATEWAY_OPTION', message: new RegExp(`metrics.${name} `) })
+  }
+  const app = Fastify()
+  await t.rejects(async () => await app.register(metrics, { models: [1] as unknown as string[] }), { code: 'LLM_GATEWAY_OPTION' })
+  await app.close()
+})

@@ -1,0 +1,49 @@
+/** Settled requests as the pipeline leaves them, for tests of whoever reads them at the end. */
+import { endpoints, type Endpoint } from '../../plugins/protocols/index.js'
+import { LlmRequest, type Group, type TokenUsage } from '../../plugins/request.js'
+
+export const noTokens: TokenUsage = {
+  input: 0, cache_read: 0, cache_write_5m: 0, cache_write_1h: 0, cache_write: 0, tool_input: 0, output: 0, reasoning: 0,
+}
+
+export function endpointOf (id: string): Endpoint {
+  const endpoint = endpoints.find((candidate) => candidate.id === id)
+  if (endpoint === undefined) throw new Error(`no endpoint ${id}`)
+  return endpoint
+}
+
+export function groupOf (id: string): Group {
+  return {
+    id, protocols: new Set(), thirdParty: true, upstream: null, models: null, limits: {}, onStoreFailure: 'closed',
+  }
+}
+
+type Fields = Partial<Pick<LlmRequest,
+  | 'stream' | 'group' | 'upstream' | 'upstreamStatus' | 'responseModel' | 'usage' | 'modalities' | 'usageMissing' | 'usageInconsistent'
+  | 'outcome' | 'abortedBy' | 'model' | 'status'>> & { readonly at?: Times, readonly endpoint?: string }
+
+/** Milliseconds after the start. */
+interface Times {
+  readonly bodyStarted?: number
+  readonly body?: number
+  readonly sent?: number
+  readonly headers?: number
+  readonly firstChunk?: number
+  readonly lastChunk?: number
+  readonly ended?: number
+}
+
+/** A request that went well in one second, changed by `fields`. */
+export function settledRequest ({ at = {}, endpoint = 'chat_completions', ...fields }: Fields = {}): LlmRequest {
+  const llm = new LlmRequest(endpointOf(endpoint), '/v1/chat/completions', 'gpt-5')
+  const after = (ms: number): number => ms === 0 ? 0 : llm.startedAt + ms
+  Object.assign(llm, { group: groupOf('chat'), upstream: 'main', upstreamStatus: 200, status: 200, outcome: 'ok', ...fields })
+  llm.bodyStartedAt = after(at.bodyStarted ?? 1)
+  llm.bodyAt = after(at.body ?? 11)
+  llm.sentAt = after(at.sent ?? 12)
+  llm.headersAt = after(at.headers ?? 300)
+  llm.firstChunkAt = after(at.firstChunk ?? 400)
+  llm.lastChunkAt = after(at.lastChunk ?? 900)
+  llm.endedAt = after(at.ended ?? 1_000)
+  return llm
+}
