@@ -35,7 +35,9 @@ interface Times {
 
 /** A request that went well in one second, changed by `fields`. */
 export function settledRequest ({ at = {}, endpoint = 'chat_completions', ...fields }: Fields = {}): LlmRequest {
-  const llm = new LlmRequest(endpointOf(endpoint), '/v1/chat/completions', 'gpt-5')
+  const llm = new LlmRequest({
+    kind: 'endpoint', endpoint: endpointOf(endpoint), url: '/v1/chat/completions', model: 'gpt-5', mountLength: 0, repair: null, keys: null,
+  })
   const after = (ms: number): number => ms === 0 ? 0 : llm.startedAt + ms
   Object.assign(llm, { group: groupOf('chat'), upstream: 'main', upstreamStatus: 200, status: 200, outcome: 'ok', ...fields })
   llm.bodyStartedAt = after(at.bodyStarted ?? 1)
