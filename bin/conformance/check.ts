@@ -1,0 +1,88 @@
+import type { FarSide } from './far-side.js'
+import type { FamilyName, Options } from './options.js'
+import type { Reply } from './wire.js'
+
+/** What a check cannot do without; without it the check does not apply. */
+export type Need = FamilyName | 'far side' | 'metrics' | 'mount prefix' | 'spent key'
+
+export interface Check {
+  /** Stable for ever: results of two gateways, or of two years, are compared by it. */
+  readonly number: number
+  readonly title: string
+  readonly needs: readonly Need[]
+  /** Resolves with what was seen, rejects with what should have been. */
+  readonly run: (subject: Subject) => Promise<string>
+}
+
+/** The gateway under test, and everything that a check may use. */
+export interface Subject {
+  readonly options: Options
+  readonly far: FarSide
+  readonly ask: (kind: Kind, change?: Change) => Promise<Reply>
+}
+
+export type Kind = 'chat' | 'responses' | 'embeddings' | 'images' | 'messages' | 'gemini'
+
+/** How a request differs from the plain one of its kind. */
+export interface Change {
+  readonly method?: string
+  readonly path?: string
+  /** Added to the plain body. */
+  readonly fields?: Readonly<Record<string, unknown>>
+  /** Replaces the plain body. */
+  readonly body?: string | Buffer
+  /** Added or replaced; undefined removes. */
+  readonly headers?: Readonly<Record<string, string | undefined>>
+  readonly onBytes?: (sofar: Buffer) => boolean
+  readonly signal?: AbortSignal
+}
+
+export class CheckFailed extends Error {}
+
+/** Ends the check as failed, with what was seen, unless `holds`. */
+export function expect (holds: boolean, seen: string): asserts holds {
+  if (!holds) throw new CheckFailed(seen)
+}
+
+export function expectStatus (reply: Reply, status: number, about = ''): void {
+  expect(reply.status === status, `${about}${about === '' ? '' : ': '}status ${reply.status} instead of ${status}: ${excerpt(reply.text)}`)
+}
+
+/** Holds only where the kit is the far side; elsewhere the reply alone has to do. */
+export function expectFar (subject: Subject, path: RegExp): string {
+  const { far } = subject
+  if (!far.listening) return ''
+  const url = far.seen.at(-1)?.url
+  expect(url !== undefined && path.test(url), `the far side saw ${url ?? 'nothing'} instead of ${String(path)}`)
+  return `, far side saw ${url}`
+}
+
+const shapes: Readonly<Record<FamilyName, (body: Fields, status: number) => boolean>> = {
+  openai: ({ error }) => isFields(error) && text(error.message) && text(error.type) && 'param' in error && 'code' in error,
+  anthropic: ({ type, error }) => type === 'error' && isFields(error) && text(error.message) && text(error.type),
+  gemini: ({ error }, status) => isFields(error) && error.code === status && text(error.message) && text(error.status),
+}
+
+/** The reply is an error of ours to this family's clients: status, media type and envelope. Returns its `error`. */
+export function expectEnvelope (reply: Reply, family: FamilyName, status: number, about = ''): Fields {
+  expectStatus(reply, status, about)
+  expect(/^application\/json/.test(reply.headers['content-type'] ?? ''), `content type ${reply.headers['content-type'] ?? 'missing'}`)
+  const body = reply.json
+  expect(isFields(body) && shapes[family](body, status), `${about} not the envelope of this family: ${excerpt(reply.text)}`)
+  return isFields(body.error) ? body.error : body
+}
+
+export type Fields = Readonly<Record<string, unknown>>
+
+export function isFields (value: unknown): value is Fields {
+  return typeof value === 'object' && value !== null
+}
+
+function text (value: unknown): boolean {
+  return typeof value === 'string' && value !== ''
+}
+
+export function excerpt (value: string): string {
+  const line = value.replace(/\s+/g, ' ')
+  return line.length > 120 ? `${line.slice(0, 120)}…` : line
+}

@@ -1,0 +1,11 @@
+import type { Check } from '../check.js'
+import { auth } from './auth.js'
+import { bodies } from './bodies.js'
+import { errors } from './errors.js'
+import { paths } from './paths.js'
+import { streams } from './streams.js'
+import { usage } from './usage.js'
+
+/** Every check, by number. Numbers up to 65 are those of the checklist in `facts/protocols.md`. */
+export const checks: readonly Check[] = [...paths, ...auth, ...bodies, ...usage, ...streams, ...errors]
+  .toSorted((a, b) => a.number - b.number)

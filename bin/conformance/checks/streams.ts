@@ -1,0 +1,114 @@
+/** Checks 55-60: streams pass as they are, at once, and fail so that the caller notices. */
+import { expect, expectStatus, type Change, type Check, type Kind, type Subject } from '../check.js'
+import { chatChunk, chatUsageChunk, done, event, generated, messageDelta, messageStart, messageStop, plainChatUsage, responseEvent, sse } from '../replies.js'
+import { eventsOf, type Reply } from '../wire.js'
+
+const streamed: Readonly<Record<'chat' | 'responses' | 'messages' | 'gemini', (model: string) => Change>> = {
+  chat: () => ({ fields: { stream: true, stream_options: { include_usage: true } } }),
+  responses: () => ({ fields: { stream: true } }),
+  messages: () => ({ fields: { stream: true } }),
+  gemini: (model) => ({ path: `/v1beta/models/${model}:streamGenerateContent?alt=sse` }),
+}
+
+const geminiUsage = { promptTokenCount: 1, candidatesTokenCount: 1, totalTokenCount: 2 }
+const crlf = (text: string): string => text.replaceAll('\n', '\r\n')
+
+const whole: Readonly<Record<keyof typeof streamed, readonly string[]>> = {
+  chat: [chatChunk('Hi'), ': comment\n\n', chatUsageChunk(plainChatUsage), done],
+  responses: [responseEvent('response.created', null), responseEvent('response.completed', { input_tokens: 1, output_tokens: 1, total_tokens: 2 })],
+  messages: [messageStart({ input_tokens: 1, output_tokens: 1 }), event({ type: 'ping' }), messageDelta({ output_tokens: 1 }), messageStop],
+  gemini: [event(generated('Hi', geminiUsage)), event(generated('!', geminiUsage))].map(crlf),
+}
+
+async function askStream (subject: Subject, kind: keyof typeof streamed, change: Change = {}): Promise<Reply> {
+  return await subject.ask(kind, { ...streamed[kind](subject.options.models.gemini), ...change })
+}
+
+async function expectSameBytes (subject: Subject, kind: keyof typeof streamed, pieces: ReadonlyArray<string | Buffer>): Promise<void> {
+  subject.far.play(sse(...pieces))
+  const reply = await askStream(subject, kind)
+  expectStatus(reply, 200, kind)
+  const sent = Buffer.concat(pieces.map((piece) => Buffer.from(piece)))
+  expect(reply.bytes.equals(sent), `${kind}: ${sent.length} bytes sent, other ${reply.bytes.length} arrived: ${reply.text.slice(-120)}`)
+}
+
+const failure = /"error"|response\.failed/
+
+export const streams: readonly Check[] = [
+  {
+    number: 55,
+    title: 'the first event arrives before the second one is sent',
+    needs: ['openai', 'far side'],
+    async run (subject) {
+      const [first, ...rest] = whole.chat
+      let release = (): void => {}
+      const arrived = new Promise<void>((resolve) => { release = resolve })
+      subject.far.play({ ...sse(first ?? '', ...rest), before: (index) => index === 1 ? arrived : null })
+      const reply = await askStream(subject, 'chat', { onBytes: () => { release(); return false } })
+      expectStatus(reply, 200)
+      return `${reply.bytes.length} bytes, the first ones at once`
+    },
+  },
+  {
+    number: 56,
+    title: 'an emoji split between two writes',
+    needs: ['openai', 'far side'],
+    async run (subject) {
+      const bytes = Buffer.from(whole.chat.join('').replace('Hi', '👋'))
+      const middle = bytes.indexOf(Buffer.from('👋')) + 2
+      await expectSameBytes(subject, 'chat', [bytes.subarray(0, middle), bytes.subarray(middle)])
+      return 'same bytes'
+    },
+  },
+  {
+    number: 57,
+    title: 'the bytes of a stream: event lines, line ends, nothing added',
+    needs: ['openai', 'anthropic', 'gemini', 'far side'],
+    async run (subject) {
+      for (const kind of ['chat', 'responses', 'messages', 'gemini'] as const) await expectSameBytes(subject, kind, whole[kind])
+      return 'same bytes for chat, responses, messages, generateContent'
+    },
+  },
+  {
+    number: 58,
+    title: 'a comment between events changes no event',
+    needs: ['anthropic', 'far side'],
+    async run (subject) {
+      subject.far.play(sse(...whole.messages.flatMap((piece) => [': keepalive\n\n', piece])))
+      const reply = await askStream(subject, 'messages')
+      const [got, sent] = [eventsOf(reply.text), eventsOf(whole.messages.join(''))]
+      expect(got.join() === sent.join(), `${got.length} events instead of ${sent.length}`)
+      return `${got.length} events`
+    },
+  },
+  {
+    number: 59,
+    title: 'a far side that breaks off mid-stream never looks like success',
+    needs: ['openai', 'anthropic', 'gemini', 'far side'],
+    async run (subject) {
+      const seen: string[] = []
+      for (const kind of ['chat', 'responses', 'messages', 'gemini'] as const) {
+        subject.far.play({ ...sse(...whole[kind].slice(0, 1)), then: 'cut' })
+        const reply = await askStream(subject, kind)
+        const told = failure.test(eventsOf(reply.text).at(-1) ?? '')
+        expect(told || !reply.clean, `${kind}: a clean end after ${eventsOf(reply.text).length} event`)
+        seen.push(`${kind}: ${told ? 'error event' : 'socket cut'}`)
+      }
+      return seen.join(', ')
+    },
+  },
+  {
+    number: 60,
+    title: 'a WebSocket upgrade of /v1/responses: 426 at once',
+    needs: ['openai'],
+    async run ({ ask }) {
+      const headers = {
+        'content-type': undefined, connection: 'upgrade', upgrade: 'websocket', 'sec-websocket-version': '13', 'sec-websocket-key': 'a2l0LWtpdC1raXQtMTYhIQ==',
+      }
+      const kind: Kind = 'responses'
+      expectStatus(await ask(kind, { method: 'GET', headers }), 426)
+      expectStatus(await ask(kind), 200, 'the POST that follows')
+      return '426, then 200 for POST'
+    },
+  },
+]

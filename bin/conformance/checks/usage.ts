@@ -1,0 +1,79 @@
+/** Checks 40-54: every token is counted, once. They read the sums that the gateway's metrics show, whatever their names. */
+import { expect, expectStatus, type Check, type Subject } from '../check.js'
+import { grewBy, growth, scrape, type TokenSums } from '../metrics.js'
+import { chatChunk, sse } from '../replies.js'
+import { familyOf } from '../subject.js'
+import { metered, type Metered } from './usage-cases.js'
+
+const settled = async (): Promise<void> => { await new Promise((resolve) => setTimeout(resolve, 50)) }
+
+function shown (grown: TokenSums): string {
+  return [...grown].map(([name, value]) => `${name} +${value}`).join(', ') || 'nothing'
+}
+
+/** Waits until the metrics grew as they should: they may lag behind the reply. */
+async function expectGrowth ({ options }: Subject, before: TokenSums, input: number, output: number): Promise<string> {
+  const patience = AbortSignal.timeout(options.timeoutMs / 2)
+  let grown = growth(before, await scrape(options.metricsUrl, patience))
+  while (!grewBy(grown, input, output) && !patience.aborted) {
+    await settled()
+    grown = growth(before, await scrape(options.metricsUrl, AbortSignal.timeout(options.timeoutMs)))
+  }
+  expect(grewBy(grown, input, output), `instead of ${input} + ${output}: ${shown(grown)}`)
+  return `${input} + ${output}`
+}
+
+async function sumsNow ({ options }: Subject): Promise<TokenSums> {
+  return await scrape(options.metricsUrl, AbortSignal.timeout(options.timeoutMs))
+}
+
+function meter ({ number, title, kind, change, script, input, output, reply: look }: Metered): Check {
+  const family = familyOf(kind)
+  return {
+    number,
+    title,
+    needs: [family, 'far side', 'metrics'],
+    async run (subject) {
+      const before = await sumsNow(subject)
+      if (script !== null) subject.far.play(script)
+      const reply = await subject.ask(kind, change(subject.options.models[family]))
+      expectStatus(reply, 200)
+      look?.(reply)
+      return await expectGrowth(subject, before, input, output)
+    },
+  }
+}
+
+export const usage: readonly Check[] = [
+  ...metered.map(meter),
+  {
+    number: 53,
+    title: 'counting endpoints add nothing',
+    needs: ['openai', 'anthropic', 'gemini', 'far side', 'metrics'],
+    async run (subject) {
+      const before = await sumsNow(subject)
+      const { ask, options: { models } } = subject
+      expectStatus(await ask('messages', { path: '/v1/messages/count_tokens' }), 200)
+      expectStatus(await ask('gemini', { path: `/v1beta/models/${models.gemini}:countTokens` }), 200)
+      expectStatus(await ask('responses', { path: '/v1/responses/input_tokens' }), 200)
+      expectStatus(await ask('chat'), 200)
+      return `${await expectGrowth(subject, before, 12, 5)}, of a chat alone`
+    },
+  },
+  {
+    number: 54,
+    title: 'a caller that leaves mid-stream: the far side is cancelled, the gateway lives on',
+    needs: ['openai', 'far side'],
+    async run (subject) {
+      const { ask, far } = subject
+      far.play({ ...sse(chatChunk('Hi'), chatChunk('there')), before: (index) => index === 0 ? null : new Promise(() => {}) })
+      const arrival = far.arrival()
+      const left = ask('chat', { fields: { stream: true }, onBytes: () => true })
+      await (await arrival).over
+      await left
+      far.reset()
+      expectStatus(await ask('chat'), 200, 'the next request')
+      return 'cancelled, the next request got 200'
+    },
+  },
+]

@@ -1,0 +1,95 @@
+/** The kit's own provider: answers every protocol in the plainest way, records what arrives, and plays scripts. */
+import { createServer, type IncomingHttpHeaders, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { nativeReply } from './replies.js'
+
+export interface Script {
+  readonly status?: number
+  readonly headers?: Readonly<Record<string, string>>
+  /** Written one after the other. */
+  readonly pieces: ReadonlyArray<string | Buffer>
+  /** Awaited before piece `index`. */
+  readonly before?: (index: number) => unknown
+  /** `cut`: the socket closes after the last piece. `reset`: before the first byte of a reply. Default: a clean end. */
+  readonly then?: 'cut' | 'reset'
+}
+
+export interface Seen {
+  readonly method: string
+  readonly url: string
+  readonly headers: IncomingHttpHeaders
+  /** All header names and values as one text, to look for secrets in. */
+  readonly headerText: string
+  readonly body: Buffer
+  /** Resolves when the exchange is over. */
+  readonly over: Promise<void>
+}
+
+export class FarSide {
+  /** Requests since the last `reset()`. */
+  seen: Seen[] = []
+  #script: Script | null = null
+  #arrived: (seen: Seen) => void = () => {}
+  readonly #server: Server = createServer((req, res) => { this.#answer(req, res) })
+
+  async listen (port: number): Promise<void> {
+    await new Promise<void>((resolve, reject) => {
+      this.#server.once('error', reject)
+      this.#server.listen(port, '127.0.0.1', resolve)
+    })
+  }
+
+  get listening (): boolean {
+    return this.#server.listening
+  }
+
+  /** Forgets requests and script. */
+  reset (): void {
+    this.seen = []
+    this.#script = null
+    this.#arrived = () => {}
+  }
+
+  /** Every request until `reset()` gets this reply. */
+  play (script: Script): void {
+    this.#script = script
+  }
+
+  /** The next request that arrives. */
+  async arrival (): Promise<Seen> {
+    return await new Promise((resolve) => { this.#arrived = resolve })
+  }
+
+  async close (): Promise<void> {
+    if (!this.listening) return
+    const closed = new Promise((resolve) => this.#server.close(resolve))
+    this.#server.closeAllConnections()
+    await closed
+  }
+
+  async #answer (req: IncomingMessage, res: ServerResponse): Promise<void> {
+    const over = new Promise<void>((resolve) => res.once('close', resolve))
+    const chunks: Buffer[] = []
+    for await (const chunk of req) chunks.push(chunk)
+    const { method = '', url = '', headers, rawHeaders } = req
+    const seen: Seen = { method, url, headers, headerText: rawHeaders.join('\n'), body: Buffer.concat(chunks), over }
+    this.seen.push(seen)
+    this.#arrived(seen)
+    await playScript(res, this.#script ?? nativeReply(seen))
+  }
+}
+
+async function playScript (res: ServerResponse, script: Script): Promise<void> {
+  if (script.then === 'reset') {
+    res.socket?.resetAndDestroy()
+    return
+  }
+  res.writeHead(script.status ?? 200, { 'content-type': 'application/json', ...script.headers })
+  res.flushHeaders()
+  for (const [index, piece] of script.pieces.entries()) {
+    await script.before?.(index)
+    res.write(piece)
+    await new Promise(setImmediate)
+  }
+  if (script.then === 'cut') res.socket?.destroySoon()
+  else res.end()
+}

@@ -1,0 +1,112 @@
+/**
+ * The conformance kit: numbered black-box checks against any gateway. It speaks HTTP and nothing else, so that two
+ * gateways can be compared; with `--upstream-port` it also plays the provider behind the gateway.
+ */
+import { writeFile } from 'node:fs/promises'
+import type { Check, Need } from './check.js'
+import { checks } from './checks/index.js'
+import { FarSide } from './far-side.js'
+import { readOptions, usage, UsageError, type Options } from './options.js'
+import { resultOf, table, tally, type Result } from './report.js'
+import { createSubject } from './subject.js'
+
+export interface Io {
+  /** A line of the result. */
+  readonly out: (line: string) => void
+  /** A line of progress. */
+  readonly err: (line: string) => void
+}
+
+/** Runs the kit. Resolves with the exit code: 0 nothing failed, 1 a check failed, 2 the command line is wrong. */
+export async function run (args: readonly string[], io: Io): Promise<number> {
+  if (args.includes('--help')) {
+    io.out(usage)
+    return 0
+  }
+  try {
+    return await runChecks(readOptions(args), io)
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error
+    io.err(`${error.message}\n\n${usage}`)
+    return 2
+  }
+}
+
+async function runChecks (options: Options, io: Io): Promise<number> {
+  const chosen = checks.filter(({ number }) => options.only.length === 0 || options.only.includes(number))
+  if (chosen.length === 0) throw new UsageError('--check names no check')
+  const far = new FarSide()
+  if (options.upstreamPort !== null) await far.listen(options.upstreamPort)
+  const results: Result[] = []
+  try {
+    for (const [index, check] of chosen.entries()) {
+      const result = await runCheck(check, options, far)
+      io.err(`[${index + 1}/${chosen.length}] ${check.number} ${result.verdict} ${check.title} (${result.ms} ms)`)
+      results.push(result)
+    }
+  } finally {
+    await far.close()
+  }
+  return await report(options, results, io)
+}
+
+async function report (options: Options, results: readonly Result[], io: Io): Promise<number> {
+  const counts = tally(results)
+  for (const line of table(results)) io.out(line)
+  io.out(`${counts.pass} passed, ${counts.fail} failed, ${counts['n/a']} not applicable`)
+  if (options.json !== '') await writeFile(options.json, JSON.stringify({ baseUrl: options.baseUrl, counts, results }, null, 2) + '\n')
+  return counts.fail === 0 ? 0 : 1
+}
+
+async function runCheck (check: Check, options: Options, far: FarSide): Promise<Result> {
+  const missing = check.needs.filter((need) => !available(need, options))
+  if (missing.length > 0) return resultOf(check, 'n/a', `needs ${missing.map((need) => given[need]).join(', ')}`)
+  far.reset()
+  const limit = new AbortController()
+  const subject = createSubject(options, far, limit.signal)
+  const startedAt = performance.now()
+  try {
+    const seen = await within(options.timeoutMs, check.run(subject))
+    return resultOf(check, 'pass', seen, performance.now() - startedAt)
+  } catch (error) {
+    const seen = error instanceof Error ? error.message : String(error)
+    return resultOf(check, 'fail', seen, performance.now() - startedAt)
+  } finally {
+    limit.abort()
+  }
+}
+
+async function within<T> (ms: number, work: Promise<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => reject(new Error(`not done within ${ms} ms`)), ms)
+  })
+  try {
+    return await Promise.race([work, late])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+const given: Readonly<Record<Need, string>> = {
+  openai: '--key-openai',
+  anthropic: '--key-anthropic',
+  gemini: '--key-gemini',
+  'far side': '--upstream-port',
+  metrics: '--metrics-url',
+  'mount prefix': 'a path in --base-url',
+  'spent key': '--key-spent',
+}
+
+function available (need: Need, { keys, upstreamPort, metricsUrl, baseUrl, spentKey }: Options): boolean {
+  const has: Readonly<Record<Need, boolean>> = {
+    openai: keys.openai !== '',
+    anthropic: keys.anthropic !== '',
+    gemini: keys.gemini !== '',
+    'far side': upstreamPort !== null,
+    metrics: metricsUrl !== '',
+    'mount prefix': new URL(baseUrl).pathname !== '/',
+    'spent key': spentKey !== '',
+  }
+  return has[need]
+}

@@ -1,0 +1,96 @@
+import { parseArgs } from 'node:util'
+
+export type FamilyName = 'openai' | 'anthropic' | 'gemini'
+
+export interface Options {
+  /** Origin and mount prefix of the gateway under test, without a slash at its end. */
+  readonly baseUrl: string
+  /** A key of the gateway per family; empty: the checks of that family do not apply. */
+  readonly keys: Readonly<Record<FamilyName, string>>
+  readonly models: Readonly<Record<FamilyName, string>>
+  /** A key whose balance is spent, empty for none. */
+  readonly spentKey: string
+  /** Port on which the kit plays the provider; null: the gateway has a far side of its own. */
+  readonly upstreamPort: number | null
+  /** Address of the gateway's Prometheus text, empty for none. */
+  readonly metricsUrl: string
+  /** File for the results, empty for none. */
+  readonly json: string
+  /** Numbers of the checks to run; empty: all. */
+  readonly only: readonly number[]
+  /** How long one check may take. */
+  readonly timeoutMs: number
+}
+
+/** The command line is wrong: the message says how. */
+export class UsageError extends Error {}
+
+export const usage = `Usage: llm-gateway conformance --base-url URL [options]
+
+Runs numbered black-box checks against any gateway and prints what was seen.
+
+  --base-url URL         the gateway, with its mount prefix if it has one
+  --key-openai KEY       a key that may use the OpenAI endpoints
+  --key-anthropic KEY    a key that may use /v1/messages
+  --key-gemini KEY       a key that may use generateContent
+  --key-spent KEY        a key of the OpenAI endpoints whose balance is spent
+  --model-openai NAME    a model of each family (default: model-1)
+  --model-anthropic NAME
+  --model-gemini NAME
+  --upstream-port PORT   play the provider on this port of 127.0.0.1: point the gateway's upstreams there
+  --metrics-url URL      Prometheus text of the gateway, for the checks of token counters
+  --json FILE            write the results
+  --check N              run only this check; may be given again
+  --timeout-ms N         limit of one check (default: 10000)
+
+Exit code: 0 nothing failed, 1 a check failed, 2 wrong usage.`
+
+const flags = {
+  'base-url': { type: 'string', default: '' },
+  'key-openai': { type: 'string', default: '' },
+  'key-anthropic': { type: 'string', default: '' },
+  'key-gemini': { type: 'string', default: '' },
+  'key-spent': { type: 'string', default: '' },
+  'model-openai': { type: 'string', default: 'model-1' },
+  'model-anthropic': { type: 'string', default: 'model-1' },
+  'model-gemini': { type: 'string', default: 'model-1' },
+  'upstream-port': { type: 'string', default: '' },
+  'metrics-url': { type: 'string', default: '' },
+  json: { type: 'string', default: '' },
+  check: { type: 'string', multiple: true },
+  'timeout-ms': { type: 'string', default: '10000' },
+} as const
+
+/** Reads the command line. Throws `UsageError`. */
+export function readOptions (args: readonly string[]): Options {
+  const values = parsed(args)
+  return {
+    baseUrl: address('--base-url', values['base-url']).replace(/\/+$/, ''),
+    keys: { openai: values['key-openai'], anthropic: values['key-anthropic'], gemini: values['key-gemini'] },
+    models: { openai: values['model-openai'], anthropic: values['model-anthropic'], gemini: values['model-gemini'] },
+    spentKey: values['key-spent'],
+    upstreamPort: values['upstream-port'] === '' ? null : whole('--upstream-port', values['upstream-port'], 65_535),
+    metricsUrl: values['metrics-url'] === '' ? '' : address('--metrics-url', values['metrics-url']),
+    json: values.json,
+    only: (values.check ?? []).map((value) => whole('--check', value, 999)),
+    timeoutMs: whole('--timeout-ms', values['timeout-ms'], 3_600_000),
+  }
+}
+
+function parsed (args: readonly string[]) {
+  try {
+    return parseArgs({ args: [...args], options: flags }).values
+  } catch (error) {
+    throw new UsageError(error instanceof Error ? error.message : String(error))
+  }
+}
+
+function address (flag: string, value: string): string {
+  if (!URL.canParse(value) || !/^https?:/.test(value)) throw new UsageError(`${flag} must be an http or https address`)
+  return value
+}
+
+function whole (flag: string, value: string, max: number): number {
+  if (!/^\d+$/.test(value) || Number(value) > max) throw new UsageError(`${flag} must be a whole number up to ${max}`)
+  return Number(value)
+}

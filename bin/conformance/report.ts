@@ -1,0 +1,30 @@
+import type { Check } from './check.js'
+
+export type Verdict = 'pass' | 'fail' | 'n/a'
+
+export interface Result {
+  readonly number: number
+  readonly title: string
+  readonly verdict: Verdict
+  /** What was seen, what should have been, or what the check lacked. */
+  readonly seen: string
+  readonly ms: number
+}
+
+export function resultOf ({ number, title }: Check, verdict: Verdict, seen: string, ms = 0): Result {
+  return { number, title, verdict, seen, ms: Math.round(ms) }
+}
+
+/** Lines of a table, one per check. */
+export function table (results: readonly Result[]): string[] {
+  const width = Math.max(...results.map(({ title }) => title.length))
+  return results.map(({ number, title, verdict, seen }) =>
+    `${String(number).padStart(3)}  ${verdict.padEnd(4)}  ${title.padEnd(width)}  ${seen.slice(0, 160)}`)
+}
+
+/** How many passed, failed, did not apply. */
+export function tally (results: readonly Result[]): Record<Verdict, number> {
+  const counts = { pass: 0, fail: 0, 'n/a': 0 }
+  for (const { verdict } of results) counts[verdict] += 1
+  return counts
+}
