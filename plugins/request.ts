@@ -113,6 +113,11 @@ export class LlmRequest {
   model: string | null
   stream: boolean
 
+  /** The largest body that is read. */
+  maxBodyBytes = 32 * 1024 * 1024
+  /** What carries the trace upstream where a span of ours is active; null leaves the caller's own trace headers. */
+  traceHeaders: Record<string, string> | null = null
+
   /** Set by the usage plugin before the request is forwarded. */
   openTap: OpenTap | null = null
   tapped = false
@@ -147,6 +152,8 @@ export class LlmRequest {
   /** Status of the reply that the caller got, 0 where it left before one. */
   status = 0
 
+  /** Called when the caller's socket is done with while an upstream exchange still runs. */
+  onCallerGone: (() => void) | null = null
   begun = false
   /** Parties that must be done before settlement: the reply, and an upstream exchange while one runs. */
   holds = 1
@@ -181,11 +188,26 @@ export class LlmRequest {
   }
 }
 
+/** Where requests go. */
+export interface Upstream {
+  readonly name: string
+  readonly origin: string
+  /** Host and port, as the `host` header says them. */
+  readonly host: string
+  /** Path before the version segment, without a slash at its end. */
+  readonly basePath: string
+  readonly credential: string | null
+  /** The caller's own secret travels on. */
+  readonly forwards: boolean
+}
+
 export type Settler = (llm: LlmRequest, request: FastifyRequest) => void
 
 /** Per-app hub. */
 export interface Gateway {
   recorder: Recorder
+  /** The upstream of a request's group; null where the host's mount decides. Set by the forward plugin. */
+  upstreamFor: (llm: LlmRequest) => Upstream | null
   /** How URLs are read; set by whoever knows the mount prefix. */
   resolve: Resolve
   /** Called once per model request, after its last byte, error, abort or timeout, in the order of registration. */
@@ -208,7 +230,7 @@ declare module 'fastify' {
 /** Makes `request.llm` and `app.llm` exist. Every plugin calls it first; the second call is a no-op. */
 export function joinGateway (app: FastifyInstance): Gateway {
   if (app.hasDecorator('llm')) return app.llm
-  const gateway: Gateway = { recorder: silentRecorder, resolve: createResolve(''), settlers: [] }
+  const gateway: Gateway = { recorder: silentRecorder, upstreamFor: () => null, resolve: createResolve(''), settlers: [] }
   app.decorate('llm', gateway)
   app.decorateRequest('llm', null)
   return gateway
@@ -223,7 +245,8 @@ export function beginRequest (gateway: Gateway, request: FastifyRequest, reply: 
   reply.raw.once('close', () => {
     llm.endedAt = performance.now()
     if (reply.raw.headersSent) llm.status = reply.raw.statusCode
-    if (!reply.raw.writableFinished && llm.abortedBy === null) llm.abortedBy = 'client'
+    if (!reply.raw.writableFinished) llm.abortedBy ??= 'client'
+    llm.onCallerGone?.()
     releaseHold(gateway, request, llm)
   })
 }

@@ -7,7 +7,7 @@ import fp from 'fastify-plugin'
 import { identify } from '../identify.js'
 import { LlmRequest, joinGateway } from '../request.js'
 import { fromForeign } from './foreign.js'
-import { errorHeaders, refuse } from './refuse.js'
+import { errorHeaders } from './refuse.js'
 
 async function errors (app: FastifyInstance): Promise<void> {
   const gateway = joinGateway(app)
@@ -42,14 +42,6 @@ function native (llm: LlmRequest, request: FastifyRequest, reply: FastifyReply, 
   const body = JSON.stringify(llm.endpoint.family.errorBody(error.facts(llm.id)))
   reply.code(error.statusCode).headers(errorHeaders(error, llm.id)).header('content-length', Buffer.byteLength(body))
   return body
-}
-
-/** An error handler for routes of ours: whatever was thrown, the caller reads it in its own protocol. */
-export function nativeErrorHandler (error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
-  const known = fromForeign(error, request)
-  if (known.statusCode >= 500) request.log.error({ err: error }, 'model request failed')
-  const { llm } = request
-  return llm === null ? reply.code(known.statusCode).send(known) : refuse(request, reply, llm.endpoint.family, known)
 }
 
 export default fp(errors, { fastify: '5.x', name: 'llm-gateway-errors' })

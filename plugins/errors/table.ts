@@ -58,6 +58,7 @@ export const errorTable = {
   unsupported_media_type: row(415, 'invalid_request', 'client_error', false, 'The content type must be {expected}.'),
   unsupported_encoding: row(415, 'invalid_request', 'client_error', false, 'The request body must not be compressed.'),
   body_too_large: row(413, 'too_large', 'client_error', false, 'The request body is larger than {maxBodyBytes} bytes.'),
+  request_aborted: row(400, 'invalid_request', 'client_abort', true, 'The request broke off before its body was complete.'),
   missing_body: badRequest('The request has no body.'),
   invalid_json: badRequest('The request body is not valid JSON: {reason}.'),
   invalid_body: badRequest('{reason}'),

@@ -1,0 +1,59 @@
+import { Agent, type Dispatcher } from 'undici'
+import { DrainBudget, type DrainOptions } from './drain.js'
+import { Exchange, type ExchangeDone } from './exchange.js'
+import { kOwner, type OwnedHeaders } from './request-headers.js'
+
+export interface DispatcherOptions {
+  /** Connections to one upstream; each carries one request at a time. Default 1,024. */
+  connections: number
+  /** From the request's last byte to the reply's headers. Default 900,000: a model may think long. */
+  headersTimeoutMs: number
+  /** Silence in the middle of a reply. Default 300,000. */
+  idleTimeoutMs: number
+  /** Default 10,000. */
+  connectTimeoutMs: number
+  drain: DrainOptions
+  /** More options of undici's connector, such as `ca`. TLS verification is on unless `rejectUnauthorized: false`. */
+  tls: Readonly<Record<string, unknown>>
+}
+
+type RequestOptions = Dispatcher.DispatchOptions & { headers: OwnedHeaders }
+
+/**
+ * The transport below `@fastify/reply-from`, given as its `undici` option. For model requests it does what reply-from
+ * cannot: cancel the upstream when the caller leaves before its headers, drain usage, meter without a second stream,
+ * and hand over small replies whole. Any other request of the same mount goes through undici as it is.
+ */
+export class UpstreamDispatcher {
+  readonly #agent: Agent
+  readonly #drain: DrainBudget
+  // Read by reply-from under these names.
+  readonly headersTimeout: number
+  readonly bodyTimeout: number
+
+  constructor ({ connections, headersTimeoutMs, idleTimeoutMs, connectTimeoutMs, drain, tls }: DispatcherOptions) {
+    this.headersTimeout = headersTimeoutMs
+    this.bodyTimeout = idleTimeoutMs
+    this.#drain = new DrainBudget(drain)
+    this.#agent = new Agent({ connections, pipelining: 1, connect: { timeout: connectTimeoutMs, ...tls } })
+  }
+
+  request (options: RequestOptions, done: ExchangeDone): void {
+    const owner = options.headers[kOwner]
+    if (owner === undefined) {
+      this.#agent.request(options, done)
+      return
+    }
+    const { llm, upstream } = owner
+    if (upstream !== null) {
+      options.origin = upstream.origin
+      options.path = upstream.basePath + llm.url.slice(llm.mountLength)
+      options.headers.host = upstream.host
+    }
+    this.#agent.dispatch(options, new Exchange(owner, this.#drain, done))
+  }
+
+  destroy (): Promise<void> {
+    return this.#agent.destroy()
+  }
+}

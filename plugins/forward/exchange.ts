@@ -1,0 +1,198 @@
+import { Readable } from 'node:stream'
+import type { Dispatcher } from 'undici'
+import { fromTransport } from '../errors/foreign.js'
+import { gatewayError } from '../errors/gateway-error.js'
+import { releaseHold, type AbortSide, type ReplyTap } from '../request.js'
+import type { DrainBudget } from './drain.js'
+import { EventBoundary } from './event-boundary.js'
+import { isEventStream } from './reply-headers.js'
+import type { Owner } from './request-headers.js'
+
+type Headers = Record<string, string | string[] | undefined>
+
+export interface ExchangeReply {
+  statusCode: number
+  headers: Headers
+  /** Whole where it came in one piece with its headers: a small reply then needs no stream at all. */
+  body: Buffer | Readable
+}
+
+export type ExchangeDone = (error: Error | null, reply?: ExchangeReply) => void
+
+/**
+ * One request to an upstream, from dispatch to its last byte. The caller gets each byte as it comes; the tap sees it
+ * pass; backpressure holds the upstream; a caller that leaves cancels it, unless its usage is still being drained.
+ */
+export class Exchange implements Dispatcher.DispatchHandler {
+  readonly #owner: Owner
+  readonly #drain: DrainBudget
+  readonly #done: ExchangeDone
+  #controller: Dispatcher.DispatchController | null = null
+  #tap: ReplyTap | null = null
+  #statusCode = 0
+  #headers: Headers = {}
+  #early: Buffer[] = []
+  #body: Readable | null = null
+  #boundary: EventBoundary | null = null
+  #delivered = false
+  #ended = false
+  /** The caller has left. */
+  #left = false
+  #drainTimer: NodeJS.Timeout | null = null
+  #drainedBytes = 0
+
+  constructor (owner: Owner, drain: DrainBudget, done: ExchangeDone) {
+    this.#owner = owner
+    this.#drain = drain
+    this.#done = done
+    const { llm } = owner
+    llm.holds += 1
+    llm.sentAt = performance.now()
+    llm.onCallerGone = () => this.#leave()
+  }
+
+  onRequestStart (controller: Dispatcher.DispatchController): void {
+    this.#controller = controller
+    if (this.#left) this.#abort()
+  }
+
+  onResponseStart (_: Dispatcher.DispatchController, statusCode: number, headers: Headers): void {
+    if (statusCode < 200) return
+    const { llm } = this.#owner
+    llm.headersAt = performance.now()
+    llm.upstreamStatus = statusCode
+    llm.tapped = true
+    this.#statusCode = statusCode
+    this.#headers = headers
+    this.#tap = llm.openTap === null ? null : llm.openTap(statusCode, headers)
+    if (isEventStream(headers) && headers['content-encoding'] === undefined) this.#boundary = new EventBoundary()
+    // A small reply arrives whole in the same turn as its headers; anything else is passed on without waiting for more.
+    process.nextTick(() => this.#deliver())
+  }
+
+  onResponseData (controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    const { llm } = this.#owner
+    llm.lastChunkAt = performance.now()
+    if (llm.firstChunkAt === 0) llm.firstChunkAt = llm.lastChunkAt
+    const passed = this.#tap === null ? chunk : this.#tap.push(chunk)
+    if (this.#left) this.#count(chunk)
+    else if (passed !== null && !this.#pass(passed)) controller.pause()
+  }
+
+  onResponseEnd (): void {
+    const rest = this.#tap === null ? null : this.#tap.end()
+    this.#ended = true
+    if (!this.#left) {
+      if (rest !== null) this.#pass(rest)
+      this.#deliver()
+      this.#body?.push(null)
+    }
+    this.#finish()
+  }
+
+  onResponseError (_: Dispatcher.DispatchController, error: Error): void {
+    this.#ended = true
+    const side = this.#sideOf(error)
+    const { llm } = this.#owner
+    if (this.#tap !== null) this.#tap.abort(side)
+    else if (side === 'client' && llm.endpoint.metered === 'yes') llm.usageMissing = 'client_abort'
+    if (!this.#left) {
+      if (this.#delivered) this.#breakOff(error, side)
+      else this.#done(error)
+    }
+    this.#delivered = true
+    this.#finish()
+  }
+
+  /** Wanted by the body: the caller can take more. */
+  resume (): void {
+    if (!this.#ended) this.#controller?.resume()
+  }
+
+  /** The caller has left, or nobody reads the body any more. */
+  #leave (): void {
+    if (this.#left || this.#ended) return
+    this.#left = true
+    const { llm } = this.#owner
+    llm.abortedBy ??= 'client'
+    if (this.#tap === null || this.#tap.complete || !this.#drain.enter()) {
+      this.#abort()
+      return
+    }
+    this.#drainTimer = setTimeout(() => this.#abort(), this.#drain.options.maxMs).unref()
+    this.#controller?.resume()
+  }
+
+  #count (chunk: Buffer): void {
+    this.#drainedBytes += chunk.length
+    if (this.#drainedBytes >= this.#drain.options.maxBytes || this.#tap?.complete === true) this.#abort()
+  }
+
+  #abort (): void {
+    // Not before the request has a connection: there is nothing to cancel yet, `onRequestStart` comes back here.
+    this.#controller?.abort(new Error('the caller has left'))
+  }
+
+  /** False: the caller takes no more for now. */
+  #pass (chunk: Buffer): boolean {
+    this.#boundary?.push(chunk)
+    if (this.#body !== null) return this.#body.push(chunk)
+    this.#early.push(chunk)
+    return true
+  }
+
+  #deliver (): void {
+    if (this.#delivered || this.#left) return
+    this.#delivered = true
+    const whole = this.#ended && !this.#owner.streamOnly
+    const body = whole ? Buffer.concat(this.#early) : this.#open()
+    this.#early = []
+    this.#done(null, { statusCode: this.#statusCode, headers: this.#headers, body })
+  }
+
+  #open (): Readable {
+    const body = new Readable({
+      highWaterMark: 64 * 1024,
+      read: () => this.resume(),
+      destroy: (error, callback) => {
+        this.#leave()
+        callback(error)
+      },
+    })
+    for (const chunk of this.#early) body.push(chunk)
+    this.#body = body
+    return body
+  }
+
+  #sideOf (error: Error): AbortSide {
+    if (this.#left) return 'client'
+    return fromTransport(error).code === 'shutting_down' ? 'gateway' : 'upstream'
+  }
+
+  /** A stream that failed after it began: told as an event of the protocol where that is possible, else by cutting the socket. */
+  #breakOff (error: Error, side: AbortSide): void {
+    const { llm, request } = this.#owner
+    const known = fromTransport(error)
+    const told = known.code === 'upstream_timeout' ? known : gatewayError('upstream_aborted')
+    request.log.warn({ err: error }, 'the upstream broke off its reply')
+    llm.abortedBy = side
+    llm.errorCode = told.code
+    llm.outcome = told.outcome
+    if (this.#boundary?.atBoundary === true) {
+      this.#body?.push(llm.endpoint.family.streamError(told.facts(llm.id), llm.protocol))
+      this.#body?.push(null)
+    } else {
+      this.#body?.destroy(error)
+    }
+  }
+
+  #finish (): void {
+    const { gateway, llm, request } = this.#owner
+    llm.onCallerGone = null
+    if (this.#drainTimer !== null) {
+      clearTimeout(this.#drainTimer)
+      this.#drain.leave()
+    }
+    releaseHold(gateway, request, llm)
+  }
+}

@@ -1,0 +1,75 @@
+/**
+ * To the upstream and back: the same bytes, one provider credential, cancelled when the caller leaves (DESIGN 7).
+ * Mounts a route for every endpoint; hosts that mount `@fastify/http-proxy` themselves spread `proxyOptions()` instead.
+ */
+import replyFrom from '@fastify/reply-from'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import fp from 'fastify-plugin'
+import { collectBody, declaredLength } from '../body/collect.js'
+import { gatewayError } from '../errors/gateway-error.js'
+import { nativeErrorHandler } from '../errors/native.js'
+import { refuse } from '../errors/refuse.js'
+import { identify } from '../identify.js'
+import { refuseMisdirected } from '../misdirected.js'
+import { LlmRequest, joinGateway } from '../request.js'
+import { UpstreamDispatcher } from './dispatcher.js'
+import { checkForwardOptions, readTransport, type ForwardOptions } from './options.js'
+import { routeAddresses } from './routes.js'
+import { send } from './send.js'
+import { readUpstreams, upstreamFor } from './upstreams.js'
+
+export { proxyOptions, type HttpProxyOptions, type ProxyOptions } from './proxy-options.js'
+export type { ForwardOptions, TransportOptions } from './options.js'
+export type { UpstreamOptions } from './upstreams.js'
+
+async function forward (app: FastifyInstance, options: ForwardOptions & { prefix?: string }): Promise<void> {
+  const { prefix = '', ...own } = options
+  checkForwardOptions(own)
+  const { upstreams: given = {}, routes = true, ...transport } = own
+  const gateway = joinGateway(app)
+  const upstreams = readUpstreams(given)
+  const dispatcher = new UpstreamDispatcher(readTransport(transport))
+  gateway.upstreamFor = (llm) => llm.group === null || llm.group.upstream === null ? null : upstreamFor(llm, upstreams)
+
+  async function mount (scope: FastifyInstance): Promise<void> {
+    await scope.register(replyFrom, { undici: dispatcher, destroyAgent: true, disableRequestLogging: true, retryMethods: [] })
+    scope.setErrorHandler(nativeErrorHandler)
+    scope.removeAllContentTypeParsers()
+    scope.addContentTypeParser('*', readBody)
+    for (const address of routeAddresses(prefix.replace(/\/+$/, ''))) {
+      scope.route({ ...address, exposeHeadRoute: false, config: { llm: 'own' }, handler })
+    }
+  }
+
+  function handler (request: FastifyRequest, reply: FastifyReply): FastifyReply {
+    const llm = identify(gateway, request, reply)
+    if (llm === null) {
+      reply.callNotFound()
+      return reply
+    }
+    if (!(llm instanceof LlmRequest)) return refuseMisdirected(request, reply, llm)
+    const upstream = upstreamFor(llm, upstreams)
+    if (upstream === null) return refuse(request, reply, llm.endpoint.family, gatewayError('internal_error'))
+    // The dispatcher puts the request's own path in; a source that is always the same stays in reply-from's URL cache.
+    return send({ gateway, llm, request, reply, upstream }, upstream.origin, {})
+  }
+
+  if (routes) await app.register(mount)
+}
+
+/** Collects the body of one of our routes as it came; what it must be is validation's business. */
+function readBody (request: FastifyRequest, payload: FastifyRequest['raw'], done: (error: Error | null, body?: Buffer | null) => void): void {
+  const { llm } = request
+  const maxBytes = llm?.maxBodyBytes ?? 0
+  if (llm !== null) llm.bodyStartedAt = performance.now()
+  collectBody(payload, declaredLength(request.headers['content-length']), maxBytes, (error, body) => {
+    if (llm !== null) {
+      llm.body = body
+      llm.bodyAt = performance.now()
+    }
+    done(error, body)
+  })
+}
+
+export default fp(forward, { fastify: '5.x', name: 'llm-gateway-forward' })
+export { forward }

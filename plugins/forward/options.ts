@@ -1,0 +1,59 @@
+import { checkOptions } from '../errors/options.js'
+import { drainDefaults, type DrainOptions } from './drain.js'
+import type { DispatcherOptions } from './dispatcher.js'
+import type { UpstreamOptions } from './upstreams.js'
+
+export interface TransportOptions {
+  /** Connections to one upstream; each carries one request at a time. Default 1,024. */
+  connections?: number
+  /** From the request's last byte to the reply's headers. Default 900,000 (15 minutes): a model may think long. */
+  headersTimeoutMs?: number
+  /** Silence in the middle of a reply. Default 300,000 (5 minutes). */
+  idleTimeoutMs?: number
+  /** Default 10,000. */
+  connectTimeoutMs?: number
+  /** Reading on for usage after the caller has left. `maxMs: 0` cancels at once. */
+  drain?: Partial<DrainOptions>
+  /** More options of undici's connector, such as `ca`. TLS verification is on unless this says otherwise. */
+  tls?: Record<string, unknown>
+}
+
+export interface ForwardOptions extends TransportOptions {
+  upstreams?: Record<string, UpstreamOptions>
+  /** Whether to mount routes for every endpoint here. Off for a host that mounts them itself. Default true. */
+  routes?: boolean
+}
+
+const transportChecks = {
+  connections: 'a whole number of at least 1',
+  headersTimeoutMs: 'a whole number of at least 0',
+  idleTimeoutMs: 'a whole number of at least 0',
+  connectTimeoutMs: 'a whole number of at least 1',
+  drain: 'an object',
+  tls: 'an object',
+} as const
+
+const drainChecks = {
+  maxMs: 'a whole number of at least 0',
+  maxBytes: 'a whole number of at least 0',
+  maxConcurrent: 'a whole number of at least 0',
+} as const
+
+export function checkForwardOptions (options: ForwardOptions): void {
+  checkOptions('forward', options, { ...transportChecks, upstreams: 'an object', routes: 'a boolean' })
+  checkOptions('forward.drain', options.drain ?? {}, drainChecks)
+}
+
+/** Transport options with their defaults. Throws `LLM_GATEWAY_OPTION`. */
+export function readTransport (options: TransportOptions): DispatcherOptions {
+  checkOptions('proxyOptions', options, transportChecks)
+  checkOptions('proxyOptions.drain', options.drain ?? {}, drainChecks)
+  return {
+    connections: options.connections ?? 1_024,
+    headersTimeoutMs: options.headersTimeoutMs ?? 900_000,
+    idleTimeoutMs: options.idleTimeoutMs ?? 300_000,
+    connectTimeoutMs: options.connectTimeoutMs ?? 10_000,
+    drain: { ...drainDefaults, ...options.drain },
+    tls: options.tls ?? {},
+  }
+}

@@ -1,0 +1,45 @@
+import type { FastifyReplyFromHooks } from '@fastify/reply-from'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { identify } from '../identify.js'
+import { refuseMisdirected } from '../misdirected.js'
+import { LlmRequest } from '../request.js'
+import { UpstreamDispatcher } from './dispatcher.js'
+import { readTransport, type TransportOptions } from './options.js'
+import { send } from './send.js'
+
+export interface ProxyOptions extends TransportOptions {
+  /**
+   * A path below the mount that has a version segment but is no endpoint we know: `refuse` it (nothing reaches the
+   * provider unguarded), or `forward` it as the host did before. Default `refuse`.
+   */
+  unknown?: 'refuse' | 'forward'
+}
+
+/** What a host spreads into its `@fastify/http-proxy` registration (11.5 or later, which has the `handler` option). */
+export interface HttpProxyOptions {
+  readonly config: { readonly llm: 'proxy' }
+  readonly undici: UpstreamDispatcher
+  readonly destroyAgent: true
+  readonly handler: (request: FastifyRequest, reply: FastifyReply, dest: string, options: FastifyReplyFromHooks) => FastifyReply
+}
+
+/**
+ * Makes an existing mount of `@fastify/http-proxy` forward model requests the way the gateway's own routes do:
+ * `app.register(httpProxy, { upstream, prefix: '/v1', ...proxyOptions() })`. The host's `replyOptions` keep working.
+ * A group without an upstream of its own goes where the mount goes, with the credential that the mount sets.
+ * Throws `LLM_GATEWAY_OPTION`.
+ */
+export function proxyOptions ({ unknown = 'refuse', ...transport }: ProxyOptions = {}): HttpProxyOptions {
+  return {
+    config: { llm: 'proxy' },
+    undici: new UpstreamDispatcher(readTransport(transport)),
+    destroyAgent: true,
+    handler (request, reply, dest, options) {
+      const gateway = request.server.llm
+      const read = identify(gateway, request, reply)
+      if (read instanceof LlmRequest) return send({ gateway, llm: read, request, reply, upstream: gateway.upstreamFor(read) }, dest, options)
+      if (read !== null && (unknown === 'refuse' || read.code !== 'unknown_url')) return refuseMisdirected(request, reply, read)
+      return reply.from(dest, options)
+    },
+  }
+}

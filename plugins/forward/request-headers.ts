@@ -1,0 +1,58 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { credentialHeaders } from '../protocols/index.js'
+import type { Gateway, LlmRequest, Upstream } from '../request.js'
+
+/** What an exchange must know of the request it serves; rides on the headers object, invisible on the wire. */
+export interface Owner {
+  readonly gateway: Gateway
+  readonly llm: LlmRequest
+  readonly request: FastifyRequest
+  readonly reply: FastifyReply
+  /** Null: where the host's mount goes. */
+  readonly upstream: Upstream | null
+  /** The host reads the reply itself and expects a stream. */
+  readonly streamOnly: boolean
+}
+
+export const kOwner = Symbol('fastify-llm-gateway.owner')
+
+export interface OwnedHeaders extends IncomingHttpHeaders {
+  [kOwner]?: Owner
+}
+
+// Hop-by-hop headers (RFC 9110 7.6.1), `expect` which this server has answered, where the caller came from, which is
+// not for third parties, and tenant data that travels as baggage.
+const dropped = new Set([
+  ...credentialHeaders,
+  'connection', 'keep-alive', 'proxy-connection', 'te', 'trailer', 'transfer-encoding', 'upgrade', 'http2-settings', 'expect',
+  'forwarded', 'x-forwarded-for', 'x-forwarded-host', 'x-forwarded-port', 'x-forwarded-proto', 'x-real-ip', 'baggage',
+])
+
+function isDropped (name: string): boolean {
+  return dropped.has(name) || (name.includes('_') && dropped.has(name.replaceAll('_', '-')))
+}
+
+/** The headers of a request as the upstream gets them: all but the dropped ones. A fresh object for each request. */
+export function cleanHeaders (headers: IncomingHttpHeaders): OwnedHeaders {
+  const clean: OwnedHeaders = {}
+  for (const name in headers) {
+    if (!isDropped(name)) clean[name] = headers[name]
+  }
+  return clean
+}
+
+/** Adds what is ours: the one upstream credential, and the trace context where a span of ours is active. */
+export function addOwnHeaders (headers: OwnedHeaders, llm: LlmRequest, upstream: Upstream | null): OwnedHeaders {
+  const secret = upstream?.forwards === true ? llm.secret : upstream?.credential ?? null
+  if (secret !== null) {
+    const [name, value] = llm.endpoint.family.upstreamHeader(secret)
+    headers[name] = value
+  }
+  if (llm.traceHeaders !== null) {
+    delete headers.traceparent
+    delete headers.tracestate
+    Object.assign(headers, llm.traceHeaders)
+  }
+  return headers
+}

@@ -1,0 +1,57 @@
+import { Readable } from 'node:stream'
+import type { FastifyReplyFromHooks } from '@fastify/reply-from'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { fromTransport } from '../errors/foreign.js'
+import { gatewayError } from '../errors/gateway-error.js'
+import { refuse } from '../errors/refuse.js'
+import type { Gateway, LlmRequest, Upstream } from '../request.js'
+import { isPage, replyHeaders } from './reply-headers.js'
+import { addOwnHeaders, cleanHeaders, kOwner } from './request-headers.js'
+
+/** One model request on its way: what every step of sending it needs. */
+export interface Passage {
+  readonly gateway: Gateway
+  readonly llm: LlmRequest
+  readonly request: FastifyRequest
+  readonly reply: FastifyReply
+  /** Null: the host's own mount decides. */
+  readonly upstream: Upstream | null
+}
+
+/**
+ * Sends a model request on: its bytes as received, one upstream credential in place of the caller's, and its reply as
+ * it comes. `options` are those of the host's mount, whose own functions still run, inside ours. A fresh options
+ * object for each request: reply-from writes into it.
+ */
+export function send (passage: Passage, source: string, options: FastifyReplyFromHooks): FastifyReply {
+  const { llm, request, reply } = passage
+  const body = llm.outgoing ?? llm.body
+  llm.json = undefined
+  llm.upstream = passage.upstream?.name ?? null
+  return reply.from(source, {
+    ...options,
+    ...(body !== null && { body, contentType: request.headers['content-type'] ?? 'application/json' }),
+    rewriteRequestHeaders: (req, headers) => {
+      const clean = cleanHeaders(headers)
+      const host = options.rewriteRequestHeaders?.(req, clean) ?? clean
+      const own = addOwnHeaders({ ...host }, llm, passage.upstream)
+      own[kOwner] = { ...passage, streamOnly: options.onResponse !== undefined }
+      return own
+    },
+    rewriteHeaders: (headers, req) => {
+      const kept = replyHeaders(headers, llm)
+      return options.rewriteHeaders?.(kept, req) ?? kept
+    },
+    onResponse: options.onResponse ?? ((_request, _reply, { stream }) => pass(passage, stream)),
+    onError: (_reply, { error }) => refuse(request, reply, llm.endpoint.family, fromTransport(error.cause ?? error)),
+  })
+}
+
+function pass ({ llm, request, reply }: Passage, body: unknown): void {
+  if (!isPage(llm.upstreamStatus, { 'content-type': reply.getHeader('content-type') })) {
+    reply.send(body)
+    return
+  }
+  if (body instanceof Readable) body.resume()
+  refuse(request, reply, llm.endpoint.family, gatewayError('upstream_error', {}, { status: llm.upstreamStatus }))
+}

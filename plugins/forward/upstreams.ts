@@ -1,0 +1,37 @@
+import { OptionError } from '../errors/options.js'
+import type { LlmRequest, Upstream } from '../request.js'
+
+export interface UpstreamOptions {
+  /** Base address. A version segment at its end is the gateway's business and dropped. */
+  url: string
+  /** The provider's secret, or `forward`: the caller's own travels on. Default: none is sent. */
+  credential?: string
+}
+
+/** Throws `LLM_GATEWAY_OPTION` naming the field. */
+export function readUpstreams (options: Readonly<Record<string, UpstreamOptions>>): Map<string, Upstream> {
+  return new Map(Object.entries(options).map(([name, upstream]) => [name, readUpstream(name, upstream)]))
+}
+
+function readUpstream (name: string, { url, credential }: UpstreamOptions): Upstream {
+  const at = `upstreams.${name}`
+  if (typeof url !== 'string' || !URL.canParse(url)) throw new OptionError(`${at}.url`, 'must be a URL')
+  const { protocol, origin, host, pathname, search, username } = new URL(url)
+  if (protocol !== 'http:' && protocol !== 'https:') throw new OptionError(`${at}.url`, 'must be http or https')
+  if (search !== '' || username !== '') throw new OptionError(`${at}.url`, 'must hold no query and no user: the credential has a field of its own')
+  if (credential !== undefined && (typeof credential !== 'string' || !/^[\x21-\x7e]+$/.test(credential))) {
+    throw new OptionError(`${at}.credential`, 'must be visible ASCII without blanks')
+  }
+  const forwards = credential === 'forward'
+  const basePath = pathname.replace(/(?:\/(?:v1|v1beta|v1alpha))?\/*$/, '')
+  return { name, origin, host, basePath, forwards, credential: forwards ? null : credential ?? null }
+}
+
+/** Where a request goes: the upstream of its group, or the only one there is; null where that is undecided. */
+export function upstreamFor (llm: LlmRequest, upstreams: ReadonlyMap<string, Upstream>): Upstream | null {
+  const given = llm.group?.upstream ?? null
+  if (given === null) return upstreams.size === 1 ? [...upstreams.values()][0] ?? null : null
+  if (typeof given === 'string') return upstreams.get(given) ?? null
+  const protocol = llm.endpoint.allowedBy.find((name) => given[name] !== undefined)
+  return upstreams.get(given[protocol ?? ''] ?? '') ?? null
+}

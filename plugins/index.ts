@@ -1,0 +1,61 @@
+/**
+ * The gateway as one plugin: its parts, registered in the order in which a request meets them (DESIGN 3).
+ *
+ *     await app.register(llmGateway, {
+ *       upstreams: { main: { url: 'https://provider.example', credential: process.env.PROVIDER_KEY } },
+ *       groups: { chat: { protocols: ['chat_completions'], upstream: 'main' } },
+ *       keys: [{ id: 'ci', group: 'chat', hash: 'sha256:...' }],
+ *     })
+ */
+import type { FastifyInstance } from 'fastify'
+import fp from 'fastify-plugin'
+import { auth, default as authPlugin, type AuthOptions } from './auth/index.js'
+import errorsPlugin, { errors } from './errors/index.js'
+import { OptionError } from './errors/options.js'
+import forwardPlugin, { forward, proxyOptions, type ForwardOptions } from './forward/index.js'
+import limitsPlugin, { limits, type LimitsOptions } from './limits/index.js'
+import metricsPlugin, { metrics, type MetricsOptions } from './metrics/index.js'
+import pathsPlugin, { createRewriteUrl, paths, type PathsOptions } from './paths/index.js'
+
+export interface LlmGatewayOptions extends Pick<AuthOptions, 'groups' | 'keys' | 'lookup' | 'store'>, Pick<ForwardOptions, 'upstreams' | 'routes'> {
+  /** Path below which the model endpoints stand, such as `/llm`. Default: none. */
+  prefix?: string
+  /** More options of each part. `false` leaves the metrics out. */
+  paths?: Pick<PathsOptions, 'unknown'>
+  auth?: Omit<AuthOptions, 'groups' | 'keys' | 'lookup' | 'store'>
+  limits?: LimitsOptions
+  metrics?: MetricsOptions | false
+  forward?: Omit<ForwardOptions, 'upstreams' | 'routes'>
+}
+
+async function llmGateway (app: FastifyInstance, options: LlmGatewayOptions): Promise<void> {
+  const { prefix, upstreams = {}, routes = true, groups, keys, lookup, store } = options
+  checkUpstreams(options)
+  if (options.metrics !== false) await app.register(metricsPlugin, options.metrics ?? {})
+  await app.register(errorsPlugin)
+  await app.register(pathsPlugin, { ...options.paths, ...(prefix !== undefined && { prefix }) })
+  await app.register(authPlugin, {
+    ...options.auth,
+    groups,
+    ...(keys !== undefined && { keys }),
+    ...(lookup !== undefined && { lookup }),
+    ...(store !== undefined && { store }),
+  })
+  await app.register(limitsPlugin, options.limits ?? {})
+  await app.register(forwardPlugin, { ...options.forward, upstreams, routes, ...(prefix !== undefined && { prefix }) })
+}
+
+/** A group must not find out at its first request that it has nowhere to go. */
+function checkUpstreams ({ groups = {}, upstreams = {}, routes = true }: LlmGatewayOptions): void {
+  for (const [id, { upstream }] of Object.entries(groups)) {
+    const named = upstream === undefined ? [] : typeof upstream === 'string' ? [upstream] : Object.values(upstream)
+    const unknown = named.find((name) => upstreams[name] === undefined)
+    if (unknown !== undefined) throw new OptionError(`groups.${id}.upstream`, `names ${unknown}, which is not one of the upstreams`)
+    if (routes && upstream === undefined && Object.keys(upstreams).length !== 1) {
+      throw new OptionError(`groups.${id}.upstream`, 'is required where there is not exactly one upstream')
+    }
+  }
+}
+
+export default fp(llmGateway, { fastify: '5.x', name: 'fastify-llm-gateway' })
+export { auth, createRewriteUrl, errors, forward, limits, llmGateway, metrics, paths, proxyOptions }
