@@ -1,0 +1,88 @@
+/** The nouns of the gateway (DESIGN 2), as data that plugins pass to each other. */
+
+/** Disjoint token counts of one reply; their sum is the total (DESIGN 2). */
+export interface TokenUsage {
+  input: number
+  cache_read: number
+  cache_write_5m: number
+  cache_write_1h: number
+  cache_write: number
+  tool_input: number
+  output: number
+  reasoning: number
+}
+
+/** A view of the same tokens by kind of content; never added to `TokenUsage`. */
+export interface ModalityTokens {
+  direction: 'input' | 'output'
+  modality: string
+  tokens: number
+}
+
+export type UsageMissing = 'no_usage' | 'parse_error' | 'client_abort' | 'upstream_abort' | 'too_large'
+
+export type Outcome =
+  | 'ok' | 'client_error' | 'auth_error' | 'limited' | 'upstream_error' | 'gateway_error' | 'timeout'
+  | 'client_abort' | 'truncated'
+
+export type AbortSide = 'client' | 'upstream' | 'gateway'
+
+/** Limits of a key or a group. Integers; an absent field is no limit. */
+export interface Limits {
+  requestsPerMinute?: number
+  tokensPerMinute?: number
+  concurrency?: number
+  /** Tokens that may still be spent in all. */
+  balance?: number
+}
+
+export interface Group {
+  readonly id: string
+  readonly protocols: ReadonlySet<string>
+  /** False lacks every protocol: the group is for calls that do not pass this gateway. */
+  readonly thirdParty: boolean
+  /** Upstream name for each protocol, or one for all. */
+  readonly upstream: string | Readonly<Record<string, string>> | null
+  /** Null allows any model. */
+  readonly models: ReadonlySet<string> | null
+  readonly limits: Limits
+  /** What happens to limits while their store cannot answer (DESIGN 11). */
+  readonly onStoreFailure: 'closed' | 'local'
+}
+
+/** A known credential. Never holds the secret. */
+export interface Key {
+  readonly id: string
+  readonly group: string
+  readonly disabled: boolean
+  /** Milliseconds since the epoch, null for never. */
+  readonly expiresAt: number | null
+  readonly limits: Limits
+}
+
+/** Watches a reply's bytes pass. Made by the usage plugin, driven by whoever moves the bytes. */
+export interface ReplyTap {
+  /** Returns what the caller gets for this chunk: the chunk itself, or what is left of it, or null for nothing. */
+  push: (chunk: Buffer) => Buffer | null
+  /** The reply ended cleanly. Returns bytes that were held back, or null. */
+  end: () => Buffer | null
+  /** The reply broke off: record what was seen. */
+  abort: (side: AbortSide) => void
+  /** True once reading on cannot add to the usage. */
+  readonly complete: boolean
+}
+
+export type OpenTap = (statusCode: number, headers: Readonly<Record<string, unknown>>) => ReplyTap | null
+
+/** Where requests go. */
+export interface Upstream {
+  readonly name: string
+  readonly origin: string
+  /** Host and port, as the `host` header says them. */
+  readonly host: string
+  /** Path before the version segment, without a slash at its end. */
+  readonly basePath: string
+  readonly credential: string | null
+  /** The caller's own secret travels on. */
+  readonly forwards: boolean
+}
