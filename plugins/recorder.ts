@@ -23,8 +23,8 @@ export interface Recorder {
   keyLookedUp: (result: LookupResult, seconds?: number) => void
   validationFailed: (protocol: ProtocolLabel, keyword: string) => void
   limitRejected: (group: string, limit: string) => void
-  /** Adds a source that is read at each scrape, such as the entries of a cache. */
-  gauge: (name: GaugeName, read: () => readonly GaugeSample[]) => void
+  /** Adds a source that is read at each scrape, such as the entries of a cache. Returns what takes it away again. */
+  gauge: (name: GaugeName, read: () => readonly GaugeSample[]) => () => void
 }
 
 export type GaugeName = 'key_cache_entries' | 'balance_remaining_ratio'
@@ -39,5 +39,5 @@ export const silentRecorder: Recorder = {
   keyLookedUp: nothing,
   validationFailed: nothing,
   limitRejected: nothing,
-  gauge: nothing,
+  gauge: () => nothing,
 }

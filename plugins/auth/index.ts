@@ -29,12 +29,14 @@ async function auth (app: FastifyInstance, options: AuthOptions): Promise<void> 
   const authenticator = new Authenticator(options, gateway)
   const invalidate = (change: KeyChange): void => authenticator.invalidate(change)
   app.decorate('llmInvalidateKeys', invalidate)
-  const unsubscribe = options.store?.onChange(invalidate)
-  app.addHook('onClose', async () => unsubscribe?.())
+  const endings = [options.store?.onChange(invalidate)]
+  app.addHook('onClose', async () => endings.forEach((end) => end?.()))
   // Not before all plugins are there: the recorder may be registered after this one.
-  app.addHook('onReady', async () => gateway.recorder.gauge('key_cache_entries', () => {
-    return Object.entries(authenticator.cacheSizes).map(([kind, value]) => ({ labels: { kind }, value }))
-  }))
+  app.addHook('onReady', async () => {
+    endings.push(gateway.recorder.gauge('key_cache_entries', () => {
+      return Object.entries(authenticator.cacheSizes).map(([kind, value]) => ({ labels: { kind }, value }))
+    }))
+  })
 
   app.addHook('onRequest', (request, reply, done) => {
     const llm = identify(gateway, request, reply)

@@ -54,7 +54,7 @@ export type GaugeSource = (set: (value: number, labels: Readonly<Record<string, 
 export class Gauge<L extends Labels> {
   readonly #tree: LabelTree<ValueCell>
   readonly #labels: Labels
-  readonly #sources: GaugeSource[] = []
+  readonly #sources = new Set<GaugeSource>()
 
   constructor ({ row, maxCells, overflowed }: FamilyRules) {
     this.#labels = row.labels
@@ -66,13 +66,17 @@ export class Gauge<L extends Labels> {
     this.#tree.find(values).value += by
   }
 
-  /** From now on the gauge holds what its sources tell when it is read; where two tell the same labels, the last one wins. */
-  follow (source: GaugeSource): void {
-    this.#sources.push(source)
+  /** From now on the gauge holds what its sources tell when it is read; where two tell the same labels, the last one wins. Returns what ends it. */
+  follow (source: GaugeSource): () => void {
+    this.#sources.add(source)
+    return () => {
+      this.#sources.delete(source)
+      this.#tree.clear()
+    }
   }
 
   read (): readonly ValueCell[] {
-    if (this.#sources.length > 0) this.#refresh()
+    if (this.#sources.size > 0) this.#refresh()
     return this.#tree.cells
   }
 

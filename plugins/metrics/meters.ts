@@ -16,7 +16,7 @@ export interface Meters {
   readonly recorder: Recorder
 }
 
-const byRegistry = new WeakMap<MetricsRegistry, Meters>()
+const byOwner = new WeakMap<object, Meters>()
 
 export function openMeters ({ models, maxModels, maxCells }: MeterRules, listener: SettledListener): Meters {
   const store = new MetricStore(maxCells)
@@ -24,13 +24,19 @@ export function openMeters ({ models, maxModels, maxCells }: MeterRules, listene
   return { store, recorder: createRecorder(store, names, listener) }
 }
 
+/** The meters of an object's owner: all apps that are given the same object share them, with the rules of the first. */
+export function sharedMeters (owner: object, rules: MeterRules, listener: SettledListener): Meters {
+  const meters = byOwner.get(owner) ?? openMeters(rules, listener)
+  byOwner.set(owner, meters)
+  return meters
+}
+
 /**
  * The meters behind a registry. All mounts and apps that share the registry share the cells too, with the rules of the
  * first: their counts add up, and no name is registered twice.
  */
 export function metersOf (registry: MetricsRegistry, rules: MeterRules, listener: SettledListener): Meters {
-  const meters = byRegistry.get(registry) ?? openMeters(rules, listener)
-  byRegistry.set(registry, meters)
+  const meters = sharedMeters(registry, rules, listener)
   joinRegistry(registry, meters.store.families)
   return meters
 }

@@ -50,6 +50,15 @@ t.test('two apps in one process count apart', async (t) => {
   t.notMatch((await two.inject('/metrics')).body, 'auth_failures_total{')
 })
 
+t.test('an app that takes over from another goes on counting', async (t) => {
+  const cells = {}
+  const one = await start(t, { cells })
+  one.llm.recorder.authFailed('messages', 'unknown_key')
+  const two = await start(t, { cells })
+  two.llm.recorder.authFailed('messages', 'unknown_key')
+  t.match((await two.inject('/metrics')).body, 'auth_failures_total{protocol="messages",reason="unknown_key"} 2\n')
+})
+
 t.test('models can be listed', async (t) => {
   const app = await start(t, { models: ['gpt-5'] })
   app.llm.recorder.settled(settledRequest({ model: 'gpt-6' }))
@@ -57,7 +66,7 @@ t.test('models can be listed', async (t) => {
 })
 
 t.test('wrong options are told by name', async (t) => {
-  const wrong: Record<string, unknown> = { registry: 1, path: 'metrics', models: 'gpt-5', maxModels: 0, maxCells: 1.5, colour: 'red' }
+  const wrong: Record<string, unknown> = { registry: 1, cells: 1, path: 'metrics', models: 'gpt-5', maxModels: 0, maxCells: 1.5, colour: 'red' }
   for (const [name, value] of Object.entries(wrong)) {
     const app = Fastify()
     t.teardown(() => app.close())

@@ -162,6 +162,15 @@ t.test('what the other plugins tell', async (t) => {
   })
 })
 
+t.test('a source that has ended leaves nothing behind', async (t) => {
+  const meters = newMeters()
+  const end = meters.recorder.gauge('balance_remaining_ratio', () => [{ labels: { group: 'old' }, value: 1 }])
+  meters.recorder.gauge('balance_remaining_ratio', () => [{ labels: { group: 'new' }, value: 0.5 }])
+  t.equal((await valuesOf(meters))['llm_gateway_balance_remaining_ratio{group="old"}'], 1)
+  end()
+  t.strictSame(await valuesOf(meters), { 'llm_gateway_balance_remaining_ratio{group="new"}': 0.5 })
+})
+
 t.test('every metric of the catalogue has one family', async (t) => {
   const names = newMeters().store.families.map((family) => family.name).sort()
   t.strictSame(names, Object.keys(catalogue).map((name) => `${prefix}${name}`).sort())
