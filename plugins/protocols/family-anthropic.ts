@@ -24,6 +24,7 @@ function errorBody (facts: ErrorFacts): Record<string, unknown> {
 
 export const anthropic: Family = {
   name: 'anthropic',
+  provider: 'anthropic',
   prefix: 'v1',
   credentials: [
     { in: 'header', name: 'x-api-key' },

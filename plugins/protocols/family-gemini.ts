@@ -32,6 +32,7 @@ function errorBody (facts: ErrorFacts): Record<string, unknown> {
 
 export const gemini: Family = {
   name: 'gemini',
+  provider: 'gcp.gemini',
   prefix: 'v1beta',
   credentials: [
     { in: 'header', name: 'x-goog-api-key' },

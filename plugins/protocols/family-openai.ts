@@ -25,6 +25,7 @@ function errorBody (facts: ErrorFacts): Record<string, unknown> {
 
 export const openai: Family = {
   name: 'openai',
+  provider: 'openai',
   prefix: 'v1',
   credentials: [
     { in: 'header', name: 'authorization', scheme: 'bearer' },

@@ -48,6 +48,8 @@ export interface ErrorFacts {
 
 export interface Family {
   readonly name: FamilyName
+  /** `gen_ai.provider.name` of OpenTelemetry's GenAI conventions: whose API it is, whoever serves it. */
+  readonly provider: string
   /** The one version segment that canonical URLs of this family carry. */
   readonly prefix: 'v1' | 'v1beta'
   /** Where the caller's credential may stand, first match wins. */
