@@ -1,12 +1,12 @@
 import type { Readable } from 'node:stream'
 import { gatewayError, type GatewayError } from '../errors/gateway-error.js'
 
-type Done = (error: GatewayError | null, body: Buffer | null) => void
+type Done = (...result: [error: null, body: Buffer] | [error: GatewayError, body: null]) => void
 
 /** A declared length is believed up to here; the rest is reserved once this much has really come. */
 const eagerBytes = 1024 * 1024
 
-const nothing = Buffer.alloc(0)
+const nothing: Buffer = Buffer.alloc(0)
 
 /**
  * Reads a request's whole body into one buffer, each byte copied at most once, or not at all where it comes in one
@@ -16,16 +16,16 @@ const nothing = Buffer.alloc(0)
  * What is still on its way after a refusal is not read here: `refuse` drains it within bounds.
  */
 export function collectBody (stream: Readable, contentLength: number | null, maxBytes: number, done: Done): void {
-  let body: Buffer = nothing
+  let body = nothing
   let length = 0
   let open = true
 
-  function finish (error: GatewayError | null, result: Buffer | null): void {
+  function finish (...result: Parameters<Done>): void {
     if (!open) return
     open = false
     body = nothing
     stream.off('data', onData)
-    done(error, result)
+    done(...result)
   }
 
   function onData (chunk: Buffer | string): void {

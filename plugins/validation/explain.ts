@@ -1,0 +1,52 @@
+import type { ErrorObject } from 'ajv'
+
+/** Which field of a body is wrong, as `messages[0].role`, and what is wrong with it, in words. */
+export interface Explanation {
+  readonly param: string | null
+  readonly reason: string
+}
+
+/** Where a failing keyword names a field below the place that it failed at. */
+const fieldParams = ['missingProperty', 'additionalProperty', 'unevaluatedProperty'] as const
+
+/** The parameters of a failing keyword -> the words after the field's name. Others keep the validator's words. */
+const words: Readonly<Record<string, (params: Record<string, unknown>) => string>> = {
+  required: () => 'is required',
+  type: ({ type }) => `must be ${listOf(type)}`,
+  minLength: ({ limit }) => limit === 1 ? 'must not be empty' : `must have at least ${String(limit)} characters`,
+  minItems: ({ limit }) => limit === 1 ? 'must not be empty' : `must have at least ${String(limit)} items`,
+  additionalProperties: () => 'is not known',
+  unevaluatedProperties: () => 'is not known',
+}
+
+/** One schema error, told to the caller: path and problem, never the value. */
+export function explain (error: ErrorObject): Explanation {
+  const { keyword, instancePath, params, message, parentSchema } = error
+  const param = pathOf(instancePath, fieldParams.map((name) => params[name]).find((name) => name !== undefined))
+  const problem = keyword === 'pattern' && typeof parentSchema?.description === 'string'
+    ? `must be ${parentSchema.description}`
+    : words[keyword]?.(params) ?? String(message)
+  return { param, reason: `${param ?? 'The request body'} ${problem}.` }
+}
+
+/** A JSON pointer (RFC 6901) and maybe a field below it, as a dotted path; null for the whole body. */
+function pathOf (pointer: string, field: unknown): string | null {
+  const steps = pointer.split('/').slice(1).map((step) => step.replaceAll('~1', '/').replaceAll('~0', '~'))
+  if (field !== undefined) steps.push(String(field))
+  const path = steps.map((step) => /^\d+$/.test(step) ? `[${step}]` : `.${step}`).join('')
+  return path === '' ? null : path.replace(/^\./, '')
+}
+
+const named: Readonly<Record<string, string>> = {
+  string: 'a string',
+  array: 'an array',
+  object: 'an object',
+  number: 'a number',
+  integer: 'a whole number',
+  boolean: 'true or false',
+}
+
+function listOf (type: unknown): string {
+  const types = [type].flat().map(String).map((name) => named[name] ?? name)
+  return types.join(', ').replace(/, ([^,]*)$/, ' or $1')
+}

@@ -1,0 +1,67 @@
+import { readParameters } from './parameters.js'
+import { reject, type Rejection } from './rejection.js'
+
+/** A part's header lines and the value of a wanted field are short; files are never looked into. */
+const headersMaxBytes = 8 * 1024
+const valueMaxBytes = 1024
+
+/**
+ * Reads the wanted fields of a multipart/form-data body (RFC 7578) and nothing else: one native search from delimiter
+ * to delimiter. Refuses what two readers could read in two ways: a delimiter that does not stand between line ends, a
+ * part without exactly one plain name, a wanted field that comes twice, long, or as a file, a body that does not end.
+ */
+export function readForm (bytes: Buffer, boundary: string, wanted: readonly string[]): ReadonlyMap<string, string> | Rejection {
+  if (bytes.length === 0) return reject('empty', 'missing_body')
+  const delimiter = Buffer.from(`--${boundary}`)
+  const fields = new Map<string, string>()
+  let start = 0
+  let at = bytes.indexOf(delimiter)
+  while (at >= 0) {
+    const problem = start === 0 ? preamble(at) : readPart(bytes.subarray(start, at), wanted, fields)
+    if (problem !== null) return malformed(problem)
+    start = at + delimiter.length
+    if (/^--(?:\r\n){0,2}$/.test(bytes.toString('latin1', start, start + 7))) return fields
+    at = bytes.indexOf(delimiter, start)
+  }
+  return malformed('its last boundary is missing')
+}
+
+/** Text before the first part is allowed by RFC 2046 and sent by nobody. */
+function preamble (length: number): string | null {
+  return length === 0 ? null : 'it does not start with its boundary'
+}
+
+/** One part, from the line end after its delimiter to the one before the next. Returns what is wrong with it. */
+function readPart (part: Buffer, wanted: readonly string[], fields: Map<string, string>): string | null {
+  const text = part.toString('latin1', 0, headersMaxBytes)
+  const headersEnd = text.indexOf('\r\n\r\n')
+  const valueStart = headersEnd + 4
+  const valueEnd = part.length - 2
+  if (!text.startsWith('\r\n') || headersEnd < 0 || valueEnd < valueStart || part.toString('latin1', valueEnd) !== '\r\n') {
+    return 'its parts are not separated by its boundary'
+  }
+  const disposition = readDisposition(text.slice(2, headersEnd).split('\r\n'))
+  const name = disposition?.get('name')
+  if (disposition === null || name === undefined || name.includes('\\')) return 'a part has no plain name'
+  if (!wanted.includes(name)) return null
+  if (fields.has(name)) return `the field ${name} stands in it twice`
+  if (disposition.has('filename') || valueEnd - valueStart > valueMaxBytes) return `the field ${name} is not a short text`
+  fields.set(name, part.toString('utf8', valueStart, valueEnd))
+  return null
+}
+
+function readDisposition (lines: readonly string[]): ReadonlyMap<string, string> | null {
+  const values: string[] = []
+  for (const line of lines) {
+    const [, name, value] = /^([\w-]+):[ \t]*([^\r\n]*)$/.exec(line) ?? []
+    if (name === undefined || value === undefined) return null
+    if (name.toLowerCase() === 'content-disposition') values.push(value)
+  }
+  const [only = '', ...others] = values
+  const parameters = /^form-data(?=[ \t;])(.*)$/i.exec(only)?.[1]
+  return others.length > 0 || parameters === undefined ? null : readParameters(parameters)
+}
+
+function malformed (problem: string): Rejection {
+  return reject('form', 'invalid_body', { reason: `The form cannot be read: ${problem}.` })
+}

@@ -1,0 +1,61 @@
+import { isAscii, isUtf8, transcode } from 'node:buffer'
+import { Rejection, reject } from './rejection.js'
+import { countMembers, duplicateKey } from './scan.js'
+
+/** Above this, decoding by way of UTF-16 is the faster of two native ways (measured on Node 20: 5 ms against 20 ms for 10 MB). */
+const transcodeBytes = 4096
+
+/** Boxed, so that a body that is `null` or a `Rejection`'s look-alike cannot be mistaken. */
+export interface Parsed {
+  readonly json: unknown
+}
+
+/**
+ * Bytes -> JSON, or why not. Stricter than `JSON.parse` where two readers of the same bytes could differ: no byte order
+ * mark, only valid UTF-8, no top-level key twice (RFC 8259 leaves open which one counts; facts/reliability.md P15), and
+ * no nesting deeper than `maxDepth`, told before the parser is let in (a million brackets block it for 0.4 s; P18).
+ */
+export function readJson (bytes: Buffer, maxDepth: number): Parsed | Rejection {
+  if (bytes.length === 0) return reject('empty', 'missing_body')
+  if (hasByteOrderMark(bytes)) return invalid('bom', 'it starts with a byte order mark')
+  const ascii = isAscii(bytes)
+  if (!ascii && !isUtf8(bytes)) return invalid('utf8', 'it is not valid UTF-8')
+  const members = countMembers(bytes, maxDepth)
+  if (members < 0) return invalid('depth', `it is nested deeper than ${maxDepth} levels`)
+  let json: unknown
+  try {
+    json = JSON.parse(ascii ? bytes.toString('latin1') : decode(bytes))
+  } catch (error) {
+    return invalid('json', syntaxReason(String(error)))
+  }
+  // Every member of a well-formed object has one colon; the parsed object has one key for each that differs.
+  if (isObject(json) && Object.keys(json).length !== members) return duplicated(bytes)
+  return { json }
+}
+
+/** An object in the sense of JSON. */
+export function isObject (json: unknown): json is Readonly<Record<string, unknown>> {
+  return typeof json === 'object' && json !== null && !Array.isArray(json)
+}
+
+function hasByteOrderMark (bytes: Buffer): boolean {
+  return bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf
+}
+
+function decode (bytes: Buffer): string {
+  return bytes.length < transcodeBytes ? bytes.toString() : transcode(bytes, 'utf8', 'utf16le').toString('utf16le')
+}
+
+function invalid (keyword: string, reason: string): Rejection {
+  return reject(keyword, 'invalid_json', { reason })
+}
+
+function duplicated (bytes: Buffer): Rejection {
+  const key = String(duplicateKey(bytes))
+  return reject('duplicate_key', 'invalid_json', { reason: `the key ${JSON.stringify(key)} stands in it twice` }, { param: key })
+}
+
+/** The parser's own words without what it quotes of the text, but for the one character that it did not expect. */
+function syntaxReason (message: string): string {
+  return /^SyntaxError: (Unexpected token '.+?'(?=,)|[^"]+)/s.exec(message)?.[1] ?? 'unexpected text'
+}

@@ -1,0 +1,25 @@
+import { endpoints, type Endpoint } from '../protocols/index.js'
+import type { Checks } from './schemas.js'
+
+/**
+ * The endpoint that a refused body was meant for, as the path to send it to; null where none is clearly better.
+ * Clearly better: its schema takes the body, and knows more of the body's fields than the schema that refused it.
+ * Endpoints of the same family come first, since the caller's client speaks that.
+ */
+export function lookAlike (checks: Checks, refusing: Endpoint, body: Readonly<Record<string, unknown>>): string | null {
+  const fields = Object.keys(body)
+  const known = (id: string): number => fields.filter((field) => checks.get(id)?.fields.has(field)).length
+  const floor = known(refusing.id)
+  const others = endpoints.filter(({ id }) => known(id) > floor && checks.get(id)?.errorsOf(body).length === 0)
+  const [best] = others.sort((a, b) => distance(refusing, a) - distance(refusing, b))
+  return best === undefined ? null : pathOf(best)
+}
+
+function distance (from: Endpoint, to: Endpoint): number {
+  return from.family === to.family ? 0 : 1
+}
+
+function pathOf ({ family, tail, action }: Endpoint): string {
+  const path = ['', family.prefix, ...tail].join('/').replace(/:(\w+)$/, '{$1}')
+  return action === null ? path : `${path}:${action}`
+}

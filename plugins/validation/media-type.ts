@@ -1,0 +1,52 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import type { Endpoint } from '../protocols/types.js'
+import { readParameters } from './parameters.js'
+import { reject, type Rejection } from './rejection.js'
+
+/** JSON, or a form whose parts the boundary parts. */
+export type MediaType = { readonly kind: 'json' } | { readonly kind: 'form', readonly boundary: string }
+
+const json: MediaType = { kind: 'json' }
+
+/**
+ * What the headers say of a body, decided here alone and never by which parser of the host would run: where parser and
+ * validator read a content type differently, validation can be walked around (CVE-2025-32442, CVE-2026-25223,
+ * CVE-2026-33806). JSON must be UTF-8 (RFC 8259 8.1); a compressed body cannot be checked without unpacking it.
+ */
+export function readMediaType (endpoint: Endpoint, headers: IncomingHttpHeaders): MediaType | Rejection {
+  if (headers['content-encoding'] !== undefined) return reject('encoding', 'unsupported_encoding')
+  const type = headers['content-type']
+  if (type === 'application/json') return json
+  if (type === undefined && !hasBody(headers)) return reject('empty', 'missing_body')
+  return parseType(endpoint, type ?? '') ?? reject('media_type', 'unsupported_media_type', { expected: expected(endpoint) })
+}
+
+function parseType (endpoint: Endpoint, text: string): MediaType | null {
+  const essence = /^[\w!#$&^.+-]+\/[\w!#$&^.+-]+/.exec(text)?.[0] ?? ''
+  const parameters = readParameters(text.slice(essence.length))
+  if (parameters === null) return null
+  switch (essence.toLowerCase()) {
+    case 'application/json': return isUtf8(parameters) ? json : null
+    case 'multipart/form-data': return endpoint.body === 'form' ? form(parameters) : null
+    default: return null
+  }
+}
+
+function isUtf8 (parameters: ReadonlyMap<string, string>): boolean {
+  const { size } = parameters
+  return size === 0 || (size === 1 && /^utf-?8$/i.test(parameters.get('charset') ?? ''))
+}
+
+/** RFC 2046 5.1.1: 1 to 70 characters of a small set. */
+function form (parameters: ReadonlyMap<string, string>): MediaType | null {
+  const boundary = parameters.get('boundary') ?? ''
+  return /^[\w'()+,./:=? -]{0,69}[\w'()+,./:=?-]$/.test(boundary) ? { kind: 'form', boundary } : null
+}
+
+function hasBody (headers: IncomingHttpHeaders): boolean {
+  return headers['transfer-encoding'] !== undefined || (headers['content-length'] ?? '0') !== '0'
+}
+
+function expected (endpoint: Endpoint): string {
+  return endpoint.body === 'form' ? 'application/json or multipart/form-data with a boundary' : 'application/json'
+}

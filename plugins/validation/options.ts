@@ -1,0 +1,46 @@
+import { checkOptions } from '../errors/options.js'
+import { endpoints } from '../protocols/index.js'
+import { compileSchemas, type Checks, type SchemaSource } from './schemas.js'
+
+export interface ValidationOptions {
+  /** Longest request body in bytes. Default 33,554,432 (32 MiB), the longest that current services take. */
+  maxBodyBytes?: number
+  /** The same for single endpoints, by endpoint id: `{ 'images.edits': 67_108_864 }`. */
+  maxBodyBytesByEndpoint?: Record<string, number>
+  /** Replaces schemas: by schema name (`chat-completions`) or endpoint id (`chat_completions`), a JSON Schema 2020-12 or the path of its file. */
+  schemas?: Record<string, SchemaSource>
+  /** Deepest nesting of a JSON body. Default 256. */
+  maxDepth?: number
+}
+
+/** What requests are held against. */
+export interface Rules {
+  readonly checks: Checks
+  readonly maxDepth: number
+  readonly maxBodyBytesOf: (endpointId: string) => number
+}
+
+const defaultMaxBodyBytes = 32 * 1024 * 1024
+
+/**
+ * The deepest bodies that are sent are tool definitions: each level of a nested parameter schema takes two or three
+ * levels of JSON, so that 256 leaves room for 80 levels of parameters, which no service accepts. The parser and every
+ * reader after it handle 256 levels without thought (facts/reliability.md P18 has what 10,000 do).
+ */
+const defaultMaxDepth = 256
+
+/** Throws `LLM_GATEWAY_OPTION` with the name of the option that is wrong. */
+export function readOptions (options: ValidationOptions): Rules {
+  checkOptions('validation', options, {
+    maxBodyBytes: 'a whole number of at least 1',
+    maxBodyBytesByEndpoint: 'an object',
+    schemas: 'an object',
+    maxDepth: 'a whole number of at least 1',
+  })
+  const { maxBodyBytes = defaultMaxBodyBytes, maxBodyBytesByEndpoint = {}, schemas = {}, maxDepth = defaultMaxDepth } = options
+  checkOptions('validation.maxBodyBytesByEndpoint', maxBodyBytesByEndpoint, byEndpoint)
+  const caps = new Map(Object.entries(maxBodyBytesByEndpoint))
+  return { checks: compileSchemas(schemas), maxDepth, maxBodyBytesOf: (id) => caps.get(id) ?? maxBodyBytes }
+}
+
+const byEndpoint = Object.fromEntries(endpoints.map(({ id }) => [id, 'a whole number of at least 1' as const]))

@@ -1,0 +1,24 @@
+/** `; name=value` pairs after a media type or a disposition. */
+const pair = /[ \t]*;[ \t]*(?:([!#$%&'*+\-.^_`|~\w]+)=(?:([!#$%&'*+\-.^_`|~\w]+)|"((?:[^"\\\r\n]|\\[^\r\n])*)"))?[ \t]*/y
+
+/**
+ * Parameters as RFC 9110 5.6.6 writes them (empty ones allowed), names in lower case, values without their quotes but
+ * with their escapes. Null where the text is anything else or holds a name twice: what two readers could read in two
+ * ways is not read at all.
+ */
+export function readParameters (text: string): ReadonlyMap<string, string> | null {
+  const found = new Map<string, string>()
+  let at = 0
+  while (at < text.length) {
+    pair.lastIndex = at
+    const match = pair.exec(text)
+    if (match === null) return null
+    at = pair.lastIndex
+    const [, given, token, quoted] = match
+    if (given === undefined) continue
+    const name = given.toLowerCase()
+    if (found.has(name)) return null
+    found.set(name, String(token ?? quoted))
+  }
+  return found
+}

@@ -1,0 +1,88 @@
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js'
+import { OptionError } from '../errors/options.js'
+import { endpoints } from '../protocols/index.js'
+import { isObject } from './json.js'
+
+/** A compiled schema, and the top-level fields that it knows: those tell whose body a wrong one looks like. */
+export interface Check {
+  /** The first thing that is wrong, or nothing. Reads, and never changes, what it is given. */
+  readonly errorsOf: (json: unknown) => readonly ErrorObject[]
+  readonly fields: ReadonlySet<string>
+}
+
+/** By endpoint id. */
+export type Checks = ReadonlyMap<string, Check>
+
+/** A schema, or the path of its file. */
+export type SchemaSource = string | Readonly<Record<string, unknown>>
+
+const none: readonly never[] = []
+
+const require = createRequire(import.meta.url)
+
+// A validator that changes what it checks would let the checked body and the forwarded bytes differ (facts/fastify.md 4).
+const settings = {
+  strict: true,
+  allowUnionTypes: true,
+  coerceTypes: false,
+  useDefaults: false,
+  removeAdditional: false,
+  allErrors: false,
+  verbose: true,
+  code: { optimize: false },
+} as const
+
+const checked = endpoints.flatMap(({ id, schema }) => schema === null ? [] : [{ id, schema }])
+
+/**
+ * Compiles the schema of every endpoint that takes JSON. `given` replaces one by the name of its schema, or for a
+ * single endpoint by its id. Throws `LLM_GATEWAY_OPTION` for a name that is neither, and for a schema that cannot be
+ * read or compiled.
+ */
+export function compileSchemas (given: Readonly<Record<string, SchemaSource>>): Checks {
+  const replaced = new Map(Object.entries(given).map(([name, source]) => [name, compileGiven(name, source)]))
+  const bundled = new Map<string, Check>()
+  // The files of this package are held against the meta-schema by a test, not at every start: that takes 30 ms.
+  const ajv = new Ajv2020({ ...settings, meta: false, validateSchema: false })
+  const checks = new Map<string, Check>()
+  for (const { id, schema } of checked) {
+    const check = replaced.get(id) ?? replaced.get(schema) ?? bundled.get(schema) ?? compile(ajv, readSchema(bundledPath(schema)))
+    if (!replaced.has(id) && !replaced.has(schema)) bundled.set(schema, check)
+    checks.set(id, check)
+  }
+  return checks
+}
+
+/** Where the schema of that name stands, in the source tree and in the built package alike. */
+export function bundledPath (name: string): string {
+  return require.resolve(`fastify-llm-gateway/schemas/${name}.request.json`)
+}
+
+function compileGiven (name: string, source: SchemaSource): Check {
+  const option = `validation.schemas.${name}`
+  if (!checked.some(({ id, schema }) => name === id || name === schema)) throw new OptionError(option, 'is no endpoint that takes JSON')
+  try {
+    // A validator of its own, because a schema copied from ours has the same $id.
+    return compile(new Ajv2020(settings), typeof source === 'string' ? readSchema(source) : source)
+  } catch (error) {
+    throw new OptionError(option, `cannot be used: ${String(error)}`)
+  }
+}
+
+function readSchema (path: string): unknown {
+  return JSON.parse(readFileSync(path, 'utf8'))
+}
+
+function compile (ajv: Ajv2020, schema: unknown): Check {
+  if (!isObject(schema)) throw new TypeError('it is not a JSON object')
+  const { properties } = schema
+  const validate = ajv.compile(schema)
+  function errorsOf (json: unknown): readonly ErrorObject[] {
+    validate(json)
+    return validate.errors ?? none
+  }
+  const fieldNames = isObject(properties) ? Object.keys(properties) : none
+  return { errorsOf, fields: new Set(fieldNames) }
+}
