@@ -16,6 +16,7 @@ import forwardPlugin, { forward, proxyOptions, type ForwardOptions } from './for
 import limitsPlugin, { limits, type LimitsOptions } from './limits/index.js'
 import metricsPlugin, { metrics, type MetricsOptions } from './metrics/index.js'
 import pathsPlugin, { createRewriteUrl, paths, type PathsOptions } from './paths/index.js'
+import validationPlugin, { validation, type ValidationOptions } from './validation/index.js'
 
 export interface LlmGatewayOptions extends Pick<AuthOptions, 'groups' | 'keys' | 'lookup' | 'store'>, Pick<ForwardOptions, 'upstreams' | 'routes'> {
   /** Path below which the model endpoints stand, such as `/llm`. Default: none. */
@@ -24,6 +25,7 @@ export interface LlmGatewayOptions extends Pick<AuthOptions, 'groups' | 'keys' |
   paths?: Pick<PathsOptions, 'unknown'>
   auth?: Omit<AuthOptions, 'groups' | 'keys' | 'lookup' | 'store'>
   limits?: LimitsOptions
+  validation?: ValidationOptions
   metrics?: MetricsOptions | false
   forward?: Omit<ForwardOptions, 'upstreams' | 'routes'>
 }
@@ -42,6 +44,7 @@ async function llmGateway (app: FastifyInstance, options: LlmGatewayOptions): Pr
     ...(store !== undefined && { store }),
   })
   await app.register(limitsPlugin, options.limits ?? {})
+  await app.register(validationPlugin, options.validation ?? {})
   await app.register(forwardPlugin, { ...options.forward, upstreams, routes, ...(prefix !== undefined && { prefix }) })
 }
 
@@ -58,4 +61,4 @@ function checkUpstreams ({ groups = {}, upstreams = {}, routes = true }: LlmGate
 }
 
 export default fp(llmGateway, { fastify: '5.x', name: 'fastify-llm-gateway' })
-export { auth, createRewriteUrl, errors, forward, limits, llmGateway, metrics, paths, proxyOptions }
+export { auth, createRewriteUrl, errors, forward, limits, llmGateway, metrics, paths, proxyOptions, validation }
