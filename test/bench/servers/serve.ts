@@ -1,0 +1,66 @@
+/** The end of a target that faces the driver: says where it listens, and answers questions about its own cost. */
+
+export interface Usage {
+  /** User and system time of the whole process so far, microseconds. */
+  readonly cpuUs: number
+  readonly rssBytes: number
+  readonly peakRssBytes: number
+}
+
+export interface Question {
+  readonly id: number
+  readonly ask: 'usage' | 'metrics' | 'collect' | 'measure'
+}
+
+export interface Extras {
+  /** Exposition text of the target's own metrics. */
+  readonly metrics?: () => Promise<string>
+  /** Any other measurement that must be taken inside the process. */
+  readonly measure?: () => Promise<unknown>
+}
+
+function usage (): Usage {
+  const { user, system } = process.cpuUsage()
+  return { cpuUs: user + system, rssBytes: process.memoryUsage.rss(), peakRssBytes: process.resourceUsage().maxRSS * 1024 }
+}
+
+async function answer (ask: Question['ask'], extras: Extras): Promise<unknown> {
+  if (ask === 'metrics') return await extras.metrics?.() ?? ''
+  if (ask === 'measure') return await extras.measure?.() ?? null
+  if (ask === 'collect') {
+    for (let round = 0; round < 3; round++) {
+      globalThis.gc?.()
+      await new Promise(resolve => setTimeout(resolve, 20))
+    }
+  }
+  return usage()
+}
+
+function isQuestion (message: unknown): message is Question {
+  return typeof message === 'object' && message !== null && 'ask' in message
+}
+
+/** Announces the port and serves the driver until it leaves. */
+export function serve (port: number, extras: Extras = {}): void {
+  process.on('message', message => {
+    if (!isQuestion(message)) return
+    answer(message.ask, extras).then(
+      value => process.send?.({ id: message.id, value }),
+      error => process.send?.({ id: message.id, error: String(error) })
+    )
+  })
+  process.on('disconnect', () => process.exit(0))
+  process.send?.({ port })
+}
+
+/** What the driver tells a target at its start. */
+export const settings = {
+  upstream: process.env['BENCH_UPSTREAM'] ?? 'http://127.0.0.1:9',
+  connections: Number(process.env['BENCH_CONNECTIONS'] ?? 1024),
+  /** Number of keys, groups and so on, for the measurements of growth. */
+  size: Number(process.env['BENCH_SIZE'] ?? 0),
+}
+
+export function portOf (address: string | { port: number } | null): number {
+  return typeof address === 'object' && address !== null ? address.port : 0
+}

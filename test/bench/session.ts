@@ -1,0 +1,108 @@
+/** What every suite works with: the mode, the mock upstream, and the targets that it starts. */
+import type { ChildProcess } from 'node:child_process'
+import { Callers } from './load/generators.js'
+import { hasNginx, placement } from './machine.js'
+import { startNginx } from './nginx.js'
+import { announcedPort, forkPinned, NodeTarget, type StartOptions, type Target } from './target.js'
+import type { UpstreamCounts } from './upstream.js'
+import { makeWorks, type Work } from './work.js'
+
+export type Mode = 'quick' | 'full'
+
+export interface Peer {
+  readonly name: string
+  readonly url: string
+}
+
+export class Upstream {
+  readonly port: number
+  readonly #child: ChildProcess
+
+  private constructor (child: ChildProcess, port: number) {
+    this.#child = child
+    this.port = port
+  }
+
+  static async start (port: number): Promise<Upstream> {
+    const child = forkPinned('upstream.js', placement.driver, { env: { BENCH_PORT: String(port) } })
+    return new Upstream(child, await announcedPort(child, 'the mock upstream'))
+  }
+
+  get url (): string {
+    return `http://127.0.0.1:${this.port}`
+  }
+
+  /** `tick`: every held stream gets one event. `release`: all that remain. */
+  async tell (what: 'counts' | 'tick' | 'release'): Promise<UpstreamCounts> {
+    return await new Promise(resolve => {
+      this.#child.once('message', (message: { counts: UpstreamCounts }) => resolve(message.counts))
+      this.#child.send(what)
+    })
+  }
+
+  stop (): void {
+    if (this.#child.connected) this.#child.disconnect()
+  }
+}
+
+export class Session {
+  readonly mode: Mode
+  readonly upstream: Upstream
+  readonly peers: readonly Peer[]
+  readonly works: ReadonlyMap<string, Work> = makeWorks()
+  readonly #started = new Set<Target>()
+
+  constructor (mode: Mode, upstream: Upstream, peers: readonly Peer[]) {
+    this.mode = mode
+    this.upstream = upstream
+    this.peers = peers
+  }
+
+  pick<T> (values: Readonly<Record<Mode, T>>): T {
+    return values[this.mode]
+  }
+
+  work (model: string): Work {
+    const work = this.works.get(model)
+    if (work === undefined) throw new Error(`the mock upstream has no work ${model}`)
+    return work
+  }
+
+  /** Starts `servers/<server>.js` under a name of its own. */
+  async start (name: string, server = name, { env = {}, nodeOptions = [] }: StartOptions = {}): Promise<NodeTarget> {
+    const options = { nodeOptions, env: { BENCH_UPSTREAM: this.upstream.url, ...env } }
+    const target = await NodeTarget.start(name, `servers/${server}.js`, options)
+    this.#started.add(target)
+    return target
+  }
+
+  /** nginx, or nothing where it is not installed. */
+  async nginx (): Promise<Target[]> {
+    if (!hasNginx) return []
+    const target = await startNginx(this.upstream.url)
+    this.#started.add(target)
+    return [target]
+  }
+
+  /** Programs that run already: only what their callers see can be measured. */
+  others (): Target[] {
+    return this.peers.map(peer => outside(peer.name, new URL(peer.url)))
+  }
+
+  /** The mock upstream without anything in front of it. */
+  direct (): Target {
+    return outside('direct', new URL(this.upstream.url))
+  }
+
+  async stop (targets: Iterable<Target> = [...this.#started]): Promise<void> {
+    for (const target of targets) {
+      this.#started.delete(target)
+      await target.stop()
+    }
+  }
+}
+
+function outside (name: string, url: URL): Target {
+  const callers = new Callers({ host: url.hostname, port: Number(url.port || 80) })
+  return { name, callers, usage: async () => null, stop: async () => callers.close() }
+}

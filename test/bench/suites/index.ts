@@ -1,0 +1,14 @@
+/** The suites in the order in which they run. */
+import type { Findings } from '../report.js'
+import type { Session } from '../session.js'
+import { large } from './large.js'
+import { latency } from './latency.js'
+import { openStreams } from './open-streams.js'
+import { reject } from './reject.js'
+import { small } from './small.js'
+import { start } from './start.js'
+import { stream } from './stream.js'
+
+export const suites: Readonly<Record<string, (session: Session) => Promise<Findings>>> = {
+  start, small, latency, reject, stream, large, open: openStreams,
+}
