@@ -1,7 +1,8 @@
 /** What a schema cannot say: names that must exist, values that exclude each other, addresses and dates that must parse. */
 import { createHash } from 'node:crypto'
+import type { GroupOptions, KeyOptions } from '../auth/index.js'
 import { joinPath, type Problem } from './config-error.js'
-import type { GatewayConfig, GroupEntry, KeyEntry, UpstreamEntry } from './config-types.js'
+import type { GatewayConfig, UpstreamEntry } from './config-types.js'
 
 /** Every such mistake of a configuration whose form is right. */
 export function crossCheck (config: GatewayConfig): Problem[] {
@@ -25,14 +26,14 @@ function addressProblem (text: string): string | null {
   return url.search === '' && url.hash === '' ? null : 'must not hold a query or fragment'
 }
 
-function checkGroup (path: string, group: GroupEntry, config: GatewayConfig): Problem[] {
+function checkGroup (path: string, group: GroupOptions, config: GatewayConfig): Problem[] {
   const at = `${path}.upstream`
   const known = (name: string, where: string): Problem[] =>
     Object.hasOwn(config.upstreams, name) ? [] : [{ path: where, message: `there is no upstream ${name}` }]
-  const { upstream, protocols, thirdParty } = group
+  const { upstream, protocols } = group
   if (typeof upstream === 'string') return known(upstream, at)
   if (upstream === undefined) {
-    return thirdParty === false || protocols.length === 0 ? [] : [{ path: at, message: 'is required' }]
+    return Object.keys(config.upstreams).length === 1 ? [] : [{ path: at, message: 'is required, for there is more than one upstream' }]
   }
   const missing = protocols.filter((protocol) => upstream[protocol] === undefined)
   return [
@@ -41,7 +42,7 @@ function checkGroup (path: string, group: GroupEntry, config: GatewayConfig): Pr
   ]
 }
 
-function checkKey (path: string, key: KeyEntry, config: GatewayConfig): Problem[] {
+function checkKey (path: string, key: KeyOptions, config: GatewayConfig): Problem[] {
   const problems: Problem[] = []
   if (!Object.hasOwn(config.groups, key.group)) problems.push({ path: `${path}.group`, message: `there is no group ${key.group}` })
   if (key.secret === undefined && key.hash === undefined) problems.push({ path: `${path}.secret`, message: 'is required, or a hash' })
@@ -50,7 +51,7 @@ function checkKey (path: string, key: KeyEntry, config: GatewayConfig): Problem[
   return problems
 }
 
-function checkUnique (keys: readonly KeyEntry[]): Problem[] {
+function checkUnique (keys: readonly KeyOptions[]): Problem[] {
   const ids = keys.map((key) => key.id)
   const hashes = keys.map((key) => (key.secret === undefined ? key.hash : hashOf(key.secret)))
   const repeated = (values: ReadonlyArray<string | undefined>, message: string): Problem[] =>

@@ -1,6 +1,5 @@
 /** `gateway.yaml` as `schemas/gateway.schema.json` lets it through. */
-import type { ProtocolName } from '../protocols/types.js'
-import type { Limits } from '../request.js'
+import type { GroupOptions, KeyOptions } from '../auth/index.js'
 
 export interface ListenEntry {
   readonly host?: string
@@ -13,25 +12,6 @@ export type UpstreamEntry =
   | { readonly simulate: true }
   | { readonly url: string, readonly credential: string, readonly simulate?: never }
 
-export interface GroupEntry {
-  readonly protocols: readonly ProtocolName[]
-  readonly upstream?: string | Readonly<Partial<Record<ProtocolName, string>>>
-  readonly thirdParty?: boolean
-  readonly models?: readonly string[]
-  readonly limits?: Limits
-  readonly onStoreFailure?: 'closed' | 'local'
-}
-
-export interface KeyEntry {
-  readonly id: string
-  readonly group: string
-  readonly secret?: string
-  readonly hash?: string
-  readonly expires?: string
-  readonly disabled?: boolean
-  readonly limits?: Limits
-}
-
 export interface StateEntry {
   readonly engine: 'memory' | 'lmdb' | 'redis'
   readonly path?: string
@@ -43,11 +23,16 @@ export interface MetricsEntry {
   readonly models?: readonly string[]
 }
 
+export interface LogEntry {
+  readonly level?: string
+}
+
 export interface GatewayConfig {
   readonly listen?: ListenEntry
   readonly upstreams: Readonly<Record<string, UpstreamEntry>>
-  readonly groups: Readonly<Record<string, GroupEntry>>
-  readonly keys?: readonly KeyEntry[]
+  readonly groups: Record<string, GroupOptions>
+  readonly keys?: KeyOptions[]
   readonly state?: StateEntry
   readonly metrics?: MetricsEntry
+  readonly log?: LogEntry
 }

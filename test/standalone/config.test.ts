@@ -46,7 +46,7 @@ groups:
   split:
     protocols: [messages, responses]
     upstream: { messages: anthropic, responses: openai }
-  inside: { protocols: [messages], thirdParty: false }
+  inside: { protocols: [messages], upstream: openai, thirdParty: false }
 keys:
   - { id: ci, group: chat, hash: "${hash}" }
   - { id: dev, group: chat, secret: dev-only, expires: 2027-01-01T00:00:00Z, disabled: false, limits: { balance: 100000 } }
@@ -84,7 +84,7 @@ t.test('every mistake names its path and never a value', async (t) => {
     ['an address of another kind', file({ upstreams: '{ main: { url: "ftp://models.example", credential: x } }' }), 'upstreams.main.url: must begin with https:// or http://'],
     ['an address with a password', file({ upstreams: '{ main: { url: "https://u:hunter2@models.example", credential: x } }' }), 'upstreams.main.url: must not hold a name or password'],
     ['an address with a query', file({ upstreams: '{ main: { url: "https://models.example?a=1", credential: x } }' }), 'upstreams.main.url: must not hold a query or fragment'],
-    ['a group without an upstream', file({ groups: '{ chat: { protocols: [messages] } }' }), 'groups.chat.upstream: is required'],
+    ['a group without an upstream', file({ upstreams: '{ a: { simulate: true }, b: { simulate: true } }', groups: '{ chat: { protocols: [messages] } }' }), 'groups.chat.upstream: is required, for there is more than one upstream'],
     ['a group whose upstream is not there', file({ groups: '{ chat: { protocols: [messages], upstream: constructor } }' }), 'groups.chat.upstream: there is no upstream constructor'],
     ['a map that lacks a protocol', file({ groups: '{ chat: { protocols: [messages, images], upstream: { messages: main } } }' }), 'groups.chat.upstream.images: is required'],
     ['a map whose upstream is not there', file({ groups: '{ chat: { protocols: [messages], upstream: { messages: mian } } }' }), 'groups.chat.upstream.messages: there is no upstream mian'],
@@ -119,7 +119,7 @@ t.test('every mistake names its path and never a value', async (t) => {
 })
 
 t.test('keys may all be issued elsewhere', async (t) => {
-  t.same(problemsOf('upstreams: { a: { simulate: true } }\ngroups: { a: { protocols: [messages], upstream: a } }'), [])
+  t.same(problemsOf('upstreams: { a: { simulate: true } }\ngroups: { a: { protocols: [messages] } }'), [])
 })
 
 t.test('all mistakes are told at once', async (t) => {

@@ -1,0 +1,30 @@
+import { once, EventEmitter } from 'node:events'
+import { curlLines, originOf } from '../../plugins/standalone/curls.js'
+import { Standalone } from '../../plugins/standalone/standalone.js'
+import { watchConfig } from '../../plugins/standalone/watch.js'
+import type { Io } from '../cli.js'
+
+/** Runs until SIGTERM or SIGINT; a second one waits for no request any more. SIGHUP or a changed file reloads. */
+export async function start (file: string, io: Io): Promise<number> {
+  const gateway = await Standalone.start({ file, env: io.env, ...io.logStream && { logStream: io.logStream } })
+  const unwatch = watchConfig(file, 2_000, () => gateway.reload())
+  const ended = new EventEmitter()
+  const stop = (): void => {
+    unwatch()
+    gateway.stop().then(() => ended.emit('end'))
+  }
+  io.onSignal('SIGHUP', () => gateway.reload())
+  io.onSignal('SIGTERM', stop)
+  io.onSignal('SIGINT', stop)
+  greet(gateway, io)
+  await once(ended, 'end')
+  return 0
+}
+
+function greet ({ config, address }: Standalone, io: Io): void {
+  const origin = originOf(address)
+  io.out(`llm-gateway listens on ${origin}`)
+  io.out(`metrics: ${origin}${config.metrics?.path ?? '/metrics'}`)
+  io.out('')
+  for (const line of curlLines(config, origin)) io.out(line)
+}

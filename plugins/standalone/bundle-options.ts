@@ -1,0 +1,31 @@
+import type { LlmGatewayOptions } from '../index.js'
+import type { UpstreamOptions } from '../forward/index.js'
+import type { GatewayConfig } from './config-types.js'
+
+/** What outlives a reload. */
+export interface Shared {
+  /** The simulated upstream, where there is one. */
+  readonly simulator: UpstreamOptions | null
+  /** Whose metrics the app counts in: the same object for each app of the process. */
+  readonly cells: object
+}
+
+// Stands for the simulated upstream where none runs, as in `check`.
+const nowhere: UpstreamOptions = { url: 'http://127.0.0.1:9' }
+
+/** The file's sections as the options of the bundle: one to one, but for what the process itself provides. */
+export function bundleOptions (config: GatewayConfig, { simulator, cells }: Shared): LlmGatewayOptions {
+  const upstreams = Object.entries(config.upstreams).map(([name, entry]): [string, UpstreamOptions] => {
+    return [name, entry.simulate === true ? simulator ?? nowhere : { url: entry.url, credential: entry.credential }]
+  })
+  return {
+    upstreams: Object.fromEntries(upstreams),
+    groups: config.groups,
+    keys: config.keys ?? [],
+    metrics: { ...config.metrics, cells },
+  }
+}
+
+export function simulates (config: GatewayConfig): boolean {
+  return Object.values(config.upstreams).some(({ simulate }) => simulate === true)
+}

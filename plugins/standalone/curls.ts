@@ -1,0 +1,41 @@
+/** A command that works for each protocol, to be copied from the terminal. */
+import type { GroupOptions } from '../auth/index.js'
+import { examples } from '../protocols/examples.js'
+import { protocolNames, type ProtocolName } from '../protocols/index.js'
+import type { GatewayConfig } from './config-types.js'
+import type { ListenAddress } from './config.js'
+
+/** Base address for this machine; a gateway that listens on all addresses is reached on loopback. */
+export function originOf ({ host, port }: ListenAddress): string {
+  const name = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host
+  return `http://${name.includes(':') ? `[${name}]` : name}:${port}`
+}
+
+/** One line for each protocol that some group offers. */
+export function curlLines (config: GatewayConfig, origin: string): string[] {
+  return protocolNames.flatMap((protocol) => {
+    const found = Object.entries(config.groups).find(([, group]) => group.thirdParty !== false && group.protocols.includes(protocol))
+    return found === undefined ? [] : [curlLine(config, origin, protocol, ...found)]
+  })
+}
+
+function curlLine (config: GatewayConfig, origin: string, protocol: ProtocolName, groupId: string, group: GroupOptions): string {
+  const example = examples[protocol]
+  const model = group.models?.[0] ?? example.model
+  const [name, value] = example.family.upstreamHeader(keyFor(config, protocol, groupId, group))
+  const headers = Object.entries({ [name]: value, 'content-type': 'application/json', ...example.headers })
+  const parts = headers.map(([header, text]) => `-H ${quote(`${header}: ${text}`)}`)
+  return `curl ${quote(origin + example.path(model))} ${parts.join(' ')} -d ${quote(JSON.stringify(example.body(model)))}`
+}
+
+/** A secret is shown only where it opens nothing but the simulated upstream. */
+function keyFor (config: GatewayConfig, protocol: ProtocolName, groupId: string, { upstream }: GroupOptions): string {
+  const name = typeof upstream === 'string' ? upstream : upstream?.[protocol]
+  const simulated = config.upstreams[String(name)]?.simulate === true
+  const key = config.keys?.find(({ group, secret, disabled }) => group === groupId && secret !== undefined && disabled !== true)
+  return simulated ? key?.secret ?? 'YOUR_KEY' : 'YOUR_KEY'
+}
+
+function quote (text: string): string {
+  return `'${text.replaceAll("'", "'\\''")}'`
+}

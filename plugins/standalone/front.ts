@@ -1,0 +1,38 @@
+/** The one listening server. It belongs to no app, so that a reload never closes the port. */
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { ListenAddress } from './config.js'
+import { answerClientError } from './client-error.js'
+
+export type Handler = (request: IncomingMessage, response: ServerResponse) => void
+
+export class Front {
+  readonly #server: Server
+
+  /** `requestTimeoutMs`: a slower request, headers and body together, is cut off (facts/reliability.md P28). */
+  constructor (handler: Handler, requestTimeoutMs: number) {
+    this.#server = createServer({
+      requestTimeout: requestTimeoutMs,
+      headersTimeout: Math.min(requestTimeoutMs, 15_000),
+      // Longer than the idle time of common load balancers, so that they never reuse a connection that is being closed.
+      keepAliveTimeout: 72_000,
+      connectionsCheckingInterval: Math.min(requestTimeoutMs, 5_000),
+    }, handler)
+    this.#server.on('clientError', answerClientError)
+  }
+
+  /** Resolves with the address that was bound; rejects with Node's error, such as EADDRINUSE. */
+  async listen (address: ListenAddress): Promise<ListenAddress> {
+    this.#server.listen(address)
+    await once(this.#server, 'listening')
+    const bound = this.#server.address()
+    return typeof bound === 'object' && bound !== null ? { host: bound.address, port: bound.port } : address
+  }
+
+  /** Closes the port and every connection, at once. */
+  async close (): Promise<void> {
+    const closed = new Promise((resolve) => this.#server.close(resolve))
+    this.#server.closeAllConnections()
+    await closed
+  }
+}

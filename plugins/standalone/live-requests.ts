@@ -1,0 +1,25 @@
+import type { LlmRequest } from '../request.js'
+
+/** The model requests of one app that are not settled yet. */
+export class LiveRequests {
+  readonly #live = new Set<LlmRequest>()
+  readonly #waiting: Array<() => void> = []
+
+  add (llm: LlmRequest): void {
+    this.#live.add(llm)
+  }
+
+  delete (llm: LlmRequest): void {
+    this.#live.delete(llm)
+    if (this.#live.size === 0) for (const resolve of this.#waiting.splice(0)) resolve()
+  }
+
+  get size (): number {
+    return this.#live.size
+  }
+
+  /** Resolves as soon as there is none. */
+  async idle (): Promise<void> {
+    if (this.#live.size > 0) await new Promise<void>((resolve) => this.#waiting.push(resolve))
+  }
+}

@@ -1,0 +1,103 @@
+/** The gateway as a process of its own: one port, the current app behind it, reloads, and an end that cuts no stream. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { isDeepStrictEqual } from 'node:util'
+import type { GatewayConfig } from './config-types.js'
+import type { Environment } from './config-yaml.js'
+import { listenAddress, loadConfig, type ListenAddress } from './config.js'
+import { Front } from './front.js'
+import { createGateway, type LogStream } from './gateway.js'
+import { Resources } from './resources.js'
+import { Switchboard } from './switchboard.js'
+
+export interface StandaloneOptions {
+  readonly file: string
+  readonly env: Environment
+  /** Where log lines go; default stdout. */
+  readonly logStream?: LogStream
+}
+
+/** Sections that are read once: a change of theirs waits for a restart. */
+const readAtStart = ['listen', 'state', 'metrics', 'log'] as const
+
+export class Standalone {
+  /** As it was at start. */
+  readonly config: GatewayConfig
+  readonly address: ListenAddress
+  readonly #options: StandaloneOptions
+  readonly #resources: Resources
+  readonly #switchboard: Switchboard
+  readonly #front: Front
+  readonly #hurry = new AbortController()
+  #turn: Promise<unknown> = Promise.resolve()
+  #end: Promise<void> | null = null
+
+  private constructor (options: StandaloneOptions, config: GatewayConfig, address: ListenAddress, parts: readonly [Resources, Switchboard, Front]) {
+    this.#options = options
+    this.config = config
+    this.address = address
+    ;[this.#resources, this.#switchboard, this.#front] = parts
+  }
+
+  /** Throws ConfigError, an option error of a plugin, or Node's error where the address is taken; nothing is left open then. */
+  static async start (options: StandaloneOptions): Promise<Standalone> {
+    const config = loadConfig(options.file, options.env)
+    const wanted = listenAddress(config, options.env)
+    const resources = new Resources(options.logStream)
+    let switchboard: Switchboard | null = null
+    try {
+      switchboard = new Switchboard(await createGateway(config, await resources.provide(config)))
+      const front = new Front(switchboard.handle, config.listen?.requestTimeoutMs ?? 60_000)
+      const address = await front.listen(wanted)
+      return new Standalone(options, config, address, [resources, switchboard, front])
+    } catch (error) {
+      await switchboard?.close()
+      await resources.close()
+      throw error
+    }
+  }
+
+  /** Reads the file again. False, and everything as it was, where the file is not right. One at a time. */
+  async reload (): Promise<boolean> {
+    const reloaded = this.#turn.then(async () => await this.#reload())
+    this.#turn = reloaded
+    return await reloaded
+  }
+
+  async #reload (): Promise<boolean> {
+    const { log } = this.#switchboard.app
+    if (this.#end !== null) return false
+    try {
+      const config = loadConfig(this.#options.file, this.#options.env)
+      const next = await createGateway(config, await this.#resources.provide(config))
+      const fixed = readAtStart.filter((section) => !isDeepStrictEqual(config[section], this.config[section]))
+      if (fixed.length > 0) log.warn({ sections: fixed }, 'these sections are read at start only: restart to use their new values')
+      this.#switchboard.replace(next)
+      log.info('configuration reloaded')
+      return true
+    } catch (error) {
+      log.error({ problems: String(error) }, 'configuration refused, the old one stays')
+      return false
+    }
+  }
+
+  /**
+   * Ends: new model requests are refused, those that run may finish within the grace of `listen.shutdownGraceMs`. Asked a
+   * second time it waits no longer.
+   */
+  async stop (): Promise<void> {
+    if (this.#end === null) this.#end = this.#stop()
+    else this.#hurry.abort()
+    await this.#end
+  }
+
+  async #stop (): Promise<void> {
+    await this.#turn
+    this.#resources.draining = true
+    const grace = sleep(this.config.listen?.shutdownGraceMs ?? 25_000, undefined, { signal: this.#hurry.signal }).catch(() => {})
+    await Promise.race([this.#switchboard.idle(), grace])
+    this.#hurry.abort()
+    await this.#front.close()
+    await this.#switchboard.close()
+    await this.#resources.close()
+  }
+}

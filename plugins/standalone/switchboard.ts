@@ -1,0 +1,42 @@
+import type { FastifyInstance } from 'fastify'
+import type { Handler } from './front.js'
+import type { Gateway } from './gateway.js'
+
+/** The current app, and those that still finish the requests they had when it took over. */
+export class Switchboard {
+  #current: Gateway
+  readonly #retired = new Set<Gateway>()
+
+  constructor (first: Gateway) {
+    this.#current = first
+  }
+
+  readonly handle: Handler = (request, response) => this.#current.app.routing(request, response)
+
+  get app (): FastifyInstance {
+    return this.#current.app
+  }
+
+  /** From now on requests go to `next`. Resolves once the one before has finished its requests and is closed. */
+  async replace (next: Gateway): Promise<void> {
+    const old = this.#current
+    this.#current = next
+    this.#retired.add(old)
+    await old.live.idle()
+    await old.app.close()
+    this.#retired.delete(old)
+  }
+
+  /** Resolves once no app has a request that runs. */
+  async idle (): Promise<void> {
+    await Promise.all(this.#all().map(async ({ live }) => await live.idle()))
+  }
+
+  async close (): Promise<void> {
+    await Promise.all(this.#all().map(async ({ app }) => await app.close()))
+  }
+
+  #all (): Gateway[] {
+    return [this.#current, ...this.#retired]
+  }
+}
