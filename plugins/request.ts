@@ -160,10 +160,13 @@ export function beginRequest (gateway: Gateway, request: FastifyRequest, reply: 
   if (llm.begun) return
   llm.begun = true
   gateway.recorder.started(llm)
+  // Not `writableFinished`: it stays false under `inject`.
+  let finished = false
+  reply.raw.once('finish', () => { finished = true })
   reply.raw.once('close', () => {
     llm.endedAt = performance.now()
     if (reply.raw.headersSent) llm.status = reply.raw.statusCode
-    if (!reply.raw.writableFinished) llm.abortedBy ??= 'client'
+    if (!finished) llm.abortedBy ??= 'client'
     llm.onCallerGone?.()
     releaseHold(gateway, request, llm)
   })

@@ -104,11 +104,6 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#finish()
   }
 
-  /** Wanted by the body: the caller can take more. */
-  resume (): void {
-    if (!this.#ended) this.#controller?.resume()
-  }
-
   /** The caller has left, or nobody reads the body any more. */
   #leave (): void {
     if (this.#left || this.#ended) return
@@ -153,7 +148,10 @@ export class Exchange implements Dispatcher.DispatchHandler {
   #open (): Readable {
     const body = new Readable({
       highWaterMark: 64 * 1024,
-      read: () => this.resume(),
+      read: () => {
+        this.#flushHead()
+        if (!this.#ended) this.#controller?.resume()
+      },
       destroy: (error, callback) => {
         this.#leave()
         callback(error)
@@ -162,6 +160,15 @@ export class Exchange implements Dispatcher.DispatchHandler {
     for (const chunk of this.#early) body.push(chunk)
     this.#body = body
     return body
+  }
+
+  /**
+   * Node holds the head back until the first byte; a caller should not wait for a model's first word to learn that its
+   * request was taken. Only once Fastify has set the headers: a host's `onSend` may read the body before that.
+   */
+  #flushHead (): void {
+    const { raw } = this.#owner.reply
+    if (this.#owner.llm.firstChunkAt === 0 && !raw.headersSent && raw.hasHeader('x-request-id')) raw.flushHeaders()
   }
 
   #sideOf (error: Error): AbortSide {

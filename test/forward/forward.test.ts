@@ -1,30 +1,250 @@
-import Fastify, { type FastifyInstance } from 'fastify'
+import { once } from 'node:events'
 import t from 'tap'
-import llmGateway, { type LlmGatewayOptions } from '../../plugins/index.js'
-import { sha256, startUpstream, type Upstream } from '../helpers/upstream.js'
+import { call, listen, providerSecret, read, secret, startGateway } from '../helpers/gateway.js'
+import { replyFixture, sha256, startUpstream } from '../helpers/upstream.js'
 
-const headers = { authorization: 'Bearer sk-chat', 'content-type': 'application/json' }
+const headers = { authorization: `Bearer ${secret}`, 'content-type': 'application/json' }
+const chat = '{"model":"m","messages":[{"role":"user","content":"hi"}]}'
+const streamed = '{"model":"m","stream":true,"stream_options":{"include_usage":true},"messages":[{"role":"user","content":"hi"}]}'
 
-async function startGateway (t: { teardown: (close: () => unknown) => unknown }, upstream: Upstream, options: Partial<LlmGatewayOptions> = {}): Promise<FastifyInstance> {
-  const app = Fastify()
-  await app.register(llmGateway, {
-    upstreams: { main: { url: upstream.url, credential: 'provider-secret' } },
-    groups: { all: { protocols: ['chat_completions', 'responses', 'images', 'embeddings', 'messages', 'generate_content'] } },
-    keys: [{ id: 'k', group: 'all', secret: 'sk-chat' }],
-    ...options,
-  })
-  t.teardown(() => app.close())
-  return app
+async function waitFor (condition: () => boolean): Promise<void> {
+  while (!condition()) await new Promise(setImmediate)
 }
 
 t.test('the bytes go through unchanged in both directions', async (t) => {
   const upstream = await startUpstream(t)
-  const app = await startGateway(t, upstream)
+  const { app } = await startGateway(t, upstream.url)
   const body = '{ "model" : "m",  "big":12345678901234567890, "one": 1.0, "messages":[{"role":"user","content":"h\\u00e9"}] }'
-  const reply = await app.inject({ method: 'POST', url: '/v1/v1/chat/completions', headers, payload: body })
-  t.equal(reply.statusCode, 200, reply.body)
+  const reply = await app.inject({ method: 'POST', url: '/v1/v1/chat/completions?a=%20b', headers, payload: body })
+  t.equal(reply.statusCode, 200)
+  t.equal(sha256(reply.rawPayload), sha256(replyFixture('chat_completions.json')))
   const seen = await upstream.requests.next()
   t.equal(seen.sha256, sha256(body))
-  t.equal(seen.url, '/v1/chat/completions')
-  t.equal(seen.headers.authorization, 'Bearer provider-secret')
+  t.equal(seen.url, '/v1/chat/completions?a=%20b')
+})
+
+t.test('one upstream credential replaces every carrier of the caller', async (t) => {
+  const upstream = await startUpstream(t)
+  const { app } = await startGateway(t, upstream.url)
+  const carriers = { cookie: `k=${secret}`, 'x-api-key': 'other', 'x-goog-api-key': 'other', 'api-key': 'other', x_api_key: 'other', 'proxy-authorization': 'x' }
+  const hop = { connection: 'authorization, x-custom', 'x-custom': '1', te: 'trailers', 'x-forwarded-for': '1.2.3.4', baggage: 'tenant=1' }
+  const kept = { 'openai-organization': 'org', 'anthropic-beta': 'a,b', 'x-stainless-lang': 'js', 'idempotency-key': '7', traceparent: '00-1-2-01' }
+  await app.inject({ method: 'POST', url: '/v1/chat/completions', headers: { ...headers, ...carriers, ...hop, ...kept }, payload: chat })
+  const { headers: got, rawHeaders } = await upstream.requests.next()
+  t.equal(got.authorization, `Bearer ${providerSecret}`)
+  t.match(got, kept)
+  for (const name of [...Object.keys(carriers), 'te', 'x-custom', 'x-forwarded-for', 'baggage', 'expect']) t.equal(got[name], undefined, name)
+  t.notOk(rawHeaders.join().includes(secret))
+  t.equal(rawHeaders.filter((name) => name.toLowerCase() === 'authorization').length, 1)
+})
+
+t.test('the caller\'s own key travels on where the upstream wants it, as its family\'s header', async (t) => {
+  const upstream = await startUpstream(t)
+  const { app } = await startGateway(t, upstream.url, { upstreams: { main: { url: `${upstream.url}/base/v1/`, credential: 'forward' } } })
+  await app.inject({
+    method: 'POST',
+    url: '/v1/messages',
+    headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json', 'anthropic-version': '2026-10-21' },
+    payload: '{"model":"m","max_tokens":1,"messages":[{"role":"user","content":"x"}]}',
+  })
+  const seen = await upstream.requests.next()
+  t.equal(seen.headers['x-api-key'], secret)
+  t.equal(seen.headers.authorization, undefined)
+  t.equal(seen.url, '/base/v1/messages', 'the version at the end of the base address is not doubled')
+})
+
+t.test('status, headers and bytes of an upstream error pass unchanged, without what is not for the caller', async (t) => {
+  const upstream = await startUpstream(t)
+  const { app, settled } = await startGateway(t, upstream.url)
+  const body = '{"error":{"message":"slow","type":"x","param":null,"code":"rate_limit_exceeded"}, "big": 1.0}'
+  upstream.queue({
+    status: 429,
+    headers: {
+      'retry-after': '7', 'retry-after-ms': '6500', 'x-should-retry': 'true', 'x-request-id': 'req-up', 'x-ratelimit-remaining-requests': '0',
+      'set-cookie': 'a=b', 'alt-svc': 'h3', connection: 'x-drop, keep-alive', 'x-drop': '1', 'openai-processing-ms': '12',
+    },
+    body: Buffer.from(body),
+  })
+  const reply = await app.inject({ method: 'POST', url: '/v1/chat/completions', headers, payload: chat })
+  t.equal(reply.statusCode, 429)
+  t.equal(reply.body, body)
+  t.match(reply.headers, { 'retry-after': '7', 'retry-after-ms': '6500', 'x-should-retry': 'true', 'x-request-id': 'req-up', 'request-id': 'req-up', 'openai-processing-ms': '12' })
+  for (const name of ['set-cookie', 'alt-svc', 'x-drop']) t.equal(reply.headers[name], undefined, name)
+  t.match(await settled.next(), { outcome: 'client_error', upstreamStatus: 429, upstreamRequestId: 'req-up', usage: null, usageMissing: null })
+})
+
+t.test('a page of HTML in place of an error becomes the error of the protocol', async (t) => {
+  const upstream = await startUpstream(t)
+  const { app } = await startGateway(t, upstream.url)
+  for (const split of [undefined, 'bytes'] as const) {
+    upstream.queue({ status: 502, headers: { 'content-type': 'text/html; charset=utf-8', etag: 'x', 'retry-after': '3' }, body: '<h1>Bad Gateway</h1>', ...(split && { split }) })
+    const reply = await app.inject({ method: 'POST', url: '/v1/chat/completions', headers, payload: chat })
+    t.equal(reply.statusCode, 502)
+    t.match(reply.json(), { error: { code: 'upstream_error', param: null } })
+    t.match(reply.headers, { 'content-type': 'application/json; charset=utf-8', 'retry-after': '3' })
+    t.equal(reply.headers.etag, undefined)
+  }
+})
+
+t.test('an event stream arrives chunk by chunk, with the headers that keep proxies from holding it back', async (t) => {
+  const upstream = await startUpstream(t)
+  const { app, settled } = await startGateway(t, upstream.url)
+  const url = await listen(app)
+  const release: Array<() => void> = []
+  const sse = replyFixture('chat_completions.include_usage.sse')
+  upstream.queue({ fixture: 'chat_completions.include_usage.sse', split: 'events', before: () => new Promise<void>((resolve) => { release.push(resolve) }) })
+  const message = await call(`${url}/v1/chat/completions`, { body: streamed }).reply
+  t.match(message.headers, { 'cache-control': 'no-cache', 'x-accel-buffering': 'no', 'content-type': 'text/event-stream' }, 'before the first byte of the body')
+  const chunks: Buffer[] = []
+  message.on('data', (chunk: Buffer) => chunks.push(chunk))
+  // The next event goes out only once the one before it has arrived.
+  let events = 0
+  for (let ended = false; !ended;) {
+    await waitFor(() => release.length > 0)
+    release.shift()?.()
+    events += 1
+    ended = await Promise.race([once(message, 'end').then(() => true), waitFor(() => message.complete || (chunks.length >= events && release.length > 0)).then(() => message.complete)])
+  }
+  const bytes = Buffer.concat(chunks)
+  t.equal(sha256(bytes), sha256(sse))
+  t.ok(events > 3, `${events} events`)
+  t.match(await settled.next(), { outcome: 'ok', abortedBy: null, status: 200 })
+})
+
+t.test('the upstream is cancelled when the caller leaves before its headers', async (t) => {
+  const upstream = await startUpstream(t)
+  const { app, settled } = await startGateway(t, upstream.url)
+  const url = await listen(app)
+  upstream.queue({ stallAt: 'headers' })
+  const { request } = call(`${url}/v1/chat/completions`, { body: chat })
+  const seen = await upstream.requests.next()
+  request.destroy()
+  t.equal(await seen.aborted, true)
+  t.match(await settled.next(), { outcome: 'client_abort', abortedBy: 'client', usageMissing: 'client_abort', upstreamStatus: 0 })
+})
+
+t.test('the upstream is cancelled when the caller leaves mid-stream and nothing is drained', async (t) => {
+  const upstream = await startUpstream(t)
+  const { app, settled } = await startGateway(t, upstream.url, { forward: { drain: { maxMs: 0 } } })
+  const url = await listen(app)
+  upstream.queue({ fixture: 'chat_completions.include_usage.sse', stallAt: 200 })
+  const { request, reply } = call(`${url}/v1/chat/completions`, { body: streamed })
+  const seen = await upstream.requests.next()
+  await once(await reply, 'data')
+  request.destroy()
+  t.equal(await seen.aborted, true)
+  t.match(await settled.next(), { outcome: 'client_abort', abortedBy: 'client' })
+})
+
+t.test('an upstream that breaks off is told as an event of the protocol, or by cutting the socket, never as a clean end', async (t) => {
+  const upstream = await startUpstream(t)
+  const { app, settled } = await startGateway(t, upstream.url)
+  const url = await listen(app)
+  const sse = replyFixture('chat_completions.sse').toString()
+  const boundary = sse.indexOf('\n\n') + 2
+
+  upstream.queue({ fixture: 'chat_completions.sse', cutAt: boundary })
+  const told = await read(await call(`${url}/v1/chat/completions`, { body: streamed }).reply)
+  t.equal(told.cut, false)
+  t.equal(told.bytes.subarray(0, boundary).toString(), sse.slice(0, boundary))
+  t.match(JSON.parse(told.bytes.subarray(boundary).toString().replace('data: ', '')), { error: { code: 'upstream_aborted' } })
+  t.match(await settled.next(), { outcome: 'truncated', abortedBy: 'upstream', errorCode: 'upstream_aborted' })
+
+  upstream.queue({ fixture: 'chat_completions.sse', cutAt: boundary + 5 })
+  const cut = await read(await call(`${url}/v1/chat/completions`, { body: streamed }).reply)
+  t.equal(cut.cut, true)
+  t.equal(cut.bytes.toString(), sse.slice(0, boundary + 5))
+  t.match(await settled.next(), { outcome: 'truncated', abortedBy: 'upstream' })
+
+  const json = replyFixture('chat_completions.json')
+  upstream.queue({ fixture: 'chat_completions.json', cutAt: 100 })
+  const broken = await read(await call(`${url}/v1/chat/completions`, { body: chat }).reply)
+  t.equal(broken.cut, true)
+  t.equal(broken.bytes.toString(), json.subarray(0, 100).toString())
+})
+
+t.test('an upstream that cannot be reached, resets or stays silent is 502 or 504 without its address', async (t) => {
+  const upstream = await startUpstream(t)
+  const { app, settled } = await startGateway(t, upstream.url, { forward: { headersTimeoutMs: 300, idleTimeoutMs: 300 } })
+  const gone = await startGateway(t, 'http://127.0.0.1:1')
+
+  async function outcome (app: typeof gone.app): Promise<[number, unknown]> {
+    const reply = await app.inject({ method: 'POST', url: '/v1/chat/completions', headers, payload: chat })
+    t.notMatch(reply.body, /127\.0\.0\.1|ECONN|localhost|undici/i)
+    t.match(reply.headers, { 'content-type': /json/, 'x-request-id': /^[0-9a-f-]{36}$/ })
+    return [reply.statusCode, reply.json().error.code]
+  }
+  t.strictSame(await outcome(gone.app), [502, 'upstream_unreachable'])
+  t.match(await gone.settled.next(), { outcome: 'upstream_error' })
+  upstream.queue({ cutAt: 'headers' })
+  t.strictSame(await outcome(app), [502, 'upstream_reset'])
+  upstream.queue({ stallAt: 'headers' })
+  t.strictSame(await outcome(app), [504, 'upstream_timeout'])
+  await settled.next()
+  t.match(await settled.next(), { outcome: 'timeout' })
+  t.equal((await app.inject({ method: 'POST', url: '/v1/chat/completions', headers, payload: chat })).statusCode, 200, 'the next request works')
+})
+
+t.test('silence in the middle of a stream ends it as a timeout', async (t) => {
+  const upstream = await startUpstream(t)
+  const { app, settled } = await startGateway(t, upstream.url, { forward: { idleTimeoutMs: 300 } })
+  const url = await listen(app)
+  const boundary = replyFixture('chat_completions.sse').toString().indexOf('\n\n') + 2
+  upstream.queue({ fixture: 'chat_completions.sse', stallAt: boundary })
+  const told = await read(await call(`${url}/v1/chat/completions`, { body: streamed }).reply)
+  t.match(told.bytes.toString(), /"code":"upstream_timeout"/)
+  t.match(await settled.next(), { outcome: 'timeout', abortedBy: 'upstream' })
+})
+
+t.test('requests without a body reach their upstream, and replies without one come back', async (t) => {
+  const upstream = await startUpstream(t)
+  const { app } = await startGateway(t, upstream.url)
+  const get = await app.inject({ method: 'GET', url: '/v1/responses/resp_1?include=a', headers: { authorization: `Bearer ${secret}` } })
+  t.equal(get.statusCode, 200)
+  t.equal((await upstream.requests.next()).url, '/v1/responses/resp_1?include=a')
+  upstream.queue({ status: 204, body: Buffer.alloc(0) })
+  const gone = await app.inject({ method: 'DELETE', url: '/v1/responses/resp_1', headers: { authorization: `Bearer ${secret}` } })
+  t.equal(gone.statusCode, 204)
+  t.equal(gone.body, '')
+  upstream.queue({ status: 503, body: { error: {} } })
+  const busy = await app.inject({ method: 'GET', url: '/v1/models', headers: { authorization: `Bearer ${secret}` } })
+  t.equal(busy.statusCode, 503)
+  t.equal(upstream.seen.length, 3, 'nothing is tried again')
+})
+
+t.test('a slow reader holds the upstream back', async (t) => {
+  const upstream = await startUpstream(t)
+  const { app } = await startGateway(t, upstream.url)
+  const url = await listen(app)
+  const megabyte = Buffer.alloc(1024 * 1024, 'x')
+  let written = 0
+  upstream.respond = () => ({
+    headers: { 'content-type': 'application/octet-stream' },
+    body: Buffer.concat(Array.from({ length: 64 }, () => megabyte)),
+    split: Array.from({ length: 63 }, (_, i) => (i + 1) * megabyte.length),
+    before: (write) => { written = write },
+  })
+  const message = await call(`${url}/v1/chat/completions`, { body: chat }).reply
+  message.pause()
+  let seen = -1
+  while (seen !== written || written === 0) {
+    seen = written
+    await new Promise((resolve) => setTimeout(resolve, 150))
+  }
+  t.ok(written < 48, `${written} of 64 MB were taken from the upstream while the caller read nothing`)
+  const { bytes, cut } = await read(message)
+  t.equal(bytes.length, 64 * megabyte.length)
+  t.equal(cut, false)
+})
+
+t.test('Expect: 100-continue is answered here and not sent on', async (t) => {
+  const upstream = await startUpstream(t)
+  const { app } = await startGateway(t, upstream.url)
+  const url = await listen(app)
+  const { request, reply } = call(`${url}/v1/chat/completions`, { headers: { expect: '100-continue' }, body: chat })
+  let continued = false
+  request.once('continue', () => { continued = true })
+  t.equal((await reply).statusCode, 200)
+  t.ok(continued)
+  t.equal((await upstream.requests.next()).headers.expect, undefined)
 })
