@@ -60,8 +60,16 @@ t.test('status, headers and bytes of an upstream error pass unchanged, without w
   upstream.queue({
     status: 429,
     headers: {
-      'retry-after': '7', 'retry-after-ms': '6500', 'x-should-retry': 'true', 'x-request-id': 'req-up', 'x-ratelimit-remaining-requests': '0',
-      'set-cookie': 'a=b', 'alt-svc': 'h3', connection: 'x-drop, keep-alive', 'x-drop': '1', 'openai-processing-ms': '12',
+      'retry-after': '7',
+      'retry-after-ms': '6500',
+      'x-should-retry': 'true',
+      'x-request-id': 'req-up',
+      'x-ratelimit-remaining-requests': '0',
+      'set-cookie': 'a=b',
+      'alt-svc': 'h3',
+      connection: 'x-drop, keep-alive',
+      'x-drop': '1',
+      'openai-processing-ms': '12',
     },
     body: Buffer.from(body),
   })
@@ -217,21 +225,21 @@ t.test('a slow reader holds the upstream back', async (t) => {
   const { app } = await startGateway(t, upstream.url)
   const url = await listen(app)
   const megabyte = Buffer.alloc(1024 * 1024, 'x')
-  let written = 0
+  const taken = { megabytes: 0 }
   upstream.respond = () => ({
     headers: { 'content-type': 'application/octet-stream' },
     body: Buffer.concat(Array.from({ length: 64 }, () => megabyte)),
     split: Array.from({ length: 63 }, (_, i) => (i + 1) * megabyte.length),
-    before: (write) => { written = write },
+    before: (write) => { taken.megabytes = write },
   })
   const message = await call(`${url}/v1/chat/completions`, { body: chat }).reply
   message.pause()
   let seen = -1
-  while (seen !== written || written === 0) {
-    seen = written
+  while (seen !== taken.megabytes || seen === 0) {
+    seen = taken.megabytes
     await new Promise((resolve) => setTimeout(resolve, 150))
   }
-  t.ok(written < 48, `${written} of 64 MB were taken from the upstream while the caller read nothing`)
+  t.ok(seen < 48, `${seen} of 64 MB were taken from the upstream while the caller read nothing`)
   const { bytes, cut } = await read(message)
   t.equal(bytes.length, 64 * megabyte.length)
   t.equal(cut, false)
