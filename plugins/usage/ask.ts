@@ -1,0 +1,33 @@
+import type { UsageRequest } from '../protocols/usage-rules.js'
+import { JsonScanner } from './json-scanner.js'
+import { isObject } from './usage-object.js'
+import { compileWants } from './wants.js'
+
+/**
+ * Puts the switch that asks for usage into the raw bytes of a streamed request whose caller did not ask; every other byte
+ * stays as it was. `json` is the same body, parsed. Null where the caller asked, or where the field is no object and its
+ * answer is the upstream's to give.
+ */
+export function askForUsage (body: Buffer, json: unknown, request: UsageRequest): Buffer | null {
+  if (!isObject(json)) return null
+  const { field, flag } = request
+  const options = json[field]
+  const asked = `"${flag}":true`
+  if (options === undefined) return splice(body, [body.indexOf('{') + 1, body.indexOf('{') + 1], `"${field}":{${asked}},`)
+  if (options === null) return splice(body, spanOf(body, field), `{${asked}}`)
+  if (!isObject(options) || options[flag] === true) return null
+  if (flag in options) return splice(body, spanOf(body, `${field}.${flag}`), 'true')
+  const [start] = spanOf(body, field)
+  return splice(body, [start + 1, start + 1], Object.keys(options).length > 0 ? `${asked},` : asked)
+}
+
+/** Where the value at a path stands in the bytes of a document that has it. */
+function spanOf (body: Buffer, path: string): [start: number, end: number] {
+  const scanner = new JsonScanner(compileWants([path]))
+  scanner.push(body, 0, body.length)
+  return [scanner.captured.start, scanner.captured.end]
+}
+
+function splice (body: Buffer, [start, end]: [number, number], text: string): Buffer {
+  return Buffer.concat([body.subarray(0, start), Buffer.from(text), body.subarray(end)])
+}

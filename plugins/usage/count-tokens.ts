@@ -1,0 +1,108 @@
+import type { ModalityTokens, TokenUsage } from '../request.js'
+import { countKinds } from './count-kinds.js'
+import type { CountPaths } from './plan.js'
+import { isObject, UsageObject, type JsonObject } from './usage-object.js'
+
+/** What a usage object says. */
+export interface Counted {
+  readonly usage: TokenUsage
+  readonly modalities: readonly ModalityTokens[]
+  /** True where its numbers contradict each other, or are none. */
+  readonly inconsistent: boolean
+}
+
+/** The tokens of a usage object, null where it tells of none: absent, null and zero are three things. */
+export function countTokens (object: JsonObject, counts: CountPaths): Counted | null {
+  const told = new UsageObject(object)
+  const numbers = {
+    input: told.number(counts.input),
+    cacheRead: told.number(counts.cacheRead),
+    cacheWrite: told.number(counts.cacheWrite),
+    cacheWrite5m: told.number(counts.cacheWrite5m),
+    cacheWrite1h: told.number(counts.cacheWrite1h),
+    toolInput: told.number(counts.toolInput),
+    output: told.number(counts.output),
+    reasoning: told.number(counts.reasoning),
+  }
+  const total = told.number(counts.total)
+  if (Object.values(numbers).every((number) => number === null)) return null
+  const { usage, clamped } = leavesOf(numbers, total, counts)
+  const own: Counted = {
+    usage,
+    modalities: countKinds(told, counts, usage),
+    inconsistent: told.odd || clamped || (total !== null && total !== totalTokens(usage)),
+  }
+  return leftOut(object, counts).reduce(addCounted, own)
+}
+
+type Numbers = Readonly<Record<'input' | 'cacheRead' | 'cacheWrite' | 'cacheWrite5m' | 'cacheWrite1h' | 'toolInput' | 'output' | 'reasoning', number | null>>
+
+function leavesOf (numbers: Numbers, total: number | null, counts: CountPaths): { usage: TokenUsage, clamped: boolean } {
+  const cacheRead = numbers.cacheRead ?? 0
+  const toolInput = numbers.toolInput ?? 0
+  const reasoning = numbers.reasoning ?? 0
+  const writes = splitWrites(numbers)
+  const cached = cacheRead + writes.total
+  const prompt = (numbers.input ?? 0) + (counts.inputHoldsCache ? 0 : cached)
+  const visible = prompt + toolInput + (numbers.output ?? 0)
+  // The total tells whether reasoning is within the output; where it fits neither way, the protocol's rule holds.
+  const isWithin = total === visible || (counts.outputHoldsReasoning && total !== visible + reasoning)
+  const input = prompt - cached
+  const output = (numbers.output ?? 0) - (isWithin ? reasoning : 0)
+  const usage = {
+    input: Math.max(0, input),
+    cache_read: cacheRead,
+    cache_write_5m: writes.of5m,
+    cache_write_1h: writes.of1h,
+    cache_write: writes.other,
+    tool_input: toolInput,
+    output: Math.max(0, output),
+    reasoning,
+  }
+  return { usage, clamped: input < 0 || output < 0 || writes.clamped }
+}
+
+/** Cache writes by lifetime. A stream tells the lifetimes at its start only; a smaller total at its end is shared alike. */
+function splitWrites (numbers: Numbers): { of5m: number, of1h: number, other: number, total: number, clamped: boolean } {
+  const of5m = numbers.cacheWrite5m ?? 0
+  const of1h = numbers.cacheWrite1h ?? 0
+  const split = of5m + of1h
+  const total = numbers.cacheWrite ?? split
+  if (total >= split) return { of5m, of1h, other: total - split, total, clamped: false }
+  const share = Math.round(of5m * total / split)
+  return { of5m: share, of1h: total - share, other: 0, total, clamped: true }
+}
+
+export function totalTokens (usage: TokenUsage): number {
+  return usage.input + usage.cache_read + usage.cache_write_5m + usage.cache_write_1h + usage.cache_write +
+    usage.tool_input + usage.output + usage.reasoning
+}
+
+/** Parts of the work that the object lists but does not add up. */
+function leftOut (object: JsonObject, counts: CountPaths): Counted[] {
+  const { added } = counts
+  const list = added === null ? null : object[added.list]
+  if (added === null || !Array.isArray(list)) return []
+  const entries: unknown[] = list
+  return entries.flatMap((entry) => {
+    if (!isObject(entry) || entry['type'] !== added.type) return []
+    return countTokens(entry, { ...counts, added: null }) ?? []
+  })
+}
+
+export function addCounted (one: Counted, other: Counted): Counted {
+  return {
+    usage: {
+      input: one.usage.input + other.usage.input,
+      cache_read: one.usage.cache_read + other.usage.cache_read,
+      cache_write_5m: one.usage.cache_write_5m + other.usage.cache_write_5m,
+      cache_write_1h: one.usage.cache_write_1h + other.usage.cache_write_1h,
+      cache_write: one.usage.cache_write + other.usage.cache_write,
+      tool_input: one.usage.tool_input + other.usage.tool_input,
+      output: one.usage.output + other.usage.output,
+      reasoning: one.usage.reasoning + other.usage.reasoning,
+    },
+    modalities: [...one.modalities, ...other.modalities],
+    inconsistent: one.inconsistent || other.inconsistent,
+  }
+}

@@ -1,0 +1,100 @@
+import * as zlib from 'node:zlib'
+import type { Transform } from 'node:stream'
+
+/** Decoded bytes that any reply may have, and what each encoded byte adds: no reply is packed that tightly, a bomb is. */
+const freeBytes = 1024 * 1024
+const maxRatio = 256
+/** Encoded bytes that may wait for the decoder. */
+const maxWaitingBytes = 16 * 1024 * 1024
+/** Encoded bytes that are decoded at once, so that a bomb is seen early. */
+const sliceBytes = 16 * 1024
+
+type Open = (first: number) => Transform
+
+const zlibOptions = { finishFlush: zlib.constants.Z_SYNC_FLUSH }
+const brotliOptions = { finishFlush: zlib.constants.BROTLI_OPERATION_FLUSH }
+
+/** `deflate` is zlib by RFC 9110 8.4.1.2, and raw from some servers: the first byte tells. */
+function openDeflate (first: number): Transform {
+  return (first & 0x0f) === 8 ? zlib.createInflate(zlibOptions) : zlib.createInflateRaw(zlibOptions)
+}
+
+/** The content codings that this Node can decode (zstd from 22.15 on). */
+export function codingsOf (library: object): ReadonlyMap<string, Open> {
+  const openGzip = (): Transform => zlib.createGunzip(zlibOptions)
+  const codings = new Map<string, Open>([
+    ['gzip', openGzip],
+    ['x-gzip', openGzip],
+    ['deflate', openDeflate],
+    ['br', () => zlib.createBrotliDecompress(brotliOptions)],
+  ])
+  const zstd: unknown = Reflect.get(library, 'createZstdDecompress')
+  if (typeof zstd === 'function') codings.set('zstd', () => zstd())
+  return codings
+}
+
+export const codings = codingsOf(zlib)
+
+/** What the decoder's owner wants to be told. `read` gets the decoded bytes, `over` the end: once, and never before `end`. */
+export interface DecodedSink {
+  read: (chunk: Buffer) => void
+  over: (failure: 'too_large' | 'parse_error' | null) => void
+}
+
+/**
+ * Decodes a copy of a reply beside its way to the caller. What it holds is bounded, whatever the reply unpacks to: decoded
+ * bytes are read and forgotten, and a reply that unpacks beyond reason is given up.
+ */
+export class SideDecoder {
+  private readonly open: Open
+  private readonly sink: DecodedSink
+  private stream: Transform | null = null
+  private failure: 'too_large' | 'parse_error' | null = null
+  private encodedBytes = 0
+  private decodedBytes = 0
+  private isClosed = false
+  private isEnded = false
+
+  constructor (open: Open, sink: DecodedSink) {
+    this.open = open
+    this.sink = sink
+  }
+
+  push (chunk: Buffer): void {
+    const stream = this.stream ?? this.start(chunk.readUInt8(0))
+    for (let from = 0; from < chunk.length && this.failure === null; from += sliceBytes) {
+      const slice = chunk.subarray(from, from + sliceBytes)
+      stream.write(slice, () => { this.encodedBytes += slice.length })
+    }
+    if (stream.writableLength > maxWaitingBytes) this.giveUp(stream)
+  }
+
+  end (): void {
+    this.isEnded = true
+    if (this.stream === null || this.isClosed) this.sink.over(this.failure)
+    else this.stream.end()
+  }
+
+  private start (first: number): Transform {
+    const stream = this.open(first)
+    stream.on('data', (decoded: Buffer) => this.decoded(stream, decoded))
+    stream.on('error', () => { this.failure ??= 'parse_error' })
+    stream.on('close', () => {
+      this.isClosed = true
+      if (this.isEnded) this.sink.over(this.failure)
+    })
+    this.stream = stream
+    return stream
+  }
+
+  private decoded (stream: Transform, chunk: Buffer): void {
+    this.decodedBytes += chunk.length
+    if (this.decodedBytes > freeBytes + maxRatio * (this.encodedBytes + sliceBytes)) this.giveUp(stream)
+    else this.sink.read(chunk)
+  }
+
+  private giveUp (stream: Transform): void {
+    this.failure = 'too_large'
+    stream.destroy()
+  }
+}

@@ -1,0 +1,81 @@
+import type { EventStreamReader } from './event-stream-reader.js'
+
+const lineFeed = 0x0a
+
+/** Bytes of one unfinished event that are held back before it is let go as an ordinary one; the added event has a tenth. */
+const maxHeldBytes = 16 * 1024
+
+/**
+ * Takes the one event out of a stream that the gateway asked for and the caller did not. Every other byte passes at once
+ * and as it is. Only an event that a piece cuts in two waits for its end, as long as it may be the one: no client can act
+ * on half an event.
+ */
+export class EventSieve {
+  private readonly reader: EventStreamReader
+  private held: Buffer[] = []
+  private heldBytes = 0
+  /** True where the event that is read was let go before its end. */
+  private letGo = false
+  /** True where the newest whole event was taken out. */
+  private dropped = false
+  /** Offsets in the current piece: where what is kept starts, and where the event that is read starts. */
+  private keepFrom = 0
+  private eventFrom = 0
+  private out: Buffer[] = []
+
+  constructor (reader: EventStreamReader) {
+    this.reader = reader
+  }
+
+  /** What is left of a piece, null for nothing. */
+  push (chunk: Buffer): Buffer | null {
+    // The second half of a CRLF goes where the event before it went.
+    this.eventFrom = this.reader.atHalfEnd && chunk[0] === lineFeed ? 1 : 0
+    this.keepFrom = this.dropped ? this.eventFrom : 0
+    this.out = []
+    this.reader.read(chunk, (end, isExtra) => this.endEvent(chunk, end, isExtra && !this.letGo))
+    this.endPiece(chunk)
+    return joined(this.out)
+  }
+
+  /** What was held back of an event that never ended, null where it was the one to take out. */
+  end (isExtra: boolean): Buffer | null {
+    return isExtra ? null : joined(this.held)
+  }
+
+  private endEvent (chunk: Buffer, end: number, isExtra: boolean): void {
+    if (isExtra) {
+      this.keep(chunk, this.eventFrom)
+      this.keepFrom = end
+    } else this.out.push(...this.held)
+    this.held = []
+    this.heldBytes = 0
+    this.letGo = false
+    this.dropped = isExtra
+    this.eventFrom = end
+  }
+
+  private endPiece (chunk: Buffer): void {
+    const rest = chunk.length - this.eventFrom
+    this.heldBytes += rest
+    this.letGo ||= rest > 0 && !(this.reader.undecided && this.heldBytes <= maxHeldBytes)
+    if (this.letGo) {
+      this.out.push(...this.held)
+      this.held = []
+      this.eventFrom = chunk.length
+    }
+    this.keep(chunk, this.eventFrom)
+    if (this.eventFrom < chunk.length) this.held.push(chunk.subarray(this.eventFrom))
+  }
+
+  private keep (chunk: Buffer, to: number): void {
+    if (this.keepFrom === 0 && to === chunk.length) this.out.push(chunk)
+    else if (to > this.keepFrom) this.out.push(chunk.subarray(this.keepFrom, to))
+  }
+}
+
+function joined (pieces: readonly Buffer[]): Buffer | null {
+  const [first, ...others] = pieces
+  if (first === undefined) return null
+  return others.length === 0 ? first : Buffer.concat(pieces)
+}

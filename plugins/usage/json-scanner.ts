@@ -1,0 +1,245 @@
+import { CapturedValue } from './captured-value.js'
+import { StringEnd } from './string-end.js'
+import { wantOfKey, wantOfName, type Want } from './wants.js'
+
+/** Bytes of one key that are looked at: a key that is looked for fits even with every character escaped. */
+const maxKeyBytes = 256
+
+const quote = 0x22
+const comma = 0x2c
+const colon = 0x3a
+const openObject = 0x7b
+const openArray = 0x5b
+const closeObject = 0x7d
+const closeArray = 0x5d
+/** All that tells a brace from a bracket. */
+const braceBit = 0x20
+
+/** What the next byte belongs to. */
+const inValue = 0
+const inKeys = 1
+const inKey = 2
+const inColon = 3
+const inNext = 4
+const inSkipped = 5
+const inString = 6
+const inScalar = 7
+const isDone = 8
+const isBroken = 9
+
+function isSpace (byte: number | undefined): boolean {
+  return byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09
+}
+
+/**
+ * Finds wanted values in one JSON document that arrives in pieces, in constant memory, and as exactly as `JSON.parse`:
+ * a key counts at its own depth only, whatever text or tool arguments hold. The end of a string is found by native
+ * search, so that a reply full of base64 costs next to nothing.
+ */
+export class JsonScanner {
+  /** What was found, by slot; undefined where nothing was. */
+  readonly found: unknown[]
+  /** The newest value that was found. */
+  readonly captured = new CapturedValue()
+  /** True once a wanted value was larger than is kept. */
+  overflow = false
+  /** First byte of the document, 0 before it. */
+  first = 0
+
+  private state = inValue
+  private readonly root: Want
+  private readonly nodes: (Want | null)[] = []
+  private readonly arrays: boolean[] = []
+  /** The open container that is looked into, and whether it is an array. */
+  private node: Want | null = null
+  private inArray = false
+  /** What is looked for in the value to come. */
+  private target: Want | null
+  /** Slot of the value that is being kept, -1 for none. */
+  private slot = -1
+  /** Open containers of a value that is not looked into. */
+  private depth = 0
+  private readonly string = new StringEnd()
+  /** The key so far, where it goes over pieces. */
+  private key = ''
+
+  constructor (root: Want) {
+    this.root = root
+    this.target = root
+    this.found = new Array(root.below.length).fill(undefined)
+  }
+
+  get done (): boolean {
+    return this.state === isDone
+  }
+
+  /** Makes ready for another document; findings are dropped. */
+  reset (): void {
+    this.state = inValue
+    this.nodes.length = 0
+    this.arrays.length = 0
+    this.node = null
+    this.inArray = false
+    this.target = this.root
+    this.slot = -1
+    this.depth = 0
+    this.string.reset()
+    this.key = ''
+    this.first = 0
+    this.found.fill(undefined)
+  }
+
+  /** Reads on. Returns the offset after the document's last byte, or `to` where it goes on. */
+  push (chunk: Buffer, from: number, to: number): number {
+    let at = from
+    if (this.slot !== -1) this.captured.start = from
+    while (at < to && this.state < isDone) {
+      switch (this.state) {
+        case inValue: at = this.startValue(chunk, at); break
+        case inKeys: at = this.startKey(chunk, at); break
+        case inKey: at = this.readKey(chunk, at, to); break
+        case inColon: at = this.readColon(chunk, at); break
+        case inNext: at = this.afterValue(chunk, at); break
+        case inSkipped: at = this.skip(chunk, at, to); break
+        case inString: at = this.readString(chunk, at, to); break
+        default: at = this.readScalar(chunk, at, to)
+      }
+    }
+    if (this.slot !== -1) this.captured.keep(chunk, to)
+    return at
+  }
+
+  private startValue (chunk: Buffer, at: number): number {
+    const byte = chunk.readUInt8(at)
+    if (isSpace(byte)) return at + 1
+    if (byte === closeArray && this.inArray) return this.leave(chunk, at + 1)
+    if (this.first === 0) this.first = byte
+    const target = this.target
+    if (target !== null) {
+      for (const slot of target.below) this.found[slot] = undefined
+      if (this.inArray) this.countElement()
+      if (byte === openObject && target.keys.length > 0) return this.enter(target, false, at + 1)
+      if (byte === openArray && target.each !== null) return this.enter(target, true, at + 1)
+      this.slot = target.slot
+      this.captured.begin(at)
+    }
+    return this.startUnopened(byte, at)
+  }
+
+  private startUnopened (byte: number, at: number): number {
+    const isContainer = (byte | braceBit) === openObject
+    this.depth = isContainer ? 1 : 0
+    this.state = byte === quote ? inString : isContainer ? inSkipped : inScalar
+    return this.state === inScalar ? at : at + 1
+  }
+
+  private countElement (): void {
+    const slot = this.node?.count ?? -1
+    if (slot !== -1) this.found[slot] = Number(this.found[slot]) + 1
+  }
+
+  private enter (target: Want, isArray: boolean, at: number): number {
+    this.nodes.push(this.node)
+    this.arrays.push(this.inArray)
+    this.node = target
+    this.inArray = isArray
+    this.target = target.each
+    this.state = isArray ? inValue : inKeys
+    if (isArray && target.count !== -1) this.found[target.count] = 0
+    return at
+  }
+
+  private leave (chunk: Buffer, at: number): number {
+    this.node = this.nodes.pop() ?? null
+    this.inArray = this.arrays.pop() === true
+    return this.endValue(chunk, at)
+  }
+
+  private endValue (chunk: Buffer, at: number): number {
+    if (this.slot !== -1) {
+      this.found[this.slot] = this.captured.finish(chunk, at)
+      this.overflow ||= this.captured.tooLarge
+      this.slot = -1
+    }
+    this.depth = 0
+    this.state = this.node === null ? isDone : inNext
+    return at
+  }
+
+  private afterValue (chunk: Buffer, at: number): number {
+    const byte = chunk.readUInt8(at)
+    if (isSpace(byte)) return at + 1
+    if ((byte | braceBit) === closeObject) return this.leave(chunk, at + 1)
+    this.state = byte !== comma ? isBroken : this.inArray ? inValue : inKeys
+    this.target = this.node?.each ?? null
+    return at + 1
+  }
+
+  private startKey (chunk: Buffer, at: number): number {
+    const byte = chunk[at]
+    if (isSpace(byte)) return at + 1
+    if (byte === closeObject) return this.leave(chunk, at + 1)
+    this.state = byte === quote ? inKey : isBroken
+    return at + 1
+  }
+
+  private readKey (chunk: Buffer, at: number, to: number): number {
+    const end = this.string.find(chunk, at, to)
+    if (end !== -1 && this.key === '') return this.endKey(wantOfKey(this.node, chunk, at, end - 1), end)
+    const stop = end === -1 ? to : end - 1
+    if (this.key.length < maxKeyBytes) this.key += chunk.toString('latin1', at, Math.min(stop, at + maxKeyBytes))
+    return end === -1 ? to : this.endKey(wantOfName(this.node, this.key), end)
+  }
+
+  private endKey (target: Want | null, at: number): number {
+    this.target = target
+    this.key = ''
+    this.state = inColon
+    return at
+  }
+
+  private readColon (chunk: Buffer, at: number): number {
+    const byte = chunk[at]
+    if (!isSpace(byte)) this.state = byte === colon ? inValue : isBroken
+    return at + 1
+  }
+
+  private readString (chunk: Buffer, at: number, to: number): number {
+    const end = this.string.find(chunk, at, to)
+    if (end === -1) return to
+    if (this.depth === 0) return this.endValue(chunk, end)
+    this.state = inSkipped
+    return end
+  }
+
+  /** A container that is not looked into: only its brackets count, outside of its strings. */
+  private skip (chunk: Buffer, at: number, to: number): number {
+    let depth = this.depth
+    for (let from = at; from < to; from++) {
+      const byte = chunk.readUInt8(from)
+      if (byte === quote) {
+        const end = this.string.find(chunk, from + 1, to)
+        if (end === -1) {
+          this.state = inString
+          this.depth = depth
+          return to
+        }
+        from = end - 1
+      } else if ((byte | braceBit) === openObject) depth += 1
+      else if ((byte | braceBit) === closeObject) {
+        depth -= 1
+        if (depth === 0) return this.endValue(chunk, from + 1)
+      }
+    }
+    this.depth = depth
+    return to
+  }
+
+  private readScalar (chunk: Buffer, at: number, to: number): number {
+    for (let from = at; from < to; from++) {
+      const byte = chunk.readUInt8(from)
+      if (byte === comma || (byte | braceBit) === closeObject || isSpace(byte)) return this.endValue(chunk, from)
+    }
+    return to
+  }
+}

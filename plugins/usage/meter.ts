@@ -1,0 +1,72 @@
+import type { LlmRequest, UsageMissing } from '../request.js'
+import { addCounted, countTokens, type Counted } from './count-tokens.js'
+import type { Plan } from './plan.js'
+import { isObject, overlay, type JsonObject } from './usage-object.js'
+
+/** Gathers what the documents of one reply tell: its only one, each event of a stream, or each element of an array. */
+export class Meter {
+  /** True where the newest document was the one that the gateway asked for on the caller's behalf: usage and no choice. */
+  isExtra = false
+  /** True once a document said that it is the last one to hold usage. */
+  complete = false
+  finishReason: string | null = null
+
+  private readonly plan: Plan
+  private latest: JsonObject | null = null
+  private sum: Counted | null = null
+  private model: string | null = null
+  private id: string | null = null
+
+  constructor (plan: Plan) {
+    this.plan = plan
+  }
+
+  /** Takes the findings of one document. */
+  take (found: readonly unknown[]): void {
+    const { slots, rules } = this.plan
+    this.model = textIn(found, slots.model) ?? this.model
+    this.id = textIn(found, slots.id) ?? this.id
+    this.finishReason = textIn(found, slots.finish) ?? this.finishReason
+    const type = found[slots.type]
+    this.complete ||= typeof type === 'string' && rules.last.includes(type)
+    let hasUsage = false
+    for (const slot of slots.usage) {
+      const usage = found[slot]
+      if (!isObject(usage)) continue
+      hasUsage = true
+      this.add(usage)
+    }
+    this.isExtra = hasUsage && found[slots.listed] === 0
+  }
+
+  private add (usage: JsonObject): void {
+    this.latest = overlay(this.plan.rules.merge === 'last' ? this.latest : null, usage)
+    if (this.plan.rules.merge === 'last') return
+    const counted = countTokens(usage, this.plan.counts)
+    if (counted !== null) this.sum = this.sum === null ? counted : addCounted(this.sum, counted)
+  }
+
+  /** Writes down what was read, or why nothing was. */
+  finish (llm: LlmRequest, missing: UsageMissing): void {
+    llm.responseModel = this.model
+    llm.responseId = this.id
+    llm.finishReason = this.finishReason
+    const counted = this.sum ?? (this.latest === null ? null : countTokens(this.latest, this.plan.counts))
+    if (counted === null) {
+      if (llm.endpoint.metered === 'yes') llm.usageMissing = missing
+      return
+    }
+    llm.usage = counted.usage
+    llm.usageInconsistent = counted.inconsistent
+    llm.modalities = counted.modalities.length > 0 ? [...counted.modalities] : null
+  }
+}
+
+/** The last text that stands at one of the slots; an empty one tells nothing. */
+function textIn (found: readonly unknown[], slots: readonly number[]): string | null {
+  for (const slot of slots) {
+    const value = found[slot]
+    if (typeof value === 'string' && value !== '') return value
+  }
+  return null
+}

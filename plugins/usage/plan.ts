@@ -1,0 +1,71 @@
+import type { UsageCounts, UsageRules } from '../protocols/usage-rules.js'
+import { compileWants, type Want } from './wants.js'
+
+type Path = readonly string[]
+
+/** The paths of `UsageCounts`, taken apart once. */
+export type CountPaths = { readonly [Name in keyof UsageCounts]: UsageCounts[Name] extends readonly string[] ? readonly Path[] : UsageCounts[Name] }
+
+/** The usage rules of a protocol, made ready to read replies with. */
+export interface Plan {
+  readonly rules: UsageRules
+  readonly counts: CountPaths
+  readonly wants: Want
+  /** Slots of the scanner's findings, by what they mean. */
+  readonly slots: {
+    readonly usage: readonly number[]
+    readonly tools: readonly number[]
+    readonly model: readonly number[]
+    readonly id: readonly number[]
+    readonly finish: readonly number[]
+    readonly type: number
+    readonly listed: number
+  }
+}
+
+const plans = new WeakMap<UsageRules, Plan>()
+
+/** Compiled once per rules, however many apps use them. */
+export function planOf (rules: UsageRules): Plan {
+  const known = plans.get(rules)
+  if (known !== undefined) return known
+  const plan = compile(rules)
+  plans.set(rules, plan)
+  return plan
+}
+
+function compile (rules: UsageRules): Plan {
+  const paths: string[] = []
+  const slotsOf = (added: readonly string[]): number[] => added.map((path) => paths.push(path) - 1)
+  const slots = {
+    usage: slotsOf(rules.usage),
+    tools: slotsOf(rules.tools),
+    model: slotsOf(rules.model),
+    id: slotsOf(rules.id),
+    finish: slotsOf(rules.finish),
+    type: paths.push('type') - 1,
+    listed: rules.request === null ? -1 : paths.push(`${rules.request.emptyList}.#`) - 1,
+  }
+  return { rules, counts: countPaths(rules.counts), wants: compileWants(paths), slots }
+}
+
+function countPaths (counts: UsageCounts): CountPaths {
+  return {
+    ...counts,
+    input: apart(counts.input),
+    cacheRead: apart(counts.cacheRead),
+    cacheWrite: apart(counts.cacheWrite),
+    cacheWrite5m: apart(counts.cacheWrite5m),
+    cacheWrite1h: apart(counts.cacheWrite1h),
+    toolInput: apart(counts.toolInput),
+    output: apart(counts.output),
+    reasoning: apart(counts.reasoning),
+    total: apart(counts.total),
+    inputKinds: apart(counts.inputKinds),
+    outputKinds: apart(counts.outputKinds),
+  }
+}
+
+function apart (paths: readonly string[]): Path[] {
+  return paths.map((path) => path.split('.'))
+}

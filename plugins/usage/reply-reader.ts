@@ -1,0 +1,10 @@
+/** Reads the decoded bytes of one reply into a meter. */
+export interface ReplyReader {
+  read: (chunk: Buffer) => void
+  /** Nothing more comes. Returns whether what was still being read is the event that the caller did not ask for. */
+  end: () => boolean
+  /** True where what came is not what the reply said it is. */
+  readonly broken: boolean
+  /** True where a usage object was larger than is kept. */
+  readonly overflow: boolean
+}

@@ -1,0 +1,125 @@
+import type { AbortSide, LlmRequest, ReplyTap, UsageMissing } from '../request.js'
+import { codings, SideDecoder } from './decoder.js'
+import { DocumentReader } from './document-reader.js'
+import { EventSieve } from './event-sieve.js'
+import { EventStreamReader } from './event-stream-reader.js'
+import { Meter } from './meter.js'
+import type { Plan } from './plan.js'
+
+/** First bytes of an event stream: of `data`, `event`, `id`, `retry`, a comment, or a byte order mark. */
+const eventBytes = new Set(Buffer.from('deir:\uFEFF'))
+/** First bytes of a JSON reply that holds usage. */
+const documentBytes = new Set(Buffer.from('{['))
+
+export interface TapOptions {
+  /** Usage was asked for on the caller's behalf: the event that brings it is taken out again. */
+  readonly takeOut: boolean
+  /** The reading of a compressed reply may end after the reply: settlement waits from `hold` to `release`. */
+  readonly hold: () => void
+  readonly release: () => void
+}
+
+type Headers = Readonly<Record<string, unknown>>
+
+/**
+ * Watches one successful reply pass and writes its usage down in `llm` when it ended or broke off. Its first byte chooses
+ * the reader, as some upstreams mislabel; the content type decides only where the byte does not.
+ */
+export class UsageTap implements ReplyTap {
+  private readonly llm: LlmRequest
+  private readonly plan: Plan
+  private readonly options: TapOptions
+  private readonly meter: Meter
+  private readonly saysEvents: boolean
+  private readonly decoder: SideDecoder | null
+  private reader: EventStreamReader | DocumentReader | null = null
+  private sieve: EventSieve | null = null
+  /** Why there is no usage, where that is known before the reader is asked. */
+  private failure: UsageMissing | null = null
+  private isOver = false
+
+  constructor (llm: LlmRequest, plan: Plan, headers: Headers, options: TapOptions) {
+    this.llm = llm
+    this.plan = plan
+    this.options = options
+    this.meter = new Meter(plan)
+    this.saysEvents = textOf(headers['content-type']).startsWith('text/event-stream')
+    this.decoder = this.openDecoder(textOf(headers['content-encoding']))
+  }
+
+  get complete (): boolean {
+    return this.meter.complete
+  }
+
+  push (chunk: Buffer): Buffer | null {
+    if (chunk.length === 0 || this.failure !== null) return chunk
+    if (this.decoder === null) return this.read(chunk)
+    this.decoder.push(chunk)
+    return chunk
+  }
+
+  end (): Buffer | null {
+    return this.over(null)
+  }
+
+  abort (side: AbortSide): void {
+    this.over(side === 'client' ? 'client_abort' : 'upstream_abort')
+  }
+
+  private openDecoder (coding: string): SideDecoder | null {
+    if (coding === '' || coding === 'identity') return null
+    const open = codings.get(coding)
+    if (open === undefined) {
+      this.failure = 'parse_error'
+      return null
+    }
+    return new SideDecoder(open, {
+      read: (chunk) => { this.read(chunk) },
+      over: (failure) => {
+        this.failure ??= failure
+        this.settle()
+        this.options.release()
+      },
+    })
+  }
+
+  private read (chunk: Buffer): Buffer | null {
+    this.reader ??= this.openReader(chunk)
+    if (this.sieve !== null) return this.sieve.push(chunk)
+    this.reader?.read(chunk)
+    return chunk
+  }
+
+  private openReader (chunk: Buffer): EventStreamReader | DocumentReader | null {
+    const first = chunk.find((byte) => byte > 0x20)
+    if (first === undefined) return null
+    const isEvents = this.saysEvents ? !documentBytes.has(first) : eventBytes.has(first)
+    if (!isEvents) return new DocumentReader(this.plan, this.meter)
+    const reader = new EventStreamReader(this.plan, this.meter)
+    if (this.options.takeOut && this.decoder === null) this.sieve = new EventSieve(reader)
+    return reader
+  }
+
+  private over (aborted: UsageMissing | null): Buffer | null {
+    if (this.isOver) return null
+    this.isOver = true
+    this.failure ??= aborted
+    if (this.decoder === null) return this.settle()
+    this.options.hold()
+    this.decoder.end()
+    return null
+  }
+
+  private settle (): Buffer | null {
+    const { reader, sieve } = this
+    const isExtra = reader?.end() === true
+    const tooLarge = reader?.overflow === true ? 'too_large' : null
+    const broken = reader?.broken === true ? 'parse_error' : null
+    this.meter.finish(this.llm, tooLarge ?? this.failure ?? broken ?? 'no_usage')
+    return sieve === null ? null : sieve.end(isExtra)
+  }
+}
+
+function textOf (header: unknown): string {
+  return typeof header === 'string' ? header.trim().toLowerCase() : ''
+}

@@ -1,0 +1,86 @@
+import { parseJson } from './captured-value.js'
+
+/**
+ * The values that a scanner looks for, as a tree of the keys on the way to them. A value that is looked for has a slot:
+ * its number in the scanner's list of findings.
+ */
+export interface Want {
+  /** Number of the finding that this value is, -1 for none. */
+  slot: number
+  /** Number of the finding that counts this array's elements, -1 for none. */
+  count: number
+  /** Findings that a new value for the same key replaces, as in `JSON.parse`. */
+  readonly below: number[]
+  readonly keys: { readonly name: string, readonly want: Want }[]
+  /** What is looked for in each element of this array. */
+  each: Want | null
+}
+
+function emptyWant (): Want {
+  return { slot: -1, count: -1, below: [], keys: [], each: null }
+}
+
+function wantAdded (want: Want, name: string): Want {
+  const known = want.keys.find((key) => key.name === name)
+  if (known !== undefined) return known.want
+  const made = emptyWant()
+  want.keys.push({ name, want: made })
+  return made
+}
+
+function addPath (root: Want, path: string, slot: number): void {
+  root.below.push(slot)
+  let want = root
+  // Elements of an array follow each other: only the array as a whole can be replaced.
+  let replaceable = true
+  for (const key of path.split('.')) {
+    if (key === '#' || key === '*') {
+      want.each ??= emptyWant()
+      replaceable = false
+    }
+    if (key === '#') {
+      want.count = slot
+      return
+    }
+    want = key === '*' && want.each !== null ? want.each : wantAdded(want, key)
+    if (replaceable) want.below.push(slot)
+  }
+  want.slot = slot
+}
+
+/**
+ * Compiles paths such as `response.usage`, `choices.*.finish_reason` or `choices.#` (a number of elements). The position
+ * of a path in the list is its slot. No path leads through the value of another.
+ */
+export function compileWants (paths: readonly string[]): Want {
+  const root = emptyWant()
+  for (const [slot, path] of paths.entries()) addPath(root, path, slot)
+  return root
+}
+
+const backslash = 0x5c
+
+/** What is looked for under the key that stands in `chunk` between two quotes. */
+export function wantOfKey (node: Want | null, chunk: Buffer, from: number, to: number): Want | null {
+  for (const key of node?.keys ?? []) {
+    if (key.name.length === to - from && standsAt(key.name, chunk, from)) return key.want
+  }
+  for (let at = from; at < to; at++) {
+    if (chunk[at] === backslash) return wantOfName(node, chunk.toString('latin1', from, to))
+  }
+  return null
+}
+
+/** True where the ASCII text stands in `chunk` at `from`. */
+export function standsAt (name: string, chunk: Buffer, from: number): boolean {
+  for (let at = 0; at < name.length; at++) {
+    if (chunk[from + at] !== name.charCodeAt(at)) return false
+  }
+  return true
+}
+
+/** The same for a key as it is written in JSON, escapes and all. */
+export function wantOfName (node: Want | null, written: string): Want | null {
+  const name = written.includes('\\') ? parseJson(`"${written}"`) : written
+  return node?.keys.find((key) => key.name === name)?.want ?? null
+}
