@@ -1,15 +1,31 @@
-import type { UsageRequest } from '../protocols/usage-rules.js'
+import type { IncomingHttpHeaders } from 'node:http'
+import type { UsageRequest, UsageRules } from '../protocols/usage-rules.js'
+import type { LlmRequest } from '../request.js'
+import { parseJson } from './captured-value.js'
 import { JsonScanner } from './json-scanner.js'
-import { isObject } from './usage-object.js'
+import { isObject, type JsonObject } from './usage-object.js'
 import { compileWants } from './wants.js'
+
+/**
+ * Asks for usage on behalf of a caller who streams and did not. True where the request was changed: the reply then has an
+ * event that its caller must not see. To take it out the bytes must be plain, so no compression is asked for.
+ */
+export function askFor (llm: LlmRequest, headers: IncomingHttpHeaders, rules: UsageRules): boolean {
+  if (rules.request === null || llm.body === null) return false
+  const json = llm.json === undefined ? parseJson(llm.body.toString()) : llm.json
+  const outgoing = isObject(json) && json['stream'] === true ? askForUsage(llm.body, json, rules.request) : null
+  if (outgoing === null) return false
+  llm.outgoing = outgoing
+  headers['accept-encoding'] = 'identity'
+  return true
+}
 
 /**
  * Puts the switch that asks for usage into the raw bytes of a streamed request whose caller did not ask; every other byte
  * stays as it was. `json` is the same body, parsed. Null where the caller asked, or where the field is no object and its
  * answer is the upstream's to give.
  */
-export function askForUsage (body: Buffer, json: unknown, request: UsageRequest): Buffer | null {
-  if (!isObject(json)) return null
+export function askForUsage (body: Buffer, json: JsonObject, request: UsageRequest): Buffer | null {
   const { field, flag } = request
   const options = json[field]
   const asked = `"${flag}":true`

@@ -65,7 +65,8 @@ export class EventStreamReader implements ReplyReader {
     while (at < chunk.length) {
       const end = this.events.next(chunk, at)
       if (end === -1) return
-      onEvent?.(end, this.endEvent())
+      const isExtra = this.endEvent()
+      onEvent?.(end, isExtra)
       at = end
     }
   }

@@ -1,0 +1,46 @@
+/**
+ * Every token of every reply, counted once, while its bytes pass (DESIGN 8). Gives each metered request what opens a tap on
+ * its reply; whoever moves the bytes drives it. On a mount of the host that nobody told to, this plugin does.
+ */
+import { Readable } from 'node:stream'
+import type { FastifyInstance } from 'fastify'
+import fp from 'fastify-plugin'
+import { identify } from '../identify.js'
+import { joinGateway, LlmRequest } from '../request.js'
+import { askFor } from './ask.js'
+import { openTap } from './open-tap.js'
+import { readOptions, type UsageOptions } from './options.js'
+import { watch } from './watch.js'
+
+export type { UsageOptions } from './options.js'
+
+async function usage (app: FastifyInstance, options: UsageOptions): Promise<void> {
+  const mayAsk = readOptions(options)
+  const gateway = joinGateway(app)
+
+  app.addHook('preHandler', (request, reply, done) => {
+    const llm = identify(gateway, request, reply)
+    if (!(llm instanceof LlmRequest) || llm.endpoint.usage === null) {
+      done()
+      return
+    }
+    const asked = mayAsk(gateway.upstreamFor(llm)?.name ?? null) && askFor(llm, request.raw.headers, llm.endpoint.usage)
+    llm.openTap = openTap(gateway, request, llm, llm.endpoint.usage, asked)
+    done()
+  })
+
+  app.addHook('onSend', (request, reply, payload, done) => {
+    const { llm } = request
+    if (llm === null || llm.openTap === null || llm.tapped || !(payload instanceof Readable)) done()
+    else done(null, watch(gateway, request, reply, llm, payload))
+  })
+
+  // Sent on, and left before a reply came: it was paid for, and nobody knows how much.
+  gateway.settlers.push((llm) => {
+    const unseen = llm.openTap !== null && !llm.tapped && llm.usageMissing === null
+    if (unseen && llm.abortedBy === 'client' && llm.endpoint.metered === 'yes') llm.usageMissing = 'client_abort'
+  })
+}
+
+export default fp(usage, { fastify: '5.x', name: 'llm-gateway-usage' })
+export { usage }

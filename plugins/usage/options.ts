@@ -1,0 +1,22 @@
+import { checkOptions, OptionError } from '../errors/options.js'
+import { isObject } from './usage-object.js'
+
+export interface UsageOptions {
+  /**
+   * Asks for the usage of streamed chats whose caller did not, and takes the event that brings it out of the reply again.
+   * One answer for all upstreams, or by upstream name. Default true, also for an upstream that is not named.
+   */
+  includeUsage?: boolean | Readonly<Record<string, boolean>>
+}
+
+/** Throws `LLM_GATEWAY_OPTION`. Returns whether to ask the upstream of this name, null for the host's own mount. */
+export function readOptions (options: UsageOptions): (upstream: string | null) => boolean {
+  const { includeUsage = true, ...unknown } = options
+  checkOptions('usage', unknown, {})
+  if (typeof includeUsage === 'boolean') return () => includeUsage
+  if (!isObject(includeUsage)) throw new OptionError('usage.includeUsage', 'must be a boolean, or one for each upstream name')
+  for (const [name, value] of Object.entries(includeUsage)) {
+    if (typeof value !== 'boolean') throw new OptionError(`usage.includeUsage.${name}`, 'must be a boolean')
+  }
+  return (upstream) => upstream === null || (includeUsage[upstream] ?? true)
+}

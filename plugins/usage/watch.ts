@@ -1,0 +1,37 @@
+import { pipeline, Transform, type Readable } from 'node:stream'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { releaseHold, type Gateway, type LlmRequest } from '../request.js'
+
+/**
+ * Puts a tap on a reply that a mount of the host sends as a stream. Bytes pass in the turn in which they come;
+ * `pipeline` carries backpressure and breaks both ways (facts/fastify.md 0.8).
+ */
+export function watch (gateway: Gateway, request: FastifyRequest, reply: FastifyReply, llm: LlmRequest, body: Readable): Readable {
+  llm.tapped = true
+  llm.upstreamStatus = reply.statusCode
+  llm.headersAt = performance.now()
+  const tap = llm.openTap?.(reply.statusCode, reply.getHeaders()) ?? null
+  if (tap === null) return body
+  // Its bytes may not be what the upstream counted: an event that only the gateway asked for is taken out.
+  if (llm.outgoing !== null) reply.removeHeader('content-length')
+  llm.holds += 1
+  // The caller's own leaving is known before its stream is taken down.
+  body.once('close', () => {
+    if (!body.readableEnded) llm.abortedBy ??= 'upstream'
+  })
+  const through = new Transform({
+    transform (chunk: Buffer, _encoding, done) {
+      llm.lastChunkAt = performance.now()
+      if (llm.firstChunkAt === 0) llm.firstChunkAt = llm.lastChunkAt
+      done(null, tap.push(chunk))
+    },
+    flush (done) {
+      done(null, tap.end())
+    },
+  })
+  pipeline(body, through, (error) => {
+    if (error != null) tap.abort(llm.abortedBy ?? 'upstream')
+    releaseHold(gateway, request, llm)
+  })
+  return through
+}
