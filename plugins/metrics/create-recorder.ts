@@ -1,8 +1,8 @@
-import type { LlmRequest } from '../request.js'
-import type { GaugeName, GaugeSample, Recorder } from '../recorder.js'
 import {
   durationOf, firstChunkOf, overheadOf, perOutputTokenOf, statusClassOf, succeeded,
-} from './measures.js'
+} from '../measures.js'
+import type { GaugeName, GaugeSample, Recorder } from '../recorder.js'
+import type { LlmRequest } from '../request.js'
 import type { ModelNames } from './model-names.js'
 import type { MetricStore } from './store.js'
 

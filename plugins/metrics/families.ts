@@ -90,8 +90,11 @@ export class Gauge<L extends Labels> {
   }
 }
 
+export type ValueListener = (value: number, labels: Readonly<Record<string, string>>) => void
+
 export class Histogram<L extends Labels> {
   readonly #tree: LabelTree<HistogramCell>
+  #listener: ValueListener | null = null
 
   constructor ({ row, maxCells, overflowed }: FamilyRules) {
     const bounds = [...row.buckets, Infinity]
@@ -108,6 +111,11 @@ export class Histogram<L extends Labels> {
       bucket.count += 1
       break
     }
+    if (this.#listener !== null) this.#listener(value, cell.labels)
+  }
+
+  listen (listener: ValueListener): void {
+    this.#listener = listener
   }
 
   read (): readonly HistogramCell[] {

@@ -1,42 +1,44 @@
 import type { Recorder } from '../recorder.js'
-import { createRecorder, type SettledListener } from './create-recorder.js'
+import { createRecorder } from './create-recorder.js'
 import { ModelNames } from './model-names.js'
-import { joinRegistry, type MetricsRegistry } from './registry.js'
+import { OtelProjection, type OtelRules } from './otel.js'
 import { MetricStore } from './store.js'
 
 export interface MeterRules {
   readonly models: readonly string[] | null
   readonly maxModels: number
   readonly maxCells: number
+  /** Null: nothing goes to OpenTelemetry. */
+  readonly otel: OtelRules | null
 }
 
 /** A recorder and the cells that it writes to. */
 export interface Meters {
   readonly store: MetricStore
   readonly recorder: Recorder
+  /** Shows the cells to OpenTelemetry, where an SDK is registered and wanted. */
+  readonly connect: () => void
 }
 
 const byOwner = new WeakMap<object, Meters>()
 
-export function openMeters ({ models, maxModels, maxCells }: MeterRules, listener: SettledListener): Meters {
+export function openMeters ({ models, maxModels, maxCells, otel }: MeterRules): Meters {
   const store = new MetricStore(maxCells)
   const names = new ModelNames({ listed: models, maxModels, overflowed: store.overflowed })
-  return { store, recorder: createRecorder(store, names, listener) }
+  if (otel === null) return { store, recorder: createRecorder(store, names, ignore), connect: ignore }
+  const projection = new OtelProjection(store.families, otel)
+  const recorder = createRecorder(store, names, (llm, model) => projection.settled(llm, model))
+  return { store, recorder: projection.watch(recorder), connect: () => projection.connect() }
 }
 
-/** The meters of an object's owner: all apps that are given the same object share them, with the rules of the first. */
-export function sharedMeters (owner: object, rules: MeterRules, listener: SettledListener): Meters {
-  const meters = byOwner.get(owner) ?? openMeters(rules, listener)
-  byOwner.set(owner, meters)
-  return meters
-}
+function ignore (): void {}
 
 /**
- * The meters behind a registry. All mounts and apps that share the registry share the cells too, with the rules of the
- * first: their counts add up, and no name is registered twice.
+ * The meters of an object, a registry for one: all apps and mounts that are given the same object share their cells, with
+ * the rules of the first. Their counts add up.
  */
-export function metersOf (registry: MetricsRegistry, rules: MeterRules, listener: SettledListener): Meters {
-  const meters = sharedMeters(registry, rules, listener)
-  joinRegistry(registry, meters.store.families)
+export function sharedMeters (owner: object, rules: MeterRules): Meters {
+  const meters = byOwner.get(owner) ?? openMeters(rules)
+  byOwner.set(owner, meters)
   return meters
 }

@@ -3,16 +3,27 @@ import { createRequire } from 'node:module'
 import {
   catalogue, prefix, type CatalogueRow, type LabelsOf, type MetricName, type NameOf,
 } from './catalogue.js'
-import { Counter, Gauge, Histogram, type FamilyRules, type HistogramCell, type ValueCell } from './families.js'
+import {
+  Counter, Gauge, Histogram, type FamilyRules, type HistogramCell, type ValueCell, type ValueListener,
+} from './families.js'
 import { TokenCounter } from './token-counter.js'
 
-export interface Family {
+interface FamilyOf<C> {
   /** With its prefix. */
   readonly name: string
   readonly row: CatalogueRow
   /** The cells as they are now. A gauge with sources asks them. */
-  readonly read: () => readonly ValueCell[] | readonly HistogramCell[]
+  readonly read: () => readonly C[]
 }
+
+export type ValueFamily = FamilyOf<ValueCell>
+
+export interface HistogramFamily extends FamilyOf<HistogramCell> {
+  /** Tells `listener` each value as it comes in; a histogram's cells cannot be read back into values. */
+  readonly listen: (listener: ValueListener) => void
+}
+
+export type Family = ValueFamily | HistogramFamily
 
 export class MetricStore {
   readonly families: Family[] = []
@@ -43,7 +54,9 @@ export class MetricStore {
   }
 
   histogram<N extends NameOf<'histogram'>> (name: N): Histogram<LabelsOf<N>> {
-    return this.#join(name, new Histogram<LabelsOf<N>>(this.#rules(name)))
+    const histogram = new Histogram<LabelsOf<N>>(this.#rules(name))
+    this.families.push({ ...named(name), read: () => histogram.read(), listen: (listener) => histogram.listen(listener) })
+    return histogram
   }
 
   /** The gauges that this store knows by itself. */
@@ -57,8 +70,8 @@ export class MetricStore {
     return { row: catalogue[name], maxCells: this.#maxCells, overflowed: this.overflowed }
   }
 
-  #join<F extends Pick<Family, 'read'>> (name: MetricName, family: F): F {
-    this.families.push({ name: `${prefix}${name}`, row: catalogue[name], read: () => family.read() })
+  #join<F extends Pick<ValueFamily, 'read'>> (name: MetricName, family: F): F {
+    this.families.push({ ...named(name), read: () => family.read() })
     return family
   }
 
@@ -71,7 +84,11 @@ export class MetricStore {
   }
 }
 
-function packageVersion (): string {
+function named (name: MetricName): Pick<Family, 'name' | 'row'> {
+  return { name: `${prefix}${name}`, row: catalogue[name] }
+}
+
+export function packageVersion (): string {
   const manifest: unknown = createRequire(import.meta.url)('fastify-llm-gateway/package.json')
   return String(Reflect.get(Object(manifest), 'version'))
 }

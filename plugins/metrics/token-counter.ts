@@ -1,22 +1,7 @@
+import { leaves } from '../measures.js'
 import type { TokenUsage } from '../request.js'
 import { isAmount, type FamilyRules, type ValueCell } from './families.js'
 import { LabelTree, type Series } from './label-tree.js'
-
-export interface Leaf {
-  readonly type: keyof TokenUsage
-  readonly direction: 'input' | 'output'
-}
-
-export const leaves: readonly Leaf[] = [
-  { type: 'input', direction: 'input' },
-  { type: 'cache_read', direction: 'input' },
-  { type: 'cache_write_5m', direction: 'input' },
-  { type: 'cache_write_1h', direction: 'input' },
-  { type: 'cache_write', direction: 'input' },
-  { type: 'tool_input', direction: 'input' },
-  { type: 'output', direction: 'output' },
-  { type: 'reasoning', direction: 'output' },
-]
 
 interface LeafCell extends ValueCell {
   readonly type: keyof TokenUsage

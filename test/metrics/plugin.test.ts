@@ -66,7 +66,18 @@ t.test('models can be listed', async (t) => {
 })
 
 t.test('wrong options are told by name', async (t) => {
-  const wrong: Record<string, unknown> = { registry: 1, cells: 1, path: 'metrics', models: 'gpt-5', maxModels: 0, maxCells: 1.5, colour: 'red' }
+  const wrong: Record<string, unknown> = {
+    registry: 1,
+    cells: 1,
+    path: 'metrics',
+    models: 'gpt-5',
+    maxModels: 0,
+    maxCells: 1.5,
+    openTelemetry: 'yes',
+    meterProvider: 'global',
+    semconv: 'old',
+    colour: 'red',
+  }
   for (const [name, value] of Object.entries(wrong)) {
     const app = Fastify()
     t.teardown(() => app.close())

@@ -1,8 +1,23 @@
 /** What the time fields and leaves of a settled request amount to. Seconds; null where it does not apply. */
-import type { LlmRequest, TokenUsage } from '../request.js'
-import { leaves, type Leaf } from './token-counter.js'
+import type { LlmRequest, TokenUsage } from './request.js'
 
-/** Tokens of one direction, all leaves together. */
+export interface Leaf {
+  readonly type: keyof TokenUsage
+  readonly direction: 'input' | 'output'
+}
+
+export const leaves: readonly Leaf[] = [
+  { type: 'input', direction: 'input' },
+  { type: 'cache_read', direction: 'input' },
+  { type: 'cache_write_5m', direction: 'input' },
+  { type: 'cache_write_1h', direction: 'input' },
+  { type: 'cache_write', direction: 'input' },
+  { type: 'tool_input', direction: 'input' },
+  { type: 'output', direction: 'output' },
+  { type: 'reasoning', direction: 'output' },
+]
+
+/** Tokens of one direction, all leaves together: cached input is input, reasoning is output. */
 export function tokensOf (usage: TokenUsage, direction: Leaf['direction']): number {
   return leaves.reduce((sum, leaf) => leaf.direction === direction ? sum + usage[leaf.type] : sum, 0)
 }
@@ -31,6 +46,23 @@ export function overheadOf (llm: LlmRequest): number | null {
 export function firstChunkOf (llm: LlmRequest): number | null {
   if (!llm.stream || !succeeded(llm) || llm.firstChunkAt === 0) return null
   return (llm.firstChunkAt - llm.startedAt) / 1_000
+}
+
+/** From the dispatch to the upstream until its last byte, or until the caller left; for requests that were sent. */
+export function upstreamDurationOf (llm: LlmRequest): number {
+  return (Math.max(llm.lastChunkAt, llm.headersAt, llm.sentAt) - llm.sentAt) / 1_000
+}
+
+/** From the dispatch to the upstream to the first chunk of its successful streamed reply. */
+export function upstreamFirstChunkOf (llm: LlmRequest): number | null {
+  return firstChunkOf(llm) === null ? null : (llm.firstChunkAt - llm.sentAt) / 1_000
+}
+
+/** What failed, in few words and of few kinds: our code, the upstream's status, or the outcome. Null where nothing did. */
+export function errorTypeOf (llm: LlmRequest): string | null {
+  if (llm.outcome === 'ok') return null
+  if (llm.errorCode !== null) return llm.errorCode
+  return llm.upstreamStatus >= 400 ? String(llm.upstreamStatus) : String(llm.outcome)
 }
 
 /** Pace of a streamed reply after its first chunk. Needs two tokens and a reply that came to its end. */

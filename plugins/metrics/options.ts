@@ -1,0 +1,56 @@
+import type { MeterProvider } from '@opentelemetry/api'
+import { checkOptions, OptionError } from '../errors/options.js'
+import type { MeterRules } from './meters.js'
+import type { Semconv } from './otel-genai.js'
+import type { MetricsRegistry } from './registry.js'
+
+export interface MetricsOptions {
+  /** A prom-client registry to put the metrics into; never the global one unless you give it. Several apps may share one. */
+  registry?: MetricsRegistry
+  /** Apps that are given the same object share their cells: an app that takes over from another goes on counting. */
+  cells?: object
+  /** Where the text is served, or false for nowhere. Default: `/metrics`; with a `registry` nowhere, its owner serves it. */
+  path?: string | false
+  /** The model names that may be label values. Default: learnt from successful replies, up to `maxModels`. */
+  models?: readonly string[]
+  /** Default 100. */
+  maxModels?: number
+  /** Most label sets of one metric; all others share one whose labels are `other`. Default 1000. */
+  maxCells?: number
+  /** Show the metrics to OpenTelemetry, once an SDK is registered. Default true. */
+  openTelemetry?: boolean
+  /** The provider to take meters from. Default: the one that is registered with the API, whenever that happens. */
+  meterProvider?: MeterProvider
+  /**
+   * Which of OpenTelemetry's GenAI metrics go along: `legacy`, those that are published; `next`, the token counters that
+   * replace `gen_ai.client.token.usage`; `both`; `off`. Default `legacy`.
+   */
+  semconv?: Semconv
+}
+
+const semconvs: readonly unknown[] = ['legacy', 'next', 'both', 'off'] satisfies Semconv[]
+
+/** Throws `LLM_GATEWAY_OPTION` naming the option that is wrong. */
+export function checkMetricsOptions (options: MetricsOptions): void {
+  const { path, models, semconv, ...others } = options
+  checkOptions('metrics', others, {
+    registry: 'an object',
+    cells: 'an object',
+    maxModels: 'a whole number of at least 1',
+    maxCells: 'a whole number of at least 1',
+    openTelemetry: 'a boolean',
+    meterProvider: 'an object',
+  })
+  if (path !== undefined && path !== false && !/^\/./.test(String(path))) throw new OptionError('metrics.path', 'must be false or begin with a slash')
+  if (models !== undefined && !isListOfStrings(models)) throw new OptionError('metrics.models', 'must be a list of strings')
+  if (semconv !== undefined && !semconvs.includes(semconv)) throw new OptionError('metrics.semconv', `must be one of ${semconvs.join(', ')}`)
+}
+
+function isListOfStrings (value: unknown): boolean {
+  return Array.isArray(value) && value.every((item) => typeof item === 'string')
+}
+
+export function meterRules (options: MetricsOptions): MeterRules {
+  const { models = null, maxModels = 100, maxCells = 1_000, openTelemetry = true, meterProvider = null, semconv = 'legacy' } = options
+  return { models, maxModels, maxCells, otel: openTelemetry ? { meterProvider, semconv } : null }
+}

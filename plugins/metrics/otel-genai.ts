@@ -1,0 +1,101 @@
+import type { Attributes, Counter, Histogram, Meter } from '@opentelemetry/api'
+import { advisedBounds, attributes, metricNames, nextAttributes, nextMetrics } from '../genai.js'
+import { errorTypeOf, tokensOf, upstreamDurationOf, upstreamFirstChunkOf } from '../measures.js'
+import type { LlmRequest, TokenUsage } from '../request.js'
+
+/** `legacy`: the published metrics. `next`: the counters that replace `gen_ai.client.token.usage`. */
+export type Semconv = 'legacy' | 'next' | 'both' | 'off'
+
+/** Writes one model call to the instruments of a set. `shared` is what all of them say of it, `error` what failed. */
+type Write = (llm: LlmRequest, shared: Attributes, error: Attributes) => void
+
+const sets: Readonly<Record<Semconv, ReadonlyArray<(meter: Meter) => Write>>> = {
+  legacy: [times, legacyTokens],
+  next: [times, nextTokens],
+  both: [times, legacyTokens, nextTokens],
+  off: [],
+}
+
+/**
+ * Records model calls as the GenAI conventions say, as a client of the provider: only what was sent to an upstream, and
+ * only endpoints that consume tokens. `model` is the bounded label, not the caller's word.
+ */
+export function recordCalls (meter: Meter, semconv: Semconv): (llm: LlmRequest, model: string) => void {
+  const writes = sets[semconv].map((open) => open(meter))
+  return (llm, model) => {
+    if (llm.sentAt === 0 || llm.endpoint.metered === 'no') return
+    const { operation, family } = llm.endpoint
+    const shared: Attributes = { [attributes.operation]: operation, [attributes.provider]: family.provider }
+    if (model !== 'none') shared[attributes.requestModel] = model
+    const errorType = errorTypeOf(llm)
+    const error = errorType === null ? shared : { ...shared, [attributes.errorType]: errorType }
+    for (const write of writes) write(llm, shared, error)
+  }
+}
+
+function times (meter: Meter): Write {
+  const options = { unit: 's', advice: { explicitBucketBoundaries: advisedBounds.duration } }
+  const duration = meter.createHistogram(metricNames.duration, options)
+  const firstChunk = meter.createHistogram(metricNames.timeToFirstChunk, options)
+  return (llm, shared, error) => {
+    duration.record(upstreamDurationOf(llm), error)
+    const seconds = upstreamFirstChunkOf(llm)
+    if (seconds !== null) firstChunk.record(seconds, shared)
+  }
+}
+
+function tokenHistogram (meter: Meter, name: string): Histogram {
+  return meter.createHistogram(name, { unit: '{token}', advice: { explicitBucketBoundaries: advisedBounds.tokens } })
+}
+
+function legacyTokens (meter: Meter): Write {
+  const usage = tokenHistogram(meter, metricNames.tokenUsage)
+  return (llm, shared) => {
+    if (llm.usage === null) return
+    usage.record(tokensOf(llm.usage, 'input'), { ...shared, [attributes.tokenType]: 'input' })
+    usage.record(tokensOf(llm.usage, 'output'), { ...shared, [attributes.tokenType]: 'output' })
+  }
+}
+
+interface NextCounter {
+  readonly counter: Counter
+  readonly tokens: (usage: TokenUsage) => number
+  /** Whose modalities divide it; null where a reply never tells. */
+  readonly direction: 'input' | 'output' | null
+}
+
+const nextCounters: ReadonlyArray<Omit<NextCounter, 'counter'> & { readonly name: string }> = [
+  { name: nextMetrics.inputTokens, tokens: (usage) => tokensOf(usage, 'input'), direction: 'input' },
+  { name: nextMetrics.outputTokens, tokens: (usage) => tokensOf(usage, 'output'), direction: 'output' },
+  { name: nextMetrics.cacheReadTokens, tokens: (usage) => usage.cache_read, direction: null },
+  {
+    name: nextMetrics.cacheWriteTokens,
+    tokens: (usage) => usage.cache_write + usage.cache_write_5m + usage.cache_write_1h,
+    direction: null,
+  },
+  { name: nextMetrics.reasoningTokens, tokens: (usage) => usage.reasoning, direction: null },
+]
+
+const modalityNames: ReadonlySet<string> = new Set(['text', 'image', 'audio'])
+
+/** A call without usage counts 0 tokens of unknown modality: it took place. */
+function nextTokens (meter: Meter): Write {
+  const counters = nextCounters.map(({ name, ...rest }): NextCounter => ({ ...rest, counter: meter.createCounter(name, { unit: '{token}' }) }))
+  const input = tokenHistogram(meter, nextMetrics.inputPerOperation)
+  const output = tokenHistogram(meter, nextMetrics.outputPerOperation)
+  return (llm, shared, error) => {
+    for (const { counter, tokens, direction } of counters) {
+      let rest = llm.usage === null ? 0 : tokens(llm.usage)
+      for (const view of llm.modalities ?? []) {
+        if (view.direction !== direction || !modalityNames.has(view.modality)) continue
+        const amount = Math.min(view.tokens, rest)
+        counter.add(amount, { ...shared, [nextAttributes.modality]: view.modality })
+        rest -= amount
+      }
+      counter.add(rest, { ...shared, [nextAttributes.modality]: 'unknown' })
+    }
+    if (llm.usage === null) return
+    input.record(tokensOf(llm.usage, 'input'), error)
+    output.record(tokensOf(llm.usage, 'output'), error)
+  }
+}

@@ -1,0 +1,72 @@
+import type { Meter, MeterProvider, MetricOptions, Observable, ObservableResult } from '@opentelemetry/api'
+import { prefix, type Aggregator } from './catalogue.js'
+import type { ValueCell } from './families.js'
+import type { Family, HistogramFamily, ValueFamily } from './store.js'
+
+/**
+ * The families behind each observable instrument, by name. Two apps of one process write to the same instruments, and an
+ * SDK keeps only one of two values that are observed for the same attributes: so one callback adds them up.
+ */
+const observed = new WeakMap<MeterProvider, Map<string, ValueFamily[]>>()
+
+/** The instrument that becomes this family's Prometheus name again when it is translated (facts/telemetry.md 3). */
+function instrumentName (family: Family): string {
+  return `llm_gateway.${family.name.slice(prefix.length).replace(/_(?:total|seconds|ratio)$/, '')}`
+}
+
+/** Shows every family as an instrument: counters and gauges are read when the SDK collects, histograms written as they are. */
+export function mirrorFamilies (provider: MeterProvider, meter: Meter, families: readonly Family[]): void {
+  const byName = observed.get(provider) ?? new Map<string, ValueFamily[]>()
+  observed.set(provider, byName)
+  for (const family of families) {
+    if ('listen' in family) mirrorHistogram(meter, family)
+    else observe(meter, family, byName)
+  }
+}
+
+function optionsOf ({ row }: Family): MetricOptions {
+  return { description: row.help, unit: row.unit }
+}
+
+function mirrorHistogram (meter: Meter, family: HistogramFamily): void {
+  const advice = { explicitBucketBoundaries: [...family.row.buckets] }
+  const histogram = meter.createHistogram(instrumentName(family), { ...optionsOf(family), advice })
+  family.listen((value, labels) => histogram.record(value, labels))
+}
+
+function observe (meter: Meter, family: ValueFamily, byName: Map<string, ValueFamily[]>): void {
+  const present = byName.get(family.name)
+  if (present !== undefined) {
+    present.push(family)
+    return
+  }
+  const families = [family]
+  byName.set(family.name, families)
+  openObservable(meter, family).addCallback((result) => observeAll(families, result))
+}
+
+/** A gauge whose values add up over processes is a counter that can go down, in OpenTelemetry's words. */
+function openObservable (meter: Meter, family: Family): Observable {
+  const name = instrumentName(family)
+  if (family.row.type === 'counter') return meter.createObservableCounter(name, optionsOf(family))
+  if (family.row.aggregator === 'sum') return meter.createObservableUpDownCounter(name, optionsOf(family))
+  return meter.createObservableGauge(name, optionsOf(family))
+}
+
+const combine: Readonly<Record<Aggregator, (a: number, b: number) => number>> = {
+  sum: (a, b) => a + b,
+  min: Math.min,
+  max: Math.max,
+}
+
+function observeAll (families: readonly ValueFamily[], result: ObservableResult): void {
+  const cells = new Map<string, ValueCell>()
+  for (const { row, read } of families) {
+    for (const cell of read()) {
+      const present = cells.get(cell.text)
+      const value = present === undefined ? cell.value : combine[row.aggregator](present.value, cell.value)
+      cells.set(cell.text, { ...cell, value })
+    }
+  }
+  for (const { value, labels } of cells.values()) result.observe(value, labels)
+}

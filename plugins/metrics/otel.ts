@@ -1,0 +1,55 @@
+import { createNoopMeter, metrics, type MeterProvider } from '@opentelemetry/api'
+import type { Recorder } from '../recorder.js'
+import type { LlmRequest } from '../request.js'
+import { recordCalls, type Semconv } from './otel-genai.js'
+import { mirrorFamilies } from './otel-mirror.js'
+import { packageVersion, type Family } from './store.js'
+
+export interface OtelRules {
+  /** Null: whichever is registered with the API, now or later. */
+  readonly meterProvider: MeterProvider | null
+  readonly semconv: Semconv
+}
+
+const scopeName = 'fastify-llm-gateway'
+
+/**
+ * The projection to OpenTelemetry. An instrument that is made before an SDK is registered stays without effect for ever
+ * (the API has no proxy for meters, facts/telemetry.md 3), so none is made until a real meter is there; until then each
+ * request costs one look at the API.
+ */
+export class OtelProjection {
+  readonly #families: readonly Family[]
+  readonly #rules: OtelRules
+  #record: ((llm: LlmRequest, model: string) => void) | null = null
+
+  constructor (families: readonly Family[], rules: OtelRules) {
+    this.#families = families
+    this.#rules = rules
+  }
+
+  /** Makes the instruments where an SDK is there by now. */
+  connect (): void {
+    if (this.#record !== null) return
+    const provider = this.#rules.meterProvider ?? metrics.getMeterProvider()
+    const meter = provider.getMeter(scopeName, packageVersion())
+    if (meter === createNoopMeter()) return
+    mirrorFamilies(provider, meter, this.#families)
+    this.#record = recordCalls(meter, this.#rules.semconv)
+  }
+
+  settled (llm: LlmRequest, model: string): void {
+    this.#record?.(llm, model)
+  }
+
+  /** A recorder that connects with the first request, should the SDK have come after the app was ready. */
+  watch (recorder: Recorder): Recorder {
+    return {
+      ...recorder,
+      started: (llm) => {
+        this.connect()
+        recorder.started(llm)
+      },
+    }
+  }
+}

@@ -1,0 +1,177 @@
+import { metrics as api } from '@opentelemetry/api'
+import {
+  AggregationTemporality, InMemoryMetricExporter, MeterProvider, PeriodicExportingMetricReader, type MetricData,
+} from '@opentelemetry/sdk-metrics'
+import Fastify, { type FastifyInstance } from 'fastify'
+import t, { type Test } from 'tap'
+import { catalogue } from '../../plugins/metrics/catalogue.js'
+import metrics, { type MetricsOptions } from '../../plugins/metrics/index.js'
+import type { LlmRequest } from '../../plugins/request.js'
+import { samplesOf, sumOf } from './meters.js'
+import { noTokens, settledRequest } from './requests.js'
+
+interface Sdk {
+  readonly provider: MeterProvider
+  readonly collect: () => Promise<Map<string, MetricData>>
+}
+
+function newSdk (t: Test): Sdk {
+  const exporter = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE)
+  const reader = new PeriodicExportingMetricReader({ exporter, exportIntervalMillis: 3_600_000 })
+  const provider = new MeterProvider({ readers: [reader] })
+  t.teardown(() => provider.shutdown())
+  return {
+    provider,
+    collect: async () => {
+      exporter.reset()
+      await provider.forceFlush()
+      const scopes = exporter.getMetrics().flatMap((resource) => resource.scopeMetrics)
+      return new Map(scopes.flatMap((scope) => scope.metrics).map((metric) => [metric.descriptor.name, metric]))
+    },
+  }
+}
+
+async function start (t: Test, options: MetricsOptions): Promise<FastifyInstance> {
+  const app = Fastify()
+  t.teardown(() => app.close())
+  await app.register(metrics, options)
+  await app.ready()
+  return app
+}
+
+function pass (app: FastifyInstance, llm: LlmRequest): void {
+  app.llm.recorder.started(llm)
+  app.llm.recorder.settled(llm)
+}
+
+/** All points of a metric: attributes to value, for histograms to count and sum. */
+function pointsOf (metric: MetricData | undefined): Array<[Record<string, unknown>, unknown]> {
+  return (metric?.dataPoints ?? []).map(({ attributes, value }) => {
+    if (typeof value === 'number') return [attributes, value]
+    return [attributes, { count: value.count, sum: 'sum' in value ? value.sum : undefined }]
+  })
+}
+
+const usage = { ...noTokens, input: 10, cache_read: 5, cache_write_5m: 2, output: 20, reasoning: 7 }
+const call = { 'gen_ai.operation.name': 'chat', 'gen_ai.provider.name': 'openai', 'gen_ai.request.model': 'gpt-5' }
+
+t.test('both projections tell the same', async (t) => {
+  const { provider, collect } = newSdk(t)
+  const app = await start(t, { meterProvider: provider })
+  pass(app, settledRequest({ usage, stream: true }))
+  pass(app, settledRequest({ usage, stream: true, abortedBy: 'client', outcome: 'client_abort' }))
+  const samples = samplesOf((await app.inject('/metrics')).body)
+  const collected = await collect()
+  for (const [name, row] of Object.entries(catalogue)) {
+    const points = collected.get(`llm_gateway.${name.replace(/_(total|seconds|ratio)$/, '')}`)?.dataPoints ?? []
+    const values = points.map(({ value }) => typeof value === 'number' ? value : value.count)
+    const sum = values.reduce((total, value) => total + value, 0)
+    t.equal(sum, sumOf(samples, row.type === 'histogram' ? `llm_gateway_${name}_count` : `llm_gateway_${name}`), name)
+  }
+  t.strictSame(pointsOf(collected.get('llm_gateway.active_requests')), [[{ protocol: 'chat_completions' }, 0]])
+  t.equal(collected.get('llm_gateway.overhead')?.descriptor.unit, 's')
+  t.equal(collected.get('llm_gateway.tokens')?.descriptor.unit, '{token}')
+})
+
+t.test('an SDK that is registered after the app is ready gets everything that was counted', async (t) => {
+  const app = await start(t, {})
+  pass(app, settledRequest({ usage }))
+  const { provider, collect } = newSdk(t)
+  api.setGlobalMeterProvider(provider)
+  t.teardown(() => api.disable())
+  pass(app, settledRequest({ usage }))
+  const collected = await collect()
+  t.equal(pointsOf(collected.get('llm_gateway.requests'))[0]?.[1], 2)
+  t.match(pointsOf(collected.get('llm_gateway.request_duration'))[0]?.[1], { count: 1 }, 'durations count from then on')
+})
+
+t.test('nothing is shown where it is not wanted', async (t) => {
+  const { provider, collect } = newSdk(t)
+  api.setGlobalMeterProvider(provider)
+  t.teardown(() => api.disable())
+  const app = await start(t, { openTelemetry: false })
+  pass(app, settledRequest({ usage }))
+  t.equal((await collect()).size, 0)
+})
+
+t.test('two apps of one process add up', async (t) => {
+  const { provider, collect } = newSdk(t)
+  for (const balance of [0.5, 0.25]) {
+    const app = await start(t, { meterProvider: provider })
+    pass(app, settledRequest())
+    app.llm.recorder.gauge('balance_remaining_ratio', () => [{ labels: { group: 'chat' }, value: balance }])
+  }
+  const collected = await collect()
+  t.equal(pointsOf(collected.get('llm_gateway.requests'))[0]?.[1], 2)
+  t.equal(pointsOf(collected.get('llm_gateway.balance_remaining'))[0]?.[1], 0.25, 'the least balance')
+  t.equal(pointsOf(collected.get('llm_gateway.build_info'))[0]?.[1], 1)
+})
+
+t.test('GenAI metrics of the published conventions', async (t) => {
+  const { provider, collect } = newSdk(t)
+  const app = await start(t, { meterProvider: provider })
+  pass(app, settledRequest({ usage, stream: true }))
+  pass(app, settledRequest({ outcome: 'upstream_error', upstreamStatus: 503 }))
+  pass(app, settledRequest({ outcome: 'timeout', upstreamStatus: 0, errorCode: 'upstream_timeout' }))
+  pass(app, settledRequest({ outcome: 'client_abort', model: null }))
+  const collected = await collect()
+  t.match(pointsOf(collected.get('gen_ai.client.token.usage')), [
+    [{ ...call, 'gen_ai.token.type': 'input' }, { count: 1, sum: 17 }],
+    [{ ...call, 'gen_ai.token.type': 'output' }, { count: 1, sum: 27 }],
+  ])
+  const durations = pointsOf(collected.get('gen_ai.client.operation.duration'))
+  const unnamed = { 'gen_ai.operation.name': 'chat', 'gen_ai.provider.name': 'openai' }
+  t.match(durations, [
+    [call, { count: 1 }],
+    [{ ...call, 'error.type': '503' }, { count: 1 }],
+    [{ ...call, 'error.type': 'upstream_timeout' }, { count: 1 }],
+    [{ ...unnamed, 'error.type': 'client_abort' }, { count: 1 }],
+  ])
+  t.notOk('gen_ai.request.model' in (durations[3]?.[0] ?? {}))
+  t.match(pointsOf(collected.get('gen_ai.client.operation.time_to_first_chunk')), [[call, { count: 1 }]])
+  t.notOk([...collected.keys()].some((name) => name.includes('inference')))
+})
+
+t.test('GenAI metrics as they will be', async (t) => {
+  const { provider, collect } = newSdk(t)
+  const app = await start(t, { meterProvider: provider, semconv: 'next' })
+  const modalities = [
+    { direction: 'input' as const, modality: 'image', tokens: 3 },
+    { direction: 'input' as const, modality: 'document', tokens: 4 },
+    { direction: 'output' as const, modality: 'text', tokens: 27 },
+  ]
+  pass(app, settledRequest({ usage, modalities }))
+  pass(app, settledRequest())
+  const collected = await collect()
+  const inference = (name: string) => pointsOf(collected.get(`gen_ai.client.inference.${name}`))
+  const of = (modality: string) => ({ ...call, 'gen_ai.token.modality': modality })
+  t.strictSame(inference('usage.input_tokens'), [[of('image'), 3], [of('unknown'), 14]])
+  t.strictSame(inference('usage.output_tokens'), [[of('text'), 27], [of('unknown'), 0]])
+  t.strictSame(inference('usage.cache_read.input_tokens'), [[of('unknown'), 5]])
+  t.strictSame(inference('usage.cache_write.input_tokens'), [[of('unknown'), 2]])
+  t.strictSame(inference('usage.reasoning.output_tokens'), [[of('unknown'), 7]])
+  t.match(inference('operation.input_tokens'), [[call, { count: 1, sum: 17 }]])
+  t.match(inference('operation.output_tokens'), [[call, { count: 1, sum: 27 }]])
+  t.notOk(collected.has('gen_ai.client.token.usage'))
+  t.ok(collected.has('gen_ai.client.operation.duration'))
+})
+
+t.test('both sets, or none', async (t) => {
+  for (const [semconv, legacy, next] of [['both', true, true], ['off', false, false]] as const) {
+    const { provider, collect } = newSdk(t)
+    const app = await start(t, { meterProvider: provider, semconv })
+    pass(app, settledRequest({ usage }))
+    const collected = await collect()
+    t.equal(collected.has('gen_ai.client.token.usage'), legacy, semconv)
+    t.equal(collected.has('gen_ai.client.inference.usage.input_tokens'), next, semconv)
+    t.ok(collected.has('llm_gateway.requests'), semconv)
+  }
+})
+
+t.test('what never went to a provider, or consumes no tokens, is no model call', async (t) => {
+  const { provider, collect } = newSdk(t)
+  const app = await start(t, { meterProvider: provider, semconv: 'both' })
+  pass(app, settledRequest({ at: { sent: 0 }, outcome: 'auth_error', upstreamStatus: 0 }))
+  pass(app, settledRequest({ endpoint: 'messages.count_tokens' }))
+  t.notOk([...(await collect()).keys()].some((name) => name.startsWith('gen_ai')))
+})
