@@ -10,6 +10,7 @@ export const usageText = `npm run bench -- [options]
   --peer NAME=URL    another gateway that runs already, on the work of the suite "small"; may be repeated.
                      It must forward to the mock upstream: see --upstream-port
   --upstream-port N  port of the mock upstream, for peers (default: any free one)
+  --profile NAME     where the processor time of a target goes, such as chain, dropin or e, or chain:bench-events
   --micro            micro-benchmarks of the parts instead
   --growth           cost as keys, groups, series, bodies, streams and workers grow instead`
 
@@ -17,6 +18,7 @@ export interface Arguments {
   readonly mode: Mode
   readonly kind: 'goals' | 'micro' | 'growth'
   readonly only: readonly string[]
+  readonly profile: string | null
   readonly json: string | null
   readonly peers: readonly Peer[]
   readonly upstreamPort: number
@@ -38,6 +40,7 @@ export function readArguments (argv: readonly string[]): Arguments | null {
       json: { type: 'string' },
       peer: { type: 'string', multiple: true, default: [] },
       'upstream-port': { type: 'string', default: '0' },
+      profile: { type: 'string' },
       micro: { type: 'boolean', default: false },
       growth: { type: 'boolean', default: false },
       help: { type: 'boolean', default: false },
@@ -48,6 +51,7 @@ export function readArguments (argv: readonly string[]): Arguments | null {
     mode: values.quick ? 'quick' : 'full',
     kind: values.micro ? 'micro' : values.growth ? 'growth' : 'goals',
     only: values.only.split(',').filter(Boolean),
+    profile: values.profile ?? null,
     json: values.json ?? null,
     peers: values.peer.map(peer),
     upstreamPort: Number(values['upstream-port']),

@@ -2,6 +2,7 @@
 import { writeFileSync } from 'node:fs'
 import { readArguments, usageText, type Arguments } from './arguments.js'
 import { describeMachine, pinDriver } from './machine.js'
+import { profile } from './profile.js'
 import { asJson, detailTable, rowTable, verdictOf, type Detail, type Row } from './report.js'
 import { Session, Upstream } from './session.js'
 import { suites } from './suites/index.js'
@@ -41,7 +42,12 @@ async function main (): Promise<void> {
   const upstream = await Upstream.start(args.upstreamPort)
   const session = new Session(args.mode, upstream, args.peers)
   try {
-    await goals(session, args)
+    if (args.profile === null) {
+      await goals(session, args)
+    } else {
+      const [target = '', model = 'bench-small'] = args.profile.split(':')
+      await profile(session, target, model)
+    }
   } finally {
     await session.stop()
     upstream.stop()
