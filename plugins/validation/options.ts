@@ -1,6 +1,6 @@
 import { checkOptions } from '../errors/options.js'
 import { endpoints } from '../protocols/index.js'
-import { compileSchemas, type Checks, type SchemaSource } from './schemas.js'
+import { readSchemas, type Checks, type SchemaSource } from './schemas.js'
 
 export interface ValidationOptions {
   /** Longest request body in bytes. Default 33,554,432 (32 MiB), the longest that current services take. */
@@ -40,7 +40,7 @@ export function readOptions (options: ValidationOptions): Rules {
   const { maxBodyBytes = defaultMaxBodyBytes, maxBodyBytesByEndpoint = {}, schemas = {}, maxDepth = defaultMaxDepth } = options
   checkOptions('validation.maxBodyBytesByEndpoint', maxBodyBytesByEndpoint, byEndpoint)
   const caps = new Map(Object.entries(maxBodyBytesByEndpoint))
-  return { checks: compileSchemas(schemas), maxDepth, maxBodyBytesOf: (id) => caps.get(id) ?? maxBodyBytes }
+  return { checks: readSchemas(schemas), maxDepth, maxBodyBytesOf: (id) => caps.get(id) ?? maxBodyBytes }
 }
 
 const byEndpoint = Object.fromEntries(endpoints.map(({ id }) => [id, 'a whole number of at least 1' as const]))

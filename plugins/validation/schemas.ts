@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js'
+import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js'
 import { OptionError } from '../errors/options.js'
 import { endpoints } from '../protocols/index.js'
 import { isObject } from './json.js'
@@ -13,7 +13,7 @@ export interface Check {
 }
 
 /** By endpoint id. */
-export type Checks = ReadonlyMap<string, Check>
+export type Checks = ReadonlyMap<string, Check | undefined>
 
 /** A schema, or the path of its file. */
 export type SchemaSource = string | Readonly<Record<string, unknown>>
@@ -37,22 +37,18 @@ const settings = {
 const checked = endpoints.flatMap(({ id, schema }) => schema === null ? [] : [{ id, schema }])
 
 /**
- * Compiles the schema of every endpoint that takes JSON. `given` replaces one by the name of its schema, or for a
- * single endpoint by its id. Throws `LLM_GATEWAY_OPTION` for a name that is neither, and for a schema that cannot be
- * read or compiled.
+ * The schema of every endpoint that takes JSON. `given` replaces one by the name of its schema, or for a single endpoint
+ * by its id; it is compiled here, so that a broken one fails the start. Those of this package are compiled once, when
+ * first used: a test holds each against the meta-schema and the compiler, and all of them would take 40 ms of every start.
+ * Throws `LLM_GATEWAY_OPTION` for a name that is no endpoint's, and for a schema that cannot be read or compiled.
  */
-export function compileSchemas (given: Readonly<Record<string, SchemaSource>>): Checks {
+export function readSchemas (given: Readonly<Record<string, SchemaSource>>): Checks {
   const replaced = new Map(Object.entries(given).map(([name, source]) => [name, compileGiven(name, source)]))
-  const bundled = new Map<string, Check>()
-  // The files of this package are held against the meta-schema by a test, not at every start: that takes 30 ms.
   const ajv = new Ajv2020({ ...settings, meta: false, validateSchema: false })
-  const checks = new Map<string, Check>()
-  for (const { id, schema } of checked) {
-    const check = replaced.get(id) ?? replaced.get(schema) ?? bundled.get(schema) ?? compile(ajv, readSchema(bundledPath(schema)))
-    if (!replaced.has(id) && !replaced.has(schema)) bundled.set(schema, check)
-    checks.set(id, check)
-  }
-  return checks
+  const names = new Set(checked.map(({ schema }) => schema))
+  const bundled = new Map([...names].map((name) => [name, makeCheck(ajv, readSchema(bundledPath(name)))]))
+  const found = checked.map(({ id, schema }) => [id, replaced.get(id) ?? replaced.get(schema) ?? bundled.get(schema)] as const)
+  return new Map(found)
 }
 
 /** Where the schema of that name stands, in the source tree and in the built package alike. */
@@ -65,7 +61,9 @@ function compileGiven (name: string, source: SchemaSource): Check {
   if (!checked.some(({ id, schema }) => name === id || name === schema)) throw new OptionError(option, 'is no endpoint that takes JSON')
   try {
     // A validator of its own, because a schema copied from ours has the same $id.
-    return compile(new Ajv2020(settings), typeof source === 'string' ? readSchema(source) : source)
+    const check = makeCheck(new Ajv2020(settings), typeof source === 'string' ? readSchema(source) : source)
+    check.errorsOf({})
+    return check
   } catch (error) {
     throw new OptionError(option, `cannot be used: ${String(error)}`)
   }
@@ -75,14 +73,14 @@ function readSchema (path: string): unknown {
   return JSON.parse(readFileSync(path, 'utf8'))
 }
 
-function compile (ajv: Ajv2020, schema: unknown): Check {
+function makeCheck (ajv: Ajv2020, schema: unknown): Check {
   if (!isObject(schema)) throw new TypeError('it is not a JSON object')
   const { properties } = schema
-  const validate = ajv.compile(schema)
-  function errorsOf (json: unknown): readonly ErrorObject[] {
+  let validate: ValidateFunction | null = null
+  const errorsOf: Check['errorsOf'] = (json) => {
+    validate ??= ajv.compile(schema)
     validate(json)
     return validate.errors ?? none
   }
-  const fieldNames = isObject(properties) ? Object.keys(properties) : none
-  return { errorsOf, fields: new Set(fieldNames) }
+  return { errorsOf, fields: new Set(isObject(properties) ? Object.keys(properties) : none) }
 }
