@@ -34,8 +34,8 @@ async function llmGateway (app: FastifyInstance, options: LlmGatewayOptions): Pr
   const { prefix, upstreams = {}, routes = true, groups, keys, lookup, store } = options
   checkUpstreams(options)
   if (options.metrics !== false) await app.register(metricsPlugin, options.metrics ?? {})
-  await app.register(errorsPlugin)
   await app.register(pathsPlugin, { ...options.paths, ...(prefix !== undefined && { prefix }) })
+  await app.register(errorsPlugin)
   await app.register(authPlugin, {
     ...options.auth,
     groups,
