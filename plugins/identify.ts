@@ -31,8 +31,9 @@ export function readUrl (resolve: Resolve, raw: Marked): LlmRequest | Refused | 
  * Safe to call from any hook and more than once.
  */
 export function identify (gateway: Gateway, request: FastifyRequest, reply: FastifyReply): LlmRequest | Refused | null {
-  if (request.llm !== null) return request.llm
   const read = readUrl(gateway.resolve, request.raw)
   if (read instanceof LlmRequest) beginRequest(gateway, request, reply, read)
+  // Contexts that the host made before this package was registered do not have the decorator's null.
+  else request.llm = null
   return read
 }

@@ -1,0 +1,143 @@
+import httpProxy from '@fastify/http-proxy'
+import Fastify, { type FastifyInstance } from 'fastify'
+import t from 'tap'
+import llmGateway, { proxyOptions } from '../../plugins/index.js'
+import { call, everyProtocol, gatewayOptions, listen, read, secret, watchSettled, type Gateway } from '../helpers/gateway.js'
+import { replyFixture, sha256, startUpstream } from '../helpers/upstream.js'
+
+const headers = { authorization: `Bearer ${secret}`, 'content-type': 'application/json' }
+const chat = '{"model":"m", "big":12345678901234567890, "one": 1.0,"messages":[{"role":"user","content":"hi"}]}'
+const hostSecret = 'host-provider-secret'
+
+interface Mount {
+  readonly name: string
+  readonly options: () => Record<string, unknown>
+}
+
+const mounts: readonly Mount[] = [
+  { name: 'a mount that spreads proxyOptions', options: () => ({ ...proxyOptions() }) },
+  { name: 'a mount whose options nobody touched', options: () => ({}) },
+  { name: 'a mount that parses bodies', options: () => ({ proxyPayloads: false }) },
+  { name: 'a mount with a preValidation hook', options: () => ({ preValidation: async () => {} }) },
+]
+
+async function startHost (t: { teardown: (close: () => unknown) => unknown }, upstreamUrl: string, mount: Mount, first: 'mount' | 'gateway' = 'mount'): Promise<Gateway> {
+  const app = Fastify()
+  await app.register(async (scope) => scope.get('/older', async (request) => ({ llm: request.llm })))
+  const register = async (): Promise<void> => {
+    for (const prefix of ['/v1', '/v1beta']) await app.register(httpProxy, hostMount(upstreamUrl, prefix, mount))
+  }
+  if (first === 'mount') await register()
+  await app.register(llmGateway, { groups: { all: { protocols: everyProtocol } }, keys: [{ id: 'caller', group: 'all', secret }], routes: false })
+  if (first === 'gateway') await register()
+  app.get('/health', async (request) => ({ llm: request.llm }))
+  t.teardown(() => app.close())
+  return { app, settled: watchSettled(app) }
+}
+
+function hostMount (upstream: string, prefix: string, mount: Mount): { upstream: string } {
+  const replyOptions = {
+    rewriteRequestHeaders: (_: unknown, headers: Record<string, unknown>) => ({ ...headers, authorization: `Bearer ${hostSecret}`, 'x-host': 'yes' }),
+    rewriteHeaders: (headers: Record<string, unknown>) => ({ ...headers, 'x-from-host': 'yes' }),
+  }
+  const options = { upstream, prefix, rewritePrefix: prefix, replyOptions, ...mount.options() }
+  return options
+}
+
+for (const mount of mounts) {
+  for (const first of ['mount', 'gateway'] as const) {
+    t.test(`${mount.name}, registered ${first === 'mount' ? 'before' : 'after'} the gateway`, async (t) => {
+      const upstream = await startUpstream(t)
+      const { app, settled } = await startHost(t, upstream.url, mount, first)
+
+      const reply = await app.inject({ method: 'POST', url: '/v1/v1/chat/completions?a=%20', headers: { ...headers, 'x-api-key': 'more', cookie: 'k=v' }, payload: chat })
+      t.equal(reply.statusCode, 200, reply.body)
+      t.equal(sha256(reply.rawPayload), sha256(replyFixture('chat_completions.json')))
+      t.equal(reply.headers['x-from-host'], 'yes')
+      const seen = await upstream.requests.next()
+      t.equal(seen.sha256, sha256(chat), 'bytes as received')
+      t.equal(seen.url.replace('%20', '+').replace('a=+', 'a='), '/v1/chat/completions?a=')
+      t.match(seen.headers, { authorization: `Bearer ${hostSecret}`, 'x-host': 'yes', 'content-type': 'application/json' })
+      t.notOk(seen.rawHeaders.join().includes(secret))
+      t.equal(seen.headers['x-api-key'], undefined)
+      t.equal(seen.headers.cookie, undefined)
+      t.match(await settled.next(), { outcome: 'ok', status: 200 })
+
+      const mixed = await app.inject({ method: 'POST', url: `/v1/v1beta/models/vendor/m:generateContent?key=${secret}`, headers: { 'content-type': 'application/json' }, payload: '{"contents":[{"parts":[{"text":"x"}]}]}' })
+      t.equal(mixed.statusCode, 200, mixed.body)
+      t.equal((await upstream.requests.next()).url, '/v1beta/models/vendor/m:generateContent')
+
+      const count = upstream.seen.length
+      const wrong = await app.inject({ method: 'POST', url: '/v1/chat/completions', headers: { ...headers, authorization: 'Bearer wrong' }, payload: chat })
+      t.match([wrong.statusCode, wrong.json()], [401, { error: { code: 'invalid_api_key' } }])
+      const invalid = await app.inject({ method: 'POST', url: '/v1/chat/completions', headers, payload: '{"model":"m"}' })
+      t.match([invalid.statusCode, invalid.json()], [400, { error: { param: 'messages' } }])
+      t.equal(upstream.seen.length, count, 'nothing refused reaches the upstream')
+
+      upstream.queue({ cutAt: 'headers' })
+      const reset = await app.inject({ method: 'POST', url: '/v1/chat/completions', headers, payload: chat })
+      t.match([reset.statusCode, reset.json()], [502, { error: { code: 'upstream_reset' } }])
+      t.same((await app.inject('/health')).json(), { llm: null })
+      t.same((await app.inject('/older')).json(), { llm: null }, 'a context that is older than the gateway')
+    })
+  }
+
+  t.test(`${mount.name}: a stream passes unchanged and is cancelled when the caller leaves`, async (t) => {
+    const upstream = await startUpstream(t)
+    const { app } = await startHost(t, upstream.url, mount)
+    const url = await listen(app)
+    const body = '{"model":"m","stream":true,"stream_options":{"include_usage":true},"messages":[{"role":"user","content":"hi"}]}'
+    const { bytes } = await read(await call(`${url}/v1/chat/completions`, { body }).reply)
+    t.equal(sha256(bytes), sha256(replyFixture('chat_completions.include_usage.sse')))
+    await upstream.requests.next()
+    upstream.queue({ fixture: 'chat_completions.include_usage.sse', stallAt: 300 })
+    const { request, reply } = call(`${url}/v1/chat/completions`, { body })
+    const seen = await upstream.requests.next()
+    ;(await reply).once('data', () => request.destroy())
+    t.equal(await seen.aborted, true)
+  })
+}
+
+async function startSeam (t: { teardown: (close: () => unknown) => unknown }, upstreamUrl: string, replyOptions: object, options: Parameters<typeof proxyOptions>[0] = {}): Promise<FastifyInstance> {
+  const app = Fastify()
+  const mount = { upstream: upstreamUrl, prefix: '/v1', rewritePrefix: '/v1', replyOptions, ...proxyOptions(options) }
+  await app.register(httpProxy, mount)
+  t.teardown(() => app.close())
+  return app
+}
+
+t.test('a path under the mount that no endpoint has is refused, or forwarded where the host says so', async (t) => {
+  const upstream = await startUpstream(t)
+  for (const [options, status] of [[{}, 404], [{ unknown: 'forward' as const }, 200]] as const) {
+    const app = await startSeam(t, upstream.url, {}, options)
+    await app.register(llmGateway, { ...gatewayOptions(upstream.url), routes: false })
+    upstream.respond = () => ({ body: { ok: true } })
+    t.equal((await app.inject({ method: 'GET', url: '/v1/files', headers })).statusCode, status)
+    t.equal((await app.inject({ method: 'POST', url: '/v1/chat%2fcompletions', headers, payload: chat })).statusCode, 400)
+  }
+})
+
+t.test('a host that reads replies itself still gets a stream, and a group\'s own upstream wins over the mount\'s', async (t) => {
+  const mounted = await startUpstream(t)
+  const own = await startUpstream(t)
+  const app = await startSeam(t, mounted.url, {
+    onResponse: (_: unknown, reply: { send: (body: unknown) => void }, res: { stream: { on?: unknown } }) => {
+      t.type(res.stream.on, 'function')
+      reply.send(res.stream)
+    },
+  })
+  await app.register(llmGateway, {
+    ...gatewayOptions(own.url),
+    groups: { all: { protocols: everyProtocol, upstream: 'main' }, mounts: { protocols: everyProtocol } },
+    keys: [{ id: 'a', group: 'all', secret }, { id: 'b', group: 'mounts', secret: 'sk-mount' }],
+    routes: false,
+  })
+  const first = await app.inject({ method: 'POST', url: '/v1/chat/completions?x=1', headers, payload: chat })
+  t.equal(first.statusCode, 200)
+  const seen = await own.requests.next()
+  t.match([seen.url, seen.headers.host, seen.headers.authorization], ['/v1/chat/completions?x=1', `127.0.0.1:${own.port}`, 'Bearer provider-secret-9876543210'])
+  const second = await app.inject({ method: 'POST', url: '/v1/chat/completions', headers: { ...headers, authorization: 'Bearer sk-mount' }, payload: chat })
+  t.equal(second.statusCode, 200)
+  const other = await mounted.requests.next()
+  t.equal(other.headers.authorization, undefined)
+})
