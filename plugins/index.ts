@@ -14,6 +14,7 @@ import errorsPlugin, { errors } from './errors/index.js'
 import { OptionError } from './errors/options.js'
 import forwardPlugin, { forward, proxyOptions, type ForwardOptions } from './forward/index.js'
 import limitsPlugin, { limits, type LimitsOptions } from './limits/index.js'
+import logPlugin, { log, type LogOptions } from './log/index.js'
 import metricsPlugin, { metrics, type MetricsOptions } from './metrics/index.js'
 import pathsPlugin, { createRewriteUrl, paths, type PathsOptions } from './paths/index.js'
 import validationPlugin, { validation, type ValidationOptions } from './validation/index.js'
@@ -27,6 +28,8 @@ export interface LlmGatewayOptions extends Pick<AuthOptions, 'groups' | 'keys' |
   limits?: LimitsOptions
   validation?: ValidationOptions
   metrics?: MetricsOptions | false
+  /** `false` leaves out the line for each request. */
+  log?: LogOptions | false
   forward?: Omit<ForwardOptions, 'upstreams' | 'routes'>
 }
 
@@ -46,6 +49,8 @@ async function llmGateway (app: FastifyInstance, options: LlmGatewayOptions): Pr
   await app.register(limitsPlugin, options.limits ?? {})
   await app.register(validationPlugin, options.validation ?? {})
   await app.register(forwardPlugin, { ...options.forward, upstreams, routes, ...(prefix !== undefined && { prefix }) })
+  // Last: its line tells what the others settled.
+  if (options.log !== false) await app.register(logPlugin, options.log ?? {})
 }
 
 /** A group must not find out at its first request that it has nowhere to go. */
@@ -61,4 +66,4 @@ function checkUpstreams ({ groups = {}, upstreams = {}, routes = true }: LlmGate
 }
 
 export default fp(llmGateway, { fastify: '5.x', name: 'fastify-llm-gateway' })
-export { auth, createRewriteUrl, errors, forward, limits, llmGateway, metrics, paths, proxyOptions, validation }
+export { auth, createRewriteUrl, errors, forward, limits, llmGateway, log, metrics, paths, proxyOptions, validation }

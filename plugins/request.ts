@@ -8,7 +8,7 @@ import { createResolve, type Resolve, type Resolved } from './paths/resolve.js'
 import type { Endpoint, ProtocolLabel } from './protocols/types.js'
 import { silentRecorder, type Recorder } from './recorder.js'
 import type {
-  AbortSide, Group, Key, ModalityTokens, OpenTap, Outcome, TokenUsage, Upstream, UsageMissing,
+  AbortSide, Group, Key, ModalityTokens, OpenTap, Outcome, TokenUsage, TraceIds, Upstream, UsageMissing,
 } from './terms.js'
 
 export type * from './terms.js'
@@ -48,6 +48,8 @@ export class LlmRequest {
   maxBodyBytes = 32 * 1024 * 1024
   /** What carries the trace upstream where a span of ours is active; null leaves the caller's own trace headers. */
   traceHeaders: Record<string, string> | null = null
+  /** Our span of this request, for its log line; null where there is none. */
+  trace: TraceIds | null = null
 
   /** Set by the usage plugin before the request is forwarded. */
   openTap: OpenTap | null = null

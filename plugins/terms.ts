@@ -86,3 +86,9 @@ export interface Upstream {
   /** The caller's own secret travels on. */
   readonly forwards: boolean
 }
+
+/** Lower-case hex, as W3C trace context writes them. */
+export interface TraceIds {
+  readonly traceId: string
+  readonly spanId: string
+}

@@ -23,6 +23,8 @@ export function bundleOptions (config: GatewayConfig, { simulator, cells }: Shar
     groups: config.groups,
     keys: config.keys ?? [],
     metrics: { ...config.metrics, cells },
+    // The standalone gateway writes the line itself.
+    log: false,
   }
 }
 

@@ -1,0 +1,23 @@
+/** One structured line for each model request, at its end, in the host's own logger. */
+import type { FastifyInstance } from 'fastify'
+import fp from 'fastify-plugin'
+import { checkOptions, OptionError } from '../errors/options.js'
+import { joinGateway } from '../request.js'
+import { requestLine } from './line.js'
+
+const levels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal'] as const
+
+export interface LogOptions {
+  /** The level that lines are written at. Default `info`. */
+  level?: typeof levels[number]
+}
+
+async function log (app: FastifyInstance, options: LogOptions): Promise<void> {
+  checkOptions('log', options, { level: 'a string' })
+  const { level = 'info' } = options
+  if (!levels.includes(level)) throw new OptionError('log.level', `must be one of ${levels.join(', ')}`)
+  joinGateway(app).settlers.push((llm, request) => request.log[level]({ llm: requestLine(llm) }, 'model request'))
+}
+
+export default fp(log, { fastify: '5.x', name: 'llm-gateway-log' })
+export { log }

@@ -1,0 +1,57 @@
+import { durationOf, firstChunkOf, overheadOf } from '../measures.js'
+import type { LlmRequest } from '../request.js'
+
+/** Longer names are of no model that is known. */
+const maxModelLength = 128
+
+/**
+ * What one line says of one settled request, under `llm`; what does not apply is undefined and so not written. Ids, names,
+ * numbers and closed words only: no URL, no header, no content, no credential and nothing made from one. `usage` holds the
+ * disjoint leaves (facts/telemetry.md 6).
+ */
+export function requestLine (llm: LlmRequest): Record<string, unknown> {
+  return {
+    ...whoAndWhat(llm),
+    outcome: llm.outcome,
+    status: llm.status,
+    error: llm.errorCode ?? undefined,
+    aborted_by: llm.abortedBy ?? undefined,
+    ...upstreamPart(llm),
+    duration_ms: milliseconds(durationOf(llm)),
+    ttfc_ms: milliseconds(firstChunkOf(llm)),
+    overhead_ms: milliseconds(overheadOf(llm)),
+    usage: llm.usage ?? undefined,
+    usage_missing: llm.usageMissing ?? undefined,
+    trace_id: llm.trace?.traceId,
+    span_id: llm.trace?.spanId,
+  }
+}
+
+function whoAndWhat (llm: LlmRequest): Record<string, unknown> {
+  return {
+    id: llm.id,
+    protocol: llm.protocol,
+    endpoint: llm.endpoint.id,
+    operation: llm.endpoint.operation,
+    provider: llm.endpoint.family.provider,
+    group: llm.group?.id,
+    key_id: llm.key?.id,
+    model: llm.model?.slice(0, maxModelLength),
+    stream: llm.stream,
+    path_repair: llm.repair ?? undefined,
+  }
+}
+
+function upstreamPart (llm: LlmRequest): Record<string, unknown> {
+  return {
+    upstream: llm.upstream ?? undefined,
+    upstream_status: llm.upstreamStatus === 0 ? undefined : llm.upstreamStatus,
+    upstream_request_id: llm.upstreamRequestId ?? undefined,
+    response_model: llm.responseModel?.slice(0, maxModelLength),
+    finish_reason: llm.finishReason ?? undefined,
+  }
+}
+
+function milliseconds (seconds: number | null): number | undefined {
+  return seconds === null ? undefined : Math.round(seconds * 1_000_000) / 1_000
+}

@@ -1,0 +1,109 @@
+import { once } from 'node:events'
+import { PassThrough } from 'node:stream'
+import Fastify, { type FastifyInstance } from 'fastify'
+import t, { type Test } from 'tap'
+import llmGateway from '../../plugins/index.js'
+import log, { type LogOptions } from '../../plugins/log/index.js'
+import { requestLine } from '../../plugins/log/line.js'
+import { gatewayOptions, secret } from '../helpers/gateway.js'
+import { startUpstream } from '../helpers/upstream.js'
+import { noTokens, settledRequest } from '../metrics/requests.js'
+
+type Line = Record<string, unknown>
+
+/** An app whose model requests write to `next`. */
+async function start (t: Test, options: LogOptions = {}): Promise<{ app: FastifyInstance, next: () => Promise<Line> }> {
+  const stream = new PassThrough()
+  const app = Fastify({ logger: { level: 'trace', stream }, disableRequestLogging: true })
+  t.teardown(() => app.close())
+  const upstream = await startUpstream(t)
+  await app.register(llmGateway, { ...gatewayOptions(upstream.url), metrics: false, log: options })
+  return { app, next: async () => JSON.parse(String((await once(stream, 'data'))[0])) }
+}
+
+function chat (app: FastifyInstance, key = secret) {
+  return app.inject({
+    method: 'POST',
+    url: '/v1/v1/chat/completions',
+    headers: { authorization: `Bearer ${key}` },
+    payload: { model: 'gpt-5', messages: [{ role: 'user', content: 'a private question' }] },
+  })
+}
+
+t.test('one line tells of one request, in the host\'s logger', async (t) => {
+  const { app, next } = await start(t)
+  const [line, reply] = await Promise.all([next(), chat(app)])
+  t.equal(reply.statusCode, 200)
+  t.match(line, {
+    level: 30,
+    msg: 'model request',
+    llm: {
+      id: /^[0-9a-f-]{36}$/,
+      protocol: 'chat_completions',
+      endpoint: 'chat_completions',
+      operation: 'chat',
+      provider: 'openai',
+      group: 'all',
+      key_id: 'caller',
+      model: 'gpt-5',
+      stream: false,
+      path_repair: String,
+      outcome: 'ok',
+      status: 200,
+      upstream: 'main',
+      upstream_status: 200,
+      duration_ms: Number,
+      overhead_ms: Number,
+    },
+  })
+  t.notMatch(JSON.stringify(line), /private|sk-caller/)
+})
+
+t.test('a refused request has its line too', async (t) => {
+  const { app, next } = await start(t, { level: 'warn' })
+  const [line] = await Promise.all([next(), chat(app, 'sk-unknown-0123456789')])
+  t.match(line, { level: 40, llm: { outcome: 'auth_error', status: 401, error: 'invalid_api_key' } })
+  t.notMatch(JSON.stringify(line), 'sk-unknown')
+})
+
+t.test('what does not apply is left out', async (t) => {
+  const llm = settledRequest({ group: null, model: null, upstream: null, upstreamStatus: 0, at: { sent: 0 }, outcome: 'auth_error', status: 401 })
+  t.strictSame(Object.keys(JSON.parse(JSON.stringify(requestLine(llm)))), [
+    'id', 'protocol', 'endpoint', 'operation', 'provider', 'stream', 'outcome', 'status', 'duration_ms',
+  ])
+})
+
+t.test('all that can be said', async (t) => {
+  const llm = settledRequest({
+    stream: true,
+    model: 'm'.repeat(500),
+    responseModel: 'gpt-5-2026',
+    usage: { ...noTokens, input: 3, reasoning: 4 },
+    usageMissing: 'client_abort',
+    outcome: 'truncated',
+    errorCode: 'upstream_aborted',
+    abortedBy: 'upstream',
+  })
+  Object.assign(llm, { finishReason: 'stop', upstreamRequestId: 'req_1', trace: { traceId: 'a'.repeat(32), spanId: 'b'.repeat(16) } })
+  t.match(requestLine(llm), {
+    model: 'm'.repeat(128),
+    response_model: 'gpt-5-2026',
+    ttfc_ms: 400,
+    overhead_ms: 2,
+    duration_ms: 1000,
+    usage: { input: 3, reasoning: 4, output: 0 },
+    usage_missing: 'client_abort',
+    error: 'upstream_aborted',
+    aborted_by: 'upstream',
+    finish_reason: 'stop',
+    upstream_request_id: 'req_1',
+    trace_id: 'a'.repeat(32),
+    span_id: 'b'.repeat(16),
+  })
+})
+
+t.test('a wrong level is an error that names the option', async (t) => {
+  for (const level of ['loud', 3]) {
+    await t.rejects(async () => await Fastify().register(log, { level } as LogOptions), { code: 'LLM_GATEWAY_OPTION', message: /log\.level/ })
+  }
+})
