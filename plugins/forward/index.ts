@@ -11,6 +11,7 @@ import { nativeErrorHandler } from '../errors/native.js'
 import { refuse } from '../errors/refuse.js'
 import { identify } from '../identify.js'
 import { refuseMisdirected } from '../misdirected.js'
+import { createResolve } from '../paths/resolve.js'
 import { LlmRequest, joinGateway } from '../request.js'
 import { UpstreamDispatcher } from './dispatcher.js'
 import { checkForwardOptions, readTransport, type ForwardOptions } from './options.js'
@@ -27,6 +28,7 @@ async function forward (app: FastifyInstance, options: ForwardOptions & { prefix
   checkForwardOptions(own)
   const { upstreams: given = {}, routes = true, ...transport } = own
   const gateway = joinGateway(app)
+  gateway.resolve = createResolve(prefix)
   const upstreams = readUpstreams(given)
   const dispatcher = new UpstreamDispatcher(readTransport(transport))
   gateway.upstreamFor = (llm) => llm.group === null || llm.group.upstream === null ? null : upstreamFor(llm, upstreams)
@@ -34,6 +36,10 @@ async function forward (app: FastifyInstance, options: ForwardOptions & { prefix
   async function mount (scope: FastifyInstance): Promise<void> {
     await scope.register(replyFrom, { undici: dispatcher, destroyAgent: true, disableRequestLogging: true, retryMethods: [] })
     scope.setErrorHandler(nativeErrorHandler)
+    scope.addHook('onRequest', (request, reply, done) => {
+      identify(gateway, request, reply)
+      done()
+    })
     scope.removeAllContentTypeParsers()
     scope.addContentTypeParser('*', readBody)
     for (const address of routeAddresses(prefix.replace(/\/+$/, ''))) {
@@ -60,13 +66,14 @@ async function forward (app: FastifyInstance, options: ForwardOptions & { prefix
 /** Collects the body of one of our routes as it came; what it must be is validation's business. */
 function readBody (request: FastifyRequest, payload: FastifyRequest['raw'], done: (error: Error | null, body?: Buffer | null) => void): void {
   const { llm } = request
-  const maxBytes = llm?.maxBodyBytes ?? 0
-  if (llm !== null) llm.bodyStartedAt = performance.now()
-  collectBody(payload, declaredLength(request.headers['content-length']), maxBytes, (error, body) => {
-    if (llm !== null) {
-      llm.body = body
-      llm.bodyAt = performance.now()
-    }
+  if (llm === null) {
+    done(null)
+    return
+  }
+  llm.bodyStartedAt = performance.now()
+  collectBody(payload, declaredLength(request.headers['content-length']), llm.maxBodyBytes, (error, body) => {
+    llm.body = body
+    llm.bodyAt = performance.now()
     done(error, body)
   })
 }

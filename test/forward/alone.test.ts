@@ -1,0 +1,33 @@
+import Fastify from 'fastify'
+import t from 'tap'
+import forward from '../../plugins/forward/index.js'
+import { providerSecret } from '../helpers/gateway.js'
+import { sha256, startUpstream } from '../helpers/upstream.js'
+
+t.test('the forward plugin alone is an open door with the provider\'s credential', async (t) => {
+  const upstream = await startUpstream(t)
+  const app = Fastify({ routerOptions: { caseSensitive: false } })
+  t.teardown(() => app.close())
+  await app.register(forward, { upstreams: { main: { url: upstream.url, credential: providerSecret } }, prefix: '/llm' })
+
+  const payload = '{"any": 1.0}'
+  const reply = await app.inject({ method: 'POST', url: '/llm/v1/chat/completions', payload, headers: { 'content-type': 'application/json' } })
+  t.equal(reply.statusCode, 200)
+  const seen = await upstream.requests.next()
+  t.match([seen.url, seen.sha256, seen.headers.authorization], ['/v1/chat/completions', sha256(payload), `Bearer ${providerSecret}`])
+
+  const odd = await app.inject({ method: 'GET', url: '/llm/v1/models/a%5cb' })
+  t.match([odd.statusCode, odd.json().error.code], [400, 'ambiguous_path'])
+  const form = await app.inject({ method: 'POST', url: '/llm/v1/responses/a%5cb/cancel', payload: 'x', headers: { 'content-type': 'text/plain' } })
+  t.match([form.statusCode, form.json().error.code], [400, 'ambiguous_path'])
+  t.equal((await app.inject({ method: 'GET', url: '/LLM/v1/models' })).statusCode, 404, 'a lenient router does not widen what is ours')
+  t.equal(upstream.seen.length, 1)
+})
+
+t.test('a request that no upstream is there for is the gateway\'s fault', async (t) => {
+  const app = Fastify()
+  t.teardown(() => app.close())
+  await app.register(forward, {})
+  const reply = await app.inject({ method: 'POST', url: '/v1/embeddings', payload: '{}', headers: { 'content-type': 'application/json' } })
+  t.match([reply.statusCode, reply.json().error.code], [500, 'internal_error'])
+})
