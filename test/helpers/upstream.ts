@@ -99,6 +99,12 @@ export class Upstream {
     this.#queue.push(...scripts)
   }
 
+  /** Back to native replies: forgets what is queued and `respond`. */
+  clear (): void {
+    this.#queue.length = 0
+    this.respond = () => null
+  }
+
   async close (): Promise<void> {
     const closed = new Promise((resolve) => this.server.close(resolve))
     this.server.closeAllConnections()
