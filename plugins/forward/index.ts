@@ -31,7 +31,8 @@ async function forward (app: FastifyInstance, options: ForwardOptions & { prefix
   gateway.resolve = createResolve(prefix)
   const upstreams = readUpstreams(given)
   const dispatcher = new UpstreamDispatcher(readTransport(transport))
-  gateway.upstreamFor = (llm) => llm.group === null || llm.group.upstream === null ? null : upstreamFor(llm, upstreams)
+  // Without routes of our own, a group that names no upstream goes where the host's mount goes.
+  gateway.upstreamFor = (llm) => routes || (llm.group?.upstream ?? null) !== null ? upstreamFor(llm, upstreams) : null
 
   async function mount (scope: FastifyInstance): Promise<void> {
     await scope.register(replyFrom, { undici: dispatcher, destroyAgent: true, disableRequestLogging: true, retryMethods: [] })
@@ -54,7 +55,7 @@ async function forward (app: FastifyInstance, options: ForwardOptions & { prefix
       return reply
     }
     if (!(llm instanceof LlmRequest)) return refuseMisdirected(request, reply, llm)
-    const upstream = upstreamFor(llm, upstreams)
+    const upstream = gateway.upstreamFor(llm)
     if (upstream === null) return refuse(request, reply, llm.endpoint.family, gatewayError('internal_error'))
     // The dispatcher puts the request's own path in; a source that is always the same stays in reply-from's URL cache.
     return send({ gateway, llm, request, reply, upstream }, upstream.origin, {})
