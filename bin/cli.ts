@@ -63,7 +63,7 @@ async function guarded (file: string, io: Io, command: () => Promise<number>): P
     return await command()
   } catch (error) {
     if (error instanceof ConfigError) for (const line of error.message.split('\n')) io.err(`${file}: ${line}`)
-    else io.err(`llm-gateway: ${error instanceof Error ? error.message : String(error)}`)
+    else io.err(`llm-gateway: ${String(Object(error).message)}`)
     return 1
   }
 }

@@ -5,7 +5,7 @@ import type { Io } from '../cli.js'
 /** Says `ok`, or throws what `start` would: the app is built too, but opens no port, no upstream and no store. */
 export async function check (file: string, io: Io): Promise<number> {
   const config = loadConfig(file, io.env)
-  const { app } = await createGateway(config, { simulator: null, cells: {}, draining: () => false })
+  const { app } = await createGateway(config, { simulator: null, cells: {}, life: { draining: false } })
   await app.close()
   io.out(`${file}: ok`)
   return 0

@@ -30,7 +30,8 @@ function curlLine (config: GatewayConfig, origin: string, protocol: ProtocolName
 
 /** A secret is shown only where it opens nothing but the simulated upstream. */
 function keyFor (config: GatewayConfig, protocol: ProtocolName, groupId: string, { upstream }: GroupOptions): string {
-  const name = typeof upstream === 'string' ? upstream : upstream?.[protocol]
+  const only = Object.keys(config.upstreams)[0]
+  const name = typeof upstream === 'string' ? upstream : upstream?.[protocol] ?? only
   const simulated = config.upstreams[String(name)]?.simulate === true
   const key = config.keys?.find(({ group, secret, disabled }) => group === groupId && secret !== undefined && disabled !== true)
   return simulated ? key?.secret ?? 'YOUR_KEY' : 'YOUR_KEY'

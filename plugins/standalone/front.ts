@@ -25,8 +25,7 @@ export class Front {
   async listen (address: ListenAddress): Promise<ListenAddress> {
     this.#server.listen(address)
     await once(this.#server, 'listening')
-    const bound = this.#server.address()
-    return typeof bound === 'object' && bound !== null ? { host: bound.address, port: bound.port } : address
+    return boundAddress(this.#server)
   }
 
   /** Closes the port and every connection, at once. */
@@ -35,4 +34,10 @@ export class Front {
     this.#server.closeAllConnections()
     await closed
   }
+}
+
+/** Where a server that listens on TCP does so. */
+export function boundAddress (server: Server): ListenAddress {
+  const { address: host, port } = Object(server.address())
+  return { host, port }
 }

@@ -1,11 +1,13 @@
 /** A validated configuration -> a Fastify app of its own that serves it. A reload makes a second one beside it. */
 import { randomUUID } from 'node:crypto'
-import Fastify, { LogController, type FastifyInstance, type FastifyServerOptions } from 'fastify'
+import Fastify, { LogController, type FastifyInstance, type FastifyReply, type FastifyRequest, type FastifyServerOptions } from 'fastify'
 import { gatewayError } from '../errors/gateway-error.js'
 import { refuse } from '../errors/refuse.js'
 import { identify } from '../identify.js'
 import llmGateway from '../index.js'
+import { refuseMisdirected } from '../misdirected.js'
 import { createRewriteUrl } from '../paths/index.js'
+import { families, familyOf } from '../protocols/index.js'
 import { LlmRequest, joinGateway } from '../request.js'
 import { bundleOptions, type Shared } from './bundle-options.js'
 import type { GatewayConfig } from './config-types.js'
@@ -22,8 +24,8 @@ export interface LogStream {
 }
 
 export interface GatewayParts extends Shared {
-  /** True once the process is to end: model requests are refused, those that run go on. */
-  readonly draining: () => boolean
+  /** `draining` once the process is to end: new model requests are refused, those that run go on. */
+  readonly life: { readonly draining: boolean }
   /** Where log lines go; default stdout. */
   readonly logStream?: LogStream
 }
@@ -32,10 +34,11 @@ export interface GatewayParts extends Shared {
 export async function createGateway (config: GatewayConfig, parts: GatewayParts): Promise<Gateway> {
   const app = Fastify(serverOptions(config, parts))
   const live = new LiveRequests()
-  watchLife(app, live, parts.draining)
+  watchLife(app, live, parts.life)
   app.register(llmGateway, bundleOptions(config, parts))
   app.get('/', async () => ({ name: 'llm-gateway' }))
-  app.get('/health', async (_, reply) => parts.draining() ? reply.code(503).send({ status: 'draining' }) : { status: 'ok' })
+  app.get('/health', async (_, reply) => parts.life.draining ? reply.code(503).send({ status: 'draining' }) : { status: 'ok' })
+  app.setNotFoundHandler(notFound)
   await up(app)
   // Last, so that the line has what the other plugins settled.
   app.llm.settlers.push((llm, request) => {
@@ -43,6 +46,13 @@ export async function createGateway (config: GatewayConfig, parts: GatewayParts)
     live.delete(llm)
   })
   return { app, live }
+}
+
+/** Whatever nobody serves: no path is the host's here, and Fastify's own words would repeat the query. */
+function notFound (request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  const url = String(request.raw.url)
+  const family = families[familyOf({ headers: request.headers, query: url, versions: [] })]
+  return refuseMisdirected(request, reply, { kind: 'refused', code: 'unknown_url', family, url })
 }
 
 /** An app that does not come up leaves nothing behind. */
@@ -71,7 +81,7 @@ function serverOptions (config: GatewayConfig, { logStream }: GatewayParts): Fas
 }
 
 /** Registered before every other hook: it knows each request that runs, and refuses new ones while the process ends. */
-function watchLife (app: FastifyInstance, live: LiveRequests, draining: () => boolean): void {
+function watchLife (app: FastifyInstance, live: LiveRequests, life: GatewayParts['life']): void {
   const gateway = joinGateway(app)
   app.addHook('onRequest', (request, reply, done) => {
     const llm = identify(gateway, request, reply)
@@ -80,7 +90,7 @@ function watchLife (app: FastifyInstance, live: LiveRequests, draining: () => bo
       return
     }
     live.add(llm)
-    if (draining()) refuse(request, reply, llm.endpoint.family, gatewayError('shutting_down', {}, { headers: { connection: 'close' } }))
+    if (life.draining) refuse(request, reply, llm.endpoint.family, gatewayError('shutting_down', {}, { headers: { connection: 'close' } }))
     else done()
   })
 }

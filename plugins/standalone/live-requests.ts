@@ -14,10 +14,6 @@ export class LiveRequests {
     if (this.#live.size === 0) for (const resolve of this.#waiting.splice(0)) resolve()
   }
 
-  get size (): number {
-    return this.#live.size
-  }
-
   /** Resolves as soon as there is none. */
   async idle (): Promise<void> {
     if (this.#live.size > 0) await new Promise<void>((resolve) => this.#waiting.push(resolve))

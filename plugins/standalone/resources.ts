@@ -21,7 +21,7 @@ export class Resources {
     return {
       simulator: this.#simulator,
       cells: this.#cells,
-      draining: () => this.draining,
+      life: this,
       ...this.#logStream && { logStream: this.#logStream },
     }
   }

@@ -12,6 +12,7 @@ import { createResolve, type Resolved } from '../paths/resolve.js'
 import { families, type ErrorKind, type Family } from '../protocols/index.js'
 import { field } from '../protocols/simulate-text.js'
 import { simulations, type Ask, type SimulatedEvent } from '../protocols/simulate.js'
+import { boundAddress } from './front.js'
 
 export interface Simulator {
   readonly url: string
@@ -34,9 +35,8 @@ export async function startSimulator ({ eventDelayMs = 15 }: SimulatorOptions = 
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
-  const address = server.address()
   return {
-    url: `http://127.0.0.1:${String(field(address, 'port'))}`,
+    url: `http://127.0.0.1:${boundAddress(server).port}`,
     credential,
     close: async () => {
       server.close()

@@ -7,7 +7,7 @@ import { unwatchFile, watchFile, type Stats } from 'node:fs'
  */
 export function watchConfig (file: string, intervalMs: number, changed: () => void): () => void {
   const look = (now: Stats, before: Stats): void => {
-    if (now.mtimeMs !== 0 && (now.mtimeMs !== before.mtimeMs || now.ino !== before.ino)) changed()
+    if (now.mtimeMs !== 0 && now.mtimeMs !== before.mtimeMs) changed()
   }
   watchFile(file, { interval: intervalMs, persistent: false }, look)
   return () => unwatchFile(file, look)

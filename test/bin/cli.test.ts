@@ -1,0 +1,109 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { run, type Io, type Signal as SignalName } from '../../bin/cli.js'
+import { freePort } from '../helpers/free-port.js'
+import { Signal } from '../helpers/upstream.js'
+
+interface Terminal extends Io {
+  readonly shown: Signal<string>
+  readonly complaints: string[]
+  readonly logged: Signal<string>
+  readonly send: (signal: SignalName) => void
+}
+
+function terminal (env: Record<string, string> = {}): Terminal {
+  const [shown, logged] = [new Signal<string>(), new Signal<string>()]
+  const complaints: string[] = []
+  const listeners = new Map<SignalName, () => void>()
+  return {
+    env,
+    out: (line) => shown.push(line),
+    err: (line) => complaints.push(line),
+    onSignal: (signal, listener) => listeners.set(signal, listener),
+    logStream: { write: (line) => logged.push(line) },
+    shown,
+    complaints,
+    logged,
+    send: (signal) => listeners.get(signal)?.(),
+  }
+}
+
+function file (t: Test, text: string): string {
+  return join(t.testdir({ 'gateway.yaml': text }), 'gateway.yaml')
+}
+
+const small = 'upstreams: { a: { simulate: true } }\ngroups: { a: { protocols: [messages] } }'
+
+t.test('help, and command lines that are wrong', async (t) => {
+  const io = terminal()
+  t.equal(await run(['--help'], io), 0)
+  t.match(await io.shown.next(), /^Usage: llm-gateway COMMAND/)
+  t.equal(await run(['help'], io), 0)
+  for (const [args, said] of [
+    [[], /a command is required/],
+    [['strat'], /there is no command strat/],
+    [['start', '--port', '1'], /start takes --config FILE/],
+    [['check', 'gateway.yaml'], /check takes --config FILE/],
+  ] as const) {
+    const wrong = terminal()
+    t.equal(await run(args, wrong), 2, args.join(' '))
+    t.match(wrong.complaints.join('\n'), said)
+    t.match(wrong.complaints.join('\n'), /Usage: /)
+  }
+})
+
+t.test('check says ok, or every mistake with its path', async (t) => {
+  const io = terminal()
+  t.equal(await run(['check'], io), 0)
+  t.match(await io.shown.next(), /examples\/demo\/gateway\.yaml: ok$/)
+
+  const wrong = file(t, `${small}\nkeys: [{ id: a, group: b, secret: x }, { id: a, group: a, secret: y }]`)
+  const refused = terminal({ LLM_GATEWAY_CONFIG: wrong })
+  t.equal(await run(['check'], refused), 1)
+  t.same(refused.complaints, [`${wrong}: keys[0].group: there is no group b`, `${wrong}: keys[1]: has the id of another key`])
+
+  const clash = terminal()
+  t.equal(await run(['check', '--config', file(t, `${small}\nmetrics: { path: /health }`)], clash), 1)
+  t.match(clash.complaints.join('\n'), /^llm-gateway: .*\/health/)
+})
+
+t.test('start greets, reloads and ends by signals', async (t) => {
+  const path = file(t, small)
+  const io = terminal({ PORT: '0' })
+  const exit = run(['start', '--config', path], io)
+  const origin = /^llm-gateway listens on (http:.*)$/.exec(await io.shown.next())?.[1] ?? ''
+  t.equal(await io.shown.next(), `metrics: ${origin}/metrics`)
+  t.equal(await io.shown.next(), '')
+  t.match(await io.shown.next(), `curl '${origin}/v1/messages' -H 'x-api-key: YOUR_KEY'`)
+  t.equal((await fetch(`${origin}/health`)).status, 200)
+
+  io.send('SIGHUP')
+  t.match(await io.logged.next(), 'configuration reloaded')
+  writeFileSync(path, `${small}\nmetrics: 1`)
+  t.match(await io.logged.next(), 'metrics: must be object', 'a changed file is read without being told')
+
+  io.send('SIGTERM')
+  t.equal(await exit, 0)
+  await t.rejects(fetch(`${origin}/health`))
+})
+
+t.test('the path of the metrics is the one of the file', async (t) => {
+  const io = terminal({ PORT: '0' })
+  const exit = run(['start', '--config', file(t, `${small}\nmetrics: { path: /internal }`)], io)
+  await io.shown.next()
+  t.match(await io.shown.next(), /\/internal$/)
+  io.send('SIGINT')
+  t.equal(await exit, 0)
+})
+
+t.test('a start that fails says why and ends with 1', async (t) => {
+  const io = terminal({ PORT: 'x' })
+  t.equal(await run(['start'], io), 1)
+  t.match(io.complaints.join('\n'), /environment variable PORT is not a port number/)
+})
+
+t.test('conformance is passed on', async (t) => {
+  const io = terminal()
+  t.equal(await run(['conformance', '--base-url', `http://127.0.0.1:${await freePort()}`, '--check', '1', '--key-openai', 'k'], io), 1)
+})

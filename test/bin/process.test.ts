@@ -1,0 +1,82 @@
+/** The built program as a process of its own: signals, exit codes, what it prints. */
+import { writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { launch, originOf, program, until, type Child } from '../helpers/launch.js'
+import { startUpstream } from '../helpers/upstream.js'
+import { chat, status, yaml } from '../standalone/run.js'
+
+function gateway (t: Test, args: readonly string[], env: Record<string, string> = {}): Child {
+  return launch(t, program, args, env)
+}
+
+t.test('starts, reloads at SIGHUP, and ends at SIGTERM after its last stream', async (t) => {
+  const upstream = await startUpstream(t)
+  const file = join(t.testdir({}), 'gateway.yaml')
+  writeFileSync(file, yaml(upstream.url, ['key-a']))
+  const child = gateway(t, ['start', '--config', file], { PORT: '0' })
+  const origin = await originOf(child)
+  t.equal(await status(origin, 'key-a'), 200)
+
+  writeFileSync(file, yaml(upstream.url, ['key-b']))
+  child.process.kill('SIGHUP')
+  await until(child.out, /configuration reloaded/)
+  t.equal(await status(origin, 'key-a'), 401)
+
+  let release = (): void => {}
+  const gate = new Promise<void>((resolve) => { release = resolve })
+  upstream.queue({ fixture: 'chat_completions.include_usage.sse', split: 'events', before: async (write) => write > 0 && await gate })
+  const stream = await chat(origin, 'key-b', { stream: true })
+  child.process.kill('SIGTERM')
+  let refused = await chat(origin, 'key-b')
+  while (refused.status === 200) refused = await chat(origin, 'key-b')
+  t.equal(refused.status, 503)
+  release()
+  t.match(await stream.text(), /\[DONE\]\n\n$/)
+  const endedAt = Date.now()
+  t.equal(await child.exited, 0)
+  t.comment(`exit ${Date.now() - endedAt} ms after the last stream`)
+  t.same(child.err, [])
+})
+
+t.test('a second signal does not wait', async (t) => {
+  const upstream = await startUpstream(t)
+  const file = join(t.testdir({ 'gateway.yaml': yaml(upstream.url, ['key-a']) }), 'gateway.yaml')
+  const child = gateway(t, ['start', '--config', file], { PORT: '0' })
+  const origin = await originOf(child)
+  upstream.queue({ fixture: 'chat_completions.include_usage.sse', stallAt: 20 })
+  const stream = await chat(origin, 'key-a', { stream: true })
+  child.process.kill('SIGINT')
+  while ((await fetch(`${origin}/health`)).status === 200);
+  child.process.kill('SIGINT')
+  t.equal(await child.exited, 0)
+  await t.rejects(stream.text())
+})
+
+t.test('an address in use ends it with 1', async (t) => {
+  const server = createServer()
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => server.close())
+  const address = server.address()
+  const child = gateway(t, ['start'], { PORT: String(typeof address === 'object' && address?.port) })
+  t.equal(await child.exited, 1)
+  t.match(child.err.join('\n'), /^llm-gateway: .*EADDRINUSE/)
+})
+
+t.test('a wrong configuration ends it with 1, its path named and nothing listening', async (t) => {
+  const file = join(t.testdir({ 'gateway.yaml': yaml('http://127.0.0.1:9', [], 'groups.chat: 1') }), 'gateway.yaml')
+  for (const command of ['start', 'check']) {
+    const child = gateway(t, [command, '--config', file], { PORT: '0' })
+    t.equal(await child.exited, 1, command)
+    t.same(child.err, [`${file}: groups.chat: is not known`])
+    t.equal(child.out.size, 0)
+  }
+})
+
+t.test('the file may be named by the environment', async (t) => {
+  const file = join(t.testdir({ 'gateway.yaml': yaml('http://127.0.0.1:9', []) }), 'gateway.yaml')
+  const child = gateway(t, ['check'], { LLM_GATEWAY_CONFIG: file })
+  t.equal(await child.exited, 0)
+  t.equal(await child.out.next(), `${file}: ok`)
+})

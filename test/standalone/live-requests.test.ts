@@ -1,0 +1,28 @@
+import t from 'tap'
+import { createResolve } from '../../plugins/paths/resolve.js'
+import { LlmRequest } from '../../plugins/request.js'
+import { LiveRequests } from '../../plugins/standalone/live-requests.js'
+
+function newRequest (): LlmRequest {
+  const resolution = createResolve('')('POST', '/v1/messages', {})
+  if (resolution?.kind !== 'endpoint') throw new Error('not an endpoint')
+  return new LlmRequest(resolution)
+}
+
+t.test('idle when the last one is settled, and at once where there is none', async (t) => {
+  const live = new LiveRequests()
+  await live.idle()
+  const [one, two] = [newRequest(), newRequest()]
+  live.add(one)
+  live.add(one)
+  live.add(two)
+  let idle = 0
+  const waits = [live.idle(), live.idle()].map(async (wait) => await wait.then(() => { idle += 1 }))
+  live.delete(one)
+  await new Promise(setImmediate)
+  t.equal(idle, 0)
+  live.delete(two)
+  live.delete(two)
+  await Promise.all(waits)
+  t.equal(idle, 2)
+})

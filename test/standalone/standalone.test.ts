@@ -1,0 +1,233 @@
+import { Agent, get, request as httpRequest, type IncomingMessage } from 'node:http'
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import t from 'tap'
+import { Standalone } from '../../plugins/standalone/standalone.js'
+import { startUpstream, type Upstream } from '../helpers/upstream.js'
+import { chat, start, status, yaml } from './run.js'
+
+/** Scripts one stream that sends its first event and waits for `release` with the others. */
+function holdStream (upstream: Upstream): { release: () => void, first: Promise<unknown> } {
+  let release = (): void => {}
+  let begun = (_: unknown): void => {}
+  const gate = new Promise<void>((resolve) => { release = resolve })
+  const first = new Promise((resolve) => { begun = resolve })
+  upstream.queue({
+    fixture: 'chat_completions.include_usage.sse',
+    split: 'events',
+    before: async (write) => {
+      if (write === 1) {
+        begun(null)
+        await gate
+      }
+    },
+  })
+  return { release, first }
+}
+
+async function metric (origin: string, name: RegExp): Promise<number> {
+  const text = await (await fetch(`${origin}/metrics`)).text()
+  return Number(name.exec(text)?.[1])
+}
+
+const requests = /^llm_gateway_requests_total\{protocol="chat_completions".*outcome="ok"\} (\d+)$/m
+
+t.test('a request goes through, logged once by its ids and never by its URL', async (t) => {
+  const upstream = await startUpstream(t)
+  const { origin, log } = await start(t, yaml(upstream.url, ['key-a']))
+  t.equal(await status(origin, 'key-a'), 200)
+  t.equal((await upstream.requests.next()).headers.authorization, 'Bearer upstream-secret')
+  const line = JSON.parse(log())
+  t.match(line, { msg: 'model request', llm: { protocol: 'chat_completions', group: 'chat', key: 'key-a', outcome: 'ok', status: 200, upstream: 'main' } })
+})
+
+t.test('probes of a load balancer are answered', async (t) => {
+  const { origin } = await start(t, yaml('http://127.0.0.1:9', []))
+  t.equal((await fetch(origin, { method: 'HEAD' })).status, 200)
+  t.same(await (await fetch(origin)).json(), { name: 'llm-gateway' })
+  t.same(await (await fetch(`${origin}/health`)).json(), { status: 'ok' })
+})
+
+t.test('what nobody serves is a native 404', async (t) => {
+  const { origin } = await start(t, yaml('http://127.0.0.1:9', []))
+  const message = 'Unknown request URL: GET /nowhere. Use the base URL http://<gateway>/v1 with your client.'
+  t.match(await (await fetch(`${origin}/nowhere`)).json(), { error: { message, code: 'unknown_url' } })
+  const anthropic = await fetch(`${origin}/nowhere`, { headers: { 'anthropic-version': '2023-06-01' } })
+  t.equal(anthropic.status, 404)
+  t.match(await anthropic.json(), { type: 'error', error: { type: 'not_found_error' } })
+})
+
+t.test('a reload changes keys and upstreams for new requests and keeps the counters', async (t) => {
+  const [one, two] = [await startUpstream(t), await startUpstream(t)]
+  const { gateway, origin, write, log } = await start(t, yaml(one.url, ['key-a']))
+  t.equal(await status(origin, 'key-a'), 200)
+  write(yaml(two.url, ['key-b']))
+  t.equal(await gateway.reload(), true)
+  t.equal(await status(origin, 'key-a'), 401)
+  t.equal(await status(origin, 'key-b'), 200)
+  t.equal(one.seen.length, 1)
+  t.equal(two.seen.length, 1)
+  t.equal(await metric(origin, requests), 2)
+  t.match(log(), 'configuration reloaded')
+})
+
+t.test('a stream that is open during a reload finishes on the old configuration', async (t) => {
+  const upstream = await startUpstream(t)
+  const { gateway, origin, write } = await start(t, yaml(upstream.url, ['key-a']))
+  const { release, first } = holdStream(upstream)
+  const answer = chat(origin, 'key-a', { stream: true })
+  await first
+  const response = await answer
+  write(yaml(upstream.url, ['key-b']))
+  t.equal(await gateway.reload(), true)
+  t.equal(await status(origin, 'key-a'), 401, 'the key is gone')
+  release()
+  t.match(await response.text(), /\[DONE\]\n\n$/)
+  t.equal(await metric(origin, requests), 1)
+})
+
+t.test('a file that is wrong is refused whole', async (t) => {
+  const upstream = await startUpstream(t)
+  const { gateway, origin, write, log } = await start(t, yaml(upstream.url, ['key-a']))
+  const wrong: ReadonlyArray<readonly [text: string, logged: string]> = [
+    [yaml(upstream.url, ['key-b'], 'groups.chat: 1'), 'groups.chat: is not known'],
+    [yaml(upstream.url, ['key-b']).replace('upstream: main }', 'upstream: main, limits: { balance: hunter2 } }'), 'groups.chat.limits.balance: must be integer'],
+    [yaml(upstream.url, ['key-b'], 'metrics: { path: /health }'), 'already declared'],
+  ]
+  for (const [text, logged] of wrong) {
+    write(text)
+    t.equal(await gateway.reload(), false)
+    t.match(log(), logged)
+    t.equal(await status(origin, 'key-a'), 200)
+    t.equal(await status(origin, 'key-b'), 401)
+  }
+  t.notMatch(log(), 'hunter2')
+})
+
+t.test('sections that are read at start are named when they change', async (t) => {
+  const { gateway, write, log } = await start(t, yaml('http://127.0.0.1:9', [], 'log: { level: warn }'))
+  write(yaml('http://127.0.0.1:9', [], 'listen: { port: 1 }'))
+  t.equal(await gateway.reload(), true)
+  t.match(log(), '"sections":["listen","log"]')
+})
+
+t.test('a reload may bring the simulated upstream', async (t) => {
+  const { gateway, origin, write } = await start(t, yaml('http://127.0.0.1:9', ['key-a']))
+  t.equal(await status(origin, 'key-a'), 502)
+  write(yaml('', ['key-a']).replace(/url.*secret/, 'simulate: true'))
+  t.same(await Promise.all([gateway.reload(), gateway.reload()]), [true, true])
+  t.equal(await status(origin, 'key-a'), 200)
+})
+
+t.test('the end lets streams finish, refuses what is new and leaves no socket waiting', async (t) => {
+  const upstream = await startUpstream(t)
+  const { gateway, origin } = await start(t, yaml(upstream.url, ['key-a']))
+  const agent = new Agent({ keepAlive: true })
+  const [idle] = await once(get(`${origin}/health`, { agent }), 'response') as [IncomingMessage]
+  idle.resume()
+  const { release, first } = holdStream(upstream)
+  const answer = chat(origin, 'key-a', { stream: true })
+  await first
+  const response = await answer
+
+  const stopped = gateway.stop()
+  await new Promise(setImmediate)
+  const refused = await chat(origin, 'key-a')
+  t.equal(refused.status, 503)
+  t.equal(refused.headers.get('connection'), 'close')
+  t.ok(refused.headers.get('retry-after'))
+  t.match(await refused.json(), { error: { code: 'shutting_down', message: String } })
+  const health = await fetch(`${origin}/health`)
+  t.equal(health.status, 503)
+  t.same(await health.json(), { status: 'draining' })
+  t.equal(await gateway.reload(), false, 'no reload any more')
+
+  release()
+  t.match(await response.text(), /\[DONE\]\n\n$/)
+  await stopped
+  t.equal(upstream.seen.length, 1, 'nothing new went upstream')
+  await t.rejects(fetch(origin), 'the port is closed')
+  agent.destroy()
+})
+
+t.test('streams that outlast the grace are cut', async (t) => {
+  const upstream = await startUpstream(t)
+  const { gateway, origin } = await start(t, yaml(upstream.url, ['key-a'], 'listen: { shutdownGraceMs: 10 }'))
+  const { first } = holdStream(upstream)
+  const answer = chat(origin, 'key-a', { stream: true })
+  await first
+  const response = await answer
+  await gateway.stop()
+  await t.rejects(response.text())
+})
+
+t.test('asked a second time it waits for nobody', async (t) => {
+  const upstream = await startUpstream(t)
+  const { gateway, origin } = await start(t, yaml(upstream.url, ['key-a']))
+  const { first } = holdStream(upstream)
+  const answer = chat(origin, 'key-a', { stream: true })
+  await first
+  const response = await answer
+  gateway.stop()
+  await gateway.stop()
+  await t.rejects(response.text())
+})
+
+t.test('an address in use, or an app that does not come up, leaves nothing open', async (t) => {
+  const { gateway, file, write } = await start(t, 'upstreams: { a: { simulate: true } }\ngroups: { a: { protocols: [messages] } }')
+  const taken = { HOST: gateway.address.host, PORT: String(gateway.address.port) }
+  await t.rejects(Standalone.start({ file, env: taken }), { code: 'EADDRINUSE' })
+  await t.rejects(Standalone.start({ file, env: { PORT: 'x' } }), { name: 'ConfigError' })
+  write('upstreams: { a: { simulate: true } }\ngroups: { a: { protocols: [messages] } }\nmetrics: { path: /health }')
+  await t.rejects(Standalone.start({ file, env: { PORT: '0' } }), { code: 'FST_ERR_DUPLICATED_ROUTE' })
+})
+
+t.test('a key in the URL reaches neither log, metrics nor replies', async (t) => {
+  const upstream = await startUpstream(t)
+  const text = yaml(upstream.url, ['key-a'], 'log: { level: trace }').replace('responses]', 'generate_content]')
+  const { origin, log } = await start(t, text)
+  const emitted: string[] = []
+  const secret = 'c4nary-secret'
+  for (const path of ['/v1beta/models/m:generateContent', '/v1/chat/completions', '/nowhere', '/v1/nowhere', '/v1beta/%2e%2e/x', '/metrics', '/']) {
+    for (const method of ['POST', 'GET']) {
+      const response = await fetch(`${origin}${path}?key=${secret}`, { method, ...method === 'POST' && { body: '{}' } })
+      emitted.push(await response.text(), JSON.stringify([...response.headers]))
+    }
+  }
+  t.equal((await fetch(`${origin}/v1beta/models/m:generateContent?key=key-a&alt=json`, {
+    method: 'POST', headers: { 'content-type': 'application/json' }, body: '{"contents":[{"parts":[{"text":"a"}]}]}',
+  })).status, 200, 'the key works there')
+  t.equal((await upstream.requests.next()).url, '/v1beta/models/m:generateContent?alt=json')
+  emitted.push(log(), await (await fetch(`${origin}/metrics`)).text())
+  t.equal(emitted.find((text) => text.includes(secret)), undefined)
+  t.notMatch(log(), 'key=')
+})
+
+t.test('a caller that dribbles its request is cut off', async (t) => {
+  const { gateway } = await start(t, yaml('http://127.0.0.1:9', ['key-a'], 'listen: { requestTimeoutMs: 1000 }'))
+  for (const bytes of ['GET / HT', 'POST /v1/chat/completions HTTP/1.1\r\nhost: a\r\nauthorization: Bearer key-a\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\n{']) {
+    const socket = connect(gateway.address.port, gateway.address.host)
+    socket.write(bytes)
+    socket.resume()
+    await once(socket, 'close')
+    t.pass('closed')
+  }
+})
+
+t.test('bytes that are no HTTP get a reply in JSON', async (t) => {
+  const { gateway, origin } = await start(t, yaml('http://127.0.0.1:9', []))
+  const raw = async (bytes: string): Promise<string> => {
+    const socket = connect(gateway.address.port, gateway.address.host)
+    socket.write(bytes)
+    let text = ''
+    for await (const chunk of socket) text += String(chunk)
+    return text
+  }
+  t.match(await raw('c4nary\r\n\r\n'), /^HTTP\/1\.1 400 Bad Request\r\nconnection: close\r\n[^]*\{"error":\{"message":/)
+  t.match(await raw(`GET / HTTP/1.1\r\nhost: a\r\na: ${'c'.repeat(20_000)}\r\n\r\n`), /^HTTP\/1\.1 431 /)
+  t.match(await raw('GET / HTTP/1.1\r\n\r\n'), /^HTTP\/1\.1 400 /, 'no host')
+  const upgrade = httpRequest(`${origin}/v1/responses`, { headers: { connection: 'upgrade', upgrade: 'websocket' } }).end()
+  const [response] = await once(upgrade, 'response') as [IncomingMessage]
+  t.equal(response.statusCode, 426)
+  response.resume()
+})
