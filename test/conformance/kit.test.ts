@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import t from 'tap'
 import { run } from '../../bin/conformance/index.js'
+import { keys, startGateway } from './gateway.js'
 import { freePort } from '../helpers/free-port.js'
 
 interface Outcome {
@@ -15,14 +16,14 @@ async function kit (...args: string[]): Promise<Outcome> {
   return { code, out: (out ?? []).join('\n'), err: (err ?? []).join('\n') }
 }
 
-const keys = ['--key-openai', 'k1', '--key-anthropic', 'k2', '--key-gemini', 'k3']
+const plainKeys = ['--key-openai', 'k1', '--key-anthropic', 'k2', '--key-gemini', 'k3']
 
 // The kit's own provider in the place of a gateway: whatever needs a gateway has to fail there.
 t.test('a gateway that does nothing fails what a gateway is for', async (t) => {
   const port = await freePort()
   const file = t.testdir({}) + '/results.json'
   const address = `http://127.0.0.1:${port}`
-  const { code, out, err } = await kit('--base-url', address, '--upstream-port', `${port}`, ...keys, '--json', file)
+  const { code, out, err } = await kit('--base-url', address, '--upstream-port', `${port}`, ...plainKeys, '--json', file)
   t.equal(code, 1)
   const { counts, results } = JSON.parse(await readFile(file, 'utf8'))
   const failed = results.filter(({ verdict }: { verdict: string }) => verdict === 'fail').map(({ number }: { number: number }) => number)
@@ -48,4 +49,14 @@ t.test('a wrong command line', async (t) => {
 t.test('one check, and a gateway that is not there', async (t) => {
   const nobody = `http://127.0.0.1:${await freePort()}/`
   t.match(await kit('--base-url', nobody, '--check', '1', '--check', '5', '--key-openai', 'k'), { code: 1, out: /1 {2}fail .*ECONNREFUSED[^]* 5 {2}n\/a/ })
+})
+
+t.test('our own gateway fails nothing', async (t) => {
+  const port = await freePort()
+  const { origin } = await startGateway(t, { prefix: '/pre' }, `http://127.0.0.1:${port}`)
+  const { code, out } = await kit(
+    '--base-url', `${origin}/pre/`, '--upstream-port', `${port}`, '--metrics-url', `${origin}/metrics`,
+    '--key-openai', keys.openai, '--key-anthropic', keys.anthropic, '--key-gemini', keys.gemini, '--key-spent', keys.spent)
+  t.equal(code, 0, out)
+  t.match(out, /70 passed, 0 failed, 0 not applicable/)
 })
