@@ -15,16 +15,14 @@ const nowhere: UpstreamOptions = { url: 'http://127.0.0.1:9' }
 
 /** The file's sections as the options of the bundle: one to one, but for what the process itself provides. */
 export function bundleOptions (config: GatewayConfig, { simulator, cells }: Shared): LlmGatewayOptions {
-  const upstreams = Object.entries(config.upstreams).map(([name, entry]): [string, UpstreamOptions] => {
+  const { listen, state, log, upstreams, ...parts } = config
+  const entries = Object.entries(upstreams).map(([name, entry]): [string, UpstreamOptions] => {
     return [name, entry.simulate === true ? simulator ?? nowhere : { url: entry.url, credential: entry.credential }]
   })
   return {
-    upstreams: Object.fromEntries(upstreams),
-    groups: config.groups,
-    keys: config.keys ?? [],
+    ...parts,
+    upstreams: Object.fromEntries(entries),
     metrics: { ...config.metrics, cells },
-    // The standalone gateway writes the line itself.
-    log: false,
   }
 }
 

@@ -1,5 +1,7 @@
 /** `gateway.yaml` as `schemas/gateway.schema.json` lets it through. */
 import type { GroupOptions, KeyOptions } from '../auth/index.js'
+import type { LlmGatewayOptions } from '../index.js'
+import type { MetricsOptions } from '../metrics/index.js'
 
 export interface ListenEntry {
   readonly host?: string
@@ -18,21 +20,19 @@ export interface StateEntry {
   readonly url?: string
 }
 
-export interface MetricsEntry {
-  readonly path?: string
-  readonly models?: readonly string[]
-}
-
 export interface LogEntry {
   readonly level?: string
 }
 
-export interface GatewayConfig {
+/** Sections that are the options of the part of the same name, checked by the schema and by the part. */
+type PartSections = Pick<LlmGatewayOptions, 'prefix' | 'auth' | 'limits' | 'validation' | 'usage' | 'forward'>
+
+export interface GatewayConfig extends PartSections {
   readonly listen?: ListenEntry
   readonly upstreams: Readonly<Record<string, UpstreamEntry>>
   readonly groups: Record<string, GroupOptions>
   readonly keys?: KeyOptions[]
   readonly state?: StateEntry
-  readonly metrics?: MetricsEntry
+  readonly metrics?: MetricsOptions & { path?: string }
   readonly log?: LogEntry
 }

@@ -25,7 +25,7 @@ function curlLine (config: GatewayConfig, origin: string, protocol: ProtocolName
   const [name, value] = example.family.upstreamHeader(keyFor(config, protocol, groupId, group))
   const headers = Object.entries({ [name]: value, 'content-type': 'application/json', ...example.headers })
   const parts = headers.map(([header, text]) => `-H ${quote(`${header}: ${text}`)}`)
-  return `curl ${quote(origin + example.path(model))} ${parts.join(' ')} -d ${quote(JSON.stringify(example.body(model)))}`
+  return `curl ${quote(origin + (config.prefix ?? '') + example.path(model))} ${parts.join(' ')} -d ${quote(JSON.stringify(example.body(model)))}`
 }
 
 /** A secret is shown only where it opens nothing but the simulated upstream. */

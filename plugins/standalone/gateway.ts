@@ -12,7 +12,6 @@ import { LlmRequest, joinGateway } from '../request.js'
 import { bundleOptions, type Shared } from './bundle-options.js'
 import type { GatewayConfig } from './config-types.js'
 import { LiveRequests } from './live-requests.js'
-import { logRequest } from './request-log.js'
 
 export interface Gateway {
   readonly app: FastifyInstance
@@ -40,11 +39,8 @@ export async function createGateway (config: GatewayConfig, parts: GatewayParts)
   app.get('/health', async (_, reply) => parts.life.draining ? reply.code(503).send({ status: 'draining' }) : { status: 'ok' })
   app.setNotFoundHandler(notFound)
   await up(app)
-  // Last, so that the line has what the other plugins settled.
-  app.llm.settlers.push((llm, request) => {
-    logRequest(llm, request)
-    live.delete(llm)
-  })
+  // Last: what the other plugins settle is still theirs until then.
+  app.llm.settlers.push((llm) => live.delete(llm))
   return { app, live }
 }
 
@@ -68,7 +64,7 @@ async function up (app: FastifyInstance): Promise<void> {
 function serverOptions (config: GatewayConfig, { logStream }: GatewayParts): FastifyServerOptions {
   return {
     // Takes the caller's key out of the URL before anything can log it (facts/telemetry.md 6).
-    rewriteUrl: createRewriteUrl(),
+    rewriteUrl: createRewriteUrl({ prefix: config.prefix ?? '' }),
     genReqId: () => randomUUID(),
     // Instead of Fastify's two lines, which tell a URL, one that tells the model request.
     logController: new LogController({ disableRequestLogging: true }),

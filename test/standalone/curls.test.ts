@@ -28,6 +28,10 @@ t.test('one line for each protocol that a group offers', async (t) => {
   ])
 })
 
+t.test('addresses stand below the prefix', async (t) => {
+  t.match(lines({ prefix: '/llm', groups: { g: { protocols: ['messages'] } } }), [/^curl 'http:\/\/h:1\/llm\/v1\/messages' /])
+})
+
 t.test('a secret is shown only where all it opens is simulated', async (t) => {
   const keyIn = (config: Partial<GatewayConfig>): string | undefined => /x-api-key: ([^']*)/.exec(lines(config).join())?.[1]
   const keys = [

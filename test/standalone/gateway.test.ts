@@ -11,3 +11,48 @@ t.test('a request in a log line is its method and path, without the query', asyn
   t.match(JSON.parse(lines.join('')), { req: { method: 'GET', url: '/a' } })
   t.notMatch(lines.join(''), 'c4nary')
 })
+
+t.test('every field that the schema knows is taken by the part it is for', async (t) => {
+  const config = parseConfig(`
+listen: { host: 127.0.0.1, port: 0, requestTimeoutMs: 60000, shutdownGraceMs: 0 }
+prefix: /llm/v-2
+upstreams:
+  main: { url: https://models.example/base, credential: forward }
+  demo: { simulate: true }
+groups:
+  chat:
+    protocols: [chat_completions, responses, images, embeddings, messages, generate_content]
+    upstream: main
+    thirdParty: false
+    models: [m]
+    limits: { requestsPerMinute: 1, tokensPerMinute: 1, concurrency: 1, balance: 0 }
+    onStoreFailure: local
+keys: [{ id: a, group: chat, secret: b, expires: 2027-01-01T00:00:00Z, disabled: true, limits: { balance: 1 } }]
+state: { engine: memory, path: ./data, url: x }
+auth:
+  cache: { max: 1, ttlMs: 0, negativeMax: 1, negativeTtlMs: 0, staleMs: 0, maxLoads: 1 }
+  conflict: reject
+  optionalSources: [api-key, gemini-bearer]
+  versions: { anthropic: [2023-06-01] }
+limits: { balanceStatus: 402 }
+validation:
+  maxBodyBytes: 1
+  maxBodyBytesByEndpoint: { images.edits: 2 }
+  maxDepth: 9
+  schemas: { chat_completions: { type: object } }
+usage: { includeUsage: { main: false } }
+forward:
+  connections: 1
+  headersTimeoutMs: 0
+  idleTimeoutMs: 0
+  connectTimeoutMs: 1
+  drain: { maxMs: 0, maxBytes: 0, maxConcurrent: 0 }
+metrics: { path: /m, models: [m], maxModels: 1, maxCells: 1, openTelemetry: false, semconv: both }
+log: { level: silent }
+`, {})
+  const { app } = await createGateway(config, { simulator: null, cells: {}, life: { draining: false } })
+  t.teardown(async () => await app.close())
+  const reply = await app.inject({ method: 'POST', url: '/llm/v-2/v1/chat/completions', headers: { authorization: 'Bearer b' } })
+  t.match(reply.json(), { error: { code: 'disabled_api_key' } })
+  t.equal((await app.inject('/m')).statusCode, 200)
+})

@@ -38,7 +38,7 @@ t.test('a request goes through, logged once by its ids and never by its URL', as
   t.equal(await status(origin, 'key-a'), 200)
   t.equal((await upstream.requests.next()).headers.authorization, 'Bearer upstream-secret')
   const line = JSON.parse(log())
-  t.match(line, { msg: 'model request', llm: { protocol: 'chat_completions', group: 'chat', key: 'key-a', outcome: 'ok', status: 200, upstream: 'main' } })
+  t.match(line, { msg: 'model request', llm: { protocol: 'chat_completions', group: 'chat', key_id: 'key-a', outcome: 'ok', status: 200, upstream: 'main' } })
 })
 
 t.test('probes of a load balancer are answered', async (t) => {
