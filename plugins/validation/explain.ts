@@ -43,7 +43,7 @@ const named: Readonly<Record<string, string>> = {
   object: 'an object',
   number: 'a number',
   integer: 'a whole number',
-  boolean: 'true or false',
+  boolean: 'a boolean',
 }
 
 function listOf (type: unknown): string {

@@ -9,7 +9,7 @@ import { isObject } from './json.js'
 export interface Check {
   /** The first thing that is wrong, or nothing. Reads, and never changes, what it is given. */
   readonly errorsOf: (json: unknown) => readonly ErrorObject[]
-  readonly fields: ReadonlySet<string>
+  readonly fields: readonly string[]
 }
 
 /** By endpoint id. */
@@ -82,5 +82,5 @@ function makeCheck (ajv: Ajv2020, schema: unknown): Check {
     validate(json)
     return validate.errors ?? none
   }
-  return { errorsOf, fields: new Set(isObject(properties) ? Object.keys(properties) : none) }
+  return { errorsOf, fields: isObject(properties) ? Object.keys(properties) : none }
 }

@@ -1,0 +1,114 @@
+import fc from 'fast-check'
+import t from 'tap'
+import { endpoints, type Endpoint } from '../../plugins/protocols/index.js'
+import { LlmRequest } from '../../plugins/request.js'
+import { checkBody } from '../../plugins/validation/check-body.js'
+import { readForm } from '../../plugins/validation/form.js'
+import { readOptions } from '../../plugins/validation/options.js'
+import { Rejection } from '../../plugins/validation/rejection.js'
+
+const png = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0x00, 0xff, 0x0d, 0x0a, 0x2d, 0x2d])
+
+function field (name: string, value: string): string {
+  return `--b\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`
+}
+
+function read (text: string | Buffer): Record<string, string> | string {
+  const result = readForm(Buffer.from(text), 'b', ['model', 'stream'])
+  return result instanceof Rejection ? result.error.message : Object.fromEntries(result)
+}
+
+const image = Buffer.concat([
+  Buffer.from('--b\r\nContent-Disposition: form-data; name="image[]"; filename="C:\\\\a \\"b\\".png"\r\nContent-Type: image/png\r\n\r\n'), png, Buffer.from('\r\n'),
+])
+
+t.test('the wanted fields are read among files and other fields', async (t) => {
+  const form = Buffer.concat([Buffer.from(field('prompt', 'Add a hat\r\n--c')), image, Buffer.from(field('model', 'gpt-image-1') + field('stream', 'true') + '--b--\r\n')])
+  t.strictSame(read(form), { model: 'gpt-image-1', stream: 'true' })
+  t.strictSame(read(field('model', 'ü') + '--b--'), { model: 'ü' }, 'no line end after the last boundary')
+  t.strictSame(read(field('model', '') + '--b--\r\n\r\n'), { model: '' })
+  t.strictSame(read(field('prompt', 'x') + '--b--'), {})
+  t.strictSame(read('--b--\r\n'), {}, 'an empty form')
+})
+
+t.test('the ways in which clients write a part are read', async (t) => {
+  const part = (...lines: string[]): string => `--b\r\n${lines.join('\r\n')}\r\n\r\nm\r\n--b--\r\n`
+  t.strictSame(read(part('Content-Disposition: form-data; name=model')), { model: 'm' })
+  t.strictSame(read(part('content-disposition:FORM-DATA;NAME="model"')), { model: 'm' })
+  t.strictSame(read(part('Content-Type: text/plain; charset=utf-8', 'Content-Disposition: form-data; name="model"', 'Content-Length: 1')), { model: 'm' })
+  t.strictSame(read(part('Content-Disposition: form-data; name="image"; filename="ä.png"; filename*=utf-8\'\'%C3%A4.png')), {})
+})
+
+t.test('a form that two readers could read differently is refused', async (t) => {
+  const part = (head: string, value = 'm'): string => `--b\r\n${head}\r\n\r\n${value}\r\n--b--\r\n`
+  const cases: Array<[what: string, form: string, reason: RegExp]> = [
+    ['nothing', '', /no body/],
+    ['no boundary', 'model=m', /last boundary is missing/],
+    ['no end', field('model', 'm'), /last boundary is missing/],
+    ['an end that is cut', field('model', 'm') + '--b-', /last boundary is missing/],
+    ['text before the first part', `x\r\n${field('model', 'm')}--b--`, /does not start/],
+    ['text after the end', `${field('model', 'm')}--b--\r\n${field('model', 'other')}--b--`, /separated/],
+    ['bare line feeds', part('Content-Disposition: form-data; name="model"').replaceAll('\r\n', '\n'), /separated/],
+    ['a boundary after a bare line feed', part('Content-Disposition: form-data; name="image"; filename="a"', 'x\n--b\nContent-Disposition: form-data; name="model"\n\nevil'), /separated/],
+    ['a boundary that only ends its line', part('Content-Disposition: form-data; name="image"; filename="a"', 'xx\n--b\r\nContent-Disposition: form-data; name="model"\r\n\r\nevil'), /separated/],
+    ['a longer boundary', field('image', 'x\r\n--bb') + '--b--', /separated/],
+    ['a part without headers', '--b\r\n\r\nm\r\n--b--', /no plain name/],
+    ['headers that do not end', '--b\r\nContent-Disposition: form-data; name="model"\r\n--b--', /separated/],
+    ['headers beyond 8 KiB', part(`X: ${'x'.repeat(9000)}\r\nContent-Disposition: form-data; name="model"`), /separated/],
+    ['no disposition', part('Content-Type: text/plain'), /no plain name/],
+    ['two dispositions', part('Content-Disposition: form-data; name="x"\r\nContent-Disposition: form-data; name="model"'), /no plain name/],
+    ['another disposition', part('Content-Disposition: attachment; name="model"'), /no plain name/],
+    ['a disposition that only starts alike', part('Content-Disposition: form-datax; name="model"'), /no plain name/],
+    ['no name', part('Content-Disposition: form-data; filename="a"'), /no plain name/],
+    ['two names', part('Content-Disposition: form-data; name="x"; name="model"'), /no plain name/],
+    ['an escaped name', part('Content-Disposition: form-data; name="mo\\del"'), /no plain name/],
+    ['an open quote', part('Content-Disposition: form-data; name="model'), /no plain name/],
+    ['a folded line', part('Content-Disposition: form-data; name="x"\r\n ; name="model"'), /no plain name/],
+    ['a bare line feed in a header', part('Content-Disposition: form-data; name="x"\nContent-Disposition: form-data; name="model"'), /no plain name/],
+    ['a line that is no header', part('Content-Disposition: form-data; name="x"\r\nmodel'), /no plain name/],
+    ['the model twice', field('model', 'a') + field('model', 'b') + '--b--', /the field model stands in it twice/],
+    ['the model as a file', part('Content-Disposition: form-data; name="model"; filename="m"'), /the field model is not a short text/],
+    ['a model of 2 KB', field('model', 'm'.repeat(2048)) + '--b--', /the field model is not a short text/],
+  ]
+  for (const [what, form, reason] of cases) t.match(read(form), reason, what)
+})
+
+t.test('any form of plain parts gives its fields, and no cut of it does', async (t) => {
+  const name = fc.constantFrom('image', 'mask', 'prompt', 'a b', 'Model', 'models')
+  // Anything may stand in a part but the delimiter itself.
+  const value = fc.uint8Array({ maxLength: 40 }).map((bytes) => Buffer.from(bytes)).filter((bytes) => !bytes.includes('--b'))
+  const parts = fc.array(fc.tuple(name, value), { maxLength: 4 })
+  fc.assert(fc.property(parts, parts, fc.stringMatching(/^[\w.-]{1,30}$/), fc.nat(), (before, after, model, cut) => {
+    if (model.includes('--b')) return true
+    const other = (list: typeof before): Buffer[] => list.flatMap(([field, bytes]) => [
+      Buffer.from(`--b\r\nContent-Disposition: form-data; name="${field}"; filename="f"\r\n\r\n`), bytes, Buffer.from('\r\n'),
+    ])
+    const form = Buffer.concat([...other(before), Buffer.from(field('model', model)), ...other(after), Buffer.from('--b--\r\n')])
+    const whole = readForm(form, 'b', ['model'])
+    const part = readForm(form.subarray(0, cut % (form.length - 2)), 'b', ['model'])
+    return !(whole instanceof Rejection) && whole.get('model') === model && whole.size === 1 && part instanceof Rejection
+  }), { numRuns: 2000 })
+  t.pass()
+})
+
+function requestTo (id: string): LlmRequest {
+  const endpoint: Endpoint | undefined = endpoints.find((candidate) => candidate.id === id)
+  if (endpoint === undefined) throw new Error(`no endpoint ${id}`)
+  return new LlmRequest({ kind: 'endpoint', endpoint, url: '/', mountLength: 0, model: null, keys: null, repair: null })
+}
+
+t.test('a form sets the model and the wish for a stream', async (t) => {
+  const rules = readOptions({})
+  const headers = { 'content-type': 'multipart/form-data; boundary=b' }
+  const edit = requestTo('images.edits')
+  t.equal(checkBody(edit, headers, Buffer.from(field('model', 'm') + field('stream', 'true') + '--b--'), rules), null)
+  t.match(edit, { model: 'm', stream: true, json: undefined })
+  const plain = requestTo('images.edits')
+  t.equal(checkBody(plain, headers, Buffer.from(field('model', '') + field('stream', 'false') + '--b--'), rules), null)
+  t.match(plain, { model: null, stream: false })
+  const variation = requestTo('images.variations')
+  t.equal(checkBody(variation, headers, Buffer.from(field('stream', 'true') + '--b--'), rules), null)
+  t.match(variation, { model: null, stream: false }, 'an endpoint that cannot stream')
+  t.match(checkBody(edit, headers, Buffer.from('x'), rules), { keyword: 'form', error: { code: 'invalid_body', statusCode: 400 } })
+  t.match(checkBody(edit, { 'content-type': 'text/plain' }, Buffer.from('x'), rules), { keyword: 'media_type' })
+})
