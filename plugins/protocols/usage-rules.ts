@@ -42,7 +42,7 @@ export interface UsageRules {
   readonly name: string
   /** Paths of usage objects in a reply, an event or an array element. Where several stand, a later path wins over an earlier. */
   readonly usage: readonly string[]
-  /** Paths of usage of other models that worked for the reply, left out of `usage`, and billed with it. */
+  /** Paths of what tools of the reply made with models of their own: not in its usage, and on the same bill. */
   readonly tools: readonly string[]
   readonly model: readonly string[]
   readonly id: readonly string[]
@@ -112,6 +112,7 @@ export const responsesUsage: UsageRules = {
   ...openaiReply,
   name: 'responses',
   usage: ['usage', 'response.usage'],
+  tools: ['tool_usage.image_gen', 'response.tool_usage.image_gen'],
   model: ['model', 'response.model'],
   id: ['id', 'response.id'],
   finish: ['choices.*.finish_reason', 'status', 'response.status'],

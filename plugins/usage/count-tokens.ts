@@ -1,6 +1,6 @@
 import type { ModalityTokens, TokenUsage } from '../request.js'
 import { countKinds } from './count-kinds.js'
-import type { CountPaths } from './plan.js'
+import type { CountPlaces } from './plan.js'
 import { isObject, UsageObject, type JsonObject } from './usage-object.js'
 
 /** What a usage object says. */
@@ -12,7 +12,7 @@ export interface Counted {
 }
 
 /** The tokens of a usage object, null where it tells of none: absent, null and zero are three things. */
-export function countTokens (object: JsonObject, counts: CountPaths): Counted | null {
+export function countTokens (object: JsonObject, counts: CountPlaces): Counted | null {
   const told = new UsageObject(object)
   const numbers = {
     input: told.number(counts.input),
@@ -24,8 +24,8 @@ export function countTokens (object: JsonObject, counts: CountPaths): Counted | 
     output: told.number(counts.output),
     reasoning: told.number(counts.reasoning),
   }
+  if (told.seen === 0) return null
   const total = told.number(counts.total)
-  if (Object.values(numbers).every((number) => number === null)) return null
   const { usage, clamped } = leavesOf(numbers, total, counts)
   const own: Counted = {
     usage,
@@ -37,7 +37,7 @@ export function countTokens (object: JsonObject, counts: CountPaths): Counted | 
 
 type Numbers = Readonly<Record<'input' | 'cacheRead' | 'cacheWrite' | 'cacheWrite5m' | 'cacheWrite1h' | 'toolInput' | 'output' | 'reasoning', number | null>>
 
-function leavesOf (numbers: Numbers, total: number | null, counts: CountPaths): { usage: TokenUsage, clamped: boolean } {
+function leavesOf (numbers: Numbers, total: number | null, counts: CountPlaces): { usage: TokenUsage, clamped: boolean } {
   const cacheRead = numbers.cacheRead ?? 0
   const toolInput = numbers.toolInput ?? 0
   const reasoning = numbers.reasoning ?? 0
@@ -79,7 +79,7 @@ export function totalTokens (usage: TokenUsage): number {
 }
 
 /** Parts of the work that the object lists but does not add up. */
-function leftOut (object: JsonObject, counts: CountPaths): Counted[] {
+function leftOut (object: JsonObject, counts: CountPlaces): Counted[] {
   const { added } = counts
   const list = added === null ? null : object[added.list]
   if (added === null || !Array.isArray(list)) return []

@@ -1,11 +1,11 @@
+import { openArray } from './bytes.js'
 import { JsonScanner } from './json-scanner.js'
 import type { Meter } from './meter.js'
 import type { Plan } from './plan.js'
 import type { ReplyReader } from './reply-reader.js'
 
-const openArray = 0x5b
 /** What may stand between documents: white space, line ends, and the frame of an array. */
-const between = new Set(Buffer.from(' \t\r\n,[]'))
+const between: ReadonlySet<number | undefined> = new Set(Buffer.from(' \t\r\n,[]'))
 
 /**
  * Reads a JSON reply: one document, or the array of documents that a stream without `alt=sse` is, or one document per
@@ -33,7 +33,7 @@ export class DocumentReader implements ReplyReader {
   read (chunk: Buffer): void {
     let at = 0
     while (at < chunk.length) {
-      if (!this.isOpen && between.has(chunk.readUInt8(at))) {
+      if (!this.isOpen && between.has(chunk[at])) {
         this.inArray ||= chunk[at] === openArray
         at += 1
         continue

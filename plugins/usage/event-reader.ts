@@ -1,7 +1,5 @@
-const lineFeed = 0x0a
-const carriageReturn = 0x0d
-const colon = 0x3a
-const space = 0x20
+import { carriageReturn, colon, lineFeed, space } from './bytes.js'
+
 const byteOrderMark = Buffer.from('\uFEFF')
 const dataField = Buffer.from('data')
 const joint = Buffer.from('\n')

@@ -1,6 +1,5 @@
+import { lineFeed } from './bytes.js'
 import type { EventStreamReader } from './event-stream-reader.js'
-
-const lineFeed = 0x0a
 
 /** Bytes of one unfinished event that are held back before it is let go as an ordinary one; the added event has a tenth. */
 const maxHeldBytes = 16 * 1024

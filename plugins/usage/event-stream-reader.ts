@@ -1,3 +1,4 @@
+import { carriageReturn, closeObject, lineFeed, openArray, openObject } from './bytes.js'
 import { EventReader } from './event-reader.js'
 import { JsonScanner } from './json-scanner.js'
 import type { Meter } from './meter.js'
@@ -5,14 +6,8 @@ import type { Plan } from './plan.js'
 import type { ReplyReader } from './reply-reader.js'
 import { standsAt } from './wants.js'
 
-const lineFeed = 0x0a
-const carriageReturn = 0x0d
-const openObject = 0x7b
-const openArray = 0x5b
-const closeObject = 0x7d
-
-/** Pieces at the start that are always read: the first events name the model and the reply. */
-const firstPieces = 2
+/** Events at the start that are always read: they name the model and the reply. */
+const firstEvents = 2
 /** Whole events shorter than this tell no finish reason. */
 const shortBytes = 24
 
@@ -31,8 +26,8 @@ export class EventStreamReader implements ReplyReader {
   private readonly signByte: number
   private readonly scanner: JsonScanner
   private readonly events: EventReader
-  private first = firstPieces
-  /** The newest events that were passed by: the finish reason of a chat stands in the last one before its usage. */
+  private first = firstEvents
+  /** Where the newest event that was passed by ends: the finish reason of a chat stands in the last one before its usage. */
   private passed: Buffer | null = null
   private passedEnd = 0
 
@@ -60,9 +55,14 @@ export class EventStreamReader implements ReplyReader {
   }
 
   read (chunk: Buffer, onEvent?: OnEvent): void {
-    let at = this.passBy(chunk)
-    if (at > 0) onEvent?.(at, false)
+    let at = 0
     while (at < chunk.length) {
+      const passed = this.passBy(chunk, at)
+      if (passed > at) {
+        onEvent?.(passed, false)
+        at = passed
+        continue
+      }
       const end = this.events.next(chunk, at)
       if (end === -1) return
       const isExtra = this.endEvent()
@@ -71,14 +71,11 @@ export class EventStreamReader implements ReplyReader {
     }
   }
 
-  /** Takes a last event that no blank line ended, and looks for a finish reason in what was passed by. */
+  /** Takes a last event that no blank line ended, and looks for the finish reason in the last event that was passed by. */
   end (): boolean {
     const isExtra = this.endEvent()
-    const passed = this.passed
-    if (this.meter.finishReason !== null || passed === null) return isExtra
-    const events = new EventReader(this.scanner)
-    for (let at = 0; at < this.passedEnd;) {
-      at = events.next(passed, at)
+    if (this.meter.finishReason === null && this.passed !== null) {
+      new EventReader(this.scanner).next(this.passed, endOfEvents(this.passed, this.passedEnd - 2))
       this.endEvent()
     }
     return isExtra
@@ -87,7 +84,8 @@ export class EventStreamReader implements ReplyReader {
   /** Returns whether the event was the one that was asked for on the caller's behalf. */
   private endEvent (): boolean {
     const { scanner, meter } = this
-    if (scanner.first === 0) return false
+    if (scanner.first === undefined) return false
+    this.first -= 1
     if (scanner.done) meter.take(scanner.found)
     else this.broken ||= scanner.first === openObject
     // `[DONE]`, the one event that is no object.
@@ -97,47 +95,40 @@ export class EventStreamReader implements ReplyReader {
     return isExtra
   }
 
-  /** Returns the offset up to which `chunk` holds whole events that tell nothing of usage, 0 for none. */
-  private passBy (chunk: Buffer): number {
-    if (this.first > 0) {
-      this.first -= 1
-      return 0
-    }
-    if (!this.events.idle) return 0
-    const end = endOfEvents(chunk)
-    if (end === 0 || !endsInObject(chunk, end) || this.holdsSign(chunk)) return 0
+  /** Returns the offset up to which `chunk` holds whole events that tell nothing of usage, `at` or less for none. */
+  private passBy (chunk: Buffer, at: number): number {
+    if (this.first > 0 || !this.events.idle) return at
+    const sign = this.findSign(chunk, at)
+    const end = endOfEvents(chunk, sign === -1 ? chunk.length : sign)
+    if (end <= at || !endsInObject(chunk, end)) return at
     this.events.skipped()
-    if (end > shortBytes) {
+    if (end - at > shortBytes) {
       this.passed = chunk
       this.passedEnd = end
     }
     return end
   }
 
-  private holdsSign (chunk: Buffer): boolean {
-    let at = chunk.indexOf(this.signByte)
-    while (at !== -1) {
-      if (standsAt(this.sign, chunk, at)) return true
-      at = chunk.indexOf(this.signByte, at + 1)
-    }
-    return false
+  private findSign (chunk: Buffer, from: number): number {
+    let at = chunk.indexOf(this.signByte, from)
+    while (at !== -1 && !standsAt(this.sign, chunk, at)) at = chunk.indexOf(this.signByte, at + 1)
+    return at
   }
 }
 
-/** Offset after the last blank line, 0 for none. A lone CR ends no line here: such a stream is read byte by byte. */
-function endOfEvents (chunk: Buffer): number {
-  let at = chunk.length - 1
-  if (chunk[at] !== lineFeed) at = chunk.lastIndexOf(lineFeed)
+/** Offset after the last blank line before `to`, 0 for none. A lone CR ends no line here: such a stream is read byte by byte. */
+function endOfEvents (chunk: Buffer, to: number): number {
+  let at = chunk[to - 1] === lineFeed ? to - 1 : chunk.lastIndexOf(lineFeed, to)
   while (at > 0) {
     const before = chunk[at - 1] === carriageReturn ? at - 2 : at - 1
     if (chunk[before] === lineFeed) return at + 1
-    at = chunk.lastIndexOf(lineFeed, before)
+    at = chunk.lastIndexOf(lineFeed, at - 1)
   }
   return 0
 }
 
 /** False for `[DONE]`, for comments, and for whatever else is no JSON object: those are read. */
 function endsInObject (chunk: Buffer, end: number): boolean {
-  const beforeBlank = chunk[end - 2] === carriageReturn ? end - 4 : end - 3
-  return chunk[chunk[beforeBlank] === carriageReturn ? beforeBlank - 1 : beforeBlank] === closeObject
+  const blank = chunk[end - 2] === carriageReturn ? end - 3 : end - 2
+  return chunk[chunk[blank - 1] === carriageReturn ? blank - 2 : blank - 1] === closeObject
 }

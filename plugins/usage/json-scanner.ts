@@ -1,19 +1,10 @@
+import { closeArray, closeObject, colon, comma, isSpace, openArray, openObject, quote } from './bytes.js'
 import { CapturedValue } from './captured-value.js'
 import { StringEnd } from './string-end.js'
 import { wantOfKey, wantOfName, type Want } from './wants.js'
 
 /** Bytes of one key that are looked at: a key that is looked for fits even with every character escaped. */
 const maxKeyBytes = 256
-
-const quote = 0x22
-const comma = 0x2c
-const colon = 0x3a
-const openObject = 0x7b
-const openArray = 0x5b
-const closeObject = 0x7d
-const closeArray = 0x5d
-/** All that tells a brace from a bracket. */
-const braceBit = 0x20
 
 /** What the next byte belongs to. */
 const inValue = 0
@@ -27,10 +18,6 @@ const inScalar = 7
 const isDone = 8
 const isBroken = 9
 
-function isSpace (byte: number | undefined): boolean {
-  return byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09
-}
-
 /**
  * Finds wanted values in one JSON document that arrives in pieces, in constant memory, and as exactly as `JSON.parse`:
  * a key counts at its own depth only, whatever text or tool arguments hold. The end of a string is found by native
@@ -43,8 +30,8 @@ export class JsonScanner {
   readonly captured = new CapturedValue()
   /** True once a wanted value was larger than is kept. */
   overflow = false
-  /** First byte of the document, 0 before it. */
-  first = 0
+  /** First byte of the document, undefined before it. */
+  first: number | undefined
 
   private state = inValue
   private readonly root: Want
@@ -85,7 +72,7 @@ export class JsonScanner {
     this.depth = 0
     this.string.reset()
     this.key = ''
-    this.first = 0
+    this.first = undefined
     this.found.fill(undefined)
   }
 
@@ -95,8 +82,8 @@ export class JsonScanner {
     if (this.slot !== -1) this.captured.start = from
     while (at < to && this.state < isDone) {
       switch (this.state) {
-        case inValue: at = this.startValue(chunk, at); break
-        case inKeys: at = this.startKey(chunk, at); break
+        case inValue: at = this.startValue(chunk, at, to); break
+        case inKeys: at = this.startKey(chunk, at, to); break
         case inKey: at = this.readKey(chunk, at, to); break
         case inColon: at = this.readColon(chunk, at); break
         case inNext: at = this.afterValue(chunk, at); break
@@ -109,13 +96,13 @@ export class JsonScanner {
     return at
   }
 
-  private startValue (chunk: Buffer, at: number): number {
-    const byte = chunk.readUInt8(at)
+  private startValue (chunk: Buffer, at: number, to: number): number {
+    const byte = chunk[at]
     if (isSpace(byte)) return at + 1
-    if (byte === closeArray && this.inArray) return this.leave(chunk, at + 1)
-    if (this.first === 0) this.first = byte
-    const target = this.target
+    const { target } = this
     if (target !== null) {
+      if (byte === closeArray && this.inArray) return this.leave(chunk, at + 1)
+      this.first ??= byte
       for (const slot of target.below) this.found[slot] = undefined
       if (this.inArray) this.countElement()
       if (byte === openObject && target.keys.length > 0) return this.enter(target, false, at + 1)
@@ -123,14 +110,17 @@ export class JsonScanner {
       this.slot = target.slot
       this.captured.begin(at)
     }
-    return this.startUnopened(byte, at)
-  }
-
-  private startUnopened (byte: number, at: number): number {
-    const isContainer = (byte | braceBit) === openObject
-    this.depth = isContainer ? 1 : 0
-    this.state = byte === quote ? inString : isContainer ? inSkipped : inScalar
-    return this.state === inScalar ? at : at + 1
+    if (byte === quote) {
+      this.state = inString
+      return this.readString(chunk, at + 1, to)
+    }
+    if (byte !== openObject && byte !== openArray) {
+      this.state = inScalar
+      return this.readScalar(chunk, at, to)
+    }
+    this.state = inSkipped
+    this.depth = 1
+    return this.skip(chunk, at + 1, to)
   }
 
   private countElement (): void {
@@ -167,35 +157,44 @@ export class JsonScanner {
   }
 
   private afterValue (chunk: Buffer, at: number): number {
-    const byte = chunk.readUInt8(at)
-    if (isSpace(byte)) return at + 1
-    if ((byte | braceBit) === closeObject) return this.leave(chunk, at + 1)
-    this.state = byte !== comma ? isBroken : this.inArray ? inValue : inKeys
-    this.target = this.node?.each ?? null
+    const byte = chunk[at]
+    if (byte === comma) {
+      this.state = this.inArray ? inValue : inKeys
+      this.target = this.node?.each ?? null
+    } else if (byte === closeObject || byte === closeArray) return this.leave(chunk, at + 1)
+    else if (!isSpace(byte)) this.state = isBroken
     return at + 1
   }
 
-  private startKey (chunk: Buffer, at: number): number {
+  private startKey (chunk: Buffer, at: number, to: number): number {
     const byte = chunk[at]
-    if (isSpace(byte)) return at + 1
+    if (byte === quote) {
+      this.state = inKey
+      return this.readKey(chunk, at + 1, to)
+    }
     if (byte === closeObject) return this.leave(chunk, at + 1)
-    this.state = byte === quote ? inKey : isBroken
+    if (!isSpace(byte)) this.state = isBroken
     return at + 1
   }
 
   private readKey (chunk: Buffer, at: number, to: number): number {
     const end = this.string.find(chunk, at, to)
-    if (end !== -1 && this.key === '') return this.endKey(wantOfKey(this.node, chunk, at, end - 1), end)
+    if (end !== -1 && this.key === '') {
+      this.target = wantOfKey(this.node, chunk, at, end - 1)
+      return this.endKey(chunk, end, to)
+    }
     const stop = end === -1 ? to : end - 1
     if (this.key.length < maxKeyBytes) this.key += chunk.toString('latin1', at, Math.min(stop, at + maxKeyBytes))
-    return end === -1 ? to : this.endKey(wantOfName(this.node, this.key), end)
+    if (end === -1) return to
+    this.target = wantOfName(this.node, this.key)
+    this.key = ''
+    return this.endKey(chunk, end, to)
   }
 
-  private endKey (target: Want | null, at: number): number {
-    this.target = target
-    this.key = ''
-    this.state = inColon
-    return at
+  private endKey (chunk: Buffer, at: number, to: number): number {
+    const isFollowed = at < to && chunk[at] === colon
+    this.state = isFollowed ? inValue : inColon
+    return isFollowed ? at + 1 : at
   }
 
   private readColon (chunk: Buffer, at: number): number {
@@ -216,7 +215,7 @@ export class JsonScanner {
   private skip (chunk: Buffer, at: number, to: number): number {
     let depth = this.depth
     for (let from = at; from < to; from++) {
-      const byte = chunk.readUInt8(from)
+      const byte = chunk[from]
       if (byte === quote) {
         const end = this.string.find(chunk, from + 1, to)
         if (end === -1) {
@@ -225,8 +224,8 @@ export class JsonScanner {
           return to
         }
         from = end - 1
-      } else if ((byte | braceBit) === openObject) depth += 1
-      else if ((byte | braceBit) === closeObject) {
+      } else if (byte === openObject || byte === openArray) depth += 1
+      else if (byte === closeObject || byte === closeArray) {
         depth -= 1
         if (depth === 0) return this.endValue(chunk, from + 1)
       }
@@ -237,8 +236,8 @@ export class JsonScanner {
 
   private readScalar (chunk: Buffer, at: number, to: number): number {
     for (let from = at; from < to; from++) {
-      const byte = chunk.readUInt8(from)
-      if (byte === comma || (byte | braceBit) === closeObject || isSpace(byte)) return this.endValue(chunk, from)
+      const byte = chunk[from]
+      if (byte === comma || byte === closeObject || byte === closeArray || isSpace(byte)) return this.endValue(chunk, from)
     }
     return to
   }

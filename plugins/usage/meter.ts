@@ -1,4 +1,4 @@
-import type { LlmRequest, UsageMissing } from '../request.js'
+import type { LlmRequest, ModalityTokens, UsageMissing } from '../request.js'
 import { addCounted, countTokens, type Counted } from './count-tokens.js'
 import type { Plan } from './plan.js'
 import { isObject, overlay, type JsonObject } from './usage-object.js'
@@ -14,6 +14,7 @@ export class Meter {
   private readonly plan: Plan
   private latest: JsonObject | null = null
   private sum: Counted | null = null
+  private tools: Counted | null = null
   private model: string | null = null
   private id: string | null = null
 
@@ -36,6 +37,7 @@ export class Meter {
       hasUsage = true
       this.add(usage)
     }
+    for (const slot of slots.tools) this.addTools(found[slot])
     this.isExtra = hasUsage && found[slots.listed] === 0
   }
 
@@ -46,12 +48,23 @@ export class Meter {
     if (counted !== null) this.sum = this.sum === null ? counted : addCounted(this.sum, counted)
   }
 
+  private addTools (usage: unknown): void {
+    if (isObject(usage)) this.tools = countTokens(usage, this.plan.counts)
+  }
+
+  /** All that was told, null for nothing. Output of the kind that tools made is not counted again. */
+  private total (): Counted | null {
+    const own = this.sum ?? (this.latest === null ? null : countTokens(this.latest, this.plan.counts))
+    if (own === null || this.tools === null || own.modalities.some(isImageOutput)) return own
+    return addCounted(own, this.tools)
+  }
+
   /** Writes down what was read, or why nothing was. */
   finish (llm: LlmRequest, missing: UsageMissing): void {
     llm.responseModel = this.model
     llm.responseId = this.id
     llm.finishReason = this.finishReason
-    const counted = this.sum ?? (this.latest === null ? null : countTokens(this.latest, this.plan.counts))
+    const counted = this.total()
     if (counted === null) {
       if (llm.endpoint.metered === 'yes') llm.usageMissing = missing
       return
@@ -60,6 +73,10 @@ export class Meter {
     llm.usageInconsistent = counted.inconsistent
     llm.modalities = counted.modalities.length > 0 ? [...counted.modalities] : null
   }
+}
+
+function isImageOutput ({ direction, modality }: ModalityTokens): boolean {
+  return direction === 'output' && modality === 'image'
 }
 
 /** The last text that stands at one of the slots; an empty one tells nothing. */

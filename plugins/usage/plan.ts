@@ -1,15 +1,14 @@
 import type { UsageCounts, UsageRules } from '../protocols/usage-rules.js'
+import type { Place } from './usage-object.js'
 import { compileWants, type Want } from './wants.js'
 
-type Path = readonly string[]
-
-/** The paths of `UsageCounts`, taken apart once. */
-export type CountPaths = { readonly [Name in keyof UsageCounts]: UsageCounts[Name] extends readonly string[] ? readonly Path[] : UsageCounts[Name] }
+/** `UsageCounts` with its paths taken apart, once. */
+export type CountPlaces = { readonly [Name in keyof UsageCounts]: UsageCounts[Name] extends readonly string[] ? readonly Place[] : UsageCounts[Name] }
 
 /** The usage rules of a protocol, made ready to read replies with. */
 export interface Plan {
   readonly rules: UsageRules
-  readonly counts: CountPaths
+  readonly counts: CountPlaces
   readonly wants: Want
   /** Slots of the scanner's findings, by what they mean. */
   readonly slots: {
@@ -46,10 +45,10 @@ function compile (rules: UsageRules): Plan {
     type: paths.push('type') - 1,
     listed: rules.request === null ? -1 : paths.push(`${rules.request.emptyList}.#`) - 1,
   }
-  return { rules, counts: countPaths(rules.counts), wants: compileWants(paths), slots }
+  return { rules, counts: countPlaces(rules.counts), wants: compileWants(paths), slots }
 }
 
-function countPaths (counts: UsageCounts): CountPaths {
+function countPlaces (counts: UsageCounts): CountPlaces {
   return {
     ...counts,
     input: apart(counts.input),
@@ -66,6 +65,9 @@ function countPaths (counts: UsageCounts): CountPaths {
   }
 }
 
-function apart (paths: readonly string[]): Path[] {
-  return paths.map((path) => path.split('.'))
+function apart (paths: readonly string[]): Place[] {
+  return paths.map((path) => {
+    const [outer = path, key] = path.split('.')
+    return key === undefined ? { outer: null, key: path } : { outer, key }
+  })
 }

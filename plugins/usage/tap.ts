@@ -1,4 +1,5 @@
 import type { AbortSide, LlmRequest, ReplyTap, UsageMissing } from '../request.js'
+import { isSpace } from './bytes.js'
 import { codings, SideDecoder } from './decoder.js'
 import { DocumentReader } from './document-reader.js'
 import { EventSieve } from './event-sieve.js'
@@ -7,9 +8,9 @@ import { Meter } from './meter.js'
 import type { Plan } from './plan.js'
 
 /** First bytes of an event stream: of `data`, `event`, `id`, `retry`, a comment, or a byte order mark. */
-const eventBytes = new Set(Buffer.from('deir:\uFEFF'))
+const eventBytes: ReadonlySet<number> = new Set(Buffer.from('deir:\uFEFF'))
 /** First bytes of a JSON reply that holds usage. */
-const documentBytes = new Set(Buffer.from('{['))
+const documentBytes: ReadonlySet<number> = new Set(Buffer.from('{['))
 
 export interface TapOptions {
   /** Usage was asked for on the caller's behalf: the event that brings it is taken out again. */
@@ -91,7 +92,9 @@ export class UsageTap implements ReplyTap {
   }
 
   private openReader (chunk: Buffer): EventStreamReader | DocumentReader | null {
-    const first = chunk.find((byte) => byte > 0x20)
+    let at = 0
+    while (isSpace(chunk[at])) at += 1
+    const first = chunk[at]
     if (first === undefined) return null
     const isEvents = this.saysEvents ? !documentBytes.has(first) : eventBytes.has(first)
     if (!isEvents) return new DocumentReader(this.plan, this.meter)

@@ -1,45 +1,54 @@
 export type JsonObject = Record<string, unknown>
 
+/** The key of a value, and that of the object around it where there is one. */
+export interface Place {
+  readonly outer: string | null
+  readonly key: string
+}
+
 export function isObject (value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-function valueAt (object: JsonObject, path: readonly string[]): unknown {
-  let value: unknown = object
-  for (const key of path) {
-    if (!isObject(value)) return undefined
-    value = value[key]
-  }
-  return value
-}
-
-/** A provider's usage object. Absent, null and zero are three things; anything that is no count is none of them. */
+/** Reads a provider's usage object. Absent, null and zero are three things; what is no count of tokens is none of them. */
 export class UsageObject {
   /** True once a field held something that is no count of tokens. */
   odd = false
+  /** Counts that were found so far. */
+  seen = 0
   private readonly object: JsonObject
 
   constructor (object: JsonObject) {
     this.object = object
   }
 
-  /** The first count that stands at one of the paths, null for none. */
-  number (paths: readonly (readonly string[])[]): number | null {
-    for (const path of paths) {
-      const value = valueAt(this.object, path)
-      if (typeof value === 'number' && Number.isSafeInteger(value) && value >= 0) return value
-      if (value !== undefined && value !== null) this.odd = true
+  /** The first count that stands at one of the places, null for none. */
+  number (places: readonly Place[]): number | null {
+    for (const place of places) {
+      const value = this.valueAt(place)
+      if (value === undefined || value === null) continue
+      if (typeof value === 'number' && Number.isSafeInteger(value) && value >= 0) {
+        this.seen += 1
+        return value
+      }
+      this.odd = true
     }
     return null
   }
 
-  /** The first object or list that stands at one of the paths. */
-  container (paths: readonly (readonly string[])[]): object | null {
-    for (const path of paths) {
-      const value = valueAt(this.object, path)
+  /** The first object or list that stands at one of the places. */
+  container (places: readonly Place[]): object | null {
+    for (const place of places) {
+      const value = this.valueAt(place)
       if (typeof value === 'object' && value !== null) return value
     }
     return null
+  }
+
+  private valueAt ({ outer, key }: Place): unknown {
+    if (outer === null) return this.object[key]
+    const around = this.object[outer]
+    return isObject(around) ? around[key] : undefined
   }
 }
 
@@ -48,6 +57,7 @@ export class UsageObject {
  * (facts/protocols.md 4.2: values are cumulative, a missing one keeps what was told before; never sum, never max).
  */
 export function overlay (older: JsonObject | null, newer: JsonObject): JsonObject {
+  if (older === null) return newer
   const merged: JsonObject = { ...older }
   for (const [key, value] of Object.entries(newer)) {
     if (value === null) continue

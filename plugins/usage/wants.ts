@@ -1,3 +1,4 @@
+import { backslash } from './bytes.js'
 import { parseJson } from './captured-value.js'
 
 /**
@@ -58,11 +59,10 @@ export function compileWants (paths: readonly string[]): Want {
   return root
 }
 
-const backslash = 0x5c
-
-/** What is looked for under the key that stands in `chunk` between two quotes. */
+/** What is looked for under the key that stands in `chunk`, without its quotes. */
 export function wantOfKey (node: Want | null, chunk: Buffer, from: number, to: number): Want | null {
-  for (const key of node?.keys ?? []) {
+  if (node === null) return null
+  for (const key of node.keys) {
     if (key.name.length === to - from && standsAt(key.name, chunk, from)) return key.want
   }
   for (let at = from; at < to; at++) {
