@@ -17,6 +17,7 @@ import limitsPlugin, { limits, type LimitsOptions } from './limits/index.js'
 import logPlugin, { log, type LogOptions } from './log/index.js'
 import metricsPlugin, { metrics, type MetricsOptions } from './metrics/index.js'
 import pathsPlugin, { createRewriteUrl, paths, type PathsOptions } from './paths/index.js'
+import tracingPlugin, { tracing, type TracingOptions } from './tracing/index.js'
 import usagePlugin, { usage, type UsageOptions } from './usage/index.js'
 import validationPlugin, { validation, type ValidationOptions } from './validation/index.js'
 
@@ -32,6 +33,8 @@ export interface LlmGatewayOptions extends Pick<AuthOptions, 'groups' | 'keys' |
   metrics?: MetricsOptions | false
   /** `false` leaves out the line for each request. */
   log?: LogOptions | false
+  /** `false` leaves out the span for each model call. */
+  tracing?: TracingOptions | false
   forward?: Omit<ForwardOptions, 'upstreams' | 'routes'>
 }
 
@@ -51,6 +54,7 @@ async function llmGateway (app: FastifyInstance, options: LlmGatewayOptions): Pr
   await app.register(limitsPlugin, options.limits ?? {})
   await app.register(validationPlugin, options.validation ?? {})
   await app.register(usagePlugin, options.usage ?? {})
+  if (options.tracing !== false) await app.register(tracingPlugin, options.tracing ?? {})
   await app.register(forwardPlugin, { ...options.forward, upstreams, routes, ...(prefix !== undefined && { prefix }) })
   // Last: its line tells what the others settled.
   if (options.log !== false) await app.register(logPlugin, options.log ?? {})
@@ -69,4 +73,4 @@ function checkUpstreams ({ groups = {}, upstreams = {}, routes = true }: LlmGate
 }
 
 export default fp(llmGateway, { fastify: '5.x', name: 'fastify-llm-gateway' })
-export { auth, createRewriteUrl, errors, forward, limits, llmGateway, log, metrics, paths, proxyOptions, usage, validation }
+export { auth, createRewriteUrl, errors, forward, limits, llmGateway, log, metrics, paths, proxyOptions, tracing, usage, validation }

@@ -22,8 +22,10 @@ export function tokensOf (usage: TokenUsage, direction: Leaf['direction']): numb
   return leaves.reduce((sum, leaf) => leaf.direction === direction ? sum + usage[leaf.type] : sum, 0)
 }
 
-export function succeeded (llm: LlmRequest): boolean {
-  return llm.upstreamStatus >= 200 && llm.upstreamStatus < 300
+/** A provider answered with success. Where nobody watches a host's mount, the caller's status tells it: the gateway makes no 2xx itself. */
+export function succeeded ({ upstreamStatus, status }: LlmRequest): boolean {
+  const answered = upstreamStatus === 0 ? status : upstreamStatus
+  return answered >= 200 && answered < 300
 }
 
 export function durationOf (llm: LlmRequest): number {

@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { clientAddsTrace } from '../outgoing-trace.js'
 import { credentialHeaders } from '../protocols/index.js'
 import type { Gateway, LlmRequest, Upstream } from '../request.js'
 
@@ -49,7 +50,7 @@ export function addOwnHeaders (headers: OwnedHeaders, llm: LlmRequest, upstream:
     const [name, value] = llm.endpoint.family.upstreamHeader(secret)
     headers[name] = value
   }
-  if (llm.traceHeaders !== null) {
+  if (llm.traceHeaders !== null || clientAddsTrace()) {
     delete headers.traceparent
     delete headers.tracestate
     Object.assign(headers, llm.traceHeaders)

@@ -2,6 +2,7 @@
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { checkOptions, OptionError } from '../errors/options.js'
+import { identify } from '../identify.js'
 import { joinGateway } from '../request.js'
 import { requestLine } from './line.js'
 
@@ -16,7 +17,12 @@ async function log (app: FastifyInstance, options: LogOptions): Promise<void> {
   checkOptions('log', options, { level: 'a string' })
   const { level = 'info' } = options
   if (!levels.includes(level)) throw new OptionError('log.level', `must be one of ${levels.join(', ')}`)
-  joinGateway(app).settlers.push((llm, request) => request.log[level]({ llm: requestLine(llm) }, 'model request'))
+  const gateway = joinGateway(app)
+  app.addHook('onRequest', (request, reply, done) => {
+    identify(gateway, request, reply)
+    done()
+  })
+  gateway.settlers.push((llm, request) => request.log[level]({ llm: requestLine(llm) }, 'model request'))
 }
 
 export default fp(log, { fastify: '5.x', name: 'llm-gateway-log' })

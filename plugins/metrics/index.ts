@@ -4,6 +4,7 @@
  */
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
+import { identify } from '../identify.js'
 import { joinGateway } from '../request.js'
 import { sharedMeters } from './meters.js'
 import { checkMetricsOptions, meterRules, type MetricsOptions } from './options.js'
@@ -19,7 +20,12 @@ async function metrics (app: FastifyInstance, options: MetricsOptions): Promise<
   const { registry, cells = {}, path = registry === undefined ? '/metrics' : false } = options
   const meters = sharedMeters(registry ?? cells, meterRules(options))
   if (registry !== undefined) joinRegistry(registry, meters.store.families)
-  joinGateway(app).recorder = meters.recorder
+  const gateway = joinGateway(app)
+  gateway.recorder = meters.recorder
+  app.addHook('onRequest', (request, reply, done) => {
+    identify(gateway, request, reply)
+    done()
+  })
   app.addHook('onReady', async () => meters.connect())
   if (path !== false) serveScrapes(app, path, registry === undefined ? storeScraper(meters.store.families) : registryScraper(registry))
 }

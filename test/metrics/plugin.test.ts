@@ -1,7 +1,9 @@
 import { gunzipSync } from 'node:zlib'
+import httpProxy from '@fastify/http-proxy'
 import Fastify, { type FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
 import metrics, { type MetricsOptions } from '../../plugins/metrics/index.js'
+import { startUpstream } from '../helpers/upstream.js'
 import { samplesOf } from './meters.js'
 import { settledRequest } from './requests.js'
 
@@ -57,6 +59,19 @@ t.test('an app that takes over from another goes on counting', async (t) => {
   const two = await start(t, { cells })
   two.llm.recorder.authFailed('messages', 'unknown_key')
   t.match((await two.inject('/metrics')).body, 'auth_failures_total{protocol="messages",reason="unknown_key"} 2\n')
+})
+
+t.test('alone beside a mount of the host, it counts what passes there', async (t) => {
+  const upstream = await startUpstream(t)
+  const app = Fastify()
+  t.teardown(() => app.close())
+  app.register(httpProxy, { upstream: upstream.url })
+  app.register(metrics)
+  const url = await app.listen({ host: '127.0.0.1', port: 0 })
+  const reply = await fetch(`${url}/v1beta/models/gemini-2.5-flash:generateContent`, { method: 'POST', body: '{}', headers: { 'content-type': 'application/json' } })
+  await reply.text()
+  const text = await (await fetch(`${url}/metrics`)).text()
+  t.equal(samplesOf(text).get('llm_gateway_requests_total{protocol="generate_content",group="none",model="gemini-2.5-flash",stream="false",outcome="ok"}'), 1)
 })
 
 t.test('models can be listed', async (t) => {

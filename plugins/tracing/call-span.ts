@@ -1,0 +1,71 @@
+import { SpanKind, SpanStatusCode, type Attributes, type Context, type Span, type Tracer } from '@opentelemetry/api'
+import { attributes } from '../genai.js'
+import { errorTypeOf, succeeded, tokensOf, upstreamFirstChunkOf } from '../measures.js'
+import type { LlmRequest, Upstream } from '../request.js'
+import { requestAttributes } from './request-attributes.js'
+
+/** Span names make statistics in many backends: only a plain name may be part of one. */
+const plausible = /^[A-Za-z0-9._:/@-]{1,64}$/
+
+/** The span of one model call, as a client of its provider. What sampling may look at is there from the start. */
+export function startCallSpan (tracer: Tracer, llm: LlmRequest, upstream: Upstream | null, parent: Context): Span {
+  const { operation, family } = llm.endpoint
+  const start: Attributes = { [attributes.operation]: operation, [attributes.provider]: family.provider }
+  if (llm.model !== null) start[attributes.requestModel] = llm.model.slice(0, 128)
+  if (upstream !== null) Object.assign(start, serverAttributes(upstream))
+  const name = llm.model !== null && plausible.test(llm.model) ? `${operation} ${llm.model}` : operation
+  const span = tracer.startSpan(name, { kind: SpanKind.CLIENT, attributes: start }, parent)
+  if (!span.isRecording()) return span
+  span.setAttributes({ 'llm_gateway.protocol': llm.protocol, 'llm_gateway.request_id': llm.id, ...requestAttributes(llm.json) })
+  if (llm.stream) span.setAttribute(attributes.stream, true)
+  if (llm.group !== null) span.setAttribute('llm_gateway.group', llm.group.id)
+  return span
+}
+
+const addresses = new WeakMap<Upstream, Attributes>()
+
+function serverAttributes (upstream: Upstream): Attributes {
+  const known = addresses.get(upstream)
+  if (known !== undefined) return known
+  const { hostname, port, protocol } = new URL(upstream.origin)
+  const standard = protocol === 'https:' ? 443 : 80
+  const found = { [attributes.serverAddress]: hostname, [attributes.serverPort]: port === '' ? standard : Number(port) }
+  addresses.set(upstream, found)
+  return found
+}
+
+/** Ends the span of a settled request, be it after its last byte, an abort or a failure. */
+export function endCallSpan (span: Span, llm: LlmRequest): void {
+  span.setAttributes({ 'llm_gateway.outcome': String(llm.outcome), ...replyAttributes(llm), ...usageAttributes(llm) })
+  const errorType = errorTypeOf(llm)
+  if (errorType !== null) {
+    span.setAttribute(attributes.errorType, errorType)
+    // That a caller hung up is no failure of the call.
+    if (llm.outcome !== 'client_abort') span.setStatus({ code: SpanStatusCode.ERROR, message: errorType })
+  }
+  // A name that no provider knows is a caller's invention.
+  if (!succeeded(llm)) span.updateName(llm.endpoint.operation)
+  span.end()
+}
+
+function replyAttributes (llm: LlmRequest): Attributes {
+  const found: Attributes = {}
+  if (llm.responseId !== null) found[attributes.responseId] = llm.responseId
+  if (llm.responseModel !== null) found[attributes.responseModel] = llm.responseModel
+  if (llm.finishReason !== null) found[attributes.finishReasons] = [llm.finishReason]
+  const firstChunk = upstreamFirstChunkOf(llm)
+  if (firstChunk !== null) found[attributes.timeToFirstChunk] = firstChunk
+  return found
+}
+
+/** Input includes what was cached and output includes reasoning, as the conventions want; the parts follow. */
+function usageAttributes ({ usage }: LlmRequest): Attributes {
+  if (usage === null) return {}
+  return {
+    [attributes.inputTokens]: tokensOf(usage, 'input'),
+    [attributes.outputTokens]: tokensOf(usage, 'output'),
+    [attributes.cacheReadTokens]: usage.cache_read,
+    [attributes.cacheWriteTokens]: usage.cache_write + usage.cache_write_5m + usage.cache_write_1h,
+    [attributes.reasoningTokens]: usage.reasoning,
+  }
+}

@@ -1,0 +1,56 @@
+/**
+ * One span for each model call, from before it is sent to its settlement, by the GenAI conventions. Content is never
+ * captured. Register it right before `forward`, or before the host's mounts: hooks that refuse a request come first.
+ */
+import { context, isSpanContextValid, propagation, trace, type Span, type TracerProvider } from '@opentelemetry/api'
+import type { FastifyInstance } from 'fastify'
+import fp from 'fastify-plugin'
+import { checkOptions } from '../errors/options.js'
+import { identify } from '../identify.js'
+import { LlmRequest, joinGateway } from '../request.js'
+import { endCallSpan, startCallSpan } from './call-span.js'
+import { parentContext, traceHeaders } from './propagate.js'
+
+export interface TracingOptions {
+  /** The provider to take the tracer from. Default: the one that is registered with the API, whenever that happens. */
+  tracerProvider?: TracerProvider
+  /** Let OpenTelemetry baggage travel to upstreams. Default false: it may hold what is not for third parties. */
+  baggage?: boolean
+}
+
+async function tracing (app: FastifyInstance, options: TracingOptions): Promise<void> {
+  checkOptions('tracing', options, { tracerProvider: 'an object', baggage: 'a boolean' })
+  const { tracerProvider = trace, baggage = false } = options
+  const gateway = joinGateway(app)
+  const tracer = tracerProvider.getTracer('fastify-llm-gateway')
+  const spans = new WeakMap<LlmRequest, Span>()
+
+  app.addHook('preHandler', (request, reply, done) => {
+    const llm = identify(gateway, request, reply)
+    if (!(llm instanceof LlmRequest)) {
+      done()
+      return
+    }
+    const parent = parentContext(request.raw.headers)
+    const span = startCallSpan(tracer, llm, gateway.upstreamFor(llm), parent)
+    const ids = span.spanContext()
+    // No SDK is registered: the caller's trace headers travel as they are.
+    if (!isSpanContextValid(ids)) {
+      done()
+      return
+    }
+    const own = trace.setSpan(baggage ? parent : propagation.deleteBaggage(parent), span)
+    llm.trace = ids
+    llm.traceHeaders = traceHeaders(own)
+    spans.set(llm, span)
+    context.with(own, done)
+  })
+
+  gateway.settlers.push((llm) => {
+    const span = spans.get(llm)
+    if (span !== undefined) endCallSpan(span, llm)
+  })
+}
+
+export default fp(tracing, { fastify: '5.x', name: 'llm-gateway-tracing' })
+export { tracing }

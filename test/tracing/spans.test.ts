@@ -1,0 +1,175 @@
+import { SpanKind, SpanStatusCode, context } from '@opentelemetry/api'
+import type { ReadableSpan } from '@opentelemetry/sdk-trace-node'
+import Fastify from 'fastify'
+import t, { type Test } from 'tap'
+import type { LlmRequest } from '../../plugins/request.js'
+import { endCallSpan, startCallSpan } from '../../plugins/tracing/call-span.js'
+import tracing from '../../plugins/tracing/index.js'
+import { requestAttributes } from '../../plugins/tracing/request-attributes.js'
+import { call, everyProtocol, listen, read, secret, startGateway, type Gateway } from '../helpers/gateway.js'
+import { startUpstream, type Script, type Upstream } from '../helpers/upstream.js'
+import { noTokens, settledRequest } from '../metrics/requests.js'
+import { startTracing } from './sdk.js'
+
+const alone = { sdk: true, http: false, undici: false }
+
+interface Running extends Gateway {
+  readonly upstream: Upstream
+  readonly url: string
+  readonly spans: () => ReadableSpan[]
+}
+
+async function start (t: Test): Promise<Running> {
+  const { finished } = startTracing(t, alone)
+  const upstream = await startUpstream(t)
+  const gateway = await startGateway(t, upstream.url, { groups: { all: { protocols: everyProtocol, upstream: 'main' } } })
+  return { ...gateway, upstream, url: await listen(gateway.app), spans: finished }
+}
+
+async function chat ({ url, settled, upstream }: Running, body: object, script: Script = {}, key = secret): Promise<LlmRequest> {
+  upstream.queue(script)
+  const payload = JSON.stringify({ model: 'gpt-5', messages: [{ role: 'user', content: 'a private question' }], ...body })
+  const { reply } = call(`${url}/v1/chat/completions`, { body: payload, headers: { authorization: `Bearer ${key}` } })
+  await read(await reply)
+  return await settled.next()
+}
+
+t.test('a call that went well', async (t) => {
+  const running = await start(t)
+  const llm = await chat(running, { max_completion_tokens: 50, temperature: 0.5, n: 1 })
+  const [span] = running.spans()
+  t.equal(span?.name, 'chat gpt-5')
+  t.equal(span?.kind, SpanKind.CLIENT)
+  t.match(span?.attributes, {
+    'gen_ai.operation.name': 'chat',
+    'gen_ai.provider.name': 'openai',
+    'gen_ai.request.model': 'gpt-5',
+    'gen_ai.request.max_tokens': 50,
+    'gen_ai.request.temperature': 0.5,
+    'server.address': '127.0.0.1',
+    'server.port': running.upstream.port,
+    'llm_gateway.protocol': 'chat_completions',
+    'llm_gateway.group': 'all',
+    'llm_gateway.request_id': llm.id,
+    'llm_gateway.outcome': 'ok',
+  })
+  t.notOk('gen_ai.request.choice.count' in (span?.attributes ?? {}))
+  t.notOk('gen_ai.request.stream' in (span?.attributes ?? {}))
+  t.equal(span?.status.code, SpanStatusCode.UNSET)
+  t.strictSame(llm.trace && { traceId: llm.trace.traceId, spanId: llm.trace.spanId }, {
+    traceId: span?.spanContext().traceId, spanId: span?.spanContext().spanId,
+  })
+  t.notMatch(JSON.stringify([span?.attributes, span?.events]), /private|Hello/)
+})
+
+t.test('a stream ends its span at its last byte', async (t) => {
+  const running = await start(t)
+  await chat(running, { stream: true })
+  const [span] = running.spans()
+  t.match(span?.attributes, { 'gen_ai.request.stream': true, 'gen_ai.response.time_to_first_chunk': Number })
+})
+
+t.test('an error of the provider', async (t) => {
+  const running = await start(t)
+  await chat(running, {}, { status: 503, body: { error: { message: 'overloaded' } } })
+  const [span] = running.spans()
+  t.match(span?.attributes, { 'error.type': '503', 'llm_gateway.outcome': 'upstream_error' })
+  t.match(span?.status, { code: SpanStatusCode.ERROR, message: '503' })
+  t.equal(span?.name, 'chat', 'a name that was not answered is none for statistics')
+})
+
+t.test('an upstream that breaks off', async (t) => {
+  const running = await start(t)
+  await chat(running, {}, { cutAt: 'headers' })
+  t.match(running.spans()[0]?.attributes, { 'error.type': 'upstream_reset' })
+})
+
+t.test('a caller that hangs up is no error', async (t) => {
+  const running = await start(t)
+  running.upstream.queue({ stallAt: 'headers' })
+  const { request } = call(`${running.url}/v1/chat/completions`, { body: JSON.stringify({ model: 'm', messages: [{ role: 'user', content: 'x' }] }) })
+  await running.upstream.requests.next()
+  request.destroy()
+  await running.settled.next()
+  const [span] = running.spans()
+  t.match(span?.attributes, { 'error.type': 'client_abort', 'llm_gateway.outcome': 'client_abort' })
+  t.equal(span?.status.code, SpanStatusCode.UNSET)
+})
+
+t.test('a request that is refused makes no call', async (t) => {
+  const running = await start(t)
+  await chat(running, {}, {}, 'sk-unknown-0123456789')
+  t.strictSame(running.spans(), [])
+})
+
+t.test('routes of the host make no span', async (t) => {
+  const { finished } = startTracing(t, alone)
+  const app = Fastify()
+  t.teardown(() => app.close())
+  await app.register(tracing)
+  app.get('/', async () => 'hello')
+  await app.inject('/')
+  t.strictSame(finished(), [])
+})
+
+t.test('an SDK that is registered after the app is ready', async (t) => {
+  const upstream = await startUpstream(t)
+  const gateway = await startGateway(t, upstream.url)
+  const url = await listen(gateway.app)
+  const { finished } = startTracing(t, alone)
+  await chat({ ...gateway, upstream, url, spans: finished }, {})
+  t.equal(finished().length, 1)
+})
+
+t.test('what a reply tells', async (t) => {
+  const { finished, provider } = startTracing(t, alone)
+  const usage = { ...noTokens, input: 10, cache_read: 5, cache_write: 1, cache_write_5m: 2, cache_write_1h: 3, output: 20, reasoning: 7 }
+  const llm = settledRequest({ usage, stream: true, responseModel: 'gpt-5-2026' })
+  Object.assign(llm, { responseId: 'resp_1', finishReason: 'stop' })
+  endCallSpan(startCallSpan(provider.getTracer('x'), llm, null, context.active()), llm)
+  t.match(finished()[0]?.attributes, {
+    'gen_ai.response.id': 'resp_1',
+    'gen_ai.response.model': 'gpt-5-2026',
+    'gen_ai.response.finish_reasons': ['stop'],
+    'gen_ai.usage.input_tokens': 21,
+    'gen_ai.usage.output_tokens': 27,
+    'gen_ai.usage.cache_read.input_tokens': 5,
+    'gen_ai.usage.cache_creation.input_tokens': 6,
+    'gen_ai.usage.reasoning.output_tokens': 7,
+  })
+})
+
+t.test('the name of a span', async (t) => {
+  const { finished, provider } = startTracing(t, alone)
+  const names: Array<[string | null, string]> = [['gpt-5', 'chat gpt-5'], [null, 'chat'], ['a b', 'chat'], ['x'.repeat(65), 'chat']]
+  for (const [model] of names) {
+    const llm = settledRequest({ model, group: null })
+    endCallSpan(startCallSpan(provider.getTracer('x'), llm, null, context.active()), llm)
+  }
+  t.strictSame(finished().map(({ name }) => name), names.map(([, name]) => name))
+})
+
+t.test('an upstream without a port has that of its scheme', async (t) => {
+  const { finished, provider } = startTracing(t, alone)
+  for (const origin of ['https://a.example', 'http://b.example']) {
+    const llm = settledRequest()
+    const upstream = { name: 'x', origin, host: 'x', basePath: '', credential: null, forwards: false }
+    endCallSpan(startCallSpan(provider.getTracer('x'), llm, upstream, context.active()), llm)
+    endCallSpan(startCallSpan(provider.getTracer('x'), llm, upstream, context.active()), llm)
+  }
+  t.strictSame(finished().map(({ attributes }) => attributes['server.port']), [443, 443, 80, 80])
+})
+
+t.test('settings of a call, in each protocol\'s spelling', async (t) => {
+  const expected = { 'gen_ai.request.max_tokens': 5, 'gen_ai.request.top_p': 0.1, 'gen_ai.request.top_k': 3, 'gen_ai.request.seed': 7, 'gen_ai.request.choice.count': 2 }
+  t.strictSame(requestAttributes({ max_output_tokens: 5, top_p: 0.1, top_k: 3, seed: 7, n: 2 }), expected)
+  t.strictSame(requestAttributes({ generationConfig: { maxOutputTokens: 5, topP: 0.1, topK: 3, seed: 7, candidateCount: 2 } }), expected)
+  t.strictSame(requestAttributes({ generation_config: { max_output_tokens: 5, top_p: 0.1, top_k: 3, seed: 7, candidate_count: 2 } }), expected)
+  for (const json of [undefined, null, 'text', [], { temperature: 'hot', seed: null, generationConfig: 5 }]) {
+    t.strictSame(requestAttributes(json), {})
+  }
+})
+
+t.test('a wrong option is an error that names it', async (t) => {
+  await t.rejects(async () => await Fastify().register(tracing, { baggage: 'yes' as unknown as boolean }), { code: 'LLM_GATEWAY_OPTION', message: /tracing\.baggage/ })
+})
