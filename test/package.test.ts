@@ -1,0 +1,90 @@
+/** What a stranger gets: the packed package, unpacked beside its runtime dependencies and nothing else. */
+import { spawnSync } from 'node:child_process'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import t from 'tap'
+
+const root = new URL('../', import.meta.url).pathname
+const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+// Outside the project, whose own node_modules would be found from within.
+const folder = mkdtempSync(join(tmpdir(), 'llm-gateway-package-'))
+t.teardown(() => rmSync(folder, { recursive: true }))
+
+/** Outside the test runner's loader and with no configuration of the machine's. */
+function run (program: string, args: readonly string[], cwd: string): { status: number | null, stdout: string, stderr: string } {
+  const env = [`PATH=${String(process.env['PATH'])}`, `HOME=${folder}`]
+  return spawnSync('/usr/bin/env', ['-i', ...env, program, ...args], { cwd, encoding: 'utf8' })
+}
+
+interface Packed {
+  readonly filename: string
+  readonly unpackedSize: number
+  readonly files: ReadonlyArray<{ readonly path: string }>
+}
+
+const pack = run('npm', ['pack', '--json', '--ignore-scripts', '--pack-destination', folder], root)
+const [packed]: Packed[] = JSON.parse(pack.stdout)
+if (packed === undefined) throw new Error(pack.stderr)
+const paths = packed.files.map(({ path }) => path)
+
+t.test('the package holds what it needs and nothing else', async (t) => {
+  const allowed = /^(?:dist\/(?:bin|plugins)\/.*\.(?:js|d\.ts)|schemas\/[\w.-]+\.json|examples\/demo\/(?:gateway\.yaml|README\.md)|package\.json|LICENSE|README\.md|CHANGELOG\.md)$/
+  t.same(paths.filter((path) => !allowed.test(path)), [])
+  const schemas = readdirSync(join(root, 'schemas')).map((name) => `schemas/${name}`)
+  for (const path of ['dist/plugins/index.js', 'dist/plugins/index.d.ts', 'dist/bin/llm-gateway.js', 'examples/demo/gateway.yaml', 'LICENSE', ...schemas]) {
+    t.ok(paths.includes(path), path)
+  }
+  const built = paths.filter((path) => path.endsWith('.js')).map((path) => path.replace(/^dist\/(.*)\.js$/, '$1.ts'))
+  t.same(built.filter((path) => !existsSync(join(root, path))), [], 'nothing built from a file that is gone')
+  t.comment(`${paths.length} files, ${packed.unpackedSize} bytes`)
+  t.ok(packed.unpackedSize < 1_000_000, 'below 1 MB')
+})
+
+t.test('few runtime dependencies, and no script at install', async (t) => {
+  const names = Object.keys(manifest.dependencies)
+  t.ok(names.length <= 8, names.join(', '))
+  const scripts = ['preinstall', 'install', 'postinstall', 'prepare']
+  t.same(Object.keys(manifest.scripts).filter((name) => scripts.includes(name)), [])
+  for (const name of names) {
+    const { scripts: own = {} } = JSON.parse(readFileSync(join(root, 'node_modules', name, 'package.json'), 'utf8'))
+    t.same(Object.keys(own).filter((script) => ['preinstall', 'install', 'postinstall'].includes(script)), [], name)
+  }
+})
+
+t.test('installed, it is there for import, require, types and the command line', async (t) => {
+  const modules = join(folder, 'node_modules')
+  const home = join(modules, manifest.name)
+  mkdirSync(home, { recursive: true })
+  t.equal(run('tar', ['-xzf', join(folder, packed.filename), '--strip-components=1', '-C', home], folder).status, 0)
+  for (const name of [...Object.keys(manifest.dependencies), 'fastify', '@types/node', 'typescript']) {
+    mkdirSync(dirname(join(modules, name)), { recursive: true })
+    symlinkSync(join(root, 'node_modules', name), join(modules, name))
+  }
+  const app = 'const app = Fastify(); await app.register(llmGateway, options); await app.ready(); console.log(app.hasDecorator("llm")); await app.close()'
+  const options = 'const options = { upstreams: { a: { url: "http://127.0.0.1:9" } }, groups: {} }'
+  writeFileSync(join(folder, 'app.mjs'), `import Fastify from 'fastify'\nimport llmGateway, { proxyOptions } from '${manifest.name}'\n${options}\nproxyOptions()\n${app}`)
+  writeFileSync(join(folder, 'app.cjs'), `const Fastify = require('fastify')\nconst { default: llmGateway } = require('${manifest.name}')\n${options}\n;(async () => { ${app} })()`)
+  for (const script of ['app.mjs', 'app.cjs']) {
+    const { status, stdout, stderr } = run(process.execPath, ['--no-warnings', script], folder)
+    t.same({ status, stdout, stderr }, { status: 0, stdout: 'true\n', stderr: '' }, script)
+  }
+
+  writeFileSync(join(folder, 'app.mts'), [
+    "import Fastify from 'fastify'",
+    `import llmGateway, { proxyOptions, type LlmGatewayOptions } from '${manifest.name}'`,
+    "const options: LlmGatewayOptions = { upstreams: { a: { url: 'http://127.0.0.1:9' } }, groups: { b: { protocols: ['messages'] } } }",
+    'const app = Fastify()',
+    'await app.register(llmGateway, options)',
+    'app.addHook("onResponse", async (request) => { console.log(request.llm?.usage?.output, proxyOptions().config.llm) })',
+    '// @ts-expect-error: the option does not exist',
+    'await app.register(llmGateway, { gruops: {} })',
+  ].join('\n'))
+  const types = run(process.execPath, [
+    join(modules, 'typescript/bin/tsc'), '--noEmit', '--strict', '--module', 'nodenext', '--target', 'es2023', '--types', 'node', '--skipLibCheck', 'app.mts',
+  ], folder)
+  t.equal(types.stdout, '')
+
+  const check = run(process.execPath, [join(home, manifest.bin['llm-gateway']), 'check'], folder)
+  t.match(check, { status: 0, stdout: /node_modules\/fastify-llm-gateway\/examples\/demo\/(?:gateway\.yaml|README\.md): ok\n$/ })
+})
