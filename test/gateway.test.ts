@@ -83,7 +83,7 @@ t.test('usage is still read after the caller has left, within the drain\'s bound
     const gone = new Promise<void>((resolve) => { go = resolve })
     const never = new Promise<void>(() => {})
     // The first half goes out at once, the rest once the caller has left; for the time bound it never does.
-    upstream.queue({ fixture: 'chat_completions.include_usage.sse', split: [300, 400], before: (write) => write === 0 ? null : 'maxMs' in drain ? never : gone })
+    upstream.queue({ fixture: 'chat_completions.include_usage.sse', split: [300, 400], before: (write) => write === 0 ? null : 'maxMs' in drain || ('maxBytes' in drain && write > 1) ? never : gone })
     const { request, reply } = call(`${url}/v1/chat/completions`, { body: '{"model":"m","stream":true,"stream_options":{"include_usage":true},"messages":[{"role":"user","content":"x"}]}' })
     const seen = await upstream.requests.next()
     const message = await reply

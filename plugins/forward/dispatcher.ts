@@ -53,7 +53,8 @@ export class UpstreamDispatcher {
     this.#agent.dispatch(options, new Exchange(owner, this.#drain, done))
   }
 
+  /** Called by reply-from when the app closes, which is before the server has ended its last reply: what runs may end. */
   destroy (): Promise<void> {
-    return this.#agent.destroy()
+    return this.#agent.close()
   }
 }

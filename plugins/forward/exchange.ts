@@ -2,7 +2,7 @@ import { Readable } from 'node:stream'
 import type { Dispatcher } from 'undici'
 import { fromTransport } from '../errors/foreign.js'
 import { gatewayError } from '../errors/gateway-error.js'
-import { releaseHold, type AbortSide, type ReplyTap } from '../request.js'
+import { releaseHold, type ReplyTap } from '../request.js'
 import type { DrainBudget } from './drain.js'
 import { EventBoundary } from './event-boundary.js'
 import { isEventStream } from './reply-headers.js'
@@ -75,8 +75,12 @@ export class Exchange implements Dispatcher.DispatchHandler {
     llm.lastChunkAt = performance.now()
     if (llm.firstChunkAt === 0) llm.firstChunkAt = llm.lastChunkAt
     const passed = this.#tap === null ? chunk : this.#tap.push(chunk)
-    if (this.#left) this.#count(chunk)
-    else if (passed !== null && !this.#pass(passed)) controller.pause()
+    if (this.#left) {
+      this.#count(chunk)
+      return
+    }
+    if (passed === null) return
+    if (!this.#pass(passed)) controller.pause()
   }
 
   onResponseEnd (): void {
@@ -92,12 +96,12 @@ export class Exchange implements Dispatcher.DispatchHandler {
 
   onResponseError (_: Dispatcher.DispatchController, error: Error): void {
     this.#ended = true
-    const side = this.#sideOf(error)
+    const side = this.#left ? 'client' : 'upstream'
     const { llm } = this.#owner
     if (this.#tap !== null) this.#tap.abort(side)
     else if (side === 'client' && llm.endpoint.metered === 'yes') llm.usageMissing = 'client_abort'
     if (!this.#left) {
-      if (this.#delivered) this.#breakOff(error, side)
+      if (this.#delivered) this.#breakOff(error)
       else this.#done(error)
     }
     this.#delivered = true
@@ -171,18 +175,13 @@ export class Exchange implements Dispatcher.DispatchHandler {
     if (this.#owner.llm.firstChunkAt === 0 && !raw.headersSent && raw.hasHeader('x-request-id')) raw.flushHeaders()
   }
 
-  #sideOf (error: Error): AbortSide {
-    if (this.#left) return 'client'
-    return fromTransport(error).code === 'shutting_down' ? 'gateway' : 'upstream'
-  }
-
   /** A stream that failed after it began: told as an event of the protocol where that is possible, else by cutting the socket. */
-  #breakOff (error: Error, side: AbortSide): void {
+  #breakOff (error: Error): void {
     const { llm, request } = this.#owner
     const known = fromTransport(error)
     const told = known.code === 'upstream_timeout' ? known : gatewayError('upstream_aborted')
     request.log.warn({ err: error }, 'the upstream broke off its reply')
-    llm.abortedBy = side
+    llm.abortedBy = 'upstream'
     llm.errorCode = told.code
     llm.outcome = told.outcome
     if (this.#boundary?.atBoundary === true) {

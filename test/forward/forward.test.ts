@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import t from 'tap'
+import type { LlmRequest } from '../../plugins/request.js'
 import { call, listen, providerSecret, read, secret, startGateway } from '../helpers/gateway.js'
 import { replyFixture, sha256, startUpstream } from '../helpers/upstream.js'
 
@@ -255,4 +256,72 @@ t.test('Expect: 100-continue is answered here and not sent on', async (t) => {
   t.equal((await reply).statusCode, 200)
   t.ok(continued)
   t.equal((await upstream.requests.next()).headers.expect, undefined)
+})
+
+t.test('a caller that leaves while its request waits for a connection never bothers the upstream', async (t) => {
+  const upstream = await startUpstream(t)
+  const { app, settled } = await startGateway(t, upstream.url, { forward: { connections: 1 } })
+  const url = await listen(app)
+  const release: Array<() => void> = []
+  upstream.queue({ fixture: 'chat_completions.json', before: () => new Promise<void>((resolve) => { release.push(resolve) }) })
+  const first = call(`${url}/v1/chat/completions`, { body: chat })
+  await upstream.requests.next()
+  const begun: LlmRequest[] = []
+  app.llm.recorder = { ...app.llm.recorder, started: (llm) => begun.push(llm) }
+  const second = call(`${url}/v1/chat/completions`, { body: chat })
+  await waitFor(() => (begun[0]?.sentAt ?? 0) > 0)
+  second.request.destroy()
+  await waitFor(() => begun[0]?.abortedBy === 'client')
+  release.shift()?.()
+  const pump = setInterval(() => release.shift()?.(), 1)
+  await read(await first.reply)
+  clearInterval(pump)
+  t.match(await settled.next(), { outcome: 'ok' })
+  t.match(await settled.next(), { outcome: 'client_abort', usageMissing: 'client_abort' })
+  t.equal(upstream.seen.length, 1)
+})
+
+t.test('early hints of an upstream are not its reply', async (t) => {
+  const upstream = await startUpstream(t)
+  const { app } = await startGateway(t, upstream.url)
+  upstream.respond = ({ raw }) => {
+    raw.res.writeEarlyHints({ link: '</a>; rel=preload' })
+    return null
+  }
+  const reply = await app.inject({ method: 'POST', url: '/v1/chat/completions', headers, payload: chat })
+  t.equal(reply.statusCode, 200)
+  t.equal(sha256(reply.rawPayload), sha256(replyFixture('chat_completions.json')))
+})
+
+t.test('bytes that metering held back arrive when the upstream ends without closing its last event', async (t) => {
+  const upstream = await startUpstream(t)
+  const { app } = await startGateway(t, upstream.url)
+  const first = 'data: {"choices":[{"delta":{"content":"a"}}]}\n\n'
+  const last = 'data: {"choices":[]'
+  const begun: LlmRequest[] = []
+  app.llm.recorder = { ...app.llm.recorder, started: (llm) => begun.push(llm) }
+  // The second write goes out once the first has been read, so that it is a chunk of its own.
+  const apart = { split: [first.length], before: (write: number) => write === 0 ? null : waitFor(() => (begun.at(-1)?.firstChunkAt ?? 0) > 0) }
+  for (const pieces of [{}, apart]) {
+    upstream.queue({ headers: { 'content-type': 'text/event-stream' }, body: first + last, ...pieces })
+    const reply = await app.inject({ method: 'POST', url: '/v1/chat/completions', headers, payload: '{"model":"m","stream":true,"messages":[{"role":"user","content":"x"}]}' })
+    t.equal(reply.body, first + last)
+  }
+})
+
+t.test('closing the app lets a live stream end', async (t) => {
+  const upstream = await startUpstream(t)
+  const { app } = await startGateway(t, upstream.url)
+  const url = await listen(app)
+  let go = (): void => {}
+  const closing = new Promise<void>((resolve) => { go = resolve })
+  upstream.queue({ fixture: 'chat_completions.include_usage.sse', split: [300], before: (write) => write === 0 ? null : closing })
+  const message = await call(`${url}/v1/chat/completions`, { headers: { connection: 'close' }, body: streamed }).reply
+  await once(message, 'readable')
+  const closed = app.close()
+  setTimeout(go, 100)
+  const { bytes, cut } = await read(message)
+  t.equal(cut, false)
+  t.equal(sha256(bytes), sha256(replyFixture('chat_completions.include_usage.sse')))
+  await closed
 })
