@@ -4,7 +4,7 @@ import createError from '@fastify/error'
 export const OptionError = createError<[string, string]>('LLM_GATEWAY_OPTION', 'option %s %s', 500)
 
 /** A program or package that the configuration asks for is not installed. */
-export const MissingPeerError = createError<[string, string]>('LLM_GATEWAY_MISSING_PEER', '%s needs the package %s: npm install %s', 500)
+export const MissingPeerError = createError<[string, string]>('LLM_GATEWAY_MISSING_PEER', '%s needs a package that is not installed: npm install %s', 500)
 
 type Check = 'a string' | 'a boolean' | 'a function' | 'an object' | 'a whole number of at least 0' | 'a whole number of at least 1'
 
