@@ -42,7 +42,10 @@ export interface KeyStore {
 
 export type LimitName = 'requests' | 'tokens' | 'concurrency' | 'balance'
 
-/** Whose limits a request meets: its group's and, within it, its key's. A party without limits is not counted. */
+/** Whose limit: the group's, or within it the key's. */
+export type Scope = 'group' | 'key'
+
+/** Whose limits a request meets. A party without limits is not counted. */
 export interface Parties {
   readonly group: string
   readonly groupLimits: Limits
@@ -61,20 +64,25 @@ export interface HoldAsk extends Parties {
   readonly floor: number
 }
 
+/** Tokens that may still be spent once every hold is settled in full, null where there is no balance. */
+export interface Left {
+  readonly group: number | null
+  readonly key: number | null
+}
+
 export interface Admitted {
   readonly ok: true
-  /** Tokens the group may still spend once every hold is settled in full, null where it has no balance. */
-  readonly groupLeft: number | null
+  readonly left: Left
 }
 
 export interface Refused {
   readonly ok: false
   readonly limit: LimitName
-  readonly scope: 'group' | 'key'
+  readonly scope: Scope
   /** What the limit allows. */
   readonly allowed: number
   /** What of it is free now. */
-  readonly left: number
+  readonly free: number
   /** When asking again makes sense; 0 where time alone does not help. */
   readonly retryAfterMs: number
 }
@@ -93,12 +101,14 @@ export interface Account {
 }
 
 /** How a hold ends. */
-export interface Settlement extends Parties {
+export interface Settlement {
   readonly id: string
+  readonly group: string
+  readonly key: string
   /** What the request really used. */
   readonly tokens: number
-  /** True where the hold was never made here (the store was away): the tokens are charged all the same, once. */
-  readonly late: boolean
+  /** Parties to charge, once, even if the store never made the hold because it was away. */
+  readonly late: readonly Scope[]
 }
 
 /**
@@ -133,6 +143,8 @@ export interface LedgerRecord extends TokenUsage {
   readonly outcome: Outcome
   /** Tokens taken from the balances. Differs from the sum of the leaves only where the reply broke off. */
   readonly charged: number
+  /** Parties whose store was away when the request was admitted: charged when it is back. */
+  readonly late: readonly Scope[]
 }
 
 export interface LedgerRange {
@@ -142,6 +154,8 @@ export interface LedgerRange {
   readonly to?: number
   /** Called as the reading goes on, with bytes (or records, in memory) done and in all. */
   readonly onProgress?: (done: number, total: number) => void
+  /** Called for every line that is not a whole record, with its file. */
+  readonly onDamage?: (file: string) => void
 }
 
 export interface Ledger {
@@ -168,6 +182,8 @@ export interface StateConfig {
   readonly path?: string
   /** `redis://[user:password@]host:port/db`. */
   readonly url?: string
+  /** True where `url` is one node of a Redis Cluster. */
+  readonly cluster?: boolean
   /** In front of every Redis key. Default `llm-gateway`. */
   readonly prefix?: string
   /** How long a Redis command may take. Default 50 ms. */

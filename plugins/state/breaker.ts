@@ -1,0 +1,75 @@
+/** The store cannot answer: its connection is down, it hangs, or too much waits for it already. Nothing is known of the request. */
+export class StoreDownError extends Error {
+  readonly code = 'LLM_GATEWAY_STORE_DOWN'
+
+  constructor (reason: string, cause?: unknown) {
+    super(`the state store ${reason}`, { cause })
+    this.name = 'StoreDownError'
+  }
+}
+
+export interface BreakerOptions {
+  readonly timeoutMs: number
+  /** Calls that may wait at the same time; one more fails at once. */
+  readonly maxPending: number
+  readonly probeEveryMs: number
+  /** Asks the store for anything; resolves when it answers. */
+  readonly probe: () => Promise<unknown>
+  /** The store answers again after it did not. */
+  readonly onRecovery: () => void
+}
+
+export interface Breaker {
+  /** Rejects with StoreDownError, after `timeoutMs` at the latest and at once while the store is known to be down. */
+  readonly run: <T>(call: () => Promise<T>) => Promise<T>
+  readonly close: () => void
+}
+
+/**
+ * One failure stops the asking until a probe is answered: while the store hangs, callers lose `timeoutMs` once and not
+ * each, and commands do not pile up in its socket (facts/reliability.md 4.4).
+ */
+export function createBreaker (options: BreakerOptions): Breaker {
+  let down = false
+  let pending = 0
+  let timer: NodeJS.Timeout | undefined
+
+  const probe = (): void => {
+    timer = setTimeout(() => {
+      within(options.timeoutMs, options.probe()).then(() => {
+        down = false
+        options.onRecovery()
+      }, probe)
+    }, options.probeEveryMs).unref()
+  }
+  const fail = (error: unknown): never => {
+    if (!down) probe()
+    down = true
+    throw error instanceof StoreDownError ? error : new StoreDownError('failed', error)
+  }
+  return {
+    run: async (call) => {
+      if (down) throw new StoreDownError('does not answer')
+      if (pending >= options.maxPending) throw new StoreDownError('is overloaded')
+      pending += 1
+      return await within(options.timeoutMs, call()).catch(fail).finally(() => { pending -= 1 })
+    },
+    close: () => {
+      down = true
+      clearTimeout(timer)
+    },
+  }
+}
+
+/**
+ * The time is up only after one more look at the sockets: a process that was busy itself would otherwise blame a store
+ * whose answer has long arrived.
+ */
+async function within<T> (timeoutMs: number, call: Promise<T>): Promise<T> {
+  return await new Promise<T>((resolve, reject) => {
+    const timer = setTimeout(() => {
+      setImmediate(() => reject(new StoreDownError(`did not answer within ${timeoutMs} ms`)))
+    }, timeoutMs)
+    call.then(resolve, reject).finally(() => clearTimeout(timer))
+  })
+}

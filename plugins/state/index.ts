@@ -1,0 +1,73 @@
+import { join } from 'node:path'
+import { OptionError } from '../errors/options.js'
+import { fileLedger } from './file-ledger.js'
+import { lmdbBalances } from './lmdb-balances.js'
+import { lmdbKeys } from './lmdb-keys.js'
+import { openLmdb } from './lmdb-open.js'
+import { memoryBalances } from './memory-balances.js'
+import { memoryKeys } from './memory-keys.js'
+import { memoryLedger } from './memory-ledger.js'
+import { redisBalances } from './redis-balances.js'
+import { redisKeys } from './redis-keys.js'
+import { linkRedis } from './redis-link.js'
+import type { State, StateConfig } from './types.js'
+
+export type * from './types.js'
+export { memoryBalances, memoryKeys, memoryLedger }
+
+type Clock = (() => number) | undefined
+
+const defaults = { path: './data', prefix: 'llm-gateway', holdTtlMs: 60_000 }
+
+/**
+ * Opens what a configuration names. Rejects with `LLM_GATEWAY_OPTION`, with `LLM_GATEWAY_MISSING_PEER` where the engine's
+ * package is not installed, or with what the engine says. `now` replaces every clock, for tests.
+ */
+export async function openState (config: StateConfig, now?: Clock): Promise<State> {
+  const open = engines[config.engine]
+  if (open === undefined) throw new OptionError('state.engine', 'must be memory, lmdb or redis')
+  const { keys, balances, ledger, notice, end } = await open(config, now)
+  const close = async (): Promise<void> => {
+    await ledger.close()
+    await balances.close()
+    await keys.close()
+    await end()
+  }
+  return { keys, balances, ledger, notice, close }
+}
+
+type Opened = Omit<State, 'close'> & { readonly end: () => Promise<void> }
+
+const engines: Readonly<Record<string, (config: StateConfig, now: Clock) => Promise<Opened>>> = {
+  memory: async ({ holdTtlMs = defaults.holdTtlMs }, now) => ({
+    keys: memoryKeys(),
+    balances: memoryBalances({ holdTtlMs, ...(now === undefined ? {} : { now }) }),
+    ledger: memoryLedger(),
+    notice: 'state.engine is memory: issued keys, balances and usage records are lost when the process ends',
+    end: async () => {},
+  }),
+  lmdb: async ({ path = defaults.path, holdTtlMs = defaults.holdTtlMs, ledger }, now) => {
+    const files = await openLmdb(path)
+    return {
+      keys: lmdbKeys(files),
+      balances: lmdbBalances(files, { holdTtlMs, now }),
+      ledger: fileLedger(join(path, 'ledger'), ledger, now),
+      notice: null,
+      end: async () => {
+        await files.balances.close()
+        await files.durable.close()
+      },
+    }
+  },
+  redis: async (config, now) => {
+    const { path = defaults.path, prefix = defaults.prefix, holdTtlMs = defaults.holdTtlMs } = config
+    const link = await linkRedis(config)
+    return {
+      keys: await redisKeys(link, prefix),
+      balances: redisBalances(link, { prefix, holdTtlMs, ...(now === undefined ? {} : { now }) }),
+      ledger: fileLedger(join(path, 'ledger'), config.ledger, now),
+      notice: null,
+      end: link.close,
+    }
+  },
+}

@@ -1,0 +1,37 @@
+import type { KeyChange, KeyRecord } from './types.js'
+
+/** The text that a store keeps. */
+export function writeKey (record: KeyRecord): string {
+  return JSON.stringify(record)
+}
+
+/** Throws where the text was not written by `writeKey`. */
+export function readKey (text: string): KeyRecord {
+  const value: unknown = JSON.parse(text)
+  if (!isKeyRecord(value)) throw new Error('a stored key cannot be read')
+  return value
+}
+
+function isKeyRecord (value: unknown): value is KeyRecord {
+  return typeof value === 'object' && value !== null && 'id' in value && 'digest' in value && 'group' in value && 'limits' in value
+}
+
+/** What a pushed message says; everything is stale where it says nothing that is understood. */
+export function readChange (text: string): KeyChange {
+  const value: unknown = JSON.parse(text)
+  return typeof value === 'object' && value !== null ? value : { group: '*' }
+}
+
+/** Who hears of changes in this process. */
+export class Listeners {
+  readonly #listeners = new Set<(change: KeyChange) => void>()
+
+  readonly add = (listener: (change: KeyChange) => void): (() => void) => {
+    this.#listeners.add(listener)
+    return () => { this.#listeners.delete(listener) }
+  }
+
+  readonly tell = (change: KeyChange): void => {
+    for (const listener of this.#listeners) listener(change)
+  }
+}

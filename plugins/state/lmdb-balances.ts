@@ -1,0 +1,91 @@
+import { hold, leave, read, renew, settle, sweep, type Book, type HoldRecord, type Shelf } from './book.js'
+import type { LmdbFiles } from './lmdb-open.js'
+import type { Balances } from './types.js'
+
+export interface LmdbBalancesOptions {
+  readonly now?: (() => number) | undefined
+  readonly holdTtlMs: number
+}
+
+/** How old `spent` may be. */
+const checkpointMs = 1_000
+
+/**
+ * Balances that every process of one host shares. What is asked in one turn of the event loop is decided in one
+ * transaction, under the file's one write lock. Synchronous, because the package's own asynchronous transactions depend on
+ * a call back from its writing thread that does not arrive on every system.
+ */
+export function lmdbBalances (files: LmdbFiles, { now = Date.now, holdTtlMs }: LmdbBalancesOptions): Balances {
+  const dirty = new Set<string>()
+  const book: Book = { shelf: lmdbShelf(files, dirty), now, holdTtlMs }
+  const step = inTurns((work) => files.balances.transactionSync(work))
+  const checkpoint = (): void => {
+    for (const name of dirty) {
+      // What fails here is written again with the next change of the account.
+      files.spent.put(name, files.accounts.get(name)?.spent ?? 0).catch(() => dirty.add(name))
+    }
+    dirty.clear()
+  }
+  const timer = setInterval(checkpoint, checkpointMs).unref()
+  return {
+    hold: async (ask) => await step(() => hold(book, ask)),
+    leave: async (id) => await step(() => leave(book, id)),
+    settle: async (settlement) => await step(() => settle(book, settlement)),
+    renew: async (_, ids) => await step(() => renew(book, ids)),
+    sweep: async (group) => await step(() => sweep(book, group)),
+    read: async (group, key) => await step(() => read(book, group, key)),
+    close: async () => {
+      clearInterval(timer)
+      await step(checkpoint)
+      await files.durable.flushed
+    },
+  }
+}
+
+/** Runs all steps of one turn inside one transaction. A failed transaction fails each of them. */
+function inTurns (transaction: (work: () => void) => void): <T>(step: () => T) => Promise<T> {
+  type Waiting = { readonly run: () => void, readonly reject: (error: unknown) => void }
+  let waiting: Waiting[] = []
+  const drain = (): void => {
+    const turn = waiting
+    waiting = []
+    try {
+      transaction(() => { for (const { run } of turn) run() })
+    } catch (error) {
+      for (const { reject } of turn) reject(error)
+    }
+  }
+  return async (step) => await new Promise((resolve, reject) => {
+    if (waiting.length === 0) setImmediate(drain)
+    waiting.push({ run: () => resolve(step()), reject })
+  })
+}
+
+function lmdbShelf ({ accounts, holds, deadlines }: LmdbFiles, dirty: Set<string>): Shelf {
+  const indexOf = (hold: HoldRecord): Array<string | number> => [hold.group, hold.state, hold.deadline, hold.id]
+  const drop = (id: string): void => {
+    const found = holds.get(id)
+    if (found === undefined) return
+    holds.removeSync(id)
+    deadlines.removeSync(indexOf(found))
+  }
+  const dueOf = (group: string, state: HoldRecord['state'], now: number, limit: number): HoldRecord[] => {
+    const range = { start: [group, state, 0], end: [group, state, now + 1], limit }
+    return [...deadlines.getKeys(range)].flatMap((index) => holds.get(String(index[3])) ?? [])
+  }
+  return {
+    account: (name) => accounts.get(name),
+    saveAccount: (name, account) => {
+      accounts.putSync(name, account)
+      dirty.add(name)
+    },
+    hold: (id) => holds.get(id),
+    saveHold: (hold) => {
+      drop(hold.id)
+      holds.putSync(hold.id, hold)
+      deadlines.putSync(indexOf(hold), true)
+    },
+    dropHold: ({ id }) => drop(id),
+    due: (group, now, max) => [...dueOf(group, 'open', now, max), ...dueOf(group, 'closed', now, max)],
+  }
+}

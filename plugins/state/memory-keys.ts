@@ -1,0 +1,35 @@
+import { Listeners } from './key-record.js'
+import type { KeyRecord, KeyStore } from './types.js'
+
+/** Keys of this process alone: lost at exit. */
+export function memoryKeys (): KeyStore {
+  const byId = new Map<string, KeyRecord>()
+  const byDigest = new Map<string, KeyRecord>()
+  const listeners = new Listeners()
+  const put = (record: KeyRecord): void => {
+    byId.set(record.id, record)
+    byDigest.set(record.digest, record)
+    listeners.tell({ id: record.id, digest: record.digest })
+  }
+  return {
+    find: async (digest) => byDigest.get(digest) ?? null,
+    onChange: listeners.add,
+    announce: async (change) => listeners.tell(change),
+    create: async (record) => {
+      if (byId.has(record.id) || byDigest.has(record.digest)) return false
+      put(record)
+      return true
+    },
+    update: async (id, changes) => {
+      const old = byId.get(id)
+      if (old === undefined) return null
+      const record = { ...old, ...changes }
+      byDigest.delete(old.digest)
+      listeners.tell({ id, digest: old.digest })
+      put(record)
+      return record
+    },
+    list: async function * () { yield * byId.values() },
+    close: async () => {},
+  }
+}

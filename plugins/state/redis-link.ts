@@ -1,0 +1,98 @@
+import { createHash } from 'node:crypto'
+import type { Cluster, Redis } from 'ioredis'
+import { loadPeer } from './peer.js'
+import { createBreaker, StoreDownError } from './breaker.js'
+import { scripts, type ScriptName } from './redis-scripts.js'
+import type { StateConfig } from './types.js'
+
+type Client = Redis | Cluster
+
+/** One Redis, one connection for commands and one for what it pushes. */
+export interface RedisLink {
+  /** Rejects with StoreDownError, in bounded time, never from a queue. */
+  readonly ask: <T>(call: (client: Client) => Promise<T>) => Promise<T>
+  readonly script: (name: ScriptName, keys: readonly string[], values: ReadonlyArray<string | number>) => Promise<unknown>
+  /** `onGap`: messages may have been missed. */
+  readonly subscribe: (channel: string, onMessage: (text: string) => void, onGap: () => void) => Promise<void>
+  readonly close: () => Promise<void>
+}
+
+const connectTimeoutMs = 5_000
+const maxPending = 5_000
+const probeEveryMs = 100
+
+// Without these, commands wait in queues for as long as the server is away, and are sent again after it came back
+// (facts/reliability.md 4.4).
+const settings = {
+  enableOfflineQueue: false,
+  maxRetriesPerRequest: 0,
+  autoResendUnfulfilledCommands: false,
+  connectTimeout: connectTimeoutMs,
+  // A connection that is silent while it owes an answer is replaced.
+  socketTimeout: 5_000,
+}
+const retryStrategy = (times: number): number => Math.min(50 * times, 250)
+
+/** Resolves when the server is ready; rejects when it is not within 5 seconds. */
+export async function linkRedis (config: StateConfig): Promise<RedisLink> {
+  const timeoutMs = config.commandTimeoutMs ?? 50
+  const connect = await connector(config, timeoutMs)
+  const client = connect()
+  const pushed = connect()
+  await Promise.all([ready(client), ready(pushed)])
+  const gaps: Array<() => void> = []
+  const recovered = (): void => gaps.forEach((onGap) => onGap())
+  const breaker = createBreaker({ timeoutMs, maxPending, probeEveryMs, probe: async () => await client.ping(), onRecovery: recovered })
+  const ask: RedisLink['ask'] = async (call) => await breaker.run(async () => await call(client))
+  return {
+    ask,
+    script: async (name, keys, values) => await ask(async (asked) => await runScript(asked, name, keys, values)),
+    subscribe: async (channel, onMessage, onGap) => {
+      pushed.on('message', (_: string, text: string) => onMessage(text))
+      pushed.on('ready', onGap)
+      gaps.push(onGap)
+      await pushed.subscribe(channel)
+    },
+    close: async () => {
+      breaker.close()
+      client.disconnect()
+      pushed.disconnect()
+    },
+  }
+}
+
+async function connector (config: StateConfig, timeoutMs: number): Promise<() => Client> {
+  const { Redis: Single, Cluster: Many } = await loadPeer('state.engine redis', 'ioredis', async () => await import('ioredis'))
+  const url = config.url ?? 'redis://127.0.0.1:6379'
+  // The breaker's own time comes first; this one bounds what the client sends by itself.
+  const commandTimeout = timeoutMs * 4
+  if (config.cluster !== true) return () => new Single(url, { ...settings, commandTimeout, retryStrategy })
+  const redisOptions = { ...settings, commandTimeout }
+  return () => new Many([url], { enableOfflineQueue: false, clusterRetryStrategy: retryStrategy, redisOptions })
+}
+
+async function ready (client: Client): Promise<void> {
+  // Failures are told by the commands that meet them; without a listener the client prints each one.
+  client.on('error', () => {})
+  await new Promise<void>((resolve, reject) => {
+    const timer = setTimeout(() => {
+      client.disconnect()
+      reject(new StoreDownError(`at state.url was not ready within ${connectTimeoutMs} ms`))
+    }, connectTimeoutMs)
+    client.once('ready', () => {
+      clearTimeout(timer)
+      resolve()
+    })
+  })
+}
+
+const digests = new Map(Object.entries(scripts).map(([name, text]) => [name, createHash('sha1').update(text).digest('hex')]))
+
+async function runScript (client: Client, name: ScriptName, keys: readonly string[], values: ReadonlyArray<string | number>): Promise<unknown> {
+  try {
+    return await client.evalsha(String(digests.get(name)), keys.length, ...keys, ...values)
+  } catch (error) {
+    if (!(error instanceof Error) || !error.message.startsWith('NOSCRIPT')) throw error
+    return await client.eval(scripts[name], keys.length, ...keys, ...values)
+  }
+}

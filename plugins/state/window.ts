@@ -1,0 +1,73 @@
+/**
+ * Requests and tokens of the last minute, in whole seconds. An entry counts until 60 full seconds have passed, so that
+ * no span of 60 seconds ever holds more than its limit. Sparse and oldest first: an idle party costs nothing.
+ */
+export interface WindowEntry {
+  readonly second: number
+  requests: number
+  tokens: number
+}
+
+export interface Window {
+  entries: WindowEntry[]
+  requests: number
+  tokens: number
+}
+
+/** The current second and the 60 before it. */
+export const windowSeconds = 61
+
+export function newWindow (): Window {
+  return { entries: [], requests: 0, tokens: 0 }
+}
+
+/** Drops what is older than the window. */
+export function advance (window: Window, second: number): void {
+  const oldest = window.entries[0]
+  if (oldest === undefined || oldest.second > second - windowSeconds) return
+  window.entries = window.entries.filter((entry) => entry.second > second - windowSeconds)
+  window.requests = 0
+  window.tokens = 0
+  for (const { requests, tokens } of window.entries) {
+    window.requests += requests
+    window.tokens += tokens
+  }
+}
+
+/** Counts at `second`, or at the newest entry where another process's clock was ahead. Returns the second it counted at. */
+export function count (window: Window, second: number, requests: number, tokens: number): number {
+  window.requests += requests
+  window.tokens += tokens
+  const newest = window.entries.at(-1)
+  if (newest === undefined || newest.second < second) {
+    window.entries.push({ second, requests, tokens })
+    return second
+  }
+  newest.requests += requests
+  newest.tokens += tokens
+  return newest.second
+}
+
+/**
+ * Replaces estimated tokens by real ones where they were counted. Where that second has left the window, only what
+ * goes beyond the estimate counts, now: a token is never counted in two minutes.
+ */
+export function correct (window: Window, at: number, now: number, difference: number): void {
+  const entry = window.entries.find(({ second }) => second === at)
+  if (entry === undefined) {
+    if (difference > 0) count(window, now, 0, difference)
+    return
+  }
+  entry.tokens += difference
+  window.tokens += difference
+}
+
+/** Milliseconds until `amount` of `kind` has left the window; a whole window where it never held as much. */
+export function waitMs (window: Window, kind: 'requests' | 'tokens', amount: number, nowMs: number): number {
+  let freed = 0
+  for (const entry of window.entries) {
+    freed += entry[kind]
+    if (freed >= amount) return (entry.second + windowSeconds) * 1_000 - nowMs
+  }
+  return windowSeconds * 1_000
+}

@@ -1,0 +1,69 @@
+import t from 'tap'
+import type { KeyChange, KeyRecord } from '../../plugins/state/types.js'
+import { engines } from './engines.js'
+
+function record (id: string, digest: string): KeyRecord {
+  return { id, digest, group: 'chat', disabled: false, expiresAt: null, limits: { balance: 5 }, label: 'for CI', createdAt: 1 }
+}
+
+const first = record('one', 'a'.repeat(64))
+const second = record('two', 'b'.repeat(64))
+
+for (const engine of engines) {
+  t.test(`keys in ${engine.name}`, { skip: engine.skip }, async (t) => {
+    const { state: { keys }, another, close } = await engine.open()
+    t.teardown(close)
+
+    t.test('are found by digest, and only by that', async (t) => {
+      t.equal(await keys.find(first.digest), null)
+      t.equal(await keys.create(first), true)
+      t.equal(await keys.create(second), true)
+      t.same(await keys.find(first.digest), first)
+      t.equal(await keys.find(first.id), null)
+    })
+
+    t.test('are never replaced by a new one with their id or digest', async (t) => {
+      t.equal(await keys.create({ ...second, digest: 'c'.repeat(64) }), false)
+      t.equal(await keys.create({ ...second, id: 'three' }), false)
+      t.same(await keys.find(second.digest), second)
+    })
+
+    t.test('are revoked and rotated', async (t) => {
+      t.equal(await keys.update('nobody', { disabled: true }), null)
+      t.match(await keys.update('one', { disabled: true }), { id: 'one', disabled: true, group: 'chat' })
+      t.match(await keys.find(first.digest), { disabled: true })
+      const digest = 'd'.repeat(64)
+      t.match(await keys.update('one', { digest, disabled: false, limits: { balance: 9 } }), { digest, disabled: false })
+      t.equal(await keys.find(first.digest), null)
+      t.match(await keys.find(digest), { id: 'one', limits: { balance: 9 } })
+    })
+
+    t.test('are listed', async (t) => {
+      const ids: string[] = []
+      for await (const { id } of keys.list()) ids.push(id)
+      t.same(ids.sort(), ['one', 'two'])
+    })
+
+    t.test('tell of every change, to whoever still listens', async (t) => {
+      const heard: KeyChange[] = []
+      const other: KeyChange[] = []
+      const forget = keys.onChange((change) => heard.push(change))
+      const listening = another === null ? keys : (await another()).keys
+      listening.onChange((change) => other.push(change))
+      await keys.update('two', { digest: 'e'.repeat(64) })
+      await keys.announce({ group: 'chat' })
+      const both = [{ id: 'two', digest: second.digest }, { id: 'two', digest: 'e'.repeat(64) }, { group: 'chat' }]
+      await until(() => heard.length >= 3 && other.length >= 3)
+      t.same(heard.filter(({ group }) => group !== '*'), both)
+      t.same(other.filter(({ group }) => group !== '*'), both)
+      forget()
+      await keys.announce({ id: 'two' })
+      await until(() => other.length >= 4)
+      t.equal(heard.length, 3)
+    })
+  })
+}
+
+async function until (condition: () => boolean): Promise<void> {
+  while (!condition()) await new Promise((resolve) => setTimeout(resolve, 5))
+}
