@@ -49,7 +49,8 @@ export function collectBody (stream: Readable, contentLength: number | null, max
   }
 
   function onBreak (): void {
-    finish(gatewayError('request_aborted'), null)
+    // Every request closes, most of them read: an error and its stack are not made for those.
+    if (open) finish(gatewayError('request_aborted'), null)
   }
 
   if (contentLength !== null && contentLength > maxBytes) {
