@@ -85,8 +85,8 @@ export class LlmRequest {
   /** Status of the reply that the caller got, 0 where it left before one. */
   status = 0
 
-  /** Called when the caller's socket is done with while an upstream exchange still runs. */
-  onCallerGone: (() => void) | null = null
+  /** The upstream exchange while one runs, to be told when the caller's socket is done with. */
+  exchange: { callerGone: () => void } | null = null
   begun = false
   /** Parties that must be done before settlement: the reply, and an upstream exchange while one runs. */
   holds = 1
@@ -169,7 +169,7 @@ export function beginRequest (gateway: Gateway, request: FastifyRequest, reply: 
     llm.endedAt = performance.now()
     if (reply.raw.headersSent) llm.status = reply.raw.statusCode
     if (!finished) llm.abortedBy ??= 'client'
-    llm.onCallerGone?.()
+    llm.exchange?.callerGone()
     releaseHold(gateway, request, llm)
   })
 }

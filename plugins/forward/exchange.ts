@@ -19,6 +19,11 @@ export interface ExchangeReply {
 
 export type ExchangeDone = (error: Error | null, reply?: ExchangeReply) => void
 
+// No closure captures an exchange on the way of every request: that doubled what each scavenge had to keep.
+function deliver (exchange: Exchange): void {
+  exchange.deliver()
+}
+
 /**
  * One request to an upstream, from dispatch to its last byte. The caller gets each byte as it comes; the tap sees it
  * pass; backpressure holds the upstream; a caller that leaves cancels it, unless its usage is still being drained.
@@ -48,7 +53,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     const { llm } = owner
     llm.holds += 1
     llm.sentAt = performance.now()
-    llm.onCallerGone = () => this.#leave()
+    llm.exchange = this
   }
 
   onRequestStart (controller: Dispatcher.DispatchController): void {
@@ -67,7 +72,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#tap = llm.openTap === null ? null : llm.openTap(statusCode, headers)
     if (isEventStream(headers) && headers['content-encoding'] === undefined) this.#boundary = new EventBoundary()
     // A small reply arrives whole in the same turn as its headers; anything else is passed on without waiting for more.
-    process.nextTick(() => this.#deliver())
+    process.nextTick(deliver, this)
   }
 
   onResponseData (controller: Dispatcher.DispatchController, chunk: Buffer): void {
@@ -88,7 +93,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#ended = true
     if (!this.#left) {
       if (rest !== null) this.#pass(rest)
-      this.#deliver()
+      this.deliver()
       this.#body?.push(null)
     }
     this.#finish()
@@ -109,7 +114,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 
   /** The caller has left, or nobody reads the body any more. */
-  #leave (): void {
+  callerGone (): void {
     if (this.#left || this.#ended) return
     this.#left = true
     const { llm } = this.#owner
@@ -140,7 +145,8 @@ export class Exchange implements Dispatcher.DispatchHandler {
     return true
   }
 
-  #deliver (): void {
+  /** Gives the reply to the caller: whole where it has ended already, else as a stream. Once, unless the caller has left. */
+  deliver (): void {
     if (this.#delivered || this.#left) return
     this.#delivered = true
     const whole = this.#ended && !this.#owner.streamOnly
@@ -157,7 +163,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
         if (!this.#ended) this.#controller?.resume()
       },
       destroy: (error, callback) => {
-        this.#leave()
+        this.callerGone()
         callback(error)
       },
     })
@@ -194,7 +200,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
 
   #finish (): void {
     const { gateway, llm, request } = this.#owner
-    llm.onCallerGone = null
+    llm.exchange = null
     if (this.#drainTimer !== null) {
       clearTimeout(this.#drainTimer)
       this.#drain.leave()
