@@ -22,7 +22,8 @@ async function log (app: FastifyInstance, options: LogOptions): Promise<void> {
     identify(gateway, request, reply)
     done()
   })
-  gateway.settlers.push((llm, request) => request.log[level]({ llm: requestLine(llm) }, 'model request'))
+  // Made only where the logger reads it: a level that is off costs nothing.
+  gateway.settlers.push((llm, request) => request.log[level]({ get llm () { return requestLine(llm) } }, 'model request'))
 }
 
 export default fp(log, { fastify: '5.x', name: 'llm-gateway-log' })

@@ -32,7 +32,7 @@ export class OtelProjection {
   connect (): void {
     if (this.#record !== null) return
     const provider = this.#rules.meterProvider ?? metrics.getMeterProvider()
-    const meter = provider.getMeter(scopeName, packageVersion())
+    const meter = provider.getMeter(scopeName, packageVersion)
     if (meter === createNoopMeter()) return
     mirrorFamilies(provider, meter, this.#families)
     this.#record = recordCalls(meter, this.#rules.semconv)

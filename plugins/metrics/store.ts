@@ -61,8 +61,7 @@ export class MetricStore {
 
   /** The gauges that this store knows by itself. */
   describeItself (): void {
-    const version = packageVersion()
-    this.gauge('build_info').follow((set) => set(1, { version }))
+    this.gauge('build_info').follow((set) => set(1, { version: packageVersion }))
     this.gauge('series').follow((set) => set(this.#countSeries(), {}))
   }
 
@@ -88,7 +87,6 @@ function named (name: MetricName): Pick<Family, 'name' | 'row'> {
   return { name: `${prefix}${name}`, row: catalogue[name] }
 }
 
-export function packageVersion (): string {
-  const manifest: unknown = createRequire(import.meta.url)('fastify-llm-gateway/package.json')
-  return String(Reflect.get(Object(manifest), 'version'))
-}
+const manifest: unknown = createRequire(import.meta.url)('fastify-llm-gateway/package.json')
+
+export const packageVersion = String(Reflect.get(Object(manifest), 'version'))
