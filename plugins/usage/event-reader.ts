@@ -63,8 +63,10 @@ export class EventReader {
       const byte = chunk[from]
       from += 1
       if (byte === lineFeed || byte === carriageReturn) {
+        this.marks = byteOrderMark.length
         from = this.afterEnd(chunk, from)
         if (this.lineIsEmpty) return this.endEvent(from)
+        if (this.matched === dataField.length) this.startData()
         this.endLine()
       } else this.readName(byte)
     }
@@ -83,10 +85,12 @@ export class EventReader {
       this.matched = byte === dataField[this.matched] ? this.matched + 1 : -1
       return
     }
-    const isData = this.matched === dataField.length
-    this.state = isData ? inData : inOther
     this.atColon = true
-    if (!isData) return
+    this.state = this.matched === dataField.length ? inData : inOther
+    if (this.state === inData) this.startData()
+  }
+
+  private startData (): void {
     if (this.dataLines > 0) this.sink.push(joint, 0, 1)
     this.dataLines += 1
   }

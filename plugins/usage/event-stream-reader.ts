@@ -27,9 +27,10 @@ export class EventStreamReader implements ReplyReader {
   private readonly scanner: JsonScanner
   private readonly events: EventReader
   private first = firstEvents
-  /** Where the newest event that was passed by ends: the finish reason of a chat stands in the last one before its usage. */
+  /** The newest events that were passed by: the finish reason of a chat stands in the last one before its usage. */
   private passed: Buffer | null = null
-  private passedEnd = 0
+  private passedFrom = 0
+  private passedTo = 0
 
   constructor (plan: Plan, meter: Meter) {
     this.plan = plan
@@ -71,13 +72,10 @@ export class EventStreamReader implements ReplyReader {
     }
   }
 
-  /** Takes a last event that no blank line ended, and looks for the finish reason in the last event that was passed by. */
+  /** Takes a last event that no blank line ended. */
   end (): boolean {
     const isExtra = this.endEvent()
-    if (this.meter.finishReason === null && this.passed !== null) {
-      new EventReader(this.scanner).next(this.passed, endOfEvents(this.passed, this.passedEnd - 2))
-      this.endEvent()
-    }
+    this.readPassed()
     return isExtra
   }
 
@@ -91,20 +89,33 @@ export class EventStreamReader implements ReplyReader {
     // `[DONE]`, the one event that is no object.
     meter.complete ||= scanner.first === openArray
     const isExtra = scanner.done && meter.isExtra
+    const hasUsage = scanner.done && meter.hasUsage
     scanner.reset()
+    if (hasUsage) this.readPassed()
     return isExtra
+  }
+
+  /** Looks for the finish reason in the last event that was passed by. */
+  private readPassed (): void {
+    const { passed } = this
+    this.passed = null
+    if (passed === null || this.meter.finishReason !== null) return
+    const last = Math.max(this.passedFrom, endOfEvents(passed, this.passedTo - 2))
+    new EventReader(this.scanner).next(passed, last)
+    this.endEvent()
   }
 
   /** Returns the offset up to which `chunk` holds whole events that tell nothing of usage, `at` or less for none. */
   private passBy (chunk: Buffer, at: number): number {
-    if (this.first > 0 || !this.events.idle) return at
+    if (this.first > 0 || !this.events.idle || this.events.afterReturn) return at
     const sign = this.findSign(chunk, at)
     const end = endOfEvents(chunk, sign === -1 ? chunk.length : sign)
     if (end <= at || !endsInObject(chunk, end)) return at
     this.events.skipped()
     if (end - at > shortBytes) {
       this.passed = chunk
-      this.passedEnd = end
+      this.passedFrom = at
+      this.passedTo = end
     }
     return end
   }

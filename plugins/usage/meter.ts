@@ -5,6 +5,8 @@ import { isObject, overlay, type JsonObject } from './usage-object.js'
 
 /** Gathers what the documents of one reply tell: its only one, each event of a stream, or each element of an array. */
 export class Meter {
+  /** True where the newest document held usage. */
+  hasUsage = false
   /** True where the newest document was the one that the gateway asked for on the caller's behalf: usage and no choice. */
   isExtra = false
   /** True once a document said that it is the last one to hold usage. */
@@ -30,15 +32,15 @@ export class Meter {
     this.finishReason = textIn(found, slots.finish) ?? this.finishReason
     const type = found[slots.type]
     this.complete ||= typeof type === 'string' && rules.last.includes(type)
-    let hasUsage = false
+    this.hasUsage = false
     for (const slot of slots.usage) {
       const usage = found[slot]
       if (!isObject(usage)) continue
-      hasUsage = true
+      this.hasUsage = true
       this.add(usage)
     }
     for (const slot of slots.tools) this.addTools(found[slot])
-    this.isExtra = hasUsage && found[slots.listed] === 0
+    this.isExtra = this.hasUsage && found[slots.listed] === 0
   }
 
   private add (usage: JsonObject): void {

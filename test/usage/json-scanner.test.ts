@@ -1,0 +1,130 @@
+import { isDeepStrictEqual } from 'node:util'
+import fc from 'fast-check'
+import t from 'tap'
+import { JsonScanner } from '../../plugins/usage/json-scanner.js'
+import { compileWants } from '../../plugins/usage/wants.js'
+
+/** What a path finds in a parsed document: of the elements of an array the last one that has it. */
+function lookUp (value: unknown, path: readonly string[]): unknown {
+  const [key, ...rest] = path
+  if (key === undefined) return value
+  if (key === '#') return Array.isArray(value) ? value.length : undefined
+  if (key === '*') return Array.isArray(value) ? value.map((element) => lookUp(element, rest)).findLast((found) => found !== undefined) : undefined
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined
+  return Object.hasOwn(value, key) ? lookUp(Reflect.get(value, key), rest) : undefined
+}
+
+const paths = ['usage', 'x.usage', 'model', 'list.*.end', 'list.#', 'deep.er.est']
+
+function scan (pieces: readonly Buffer[], wanted: readonly string[] = paths): JsonScanner {
+  const scanner = new JsonScanner(compileWants(wanted))
+  for (const piece of pieces) scanner.push(piece, 0, piece.length)
+  return scanner
+}
+
+function cut (bytes: Buffer, at: readonly number[]): Buffer[] {
+  const offsets = [0, ...[...at].sort((a, b) => a - b), bytes.length]
+  return offsets.slice(1).map((end, index) => bytes.subarray(offsets[index], end))
+}
+
+/** Documents made of the keys that are looked for, and of decoys for them. */
+const names = fc.constantFrom('usage', 'x', 'model', 'list', 'end', 'deep', 'er', 'est', 'usag', 'usages', '', 'a"b', 'back\\', 'ü', '{', ']')
+const scalars = fc.oneof(
+  fc.constant(null), fc.boolean(), fc.integer(), fc.double({ noNaN: true, noDefaultInfinity: true }), fc.string({ unit: 'binary' }),
+  fc.constantFrom('"usage":{"x":1}', '\\"}', 'a\\\\', '"', '\\', '}]', 'data: {"usage":1}\n\n', 'x'.repeat(70)))
+const { value: documents } = fc.letrec<{ value: unknown }>((tie) => ({
+  value: fc.oneof({ depthSize: 'small', withCrossShrink: true },
+    scalars,
+    fc.array(tie('value'), { maxLength: 4 }),
+    fc.dictionary(names, tie('value'), { maxKeys: 6 })),
+}))
+const roots = fc.dictionary(names, documents, { maxKeys: 8 })
+const spaces = fc.constantFrom(undefined, 1, '\t', '\r\n ')
+
+t.test('finds what JSON.parse finds, however the bytes are cut', async (t) => {
+  fc.assert(fc.property(roots, spaces, fc.array(fc.nat(), { maxLength: 8 }), (root, space, cuts) => {
+    const text = JSON.stringify(root, null, space)
+    const bytes = Buffer.from(text)
+    const scanner = scan(cut(bytes, cuts.map((at) => at % (bytes.length + 1))))
+    const expected = paths.map((path) => lookUp(JSON.parse(text), path.split('.')))
+    return scanner.done && isDeepStrictEqual(scanner.found, expected)
+  }), { numRuns: 3_000 })
+  t.pass()
+})
+
+t.test('finds the same in one byte per piece, with escaped keys', async (t) => {
+  const escape = (text: string): string => [...text].map((char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`).join('')
+  const text = `{"${escape('usage')}":{"a":1},"${escape('no')}":2,"x":{"us\\u0061ge":"\\ud83d\\ude00"},"${'long'.repeat(200)}":{"usage":1},"model":"caf\u00e9 \u{1f600}"}`
+  const bytes = Buffer.from(text)
+  const expected = paths.map((path) => lookUp(JSON.parse(text), path.split('.')))
+  t.strictSame(scan([...bytes].map((byte) => Buffer.of(byte))).found, expected)
+  t.strictSame(scan([bytes]).found, expected)
+  const invalid = Buffer.from('{"\\x":1,"usage":2}')
+  t.equal(scan([invalid], ['usage']).found[0], 2, 'a key that is no JSON is nobody\'s')
+})
+
+t.test('a later value for the same key replaces the earlier one and all below it, as in JSON.parse', async (t) => {
+  for (const text of [
+    '{"usage":1,"usage":{"a":2}}',
+    '{"x":{"usage":1},"x":{}}',
+    '{"x":{"usage":1},"x":null}',
+    '{"x":{"usage":1},"x":[{"usage":2}]}',
+    '{"list":[{"end":1},{"end":2}],"list":[{}]}',
+    '{"list":[{"end":1}],"list":"none"}',
+    '{"list":[],"deep":{"er":{"est":[]}},"deep":{"er":1}}',
+  ]) {
+    t.strictSame(scan([Buffer.from(text)]).found, paths.map((path) => lookUp(JSON.parse(text), path.split('.'))), text)
+  }
+})
+
+t.test('a nested usage is never taken for usage', async (t) => {
+  const decoys = {
+    choices: [{ message: { tool_calls: [{ function: { arguments: '{"usage":{"prompt_tokens":1}}' } }], usage: { a: 1 } }, usage: { a: 2 } }],
+    content: [{ type: 'tool_use', input: { usage: { input_tokens: 9 } } }],
+    text: '"usage":{"prompt_tokens":99}',
+    meta: { usage: { prompt_tokens: 3 }, x: { usage: 4 } },
+  }
+  t.equal(scan([Buffer.from(JSON.stringify(decoys))]).found[0], undefined)
+  t.strictSame(scan([Buffer.from(JSON.stringify({ ...decoys, usage: { own: 1 } }))]).found[0], { own: 1 })
+})
+
+t.test('a value that is larger than is kept is given up, in one piece or many', async (t) => {
+  const bytes = Buffer.from(JSON.stringify({ usage: { pad: 'x'.repeat(70_000) }, model: 'm' }))
+  for (const pieces of [[bytes], cut(bytes, [50_000]), cut(bytes, [1_000, 30_000, 66_000, 69_000])]) {
+    const scanner = scan(pieces)
+    t.equal(scanner.overflow, true)
+    t.strictSame(scanner.found.slice(0, 3), [undefined, undefined, 'm'])
+  }
+  t.equal(scan([Buffer.from('{"usage":1}')]).overflow, false)
+})
+
+t.test('tells where a document ends, and reads another one after it', async (t) => {
+  const bytes = Buffer.from(' {"usage":1}{"usage":2} ')
+  const scanner = new JsonScanner(compileWants(paths))
+  const end = scanner.push(bytes, 0, bytes.length)
+  t.equal(end, 12)
+  t.equal(scanner.found[0], 1)
+  scanner.reset()
+  t.equal(scanner.found[0], undefined)
+  t.equal(scanner.push(bytes, end, bytes.length), 23)
+  t.equal(scanner.found[0], 2)
+  t.equal(scanner.push(bytes, 23, 24), 23, 'nothing is read after the end')
+})
+
+t.test('reads no byte beyond the end that it is given', async (t) => {
+  const bytes = Buffer.from('{"usage":12,"model":"m"}')
+  const scanner = new JsonScanner(compileWants(paths))
+  for (let at = 0; at < bytes.length; at++) scanner.push(bytes, at, at + 1)
+  t.strictSame([scanner.found[0], scanner.found[2]], [12, 'm'])
+})
+
+t.test('is not done with what is no whole document', async (t) => {
+  for (const text of ['', '{', '{"usage":1', '{"a" 1}', '{"a":1 "b":2}', '{a:1}', '<html>', '{,}', '12']) {
+    t.equal(scan([Buffer.from(text)]).done, false, text)
+  }
+  for (const text of ['[1]', '"a"', '{}', '[DONE]', ' [ ] ']) t.equal(scan([Buffer.from(text)]).done, true, text)
+})
+
+t.test('a found value that is no JSON counts as absent', async (t) => {
+  t.equal(scan([Buffer.from('{"usage":nonsense}')]).found[0], undefined)
+})
