@@ -2,10 +2,10 @@ import { isDeepStrictEqual } from 'node:util'
 import * as zlib from 'node:zlib'
 import { bytesOf, cutAt, eventsOf, meter, meterCoded, type Metered } from './meter-reply.js'
 
-/** Replies up to here are cut in two at every offset; larger ones at random offsets, as often as this many bytes allow. */
+/** Replies up to here are cut in two at every offset; larger ones at so many random offsets, in as many readings as are cheap. */
 const everyOffsetBytes = 4 * 1024
-const randomSplits = 2_000
-const maxReadBytes = 24 * 1024 * 1024
+const randomCuts = 2_000
+const cheapBytes = 16 * 1024 * 1024
 
 /** What a reply must come to. An absent field is not compared. */
 export interface Truth {
@@ -61,9 +61,9 @@ function * splits (bytes: Buffer): Generator<Buffer[]> {
     return
   }
   const random = generator(bytes.length)
-  const times = Math.min(randomSplits, Math.ceil(maxReadBytes / bytes.length))
-  for (let index = 0; index < times; index++) {
-    yield cutAt(bytes, Array.from({ length: 1 + random() % 12 }, () => random() % bytes.length))
+  const readings = Math.min(randomCuts, Math.ceil(cheapBytes / bytes.length))
+  for (let index = 0; index < readings; index++) {
+    yield cutAt(bytes, Array.from({ length: Math.ceil(randomCuts / readings) }, () => random() % bytes.length))
   }
 }
 
