@@ -51,10 +51,9 @@ function words ({ llm, method }: FastifyRequest): Record<string, string> {
 
 /** Why an exchange with an upstream failed, told from the error that its transport gave. */
 export function fromTransport (error: unknown): GatewayError {
-  const code = property(error, 'code')
-  if (typeof code !== 'string') return gatewayError('upstream_unreachable')
-  if (code.startsWith('HPE_')) return gatewayError('upstream_invalid')
-  return gatewayError(byCode.get(code) ?? 'upstream_unreachable')
+  // Told by its name: undici leaves the code out where its parser's error has none.
+  if (property(error, 'name') === 'HTTPParserError') return gatewayError('upstream_invalid')
+  return gatewayError(byCode.get(String(property(error, 'code'))) ?? 'upstream_unreachable')
 }
 
 function property (value: unknown, name: string): unknown {
