@@ -1,12 +1,12 @@
 /** One HTTP exchange with nothing between the check and the bytes: no redirects, no retries, no normalized paths. */
-import { request as requestHttp, type IncomingHttpHeaders } from 'node:http'
+import { request as requestHttp, type IncomingHttpHeaders, type OutgoingHttpHeaders } from 'node:http'
 import { request as requestHttps } from 'node:https'
 
 export interface Send {
   readonly method: string
   /** Request target after the base address, sent as it is. */
   readonly path: string
-  readonly headers: Readonly<Record<string, string>>
+  readonly headers: OutgoingHttpHeaders
   readonly body: Buffer
   /** Called with all bytes so far, whenever some arrive; true leaves the exchange there. */
   readonly onBytes?: (sofar: Buffer) => boolean

@@ -78,7 +78,7 @@ export interface Change {
   readonly path?: string
   readonly body?: string | Buffer
   /** Added or replaced; null removes. */
-  readonly headers?: Readonly<Record<string, string | null>>
+  readonly headers?: Readonly<Record<string, string | string[] | null>>
   readonly key?: string
   readonly onBytes?: (sofar: Buffer) => boolean
 }
@@ -87,7 +87,7 @@ export interface Change {
 export async function send (origin: string, { method, path, family, body }: Call, change: Change = {}): Promise<Reply> {
   const bytes = Buffer.from(change.body ?? body)
   const given = { ...(bytes.length > 0 && { 'content-type': 'application/json' }), ...credentials(family, change.key ?? keys[family]), ...change.headers }
-  const headers: Record<string, string> = {}
+  const headers: Record<string, string | string[]> = {}
   for (const [name, value] of Object.entries(given)) if (value !== null) headers[name] = value
   return await exchange(origin, {
     method: change.method ?? method,

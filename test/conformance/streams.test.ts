@@ -1,7 +1,7 @@
 /** Checks 55-60 of the checklist: streams pass at once and as they are, and fail so that the caller notices. */
 import { connect } from 'node:net'
 import t from 'tap'
-import { replyFixture, type Script } from '../helpers/upstream.js'
+import { replyFixture, Signal, type Script } from '../helpers/upstream.js'
 import { calls, plain, send, type Call, type Change } from './calls.js'
 import { keys, startGateway, type Setup } from './gateway.js'
 
@@ -30,22 +30,22 @@ const streams: readonly Streamed[] = [
 
 t.test('check 55: no byte waits for the next one: each event arrives before the one after it is sent', async (t) => {
   for (const { call, change, fixture } of streams) {
-    let arrived = 0
-    let wake = (): void => {}
     const sent = replyFixture(fixture)
-    let asked = 0
-    const ends = [...sent.toString('latin1').matchAll(/\r\n\r\n|\n\n/g)].map((match) => match.index + match[0].length)
+    const ends = [0, ...[...sent.toString('latin1').matchAll(/\r\n\r\n|\n\n/g)].map((match) => match.index + match[0].length)]
+    const arrivals = new Signal<number>()
+    const waited: number[] = []
+    let arrived = 0
     gateway.upstream.queue({
       fixture,
       split: 'events',
       async before (write) {
-        while (write > 0 && arrived < (ends[write - 1] ?? 0)) await new Promise<void>((resolve) => { wake = resolve })
-        asked = write
+        while (arrived < Number(ends[write])) arrived = await arrivals.next()
+        waited.push(write)
       },
     })
-    const reply = await send(gateway.origin, call, { ...change, onBytes: (sofar) => { arrived = sofar.length; wake(); return false } })
+    const reply = await send(gateway.origin, call, { ...change, onBytes: (sofar) => { arrivals.push(sofar.length); return false } })
     t.ok(reply.bytes.equals(sent), `${call.id}: the same bytes`)
-    t.equal(asked, ends.length, 'every event waited for the one before it')
+    t.same(waited, [...ends.keys()], 'every event waited for the one before it')
     t.match(reply.headers, { 'content-type': /^text\/event-stream/, 'x-accel-buffering': 'no', 'cache-control': /no-cache/ })
   }
 })
