@@ -23,6 +23,7 @@ export function watch (gateway: Gateway, request: FastifyRequest, reply: Fastify
     transform (chunk: Buffer, _encoding, done) {
       llm.lastChunkAt = performance.now()
       if (llm.firstChunkAt === 0) llm.firstChunkAt = llm.lastChunkAt
+      llm.replyBytes += chunk.length
       done(null, tap.push(chunk))
     },
     flush (done) {
