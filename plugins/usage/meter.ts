@@ -40,7 +40,7 @@ export class Meter {
       this.add(usage)
     }
     for (const slot of slots.tools) this.addTools(found[slot])
-    this.isExtra = this.hasUsage && found[slots.listed] === 0
+    this.isExtra = found[slots.listed] === 0 && slots.usage.some((slot) => this.tells(found[slot]))
   }
 
   private add (usage: JsonObject): void {
@@ -48,6 +48,10 @@ export class Meter {
     if (this.plan.rules.merge === 'last') return
     const counted = countTokens(usage, this.plan.counts)
     if (counted !== null) this.sum = this.sum === null ? counted : addCounted(this.sum, counted)
+  }
+
+  private tells (usage: unknown): boolean {
+    return isObject(usage) && countTokens(usage, this.plan.counts) !== null
   }
 
   private addTools (usage: unknown): void {

@@ -1,0 +1,77 @@
+import fc from 'fast-check'
+import t from 'tap'
+import { chatUsage, messagesUsage, type UsageRules } from '../../plugins/protocols/usage-rules.js'
+import type { LlmRequest } from '../../plugins/request.js'
+import { askFor } from '../../plugins/usage/ask.js'
+import { requestFor } from './meter-reply.js'
+
+interface Asked {
+  llm: LlmRequest
+  asked: boolean
+  sent: string | null
+  headers: Record<string, string>
+}
+
+function ask (body: string | null, rules: UsageRules = chatUsage, json?: unknown): Asked {
+  const llm = requestFor('chat_completions')
+  llm.body = body === null ? null : Buffer.from(body)
+  llm.json = json
+  const headers = { 'accept-encoding': 'gzip, br' }
+  const asked = askFor(llm, headers, rules)
+  return { llm, asked, sent: llm.outgoing?.toString() ?? null, headers }
+}
+
+const rewritten: [name: string, body: string, sent: string][] = [
+  ['absent', '{"model":"m","stream":true}', '{"stream_options":{"include_usage":true},"model":"m","stream":true}'],
+  ['absent, with space', ' {\n "stream": true }', ' {"stream_options":{"include_usage":true},\n "stream": true }'],
+  ['null', '{"stream_options": null ,"stream":true}', '{"stream_options": {"include_usage":true} ,"stream":true}'],
+  ['empty', '{"stream":true,"stream_options":{ }}', '{"stream":true,"stream_options":{"include_usage":true }}'],
+  ['other options', '{"stream":true,"stream_options":{"include_obfuscation":false}}', '{"stream":true,"stream_options":{"include_usage":true,"include_obfuscation":false}}'],
+  ['false', '{"stream":true,"stream_options":{"include_usage":false,"a":1}}', '{"stream":true,"stream_options":{"include_usage":true,"a":1}}'],
+  ['null flag', '{"stream":true,"stream_options":{"a":{"include_usage":false},"include_usage" : null}}', '{"stream":true,"stream_options":{"a":{"include_usage":false},"include_usage" : true}}'],
+  ['text that looks like it', '{"messages":[{"content":"\\"stream_options\\":null}"}],"x":{"stream_options":null},"stream":true,"stream_options":null}',
+    '{"messages":[{"content":"\\"stream_options\\":null}"}],"x":{"stream_options":null},"stream":true,"stream_options":{"include_usage":true}}'],
+  ['numbers that no writer keeps', '{"seed":12345678901234567890,"top_p":1.0,"stream":true}', '{"stream_options":{"include_usage":true},"seed":12345678901234567890,"top_p":1.0,"stream":true}'],
+]
+
+for (const [name, body, sent] of rewritten) {
+  t.test(`stream_options: ${name}`, async (t) => {
+    for (const json of [undefined, JSON.parse(body)]) {
+      const result = ask(body, chatUsage, json)
+      t.strictSame([result.asked, result.sent], [true, sent])
+      t.equal(result.llm.body?.toString(), body, 'what was received stays as it is')
+      t.equal(result.headers['accept-encoding'], 'identity', 'an event can be taken out of plain bytes only')
+    }
+  })
+}
+
+const untouched: [name: string, body: string | null, rules?: UsageRules][] = [
+  ['asked by the caller', '{"stream":true,"stream_options":{"include_usage":true}}'],
+  ['not streamed', '{"stream":false}'],
+  ['no word of a stream', '{}'],
+  ['no body that was read', null],
+  ['no object', '[]'],
+  ['no JSON', '{"stream":true'],
+  ['stream_options of another kind', '{"stream":true,"stream_options":"usage"}'],
+  ['a list of stream_options', '{"stream":true,"stream_options":[]}'],
+  ['a protocol that tells usage unasked', '{"stream":true}', messagesUsage],
+]
+
+for (const [name, body, rules] of untouched) {
+  t.test(`leaves a request alone: ${name}`, async (t) => {
+    const result = ask(body, rules)
+    t.strictSame([result.asked, result.sent, result.headers['accept-encoding']], [false, null, 'gzip, br'])
+  })
+}
+
+t.test('changes nothing but the switch, in any body', async (t) => {
+  const options = fc.oneof(fc.constant(undefined), fc.constant(null), fc.dictionary(fc.constantFrom('include_usage', 'a', '"', 'x}'), fc.jsonValue()))
+  const bodies = fc.tuple(fc.dictionary(fc.string().map((name) => `x${name}`), fc.jsonValue()), options, fc.boolean(), fc.constantFrom(undefined, 2))
+  fc.assert(fc.property(bodies, ([fields, streamOptions, last, space]) => {
+    const body = { ...(!last && { stream_options: streamOptions }), ...fields, stream: true, ...(last && { stream_options: streamOptions }) }
+    const { asked, sent } = ask(JSON.stringify(body, null, space))
+    if (!asked) return body.stream_options?.['include_usage'] === true
+    const expected = { ...body, stream_options: { ...body.stream_options, include_usage: true } }
+    t.strictSame(JSON.parse(String(sent)), JSON.parse(JSON.stringify(expected)))
+  }), { numRuns: 300 })
+})

@@ -1,0 +1,120 @@
+import { once } from 'node:events'
+import { PassThrough } from 'node:stream'
+import * as zlib from 'node:zlib'
+import t from 'tap'
+import { codings, codingsOf, SideDecoder } from '../../plugins/usage/decoder.js'
+import { cutAt, meterCoded, requestFor, tapOn } from './meter-reply.js'
+import { encoders } from './truth.js'
+
+const reply = Buffer.from(JSON.stringify({ id: 'x', model: 'm', choices: [], usage: { prompt_tokens: 3, completion_tokens: 4, total_tokens: 7 } }))
+const mebi = 1024 * 1024
+
+t.test('reads every coding that Node has, under any spelling', async (t) => {
+  for (const [coding, encode] of Object.entries(encoders)) {
+    for (const spelling of [coding, coding.toUpperCase(), ` ${coding}`]) {
+      const { llm } = await meterCoded('chat_completions', [encode(reply)], spelling)
+      t.equal(llm.usage?.output, 4, spelling)
+    }
+  }
+  t.equal((await meterCoded('chat_completions', [zlib.gzipSync(reply)], 'x-gzip')).llm.usage?.output, 4)
+  t.equal((await meterCoded('chat_completions', [zlib.deflateRawSync(reply)], 'deflate')).llm.usage?.output, 4, 'deflate without its frame')
+  t.equal((await meterCoded('chat_completions', [zlib.gzipSync(reply), Buffer.from('trailing')], 'gzip')).llm.usage?.output, 4)
+})
+
+t.test('zstd is read where the Node version has it', async (t) => {
+  const opened = new PassThrough()
+  t.equal(codingsOf({ createZstdDecompress: () => opened }).get('zstd')?.(0), opened)
+  t.equal(codingsOf({}).has('zstd'), false)
+  t.equal(codings.has('zstd'), 'createZstdDecompress' in zlib)
+})
+
+t.test('a coding that nobody knows is no usage, told as such, and the bytes pass', async (t) => {
+  const llm = requestFor('chat_completions')
+  const { tap } = tapOn(llm, { 'content-encoding': 'gzip, br' })
+  t.equal(tap.push(reply), reply)
+  t.equal(tap.end(), null)
+  t.strictSame([llm.usage, llm.usageMissing, llm.holds], [null, 'parse_error', 1])
+})
+
+t.test('identity is none', async (t) => {
+  const llm = requestFor('chat_completions')
+  const { tap } = tapOn(llm, { 'content-encoding': 'identity' })
+  tap.push(reply)
+  tap.end()
+  t.equal(llm.usage?.output, 4)
+})
+
+t.test('bytes that are not what they say', async (t) => {
+  const broken = zlib.gzipSync(Buffer.concat([reply, Buffer.alloc(100_000, 'x')]))
+  broken.fill(0xff, 60)
+  for (const pieces of [[Buffer.from('{"not":"gzip"}')], [broken], cutAt(broken, [50, 70, 90])]) {
+    const { llm, out } = await meterCoded('chat_completions', pieces, 'gzip')
+    t.equal(llm.usageMissing, 'parse_error')
+    t.ok(out.equals(Buffer.concat(pieces)))
+  }
+})
+
+t.test('what broke off is read as far as it came', async (t) => {
+  const event = (fields: object): string => `data: ${JSON.stringify(fields)}\n\n`
+  const start = event({ type: 'message_start', message: { usage: { input_tokens: 9, output_tokens: 1 } } })
+  for (const [coding, encode] of Object.entries(encoders)) {
+    const coded = encode(Buffer.from(start + event({ type: 'ping', noise: [...Array(3_000).keys()].join('.') })))
+    const llm = requestFor('messages')
+    const { tap, released } = tapOn(llm, { 'content-encoding': coding })
+    tap.push(coded.subarray(0, coded.length - 40))
+    t.equal(llm.holds, 1)
+    tap.abort('client')
+    t.equal(llm.holds, 2, 'settlement waits for the decoder')
+    await released
+    t.strictSame([llm.holds, llm.usage?.input, llm.usageMissing], [1, 9, null], coding)
+  }
+})
+
+t.test('an empty reply', async (t) => {
+  const { llm } = await meterCoded('chat_completions', [], 'gzip')
+  t.equal(llm.usageMissing, 'no_usage')
+})
+
+t.test('the end of the decoder may come before the end of the reply', async (t) => {
+  const stream = zlib.createGunzip()
+  let told: unknown = 'nothing'
+  const decoder = new SideDecoder(() => stream, { read: () => {}, over: (failure) => { told = failure } })
+  decoder.push(Buffer.from('no gzip at all'))
+  await once(stream, 'close')
+  decoder.push(Buffer.from('and more of it'))
+  t.equal(told, 'nothing', 'nobody is told before the reply ended')
+  decoder.end()
+  t.equal(told, 'parse_error')
+})
+
+t.test('a bomb is given up early, its bytes pass, and it is counted as too large', async (t) => {
+  const bytes = Buffer.concat([Buffer.from('{"pad":"'), Buffer.alloc(96 * mebi, ' '), Buffer.from('","usage":{"prompt_tokens":1}}')])
+  for (const coding of ['gzip', 'br']) {
+    const bomb = encoders[coding]?.(bytes) ?? Buffer.alloc(0)
+    let decoded = 0
+    const over = new Promise((resolve) => {
+      const decoder = new SideDecoder(codings.get(coding) ?? t.fail, { read: (chunk) => { decoded += chunk.length }, over: resolve })
+      for (const piece of cutAt(bomb, [...Array(Math.floor(bomb.length / 65_536)).keys()].map((index) => (index + 1) * 65_536))) decoder.push(piece)
+      decoder.end()
+    })
+    t.equal(await over, 'too_large', coding)
+    t.ok(decoded < 8 * mebi, `${decoded} bytes were decoded`)
+    const { llm, out } = await meterCoded('chat_completions', [bomb], coding)
+    t.strictSame([llm.usage, llm.usageMissing], [null, 'too_large'])
+    t.ok(out.equals(bomb))
+  }
+})
+
+t.test('a large reply that is packed as replies are is no bomb', async (t) => {
+  const words = [...Array(200_000).keys()].map((index) => `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content: `word ${index % 977} ` } }] })}\n\n`)
+  const stream = Buffer.from(words.join('') + 'data: {"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":4}}\n\n')
+  const { llm } = await meterCoded('chat_completions', [zlib.gzipSync(stream)], 'gzip')
+  t.equal(llm.usage?.output, 4)
+})
+
+t.test('more than may wait for the decoder is given up', async (t) => {
+  const noise = Buffer.alloc(18 * mebi, Buffer.from([...Array(251).keys()]))
+  const stored = zlib.deflateSync(noise, { level: 0 })
+  const { llm } = await meterCoded('chat_completions', [stored], 'deflate')
+  t.equal(llm.usageMissing, 'too_large')
+})

@@ -1,0 +1,109 @@
+import t from 'tap'
+import type { AbortSide } from '../../plugins/request.js'
+import { bytesOf, meter, requestFor, tapOn } from './meter-reply.js'
+
+const usage = { prompt_tokens: 3, completion_tokens: 4, total_tokens: 7 }
+const json = JSON.stringify({ model: 'm', choices: [{ finish_reason: 'stop' }], usage })
+const stream = `data: ${json}\n\ndata: [DONE]\n\n`
+
+t.test('the bytes choose the reader, however they are labelled', async (t) => {
+  for (const type of ['application/json', 'text/event-stream', 'TEXT/EVENT-STREAM; charset=utf-8', 'text/plain', '', undefined, ['a', 'b']]) {
+    for (const text of [json, stream, ` \r\n${json}`, `\n\n${stream}`, `\uFEFF${stream}`, `: comment\n\n${stream}`, `event: x\n${stream}`, `id: 1\n${stream}`, `retry: 1\n${stream}`]) {
+      for (const pieces of [[Buffer.from(text)], bytesOf(Buffer.from(text))]) {
+        const { llm, out } = meter('chat_completions', pieces, { 'content-type': type })
+        t.strictSame([llm.usage?.output, out.toString()], [4, text], `${String(type)} ${text.slice(0, 12)}`)
+      }
+    }
+  }
+})
+
+t.test('a field that only an event stream may begin with', async (t) => {
+  const text = `custom: 1\n${stream}`
+  t.equal(meter('chat_completions', [Buffer.from(text)], { 'content-type': 'text/event-stream' }).llm.usage?.output, 4)
+})
+
+const missing: [name: string, text: string, reason: string][] = [
+  ['no usage in JSON', '{"model":"m"}', 'no_usage'],
+  ['no usage in a stream', 'data: {"choices":[]}\n\n', 'no_usage'],
+  ['nothing at all', '', 'no_usage'],
+  ['white space', '  \n', 'no_usage'],
+  ['half a document', '{"model":"m","usage":{"prompt_tokens":1', 'parse_error'],
+  ['half an event', 'data: {"model":"m"', 'parse_error'],
+  ['a page', '<html></html>', 'parse_error'],
+  ['usage beyond all bounds', JSON.stringify({ usage: { prompt_tokens: 1, pad: 'x'.repeat(70_000) } }), 'too_large'],
+  ['usage beyond all bounds in an event', `data: ${JSON.stringify({ usage: { prompt_tokens: 1, pad: 'x'.repeat(70_000) } })}\n\n`, 'too_large'],
+]
+
+for (const [name, text, reason] of missing) {
+  t.test(`missing usage has its reason: ${name}`, async (t) => {
+    const { llm } = meter('chat_completions', [Buffer.from(text)])
+    t.strictSame([llm.usage, llm.modalities, llm.usageMissing], [null, null, reason])
+  })
+}
+
+t.test('what may lack usage is not counted as lacking it', async (t) => {
+  t.strictSame(meter('images.variations', [Buffer.from('{"created":1,"data":[]}')]).llm.usageMissing, null)
+})
+
+t.test('a reply that broke off tells what was seen of it, or who broke it off', async (t) => {
+  const start = 'data: {"type":"message_start","message":{"model":"m","usage":{"input_tokens":9,"output_tokens":1}}}\n\n'
+  for (const [side, reason] of [['client', 'client_abort'], ['upstream', 'upstream_abort'], ['gateway', 'upstream_abort']] as [AbortSide, string][]) {
+    for (const [protocol, text, expected] of [['chat_completions', 'data: {"choices":[{"index":0}]}\n\n', null], ['messages', start, 9]] as const) {
+      const llm = requestFor(protocol)
+      const { tap } = tapOn(llm)
+      tap.push(Buffer.from(text))
+      tap.abort(side)
+      t.strictSame([llm.usage?.input ?? null, llm.usageMissing], [expected, expected === null ? reason : null])
+    }
+  }
+})
+
+t.test('the first ending counts', async (t) => {
+  const llm = requestFor('chat_completions')
+  const { tap } = tapOn(llm)
+  tap.push(Buffer.from(json))
+  t.equal(tap.end(), null)
+  llm.usage = null
+  t.equal(tap.end(), null)
+  tap.abort('client')
+  t.strictSame([llm.usage, llm.usageMissing], [null, null])
+})
+
+t.test('knows when nothing more can come', async (t) => {
+  const cases: [string, string, boolean][] = [
+    ['chat_completions', json, true],
+    ['chat_completions', json.slice(0, -1), false],
+    ['chat_completions', `data: ${json}\n\n`, false],
+    ['chat_completions', stream, true],
+    ['chat_completions', 'data: {}\n\ndata: {}\n\ndata: {}\n\ndata: {"choices":[{"index":0,"text":"long enough"}]}\n\ndata: [DONE]\n\n', true],
+    ['responses', 'data: {"type":"response.completed","response":{}}\n\n', true],
+    ['responses', 'data: {"type":"response.created","response":{}}\n\n', false],
+    ['messages', 'data: {"type":"message_stop"}\n\n', true],
+    ['images', 'data: {"type":"image_generation.completed"}\n\n', false],
+    ['generate_content', '[{"responseId":"x"}]', false],
+    ['generate_content', '{"responseId":"x"}', true],
+  ]
+  for (const [protocol, text, complete] of cases) {
+    const { tap } = tapOn(requestFor(protocol))
+    tap.push(Buffer.from(text))
+    t.equal(tap.complete, complete, `${protocol} ${text.slice(0, 60)}`)
+  }
+})
+
+t.test('a piece passes as it is, and in its turn', async (t) => {
+  const { tap } = tapOn(requestFor('chat_completions'))
+  for (const text of ['', 'data: {"a"', ':1}\n', '\n: x\n\n', stream]) {
+    const piece = Buffer.from(text)
+    t.equal(tap.push(piece), piece)
+  }
+})
+
+t.test('finds the finish reason of a chat wherever it stands before its usage', async (t) => {
+  const chunk = (reason: string | null, usage?: object): string => `data: ${JSON.stringify({ model: 'm', choices: [{ index: 0, delta: { content: 'ab' }, finish_reason: reason }], usage })}\n\n`
+  const last = `data: ${JSON.stringify({ choices: [], usage })}\n\n`
+  const text = [chunk(null), chunk(null), chunk(null), chunk('length')]
+  for (const pieces of [[...text, last], [...text], [text.join('')], [text.join('') + last], [...text, last, 'data: [DONE]\n\n'], [text.join(''), 'data: [DONE]\n\n'], [...text, ': x\n\n']]) {
+    const { llm } = meter('chat_completions', pieces.map((piece) => Buffer.from(piece)))
+    t.equal(llm.finishReason, 'length')
+  }
+})
