@@ -1,6 +1,6 @@
 /**
  * Every token of every reply, counted once, while its bytes pass (DESIGN 8). Gives each metered request what opens a tap on
- * its reply; whoever moves the bytes drives it. On a mount of the host that nobody told to, this plugin does.
+ * its reply; whoever moves the bytes drives it. On a mount of the host that nobody adapted, this plugin does.
  */
 import { Readable } from 'node:stream'
 import type { FastifyInstance } from 'fastify'
@@ -10,6 +10,7 @@ import { joinGateway, LlmRequest } from '../request.js'
 import { askFor } from './ask.js'
 import { openTap } from './open-tap.js'
 import { readOptions, type UsageOptions } from './options.js'
+import { withBody } from './take-body.js'
 import { watch } from './watch.js'
 
 export type { UsageOptions } from './options.js'
@@ -24,15 +25,21 @@ async function usage (app: FastifyInstance, options: UsageOptions): Promise<void
       done()
       return
     }
-    const asked = mayAsk(gateway.upstreamFor(llm)?.name ?? null) && askFor(llm, request.raw.headers, llm.endpoint.usage)
-    llm.openTap = openTap(gateway, request, llm, llm.endpoint.usage, asked)
-    done()
+    const rules = llm.endpoint.usage
+    llm.openTap = openTap(gateway, request, llm, rules, false)
+    if (rules.request === null || !mayAsk(gateway.upstreamFor(llm)?.name ?? null)) {
+      done()
+      return
+    }
+    withBody(request, reply, llm, () => {
+      if (askFor(llm, request.raw.headers, rules)) llm.openTap = openTap(gateway, request, llm, rules, true)
+    }, done)
   })
 
   app.addHook('onSend', (request, reply, payload, done) => {
     const { llm } = request
     if (llm === null || llm.openTap === null || llm.tapped || !(payload instanceof Readable)) done()
-    else done(null, watch(gateway, request, reply, llm, payload))
+    else done(null, watch(gateway, request, reply, llm, llm.openTap, payload))
   })
 
   // Sent on, and left before a reply came: it was paid for, and nobody knows how much.

@@ -1,16 +1,18 @@
 import { pipeline, Transform, type Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { releaseHold, type Gateway, type LlmRequest } from '../request.js'
+import { releaseHold, type Gateway, type LlmRequest, type OpenTap } from '../request.js'
 
 /**
  * Puts a tap on a reply that a mount of the host sends as a stream. Bytes pass in the turn in which they come;
  * `pipeline` carries backpressure and breaks both ways (facts/fastify.md 0.8).
  */
-export function watch (gateway: Gateway, request: FastifyRequest, reply: FastifyReply, llm: LlmRequest, body: Readable): Readable {
+export function watch (
+  gateway: Gateway, request: FastifyRequest, reply: FastifyReply, llm: LlmRequest, openTap: OpenTap, body: Readable
+): Readable {
   llm.tapped = true
   llm.upstreamStatus = reply.statusCode
   llm.headersAt = performance.now()
-  const tap = llm.openTap?.(reply.statusCode, reply.getHeaders()) ?? null
+  const tap = openTap(reply.statusCode, reply.getHeaders())
   if (tap === null) return body
   // Its bytes may not be what the upstream counted: an event that only the gateway asked for is taken out.
   if (llm.outgoing !== null) reply.removeHeader('content-length')

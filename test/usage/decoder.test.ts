@@ -93,7 +93,7 @@ t.test('a bomb is given up early, its bytes pass, and it is counted as too large
     const bomb = encoders[coding]?.(bytes) ?? Buffer.alloc(0)
     let decoded = 0
     const over = new Promise((resolve) => {
-      const decoder = new SideDecoder(codings.get(coding) ?? t.fail, { read: (chunk) => { decoded += chunk.length }, over: resolve })
+      const decoder = new SideDecoder(coding === 'br' ? () => zlib.createBrotliDecompress() : () => zlib.createGunzip(), { read: (chunk) => { decoded += chunk.length }, over: resolve })
       for (const piece of cutAt(bomb, [...Array(Math.floor(bomb.length / 65_536)).keys()].map((index) => (index + 1) * 65_536))) decoder.push(piece)
       decoder.end()
     })

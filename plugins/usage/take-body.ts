@@ -1,0 +1,40 @@
+import { AsyncResource } from 'node:async_hooks'
+import { Readable } from 'node:stream'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { collectBody, declaredLength } from '../body/collect.js'
+import { refuse } from '../errors/refuse.js'
+import type { LlmRequest } from '../request.js'
+
+/**
+ * Reads the body of a request that no plugin before this one read, and that a host's mount would pass on as a stream, so
+ * that usage can be asked for in it. `ask` runs once `llm.body` is there, or cannot be had on this route; what it left
+ * to send stands where the stream stood. A body above the cap is refused.
+ */
+export function withBody (request: FastifyRequest, reply: FastifyReply, llm: LlmRequest, ask: () => void, done: () => void): void {
+  const { body } = request
+  if (llm.body !== null || !(body instanceof Readable)) {
+    ask()
+    done()
+    return
+  }
+  // Body events run in the connection's async context; the hooks after this one must run in the request's.
+  const scope = new AsyncResource('llm-gateway.body')
+  collectBody(body, declaredLength(request.headers['content-length']), llm.maxBodyBytes, (error, bytes) => {
+    if (error !== null) {
+      refuse(request, reply, llm.endpoint.family, error)
+      return
+    }
+    llm.body = bytes
+    ask()
+    putBack(request, llm)
+    scope.runInAsyncScope(done)
+  })
+}
+
+function putBack (request: FastifyRequest, llm: LlmRequest): void {
+  const bytes = llm.outgoing ?? llm.body
+  request.body = Readable.from(bytes === null || bytes.length === 0 ? [] : [bytes])
+  if (llm.outgoing !== null && request.headers['content-length'] !== undefined) {
+    request.raw.headers['content-length'] = String(llm.outgoing.length)
+  }
+}
