@@ -5,25 +5,60 @@
 import type { IncomingMessage } from 'node:http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { LlmRequest, beginRequest, type Gateway } from './request.js'
+import { splitKeys } from './paths/query.js'
 import type { Refused, Resolve } from './paths/resolve.js'
 
-const kLlm = Symbol('fastify-llm-gateway.request')
+const kRead = Symbol('fastify-llm-gateway.read')
+const kUrl = Symbol('fastify-llm-gateway.url')
 
 interface Marked extends IncomingMessage {
   /** Undefined: not looked at. Null: none of ours. */
-  [kLlm]?: LlmRequest | Refused | null
+  [kRead]?: LlmRequest | Refused | null
+  /** The URL that was looked at: a host may put another in its place and route again. */
+  [kUrl]?: string | undefined
   originalUrl?: string
 }
 
-/** Reads the URL of a raw request, once: the answer stays with it over a second pass through the router. */
+/**
+ * Reads the URL of a raw request, once: the answer stays with it over a second pass through the router. A credential in
+ * the query of a model request is taken out of `raw.url` here, before anybody can log it or send it on.
+ */
 export function readUrl (resolve: Resolve, raw: Marked): LlmRequest | Refused | null {
-  const known = raw[kLlm]
-  if (known !== undefined) return known
-  const resolution = resolve(raw.method ?? '', raw.url ?? '', raw.headers)
+  const known = raw[kRead]
+  if (known !== undefined && (raw.url === raw[kUrl] || raw.url === known?.url)) return known
+  const { method = '', url = '', headers } = raw
+  const resolution = resolve(method, url, headers)
   const read = resolution?.kind === 'endpoint' ? new LlmRequest(resolution) : resolution
-  raw[kLlm] = read
-  if (read !== null && raw.originalUrl !== undefined) raw.originalUrl = read.url
+  if (resolution?.kind === 'endpoint' && resolution.keys !== null) raw.url = withoutKeys(url)
+  raw[kRead] = read
+  raw[kUrl] = raw.url
+  if (read instanceof LlmRequest) keepOut(raw, read)
   return read
+}
+
+/** Nobody has looked at the URL yet: whoever asks next decides anew. */
+export function forgetUrl (raw: Marked): void {
+  delete raw[kRead]
+}
+
+/** Lets a raw request be routed by another URL than the one that it was read from. */
+export function routeBy (raw: Marked, url: string): void {
+  raw.url = url
+  raw[kUrl] = url
+}
+
+/** Keeps a credential in the query out of what a host may log after `rewriteUrl` ran. */
+export function keepOut (raw: Marked, { url }: { readonly url: string }): void {
+  if (raw.originalUrl !== undefined) raw.originalUrl = url
+}
+
+function withoutKeys (url: string): string {
+  const mark = url.indexOf('?')
+  return url.slice(0, mark) + splitKeys(url.slice(mark)).query
+}
+
+function dropQueryKey ({ query }: FastifyRequest): void {
+  if (typeof query === 'object' && query !== null && 'key' in query) delete query.key
 }
 
 /**
@@ -31,9 +66,12 @@ export function readUrl (resolve: Resolve, raw: Marked): LlmRequest | Refused | 
  * Safe to call from any hook and more than once.
  */
 export function identify (gateway: Gateway, request: FastifyRequest, reply: FastifyReply): LlmRequest | Refused | null {
-  const read = readUrl(gateway.resolve, request.raw)
-  if (read instanceof LlmRequest) beginRequest(gateway, request, reply, read)
+  if (request.llm instanceof LlmRequest) return request.llm
   // Contexts that the host made before this package was registered do not have the decorator's null.
-  else request.llm = null
+  request.llm = null
+  const read = readUrl(gateway.resolve, request.raw)
+  if (!(read instanceof LlmRequest)) return read
+  beginRequest(gateway, request, reply, read)
+  if (read.queryKeys !== null) dropQueryKey(request)
   return read
 }

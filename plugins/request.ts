@@ -28,6 +28,7 @@ export class LlmRequest {
   // Private, so that no serializer and no inspection of this object can print a secret.
   #queryKeys: string[] | null
   #secret: string | null = null
+  #request: FastifyRequest | null = null
 
   key: Key | null = null
   group: Group | null = null
@@ -67,8 +68,6 @@ export class LlmRequest {
   usage: TokenUsage | null = null
   modalities: ModalityTokens[] | null = null
   usageMissing: UsageMissing | null = null
-  /** The reply broke off before what it told of its usage was all: `usage` is what was seen, not what was used. */
-  usagePartial = false
   /** True where the reply's own totals disagree with its parts. */
   usageInconsistent = false
 
@@ -76,9 +75,6 @@ export class LlmRequest {
   errorCode: string | null = null
   outcome: Outcome | null = null
   abortedBy: AbortSide | null = null
-
-  /** Bytes of the reply's body that came from the upstream. */
-  replyBytes = 0
 
   bodyStartedAt = 0
   bodyAt = 0
@@ -92,7 +88,6 @@ export class LlmRequest {
 
   /** The upstream exchange while one runs, to be told when the caller's socket is done with. */
   exchange: { callerGone: () => void } | null = null
-  begun = false
   /** Parties that must be done before settlement: the reply, and an upstream exchange while one runs. */
   holds = 1
   settled = false
@@ -121,6 +116,15 @@ export class LlmRequest {
     return this.#secret
   }
 
+  /** The latest of the host's requests that stand for it: a second pass through the router makes another. Null before it is begun. */
+  get request (): FastifyRequest | null {
+    return this.#request
+  }
+
+  carryOn (request: FastifyRequest): void {
+    this.#request = request
+  }
+
   get protocol (): ProtocolLabel {
     return this.endpoint.protocol
   }
@@ -133,7 +137,9 @@ export interface Gateway {
   recorder: Recorder
   /** The upstream of a request's group; null where the host's mount decides. Set by the forward plugin. */
   upstreamFor: (llm: LlmRequest) => Upstream | null
-  /** How URLs are read; set by whoever knows the mount prefix. */
+  /** Path below which the model endpoints stand, empty for none. */
+  prefix: string
+  /** How URLs are read, below that prefix. */
   resolve: Resolve
   /** Called once per model request, after its last byte, error, abort or timeout, in the order of registration. */
   readonly settlers: Settler[]
@@ -152,31 +158,48 @@ declare module 'fastify' {
   }
 }
 
-/** Makes `request.llm` and `app.llm` exist. Every plugin calls it first; the second call is a no-op. */
-export function joinGateway (app: FastifyInstance): Gateway {
-  if (app.hasDecorator('llm')) return app.llm
-  const gateway: Gateway = { recorder: silentRecorder, upstreamFor: () => null, resolve: createResolve(''), settlers: [] }
-  app.decorate('llm', gateway)
-  app.decorateRequest('llm', null)
-  return gateway
+/**
+ * Makes `request.llm` and `app.llm` exist. Every plugin calls it first. `prefix`: the path below which the model
+ * endpoints stand, for a plugin that was told one.
+ */
+export function joinGateway (app: FastifyInstance, prefix = ''): Gateway {
+  if (!app.hasDecorator('llm')) {
+    const resolve = createResolve('', isCaseSensitive(app))
+    const gateway: Gateway = { recorder: silentRecorder, upstreamFor: () => null, prefix: '', resolve, settlers: [] }
+    app.decorate('llm', gateway)
+    app.decorateRequest('llm', null)
+  }
+  if (prefix !== '') {
+    app.llm.prefix = prefix.replace(/\/+$/, '')
+    app.llm.resolve = createResolve(prefix, isCaseSensitive(app))
+  }
+  return app.llm
+}
+
+function isCaseSensitive ({ initialConfig }: FastifyInstance): boolean {
+  return initialConfig.routerOptions?.caseSensitive !== false && initialConfig.caseSensitive !== false
 }
 
 /** Starts the life of a model request: counts it as active and settles it when the reply's socket is done with it. */
 export function beginRequest (gateway: Gateway, request: FastifyRequest, reply: FastifyReply, llm: LlmRequest): void {
+  const begun = llm.request !== null
   request.llm = llm
-  if (llm.begun) return
-  llm.begun = true
+  llm.carryOn(request)
+  if (begun) return
   gateway.recorder.started(llm)
   // Not `writableFinished`: it stays false under `inject`.
   let finished = false
   reply.raw.once('finish', () => { finished = true })
-  reply.raw.once('close', () => {
+  function closed (): void {
     llm.endedAt = performance.now()
     if (reply.raw.headersSent) llm.status = reply.raw.statusCode
     if (!finished) llm.abortedBy ??= 'client'
     llm.exchange?.callerGone()
-    releaseHold(gateway, request, llm)
-  })
+    if (llm.request !== null) releaseHold(gateway, llm.request, llm)
+  }
+  // A caller that left while an earlier hook was waiting: its socket will not tell again.
+  if (reply.raw.destroyed) closed()
+  else reply.raw.once('close', closed)
 }
 
 /** Ends one party's hold; the last one settles the request, once ever. */

@@ -23,9 +23,14 @@ const checks: Readonly<Record<Check, (value: unknown) => boolean>> = {
  */
 export function checkOptions (plugin: string, options: object, table: Readonly<Record<string, Check | 'anything'>>): void {
   for (const [name, value] of Object.entries(options)) {
-    const check = table[name]
+    const check = Object.hasOwn(table, name) ? table[name] : undefined
     if (check === undefined) throw new OptionError(`${plugin}.${name}`, 'is not known')
     if (value === undefined || check === 'anything') continue
     if (!checks[check](value)) throw new OptionError(`${plugin}.${name}`, `must be ${check}`)
   }
+}
+
+/** Throws `LLM_GATEWAY_OPTION` where an option is given and is none of its values. */
+export function checkChoice (option: string, value: unknown, choices: readonly string[]): void {
+  if (value !== undefined && !choices.some((choice) => choice === value)) throw new OptionError(option, `must be ${choices.join(' or ')}`)
 }

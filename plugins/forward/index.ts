@@ -11,7 +11,6 @@ import { nativeErrorHandler } from '../errors/native.js'
 import { refuse } from '../errors/refuse.js'
 import { identify } from '../identify.js'
 import { refuseMisdirected } from '../misdirected.js'
-import { createResolve } from '../paths/resolve.js'
 import { LlmRequest, joinGateway } from '../request.js'
 import { UpstreamDispatcher } from './dispatcher.js'
 import { checkForwardOptions, readTransport, type ForwardOptions } from './options.js'
@@ -27,8 +26,7 @@ async function forward (app: FastifyInstance, options: ForwardOptions & { prefix
   const { prefix = '', ...own } = options
   checkForwardOptions(own)
   const { upstreams: given = {}, routes = true, ...transport } = own
-  const gateway = joinGateway(app)
-  gateway.resolve = createResolve(prefix)
+  const gateway = joinGateway(app, prefix)
   const upstreams = readUpstreams(given)
   const dispatcher = new UpstreamDispatcher(readTransport(transport))
   // Without routes of our own, a group that names no upstream goes where the host's mount goes.

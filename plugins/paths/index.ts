@@ -5,12 +5,13 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { gatewayError } from '../errors/gateway-error.js'
-import { checkOptions, OptionError } from '../errors/options.js'
+import { checkChoice, checkOptions, OptionError } from '../errors/options.js'
 import { refuse } from '../errors/refuse.js'
-import { readUrl } from '../identify.js'
+import { identify, readUrl } from '../identify.js'
 import { refuseMisdirected } from '../misdirected.js'
-import { LlmRequest, beginRequest, joinGateway } from '../request.js'
-import { createResolve, type Refused } from './resolve.js'
+import type { Family } from '../protocols/types.js'
+import { LlmRequest, joinGateway } from '../request.js'
+import type { Refused } from './resolve.js'
 
 export { createRewriteUrl, type RewriteUrlOptions } from './rewrite-url.js'
 
@@ -28,10 +29,9 @@ async function paths (app: FastifyInstance, options: PathsOptions): Promise<void
   checkOptions('paths', options, { prefix: 'anything', unknown: 'anything' })
   const { prefix = '', unknown = 'refuse' } = options
   if (typeof prefix !== 'string' || !/^(?:\/[\w.~-]+)*\/?$/.test(prefix)) throw new OptionError('paths.prefix', 'must be a path such as /llm')
-  if (unknown !== 'leave' && unknown !== 'refuse') throw new OptionError('paths.unknown', 'must be leave or refuse')
+  checkChoice('paths.unknown', unknown, ['leave', 'refuse'])
 
-  const gateway = joinGateway(app)
-  gateway.resolve = createResolve(prefix)
+  const gateway = joinGateway(app, prefix)
 
   app.addHook('onRequest', (request, reply, done) => {
     const { raw } = request
@@ -41,64 +41,61 @@ async function paths (app: FastifyInstance, options: PathsOptions): Promise<void
     if (read === null) {
       if (isProbe(request)) reply.code(200).send()
       else done()
-      return
-    }
-    if (isUpgrade(request)) {
-      const family = read instanceof LlmRequest ? read.endpoint.family : read.family
-      refuse(request, reply, family, gatewayError('upgrade_required', {}, { headers: { upgrade: 'HTTP/1.1' } }))
-      return
-    }
-    if (!(read instanceof LlmRequest)) {
+    } else if (!(read instanceof LlmRequest)) {
       answerRefused(request, reply, read, done)
-      return
-    }
-    const moved = pathOf(raw.url ?? '') !== pathOf(read.url)
-    raw.url = read.url
-    if (moved) {
+    } else if (isUpgrade(request)) {
+      refuseUpgrade(request, reply, read.endpoint.family)
+    } else if (pathOf(String(raw.url)) !== pathOf(read.url)) {
+      raw.url = read.url
       reply.hijack()
       app.routing(raw, reply.raw)
-      return
+    } else {
+      identify(gateway, request, reply)
+      if (hasTwoHosts(raw.rawHeaders)) refuse(request, reply, read.endpoint.family, gatewayError('bad_request'))
+      else {
+        if (read.repair !== null) gateway.recorder.pathNormalized(read.protocol, read.repair)
+        done()
+      }
     }
-    if (read.queryKeys !== null) dropQueryKey(request)
-    beginRequest(gateway, request, reply, read)
-    if (read.repair !== null) gateway.recorder.pathNormalized(read.protocol, read.repair)
-    done()
   })
 
   function answerRefused (request: FastifyRequest, reply: FastifyReply, refused: Refused, done: () => void): void {
-    request.raw.url = refused.url
-    if (refused.code === 'unknown_url') {
-      if (isProbe(request)) {
-        reply.code(200).send()
-        return
-      }
-      // A host may serve such a path itself, or pass it to an upstream that has more endpoints than we know.
-      if (unknown === 'leave' || !request.is404) {
-        done()
-        return
-      }
-    }
-    refuseMisdirected(request, reply, refused)
+    // A host may serve such a path itself, or pass it to an upstream that has more endpoints than we know.
+    const left = refused.code === 'unknown_url' && (unknown === 'leave' || !request.is404)
+    if (refused.code === 'unknown_url' && isProbe(request)) reply.code(200).send()
+    else if (left) done()
+    else if (isUpgrade(request)) refuseUpgrade(request, reply, refused.family)
+    else refuseMisdirected(request, reply, refused)
   }
+}
+
+function refuseUpgrade (request: FastifyRequest, reply: FastifyReply, family: Family): void {
+  refuse(request, reply, family, gatewayError('upgrade_required', {}, { headers: { upgrade: 'HTTP/1.1' } }))
 }
 
 /** `HEAD /` without credentials is how some clients ask whether anybody is there (facts/protocols.md 1). */
 function isProbe (request: FastifyRequest): boolean {
-  return request.method === 'HEAD' && request.is404 && /^\/(?:v1(?:beta)?)?\/?$/.test(pathOf(request.raw.url ?? ''))
+  return request.method === 'HEAD' && request.is404 && /^\/(?:v1(?:beta)?)?\/?$/.test(pathOf(String(request.raw.url)))
 }
 
-function isUpgrade (request: FastifyRequest): boolean {
-  return request.headers.upgrade !== undefined && /(?:^|[\s,])upgrade(?:$|[\s,])/i.test(request.headers.connection ?? '')
+/** Any other upgrade, such as the `h2c` that some HTTP libraries offer with each first request, is one to ignore. */
+function isUpgrade ({ headers }: FastifyRequest): boolean {
+  return headers.upgrade !== undefined && /websocket/i.test(headers.upgrade) && /(?:^|[\s,])upgrade(?:$|[\s,])/i.test(String(headers.connection))
+}
+
+/** RFC 9112 3.2: to be answered 400, and Node does not (facts/reliability.md P12). */
+function hasTwoHosts (rawHeaders: readonly string[]): boolean {
+  let hosts = 0
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = String(rawHeaders[i])
+    if (name.length === 4 && name.toLowerCase() === 'host') hosts += 1
+  }
+  return hosts > 1
 }
 
 function pathOf (url: string): string {
   const mark = url.indexOf('?')
   return mark < 0 ? url : url.slice(0, mark)
-}
-
-function dropQueryKey (request: FastifyRequest): void {
-  const { query } = request
-  if (typeof query === 'object' && query !== null && 'key' in query) delete query.key
 }
 
 export default fp(paths, { fastify: '5.x', name: 'llm-gateway-paths' })

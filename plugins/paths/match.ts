@@ -29,6 +29,13 @@ function add (map: Map<string, Endpoint[]>, key: string, endpoint: Endpoint): vo
 /** Tails without parameters, for the fast path and for the hint at doubled tails. */
 export const plainTails: ReadonlyMap<string, readonly Endpoint[]> = plain
 
+const roots = new Set([...endpoints.map(({ tail }) => String(tail[0]).toLowerCase()), 'models'])
+
+/** True for a segment that an endpoint's tail begins with, in any case. */
+export function isRoot (segment: string | undefined): boolean {
+  return segment !== undefined && roots.has(segment.toLowerCase())
+}
+
 /** Null where the tail is no endpoint's. */
 export function matchTail (segments: readonly string[], caller: Caller): TailMatch | null {
   const tail = segments.join('/')
@@ -51,7 +58,9 @@ function matchAction (root: string, tail: string): TailMatch | null {
   const [, head = '', action = ''] = cut
   const known = actions.get(`${root}:${action}`)
   const model = modelName(head.slice(root.length + 1))
-  return known === undefined || model === null ? null : { endpoints: known, model, tail: `${head}:${action}` }
+  if (known === undefined || model === null) return null
+  // The same name below another root is another model: it must not pass for an allowed one.
+  return { endpoints: known, model: root === 'models' ? model : `${root}/${model}`, tail: `${head}:${action}` }
 }
 
 function matchModelList (segments: readonly string[], tail: string, caller: Caller): TailMatch | null {

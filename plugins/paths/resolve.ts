@@ -3,9 +3,9 @@
  */
 import { families, familyOf } from '../protocols/index.js'
 import type { Caller, Endpoint, Family } from '../protocols/index.js'
-import { matchTail, plainTails, type TailMatch } from './match.js'
+import { isRoot, matchTail, plainTails, type TailMatch } from './match.js'
 import { splitKeys } from './query.js'
-import { belowPrefix, isSuspicious, leadingVersions, lenientSegments, segmentsOf } from './segments.js'
+import { belowPrefix, isSuspicious, leadingVersions, readings, segmentsOf } from './segments.js'
 
 export interface Resolved {
   readonly kind: 'endpoint'
@@ -26,6 +26,8 @@ export interface Refused {
   readonly family: Family
   /** The URL without credentials, safe to log. */
   readonly url: string
+  /** Methods that the path has, for `method_not_allowed`. */
+  readonly allow?: readonly string[]
 }
 
 /** Null: not ours. `unknown_url` is ours only below a mount that serves nothing else; who asks decides. */
@@ -42,17 +44,21 @@ interface Parts {
   readonly tail: readonly string[] | null
 }
 
-/** `prefix`: the mount prefix as path (`/llm`), empty for none. */
-export function createResolve (prefix: string): Resolve {
+/**
+ * `prefix`: the mount prefix as path (`/llm`), empty for none. `caseSensitive`: false where the router takes `/V1` for
+ * `/v1`; case is significant all the same, so that such a path is refused instead of reaching a mount unguarded.
+ */
+export function createResolve (prefix: string, caseSensitive = true): Resolve {
   const mount = segmentsOf(prefix)
   const base = mount.map((segment) => `/${segment}`).join('')
+  const loose = caseSensitive ? mount : segmentsOf(base.toLowerCase())
   const canonical = new Map<string, readonly Endpoint[]>()
   for (const [tail, list] of plainTails) {
     for (const { family } of list) canonical.set(`${base}/${family.prefix}/${tail}`, list)
   }
 
-  function split (path: string, segments: readonly string[], headers: Headers, query: string): Parts {
-    const below = belowPrefix(segments, mount)
+  function split (path: string, segments: readonly string[], from: readonly string[], headers: Headers, query: string): Parts {
+    const below = belowPrefix(segments, from)
     const versions = below === null ? [] : leadingVersions(below)
     return { path, caller: { headers, query, versions }, tail: below === null ? null : below.slice(versions.length) }
   }
@@ -61,14 +67,18 @@ export function createResolve (prefix: string): Resolve {
     const mark = url.indexOf('?')
     const path = mark < 0 ? url : url.slice(0, mark)
     const query = mark < 0 ? '' : url.slice(mark)
-    const parts = split(path, path[0] === '/' ? segmentsOf(path) : [], headers, query)
+    const parts = split(path, path[0] === '/' ? segmentsOf(path) : [], mount, headers, query)
     const match = matchTail(parts.tail ?? [], parts.caller)
     const endpoint = match?.endpoints.find((candidate) => candidate.method === method)
     if (match !== null && endpoint !== undefined) return found(endpoint, match, parts, base)
-    const refusal = isSuspicious(path) && match === null
-      ? ambiguous(split(path, lenientSegments(path), headers, query))
+    const refusal = match === null && isDoubtful(path)
+      ? worst(readings(path, caseSensitive).map((segments) => doubtful(split(path, segments, loose, headers, query), mount.length > 0)))
       : misdirected(parts, match, mount.length > 0)
     return refusal === null ? null : { kind: 'refused', ...refusal, url: path + splitKeys(query).query }
+  }
+
+  function isDoubtful (path: string): boolean {
+    return isSuspicious(path) || (!caseSensitive && base + path !== (base + path).toLowerCase())
   }
 
   return function resolve (method, url, headers) {
@@ -76,8 +86,7 @@ export function createResolve (prefix: string): Resolve {
     if (direct !== undefined) {
       return { kind: 'endpoint', endpoint: direct, url, mountLength: base.length, model: null, keys: null, repair: null }
     }
-    // A preflight carries no credential and asks for nothing: CORS is the host's.
-    return method === 'OPTIONS' ? null : resolveSlowly(method, url, headers)
+    return isPreflight(method, headers) ? null : resolveSlowly(method, url, headers)
   }
 }
 
@@ -95,13 +104,26 @@ function repairOf (prefix: string, versions: readonly string[]): string {
   return versions.every((version) => version === first) ? `duplicate_${first}` : 'mixed_prefixes'
 }
 
-type Refusal = Pick<Refused, 'code' | 'family'> | null
+/** Carries no credential and asks for nothing: CORS is the host's. Any other `OPTIONS` is a method that we do not have. */
+function isPreflight (method: string, headers: Headers): boolean {
+  return method === 'OPTIONS' && headers['access-control-request-method'] !== undefined &&
+    headers['transfer-encoding'] === undefined && (headers['content-length'] ?? '0') === '0'
+}
 
-/** Refuses a suspicious path where a lenient reader would see one of ours in it. */
-function ambiguous ({ tail, caller }: Parts): Refusal {
-  const [endpoint] = matchTail(tail ?? [], caller)?.endpoints ?? []
+type Refusal = Pick<Refused, 'code' | 'family' | 'allow'> | null
+
+/** One reading of a path that holds what two readers could read in two ways: refused where an endpoint is in it. */
+function doubtful ({ tail, caller }: Parts, mounted: boolean): Refusal {
+  if (tail === null) return null
+  const [endpoint] = matchTail(tail, caller)?.endpoints ?? []
   if (endpoint !== undefined) return { code: 'ambiguous_path', family: endpoint.family }
-  return caller.versions.length === 0 ? null : { code: 'ambiguous_path', family: families[familyOf(caller)] }
+  const versioned = caller.versions.length > 0
+  if (!versioned && !mounted) return null
+  return { code: versioned && isRoot(tail[0]) ? 'ambiguous_path' : 'unknown_url', family: families[familyOf(caller)] }
+}
+
+function worst (refusals: readonly Refusal[]): Refusal {
+  return refusals.find((refusal) => refusal?.code === 'ambiguous_path') ?? refusals.find((refusal) => refusal !== null) ?? null
 }
 
 /** A plain path that is no endpoint of this method: doubled, of another method, or unknown below the mount. */
@@ -110,7 +132,7 @@ function misdirected ({ tail, caller }: Parts, match: TailMatch | null, mounted:
   const doubled = doubledFamily(tail, caller)
   if (doubled !== null) return { code: 'doubled_path', family: doubled }
   const [other] = match?.endpoints ?? []
-  if (other !== undefined) return { code: 'method_not_allowed', family: other.family }
+  if (other !== undefined) return { code: 'method_not_allowed', family: other.family, allow: match?.endpoints.map(({ method }) => method) ?? [] }
   return caller.versions.length > 0 || mounted ? { code: 'unknown_url', family: families[familyOf(caller)] } : null
 }
 

@@ -1,10 +1,16 @@
 import type { IncomingMessage } from 'node:http'
-import { readUrl } from '../identify.js'
+import { forgetUrl, keepOut, readUrl, routeBy } from '../identify.js'
+import { LlmRequest } from '../request.js'
 import { createResolve } from './resolve.js'
 
 export interface RewriteUrlOptions {
   /** Path below which the model endpoints stand, such as `/llm`. Default: none. */
   readonly prefix?: string
+  /**
+   * What happens to a path that has a version segment (or the prefix) but is no known endpoint: `leave` its query as it
+   * is, for a host that serves such paths and takes a `key` there, or `refuse` to let a `key` through. Default `refuse`.
+   */
+  readonly unknown?: 'leave' | 'refuse'
 }
 
 /**
@@ -12,7 +18,19 @@ export interface RewriteUrlOptions {
  * which spares the second pass of the `paths` plugin, and keeps `?key=` out of Fastify's own request log: its first
  * line is written before any hook runs (facts/telemetry.md 6).
  */
-export function createRewriteUrl ({ prefix = '' }: RewriteUrlOptions = {}): (raw: IncomingMessage) => string {
+export function createRewriteUrl ({ prefix = '', unknown = 'refuse' }: RewriteUrlOptions = {}): (raw: IncomingMessage) => string {
   const resolve = createResolve(prefix)
-  return (raw) => readUrl(resolve, raw)?.url ?? raw.url ?? '/'
+  return (raw) => {
+    const read = readUrl(resolve, raw)
+    if (read instanceof LlmRequest) return read.url
+    // The app's own plugins may know of another prefix or a laxer router.
+    if (read === null || read.code === 'unknown_url') forgetUrl(raw)
+    if (read === null || (read.code === 'unknown_url' && unknown === 'leave')) return String(raw.url)
+    keepOut(raw, read)
+    if (read.code !== 'ambiguous_path') return read.url
+    // The router must not answer an ill-formed path in its own words: whatever it makes of this one, a hook refuses it.
+    const url = `/${encodeURIComponent(read.url)}`
+    routeBy(raw, url)
+    return url
+  }
 }

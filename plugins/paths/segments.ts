@@ -27,28 +27,43 @@ export function belowPrefix (segments: readonly string[], prefix: readonly strin
 }
 
 /**
- * What a suspicious path might be read as by a lenient reader: decoded until it stays the same, backslashes as slashes,
- * cut at `#` and `;`, dot segments resolved, blanks and controls dropped as WHATWG URL parsing drops them. Only ever
- * used to refuse, never to serve.
+ * Everything that a path might be read as by a lenient reader: decoded any number of times, backslashes as slashes, cut
+ * at `#` and `;` or freed of `;parameters`, dot segments resolved or not, blanks and controls dropped as WHATWG URL
+ * parsing drops them. Only ever used to refuse, never to serve.
  */
-export function lenientSegments (path: string): string[] {
-  const local = path.replace(/^[a-z][a-z0-9+.-]*:\/\/[^/]*/i, '')
-  const text = decodeFully(local).replace(/\\/g, '/').replace(/[#;?].*$/s, '')
-  const segments: string[] = []
-  for (const raw of text.split('/')) {
-    const segment = Array.from(raw).filter((char) => char > ' ').join('')
-    if (segment === '..') segments.pop()
-    else if (segment !== '' && segment !== '.') segments.push(segment)
+export function readings (path: string, caseSensitive: boolean): string[][] {
+  const texts = new Set<string>()
+  let text = path.replace(/^[a-z][a-z0-9+.-]*:\/\/[^/]*/i, '')
+  for (let round = 0; round <= maxDecodeRounds; round += 1) {
+    if (!caseSensitive) text = text.toLowerCase()
+    texts.add(text.replace(/[#;?].*$/s, '')).add(text.replace(/;[^/\\]*/g, '').replace(/[#?].*$/s, ''))
+    text = decodeOnce(text)
   }
-  return segments
+  return [...texts].flatMap((reading) => {
+    const segments = segmentsOf(reading.replace(/\\/g, '/')).map(withoutBlanks).filter((segment) => segment !== '')
+    return [segments, withoutDots(segments)]
+  })
 }
 
 const maxDecodeRounds = 4
 
-function decodeFully (text: string): string {
-  let decoded = text
-  for (let round = 0; round < maxDecodeRounds; round += 1) {
-    decoded = decoded.replace(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(parseInt(hex, 16)))
+function decodeOnce (text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text.replace(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(parseInt(hex, 16)))
   }
-  return decoded
+}
+
+function withoutBlanks (segment: string): string {
+  return Array.from(segment).filter((char) => char > ' ').join('')
+}
+
+function withoutDots (segments: readonly string[]): string[] {
+  const resolved: string[] = []
+  for (const segment of segments) {
+    if (segment === '..') resolved.pop()
+    else if (segment !== '.') resolved.push(segment)
+  }
+  return resolved
 }

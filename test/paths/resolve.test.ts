@@ -72,7 +72,7 @@ t.test('a model in the path keeps its spelling and is decoded once', async (t) =
     ['/v1beta/models/gemini-x:free@1:generateContent', 'gemini-x:free@1'],
     ['/v1beta/models/gemini-x%3Afree%401:generateContent', 'gemini-x:free@1'],
     ['/v1beta/models/publishers/google/models/x:generateContent', 'publishers/google/models/x'],
-    ['/v1beta/tunedModels/t-1:generateContent', 't-1'],
+    ['/v1beta/tunedModels/t-1:generateContent', 'tunedModels/t-1'],
   ]
   for (const [url, model] of cases) {
     const resolution = resolve('POST', url, {})
@@ -110,7 +110,11 @@ t.test('what is not an endpoint of ours is left alone', async (t) => {
     '/openai/deployments/d/chat/completions', '/openai/v1/chat/completions', '*', '', '/a\\b', '/x;y=1', '/models', '/models/a/b',
   ]
   for (const url of urls) t.equal(read('POST', url).replace(/^method_not_allowed.*/, 'not ours'), 'not ours', url)
-  t.equal(read('OPTIONS', '/v1/v1/chat/completions'), 'not ours', 'a preflight is the host\'s')
+  const preflight = { 'access-control-request-method': 'POST', 'content-length': '0' }
+  t.equal(read('OPTIONS', '/v1/v1/chat/completions', preflight), 'not ours', 'a preflight is the host\'s')
+  t.equal(read('OPTIONS', '/v1/chat/completions'), 'method_not_allowed openai', 'no preflight')
+  t.equal(read('OPTIONS', '/v1/chat/completions', { ...preflight, 'content-length': '9' }), 'method_not_allowed openai', 'a preflight has no body')
+  t.equal(read('OPTIONS', '/v1/chat/completions', { ...preflight, 'transfer-encoding': 'chunked' }), 'method_not_allowed openai', 'a preflight has no body')
 })
 
 t.test('an unknown path under a version is told as such, for whoever owns the mount', async (t) => {
