@@ -46,13 +46,13 @@ export class Authenticator {
       if (this.#options.conflict === 'reject') return gatewayError('duplicate_api_key')
     }
     llm.keepSecret(found.secret)
-    const key = this.#known(found.secret)
-    return key === undefined ? this.#ask(found.secret, llm, request) : this.#judge(key, llm, request)
+    const digest = digestOf(found.secret)
+    const key = this.#known(digest)
+    return key === undefined ? this.#ask(digest, found.secret, llm, request) : this.#judge(key, llm, request)
   }
 
   /** Null: no such key. Undefined: somebody must be asked. */
-  #known (secret: string): Key | null | undefined {
-    const digest = digestOf(secret)
+  #known (digest: string): Key | null | undefined {
     const fixed = this.#fixedKeys.get(digest)
     const { store, lookup } = this.#options
     if (fixed === undefined && (store !== undefined || lookup !== undefined)) return this.#cache.peek(digest)
@@ -60,12 +60,12 @@ export class Authenticator {
     return fixed ?? null
   }
 
-  async #ask (secret: string, llm: LlmRequest, request: FastifyRequest): Promise<Verdict> {
+  async #ask (digest: string, secret: string, llm: LlmRequest, request: FastifyRequest): Promise<Verdict> {
     try {
-      const key = await this.#cache.load(digestOf(secret), this.#loadFor(secret, request))
+      const key = await this.#cache.load(digest, this.#loadFor(secret, request))
       return this.#judge(key, llm, request)
     } catch (error) {
-      request.log.error({ err: error }, 'the key store cannot answer')
+      request.log.error({ reason: withoutSecret(String(error), secret) }, 'the key store cannot answer')
       return gatewayError('key_store_unavailable')
     }
   }
@@ -92,4 +92,11 @@ function toKey (found: LookupKey | null | undefined): Key | null {
   if (found === null || found === undefined) return null
   const { id, group, disabled = false, expiresAt = null, limits = {} } = found
   return { id, group, disabled, expiresAt, limits }
+}
+
+/** A host's `lookup` has seen the secret, and so may its error have. */
+function withoutSecret (text: string, secret: string): string {
+  const bytes = Buffer.from(secret)
+  const spellings = [secret, encodeURIComponent(secret), bytes.toString('base64'), bytes.toString('base64url')]
+  return spellings.reduce((rest, spelling) => rest.replaceAll(spelling, '[key]'), text)
 }

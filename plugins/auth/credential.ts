@@ -46,7 +46,7 @@ function headerValues (rawHeaders: readonly string[], name: string): string[] {
     const raw = rawHeaders[i]
     const value = rawHeaders[i + 1]
     if (raw === undefined || value === undefined || raw.length !== name.length) continue
-    if (raw === name || raw.toLowerCase() === name) values.push(value.trim())
+    if (raw === name || raw.toLowerCase() === name) values.push(value)
   }
   return values
 }
@@ -54,7 +54,10 @@ function headerValues (rawHeaders: readonly string[], name: string): string[] {
 function withoutScheme (value: string, { scheme }: HeaderSource): string | null {
   if (scheme === undefined) return value
   const cut = value.indexOf(' ')
-  return cut > 0 && value.slice(0, cut).toLowerCase() === scheme ? value.slice(cut + 1).trim() : null
+  if (value.slice(0, Math.max(cut, 0)).toLowerCase() !== scheme) return null
+  let start = cut
+  while (value[start] === ' ') start += 1
+  return value.slice(start)
 }
 
 /** Visible ASCII without blank or comma: what a header joined by a proxy, or an empty variable, would not be. */

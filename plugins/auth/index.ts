@@ -11,6 +11,7 @@ import { LlmRequest, joinGateway } from '../request.js'
 import { checkModel } from './access.js'
 import { Authenticator, type Verdict } from './authenticator.js'
 import type { KeyChange } from './key-cache.js'
+import { ModelMounts } from './model-mounts.js'
 import type { AuthOptions } from './options.js'
 import { dropCredentials } from './strip.js'
 
@@ -27,6 +28,7 @@ declare module 'fastify' {
 async function auth (app: FastifyInstance, options: AuthOptions): Promise<void> {
   const gateway = joinGateway(app)
   const authenticator = new Authenticator(options, gateway)
+  const mounts = new ModelMounts(app, gateway)
   const invalidate = (change: KeyChange): void => authenticator.invalidate(change)
   app.decorate('llmInvalidateKeys', invalidate)
   const endings = [options.store?.onChange(invalidate)]
@@ -44,10 +46,9 @@ async function auth (app: FastifyInstance, options: AuthOptions): Promise<void> 
       done()
     } else if (llm instanceof LlmRequest) {
       const verdict = authenticator.check(llm, request)
-      if (verdict instanceof Promise) verdict.then((later) => conclude(later, llm, request, reply, done), done)
+      if (verdict instanceof Promise) verdict.then((later) => conclude(later, llm, request, reply, done))
       else conclude(verdict, llm, request, reply, done)
-    } else if (llm.code === 'unknown_url') {
-      // A path that no endpoint has may be a route of the host; one that is only misspelt must not reach a mount.
+    } else if (llm.code === 'unknown_url' && isLeft(request)) {
       done()
     } else {
       refuseMisdirected(request, reply, llm)
@@ -64,7 +65,15 @@ async function auth (app: FastifyInstance, options: AuthOptions): Promise<void> 
     conclude(checkModel(llm), llm, request, reply, done)
   })
 
+  /** A path that no endpoint has may be a route of the host; it must not reach a provider unguarded. */
+  function isLeft (request: FastifyRequest): boolean {
+    const { url, config } = request.routeOptions
+    return options.unknown === 'leave' || url === undefined || config.llm !== undefined || !mounts.has(url)
+  }
+
   function conclude (verdict: Verdict, llm: LlmRequest, request: FastifyRequest, reply: FastifyReply, done: () => void): void {
+    // The caller left while its key was looked up.
+    if (reply.raw.destroyed) return
     if (verdict === null) {
       llm.authenticated = true
       done()

@@ -40,7 +40,8 @@ interface Entry {
 
 interface Pending {
   readonly promise: Promise<Key | null>
-  outdated: boolean
+  /** What changed since the store was asked. */
+  readonly changes: KeyChange[]
 }
 
 export class KeyCache {
@@ -85,45 +86,48 @@ export class KeyCache {
       return pending.promise
     }
     if (this.#pending.size >= this.#options.maxLoads) {
-      this.#onLookup('error')
-      throw new Error('too many key look-ups at the same time')
+      return this.#standIn(digest, new Error('too many key look-ups at the same time'))
     }
-    const started: Pending = { promise: this.#ask(digest, load), outdated: false }
-    this.#pending.set(digest, started)
-    return started.promise
+    const changes: KeyChange[] = []
+    const promise = this.#ask(digest, load, changes)
+    this.#pending.set(digest, { promise, changes })
+    return promise
   }
 
-  async #ask (digest: string, load: Load): Promise<Key | null> {
+  async #ask (digest: string, load: Load, changes: KeyChange[]): Promise<Key | null> {
     const startedAt = this.#now()
     // Starting in a later turn lets `load` note this look-up as pending before the store can answer.
     await null
     try {
-      const key = await this.#fresh(digest, load)
+      const key = await this.#fresh(digest, load, changes)
       this.#onLookup('miss', (this.#now() - startedAt) / 1_000)
       return key
     } catch (error) {
-      const entry = this.#known.get(digest)
-      const usable = entry !== undefined && this.#now() - entry.loadedAt < this.#options.ttlMs + this.#options.staleMs
-      this.#onLookup(usable ? 'stale' : 'error', (this.#now() - startedAt) / 1_000)
-      if (usable) return entry.key
-      throw error
+      return this.#standIn(digest, error, (this.#now() - startedAt) / 1_000)
     } finally {
       this.#pending.delete(digest)
     }
   }
 
-  async #fresh (digest: string, load: Load): Promise<Key | null> {
+  async #fresh (digest: string, load: Load, changes: KeyChange[]): Promise<Key | null> {
     for (;;) {
+      changes.length = 0
       const loadedAt = this.#now()
       const key = await load(digest)
-      const pending = this.#pending.get(digest)
-      if (pending?.outdated === true) {
-        pending.outdated = false
-        continue
-      }
+      if (changes.some((change) => mayConcern(change, digest, key))) continue
       this.#keep(digest, key, loadedAt)
       return key
     }
+  }
+
+  /** What is still held of a key that the store does not tell; throws `error` where that is nothing, or too old. */
+  #standIn (digest: string, error: unknown, seconds?: number): Key {
+    const { ttlMs, staleMs } = this.#options
+    const entry = this.#known.get(digest)
+    const usable = entry !== undefined && this.#now() - entry.loadedAt < ttlMs + staleMs
+    this.#onLookup(usable ? 'stale' : 'error', seconds)
+    if (usable) return entry.key
+    throw error
   }
 
   #keep (digest: string, key: Key | null, loadedAt: number): void {
@@ -136,9 +140,9 @@ export class KeyCache {
     }
   }
 
-  /** Forgets what a change concerns, and makes every look-up under way ask again. Unknown keys may have become known. */
+  /** Forgets what a change concerns, and makes look-ups of it that are under way ask again. Unknown keys may have become known. */
   invalidate (change: KeyChange): void {
-    for (const pending of this.#pending.values()) pending.outdated = true
+    for (const { changes } of this.#pending.values()) changes.push(change)
     this.#unknown.clear()
     for (const [digest, { key }] of this.#known.entries()) {
       if (concerns(change, digest, key)) this.#known.delete(digest)
@@ -148,4 +152,9 @@ export class KeyCache {
 
 function concerns (change: KeyChange, digest: string, key: Key): boolean {
   return change.group === '*' || change.digest === digest || change.id === key.id || change.group === key.group
+}
+
+/** A change that names no digest may have made any unknown key known. */
+function mayConcern (change: KeyChange, digest: string, key: Key | null): boolean {
+  return key === null ? change.digest === undefined || change.digest === digest : concerns(change, digest, key)
 }

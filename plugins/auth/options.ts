@@ -1,5 +1,5 @@
 import type { FastifyRequest } from 'fastify'
-import { checkOptions, OptionError } from '../errors/options.js'
+import { checkChoice, checkOptions, OptionError } from '../errors/options.js'
 import { families } from '../protocols/index.js'
 import type { Key, Limits } from '../request.js'
 import type { GroupOptions, KeyOptions } from './groups.js'
@@ -37,6 +37,12 @@ export interface AuthOptions {
   conflict?: 'first' | 'reject'
   /** Credential sources that are off by default, by the names that the families give them. */
   optionalSources?: string[]
+  /**
+   * A path that has a version segment but is no known endpoint, below a mount of the host that also serves model
+   * endpoints: `refuse` it with a native 404, because nobody could tell what its caller may do there, or `leave` it to
+   * the mount, without asking for a key. Default `refuse`. Mounts that spread `proxyOptions()` have an option of their own.
+   */
+  unknown?: 'refuse' | 'leave'
   /** Accepted values of a family's version header, by family. Default: those that current official clients send. */
   versions?: Partial<Record<string, string[]>>
 }
@@ -54,13 +60,15 @@ export function checkAuthOptions (options: AuthOptions): KeyCacheOptions {
     cache: 'an object',
     conflict: 'anything',
     optionalSources: 'anything',
+    unknown: 'anything',
     versions: 'an object',
   })
-  const { groups, keys = [], store, lookup, cache = {}, conflict = 'first', optionalSources = [], versions = {} } = options
+  const { groups, keys = [], store, lookup, cache = {}, optionalSources = [], versions = {} } = options
   if (groups === undefined) throw new OptionError('auth.groups', 'is required')
   if (!Array.isArray(keys)) throw new OptionError('auth.keys', 'must be a list')
   if (store !== undefined && lookup !== undefined) throw new OptionError('auth.lookup', 'cannot stand beside a store')
-  if (conflict !== 'first' && conflict !== 'reject') throw new OptionError('auth.conflict', 'must be first or reject')
+  checkChoice('auth.conflict', options.conflict, ['first', 'reject'])
+  checkChoice('auth.unknown', options.unknown, ['refuse', 'leave'])
   checkOptions('auth.cache', cache, {
     max: 'a whole number of at least 1',
     ttlMs: 'a whole number of at least 0',
@@ -69,6 +77,7 @@ export function checkAuthOptions (options: AuthOptions): KeyCacheOptions {
     staleMs: 'a whole number of at least 0',
     maxLoads: 'a whole number of at least 1',
   })
+  if (!Array.isArray(optionalSources)) throw new OptionError('auth.optionalSources', 'must be a list')
   checkNames('auth.optionalSources', optionalSources, optionalNames())
   checkNames('auth.versions', Object.keys(versions), Object.keys(families))
   return { ...cacheDefaults, ...cache }

@@ -64,6 +64,11 @@ export const errorTable = {
   invalid_body: badRequest('{reason}'),
   bad_request: badRequest('The request could not be read.'),
 
+  // host: what its own plugins refuse
+  not_authorized: unauthorized('The request is not authorized.'),
+  too_many_requests: limited('Too many requests. Try again later.'),
+  overloaded: row(503, 'overloaded', 'gateway_error', true, 'The gateway is too busy for this request. Try again shortly.'),
+
   // forward
   upstream_unreachable: row(502, 'internal', 'upstream_error', true, 'The model provider cannot be reached.'),
   upstream_reset: row(502, 'internal', 'upstream_error', true, 'The model provider closed the connection before it answered.'),
