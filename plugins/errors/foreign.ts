@@ -12,6 +12,7 @@ const byCode: ReadonlyMap<string, ErrorCode> = new Map([
   ['FST_REPLY_FROM_HTTP2_REQUEST_TIMEOUT', 'upstream_timeout'],
   ['FST_REPLY_FROM_HTTP2_SESSION_TIMEOUT', 'upstream_timeout'],
   ['FST_REPLY_FROM_GATEWAY_TIMEOUT', 'upstream_timeout'],
+  ['FST_ERR_HANDLER_TIMEOUT', 'upstream_timeout'],
   ['ETIMEDOUT', 'upstream_timeout'],
   ['UND_ERR_SOCKET', 'upstream_reset'],
   ['ECONNRESET', 'upstream_reset'],
@@ -24,13 +25,18 @@ const byCode: ReadonlyMap<string, ErrorCode> = new Map([
   ['UND_ERR_CLOSED', 'shutting_down'],
 ])
 
-// What Fastify itself answers on a route of ours, by status.
+// What Fastify or a plugin of the host answers on a route of ours, by status.
 const byStatus: ReadonlyMap<number, ErrorCode> = new Map([
+  [401, 'not_authorized'],
+  [403, 'access_denied'],
   [404, 'unknown_url'],
   [405, 'method_not_allowed'],
   [413, 'body_too_large'],
   [415, 'unsupported_media_type'],
-  [503, 'shutting_down'],
+  [429, 'too_many_requests'],
+  [502, 'upstream_unreachable'],
+  [503, 'overloaded'],
+  [504, 'upstream_timeout'],
 ])
 
 /** An error that the gateway did not make, as one that it may tell: none of the original's text is kept. */
@@ -39,8 +45,14 @@ export function fromForeign (error: unknown, request: FastifyRequest): GatewayEr
   const code = property(error, 'code')
   const known = typeof code === 'string' ? byCode.get(code) : undefined
   if (known !== undefined) return gatewayError(known)
-  const status = Number(property(error, 'statusCode') ?? 500)
-  return gatewayError(byStatus.get(status) ?? (status < 500 ? 'bad_request' : 'internal_error'), words(request))
+  const status = statusOf(error)
+  return gatewayError(byStatus.get(status) ?? (status < 500 ? 'bad_request' : 'internal_error'), words(request), { status })
+}
+
+/** As Fastify reads it: anything that is no error status is 500. */
+function statusOf (error: unknown): number {
+  const status = Number(property(error, 'statusCode'))
+  return status >= 400 && status <= 599 ? status : 500
 }
 
 function words ({ llm, method }: FastifyRequest): Record<string, string> {

@@ -25,22 +25,35 @@ async function errors (app: FastifyInstance): Promise<void> {
     }
     if (!reply.hasHeader('x-request-id')) reply.header('x-request-id', llm.id)
     if (!reply.hasHeader('request-id')) reply.header('request-id', reply.getHeader('x-request-id'))
-    done(null, isForeign(llm, reply, payload) ? native(llm, request, reply, payload) : payload)
+    const foreign = foreignError(llm, reply, payload)
+    done(null, foreign === null ? payload : native(llm, request, reply, foreign))
   })
 }
 
-/** An error that Fastify rendered: ours are marked by their code, an upstream's by its status, and a host's own shape is left alone. */
-function isForeign (llm: LlmRequest, reply: FastifyReply, payload: unknown): payload is string {
-  if (reply.statusCode < 400 || llm.errorCode !== null || llm.upstreamStatus !== 0) return false
-  return typeof payload === 'string' && /^\{"(?:statusCode|message)":/.test(payload)
+/**
+ * An error that Fastify rendered, null for any other payload: ours are marked by their code, an upstream's by its
+ * status, and a host's own shape is left alone.
+ */
+function foreignError (llm: LlmRequest, reply: FastifyReply, payload: unknown): object | null {
+  if (reply.statusCode < 400 || llm.errorCode !== null || llm.upstreamStatus !== 0) return null
+  if (typeof payload !== 'string' || !/^\{"(?:statusCode|message)":/.test(payload)) return null
+  try {
+    const error: unknown = JSON.parse(payload)
+    const { statusCode, error: name, message } = Object(error)
+    return statusCode === reply.statusCode && typeof name === 'string' && typeof message === 'string' ? Object(error) : null
+  } catch {
+    return null
+  }
 }
 
-function native (llm: LlmRequest, request: FastifyRequest, reply: FastifyReply, payload: string): string {
-  const error = fromForeign(JSON.parse(payload), request)
+function native (llm: LlmRequest, request: FastifyRequest, reply: FastifyReply, foreign: object): string {
+  const error = fromForeign(foreign, request)
   llm.errorCode = error.code
   llm.outcome ??= error.outcome
   const body = JSON.stringify(llm.endpoint.family.errorBody(error.facts(llm.id)))
+  const retryAfter = reply.getHeader('retry-after')
   reply.code(error.statusCode).headers(errorHeaders(error, llm.id)).header('content-length', Buffer.byteLength(body))
+  if (retryAfter !== undefined) reply.header('retry-after', retryAfter)
   return body
 }
 

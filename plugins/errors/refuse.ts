@@ -1,4 +1,4 @@
-import type { IncomingMessage } from 'node:http'
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Family } from '../protocols/types.js'
 import type { GatewayError } from './gateway-error.js'
@@ -18,7 +18,7 @@ export function refuse (request: FastifyRequest, reply: FastifyReply, family: Fa
     llm.errorCode = error.code
     llm.outcome ??= error.outcome
   }
-  if (!request.raw.complete) drain(request.raw)
+  if (!request.raw.complete && hasBody(request.raw.headers)) drain(request.raw)
   reply.code(error.statusCode).headers(errorHeaders(error, requestId))
   return reply.send(JSON.stringify(family.errorBody(error.facts(requestId))))
 }
@@ -36,6 +36,10 @@ export function errorHeaders (error: GatewayError, requestId: string): Record<st
     headers['retry-after'] = String(Math.max(1, Math.ceil((error.retryAfterMs ?? 1_000) / 1_000)))
   }
   return headers
+}
+
+function hasBody (headers: IncomingHttpHeaders): boolean {
+  return headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined
 }
 
 function drain (raw: IncomingMessage): void {

@@ -14,6 +14,5 @@ export const chatCompletions = defineEndpoints(
       streams: 'body',
       modelField: 'model',
       usage: chatUsage,
-      output: { max: [['max_completion_tokens'], ['max_tokens']], choices: [['n']] },
     },
   ])

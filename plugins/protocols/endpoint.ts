@@ -25,7 +25,6 @@ export function defineEndpoints (shared: Shared, given: readonly Given[]): reado
     streams: 'never',
     modelField: null,
     usage: null,
-    output: null,
     ...own,
   }))
 }
