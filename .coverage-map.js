@@ -1,0 +1,9 @@
+/** Which files the tests are to cover: every source file, by whatever test. What child processes run from `dist` is a build of the same. */
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
+
+const sources = ['plugins', 'bin'].flatMap((folder) => {
+  return readdirSync(folder, { recursive: true }).filter((file) => file.endsWith('.ts')).map((file) => join(folder, file))
+})
+
+export default () => sources
