@@ -33,7 +33,7 @@ export interface Change {
   readonly body?: string | Buffer
   /** Added or replaced; undefined removes. */
   readonly headers?: Readonly<Record<string, string | undefined>>
-  readonly onBytes?: (sofar: Buffer) => boolean
+  readonly onBytes?: (sofar: Buffer) => unknown
   readonly signal?: AbortSignal
 }
 
@@ -52,33 +52,36 @@ export function expectStatus (reply: Reply, status: number, about = ''): void {
 export function expectFar (subject: Subject, path: RegExp): string {
   const { far } = subject
   if (!far.listening) return ''
-  const url = far.seen.at(-1)?.url
-  expect(url !== undefined && path.test(url), `the far side saw ${url ?? 'nothing'} instead of ${String(path)}`)
-  return `, far side saw ${url}`
+  const urls = far.seen.map(({ url }) => url).join(', ')
+  expect(path.test(urls), `the far side saw ${urls} instead of ${String(path)}`)
+  return `, far side saw ${urls}`
 }
 
-const shapes: Readonly<Record<FamilyName, (body: Fields, status: number) => boolean>> = {
-  openai: ({ error }) => isFields(error) && text(error.message) && text(error.type) && 'param' in error && 'code' in error,
-  anthropic: ({ type, error }) => type === 'error' && isFields(error) && text(error.message) && text(error.type),
-  gemini: ({ error }, status) => isFields(error) && error.code === status && text(error.message) && text(error.status),
+const shapes: Readonly<Record<FamilyName, (error: Fields, status: number, type: unknown) => boolean>> = {
+  openai: (error) => isText(error.message) && isText(error.type) && 'param' in error && 'code' in error,
+  anthropic: (error, _, type) => type === 'error' && isText(error.message) && isText(error.type),
+  gemini: (error, status) => error.code === status && isText(error.message) && isText(error.status),
 }
 
 /** The reply is an error of ours to this family's clients: status, media type and envelope. Returns its `error`. */
 export function expectEnvelope (reply: Reply, family: FamilyName, status: number, about = ''): Fields {
   expectStatus(reply, status, about)
-  expect(/^application\/json/.test(reply.headers['content-type'] ?? ''), `content type ${reply.headers['content-type'] ?? 'missing'}`)
-  const body = reply.json
-  expect(isFields(body) && shapes[family](body, status), `${about} not the envelope of this family: ${excerpt(reply.text)}`)
-  return isFields(body.error) ? body.error : body
+  const type = String(reply.headers['content-type'])
+  expect(/^application\/json/.test(type), `${about} content type ${type}`)
+  const body = fieldsOf(reply.json)
+  const error = fieldsOf(body.error)
+  expect(shapes[family](error, status, body.type), `${about} not the envelope of this family: ${excerpt(reply.text)}`)
+  return error
 }
 
 export type Fields = Readonly<Record<string, unknown>>
 
-export function isFields (value: unknown): value is Fields {
-  return typeof value === 'object' && value !== null
+/** The members of a JSON object; none where it is something else. */
+export function fieldsOf (value: unknown): Fields {
+  return typeof value === 'object' && value !== null ? { ...value } : {}
 }
 
-function text (value: unknown): boolean {
+function isText (value: unknown): boolean {
   return typeof value === 'string' && value !== ''
 }
 

@@ -28,7 +28,7 @@ export class FarSide {
   /** Requests since the last `reset()`. */
   seen: Seen[] = []
   #script: Script | null = null
-  #arrived: (seen: Seen) => void = () => {}
+  #waiting: Array<(seen: Seen) => void> = []
   readonly #server: Server = createServer((req, res) => { this.#answer(req, res) })
 
   async listen (port: number): Promise<void> {
@@ -46,7 +46,7 @@ export class FarSide {
   reset (): void {
     this.seen = []
     this.#script = null
-    this.#arrived = () => {}
+    this.#waiting = []
   }
 
   /** Every request until `reset()` gets this reply. */
@@ -56,7 +56,7 @@ export class FarSide {
 
   /** The next request that arrives. */
   async arrival (): Promise<Seen> {
-    return await new Promise((resolve) => { this.#arrived = resolve })
+    return await new Promise((resolve) => this.#waiting.push(resolve))
   }
 
   async close (): Promise<void> {
@@ -73,7 +73,7 @@ export class FarSide {
     const { method = '', url = '', headers, rawHeaders } = req
     const seen: Seen = { method, url, headers, headerText: rawHeaders.join('\n'), body: Buffer.concat(chunks), over }
     this.seen.push(seen)
-    this.#arrived(seen)
+    for (const resolve of this.#waiting.splice(0)) resolve(seen)
     await playScript(res, this.#script ?? nativeReply(seen))
   }
 }

@@ -7,7 +7,7 @@ import type { Check, Need } from './check.js'
 import { checks } from './checks/index.js'
 import { FarSide } from './far-side.js'
 import { readOptions, usage, UsageError, type Options } from './options.js'
-import { resultOf, table, tally, type Result } from './report.js'
+import { messageOf, resultOf, table, tally, type Result } from './report.js'
 import { createSubject } from './subject.js'
 
 export interface Io {
@@ -65,15 +65,11 @@ async function runCheck (check: Check, options: Options, far: FarSide): Promise<
   const limit = new AbortController()
   const subject = createSubject(options, far, limit.signal)
   const startedAt = performance.now()
-  try {
-    const seen = await within(options.timeoutMs, check.run(subject))
-    return resultOf(check, 'pass', seen, performance.now() - startedAt)
-  } catch (error) {
-    const seen = error instanceof Error ? error.message : String(error)
-    return resultOf(check, 'fail', seen, performance.now() - startedAt)
-  } finally {
-    limit.abort()
-  }
+  const [verdict, seen] = await within(options.timeoutMs, check.run(subject)).then(
+    (seen) => ['pass', seen] as const,
+    (error) => ['fail', messageOf(error)] as const)
+  limit.abort()
+  return resultOf(check, verdict, seen, performance.now() - startedAt)
 }
 
 async function within<T> (ms: number, work: Promise<T>): Promise<T> {

@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util'
+import { messageOf } from './report.js'
 
 export type FamilyName = 'openai' | 'anthropic' | 'gemini'
 
@@ -81,7 +82,7 @@ function parsed (args: readonly string[]) {
   try {
     return parseArgs({ args: [...args], options: flags }).values
   } catch (error) {
-    throw new UsageError(error instanceof Error ? error.message : String(error))
+    throw new UsageError(messageOf(error))
   }
 }
 

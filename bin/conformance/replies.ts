@@ -53,18 +53,15 @@ const streams = (body: string): boolean => /"stream"\s*:\s*true/.test(body)
 
 const chatStream: Answer = (body) =>
   sse(chatChunk('Hi'), ...(/"include_usage"\s*:\s*true/.test(body) ? [chatUsageChunk(plainChatUsage)] : []), done)
-const messageStream = sse(messageStart({ input_tokens: 14, output_tokens: 1 }), messageDelta({ output_tokens: 7 }), messageStop)
-const responseStream = sse(responseEvent('response.created', null), responseEvent('response.completed', responsesUsage))
 
 const answers: ReadonlyArray<readonly [path: RegExp, answer: Answer]> = [
   [/\/v1\/chat\/completions(\?|$)/, (body) => streams(body) ? chatStream(body) : json(chat)],
-  [/\/v1\/responses(\?|$)/, (body) => streams(body) ? responseStream : json(response)],
+  [/\/v1\/responses(\?|$)/, () => json(response)],
   [/\/v1\/responses\/input_tokens(\?|$)/, () => json({ object: 'response.input_tokens', input_tokens: 3 })],
-  [/\/v1\/messages(\?|$)/, (body) => streams(body) ? messageStream : json(message)],
+  [/\/v1\/messages(\?|$)/, () => json(message)],
   [/\/v1\/messages\/count_tokens(\?|$)/, () => json({ input_tokens: 3 })],
   [/\/v1\/embeddings(\?|$)/, () => json({ object: 'list', model: 'model-1', data: [{ object: 'embedding', index: 0, embedding: [0.5] }], usage: { prompt_tokens: 8, total_tokens: 8 } })],
   [/\/v1\/images\/(generations|edits|variations)(\?|$)/, () => json({ created: 1, data: [{ b64_json: 'AA==' }] })],
-  [/\/v1(beta)?\/(models|tunedModels)\/.+:streamGenerateContent/, () => sse(event(generated('Hi', geminiUsage)))],
   [/\/v1(beta)?\/(models|tunedModels)\/.+:countTokens/, () => json({ totalTokens: 3 })],
   [/\/v1(beta)?\/(models|tunedModels)\/.+:\w+/, () => json(generated('Hi', geminiUsage))],
   [/\/v1(beta)?\/models(\/|\?|$)/, () => json({ object: 'list', data: [], models: [], has_more: false })],

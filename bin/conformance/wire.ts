@@ -9,7 +9,7 @@ export interface Send {
   readonly headers: OutgoingHttpHeaders
   readonly body: Buffer
   /** Called with all bytes so far, whenever some arrive; true leaves the exchange there. */
-  readonly onBytes?: (sofar: Buffer) => boolean
+  readonly onBytes?: (sofar: Buffer) => unknown
   /** Aborts the exchange. */
   readonly signal?: AbortSignal
 }

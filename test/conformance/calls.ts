@@ -80,7 +80,7 @@ export interface Change {
   /** Added or replaced; null removes. */
   readonly headers?: Readonly<Record<string, string | string[] | null>>
   readonly key?: string
-  readonly onBytes?: (sofar: Buffer) => boolean
+  readonly onBytes?: (sofar: Buffer) => unknown
 }
 
 /** Sends `call` to the gateway, changed as told, and reads the whole reply. */

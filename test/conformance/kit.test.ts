@@ -1,5 +1,7 @@
 import { readFile } from 'node:fs/promises'
-import t from 'tap'
+import { createServer, type RequestListener, type Server } from 'node:http'
+import t, { type Test } from 'tap'
+import { growth, grewBy, tokenSums } from '../../bin/conformance/metrics.js'
 import { run } from '../../bin/conformance/index.js'
 import { keys, startGateway } from './gateway.js'
 import { freePort } from '../helpers/free-port.js'
@@ -16,6 +18,16 @@ async function kit (...args: string[]): Promise<Outcome> {
   return { code, out: (out ?? []).join('\n'), err: (err ?? []).join('\n') }
 }
 
+async function listen (t: Test, server: Server): Promise<string> {
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  const address = server.address()
+  return `http://127.0.0.1:${typeof address === 'object' && address !== null ? address.port : 0}`
+}
+
 const plainKeys = ['--key-openai', 'k1', '--key-anthropic', 'k2', '--key-gemini', 'k3']
 
 // The kit's own provider in the place of a gateway: whatever needs a gateway has to fail there.
@@ -30,7 +42,21 @@ t.test('a gateway that does nothing fails what a gateway is for', async (t) => {
   t.strictSame(failed, [2, 3, 4, 6, 7, 9, 10, 12, 15, 22, 24, 26, 27, 28, 29, 33, 39, 60, 62, 64, 103, 104, 105])
   t.match(out, new RegExp(`${counts.pass} passed, ${failed.length} failed, ${counts['n/a']} not applicable`))
   t.match(out, / 16 {2}n\/a .* needs a path in --base-url/)
-  t.match(err, /^\[1\/70\] 1 pass/)
+  t.match(err, /^\[1\/71\] 1 pass/)
+})
+
+t.test('without metrics that count, a stream is not metered', async (t) => {
+  const port = await freePort()
+  const address = `http://127.0.0.1:${port}`
+  const { out } = await kit('--base-url', address, '--upstream-port', `${port}`, '--metrics-url', address, ...plainKeys, '--check', '41', '--timeout-ms', '500')
+  t.match(out, /fail .* instead of 12 \+ 5: nothing/)
+})
+
+t.test('a gateway whose far side is not ours', async (t) => {
+  const { origin } = await startGateway(t)
+  const { code, out } = await kit('--base-url', origin, '--key-openai', keys.openai, '--check', '1', '--check', '13')
+  t.equal(code, 0)
+  t.match(out, /1 {2}pass .* 200\n 13 {2}n\/a .* needs --key-gemini, --upstream-port/)
 })
 
 t.test('a wrong command line', async (t) => {
@@ -58,5 +84,59 @@ t.test('our own gateway fails nothing', async (t) => {
     '--base-url', `${origin}/pre/`, '--upstream-port', `${port}`, '--metrics-url', `${origin}/metrics`,
     '--key-openai', keys.openai, '--key-anthropic', keys.anthropic, '--key-gemini', keys.gemini, '--key-spent', keys.spent)
   t.equal(code, 0, out)
-  t.match(out, /70 passed, 0 failed, 0 not applicable/)
+  t.match(out, /71 passed, 0 failed, 0 not applicable/)
+})
+
+t.test('what a check sees of a gateway that answers nonsense', async (t) => {
+  const rows: ReadonlyArray<readonly [check: string, answer: RequestListener, seen: RegExp]> = [
+    ['26', (_, res) => res.writeHead(401).end('no'), /chat without a key content type undefined/],
+    ['26', (_, res) => res.writeHead(401, { 'content-type': 'application/json' }).end('"no"'), /not the envelope of this family: "no"/],
+    ['26', (_, res) => res.writeHead(401, { 'content-type': 'application/json' }).end(`{"error":{"message":"${'long '.repeat(99)}"}}`), /long lo/],
+    ['22', (_, res) => res.writeHead(401).end(), /401 twice/],
+    ['22', (_, res) => res.writeHead(500).end(), /statuses 500, 500/],
+    ['15', (_, res) => res.writeHead(404, { 'content-type': 'application/json' }).end('{"error":{"message":"no","type":"t","param":null,"code":null}}'), /no hint in: no/],
+    ['28', (_, res) => res.writeHead(401).end(), /x-should-retry: missing/],
+    ['65', (_, res) => res.writeHead(200).end(), /status 200/],
+    ['105', (_, res) => res.writeHead(200).end(), /status 200/],
+    ['1', (req) => req.socket.destroy(), /socket hang up/],
+    ['1', () => {}, /not done within 300 ms/],
+    ['40', (_, res) => res.end('tokens 1'), /instead of 100 \+ 40: nothing/],
+  ]
+  for (const [check, answer, seen] of rows) {
+    const origin = await listen(t, createServer(answer))
+    const port = await freePort()
+    const { code, out } = await kit('--base-url', origin, '--upstream-port', `${port}`, '--metrics-url', origin, ...plainKeys, '--key-spent', 's', '--check', check, '--timeout-ms', '300')
+    t.match(out, seen, `check ${check}`)
+    t.equal(code, /^ *\d+ {2}pass/.test(out) ? 0 : 1)
+  }
+})
+
+t.test('a gateway that accepts the upgrade', async (t) => {
+  const server = createServer()
+  server.on('upgrade', (_, socket) => socket.end('HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: upgrade\r\n\r\n'))
+  const origin = await listen(t, server)
+  t.match((await kit('--base-url', origin, ...plainKeys, '--check', '60')).out, /status 101 instead of 426/)
+  t.match((await kit('--base-url', origin.replace('http', 'https'), '--check', '30')).out, /fail/, 'https speaks TLS')
+})
+
+t.test('results that cannot be written are an error of their own', async (t) => {
+  const origin = await listen(t, createServer((_, res) => res.end()))
+  await t.rejects(kit('--base-url', origin, '--check', '30', '--json', `${t.testdir({})}/none/results.json`), { code: 'ENOENT' })
+})
+
+t.test('token counters are found by what their names and labels say', async (t) => {
+  const sums = tokenSums([
+    '# HELP x_tokens_total Tokens',
+    'x_tokens_total{kind="input",model="a b"} 5',
+    'x_tokens_total{kind="output"} 7 1700000000',
+    'x_tokens_bucket{le="1"} 9',
+    'prompt_tokens_sum 3',
+    'requests_total 4',
+  ].join('\n'))
+  t.strictSame(Object.fromEntries(sums), { x_tokens_total: 12, 'x_tokens_total input': 5, 'x_tokens_total output': 7, prompt_tokens_sum: 3, 'prompt_tokens_sum input': 3 })
+  const grown = growth(new Map([['x_tokens_total', 2]]), sums)
+  t.ok(grewBy(grown, 4, 6), 'as one sum')
+  t.ok(grewBy(grown, 5, 7), 'by direction')
+  t.notOk(grewBy(grown, 5, 8))
+  t.notOk(grewBy(grown, 6, 7))
 })

@@ -1,5 +1,5 @@
 /** Checks 61-65 and 101-105: failures of the far side, and what never may reach it. */
-import { expect, expectEnvelope, expectStatus, isFields, type Check } from '../check.js'
+import { expect, expectEnvelope, expectStatus, type Check } from '../check.js'
 import { json } from '../replies.js'
 
 const rateLimit = { error: { message: 'slow down', type: 'rate_limit_error', param: null, code: 'rate_limit_exceeded' } }
@@ -120,8 +120,9 @@ export const errors: readonly Check[] = [
       const headers = { 'x-api-key': 'decoy-1', 'x-goog-api-key': 'decoy-2', 'api-key': 'decoy-3', cookie: 'k=decoy-4', 'proxy-authorization': 'Basic decoy-5' }
       await ask('chat', { headers })
       await ask('chat', { headers: { connection: 'authorization', 'x-api-key': 'decoy-6' } })
-      const carried = far.seen.filter(({ headerText }) => headerText.includes('decoy-') || headerText.includes(options.keys.openai))
-      expect(carried.length === 0, `the far side saw: ${carried[0]?.headerText.match(/\S*decoy-\d|authorization/)?.[0]}`)
+      const secrets = ['decoy-1', 'decoy-2', 'decoy-3', 'decoy-4', 'decoy-5', 'decoy-6', options.keys.openai]
+      const carried = secrets.filter((secret) => far.seen.some(({ headerText }) => headerText.includes(secret)))
+      expect(carried.length === 0, `the far side saw ${carried.length} of ${secrets.length}`)
       return 'nothing of it arrived'
     },
   },
@@ -133,9 +134,9 @@ export const errors: readonly Check[] = [
       for (const path of ['/v1/../v1/chat/completions', '/v1/%2e%2e/v1/chat/completions', '/v1%2Fchat/completions', '/v1\\chat/completions', '/v1/chat/completions%00']) {
         const reply = await ask('chat', { path })
         expect(reply.status === 400 || reply.status === 404, `${path}: status ${reply.status}`)
-        expect(isFields(reply.json), `${path}: no envelope`)
+        expect(reply.json !== null, `${path}: no envelope`)
       }
-      expect(far.seen.length === 0, `the far side saw ${far.seen[0]?.url}`)
+      expect(far.seen.length === 0, `the far side saw ${far.seen.map(({ url }) => url).join(', ')}`)
       return '400 or 404'
     },
   },

@@ -1,5 +1,5 @@
 /** Checks 40-54: every token is counted, once. They read the sums that the gateway's metrics show, whatever their names. */
-import { expect, expectStatus, type Check, type Subject } from '../check.js'
+import { expect, expectStatus, fieldsOf, type Check, type Fields, type Kind, type Subject } from '../check.js'
 import { grewBy, growth, scrape, type TokenSums } from '../metrics.js'
 import { chatChunk, sse } from '../replies.js'
 import { familyOf } from '../subject.js'
@@ -44,8 +44,35 @@ function meter ({ number, title, kind, change, script, input, output, reply: loo
   }
 }
 
+/** What replies say of their usage, as all that came in and all that went out. */
+const told: ReadonlyArray<readonly [kind: Kind, field: string, input: readonly string[], output: readonly string[]]> = [
+  ['chat', 'usage', ['prompt_tokens'], ['completion_tokens']],
+  ['messages', 'usage', ['input_tokens', 'cache_read_input_tokens', 'cache_creation_input_tokens'], ['output_tokens']],
+  ['gemini', 'usageMetadata', ['promptTokenCount', 'toolUsePromptTokenCount'], ['candidatesTokenCount', 'thoughtsTokenCount']],
+]
+
+function sum (usage: Fields, names: readonly string[]): number {
+  return names.reduce((total, name) => total + Number(usage[name] ?? 0), 0)
+}
+
 export const usage: readonly Check[] = [
   ...metered.map(meter),
+  {
+    number: 106,
+    title: 'what replies say is what the metrics count',
+    needs: ['openai', 'anthropic', 'gemini', 'metrics'],
+    async run (subject) {
+      const seen: string[] = []
+      for (const [kind, field, input, output] of told) {
+        const before = await sumsNow(subject)
+        const reply = await subject.ask(kind)
+        expectStatus(reply, 200, kind)
+        const usage = fieldsOf(fieldsOf(reply.json)[field])
+        seen.push(`${kind} ${await expectGrowth(subject, before, sum(usage, input), sum(usage, output))}`)
+      }
+      return seen.join(', ')
+    },
+  },
   {
     number: 53,
     title: 'counting endpoints add nothing',
