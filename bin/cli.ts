@@ -2,68 +2,57 @@
 import { parseArgs } from 'node:util'
 import { ConfigError } from '../plugins/standalone/config-error.js'
 import { configFile } from '../plugins/standalone/config.js'
-import type { Environment } from '../plugins/standalone/config-yaml.js'
-import type { LogStream } from '../plugins/standalone/gateway.js'
-
-export type Signal = 'SIGHUP' | 'SIGINT' | 'SIGTERM'
-
-/** What a command touches of its process. */
-export interface Io {
-  readonly env: Environment
-  /** A line of the result. */
-  readonly out: (line: string) => void
-  /** A line about what went wrong, or of progress. */
-  readonly err: (line: string) => void
-  readonly onSignal: (signal: Signal, listener: () => void) => void
-  /** Where log lines go; default stdout. */
-  readonly logStream?: LogStream
-}
+import { UsageError, type Command, type Io } from './io.js'
 
 export const usage = `Usage: llm-gateway COMMAND [options]
 
-  start         run the gateway                        [--config FILE]
-  check         say what is wrong with a configuration [--config FILE]
-  conformance   test any gateway from outside          (see conformance --help)
+  start                            run the gateway
+  check                            say what is wrong with a configuration
+  keys create --group GROUP        issue a key; its secret is printed once
+       [--id ID] [--label TEXT] [--expires DATE] [--balance TOKENS]
+       [--requests-per-minute N] [--tokens-per-minute N] [--concurrency N]
+  keys list                        issued keys, one JSON object a line
+  keys revoke ID                   end a key
+  keys rotate ID                   give a key another secret
+  usage [--from DATE] [--to DATE]  the usage ledger, one JSON object a line
+  conformance                      test any gateway from outside (see conformance --help)
 
-FILE is also read from LLM_GATEWAY_CONFIG; without either it is the demo.`
+All but conformance take --config FILE. It is also read from LLM_GATEWAY_CONFIG; without either it is the demo.`
+
+const commands = new Map<string, Command>(Object.entries({
+  start: async (...given) => await (await import('./commands/start.js')).start(...given),
+  check: async (...given) => await (await import('./commands/check.js')).check(...given),
+  keys: async (...given) => await (await import('./commands/keys.js')).keys(...given),
+  usage: async (...given) => await (await import('./commands/usage.js')).usage(...given),
+} satisfies Record<string, Command>))
 
 /** Resolves with the exit code: 0 done, 1 failed, 2 the command line is wrong. */
 export async function run (args: readonly string[], io: Io): Promise<number> {
-  const [command = '', ...rest] = args
-  if (command === 'conformance') return await (await import('./conformance/index.js')).run(rest, io)
-  if (command === '--help' || command === 'help') {
+  const [name = '', ...rest] = args
+  if (name === 'conformance') return await (await import('./conformance/index.js')).run(rest, io)
+  if (name === '--help' || name === 'help') {
     io.out(usage)
     return 0
   }
-  if (command !== 'start' && command !== 'check') return wrongUsage(command === '' ? 'a command is required' : `there is no command ${command}`, io)
-  const file = fileOf(rest, io)
-  if (file === null) return wrongUsage(`${command} takes --config FILE and nothing else`, io)
-  return await guarded(file, io, async () => {
-    if (command === 'check') return await (await import('./commands/check.js')).check(file, io)
-    return await (await import('./commands/start.js')).start(file, io)
-  })
-}
-
-function fileOf (args: readonly string[], io: Io): string | null {
+  const { config } = parseArgs({ args: rest, strict: false, options: { config: { type: 'string' } } }).values
+  const file = configFile(typeof config === 'string' ? config : undefined, io.env)
   try {
-    return configFile(parseArgs({ args: [...args], options: { config: { type: 'string' } } }).values.config, io.env)
-  } catch {
-    return null
+    const command = commands.get(name)
+    if (command === undefined) throw new UsageError(name === '' ? 'a command is required' : `there is no command ${name}`)
+    return await command(file, rest, io)
+  } catch (error) {
+    return tell(error, file, io)
   }
-}
-
-function wrongUsage (message: string, io: Io): number {
-  io.err(`llm-gateway: ${message}\n\n${usage}`)
-  return 2
 }
 
 /** What is wrong with the configuration is told with its path, anything else by its message. No stack: it helps nobody here. */
-async function guarded (file: string, io: Io, command: () => Promise<number>): Promise<number> {
-  try {
-    return await command()
-  } catch (error) {
-    if (error instanceof ConfigError) for (const line of error.message.split('\n')) io.err(`${file}: ${line}`)
-    else io.err(`llm-gateway: ${String(Object(error).message)}`)
+function tell (error: unknown, file: string, io: Io): number {
+  const { message, code } = Object(error)
+  if (error instanceof ConfigError) {
+    for (const line of error.message.split('\n')) io.err(`${file}: ${line}`)
     return 1
   }
+  const misused = error instanceof UsageError || String(code).startsWith('ERR_PARSE_ARGS')
+  io.err(misused ? `llm-gateway: ${String(message)}\n\n${usage}` : `llm-gateway: ${String(message)}`)
+  return misused ? 2 : 1
 }

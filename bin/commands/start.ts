@@ -1,11 +1,13 @@
 import { once, EventEmitter } from 'node:events'
+import { parseArgs } from 'node:util'
 import { curlLines, originOf } from '../../plugins/standalone/curls.js'
 import { Standalone } from '../../plugins/standalone/standalone.js'
 import { watchConfig } from '../../plugins/standalone/watch.js'
-import type { Io } from '../cli.js'
+import type { Io } from '../io.js'
 
 /** Runs until SIGTERM or SIGINT; a second one waits for no request any more. SIGHUP or a changed file reloads. */
-export async function start (file: string, io: Io): Promise<number> {
+export async function start (file: string, args: string[], io: Io): Promise<number> {
+  parseArgs({ args, options: { config: { type: 'string' } } })
   const gateway = await Standalone.start({ file, env: io.env, ...io.logStream && { logStream: io.logStream } })
   const unwatch = watchConfig(file, 2_000, () => gateway.reload())
   const ended = new EventEmitter()

@@ -1,5 +1,6 @@
 import type { LlmGatewayOptions } from '../index.js'
 import type { UpstreamOptions } from '../forward/index.js'
+import type { State } from '../state/types.js'
 import type { GatewayConfig } from './config-types.js'
 
 /** What outlives a reload. */
@@ -8,13 +9,15 @@ export interface Shared {
   readonly simulator: UpstreamOptions | null
   /** Whose metrics the app counts in: the same object for each app of the process. */
   readonly cells: object
+  /** Issued keys, balances and the ledger; null where none is open, as in `check`. */
+  readonly state: Pick<State, 'keys' | 'balances' | 'ledger'> | null
 }
 
 // Stands for the simulated upstream where none runs, as in `check`.
 const nowhere: UpstreamOptions = { url: 'http://127.0.0.1:9' }
 
 /** The file's sections as the options of the bundle: one to one, but for what the process itself provides. */
-export function bundleOptions (config: GatewayConfig, { simulator, cells }: Shared): LlmGatewayOptions {
+export function bundleOptions (config: GatewayConfig, { simulator, cells, state: open }: Shared): LlmGatewayOptions {
   const { listen, state, log, upstreams, ...parts } = config
   const entries = Object.entries(upstreams).map(([name, entry]): [string, UpstreamOptions] => {
     return [name, entry.simulate === true ? simulator ?? nowhere : { url: entry.url, credential: entry.credential }]
@@ -23,6 +26,7 @@ export function bundleOptions (config: GatewayConfig, { simulator, cells }: Shar
     ...parts,
     upstreams: Object.fromEntries(entries),
     metrics: { ...config.metrics, cells },
+    ...open && { store: open.keys, limits: { ...config.limits, balances: open.balances, ledger: open.ledger } },
   }
 }
 

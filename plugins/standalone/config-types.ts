@@ -2,6 +2,8 @@
 import type { GroupOptions, KeyOptions } from '../auth/index.js'
 import type { LlmGatewayOptions } from '../index.js'
 import type { MetricsOptions } from '../metrics/index.js'
+import type { StateConfig } from '../state/types.js'
+import type { TracingOptions } from '../tracing/index.js'
 
 export interface ListenEntry {
   readonly host?: string
@@ -14,25 +16,19 @@ export type UpstreamEntry =
   | { readonly simulate: true }
   | { readonly url: string, readonly credential: string, readonly simulate?: never }
 
-export interface StateEntry {
-  readonly engine: 'memory' | 'lmdb' | 'redis'
-  readonly path?: string
-  readonly url?: string
-}
-
 export interface LogEntry {
   readonly level?: string
 }
 
 /** Sections that are the options of the part of the same name, checked by the schema and by the part. */
-type PartSections = Pick<LlmGatewayOptions, 'prefix' | 'auth' | 'limits' | 'validation' | 'usage' | 'forward'>
+type PartSections = Pick<LlmGatewayOptions, 'prefix' | 'auth' | 'limits' | 'validation' | 'usage' | 'forward'> & { tracing?: TracingOptions }
 
 export interface GatewayConfig extends PartSections {
   readonly listen?: ListenEntry
   readonly upstreams: Readonly<Record<string, UpstreamEntry>>
   readonly groups: Record<string, GroupOptions>
   readonly keys?: KeyOptions[]
-  readonly state?: StateEntry
+  readonly state?: StateConfig
   readonly metrics?: MetricsOptions & { path?: string }
   readonly log?: LogEntry
 }

@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
+import type { StateConfig } from '../state/types.js'
 import { crossCheck } from './config-checks.js'
 import { ConfigError } from './config-error.js'
 import { checkForm } from './config-schema.js'
@@ -52,4 +53,9 @@ export function listenAddress (config: GatewayConfig, env: Environment): ListenA
     host: env['HOST'] || config.listen?.host || '127.0.0.1',
     port: port === '' ? config.listen?.port ?? 8080 : Number(port),
   }
+}
+
+/** Where state lives; in lmdb's files below the working folder when the file says nothing of it. */
+export function stateConfig (config: GatewayConfig): StateConfig {
+  return config.state ?? { engine: 'lmdb' }
 }

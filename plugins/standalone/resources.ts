@@ -1,5 +1,7 @@
+import { openState, type State } from '../state/index.js'
 import { simulates } from './bundle-options.js'
 import type { GatewayConfig } from './config-types.js'
+import { stateConfig } from './config.js'
 import type { GatewayParts, LogStream } from './gateway.js'
 import { startSimulator, type Simulator } from './simulator.js'
 
@@ -10,6 +12,7 @@ export class Resources {
   readonly #cells = {}
   readonly #logStream: LogStream | undefined
   #simulator: Simulator | null = null
+  #state: State | null = null
 
   constructor (logStream: LogStream | undefined) {
     this.#logStream = logStream
@@ -18,15 +21,23 @@ export class Resources {
   /** Opens what the configuration needs and is not there yet. */
   async provide (config: GatewayConfig): Promise<GatewayParts> {
     if (simulates(config)) this.#simulator ??= await startSimulator()
+    this.#state ??= await openState(stateConfig(config))
     return {
       simulator: this.#simulator,
+      state: this.#state,
       cells: this.#cells,
       life: this,
       ...this.#logStream && { logStream: this.#logStream },
     }
   }
 
+  /** What an operator should be told at start. */
+  get notice (): string | null {
+    return this.#state?.notice ?? null
+  }
+
   async close (): Promise<void> {
+    await this.#state?.close()
     await this.#simulator?.close()
   }
 }

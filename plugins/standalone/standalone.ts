@@ -48,6 +48,7 @@ export class Standalone {
       switchboard = new Switchboard(await createGateway(config, await resources.provide(config)))
       const front = new Front(switchboard.handle, config.listen?.requestTimeoutMs ?? 60_000)
       const address = await front.listen(wanted)
+      if (resources.notice !== null) switchboard.app.log.warn(resources.notice)
       return new Standalone(options, config, address, [resources, switchboard, front])
     } catch (error) {
       await switchboard?.close()

@@ -1,39 +1,15 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { run, type Io, type Signal as SignalName } from '../../bin/cli.js'
+import { run } from '../../bin/cli.js'
 import { freePort } from '../helpers/free-port.js'
-import { Signal } from '../helpers/upstream.js'
-
-interface Terminal extends Io {
-  readonly shown: Signal<string>
-  readonly complaints: string[]
-  readonly logged: Signal<string>
-  readonly send: (signal: SignalName) => void
-}
-
-function terminal (env: Record<string, string> = {}): Terminal {
-  const [shown, logged] = [new Signal<string>(), new Signal<string>()]
-  const complaints: string[] = []
-  const listeners = new Map<SignalName, () => void>()
-  return {
-    env,
-    out: (line) => shown.push(line),
-    err: (line) => complaints.push(line),
-    onSignal: (signal, listener) => listeners.set(signal, listener),
-    logStream: { write: (line) => logged.push(line) },
-    shown,
-    complaints,
-    logged,
-    send: (signal) => listeners.get(signal)?.(),
-  }
-}
+import { terminal } from './terminal.js'
 
 function file (t: Test, text: string): string {
   return join(t.testdir({ 'gateway.yaml': text }), 'gateway.yaml')
 }
 
-const small = 'upstreams: { a: { simulate: true } }\ngroups: { a: { protocols: [messages] } }'
+const small = 'upstreams: { a: { simulate: true } }\ngroups: { a: { protocols: [messages] } }\nstate: { engine: memory }'
 
 t.test('help, and command lines that are wrong', async (t) => {
   const io = terminal()
@@ -43,8 +19,10 @@ t.test('help, and command lines that are wrong', async (t) => {
   for (const [args, said] of [
     [[], /a command is required/],
     [['strat'], /there is no command strat/],
-    [['start', '--port', '1'], /start takes --config FILE/],
-    [['check', 'gateway.yaml'], /check takes --config FILE/],
+    [['constructor'], /there is no command constructor/],
+    [['start', '--port', '1'], /Unknown option '--port'/],
+    [['check', 'gateway.yaml'], /Unexpected argument 'gateway.yaml'/],
+    [['check', '--config'], /'--config <value>' argument missing/],
   ] as const) {
     const wrong = terminal()
     t.equal(await run(args, wrong), 2, args.join(' '))
@@ -78,6 +56,7 @@ t.test('start greets, reloads and ends by signals', async (t) => {
   t.match(await io.shown.next(), `curl '${origin}/v1/messages' -H 'x-api-key: YOUR_KEY'`)
   t.equal((await fetch(`${origin}/health`)).status, 200)
 
+  t.match(await io.logged.next(), 'state.engine is memory')
   io.send('SIGHUP')
   t.match(await io.logged.next(), 'configuration reloaded')
   writeFileSync(path, `${small}\nmetrics: 1`)

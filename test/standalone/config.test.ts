@@ -1,6 +1,6 @@
 import t from 'tap'
 import { ConfigError } from '../../plugins/standalone/config-error.js'
-import { configFile, demoFile, listenAddress, loadConfig, parseConfig } from '../../plugins/standalone/config.js'
+import { configFile, demoFile, listenAddress, loadConfig, parseConfig, stateConfig } from '../../plugins/standalone/config.js'
 
 const hash = `sha256:${'a'.repeat(64)}`
 
@@ -101,6 +101,7 @@ t.test('every mistake names its path and never a value', async (t) => {
     ['an expiry on the 40th', file({ keys: '[{ id: a, group: chat, secret: x, expires: 2027-01-40T00:00:00Z }]' }), 'keys[0].expires: is not a date that exists'],
     ['redis without its address', file({ rest: 'state: { engine: redis }' }), 'state.url: is required'],
     ['an unknown engine', file({ rest: 'state: { engine: sqlite }' }), 'state.engine: must be one of memory,lmdb,redis'],
+    ['redis at an address of another kind', file({ rest: 'state: { engine: redis, url: "http://h" }' }), 'state.url: is not valid: it must be an address such as redis://user:password@host:6379/0'],
     ['a metrics path without its slash', file({ rest: 'metrics: { path: metrics }' }), 'metrics.path: is not valid: it must begin with a slash'],
     ['a port that is none', file({ rest: 'listen: { port: 70000 }' }), 'listen.port: must be <= 65535'],
     ['a variable that is not set', file({ upstreams: `{ main: { url: "https://models.example", credential: ${variable('NOT_THERE')} } }` }), 'upstreams.main.credential: environment variable NOT_THERE is not set'],
@@ -135,6 +136,11 @@ t.test('the file is the one named, the one of the environment, or the demo', asy
   t.equal(configFile(undefined, {}), demoFile)
   t.same(Object.keys(loadConfig(demoFile, {}).groups), ['chat', 'messages', 'gemini'])
   t.throws(() => loadConfig('/nowhere/gateway.yaml', {}), { name: 'ConfigError', message: 'the file cannot be read (ENOENT)' })
+})
+
+t.test('state lives in lmdb where the file says nothing', async (t) => {
+  t.same(stateConfig(parseConfig(file(), {})), { engine: 'lmdb' })
+  t.same(stateConfig(parseConfig(file({ rest: 'state: { engine: memory }' }), {})), { engine: 'memory' })
 })
 
 t.test('HOST and PORT win over the file', async (t) => {

@@ -5,7 +5,7 @@ import { createGateway } from '../../plugins/standalone/gateway.js'
 t.test('a request in a log line is its method and path, without the query', async (t) => {
   const lines: string[] = []
   const config = parseConfig('upstreams: { a: { simulate: true } }\ngroups: { a: { protocols: [messages] } }', {})
-  const { app } = await createGateway(config, { simulator: null, cells: {}, life: { draining: false }, logStream: { write: (line) => { lines.push(line) } } })
+  const { app } = await createGateway(config, { simulator: null, state: null, cells: {}, life: { draining: false }, logStream: { write: (line) => { lines.push(line) } } })
   t.teardown(async () => await app.close())
   app.log.info({ req: { method: 'GET', url: '/a?key=c4nary', headers: { authorization: 'Bearer c4nary' } } })
   t.match(JSON.parse(lines.join('')), { req: { method: 'GET', url: '/a' } })
@@ -28,7 +28,14 @@ groups:
     limits: { requestsPerMinute: 1, tokensPerMinute: 1, concurrency: 1, balance: 0 }
     onStoreFailure: local
 keys: [{ id: a, group: chat, secret: b, expires: 2027-01-01T00:00:00Z, disabled: true, limits: { balance: 1 } }]
-state: { engine: memory, path: ./data, url: x }
+state:
+  engine: redis
+  path: ./data
+  url: redis://localhost
+  prefix: p
+  commandTimeoutMs: 50
+  holdTtlMs: 1
+  ledger: { maxFileBytes: 1, maxFileAgeMs: 1, keepMs: 1 }
 auth:
   cache: { max: 1, ttlMs: 0, negativeMax: 1, negativeTtlMs: 0, staleMs: 0, maxLoads: 1 }
   conflict: reject
@@ -47,10 +54,11 @@ forward:
   idleTimeoutMs: 0
   connectTimeoutMs: 1
   drain: { maxMs: 0, maxBytes: 0, maxConcurrent: 0 }
+tracing: { baggage: true }
 metrics: { path: /m, models: [m], maxModels: 1, maxCells: 1, openTelemetry: false, semconv: both }
 log: { level: silent }
 `, {})
-  const { app } = await createGateway(config, { simulator: null, cells: {}, life: { draining: false } })
+  const { app } = await createGateway(config, { simulator: null, state: null, cells: {}, life: { draining: false } })
   t.teardown(async () => await app.close())
   const reply = await app.inject({ method: 'POST', url: '/llm/v-2/v1/chat/completions', headers: { authorization: 'Bearer b' } })
   t.match(reply.json(), { error: { code: 'disabled_api_key' } })

@@ -34,6 +34,7 @@ export function yaml (url: string, secrets: readonly string[], more = ''): strin
     `upstreams: { main: { url: "${url}", credential: upstream-secret } }`,
     'groups: { chat: { protocols: [chat_completions, responses], upstream: main } }',
     `keys: [${secrets.map((secret) => `{ id: ${secret}, group: chat, secret: ${secret} }`).join(', ')}]`,
+    'state: { engine: memory }',
     more,
   ].join('\n')
 }

@@ -37,7 +37,9 @@ t.test('a request goes through, logged once by its ids and never by its URL', as
   const { origin, log } = await start(t, yaml(upstream.url, ['key-a']))
   t.equal(await status(origin, 'key-a'), 200)
   t.equal((await upstream.requests.next()).headers.authorization, 'Bearer upstream-secret')
-  const line = JSON.parse(log())
+  const [notice, line, ...more] = log().trim().split('\n').map((text) => JSON.parse(text))
+  t.match(notice, { level: 40, msg: /^state\.engine is memory/ })
+  t.same(more, [])
   t.match(line, { msg: 'model request', llm: { protocol: 'chat_completions', group: 'chat', key_id: 'key-a', outcome: 'ok', status: 200, upstream: 'main' } })
 })
 

@@ -1,0 +1,40 @@
+import type { Environment } from '../plugins/standalone/config-yaml.js'
+import type { LogStream } from '../plugins/standalone/gateway.js'
+
+export type SignalName = 'SIGHUP' | 'SIGINT' | 'SIGTERM'
+
+/** What a command touches of its process. */
+export interface Io {
+  readonly env: Environment
+  /** A line of the result. */
+  readonly out: (line: string) => void
+  /** A line about what went wrong, or of progress. */
+  readonly err: (line: string) => void
+  readonly onSignal: (signal: SignalName, listener: () => void) => void
+  /** Where log lines go; default stdout. */
+  readonly logStream?: LogStream
+}
+
+/** The command line is wrong: the message says how. */
+export class UsageError extends Error {}
+
+/** What was asked for cannot be done: the message says why. */
+export class Refusal extends Error {}
+
+/** One command. `file` is the configuration's, `args` what follows the command. Resolves with the exit code. */
+export type Command = (file: string, args: string[], io: Io) => Promise<number>
+
+/** Milliseconds since the epoch of a date as a command line has it, null for none. Throws UsageError. */
+export function readDate (option: string, text: string | undefined): number | null {
+  if (text === undefined) return null
+  const time = Date.parse(text)
+  if (Number.isNaN(time)) throw new UsageError(`${option} must be a date such as 2027-01-01T00:00:00Z`)
+  return time
+}
+
+/** A whole number of at least `least`, or undefined for none. Throws UsageError. */
+export function readCount (option: string, text: string | undefined, least: number): number | undefined {
+  if (text === undefined) return undefined
+  if (!/^\d{1,15}$/.test(text) || Number(text) < least) throw new UsageError(`${option} must be a whole number of at least ${least}`)
+  return Number(text)
+}
