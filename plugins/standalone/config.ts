@@ -16,7 +16,7 @@ export const demoFile = join(packageFolder, 'examples/demo/gateway.yaml')
 
 /** `--config`, then `LLM_GATEWAY_CONFIG`, then the demo. */
 export function configFile (named: string | undefined, env: Environment): string {
-  return named ?? env['LLM_GATEWAY_CONFIG'] ?? demoFile
+  return named ?? (env['LLM_GATEWAY_CONFIG'] || demoFile)
 }
 
 /** Throws ConfigError with every problem found; each names its path in the file. */

@@ -134,6 +134,7 @@ t.test('the file is the one named, the one of the environment, or the demo', asy
   t.equal(configFile('a.yaml', { LLM_GATEWAY_CONFIG: 'b.yaml' }), 'a.yaml')
   t.equal(configFile(undefined, { LLM_GATEWAY_CONFIG: 'b.yaml' }), 'b.yaml')
   t.equal(configFile(undefined, {}), demoFile)
+  t.equal(configFile(undefined, { LLM_GATEWAY_CONFIG: '' }), demoFile)
   t.same(Object.keys(loadConfig(demoFile, {}).groups), ['chat', 'messages', 'gemini'])
   t.throws(() => loadConfig('/nowhere/gateway.yaml', {}), { name: 'ConfigError', message: 'the file cannot be read (ENOENT)' })
 })
