@@ -72,3 +72,13 @@ t.test('errors of the upstream pass byte for byte, whatever their status and sha
     }
   }
 })
+
+t.test('what a reply may not tell of the upstream stays behind; the rest of its headers passes', async (t) => {
+  for (const call of main) {
+    const kept = { 'openai-processing-ms': '12', 'x-ratelimit-limit-tokens': '5', 'anthropic-organization-id': 'org', 'server-timing': 'a;dur=1' }
+    gateway.upstream.queue({ headers: { ...kept, 'set-cookie': ['a=1', 'b=2'], 'alt-svc': 'h3=":443"', connection: 'x-hop', 'x-hop': '1' }, body: {} })
+    const { headers } = await send(gateway.origin, call)
+    t.match(headers, kept)
+    t.same(['set-cookie', 'alt-svc'].filter((name) => headers[name] !== undefined), [], call.id)
+  }
+})
