@@ -41,8 +41,9 @@ export interface LlmGatewayOptions extends Pick<AuthOptions, 'groups' | 'keys' |
 async function llmGateway (app: FastifyInstance, options: LlmGatewayOptions): Promise<void> {
   const { prefix, upstreams = {}, routes = true, groups, keys, lookup, store } = options
   checkUpstreams(options)
-  if (options.metrics !== false) await app.register(metricsPlugin, options.metrics ?? {})
+  // First: a request whose path is repaired passes the router again, and must not have begun before.
   await app.register(pathsPlugin, { ...options.paths, ...(prefix !== undefined && { prefix }) })
+  if (options.metrics !== false) await app.register(metricsPlugin, options.metrics ?? {})
   await app.register(errorsPlugin)
   await app.register(authPlugin, {
     ...options.auth,

@@ -25,6 +25,9 @@ export interface HistogramFamily extends FamilyOf<HistogramCell> {
 
 export type Family = ValueFamily | HistogramFamily
 
+/** Labels whose values come from outside; all others are closed words of ours. */
+const openLabels = ['model', 'group', 'upstream']
+
 export class MetricStore {
   readonly families: Family[] = []
   readonly #maxCells: number
@@ -36,6 +39,8 @@ export class MetricStore {
     // Its labels are the catalogue's own; a cap here would count its own overflow for ever.
     const rules = { row: catalogue.label_overflow_total, maxCells: Infinity, overflowed: this.overflowed }
     this.#overflow = this.#join('label_overflow_total', new Counter(rules))
+    // There before the first one: a rate sees no rise in a counter that begins at 1.
+    for (const label of openLabels) this.#overflow.add(0, label)
   }
 
   /** A label value was replaced by `other`. */

@@ -14,5 +14,6 @@ export const chatCompletions = defineEndpoints(
       streams: 'body',
       modelField: 'model',
       usage: chatUsage,
+      output: { max: [['max_completion_tokens'], ['max_tokens']], choices: [['n']] },
     },
   ])

@@ -25,6 +25,7 @@ export function defineEndpoints (shared: Shared, given: readonly Given[]): reado
     streams: 'never',
     modelField: null,
     usage: null,
+    output: null,
     ...own,
   }))
 }

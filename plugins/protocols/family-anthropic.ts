@@ -34,6 +34,12 @@ export const anthropic: Family = {
   versionHeader: { name: 'anthropic-version', accepted: ['2023-06-01', '2026-10-21'] },
   upstreamHeader: (secret) => ['x-api-key', secret],
   errorBody,
+  // https://docs.anthropic.com/en/api/rate-limits
+  limitHeaders: ({ limit, allowed, free, resetMs }) => ({
+    [`anthropic-ratelimit-${limit}-limit`]: String(allowed),
+    [`anthropic-ratelimit-${limit}-remaining`]: String(free),
+    [`anthropic-ratelimit-${limit}-reset`]: new Date(Date.now() + resetMs).toISOString(),
+  }),
   streamError: (facts) => `event: error\ndata: ${JSON.stringify(errorBody(facts))}\n\n`,
   baseUrl: (origin) => origin,
 }

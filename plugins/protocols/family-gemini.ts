@@ -21,9 +21,15 @@ function details (facts: ErrorFacts): unknown[] {
     domain: 'llm-gateway',
     metadata: { request_id: facts.requestId },
   }
-  if (facts.param === null) return [info]
-  const violation = { field: facts.param, description: facts.message }
-  return [info, { '@type': 'type.googleapis.com/google.rpc.BadRequest', fieldViolations: [violation] }]
+  const known: unknown[] = [info]
+  if (facts.retryAfterMs) {
+    known.push({ '@type': 'type.googleapis.com/google.rpc.RetryInfo', retryDelay: `${Math.ceil(facts.retryAfterMs / 1_000)}s` })
+  }
+  if (facts.param !== null) {
+    const violation = { field: facts.param, description: facts.message }
+    known.push({ '@type': 'type.googleapis.com/google.rpc.BadRequest', fieldViolations: [violation] })
+  }
+  return known
 }
 
 function errorBody (facts: ErrorFacts): Record<string, unknown> {
@@ -42,6 +48,8 @@ export const gemini: Family = {
   versionHeader: null,
   upstreamHeader: (secret) => ['x-goog-api-key', secret],
   errorBody,
+  // Clients read the envelope's RetryInfo instead.
+  limitHeaders: () => ({}),
   // No `event:` line: the official client drops such events silently (facts/protocols.md 6).
   streamError: (facts) => `data: ${JSON.stringify(errorBody(facts))}\n\n`,
   baseUrl: (origin) => origin,

@@ -34,6 +34,12 @@ export const openai: Family = {
   versionHeader: null,
   upstreamHeader: (secret) => ['authorization', `Bearer ${secret}`],
   errorBody,
+  // https://platform.openai.com/docs/guides/rate-limits
+  limitHeaders: ({ limit, allowed, free, resetMs }) => ({
+    [`x-ratelimit-limit-${limit}`]: String(allowed),
+    [`x-ratelimit-remaining-${limit}`]: String(free),
+    [`x-ratelimit-reset-${limit}`]: `${Math.ceil(resetMs / 1_000)}s`,
+  }),
   streamError (facts, protocol) {
     if (protocol !== 'responses') return `data: ${JSON.stringify(errorBody(facts))}\n\n`
     // Only `response.failed` shows its message in every known client of typed events (facts/protocols.md 5.3).

@@ -2,6 +2,8 @@ import { defineEndpoints } from './endpoint.js'
 import { openai } from './family-openai.js'
 import { imagesUsage } from './usage-rules.js'
 
+const output = { max: [], choices: [['n']] }
+
 /** https://platform.openai.com/docs/api-reference/images */
 export const images = defineEndpoints(
   { protocol: 'images', family: openai, operation: 'image_generation', allowedBy: ['images'] },
@@ -14,6 +16,7 @@ export const images = defineEndpoints(
       streams: 'body',
       modelField: 'model',
       usage: imagesUsage,
+      output,
     },
     {
       id: 'images.edits',
@@ -24,6 +27,7 @@ export const images = defineEndpoints(
       streams: 'body',
       modelField: 'model',
       usage: imagesUsage,
+      output,
     },
     {
       id: 'images.variations',
@@ -33,5 +37,6 @@ export const images = defineEndpoints(
       metered: 'optional',
       modelField: 'model',
       usage: imagesUsage,
+      output,
     },
   ])

@@ -14,6 +14,7 @@ export const messages = defineEndpoints(
       streams: 'body',
       modelField: 'model',
       usage: messagesUsage,
+      output: { max: [['max_tokens']], choices: [] },
     },
     { id: 'messages.count_tokens', path: 'messages/count_tokens', schema: 'messages.count_tokens', modelField: 'model' },
   ])

@@ -2,6 +2,8 @@ import { defineEndpoints } from './endpoint.js'
 import { openai } from './family-openai.js'
 import { responsesUsage } from './usage-rules.js'
 
+const output = { max: [['max_output_tokens']], choices: [] }
+
 /**
  * https://platform.openai.com/docs/api-reference/responses
  * A retrieved response repeats the usage of its creation, so only creation and compaction are metered.
@@ -17,6 +19,7 @@ export const responses = defineEndpoints(
       streams: 'body',
       modelField: 'model',
       usage: responsesUsage,
+      output,
     },
     {
       id: 'responses.compact',
@@ -25,6 +28,7 @@ export const responses = defineEndpoints(
       metered: 'yes',
       modelField: 'model',
       usage: responsesUsage,
+      output,
     },
     { id: 'responses.input_tokens', path: 'responses/input_tokens', schema: 'responses.input_tokens', modelField: 'model' },
     { id: 'responses.cancel', path: 'responses/:id/cancel', body: 'none' },

@@ -35,6 +35,24 @@ export type ErrorKind =
   | 'invalid_request' | 'authentication' | 'permission' | 'billing' | 'not_found' | 'too_large' | 'rate_limit'
   | 'internal' | 'overloaded' | 'timeout'
 
+/** A limit of ours that a request has met, for the headers of the refusal. */
+export interface LimitFacts {
+  readonly limit: 'requests' | 'tokens'
+  /** What it allows in a minute. */
+  readonly allowed: number
+  readonly free: number
+  /** When asking again makes sense, from now. */
+  readonly resetMs: number
+}
+
+/** Where a request says how much it may produce: paths of fields, the first that is there counts. */
+export interface OutputFields {
+  /** Most tokens of one answer. */
+  readonly max: ReadonlyArray<readonly string[]>
+  /** How many answers. */
+  readonly choices: ReadonlyArray<readonly string[]>
+}
+
 /** Everything that an envelope may say of one failure. Never holds an address, a URL with a query, or a key. */
 export interface ErrorFacts {
   readonly status: number
@@ -44,6 +62,8 @@ export interface ErrorFacts {
   /** The failing field of the request, as a dotted path, where there is one. */
   readonly param: string | null
   readonly requestId: string
+  /** After how long a retry makes sense, where that is known. */
+  readonly retryAfterMs?: number | null
 }
 
 export interface Family {
@@ -60,6 +80,8 @@ export interface Family {
   readonly upstreamHeader: (secret: string) => readonly [name: string, value: string]
   /** The error envelope as clients of this family parse it. */
   readonly errorBody: (facts: ErrorFacts) => Record<string, unknown>
+  /** Headers that tell a caller which rate it has met, as clients of this family know them. */
+  readonly limitHeaders: (facts: LimitFacts) => Record<string, string>
   /** What tells a caller of a stream, in the family's own way, that it failed after it began. Bytes of whole events. */
   readonly streamError: (facts: ErrorFacts, protocol: ProtocolLabel) => string
   /** The base address that a client of this family is given, as a hint in 404 messages. `origin` has no slash at its end. */
@@ -92,6 +114,8 @@ export interface Endpoint {
   readonly operation: string
   /** How the reply tells its usage; null where it is not metered. */
   readonly usage: UsageRules | null
+  /** How the request bounds what is produced; null where nothing is. */
+  readonly output: OutputFields | null
   /** Protocols that open this endpoint: its own, or for the model list any protocol of the family. */
   readonly allowedBy: readonly ProtocolName[]
 }

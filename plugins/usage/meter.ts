@@ -76,6 +76,7 @@ export class Meter {
       return
     }
     llm.usage = counted.usage
+    llm.usagePartial = !this.complete && (missing === 'client_abort' || missing === 'upstream_abort')
     llm.usageInconsistent = counted.inconsistent
     llm.modalities = counted.modalities.length > 0 ? [...counted.modalities] : null
   }

@@ -25,6 +25,7 @@ export function watch (
     transform (chunk: Buffer, _encoding, done) {
       llm.lastChunkAt = performance.now()
       if (llm.firstChunkAt === 0) llm.firstChunkAt = llm.lastChunkAt
+      llm.replyBytes += chunk.length
       done(null, tap.push(chunk))
     },
     flush (done) {

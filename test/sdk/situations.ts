@@ -137,9 +137,17 @@ async function expectAbort (bench: Bench): Promise<void> {
   equal(await request.aborted, true)
 }
 
+async function expectKeepAlive (bench: Bench): Promise<void> {
+  const { client: { protocol }, upstream } = bench
+  const body = replyFixture(streamFixture[protocol]).toString().replaceAll(/(\r\n\r\n|\n\n)/g, '$1: keepalive$1')
+  upstream.queue({ headers: { 'content-type': 'text/event-stream' }, body, split: 'events' })
+  equal(await textOf(open(bench).stream()), hello)
+}
+
 export const situations: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
   call: async (bench) => equal(await open(bench).call(), hello),
   stream: async (bench) => equal(await textOf(open(bench).stream()), hello),
+  'keep-alive comments': expectKeepAlive,
   'wrong key': async (bench) => await expectRefused(bench, 'sk-suite-wrong', 401, /The API key is not known/),
   'refused group': async (bench) => await expectRefused(bench, refusedKey, 403, /This API key may not/),
   'upstream 429 with retry-after': expectRetryAfter,

@@ -49,6 +49,7 @@ export const langchain: readonly Client[] = [
     setting: '`baseUrl`',
     documented: '',
     deaf: {
+      'keep-alive comments': '@google/generative-ai fails on a comment in a stream',
       'error in the stream': '@google/generative-ai drops error events of a stream',
       'cut stream': '@google/generative-ai drops error events of a stream',
       abort: '@google/generative-ai leaves an unhandled rejection behind',

@@ -1,0 +1,120 @@
+import { spawn } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { setTimeout } from 'node:timers/promises'
+import t, { type Test } from 'tap'
+import { parse, stringify } from 'yaml'
+import { freePort } from '../helpers/free-port.js'
+import { listen, startGateway } from '../helpers/gateway.js'
+import { launch, until } from '../helpers/launch.js'
+import { startUpstream } from '../helpers/upstream.js'
+import { samplesOf, sumOf } from '../metrics/meters.js'
+import { needs } from '../metrics/programs.js'
+import { sendTraffic } from '../metrics/traffic.js'
+
+const examples = new URL('../../examples/', import.meta.url)
+
+type Query = (expr: string) => Promise<Record<string, number>>
+
+/** Runs Prometheus on the example's own configuration, but for the address and a quicker pace; gives what asks it. */
+async function startPrometheus (t: Test, config: string, target: string): Promise<Query> {
+  const file = new URL(config, examples)
+  const parsed = parse(readFileSync(file, 'utf8'))
+  const [job] = parsed.scrape_configs
+  const quick = {
+    ...parsed,
+    rule_files: (parsed.rule_files ?? []).map((name: string) => new URL(name, file).pathname),
+    scrape_configs: [{ ...job, scrape_interval: '1s', scrape_timeout: '1s', static_configs: [{ targets: [target] }] }],
+  }
+  const folder = t.testdir({ 'prometheus.yml': stringify(quick), storage: {} })
+  const address = `127.0.0.1:${await freePort()}`
+  const child = spawn('prometheus', [
+    `--config.file=${folder}/prometheus.yml`, `--storage.tsdb.path=${folder}/storage`, `--web.listen-address=${address}`, '--log.level=error',
+  ], { stdio: 'ignore' })
+  const exited = new Promise((resolve) => child.once('close', resolve))
+  t.teardown(async () => {
+    child.kill()
+    await exited
+  })
+  return async (expr) => {
+    const reply = await fetch(`http://${address}/api/v1/query?query=${encodeURIComponent(expr)}`)
+    const { data } = JSON.parse(await reply.text())
+    return Object.fromEntries(data.result.map(({ metric, value }: { metric: object, value: [number, string] }) => [Object.values(metric).join(), Number(value[1])]))
+  }
+}
+
+/** Asks until the answer is this; the test runner's time is the limit. */
+async function eventually (ask: () => Promise<boolean>): Promise<void> {
+  while (!await ask().catch(() => false)) await setTimeout(100)
+}
+
+for (const config of ['prometheus/prometheus.yml', 'observability/prometheus.yml']) {
+  t.test(`${config}: Prometheus has the very tokens that the providers reported`, needs('prometheus'), async (t) => {
+    const upstream = await startUpstream(t)
+    const gateway = await startGateway(t, upstream.url)
+    const url = await listen(gateway.app)
+    const { settled } = await sendTraffic(gateway, url, upstream)
+    const query = await startPrometheus(t, config, new URL(url).host)
+    await eventually(async () => (await query('sum(llm_gateway_requests_total)'))[''] === settled.length)
+
+    const byProtocol: Record<string, number> = {}
+    const byType: Record<string, number> = {}
+    for (const [protocol, leaves] of Object.entries(upstream.totals)) {
+      for (const [type, tokens] of Object.entries(leaves)) {
+        byProtocol[protocol] = (byProtocol[protocol] ?? 0) + tokens
+        if (tokens > 0) byType[type] = (byType[type] ?? 0) + tokens
+      }
+    }
+    t.equal(Object.keys(byProtocol).length, 6, 'all protocols took part')
+    t.strictSame(sorted(await query('sum by (protocol) (llm_gateway_tokens_total)')), sorted(byProtocol))
+    t.strictSame(sorted(await query('sum by (type) (llm_gateway_tokens_total)')), sorted(byType))
+    t.strictSame(await query('sum by (outcome) (llm_gateway_requests_total)'), {
+      ok: 11, client_abort: 5, truncated: 1, upstream_error: 1, auth_error: 1,
+    })
+    t.strictSame(await query('sum by (side) (llm_gateway_stream_aborts_total)'), { client: 5, upstream: 1 })
+    t.strictSame(await query('sum by (reason) (llm_gateway_usage_missing_total)'), { upstream_abort: 1 })
+    t.strictSame(await query('sum(llm_gateway_active_requests)'), { '': 0 })
+    t.strictSame(await query('sum(llm_gateway_request_duration_seconds_count)'), { '': settled.length })
+  })
+}
+
+function sorted (values: Record<string, number>): Array<[string, number]> {
+  return Object.entries(values).sort()
+}
+
+const env = { UPSTREAM_KEY: 'provider-key', GATEWAY_KEY: 'my-key-0123456789', PORT: '0', METRICS_PORT: '0' }
+
+async function chat (origin: string): Promise<void> {
+  const reply = await fetch(`${origin}/v1/chat/completions`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${env.GATEWAY_KEY}`, 'content-type': 'application/json' },
+    body: '{"model":"gpt-5","messages":[{"role":"user","content":"hi"}]}',
+  })
+  t.equal(reply.status, 200)
+  await reply.text()
+}
+
+t.test('app.js: the gateway\'s metrics join those of the app', async (t) => {
+  const upstream = await startUpstream(t)
+  const child = launch(t, new URL('prometheus/app.js', examples).pathname, [], { ...env, UPSTREAM_URL: upstream.url })
+  const [, origin = ''] = await until(child.out, /^listening on (.*)$/)
+  await chat(origin)
+  const samples = samplesOf(await (await fetch(`${origin}/metrics`)).text())
+  t.equal(sumOf(samples, 'llm_gateway_tokens_total'), 170)
+  t.ok(samples.has('process_resident_memory_bytes'))
+})
+
+t.test('cluster.js: one scrape has the sum of all workers', async (t) => {
+  const upstream = await startUpstream(t)
+  const child = launch(t, new URL('prometheus/cluster.js', examples).pathname, [], { ...env, UPSTREAM_URL: upstream.url, WORKERS: '2' })
+  const [, scrape = ''] = await until(child.out, /^metrics on (.*)$/)
+  const worker = /^worker \d listening on (.*)$/
+  const [, first = ''] = await until(child.out, worker)
+  const [, second] = await until(child.out, worker)
+  t.equal(first, second, 'one port for both')
+  for (let n = 0; n < 10; n += 1) await chat(first)
+  const samples = samplesOf(await (await fetch(scrape)).text())
+  t.equal(sumOf(samples, 'llm_gateway_requests_total'), 10)
+  t.equal(sumOf(samples, 'llm_gateway_tokens_total'), 1_700)
+  t.equal(sumOf(samples, 'llm_gateway_build_info'), 1, 'information is not added up')
+  t.equal(samples.get('llm_gateway_request_duration_seconds_bucket{protocol="chat_completions",model="gpt-5",stream="false",outcome="ok",le="+Inf"}'), 10)
+})
