@@ -68,6 +68,8 @@ export class LlmRequest {
   usage: TokenUsage | null = null
   modalities: ModalityTokens[] | null = null
   usageMissing: UsageMissing | null = null
+  /** The reply broke off before what it told of its usage was all: `usage` is what was seen, not what was used. */
+  usagePartial = false
   /** True where the reply's own totals disagree with its parts. */
   usageInconsistent = false
 
@@ -75,6 +77,9 @@ export class LlmRequest {
   errorCode: string | null = null
   outcome: Outcome | null = null
   abortedBy: AbortSide | null = null
+
+  /** Bytes of the reply's body that came from the upstream. */
+  replyBytes = 0
 
   bodyStartedAt = 0
   bodyAt = 0

@@ -39,8 +39,8 @@ export class GatewayError extends Error {
   }
 
   facts (requestId: string): ErrorFacts {
-    const { statusCode: status, kind, code, message, param } = this
-    return { status, kind, code, message, param, requestId }
+    const { statusCode: status, kind, code, message, param, retryAfterMs } = this
+    return { status, kind, code, message, param, requestId, retryAfterMs }
   }
 }
 

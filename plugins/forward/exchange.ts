@@ -79,6 +79,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     const { llm } = this.#owner
     llm.lastChunkAt = performance.now()
     if (llm.firstChunkAt === 0) llm.firstChunkAt = llm.lastChunkAt
+    llm.replyBytes += chunk.length
     const passed = this.#tap === null ? chunk : this.#tap.push(chunk)
     if (this.#left) {
       this.#count(chunk)
