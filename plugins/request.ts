@@ -215,6 +215,8 @@ export function releaseHold (gateway: Gateway, request: FastifyRequest, llm: Llm
   llm.outcome ??= outcomeOf(llm)
   for (const settle of gateway.settlers) settle(llm, request)
   gateway.recorder.settled(llm)
+  // What watched it held on to all that it had seen: dead requests that V8 keeps from one scavenge to the next.
+  llm.openTap = null
 }
 
 function outcomeOf (llm: LlmRequest): Outcome {

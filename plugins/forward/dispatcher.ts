@@ -1,7 +1,9 @@
+import type { IncomingHttpHeaders } from 'node:http'
 import { Agent, type Dispatcher } from 'undici'
+import type { LlmRequest, Upstream } from '../request.js'
 import { DrainBudget, type DrainOptions } from './drain.js'
-import { Exchange, type ExchangeDone } from './exchange.js'
-import { kOwner, type OwnedHeaders } from './request-headers.js'
+import { Exchange, type ExchangeDone, type ExchangeReply } from './exchange.js'
+import { kOwner, type OwnedHeaders, type Owner } from './request-headers.js'
 
 export interface DispatcherOptions {
   /** Connections to one upstream; each carries one request at a time. Default 1,024. */
@@ -17,11 +19,22 @@ export interface DispatcherOptions {
   tls: Readonly<Record<string, unknown>>
 }
 
+/** A request of our own, ready to go. */
+export interface OwnRequest {
+  readonly owner: Owner
+  readonly upstream: Upstream
+  readonly headers: IncomingHttpHeaders
+  readonly body: Buffer | null
+}
+
+/** As reply-from calls back. */
+type MountDone = (error: Error | null, reply?: ExchangeReply) => void
+
 type RequestOptions = Dispatcher.DispatchOptions & { headers: OwnedHeaders }
 
 /**
- * The transport below `@fastify/reply-from`, given as its `undici` option. For model requests it does what reply-from
- * cannot: cancel the upstream when the caller leaves before its headers, drain usage, meter without a second stream,
+ * The transport to the upstreams: asked directly by our own routes, and below `@fastify/reply-from` by a host's mount, as
+ * its `undici` option. For model requests it does what reply-from cannot: cancel the upstream when the caller leaves before its headers, drain usage, meter without a second stream,
  * and hand over small replies whole. Any other request of the same mount goes through undici as it is.
  */
 export class UpstreamDispatcher {
@@ -38,7 +51,7 @@ export class UpstreamDispatcher {
     this.#agent = new Agent({ connections, pipelining: 1, connect: { timeout: connectTimeoutMs, ...tls } })
   }
 
-  request (options: RequestOptions, done: ExchangeDone): void {
+  request (options: RequestOptions, done: MountDone): void {
     const owner = options.headers[kOwner]
     if (owner === undefined) {
       this.#agent.request(options, done)
@@ -47,14 +60,32 @@ export class UpstreamDispatcher {
     const { llm, upstream } = owner
     if (upstream !== null) {
       options.origin = upstream.origin
-      options.path = upstream.basePath + llm.url.slice(llm.mountLength)
+      options.path = pathOf(llm, upstream)
       options.headers.host = upstream.host
     }
     this.#agent.dispatch(options, new Exchange(owner, this.#drain, done))
   }
 
-  /** Called by reply-from when the app closes, which is before the server has ended its last reply: what runs may end. */
+  /** Sends a request of our own routes. */
+  send ({ owner, upstream, headers, body }: OwnRequest, done: ExchangeDone): void {
+    const { llm } = owner
+    this.#agent.dispatch({
+      origin: upstream.origin,
+      path: pathOf(llm, upstream),
+      method: llm.endpoint.method,
+      headers,
+      body,
+      headersTimeout: this.headersTimeout,
+      bodyTimeout: this.bodyTimeout,
+    }, new Exchange(owner, this.#drain, done))
+  }
+
+  /** Called when the app closes, which is before the server has ended its last reply: what runs may end. */
   destroy (): Promise<void> {
     return this.#agent.close()
   }
+}
+
+function pathOf (llm: LlmRequest, upstream: Upstream): string {
+  return upstream.basePath + llm.url.slice(llm.mountLength)
 }

@@ -17,11 +17,18 @@ export interface ExchangeReply {
   body: Buffer | Readable
 }
 
-export type ExchangeDone = (error: Error | null, reply?: ExchangeReply) => void
+/** `owner` is the one that the exchange was made with, so that no closure need hold it. */
+export type ExchangeDone = (error: Error | null, reply: ExchangeReply | undefined, owner: Owner) => void
+
+const nothing = Buffer.alloc(0)
 
 // No closure captures an exchange on the way of every request: that doubled what each scavenge had to keep.
 function deliver (exchange: Exchange): void {
   exchange.deliver()
+}
+
+function joined ([first, ...more]: readonly Buffer[]): Buffer {
+  return first !== undefined && more.length === 0 ? first : Buffer.concat([first ?? nothing, ...more])
 }
 
 /**
@@ -108,7 +115,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     else if (side === 'client' && llm.endpoint.metered === 'yes') llm.usageMissing = 'client_abort'
     if (!this.#left) {
       if (this.#delivered) this.#breakOff(error)
-      else this.#done(error)
+      else this.#done(error, undefined, this.#owner)
     }
     this.#delivered = true
     this.#finish()
@@ -151,9 +158,9 @@ export class Exchange implements Dispatcher.DispatchHandler {
     if (this.#delivered || this.#left) return
     this.#delivered = true
     const whole = this.#ended && !this.#owner.streamOnly
-    const body = whole ? Buffer.concat(this.#early) : this.#open()
+    const body = whole ? joined(this.#early) : this.#open()
     this.#early = []
-    this.#done(null, { statusCode: this.#statusCode, headers: this.#headers, body })
+    this.#done(null, { statusCode: this.#statusCode, headers: this.#headers, body }, this.#owner)
   }
 
   #open (): Readable {

@@ -2,7 +2,6 @@
  * To the upstream and back: the same bytes, one provider credential, cancelled when the caller leaves (DESIGN 7).
  * Mounts a route for every endpoint; hosts that mount `@fastify/http-proxy` themselves spread `proxyOptions()` instead.
  */
-import replyFrom from '@fastify/reply-from'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { collectBody, declaredLength } from '../body/collect.js'
@@ -14,8 +13,8 @@ import { refuseMisdirected } from '../misdirected.js'
 import { LlmRequest, joinGateway } from '../request.js'
 import { UpstreamDispatcher } from './dispatcher.js'
 import { checkForwardOptions, readTransport, type ForwardOptions } from './options.js'
+import { relay } from './relay.js'
 import { routeAddresses } from './routes.js'
-import { send } from './send.js'
 import { readUpstreams, upstreamFor } from './upstreams.js'
 
 export { proxyOptions, type HttpProxyOptions, type ProxyOptions } from './proxy-options.js'
@@ -33,7 +32,11 @@ async function forward (app: FastifyInstance, options: ForwardOptions & { prefix
   gateway.upstreamFor = (llm) => routes || (llm.group?.upstream ?? null) !== null ? upstreamFor(llm, upstreams) : null
 
   async function mount (scope: FastifyInstance): Promise<void> {
-    await scope.register(replyFrom, { undici: dispatcher, destroyAgent: true, disableRequestLogging: true, retryMethods: [] })
+    scope.addHook('onClose', (_, done) => {
+      // Not waited for: it ends with the last exchange, and that with the server.
+      dispatcher.destroy()
+      done()
+    })
     scope.setErrorHandler(nativeErrorHandler)
     scope.addHook('onRequest', (request, reply, done) => {
       identify(gateway, request, reply)
@@ -55,8 +58,7 @@ async function forward (app: FastifyInstance, options: ForwardOptions & { prefix
     if (!(llm instanceof LlmRequest)) return refuseMisdirected(request, reply, llm)
     const upstream = gateway.upstreamFor(llm)
     if (upstream === null) return refuse(request, reply, llm.endpoint.family, gatewayError('internal_error'))
-    // The dispatcher puts the request's own path in; a source that is always the same stays in reply-from's URL cache.
-    return send({ gateway, llm, request, reply, upstream }, upstream.origin, {})
+    return relay(dispatcher, upstream, { gateway, llm, request, reply, upstream, streamOnly: false })
   }
 
   if (routes) await app.register(mount)

@@ -43,6 +43,23 @@ export function cleanHeaders (headers: IncomingHttpHeaders): OwnedHeaders {
   return clean
 }
 
+const none: readonly string[] = []
+
+/**
+ * The headers of a request of our own routes, whole. What `Connection` lists stays behind before anything of ours is
+ * added (a caller could strip it otherwise), and so do HTTP/2's pseudo headers; the length is the transport's to write.
+ */
+export function ownRequestHeaders (headers: IncomingHttpHeaders, llm: LlmRequest, upstream: Upstream, body: Buffer | null): OwnedHeaders {
+  const listed = headers.connection === undefined ? none : headers.connection.toLowerCase().split(/[\s,]+/)
+  const clean: OwnedHeaders = {}
+  for (const name in headers) {
+    if (name[0] !== ':' && name !== 'content-length' && !isDropped(name) && !listed.includes(name)) clean[name] = headers[name]
+  }
+  clean.host = upstream.host
+  if (body !== null) clean['content-type'] ??= 'application/json'
+  return addOwnHeaders(clean, llm, upstream)
+}
+
 /** Adds what is ours: the one upstream credential, and the trace context where a span of ours is active. */
 export function addOwnHeaders (headers: OwnedHeaders, llm: LlmRequest, upstream: Upstream | null): OwnedHeaders {
   const secret = upstream?.forwards === true ? llm.secret : upstream?.credential ?? null

@@ -16,12 +16,17 @@ t.test('the forward plugin alone is an open door with the provider\'s credential
   const seen = await upstream.requests.next()
   t.match([seen.url, seen.sha256, seen.headers.authorization], ['/v1/chat/completions', sha256(payload), `Bearer ${providerSecret}`])
 
+  await app.inject({ method: 'POST', url: '/llm/v1/chat/completions', payload, headers: { ':authority': 'h2.example' } })
+  const untyped = await upstream.requests.next()
+  t.equal(untyped.headers['content-type'], 'application/json')
+  t.notOk(untyped.rawHeaders.some((name) => name.startsWith(':')), 'pseudo headers of HTTP/2 stay here')
+
   const odd = await app.inject({ method: 'GET', url: '/llm/v1/models/a%5cb' })
   t.match([odd.statusCode, odd.json().error.code], [400, 'ambiguous_path'])
   const form = await app.inject({ method: 'POST', url: '/llm/v1/responses/a%5cb/cancel', payload: 'x', headers: { 'content-type': 'text/plain' } })
   t.match([form.statusCode, form.json().error.code], [400, 'ambiguous_path'])
   t.equal((await app.inject({ method: 'GET', url: '/LLM/v1/models' })).statusCode, 400, 'a lenient router does not widen what is ours')
-  t.equal(upstream.seen.length, 1)
+  t.equal(upstream.seen.length, 2)
 })
 
 t.test('a request that no upstream is there for is the gateway\'s fault', async (t) => {

@@ -95,6 +95,16 @@ t.test('a page of HTML in place of an error becomes the error of the protocol', 
   }
 })
 
+t.test('a status that HTTP does not have is a reply that cannot be read', async (t) => {
+  const upstream = await startUpstream(t)
+  const { app } = await startGateway(t, upstream.url)
+  for (const contentType of ['application/json', 'text/html']) {
+    upstream.queue({ status: 701, headers: { 'content-type': contentType }, body: '{}' })
+    const reply = await app.inject({ method: 'POST', url: '/v1/chat/completions', headers, payload: chat })
+    t.match([reply.statusCode, reply.json().error.code], [502, 'upstream_invalid'])
+  }
+})
+
 t.test('an event stream arrives chunk by chunk, with the headers that keep proxies from holding it back', async (t) => {
   const upstream = await startUpstream(t)
   const { app, settled } = await startGateway(t, upstream.url)

@@ -1,0 +1,45 @@
+import type { FastifyReply } from 'fastify'
+import { fromTransport } from '../errors/foreign.js'
+import { gatewayError, type GatewayError } from '../errors/gateway-error.js'
+import { refuse } from '../errors/refuse.js'
+import type { Upstream } from '../request.js'
+import type { UpstreamDispatcher } from './dispatcher.js'
+import type { ExchangeReply } from './exchange.js'
+import { isPage, replyHeaders } from './reply-headers.js'
+import { ownRequestHeaders, type Owner } from './request-headers.js'
+
+/**
+ * Sends a model request of our own routes on, past reply-from: nothing of a host's has a say in it, so the headers are
+ * made once and not four times. Same rules as `send`.
+ */
+export function relay (dispatcher: UpstreamDispatcher, upstream: Upstream, owner: Owner): FastifyReply {
+  const { llm, request, reply } = owner
+  const body = llm.outgoing ?? llm.body
+  llm.json = undefined
+  llm.upstream = upstream.name
+  dispatcher.send({ owner, upstream, body, headers: ownRequestHeaders(request.raw.headers, llm, upstream, body) }, answer)
+  return reply
+}
+
+function answer (error: Error | null, from: ExchangeReply | undefined, { llm, request, reply }: Owner): void {
+  const { family } = llm.endpoint
+  if (from === undefined) {
+    refuse(request, reply, family, fromTransport(error))
+    return
+  }
+  const { statusCode, headers, body } = from
+  reply.headers(replyHeaders(headers, llm))
+  const failure = failureOf(statusCode, headers)
+  if (failure === null) {
+    reply.code(statusCode).send(body)
+    return
+  }
+  if (!Buffer.isBuffer(body)) body.resume()
+  refuse(request, reply, family, failure)
+}
+
+/** A reply that cannot be passed on as it is: a page for people, or a status that HTTP does not have. */
+function failureOf (statusCode: number, headers: ExchangeReply['headers']): GatewayError | null {
+  if (statusCode > 599) return gatewayError('upstream_invalid')
+  return isPage(statusCode, headers) ? gatewayError('upstream_error', {}, { status: statusCode }) : null
+}
