@@ -1,6 +1,7 @@
 import { pipeline, Transform, type Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { releaseHold, type Gateway, type LlmRequest, type OpenTap } from '../request.js'
+import { fromTransport } from '../errors/foreign.js'
+import { releaseHold, type Gateway, type LlmRequest, type OpenTap, type ReplyTap } from '../request.js'
 
 /**
  * Puts a tap on a reply that a mount of the host sends as a stream. Bytes pass in the turn in which they come;
@@ -33,8 +34,17 @@ export function watch (
     },
   })
   pipeline(body, through, (error) => {
-    if (error != null) tap.abort(llm.abortedBy ?? 'upstream')
+    if (error != null) breakOff(llm, tap, error)
     releaseHold(gateway, request, llm)
   })
   return through
+}
+
+function breakOff (llm: LlmRequest, tap: ReplyTap, error: Error): void {
+  const side = llm.abortedBy ?? 'upstream'
+  tap.abort(side)
+  if (side === 'client') return
+  const { code, outcome } = fromTransport(error)
+  llm.errorCode = code === 'upstream_timeout' ? code : 'upstream_aborted'
+  if (code === 'upstream_timeout') llm.outcome = outcome
 }

@@ -22,8 +22,8 @@ export interface HostOptions {
   mount?: Record<string, unknown>
 }
 
-async function mounted (app: FastifyInstance, upstreamUrl: string, options: object): Promise<void> {
-  for (const prefix of ['/v1', '/v1beta']) await app.register(httpProxy, { upstream: upstreamUrl, prefix, rewritePrefix: prefix, ...options })
+async function mounted (app: FastifyInstance, upstreamUrl: string, options: () => object): Promise<void> {
+  for (const prefix of ['/v1', '/v1beta']) await app.register(httpProxy, { upstream: upstreamUrl, prefix, rewritePrefix: prefix, ...options() })
 }
 
 function bundled (options: HostOptions): Partial<LlmGatewayOptions> {
@@ -44,7 +44,7 @@ export const hosts: readonly [Host, Host, Host, Host] = [
       t.teardown(() => app.close())
       const { upstreams: _, ...own } = gatewayOptions(upstreamUrl, { ...bundled(options), routes: false })
       await app.register(llmGateway, own)
-      await mounted(app, upstreamUrl, { ...proxyOptions(options.forward), ...options.mount })
+      await mounted(app, upstreamUrl, () => ({ ...proxyOptions(options.forward), ...options.mount }))
       return { app, settled: watchSettled(app) }
     },
   },
@@ -54,7 +54,7 @@ export const hosts: readonly [Host, Host, Host, Host] = [
     start: async (t, upstreamUrl, options = {}) => {
       const app = Fastify()
       t.teardown(() => app.close())
-      await mounted(app, upstreamUrl, options.mount ?? {})
+      await mounted(app, upstreamUrl, () => options.mount ?? {})
       const { upstreams: _, ...own } = gatewayOptions(upstreamUrl, { ...bundled(options), routes: false })
       await app.register(llmGateway, own)
       return { app, settled: watchSettled(app) }
@@ -66,7 +66,7 @@ export const hosts: readonly [Host, Host, Host, Host] = [
     start: async (t, upstreamUrl, options = {}) => {
       const app = Fastify()
       t.teardown(() => app.close())
-      await mounted(app, upstreamUrl, options.mount ?? {})
+      await mounted(app, upstreamUrl, () => options.mount ?? {})
       await app.register(usage, options.usage ?? {})
       return { app, settled: watchSettled(app) }
     },

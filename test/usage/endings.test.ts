@@ -1,0 +1,195 @@
+/** However a request ends, it is settled once, after its usage is known, and says what became of it. */
+import type { FastifyInstance } from 'fastify'
+import t from 'tap'
+import type { LlmRequest, TokenUsage } from '../../plugins/request.js'
+import { call, listen, read, secret } from '../helpers/gateway.js'
+import { replyFixture, Signal, startUpstream, usageOf, type Upstream } from '../helpers/upstream.js'
+import { hosts, type HostOptions } from './hosts.js'
+import { requestFor, tapOn } from './meter-reply.js'
+
+type Scope = Parameters<typeof startUpstream>[0] & { teardown: (close: () => unknown) => unknown }
+
+const headers = { 'x-api-key': secret, 'anthropic-version': '2023-06-01', 'x-goog-api-key': secret }
+
+const requests: Record<string, { url: string, body: string, protocol: string }> = {
+  'chat_completions.include_usage.sse': { protocol: 'chat_completions', url: '/v1/chat/completions', body: '{"model":"m","stream":true,"stream_options":{"include_usage":true},"messages":[{"role":"user","content":"hi"}]}' },
+  'chat_completions.json': { protocol: 'chat_completions', url: '/v1/chat/completions', body: '{"model":"m","messages":[{"role":"user","content":"hi"}]}' },
+  'responses.sse': { protocol: 'responses', url: '/v1/responses', body: '{"model":"m","input":"hi","stream":true}' },
+  'messages.sse': { protocol: 'messages', url: '/v1/messages', body: '{"model":"m","stream":true,"max_tokens":9,"messages":[{"role":"user","content":"hi"}]}' },
+  'generate_content.stream.json': { protocol: 'generate_content', url: '/v1beta/models/m:streamGenerateContent', body: '{"contents":[{"parts":[{"text":"hi"}]}]}' },
+}
+
+const chatStream = 'chat_completions.include_usage.sse'
+
+/** What is known when a request is settled; its state may not change any more. */
+interface Settlement extends Pick<LlmRequest, 'usage' | 'usageMissing' | 'outcome' | 'abortedBy' | 'status' | 'holds'> {
+  readonly llm: LlmRequest
+}
+
+interface Stage {
+  readonly upstream: Upstream
+  readonly app: FastifyInstance
+  readonly settlements: Signal<Settlement>
+  readonly send: (fixture: string) => ReturnType<typeof call>
+}
+
+async function stage (t: Scope, host: typeof hosts[0], options: HostOptions = {}): Promise<Stage> {
+  const upstream = await startUpstream(t)
+  const { app } = await host.start(t, upstream.url, options)
+  const settlements = new Signal<Settlement>()
+  app.llm.settlers.push((llm) => {
+    const { usage, usageMissing, outcome, abortedBy, status, holds } = llm
+    settlements.push({ usage, usageMissing, outcome, abortedBy, status, holds, llm })
+  })
+  const base = await listen(app)
+  const send = (fixture: string): ReturnType<typeof call> => {
+    const { url = '', body = '' } = requests[fixture] ?? {}
+    return call(base + url, { headers, body })
+  }
+  return { upstream, app, settlements, send }
+}
+
+/** What the bytes of a broken reply tell. */
+function usageIn (protocol: string, bytes: Buffer): TokenUsage | null {
+  const llm = requestFor(protocol)
+  const { tap } = tapOn(llm)
+  tap.push(bytes)
+  tap.abort('upstream')
+  return llm.usage
+}
+
+function middle (fixture: string, share: number): number {
+  return Math.floor(replyFixture(fixture).length * share)
+}
+
+/** Offset before the event that brings the usage of a chat. */
+const beforeUsage = replyFixture(chatStream).lastIndexOf('data: {')
+
+for (const host of hosts) {
+  t.test(`${host.name}: the upstream fails before its headers`, async (t) => {
+    const { upstream, send, settlements } = await stage(t, host)
+    for (const fixture of Object.keys(requests)) {
+      upstream.queue({ cutAt: 'headers' })
+      const reply = await send(fixture).reply
+      await read(reply)
+      t.ok(reply.statusCode !== undefined && reply.statusCode >= 500)
+      t.match(await settlements.next(), { usage: null, usageMissing: null, status: reply.statusCode, holds: 0 })
+    }
+    t.equal(settlements.size, 0)
+  })
+
+  t.test(`${host.name}: the upstream breaks off at any byte`, async (t) => {
+    const { upstream, send, settlements } = await stage(t, host)
+    for (const [fixture, { protocol }] of Object.entries(requests)) {
+      const bytes = replyFixture(fixture)
+      for (const share of [0, 0.05, 0.3, 0.6, 0.9, 0.999]) {
+        const cutAt = Math.floor(bytes.length * share)
+        upstream.queue({ cutAt })
+        await send(fixture).reply.then(read, () => {})
+        const { usage, usageMissing, outcome, abortedBy } = await settlements.next()
+        const expected = usageIn(protocol, bytes.subarray(0, cutAt))
+        t.strictSame(usage, expected, `${fixture} cut at ${cutAt}`)
+        t.strictSame([usageMissing, outcome, abortedBy], [expected === null ? 'upstream_abort' : null, 'truncated', 'upstream'])
+      }
+    }
+    t.equal(settlements.size, 0)
+  })
+
+  t.test(`${host.name}: the caller leaves before the headers`, async (t) => {
+    const { upstream, send, settlements } = await stage(t, host)
+    upstream.queue({ stallAt: 'headers' })
+    const { request } = send(chatStream)
+    await upstream.requests.next()
+    request.destroy()
+    t.match(await settlements.next(), { usage: null, usageMissing: 'client_abort', outcome: 'client_abort', status: 0, holds: 0 })
+    t.equal(settlements.size, 0)
+  })
+
+  t.test(`${host.name}: the caller leaves between the last token and the usage`, async (t) => {
+    const { upstream, send, settlements } = await stage(t, host)
+    let leave = (): void => {}
+    const left = new Promise<void>((resolve) => { leave = resolve })
+    upstream.queue({ split: [beforeUsage], before: async (write) => { if (write === 1) await left } })
+    const { request, reply } = send(chatStream)
+    const stream = await reply
+    stream.on('error', () => {})
+    let bytes = 0
+    for await (const chunk of stream) {
+      bytes += chunk.length
+      if (bytes >= beforeUsage) break
+    }
+    request.destroy()
+    // Where nothing is drained the upstream is cancelled; where it is, its usage comes after the caller has gone.
+    if (!host.drains) await upstream.aborts.next()
+    else while (!(await socketsAreGone(request))) await new Promise(setImmediate)
+    leave()
+    const { usage, usageMissing, outcome } = await settlements.next()
+    t.strictSame(usage, host.drains ? usageOf[chatStream]?.leaves : null)
+    t.strictSame([usageMissing, outcome], [host.drains ? null : 'client_abort', 'client_abort'])
+    t.equal(settlements.size, 0)
+  })
+
+  t.test(`${host.name}: the caller leaves, and the upstream does not end`, async (t) => {
+    const { upstream, send, settlements } = await stage(t, host, { forward: { drain: { maxMs: 50 } } })
+    for (const [fixture, { protocol }] of Object.entries(requests)) {
+      const stallAt = middle(fixture, 0.7)
+      upstream.queue({ stallAt })
+      const { request, reply } = send(fixture)
+      const stream = await reply
+      stream.on('error', () => {})
+      let bytes = 0
+      for await (const chunk of stream) {
+        bytes += chunk.length
+        if (bytes >= stallAt) break
+      }
+      request.destroy()
+      const { usage, usageMissing, outcome } = await settlements.next()
+      const expected = usageIn(protocol, replyFixture(fixture).subarray(0, stallAt))
+      t.strictSame(usage, expected, fixture)
+      t.strictSame([usageMissing, outcome], [expected === null ? 'client_abort' : null, 'client_abort'])
+      await upstream.aborts.next()
+    }
+    t.equal(settlements.size, 0)
+  })
+
+  t.test(`${host.name}: the upstream falls silent`, async (t) => {
+    const options = { forward: { idleTimeoutMs: 100 }, mount: host.drains ? {} : { undici: { bodyTimeout: 100 } } }
+    const { upstream, send, settlements } = await stage(t, host, options)
+    upstream.queue({ stallAt: middle(chatStream, 0.5) })
+    await read(await send(chatStream).reply)
+    t.match(await settlements.next(), { usage: null, usageMissing: 'upstream_abort', outcome: 'timeout', abortedBy: 'upstream' })
+    t.equal(settlements.size, 0)
+  })
+
+  t.test(`${host.name}: the app closes while a reply is on its way`, async (t) => {
+    const { upstream, app, send, settlements } = await stage(t, host)
+    let go = (): void => {}
+    const closing = new Promise<void>((resolve) => { go = resolve })
+    upstream.queue({ split: [beforeUsage], before: async (write) => { if (write === 1) await closing } })
+    const stream = await send(chatStream).reply
+    const closed = app.close()
+    go()
+    const { bytes, cut } = await read(stream)
+    await closed
+    t.strictSame([bytes.length, cut], [replyFixture(chatStream).length, false])
+    t.match(await settlements.next(), { usage: usageOf[chatStream]?.leaves, usageMissing: null, outcome: 'ok' })
+    t.equal(settlements.size, 0)
+  })
+
+  t.test(`${host.name}: a compressed reply is settled after its last byte was decoded`, async (t) => {
+    const { upstream, send, settlements } = await stage(t, host)
+    for (const encoding of ['gzip', 'br'] as const) {
+      upstream.queue({ encoding })
+      await read(await send('messages.sse').reply)
+      t.match(await settlements.next(), { usage: usageOf['messages.sse']?.leaves, usageMissing: null, outcome: 'ok', holds: 0 })
+      upstream.queue({ encoding, cutAt: 200 })
+      await send('messages.sse').reply.then(read, () => {})
+      t.match(await settlements.next(), { outcome: 'truncated', abortedBy: 'upstream', holds: 0 })
+    }
+    t.equal(settlements.size, 0)
+  })
+}
+
+async function socketsAreGone ({ socket }: ReturnType<typeof call>['request']): Promise<boolean> {
+  return socket === null || socket.destroyed
+}
