@@ -35,10 +35,10 @@ export class JsonScanner {
 
   private state = inValue
   private readonly root: Want
-  private readonly nodes: (Want | null)[] = []
+  private readonly nodes: Want[] = []
   private readonly arrays: boolean[] = []
   /** The open container that is looked into, and whether it is an array. */
-  private node: Want | null = null
+  private node: Want
   private inArray = false
   /** What is looked for in the value to come. */
   private target: Want | null
@@ -52,6 +52,7 @@ export class JsonScanner {
 
   constructor (root: Want) {
     this.root = root
+    this.node = root
     this.target = root
     this.found = new Array(root.below.length).fill(undefined)
   }
@@ -65,7 +66,7 @@ export class JsonScanner {
     this.state = inValue
     this.nodes.length = 0
     this.arrays.length = 0
-    this.node = null
+    this.node = this.root
     this.inArray = false
     this.target = this.root
     this.slot = -1
@@ -104,7 +105,7 @@ export class JsonScanner {
       if (byte === closeArray && this.inArray) return this.leave(chunk, at + 1)
       this.first ??= byte
       for (const slot of target.below) this.found[slot] = undefined
-      if (this.inArray) this.countElement()
+      if (target.count !== -1) this.found[target.count] = Number(this.found[target.count]) + 1
       if (byte === openObject && target.keys.length > 0) return this.enter(target, false, at + 1)
       if (byte === openArray && target.each !== null) return this.enter(target, true, at + 1)
       this.slot = target.slot
@@ -123,11 +124,6 @@ export class JsonScanner {
     return this.skip(chunk, at + 1, to)
   }
 
-  private countElement (): void {
-    const slot = this.node?.count ?? -1
-    if (slot !== -1) this.found[slot] = Number(this.found[slot]) + 1
-  }
-
   private enter (target: Want, isArray: boolean, at: number): number {
     this.nodes.push(this.node)
     this.arrays.push(this.inArray)
@@ -135,12 +131,13 @@ export class JsonScanner {
     this.inArray = isArray
     this.target = target.each
     this.state = isArray ? inValue : inKeys
-    if (isArray && target.count !== -1) this.found[target.count] = 0
+    if (isArray && target.each !== null && target.each.count !== -1) this.found[target.each.count] = 0
     return at
   }
 
   private leave (chunk: Buffer, at: number): number {
-    this.node = this.nodes.pop() ?? null
+    const parent = this.nodes.pop()
+    if (parent !== undefined) this.node = parent
     this.inArray = this.arrays.pop() === true
     return this.endValue(chunk, at)
   }
@@ -152,7 +149,7 @@ export class JsonScanner {
       this.slot = -1
     }
     this.depth = 0
-    this.state = this.node === null ? isDone : inNext
+    this.state = this.nodes.length === 0 ? isDone : inNext
     return at
   }
 
@@ -160,7 +157,7 @@ export class JsonScanner {
     const byte = chunk[at]
     if (byte === comma) {
       this.state = this.inArray ? inValue : inKeys
-      this.target = this.node?.each ?? null
+      this.target = this.node.each
     } else if (byte === closeObject || byte === closeArray) return this.leave(chunk, at + 1)
     else if (!isSpace(byte)) this.state = isBroken
     return at + 1

@@ -26,15 +26,9 @@ export function withBody (request: FastifyRequest, reply: FastifyReply, llm: Llm
     }
     llm.body = bytes
     ask()
-    putBack(request, llm)
+    request.body = Readable.from([llm.outgoing ?? bytes], { objectMode: false })
+    const { headers } = request.raw
+    if (llm.outgoing !== null && headers['content-length'] !== undefined) headers['content-length'] = String(llm.outgoing.length)
     scope.runInAsyncScope(done)
   })
-}
-
-function putBack (request: FastifyRequest, llm: LlmRequest): void {
-  const bytes = llm.outgoing ?? llm.body
-  request.body = Readable.from(bytes === null || bytes.length === 0 ? [] : [bytes])
-  if (llm.outgoing !== null && request.headers['content-length'] !== undefined) {
-    request.raw.headers['content-length'] = String(llm.outgoing.length)
-  }
 }

@@ -8,7 +8,7 @@ import { parseJson } from './captured-value.js'
 export interface Want {
   /** Number of the finding that this value is, -1 for none. */
   slot: number
-  /** Number of the finding that counts this array's elements, -1 for none. */
+  /** Number of the finding that counts such elements of an array, -1 for none. */
   count: number
   /** Findings that a new value for the same key replaces, as in `JSON.parse`. */
   readonly below: number[]
@@ -35,18 +35,20 @@ function addPath (root: Want, path: string, slot: number): void {
   // Elements of an array follow each other: only the array as a whole can be replaced.
   let replaceable = true
   for (const key of path.split('.')) {
-    if (key === '#' || key === '*') {
-      want.each ??= emptyWant()
-      replaceable = false
-    }
     if (key === '#') {
-      want.count = slot
+      elementOf(want).count = slot
       return
     }
-    want = key === '*' && want.each !== null ? want.each : wantAdded(want, key)
+    replaceable &&= key !== '*'
+    want = key === '*' ? elementOf(want) : wantAdded(want, key)
     if (replaceable) want.below.push(slot)
   }
   want.slot = slot
+}
+
+function elementOf (want: Want): Want {
+  want.each ??= emptyWant()
+  return want.each
 }
 
 /**
@@ -60,8 +62,7 @@ export function compileWants (paths: readonly string[]): Want {
 }
 
 /** What is looked for under the key that stands in `chunk`, without its quotes. */
-export function wantOfKey (node: Want | null, chunk: Buffer, from: number, to: number): Want | null {
-  if (node === null) return null
+export function wantOfKey (node: Want, chunk: Buffer, from: number, to: number): Want | null {
   for (const key of node.keys) {
     if (key.name.length === to - from && standsAt(key.name, chunk, from)) return key.want
   }
@@ -80,7 +81,7 @@ export function standsAt (name: string, chunk: Buffer, from: number): boolean {
 }
 
 /** The same for a key as it is written in JSON, escapes and all. */
-export function wantOfName (node: Want | null, written: string): Want | null {
+export function wantOfName (node: Want, written: string): Want | null {
   const name = written.includes('\\') ? parseJson(`"${written}"`) : written
-  return node?.keys.find((key) => key.name === name)?.want ?? null
+  return node.keys.find((key) => key.name === name)?.want ?? null
 }

@@ -41,9 +41,11 @@ export function watch (
 }
 
 function breakOff (llm: LlmRequest, tap: ReplyTap, error: Error): void {
-  const side = llm.abortedBy ?? 'upstream'
-  tap.abort(side)
-  if (side === 'client') return
+  if (llm.abortedBy === 'client') {
+    tap.abort('client')
+    return
+  }
+  tap.abort('upstream')
   const { code, outcome } = fromTransport(error)
   llm.errorCode = code === 'upstream_timeout' ? code : 'upstream_aborted'
   if (code === 'upstream_timeout') llm.outcome = outcome

@@ -1,4 +1,3 @@
-import { once } from 'node:events'
 import { PassThrough } from 'node:stream'
 import * as zlib from 'node:zlib'
 import t from 'tap'
@@ -80,7 +79,7 @@ t.test('the end of the decoder may come before the end of the reply', async (t) 
   let told: unknown = 'nothing'
   const decoder = new SideDecoder(() => stream, { read: () => {}, over: (failure) => { told = failure } })
   decoder.push(Buffer.from('no gzip at all'))
-  await once(stream, 'close')
+  await new Promise((resolve) => stream.once('close', resolve))
   decoder.push(Buffer.from('and more of it'))
   t.equal(told, 'nothing', 'nobody is told before the reply ended')
   decoder.end()

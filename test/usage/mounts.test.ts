@@ -158,6 +158,39 @@ t.test('usage is asked for by upstream', async (t) => {
   }
 })
 
+t.test('alone it reads a body of any kind, and passes it on', async (t) => {
+  const upstream = await startUpstream(t)
+  const { app, settled } = await alone.start(t, upstream.url)
+  const base = await listen(app)
+  const chunked = { 'transfer-encoding': 'chunked' }
+  for (const [body, sent, headers] of [
+    [streamedChat, '{"stream_options":{"include_usage":true},' + streamedChat.slice(1), chunked],
+    [streamedChat, '{"stream_options":{"include_usage":true},' + streamedChat.slice(1), {}],
+    [chat, chat, chunked],
+    ['', '', chunked],
+    ['', '', {}],
+    ['no JSON', 'no JSON', {}],
+  ] as const) {
+    await read(await call(`${base}/v1/chat/completions`, { headers, body }).reply)
+    const seen = await upstream.requests.next()
+    t.equal(seen.body.toString(), sent)
+    t.equal((await settled.next()).outcome, 'ok')
+  }
+  const large = await call(`${base}/v1/chat/completions`, { headers: { 'content-length': 33 * 1024 * 1024 } }).reply
+  t.equal(large.statusCode, 413)
+  t.match(JSON.parse((await read(large)).bytes.toString()), { error: { code: 'body_too_large' } })
+  t.match(await settled.next(), { errorCode: 'body_too_large', usageMissing: null })
+  t.equal(upstream.requests.size, 0)
+})
+
+t.test('alone it leaves a body that the host has parsed to the host', async (t) => {
+  const upstream = await startUpstream(t)
+  const { app, settled } = await alone.start(t, upstream.url, { mount: { proxyPayloads: false } })
+  const reply = await app.inject({ method: 'POST', url: '/v1/chat/completions', headers: bearer, payload: streamedChat })
+  t.equal(reply.body, replyFixture('chat_completions.sse').toString())
+  t.equal((await settled.next()).usageMissing, 'no_usage')
+})
+
 t.test('options are checked at registration', async (t) => {
   for (const options of [{ includeUsage: 1 }, { includeUsage: null }, { includeUsage: { main: 'yes' } }, { includeUsages: true }]) {
     await t.rejects(startWith(options), OptionError)
