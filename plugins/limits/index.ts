@@ -1,32 +1,64 @@
+/**
+ * What a key and its group may still spend: requests and tokens a minute, requests at the same time, a balance (DESIGN 11).
+ * Two steps, each one atomic decision: a place before the body is read, and once it is known the tokens that the request
+ * may cost. Settled once, at the request's end, to what was really used. Registered after auth.
+ */
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
-import type { FastifyInstance } from 'fastify'
-import { checkOptions } from '../errors/options.js'
-import { gatewayError } from '../errors/gateway-error.js'
 import { refuse } from '../errors/refuse.js'
-import { joinGateway } from '../request.js'
-import type { Balances, Ledger } from '../state/types.js'
+import { joinGateway, type LlmRequest } from '../request.js'
+import { Admission } from './admission.js'
+import { Gate, type Verdict } from './gate.js'
+import { readOptions, type LimitsOptions } from './options.js'
+import { Outbox } from './outbox.js'
+import { settleRequest } from './settle.js'
 
-export interface LimitsOptions {
-  balances?: Balances
-  ledger?: Ledger
-  /** Status of a spent balance. Default 403: clients retry 429 for up to a minute. */
-  balanceStatus?: 402 | 403 | 429
-}
+export type { Authorization, LimitsOptions, Refusal, RefusalCode } from './options.js'
 
-/** Refuses what a key or its group may not spend (DESIGN 11). Registered after auth; without it nothing is limited. */
-async function limitsPlugin (app: FastifyInstance, options: LimitsOptions): Promise<void> {
-  checkOptions('limits', options, { balances: 'an object', ledger: 'an object', balanceStatus: 'anything' })
+const outboxMax = 10_000
+const outboxRetryMs = 250
+
+async function limits (app: FastifyInstance, options: LimitsOptions): Promise<void> {
   const gateway = joinGateway(app)
-  const status = options.balanceStatus ?? 403
+  const rules = readOptions(options)
+  const { balances, ledger } = rules
+  const onLost = (settlement: object): void => app.log.error({ settlement }, 'a settlement could not reach the state store')
+  const outbox = new Outbox({ balances, maxWaiting: outboxMax, retryMs: outboxRetryMs, onLost })
+  const admission = new Admission(balances, outbox, rules.leasePercent)
+  const gate = new Gate(rules, admission, gateway)
 
   app.addHook('onRequest', (request, reply, done) => {
     const { llm } = request
-    if (llm === null || llm.key === null || llm.group === null) return done()
-    if (llm.key.limits.balance !== 0 && llm.group.limits.balance !== 0) return done()
-    gateway.recorder.limitRejected(llm.group.id, 'balance')
-    refuse(request, reply, llm.endpoint.family, gatewayError('insufficient_quota', {}, { status }))
+    if (llm === null) done()
+    else follow(gate.enter(llm, request), llm, request, reply, done)
+  })
+
+  app.addHook('preHandler', (request, reply, done) => {
+    const { llm } = request
+    if (llm === null) done()
+    else follow(gate.hold(llm, request), llm, request, reply, done)
+  })
+
+  const endings: Array<() => void> = []
+  app.addHook('onReady', async () => {
+    // Last: whether a request was sent is for others to find out first.
+    gateway.settlers.push((llm, request) => settleRequest(admission, ledger, llm, request))
+    const renewing = setInterval(() => admission.renew().catch(() => {}), Math.ceil(balances.holdTtlMs / 3)).unref()
+    const forget = gateway.recorder.gauge('balance_remaining_ratio', () => admission.remaining.samples())
+    endings.push(forget, () => clearInterval(renewing))
+  })
+  app.addHook('onClose', async () => {
+    for (const end of endings) end()
+    await ledger?.flush()
+    await outbox.close()
   })
 }
 
-export const limits = fp(limitsPlugin, { fastify: '5.x', name: 'llm-gateway-limits' })
-export default limits
+function follow (verdict: Verdict | Promise<Verdict>, llm: LlmRequest, request: FastifyRequest, reply: FastifyReply, done: () => void): void {
+  if (verdict === null) done()
+  else if (verdict instanceof Promise) verdict.then((later) => follow(later, llm, request, reply, done))
+  else refuse(request, reply, llm.endpoint.family, verdict)
+}
+
+export default fp(limits, { fastify: '5.x', name: 'llm-gateway-limits' })
+export { limits }

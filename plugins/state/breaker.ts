@@ -1,10 +1,13 @@
 /** The store cannot answer: its connection is down, it hangs, or too much waits for it already. Nothing is known of the request. */
 export class StoreDownError extends Error {
   readonly code = 'LLM_GATEWAY_STORE_DOWN'
+  /** False: it was not even asked, so that nothing can have changed. */
+  readonly asked: boolean
 
-  constructor (reason: string, cause?: unknown) {
+  constructor (reason: string, { asked = true, cause }: { asked?: boolean, cause?: unknown } = {}) {
     super(`the state store ${reason}`, { cause })
     this.name = 'StoreDownError'
+    this.asked = asked
   }
 }
 
@@ -45,12 +48,12 @@ export function createBreaker (options: BreakerOptions): Breaker {
   const fail = (error: unknown): never => {
     if (!down) probe()
     down = true
-    throw error instanceof StoreDownError ? error : new StoreDownError('failed', error)
+    throw error instanceof StoreDownError ? error : new StoreDownError('failed', { cause: error })
   }
   return {
     run: async (call) => {
-      if (down) throw new StoreDownError('does not answer')
-      if (pending >= options.maxPending) throw new StoreDownError('is overloaded')
+      if (down) throw new StoreDownError('does not answer', { asked: false })
+      if (pending >= options.maxPending) throw new StoreDownError('is overloaded', { asked: false })
       pending += 1
       return await within(options.timeoutMs, call()).catch(fail).finally(() => { pending -= 1 })
     },

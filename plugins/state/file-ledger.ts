@@ -5,13 +5,15 @@ import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { StoreDownError } from './breaker.js'
 import { writeFrame } from './ledger-frame.js'
-import { ledgerFiles, readLedger } from './ledger-read.js'
+import { endMark, ledgerFiles, readLedger, readUnsettled } from './ledger-read.js'
 import type { Ledger, LedgerConfig } from './types.js'
 
 const defaults = { maxFileBytes: 64 * 1024 * 1024, maxFileAgeMs: 24 * 60 * 60_000, keepMs: Infinity }
 /** Records that may wait for a disk that takes none; more are refused, each with an error. */
 const maxWaiting = 100_000
 const retryMs = 1_000
+/** Charges are remembered for as long (`rememberMs`). */
+const recoverMs = 24 * 60 * 60_000
 /** Records of this time share one write: a disk that is waited for less often serves everybody else better. */
 const gatherMs = 5
 
@@ -61,7 +63,7 @@ export function fileLedger (path: string, config: LedgerConfig = {}, now: () => 
     } catch (cause) {
       waiting = [...batch, ...waiting]
       if (!closing) return await pause(retryMs)
-      const lost = new StoreDownError('could not keep usage records', cause)
+      const lost = new StoreDownError('could not keep usage records', { cause })
       for (const { reject } of waiting.splice(0)) reject(lost)
     }
   }
@@ -80,9 +82,11 @@ export function fileLedger (path: string, config: LedgerConfig = {}, now: () => 
     },
     flush,
     read: (range) => readLedger(path, range),
+    unsettled: () => readUnsettled(path, now() - recoverMs),
     close: async () => {
       closing = true
       await flush()
+      await file?.handle.appendFile(`${endMark}\n`)
       await file?.handle.close()
     },
   }

@@ -10,6 +10,7 @@ import { memoryLedger } from './memory-ledger.js'
 import { redisBalances } from './redis-balances.js'
 import { redisKeys } from './redis-keys.js'
 import { linkRedis } from './redis-link.js'
+import { recover } from './recover.js'
 import type { State, StateConfig } from './types.js'
 
 export type * from './types.js'
@@ -27,16 +28,19 @@ export async function openState (config: StateConfig, now?: Clock): Promise<Stat
   const open = engines[config.engine]
   if (open === undefined) throw new OptionError('state.engine', 'must be memory, lmdb or redis')
   const { keys, balances, ledger, notice, end } = await open(config, now)
+  const recovered = recover(ledger, balances)
+  recovered.catch(() => {})
   const close = async (): Promise<void> => {
+    await recovered.catch(() => {})
     await ledger.close()
     await balances.close()
     await keys.close()
     await end()
   }
-  return { keys, balances, ledger, notice, close }
+  return { keys, balances, ledger, notice, recovered, close }
 }
 
-type Opened = Omit<State, 'close'> & { readonly end: () => Promise<void> }
+type Opened = Omit<State, 'close' | 'recovered'> & { readonly end: () => Promise<void> }
 
 const engines: Readonly<Record<string, (config: StateConfig, now: Clock) => Promise<Opened>>> = {
   memory: async ({ holdTtlMs = defaults.holdTtlMs }, now) => ({

@@ -5,6 +5,11 @@ import { createInterface } from 'node:readline'
 import { readFrame } from './ledger-frame.js'
 import type { LedgerRange, LedgerRecord } from './types.js'
 
+/** The last line of a file whose process ended well: all of its records were settled. */
+export const endMark = 'end'
+/** A settlement follows its record at once, or within what may wait for a store that is away. */
+const tailBytes = 4 * 1024 * 1024
+
 export interface LedgerFile {
   readonly path: string
   readonly startedAt: number
@@ -30,12 +35,26 @@ export async function * readLedger (path: string, range: LedgerRange = {}): Asyn
   const total = files.reduce((sum, file) => sum + file.bytes, 0)
   let done = 0
   for (const file of files) {
-    for await (const line of createInterface({ input: createReadStream(file.path), crlfDelay: Infinity })) {
+    for await (const line of linesOf(file.path)) {
       done += Buffer.byteLength(line) + 1
       onProgress?.(Math.min(done, total), total)
       const record = readFrame(line)
-      if (record === null) range.onDamage?.(file.path)
-      else if (record.time >= from && record.time < to) yield record
+      if (record !== null && record.time >= from && record.time < to) yield record
+      if (record === null && line !== endMark) range.onDamage?.(file.path)
     }
   }
+}
+
+/** The ends of files without an end mark, where they are not older than `since`. */
+export async function * readUnsettled (path: string, since: number): AsyncGenerator<LedgerRecord> {
+  for (const file of await ledgerFiles(path)) {
+    if (file.endedAt < since) continue
+    const lines: string[] = []
+    for await (const line of linesOf(file.path, Math.max(0, file.bytes - tailBytes))) lines.push(line)
+    if (lines.at(-1) !== endMark) yield * lines.flatMap((line) => readFrame(line) ?? [])
+  }
+}
+
+function linesOf (path: string, start = 0): AsyncIterable<string> {
+  return createInterface({ input: createReadStream(path, { start }), crlfDelay: Infinity })
 }

@@ -28,6 +28,7 @@ export function lmdbBalances (files: LmdbFiles, { now = Date.now, holdTtlMs }: L
   }
   const timer = setInterval(checkpoint, checkpointMs).unref()
   return {
+    holdTtlMs,
     hold: async (ask) => await step(() => hold(book, ask)),
     leave: async (id) => await step(() => leave(book, id)),
     settle: async (settlement) => await step(() => settle(book, settlement)),

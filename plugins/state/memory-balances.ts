@@ -12,6 +12,7 @@ export interface MemoryBalancesOptions {
 export function memoryBalances ({ now = Date.now, holdTtlMs = 60_000 }: MemoryBalancesOptions = {}): Balances {
   const book: Book = { shelf: memoryShelf(), now, holdTtlMs }
   return {
+    holdTtlMs,
     hold: (ask) => hold(book, ask),
     leave: (id) => leave(book, id),
     settle: (settlement) => settle(book, settlement),

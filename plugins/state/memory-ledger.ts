@@ -15,6 +15,7 @@ export function memoryLedger (maxRecords = 100_000): Ledger {
         if (record.time >= from && record.time < to) yield record
       }
     },
+    unsettled: async function * () {},
     close: async () => {},
   }
 }

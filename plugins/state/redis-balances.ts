@@ -20,6 +20,7 @@ export function redisBalances (link: RedisLink, { prefix, holdTtlMs, now }: Redi
     return Array.isArray(reply) ? reply : [reply]
   }
   return {
+    holdTtlMs,
     hold: async (ask) => {
       const { group, key } = ask
       const counts = [ask.requests, ask.tokens, ask.floor]

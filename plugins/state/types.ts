@@ -116,6 +116,8 @@ export interface Settlement {
  * An engine that can answer at once does so without a promise; a promise that rejects means that the store cannot answer.
  */
 export interface Balances {
+  /** A hold that is not renewed for this long expires. */
+  readonly holdTtlMs: number
   hold: (ask: HoldAsk) => Decision | Promise<Decision>
   /** The request runs no more, its tokens are still being counted: frees its place under `concurrency`. Idempotent. */
   leave: (id: string, group: string) => void | Promise<void>
@@ -164,6 +166,8 @@ export interface Ledger {
   /** Resolves when everything appended so far is kept. */
   flush: () => Promise<void>
   read: (range?: LedgerRange) => AsyncIterable<LedgerRecord>
+  /** The newest records of processes that did not end well: what they charge may not have been settled. */
+  unsettled: () => AsyncIterable<LedgerRecord>
   close: () => Promise<void>
 }
 
@@ -199,6 +203,11 @@ export interface State {
   readonly ledger: Ledger
   /** What an operator should be told at start, null for nothing. */
   readonly notice: string | null
+  /**
+   * Settles what a killed process recorded and could not settle any more. Resolves with the number of records that were
+   * looked at; nothing has to wait for it.
+   */
+  readonly recovered: Promise<number>
   close: () => Promise<void>
 }
 

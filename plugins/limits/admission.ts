@@ -1,0 +1,132 @@
+import type { Group, Key, LlmRequest } from '../request.js'
+import { StoreDownError } from '../state/breaker.js'
+import { limited } from '../state/parties.js'
+import type { Balances, Decision, HoldAsk, Parties, Scope } from '../state/types.js'
+import { Lease } from './lease.js'
+import type { Outbox } from './outbox.js'
+import { Remaining } from './remaining.js'
+
+/** One request's claim on the limits, from its first step to its settlement. */
+export interface Ticket {
+  readonly llm: LlmRequest
+  readonly parties: Parties
+  readonly onStoreFailure: Group['onStoreFailure']
+  /** What it holds. */
+  tokens: number
+  /** Estimated tokens of the request itself. */
+  input: number
+  /** Where it is counted while the store is away. */
+  lease: Lease | null
+  /** The store was asked and did not answer: it may hold something. */
+  unsure: boolean
+}
+
+export type Answer = Decision | 'store down'
+
+const renewAtOnce = 500
+
+/** Asks the store, or what a group falls back to while the store is away, and ends what was begun. */
+export class Admission {
+  readonly remaining = new Remaining()
+  readonly #balances: Balances
+  readonly #outbox: Outbox
+  readonly #leasePercent: number
+  readonly #tickets = new Map<LlmRequest, Ticket>()
+  #lease: Lease | null = null
+
+  constructor (balances: Balances, outbox: Outbox, leasePercent: number) {
+    this.#balances = balances
+    this.#outbox = outbox
+    this.#leasePercent = leasePercent
+  }
+
+  ticketOf (llm: LlmRequest): Ticket | undefined {
+    return this.#tickets.get(llm)
+  }
+
+  /** Takes a place: a request more, one at a time more, and something left to spend. */
+  enter (llm: LlmRequest, key: Key, group: Group): Answer | Promise<Answer> {
+    const parties = { group: group.id, groupLimits: group.limits, key: key.id, keyLimits: key.limits }
+    const ticket = { llm, parties, onStoreFailure: group.onStoreFailure, tokens: 0, input: 0, lease: null, unsure: false }
+    this.#tickets.set(llm, ticket)
+    const answer = this.#ask(ticket, 1, 0)
+    return answer instanceof Promise ? answer.then((later) => this.#entered(ticket, later)) : this.#entered(ticket, answer)
+  }
+
+  /** Sets aside what the request may cost. */
+  hold (ticket: Ticket, input: number, output: number): Answer | Promise<Answer> {
+    ticket.input = input
+    ticket.tokens = input + output
+    return this.#ask(ticket, 0, ticket.tokens)
+  }
+
+  /** Parties to charge later, because the store did not make the hold. */
+  late ({ lease, parties }: Ticket): Scope[] {
+    if (lease === null) return []
+    const scopes: Scope[] = []
+    if (limited(parties.groupLimits)) scopes.push('group')
+    if (limited(parties.keyLimits)) scopes.push('key')
+    return scopes
+  }
+
+  /** The request is over: its place is free at once, whatever its tokens wait for. */
+  leave ({ llm, parties, lease }: Ticket): void {
+    this.#tickets.delete(llm)
+    if (parties.groupLimits.concurrency === undefined && parties.keyLimits.concurrency === undefined) return
+    lease?.balances.leave(llm.id, parties.group)
+    // A settlement follows, and frees the place too.
+    Promise.resolve(this.#balances.leave(llm.id, parties.group)).catch(() => {})
+  }
+
+  settle (ticket: Ticket, tokens: number): void {
+    const { llm: { id }, parties, lease } = ticket
+    const { group, key } = parties
+    lease?.balances.settle({ id, group, key, tokens, late: [] })
+    if (lease === null) this.remaining.giveBack(parties, ticket.tokens - tokens)
+    this.#outbox.send({ id, group, key, tokens, late: this.late(ticket) })
+  }
+
+  /** Tells the store that these requests still run. */
+  async renew (): Promise<void> {
+    const byGroup = new Map<string, string[]>()
+    for (const { llm: { id }, parties: { group } } of this.#tickets.values()) {
+      const ids = byGroup.get(group)
+      if (ids === undefined) byGroup.set(group, [id])
+      else ids.push(id)
+    }
+    for (const [group, ids] of byGroup) {
+      while (ids.length > 0) await this.#balances.renew(group, ids.splice(0, renewAtOnce))
+    }
+  }
+
+  #entered (ticket: Ticket, answer: Answer): Answer {
+    if (answer !== 'store down' && answer.ok) return answer
+    const { llm: { id }, parties: { group, key } } = ticket
+    this.#tickets.delete(ticket.llm)
+    if (ticket.unsure) this.#outbox.send({ id, group, key, tokens: 0, late: [] })
+    return answer
+  }
+
+  #ask (ticket: Ticket, requests: number, tokens: number): Answer | Promise<Answer> {
+    const ask = { id: ticket.llm.id, ...ticket.parties, requests, tokens, floor: ticket.input }
+    if (ticket.lease !== null) return ticket.lease.hold(ask, this.remaining.left(ticket.parties))
+    const answer = this.#balances.hold(ask)
+    if (!(answer instanceof Promise)) return this.#answered(ticket, answer)
+    return answer.then((decision) => this.#answered(ticket, decision), async (error) => await this.#withoutStore(ticket, ask, error))
+  }
+
+  #answered ({ parties }: Ticket, decision: Decision): Decision {
+    if (decision.ok) this.remaining.note(parties, decision.left)
+    // What the lease spent is known to the store: another outage begins another.
+    if (this.#outbox.empty) this.#lease = null
+    return decision
+  }
+
+  #withoutStore (ticket: Ticket, ask: HoldAsk, error: unknown): Answer | Promise<Answer> {
+    ticket.unsure ||= !(error instanceof StoreDownError) || error.asked
+    if (ticket.llm.settled || ticket.onStoreFailure === 'closed' || this.#outbox.full) return 'store down'
+    this.#lease ??= new Lease(this.#leasePercent)
+    ticket.lease = this.#lease
+    return ticket.lease.hold(ask, this.remaining.left(ticket.parties))
+  }
+}

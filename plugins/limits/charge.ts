@@ -1,0 +1,53 @@
+/** What a request is charged when it is over, and what the ledger keeps of it. */
+import { leaves } from '../measures.js'
+import type { LlmRequest } from '../request.js'
+import type { LedgerRecord, Scope } from '../state/types.js'
+import { relayedEstimate } from './estimate.js'
+
+export interface Held {
+  readonly tokens: number
+  /** Estimated tokens of the request itself. */
+  readonly input: number
+}
+
+const nothing = { input: 0, cache_read: 0, cache_write_5m: 0, cache_write_1h: 0, cache_write: 0, tool_input: 0, output: 0, reasoning: 0 }
+
+/** It may have reached its upstream. */
+export function wasSent (llm: LlmRequest): boolean {
+  if (llm.errorCode === 'upstream_unreachable') return false
+  return llm.sentAt > 0 || llm.upstreamStatus > 0 || llm.usageMissing !== null
+}
+
+/**
+ * The real leaves wherever the reply told them. Where it broke off before, or told nothing, what it is known to have cost
+ * at least: never nothing once it was sent, and never all that was held (facts/reliability.md 4.2.3).
+ */
+export function chargeOf (llm: LlmRequest, held: Held): number {
+  const told = totalOf(llm)
+  if (!wasSent(llm) || llm.endpoint.metered === 'no') return 0
+  if (llm.usage !== null && !llm.usagePartial) return told
+  if (llm.upstreamStatus >= 400 || (llm.usage === null && llm.endpoint.metered === 'optional')) return told
+  return Math.max(told, Math.min(held.tokens, held.input + relayedEstimate(llm)))
+}
+
+/** Null for what is not metered, or never left. */
+export function recordOf (llm: LlmRequest, charged: number, late: readonly Scope[]): LedgerRecord | null {
+  if (llm.endpoint.metered === 'no' || !wasSent(llm)) return null
+  return {
+    time: Date.now(),
+    id: llm.id,
+    key: llm.key?.id ?? null,
+    group: llm.group?.id ?? null,
+    protocol: llm.protocol,
+    model: llm.responseModel ?? llm.model,
+    outcome: llm.outcome ?? 'ok',
+    ...nothing,
+    ...llm.usage,
+    charged,
+    late,
+  }
+}
+
+function totalOf ({ usage }: LlmRequest): number {
+  return usage === null ? 0 : leaves.reduce((sum, { type }) => sum + usage[type], 0)
+}

@@ -1,0 +1,49 @@
+/** How much a request may cost, told before it is sent. Never counted as usage: it is held, and replaced by what was used. */
+import type { LlmRequest } from '../request.js'
+
+export interface HoldSizes {
+  readonly maxInputTokens: number
+  /** Most output of a model that is not in the list. */
+  readonly otherOutput: number
+  readonly outputByModel: ReadonlyMap<string, number>
+}
+
+/** A rule of thumb for text; images in a body are far longer, so that the estimate has a bound of its own. */
+const bytesPerToken = 4
+/** A stream wraps a token, or a few, into an event of about this size. */
+const streamedBytesPerToken = 128
+/** Providers make no more answers to one request. */
+const maxChoices = 128
+
+/** Tokens of the request itself, by its size. */
+export function inputEstimate (llm: LlmRequest, contentLength: string | undefined, { maxInputTokens }: HoldSizes): number {
+  const bytes = llm.body?.length ?? Number(contentLength ?? 0)
+  return Math.min(Math.ceil(bytes / bytesPerToken), maxInputTokens)
+}
+
+/** The most that the reply can have: what is asked for, within what the model can make; what it can make where nothing is. */
+export function outputBound (llm: LlmRequest, { otherOutput, outputByModel }: HoldSizes): number {
+  const { output } = llm.endpoint
+  if (output === null) return 0
+  const most = outputByModel.get(llm.model ?? '') ?? otherOutput
+  const asked = firstCount(llm.json, output.max) ?? most
+  const choices = firstCount(llm.json, output.choices) ?? 1
+  return Math.min(asked, most) * Math.min(choices, maxChoices)
+}
+
+/** What has come of a reply whose usage was not told. */
+export function relayedEstimate ({ replyBytes, stream }: LlmRequest): number {
+  return Math.ceil(replyBytes / (stream ? streamedBytesPerToken : bytesPerToken))
+}
+
+function firstCount (json: unknown, paths: ReadonlyArray<readonly string[]>): number | null {
+  for (const path of paths) {
+    const value = path.reduce<unknown>(fieldOf, json)
+    if (typeof value === 'number' && Number.isSafeInteger(value) && value > 0) return value
+  }
+  return null
+}
+
+function fieldOf (value: unknown, name: string): unknown {
+  return typeof value === 'object' && value !== null && Object.hasOwn(value, name) ? Reflect.get(value, name) : undefined
+}

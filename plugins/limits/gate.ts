@@ -1,0 +1,81 @@
+import type { FastifyRequest } from 'fastify'
+import { gatewayError, type GatewayError } from '../errors/gateway-error.js'
+import type { Gateway, LlmRequest } from '../request.js'
+import { limited } from '../state/parties.js'
+import type { Admission, Answer } from './admission.js'
+import { inputEstimate, outputBound } from './estimate.js'
+import type { Authorize, Rules } from './options.js'
+import { hostError, limitError } from './refusal.js'
+
+/** Null: let it pass. */
+export type Verdict = GatewayError | null
+
+/** Decides on one request at a time, at once wherever the limits are counted in this process or there are none. */
+export class Gate {
+  readonly #rules: Rules
+  readonly #admission: Admission
+  readonly #gateway: Gateway
+  /** A request that passes the router twice is asked about once. */
+  readonly #authorized = new WeakSet<LlmRequest>()
+
+  constructor (rules: Rules, admission: Admission, gateway: Gateway) {
+    this.#rules = rules
+    this.#admission = admission
+    this.#gateway = gateway
+  }
+
+  /** Before the body is read. */
+  enter (llm: LlmRequest, request: FastifyRequest): Verdict | Promise<Verdict> {
+    const { authorize } = this.#rules
+    if (llm.key === null) return null
+    if (authorize === null) return this.#enter(llm)
+    if (this.#authorized.has(llm)) return null
+    this.#authorized.add(llm)
+    return this.#authorize(authorize, llm, request)
+  }
+
+  /** Once the body is known. */
+  hold (llm: LlmRequest, request: FastifyRequest): Verdict | Promise<Verdict> {
+    const ticket = this.#admission.ticketOf(llm)
+    if (ticket === undefined || llm.endpoint.metered === 'no') return null
+    const { sizes } = this.#rules
+    const input = inputEstimate(llm, request.headers['content-length'], sizes)
+    return this.#judge(this.#admission.hold(ticket, input, outputBound(llm, sizes)), llm)
+  }
+
+  #enter (llm: LlmRequest): Verdict | Promise<Verdict> {
+    const { key, group } = llm
+    if (key === null || group === null || (!limited(key.limits) && !limited(group.limits))) return null
+    if (this.#admission.ticketOf(llm) !== undefined) return null
+    return this.#judge(this.#admission.enter(llm, key, group), llm)
+  }
+
+  async #authorize (authorize: Authorize, llm: LlmRequest, request: FastifyRequest): Promise<Verdict> {
+    try {
+      const said = await authorize(request)
+      if (said === 'admit') return null
+      if (said === undefined) return await this.#enter(llm)
+      const { error, limit } = hostError(said, this.#rules.balanceStatus)
+      if (limit !== null) this.#rejected(llm, limit)
+      return error
+    } catch (error) {
+      request.log.error({ err: error }, 'limits.authorize failed')
+      return gatewayError('limit_store_unavailable')
+    }
+  }
+
+  #judge (answer: Answer | Promise<Answer>, llm: LlmRequest): Verdict | Promise<Verdict> {
+    return answer instanceof Promise ? answer.then((later) => this.#verdict(later, llm)) : this.#verdict(answer, llm)
+  }
+
+  #verdict (answer: Answer, llm: LlmRequest): Verdict {
+    if (answer === 'store down') return gatewayError('limit_store_unavailable')
+    if (answer.ok) return null
+    this.#rejected(llm, answer.limit)
+    return limitError(answer, llm.endpoint.family, this.#rules.balanceStatus)
+  }
+
+  #rejected (llm: LlmRequest, limit: string): void {
+    this.#gateway.recorder.limitRejected(String(llm.group?.id), limit)
+  }
+}

@@ -1,0 +1,47 @@
+import type { Limits } from '../request.js'
+import { memoryBalances } from '../state/memory-balances.js'
+import { accountName } from '../state/parties.js'
+import type { Balances, Decision, HoldAsk, Left } from '../state/types.js'
+
+/**
+ * What one process may spend while the store is away: a share of every limit, and of a balance what it had left when it
+ * was last seen. The sum over all processes bounds the overrun of one outage.
+ */
+export class Lease {
+  readonly balances: Balances = memoryBalances()
+  readonly #percent: number
+  readonly #slices = new Map<string, number>()
+
+  constructor (percent: number) {
+    this.#percent = percent
+  }
+
+  /** `left`: what was left when the store last answered, null where it never did. */
+  hold (ask: HoldAsk, left: Left): Decision | Promise<Decision> {
+    return this.balances.hold({
+      ...ask,
+      groupLimits: this.#share(accountName(ask.group), ask.groupLimits, left.group),
+      keyLimits: this.#share(accountName(ask.group, ask.key), ask.keyLimits, left.key),
+    })
+  }
+
+  #share (account: string, limits: Limits, left: number | null): Limits {
+    const share: Limits = {}
+    const { balance, ...rates } = limits
+    if (balance !== undefined) {
+      const slice = this.#slices.get(account) ?? this.#part(Math.max(0, left ?? balance))
+      this.#slices.set(account, slice)
+      share.balance = slice
+    }
+    // A rate of less than one would be an outage of its own.
+    const { requestsPerMinute, tokensPerMinute, concurrency } = rates
+    if (requestsPerMinute !== undefined) share.requestsPerMinute = Math.max(1, this.#part(requestsPerMinute))
+    if (tokensPerMinute !== undefined) share.tokensPerMinute = Math.max(1, this.#part(tokensPerMinute))
+    if (concurrency !== undefined) share.concurrency = Math.max(1, this.#part(concurrency))
+    return share
+  }
+
+  #part (whole: number): number {
+    return Math.floor(whole * this.#percent / 100)
+  }
+}

@@ -1,0 +1,79 @@
+import type { FastifyRequest } from 'fastify'
+import type { ErrorCode } from '../errors/table.js'
+import { checkOptions, OptionError } from '../errors/options.js'
+import type { Balances, Ledger } from '../state/types.js'
+import { memoryBalances } from '../state/memory-balances.js'
+import type { HoldSizes } from './estimate.js'
+
+/** Why a host's own `authorize` refuses. */
+export type RefusalCode = Extract<ErrorCode,
+  'access_denied' | 'insufficient_quota' | 'request_rate_exceeded' | 'token_rate_exceeded' | 'concurrency_exceeded'>
+
+export interface Refusal {
+  code: RefusalCode
+  /** What the limit allows, for the message. */
+  limit?: number
+  /** After how long a retry makes sense. */
+  retryAfterMs?: number
+}
+
+/** Undefined: the limits of key and group decide. `admit`: they do not. */
+export type Authorization = Refusal | 'admit' | undefined
+
+export type Authorize = (request: FastifyRequest) => Authorization | Promise<Authorization>
+
+export interface LimitsOptions {
+  /** Who counts. Default: this process alone, in memory. */
+  balances?: Balances
+  /** Where a record of each metered request is kept. Default: nowhere. */
+  ledger?: Ledger
+  /** Status of a spent balance. Default 403: clients retry 429 for up to a minute. */
+  balanceStatus?: 402 | 403 | 429
+  /**
+   * A host's own decision, asked before the body is read, once key and group are known. It may refuse, replace the limits
+   * of key and group, or leave the decision to them. Where it throws, the request is refused with 503.
+   */
+  authorize?: Authorize
+  /**
+   * Most tokens that one answer can have, by model; `*` for all others. Held for a request that does not ask for less.
+   * Default `{ '*': 8192 }`.
+   */
+  maxOutputTokens?: Record<string, number>
+  /** Most tokens that are held for a request's input, whatever its size. Default 200,000. */
+  maxInputTokens?: number
+  /** What each process may spend of every limit while the store is away, in groups with `onStoreFailure: local`. Default 5. */
+  leasePercent?: number
+}
+
+export interface Rules {
+  readonly balances: Balances
+  readonly ledger: Ledger | null
+  readonly balanceStatus: number
+  readonly authorize: Authorize | null
+  readonly sizes: HoldSizes
+  readonly leasePercent: number
+}
+
+const statuses: readonly unknown[] = [402, 403, 429]
+
+/** Throws `LLM_GATEWAY_OPTION`. */
+export function readOptions (options: LimitsOptions): Rules {
+  checkOptions('limits', options, {
+    balances: 'an object',
+    ledger: 'an object',
+    balanceStatus: 'anything',
+    authorize: 'a function',
+    maxOutputTokens: 'an object',
+    maxInputTokens: 'a whole number of at least 0',
+    leasePercent: 'a whole number of at least 1',
+  })
+  const { balances, ledger = null, balanceStatus = 403, authorize = null, maxOutputTokens = {}, maxInputTokens = 200_000, leasePercent = 5 } = options
+  if (!statuses.includes(balanceStatus)) throw new OptionError('limits.balanceStatus', 'must be 402, 403 or 429')
+  if (leasePercent > 100) throw new OptionError('limits.leasePercent', 'must be at most 100')
+  for (const [model, tokens] of Object.entries(maxOutputTokens)) {
+    checkOptions('limits.maxOutputTokens', { [model]: tokens }, { [model]: 'a whole number of at least 0' })
+  }
+  const { '*': otherOutput = 8_192, ...byModel } = maxOutputTokens
+  const sizes = { maxInputTokens, otherOutput, outputByModel: new Map(Object.entries(byModel)) }
+  return { balances: balances ?? memoryBalances(), ledger, balanceStatus, authorize, sizes, leasePercent }
+}

@@ -1,0 +1,69 @@
+import type { Balances, Settlement } from '../state/types.js'
+
+export interface OutboxOptions {
+  readonly balances: Balances
+  /** Settlements that may wait for the store; one more is lost here, and left to the sweeper. */
+  readonly maxWaiting: number
+  readonly retryMs: number
+  readonly onLost: (settlement: Settlement) => void
+}
+
+const atOnce = 100
+
+/** Settlements reach the store, once it is there: each is idempotent, so that sending it again does no harm. */
+export class Outbox {
+  readonly #options: OutboxOptions
+  #waiting: Settlement[] = []
+  #timer: NodeJS.Timeout | null = null
+
+  constructor (options: OutboxOptions) {
+    this.#options = options
+  }
+
+  get empty (): boolean {
+    return this.#waiting.length === 0
+  }
+
+  get full (): boolean {
+    return this.#waiting.length >= this.#options.maxWaiting
+  }
+
+  send (settlement: Settlement): void {
+    const sent = this.#options.balances.settle(settlement)
+    if (sent instanceof Promise) sent.catch(() => this.#keep(settlement))
+  }
+
+  /** Sends what waits, until something fails. */
+  async flush (): Promise<void> {
+    while (this.#waiting.length > 0) {
+      const batch = this.#waiting.splice(0, atOnce)
+      const sent = await Promise.allSettled(batch.map(async (settlement) => await this.#options.balances.settle(settlement)))
+      const failed = batch.filter((_, i) => sent[i]?.status === 'rejected')
+      this.#waiting.push(...failed)
+      if (failed.length > 0) return
+    }
+  }
+
+  async close (): Promise<void> {
+    if (this.#timer !== null) clearTimeout(this.#timer)
+    await this.flush()
+    for (const settlement of this.#waiting) this.#options.onLost(settlement)
+  }
+
+  #keep (settlement: Settlement): void {
+    if (this.full) {
+      this.#options.onLost(settlement)
+      return
+    }
+    this.#waiting.push(settlement)
+    this.#later()
+  }
+
+  #later (): void {
+    this.#timer ??= setTimeout(async () => {
+      await this.flush()
+      this.#timer = null
+      if (!this.empty) this.#later()
+    }, this.#options.retryMs).unref()
+  }
+}

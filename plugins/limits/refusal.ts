@@ -1,0 +1,36 @@
+import { gatewayError, type GatewayError } from '../errors/gateway-error.js'
+import type { Family } from '../protocols/types.js'
+import type { LimitName, Refused } from '../state/types.js'
+import type { Refusal, RefusalCode } from './options.js'
+
+const codes: Readonly<Record<LimitName, RefusalCode>> = {
+  requests: 'request_rate_exceeded',
+  tokens: 'token_rate_exceeded',
+  concurrency: 'concurrency_exceeded',
+  balance: 'insufficient_quota',
+}
+
+const limitsOf: Readonly<Partial<Record<RefusalCode, LimitName>>> = {
+  request_rate_exceeded: 'requests',
+  token_rate_exceeded: 'tokens',
+  concurrency_exceeded: 'concurrency',
+  insufficient_quota: 'balance',
+}
+
+/** A limit's refusal, with the headers by which the family's clients know it. */
+export function limitError (refused: Refused, family: Family, balanceStatus: number): GatewayError {
+  const { limit, allowed, free, retryAfterMs } = refused
+  const code = codes[limit]
+  if (limit === 'balance') return gatewayError(code, {}, { status: balanceStatus })
+  const rate = limit === 'concurrency' ? {} : family.limitHeaders({ limit, allowed, free, resetMs: retryAfterMs })
+  return gatewayError(code, { limit: allowed }, { retryAfterMs, headers: rate })
+}
+
+/** A host's own refusal. The limit is null where it is none. */
+export function hostError ({ code, limit, retryAfterMs }: Refusal, balanceStatus: number): { error: GatewayError, limit: LimitName | null } {
+  const error = gatewayError(code, { limit: limit ?? 'set elsewhere' }, {
+    ...(retryAfterMs !== undefined && { retryAfterMs }),
+    ...(code === 'insufficient_quota' && { status: balanceStatus }),
+  })
+  return { error, limit: limitsOf[code] ?? null }
+}

@@ -1,0 +1,42 @@
+import { LRUCache } from 'lru-cache'
+import type { GaugeSample } from '../recorder.js'
+import type { Left, Parties } from '../state/types.js'
+
+/** More keys with a balance of their own than this are not remembered at once. */
+const maxKeys = 10_000
+
+interface Balance {
+  readonly granted: number
+  left: number
+}
+
+/** What was left of each balance when the store last answered: for the gauge, and for leases while it does not. */
+export class Remaining {
+  readonly #groups = new Map<string, Balance>()
+  readonly #keys = new LRUCache<string, number>({ max: maxKeys })
+
+  note ({ group, groupLimits, key, keyLimits }: Parties, left: Left): void {
+    if (groupLimits.balance !== undefined && left.group !== null) {
+      this.#groups.set(group, { granted: groupLimits.balance, left: left.group })
+    }
+    if (keyLimits.balance !== undefined && left.key !== null) this.#keys.set(key, left.key)
+  }
+
+  /** A hold ended and gave back what it did not use. */
+  giveBack ({ group, key }: Parties, tokens: number): void {
+    const balance = this.#groups.get(group)
+    if (balance !== undefined) balance.left += tokens
+    const left = this.#keys.get(key)
+    if (left !== undefined) this.#keys.set(key, left + tokens)
+  }
+
+  left ({ group, key }: Parties): Left {
+    return { group: this.#groups.get(group)?.left ?? null, key: this.#keys.get(key) ?? null }
+  }
+
+  samples (): GaugeSample[] {
+    return [...this.#groups].map(([group, { granted, left }]) => {
+      return { labels: { group }, value: granted === 0 ? 0 : Math.max(0, left) / granted }
+    })
+  }
+}

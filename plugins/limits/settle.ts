@@ -1,0 +1,29 @@
+import type { FastifyRequest } from 'fastify'
+import type { LlmRequest } from '../request.js'
+import type { Ledger } from '../state/types.js'
+import type { Admission } from './admission.js'
+import { chargeOf, recordOf } from './charge.js'
+
+const nothingHeld = { tokens: 0, input: 0 }
+
+/**
+ * Once per request, at its end. The record comes first: what a crash takes from the balances is put right from the ledger,
+ * never the other way round. The reply has left by then, and nobody waits for either.
+ */
+export function settleRequest (admission: Admission, ledger: Ledger | null, llm: LlmRequest, request: FastifyRequest): void {
+  const ticket = admission.ticketOf(llm)
+  const charged = chargeOf(llm, ticket ?? nothingHeld)
+  const record = recordOf(llm, charged, ticket === undefined ? [] : admission.late(ticket))
+  if (ticket !== undefined) admission.leave(ticket)
+  const settle = (): void => {
+    if (ticket !== undefined) admission.settle(ticket, charged)
+  }
+  if (record === null || ledger === null) {
+    settle()
+    return
+  }
+  ledger.append(record).then(settle, (error: unknown) => {
+    request.log.error({ err: error, record }, 'a usage record could not be kept')
+    settle()
+  })
+}
