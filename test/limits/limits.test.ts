@@ -1,0 +1,165 @@
+import t from 'tap'
+import { call, read, secret } from '../helpers/gateway.js'
+import { usageOf } from '../helpers/upstream.js'
+import { messages, post, setup } from './setup.js'
+
+function total (fixture: string): number {
+  return Object.values(usageOf[fixture]?.leaves ?? {}).reduce((sum, tokens) => sum + tokens, 0)
+}
+
+const chatTokens = total('chat_completions.json')
+
+const families = [
+  {
+    path: '/v1/chat/completions',
+    headers: { authorization: `Bearer ${secret}` },
+    body: { model: 'm', messages },
+    rate: { 'x-ratelimit-limit-requests': '1', 'x-ratelimit-remaining-requests': '0', 'x-ratelimit-reset-requests': /^\d+s$/ },
+    balance: { error: { code: 'insufficient_quota', type: 'insufficient_quota' } },
+  },
+  {
+    path: '/v1/messages',
+    headers: { authorization: '', 'x-api-key': secret, 'anthropic-version': '2023-06-01' },
+    body: { model: 'm', max_tokens: 9, messages },
+    rate: { 'anthropic-ratelimit-requests-limit': '1', 'anthropic-ratelimit-requests-remaining': '0', 'anthropic-ratelimit-requests-reset': /^\d{4}-.*Z$/ },
+    balance: { error: { type: 'billing_error' } },
+  },
+  {
+    path: '/v1beta/models/m:generateContent',
+    headers: { authorization: '', 'x-goog-api-key': secret },
+    body: { contents: [{ parts: [{ text: 'hi' }] }] },
+    rate: {},
+    balance: { error: { status: 'PERMISSION_DENIED' } },
+  },
+]
+
+t.test('a spent balance is refused in every family, before the body is read', async (t) => {
+  for (const { path, headers, body, balance } of families) {
+    const { url, upstream } = await setup(t, { key: { balance: 0 } })
+    const answer = await post(url + path, body, headers)
+    t.match(answer, { status: 403, headers: { 'x-should-retry': 'false' }, json: balance }, path)
+    t.equal(upstream.seen.length, 0)
+  }
+})
+
+t.test('the status of a spent balance is an option', async (t) => {
+  for (const balanceStatus of [402, 429] as const) {
+    const { chat } = await setup(t, { group: { balance: 0 }, limits: { balanceStatus } })
+    t.match(await chat(), { status: balanceStatus, json: { error: { code: 'insufficient_quota' } } })
+  }
+})
+
+t.test('a rate is refused with the headers that each family knows', async (t) => {
+  for (const { path, headers, body, rate } of families) {
+    const { url } = await setup(t, { group: { requestsPerMinute: 1 } })
+    t.equal((await post(url + path, body, headers)).status, 200)
+    const { status, headers: given, json } = await post(url + path, body, headers)
+    t.equal(status, 429)
+    t.match(given, { 'retry-after': /^[56]\d$/, ...rate }, path)
+    t.equal(given['x-should-retry'], undefined)
+    if (path.includes('v1beta')) t.match(json, { error: { details: [{}, { '@type': /RetryInfo$/, retryDelay: /^\d+s$/ }] } })
+  }
+})
+
+t.test('what was held is replaced by the real tokens, of key and group', async (t) => {
+  const { chat, account, quiet, records } = await setup(t, { group: { balance: 100_000 }, key: { tokensPerMinute: 100_000 } })
+  t.equal((await chat({ max_tokens: 500 })).status, 200)
+  const group = await quiet()
+  t.match(group, { spent: chatTokens, held: 0, active: 0, requests: 1, tokens: chatTokens })
+  t.match(await account('caller'), { spent: chatTokens, tokens: chatTokens })
+  const [record, ...more] = await records()
+  t.match(record, { key: 'caller', group: 'all', protocol: 'chat_completions', outcome: 'ok', charged: chatTokens, late: [], ...usageOf['chat_completions.json']?.leaves })
+  t.equal(more.length, 0)
+})
+
+t.test('a request holds its size and the output that it asks for', async (t) => {
+  const cases = [
+    { ask: { max_tokens: 10 }, output: 10 },
+    { ask: { max_completion_tokens: 20, max_tokens: 10 }, output: 20 },
+    { ask: { max_tokens: 10, n: 3 }, output: 30 },
+    { ask: { max_tokens: 999_999 }, output: 100 },
+    { ask: { max_tokens: null }, output: 100 },
+    { ask: { model: 'other' }, output: 70 },
+  ]
+  for (const { ask, output } of cases) {
+    const { chat, upstream, account, quiet } = await setup(t, { group: { balance: 1_000 }, limits: { maxOutputTokens: { known: 100, '*': 70 } } })
+    let held = 0
+    upstream.queue({ before: async () => { held = (await account()).held } })
+    await chat({ model: 'known', ...ask })
+    await quiet()
+    const { body } = await upstream.requests.next()
+    t.equal(held, Math.ceil(body.length / 4) + output, JSON.stringify(ask))
+  }
+})
+
+t.test('images in a body do not count as text', async (t) => {
+  const { chat, upstream, account } = await setup(t, { group: { balance: 1_000 }, limits: { maxInputTokens: 50 } })
+  let seen = 0
+  upstream.queue({ before: async () => { seen = (await account()).held } })
+  await chat({ max_tokens: 10, messages: [{ role: 'user', content: 'x'.repeat(9_000) }] })
+  t.equal(seen, 60)
+})
+
+t.test('a hold that does not fit is refused, and its place is free again', async (t) => {
+  const { chat, quiet, upstream, records } = await setup(t, { group: { balance: 60, concurrency: 1, tokensPerMinute: 1_000 } })
+  t.match(await chat({ max_tokens: 100 }), { status: 403 })
+  t.match(await quiet(), { spent: 0, held: 0, active: 0 })
+  t.match(await chat({ max_tokens: 10 }), { status: 200 })
+  await quiet()
+  t.equal(upstream.seen.length, 1)
+  t.equal((await records()).length, 1, 'what never left has no record')
+})
+
+t.test('tokens a minute are refused with their own headers', async (t) => {
+  const { chat } = await setup(t, { key: { tokensPerMinute: 60 } })
+  t.match(await chat({ max_tokens: 100 }), { status: 429, headers: { 'x-ratelimit-limit-tokens': '60', 'x-ratelimit-remaining-tokens': '60' } })
+})
+
+t.test('requests at the same time', async (t) => {
+  const { url, chat, upstream, quiet } = await setup(t, { group: { concurrency: 1 } })
+  let go = (): void => {}
+  const wait = new Promise<void>((resolve) => { go = resolve })
+  upstream.queue({ before: async () => await wait })
+  const first = call(`${url}/v1/chat/completions`, { body: JSON.stringify({ model: 'm', messages }) }).reply
+  await upstream.requests.next()
+  t.match(await chat(), { status: 429, headers: { 'retry-after': '1' }, json: { error: { code: 'concurrency_exceeded' } } })
+  go()
+  await read(await first)
+  t.match(await chat(), { status: 200 }, 'free as soon as the reply is there')
+  await quiet()
+})
+
+t.test('what is not metered takes a place and no tokens', async (t) => {
+  const { url, quiet } = await setup(t, { group: { balance: 5, requestsPerMinute: 2 } })
+  const reply = await call(`${url}/v1/models`, { method: 'GET' }).reply
+  t.equal(reply.statusCode, 200)
+  await read(reply)
+  t.match(await quiet(), { spent: 0, requests: 1 })
+})
+
+t.test('requests of nobody, of other routes and without limits pass', async (t) => {
+  const { app, url, chat, account, quiet, records } = await setup(t)
+  t.equal((await post(`${url}/v1/chat/completions`, { model: 'm', messages }, { authorization: 'Bearer wrong' })).status, 401)
+  t.equal((await app.inject('/elsewhere')).statusCode, 404)
+  t.equal((await chat()).status, 200)
+  await quiet()
+  t.same(await account(), { spent: 0, held: 0, active: 0, requests: 0, tokens: 0 })
+  t.equal((await records()).length, 1, 'and leave a record')
+})
+
+t.test('without options the limits are counted in this process', async (t) => {
+  const { app, url } = await setup(t, { group: { requestsPerMinute: 1 } })
+  t.ok(app.hasPlugin('llm-gateway-limits'))
+  t.equal((await post(`${url}/v1/chat/completions`, { model: 'm', messages })).status, 200)
+  t.equal((await post(`${url}/v1/chat/completions`, { model: 'm', messages })).status, 429)
+})
+
+t.test('metrics tell rejections and what is left', async (t) => {
+  const { url, chat, quiet } = await setup(t, { group: { balance: chatTokens * 4, requestsPerMinute: 1 }, key: { balance: chatTokens * 4 } })
+  await chat({ max_tokens: 1 })
+  await quiet()
+  await chat()
+  const text = await (await fetch(`${url}/metrics`)).text()
+  t.match(text, 'llm_gateway_limit_rejections_total{group="all",limit="requests"} 1')
+  t.match(text, 'llm_gateway_balance_remaining_ratio{group="all"} 0.75')
+})

@@ -1,0 +1,79 @@
+/** A gateway whose limits, ledger and upstream a test holds in its hands. */
+import type { FastifyInstance } from 'fastify'
+import type { LimitsOptions } from '../../plugins/limits/index.js'
+import type { Limits } from '../../plugins/request.js'
+import { memoryBalances, memoryLedger, type Account, type Balances, type Ledger, type LedgerRecord } from '../../plugins/state/index.js'
+import type { Test } from 'tap'
+import { call, everyProtocol, listen, read, secret, startGateway } from '../helpers/gateway.js'
+import { startUpstream, type Upstream } from '../helpers/upstream.js'
+
+export interface Setup {
+  readonly app: FastifyInstance
+  readonly url: string
+  readonly upstream: Upstream
+  readonly balances: Balances
+  readonly ledger: Ledger
+  /** A chat request; `body` is added to the smallest one. */
+  readonly chat: (body?: Record<string, unknown>) => Promise<Answer>
+  readonly account: (key?: string) => Promise<Account>
+  /** Resolves when no request holds anything any more. */
+  readonly quiet: () => Promise<Account>
+  readonly records: () => Promise<LedgerRecord[]>
+}
+
+export interface Answer {
+  readonly status: number
+  readonly headers: Record<string, unknown>
+  readonly json: Record<string, Record<string, unknown>>
+}
+
+export interface Given {
+  readonly group?: Limits
+  readonly key?: Limits
+  readonly onStoreFailure?: 'closed' | 'local'
+  readonly limits?: LimitsOptions
+  readonly drain?: { maxMs: number }
+}
+
+export const messages = [{ role: 'user', content: 'hi' }]
+
+export async function setup (t: Test, given: Given = {}): Promise<Setup> {
+  const upstream = await startUpstream(t)
+  const balances = given.limits?.balances ?? memoryBalances()
+  const ledger = given.limits?.ledger ?? memoryLedger()
+  const { app } = await startGateway(t, upstream.url, {
+    groups: { all: { protocols: everyProtocol, limits: given.group ?? {}, onStoreFailure: given.onStoreFailure ?? 'closed' } },
+    keys: [{ id: 'caller', group: 'all', secret, limits: given.key ?? {} }],
+    limits: { ...given.limits, balances, ledger },
+    ...given.drain && { forward: { drain: given.drain } },
+  })
+  const url = await listen(app)
+  const account = async (key?: string): Promise<Account> => await balances.read('all', key)
+  return {
+    app,
+    url,
+    upstream,
+    balances,
+    ledger,
+    account,
+    chat: async (body = {}) => await post(`${url}/v1/chat/completions`, { model: 'm', messages, ...body }),
+    quiet: async () => {
+      for (;;) {
+        const now = await account()
+        if (now.held === 0 && now.active === 0) return now
+        await new Promise((resolve) => setTimeout(resolve, 5))
+      }
+    },
+    records: async () => {
+      const records: LedgerRecord[] = []
+      for await (const record of ledger.read()) records.push(record)
+      return records
+    },
+  }
+}
+
+export async function post (url: string, body: object, headers: Record<string, string> = {}): Promise<Answer> {
+  const reply = await call(url, { headers, body: JSON.stringify(body) }).reply
+  const { bytes } = await read(reply)
+  return { status: Number(reply.statusCode), headers: reply.headers, json: JSON.parse(bytes.toString()) }
+}
