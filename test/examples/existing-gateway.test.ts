@@ -44,6 +44,8 @@ t.test('after, callers are known, paths repaired, tokens counted', async (t) => 
   const wrong = await chat(origin, 'my-key', { model: undefined })
   t.equal(wrong.status, 400)
   t.match(await wrong.json(), { error: { param: 'model' } })
+  t.equal((await fetch(`${origin}/v1/files`)).status, 404)
+  t.equal((await fetch(`${origin}/v1/chat/completions?key=my-key`, { method: 'POST', body: '{}' })).status, 400)
   t.equal(upstream.seen.length, 0, 'nothing went upstream')
 
   t.equal(await status(origin, 'my-key'), 200)
