@@ -10,6 +10,7 @@
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { auth, default as authPlugin, type AuthOptions } from './auth/index.js'
+import consolePlugin, { consolePage, type ConsoleOptions } from './console/index.js'
 import errorsPlugin, { errors } from './errors/index.js'
 import { OptionError } from './errors/options.js'
 import forwardPlugin, { forward, proxyOptions, type ForwardOptions } from './forward/index.js'
@@ -31,6 +32,8 @@ export interface LlmGatewayOptions extends Pick<AuthOptions, 'groups' | 'keys' |
   validation?: ValidationOptions
   usage?: UsageOptions
   metrics?: MetricsOptions | false
+  /** A page that shows the metrics, at a path or a port of its own. Default: none. */
+  console?: ConsoleOptions
   /** `false` leaves out the line for each request. */
   log?: LogOptions | false
   /** `false` leaves out the span for each model call. */
@@ -42,6 +45,7 @@ async function llmGateway (app: FastifyInstance, options: LlmGatewayOptions): Pr
   const { prefix, upstreams = {}, routes = true, groups, keys, lookup, store } = options
   checkUpstreams(options)
   // First: a request whose path is repaired passes the router again, and must not have begun before.
+  if (options.console !== undefined) await app.register(consolePlugin, options.console)
   await app.register(pathsPlugin, { ...options.paths, ...(prefix !== undefined && { prefix }) })
   if (options.metrics !== false) await app.register(metricsPlugin, options.metrics ?? {})
   await app.register(errorsPlugin)
@@ -74,4 +78,4 @@ function checkUpstreams ({ groups = {}, upstreams = {}, routes = true }: LlmGate
 }
 
 export default fp(llmGateway, { fastify: '5.x', name: 'fastify-llm-gateway' })
-export { auth, createRewriteUrl, errors, forward, limits, llmGateway, log, metrics, paths, proxyOptions, tracing, usage, validation }
+export { auth, consolePage, createRewriteUrl, errors, forward, limits, llmGateway, log, metrics, paths, proxyOptions, tracing, usage, validation }

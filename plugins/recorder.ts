@@ -41,3 +41,22 @@ export const silentRecorder: Recorder = {
   limitRejected: nothing,
   gauge: () => nothing,
 }
+
+export interface ValueReading {
+  readonly labels: Readonly<Record<string, string>>
+  readonly value: number
+}
+
+export interface HistogramReading {
+  readonly labels: Readonly<Record<string, string>>
+  /** Each counts what fell into it alone; the last has no upper bound. */
+  readonly buckets: ReadonlyArray<{ readonly upTo: number, readonly count: number }>
+  readonly sum: number
+  readonly count: number
+}
+
+/** One metric as it is now, for whoever shows the metrics inside the process. */
+export interface MetricFamily {
+  readonly name: string
+  readonly read: () => ReadonlyArray<ValueReading | HistogramReading>
+}

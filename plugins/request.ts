@@ -6,7 +6,7 @@ import { randomUUID } from 'node:crypto'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { createResolve, type Resolve, type Resolved } from './paths/resolve.js'
 import type { Endpoint, ProtocolLabel } from './protocols/types.js'
-import { silentRecorder, type Recorder } from './recorder.js'
+import { silentRecorder, type MetricFamily, type Recorder } from './recorder.js'
 import type {
   AbortSide, Group, Key, ModalityTokens, OpenTap, Outcome, TokenUsage, TraceIds, Upstream, UsageMissing,
 } from './terms.js'
@@ -140,6 +140,8 @@ export type Settler = (llm: LlmRequest, request: FastifyRequest) => void
 /** Per-app hub. */
 export interface Gateway {
   recorder: Recorder
+  /** What the recorder has counted; empty without the metrics plugin. */
+  metrics: readonly MetricFamily[]
   /** The upstream of a request's group; null where the host's mount decides. Set by the forward plugin. */
   upstreamFor: (llm: LlmRequest) => Upstream | null
   /** Path below which the model endpoints stand, empty for none. */
@@ -170,7 +172,7 @@ declare module 'fastify' {
 export function joinGateway (app: FastifyInstance, prefix = ''): Gateway {
   if (!app.hasDecorator('llm')) {
     const resolve = createResolve('', isCaseSensitive(app))
-    const gateway: Gateway = { recorder: silentRecorder, upstreamFor: () => null, prefix: '', resolve, settlers: [] }
+    const gateway: Gateway = { recorder: silentRecorder, metrics: [], upstreamFor: () => null, prefix: '', resolve, settlers: [] }
     app.decorate('llm', gateway)
     app.decorateRequest('llm', null)
   }

@@ -22,6 +22,7 @@ async function metrics (app: FastifyInstance, options: MetricsOptions): Promise<
   if (registry !== undefined) joinRegistry(registry, meters.store.families)
   const gateway = joinGateway(app)
   gateway.recorder = meters.recorder
+  gateway.metrics = meters.store.families
   app.addHook('onRequest', (request, reply, done) => {
     identify(gateway, request, reply)
     done()

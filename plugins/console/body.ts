@@ -1,0 +1,36 @@
+/** What the page holds before its script fills it: places with ids, and words for a browser without script. */
+const tiles = [
+  ['rate', 'Requests'], ['failed', 'Failed'], ['input', 'Tokens in'], ['output', 'Tokens out'],
+  ['active', 'In progress'], ['first-chunk', 'First chunk, P95'], ['overhead', 'Overhead, P95'], ['cache', 'Key cache hits'],
+] as const
+
+const charts = [
+  ['requests-chart', 'Requests a second'], ['tokens-chart', 'Tokens a second'],
+  ['latency-chart', 'Duration and first chunk'], ['overhead-chart', 'The gateway\'s own time'],
+] as const
+
+const wideTables = [
+  ['tokens', 'Tokens by group and model since the start'], ['outcomes', 'Requests by protocol and outcome since the start'],
+] as const
+
+const tables = [
+  ['upstreams', 'Replies of upstreams'], ['balances', 'Balances'], ['keys', 'Key cache'], ['refused', 'Keys refused'],
+  ['limited', 'Limits reached'], ['invalid', 'Bodies refused'], ['broken', 'Broken streams, missing usage'], ['repaired', 'Paths repaired'],
+] as const
+
+type Titled = readonly [id: string, title: string]
+
+function tableSection ([id, title]: Titled): string {
+  return `<section><h2>${title}</h2><div class="scroll" id="${id}"></div></section>`
+}
+
+export const body = `
+<header><span id="state"></span><h1>LLM gateway</h1><span id="about">connecting</span><button id="theme" type="button">theme</button></header>
+<main>
+<noscript><p>This page needs JavaScript. The same numbers are at the metrics route.</p></noscript>
+<div class="tiles">${tiles.map(([id, title]) => `<section class="tile" id="${id}"><h2>${title}</h2><b>–</b></section>`).join('')}</div>
+<div class="grid charts">${charts.map(([id, title]) => `<section><h2>${title}</h2><div id="${id}"></div></section>`).join('')}</div>
+<div class="grid">${wideTables.map((table) => tableSection(table).replace('<section', '<section class="wide"')).join('')}</div>
+<div class="columns">${tables.map(tableSection).join('')}</div>
+</main>
+`

@@ -1,0 +1,57 @@
+import type { Readings, Sums } from './readings.js'
+
+/** What the charts are drawn from: counts since the start of the process, so that any two points give a rate. */
+export interface Point {
+  /** Milliseconds since the epoch. */
+  readonly at: number
+  readonly outcomes: Sums
+  readonly tokens: Sums
+  readonly lookups: Sums
+  readonly active: number
+  /** Counts per bucket; their bounds are told apart. */
+  readonly duration: readonly number[]
+  readonly firstChunk: readonly number[]
+  readonly overhead: readonly number[]
+}
+
+export const intervalMs = 2_000
+const maxPoints = 300
+
+function readPoint (readings: Readings): Point {
+  return {
+    at: Date.now(),
+    outcomes: readings.sums('requests_total', 'outcome'),
+    tokens: readings.sums('tokens_total', 'type'),
+    lookups: readings.sums('key_lookups_total', 'result'),
+    active: readings.total('active_requests'),
+    duration: readings.buckets('request_duration_seconds'),
+    firstChunk: readings.buckets('time_to_first_chunk_seconds'),
+    overhead: readings.buckets('overhead_seconds'),
+  }
+}
+
+/** The last ten minutes, a point every two seconds, so that the page has something to show as soon as it is opened. */
+export class History {
+  readonly #readings: Readings
+  readonly #timer: NodeJS.Timeout
+  #points: Point[] = []
+
+  constructor (readings: Readings) {
+    this.#readings = readings
+    this.#take()
+    this.#timer = setInterval(() => this.#take(), intervalMs).unref()
+  }
+
+  /** Points younger than `at`. */
+  after (at: number): readonly Point[] {
+    return this.#points.filter((point) => point.at > at)
+  }
+
+  stop (): void {
+    clearInterval(this.#timer)
+  }
+
+  #take (): void {
+    this.#points = [...this.#points.slice(1 - maxPoints), readPoint(this.#readings)]
+  }
+}

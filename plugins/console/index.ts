@@ -1,0 +1,37 @@
+/**
+ * A page for people without Grafana: what the metrics say, live, from the same cells. Off unless registered. It asks for no
+ * credential, so it needs a place that callers do not reach: a listener of its own, or a path that you protect.
+ */
+import type { FastifyInstance } from 'fastify'
+import Fastify from 'fastify'
+import fp from 'fastify-plugin'
+import { OptionError } from '../errors/options.js'
+import { joinGateway } from '../request.js'
+import { History } from './history.js'
+import { checkConsoleOptions, type ConsoleOptions } from './options.js'
+import { Readings } from './readings.js'
+import { servePage } from './serve-page.js'
+
+export type { ConsoleOptions } from './options.js'
+
+async function consolePage (app: FastifyInstance, options: ConsoleOptions): Promise<void> {
+  checkConsoleOptions(options)
+  const gateway = joinGateway(app)
+  app.addHook('onReady', async () => {
+    if (gateway.metrics.length === 0) throw new OptionError('console', 'needs the metrics plugin')
+  })
+  const readings = new Readings(() => gateway.metrics)
+  const history = new History(readings)
+  app.addHook('onClose', async () => history.stop())
+
+  if (options.path !== undefined) servePage(app, options.path, readings, history)
+  if (options.listen === undefined) return
+  const own = Fastify()
+  servePage(own, '/', readings, history)
+  app.addHook('onClose', async () => await own.close())
+  const address = await own.listen(options.listen)
+  app.log.info({ console: address }, 'the console listens')
+}
+
+export default fp(consolePage, { fastify: '5.x', name: 'llm-gateway-console' })
+export { consolePage }

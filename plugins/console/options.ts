@@ -1,0 +1,17 @@
+import { checkOptions, OptionError } from '../errors/options.js'
+
+export interface ConsoleOptions {
+  /** Serve the page at this path of the app itself, where everybody who reaches the app reaches it. */
+  path?: string
+  /** Serve it on a listener of its own. `host` defaults to the loopback interface. */
+  listen?: { port: number, host?: string }
+}
+
+/** Throws `LLM_GATEWAY_OPTION`. One of the two places must be asked for. */
+export function checkConsoleOptions (options: ConsoleOptions): void {
+  checkOptions('console', options, { path: 'a string', listen: 'an object' })
+  const { path, listen } = options
+  if (path !== undefined && !/^\/./.test(path)) throw new OptionError('console.path', 'must begin with a slash and go on')
+  if (listen !== undefined) checkOptions('console.listen', listen, { port: 'a whole number of at least 0', host: 'a string' })
+  if (path === undefined && listen?.port === undefined) throw new OptionError('console', 'needs a path or listen.port')
+}

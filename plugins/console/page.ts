@@ -1,0 +1,54 @@
+import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { body } from './body.js'
+import { style } from './style.js'
+
+export interface Page {
+  readonly html: string
+  readonly headers: Readonly<Record<string, string>>
+}
+
+function chartFile (name: string): string {
+  return readFileSync(createRequire(import.meta.url).resolve(`uplot/dist/${name}`), 'utf8')
+}
+
+function hashOf (text: string): string {
+  return `'sha256-${createHash('sha256').update(text).digest('base64')}'`
+}
+
+/**
+ * One page with everything in it. Its policy names the hashes of these very scripts and styles and allows nothing else:
+ * no request leaves but to its own data.
+ */
+export function createPage (): Page {
+  const chart = chartFile('uPlot.iife.min.js')
+  const client = readFileSync(new URL('client.js', import.meta.url), 'utf8')
+  const styles = [chartFile('uPlot.min.css'), style]
+  const policy = [
+    'default-src \'none\'',
+    'connect-src \'self\'',
+    `script-src ${hashOf(chart)} ${hashOf(client)}`,
+    `style-src ${styles.map(hashOf).join(' ')}`,
+    'base-uri \'none\'',
+    'form-action \'none\'',
+    'frame-ancestors \'none\'',
+  ]
+  const html = [
+    '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>LLM gateway</title>',
+    '<meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark">',
+    ...styles.map((text) => `<style>${text}</style>`),
+    `</head><body>${body}`,
+    `<script>${chart}</script>`,
+    `<script type="module">${client}</script>`,
+    '</body></html>',
+  ]
+  return {
+    html: html.join('\n'),
+    headers: {
+      'content-security-policy': policy.join('; '),
+      'referrer-policy': 'no-referrer',
+      'x-content-type-options': 'nosniff',
+    },
+  }
+}

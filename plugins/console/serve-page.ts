@@ -1,0 +1,36 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { History } from './history.js'
+import { createPage } from './page.js'
+import type { Readings } from './readings.js'
+import { boundsOf, tables } from './tables.js'
+
+const startedAt = Date.now() - Math.round(process.uptime() * 1_000)
+
+/**
+ * The page at `path` and its data below it: the points after `?after=` and the tables as they are. Scrape-like routes:
+ * no credential, no log lines, no caching.
+ */
+export function servePage (app: FastifyInstance, path: string, readings: Readings, history: History): void {
+  const page = createPage()
+  const base = path === '/' ? '' : path.replace(/\/+$/, '')
+
+  app.get(path, { logLevel: 'warn' }, async (_request: FastifyRequest, reply: FastifyReply) => {
+    reply.headers({ 'content-type': 'text/html; charset=utf-8', 'cache-control': 'no-store', ...page.headers })
+    return page.html
+  })
+
+  app.get(`${base}/data`, { logLevel: 'warn' }, async (request: FastifyRequest, reply: FastifyReply) => {
+    const { searchParams } = new URL(request.url, 'http://localhost')
+    reply.header('cache-control', 'no-store')
+    return {
+      startedAt,
+      bounds: {
+        duration: boundsOf(readings, 'request_duration_seconds'),
+        firstChunk: boundsOf(readings, 'time_to_first_chunk_seconds'),
+        overhead: boundsOf(readings, 'overhead_seconds'),
+      },
+      points: history.after(Number(searchParams.get('after'))),
+      tables: tables(readings),
+    }
+  })
+}

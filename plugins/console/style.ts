@@ -1,0 +1,71 @@
+/** Colours are the Okabe-Ito set, which the colour-blind tell apart, a shade lighter on dark ground. */
+export const style = `
+:root {
+  --ground: #f6f7f9; --card: #fff; --line: #e3e6eb; --text: #1b2330; --dim: #66707f; --shade: #f1f3f6;
+  --blue: #0072b2; --orange: #d97706; --green: #00805d; --red: #c8372d; --purple: #8e5ba6; --sky: #3a9bd1;
+}
+@media (prefers-color-scheme: dark) {
+  :root:not([data-theme=light]) {
+    --ground: #10141a; --card: #171d26; --line: #28303c; --text: #e6eaf0; --dim: #8f9bab; --shade: #1d2430;
+    --blue: #56a8e8; --orange: #f0a23c; --green: #2fc297; --red: #f07167; --purple: #c595dd; --sky: #8fd0f5;
+  }
+}
+:root[data-theme=dark] {
+  --ground: #10141a; --card: #171d26; --line: #28303c; --text: #e6eaf0; --dim: #8f9bab; --shade: #1d2430;
+  --blue: #56a8e8; --orange: #f0a23c; --green: #2fc297; --red: #f07167; --purple: #c595dd; --sky: #8fd0f5;
+}
+* { box-sizing: border-box }
+body {
+  margin: 0; padding: 1rem clamp(.75rem, 2.5vw, 2rem) 3rem; background: var(--ground); color: var(--text);
+  font: 15px/1.45 system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif;
+}
+main, header { max-width: 1500px; margin: 0 auto }
+header { display: flex; align-items: center; gap: .75rem; padding: .25rem 0 1rem }
+h1 { font-size: 1.15rem; margin: 0; letter-spacing: -.01em }
+h2 { font-size: .8rem; font-weight: 600; margin: 0 0 .6rem; color: var(--dim); letter-spacing: .02em }
+#about { color: var(--dim); font-size: .85rem; flex: 1; white-space: nowrap; overflow: hidden; text-overflow: ellipsis }
+#state { width: .6rem; height: .6rem; border-radius: 50%; background: var(--dim); flex: none }
+#state.live { background: var(--green) }
+#state.lost { background: var(--red) }
+button { font: inherit; white-space: nowrap; font-size: .85rem; color: var(--dim); background: none; border: 1px solid var(--line); border-radius: 6px; padding: .2rem .7rem; cursor: pointer }
+button:hover, button:focus-visible { color: var(--text); border-color: var(--dim) }
+section { background: var(--card); border: 1px solid var(--line); border-radius: 10px; padding: .9rem 1rem; min-width: 0 }
+.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(9.5rem, 1fr)); gap: .75rem; margin-bottom: .75rem }
+.tile b { display: block; font-size: 1.55rem; font-weight: 600; letter-spacing: -.02em; font-variant-numeric: tabular-nums; line-height: 1.25 }
+.tile b small { font-size: .8rem; font-weight: 400; color: var(--dim); letter-spacing: 0; margin-left: .2rem }
+.tile.bad b { color: var(--red) }
+.tile h2 { margin: 0 }
+.grid { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 26rem), 1fr)); gap: .75rem; margin-bottom: .75rem }
+.wide { grid-column: 1 / -1 }
+.scroll { overflow-x: auto; margin: 0 -1rem -.4rem; padding: 0 1rem .4rem }
+table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; font-size: .9rem }
+th { text-align: right; font-weight: 500; color: var(--dim); font-size: .78rem; padding: .15rem .6rem .35rem; border-bottom: 1px solid var(--line); white-space: nowrap }
+td { text-align: right; padding: .3rem .6rem; border-bottom: 1px solid var(--line); white-space: nowrap }
+tr:last-child td { border-bottom: 0 }
+th.name, td.name { text-align: left; padding-left: 0 }
+td.name { max-width: 22rem; overflow: hidden; text-overflow: ellipsis }
+td:last-child, th:last-child { padding-right: 0 }
+td.zero { color: var(--dim); opacity: .55 }
+.none { color: var(--dim); font-size: .9rem; margin: .2rem 0 }
+meter { width: 7rem; height: .7rem; vertical-align: middle }
+.charts { grid-template-columns: repeat(auto-fit, minmax(min(100%, 32rem), 1fr)) }
+.columns { columns: 3 23rem; column-gap: .75rem }
+.columns section { break-inside: avoid; margin-bottom: .75rem }
+.uplot, .u-legend { font-family: inherit }
+.u-legend { display: flex; flex-wrap: wrap; gap: 0 1rem; margin: .35rem 0 0; text-align: left; font-size: .8rem; width: auto }
+.u-legend tr:first-child { display: none }
+.u-legend th, .u-legend td { border: 0; padding: .1rem 0; font-size: .8rem; text-align: left; color: var(--dim); font-weight: 400 }
+.u-legend td { color: var(--text); padding-left: .35rem; min-width: 3rem }
+.u-legend .u-marker { border-radius: 50%; width: .6rem; height: .6rem; margin-right: .35rem }
+.u-legend .u-label { vertical-align: baseline }
+.u-legend .u-off > * { opacity: .35 }
+#tokens { max-height: 30rem; overflow: auto }
+#tokens th { position: sticky; top: 0; background: var(--card) }
+.u-select { background: color-mix(in srgb, var(--blue) 15%, transparent) }
+@media (max-width: 32rem) {
+  body { padding-top: .5rem }
+  .tiles { grid-template-columns: 1fr 1fr }
+  .tile { padding: .6rem .8rem }
+  .tile b { font-size: 1.3rem }
+}
+`

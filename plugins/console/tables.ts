@@ -1,0 +1,54 @@
+import type { Readings, Sums } from './readings.js'
+
+/** The page stays readable, and its data small, however many groups and models there are. */
+const maxRows = 100
+
+export interface TokenRow {
+  readonly group: string
+  readonly model: string
+  readonly total: number
+  /** By type; the types are disjoint. */
+  readonly types: Sums
+}
+
+/** Tokens of each group and model since the start, those that used most first. */
+export function tokenRows (readings: Readings): readonly TokenRow[] {
+  const rows = new Map<string, { group: string, model: string, total: number, types: Record<string, number> }>()
+  for (const { labels, value } of readings.values('tokens_total')) {
+    const group = String(labels['group'])
+    const model = String(labels['model'])
+    const type = String(labels['type'])
+    const key = JSON.stringify([group, model])
+    const row = rows.get(key) ?? { group, model, total: 0, types: {} }
+    row.total += value
+    row.types[type] = (row.types[type] ?? 0) + value
+    rows.set(key, row)
+  }
+  return [...rows.values()].sort((a, b) => b.total - a.total).slice(0, maxRows)
+}
+
+/** Bounds of a histogram, for the bucket counts of the points; the one above all bounds is left out. */
+export function boundsOf (readings: Readings, name: string): readonly number[] {
+  const [first] = readings.histograms(name)
+  return first === undefined ? [] : first.buckets.map(({ upTo }) => upTo).filter(Number.isFinite)
+}
+
+/** What has no place in a chart: counts since the start, by what they are told apart by. */
+export function tables (readings: Readings): Record<string, unknown> {
+  return {
+    tokens: tokenRows(readings),
+    outcomes: readings.rows('requests_total', 'protocol', 'outcome'),
+    refused: readings.rows('auth_failures_total', 'reason'),
+    limited: readings.rows('limit_rejections_total', 'group', 'limit'),
+    invalid: readings.rows('validation_failures_total', 'protocol', 'keyword'),
+    repaired: readings.rows('path_normalizations_total', 'protocol', 'kind'),
+    upstreams: readings.rows('upstream_responses_total', 'upstream', 'status_class'),
+    aborts: readings.rows('stream_aborts_total', 'protocol', 'side'),
+    missing: readings.rows('usage_missing_total', 'protocol', 'reason'),
+    cache: readings.rows('key_cache_entries', 'kind'),
+    balances: readings.rows('balance_remaining_ratio', 'group'),
+    overflow: readings.rows('label_overflow_total', 'label'),
+    series: readings.total('series'),
+    version: readings.rows('build_info', 'version').map(([version]) => version).join(),
+  }
+}

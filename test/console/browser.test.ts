@@ -1,0 +1,95 @@
+import { existsSync } from 'node:fs'
+import { chromium, type Browser, type Page } from 'playwright-core'
+import t, { type Test } from 'tap'
+import { call, everyProtocol, listen, read, startGateway } from '../helpers/gateway.js'
+import { startUpstream } from '../helpers/upstream.js'
+
+const program = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find((path) => existsSync(path))
+const options = program === undefined ? { skip: 'chromium is not installed' } : {}
+
+async function open (t: Test): Promise<Browser> {
+  const browser = await chromium.launch({ executablePath: String(program), args: ['--headless', '--no-sandbox', '--disable-gpu'] })
+  t.teardown(() => browser.close())
+  return browser
+}
+
+/** A gateway that has answered a few requests; the group's name is what a page must not take for markup. */
+async function startConsole (t: Test): Promise<string> {
+  const upstream = await startUpstream(t)
+  const { app, settled } = await startGateway(t, upstream.url, {
+    console: { path: '/console' },
+    groups: { '<img src=x onerror=alert(1)>': { protocols: everyProtocol } },
+    keys: [{ id: 'caller', group: '<img src=x onerror=alert(1)>', secret: 'sk-caller-0123456789' }],
+  })
+  const url = await listen(app)
+  for (const stream of [false, true, true]) {
+    const body = JSON.stringify({ model: 'gpt-5', stream, messages: [{ role: 'user', content: 'hi' }] })
+    await read(await call(`${url}/v1/chat/completions`, { body }).reply)
+    await settled.next()
+  }
+  return `${url}/console`
+}
+
+interface Watched {
+  readonly page: Page
+  readonly troubles: string[]
+  readonly requests: string[]
+}
+
+async function watch (browser: Browser, url: string, look: { width: number, colorScheme: 'light' | 'dark' }): Promise<Watched> {
+  const page = await browser.newPage({ viewport: { width: look.width, height: 900 }, colorScheme: look.colorScheme })
+  const troubles: string[] = []
+  const requests: string[] = []
+  page.on('console', (message) => troubles.push(message.text()))
+  page.on('pageerror', (error) => troubles.push(String(error)))
+  page.on('request', (request) => requests.push(request.url()))
+  await page.goto(url)
+  await page.waitForSelector('#state.live')
+  await page.waitForSelector('#tokens table')
+  return { page, troubles, requests }
+}
+
+t.test('shows what was counted', options, async (t) => {
+  const url = await startConsole(t)
+  const { page, troubles, requests } = await watch(await open(t), url, { width: 1_440, colorScheme: 'light' })
+  const tokens = await page.textContent('#tokens')
+  t.match(tokens, 'gpt-5')
+  t.match(tokens, '<img src=x onerror=alert(1)>', 'a name is text')
+  t.match(await page.textContent('#outcomes'), 'chat_completions')
+  t.match(await page.textContent('#upstreams'), 'main')
+  t.match(await page.textContent('#about'), /\d+\.\d+\.\d+ · up .* · \d+ series/)
+  t.equal(await page.locator('canvas').count(), 4)
+  t.ok(requests.every((address) => new URL(address).origin === new URL(url).origin), 'nothing is asked of anyone else')
+  t.strictSame(troubles, [], 'no error, no breach of its own policy')
+})
+
+t.test('goes on by itself, and says when it has lost the gateway', options, async (t) => {
+  const url = await startConsole(t)
+  const { page } = await watch(await open(t), url, { width: 1_440, colorScheme: 'light' })
+  await page.waitForResponse((response) => response.url().includes('/data?after=1'))
+  await page.waitForFunction('document.querySelector("#rate b").textContent !== "–"')
+  await page.route('**/data*', async (route) => await route.abort())
+  await page.waitForSelector('#state.lost')
+})
+
+t.test('fits a phone', options, async (t) => {
+  const url = await startConsole(t)
+  const { page } = await watch(await open(t), url, { width: 390, colorScheme: 'dark' })
+  t.equal(await page.evaluate('document.documentElement.scrollWidth'), 390)
+})
+
+t.test('is dark or light as the reader wants', options, async (t) => {
+  const url = await startConsole(t)
+  const browser = await open(t)
+  const ground = async (page: Page): Promise<unknown> => await page.evaluate('getComputedStyle(document.body).backgroundColor')
+  const light = await watch(browser, url, { width: 1_440, colorScheme: 'light' })
+  const dark = await watch(browser, url, { width: 1_440, colorScheme: 'dark' })
+  t.equal(await ground(light.page), 'rgb(246, 247, 249)')
+  t.equal(await ground(dark.page), 'rgb(16, 20, 26)')
+  await dark.page.click('#theme')
+  t.equal(await ground(dark.page), 'rgb(246, 247, 249)')
+  await dark.page.reload()
+  await dark.page.waitForSelector('#state.live')
+  t.equal(await ground(dark.page), 'rgb(246, 247, 249)', 'and it stays so')
+  t.strictSame([...light.troubles, ...dark.troubles], [])
+})

@@ -1,0 +1,141 @@
+import { createHash } from 'node:crypto'
+import { setTimeout } from 'node:timers/promises'
+import Fastify, { type FastifyInstance } from 'fastify'
+import t, { type Test } from 'tap'
+import consolePage, { type ConsoleOptions } from '../../plugins/console/index.js'
+import { Readings } from '../../plugins/console/readings.js'
+import { boundsOf, tables, tokenRows } from '../../plugins/console/tables.js'
+import metrics from '../../plugins/metrics/index.js'
+import { freePort } from '../helpers/free-port.js'
+import { newMeters } from '../metrics/meters.js'
+import { groupOf, noTokens, settledRequest } from '../metrics/requests.js'
+
+async function start (t: Test, options: ConsoleOptions): Promise<FastifyInstance> {
+  const app = Fastify()
+  t.teardown(() => app.close())
+  await app.register(metrics)
+  await app.register(consolePage, options)
+  return app
+}
+
+function readingsOf (fill: (record: ReturnType<typeof newMeters>['recorder']) => void): Readings {
+  const meters = newMeters()
+  fill(meters.recorder)
+  return new Readings(() => meters.store.families)
+}
+
+t.test('tokens by group and model, most first, with all their types', async (t) => {
+  const readings = readingsOf((recorder) => {
+    const few = { ...noTokens, input: 1, output: 2 }
+    const many = { ...noTokens, input: 10, cache_read: 5, output: 20 }
+    recorder.settled(settledRequest({ usage: few, group: groupOf('a') }))
+    recorder.settled(settledRequest({ usage: many, group: groupOf('b') }))
+    recorder.settled(settledRequest({ usage: many, group: groupOf('b'), endpoint: 'responses' }))
+  })
+  t.strictSame(tokenRows(readings), [
+    { group: 'b', model: 'gpt-5', total: 70, types: { input: 20, cache_read: 10, output: 40 } },
+    { group: 'a', model: 'gpt-5', total: 3, types: { input: 1, output: 2 } },
+  ])
+})
+
+t.test('the tables stay short', async (t) => {
+  const readings = readingsOf((recorder) => {
+    for (let n = 0; n < 150; n += 1) recorder.settled(settledRequest({ usage: { ...noTokens, input: n + 1 }, group: groupOf(`g${n}`) }))
+  })
+  const rows = tokenRows(readings)
+  t.equal(rows.length, 100)
+  t.equal(rows[0]?.total, 150)
+})
+
+t.test('what has no place in a chart', async (t) => {
+  const readings = readingsOf((recorder) => {
+    recorder.authFailed('messages', 'invalid_api_key')
+    recorder.authFailed('responses', 'invalid_api_key')
+    recorder.limitRejected('chat', 'balance')
+    recorder.gauge('balance_remaining_ratio', () => [{ labels: { group: 'chat' }, value: 0.5 }])
+    recorder.settled(settledRequest())
+  })
+  t.match(tables(readings), {
+    refused: [['invalid_api_key', 2]],
+    limited: [['chat', 'balance', 1]],
+    balances: [['chat', 0.5]],
+    outcomes: [['chat_completions', 'ok', 1]],
+    version: /^\d+\.\d+\.\d+/,
+    series: Number,
+  })
+})
+
+t.test('bounds are told as soon as there is something to bound', async (t) => {
+  t.strictSame(boundsOf(readingsOf(() => {}), 'overhead_seconds'), [])
+  const readings = readingsOf((recorder) => {
+    recorder.settled(settledRequest())
+    recorder.settled(settledRequest({ endpoint: 'responses' }))
+  })
+  t.equal(boundsOf(readings, 'overhead_seconds').at(-1), 1)
+  t.equal(readings.buckets('overhead_seconds').reduce((sum, count) => sum + count), 2)
+  t.strictSame(readings.values('no_such_metric'), [])
+})
+
+t.test('the page allows itself its own scripts and data, and nothing else', async (t) => {
+  const app = await start(t, { path: '/console' })
+  const reply = await app.inject('/console')
+  t.equal(reply.statusCode, 200)
+  t.match(reply.headers, { 'content-type': 'text/html; charset=utf-8', 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' })
+  const policy = String(reply.headers['content-security-policy'])
+  t.match(policy, /^default-src 'none'; connect-src 'self'; script-src 'sha256-/)
+  const inline = [...reply.body.matchAll(/<(?:script|style)(?: type="module")?>(.*?)<\/(?:script|style)>/gs)]
+  t.equal(inline.length, 4)
+  for (const [, text = ''] of inline) t.match(policy, createHash('sha256').update(text).digest('base64'))
+  t.notMatch(reply.body, /(?:src|href)=/, 'no reference to anything')
+})
+
+t.test('the data tell what is new since a point', async (t) => {
+  const app = await start(t, { path: '/console/' })
+  app.llm.recorder.settled(settledRequest({ usage: { ...noTokens, input: 3 } }))
+  const data = async (after: string) => (await app.inject(`/console/data${after}`)).json()
+  let all = await data('')
+  while (all.points.length < 2) {
+    await setTimeout(100)
+    all = await data('')
+  }
+  const [first, second] = all.points
+  t.match(second, { outcomes: { ok: 1 }, tokens: { input: 3 }, active: -1 })
+  const { points } = await data(`?after=${first.at}`)
+  t.equal(points[0].at, second.at)
+  t.match(all, { startedAt: Number, bounds: { duration: [0.01], firstChunk: [], overhead: [0.00005] }, tables: { tokens: [{ total: 3 }] } })
+})
+
+t.test('a listener of its own', async (t) => {
+  const port = await freePort()
+  const app = await start(t, { listen: { port } })
+  await app.ready()
+  const page = await fetch(`http://127.0.0.1:${port}/`)
+  t.match(await page.text(), '<title>LLM gateway</title>')
+  t.match(await (await fetch(`http://127.0.0.1:${port}/data`)).json(), { tables: { tokens: [] } })
+  t.equal((await app.inject('/')).statusCode, 404, 'and not on the app\'s')
+  await app.close()
+  await t.rejects(fetch(`http://127.0.0.1:${port}/`), 'closed with the app')
+})
+
+t.test('options', async (t) => {
+  const wrong: Array<[Record<string, unknown>, RegExp]> = [
+    [{}, /console needs a path or listen\.port/],
+    [{ listen: {} }, /console needs a path or listen\.port/],
+    [{ path: 'console' }, /console\.path/],
+    [{ path: '/' }, /console\.path/],
+    [{ listen: { port: -1 } }, /console\.listen\.port/],
+    [{ colour: 'red' }, /console\.colour/],
+  ]
+  for (const [options, message] of wrong) {
+    const app = Fastify()
+    t.teardown(() => app.close())
+    await t.rejects(async () => await app.register(consolePage, options), { code: 'LLM_GATEWAY_OPTION', message })
+  }
+})
+
+t.test('without metrics there is nothing to show', async (t) => {
+  const app = Fastify()
+  t.teardown(() => app.close())
+  app.register(consolePage, { path: '/console' })
+  await t.rejects(async () => await app.ready(), { code: 'LLM_GATEWAY_OPTION', message: /console needs the metrics plugin/ })
+})
