@@ -26,7 +26,7 @@ function add (map: Map<string, Endpoint[]>, key: string, endpoint: Endpoint): vo
   map.set(key, [...map.get(key) ?? [], endpoint])
 }
 
-/** Tails without parameters, for the fast path and for the hint at doubled tails. */
+/** Tails without parameters, for the fast path. */
 export const plainTails: ReadonlyMap<string, readonly Endpoint[]> = plain
 
 const roots = new Set([...endpoints.map(({ tail }) => String(tail[0]).toLowerCase()), 'models'])
@@ -34,6 +34,16 @@ const roots = new Set([...endpoints.map(({ tail }) => String(tail[0]).toLowerCas
 /** True for a segment that an endpoint's tail begins with, in any case. */
 export function isRoot (segment: string | undefined): boolean {
   return segment !== undefined && roots.has(segment.toLowerCase())
+}
+
+/** True for a tail that says which endpoint is meant by itself: what stands before another one was pasted as base address. */
+export function isWhole (segments: readonly string[]): boolean {
+  const tail = segments.join('/')
+  return plain.has(tail) || endsInAction(String(segments[0]), tail)
+}
+
+function endsInAction (root: string, text: string): boolean {
+  return actions.has(`${root}:${/(?::|%3A)([A-Za-z]+)$/i.exec(text)?.[1]}`)
 }
 
 /** Null where the tail is no endpoint's. */
@@ -58,7 +68,7 @@ function matchAction (root: string, tail: string): TailMatch | null {
   const [, head = '', action = ''] = cut
   const known = actions.get(`${root}:${action}`)
   const model = modelName(head.slice(root.length + 1))
-  if (known === undefined || model === null) return null
+  if (known === undefined || model === null || model.split('/').some((part) => endsInAction(root, part))) return null
   // The same name below another root is another model: it must not pass for an allowed one.
   return { endpoints: known, model: root === 'models' ? model : `${root}/${model}`, tail: `${head}:${action}` }
 }

@@ -3,7 +3,7 @@
  */
 import { families, familyOf } from '../protocols/index.js'
 import type { Caller, Endpoint, Family } from '../protocols/index.js'
-import { isRoot, matchTail, plainTails, type TailMatch } from './match.js'
+import { isRoot, isWhole, matchTail, plainTails, type TailMatch } from './match.js'
 import { splitKeys } from './query.js'
 import { belowPrefix, isSuspicious, leadingVersions, readings, segmentsOf } from './segments.js'
 
@@ -139,7 +139,7 @@ function misdirected ({ tail, caller }: Parts, match: TailMatch | null, mounted:
 /** The family of an endpoint whose tail follows another whole tail: a full endpoint URL was given as base address. */
 function doubledFamily (tail: readonly string[], caller: Caller): Family | null {
   for (let cut = 1; cut < tail.length; cut += 1) {
-    if (!plainTails.has(tail.slice(0, cut).join('/'))) continue
+    if (!isWhole(tail.slice(0, cut))) continue
     const rest = tail.slice(cut)
     const [again] = matchTail(rest.slice(leadingVersions(rest).length), caller)?.endpoints ?? []
     if (again !== undefined) return again.family
