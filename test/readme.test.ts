@@ -34,13 +34,27 @@ t.test('the two commands are those of package.json, and the curls answer as the 
   const port = await freePort()
   const child = spawn(process.execPath, ['dist/bin/llm-gateway.js', 'start'], { cwd: root, env: { ...process.env, PORT: String(port) }, stdio: ['ignore', 'pipe', 'inherit'] })
   t.teardown(() => child.kill())
-  for await (const line of child.stdout) {
-    if (String(line).includes('curl')) break
-  }
+  let printed = ''
+  await new Promise<void>((resolve) => child.stdout.on('data', (text) => {
+    printed += String(text)
+    if (printed.includes('curl')) resolve()
+  }))
   const script = curls.replaceAll('127.0.0.1:8080', `127.0.0.1:${port}`)
   const { stdout } = await promisify(execFile)('bash', ['-c', script])
   t.match(stdout, /"object":\s*"chat.completion"/)
   t.match(stdout, /llm_gateway_tokens_total\{protocol="chat_completions"/)
+})
+
+t.test('the key commands of the page work in its order', async (t) => {
+  const [, , commands = ''] = blocks('sh')
+  const folder = t.testdir({ 'gateway.yaml': 'upstreams: { demo: { simulate: true } }\ngroups: { chat: { protocols: [responses], upstream: demo } }\nstate: { engine: lmdb, path: ./data }\n' })
+  const script = commands.replaceAll(/^llm-gateway /gm, `"${process.execPath}" "${root}dist/bin/llm-gateway.js" `)
+  const { stdout } = await promisify(execFile)('bash', ['-ec', script], { cwd: folder })
+  const [secret, listed, rotated] = stdout.split('\n')
+  t.match(secret, /^sk-lgw-ci-/)
+  t.match(JSON.parse(listed ?? ''), { id: 'ci', group: 'chat', state: 'active', limits: { balance: 100000 } })
+  t.match(rotated, /^sk-lgw-ci-/)
+  t.not(rotated, secret)
 })
 
 t.test('the configuration file of the page is valid', async (t) => {
