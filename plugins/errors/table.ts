@@ -27,7 +27,7 @@ export const errorTable = {
   // paths
   unknown_url: row(404, 'not_found', 'client_error', false, 'Unknown request URL: {method} {path}. Use the base URL {baseUrl} with your client.'),
   doubled_path: row(404, 'not_found', 'client_error', false, 'The endpoint is in the URL twice. The base URL of your client should be {baseUrl}, without the path of an endpoint.'),
-  ambiguous_path: badRequest('The URL path holds characters that could be read in two ways. Send the path plainly.'),
+  ambiguous_path: badRequest('The URL path holds characters that could be read in two ways. Send it plainly, below the base URL {baseUrl}.'),
   method_not_allowed: row(405, 'invalid_request', 'client_error', false, 'Method {method} is not allowed here.'),
   upgrade_required: row(426, 'invalid_request', 'client_error', false, 'WebSocket is not offered here. Send an HTTP POST instead.'),
 
