@@ -6,11 +6,9 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { StoreDownError } from './breaker.js'
 import { writeFrame } from './ledger-frame.js'
 import { endMark, ledgerFiles, readLedger, readUnsettled } from './ledger-read.js'
-import type { Ledger, LedgerConfig } from './types.js'
+import type { Ledger, LedgerConfig, LedgerRange, LedgerRecord } from './types.js'
 
 const defaults = { maxFileBytes: 64 * 1024 * 1024, maxFileAgeMs: 24 * 60 * 60_000, keepMs: Infinity }
-/** Records that may wait for a disk that takes none; more are refused, each with an error. */
-const maxWaiting = 100_000
 const retryMs = 1_000
 /** Charges are remembered for as long (`rememberMs`). */
 const recoverMs = 24 * 60 * 60_000
@@ -18,6 +16,7 @@ const recoverMs = 24 * 60 * 60_000
 const gatherMs = 5
 
 interface Waiting {
+  readonly time: number
   readonly line: string
   readonly resolve: () => void
   readonly reject: (error: Error) => void
@@ -25,7 +24,7 @@ interface Waiting {
 
 interface OpenFile {
   readonly handle: FileHandle
-  readonly startedAt: number
+  readonly openedAt: number
   bytes: number
 }
 
@@ -33,73 +32,97 @@ interface OpenFile {
  * A ledger of plain files. Each process appends to files of its own, so that no two writers ever meet; whoever reads takes
  * all of them. Records that arrive while a write runs share the next one, and are acknowledged when the disk has them.
  */
-export function fileLedger (path: string, config: LedgerConfig = {}, now: () => number = Date.now): Ledger {
-  const { maxFileBytes, maxFileAgeMs, keepMs } = { ...defaults, ...config }
-  mkdirSync(path, { recursive: true })
-  let waiting: Waiting[] = []
-  let file: OpenFile | null = null
-  let writing: Promise<void> | null = null
-  let closing = false
+export class FileLedger implements Ledger {
+  readonly #path: string
+  readonly #config: Required<LedgerConfig>
+  readonly #now: () => number
+  readonly #maxWaiting: number
+  #waiting: Waiting[] = []
+  #file: OpenFile | null = null
+  #writing: Promise<void> | null = null
+  #closing = false
 
-  const current = async (): Promise<OpenFile> => {
-    if (file !== null && file.bytes < maxFileBytes && now() - file.startedAt < maxFileAgeMs) return file
-    await file?.handle.close()
-    file = null
-    await dropOld(path, now() - keepMs)
-    const startedAt = now()
-    const name = `${String(startedAt).padStart(15, '0')}-${process.pid}-${randomBytes(4).toString('hex')}.ledger`
-    file = { handle: await open(join(path, name), 'ax'), startedAt, bytes: 0 }
-    return file
+  /** `maxWaiting` records may wait for a disk that takes none; one more is refused with an error. */
+  constructor (path: string, config: LedgerConfig = {}, now: () => number = Date.now, maxWaiting = 100_000) {
+    this.#path = path
+    this.#config = { ...defaults, ...config }
+    this.#now = now
+    this.#maxWaiting = maxWaiting
+    mkdirSync(path, { recursive: true })
   }
-  const writeBatch = async (): Promise<void> => {
-    const batch = waiting
-    waiting = []
-    const text = Buffer.from(batch.map(({ line }) => line).join(''))
+
+  async append (record: LedgerRecord): Promise<void> {
+    if (this.#waiting.length >= this.#maxWaiting) throw new StoreDownError('cannot keep more usage records')
+    const line = writeFrame(record)
+    const kept = new Promise<void>((resolve, reject) => this.#waiting.push({ time: record.time, line, resolve, reject }))
+    this.#writing ??= this.#drain()
+    await kept
+  }
+
+  async flush (): Promise<void> {
+    await (this.#writing ?? undefined)
+  }
+
+  read (range?: LedgerRange): AsyncIterable<LedgerRecord> {
+    return readLedger(this.#path, range)
+  }
+
+  unsettled (): AsyncIterable<LedgerRecord> {
+    return readUnsettled(this.#path, this.#now() - recoverMs)
+  }
+
+  async close (): Promise<void> {
+    this.#closing = true
+    await this.flush()
+    await this.#file?.handle.appendFile(`${endMark}\n`)
+    await this.#file?.handle.close()
+  }
+
+  async #drain (): Promise<void> {
+    await pause(gatherMs)
+    for (let [first] = this.#waiting; first !== undefined; [first] = this.#waiting) {
+      await this.#write(this.#waiting.splice(0), first.time)
+    }
+    this.#writing = null
+  }
+
+  async #write (batch: readonly Waiting[], since: number): Promise<void> {
     try {
-      const to = await current()
-      await commit(to, text)
-      to.bytes += text.length
+      const file = await this.#current(since)
+      const text = Buffer.from(batch.map(({ line }) => line).join(''))
+      await file.handle.appendFile(text)
+      await file.handle.datasync()
+      file.bytes += text.length
       for (const { resolve } of batch) resolve()
     } catch (cause) {
-      waiting = [...batch, ...waiting]
-      if (!closing) return await pause(retryMs)
+      this.#waiting = [...batch, ...this.#waiting]
+      await this.#undo()
+      if (!this.#closing) return await pause(retryMs)
       const lost = new StoreDownError('could not keep usage records', { cause })
-      for (const { reject } of waiting.splice(0)) reject(lost)
+      for (const { reject } of this.#waiting.splice(0)) reject(lost)
     }
   }
-  const drain = async (): Promise<void> => {
-    await pause(gatherMs)
-    while (waiting.length > 0) await writeBatch()
-    writing = null
-  }
-  const flush = async (): Promise<void> => { await (writing ?? undefined) }
-  return {
-    append: async (record) => {
-      if (waiting.length >= maxWaiting) throw new StoreDownError('cannot keep more usage records')
-      const kept = new Promise<void>((resolve, reject) => waiting.push({ line: writeFrame(record), resolve, reject }))
-      writing ??= drain()
-      await kept
-    },
-    flush,
-    read: (range) => readLedger(path, range),
-    unsettled: () => readUnsettled(path, now() - recoverMs),
-    close: async () => {
-      closing = true
-      await flush()
-      await file?.handle.appendFile(`${endMark}\n`)
-      await file?.handle.close()
-    },
-  }
-}
 
-/** Nothing of a batch that failed stays behind: it is written again. */
-async function commit ({ handle, bytes }: OpenFile, text: Buffer): Promise<void> {
-  try {
-    await handle.appendFile(text)
-    await handle.datasync()
-  } catch (error) {
-    await handle.truncate(bytes)
-    throw error
+  /** `since`: the time of the first record that is to be in it. */
+  async #current (since: number): Promise<OpenFile> {
+    const { maxFileBytes, maxFileAgeMs, keepMs } = this.#config
+    const now = this.#now()
+    if (this.#file !== null && this.#file.bytes < maxFileBytes && now - this.#file.openedAt < maxFileAgeMs) return this.#file
+    await this.#file?.handle.close()
+    this.#file = null
+    await dropOld(this.#path, now - keepMs)
+    const name = `${String(since).padStart(15, '0')}-${process.pid}-${randomBytes(4).toString('hex')}.ledger`
+    this.#file = { handle: await open(join(this.#path, name), 'ax'), openedAt: now, bytes: 0 }
+    return this.#file
+  }
+
+  /** Nothing of a batch that failed stays behind: it is written again. A file that cannot even be cut back is left alone. */
+  async #undo (): Promise<void> {
+    try {
+      await this.#file?.handle.truncate(this.#file.bytes)
+    } catch {
+      this.#file = null
+    }
   }
 }
 

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { OptionError } from '../errors/options.js'
-import { fileLedger } from './file-ledger.js'
+import { FileLedger } from './file-ledger.js'
 import { lmdbBalances } from './lmdb-balances.js'
 import { lmdbKeys } from './lmdb-keys.js'
 import { openLmdb } from './lmdb-open.js'
@@ -25,7 +25,7 @@ const defaults = { path: './data', prefix: 'llm-gateway', holdTtlMs: 60_000 }
  * package is not installed, or with what the engine says. `now` replaces every clock, for tests.
  */
 export async function openState (config: StateConfig, now?: Clock): Promise<State> {
-  const open = engines[config.engine]
+  const open = engines.get(config.engine)
   if (open === undefined) throw new OptionError('state.engine', 'must be memory, lmdb or redis')
   const { keys, balances, ledger, notice, end } = await open(config, now)
   const recovered = recover(ledger, balances)
@@ -42,7 +42,9 @@ export async function openState (config: StateConfig, now?: Clock): Promise<Stat
 
 type Opened = Omit<State, 'close' | 'recovered'> & { readonly end: () => Promise<void> }
 
-const engines: Readonly<Record<string, (config: StateConfig, now: Clock) => Promise<Opened>>> = {
+type Open = (config: StateConfig, now: Clock) => Promise<Opened>
+
+const engines: ReadonlyMap<string, Open> = new Map(Object.entries<Open>({
   memory: async ({ holdTtlMs = defaults.holdTtlMs }, now) => ({
     keys: memoryKeys(),
     balances: memoryBalances({ holdTtlMs, ...(now === undefined ? {} : { now }) }),
@@ -55,7 +57,7 @@ const engines: Readonly<Record<string, (config: StateConfig, now: Clock) => Prom
     return {
       keys: lmdbKeys(files),
       balances: lmdbBalances(files, { holdTtlMs, now }),
-      ledger: fileLedger(join(path, 'ledger'), ledger, now),
+      ledger: new FileLedger(join(path, 'ledger'), ledger, now),
       notice: null,
       end: async () => {
         await files.balances.close()
@@ -69,9 +71,9 @@ const engines: Readonly<Record<string, (config: StateConfig, now: Clock) => Prom
     return {
       keys: await redisKeys(link, prefix),
       balances: redisBalances(link, { prefix, holdTtlMs, ...(now === undefined ? {} : { now }) }),
-      ledger: fileLedger(join(path, 'ledger'), config.ledger, now),
+      ledger: new FileLedger(join(path, 'ledger'), config.ledger, now),
       notice: null,
       end: link.close,
     }
   },
-}
+}))

@@ -10,6 +10,9 @@ export const endMark = 'end'
 /** A settlement follows its record at once, or within what may wait for a store that is away. */
 const tailBytes = 4 * 1024 * 1024
 
+/** A file's own time is not exact, and its system's clock may have been set. */
+const slackMs = 60_000
+
 export interface LedgerFile {
   readonly path: string
   readonly startedAt: number
@@ -31,7 +34,7 @@ export async function ledgerFiles (path: string): Promise<LedgerFile[]> {
 /** Whole records of a range, in order within each process. A line that a crash cut off was never acknowledged. */
 export async function * readLedger (path: string, range: LedgerRange = {}): AsyncGenerator<LedgerRecord> {
   const { from = 0, to = Infinity, onProgress } = range
-  const files = (await ledgerFiles(path)).filter((file) => file.endedAt >= from && file.startedAt < to)
+  const files = (await ledgerFiles(path)).filter((file) => file.endedAt >= from - slackMs && file.startedAt < to)
   const total = files.reduce((sum, file) => sum + file.bytes, 0)
   let done = 0
   for (const file of files) {

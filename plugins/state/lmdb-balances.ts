@@ -7,8 +7,8 @@ export interface LmdbBalancesOptions {
   readonly holdTtlMs: number
 }
 
-/** How old `spent` may be. */
-const checkpointMs = 1_000
+/** How old `spent` may be. Each time, the event loop waits for the disk once. */
+const checkpointMs = 5_000
 
 /**
  * Balances that every process of one host shares. What is asked in one turn of the event loop is decided in one
@@ -20,11 +20,16 @@ export function lmdbBalances (files: LmdbFiles, { now = Date.now, holdTtlMs }: L
   const book: Book = { shelf: lmdbShelf(files, dirty), now, holdTtlMs }
   const step = inTurns((work) => files.balances.transactionSync(work))
   const checkpoint = (): void => {
-    for (const name of dirty) {
-      // What fails here is written again with the next change of the account.
-      files.spent.put(name, files.accounts.get(name)?.spent ?? 0).catch(() => dirty.add(name))
+    if (dirty.size === 0) return
+    try {
+      // Not asynchronously: the package ends the process where such a write fails.
+      files.durable.transactionSync(() => {
+        for (const name of dirty) files.spent.putSync(name, files.accounts.get(name)?.spent ?? 0)
+      })
+      dirty.clear()
+    } catch {
+      // The disk took nothing. All that is dirty still is, and is written next time.
     }
-    dirty.clear()
   }
   const timer = setInterval(checkpoint, checkpointMs).unref()
   return {
@@ -38,27 +43,36 @@ export function lmdbBalances (files: LmdbFiles, { now = Date.now, holdTtlMs }: L
     close: async () => {
       clearInterval(timer)
       await step(checkpoint)
-      await files.durable.flushed
     },
   }
 }
 
-/** Runs all steps of one turn inside one transaction. A failed transaction fails each of them. */
+/** Runs all steps of one turn inside one transaction. One that throws fails alone; a transaction that fails, fails them all. */
 function inTurns (transaction: (work: () => void) => void): <T>(step: () => T) => Promise<T> {
-  type Waiting = { readonly run: () => void, readonly reject: (error: unknown) => void }
+  type Waiting = { readonly run: () => () => void, readonly reject: (error: unknown) => void }
   let waiting: Waiting[] = []
   const drain = (): void => {
     const turn = waiting
     waiting = []
+    let answers: Array<() => void> = []
     try {
-      transaction(() => { for (const { run } of turn) run() })
+      transaction(() => { answers = turn.map(({ run }) => run()) })
     } catch (error) {
-      for (const { reject } of turn) reject(error)
+      answers = turn.map(({ reject }) => () => reject(error))
     }
+    for (const answer of answers) answer()
   }
-  return async (step) => await new Promise((resolve, reject) => {
+  return async <T>(step: () => T) => await new Promise<T>((resolve, reject) => {
     if (waiting.length === 0) setImmediate(drain)
-    waiting.push({ run: () => resolve(step()), reject })
+    const run = (): (() => void) => {
+      try {
+        const value = step()
+        return () => resolve(value)
+      } catch (error) {
+        return () => reject(error)
+      }
+    }
+    waiting.push({ run, reject })
   })
 }
 
@@ -72,7 +86,7 @@ function lmdbShelf ({ accounts, holds, deadlines }: LmdbFiles, dirty: Set<string
   }
   const dueOf = (group: string, state: HoldRecord['state'], now: number, limit: number): HoldRecord[] => {
     const range = { start: [group, state, 0], end: [group, state, now + 1], limit }
-    return [...deadlines.getKeys(range)].flatMap((index) => holds.get(String(index[3])) ?? [])
+    return [...deadlines.getKeys(range)].map((index) => holds.get(String(index[3]))).filter((hold) => hold !== undefined)
   }
   return {
     account: (name) => accounts.get(name),

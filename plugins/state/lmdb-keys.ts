@@ -4,11 +4,11 @@ import type { KeyChange, KeyRecord, KeyStore } from './types.js'
 
 /** How soon a change that another process made is heard of. */
 const watchMs = 200
-/** Changes kept for processes that watch; one that is further behind takes everything for changed. */
-const changesKept = 1_000
-
-/** Keys that every process of one host shares. Changes are numbered in the file, and each process looks for new numbers. */
-export function lmdbKeys ({ durable, keysByDigest, digestsById, changes }: LmdbFiles): KeyStore {
+/**
+ * Keys that every process of one host shares. Changes are numbered in the file, and each process looks for new numbers.
+ * `changesKept` of them stay there; a process that is further behind takes everything for changed.
+ */
+export function lmdbKeys ({ durable, keysByDigest, digestsById, changes }: LmdbFiles, changesKept = 1_000): KeyStore {
   const listeners = new Listeners()
   const lastChange = (): number => [...changes.getKeys({ reverse: true, limit: 1 })][0] ?? 0
   let seen = lastChange()

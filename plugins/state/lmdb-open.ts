@@ -12,7 +12,7 @@ export interface LmdbFiles {
   readonly keysByDigest: Database<KeyRecord, string>
   readonly digestsById: Database<string, string>
   readonly changes: Database<KeyChange, number>
-  /** Tokens spent by each account, at most a second old: what is left of the balances after a power failure. */
+  /** Tokens spent by each account, some seconds old: what is left of the balances after a power failure. */
   readonly spent: Database<number, string>
 
   readonly balances: RootDatabase

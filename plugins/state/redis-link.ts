@@ -17,7 +17,6 @@ export interface RedisLink {
   readonly close: () => Promise<void>
 }
 
-const connectTimeoutMs = 5_000
 const maxPending = 5_000
 const probeEveryMs = 100
 
@@ -27,19 +26,19 @@ const settings = {
   enableOfflineQueue: false,
   maxRetriesPerRequest: 0,
   autoResendUnfulfilledCommands: false,
-  connectTimeout: connectTimeoutMs,
+  connectTimeout: 5_000,
   // A connection that is silent while it owes an answer is replaced.
   socketTimeout: 5_000,
 }
 const retryStrategy = (times: number): number => Math.min(50 * times, 250)
 
-/** Resolves when the server is ready; rejects when it is not within 5 seconds. */
-export async function linkRedis (config: StateConfig): Promise<RedisLink> {
+/** Resolves when the server is ready; rejects when it is not within `startMs`. */
+export async function linkRedis (config: StateConfig, startMs = 5_000): Promise<RedisLink> {
   const timeoutMs = config.commandTimeoutMs ?? 50
   const connect = await connector(config, timeoutMs)
   const client = connect()
   const pushed = connect()
-  await Promise.all([ready(client), ready(pushed)])
+  await Promise.all([ready(client, startMs), ready(pushed, startMs)])
   const gaps: Array<() => void> = []
   const recovered = (): void => gaps.forEach((onGap) => onGap())
   const breaker = createBreaker({ timeoutMs, maxPending, probeEveryMs, probe: async () => await client.ping(), onRecovery: recovered })
@@ -71,14 +70,14 @@ async function connector (config: StateConfig, timeoutMs: number): Promise<() =>
   return () => new Many([url], { enableOfflineQueue: false, clusterRetryStrategy: retryStrategy, redisOptions })
 }
 
-async function ready (client: Client): Promise<void> {
+async function ready (client: Client, startMs: number): Promise<void> {
   // Failures are told by the commands that meet them; without a listener the client prints each one.
   client.on('error', () => {})
   await new Promise<void>((resolve, reject) => {
     const timer = setTimeout(() => {
       client.disconnect()
-      reject(new StoreDownError(`at state.url was not ready within ${connectTimeoutMs} ms`))
-    }, connectTimeoutMs)
+      reject(new StoreDownError(`at state.url was not ready within ${startMs} ms`))
+    }, startMs)
     client.once('ready', () => {
       clearTimeout(timer)
       resolve()

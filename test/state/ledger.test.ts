@@ -1,0 +1,192 @@
+import { spawnSync } from 'node:child_process'
+import { closeSync, mkdirSync, readdirSync, readlinkSync, readFileSync, rmSync, statSync, truncateSync, utimesSync } from 'node:fs'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { FileLedger } from '../../plugins/state/file-ledger.js'
+import { memoryLedger } from '../../plugins/state/memory-ledger.js'
+import { readFrame, writeFrame } from '../../plugins/state/ledger-frame.js'
+import type { Ledger, LedgerRange, LedgerRecord } from '../../plugins/state/types.js'
+
+const leaves = { input: 3, cache_read: 0, cache_write_5m: 0, cache_write_1h: 0, cache_write: 0, tool_input: 0, output: 4, reasoning: 0 }
+
+function record (id: string, time = Date.now()): LedgerRecord {
+  return { id, time, key: 'ci', group: 'chat', protocol: 'messages', model: 'm', outcome: 'ok', charged: 7, late: [], ...leaves }
+}
+
+async function idsIn (ledger: Ledger, range?: LedgerRange): Promise<string[]> {
+  const ids: string[] = []
+  for await (const { id } of ledger.read(range)) ids.push(id)
+  return ids
+}
+
+async function unsettledIn (ledger: Ledger): Promise<string[]> {
+  const ids: string[] = []
+  for await (const { id } of ledger.unsettled()) ids.push(id)
+  return ids
+}
+
+t.test('a frame holds one record, whatever is in it', async (t) => {
+  const odd = { ...record('x'), model: 'a\u2028b\u2029c\nd"\u{1F600}' }
+  const line = writeFrame(odd)
+  t.equal(line.split(/[\n\u2028\u2029]/).length, 2)
+  t.same(readFrame(line.slice(0, -1)), odd)
+  for (const broken of ['', '12345678 ', line.slice(0, -2), line.replace('ci', 'cj').slice(0, -1)]) t.equal(readFrame(broken), null)
+})
+
+for (const [name, open] of [
+  ['files', (t: Test) => new FileLedger(join(t.testdir({}), 'ledger'))],
+  ['memory', () => memoryLedger()],
+] as const) {
+  t.test(`a ledger in ${name} gives back what was appended, by time`, async (t) => {
+    const ledger = open(t)
+    const now = Date.now()
+    await Promise.all([0, 1, 2].map(async (i) => await ledger.append(record(`r${i}`, now + i))))
+    await ledger.flush()
+    t.same(await idsIn(ledger), ['r0', 'r1', 'r2'])
+    t.same(await idsIn(ledger, { from: now + 1 }), ['r1', 'r2'])
+    t.same(await idsIn(ledger, { from: now, to: now + 1 }), ['r0'])
+    const seen: number[] = []
+    await idsIn(ledger, { onProgress: (done, total) => seen.push(done / total) })
+    t.equal(seen.at(-1), 1)
+    await ledger.close()
+  })
+}
+
+t.test('memory keeps the newest', async (t) => {
+  const ledger = memoryLedger(10)
+  for (let i = 0; i < 11; i += 1) await ledger.append(record(`r${i}`))
+  t.same((await idsIn(ledger)).slice(0, 2), ['r1', 'r2'])
+  t.same(await unsettledIn(ledger), [])
+})
+
+t.test('what is acknowledged is in the file', async (t) => {
+  const path = t.testdir({})
+  const ledger = new FileLedger(path)
+  await ledger.append(record('acknowledged'))
+  const [name = ''] = readdirSync(path)
+  t.match(readFileSync(join(path, name), 'utf8'), /^[0-9a-f]{8} \{.*"acknowledged".*\}\n$/)
+  await ledger.close()
+})
+
+t.test('a line that a crash cut off is passed over, and told', async (t) => {
+  const path = t.testdir({})
+  const ledger = new FileLedger(path)
+  await ledger.append(record('whole'))
+  await ledger.append(record('cut'))
+  const file = join(path, String(readdirSync(path)[0]))
+  truncateSync(file, statSync(file).size - 5)
+  const damaged: string[] = []
+  t.same(await idsIn(ledger, { onDamage: (at) => damaged.push(at) }), ['whole'])
+  t.same(damaged, [file])
+  t.same(await idsIn(ledger), ['whole'])
+})
+
+t.test('a file ends by size and by age, and goes when it is old', async (t) => {
+  const path = t.testdir({})
+  let now = Date.now()
+  const ledger = new FileLedger(path, { maxFileBytes: 400, maxFileAgeMs: 60_000, keepMs: 3_600_000 }, () => now)
+  for (const id of ['a', 'b', 'c']) await ledger.append(record(id))
+  t.equal(readdirSync(path).length, 2, 'two records reach the size')
+  now += 60_000
+  await ledger.append(record('d'))
+  const names = readdirSync(path).sort()
+  t.equal(names.length, 3)
+  t.same(await idsIn(ledger), ['a', 'b', 'c', 'd'])
+  t.same(await idsIn(ledger, { from: Date.now() + 1e9 }), [], 'whole files are passed over')
+  utimesSync(join(path, String(names[0])), 1, 1)
+  now += 60_000
+  await ledger.append(record('e'))
+  t.same(await idsIn(ledger), ['c', 'd', 'e'])
+  await ledger.close()
+})
+
+t.test('only what a killed process wrote last may be unsettled', async (t) => {
+  const path = t.testdir({})
+  const killed = new FileLedger(path)
+  await killed.append(record('maybe'))
+  const ended = new FileLedger(path)
+  await ended.append(record('settled'))
+  await ended.close()
+  await new FileLedger(path).close()
+  const reader = new FileLedger(path)
+  t.same(await unsettledIn(reader), ['maybe'])
+  const file = readdirSync(path).map((name) => join(path, name)).find((name) => readFileSync(name, 'utf8').includes('maybe'))
+  utimesSync(String(file), 1, 1)
+  t.same(await unsettledIn(reader), [], 'not after a day')
+})
+
+t.test('a disk that takes nothing: records wait, in order, none twice', async (t) => {
+  const path = join(t.testdir({}), 'ledger')
+  const ledger = new FileLedger(path)
+  rmSync(path, { recursive: true })
+  const first = ledger.append(record('first'))
+  await new Promise((resolve) => setTimeout(resolve, 50))
+  const second = ledger.append(record('second'))
+  mkdirSync(path)
+  await Promise.all([first, second])
+  t.same(await idsIn(ledger), ['first', 'second'])
+  await ledger.close()
+})
+
+t.test('a write that stops half way leaves nothing behind', { skip: spawnSync('prlimit', ['--version']).status !== 0 && 'prlimit is not installed' }, async (t) => {
+  const path = t.testdir({})
+  const ledger = new FileLedger(path)
+  // The system ends a process that writes beyond its limit, unless it listens.
+  const ignore = (): void => {}
+  process.on('SIGXFSZ', ignore)
+  t.teardown(() => process.off('SIGXFSZ', ignore))
+  const limit = (bytes: string): void => { spawnSync('prlimit', ['--pid', String(process.pid), `--fsize=${bytes}:`]) }
+  await ledger.append(record('first'))
+  limit('400')
+  const more = Promise.all(['second', 'third'].map(async (id) => await ledger.append(record(id))))
+  await new Promise((resolve) => setTimeout(resolve, 100))
+  limit('unlimited')
+  const damaged: string[] = []
+  t.same(await idsIn(ledger, { onDamage: (file) => damaged.push(file) }), ['first'])
+  await more
+  t.same(await idsIn(ledger, { onDamage: (file) => damaged.push(file) }), ['first', 'second', 'third'])
+  t.same(damaged, [])
+  await ledger.close()
+})
+
+t.test('a file that is lost is left for another', { skip: process.platform !== 'linux' && 'needs /proc' }, async (t) => {
+  const path = t.testdir({})
+  const ledger = new FileLedger(path)
+  await ledger.append(record('first'))
+  const open = readdirSync('/proc/self/fd').find((fd) => linkOf(fd).startsWith(path))
+  closeSync(Number(open))
+  await ledger.append(record('second'))
+  t.equal(readdirSync(path).length, 2)
+  t.same(await idsIn(ledger), ['first', 'second'])
+  await ledger.close()
+})
+
+function linkOf (fd: string): string {
+  try {
+    return readlinkSync(`/proc/self/fd/${fd}`)
+  } catch {
+    return ''
+  }
+}
+
+t.test('a disk that takes nothing until the end: the loss is told', async (t) => {
+  const path = join(t.testdir({}), 'ledger')
+  const ledger = new FileLedger(path)
+  rmSync(path, { recursive: true })
+  const lost = ledger.append(record('lost'))
+  lost.catch(() => {})
+  await new Promise((resolve) => setTimeout(resolve, 20))
+  await ledger.close()
+  await t.rejects(lost, { code: 'LLM_GATEWAY_STORE_DOWN', message: /could not keep usage records/ })
+})
+
+t.test('only so many records wait for a disk', async (t) => {
+  const path = join(t.testdir({}), 'ledger')
+  const ledger = new FileLedger(path, {}, Date.now, 2)
+  rmSync(path, { recursive: true })
+  const waiting = ['a', 'b'].map(async (id) => await ledger.append(record(id)))
+  await t.rejects(ledger.append(record('c')), { message: /cannot keep more/ })
+  mkdirSync(path)
+  await Promise.all(waiting)
+  await ledger.close()
+})

@@ -1,0 +1,116 @@
+import { spawnSync } from 'node:child_process'
+import t from 'tap'
+import { lmdbBalances } from '../../plugins/state/lmdb-balances.js'
+import { lmdbKeys } from '../../plugins/state/lmdb-keys.js'
+import { openLmdb, readBootId, type LmdbFiles } from '../../plugins/state/lmdb-open.js'
+import type { Balances, KeyChange, Limits } from '../../plugins/state/types.js'
+
+const groupLimits: Limits = { balance: 1_000 }
+
+function ask (id: string, tokens: number, group = 'chat') {
+  return { id, group, groupLimits, key: 'ci', keyLimits: {}, requests: 1, tokens, floor: 0 }
+}
+
+async function spend (balances: Balances, id: string, tokens: number): Promise<void> {
+  await balances.hold(ask(id, tokens))
+  await balances.settle({ id, group: 'chat', key: 'ci', tokens, late: [] })
+}
+
+async function end ({ balances, durable }: LmdbFiles): Promise<void> {
+  await balances.close()
+  await durable.close()
+}
+
+t.test('the system tells when it was started, or nothing', async (t) => {
+  if (process.platform === 'linux') t.match(readBootId(), /^[0-9a-f-]{36}$/)
+  t.equal(readBootId('/nowhere'), null)
+})
+
+t.test('balances stay where only the process ended', async (t) => {
+  const path = t.testdir({})
+  const first = await openLmdb(path, 'boot-1')
+  const balances = lmdbBalances(first, { holdTtlMs: 60_000 })
+  await spend(balances, 'a', 10)
+  await balances.hold(ask('b', 5))
+  await end(first)
+  const second = await openLmdb(path, 'boot-1')
+  const again = lmdbBalances(second, { holdTtlMs: 60_000 })
+  t.match(await again.read('chat'), { spent: 10, held: 5, active: 1 })
+  await again.close()
+  await end(second)
+})
+
+t.test('after a start of the system they are what the disk had', async (t) => {
+  const path = t.testdir({})
+  const first = await openLmdb(path, 'boot-1')
+  const balances = lmdbBalances(first, { holdTtlMs: 60_000 })
+  await spend(balances, 'a', 10)
+  await balances.close()
+  const unsaved = lmdbBalances(first, { holdTtlMs: 60_000 })
+  await spend(unsaved, 'b', 3)
+  await unsaved.hold(ask('c', 5))
+  await end(first)
+  const second = await openLmdb(path, 'boot-2')
+  const again = lmdbBalances(second, { holdTtlMs: 60_000 })
+  t.match(await again.read('chat'), { spent: 10, held: 0, active: 0 })
+  await again.close()
+  await end(second)
+})
+
+t.test('without a start to tell by, every write is on the disk and nothing is made anew', async (t) => {
+  const path = t.testdir({})
+  for (const spent of [7, 14]) {
+    const files = await openLmdb(path, null)
+    const balances = lmdbBalances(files, { holdTtlMs: 60_000 })
+    await spend(balances, `a${spent}`, 7)
+    t.match(await balances.read('chat'), { spent })
+    await balances.close()
+    await end(files)
+  }
+})
+
+t.test('one step that cannot be taken fails alone', async (t) => {
+  const files = await openLmdb(t.testdir({}), 'boot-1')
+  const balances = lmdbBalances(files, { holdTtlMs: 60_000 })
+  const [long, other] = await Promise.allSettled([balances.hold(ask('a', 1, 'x'.repeat(3_000))), balances.hold(ask('b', 1))])
+  t.match(long, { status: 'rejected', reason: { message: /key size/ } })
+  t.match(other, { status: 'fulfilled', value: { ok: true } })
+  await balances.close()
+  await end(files)
+  const closed = await Promise.allSettled([balances.hold(ask('c', 1)), balances.hold(ask('d', 1))])
+  for (const each of closed) t.match(each, { status: 'rejected', reason: { message: /closed/ } })
+})
+
+t.test('a disk that takes nothing loses nothing that was spent', { skip: spawnSync('prlimit', ['--version']).status !== 0 && 'prlimit is not installed' }, async (t) => {
+  const path = t.testdir({})
+  const files = await openLmdb(path, 'boot-1')
+  const balances = lmdbBalances(files, { holdTtlMs: 60_000 })
+  await spend(balances, 'a', 10)
+  const ignore = (): void => {}
+  process.on('SIGXFSZ', ignore)
+  t.teardown(() => process.off('SIGXFSZ', ignore))
+  const limit = (bytes: string): void => { spawnSync('prlimit', ['--pid', String(process.pid), `--fsize=${bytes}:`]) }
+  limit('4096')
+  await balances.close()
+  limit('unlimited')
+  t.equal(files.spent.get('g:chat'), undefined)
+  await balances.close()
+  t.equal(files.spent.get('g:chat'), 10)
+  await end(files)
+})
+
+t.test('who is far behind the changes of keys takes all for changed', async (t) => {
+  const files = await openLmdb(t.testdir({}), 'boot-1')
+  const writer = lmdbKeys(files, 3)
+  const watcher = lmdbKeys(files, 3)
+  const heard: KeyChange[] = []
+  watcher.onChange((change) => heard.push(change))
+  for (let i = 0; i < 5; i += 1) await writer.announce({ id: String(i) })
+  await watcher.announce({ id: 'own' })
+  t.same(heard, [{ group: '*' }])
+  await watcher.announce({ id: 'next' })
+  t.same(heard, [{ group: '*' }, { id: 'next' }])
+  await writer.close()
+  await watcher.close()
+  await end(files)
+})

@@ -1,0 +1,61 @@
+import t from 'tap'
+import { openState } from '../../plugins/state/index.js'
+import { loadPeer } from '../../plugins/state/peer.js'
+import { recover } from '../../plugins/state/recover.js'
+import { memoryBalances, memoryLedger, type LedgerRecord, type StateConfig } from '../../plugins/state/index.js'
+
+const leaves = { input: 3, cache_read: 0, cache_write_5m: 0, cache_write_1h: 0, cache_write: 0, tool_input: 0, output: 4, reasoning: 0 }
+
+function record (id: string, given: Partial<LedgerRecord> = {}): LedgerRecord {
+  return { id, time: Date.now(), key: 'ci', group: 'chat', protocol: 'messages', model: 'm', outcome: 'ok', charged: 7, late: [], ...leaves, ...given }
+}
+
+t.test('an engine that there is not', async (t) => {
+  const config: StateConfig = JSON.parse('{ "engine": "toString" }')
+  await t.rejects(openState(config), { code: 'LLM_GATEWAY_OPTION', message: /state\.engine must be memory, lmdb or redis/ })
+})
+
+t.test('memory says what it loses, the others need not', async (t) => {
+  const memory = await openState({ engine: 'memory' })
+  t.match(memory.notice, /lost when the process ends/)
+  t.equal(await memory.recovered, 0)
+  await memory.close()
+  const lmdb = await openState({ engine: 'lmdb', path: t.testdir({}) })
+  t.equal(lmdb.notice, null)
+  await lmdb.close()
+})
+
+t.test('a package that is missing is named with what needs it', async (t) => {
+  t.equal(await loadPeer('state.engine lmdb', 'lmdb', async () => 7), 7)
+  const missing = async (): Promise<never> => { throw new Error('Cannot find package') }
+  await t.rejects(loadPeer('state.engine lmdb', 'lmdb', missing), {
+    code: 'LLM_GATEWAY_MISSING_PEER', message: /state\.engine lmdb needs .* npm install lmdb/,
+  })
+})
+
+t.test('what a killed process recorded is settled by the next one', async (t) => {
+  const path = t.testdir({})
+  const killed = await openState({ engine: 'lmdb', path })
+  const limits = { group: 'chat', groupLimits: { balance: 100 }, key: 'ci', keyLimits: {} }
+  for (const id of ['a', 'b']) await killed.balances.hold({ id, ...limits, requests: 1, tokens: 40, floor: 10 })
+  await killed.ledger.append(record('a'))
+  const next = await openState({ engine: 'lmdb', path })
+  t.equal(await next.recovered, 1)
+  t.match(await next.balances.read('chat'), { spent: 7, held: 40, active: 1 })
+  await next.close()
+  await killed.close()
+})
+
+t.test('records are settled in batches, those of nobody are not', async (t) => {
+  const balances = memoryBalances()
+  const records = Array.from({ length: 250 }, (_, i) => record(`r${i}`, { late: ['group'], ...i === 7 && { key: null } }))
+  const ledger = { ...memoryLedger(), unsettled: async function * () { yield * records } }
+  t.equal(await recover(ledger, balances), 250)
+  t.match(await balances.read('chat'), { spent: 249 * 7 })
+})
+
+t.test('a store that is away does not fail the start', async (t) => {
+  const ledger = { ...memoryLedger(), unsettled: async function * () { yield record('a') } }
+  const balances = { ...memoryBalances(), settle: async () => { throw new Error('away') } }
+  await t.rejects(recover(ledger, balances), { message: 'away' })
+})
