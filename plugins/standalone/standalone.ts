@@ -83,7 +83,7 @@ export class Standalone {
 
   /**
    * Ends: new model requests are refused, those that run may finish within the grace of `listen.shutdownGraceMs`. Asked a
-   * second time it waits no longer.
+   * second time it waits for no caller any more; the usage of what was cut is still read, within `forward.drain`.
    */
   async stop (): Promise<void> {
     if (this.#end === null) this.#end = this.#stop()

@@ -4,7 +4,7 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { launch, originOf, program, until, type Child } from '../helpers/launch.js'
-import { startUpstream } from '../helpers/upstream.js'
+import { replyFixture, startUpstream } from '../helpers/upstream.js'
 import { chat, status, yaml } from '../standalone/run.js'
 
 function gateway (t: Test, args: readonly string[], env: Record<string, string> = {}): Child {
@@ -42,10 +42,11 @@ t.test('starts, reloads at SIGHUP, and ends at SIGTERM after its last stream', a
 
 t.test('a second signal does not wait', async (t) => {
   const upstream = await startUpstream(t)
-  const file = join(t.testdir({ 'gateway.yaml': yaml(upstream.url, ['key-a']) }), 'gateway.yaml')
-  const child = gateway(t, ['start', '--config', file], { PORT: '0' })
+  const text = yaml(upstream.url, ['key-a'], 'forward: { drain: { maxMs: 0 } }')
+  const child = gateway(t, ['start', '--config', join(t.testdir({ 'gateway.yaml': text }), 'gateway.yaml')], { PORT: '0' })
   const origin = await originOf(child)
-  upstream.queue({ fixture: 'chat_completions.include_usage.sse', stallAt: 20 })
+  const fixture = 'chat_completions.include_usage.sse'
+  upstream.queue({ fixture, stallAt: replyFixture(fixture).indexOf('\n\n') + 2 })
   const stream = await chat(origin, 'key-a', { stream: true })
   child.process.kill('SIGINT')
   while ((await fetch(`${origin}/health`)).status === 200);

@@ -154,7 +154,7 @@ t.test('the end lets streams finish, refuses what is new and leaves no socket wa
 
 t.test('streams that outlast the grace are cut', async (t) => {
   const upstream = await startUpstream(t)
-  const { gateway, origin } = await start(t, yaml(upstream.url, ['key-a'], 'listen: { shutdownGraceMs: 10 }'))
+  const { gateway, origin } = await start(t, yaml(upstream.url, ['key-a'], 'listen: { shutdownGraceMs: 10 }\nforward: { drain: { maxMs: 0 } }'))
   const { first } = holdStream(upstream)
   const answer = chat(origin, 'key-a', { stream: true })
   await first
@@ -165,7 +165,7 @@ t.test('streams that outlast the grace are cut', async (t) => {
 
 t.test('asked a second time it waits for nobody', async (t) => {
   const upstream = await startUpstream(t)
-  const { gateway, origin } = await start(t, yaml(upstream.url, ['key-a']))
+  const { gateway, origin } = await start(t, yaml(upstream.url, ['key-a'], 'forward: { drain: { maxMs: 0 } }'))
   const { first } = holdStream(upstream)
   const answer = chat(origin, 'key-a', { stream: true })
   await first
