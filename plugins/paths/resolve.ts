@@ -5,7 +5,7 @@ import { families, familyOf } from '../protocols/index.js'
 import type { Caller, Endpoint, Family } from '../protocols/index.js'
 import { isRoot, isWhole, matchTail, plainTails, type TailMatch } from './match.js'
 import { splitKeys } from './query.js'
-import { belowPrefix, isSuspicious, leadingVersions, readings, segmentsOf } from './segments.js'
+import { belowPrefix, isDecodable, isSuspicious, leadingVersions, readings, segmentsOf } from './segments.js'
 
 export interface Resolved {
   readonly kind: 'endpoint'
@@ -113,13 +113,15 @@ function isPreflight (method: string, headers: Headers): boolean {
 type Refusal = Pick<Refused, 'code' | 'family' | 'allow'> | null
 
 /** One reading of a path that holds what two readers could read in two ways: refused where an endpoint is in it. */
-function doubtful ({ tail, caller }: Parts, mounted: boolean): Refusal {
+function doubtful ({ path, tail, caller }: Parts, mounted: boolean): Refusal {
   if (tail === null) return null
   const [endpoint] = matchTail(tail, caller)?.endpoints ?? []
   if (endpoint !== undefined) return { code: 'ambiguous_path', family: endpoint.family }
   const versioned = caller.versions.length > 0
   if (!versioned && !mounted) return null
-  return { code: versioned && isRoot(tail[0]) ? 'ambiguous_path' : 'unknown_url', family: families[familyOf(caller)] }
+  // What the router cannot decode is no route of the host either.
+  const code = (versioned && isRoot(tail[0])) || !isDecodable(path) ? 'ambiguous_path' : 'unknown_url'
+  return { code, family: families[familyOf(caller)] }
 }
 
 function worst (refusals: readonly Refusal[]): Refusal {
@@ -131,8 +133,9 @@ function misdirected ({ tail, caller }: Parts, match: TailMatch | null, mounted:
   if (tail === null) return null
   const doubled = doubledFamily(tail, caller)
   if (doubled !== null) return { code: 'doubled_path', family: doubled }
-  const [other] = match?.endpoints ?? []
-  if (other !== undefined) return { code: 'method_not_allowed', family: other.family, allow: match?.endpoints.map(({ method }) => method) ?? [] }
+  const others = match?.endpoints ?? []
+  const [other] = others
+  if (other !== undefined) return { code: 'method_not_allowed', family: other.family, allow: others.map(({ method }) => method) }
   return caller.versions.length > 0 || mounted ? { code: 'unknown_url', family: families[familyOf(caller)] } : null
 }
 

@@ -10,6 +10,16 @@ export function isSuspicious (path: string): boolean {
   return path[0] !== '/' || /[^\x21-\x7e]|[\\#%;]|\/\.{1,2}(?:\/|$)/.test(path)
 }
 
+/** False for a path that the router refuses: its percent-encoding is broken. */
+export function isDecodable (path: string): boolean {
+  try {
+    decodeURI(path)
+    return true
+  } catch {
+    return false
+  }
+}
+
 /** The segments of a path: runs of slashes count as one, a slash at the end as none. */
 export function segmentsOf (path: string): string[] {
   return path.split('/').filter((segment) => segment !== '')

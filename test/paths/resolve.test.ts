@@ -122,6 +122,9 @@ t.test('an unknown path under a version is told as such, for whoever owns the mo
   t.equal(read('POST', '/v1beta/openai/chat/completions'), 'unknown_url gemini')
   t.equal(read('GET', '/v1/files', { 'anthropic-version': '2023-06-01' }), 'unknown_url anthropic')
   t.equal(read('POST', '/v1?api-version=1%2Fmodels'), 'unknown_url openai')
+  t.equal(read('POST', '/v1/../x'), 'unknown_url openai', 'whoever resolves the dots')
+  t.equal(read('GET', '/v1/files/a%20b'), 'unknown_url openai', 'odd, but no endpoint however it is read')
+  t.equal(read('GET', '/v1/images/a%20b'), 'ambiguous_path openai', 'odd, and below an endpoint\'s root')
   t.equal(read('POST', '/v1beta/models/m:unknownAction'), 'method_not_allowed gemini', 'it could be read as a model')
 })
 

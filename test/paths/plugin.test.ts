@@ -1,0 +1,298 @@
+import Fastify, { type FastifyInstance } from 'fastify'
+import t from 'tap'
+import errors from '../../plugins/errors/index.js'
+import paths, { createRewriteUrl, type PathsOptions } from '../../plugins/paths/index.js'
+import { LlmRequest, joinGateway } from '../../plugins/request.js'
+import { listen, secret, watchSettled } from '../helpers/gateway.js'
+import { startHost } from '../helpers/host.js'
+import { startUpstream } from '../helpers/upstream.js'
+import { askOnce, Wire } from '../helpers/wire.js'
+
+const headers = { authorization: `Bearer ${secret}`, 'content-type': 'application/json' }
+const chat = '{"model":"m", "big":12345678901234567890,"messages":[{"role":"user","content":"h\\u00e9"}]}'
+
+/** Everything that reached the app, as a host's route sees it. */
+interface Seen {
+  url: string | undefined
+  originalUrl: string
+  query: unknown
+  llm: string | null
+  body: unknown
+}
+
+/** A host with a catch-all of its own below `/v1` and `/v1beta`, in place of a mount. */
+async function build (t: { teardown: (close: () => unknown) => unknown }, options: PathsOptions = {}, server = {}): Promise<{ app: FastifyInstance, seen: Seen[] }> {
+  const app = Fastify(server)
+  t.teardown(() => app.close())
+  const seen: Seen[] = []
+  await app.register(paths, options)
+  for (const url of ['/v1/*', '/v1beta/*', '/llm/v1/*', '/own']) {
+    app.all(url, async (request) => {
+      const { llm, raw, query, body, originalUrl } = request
+      seen.push({ url: raw.url, originalUrl, query: typeof query === 'object' ? query && { ...query } : query, llm: llm?.endpoint.id ?? null, body })
+      return { ok: true }
+    })
+  }
+  return { app, seen }
+}
+
+for (const mountsFirst of [false, true]) {
+  for (const adapted of [false, true]) {
+    t.test(`beside ${adapted ? 'adapted' : 'untouched'} mounts, registered ${mountsFirst ? 'before' : 'after'} them`, async (t) => {
+      const upstream = await startUpstream(t)
+      const app = await startHost(t, upstream.url, { mountsFirst, adapted })
+      const settled = watchSettled(app)
+      const url = await listen(app)
+      const cases: [from: string, to: string][] = [
+        ['/v1/chat/completions', '/v1/chat/completions'],
+        ['/v1/v1/chat/completions?a=%20b&&c', '/v1/chat/completions?a=%20b&&c'],
+        ['/chat/completions/', '/v1/chat/completions'],
+        ['//v1//v1beta//chat/completions?x', '/v1/chat/completions?x'],
+        [`/v1/v1beta/models/vendor/m:generateContent?alt=json&key=${secret}`, '/v1beta/models/vendor/m:generateContent?alt=json'],
+      ]
+      for (const [from, to] of cases) {
+        const body = from.includes('generateContent') ? '{"contents":[]}' : chat
+        const injected = await app.inject({ method: 'POST', url: from.replace(/^\/+/, '/'), headers, payload: body })
+        t.equal(injected.statusCode, 200, `${from} by inject: ${injected.body}`)
+        const [first, second] = [await upstream.requests.next(), await askOnce(url, [`POST ${from} HTTP/1.1`, 'host: h', `authorization: Bearer ${secret}`, 'content-type: application/json'], body)]
+        t.equal(second.status, 200, `${from} by socket`)
+        for (const seen of [first, await upstream.requests.next()]) {
+          t.equal(seen.url, to, from)
+          t.equal(seen.body.toString(), body, 'the body survives the second pass')
+        }
+        t.match([await settled.next(), await settled.next()], [{ status: 200 }, { status: 200 }])
+      }
+      t.equal(settled.size, 0, 'each settled once')
+    })
+  }
+}
+
+t.test('a credential in the query is in nothing that a host can see, and the rest of the query is', async (t) => {
+  for (const server of [{}, { rewriteUrl: createRewriteUrl() }]) {
+    const { app, seen } = await build(t, {}, server)
+    for (const path of ['/v1beta/models/m:generateContent', '/v1/v1beta/models/m:generateContent']) {
+      await app.inject({ method: 'POST', url: `${path}?alt=sse&k%65y=canary&b=%20`, payload: '{"contents":[]}', headers: { 'content-type': 'application/json' } })
+      const url = '/v1beta/models/m:generateContent?alt=sse&b=%20'
+      t.strictSame(seen.pop(), { url, originalUrl: url, query: { alt: 'sse', b: ' ' }, llm: 'generate_content.generateContent', body: { contents: [] } }, path)
+    }
+  }
+})
+
+t.test('a query parser of the host may give what it likes', async (t) => {
+  for (const parsed of ['text', null]) {
+    const { app, seen } = await build(t, {}, { routerOptions: { querystringParser: () => parsed } })
+    await app.inject({ method: 'POST', url: '/v1beta/models/m:generateContent?key=canary', payload: '{}', headers: { 'content-type': 'application/json' } })
+    t.match(seen.pop(), { query: parsed, llm: 'generate_content.generateContent' })
+  }
+})
+
+t.test('rewriteUrl keeps the key out of the host\'s own request log', async (t) => {
+  const lines: string[] = []
+  const logger = { level: 'trace', stream: { write: (line: string) => { lines.push(line) } } }
+  const { app } = await build(t, {}, { logger, rewriteUrl: createRewriteUrl() })
+  const urls = [
+    '/v1/models/m:generateContent?key=canary', '/v1beta/unknown?a=1&key=canary', '/v1/chat/completions/chat/completions?key=canary', '/v1/%zz?key=canary',
+    '/v1/models/a%2e%2e:generateContent?key=canary',
+  ]
+  for (const url of urls) {
+    const { body } = await app.inject({ method: 'POST', url, payload: '{}' })
+    t.notMatch(body, /canary/, url)
+  }
+  t.ok(lines.length >= 2 * urls.length)
+  t.notMatch(lines.join(''), /canary/)
+})
+
+t.test('what the router itself would answer in its own words is answered in the caller\'s protocol', async (t) => {
+  const { app } = await build(t, {}, { rewriteUrl: createRewriteUrl() })
+  const url = await listen(app)
+  for (const path of ['/v1/chat/completions%zz', '/v1/messages%c0%af', '/v1/%zz', '/%76%31/unknown%zz']) {
+    const reply = await askOnce(url, [`POST ${path}?key=canary HTTP/1.1`, 'host: h', 'content-length: 0'])
+    t.equal(reply.status, 400, path)
+    t.match(JSON.parse(reply.body), { error: { message: /could be read in two ways/ } }, path)
+  }
+  t.match(JSON.parse((await askOnce(url, ['POST /other%zz HTTP/1.1', 'host: h', 'content-length: 0'])).body), { code: 'FST_ERR_BAD_URL' }, 'none of ours')
+})
+
+t.test('a rewriteUrl that knows less than the app decides nothing', async (t) => {
+  const { app, seen } = await build(t, { prefix: '/llm' }, { rewriteUrl: createRewriteUrl() })
+  await app.inject({ method: 'POST', url: '/llm/v1/v1/messages' })
+  t.match(seen.pop(), { llm: 'messages', url: '/llm/v1/messages' })
+  const lax = await build(t, {}, { rewriteUrl: createRewriteUrl(), routerOptions: { caseSensitive: false } })
+  t.equal((await lax.app.inject({ method: 'POST', url: '/V1/messages' })).statusCode, 400)
+  t.equal((await lax.app.inject({ method: 'POST', url: '/v1/Messages' })).statusCode, 400)
+  t.equal((await lax.app.inject({ method: 'GET', url: '/v1/Users' })).statusCode, 200)
+  t.strictSame(lax.seen.map(({ url, llm }) => [url, llm]), [['/v1/Users', null]])
+})
+
+t.test('below a prefix, in any spelling that a lenient router takes for it', async (t) => {
+  const strict = await build(t, { prefix: '/llm/' })
+  await strict.app.inject({ method: 'POST', url: '/llm//messages/?a' })
+  t.match(strict.seen.pop(), { url: '/llm/v1/messages?a', llm: 'messages' })
+  await strict.app.inject({ method: 'POST', url: '/v1/messages' })
+  t.match(strict.seen.pop(), { url: '/v1/messages', llm: null })
+  const lax = await build(t, { prefix: '/LLM' }, { routerOptions: { caseSensitive: false } })
+  for (const url of ['/llm/v1/messages', '/Llm/v1/messages', '/%6c%6c%6d/v1/messages']) {
+    t.match([(await lax.app.inject({ method: 'POST', url })).statusCode, lax.seen.length], [400, 0], url)
+  }
+})
+
+t.test('unknown paths below a version: the host\'s routes stay whole, the rest is refused or left', async (t) => {
+  for (const unknown of ['refuse', 'leave'] as const) {
+    const app = Fastify()
+    t.teardown(() => app.close())
+    await app.register(paths, { unknown })
+    app.get('/v1/geocode', async (request) => ({ url: request.raw.url, originalUrl: request.originalUrl, query: request.query, llm: request.llm }))
+    app.get('/v1/files/:name', async (request) => request.params)
+    const url = '/v1/geocode?key=maps&a=1'
+    t.strictSame((await app.inject(url)).json(), { url, originalUrl: url, query: { key: 'maps', a: '1' }, llm: null })
+    t.strictSame((await app.inject('/v1/files/a%20b%2e%2e.txt')).json(), { name: 'a b...txt' })
+    const lost = await app.inject({ method: 'POST', url: '/v1/nothing?key=canary' })
+    t.equal(lost.statusCode, 404)
+    if (unknown === 'refuse') t.match(lost.json(), { error: { code: 404, status: 'NOT_FOUND', message: /POST \/v1\/nothing\. Use the base URL/ } })
+    else t.strictSame(Object.keys(lost.json()), ['message', 'error', 'statusCode'])
+  }
+  const left = Fastify({ rewriteUrl: createRewriteUrl({ unknown: 'leave' }) })
+  t.teardown(() => left.close())
+  await left.register(paths)
+  left.get('/v1/geocode', async (request) => ({ url: request.raw.url, originalUrl: request.originalUrl }))
+  t.strictSame((await left.inject('/v1/geocode?key=maps')).json(), { url: '/v1/geocode?key=maps', originalUrl: '/v1/geocode?key=maps' })
+  t.strictSame((await left.inject('/else?key=maps')).statusCode, 404)
+})
+
+t.test('a doubled path and a wrong method are refused, with what would be right', async (t) => {
+  const { app, seen } = await build(t)
+  const doubled = await app.inject({ method: 'POST', url: '/v1/chat/completions/chat/completions?key=canary' })
+  t.match([doubled.statusCode, doubled.json()], [404, { error: { code: 'doubled_path', message: /should be http:\/\/<gateway>\/v1,/ } }])
+  const method = await app.inject({ method: 'GET', url: '/v1/chat/completions' })
+  t.match([method.statusCode, method.json(), method.headers], [405, { error: { code: 'method_not_allowed' } }, { allow: 'POST', 'x-should-retry': 'false' }])
+  const answers = await app.inject({ method: 'PUT', url: '/v1/responses/resp_1' })
+  t.equal(answers.headers.allow, 'GET, DELETE')
+  t.equal(seen.length, 0)
+})
+
+t.test('HEAD without a key at the root or at a version is answered, unless the host has it', async (t) => {
+  const { app } = await build(t)
+  for (const url of ['/', '/v1', '/v1/', '/v1beta']) t.strictSame([(await app.inject({ method: 'HEAD', url })).statusCode, url], [200, url])
+  for (const url of ['/x', '/v1x']) t.strictSame([(await app.inject({ method: 'HEAD', url })).statusCode, url], [404, url])
+  t.equal((await app.inject({ method: 'HEAD', url: '/v1/chat/completions' })).statusCode, 405)
+  const own = await build(t)
+  own.app.head('/', async (_, reply) => reply.code(204).send())
+  t.equal((await own.app.inject({ method: 'HEAD', url: '/' })).statusCode, 204)
+})
+
+t.test('a WebSocket upgrade is answered 426 at once and the connection goes on', async (t) => {
+  const { app, seen } = await build(t)
+  const url = await listen(app)
+  const wire = new Wire(url)
+  t.teardown(() => wire.destroy())
+  const upgrade = ['host: h', 'connection: keep-alive, Upgrade', 'upgrade: websocket', 'sec-websocket-version: 13', 'sec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA==']
+  for (const path of ['/v1/responses', '/responses', '/v1/v1/responses', '/v1/responses/resp_1']) {
+    const reply = await wire.ask([`GET ${path} HTTP/1.1`, ...upgrade])
+    t.match([reply.status, reply.headers.upgrade, JSON.parse(reply.body)], [426, 'HTTP/1.1', { error: { code: 'upgrade_required' } }], path)
+  }
+  t.equal(seen.length, 0)
+  const offered = await wire.ask(['POST /v1/responses HTTP/1.1', 'host: h', 'connection: Upgrade, HTTP2-Settings', 'upgrade: h2c', 'http2-settings: AA', 'content-type: application/json'], '{}')
+  t.equal(offered.status, 200, 'an offer of h2c is ignored')
+  const host = await wire.ask(['GET /v1/ws HTTP/1.1', ...upgrade])
+  t.equal(host.status, 200, 'a path that is the host\'s')
+  t.equal((await askOnce(url, ['GET /v1beta HTTP/1.1', ...upgrade])).status, 426, 'a path that is nobody\'s')
+  t.equal((await wire.ask(['GET /v1/responses/resp_1 HTTP/1.1', 'host: h', 'upgrade: websocket'])).status, 200, 'no upgrade without Connection')
+})
+
+t.test('an upgrade on a mount that serves WebSockets does not get past the guard', async (t) => {
+  const upstream = await startUpstream(t)
+  const app = await startHost(t, upstream.url, { mounts: [] })
+  const { default: httpProxy } = await import('@fastify/http-proxy')
+  await app.register(httpProxy, { upstream: upstream.url, prefix: '/v1', rewritePrefix: '/v1', websocket: true })
+  const url = await listen(app)
+  let upgraded = 0
+  upstream.server.on('upgrade', (_, socket) => { upgraded += 1; socket.destroy() })
+  const upgrade = ['host: h', 'connection: Upgrade', 'upgrade: websocket', 'sec-websocket-version: 13', 'sec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA==']
+  t.equal((await askOnce(url, ['GET /v1/responses HTTP/1.1', ...upgrade])).status, 426)
+  t.equal((await askOnce(url, ['GET /v1/realtime HTTP/1.1', ...upgrade])).status, 404)
+  t.equal(upgraded, 0)
+})
+
+t.test('two hosts are one too many', async (t) => {
+  const { app, seen } = await build(t)
+  const url = await listen(app)
+  const reply = await askOnce(url, ['POST /v1/messages HTTP/1.1', 'host: a', 'Host: b', 'content-type: application/json'], '{}')
+  t.match([reply.status, JSON.parse(reply.body)], [400, { type: 'error', error: { details: { error_code: 'bad_request' } } }])
+  t.equal(seen.length, 0)
+  t.equal((await askOnce(url, ['POST /v1/messages HTTP/1.1', 'host: a', 'x-host: b', 'hos1: c', 'content-type: application/json'], '{}')).status, 200)
+})
+
+t.test('host routes are left alone', async (t) => {
+  const { app, seen } = await build(t)
+  const url = '/own?key=mine&a=%20'
+  await app.inject({ method: 'POST', url, payload: { a: 1 } })
+  t.strictSame(seen.pop(), { url, originalUrl: url, query: { key: 'mine', a: ' ' }, llm: null, body: { a: 1 } })
+  const preflight = { 'access-control-request-method': 'POST', origin: 'http://page.example' }
+  t.equal((await app.inject({ method: 'OPTIONS', url: '/v1/v1/messages', headers: preflight })).statusCode, 200, 'CORS is the host\'s')
+  t.equal((await app.inject({ method: 'OPTIONS', url: '/v1/v1/messages' })).statusCode, 405)
+})
+
+t.test('root hooks of a host that come before the plugin see a request twice where its path was wrong, and never otherwise', async (t) => {
+  const app = Fastify()
+  t.teardown(() => app.close())
+  const before: string[] = []
+  const after: string[] = []
+  app.addHook('onRequest', async (request) => { before.push(String(request.raw.url)) })
+  await app.register(paths)
+  app.addHook('onRequest', async (request) => { after.push(String(request.raw.url)) })
+  app.post('/v1/messages', async () => ({}))
+  await app.inject({ method: 'POST', url: '/v1/messages?a' })
+  await app.inject({ method: 'POST', url: '/messages?a' })
+  t.strictSame(before, ['/v1/messages?a', '/messages?a', '/v1/messages?a'])
+  t.strictSame(after, ['/v1/messages?a', '/v1/messages?a'])
+})
+
+t.test('a request that another plugin began before it was routed again settles once, with the request that served it', async (t) => {
+  const app = Fastify({ genReqId: (raw) => String(raw.url) })
+  t.teardown(() => app.close())
+  const started: unknown[] = []
+  const gateway = joinGateway(app)
+  gateway.recorder = { ...gateway.recorder, started: (llm) => started.push(llm) }
+  const served: [llm: LlmRequest, id: string][] = []
+  gateway.settlers.push((llm, request) => served.push([llm, request.id]))
+  await app.register(errors)
+  await app.register(paths)
+  app.post('/v1/messages', async (request) => { t.equal(request.llm, started[0]); return {} })
+  t.equal((await app.inject({ method: 'POST', url: '/v1/v1/messages' })).statusCode, 200)
+  t.equal(started.length, 1)
+  t.strictSame(served.map(([llm, id]) => [llm === started[0], id, llm.status]), [[true, '/v1/messages', 200]])
+})
+
+t.test('a URL that the host puts in place of another is read again', async (t) => {
+  const app = Fastify()
+  t.teardown(() => app.close())
+  await app.register(paths)
+  app.addHook('onRequest', (request, reply, done) => {
+    const { raw } = request
+    if (raw.url?.startsWith('/team') !== true) {
+      done()
+      return
+    }
+    raw.url = raw.url.slice('/team'.length)
+    reply.hijack()
+    app.routing(raw, reply.raw)
+  })
+  app.post('/v1/messages', async (request) => ({ llm: request.llm?.endpoint.id ?? null, url: request.raw.url }))
+  t.same((await app.inject({ method: 'POST', url: '/team/v1/v1/messages?a' })).json(), { llm: 'messages', url: '/v1/messages?a' })
+})
+
+t.test('a wrong option fails at start and names itself', async (t) => {
+  const wrong: [options: object, said: string][] = [
+    [{ prefix: 'llm' }, 'paths.prefix must be a path such as /llm'],
+    [{ prefix: '/l l' }, 'paths.prefix must be a path such as /llm'],
+    [{ prefix: 7 }, 'paths.prefix must be a path such as /llm'],
+    [{ unknown: 'guess' }, 'paths.unknown must be leave or refuse'],
+    [{ nonsense: 1 }, 'paths.nonsense is not known'],
+    [{ constructor: 1 }, 'paths.constructor is not known'],
+  ]
+  for (const [options, said] of wrong) {
+    const app = Fastify()
+    await t.rejects(async () => await app.register(paths, options), { code: 'LLM_GATEWAY_OPTION', message: `option ${said}` })
+    await app.close()
+  }
+})
