@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { PassThrough } from 'node:stream'
-import Fastify, { type FastifyInstance } from 'fastify'
+import Fastify, { type FastifyBaseLogger, type FastifyInstance } from 'fastify'
+import { pino } from 'pino'
 import t, { type Test } from 'tap'
 import llmGateway from '../../plugins/index.js'
 import log, { type LogOptions } from '../../plugins/log/index.js'
@@ -64,6 +65,17 @@ t.test('a refused request has its line too', async (t) => {
   const [line] = await Promise.all([next(), chat(app, 'sk-unknown-0123456789')])
   t.match(line, { level: 40, llm: { outcome: 'auth_error', status: 401, error: 'invalid_api_key' } })
   t.notMatch(JSON.stringify(line), 'sk-unknown')
+})
+
+t.test('a host\'s own logger is used as it is', async (t) => {
+  const stream = new PassThrough()
+  const loggerInstance: FastifyBaseLogger = pino({ messageKey: 'text' }, stream)
+  const app = Fastify({ loggerInstance, disableRequestLogging: true })
+  t.teardown(() => app.close())
+  const upstream = await startUpstream(t)
+  await app.register(llmGateway, { ...gatewayOptions(upstream.url), metrics: false })
+  const [[line]] = await Promise.all([once(stream, 'data'), chat(app)])
+  t.match(JSON.parse(String(line)), { text: 'model request', llm: { outcome: 'ok' } })
 })
 
 t.test('what does not apply is left out', async (t) => {

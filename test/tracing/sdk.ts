@@ -7,7 +7,7 @@ import { InMemorySpanExporter, NodeTracerProvider, SimpleSpanProcessor, type Rea
 import type { Test } from 'tap'
 
 // One of each in a process, and made before anything else asks for the module: it hears of a module only once.
-const httpInstrumentation = new HttpInstrumentation()
+const httpInstrumentation = new HttpInstrumentation({ redactedQueryParamsServer: ['key'] })
 const undiciInstrumentation = new UndiciInstrumentation()
 createRequire(import.meta.url)('http')
 httpInstrumentation.disable()
