@@ -121,12 +121,12 @@ export class LlmRequest {
     return this.#secret
   }
 
-  /** The latest of the host's requests that stand for it: a second pass through the router makes another. Null before it is begun. */
+  /** The latest of the host's requests that stand for it: a second pass through the router makes another. Null before it is begun and once it is settled. */
   get request (): FastifyRequest | null {
     return this.#request
   }
 
-  carryOn (request: FastifyRequest): void {
+  carryOn (request: FastifyRequest | null): void {
     this.#request = request
   }
 
@@ -217,8 +217,9 @@ export function releaseHold (gateway: Gateway, request: FastifyRequest, llm: Llm
   llm.outcome ??= outcomeOf(llm)
   for (const settle of gateway.settlers) settle(llm, request)
   gateway.recorder.settled(llm)
-  // What watched it held on to all that it had seen: dead requests that V8 keeps from one scavenge to the next.
+  // Nothing of a settled request leads on to all that it had: whole dead requests would outlive the next scavenge.
   llm.openTap = null
+  llm.carryOn(null)
 }
 
 function outcomeOf (llm: LlmRequest): Outcome {

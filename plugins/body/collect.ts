@@ -18,21 +18,19 @@ const nothing: Buffer = Buffer.alloc(0)
 export function collectBody (stream: Readable, contentLength: number | null, maxBytes: number, done: Done): void {
   let body = nothing
   let length = 0
-  let open = true
 
-  function finish (...result: Parameters<Done>): void {
-    if (!open) return
-    open = false
-    body = nothing
+  function letGo (): void {
     stream.off('data', onData)
-    done(...result)
+    stream.off('end', onEnd)
+    stream.off('close', onBreak)
   }
 
   function onData (chunk: Buffer | string): void {
     const bytes = typeof chunk === 'string' ? Buffer.from(chunk) : chunk
     const needed = length + bytes.length
     if (needed > maxBytes) {
-      finish(tooLarge(maxBytes), null)
+      letGo()
+      done(tooLarge(maxBytes), null)
       return
     }
     if (length === 0) {
@@ -45,16 +43,17 @@ export function collectBody (stream: Readable, contentLength: number | null, max
   }
 
   function onEnd (): void {
-    finish(null, length === body.length ? body : body.subarray(0, length))
+    letGo()
+    done(null, length === body.length ? body : body.subarray(0, length))
   }
 
   function onBreak (): void {
-    // Every request closes, most of them read: an error and its stack are not made for those.
-    if (open) finish(gatewayError('request_aborted'), null)
+    letGo()
+    done(gatewayError('request_aborted'), null)
   }
 
   if (contentLength !== null && contentLength > maxBytes) {
-    finish(tooLarge(maxBytes), null)
+    done(tooLarge(maxBytes), null)
     return
   }
   if (stream.destroyed) {
@@ -65,8 +64,11 @@ export function collectBody (stream: Readable, contentLength: number | null, max
   stream.on('end', onEnd)
   stream.on('close', onBreak)
   // Stays for good: a stream may fail after it was refused, and an error that nobody hears ends the process.
-  stream.on('error', onBreak)
+  stream.on('error', ignore)
 }
+
+/** A stream that fails closes, too. */
+function ignore (): void {}
 
 /** A declared body length; null for none. Node has checked its digits. */
 export function declaredLength (header: string | undefined): number | null {
