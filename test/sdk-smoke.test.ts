@@ -1,6 +1,6 @@
 /**
  * The three official clients, as installed beside this package: one call, one stream, and their own classes for 401 and
- * 403 (checks 26-28, 63). Every client at every base address is in `test/sdk/`.
+ * 403, with the request id where the client shows one (checks 26-28, 62). Every client at every base address is in `test/sdk/`.
  */
 import Anthropic from '@anthropic-ai/sdk'
 import { ApiError, GoogleGenAI } from '@google/genai'
@@ -58,12 +58,12 @@ const gemini: Connect = (baseUrl, apiKey) => {
 }
 
 const clients = [
-  { name: 'openai', connect: openai, key: keys.openai, unauthorized: OpenAI.AuthenticationError, forbidden: OpenAI.PermissionDeniedError },
-  { name: '@anthropic-ai/sdk', connect: anthropic, key: keys.anthropic, unauthorized: Anthropic.AuthenticationError, forbidden: Anthropic.PermissionDeniedError },
-  { name: '@google/genai', connect: gemini, key: keys.gemini, unauthorized: ApiError, forbidden: ApiError },
+  { name: 'openai', connect: openai, key: keys.openai, unauthorized: OpenAI.AuthenticationError, forbidden: OpenAI.PermissionDeniedError, requestId: true },
+  { name: '@anthropic-ai/sdk', connect: anthropic, key: keys.anthropic, unauthorized: Anthropic.AuthenticationError, forbidden: Anthropic.PermissionDeniedError, requestId: true },
+  { name: '@google/genai', connect: gemini, key: keys.gemini, unauthorized: ApiError, forbidden: ApiError, requestId: false },
 ]
 
-for (const { name, connect, key, unauthorized, forbidden } of clients) {
+for (const { name, connect, key, unauthorized, forbidden, requestId } of clients) {
   t.test(name, async (t) => {
     const { origin, upstream } = await startGateway(t)
     t.equal(await connect(origin, key).call(), 'Hello from upstream 👋')
@@ -73,7 +73,7 @@ for (const { name, connect, key, unauthorized, forbidden } of clients) {
     const before = await requestsAt(origin)
     const wrong = await connect(origin, 'sk-wrong-4711').call().catch((error: unknown) => error)
     t.ok(wrong instanceof unauthorized)
-    t.match(wrong, { status: 401, message: /The API key is not known\./ })
+    t.match(wrong, { status: 401, message: /The API key is not known\./, ...(requestId && { requestID: /^[\da-f-]{36}$/ }) })
     const refused = await connect(origin, keys.none).call().catch((error: unknown) => error)
     t.ok(refused instanceof forbidden)
     t.match(refused, { status: 403, message: /This API key may not be used for \w+\. It allows: no protocol here\./ })
