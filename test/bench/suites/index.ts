@@ -5,10 +5,11 @@ import { large } from './large.js'
 import { latency } from './latency.js'
 import { openStreams } from './open-streams.js'
 import { reject } from './reject.js'
+import { scrape } from './scrape.js'
 import { small } from './small.js'
 import { start } from './start.js'
 import { stream } from './stream.js'
 
 export const suites: Readonly<Record<string, (session: Session) => Promise<Findings>>> = {
-  start, small, latency, reject, stream, large, open: openStreams,
+  start, small, latency, reject, stream, large, open: openStreams, scrape,
 }

@@ -1,0 +1,71 @@
+/** A gateway whose metrics have grown to a given number of series, and what reading them holds the event loop for. */
+import { performance } from 'node:perf_hooks'
+import fastify from 'fastify'
+import { Registry } from 'prom-client'
+import llmGateway from '../../../plugins/index.js'
+import { createResolve } from '../../../plugins/paths/resolve.js'
+import { LlmRequest, type Group } from '../../../plugins/request.js'
+import { total } from '../verify.js'
+import { gatewayOptions } from './gateway-options.js'
+import { portOf, serve, settings } from './serve.js'
+
+const wanted = settings.size > 0 ? settings.size : 10_000
+const prom = new Registry()
+const own = fastify()
+const projected = fastify()
+await own.register(llmGateway, { ...gatewayOptions(), metrics: { maxModels: 1_000, maxCells: 100_000 } })
+await projected.register(llmGateway, { ...gatewayOptions(), metrics: { registry: prom, maxModels: 1_000, maxCells: 100_000 } })
+await own.listen({ port: 0, host: '127.0.0.1' })
+await projected.ready()
+
+const resolved = createResolve('')('POST', '/v1/chat/completions', {})
+const protocols: ReadonlySet<string> = new Set(['chat_completions'])
+
+function request (model: string, group: string): LlmRequest {
+  if (resolved?.kind !== 'endpoint') throw new Error('no endpoint')
+  const llm = new LlmRequest(resolved)
+  const known: Group = { id: group, protocols, thirdParty: true, upstream: 'main', models: null, limits: {}, onStoreFailure: 'closed' }
+  Object.assign(llm, { model, group: known, upstream: 'main', upstreamStatus: 200, status: 200, outcome: 'ok' })
+  llm.usage = { input: 10, cache_read: 5, cache_write_5m: 0, cache_write_1h: 0, cache_write: 0, tool_input: 0, output: 7, reasoning: 3 }
+  const now = performance.now()
+  Object.assign(llm, { bodyStartedAt: now, bodyAt: now, sentAt: now, headersAt: now + 5, firstChunkAt: now + 6, lastChunkAt: now + 9, endedAt: now + 9 })
+  return llm
+}
+
+async function text (): Promise<string> {
+  return (await own.inject('/metrics')).body
+}
+
+const groups = 4
+for (let model = 0; total(await text(), 'llm_gateway_series') < wanted; model++) {
+  for (let at = 0; at < 5 * groups; at++) {
+    for (const app of [own, projected]) {
+      const llm = request(`model-${model + Math.floor(at / groups)}`, `group-${at % groups}`)
+      app.llm.recorder.started(llm)
+      app.llm.recorder.settled(llm)
+    }
+  }
+  model += 4
+}
+
+/** Milliseconds that the event loop was busy while `read` ran: the best of several, after the compiler has seen it. */
+async function busyMs (read: () => Promise<string>): Promise<number> {
+  const found: number[] = []
+  for (let run = 0; run < 15; run++) {
+    const before = performance.eventLoopUtilization()
+    await read()
+    found.push(performance.eventLoopUtilization(before).active)
+    await new Promise(resolve => setTimeout(resolve, 20))
+  }
+  return found.sort((a, b) => a - b)[3] ?? NaN
+}
+
+serve(portOf(own.server.address()), {
+  measure: async () => ({
+    series: total(await text(), 'llm_gateway_series'),
+    ownMs: await busyMs(text),
+    againMs: await busyMs(text),
+    promMs: await busyMs(() => prom.metrics()),
+    bytes: Buffer.byteLength(await text()),
+  }),
+})
