@@ -7,7 +7,7 @@ import type { Io } from '../io.js'
 export async function check (file: string, args: string[], io: Io): Promise<number> {
   parseArgs({ args, options: { config: { type: 'string' } } })
   const config = loadConfig(file, io.env)
-  const { app } = await createGateway(config, { simulator: null, state: null, cells: {}, life: { draining: false } })
+  const { app } = await createGateway(config, { simulator: null, state: null, cells: {}, consolePath: '/console', life: { draining: false } })
   await app.close()
   io.out(`${file}: ok`)
   return 0

@@ -23,10 +23,13 @@ export async function start (file: string, args: string[], io: Io): Promise<numb
   return 0
 }
 
-function greet ({ config, address }: Standalone, io: Io): void {
+function greet ({ config, address, consoleAddress }: Standalone, io: Io): void {
   const origin = originOf(address)
   io.out(`llm-gateway listens on ${origin}`)
   io.out(`metrics: ${origin}${config.metrics?.path ?? '/metrics'}`)
+  const { path } = config.console ?? {}
+  if (consoleAddress !== null) io.out(`console: ${originOf(consoleAddress)}`)
+  else if (path !== undefined) io.out(`console: ${origin}${path}`)
   io.out('')
   for (const line of curlLines(config, origin)) io.out(line)
 }

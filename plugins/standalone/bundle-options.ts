@@ -9,6 +9,8 @@ export interface Shared {
   readonly simulator: UpstreamOptions | null
   /** Whose metrics the app counts in: the same object for each app of the process. */
   readonly cells: object
+  /** Where the console is served in the app, for the port of its own. */
+  readonly consolePath: string
   /** Issued keys, balances and the ledger; null where none is open, as in `check`. */
   readonly state: Pick<State, 'keys' | 'balances' | 'ledger'> | null
 }
@@ -17,7 +19,7 @@ export interface Shared {
 const nowhere: UpstreamOptions = { url: 'http://127.0.0.1:9' }
 
 /** The file's sections as the options of the bundle: one to one, but for what the process itself provides. */
-export function bundleOptions (config: GatewayConfig, { simulator, cells, state: open }: Shared): LlmGatewayOptions {
+export function bundleOptions (config: GatewayConfig, { simulator, cells, consolePath, state: open }: Shared): LlmGatewayOptions {
   const { listen, state, log, upstreams, ...parts } = config
   const entries = Object.entries(upstreams).map(([name, entry]): [string, UpstreamOptions] => {
     return [name, entry.simulate === true ? simulator ?? nowhere : { url: entry.url, credential: entry.credential }]
@@ -26,6 +28,8 @@ export function bundleOptions (config: GatewayConfig, { simulator, cells, state:
     ...parts,
     upstreams: Object.fromEntries(entries),
     metrics: { ...config.metrics, cells },
+    // Its port is the process's, not the app's: two apps could not both listen during a reload.
+    ...config.console && { console: { path: config.console.path ?? consolePath } },
     ...open && { store: open.keys, limits: { ...config.limits, balances: open.balances, ledger: open.ledger } },
   }
 }

@@ -21,7 +21,7 @@ export interface LogEntry {
 }
 
 /** Sections that are the options of the part of the same name, checked by the schema and by the part. */
-type PartSections = Pick<LlmGatewayOptions, 'prefix' | 'auth' | 'limits' | 'validation' | 'usage' | 'forward'> & { tracing?: TracingOptions }
+type PartSections = Pick<LlmGatewayOptions, 'prefix' | 'auth' | 'limits' | 'validation' | 'usage' | 'forward' | 'console'> & { tracing?: TracingOptions }
 
 export interface GatewayConfig extends PartSections {
   readonly listen?: ListenEntry

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { openState, type State } from '../state/index.js'
 import { simulates } from './bundle-options.js'
 import type { GatewayConfig } from './config-types.js'
@@ -9,6 +10,8 @@ import { startSimulator, type Simulator } from './simulator.js'
 export class Resources {
   /** Set once the process is to end. */
   draining = false
+  /** Nobody can guess it, so that a console with a port of its own is not reached through the other one. */
+  readonly consolePath = `/console-${randomBytes(16).toString('hex')}`
   readonly #cells = {}
   readonly #logStream: LogStream | undefined
   #simulator: Simulator | null = null
@@ -26,6 +29,7 @@ export class Resources {
       simulator: this.#simulator,
       state: this.#state,
       cells: this.#cells,
+      consolePath: this.consolePath,
       life: this,
       ...this.#logStream && { logStream: this.#logStream },
     }

@@ -4,7 +4,7 @@ import { isDeepStrictEqual } from 'node:util'
 import type { GatewayConfig } from './config-types.js'
 import type { Environment } from './config-yaml.js'
 import { listenAddress, loadConfig, type ListenAddress } from './config.js'
-import { Front } from './front.js'
+import { openFronts, type Fronts } from './fronts.js'
 import { createGateway, type LogStream } from './gateway.js'
 import { Resources } from './resources.js'
 import { Switchboard } from './switchboard.js'
@@ -17,25 +17,28 @@ export interface StandaloneOptions {
 }
 
 /** Sections that are read once: a change of theirs waits for a restart. */
-const readAtStart = ['listen', 'state', 'metrics', 'log'] as const
+const readAtStart = ['listen', 'state', 'metrics', 'console', 'log'] as const
 
 export class Standalone {
   /** As it was at start. */
   readonly config: GatewayConfig
   readonly address: ListenAddress
+  /** Null where the console has no port of its own. */
+  readonly consoleAddress: ListenAddress | null
   readonly #options: StandaloneOptions
   readonly #resources: Resources
   readonly #switchboard: Switchboard
-  readonly #front: Front
+  readonly #fronts: Fronts
   readonly #hurry = new AbortController()
   #turn: Promise<unknown> = Promise.resolve()
   #end: Promise<void> | null = null
 
-  private constructor (options: StandaloneOptions, config: GatewayConfig, address: ListenAddress, parts: readonly [Resources, Switchboard, Front]) {
+  private constructor (options: StandaloneOptions, config: GatewayConfig, parts: readonly [Resources, Switchboard, Fronts]) {
     this.#options = options
     this.config = config
-    this.address = address
-    ;[this.#resources, this.#switchboard, this.#front] = parts
+    ;[this.#resources, this.#switchboard, this.#fronts] = parts
+    this.address = this.#fronts.address
+    this.consoleAddress = this.#fronts.consoleAddress
   }
 
   /** Throws ConfigError, an option error of a plugin, or Node's error where the address is taken; nothing is left open then. */
@@ -46,10 +49,9 @@ export class Standalone {
     let switchboard: Switchboard | null = null
     try {
       switchboard = new Switchboard(await createGateway(config, await resources.provide(config)))
-      const front = new Front(switchboard.handle, config.listen?.requestTimeoutMs ?? 60_000)
-      const address = await front.listen(wanted)
+      const fronts = await openFronts(config, wanted, switchboard.handle, resources.consolePath)
       if (resources.notice !== null) switchboard.app.log.warn(resources.notice)
-      return new Standalone(options, config, address, [resources, switchboard, front])
+      return new Standalone(options, config, [resources, switchboard, fronts])
     } catch (error) {
       await switchboard?.close()
       await resources.close()
@@ -97,7 +99,7 @@ export class Standalone {
     const grace = sleep(this.config.listen?.shutdownGraceMs ?? 25_000, undefined, { signal: this.#hurry.signal }).catch(() => {})
     await Promise.race([this.#switchboard.idle(), grace])
     this.#hurry.abort()
-    await this.#front.close()
+    await this.#fronts.close()
     await this.#switchboard.close()
     await this.#resources.close()
   }

@@ -76,6 +76,18 @@ t.test('the path of the metrics is the one of the file', async (t) => {
   t.equal(await exit, 0)
 })
 
+t.test('the console is told where there is one', async (t) => {
+  for (const [more, told] of [['path: /live', /^console: http:.*\/live$/], ['listen: { port: 0 }', /^console: http:\/\/127\.0\.0\.1:\d+$/]] as const) {
+    const io = terminal({ PORT: '0' })
+    const exit = run(['start', '--config', file(t, `${small}\nconsole: { ${more} }`)], io)
+    await io.shown.next()
+    await io.shown.next()
+    t.match(await io.shown.next(), told)
+    io.send('SIGTERM')
+    t.equal(await exit, 0)
+  }
+})
+
 t.test('a start that fails says why and ends with 1', async (t) => {
   const io = terminal({ PORT: 'x' })
   t.equal(await run(['start'], io), 1)

@@ -5,7 +5,7 @@ import { createGateway } from '../../plugins/standalone/gateway.js'
 t.test('a request in a log line is its method and path, without the query', async (t) => {
   const lines: string[] = []
   const config = parseConfig('upstreams: { a: { simulate: true } }\ngroups: { a: { protocols: [messages] } }', {})
-  const { app } = await createGateway(config, { simulator: null, state: null, cells: {}, life: { draining: false }, logStream: { write: (line) => { lines.push(line) } } })
+  const { app } = await createGateway(config, { simulator: null, state: null, cells: {}, consolePath: '/console', life: { draining: false }, logStream: { write: (line) => { lines.push(line) } } })
   t.teardown(async () => await app.close())
   app.log.info({ req: { method: 'GET', url: '/a?key=c4nary', headers: { authorization: 'Bearer c4nary' } } })
   t.match(JSON.parse(lines.join('')), { req: { method: 'GET', url: '/a' } })
@@ -41,7 +41,8 @@ auth:
   conflict: reject
   optionalSources: [api-key, gemini-bearer]
   versions: { anthropic: [2023-06-01] }
-limits: { balanceStatus: 402 }
+limits: { balanceStatus: 402, maxOutputTokens: { "*": 1, m: 2 }, maxInputTokens: 0, leasePercent: 100 }
+console: { listen: { port: 0, host: 127.0.0.1 } }
 validation:
   maxBodyBytes: 1
   maxBodyBytesByEndpoint: { images.edits: 2 }
@@ -58,9 +59,10 @@ tracing: { baggage: true }
 metrics: { path: /m, models: [m], maxModels: 1, maxCells: 1, openTelemetry: false, semconv: both }
 log: { level: silent }
 `, {})
-  const { app } = await createGateway(config, { simulator: null, state: null, cells: {}, life: { draining: false } })
+  const { app } = await createGateway(config, { simulator: null, state: null, cells: {}, consolePath: '/console', life: { draining: false } })
   t.teardown(async () => await app.close())
   const reply = await app.inject({ method: 'POST', url: '/llm/v-2/v1/chat/completions', headers: { authorization: 'Bearer b' } })
   t.match(reply.json(), { error: { code: 'disabled_api_key' } })
   t.equal((await app.inject('/m')).statusCode, 200)
+  t.equal((await app.inject('/console')).statusCode, 200)
 })

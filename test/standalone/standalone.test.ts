@@ -2,7 +2,9 @@ import { Agent, get, request as httpRequest, type IncomingMessage } from 'node:h
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import t from 'tap'
+import { originOf } from '../../plugins/standalone/curls.js'
 import { Standalone } from '../../plugins/standalone/standalone.js'
+import { freePort } from '../helpers/free-port.js'
 import { startUpstream, type Upstream } from '../helpers/upstream.js'
 import { chat, start, status, yaml } from './run.js'
 
@@ -57,6 +59,34 @@ t.test('what nobody serves is a native 404', async (t) => {
   const anthropic = await fetch(`${origin}/nowhere`, { headers: { 'anthropic-version': '2023-06-01' } })
   t.equal(anthropic.status, 404)
   t.match(await anthropic.json(), { type: 'error', error: { type: 'not_found_error' } })
+})
+
+t.test('the console has a port of its own, also after a reload', async (t) => {
+  const text = yaml('http://127.0.0.1:9', [], 'console: { listen: { port: 0 } }')
+  const { gateway, origin } = await start(t, text)
+  t.equal(await gateway.reload(), true)
+  const page = originOf(gateway.consoleAddress ?? gateway.address)
+  t.match(await (await fetch(page)).text(), /<html/)
+  t.match(await (await fetch(`${page}/data?after=0`)).json(), { points: Array, tables: Object })
+  t.equal((await fetch(`${page}/metrics`)).status, 404, 'nothing else is there')
+  t.equal((await fetch(`${page}/../metrics`)).status, 404)
+  t.equal((await fetch(`${origin}/console`)).status, 404)
+  await gateway.stop()
+  await t.rejects(fetch(page))
+})
+
+t.test('the console may stand beside the endpoints', async (t) => {
+  const { gateway, origin } = await start(t, yaml('http://127.0.0.1:9', [], 'console: { path: /live }'))
+  t.equal(gateway.consoleAddress, null)
+  t.match(await (await fetch(`${origin}/live`)).text(), /<html/)
+})
+
+t.test('a console whose port is taken leaves nothing open', async (t) => {
+  const { gateway, file, write } = await start(t, yaml('http://127.0.0.1:9', []))
+  const port = await freePort()
+  write(yaml('http://127.0.0.1:9', [], `console: { listen: { port: ${gateway.address.port} } }`))
+  await t.rejects(Standalone.start({ file, env: { PORT: `${port}` } }), { code: 'EADDRINUSE' })
+  await t.rejects(fetch(`http://127.0.0.1:${port}`))
 })
 
 t.test('a reload changes keys and upstreams for new requests and keeps the counters', async (t) => {

@@ -1,0 +1,37 @@
+import type { GatewayConfig } from './config-types.js'
+import type { ListenAddress } from './config.js'
+import { Front, type Handler } from './front.js'
+
+/** The ports of the process: the gateway's, and the console's where it has one of its own. */
+export interface Fronts {
+  readonly address: ListenAddress
+  readonly consoleAddress: ListenAddress | null
+  readonly close: () => Promise<void>
+}
+
+/** Rejects where an address is taken; no port is open then. `consolePath` is where the app has the console. */
+export async function openFronts (config: GatewayConfig, wanted: ListenAddress, handle: Handler, consolePath: string): Promise<Fronts> {
+  const requestTimeoutMs = config.listen?.requestTimeoutMs ?? 60_000
+  const gateway = new Front(handle, requestTimeoutMs)
+  const own = new Front(below(config.console?.path ?? consolePath, handle), requestTimeoutMs)
+  const close = async (): Promise<void> => {
+    await Promise.all([gateway.close(), own.close()])
+  }
+  try {
+    const { listen } = config.console ?? {}
+    const address = await gateway.listen(wanted)
+    const consoleAddress = listen === undefined ? null : await own.listen({ host: '127.0.0.1', ...listen })
+    return { address, consoleAddress, close }
+  } catch (error) {
+    await close()
+    throw error
+  }
+}
+
+/** Everything that comes in goes to what the app has below `path`, and to nothing else. */
+function below (path: string, handle: Handler): Handler {
+  return (request, response) => {
+    request.url = path + String(request.url).replace(/^\/(?=\?|$)/, '')
+    handle(request, response)
+  }
+}
