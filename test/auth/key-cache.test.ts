@@ -1,0 +1,193 @@
+import t from 'tap'
+import { KeyCache, type KeyCacheOptions, type Load } from '../../plugins/auth/key-cache.js'
+import type { Key } from '../../plugins/request.js'
+
+const defaults: KeyCacheOptions = { max: 100, ttlMs: 30_000, negativeMax: 10, negativeTtlMs: 5_000, staleMs: 60_000, maxLoads: 4 }
+
+function key (id: string, group = 'g'): Key {
+  return { id, group, disabled: false, expiresAt: null, limits: {} }
+}
+
+interface Rig {
+  cache: KeyCache
+  told: string[]
+  clock: { now: number }
+}
+
+function build (options: Partial<KeyCacheOptions> = {}): Rig {
+  const told: string[] = []
+  const clock = { now: 1_000 }
+  return { cache: new KeyCache({ ...defaults, ...options }, (result) => told.push(result), () => clock.now), told, clock }
+}
+
+/** A store whose answers are given by hand. */
+function store (): { load: Load, asked: string[], answer: (key: Key | null) => void, fail: (error: Error) => void } {
+  const waiting: { resolve: (key: Key | null) => void, reject: (error: Error) => void }[] = []
+  const asked: string[] = []
+  const load: Load = (digest) => {
+    asked.push(digest)
+    return new Promise((resolve, reject) => waiting.push({ resolve, reject }))
+  }
+  return { load, asked, answer: (found) => waiting.shift()?.resolve(found), fail: (error) => waiting.shift()?.reject(error) }
+}
+
+const turn = async (): Promise<void> => { await new Promise(setImmediate) }
+
+t.test('a key is believed for its time from its load, however often it is used', async (t) => {
+  const { cache, told, clock } = build()
+  t.equal(cache.peek('d'), undefined)
+  await cache.load('d', async () => key('a'))
+  for (let i = 0; i < 29; i += 1) {
+    clock.now += 1_000
+    t.match(cache.peek('d'), { id: 'a' })
+  }
+  clock.now += 1_000
+  t.equal(cache.peek('d'), undefined)
+  t.strictSame([...new Set(told)], ['miss', 'hit'])
+})
+
+t.test('the time begins when the store was asked, not when it answered', async (t) => {
+  const { cache, clock } = build()
+  const { load, answer } = store()
+  const loading = cache.load('d', load)
+  await turn()
+  clock.now += 20_000
+  answer(key('a'))
+  await loading
+  clock.now += 9_999
+  t.match(cache.peek('d'), { id: 'a' })
+  clock.now += 1
+  t.equal(cache.peek('d'), undefined)
+})
+
+t.test('an unknown key is remembered for a shorter time, in a place of its own', async (t) => {
+  const { cache, told, clock } = build({ max: 5 })
+  await cache.load('good', async () => key('a'))
+  for (let i = 0; i < 10_000; i += 1) await cache.load(`bad${i}`, async () => null)
+  t.match(cache.peek('good'), { id: 'a' }, '10,000 made-up keys did not evict a good one')
+  t.strictSame(cache.sizes, { positive: 1, negative: 10 })
+  t.equal(cache.peek('bad9999'), null)
+  clock.now += 5_000
+  t.equal(cache.peek('bad9999'), undefined)
+  t.ok(told.includes('negative_hit'))
+  await cache.load('good', async () => null)
+  t.equal(cache.peek('good'), null, 'a key that is gone')
+  await cache.load('good', async () => key('b'))
+  t.match(cache.peek('good'), { id: 'b' }, 'a key that is back')
+})
+
+t.test('a thousand requests with one key ask the store once', async (t) => {
+  const { cache, told } = build()
+  const { load, asked, answer } = store()
+  const all = Array.from({ length: 1_000 }, () => cache.load('d', load))
+  await turn()
+  answer(key('a'))
+  for (const found of await Promise.all(all)) t.equal(found?.id, 'a')
+  t.strictSame(asked, ['d'])
+  t.equal(told.filter((result) => result === 'coalesced').length, 999)
+})
+
+t.test('an answer that was under way when its key changed is asked for again', async (t) => {
+  const { cache } = build()
+  const changes = [{ id: 'a' }, { group: 'g' }, { digest: 'd' }, { group: '*' }]
+  for (const change of changes) {
+    const { load, asked, answer } = store()
+    const loading = cache.load('d', load)
+    await turn()
+    cache.invalidate(change)
+    answer(key('a'))
+    await turn()
+    t.equal(asked.length, 2, JSON.stringify(change))
+    answer(key('a', 'other'))
+    t.match(await loading, { group: 'other' })
+    t.match(cache.peek('d'), { group: 'other' }, 'the old one is never served')
+    cache.invalidate({ digest: 'd' })
+  }
+})
+
+t.test('a change of another key sends nobody back', async (t) => {
+  const { cache } = build()
+  const { load, asked, answer } = store()
+  const loading = cache.load('d', load)
+  await turn()
+  cache.invalidate({ id: 'other' })
+  cache.invalidate({ digest: 'other' })
+  answer(key('a'))
+  t.match(await loading, { id: 'a' })
+  t.equal(asked.length, 1)
+})
+
+t.test('an unknown key may have been made while the store was asked', async (t) => {
+  const { cache } = build()
+  for (const [change, times] of [[{ digest: 'new' }, 2], [{ id: 'a' }, 2], [{ digest: 'other' }, 1]] as const) {
+    const { load, asked, answer } = store()
+    const loading = cache.load('new', load)
+    await turn()
+    cache.invalidate(change)
+    answer(null)
+    await turn()
+    if (times === 2) answer(key('a'))
+    t.equal((await loading)?.id, times === 2 ? 'a' : undefined)
+    t.equal(asked.length, times)
+    cache.invalidate({ group: '*' })
+  }
+})
+
+t.test('a change forgets what it concerns and every unknown key', async (t) => {
+  const { cache } = build()
+  await cache.load('d1', async () => key('a', 'g1'))
+  await cache.load('d2', async () => key('b', 'g2'))
+  await cache.load('d3', async () => null)
+  cache.invalidate({ id: 'a' })
+  t.strictSame([cache.peek('d1'), cache.peek('d2')?.id, cache.peek('d3')], [undefined, 'b', undefined])
+  cache.invalidate({ group: '*' })
+  t.strictSame(cache.sizes, { positive: 0, negative: 0 })
+})
+
+t.test('a stale key is served only while the store fails, and not for ever', async (t) => {
+  const { cache, told, clock } = build()
+  const down = async (): Promise<Key | null> => { throw new Error('down') }
+  await cache.load('d', async () => key('a'))
+  clock.now += 30_000
+  t.match(await cache.load('d', down), { id: 'a' })
+  clock.now += 59_999
+  t.match(await cache.load('d', down), { id: 'a' })
+  clock.now += 1
+  await t.rejects(cache.load('d', down), { message: 'down' })
+  await t.rejects(cache.load('never seen', down), { message: 'down' })
+  t.strictSame(told, ['miss', 'stale', 'stale', 'error', 'error'])
+  await cache.load('d', async () => key('b'))
+  clock.now += 30_000
+  cache.invalidate({ id: 'b' })
+  await t.rejects(cache.load('d', down), { message: 'down' }, 'nor one that was taken back')
+})
+
+t.test('look-ups at the same time are bounded; beyond that a held key is served, others wait for their turn', async (t) => {
+  const { cache, told, clock } = build()
+  await cache.load('good', async () => key('a'))
+  clock.now += 30_000
+  const { load, answer } = store()
+  const flood = ['1', '2', '3', '4'].map((digest) => cache.load(digest, load))
+  await t.rejects(cache.load('5', load), { message: 'too many key look-ups at the same time' })
+  t.match(await cache.load('good', load), { id: 'a' })
+  t.strictSame(told, ['miss', 'error', 'stale'])
+  await turn()
+  for (let i = 0; i < 4; i += 1) answer(null)
+  await Promise.all(flood)
+  const later = cache.load('5', load)
+  await turn()
+  answer(key('e'))
+  t.match(await later, { id: 'e' })
+})
+
+t.test('a load that throws at once is one that fails, and the next one is asked', async (t) => {
+  const { cache } = build()
+  await t.rejects(cache.load('d', () => { throw new Error('at once') }), { message: 'at once' })
+  t.match(await cache.load('d', async () => key('a')), { id: 'a' })
+})
+
+t.test('it runs on the process\'s own clock', async (t) => {
+  const cache = new KeyCache(defaults, () => {})
+  await cache.load('d', async () => key('a'))
+  t.match(cache.peek('d'), { id: 'a' })
+})
