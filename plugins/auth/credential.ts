@@ -65,10 +65,12 @@ function isPlain (secret: string): boolean {
   return secret.length <= maxCredentialBytes && /^[\x21-\x2b\x2d-\x7e]+$/.test(secret)
 }
 
-/** The places where a family's credential may stand, in words for a 401 message. */
+/** The first place where a family's credential may stand, in words for a 401 message. */
 export function expectedCredential (family: Family): string {
-  const [first] = family.credentials
-  if (first === undefined) return ''
-  if (first.in === 'query') return `?${first.name}=KEY`
-  return first.scheme === undefined ? `${first.name}: KEY` : `${first.name}: Bearer KEY`
+  return String(family.credentials.map(inWords)[0])
+}
+
+function inWords (source: CredentialSource): string {
+  if (source.in === 'query') return `?${source.name}=KEY`
+  return source.scheme === undefined ? `${source.name}: KEY` : `${source.name}: Bearer KEY`
 }

@@ -89,7 +89,7 @@ export class KeyCache {
       return this.#standIn(digest, new Error('too many key look-ups at the same time'))
     }
     const changes: KeyChange[] = []
-    const promise = this.#ask(digest, load, changes)
+    const promise = this.#ask(digest, load, changes).finally(() => this.#pending.delete(digest))
     this.#pending.set(digest, { promise, changes })
     return promise
   }
@@ -104,8 +104,6 @@ export class KeyCache {
       return key
     } catch (error) {
       return this.#standIn(digest, error, (this.#now() - startedAt) / 1_000)
-    } finally {
-      this.#pending.delete(digest)
     }
   }
 
