@@ -2,6 +2,8 @@
 import { writeFileSync } from 'node:fs'
 import { readArguments, usageText, type Arguments } from './arguments.js'
 import { describeMachine, pinDriver } from './machine.js'
+import { growth } from './growth.js'
+import { micro } from './micro/index.js'
 import { profile } from './profile.js'
 import { asJson, detailTable, rowTable, verdictOf, type Detail, type Row } from './report.js'
 import { Session, Upstream } from './session.js'
@@ -39,10 +41,13 @@ async function main (): Promise<void> {
   const { processor, cores, memoryGb, node, pinned, loadAverage } = describeMachine()
   print(`${processor}, ${cores} cores, ${memoryGb} GB, node ${node}, ${pinned ? 'server on core 0, callers and upstream on core 1' : 'not pinned'}, load ${loadAverage.toFixed(1)}`)
   pinDriver()
+  if (args.kind === 'micro') return print(await micro())
   const upstream = await Upstream.start(args.upstreamPort)
   const session = new Session(args.mode, upstream, args.peers)
   try {
-    if (args.profile === null) {
+    if (args.kind === 'growth') {
+      print(await growth(session))
+    } else if (args.profile === null) {
       await goals(session, args)
     } else {
       const [target = '', model = 'bench-small'] = args.profile.split(':')

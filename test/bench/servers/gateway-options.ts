@@ -6,19 +6,24 @@ import { settings } from './serve.js'
 
 export const registry = new Registry()
 
+/** A table of that many other keys, so that the caller's is one among them. */
+const others = new Map(Array.from({ length: Number(process.env['BENCH_KEYS'] ?? 0) }, (_, at) => [`sk-bench-other-${at}`, { id: `other-${at}`, group: 'bench' }]))
+const groupCount = Number(process.env['BENCH_GROUPS'] ?? 0)
+
 const plenty = 1_000_000_000_000
 
 export function gatewayOptions (): LlmGatewayOptions {
   return {
     upstreams: { main: { url: settings.upstream, credential: upstreamKey } },
     groups: {
+      ...Object.fromEntries(Array.from({ length: groupCount }, (_, at) => [`group-${at}`, { protocols: ['messages'], upstream: 'main' }])),
       bench: {
         protocols: ['chat_completions', 'responses', 'images', 'embeddings'],
         upstream: 'main',
         limits: { requestsPerMinute: plenty, tokensPerMinute: plenty, concurrency: plenty, balance: plenty },
       },
     },
-    lookup: async credential => credential === callerKey ? { id: 'bench', group: 'bench' } : null,
+    lookup: async credential => credential === callerKey ? { id: 'bench', group: 'bench' } : others.get(credential) ?? null,
     metrics: { registry },
   }
 }

@@ -1,0 +1,93 @@
+/** The parts that every request passes, each against the obvious alternative. */
+import { createHash } from 'node:crypto'
+import { Counter, Registry } from 'prom-client'
+import { digestOf } from '../../../plugins/auth/groups.js'
+import { KeyCache } from '../../../plugins/auth/key-cache.js'
+import { catalogue } from '../../../plugins/metrics/catalogue.js'
+import { Counter as Cells } from '../../../plugins/metrics/families.js'
+import { createResolve } from '../../../plugins/paths/resolve.js'
+import { endpoints } from '../../../plugins/protocols/index.js'
+import { DocumentReader } from '../../../plugins/usage/document-reader.js'
+import { EventStreamReader } from '../../../plugins/usage/event-stream-reader.js'
+import { Meter } from '../../../plugins/usage/meter.js'
+import { planOf } from '../../../plugins/usage/plan.js'
+import { readJson } from '../../../plugins/validation/json.js'
+import { readSchemas } from '../../../plugins/validation/schemas.js'
+import { callerKey, chatWork, imageWork, streamWork } from '../work.js'
+import { measure, type Measured } from './timing.js'
+
+const chunkBytes = 64 * 1024
+
+function pieces (bytes: Buffer): Buffer[] {
+  return Array.from({ length: Math.ceil(bytes.length / chunkBytes) }, (_, at) => bytes.subarray(at * chunkBytes, (at + 1) * chunkBytes))
+}
+
+function planFor (endpointId: string): ReturnType<typeof planOf> {
+  const usage = endpoints.find(({ id }) => id === endpointId)?.usage
+  if (usage === undefined || usage === null) throw new Error(`${endpointId} is not metered`)
+  return planOf(usage)
+}
+
+export function scanners (): Measured[] {
+  const scan = (endpointId: string, bytes: Buffer) => (): Meter => {
+    const meter = new Meter(planFor(endpointId))
+    const reader = new DocumentReader(planFor(endpointId), meter)
+    for (const piece of pieces(bytes)) reader.read(piece)
+    return meter
+  }
+  const parse = (bytes: Buffer) => () => JSON.parse(Buffer.concat(pieces(bytes)).toString()).usage
+  const small = chatWork().reply
+  const image = imageWork(10).reply
+  return [
+    measure('reply scanner', '700 B', scan('chat_completions', small), 'JSON.parse', parse(small)),
+    measure('reply scanner', '10 MB image, 64 KB pieces', scan('images', image), 'concat, JSON.parse', parse(image)),
+  ]
+}
+
+export function events (): Measured[] {
+  const { pieces: written, reply } = streamWork('micro', 200, { kind: 'held' })
+  const plan = planFor('chat_completions')
+  const read = (): Meter => {
+    const meter = new Meter(plan)
+    const reader = new EventStreamReader(plan, meter)
+    for (const piece of written) reader.read(piece)
+    return meter
+  }
+  const parseEach = (): unknown => {
+    let last: unknown = null
+    for (const event of reply.toString().split('\n\n')) if (event.startsWith('data: {')) last = JSON.parse(event.slice(6))
+    return last
+  }
+  return [measure('event reader', '200 events, one a piece', read, 'split, JSON.parse each', parseEach)]
+}
+
+export function validators (): Measured[] {
+  const schema = readSchemas({}).get('chat_completions')
+  return [1, 100, 10_240].flatMap((kilobytes) => {
+    const { request } = chatWork('micro', kilobytes * 1024)
+    const json: unknown = JSON.parse(request.toString())
+    return [
+      measure('bytes to JSON, checked', `${kilobytes} KB`, () => readJson(request, 256), 'JSON.parse', () => JSON.parse(request.toString())),
+      measure('schema', `${kilobytes} KB`, () => schema?.errorsOf(json), 'JSON.stringify', () => JSON.stringify(json)),
+    ]
+  })
+}
+
+export async function lookups (): Promise<Measured[]> {
+  const resolve = createResolve('')
+  const cache = new KeyCache({ max: 10_000, ttlMs: 1e9, negativeMax: 1_000, negativeTtlMs: 5_000, staleMs: 0, maxLoads: 256 }, () => {})
+  const digest = digestOf(callerKey)
+  const table = new Map([[digest, 1]])
+  const row = catalogue.requests_total
+  const cells = new Cells<[string, string, string, string, string]>({ row, maxCells: 1_000, overflowed: () => {} })
+  const counter = new Counter({ name: 'micro_total', help: '-', labelNames: row.labels, registers: [new Registry()] })
+  const labels = { protocol: 'chat_completions', group: 'bench', model: 'm', stream: 'false', outcome: 'ok' }
+  await cache.load(digest, async () => ({ id: 'k', group: 'g', disabled: false, expiresAt: null, limits: {} }))
+  return [
+    measure('path', 'canonical', () => resolve('POST', '/v1/chat/completions', {}), 'new URL', () => new URL('/v1/chat/completions', 'http://h')),
+    measure('path', 'doubled prefix', () => resolve('POST', '/v1/v1/chat/completions', {}), 'new URL', () => new URL('/v1/v1/chat/completions', 'http://h')),
+    measure('credential digest', '47 characters', () => digestOf(callerKey), 'createHash', () => createHash('sha256').update(callerKey).digest('hex')),
+    measure('key cache hit', '1 key', () => cache.peek(digest), 'Map.get', () => table.get(digest)),
+    measure('cell update', '5 labels', () => cells.add(1, 'chat_completions', 'bench', 'm', 'false', 'ok'), 'prom-client inc', () => counter.inc(labels)),
+  ]
+}
