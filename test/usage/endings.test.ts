@@ -1,11 +1,11 @@
 /** However a request ends, it is settled once, after its usage is known, and says what became of it. */
 import type { FastifyInstance } from 'fastify'
 import t from 'tap'
-import type { LlmRequest, TokenUsage } from '../../plugins/request.js'
+import type { LlmRequest } from '../../plugins/request.js'
 import { call, listen, read, secret } from '../helpers/gateway.js'
 import { replyFixture, Signal, startUpstream, usageOf, type Upstream } from '../helpers/upstream.js'
 import { hosts, type HostOptions } from './hosts.js'
-import { requestFor, tapOn } from './meter-reply.js'
+import { usageIn } from './meter-reply.js'
 
 type Scope = Parameters<typeof startUpstream>[0] & { teardown: (close: () => unknown) => unknown }
 
@@ -47,15 +47,6 @@ async function stage (t: Scope, host: typeof hosts[0], options: HostOptions = {}
     return call(base + url, { headers, body })
   }
   return { upstream, app, settlements, send }
-}
-
-/** What the bytes of a broken reply tell. */
-function usageIn (protocol: string, bytes: Buffer): TokenUsage | null {
-  const llm = requestFor(protocol)
-  const { tap } = tapOn(llm)
-  tap.push(bytes)
-  tap.abort('upstream')
-  return llm.usage
 }
 
 function middle (fixture: string, share: number): number {

@@ -1,6 +1,6 @@
 import { endpoints } from '../../plugins/protocols/index.js'
 import type { Endpoint } from '../../plugins/protocols/types.js'
-import { LlmRequest, type ReplyTap } from '../../plugins/request.js'
+import { LlmRequest, type ReplyTap, type TokenUsage } from '../../plugins/request.js'
 import { planOf } from '../../plugins/usage/plan.js'
 import { UsageTap } from '../../plugins/usage/tap.js'
 
@@ -46,6 +46,15 @@ export async function meterCoded (name: string, pieces: readonly Buffer[], codin
   const out = pass(tap, pieces)
   await released
   return { llm, out }
+}
+
+/** What the bytes of a reply that broke off tell. */
+export function usageIn (name: string, bytes: Buffer): TokenUsage | null {
+  const llm = requestFor(name)
+  const { tap } = tapOn(llm)
+  tap.push(bytes)
+  tap.abort('upstream')
+  return llm.usage
 }
 
 function pass (tap: ReplyTap, pieces: readonly Buffer[]): Buffer {

@@ -1,0 +1,145 @@
+/** Mixed traffic, with aborts and resets: what was counted is what the upstream says it reported, to the token, in every projection. */
+import { AggregationTemporality, InMemoryMetricExporter, MeterProvider, PeriodicExportingMetricReader } from '@opentelemetry/sdk-metrics'
+import Fastify from 'fastify'
+import t from 'tap'
+import llmGateway from '../../plugins/index.js'
+import type { TokenUsage } from '../../plugins/request.js'
+import { call, gatewayOptions, listen, secret } from '../helpers/gateway.js'
+import { replyFixture, Signal, startUpstream, usageOf, type Script } from '../helpers/upstream.js'
+import { samplesOf } from '../metrics/meters.js'
+import { usageIn } from './meter-reply.js'
+
+const requestCount = 1_200
+const atOnce = 40
+
+const headers = { 'x-api-key': secret, 'anthropic-version': '2023-06-01', 'x-goog-api-key': secret }
+const chat = '"model":"m","messages":[{"role":"user","content":"hi"}]'
+const contents = '{"contents":[{"parts":[{"text":"hi"}]}]}'
+const kinds: readonly [fixture: string, url: string, body: string][] = [
+  ['chat_completions.json', '/v1/chat/completions', `{${chat}}`],
+  ['chat_completions.include_usage.sse', '/v1/chat/completions', `{"stream":true,${chat}}`],
+  ['chat_completions.include_usage.sse', '/v1/chat/completions', `{"stream":true,"stream_options":{"include_usage":true},${chat}}`],
+  ['responses.json', '/v1/responses', '{"model":"m","input":"hi"}'],
+  ['responses.sse', '/v1/responses', '{"model":"m","input":"hi","stream":true}'],
+  ['images.json', '/v1/images/generations', '{"model":"m","prompt":"hi"}'],
+  ['images.sse', '/v1/images/generations', '{"model":"m","prompt":"hi","stream":true}'],
+  ['embeddings.json', '/v1/embeddings', '{"model":"m","input":"hi"}'],
+  ['messages.json', '/v1/messages', `{"max_tokens":9,${chat}}`],
+  ['messages.sse', '/v1/messages', `{"max_tokens":9,"stream":true,${chat}}`],
+  ['generate_content.json', '/v1beta/models/m:generateContent', contents],
+  ['generate_content.stream.sse', '/v1beta/models/m:streamGenerateContent?alt=sse', contents],
+  ['generate_content.stream.json', '/v1/models/m:streamGenerateContent', contents],
+]
+
+type Totals = Record<string, number>
+
+function add (totals: Totals, protocol: string, usage: TokenUsage | null): void {
+  for (const [type, tokens] of Object.entries(usage ?? {})) {
+    if (tokens > 0) totals[`${protocol} ${type}`] = (totals[`${protocol} ${type}`] ?? 0) + tokens
+  }
+}
+
+/** The same numbers in every run. */
+let state = 7
+function below (limit: number): number {
+  state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
+  return (state >>> 8) % limit
+}
+
+interface Planned {
+  readonly protocol: string
+  readonly url: string
+  readonly body: string
+  readonly script: Script
+  /** What the upstream tells before it ends or breaks off. */
+  readonly tells: TokenUsage | null
+  /** The caller leaves after so many pieces, Infinity for never. */
+  readonly leavesAfter: number
+}
+
+function plan (): Planned {
+  const [fixture = '', url = '', body = ''] = kinds[below(kinds.length)] ?? []
+  const bytes = replyFixture(fixture)
+  const protocol = usageOf[fixture]?.protocol ?? ''
+  const whole = usageOf[fixture]?.leaves ?? null
+  const script: Script = below(2) === 0 ? { split: 'events' } : {}
+  const planned = { protocol, url, body, script, tells: whole, leavesAfter: Infinity }
+  const cutAt = below(bytes.length)
+  switch (below(8)) {
+    case 0: return { ...planned, script: { ...script, cutAt }, tells: usageIn(protocol, bytes.subarray(0, cutAt)) }
+    case 1: return { ...planned, script: { cutAt: 'headers' }, tells: null }
+    case 2: return { ...planned, script: { status: 429, body: '{"error":{"message":"slow down"},"usage":{"prompt_tokens":1,"input_tokens":1}}' }, tells: null }
+    case 3: return { ...planned, script: { encoding: 'gzip' } }
+    case 4: case 5: return { ...planned, leavesAfter: below(4) }
+    default: return planned
+  }
+}
+
+t.test('an hour in a minute', async (t) => {
+  const exporter = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE)
+  const meterProvider = new MeterProvider({ readers: [new PeriodicExportingMetricReader({ exporter, exportIntervalMillis: 3_600_000 })] })
+  const upstream = await startUpstream(t)
+  const app = Fastify()
+  await app.register(llmGateway, gatewayOptions(upstream.url, { metrics: { meterProvider }, forward: { drain: { maxConcurrent: requestCount } } }))
+  t.teardown(async () => await Promise.all([app.close(), meterProvider.shutdown()]))
+  const base = await listen(app)
+  const reported: Totals = {}
+  const settled: Totals = {}
+  const outcomes: Totals = {}
+  const settlements = new Signal<string>()
+  app.llm.settlers.push((llm) => {
+    add(settled, llm.protocol, llm.usage)
+    settlements.push(String(llm.outcome))
+  })
+  const scripts = new Map<string, Script>()
+  upstream.respond = (request) => scripts.get(String(request.headers['x-case'])) ?? null
+
+  async function send (index: number): Promise<void> {
+    const { protocol, url, body, script, tells, leavesAfter } = plan()
+    scripts.set(String(index), script)
+    add(reported, protocol, tells)
+    const { request, reply } = call(base + url, { headers: { ...headers, 'x-case': String(index) }, body })
+    let pieces = 0
+    try {
+      for await (const piece of await reply) {
+        pieces += Math.sign(piece.length)
+        if (pieces > leavesAfter) break
+      }
+    } catch {
+      // The upstream broke off, and so did the gateway.
+    }
+    request.destroy()
+  }
+
+  let sent = 0
+  await Promise.all(Array.from({ length: atOnce }, async () => {
+    while (sent < requestCount) await send(sent++)
+  }))
+  for (let count = 0; count < requestCount; count++) {
+    const outcome = await settlements.next()
+    outcomes[outcome] = (outcomes[outcome] ?? 0) + 1
+  }
+  t.equal(settlements.size, 0, 'each is settled once')
+  for (const outcome of ['ok', 'client_abort', 'truncated', 'upstream_error', 'client_error']) t.ok((outcomes[outcome] ?? 0) > 20, `${outcome}: ${outcomes[outcome] ?? 0}`)
+  t.strictSame(sorted(settled), sorted(reported), 'settled as reported')
+
+  const prometheus: Totals = {}
+  for (const [sample, value] of samplesOf((await app.inject('/metrics')).body)) {
+    const [, protocol, type] = /^llm_gateway_tokens_total\{.*protocol="(\w+)".*type="(\w+)"/.exec(sample) ?? []
+    if (protocol !== undefined && value > 0) prometheus[`${protocol} ${type}`] = (prometheus[`${protocol} ${type}`] ?? 0) + value
+  }
+  t.strictSame(sorted(prometheus), sorted(reported), 'Prometheus as reported')
+
+  await meterProvider.forceFlush()
+  const metrics = exporter.getMetrics().flatMap(({ scopeMetrics }) => scopeMetrics).flatMap((scope) => scope.metrics)
+  const openTelemetry: Totals = {}
+  for (const { attributes, value } of metrics.findLast(({ descriptor }) => descriptor.name === 'llm_gateway.tokens')?.dataPoints ?? []) {
+    const name = `${String(attributes['protocol'])} ${String(attributes['type'])}`
+    if (Number(value) > 0) openTelemetry[name] = (openTelemetry[name] ?? 0) + Number(value)
+  }
+  t.strictSame(sorted(openTelemetry), sorted(reported), 'OpenTelemetry as reported')
+})
+
+function sorted (totals: Totals): [string, number][] {
+  return Object.entries(totals).sort(([one], [other]) => one < other ? -1 : 1)
+}
