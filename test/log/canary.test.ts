@@ -114,7 +114,7 @@ t.test('no key is in a log line, a span, a metric or an error', async (t) => {
       lost: { protocols: everyProtocol, upstream: 'nobody' },
     },
     keys: [{ id: 'caller', group: 'all', secret: caller.secret }, { id: 'lost', group: 'lost', secret: `${caller.secret}lost` }],
-    forward: { headersTimeoutMs: 300 },
+    forward: { headersTimeoutMs: 1_500 },
   }, { logger: { level: 'trace', stream }, rewriteUrl: createRewriteUrl() })
   const url = await listen(app)
   const replies: string[] = []
