@@ -1,0 +1,191 @@
+import Fastify, { type FastifyInstance } from 'fastify'
+import t from 'tap'
+import errors from '../../plugins/errors/index.js'
+import { fromForeign, fromTransport } from '../../plugins/errors/foreign.js'
+import { gatewayError } from '../../plugins/errors/gateway-error.js'
+import { nativeErrorHandler } from '../../plugins/errors/native.js'
+import { checkChoice, checkOptions } from '../../plugins/errors/options.js'
+import { errorHeaders, refuse } from '../../plugins/errors/refuse.js'
+import { errorTable, type ErrorCode } from '../../plugins/errors/table.js'
+import { families } from '../../plugins/protocols/index.js'
+import { listen, secret } from '../helpers/gateway.js'
+import { startHost } from '../helpers/host.js'
+import { startUpstream } from '../helpers/upstream.js'
+import { Wire } from '../helpers/wire.js'
+
+const headers = { authorization: `Bearer ${secret}`, 'content-type': 'application/json' }
+
+async function build (t: { teardown: (close: () => unknown) => unknown }, add: (app: FastifyInstance) => void): Promise<FastifyInstance> {
+  const app = Fastify({ bodyLimit: 100 })
+  t.teardown(() => app.close())
+  await app.register(errors)
+  add(app)
+  return app
+}
+
+t.test('every row says its status, whether to try again, and when', async (t) => {
+  for (const code of Object.keys(errorTable) as ErrorCode[]) {
+    const error = gatewayError(code, { expected: 'x' }, { retryAfterMs: 1_200 })
+    const told = errorHeaders(error, 'id')
+    t.match(told, { 'x-request-id': 'id', 'request-id': 'id', 'content-type': 'application/json; charset=utf-8' })
+    t.equal(told['x-should-retry'], errorTable[code].retry ? undefined : 'false', code)
+    t.equal(told['retry-after'], [429, 503].includes(error.statusCode) ? '2' : undefined, code)
+    t.notMatch(error.message, /\{expected\}/)
+  }
+  t.equal(errorHeaders(gatewayError('overloaded'), 'id')['retry-after'], '1')
+  t.equal(gatewayError('unknown_url').message, 'Unknown request URL: method path. Use the base URL baseUrl with your client.', 'a value that is missing leaves its name')
+})
+
+t.test('two failures share nothing', async (t) => {
+  const first = gatewayError('insufficient_quota', {}, { status: 402, param: 'a', headers: { a: '1' } })
+  const second = gatewayError('insufficient_quota')
+  t.match([first.statusCode, first.param, first.headers], [402, 'a', { a: '1' }])
+  t.match([second.statusCode, second.param, second.headers], [403, null, {}])
+  t.strictSame(second.headers, {})
+})
+
+t.test('what Fastify and a host\'s plugins refuse keeps its status and speaks the caller\'s protocol', async (t) => {
+  const app = await build(t, (app) => {
+    app.post('/v1/messages', async (request, reply) => {
+      const status = Number(request.headers['x-status'])
+      if (status === 429) reply.header('retry-after', '60')
+      throw Object.assign(new Error('connect ECONNREFUSED 10.0.0.7:443'), { statusCode: status, ...(request.headers['x-code'] !== undefined && { code: request.headers['x-code'] }) })
+    })
+  })
+  const rows: [status: number, code: string | undefined, told: number, type: string][] = [
+    [400, undefined, 400, 'invalid_request_error'], [401, undefined, 401, 'authentication_error'], [403, undefined, 403, 'permission_error'],
+    [404, undefined, 404, 'not_found_error'], [405, undefined, 405, 'invalid_request_error'], [409, undefined, 409, 'invalid_request_error'],
+    [413, undefined, 413, 'request_too_large'], [415, undefined, 415, 'invalid_request_error'], [429, undefined, 429, 'rate_limit_error'],
+    [500, undefined, 500, 'api_error'], [501, undefined, 501, 'api_error'], [502, undefined, 502, 'api_error'], [503, undefined, 503, 'overloaded_error'],
+    [504, undefined, 504, 'timeout_error'], [503, 'FST_ERR_HANDLER_TIMEOUT', 504, 'timeout_error'], [500, 'UND_ERR_SOCKET', 502, 'api_error'],
+    [500, 'FST_REPLY_FROM_INTERNAL_SERVER_ERROR', 502, 'api_error'], [500, 'UND_ERR_CLOSED', 503, 'overloaded_error'],
+  ]
+  for (const [status, code, told, type] of rows) {
+    const reply = await app.inject({ method: 'POST', url: '/v1/messages', headers: { 'x-status': String(status), ...(code !== undefined && { 'x-code': code }) } })
+    t.equal(reply.statusCode, told, `${status} ${code}`)
+    t.match(reply.json(), { type: 'error', error: { type }, request_id: reply.headers['x-request-id'] }, `${status} ${code}`)
+    t.equal(reply.headers['content-length'], String(reply.rawPayload.length))
+    t.notMatch(reply.body, /10\.0\.0\.7|ECONN|stack/)
+    if (status === 429) t.equal(reply.headers['retry-after'], '60', 'the host knows better')
+  }
+})
+
+t.test('Fastify\'s own 404, 413, 415 and parse errors are native, a host\'s own words are its own', async (t) => {
+  const app = await build(t, (app) => {
+    app.post('/v1/chat/completions', async (request) => request.body)
+    app.post('/v1/embeddings', async (request, reply) => {
+      const words: Record<string, string> = {
+        own: '{"message":"ours"}', odd: '{"message":', other: '{"statusCode":400,"error":"x","message":"y"}', late: '{"statusCode":418,"error":"x","message":"y"}', nameless: '{"statusCode":418,"message":"y"}',
+      }
+      return reply.code(418).type('application/json').send(words[String(request.headers['x-words'])])
+    })
+  })
+  const ask = async (url: string, given: Record<string, string>, payload: string): Promise<[number, unknown]> => {
+    const reply = await app.inject({ method: 'POST', url, headers: { 'content-type': 'application/json', ...given }, payload })
+    return [reply.statusCode, reply.json().error?.code]
+  }
+  t.equal((await app.inject({ method: 'POST', url: '/v1/embeddings' })).statusCode, 418, 'a reply without a body')
+  t.strictSame(await ask('/v1/responses', {}, '{}'), [404, 'unknown_url'])
+  t.strictSame(await ask('/v1/chat/completions', {}, `"${'x'.repeat(200)}"`), [413, 'body_too_large'])
+  t.strictSame(await ask('/v1/chat/completions', { 'content-type': 'text/x' }, 'x'), [415, 'unsupported_media_type'])
+  t.strictSame(await ask('/v1/chat/completions', {}, '{'), [400, 'bad_request'])
+  t.strictSame(await ask('/v1/chat/completions', {}, '{"__proto__":1}'), [400, 'bad_request'])
+  for (const words of ['own', 'odd', 'other', 'nameless']) {
+    const reply = await app.inject({ method: 'POST', url: '/v1/embeddings', headers: { 'x-words': words } })
+    t.match([reply.statusCode, reply.body, reply.headers['x-request-id']], [418, /ours|"message"/, /./], words)
+    t.notMatch(reply.body, /bad_request/, words)
+  }
+  t.match((await app.inject({ method: 'POST', url: '/v1/embeddings', headers: { 'x-words': 'late' } })).json(), { error: { code: 'bad_request' } })
+  const host = await app.inject('/else')
+  t.strictSame([host.statusCode, Object.keys(host.json()), host.headers['x-request-id']], [404, ['message', 'error', 'statusCode'], undefined])
+})
+
+t.test('an untouched mount whose upstream is gone answers 502 without its address', async (t) => {
+  const app = await startHost(t, 'http://127.0.0.1:1')
+  const reply = await fetch(`${await listen(app)}/v1/chat/completions`, { method: 'POST', headers, body: '{}' })
+  const text = await reply.text()
+  t.match([reply.status, JSON.parse(text)], [502, { error: { code: 'upstream_unreachable' } }])
+  t.notMatch(text, /127\.0\.0\.1|ECONN/)
+  const upstream = await startUpstream(t)
+  const other = await startHost(t, upstream.url)
+  const body = '{"statusCode":400,"error":"Bad Request","message":"the provider\'s own"}'
+  upstream.queue({ status: 400, body: Buffer.from(body), headers: { 'x-request-id': 'up' } })
+  const passed = await other.inject({ method: 'POST', url: '/v1/chat/completions', headers, payload: '{}' })
+  t.match([passed.statusCode, passed.body, passed.headers['x-request-id'], passed.headers['request-id']], [400, body, 'up', 'up'])
+})
+
+t.test('an error handler tells whatever was thrown in the caller\'s protocol', async (t) => {
+  const app = await build(t, (app) => {
+    app.setErrorHandler(nativeErrorHandler)
+    app.post('/v1/messages', async (request) => { throw request.headers['x-kind'] === 'text' ? 'words' : gatewayError('upstream_timeout') })
+    app.post('/else', async () => { throw gatewayError('bad_request') })
+  })
+  t.match((await app.inject({ method: 'POST', url: '/v1/messages' })).json(), { error: { type: 'timeout_error' } })
+  const text = await app.inject({ method: 'POST', url: '/v1/messages', headers: { 'x-kind': 'text' } })
+  t.match([text.statusCode, text.json()], [500, { error: { type: 'api_error' } }])
+  t.match((await app.inject({ method: 'POST', url: '/else' })).json(), { statusCode: 400, code: 'bad_request' })
+})
+
+t.test('transport failures are told by kind', async (t) => {
+  const rows: [error: unknown, code: ErrorCode][] = [
+    [{ code: 'ECONNRESET' }, 'upstream_reset'], [{ code: 'UND_ERR_HEADERS_TIMEOUT' }, 'upstream_timeout'], [{ name: 'HTTPParserError' }, 'upstream_invalid'],
+    [{ code: 'ENOTFOUND' }, 'upstream_unreachable'], [null, 'upstream_unreachable'], ['text', 'upstream_unreachable'], [{ code: 7 }, 'upstream_unreachable'],
+  ]
+  for (const [error, code] of rows) t.equal(fromTransport(error).code, code, String(code))
+  const own = gatewayError('bad_request')
+  t.equal(fromForeign(own, Object({ llm: null, method: 'GET' })), own)
+  t.match(fromForeign({ statusCode: 404 }, Object({ llm: null, method: 'GET' })), { code: 'unknown_url', statusCode: 404 })
+  t.match(fromForeign({ statusCode: 200 }, Object({ llm: null, method: 'GET' })), { code: 'internal_error', statusCode: 500 })
+})
+
+t.test('a refusal before the body was read leaves the connection usable, within bounds', async (t) => {
+  const app = Fastify()
+  t.teardown(() => app.close())
+  app.addHook('onRequest', (request, reply) => { request.llm = null; refuse(request, reply, families.openai, gatewayError('missing_api_key')) })
+  app.post('/', async () => ({}))
+  app.get('/', async () => ({}))
+  const url = await listen(app)
+  const chunk = Buffer.alloc(1024 * 1024, 'x')
+
+  const polite = new Wire(url)
+  polite.send(`POST / HTTP/1.1\r\nhost: h\r\ncontent-length: ${8 * chunk.length}\r\n\r\n`)
+  for (let i = 0; i < 8; i += 1) polite.send(chunk)
+  t.equal((await polite.reply()).status, 401)
+  t.equal((await polite.ask(['GET / HTTP/1.1', 'host: h'])).status, 401, 'the next request on the same connection')
+  polite.destroy()
+
+  const chunked = new Wire(url)
+  chunked.send('POST / HTTP/1.1\r\nhost: h\r\ntransfer-encoding: chunked\r\n\r\n1\r\nx\r\n')
+  t.equal((await chunked.reply()).status, 401)
+  chunked.send('0\r\n\r\n')
+  t.equal((await chunked.ask(['GET / HTTP/1.1', 'host: h'])).status, 401)
+  chunked.destroy()
+
+  const huge = new Wire(url)
+  huge.send(`POST / HTTP/1.1\r\nhost: h\r\ncontent-length: ${1024 * chunk.length}\r\n\r\n`)
+  t.equal((await huge.reply()).status, 401)
+  let sent = 0
+  while (!huge.socket.destroyed && sent < 200) {
+    await new Promise<void>((resolve) => huge.socket.write(chunk, () => resolve()))
+    sent += 1
+  }
+  t.ok(sent < 200, `${sent} MiB were taken before the connection was cut`)
+
+  const slow = new Wire(url)
+  slow.send('POST / HTTP/1.1\r\nhost: h\r\ncontent-length: 100\r\n\r\nx')
+  t.equal((await slow.reply()).status, 401)
+  await slow.closed()
+  t.pass('a caller that never ends its body is cut off')
+})
+
+t.test('options are checked by what they must be', async (t) => {
+  const checks = { s: 'a string', b: 'a boolean', f: 'a function', o: 'an object', n: 'a whole number of at least 0', m: 'a whole number of at least 1', x: 'anything' } as const
+  checkOptions('p', { s: 'a', b: true, f: () => {}, o: {}, n: 0, m: 1, x: null }, checks)
+  checkOptions('p', { s: undefined }, checks)
+  checkChoice('p.c', undefined, ['a'])
+  checkChoice('p.c', 'a', ['a', 'b'])
+  t.throws(() => checkChoice('p.c', 'z', ['a', 'b']), { message: 'option p.c must be a or b' })
+  for (const wrong of [{ s: '' }, { b: 1 }, { f: 1 }, { o: [] }, { o: null }, { n: -1 }, { n: 1.5 }, { m: 0 }, { y: 1 }, { toString: 1 }]) {
+    t.throws(() => checkOptions('p', wrong, checks), { code: 'LLM_GATEWAY_OPTION', message: `option p.${Object.keys(wrong)[0]}` })
+  }
+})
