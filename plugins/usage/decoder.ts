@@ -2,12 +2,18 @@ import * as zlib from 'node:zlib'
 import type { Transform } from 'node:stream'
 
 /** Decoded bytes that any reply may have, and what each encoded byte adds: no reply is packed that tightly, a bomb is. */
-const freeBytes = 1024 * 1024
+const freeBytes = 512 * 1024
 const maxRatio = 256
 /** Encoded bytes that may wait for the decoder. */
 const maxWaitingBytes = 16 * 1024 * 1024
-/** Encoded bytes that are decoded at once, so that a bomb is seen early. */
+/** Encoded bytes that are decoded at once: few at the start, so that a bomb is seen before it has come to a mebibyte. */
 const sliceBytes = 16 * 1024
+const firstSliceBytes = 1024
+const firstBytes = 64 * 1024
+
+function sliceAt (encodedBytes: number): number {
+  return encodedBytes < firstBytes ? firstSliceBytes : sliceBytes
+}
 
 type Open = (first: number) => Transform
 
@@ -50,6 +56,7 @@ export class SideDecoder {
   private readonly sink: DecodedSink
   private stream: Transform | null = null
   private failure: 'too_large' | 'parse_error' | null = null
+  private receivedBytes = 0
   private encodedBytes = 0
   private decodedBytes = 0
   private isClosed = false
@@ -62,9 +69,12 @@ export class SideDecoder {
 
   push (chunk: Buffer): void {
     const stream = this.stream ?? this.start(chunk.readUInt8(0))
-    for (let from = 0; from < chunk.length && this.failure === null; from += sliceBytes) {
-      const slice = chunk.subarray(from, from + sliceBytes)
+    let rest = chunk
+    while (rest.length > 0 && this.failure === null) {
+      const slice = rest.subarray(0, sliceAt(this.receivedBytes))
+      this.receivedBytes += slice.length
       stream.write(slice, () => { this.encodedBytes += slice.length })
+      rest = rest.subarray(slice.length)
     }
     if (stream.writableLength > maxWaitingBytes) this.giveUp(stream)
   }
@@ -89,7 +99,7 @@ export class SideDecoder {
 
   private decoded (stream: Transform, chunk: Buffer): void {
     this.decodedBytes += chunk.length
-    if (this.decodedBytes > freeBytes + maxRatio * (this.encodedBytes + sliceBytes)) this.giveUp(stream)
+    if (this.decodedBytes > freeBytes + maxRatio * (this.encodedBytes + sliceAt(this.encodedBytes))) this.giveUp(stream)
     else this.sink.read(chunk)
   }
 
