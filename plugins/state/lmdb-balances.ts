@@ -16,7 +16,7 @@ const checkpointMs = 5_000
  * a call back from its writing thread that does not arrive on every system.
  */
 export function lmdbBalances (files: LmdbFiles, { now = Date.now, holdTtlMs }: LmdbBalancesOptions): Balances {
-  const dirty = new Set<string>()
+  const dirty = new Map<string, number>()
   const book: Book = { shelf: lmdbShelf(files, dirty), now, holdTtlMs }
   const step = inTurns((work) => files.balances.transactionSync(work))
   const checkpoint = (): void => {
@@ -24,7 +24,8 @@ export function lmdbBalances (files: LmdbFiles, { now = Date.now, holdTtlMs }: L
     try {
       // Not asynchronously: the package ends the process where such a write fails.
       files.durable.transactionSync(() => {
-        for (const name of dirty) files.spent.putSync(name, files.accounts.get(name)?.spent ?? 0)
+        // Another process may have written a newer one.
+        for (const [name, spent] of dirty) files.spent.putSync(name, Math.max(spent, files.spent.get(name) ?? 0))
       })
       dirty.clear()
     } catch {
@@ -76,7 +77,7 @@ function inTurns (transaction: (work: () => void) => void): <T>(step: () => T) =
   })
 }
 
-function lmdbShelf ({ accounts, holds, deadlines }: LmdbFiles, dirty: Set<string>): Shelf {
+function lmdbShelf ({ accounts, holds, deadlines }: LmdbFiles, dirty: Map<string, number>): Shelf {
   const indexOf = (hold: HoldRecord): Array<string | number> => [hold.group, hold.state, hold.deadline, hold.id]
   const drop = (id: string): void => {
     const found = holds.get(id)
@@ -92,7 +93,7 @@ function lmdbShelf ({ accounts, holds, deadlines }: LmdbFiles, dirty: Set<string
     account: (name) => accounts.get(name),
     saveAccount: (name, account) => {
       accounts.putSync(name, account)
-      dirty.add(name)
+      dirty.set(name, account.spent)
     },
     hold: (id) => holds.get(id),
     saveHold: (hold) => {

@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto'
 import type { Cluster, Redis } from 'ioredis'
-import { loadPeer } from './peer.js'
+import { OptionError } from '../errors/options.js'
 import { createBreaker, StoreDownError } from './breaker.js'
+import { loadPeer } from './peer.js'
 import { scripts, type ScriptName } from './redis-scripts.js'
 import type { StateConfig } from './types.js'
 
@@ -62,7 +63,8 @@ export async function linkRedis (config: StateConfig, startMs = 5_000): Promise<
 
 async function connector (config: StateConfig, timeoutMs: number): Promise<() => Client> {
   const { Redis: Single, Cluster: Many } = await loadPeer('state.engine redis', 'ioredis', async () => await import('ioredis'))
-  const url = config.url ?? 'redis://127.0.0.1:6379'
+  const { url } = config
+  if (url === undefined) throw new OptionError('state.url', 'is required for the engine redis')
   // The breaker's own time comes first; this one bounds what the client sends by itself.
   const commandTimeout = timeoutMs * 4
   if (config.cluster !== true) return () => new Single(url, { ...settings, commandTimeout, retryStrategy })
@@ -91,7 +93,7 @@ async function runScript (client: Client, name: ScriptName, keys: readonly strin
   try {
     return await client.evalsha(String(digests.get(name)), keys.length, ...keys, ...values)
   } catch (error) {
-    if (!(error instanceof Error) || !error.message.startsWith('NOSCRIPT')) throw error
+    if (!String(error).includes('NOSCRIPT')) throw error
     return await client.eval(scripts[name], keys.length, ...keys, ...values)
   }
 }

@@ -15,6 +15,10 @@ t.test('an engine that there is not', async (t) => {
   await t.rejects(openState(config), { code: 'LLM_GATEWAY_OPTION', message: /state\.engine must be memory, lmdb or redis/ })
 })
 
+t.test('an address is required', async (t) => {
+  await t.rejects(openState({ engine: 'redis' }), { code: 'LLM_GATEWAY_OPTION', message: /state\.url is required/ })
+})
+
 t.test('memory says what it loses, the others need not', async (t) => {
   const memory = await openState({ engine: 'memory' })
   t.match(memory.notice, /lost when the process ends/)
