@@ -18,7 +18,7 @@ export interface Refusal {
 }
 
 /** Undefined: the limits of key and group decide. `admit`: they do not. */
-export type Authorization = Refusal | 'admit' | undefined
+export type Authorization = Refusal | 'admit' | undefined | void
 
 export type Authorize = (request: FastifyRequest) => Authorization | Promise<Authorization>
 

@@ -118,10 +118,12 @@ export class FileLedger implements Ledger {
 
   /** Nothing of a batch that failed stays behind: it is written again. A file that cannot even be cut back is left alone. */
   async #undo (): Promise<void> {
+    const file = this.#file
     try {
-      await this.#file?.handle.truncate(this.#file.bytes)
+      await file?.handle.truncate(file.bytes)
     } catch {
       this.#file = null
+      await file?.handle.close().catch(() => {})
     }
   }
 }

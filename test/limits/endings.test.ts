@@ -1,0 +1,107 @@
+import Fastify from 'fastify'
+import httpProxy from '@fastify/http-proxy'
+import t from 'tap'
+import { auth, limits, paths, proxyOptions, usage, forward } from '../../plugins/index.js'
+import { memoryBalances, memoryLedger, type Ledger } from '../../plugins/state/index.js'
+import { call, listen, read, secret } from '../helpers/gateway.js'
+import { startUpstream, usageOf } from '../helpers/upstream.js'
+import { messages, setup } from './setup.js'
+
+const group = { balance: 1_000_000, concurrency: 10 }
+const noDrain = { maxMs: 0 }
+const body = { model: 'm', messages, max_tokens: 500 }
+
+t.test('an error of the upstream costs nothing', async (t) => {
+  const { chat, upstream, quiet, records } = await setup(t, { group })
+  upstream.queue({ status: 500, body: { error: { message: 'no' } } })
+  t.equal((await chat()).status, 500)
+  t.match(await quiet(), { spent: 0 })
+  t.match(await records(), [{ outcome: 'upstream_error', charged: 0 }])
+})
+
+t.test('an upstream that is not there costs nothing and leaves no record', async (t) => {
+  const { chat, upstream, quiet, records } = await setup(t, { group })
+  await upstream.close()
+  t.equal((await chat()).status, 502)
+  t.match(await quiet(), { spent: 0 })
+  t.same(await records(), [])
+})
+
+t.test('a caller that leaves before the reply pays for its request', async (t) => {
+  const { url, upstream, quiet, records } = await setup(t, { group, drain: noDrain })
+  upstream.queue({ stallAt: 'headers' })
+  const { request } = call(`${url}/v1/chat/completions`, { body: JSON.stringify(body) })
+  const arrived = await upstream.requests.next()
+  request.destroy()
+  const charged = Math.ceil(arrived.body.length / 4)
+  t.match(await quiet(), { spent: charged })
+  t.match(await records(), [{ outcome: 'client_abort', charged }])
+})
+
+t.test('a caller that leaves in the middle pays for what it saw, and not for all that was held', async (t) => {
+  const { url, upstream, quiet, records } = await setup(t, { group, drain: noDrain })
+  upstream.queue({ fixture: 'messages.sse', stallAt: 900 })
+  const headers = { authorization: '', 'x-api-key': secret, 'anthropic-version': '2023-06-01' }
+  const { reply, request } = call(`${url}/v1/messages`, { headers, body: JSON.stringify({ ...body, stream: true }) })
+  const stream = await reply
+  let bytes = 0
+  for await (const chunk of stream) {
+    bytes += chunk.length
+    if (bytes >= 900) break
+  }
+  request.destroy()
+  const { spent } = await quiet()
+  const whole = Object.values(usageOf['messages.sse']?.leaves ?? {}).reduce((sum, tokens) => sum + tokens, 0)
+  t.ok(spent > 0 && spent < whole, `${spent} of ${whole}`)
+  t.match(await records(), [{ outcome: 'client_abort', charged: spent }])
+})
+
+t.test('a caller that leaves before its body is read pays nothing', async (t) => {
+  const { url, upstream, quiet, records } = await setup(t, { group })
+  const { request } = call(`${url}/v1/chat/completions`, { headers: { 'content-length': '1000' }, body: '{' })
+  await new Promise((resolve) => setTimeout(resolve, 50))
+  request.destroy()
+  t.match(await quiet(), { spent: 0 })
+  t.equal(upstream.seen.length, 0)
+  t.same(await records(), [])
+})
+
+t.test('a record that cannot be kept holds nothing back', async (t) => {
+  const ledger: Ledger = { ...memoryLedger(), append: async () => { throw new Error('full') } }
+  const { chat, quiet } = await setup(t, { group, limits: { ledger } })
+  t.equal((await chat()).status, 200)
+  t.match(await quiet(), { held: 0, active: 0 })
+})
+
+t.test('a place is free while the record is still written', async (t) => {
+  let keep = (): void => {}
+  const ledger: Ledger = { ...memoryLedger(), append: async () => await new Promise<void>((resolve) => { keep = resolve }) }
+  const { chat, account, quiet } = await setup(t, { group: { concurrency: 1, balance: 100_000 }, limits: { ledger } })
+  t.equal((await chat()).status, 200)
+  t.match(await account(), { active: 0, spent: 0 })
+  t.ok((await account()).held > 0, 'its tokens are not')
+  keep()
+  await quiet()
+})
+
+t.test('a request that passes the router twice is counted once', async (t) => {
+  const upstream = await startUpstream(t)
+  const balances = memoryBalances()
+  let asked = 0
+  for (const authorize of [undefined, () => { asked += 1 }]) {
+    const app = Fastify()
+    t.teardown(() => app.close())
+    await app.register(auth, { groups: { all: { protocols: ['chat_completions'], limits: { requestsPerMinute: 100 } } }, keys: [{ id: 'caller', group: 'all', secret }] })
+    await app.register(limits, { balances, ...authorize && { authorize } })
+    await app.register(paths)
+    await app.register(usage)
+    await app.register(forward, { upstreams: {}, routes: false })
+    await app.register(httpProxy, { upstream: upstream.url, ...proxyOptions() })
+    const url = await listen(app)
+    const { reply } = call(`${url}/v1/v1/chat/completions`, { body: JSON.stringify(body) })
+    t.equal((await reply).statusCode, 200)
+    await read(await reply)
+  }
+  t.match(await balances.read('all'), { requests: 2 })
+  t.equal(asked, 1)
+})

@@ -1,0 +1,154 @@
+import t from 'tap'
+import { chargeOf, recordOf } from '../../plugins/limits/charge.js'
+import { inputEstimate, outputBound } from '../../plugins/limits/estimate.js'
+import { Lease } from '../../plugins/limits/lease.js'
+import { readOptions } from '../../plugins/limits/options.js'
+import { Outbox } from '../../plugins/limits/outbox.js'
+import { hostError } from '../../plugins/limits/refusal.js'
+import { Remaining } from '../../plugins/limits/remaining.js'
+import { LlmRequest } from '../../plugins/request.js'
+import { memoryBalances, type Balances, type HoldAsk, type Settlement } from '../../plugins/state/index.js'
+import { endpointOf, noTokens } from '../metrics/requests.js'
+
+function request (endpoint: string, given: Partial<LlmRequest> = {}): LlmRequest {
+  const llm = new LlmRequest({ kind: 'endpoint', endpoint: endpointOf(endpoint), url: '/', model: 'm', mountLength: 0, repair: null, keys: null })
+  return Object.assign(llm, given)
+}
+
+const sent = { sentAt: 1, upstreamStatus: 200 }
+const usage = { ...noTokens, input: 5, output: 7 }
+const held = { tokens: 100, input: 20 }
+
+t.test('what a request is charged', async (t) => {
+  const cases: ReadonlyArray<readonly [what: string, endpoint: string, given: Partial<LlmRequest>, charged: number]> = [
+    ['the real leaves', 'chat_completions', { ...sent, usage }, 12],
+    ['the real leaves, also above what was held', 'chat_completions', { ...sent, usage: { ...usage, output: 500 } }, 505],
+    ['the real leaves of a stream whose caller left after all of them', 'messages', { ...sent, usage, abortedBy: 'client' }, 12],
+    ['nothing where it never left', 'chat_completions', { errorCode: 'limit_store_unavailable' }, 0],
+    ['nothing where the upstream was never reached', 'chat_completions', { sentAt: 1, errorCode: 'upstream_unreachable' }, 0],
+    ['nothing for an error of the upstream', 'chat_completions', { sentAt: 1, upstreamStatus: 500 }, 0],
+    ['what an error tells all the same', 'chat_completions', { sentAt: 1, upstreamStatus: 400, usage }, 12],
+    ['nothing for what is not metered', 'messages.count_tokens', { ...sent, usage }, 0],
+    ['nothing where usage is optional and absent', 'images.variations', sent, 0],
+    ['its input where it was left before a reply', 'chat_completions', { sentAt: 1 }, 20],
+    ['its input where a host sent it and the caller left', 'chat_completions', { usageMissing: 'client_abort' }, 20],
+    ['what was relayed of a stream, at 128 bytes a token', 'chat_completions', { ...sent, stream: true, replyBytes: 1_280 }, 30],
+    ['what was relayed of a document, at 4 bytes a token', 'chat_completions', { ...sent, replyBytes: 41 }, 31],
+    ['never all that was held and more', 'chat_completions', { ...sent, replyBytes: 1e6 }, 100],
+    ['what was seen of a stream that broke, where that is more', 'messages', { ...sent, stream: true, usage: { ...usage, input: 60 }, usagePartial: true }, 67],
+    ['what was relayed of a stream that broke, where that is more', 'messages', { ...sent, stream: true, usage, usagePartial: true, replyBytes: 1_280 }, 30],
+  ]
+  for (const [what, endpoint, given, charged] of cases) t.equal(chargeOf(request(endpoint, given), held), charged, what)
+})
+
+t.test('what the ledger keeps', async (t) => {
+  t.equal(recordOf(request('chat_completions'), 0, []), null, 'nothing of what never left')
+  t.equal(recordOf(request('messages.count_tokens', sent), 0, []), null, 'nothing of what is not metered')
+  t.match(recordOf(request('messages', sent), 9, ['key']), { key: null, group: null, model: 'm', outcome: 'ok', ...noTokens, charged: 9, late: ['key'] })
+  t.match(recordOf(request('messages', { ...sent, usage, responseModel: 'real', outcome: 'truncated' }), 12, []), { model: 'real', outcome: 'truncated', ...usage })
+})
+
+t.test('how much a request may cost', async (t) => {
+  const sizes = { maxInputTokens: 10, otherOutput: 70, outputByModel: new Map([['m', 50]]) }
+  t.equal(inputEstimate(request('messages'), undefined, sizes), 0)
+  t.equal(inputEstimate(request('messages'), '9', sizes), 3, 'by its declared length where nobody read it')
+  t.equal(inputEstimate(request('messages', { body: Buffer.alloc(5) }), '900', sizes), 2)
+  t.equal(inputEstimate(request('messages', { body: Buffer.alloc(500) }), '500', sizes), 10)
+  const gemini = (generationConfig: object): LlmRequest => request('generate_content.generateContent', { json: { generationConfig } })
+  const cases: ReadonlyArray<readonly [LlmRequest, number]> = [
+    [request('embeddings'), 0],
+    [request('messages'), 50],
+    [request('messages', { model: null }), 70],
+    [request('messages', { json: { max_tokens: 3 } }), 3],
+    [request('messages', { json: [3] }), 50],
+    [request('messages', { json: { max_tokens: -3 } }), 50],
+    [request('messages', { json: { max_tokens: 1.5 } }), 50],
+    [request('responses', { json: { max_output_tokens: 4 } }), 4],
+    [request('images', { json: { n: 2 } }), 100],
+    [request('chat_completions', { json: { max_tokens: 2, n: 1e9 } }), 256],
+    [gemini({ maxOutputTokens: 7, candidateCount: 2 }), 14],
+    [gemini({ max_output_tokens: 7 }), 7],
+  ]
+  for (const [llm, output] of cases) t.equal(outputBound(llm, sizes), output)
+})
+
+t.test('options are checked', async (t) => {
+  const wrong = [
+    [{ balanceStatus: 500 }, /limits\.balanceStatus must be 402, 403 or 429/],
+    [{ leasePercent: 101 }, /limits\.leasePercent must be at most 100/],
+    [{ leasePercent: 0 }, /limits\.leasePercent/],
+    [{ maxOutputTokens: { m: -1 } }, /limits\.maxOutputTokens\.m must be a whole number/],
+    [{ authorize: 7 }, /limits\.authorize must be a function/],
+    [{ weather: 7 }, /limits\.weather is not known/],
+  ] as const
+  for (const [options, message] of wrong) t.throws(() => readOptions(JSON.parse(JSON.stringify(options))), { code: 'LLM_GATEWAY_OPTION', message })
+  t.match(readOptions({ maxOutputTokens: { '*': 3, m: 4 } }).sizes, { otherOutput: 3, maxInputTokens: 200_000 })
+})
+
+t.test('a host refuses in the same words', async (t) => {
+  t.match(hostError({ code: 'access_denied' }, 403), { error: { statusCode: 403, code: 'access_denied' }, limit: null })
+  t.match(hostError({ code: 'insufficient_quota' }, 402), { error: { statusCode: 402 }, limit: 'balance' })
+  t.match(hostError({ code: 'request_rate_exceeded', limit: 5, retryAfterMs: 700 }, 403), {
+    error: { statusCode: 429, retryAfterMs: 700, message: /the limit is 5 a minute/ }, limit: 'requests',
+  })
+})
+
+t.test('a lease is a share of every limit', async (t) => {
+  const ask = (id: string, given: Partial<HoldAsk>): HoldAsk => ({ id, group: 'g', groupLimits: {}, key: 'k', keyLimits: {}, requests: 1, tokens: 1, floor: 0, ...given })
+  const nothing = { group: null, key: null }
+  const balance = new Lease(10)
+  t.match(balance.hold(ask('a', { tokens: 10, groupLimits: { balance: 100 } }), nothing), { ok: true })
+  t.match(balance.hold(ask('b', { groupLimits: { balance: 100 } }), { group: 1_000, key: null }), { ok: false, limit: 'balance', allowed: 10 }, 'the slice stays what it was')
+  t.match(new Lease(10).hold(ask('a', { groupLimits: { balance: 100 } }), { group: 55, key: null }), { ok: true, left: { group: 4 } }, 'of what was left')
+  t.match(new Lease(10).hold(ask('a', { keyLimits: { balance: 100 } }), { group: null, key: -5 }), { ok: false, allowed: 0 }, 'nothing of an overdrawn one')
+  for (const limit of ['requestsPerMinute', 'concurrency'] as const) {
+    const rates = new Lease(10)
+    t.match(rates.hold(ask('a', { keyLimits: { [limit]: 3 } }), nothing), { ok: true }, 'at least one')
+    t.match(rates.hold(ask('b', { keyLimits: { [limit]: 3 } }), nothing), { ok: false, allowed: 1 })
+  }
+  t.match(new Lease(10).hold(ask('a', { tokens: 11, keyLimits: { tokensPerMinute: 100 } }), nothing), { ok: false, allowed: 10 })
+})
+
+t.test('what is left is known of groups and keys that have a balance', async (t) => {
+  const remaining = new Remaining()
+  const parties = { group: 'g', groupLimits: { balance: 100 }, key: 'k', keyLimits: { balance: 50 } }
+  t.same(remaining.left(parties), { group: null, key: null })
+  remaining.giveBack(parties, 5)
+  remaining.note({ ...parties, groupLimits: {}, keyLimits: {} }, { group: null, key: null })
+  remaining.note(parties, { group: null, key: null })
+  t.same(remaining.samples(), [])
+  remaining.note(parties, { group: 40, key: 20 })
+  remaining.giveBack(parties, 10)
+  t.same(remaining.left(parties), { group: 50, key: 30 })
+  remaining.note({ ...parties, group: 'none', groupLimits: { balance: 0 } }, { group: -1, key: null })
+  t.same(remaining.samples(), [{ labels: { group: 'g' }, value: 0.5 }, { labels: { group: 'none' }, value: 0 }])
+})
+
+t.test('settlements wait for a store that is away', async (t) => {
+  let away = true
+  const settled: string[] = []
+  const lost: string[] = []
+  const balances: Balances = {
+    ...memoryBalances(),
+    settle: async ({ id }) => {
+      if (away) throw new Error('away')
+      settled.push(id)
+    },
+  }
+  const settlement = (id: string): Settlement => ({ id, group: 'g', key: 'k', tokens: 1, late: [] })
+  const outbox = new Outbox({ balances, maxWaiting: 3, retryMs: 5, onLost: ({ id }) => lost.push(id) })
+  const alive = setInterval(() => {}, 1_000)
+  t.teardown(() => clearInterval(alive))
+  for (const id of ['a', 'b', 'c', 'd']) outbox.send(settlement(id))
+  await new Promise((resolve) => setTimeout(resolve, 30))
+  t.same({ settled, lost, full: outbox.full, empty: outbox.empty }, { settled: [], lost: ['d'], full: true, empty: false })
+  away = false
+  while (!outbox.empty || settled.length < 3) await new Promise((resolve) => setTimeout(resolve, 5))
+  t.same(settled.sort(), ['a', 'b', 'c'])
+  away = true
+  outbox.send(settlement('e'))
+  await new Promise((resolve) => setTimeout(resolve, 1))
+  await outbox.close()
+  t.same(lost, ['d', 'e'], 'what is left at the end is told')
+  await new Outbox({ balances, maxWaiting: 3, retryMs: 5, onLost: () => {} }).close()
+})

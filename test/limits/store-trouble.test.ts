@@ -1,0 +1,203 @@
+import t, { type Test } from 'tap'
+import { memoryBalances, openState, type Balances, type Decision, type HoldAsk } from '../../plugins/state/index.js'
+import { StoreDownError } from '../../plugins/state/breaker.js'
+import { call, read } from '../helpers/gateway.js'
+import { usageOf } from '../helpers/upstream.js'
+import { startRedis, withoutRedis } from '../state/redis-server.js'
+import { messages, setup } from './setup.js'
+
+const chatTokens = Object.values(usageOf['chat_completions.json']?.leaves ?? {}).reduce((sum, tokens) => sum + tokens, 0)
+
+/** A store of this process that answers late, as a far one does, and can be taken away. */
+class FarStore implements Balances {
+  readonly holdTtlMs: number = 60_000
+  readonly #near = memoryBalances()
+  /** `deaf`: it does what it is asked, and nobody hears of it. */
+  mode: 'up' | 'down' | 'deaf' = 'up'
+  renewed: string[] = []
+
+  readonly hold = async (ask: HoldAsk): Promise<Decision> => await this.#far(() => this.#near.hold(ask))
+  readonly leave: Balances['leave'] = async (id, group) => await this.#far(() => this.#near.leave(id, group))
+  readonly settle: Balances['settle'] = async (settlement) => await this.#far(() => this.#near.settle(settlement))
+  readonly sweep: Balances['sweep'] = (group) => this.#near.sweep(group)
+  readonly read: Balances['read'] = (group, key) => this.#near.read(group, key)
+  readonly renew: Balances['renew'] = async (_, ids) => {
+    this.renewed.push(...ids)
+    if (this.mode !== 'up') throw new Error('away')
+  }
+
+  async close (): Promise<void> {}
+
+  async #far<T> (call: () => T): Promise<T> {
+    await new Promise(setImmediate)
+    if (this.mode === 'down') throw new StoreDownError('does not answer', { asked: false })
+    const answer = call()
+    if (this.mode === 'deaf') throw new Error('timed out')
+    return answer
+  }
+}
+
+const group = { balance: 1_000_000, concurrency: 100, requestsPerMinute: 100 }
+const key = { balance: 1_000_000 }
+
+t.test('closed: 503 that may be tried again, never 401 and never for free', async (t) => {
+  const balances = new FarStore()
+  const { chat, upstream, quiet } = await setup(t, { group, limits: { balances } })
+  t.equal((await chat({ max_tokens: 10 })).status, 200)
+  balances.mode = 'down'
+  const refused = await chat({ max_tokens: 10 })
+  t.match(refused, { status: 503, headers: { 'retry-after': '1' }, json: { error: { code: 'limit_store_unavailable' } } })
+  t.equal(refused.headers['x-should-retry'], undefined)
+  t.equal(upstream.seen.length, 1)
+  balances.mode = 'up'
+  t.equal((await chat({ max_tokens: 10 })).status, 200)
+  t.match(await quiet(), { spent: chatTokens * 2 })
+})
+
+t.test('closed: a hold that was made unheard is given back', async (t) => {
+  const balances = new FarStore()
+  const { chat, quiet } = await setup(t, { group, limits: { balances } })
+  balances.mode = 'deaf'
+  t.equal((await chat()).status, 503)
+  balances.mode = 'up'
+  t.match(await quiet(), { spent: 0, held: 0, active: 0 })
+})
+
+t.test('closed: the store goes between the two steps', async (t) => {
+  const balances = new FarStore()
+  const { app, chat, upstream, quiet } = await setup(t, { group, limits: { balances } })
+  t.ok(app)
+  const entered = balances.hold
+  Object.assign(balances, {
+    hold: async (ask: HoldAsk) => {
+      if (ask.requests === 0) balances.mode = 'down'
+      return await entered(ask)
+    },
+  })
+  t.equal((await chat()).status, 503)
+  t.equal(upstream.seen.length, 0)
+  balances.mode = 'up'
+  t.match(await quiet(), { spent: 0, held: 0, active: 0 })
+})
+
+t.test('local: each process spends its share, and no more; the store learns of it', async (t) => {
+  const balances = new FarStore()
+  const { chat, quiet, records } = await setup(t, { group, key, onStoreFailure: 'local', limits: { balances, leasePercent: 10, maxOutputTokens: { '*': 100 } } })
+  t.equal((await chat({ max_tokens: 10 })).status, 200)
+  balances.mode = 'down'
+  const statuses: number[] = []
+  for (let i = 0; i < 12; i += 1) statuses.push((await chat({ max_tokens: 10 })).status)
+  t.same(statuses, [...Array(10).fill(200), 429, 429], 'ten of a hundred a minute')
+  t.match(await balances.read('all'), { spent: chatTokens })
+  balances.mode = 'up'
+  t.equal((await chat({ max_tokens: 10 })).status, 200)
+  const expected = chatTokens * 12
+  while ((await balances.read('all')).spent < expected) await new Promise((resolve) => setTimeout(resolve, 20))
+  t.match(await quiet(), { spent: expected })
+  t.match(await balances.read('all', 'caller'), { spent: expected })
+  t.same((await records()).map(({ late }) => late.length), [0, ...Array(10).fill(2), 0])
+})
+
+t.test('local: a hold that was made unheard is charged once', async (t) => {
+  const balances = new FarStore()
+  const { chat, quiet, upstream } = await setup(t, { group, onStoreFailure: 'local', limits: { balances } })
+  balances.mode = 'deaf'
+  upstream.queue({ before: () => { balances.mode = 'up' } })
+  t.equal((await chat({ max_tokens: 10 })).status, 200)
+  t.match(await quiet(), { spent: chatTokens, held: 0, active: 0 })
+})
+
+t.test('local: refused by the share, and what was made unheard is given back', async (t) => {
+  const balances = new FarStore()
+  const { chat, quiet } = await setup(t, { group: { balance: 10 }, onStoreFailure: 'local', limits: { balances } })
+  balances.mode = 'deaf'
+  t.equal((await chat({ max_tokens: 10 })).status, 403)
+  balances.mode = 'up'
+  t.match(await quiet(), { spent: 0, held: 0 })
+})
+
+t.test('a caller that leaves while the store is asked holds nothing', async (t) => {
+  for (const onStoreFailure of ['closed', 'local'] as const) {
+    const balances = new FarStore()
+    let arrived = (): void => {}
+    const asked = new Promise<void>((resolve) => { arrived = resolve })
+    let answer = (): void => {}
+    const wait = new Promise<void>((resolve) => { answer = resolve })
+    Object.assign(balances, {
+      hold: async () => {
+        arrived()
+        await wait
+        throw new Error('timed out')
+      },
+    })
+    const { url, upstream, quiet, app } = await setup(t, { group, onStoreFailure, limits: { balances } })
+    const { request } = call(`${url}/v1/chat/completions`, { body: JSON.stringify({ model: 'm', messages }) })
+    await asked
+    const settled = new Promise<void>((resolve) => app.llm.settlers.push(() => resolve()))
+    request.destroy()
+    await settled
+    answer()
+    t.match(await quiet(), { spent: 0, held: 0, active: 0 })
+    t.equal(upstream.seen.length, 0)
+  }
+})
+
+t.test('requests that run are renewed, those that ended are not', async (t) => {
+  const balances = Object.assign(new FarStore(), { holdTtlMs: 60 })
+  const { url, chat, upstream } = await setup(t, { group: { concurrency: 5 }, limits: { balances } })
+  await chat()
+  let go = (): void => {}
+  const wait = new Promise<void>((resolve) => { go = resolve })
+  upstream.queue({ before: async () => await wait }, { before: async () => await wait })
+  const calls = [1, 2].map(async () => await read(await call(`${url}/v1/chat/completions`, { body: JSON.stringify({ model: 'm', messages }) }).reply))
+  while (balances.renewed.length < 2) await new Promise((resolve) => setTimeout(resolve, 5))
+  balances.mode = 'deaf'
+  const before = balances.renewed.length
+  while (balances.renewed.length === before) await new Promise((resolve) => setTimeout(resolve, 5))
+  balances.mode = 'up'
+  t.equal(new Set(balances.renewed).size, 2, 'a store that is away is asked again later')
+  go()
+  await Promise.all(calls)
+})
+
+async function withRedis (t: Test, onStoreFailure: 'closed' | 'local') {
+  const server = await startRedis()
+  const state = await openState({ engine: 'redis', url: server.url, path: t.testdir({}), commandTimeoutMs: 500 })
+  t.teardown(async () => {
+    await state.close()
+    await server.stop()
+  })
+  return { server, ...await setup(t, { group: { balance: 1_000_000 }, onStoreFailure, limits: { balances: state.balances, ledger: state.ledger } }) }
+}
+
+t.test('a real store dies and comes back: everything is charged once', { skip: withoutRedis }, async (t) => {
+  const { server, chat, balances, records } = await withRedis(t, 'local')
+  const statuses: number[] = []
+  const some = async (): Promise<void> => { for (let i = 0; i < 5; i += 1) statuses.push((await chat({ max_tokens: 10 })).status) }
+  await some()
+  await server.kill()
+  await some()
+  await server.start()
+  await some()
+  t.same([...new Set(statuses)], [200])
+  const spent = async (): Promise<number> => {
+    try {
+      return (await balances.read('all')).spent
+    } catch {
+      return 0
+    }
+  }
+  while (await spent() < chatTokens * 15) await new Promise((resolve) => setTimeout(resolve, 20))
+  t.equal(await spent(), chatTokens * 15)
+  t.equal((await records()).reduce((sum, { charged }) => sum + charged, 0), chatTokens * 15)
+})
+
+t.test('a real store dies: closed answers 503, and 200 when it is back', { skip: withoutRedis }, async (t) => {
+  const { server, chat } = await withRedis(t, 'closed')
+  t.equal((await chat()).status, 200)
+  await server.kill()
+  t.equal((await chat()).status, 503)
+  await server.start()
+  while ((await chat()).status !== 200) await new Promise((resolve) => setTimeout(resolve, 20))
+  t.pass('again')
+})
