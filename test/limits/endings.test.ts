@@ -84,6 +84,18 @@ t.test('a place is free while the record is still written', async (t) => {
   await quiet()
 })
 
+t.test('where nobody tells who calls, nothing is limited', async (t) => {
+  const upstream = await startUpstream(t)
+  const app = Fastify()
+  t.teardown(() => app.close())
+  await app.register(limits, { authorize: () => ({ code: 'access_denied' }) })
+  await app.register(usage)
+  await app.register(httpProxy, { upstream: upstream.url })
+  const { reply } = call(`${await listen(app)}/v1/chat/completions`, { body: JSON.stringify(body) })
+  t.equal((await reply).statusCode, 200)
+  await read(await reply)
+})
+
 t.test('a request that passes the router twice is counted once', async (t) => {
   const upstream = await startUpstream(t)
   const balances = memoryBalances()

@@ -1,5 +1,5 @@
 /** A gateway whose limits, ledger and upstream a test holds in its hands. */
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyServerOptions } from 'fastify'
 import type { LimitsOptions } from '../../plugins/limits/index.js'
 import type { Limits } from '../../plugins/request.js'
 import { memoryBalances, memoryLedger, type Account, type Balances, type Ledger, type LedgerRecord } from '../../plugins/state/index.js'
@@ -33,6 +33,7 @@ export interface Given {
   readonly onStoreFailure?: 'closed' | 'local'
   readonly limits?: LimitsOptions
   readonly drain?: { maxMs: number }
+  readonly server?: FastifyServerOptions
 }
 
 export const messages = [{ role: 'user', content: 'hi' }]
@@ -46,7 +47,7 @@ export async function setup (t: Test, given: Given = {}): Promise<Setup> {
     keys: [{ id: 'caller', group: 'all', secret, limits: given.key ?? {} }],
     limits: { ...given.limits, balances, ledger },
     ...given.drain && { forward: { drain: given.drain } },
-  })
+  }, given.server)
   const url = await listen(app)
   const account = async (key?: string): Promise<Account> => await balances.read('all', key)
   return {

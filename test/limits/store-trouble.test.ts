@@ -116,6 +116,16 @@ t.test('local: refused by the share, and what was made unheard is given back', a
   t.match(await quiet(), { spent: 0, held: 0 })
 })
 
+t.test('what cannot reach the store to the end is told', async (t) => {
+  const balances = new FarStore()
+  const lines: string[] = []
+  const { app, chat, upstream } = await setup(t, { group, limits: { balances }, server: { logger: { stream: { write: (line: string) => lines.push(line) } } } })
+  upstream.queue({ before: () => { balances.mode = 'down' } })
+  t.equal((await chat()).status, 200)
+  await app.close()
+  t.match(lines.filter((line) => line.includes('could not reach the state store')).map((line) => JSON.parse(line)), [{ level: 50, settlement: { tokens: chatTokens } }])
+})
+
 t.test('a caller that leaves while the store is asked holds nothing', async (t) => {
   for (const onStoreFailure of ['closed', 'local'] as const) {
     const balances = new FarStore()
