@@ -29,7 +29,7 @@ function checkJson (llm: LlmRequest, bytes: Buffer, { checks, maxDepth }: Rules)
   const [error] = checks.get(endpoint.id)?.errorsOf(json) ?? []
   if (error !== undefined) return schemaRejection(endpoint, json, error, checks)
   llm.json = json
-  if (isObject(json)) setWishes(llm, json[endpoint.modelField ?? ''], json.stream === true)
+  if (isObject(json)) setWishes(llm, endpoint.modelField === null ? null : json[endpoint.modelField], json.stream === true)
   return null
 }
 

@@ -5,7 +5,7 @@ import auth, { type AuthOptions } from '../../plugins/auth/index.js'
 import errors from '../../plugins/errors/index.js'
 import paths from '../../plugins/paths/index.js'
 import { joinGateway } from '../../plugins/request.js'
-import { everyProtocol, listen, secret } from '../helpers/gateway.js'
+import { everyProtocol, listen, secret, startGateway } from '../helpers/gateway.js'
 import { hostAuth, hostSecret, startHost } from '../helpers/host.js'
 import { startUpstream } from '../helpers/upstream.js'
 import { Wire } from '../helpers/wire.js'
@@ -235,6 +235,16 @@ t.test('a group that allows some models allows no other name for another', async
   const unread = await app.inject({ method: 'POST', url: '/v1/chat/completions', headers: { authorization: 'Bearer sk-few' } })
   t.match([unread.statusCode, unread.json()], [400, { error: { code: 'model_required', param: 'model' } }], 'nobody read the body')
   t.equal((await app.inject({ method: 'GET', url: '/v1/responses/r1', headers: { authorization: 'Bearer sk-few' } })).statusCode, 200)
+})
+
+t.test('a body cannot name an allowed model in place of the one in the path', async (t) => {
+  const upstream = await startUpstream(t)
+  const { app } = await startGateway(t, upstream.url, { groups: { all: { protocols: ['generate_content'], models: ['cheap'] } } })
+  for (const payload of ['{"contents":[{"parts":[{"text":"x"}]}]}', '{"":"cheap","model":"cheap","contents":[{"parts":[{"text":"x"}]}]}']) {
+    const reply = await app.inject({ method: 'POST', url: '/v1beta/models/costly:generateContent', headers: { 'x-goog-api-key': secret, 'content-type': 'application/json' }, payload })
+    t.equal(reply.statusCode, 403)
+  }
+  t.equal(upstream.seen.length, 0)
 })
 
 t.test('a host\'s lookup: at once, later, unknown, in a group that is gone, and failing', async (t) => {
