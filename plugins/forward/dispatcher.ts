@@ -34,8 +34,9 @@ type RequestOptions = Dispatcher.DispatchOptions & { headers: OwnedHeaders }
 
 /**
  * The transport to the upstreams: asked directly by our own routes, and below `@fastify/reply-from` by a host's mount, as
- * its `undici` option. For model requests it does what reply-from cannot: cancel the upstream when the caller leaves before its headers, drain usage, meter without a second stream,
- * and hand over small replies whole. Any other request of the same mount goes through undici as it is.
+ * its `undici` option. For model requests it does what reply-from cannot: cancel the upstream when the caller leaves
+ * before its headers, drain usage, meter without a second stream, and hand over small replies whole. Any other request of
+ * the same mount goes through undici as it is.
  */
 export class UpstreamDispatcher {
   readonly #agent: Agent
@@ -80,9 +81,12 @@ export class UpstreamDispatcher {
     }, new Exchange(owner, this.#drain, done))
   }
 
-  /** Called when the app closes, which is before the server has ended its last reply: what runs may end. */
-  destroy (): Promise<void> {
-    return this.#agent.close()
+  /**
+   * Called when the app closes, which is before the server has ended its last reply: what runs may end. Called once for
+   * each mount that has it.
+   */
+  async destroy (): Promise<void> {
+    if (!this.#agent.closed) await this.#agent.close()
   }
 }
 

@@ -141,3 +141,16 @@ t.test('a host that reads replies itself still gets a stream, and a group\'s own
   const other = await mounted.requests.next()
   t.equal(other.headers.authorization, undefined)
 })
+
+t.test('one proxyOptions() may be spread into several mounts of an app', async (t) => {
+  const upstream = await startUpstream(t)
+  const app = Fastify()
+  const shared = proxyOptions()
+  for (const prefix of ['/v1', '/v1beta']) {
+    const mount = { upstream: upstream.url, prefix, rewritePrefix: prefix, ...shared }
+    await app.register(httpProxy, mount)
+  }
+  await app.register(llmGateway, { ...gatewayOptions(upstream.url), routes: false })
+  t.equal((await app.inject({ method: 'POST', url: '/v1/chat/completions', headers, payload: chat })).statusCode, 200)
+  await t.resolves(app.close())
+})
