@@ -30,7 +30,10 @@ function readUpstream (name: string, { url, credential }: UpstreamOptions): Upst
 /** Where a request goes: the upstream of its group, or the only one there is; null where that is undecided. */
 export function upstreamFor (llm: LlmRequest, upstreams: ReadonlyMap<string, Upstream>): Upstream | null {
   const given = llm.group?.upstream ?? null
-  if (given === null) return upstreams.size === 1 ? [...upstreams.values()][0] ?? null : null
+  if (given === null) {
+    const [only = null, ...others] = upstreams.values()
+    return others.length === 0 ? only : null
+  }
   if (typeof given === 'string') return upstreams.get(given) ?? null
   const protocol = llm.endpoint.allowedBy.find((name) => given[name] !== undefined)
   return upstreams.get(given[protocol ?? ''] ?? '') ?? null

@@ -36,3 +36,11 @@ t.test('a request that no upstream is there for is the gateway\'s fault', async 
   const reply = await app.inject({ method: 'POST', url: '/v1/embeddings', payload: '{}', headers: { 'content-type': 'application/json' } })
   t.match([reply.statusCode, reply.json().error.code], [500, 'internal_error'])
 })
+
+t.test('a route that the reader of paths does not know is nobody\'s', async (t) => {
+  const app = Fastify()
+  t.teardown(() => app.close())
+  await app.register(forward, { upstreams: { main: { url: 'http://127.0.0.1:1' } } })
+  app.llm.resolve = () => null
+  t.equal((await app.inject({ method: 'GET', url: '/v1/models' })).statusCode, 404)
+})

@@ -154,3 +154,14 @@ t.test('one proxyOptions() may be spread into several mounts of an app', async (
   t.equal((await app.inject({ method: 'POST', url: '/v1/chat/completions', headers, payload: chat })).statusCode, 200)
   await t.resolves(app.close())
 })
+
+t.test('a page of HTML in place of an error becomes the error of the protocol on a mount too', async (t) => {
+  const upstream = await startUpstream(t)
+  const app = await startSeam(t, upstream.url, {})
+  await app.register(llmGateway, { ...gatewayOptions(upstream.url), routes: false })
+  for (const split of [undefined, 'bytes'] as const) {
+    upstream.queue({ status: 502, headers: { 'content-type': 'text/html' }, body: '<h1>Bad Gateway</h1>', ...(split && { split }) })
+    const reply = await app.inject({ method: 'POST', url: '/v1/chat/completions', headers, payload: chat })
+    t.match([reply.statusCode, reply.json().error.code], [502, 'upstream_error'])
+  }
+})
