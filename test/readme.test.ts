@@ -1,11 +1,10 @@
 import { execFile, spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { existsSync, readFileSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import t from 'tap'
 import { parseConfig } from '../plugins/standalone/config.js'
+import { freePort } from './helpers/free-port.js'
 import { generated, partOf, readmeUrl, writeReadme } from './scripts/readme-tables.js'
 
 if (process.env.UPDATE_README !== undefined) writeReadme()
@@ -14,14 +13,6 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 
 function blocks (language: string): string[] {
   return [...readme.matchAll(new RegExp(`\`\`\`${language}\\n([\\s\\S]*?)\`\`\``, 'g'))].map(([, code = '']) => code)
-}
-
-async function freePort (): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  server.close()
-  return typeof address === 'object' && address !== null ? address.port : 0
 }
 
 t.test('the tables say what the code says', async (t) => {

@@ -1,7 +1,8 @@
 import httpProxy from '@fastify/http-proxy'
+import replyFrom from '@fastify/reply-from'
 import Fastify, { type FastifyInstance } from 'fastify'
 import t from 'tap'
-import llmGateway, { proxyOptions } from '../../plugins/index.js'
+import llmGateway, { paths, proxyOptions } from '../../plugins/index.js'
 import { call, everyProtocol, gatewayOptions, listen, read, secret, watchSettled, type Gateway } from '../helpers/gateway.js'
 import { replyFixture, sha256, startUpstream } from '../helpers/upstream.js'
 
@@ -164,4 +165,25 @@ t.test('a page of HTML in place of an error becomes the error of the protocol on
     const reply = await app.inject({ method: 'POST', url: '/v1/chat/completions', headers, payload: chat })
     t.match([reply.statusCode, reply.json().error.code], [502, 'upstream_error'])
   }
+})
+
+t.test('the handler of a mount works with reply-from alone, and with bodies that no type names', async (t) => {
+  const upstream = await startUpstream(t)
+  const app = Fastify()
+  t.teardown(() => app.close())
+  const { handler, undici, destroyAgent } = proxyOptions()
+  await app.register(paths)
+  await app.register(replyFrom, { base: upstream.url, undici, destroyAgent })
+  app.post('/v1/chat/completions', {
+    config: { llm: 'proxy' },
+    preHandler: async ({ llm }) => {
+      if (llm !== null) llm.body = Buffer.from('{}')
+    },
+  }, (request, reply) => handler(request, reply, '/v1/chat/completions', {}))
+  const reply = await app.inject({ method: 'POST', url: '/v1/chat/completions' })
+  t.equal(reply.statusCode, 200)
+  t.match((await upstream.requests.next()).headers, { 'content-type': 'application/json', 'content-length': '2' })
+  upstream.queue({ status: 999, body: {} })
+  const odd = await app.inject({ method: 'POST', url: '/v1/chat/completions' })
+  t.match([odd.statusCode, odd.json().error.code], [502, 'upstream_invalid'])
 })
