@@ -11,6 +11,8 @@ export interface Io {
   /** A line about what went wrong, or of progress. */
   readonly err: (line: string) => void
   readonly onSignal: (signal: SignalName, listener: () => void) => void
+  /** Ends the process at once, whatever runs. */
+  readonly exit: (code: number) => void
   /** Where log lines go; default stdout. */
   readonly logStream?: LogStream
 }

@@ -6,4 +6,5 @@ process.exitCode = await run(process.argv.slice(2), {
   out: (line) => process.stdout.write(`${line}\n`),
   err: (line) => process.stderr.write(`${line}\n`),
   onSignal: (signal, listener) => process.on(signal, listener),
+  exit: (code) => process.exit(code),
 })

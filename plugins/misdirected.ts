@@ -13,5 +13,5 @@ export function refuseMisdirected (request: FastifyRequest, reply: FastifyReply,
   routeBy(request.raw, url)
   const path = url.replace(/\?.*/s, '')
   const values = { method: request.method, path, baseUrl: family.baseUrl('http://<gateway>') }
-  return refuse(request, reply, family, gatewayError(code, values, { headers: allow.length === 0 ? {} : { allow: allow.join(', ') } }))
+  return refuse(request, reply, family, gatewayError(code === 'blank_in_path' ? 'unknown_url' : code, values, { headers: allow.length === 0 ? {} : { allow: allow.join(', ') } }))
 }

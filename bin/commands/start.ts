@@ -5,14 +5,21 @@ import { Standalone } from '../../plugins/standalone/standalone.js'
 import { watchConfig } from '../../plugins/standalone/watch.js'
 import type { Io } from '../io.js'
 
-/** Runs until SIGTERM or SIGINT; a second one waits for no request any more. SIGHUP or a changed file reloads. */
+/** What shells make of a process that an interrupt ended. */
+const killedCode = 130
+
+/** Runs until SIGTERM or SIGINT and the end of the requests that run then; a second one ends it at once. SIGHUP or a changed file reloads. */
 export async function start (file: string, args: string[], io: Io): Promise<number> {
   parseArgs({ args, options: { config: { type: 'string' } } })
   const gateway = await Standalone.start({ file, env: io.env, ...io.logStream && { logStream: io.logStream } })
   const unwatch = watchConfig(file, 2_000, () => gateway.reload())
   const ended = new EventEmitter()
+  let stopping = false
   const stop = (): void => {
+    if (stopping) return io.exit(killedCode)
+    stopping = true
     unwatch()
+    io.out('stopping once the requests that run have ended; another signal stops at once')
     gateway.stop().then(() => ended.emit('end'))
   }
   io.onSignal('SIGHUP', () => gateway.reload())

@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify'
-import { endpoints } from '../protocols/index.js'
+import { endpoints, routePattern } from '../protocols/index.js'
 import type { Gateway } from '../request.js'
 
 /**
@@ -21,9 +21,9 @@ export class ModelMounts {
     const known = this.#known.get(pattern)
     if (known !== undefined) return known
     const mount = segments(pattern)
-    const serves = endpoints.some(({ method, family, tail }) => {
-      const url = `${this.#gateway.prefix}/${family.prefix}/${tail.join('/').replace(':model', '*')}`
-      return covers(mount, segments(url)) && !this.#app.hasRoute({ method, url })
+    const serves = endpoints.some((endpoint) => {
+      const url = this.#gateway.prefix + routePattern(endpoint)
+      return covers(mount, segments(url)) && !this.#app.hasRoute({ method: endpoint.method, url })
     })
     this.#known.set(pattern, serves)
     return serves

@@ -1,9 +1,9 @@
-import { endpoints, modelLists } from '../protocols/index.js'
+import { endpoints, modelLists, routePattern } from '../protocols/index.js'
 import type { Endpoint } from '../protocols/index.js'
 
 export interface RouteAddress {
   readonly method: Endpoint['method']
-  /** As find-my-way reads it; a model in the path is a wildcard, because it may hold `/` and `:`. */
+  /** As find-my-way reads it. */
   readonly url: string
 }
 
@@ -11,8 +11,9 @@ export interface RouteAddress {
 export function routeAddresses (prefix: string): readonly RouteAddress[] {
   const lists = Object.values(modelLists).flatMap(({ list, retrieve }) => [...list, ...retrieve])
   const addresses = new Map<string, RouteAddress>()
-  for (const { method, family, tail } of [...endpoints, ...lists]) {
-    const url = `${prefix}/${family.prefix}/${tail.join('/').replace(':model', '*')}`
+  for (const endpoint of [...endpoints, ...lists]) {
+    const { method } = endpoint
+    const url = prefix + routePattern(endpoint)
     addresses.set(`${method} ${url}`, { method, url })
   }
   return [...addresses.values()]

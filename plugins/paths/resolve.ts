@@ -22,7 +22,8 @@ export interface Resolved {
 
 export interface Refused {
   readonly kind: 'refused'
-  readonly code: 'ambiguous_path' | 'doubled_path' | 'method_not_allowed' | 'unknown_url'
+  /** `blank_in_path` is answered as `unknown_url`, but never left to a mount: an upstream may drop the blank. */
+  readonly code: 'ambiguous_path' | 'blank_in_path' | 'doubled_path' | 'method_not_allowed' | 'unknown_url'
   readonly family: Family
   /** The URL without credentials, safe to log. */
   readonly url: string
@@ -74,7 +75,9 @@ export function createResolve (prefix: string, caseSensitive = true): Resolve {
     const refusal = match === null && isDoubtful(path)
       ? worst(readings(path, caseSensitive).map((segments) => doubtful(split(path, segments, loose, headers, query), mount.length > 0)))
       : misdirected(parts, match, mount.length > 0)
-    return refusal === null ? null : { kind: 'refused', ...refusal, url: path + splitKeys(query).query }
+    if (refusal === null) return null
+    const blank = refusal.code === 'ambiguous_path' && !isDoubtful(path.replaceAll('%20', ''))
+    return { kind: 'refused', ...refusal, ...blank && { code: 'blank_in_path' }, url: path + splitKeys(query).query }
   }
 
   function isDoubtful (path: string): boolean {

@@ -10,6 +10,14 @@ interface Shared {
 }
 
 /**
+ * Where a router finds an endpoint, below a mount prefix: all that follows the first variable part is a wildcard. A model
+ * may hold `/` and `:`, and routers bound the length of a named parameter (Fastify: 100 characters), which ids exceed.
+ */
+export function routePattern ({ family, tail }: Pick<Endpoint, 'family' | 'tail'>): string {
+  return `/${family.prefix}/${tail.join('/').replace(/:.*$/s, '*')}`
+}
+
+/**
  * Completes the endpoints of one protocol: what they share, then the plain case (POST of JSON that names its model,
  * neither streamed nor metered), then what each says of itself. `path` is the tail as it is written in documents.
  */

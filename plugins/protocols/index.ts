@@ -12,6 +12,7 @@ import { responses } from './responses.js'
 import type { Endpoint, Family, FamilyName, ProtocolName } from './types.js'
 
 export type * from './types.js'
+export { routePattern } from './endpoint.js'
 
 export const families: Readonly<Record<FamilyName, Family>> = { openai, anthropic, gemini }
 

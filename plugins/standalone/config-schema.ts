@@ -31,7 +31,7 @@ const descriptions: Readonly<Record<string, Describe | null>> = {
   required: (params) => ({ part: params['missingProperty'], message: 'is required' }),
   enum: (params) => ({ message: `must be one of ${String(params['allowedValues'])}` }),
   pattern: (_, error) => ({ message: `is not valid: ${String(error.parentSchema?.['description'])}` }),
-  'false schema': () => ({ message: 'has no place beside simulate' }),
+  not: (_, error) => ({ message: String(error.parentSchema?.['description']) }),
   if: null,
   propertyNames: null,
 }

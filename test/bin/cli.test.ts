@@ -63,6 +63,9 @@ t.test('start greets, reloads and ends by signals', async (t) => {
   t.match(await io.logged.next(), 'metrics: must be object', 'a changed file is read without being told')
 
   io.send('SIGTERM')
+  io.send('SIGTERM')
+  t.same(io.exits, [130], 'the second one')
+  t.match(await io.shown.next(), /^stopping/)
   t.equal(await exit, 0)
   await t.rejects(fetch(`${origin}/health`))
 })

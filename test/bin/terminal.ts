@@ -8,11 +8,14 @@ export interface Terminal extends Io {
   readonly complaints: string[]
   readonly logged: Signal<string>
   readonly send: (signal: SignalName) => void
+  /** Codes that the process was to end with at once. */
+  readonly exits: number[]
 }
 
 export function terminal (env: Record<string, string> = {}): Terminal {
   const [shown, logged] = [new Signal<string>(), new Signal<string>()]
   const complaints: string[] = []
+  const exits: number[] = []
   const listeners = new Map<SignalName, () => void>()
   return {
     env,
@@ -24,6 +27,8 @@ export function terminal (env: Record<string, string> = {}): Terminal {
     complaints,
     logged,
     send: (signal) => listeners.get(signal)?.(),
+    exits,
+    exit: (code) => exits.push(code),
   }
 }
 

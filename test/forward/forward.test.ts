@@ -335,3 +335,17 @@ t.test('closing the app lets a live stream end', async (t) => {
   t.equal(sha256(bytes), sha256(replyFixture('chat_completions.include_usage.sse')))
   await closed
 })
+
+t.test('an id may be longer than the parameters of the router', async (t) => {
+  const upstream = await startUpstream(t)
+  upstream.respond = () => ({ body: { ok: true } })
+  const { app } = await startGateway(t, upstream.url)
+  const id = `resp_${'a'.repeat(2_000)}`
+  for (const [method, url] of [['GET', `/v1/responses/${id}`], ['DELETE', `/v1/responses/${id}`], ['POST', `/v1/responses/${id}/cancel`], ['GET', `/v1/responses/${id}/input_items?limit=1`]] as const) {
+    t.match(await app.inject({ method, url, headers: { authorization: headers.authorization } }), { statusCode: 200 }, `${method} ${url.slice(-12)}`)
+    t.match(await upstream.requests.next(), { method, url })
+  }
+  const unknown = await app.inject({ url: `/v1/responses/${id}/else`, headers })
+  t.match(unknown, { statusCode: 404 })
+  t.match(unknown.json(), { error: { message: /^Unknown request URL: GET / } })
+})

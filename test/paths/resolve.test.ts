@@ -124,7 +124,7 @@ t.test('an unknown path under a version is told as such, for whoever owns the mo
   t.equal(read('POST', '/v1?api-version=1%2Fmodels'), 'unknown_url openai')
   t.equal(read('POST', '/v1/../x'), 'unknown_url openai', 'whoever resolves the dots')
   t.equal(read('GET', '/v1/files/a%20b'), 'unknown_url openai', 'odd, but no endpoint however it is read')
-  t.equal(read('GET', '/v1/images/a%20b'), 'ambiguous_path openai', 'odd, and below an endpoint\'s root')
+  t.equal(read('GET', '/v1/images/a%20b'), 'blank_in_path openai', 'odd, and below an endpoint\'s root')
   t.equal(read('POST', '/v1beta/models/m:unknownAction'), 'method_not_allowed gemini', 'it could be read as a model')
 })
 
@@ -146,12 +146,16 @@ t.test('what two readers could read in two ways is refused, never decoded and se
   const urls = [
     '/v1/./chat/completions', '/v1/%2e/chat/completions', '/v1/x/../chat/completions', '/v1/%2e%2e/v1/messages', '/v1\\chat\\completions',
     '/v1/chat%2fcompletions', '/v1/chat%5ccompletions', '/v1/%63hat/completions', '/v1/%2563hat/completions', '/v1/chat/completions%00',
-    '/v1/chat/completions#x', '/v1/chat/completions;a=b', '/v1/chat/ completions', '/v1/chat/completions%20', '/v1%2fmessages',
+    '/v1/chat/completions#x', '/v1/chat/completions;a=b', '/v1/chat/ completions', '/v1/chat/completions%2520', '/v1%2fmessages',
     '/v1beta/models/a%2f..%2f..:generateContent', '/v1beta/models/a%5cb:generateContent',
     '/v1beta/models/a%2eb:generateContent', '/v1beta/models//:generateContent%00', 'http://host/v1/messages', '/%76%31/messages',
-    '/v1/mess\u0001ages', '/v1%20/models',
+    '/v1/mess\u0001ages', '/v1%20/models%09', '/v1%20/%2e/models',
   ]
   for (const url of urls) t.match(read('POST', url), /^ambiguous_path/, url)
+})
+
+t.test('a blank makes another path, which is refused all the same', async (t) => {
+  for (const url of ['/v1/chat/completions%20', '/v1%20/models', '/%20v1/messages', '/v1/mess%20ages']) t.match(read('POST', url), /^blank_in_path/, url)
 })
 
 t.test('the key parameter never stays in the query, whatever its spelling, and the rest stays byte for byte', async (t) => {

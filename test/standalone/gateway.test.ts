@@ -32,6 +32,7 @@ state:
   engine: redis
   path: ./data
   url: redis://localhost
+  cluster: true
   prefix: p
   commandTimeoutMs: 50
   holdTtlMs: 1
