@@ -196,7 +196,7 @@ export function beginRequest (gateway: Gateway, request: FastifyRequest, reply: 
   gateway.recorder.started(llm)
   // Not `writableFinished`: it stays false under `inject`.
   let finished = false
-  reply.raw.once('finish', () => { finished = true })
+  reply.raw.on('finish', () => { finished = true })
   function closed (): void {
     llm.endedAt = performance.now()
     if (reply.raw.headersSent) llm.status = reply.raw.statusCode
@@ -206,7 +206,7 @@ export function beginRequest (gateway: Gateway, request: FastifyRequest, reply: 
   }
   // A caller that left while an earlier hook was waiting: its socket will not tell again.
   if (reply.raw.destroyed) closed()
-  else reply.raw.once('close', closed)
+  else reply.raw.on('close', closed)
 }
 
 /** Ends one party's hold; the last one settles the request, once ever. */

@@ -49,16 +49,18 @@ async function forward (app: FastifyInstance, options: ForwardOptions & { prefix
     }
   }
 
-  function handler (request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  // Returns nothing: for a reply that is returned, the framework listens to the whole exchange once more.
+  function handler (request: FastifyRequest, reply: FastifyReply): void {
     const llm = identify(gateway, request, reply)
-    if (llm === null) {
-      reply.callNotFound()
-      return reply
-    }
-    if (!(llm instanceof LlmRequest)) return refuseMisdirected(request, reply, llm)
+    if (llm === null) reply.callNotFound()
+    else if (llm instanceof LlmRequest) forwardOwn(llm, request, reply)
+    else refuseMisdirected(request, reply, llm)
+  }
+
+  function forwardOwn (llm: LlmRequest, request: FastifyRequest, reply: FastifyReply): void {
     const upstream = gateway.upstreamFor(llm)
-    if (upstream === null) return refuse(request, reply, llm.endpoint.family, gatewayError('internal_error'))
-    return relay(dispatcher, upstream, { gateway, llm, request, reply, upstream, streamOnly: false })
+    if (upstream === null) refuse(request, reply, llm.endpoint.family, gatewayError('internal_error'))
+    else relay(dispatcher, upstream, { gateway, llm, request, reply, upstream, streamOnly: false })
   }
 
   if (routes) await app.register(mount)

@@ -1,4 +1,3 @@
-import type { FastifyReply } from 'fastify'
 import { fromTransport } from '../errors/foreign.js'
 import { gatewayError, type GatewayError } from '../errors/gateway-error.js'
 import { refuse } from '../errors/refuse.js'
@@ -12,13 +11,12 @@ import { ownRequestHeaders, type Owner } from './request-headers.js'
  * Sends a model request of our own routes on, past reply-from: nothing of a host's has a say in it, so the headers are
  * made once and not four times. Same rules as `send`.
  */
-export function relay (dispatcher: UpstreamDispatcher, upstream: Upstream, owner: Owner): FastifyReply {
-  const { llm, request, reply } = owner
+export function relay (dispatcher: UpstreamDispatcher, upstream: Upstream, owner: Owner): void {
+  const { llm, request } = owner
   const body = llm.outgoing ?? llm.body
   llm.json = undefined
   llm.upstream = upstream.name
   dispatcher.send({ owner, upstream, body, headers: ownRequestHeaders(request.raw.headers, llm, upstream, body) }, answer)
-  return reply
 }
 
 function answer (error: Error | null, from: ExchangeReply | undefined, { llm, request, reply }: Owner): void {

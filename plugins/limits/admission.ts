@@ -24,6 +24,7 @@ export interface Ticket {
 export type Answer = Decision | 'store down'
 
 const renewAtOnce = 500
+const none: readonly Scope[] = []
 
 /** Asks the store, or what a group falls back to while the store is away, and ends what was begun. */
 export class Admission {
@@ -61,15 +62,15 @@ export class Admission {
   }
 
   /** Parties to charge later, because the store did not make the hold. */
-  late ({ lease, parties }: Ticket): Scope[] {
-    if (lease === null) return []
+  late ({ lease, parties }: Ticket): readonly Scope[] {
+    if (lease === null) return none
     const scopes: Scope[] = []
     if (limited(parties.groupLimits)) scopes.push('group')
     if (limited(parties.keyLimits)) scopes.push('key')
     return scopes
   }
 
-  /** The request is over: its place is free at once, whatever its tokens wait for. */
+  /** The request is over and its record is being kept: its place is free at once, whatever its tokens wait for. */
   leave ({ llm, parties, lease }: Ticket): void {
     this.#tickets.delete(llm)
     if (parties.groupLimits.concurrency === undefined && parties.keyLimits.concurrency === undefined) return
@@ -78,12 +79,14 @@ export class Admission {
     Promise.resolve(this.#balances.leave(llm.id, parties.group)).catch(() => {})
   }
 
+  /** The request is over, and what it used is known. */
   settle (ticket: Ticket, tokens: number): void {
-    const { llm: { id }, parties, lease } = ticket
+    const { llm, parties, lease } = ticket
     const { group, key } = parties
-    lease?.balances.settle({ id, group, key, tokens, late: [] })
+    this.#tickets.delete(llm)
+    lease?.balances.settle({ id: llm.id, group, key, tokens, late: none })
     if (lease === null) this.remaining.giveBack(parties, ticket.tokens - tokens)
-    this.#outbox.send({ id, group, key, tokens, late: this.late(ticket) })
+    this.#outbox.send({ id: llm.id, group, key, tokens, late: this.late(ticket) })
   }
 
   /** Tells the store that these requests still run. */
@@ -108,7 +111,8 @@ export class Admission {
   }
 
   #ask (ticket: Ticket, requests: number, tokens: number): Answer | Promise<Answer> {
-    const ask = { id: ticket.llm.id, ...ticket.parties, requests, tokens, floor: ticket.input }
+    const { llm, parties: { group, groupLimits, key, keyLimits }, input } = ticket
+    const ask = { id: llm.id, group, groupLimits, key, keyLimits, requests, tokens, floor: input }
     if (ticket.lease !== null) return ticket.lease.hold(ask, this.remaining.left(ticket.parties))
     const answer = this.#balances.hold(ask)
     if (!(answer instanceof Promise)) return this.#answered(ticket, answer)

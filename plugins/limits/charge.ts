@@ -23,8 +23,8 @@ export function wasSent (llm: LlmRequest): boolean {
  * at least: never nothing once it was sent, and never all that was held (facts/reliability.md 4.2.3).
  */
 export function chargeOf (llm: LlmRequest, held: Held): number {
-  const told = totalOf(llm)
   if (!wasSent(llm) || llm.endpoint.metered === 'no') return 0
+  const told = totalOf(llm)
   if (llm.usage !== null && !llm.usagePartial) return told
   if (llm.upstreamStatus >= 400 || (llm.usage === null && llm.endpoint.metered === 'optional')) return told
   return Math.max(told, Math.min(held.tokens, held.input + relayedEstimate(llm)))
@@ -49,5 +49,7 @@ export function recordOf (llm: LlmRequest, charged: number, late: readonly Scope
 }
 
 function totalOf ({ usage }: LlmRequest): number {
-  return usage === null ? 0 : leaves.reduce((sum, { type }) => sum + usage[type], 0)
+  let total = 0
+  if (usage !== null) for (const { type } of leaves) total += usage[type]
+  return total
 }

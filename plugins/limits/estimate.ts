@@ -38,12 +38,17 @@ export function relayedEstimate ({ replyBytes, stream }: LlmRequest): number {
 
 function firstCount (json: unknown, paths: ReadonlyArray<readonly string[]>): number | null {
   for (const path of paths) {
-    const value = path.reduce<unknown>(fieldOf, json)
+    let value = json
+    for (const name of path) value = fieldOf(value, name)
     if (typeof value === 'number' && Number.isSafeInteger(value) && value > 0) return value
   }
   return null
 }
 
 function fieldOf (value: unknown, name: string): unknown {
-  return typeof value === 'object' && value !== null && Object.hasOwn(value, name) ? Reflect.get(value, name) : undefined
+  return isObject(value) && Object.hasOwn(value, name) ? value[name] : undefined
+}
+
+function isObject (value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null
 }

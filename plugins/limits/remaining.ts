@@ -6,7 +6,7 @@ import type { Left, Parties } from '../state/types.js'
 const maxKeys = 10_000
 
 interface Balance {
-  readonly granted: number
+  granted: number
   left: number
 }
 
@@ -16,17 +16,24 @@ export class Remaining {
   readonly #keys = new LRUCache<string, number>({ max: maxKeys })
 
   note ({ group, groupLimits, key, keyLimits }: Parties, left: Left): void {
-    if (groupLimits.balance !== undefined && left.group !== null) {
-      this.#groups.set(group, { granted: groupLimits.balance, left: left.group })
-    }
+    if (groupLimits.balance !== undefined && left.group !== null) this.#noteGroup(group, groupLimits.balance, left.group)
     if (keyLimits.balance !== undefined && left.key !== null) this.#keys.set(key, left.key)
+  }
+
+  #noteGroup (group: string, granted: number, left: number): void {
+    const known = this.#groups.get(group)
+    if (known === undefined) this.#groups.set(group, { granted, left })
+    else {
+      known.granted = granted
+      known.left = left
+    }
   }
 
   /** A hold ended and gave back what it did not use. */
   giveBack ({ group, key }: Parties, tokens: number): void {
     const balance = this.#groups.get(group)
     if (balance !== undefined) balance.left += tokens
-    const left = this.#keys.get(key)
+    const left = this.#keys.size === 0 ? undefined : this.#keys.get(key)
     if (left !== undefined) this.#keys.set(key, left + tokens)
   }
 

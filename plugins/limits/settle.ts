@@ -12,15 +12,16 @@ const nothingHeld = { tokens: 0, input: 0 }
  */
 export function settleRequest (admission: Admission, ledger: Ledger | null, llm: LlmRequest, request: FastifyRequest): void {
   const ticket = admission.ticketOf(llm)
+  if (ticket === undefined && ledger === null) return
   const charged = chargeOf(llm, ticket ?? nothingHeld)
-  const record = recordOf(llm, charged, ticket === undefined ? [] : admission.late(ticket))
+  const record = ledger === null ? null : recordOf(llm, charged, ticket === undefined ? [] : admission.late(ticket))
+  if (record === null || ledger === null) {
+    if (ticket !== undefined) admission.settle(ticket, charged)
+    return
+  }
   if (ticket !== undefined) admission.leave(ticket)
   const settle = (): void => {
     if (ticket !== undefined) admission.settle(ticket, charged)
-  }
-  if (record === null || ledger === null) {
-    settle()
-    return
   }
   ledger.append(record).then(settle, (error: unknown) => {
     request.log.error({ err: error, record }, 'a usage record could not be kept')

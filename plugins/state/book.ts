@@ -3,9 +3,9 @@
  * here inside one exclusive step; the Redis engine runs the same rules as scripts (`redis-scripts.ts`), and one suite
  * holds the two together.
  */
-import { accountName, leftOf, partiesOf, refusal, type AccountRecord } from './parties.js'
+import { accountOf, leftOf, partiesOf, refusal, type AccountRecord } from './parties.js'
 import type { Account, Decision, HoldAsk, Scope, Settlement } from './types.js'
-import { advance, correct, count, newWindow } from './window.js'
+import { advance, correct, count } from './window.js'
 
 export interface HoldRecord {
   readonly id: string
@@ -24,16 +24,19 @@ export interface HoldRecord {
   state: 'open' | 'closed'
 }
 
-/** Where accounts and holds are kept. Every call sees the effect of the ones before. */
+/**
+ * Where accounts and holds are kept. Every call sees the effect of the ones before. What a shelf hands out may be what it
+ * keeps: it is saved after each change, and a hold whose state or deadline changes is saved as a new object.
+ */
 export interface Shelf {
-  /** Undefined for a party that was never counted. */
-  account: (name: string) => AccountRecord | undefined
-  saveAccount: (name: string, account: AccountRecord) => void
-  hold: (id: string) => HoldRecord | undefined
+  /** The account of a group, or of a key in it. Undefined for a party that was never counted. */
+  account: (group: string, key: string | null) => AccountRecord | undefined
+  saveAccount: (group: string, key: string | null, account: AccountRecord) => void
+  hold: (group: string, id: string) => HoldRecord | undefined
   saveHold: (hold: HoldRecord) => void
   dropHold: (hold: HoldRecord) => void
   /** Holds of a group whose deadline is not after `now`, at most `max`. */
-  due: (group: string, now: number, max: number) => HoldRecord[]
+  due: (group: string, now: number, max: number) => readonly HoldRecord[]
 }
 
 export interface Book {
@@ -46,32 +49,32 @@ export interface Book {
 export const rememberMs = 24 * 60 * 60_000
 /** Holds that one call sweeps at most. */
 export const sweepMax = 1_000
+
 /** Admits everything or changes nothing. */
 export function hold (book: Book, ask: HoldAsk): Decision {
   const { shelf } = book
-  sweep(book, ask.group)
   const nowMs = book.now()
-  const open = openHold(shelf, ask.id)
-  const parties = partiesOf(ask, (name) => accountOf(shelf, name))
-  const entering = open === undefined
+  sweepDue(book, ask.group, nowMs)
+  const open = openHold(shelf, ask.group, ask.id)
+  const parties = partiesOf(ask, shelf)
+  let second = secondOf(nowMs)
   for (const party of parties) {
-    advance(party.account.window, secondOf(nowMs))
-    const refused = refusal(party, ask, entering, nowMs)
+    advance(party.account.window, second)
+    const refused = refusal(party, ask, open === undefined, nowMs)
     if (refused !== null) return refused
   }
-  let second = secondOf(nowMs)
-  for (const { name, account } of parties) {
+  for (const { key, account } of parties) {
     account.held += ask.tokens
-    if (entering) account.active += 1
+    if (open === undefined) account.active += 1
     second = count(account.window, second, ask.requests, ask.tokens)
-    shelf.saveAccount(name, account)
+    shelf.saveAccount(ask.group, key, account)
   }
   shelf.saveHold({
     id: ask.id,
     group: ask.group,
     key: ask.key,
-    scopes: parties.map(({ scope }) => scope),
-    tokens: ask.tokens + (open?.tokens ?? 0),
+    scopes: open?.scopes ?? parties.map(({ scope }) => scope),
+    tokens: open === undefined ? ask.tokens : ask.tokens + open.tokens,
     floor: ask.floor,
     active: open?.active ?? 1,
     second,
@@ -81,63 +84,63 @@ export function hold (book: Book, ask: HoldAsk): Decision {
   return { ok: true, left: leftOf(parties) }
 }
 
-export function leave (book: Book, id: string): void {
-  const found = openHold(book.shelf, id)
+export function leave (book: Book, group: string, id: string): void {
+  const found = openHold(book.shelf, group, id)
   if (found === undefined || found.active === 0) return
-  for (const [name, account] of chargedAccounts(book.shelf, found)) {
-    account.active -= 1
-    book.shelf.saveAccount(name, account)
-  }
-  book.shelf.saveHold({ ...found, active: 0 })
+  forEachAccount(book.shelf, found, (account) => { account.active -= 1 })
+  found.active = 0
+  book.shelf.saveHold(found)
 }
 
 export function settle (book: Book, settlement: Settlement): void {
   const { shelf } = book
-  const found = shelf.hold(settlement.id) ?? strangerOf(settlement)
+  const found = shelf.hold(settlement.group, settlement.id) ?? strangerOf(settlement)
   if (found === null) return
   const nowMs = book.now()
-  for (const [name, account] of chargedAccounts(shelf, found)) {
+  const second = secondOf(nowMs)
+  forEachAccount(shelf, found, (account) => {
     account.spent += settlement.tokens
     if (found.state === 'closed') account.spent -= found.tokens
-    else release(account, found, settlement.tokens, secondOf(nowMs))
-    shelf.saveAccount(name, account)
-  }
-  if (settlement.late.length === 0) return shelf.dropHold(found)
-  shelf.saveHold({ ...found, tokens: settlement.tokens, state: 'closed', deadline: nowMs + rememberMs })
+    else release(account, found, settlement.tokens, second)
+  })
+  if (settlement.late.length === 0) shelf.dropHold(found)
+  else shelf.saveHold({ ...found, tokens: settlement.tokens, state: 'closed', deadline: nowMs + rememberMs })
 }
 
-export function renew (book: Book, ids: readonly string[]): void {
+export function renew (book: Book, group: string, ids: readonly string[]): void {
   for (const id of ids) {
-    const found = openHold(book.shelf, id)
+    const found = openHold(book.shelf, group, id)
     if (found !== undefined) book.shelf.saveHold({ ...found, deadline: book.now() + book.holdTtlMs })
   }
 }
 
 export function sweep (book: Book, group: string): number {
-  const { shelf } = book
+  return sweepDue(book, group, book.now())
+}
+
+export function read (book: Book, group: string, key: string | null = null): Account {
   const nowMs = book.now()
+  sweepDue(book, group, nowMs)
+  const { spent, held, active, window } = accountOf(book.shelf, group, key)
+  advance(window, secondOf(nowMs))
+  return { spent, held, active, requests: window.requests, tokens: window.tokens }
+}
+
+function sweepDue ({ shelf }: Book, group: string, nowMs: number): number {
   const due = shelf.due(group, nowMs, sweepMax)
   for (const found of due) {
     if (found.state === 'closed') {
       shelf.dropHold(found)
       continue
     }
-    for (const [name, account] of chargedAccounts(shelf, found)) {
+    forEachAccount(shelf, found, (account) => {
       account.spent += found.floor
       account.held -= found.tokens
       account.active -= found.active
-      shelf.saveAccount(name, account)
-    }
+    })
     shelf.saveHold({ ...found, tokens: found.floor, active: 0, state: 'closed', deadline: nowMs + rememberMs })
   }
   return due.length
-}
-
-export function read (book: Book, group: string, key?: string): Account {
-  sweep(book, group)
-  const { spent, held, active, window } = accountOf(book.shelf, accountName(group, key))
-  advance(window, secondOf(book.now()))
-  return { spent, held, active, requests: window.requests, tokens: window.tokens }
 }
 
 function release (account: AccountRecord, found: HoldRecord, tokens: number, second: number): void {
@@ -147,8 +150,8 @@ function release (account: AccountRecord, found: HoldRecord, tokens: number, sec
   correct(account.window, found.second, second, tokens - found.tokens)
 }
 
-function openHold (shelf: Shelf, id: string): HoldRecord | undefined {
-  const found = shelf.hold(id)
+function openHold (shelf: Shelf, group: string, id: string): HoldRecord | undefined {
+  const found = shelf.hold(group, id)
   return found?.state === 'open' ? found : undefined
 }
 
@@ -158,15 +161,14 @@ function strangerOf ({ id, group, key, late }: Settlement): HoldRecord | null {
   return { id, group, key, scopes: late, tokens: 0, floor: 0, active: 0, second: 0, deadline: 0, state: 'open' }
 }
 
-function chargedAccounts (shelf: Shelf, { group, key, scopes }: HoldRecord): Array<[string, AccountRecord]> {
-  return scopes.map((scope) => {
-    const name = scope === 'group' ? accountName(group) : accountName(group, key)
-    return [name, accountOf(shelf, name)]
-  })
-}
-
-function accountOf (shelf: Shelf, name: string): AccountRecord {
-  return shelf.account(name) ?? { spent: 0, held: 0, active: 0, window: newWindow() }
+/** Changes and saves the account of each party that a hold counts for. */
+function forEachAccount (shelf: Shelf, { group, key, scopes }: HoldRecord, change: (account: AccountRecord) => void): void {
+  for (const scope of scopes) {
+    const of = scope === 'group' ? null : key
+    const account = accountOf(shelf, group, of)
+    change(account)
+    shelf.saveAccount(group, of, account)
+  }
 }
 
 function secondOf (ms: number): number {

@@ -1,5 +1,6 @@
 import { hold, leave, read, renew, settle, sweep, type Book, type HoldRecord, type Shelf } from './book.js'
 import type { LmdbFiles } from './lmdb-open.js'
+import { accountName } from './parties.js'
 import type { Balances } from './types.js'
 
 export interface LmdbBalancesOptions {
@@ -36,9 +37,9 @@ export function lmdbBalances (files: LmdbFiles, { now = Date.now, holdTtlMs }: L
   return {
     holdTtlMs,
     hold: async (ask) => await step(() => hold(book, ask)),
-    leave: async (id) => await step(() => leave(book, id)),
+    leave: async (id, group) => await step(() => leave(book, group, id)),
     settle: async (settlement) => await step(() => settle(book, settlement)),
-    renew: async (_, ids) => await step(() => renew(book, ids)),
+    renew: async (group, ids) => await step(() => renew(book, group, ids)),
     sweep: async (group) => await step(() => sweep(book, group)),
     read: async (group, key) => await step(() => read(book, group, key)),
     close: async () => {
@@ -90,12 +91,13 @@ function lmdbShelf ({ accounts, holds, deadlines }: LmdbFiles, dirty: Map<string
     return [...deadlines.getKeys(range)].map((index) => holds.get(String(index[3]))).filter((hold) => hold !== undefined)
   }
   return {
-    account: (name) => accounts.get(name),
-    saveAccount: (name, account) => {
+    account: (group, key) => accounts.get(accountName(group, key)),
+    saveAccount: (group, key, account) => {
+      const name = accountName(group, key)
       accounts.putSync(name, account)
       dirty.set(name, account.spent)
     },
-    hold: (id) => holds.get(id),
+    hold: (_, id) => holds.get(id),
     saveHold: (hold) => {
       drop(hold.id)
       holds.putSync(hold.id, hold)

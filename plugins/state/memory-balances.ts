@@ -14,61 +14,71 @@ export function memoryBalances ({ now = Date.now, holdTtlMs = 60_000 }: MemoryBa
   return {
     holdTtlMs,
     hold: (ask) => hold(book, ask),
-    leave: (id) => leave(book, id),
+    leave: (id, group) => leave(book, group, id),
     settle: (settlement) => settle(book, settlement),
-    renew: (_, ids) => renew(book, ids),
+    renew: (group, ids) => renew(book, group, ids),
     sweep: (group) => sweep(book, group),
     read: (group, key) => read(book, group, key),
     close: async () => {},
   }
 }
 
-interface Queues {
-  readonly open: Map<string, HoldRecord>
-  readonly closed: Map<string, HoldRecord>
+/** What one group has. Every hold of one state lives equally long, so that a map in order of last save is in order of deadline. */
+class GroupShelf {
+  account: AccountRecord | undefined
+  readonly keys = new Map<string, AccountRecord>()
+  readonly open = new Map<string, HoldRecord>()
+  readonly closed = new Map<string, HoldRecord>()
+  /** No hold is due before. */
+  quietUntil = Infinity
+
+  due (now: number, max: number): readonly HoldRecord[] {
+    if (now < this.quietUntil) return none
+    const due: HoldRecord[] = []
+    this.quietUntil = Math.min(take(this.open, now, max, due), take(this.closed, now, max, due))
+    return due
+  }
 }
 
-/** Every hold of one state lives equally long, so that a map in order of last save is in order of deadline. */
+const none: readonly HoldRecord[] = []
+
+/** Adds what is due, at most `max`; returns when the next one is. */
+function take (queue: Map<string, HoldRecord>, now: number, max: number, due: HoldRecord[]): number {
+  let taken = 0
+  for (const hold of queue.values()) {
+    if (hold.deadline > now || taken === max) return hold.deadline
+    due.push(hold)
+    taken += 1
+  }
+  return Infinity
+}
+
 function memoryShelf (): Shelf {
-  const accounts = new Map<string, AccountRecord>()
-  const holds = new Map<string, HoldRecord>()
-  const groups = new Map<string, Queues>()
-  const drop = (id: string): void => {
-    const found = holds.get(id)
-    if (found === undefined) return
-    holds.delete(id)
-    groups.get(found.group)?.[found.state].delete(id)
+  const groups = new Map<string, GroupShelf>()
+  const shelfOf = (group: string): GroupShelf => {
+    const known = groups.get(group)
+    if (known !== undefined) return known
+    const made = new GroupShelf()
+    groups.set(group, made)
+    return made
   }
   return {
-    account: (name) => accounts.get(name),
-    saveAccount: (name, account) => accounts.set(name, account),
-    hold: (id) => holds.get(id),
+    account: (group, key) => key === null ? shelfOf(group).account : shelfOf(group).keys.get(key),
+    saveAccount: (group, key, account) => {
+      if (key === null) shelfOf(group).account = account
+      else shelfOf(group).keys.set(key, account)
+    },
+    hold: (group, id) => shelfOf(group).open.get(id) ?? shelfOf(group).closed.get(id),
     saveHold: (hold) => {
-      drop(hold.id)
-      holds.set(hold.id, hold)
-      queuesOf(groups, hold.group)[hold.state].set(hold.id, hold)
+      const shelf = shelfOf(hold.group)
+      const queue = shelf[hold.state]
+      if (queue.get(hold.id) === hold) return
+      shelf.open.delete(hold.id)
+      shelf.closed.delete(hold.id)
+      queue.set(hold.id, hold)
+      shelf.quietUntil = Math.min(shelf.quietUntil, hold.deadline)
     },
-    dropHold: ({ id }) => drop(id),
-    due: (group, now, max) => {
-      const { open, closed } = queuesOf(groups, group)
-      return [...dueOf(open, now, max), ...dueOf(closed, now, max)]
-    },
+    dropHold: ({ group, state, id }) => shelfOf(group)[state].delete(id),
+    due: (group, now, max) => shelfOf(group).due(now, max),
   }
-}
-
-function queuesOf (groups: Map<string, Queues>, group: string): Queues {
-  const known = groups.get(group)
-  if (known !== undefined) return known
-  const queues = { open: new Map<string, HoldRecord>(), closed: new Map<string, HoldRecord>() }
-  groups.set(group, queues)
-  return queues
-}
-
-function dueOf (queue: Map<string, HoldRecord>, now: number, max: number): HoldRecord[] {
-  const due: HoldRecord[] = []
-  for (const hold of queue.values()) {
-    if (hold.deadline > now || due.length === max) break
-    due.push(hold)
-  }
-  return due
 }

@@ -53,7 +53,8 @@ export function count (window: Window, second: number, requests: number, tokens:
  * goes beyond the estimate counts, now: a token is never counted in two minutes.
  */
 export function correct (window: Window, at: number, now: number, difference: number): void {
-  const entry = window.entries.find(({ second }) => second === at)
+  // From the end: most requests are settled within the seconds after they were counted.
+  const entry = window.entries.findLast(({ second }) => second === at)
   if (entry === undefined) {
     if (difference > 0) count(window, now, 0, difference)
     return
