@@ -1,5 +1,7 @@
 import { hasSubscribers } from 'node:diagnostics_channel'
-import { propagation } from '@opentelemetry/api'
+import { context, propagation } from '@opentelemetry/api'
+import type { Dispatcher } from 'undici'
+import type { LlmRequest } from './request.js'
 
 /**
  * Whether an instrumentation of the HTTP client will add trace headers to what is sent, by itself: it listens where undici
@@ -8,4 +10,13 @@ import { propagation } from '@opentelemetry/api'
  */
 export function clientAddsTrace (): boolean {
   return hasSubscribers('undici:request:create') && propagation.fields().length > 0
+}
+
+/**
+ * Sends a request within the context of our span, whichever a handler was run in: an instrumentation of Fastify gives
+ * each hook and handler a context of its own, and the span of the HTTP client belongs below ours.
+ */
+export function dispatchTraced (client: Dispatcher, options: Dispatcher.DispatchOptions, { traceContext }: LlmRequest, handler: Dispatcher.DispatchHandler): void {
+  if (traceContext === null) client.dispatch(options, handler)
+  else context.with(traceContext, client.dispatch, client, options, handler)
 }

@@ -3,6 +3,7 @@
  * and one hub per app (`app.llm`). Plugins never import each other; they read and write these two.
  */
 import { randomUUID } from 'node:crypto'
+import type { Context } from '@opentelemetry/api'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { createResolve, type Resolve, type Resolved } from './paths/resolve.js'
 import type { Endpoint, ProtocolLabel } from './protocols/types.js'
@@ -51,6 +52,8 @@ export class LlmRequest {
   traceHeaders: Record<string, string> | null = null
   /** Our span of this request, for its log line; null where there is none. */
   trace: TraceIds | null = null
+  /** What a request is to be sent in, so that a span of the HTTP client's is below ours; null where there is none. */
+  traceContext: Context | null = null
 
   /** Set by the usage plugin before the request is forwarded. */
   openTap: OpenTap | null = null

@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { Agent, type Dispatcher } from 'undici'
+import { dispatchTraced } from '../outgoing-trace.js'
 import type { LlmRequest, Upstream } from '../request.js'
 import { DrainBudget, type DrainOptions } from './drain.js'
 import { Exchange, type ExchangeDone, type ExchangeReply } from './exchange.js'
@@ -64,13 +65,13 @@ export class UpstreamDispatcher {
       options.path = pathOf(llm, upstream)
       options.headers.host = upstream.host
     }
-    this.#agent.dispatch(options, new Exchange(owner, this.#drain, done))
+    dispatchTraced(this.#agent, options, llm, new Exchange(owner, this.#drain, done))
   }
 
   /** Sends a request of our own routes. */
   send ({ owner, upstream, headers, body }: OwnRequest, done: ExchangeDone): void {
     const { llm } = owner
-    this.#agent.dispatch({
+    dispatchTraced(this.#agent, {
       origin: upstream.origin,
       path: pathOf(llm, upstream),
       method: llm.endpoint.method,
@@ -78,7 +79,7 @@ export class UpstreamDispatcher {
       body,
       headersTimeout: this.headersTimeout,
       bodyTimeout: this.bodyTimeout,
-    }, new Exchange(owner, this.#drain, done))
+    }, llm, new Exchange(owner, this.#drain, done))
   }
 
   /**

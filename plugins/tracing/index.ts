@@ -9,6 +9,7 @@ import { checkOptions } from '../errors/options.js'
 import { identify } from '../identify.js'
 import { LlmRequest, joinGateway } from '../request.js'
 import { endCallSpan, startCallSpan } from './call-span.js'
+import { traceHostMount } from './host-mount.js'
 import { parentContext, traceHeaders } from './propagate.js'
 
 export interface TracingOptions {
@@ -31,7 +32,7 @@ async function tracing (app: FastifyInstance, options: TracingOptions): Promise<
       done()
       return
     }
-    const parent = parentContext(request.raw.headers)
+    const parent = parentContext(request)
     const span = startCallSpan(tracer, llm, gateway.upstreamFor(llm), parent)
     const ids = span.spanContext()
     // No SDK is registered: the caller's trace headers travel as they are.
@@ -41,7 +42,9 @@ async function tracing (app: FastifyInstance, options: TracingOptions): Promise<
     }
     const own = trace.setSpan(baggage ? parent : propagation.deleteBaggage(parent), span)
     llm.trace = ids
+    llm.traceContext = own
     llm.traceHeaders = traceHeaders(own)
+    if (llm.traceHeaders !== null && request.routeOptions.config.llm === undefined) traceHostMount(request, reply, own, llm.traceHeaders)
     spans.set(llm, span)
     context.with(own, done)
   })

@@ -1,12 +1,20 @@
+import type { IncomingHttpHeaders } from 'node:http'
 import { context, propagation, trace, type Context } from '@opentelemetry/api'
 import { clientAddsTrace } from '../outgoing-trace.js'
 
-type Carrier = Readonly<Record<string, unknown>>
+/** What `@fastify/otel` adds to a request: its span's context, which no hook and no handler of the app hides. */
+interface Instrumented {
+  readonly opentelemetry?: () => { readonly context: Context | null }
+  readonly raw: { readonly headers: IncomingHttpHeaders }
+}
 
-/** The context that a call belongs to: the active span's, or, where nothing instruments the server, the caller's own. */
-export function parentContext (headers: Carrier): Context {
-  const active = context.active()
-  return trace.getSpan(active) === undefined ? propagation.extract(active, headers) : active
+/**
+ * The context that a call belongs to: that of the span of the request where Fastify is instrumented (the active one is
+ * that of our own hook then), else the active span's, or, where nothing instruments the server, the caller's own.
+ */
+export function parentContext (request: Instrumented): Context {
+  const active = request.opentelemetry?.().context ?? context.active()
+  return trace.getSpan(active) === undefined ? propagation.extract(active, request.raw.headers) : active
 }
 
 /**

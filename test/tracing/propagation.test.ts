@@ -1,8 +1,11 @@
-import { context, propagation, trace, type Span } from '@opentelemetry/api'
+import { propagation } from '@opentelemetry/api'
 import type { ReadableSpan } from '@opentelemetry/sdk-trace-node'
-import type { FastifyInstance } from 'fastify'
+import httpProxy from '@fastify/http-proxy'
+import Fastify from 'fastify'
 import t, { type Test } from 'tap'
-import { call, listen, read, startGateway, type Gateway } from '../helpers/gateway.js'
+import llmGateway, { proxyOptions, type LlmGatewayOptions } from '../../plugins/index.js'
+import { clientAddsTrace } from '../../plugins/outgoing-trace.js'
+import { call, gatewayOptions, listen, read, watchSettled, type Gateway } from '../helpers/gateway.js'
 import { startUpstream, type Upstream, type UpstreamRequest } from '../helpers/upstream.js'
 import { scopeOf, startTracing, type Setup } from './sdk.js'
 
@@ -10,24 +13,33 @@ const traceId = '0af7651916cd43dd8448eb211c80319c'
 const callerSpanId = 'b7ad6b7169203331'
 const fromCaller = { traceparent: `00-${traceId}-${callerSpanId}-01`, tracestate: 'vendor=1', baggage: 'tenant=secret-tenant' }
 
-const setups: ReadonlyArray<Setup & { readonly name: string }> = [
-  { name: 'no SDK', sdk: false, http: false, undici: false },
-  { name: 'an SDK alone', sdk: true, http: false, undici: false },
-  { name: 'undici', sdk: true, http: false, undici: true },
-  { name: 'http', sdk: true, http: true, undici: false },
-  { name: 'http and undici', sdk: true, http: true, undici: true },
-]
+const either = [false, true]
+const withSdk: readonly Setup[] = either.flatMap((http) => either.flatMap((undici) => either.map((fastify) => ({ sdk: true, http, undici, fastify }))))
+const setups: readonly Setup[] = [{ sdk: false, http: false, undici: false }, { sdk: false, http: true, undici: true, fastify: true }, ...withSdk]
+
+function nameOf ({ sdk, http, undici, fastify }: Setup): string {
+  const parts = Object.entries({ http, undici, fastify }).flatMap(([name, on]) => on === true ? [name] : [])
+  return `${sdk ? 'an SDK' : 'no SDK'}${parts.length > 0 ? ` and instrumented ${parts.join(', ')}` : ''}`
+}
+
+/** Our own routes; a mount of the host that spreads `proxyOptions()`; one whose options nobody touched. */
+type Place = 'routes' | 'mount' | 'bare mount'
 
 interface Running extends Gateway {
   readonly upstream: Upstream
   readonly url: string
 }
 
-async function start (t: Test, prepare: (app: FastifyInstance) => void = () => {}, tracing: { baggage?: boolean } | false = {}): Promise<Running> {
+async function start (t: Test, place: Place = 'routes', tracing: LlmGatewayOptions['tracing'] = {}): Promise<Running> {
   const upstream = await startUpstream(t)
-  const gateway = await startGateway(t, upstream.url, { tracing })
-  prepare(gateway.app)
-  return { ...gateway, upstream, url: await listen(gateway.app) }
+  const app = Fastify()
+  t.teardown(() => app.close())
+  const routes = place === 'routes'
+  await app.register(llmGateway, gatewayOptions(upstream.url, { tracing, routes, ...routes ? {} : { upstreams: {} } }))
+  if (place !== 'routes') {
+    await app.register(httpProxy, { upstream: upstream.url, prefix: '/v1', rewritePrefix: '/v1', ...place === 'mount' ? proxyOptions() : {} })
+  }
+  return { app, settled: watchSettled(app), upstream, url: await listen(app) }
 }
 
 async function chat ({ url, upstream, settled }: Running, headers: Record<string, string>, stream = false): Promise<UpstreamRequest> {
@@ -43,85 +55,86 @@ function wire (request: UpstreamRequest, name: string): string[] {
   return request.rawHeaders.filter((_, index, all) => index % 2 === 1 && all[index - 1]?.toLowerCase() === name)
 }
 
-function spanOf (spans: readonly ReadableSpan[], scope: string, kind?: number): ReadableSpan | undefined {
-  return spans.find((span) => scopeOf(span) === scope && (kind === undefined || span.kind === kind))
+function idOf (span: ReadableSpan | undefined): string | undefined {
+  return span?.spanContext().spanId
+}
+
+/** The spans of one call, from the server down. */
+interface Chain {
+  readonly server: ReadableSpan | undefined
+  readonly request: ReadableSpan | undefined
+  readonly ours: ReadableSpan | undefined
+  readonly client: ReadableSpan | undefined
+}
+
+function chainOf (spans: readonly ReadableSpan[]): Chain {
+  const find = (scope: string, wanted: (span: ReadableSpan) => boolean = () => true) => spans.find((span) => scopeOf(span) === scope && wanted(span))
+  return {
+    server: find('http', ({ parentSpanContext }) => parentSpanContext?.spanId === callerSpanId),
+    request: find('@fastify/otel', ({ name }) => name === 'request'),
+    ours: find('fastify-llm-gateway'),
+    client: find('undici'),
+  }
 }
 
 for (const setup of setups) {
-  for (const stream of [false, true]) {
-    t.test(`${setup.name}, ${stream ? 'streamed' : 'not streamed'}`, async (t) => {
+  for (const place of ['routes', 'mount', 'bare mount'] as const) {
+    t.test(`${nameOf(setup)}: ${place}`, async (t) => {
       const { finished } = startTracing(t, setup)
-      const running = await start(t)
+      const running = await start(t, place)
+      t.equal(clientAddsTrace(), setup.sdk && setup.undici, 'what the HTTP client adds is known')
 
-      await t.test('a caller with a trace', async (t) => {
-        const seen = await chat(running, fromCaller, stream)
-        const [traceparent = '', ...more] = wire(seen, 'traceparent')
-        t.strictSame(more, [], 'exactly one traceparent')
-        t.strictSame(wire(seen, 'tracestate'), ['vendor=1'])
-        t.strictSame(wire(seen, 'baggage'), [], 'no baggage')
-        t.equal(traceparent.split('-')[1], traceId, 'in the caller\'s trace')
-        if (!setup.sdk) {
-          t.equal(traceparent, fromCaller.traceparent)
-          return
-        }
-        const ours = spanOf(finished(), 'fastify-llm-gateway')
-        const last = setup.undici ? spanOf(finished(), 'undici') : ours
-        t.equal(traceparent.split('-')[2], last?.spanContext().spanId, 'from the span nearest to the wire')
-        if (setup.undici) t.equal(last?.parentSpanContext?.spanId, ours?.spanContext().spanId, 'which is below ours')
-        const server = finished().find((span) => scopeOf(span) === 'http' && span.attributes['url.path'] === '/v1/chat/completions' && span.parentSpanContext?.spanId === callerSpanId)
-        t.equal(ours?.parentSpanContext?.spanId, setup.http ? server?.spanContext().spanId : callerSpanId, 'and ours below the server\'s')
-      })
+      const seen = await chat(running, fromCaller)
+      const [traceparent = '', ...more] = wire(seen, 'traceparent')
+      t.strictSame(more, [], 'exactly one traceparent')
+      t.strictSame(wire(seen, 'tracestate'), ['vendor=1'], 'and one tracestate')
+      t.equal(traceparent.split('-')[1], traceId, 'in the caller\'s trace')
+      if (!setup.sdk) {
+        t.equal(traceparent, fromCaller.traceparent)
+        t.strictSame(finished(), [])
+        return
+      }
+      t.strictSame(wire(seen, 'baggage'), [], 'no baggage')
+      const { server, request, ours, client } = chainOf(finished())
+      t.equal(server !== undefined, setup.http)
+      t.equal(request !== undefined, setup.fastify)
+      t.equal(client !== undefined, setup.undici)
+      t.equal(ours?.parentSpanContext?.spanId, idOf(request) ?? idOf(server) ?? callerSpanId, 'ours is below the server\'s')
+      t.equal(traceparent.split('-')[2], idOf(client ?? ours), 'the upstream is told of the span nearest to the wire')
+      if (client !== undefined) t.equal(client.parentSpanContext?.spanId, idOf(ours), 'and that span is below ours')
 
-      await t.test('a caller without a trace', async (t) => {
-        const seen = await chat(running, {}, stream)
-        t.equal(wire(seen, 'traceparent').length, setup.sdk ? 1 : 0)
-      })
+      for (const stream of either) t.equal(wire(await chat(running, {}, stream), 'traceparent').length, 1, 'one for a caller without a trace')
     })
   }
 }
 
-t.test('a span that a hook of the host made active is the parent, as with an instrumentation of Fastify', async (t) => {
-  const { finished, provider } = startTracing(t, { sdk: true, http: true, undici: true })
-  const spans: Span[] = []
-  const running = await start(t, (app) => {
-    app.addHook('onRequest', (_request, _reply, done) => {
-      const span = provider.getTracer('host').startSpan('request')
-      spans.push(span)
-      context.with(trace.setSpan(context.active(), span), done)
-    })
-  })
-  const seen = await chat(running, fromCaller)
-  t.equal(wire(seen, 'traceparent').length, 1)
-  t.equal(spanOf(finished(), 'fastify-llm-gateway')?.parentSpanContext?.spanId, spans[0]?.spanContext().spanId)
-})
-
 t.test('forwarding alone, without our span', async (t) => {
-  for (const undici of [false, true]) {
-    await t.test(undici ? 'undici adds its own' : 'the caller\'s travels on', async (t) => {
-      startTracing(t, { sdk: true, http: false, undici })
-      const seen = await chat(await start(t, () => {}, false), fromCaller)
-      const [traceparent, ...more] = wire(seen, 'traceparent')
-      t.strictSame(more, [])
-      t.equal(traceparent === fromCaller.traceparent, !undici)
-    })
+  for (const undici of either) {
+    for (const place of ['routes', 'mount'] as const) {
+      await t.test(`${place}: ${undici ? 'undici adds its own' : 'the caller\'s travels on'}`, async (t) => {
+        startTracing(t, { sdk: true, http: false, undici })
+        const seen = await chat(await start(t, place, false), fromCaller)
+        const [traceparent, ...more] = wire(seen, 'traceparent')
+        t.strictSame(more, [])
+        t.equal(traceparent === fromCaller.traceparent, !undici)
+      })
+    }
   }
-})
-
-t.test('an instrumentation without an SDK changes nothing', async (t) => {
-  startTracing(t, { sdk: false, http: true, undici: true })
-  const seen = await chat(await start(t), fromCaller)
-  t.strictSame(wire(seen, 'traceparent'), [fromCaller.traceparent])
 })
 
 t.test('an SDK without a propagator leaves the caller\'s headers', async (t) => {
   startTracing(t, { sdk: true, http: false, undici: false })
   propagation.disable()
-  const seen = await chat(await start(t), fromCaller)
-  t.strictSame(wire(seen, 'traceparent'), [fromCaller.traceparent])
+  for (const place of ['routes', 'mount', 'bare mount'] as const) {
+    const seen = await chat(await start(t, place), fromCaller)
+    t.strictSame(wire(seen, 'traceparent'), [fromCaller.traceparent])
+  }
 })
 
 t.test('baggage travels where it is wanted', async (t) => {
   startTracing(t, { sdk: true, http: false, undici: false })
-  const seen = await chat(await start(t, () => {}, { baggage: true }), fromCaller)
-  t.strictSame(wire(seen, 'baggage'), ['tenant=secret-tenant'])
+  for (const place of ['routes', 'mount', 'bare mount'] as const) {
+    const seen = await chat(await start(t, place, { baggage: true }), fromCaller)
+    t.strictSame(wire(seen, 'baggage'), ['tenant=secret-tenant'], place)
+  }
 })

@@ -1,5 +1,6 @@
 /** A tracing SDK with real instrumentations, switched on and off within one process. */
 import { createRequire } from 'node:module'
+import { FastifyOtelInstrumentation } from '@fastify/otel'
 import { context, propagation, trace } from '@opentelemetry/api'
 import { HttpInstrumentation } from '@opentelemetry/instrumentation-http'
 import { UndiciInstrumentation } from '@opentelemetry/instrumentation-undici'
@@ -10,13 +11,17 @@ import type { Test } from 'tap'
 const httpInstrumentation = new HttpInstrumentation({ redactedQueryParamsServer: ['key'] })
 const undiciInstrumentation = new UndiciInstrumentation()
 createRequire(import.meta.url)('http')
+const fastifyInstrumentation = new FastifyOtelInstrumentation({ registerOnInitialization: true })
 httpInstrumentation.disable()
 undiciInstrumentation.disable()
+fastifyInstrumentation.disable()
 
 export interface Setup {
   readonly sdk: boolean
   readonly http: boolean
   readonly undici: boolean
+  /** Apps that are made from now on are instrumented. */
+  readonly fastify?: boolean
 }
 
 export interface Spans {
@@ -25,13 +30,13 @@ export interface Spans {
   readonly provider: NodeTracerProvider
 }
 
-export function startTracing (t: Test, { sdk, http, undici }: Setup): Spans {
+export function startTracing (t: Test, { sdk, http, undici, fastify = false }: Setup): Spans {
   const exporter = new InMemorySpanExporter()
   const provider = new NodeTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] })
   if (sdk) provider.register()
-  const instrumentations = [...http ? [httpInstrumentation] : [], ...undici ? [undiciInstrumentation] : []]
+  const instrumentations = [...http ? [httpInstrumentation] : [], ...undici ? [undiciInstrumentation] : [], ...fastify ? [fastifyInstrumentation] : []]
   for (const instrumentation of instrumentations) {
-    instrumentation.setTracerProvider(provider)
+    instrumentation.setTracerProvider(trace.getTracerProvider())
     instrumentation.enable()
   }
   t.teardown(async () => {
