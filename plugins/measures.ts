@@ -33,15 +33,21 @@ export function durationOf (llm: LlmRequest): number {
 }
 
 /**
- * The gateway's own time: from the arrival of the request's headers until it was handed to the upstream connection, less
- * the wait for the caller's body (`bodyStartedAt` to `bodyAt`). Paths, auth with its key store, limits with theirs,
- * validation, and whatever the host's hooks do in between are in it; the upstream's time and the caller's, up and down,
- * are not. What the gateway does while the reply passes runs between two waits that cannot be told from it by a clock,
- * and is left out; the benchmark measures it as CPU time. Null for requests that never went to an upstream.
+ * The gateway's own time, without any wait for the upstream or for the caller, up or down. It is the sum of
+ *
+ * - the arrival of the request's headers until it was handed to the upstream connection, less the wait for the caller's
+ *   body (`bodyStartedAt` to `bodyAt`): paths, auth with its key store, limits with theirs, validation, and whatever the
+ *   host's hooks do in between;
+ * - the upstream's headers until ours are written, and its last byte until our last one: reply headers, the host's hooks
+ *   as far as they do not wait, and all reading of a reply that came in one piece (`replyWorkMs`).
+ *
+ * Left out is the reading of single chunks of a stream, which a clock could tell from the waits around it only at the
+ * cost of a look for each, and what follows once the caller has its reply: settlement, the log line, these metrics. The
+ * benchmark measures both as CPU time. Null for requests that never went to an upstream, or on a mount that nobody adapted.
  */
 export function overheadOf (llm: LlmRequest): number | null {
   if (llm.sentAt === 0) return null
-  return (llm.sentAt - llm.startedAt - (llm.bodyAt - llm.bodyStartedAt)) / 1_000
+  return (llm.sentAt - llm.startedAt - (llm.bodyAt - llm.bodyStartedAt) + llm.replyWorkMs) / 1_000
 }
 
 /** From arrival to the first chunk of a successful streamed reply: what the caller waits until words appear. */

@@ -91,6 +91,8 @@ export class LlmRequest {
   firstChunkAt = 0
   lastChunkAt = 0
   endedAt = 0
+  /** Milliseconds of our own work on the reply: from the upstream's headers to ours, and from its last byte to ours. */
+  replyWorkMs = 0
   /** Status of the reply that the caller got, 0 where it left before one. */
   status = 0
 

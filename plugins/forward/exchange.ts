@@ -97,13 +97,18 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onResponseEnd (): void {
+    const { llm } = this.#owner
+    const since = performance.now()
+    const streamed = this.#body
     const rest = this.#tap === null ? null : this.#tap.end()
     this.#ended = true
     if (!this.#left) {
       if (rest !== null) this.#pass(rest)
       this.deliver()
-      this.#body?.push(null)
+      streamed?.push(null)
     }
+    // A whole reply ends in the turn in which it is delivered, which tells its time.
+    if (streamed !== null) llm.replyWorkMs += performance.now() - since
     this.#finish()
   }
 
@@ -161,6 +166,8 @@ export class Exchange implements Dispatcher.DispatchHandler {
     const body = whole ? joined(this.#early) : this.#open()
     this.#early = []
     this.#done(null, { statusCode: this.#statusCode, headers: this.#headers, body }, this.#owner)
+    const { llm } = this.#owner
+    llm.replyWorkMs += performance.now() - llm.headersAt
   }
 
   #open (): Readable {

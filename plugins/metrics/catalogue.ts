@@ -56,7 +56,7 @@ export const catalogue = {
   time_per_output_token_seconds: seconds(['protocol', 'model'], buckets.token,
     'Time between the first and the last chunk of a streamed reply, per output token after the first.'),
   overhead_seconds: seconds(['protocol'], buckets.overhead,
-    'Time that the gateway itself took before a request was on its way, waits for the caller excluded.'),
+    'Time that the gateway itself took, waits for the upstream and for the caller excluded.'),
   upstream_responses_total: counter(['upstream', 'status_class'], '{response}',
     'Replies of the upstreams by class of their status; error where none came.'),
   stream_aborts_total: counter(['protocol', 'side'], '{stream}',

@@ -1,36 +1,105 @@
 import { once } from 'node:events'
 import { request } from 'node:http'
 import { setTimeout } from 'node:timers/promises'
-import t from 'tap'
-import { listen, read, secret, startGateway } from '../helpers/gateway.js'
-import { startUpstream } from '../helpers/upstream.js'
+import t, { type Test } from 'tap'
+import { call, listen, read, secret, startGateway, type Gateway } from '../helpers/gateway.js'
+import { startUpstream, type Upstream } from '../helpers/upstream.js'
 import { samplesOf, sumOf } from './meters.js'
+import { overheadOf } from '../../plugins/measures.js'
+import { settledRequest } from './requests.js'
 
 // Timers may be a millisecond early.
 const slackMs = 5
+const chat = '{"model":"gpt-5","stream":true,"messages":[{"role":"user","content":"hi"}]}'
 
-t.test('waits for the upstream and for the caller are no overhead', async (t) => {
+interface Running extends Gateway {
+  readonly upstream: Upstream
+  readonly url: string
+}
+
+async function start (t: Test, prepare: (app: Gateway['app']) => void = () => {}): Promise<Running> {
   const upstream = await startUpstream(t)
-  const { app, settled } = await startGateway(t, upstream.url)
-  const url = await listen(app)
-  const body = '{"model":"gpt-5","stream":true,"messages":[{"role":"user","content":"hi"}]}'
-  const waits = { body: 150, firstChunk: 200, end: 100 }
-  upstream.queue({ split: [100], before: async (write) => await setTimeout([waits.firstChunk, waits.end][write]) })
-  const headers = { authorization: `Bearer ${secret}`, 'content-type': 'application/json', 'content-length': body.length }
-  const sent = request(`${url}/v1/chat/completions`, { method: 'POST', agent: false, headers })
-  sent.write(body.slice(0, 20))
+  const gateway = await startGateway(t, upstream.url)
+  prepare(gateway.app)
+  return { ...gateway, upstream, url: `${await listen(gateway.app)}/v1/chat/completions` }
+}
+
+/** Seconds by name, after one request. */
+async function secondsOf ({ app, settled }: Gateway): Promise<(name: string) => number> {
+  await settled.next()
+  const samples = samplesOf((await app.inject('/metrics')).body)
+  t.equal(sumOf(samples, 'llm_gateway_overhead_seconds_count'), 1)
+  return (name) => sumOf(samples, `llm_gateway_${name}_seconds_sum`)
+}
+
+/** The same clock gave all times: what was waited and what was worked cannot be more than all. */
+function holdsNoWait (t: Test, seconds: (name: string) => number, waitedMs: number): void {
+  const overhead = seconds('overhead')
+  const rest = seconds('request_duration') - (waitedMs - slackMs) / 1_000
+  t.ok(overhead > 0)
+  t.ok(overhead <= rest, `${overhead} of ${rest} besides the waits`)
+}
+
+t.test('waits for the upstream and for the caller\'s body are no overhead', async (t) => {
+  const running = await start(t)
+  const waits = { body: 300, firstChunk: 300, middle: 300 }
+  running.upstream.queue({ split: [100], before: async (write) => await setTimeout([waits.firstChunk, waits.middle][write]) })
+  const headers = { authorization: `Bearer ${secret}`, 'content-type': 'application/json', 'content-length': chat.length }
+  const sent = request(running.url, { method: 'POST', agent: false, headers })
+  sent.write(chat.slice(0, 20))
   await setTimeout(waits.body)
-  sent.end(body.slice(20))
+  sent.end(chat.slice(20))
   const [reply] = await once(sent, 'response')
   await read(reply)
-  await settled.next()
-
-  const samples = samplesOf((await app.inject('/metrics')).body)
-  const seconds = (name: string): number => sumOf(samples, `llm_gateway_${name}_seconds_sum`)
-  const waited = (waits.body + waits.firstChunk + waits.end - slackMs) / 1_000
-  t.equal(sumOf(samples, 'llm_gateway_overhead_seconds_count'), 1)
-  t.ok(seconds('overhead') > 0)
-  t.ok(seconds('request_duration') >= waited)
-  t.ok(seconds('overhead') <= seconds('request_duration') - waited, `${seconds('overhead')} of ${seconds('request_duration')}`)
+  const seconds = await secondsOf(running)
+  holdsNoWait(t, seconds, waits.body + waits.firstChunk + waits.middle)
   t.ok(seconds('time_to_first_chunk') >= (waits.body + waits.firstChunk - slackMs) / 1_000)
+})
+
+t.test('nor are waits for headers that come long before the body', async (t) => {
+  const running = await start(t)
+  running.upstream.queue({
+    split: [1],
+    before: async (write) => { if (write === 1) await setTimeout(300) },
+  })
+  await read(await call(running.url, { body: chat.replace(',"stream":true', '') }).reply)
+  holdsNoWait(t, await secondsOf(running), 300)
+})
+
+t.test('nor are waits for a caller that reads slowly', async (t) => {
+  const running = await start(t)
+  running.upstream.queue({ body: `{"padding":"${'x'.repeat(16 * 1024 * 1024)}"}`, headers: { 'content-type': 'application/json' } })
+  const reply = await call(running.url, { body: chat }).reply
+  await setTimeout(300)
+  await read(reply)
+  holdsNoWait(t, await secondsOf(running), 300)
+})
+
+/** Keeps the process busy, as a host's hook might. */
+function work (ms: number): void {
+  const until = performance.now() + ms
+  while (performance.now() < until);
+}
+
+t.test('work before the request and on the reply is overhead, whole or streamed', async (t) => {
+  for (const stream of [false, true]) {
+    const running = await start(t, (app) => {
+      app.addHook('preHandler', (_request, _reply, done) => {
+        work(30)
+        done()
+      })
+      app.addHook('onSend', (_request, _reply, payload, done) => {
+        work(40)
+        done(null, payload)
+      })
+    })
+    await read(await call(running.url, { body: stream ? chat : chat.replace(',"stream":true', '') }).reply)
+    const seconds = await secondsOf(running)
+    t.ok(seconds('overhead') >= 0.07, `${seconds('overhead')}`)
+  }
+})
+
+t.test('a request that never went to an upstream has none', async (t) => {
+  t.equal(overheadOf(settledRequest({ at: { sent: 0 } })), null)
+  t.equal(Math.round(1e6 * Number(overheadOf(settledRequest({ replyWorkMs: 3 })))), 5_000)
 })

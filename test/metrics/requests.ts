@@ -20,7 +20,7 @@ export function groupOf (id: string): Group {
 
 type Fields = Partial<Pick<LlmRequest,
   | 'stream' | 'group' | 'upstream' | 'upstreamStatus' | 'responseModel' | 'usage' | 'modalities' | 'usageMissing' | 'usageInconsistent'
-  | 'outcome' | 'errorCode' | 'abortedBy' | 'model' | 'status'>> & { readonly at?: Times, readonly endpoint?: string }
+  | 'outcome' | 'errorCode' | 'abortedBy' | 'model' | 'status' | 'replyWorkMs'>> & { readonly at?: Times, readonly endpoint?: string }
 
 /** Milliseconds after the start. */
 interface Times {
