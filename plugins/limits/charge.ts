@@ -10,6 +10,8 @@ export interface Held {
   readonly input: number
 }
 
+const maxModelLength = 128
+
 const nothing = { input: 0, cache_read: 0, cache_write_5m: 0, cache_write_1h: 0, cache_write: 0, tool_input: 0, output: 0, reasoning: 0 }
 
 /** It may have reached its upstream. */
@@ -39,7 +41,8 @@ export function recordOf (llm: LlmRequest, charged: number, late: readonly Scope
     key: llm.key?.id ?? null,
     group: llm.group?.id ?? null,
     protocol: llm.protocol,
-    model: llm.responseModel ?? llm.model,
+    // As in `tokens_total`. A caller may have made it up, at any length.
+    model: (llm.model ?? llm.responseModel)?.slice(0, maxModelLength) ?? null,
     outcome: llm.outcome ?? 'ok',
     ...nothing,
     ...llm.usage,

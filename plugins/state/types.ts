@@ -141,6 +141,7 @@ export interface LedgerRecord extends TokenUsage {
   readonly key: string | null
   readonly group: string | null
   readonly protocol: string
+  /** As the caller asked, or as the reply says where it named none; at most 128 characters. */
   readonly model: string | null
   readonly outcome: Outcome
   /** Tokens taken from the balances. Differs from the sum of the leaves only where the reply broke off. */

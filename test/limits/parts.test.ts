@@ -45,7 +45,10 @@ t.test('what the ledger keeps', async (t) => {
   t.equal(recordOf(request('chat_completions'), 0, []), null, 'nothing of what never left')
   t.equal(recordOf(request('messages.count_tokens', sent), 0, []), null, 'nothing of what is not metered')
   t.match(recordOf(request('messages', sent), 9, ['key']), { key: null, group: null, model: 'm', outcome: 'ok', ...noTokens, charged: 9, late: ['key'] })
-  t.match(recordOf(request('messages', { ...sent, usage, responseModel: 'real', outcome: 'truncated' }), 12, []), { model: 'real', outcome: 'truncated', ...usage })
+  t.match(recordOf(request('messages', { ...sent, usage, responseModel: 'real', outcome: 'truncated' }), 12, []), { model: 'm', outcome: 'truncated', ...usage }, 'the name that tokens_total has')
+  t.match(recordOf(request('messages', { ...sent, model: null, responseModel: 'real' }), 12, []), { model: 'real' })
+  t.equal(recordOf(request('messages', { ...sent, model: null }), 12, [])?.model, null)
+  t.equal(recordOf(request('messages', { ...sent, model: 'm'.repeat(1_000) }), 12, [])?.model?.length, 128)
 })
 
 t.test('how much a request may cost', async (t) => {
