@@ -41,16 +41,18 @@ export async function linkRedis (config: StateConfig, startMs = 5_000): Promise<
   const pushed = connect()
   await Promise.all([ready(client, startMs), ready(pushed, startMs)])
   const gaps: Array<() => void> = []
-  const recovered = (): void => gaps.forEach((onGap) => onGap())
-  const breaker = createBreaker({ timeoutMs, maxPending, probeEveryMs, probe: async () => await client.ping(), onRecovery: recovered })
+  const tellGap = (): void => gaps.forEach((onGap) => onGap())
+  const breaker = createBreaker({ timeoutMs, maxPending, probeEveryMs, probe: async () => await client.ping(), onRecovery: tellGap })
   const ask: RedisLink['ask'] = async (call) => await breaker.run(async () => await call(client))
+  /** Who hears of a gap forgets what it knows and asks: not before there is an answer. Where there is none, the recovery tells it. */
+  const mayHaveMissed = (): void => { ask(async (asked) => await asked.ping()).then(tellGap, () => {}) }
   return {
     ask,
     script: async (name, keys, values) => await ask(async (asked) => await runScript(asked, name, keys, values)),
     subscribe: async (channel, onMessage, onGap) => {
       pushed.on('message', (_: string, text: string) => onMessage(text))
-      pushed.on('ready', onGap)
       gaps.push(onGap)
+      pushed.on('ready', mayHaveMissed)
       await pushed.subscribe(channel)
     },
     close: async () => {
