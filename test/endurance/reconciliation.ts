@@ -1,0 +1,74 @@
+/** The ledger and `tokens_total` count the same tokens, whatever becomes of the replies. */
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { protocolNames } from '../../plugins/protocols/index.js'
+import { leaves } from '../../plugins/measures.js'
+import { secret, read } from '../helpers/gateway.js'
+import { startUpstream, type Script } from '../helpers/upstream.js'
+import { samplesOf } from '../metrics/meters.js'
+import { send } from '../metrics/traffic.js'
+import { inParallel } from './caller.js'
+import { eventually, launchGateway, ledgerIn, sum, temporaryFolder, type Report } from './processes.js'
+
+/** What a provider does, in turn: mostly its work, now and then half of it, or none. */
+const manners: ReadonlyArray<Script | null> = [
+  null, { split: 'events' }, null, { split: 'events', cutAt: 300 }, null, { status: 503, body: { error: { message: 'overloaded' } } }, { split: 'bytes' }, { cutAt: 'headers' },
+]
+
+export async function reconciliation ({ requests, atOnce }: { readonly requests: number, readonly atOnce: number }): Promise<Report> {
+  const folder = temporaryFolder()
+  const upstream = await startUpstream()
+  let count = 0
+  upstream.respond = () => {
+    count += 1
+    return manners[count % manners.length]
+  }
+  const gateway = await launchGateway(folder.path, {
+    upstreams: { main: { url: upstream.url, credential: 'provider-key' } },
+    groups: { all: { protocols: protocolNames, limits: { balance: 1e12, concurrency: 10_000 } } },
+    keys: [{ id: 'one', group: 'all', secret }],
+    state: { engine: 'lmdb', path: './data' },
+    metrics: { path: '/metrics' },
+  })
+  const endings = { whole: 0, cut: 0, left: 0, refused: 0 }
+  await inParallel(requests, atOnce, async (i) => {
+    const { request, reply } = send(gateway.origin, protocolNames[i % protocolNames.length] ?? 'messages', i % 3 !== 0)
+    const message = await reply
+    if (i % 5 === 4) {
+      // A caller that leaves after the first bytes.
+      await Promise.race([once(message, 'data'), once(message, 'close')])
+      request.destroy()
+      endings.left += 1
+      return
+    }
+    const { cut } = await read(message)
+    endings[cut ? 'cut' : message.statusCode === 200 ? 'whole' : 'refused'] += 1
+  })
+  const metrics = async (): Promise<Map<string, number>> => samplesOf(await (await fetch(`${gateway.origin}/metrics`)).text())
+  const quiet = await eventually(async () => {
+    const samples = [...await metrics()]
+    const done = sum(samples.filter(([name]) => name.startsWith('llm_gateway_requests_total{')).map(([, value]) => value))
+    return done === requests
+  })
+  const counted = new Map<string, number>()
+  for (const [name, value] of await metrics()) {
+    const found = /^llm_gateway_tokens_total\{protocol="(\w+)",group="(\w+)",model="([^"]*)",direction="\w+",type="(\w+)"\}$/.exec(name)
+    if (found !== null && value > 0) counted.set(found.slice(1).join(' '), value)
+  }
+  await gateway.kill('SIGTERM')
+  const { records, damaged } = await ledgerIn(join(folder.path, 'data', 'ledger'))
+  const kept = new Map<string, number>()
+  for (const record of records) {
+    for (const { type } of leaves) {
+      const name = [record.protocol, record.group, record.model, type].join(' ')
+      if (record[type] > 0) kept.set(name, (kept.get(name) ?? 0) + record[type])
+    }
+  }
+  const violations = [...new Set([...counted.keys(), ...kept.keys()])].filter((name) => counted.get(name) !== kept.get(name))
+    .map((name) => `${name}: counted ${counted.get(name)}, in the ledger ${kept.get(name)}`)
+  if (!quiet) violations.push('requests are missing in the metrics')
+  if (damaged > 0) violations.push(`${damaged} lines are damaged`)
+  await upstream.close()
+  folder.remove()
+  return { violations, slow: [], requests, ...endings, records: records.length, series: counted.size, tokens: sum(counted.values()) }
+}
