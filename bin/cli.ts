@@ -6,17 +6,22 @@ import { UsageError, type Command, type Io } from './io.js'
 
 export const usage = `Usage: llm-gateway COMMAND [options]
 
-  start                            run the gateway
-  check                            say what is wrong with a configuration
-  keys create --group GROUP        issue a key; its secret is printed once
-       [--id ID] [--label TEXT] [--expires DATE] [--balance TOKENS]
-       [--requests-per-minute N] [--tokens-per-minute N] [--concurrency N]
-  keys list                        issued keys, one JSON object a line
-  keys revoke ID                   end a key
-  keys rotate ID                   give a key another secret
-  usage [--from DATE] [--to DATE]  the usage ledger, one JSON object a line
-  conformance                      test any gateway from outside (see conformance --help)
+  start                      run the gateway
+  check                      say what is wrong with a configuration
+  keys create --group GROUP  issue a key; its secret is printed once
+       [--id ID] [--expires DATE] [--label NAME=VALUE]...
+       [--requests-per-minute N] [--tokens-per-minute N] [--concurrency N] [--balance TOKENS]
+  keys list [--group GROUP]  issued keys
+  keys update ID             change a key: any option of create, --disable or --enable;
+                             --expires never, --balance none and --label NAME= take away
+  keys rotate ID             give a key another secret
+  keys revoke ID             end a key
+  usage                      the usage ledger, one JSON object a line
+       [--from DATE] [--to DATE] [--group GROUP] [--key ID] [--model M] [--protocol P] [--outcome O]
+       [--by group|key|model|day]...   sums, in a table
+  conformance                test any gateway from outside (see conformance --help)
 
+keys and usage --by print JSON lines with --json. A DATE is 2027-01-01 or 2027-01-01T00:00:00Z.
 All but conformance take --config FILE. It is also read from LLM_GATEWAY_CONFIG; without either it is the demo.`
 
 const commands = new Map<string, Command>(Object.entries({

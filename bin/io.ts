@@ -6,10 +6,12 @@ export type SignalName = 'SIGHUP' | 'SIGINT' | 'SIGTERM'
 /** What a command touches of its process. */
 export interface Io {
   readonly env: Environment
-  /** A line of the result. */
-  readonly out: (line: string) => void
-  /** A line about what went wrong, or of progress. */
+  /** A line of the result. A promise where whoever reads it cannot follow: wait for it before the next line. */
+  readonly out: (line: string) => unknown
+  /** A line about what went wrong. */
   readonly err: (line: string) => void
+  /** Text for a terminal that looks on; null where none does. */
+  readonly progress: ((text: string) => void) | null
   readonly onSignal: (signal: SignalName, listener: () => void) => void
   /** Ends the process at once, whatever runs. */
   readonly exit: (code: number) => void
@@ -29,8 +31,9 @@ export type Command = (file: string, args: string[], io: Io) => Promise<number>
 /** Milliseconds since the epoch of a date as a command line has it, null for none. Throws UsageError. */
 export function readDate (option: string, text: string | undefined): number | null {
   if (text === undefined) return null
-  const time = Date.parse(text)
-  if (Number.isNaN(time)) throw new UsageError(`${option} must be a date such as 2027-01-01T00:00:00Z`)
+  // Without a zone it would mean another moment on each machine.
+  const time = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d([.]\d+)?)?(Z|[+-]\d\d:\d\d))?$/.test(text) ? Date.parse(text) : NaN
+  if (Number.isNaN(time)) throw new UsageError(`${option} must be a date such as 2027-01-01 or 2027-01-01T00:00:00Z`)
   return time
 }
 

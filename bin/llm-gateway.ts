@@ -1,10 +1,18 @@
 #!/usr/bin/env node
+import { once } from 'node:events'
 import { run } from './cli.js'
+
+// Whoever reads the output may have seen enough, as `head` has.
+process.stdout.on('error', (error) => {
+  if (Reflect.get(error, 'code') !== 'EPIPE') throw error
+  process.exit(0)
+})
 
 process.exitCode = await run(process.argv.slice(2), {
   env: process.env,
-  out: (line) => process.stdout.write(`${line}\n`),
+  out: (line) => process.stdout.write(`${line}\n`) || once(process.stdout, 'drain'),
   err: (line) => process.stderr.write(`${line}\n`),
+  progress: process.stderr.isTTY ? (text) => process.stderr.write(text) : null,
   onSignal: (signal, listener) => process.on(signal, listener),
   exit: (code) => process.exit(code),
 })

@@ -37,15 +37,16 @@ t.test('the two commands are those of package.json, and the curls answer as the 
 })
 
 t.test('the key commands of the page work in its order', async (t) => {
-  const [, , commands = ''] = blocks('sh')
+  const [, , commands = '', questions = ''] = blocks('sh')
   const folder = t.testdir({ 'gateway.yaml': 'upstreams: { demo: { simulate: true } }\ngroups: { chat: { protocols: [responses], upstream: demo } }\nstate: { engine: lmdb, path: ./data }\n' })
-  const script = commands.replaceAll(/^llm-gateway /gm, `"${process.execPath}" "${root}dist/bin/llm-gateway.js" `)
+  const script = `${commands}${questions}`.replaceAll(/^llm-gateway /gm, `"${process.execPath}" "${root}dist/bin/llm-gateway.js" `)
   const { stdout } = await promisify(execFile)('bash', ['-ec', script], { cwd: folder })
-  const [secret, listed, rotated] = stdout.split('\n')
+  const [secret, , listed, rotated, ...summed] = stdout.split('\n')
   t.match(secret, /^sk-lgw-ci-/)
-  t.match(JSON.parse(listed ?? ''), { id: 'ci', group: 'chat', state: 'active', limits: { balance: 100000 } })
+  t.match(listed, /^ci +chat +active +2030-01-01T00:00:00\.000Z +balance=200000 requestsPerMinute=60 +team=search$/)
   t.match(rotated, /^sk-lgw-ci-/)
   t.not(rotated, secret)
+  t.match(summed, [/^day +model +requests /, /^all +0 /, ''])
 })
 
 t.test('the configuration file of the page is valid', async (t) => {

@@ -6,6 +6,7 @@
 import { LRUCache } from 'lru-cache'
 import type { LookupResult } from '../recorder.js'
 import type { Key } from '../request.js'
+import { LoadBudget } from './load-budget.js'
 
 export interface KeyCacheOptions {
   /** Known keys held at most. Default 10,000. */
@@ -20,6 +21,8 @@ export interface KeyCacheOptions {
   staleMs: number
   /** Store look-ups at the same time; beyond it a look-up fails at once. Default 256. */
   maxLoads: number
+  /** Store look-ups a second of keys that are not held; beyond it they fail at once. Default 5,000. Held keys are always renewed. */
+  maxLoadsPerSecond: number
 }
 
 export type Load = (digest: string) => Promise<Key | null>
@@ -47,8 +50,11 @@ interface Pending {
 export class KeyCache {
   readonly #known: LRUCache<string, Entry>
   readonly #unknown: LRUCache<string, number>
+  /** Digests whose key was known until it changed: asked for like held ones, though nothing of them is believed. */
+  readonly #changed: LRUCache<string, true>
   readonly #pending = new Map<string, Pending>()
   readonly #options: KeyCacheOptions
+  readonly #budget: LoadBudget
   readonly #onLookup: OnLookup
   readonly #now: () => number
 
@@ -56,8 +62,10 @@ export class KeyCache {
     this.#options = options
     this.#onLookup = onLookup
     this.#now = now
+    this.#budget = new LoadBudget(options.maxLoadsPerSecond, now())
     this.#known = new LRUCache({ max: options.max })
     this.#unknown = new LRUCache({ max: options.negativeMax })
+    this.#changed = new LRUCache({ max: options.max })
   }
 
   get sizes (): { positive: number, negative: number } {
@@ -87,6 +95,11 @@ export class KeyCache {
     }
     if (this.#pending.size >= this.#options.maxLoads) {
       return this.#standIn(digest, new Error('too many key look-ups at the same time'))
+    }
+    // A flood of made-up keys is not passed on to the store, and crowds out no key that is in use.
+    const inUse = this.#known.has(digest) || this.#changed.has(digest)
+    if (!inUse && !this.#budget.take(this.#now())) {
+      return this.#standIn(digest, new Error('too many look-ups of unknown keys'))
     }
     const changes: KeyChange[] = []
     const promise = this.#ask(digest, load, changes).finally(() => this.#pending.delete(digest))
@@ -129,6 +142,7 @@ export class KeyCache {
   }
 
   #keep (digest: string, key: Key | null, loadedAt: number): void {
+    this.#changed.delete(digest)
     if (key === null) {
       this.#known.delete(digest)
       this.#unknown.set(digest, loadedAt)
@@ -143,7 +157,9 @@ export class KeyCache {
     for (const { changes } of this.#pending.values()) changes.push(change)
     this.#unknown.clear()
     for (const [digest, { key }] of this.#known.entries()) {
-      if (concerns(change, digest, key)) this.#known.delete(digest)
+      if (!concerns(change, digest, key)) continue
+      this.#known.delete(digest)
+      this.#changed.set(digest, true)
     }
   }
 }

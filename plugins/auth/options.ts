@@ -48,7 +48,7 @@ export interface AuthOptions {
 }
 
 const cacheDefaults: KeyCacheOptions = {
-  max: 10_000, ttlMs: 30_000, negativeMax: 1_000, negativeTtlMs: 5_000, staleMs: 300_000, maxLoads: 256,
+  max: 10_000, ttlMs: 30_000, negativeMax: 1_000, negativeTtlMs: 5_000, staleMs: 300_000, maxLoads: 256, maxLoadsPerSecond: 5_000,
 }
 
 export function checkAuthOptions (options: AuthOptions): KeyCacheOptions {
@@ -76,6 +76,7 @@ export function checkAuthOptions (options: AuthOptions): KeyCacheOptions {
     negativeTtlMs: 'a whole number of at least 0',
     staleMs: 'a whole number of at least 0',
     maxLoads: 'a whole number of at least 1',
+    maxLoadsPerSecond: 'a whole number of at least 1',
   })
   if (!Array.isArray(optionalSources)) throw new OptionError('auth.optionalSources', 'must be a list')
   checkNames('auth.optionalSources', optionalSources, optionalNames())

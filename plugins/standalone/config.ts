@@ -59,3 +59,8 @@ export function listenAddress (config: GatewayConfig, env: Environment): ListenA
 export function stateConfig (config: GatewayConfig): StateConfig {
   return config.state ?? { engine: 'lmdb' }
 }
+
+/** Where the usage ledger of this host is. */
+export function ledgerPath (config: GatewayConfig): string {
+  return join(stateConfig(config).path ?? './data', 'ledger')
+}

@@ -5,22 +5,29 @@ import type { KeyRecord, KeyStore } from '../state/types.js'
 
 export type NewKey = Pick<KeyRecord, 'group' | 'expiresAt' | 'limits' | 'label'>
 
+/** A key with the secret that is told once. */
+export interface Issued {
+  readonly key: KeyRecord
+  readonly secret: string
+}
+
 /** Null: the id is taken. */
-export async function issueKey (store: KeyStore, id: string, key: NewKey): Promise<string | null> {
+export async function createKey (store: KeyStore, id: string, given: NewKey): Promise<Issued | null> {
   const secret = newSecret(id)
-  const created = await store.create({ ...key, id, digest: digestOf(secret), disabled: false, createdAt: Date.now() })
-  return created ? secret : null
+  const key = { ...given, id, digest: digestOf(secret), disabled: false, createdAt: Date.now() }
+  return await store.create(key) ? { key, secret } : null
+}
+
+/** The secret alone. Null: the id is taken. */
+export async function issueKey (store: KeyStore, id: string, given: NewKey): Promise<string | null> {
+  return (await createKey(store, id, given))?.secret ?? null
 }
 
 /** A new secret for an old key; the old one is worth nothing from now on. Null: no such key. */
-export async function rotateKey (store: KeyStore, id: string): Promise<string | null> {
+export async function rotateKey (store: KeyStore, id: string): Promise<Issued | null> {
   const secret = newSecret(id)
-  return await store.update(id, { digest: digestOf(secret) }) === null ? null : secret
-}
-
-/** False: no such key. */
-export async function revokeKey (store: KeyStore, id: string): Promise<boolean> {
-  return await store.update(id, { disabled: true }) !== null
+  const key = await store.update(id, { digest: digestOf(secret) })
+  return key === null ? null : { key, secret }
 }
 
 export function newKeyId (): string {

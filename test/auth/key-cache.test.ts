@@ -2,7 +2,7 @@ import t from 'tap'
 import { KeyCache, type KeyCacheOptions, type Load } from '../../plugins/auth/key-cache.js'
 import type { Key } from '../../plugins/request.js'
 
-const defaults: KeyCacheOptions = { max: 100, ttlMs: 30_000, negativeMax: 10, negativeTtlMs: 5_000, staleMs: 60_000, maxLoads: 4 }
+const defaults: KeyCacheOptions = { max: 100, ttlMs: 30_000, negativeMax: 10, negativeTtlMs: 5_000, staleMs: 60_000, maxLoads: 4, maxLoadsPerSecond: 100_000 }
 
 function key (id: string, group = 'g'): Key {
   return { id, group, disabled: false, expiresAt: null, limits: {} }
@@ -178,6 +178,33 @@ t.test('look-ups at the same time are bounded; beyond that a held key is served,
   await turn()
   answer(key('e'))
   t.match(await later, { id: 'e' })
+})
+
+t.test('look-ups of keys that are not held are bounded by the second; what is held is always renewed', async (t) => {
+  const { cache, clock, told } = build({ maxLoadsPerSecond: 10 })
+  await cache.load('good', async () => key('a'))
+  const flood = async (seconds: number): Promise<number> => {
+    let asked = 0
+    for (let i = 0; i < 1_000 * seconds; i += 1) {
+      clock.now += 1
+      const load: Load = async () => { asked += 1; return null }
+      await cache.load(`bad${clock.now}`, load).catch((error) => t.equal(error.message, 'too many look-ups of unknown keys'))
+    }
+    return asked
+  }
+  const first = await flood(1)
+  t.ok(first >= 10 && first <= 20, `${first} at first`)
+  t.equal(await flood(3), 30)
+  t.equal(told.filter((result) => result === 'error').length, 4_000 - first - 30)
+  clock.now += 30_000
+  await flood(1)
+  t.match(await cache.load('good', async () => key('b')), { id: 'b' }, 'the store was asked')
+  cache.invalidate({ group: '*' })
+  await flood(1)
+  t.match(await cache.load('good', async () => null), null, 'also where nothing of it is believed any more')
+  await t.rejects(cache.load('good2', async () => key('c')), { message: 'too many look-ups of unknown keys' })
+  clock.now += 3_600_000
+  t.ok(await flood(1) <= 20, 'a long pause saves up no more than a second')
 })
 
 t.test('a load that throws at once is one that fails, and the next one is asked', async (t) => {

@@ -1,17 +1,16 @@
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { openState } from '../../plugins/state/index.js'
 import { launch, originOf, program } from '../helpers/launch.js'
 import { startUpstream } from '../helpers/upstream.js'
 import { status, yaml } from '../standalone/run.js'
 import { command } from './terminal.js'
 
 /** A configuration whose state is in a folder of the test's. */
-function lmdb (t: Test, url = 'http://127.0.0.1:9'): { file: string, data: string } {
+function lmdb (t: Test, url = 'http://127.0.0.1:9'): { file: string } {
   const folder = t.testdir({})
   const data = join(folder, 'data')
-  const text = yaml(url, ['key-a']).replace('engine: memory', `engine: lmdb, path: ${data}`)
-  return { file: join(t.testdir({ 'gateway.yaml': text }), 'gateway.yaml'), data }
+  const text = yaml(url, ['key-a']).replace('engine: memory', `engine: lmdb, path: ${data}`).replace('groups: {', 'groups: { messages: { protocols: [messages] },')
+  return { file: join(t.testdir({ 'gateway.yaml': text }), 'gateway.yaml') }
 }
 
 t.test('a key is issued, listed, rotated and revoked while the gateway runs', async (t) => {
@@ -35,22 +34,71 @@ t.test('a key is issued, listed, rotated and revoked while the gateway runs', as
 
   t.match((await keys('revoke', 'team-1')).err, 'key team-1 is revoked')
   await comesTo(second, 401)
-  const { out } = await keys('list')
+  const { out } = await keys('list', '--json')
   t.match(out.map((line) => JSON.parse(line)), [{ id: 'team-1', group: 'chat', state: 'revoked', expires: null, limits: {} }])
   t.notMatch(out.join(), /[0-9a-f]{64}/, 'no digest')
 })
 
-t.test('a key may have limits, a label and an end', async (t) => {
+t.test('a key may have limits, labels and an end', async (t) => {
   const { file } = lmdb(t)
-  const { out: [secret = ''] } = await command('keys', 'create', '--config', file, '--group', 'chat', '--label', 'the team', '--expires', '2020-01-01T00:00:00Z',
+  const { out: [secret = ''] } = await command('keys', 'create', '--config', file, '--group', 'chat', '--label', 'team=search', '--label', 'env=prod', '--expires', '2020-01-01T00:00:00Z',
     '--balance', '0', '--requests-per-minute', '1', '--tokens-per-minute', '2', '--concurrency', '3')
   t.match(secret, /^sk-lgw-[0-9a-f]{10}-/)
   await command('keys', 'create', '--config', file, '--group', 'chat', '--id', 'b', '--expires', '2999-01-01')
-  const { out } = await command('keys', 'list', '--config', file)
+  const { out } = await command('keys', 'list', '--config', file, '--json')
   t.match(out.map((line) => JSON.parse(line)).sort((a, b) => a.state < b.state ? -1 : 1), [
-    { id: 'b', label: null, state: 'active', expires: '2999-01-01T00:00:00.000Z', limits: {} },
-    { label: 'the team', state: 'expired', created: String, limits: { balance: 0, requestsPerMinute: 1, tokensPerMinute: 2, concurrency: 3 } },
+    { id: 'b', labels: {}, state: 'active', expires: '2999-01-01T00:00:00.000Z', limits: {} },
+    { labels: { team: 'search', env: 'prod' }, state: 'expired', created: String, limits: { balance: 0, requestsPerMinute: 1, tokensPerMinute: 2, concurrency: 3 } },
   ])
+})
+
+t.test('what a program reads is JSON, each time with the whole key', async (t) => {
+  const { file } = lmdb(t)
+  const keys = async (...args: string[]): Promise<Record<string, unknown>> => {
+    const { code, out, err } = await command('keys', ...args, '--json', '--config', file)
+    t.match({ code, err, lines: out.length }, { code: 0, err: '', lines: 1 }, args.join(' '))
+    return JSON.parse(out[0] ?? '')
+  }
+  const whole = { id: 'a', group: 'chat', state: 'active', expires: null, created: String, limits: { balance: 5 }, labels: { team: 'x' } }
+  const created = await keys('create', '--group', 'chat', '--id', 'a', '--balance', '5', '--label', 'team=x')
+  t.match(created, { ...whole, secret: /^sk-lgw-a-/ })
+  const rotated = await keys('rotate', 'a')
+  t.match(rotated, { ...whole, secret: /^sk-lgw-a-/ })
+  t.not(rotated['secret'], created['secret'])
+  const { secret, ...told } = created
+  t.strictSame(await keys('update', 'a'), told, 'nothing named, nothing changed')
+  t.strictSame(await keys('revoke', 'a'), { ...told, state: 'revoked' })
+})
+
+t.test('a table for people, in the order of the ids', async (t) => {
+  const { file } = lmdb(t)
+  const keys = async (...args: string[]): Promise<string[]> => (await command('keys', ...args, '--config', file)).out
+  t.same(await keys('list'), ['id  group  state  expires  limits  labels'])
+  await keys('create', '--group', 'messages', '--id', 'zebra')
+  await keys('create', '--group', 'chat', '--id', 'ant', '--expires', '2999-01-01', '--balance', '5', '--concurrency', '2', '--label', 'a=1', '--label', 'b=2')
+  t.same(await keys('list'), [
+    'id     group     state   expires                   limits                   labels',
+    'ant    chat      active  2999-01-01T00:00:00.000Z  concurrency=2 balance=5  a=1,b=2',
+    'zebra  messages  active  never                     -                        -',
+  ])
+  t.same((await keys('list', '--group', 'messages')).map((line) => line.slice(0, 5)), ['id   ', 'zebra'])
+})
+
+t.test('an update changes what it names, and takes away what it names as none', async (t) => {
+  const { file } = lmdb(t)
+  const keys = async (...args: string[]): Promise<string> => (await command('keys', ...args, '--config', file)).err
+  const now = async (): Promise<unknown> => JSON.parse((await command('keys', 'list', '--json', '--config', file)).out[0] ?? '')
+  await keys('create', '--group', 'chat', '--id', 'a', '--balance', '5', '--concurrency', '2', '--expires', '2999-01-01', '--label', 'a=1', '--label', 'b=2')
+  t.equal(await keys('update', 'a', '--balance', '9', '--label', 'b=3'), 'key a is changed')
+  t.match(await now(), { group: 'chat', state: 'active', expires: '2999-01-01T00:00:00.000Z', limits: { balance: 9, concurrency: 2 }, labels: { a: '1', b: '3' } })
+  await keys('update', 'a', '--balance', 'none', '--expires', 'never', '--label', 'a=', '--group', 'messages', '--disable')
+  t.strictSame(Object(await now()).limits, { concurrency: 2 })
+  t.strictSame(Object(await now()).labels, { b: '3' })
+  t.match(await now(), { group: 'messages', state: 'revoked', expires: null })
+  await keys('update', 'a', '--expires', '2020-01-01')
+  t.match(await now(), { state: 'revoked' }, 'still')
+  await keys('update', 'a', '--enable')
+  t.match(await now(), { state: 'expired' })
 })
 
 t.test('what cannot be done is said, with 1; what was typed wrong, with 2', async (t) => {
@@ -58,22 +106,30 @@ t.test('what cannot be done is said, with 1; what was typed wrong, with 2', asyn
   const taken = ['create', '--group', 'chat', '--id', 'taken']
   await command('keys', ...taken, '--config', file)
   const cases: ReadonlyArray<readonly [args: string[], code: number, said: RegExp]> = [
-    [[], 2, /create, list, revoke or rotate/],
-    [['constructor'], 2, /create, list, revoke or rotate/],
+    [[], 2, /keys takes create, list, update, rotate, revoke/],
+    [['constructor'], 2, /keys takes create/],
     [['create'], 2, /needs --group/],
-    [['create', 'a', '--group', 'chat'], 2, /create takes no id/],
+    [['create', 'a', '--group', 'chat'], 2, /Unexpected argument 'a'/],
     [['create', '--group', 'chat', '--id', 'a/b'], 2, /--id must be/],
     [['create', '--group', 'chat', '--expires', 'soon'], 2, /--expires must be a date/],
+    [['create', '--group', 'chat', '--expires', '2030-01-01T00:00'], 2, /--expires must be a date/],
+    [['create', '--group', 'chat', '--label', 'a'], 2, /--label must be NAME=VALUE/],
+    [['create', '--group', 'chat', '--label', 'a=b,c=d'], 2, /--label must be NAME=VALUE/],
     [['create', '--group', 'chat', '--balance', '-1'], 2, /balance/],
     [['create', '--group', 'chat', '--concurrency', '0'], 2, /--concurrency must be a whole number of at least 1/],
     [['create', '--group', 'chat', '--balance', '1e3'], 2, /--balance must be a whole number of at least 0/],
     [['create', '--group', 'toString'], 1, /there is no group toString/],
     [taken, 1, /there is a key taken already/],
     [['create', '--group', 'chat', '--id', 'key-a'], 1, /there is a key key-a already/],
+    [['list', '--balance', '1'], 2, /Unknown option '--balance'/],
     [['revoke'], 2, /revoke takes the id of one key/],
     [['revoke', 'a', 'b'], 2, /revoke takes the id of one key/],
     [['revoke', 'a'], 1, /there is no key a/],
     [['rotate', 'a'], 1, /there is no key a/],
+    [['update'], 2, /update takes the id of one key/],
+    [['update', 'a'], 1, /there is no key a/],
+    [['update', 'taken', '--group', 'toString'], 1, /there is no group toString/],
+    [['update', 'taken', '--enable', '--disable'], 2, /exclude each other/],
   ]
   for (const [args, code, said] of cases) t.match(await command('keys', ...args, '--config', file), { code, out: [], err: said }, args.join(' '))
 })
@@ -82,28 +138,4 @@ t.test('state that ends with the process is no place for them', async (t) => {
   const file = join(t.testdir({ 'gateway.yaml': yaml('http://127.0.0.1:9', []) }), 'gateway.yaml')
   t.match(await command('keys', 'list', '--config', file), { code: 1, err: /state\.engine is memory/ })
   t.match(await command('usage', '--config', file), { code: 1, err: /state\.engine is memory/ })
-})
-
-t.test('the usage ledger as JSON lines', async (t) => {
-  const { file, data } = lmdb(t)
-  const state = await openState({ engine: 'lmdb', path: data })
-  const leaves = { input: 1, cache_read: 0, cache_write_5m: 0, cache_write_1h: 0, cache_write: 0, tool_input: 0, output: 2, reasoning: 0 }
-  // Whole files are passed over that were ended before the range or begun after it: this one was written today.
-  const days = ['2026-01-01', '2999-01-01', '2999-01-02']
-  for (const day of days) {
-    const record = { time: Date.parse(day), id: day, key: 'a', group: 'chat', protocol: 'messages', model: 'm', outcome: 'ok', charged: 3, late: [], ...leaves } as const
-    await state.ledger.append(record)
-  }
-  await state.close()
-
-  const ids = async (...args: string[]): Promise<string[]> => {
-    const { code, out } = await command('usage', '--config', file, ...args)
-    t.equal(code, 0)
-    return out.map((line) => JSON.parse(line).id)
-  }
-  t.same(await ids(), days)
-  t.same(await ids('--from', '2026-01-02'), days.slice(1))
-  t.same(await ids('--to', '2999-01-01'), days.slice(0, 1))
-  t.match((await command('usage', '--config', file)).err, '100 % read')
-  t.match(await command('usage', '--config', file, '--from', 'then'), { code: 2, err: /--from must be a date/ })
 })

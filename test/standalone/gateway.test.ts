@@ -38,7 +38,7 @@ state:
   holdTtlMs: 1
   ledger: { maxFileBytes: 1, maxFileAgeMs: 1, keepMs: 1 }
 auth:
-  cache: { max: 1, ttlMs: 0, negativeMax: 1, negativeTtlMs: 0, staleMs: 0, maxLoads: 1 }
+  cache: { max: 1, ttlMs: 0, negativeMax: 1, negativeTtlMs: 0, staleMs: 0, maxLoads: 1, maxLoadsPerSecond: 1 }
   conflict: reject
   optionalSources: [api-key, gemini-bearer]
   versions: { anthropic: [2023-06-01] }

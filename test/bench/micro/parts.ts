@@ -75,7 +75,7 @@ export function validators (): Measured[] {
 
 export async function lookups (): Promise<Measured[]> {
   const resolve = createResolve('')
-  const cache = new KeyCache({ max: 10_000, ttlMs: 1e9, negativeMax: 1_000, negativeTtlMs: 5_000, staleMs: 0, maxLoads: 256 }, () => {})
+  const cache = new KeyCache({ max: 10_000, ttlMs: 1e9, negativeMax: 1_000, negativeTtlMs: 5_000, staleMs: 0, maxLoads: 256, maxLoadsPerSecond: 1e9 }, () => {})
   const digest = digestOf(callerKey)
   const table = new Map([[digest, 1]])
   const row = catalogue.requests_total

@@ -1,0 +1,39 @@
+import { parseArgs } from 'node:util'
+import { createKey, newKeyId, rotateKey, type Issued } from '../../plugins/standalone/issued-keys.js'
+import { Refusal, UsageError, type Io } from '../io.js'
+import { common, expiryAfter, keyOptions, labelsAfter, limitsAfter } from './options.js'
+import { keyLine } from './show.js'
+import { checkGroup, onlyId, orRefuse, withStore } from './store.js'
+
+export async function create (file: string, args: string[], io: Io): Promise<void> {
+  const { values } = parseArgs({ args, options: { ...common, ...keyOptions, id: { type: 'string' } } })
+  const { group, id = newKeyId(), json } = values
+  if (group === undefined) throw new UsageError('keys create needs --group')
+  if (!/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/.test(id)) throw new UsageError('--id must be up to 64 letters, digits, dots, dashes and underscores')
+  const key = { group, expiresAt: expiryAfter(null, values), limits: limitsAfter({}, values), label: labelsAfter(null, values) }
+  await withStore(file, io, async (store, config) => {
+    checkGroup(group, config)
+    const inFile = config.keys?.some((other) => other.id === id) === true
+    const issued = inFile ? null : await createKey(store, id, key)
+    if (issued === null) throw new Refusal(`there is a key ${id} already`)
+    tell(issued, `key ${id} of group ${group}; its secret is not shown again:`, json, io)
+  })
+}
+
+export async function rotate (file: string, args: string[], io: Io): Promise<void> {
+  const { values: { json }, positionals } = parseArgs({ args, options: common, allowPositionals: true })
+  const id = onlyId('rotate', positionals)
+  await withStore(file, io, async (store) => {
+    tell(orRefuse(await rotateKey(store, id), id), `key ${id} has another secret, which is not shown again:`, json, io)
+  })
+}
+
+/** The secret alone is the result, for who captures it. */
+function tell ({ key, secret }: Issued, words: string, json: boolean, io: Io): void {
+  if (json) {
+    io.out(keyLine(key, { secret }))
+    return
+  }
+  io.err(words)
+  io.out(secret)
+}

@@ -1,0 +1,60 @@
+/** What the command line says of a key. */
+import type { Limits } from '../../plugins/state/types.js'
+import { readCount, readDate, UsageError } from '../io.js'
+
+/** Of every action. */
+export const common = { config: { type: 'string' }, json: { type: 'boolean', default: false } } as const
+
+export const keyOptions = {
+  group: { type: 'string' },
+  expires: { type: 'string' },
+  label: { type: 'string', multiple: true },
+  'requests-per-minute': { type: 'string' },
+  'tokens-per-minute': { type: 'string' },
+  concurrency: { type: 'string' },
+  balance: { type: 'string' },
+} as const
+
+export type KeyValues = Readonly<Partial<Record<Exclude<keyof typeof keyOptions, 'label'>, string>>> & { readonly label?: readonly string[] }
+
+const limitOptions = [
+  ['requestsPerMinute', 'requests-per-minute', 1],
+  ['tokensPerMinute', 'tokens-per-minute', 1],
+  ['concurrency', 'concurrency', 1],
+  ['balance', 'balance', 0],
+] as const
+
+/** The limits of a key after a command; `none` takes one away. Throws UsageError. */
+export function limitsAfter (before: Limits, values: KeyValues): Limits {
+  const after: Record<string, number> = { ...before }
+  for (const [name, option, least] of limitOptions) {
+    const text = values[option]
+    const limit = readCount(`--${option}`, text === 'none' ? undefined : text, least)
+    if (text === 'none') delete after[name]
+    if (limit !== undefined) after[name] = limit
+  }
+  return after
+}
+
+/** The expiry after a command, in milliseconds since the epoch; `never` takes it away. Throws UsageError. */
+export function expiryAfter (before: number | null, { expires }: KeyValues): number | null {
+  if (expires === undefined) return before
+  return expires === 'never' ? null : readDate('--expires', expires)
+}
+
+/** `a=1,b=2`, as a key record has its labels. An empty value takes one away. Throws UsageError. */
+export function labelsAfter (before: string | null, { label = [] }: KeyValues): string | null {
+  const labels = new Map(Object.entries(readLabels(before)))
+  for (const text of label) {
+    const found = /^([A-Za-z0-9_.-]+)=([^,=]*)$/.exec(text)
+    if (found === null) throw new UsageError('--label must be NAME=VALUE, without commas')
+    const [, name = '', value = ''] = found
+    if (value === '') labels.delete(name)
+    else labels.set(name, value)
+  }
+  return [...labels].map((pair) => pair.join('=')).join(',') || null
+}
+
+export function readLabels (text: string | null): Record<string, string> {
+  return Object.fromEntries((text ?? '').split(',').filter(Boolean).map((pair) => pair.split('=')))
+}

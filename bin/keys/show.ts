@@ -1,0 +1,28 @@
+/** Issued keys for programs and for people, without their digests: those are no secret, and nobody needs them. */
+import type { KeyRecord } from '../../plugins/state/types.js'
+import { table } from '../table.js'
+import { readLabels } from './options.js'
+
+function time (ms: number | null): string | null {
+  return ms === null ? null : new Date(ms).toISOString()
+}
+
+function stateOf ({ disabled, expiresAt }: KeyRecord): string {
+  if (disabled) return 'revoked'
+  return expiresAt !== null && expiresAt <= Date.now() ? 'expired' : 'active'
+}
+
+/** `more`: what else is told of it, such as its secret. */
+export function keyLine (key: KeyRecord, more: Readonly<Record<string, string>> = {}): string {
+  const { id, group, label, expiresAt, createdAt, limits } = key
+  return JSON.stringify({ id, group, state: stateOf(key), expires: time(expiresAt), created: time(createdAt), limits, labels: readLabels(label), ...more })
+}
+
+const columns = ['id', 'group', 'state', 'expires', 'limits', 'labels'].map((title) => ({ title }))
+
+export function keyTable (keys: readonly KeyRecord[]): string[] {
+  return table(columns, keys.map((key) => {
+    const limits = Object.entries(key.limits).map((pair) => pair.join('=')).join(' ')
+    return [key.id, key.group, stateOf(key), time(key.expiresAt) ?? 'never', limits || '-', key.label ?? '-']
+  }))
+}

@@ -1,0 +1,38 @@
+import type { GatewayConfig } from '../../plugins/standalone/config-types.js'
+import { loadConfig, stateConfig } from '../../plugins/standalone/config.js'
+import { openState, type KeyRecord, type KeyStore } from '../../plugins/state/index.js'
+import { Refusal, UsageError, type Io } from '../io.js'
+
+/** Opens the key store that the configuration names, for one step. What changes in it reaches gateways that run. */
+export async function withStore (file: string, io: Io, step: (store: KeyStore, config: GatewayConfig) => Promise<void>): Promise<void> {
+  const config = loadConfig(file, io.env)
+  const where = stateConfig(config)
+  if (where.engine === 'memory') throw new Refusal('state.engine is memory: a gateway that runs would never see the key')
+  const state = await openState(where)
+  try {
+    await step(state.keys, config)
+  } finally {
+    await state.close()
+  }
+}
+
+/** The one id among the arguments. Throws UsageError. */
+export function onlyId (action: string, [id, ...more]: readonly string[]): string {
+  if (id === undefined || more.length > 0) throw new UsageError(`keys ${action} takes the id of one key`)
+  return id
+}
+
+/** Throws Refusal where the configuration has no such group. */
+export function checkGroup (group: string, { groups }: GatewayConfig): void {
+  if (!Object.hasOwn(groups, group)) throw new Refusal(`there is no group ${group}`)
+}
+
+/** A key by its id, which stores are otherwise not asked for: a change of nothing tells it. Throws Refusal. */
+export async function keyOf (store: KeyStore, id: string): Promise<KeyRecord> {
+  return orRefuse(await store.update(id, {}), id)
+}
+
+export function orRefuse<T> (found: T | null, id: string): T {
+  if (found === null) throw new Refusal(`there is no key ${id}`)
+  return found
+}

@@ -1,0 +1,42 @@
+import { parseArgs } from 'node:util'
+import type { KeyChanges, KeyRecord } from '../../plugins/state/types.js'
+import { UsageError, type Io } from '../io.js'
+import { common, expiryAfter, keyOptions, labelsAfter, limitsAfter, type KeyValues } from './options.js'
+import { keyLine } from './show.js'
+import { checkGroup, keyOf, onlyId, orRefuse, withStore } from './store.js'
+
+const switches = { enable: { type: 'boolean', default: false }, disable: { type: 'boolean', default: false } } as const
+
+/** Changes what is named of a key, and nothing else of it. */
+export async function update (file: string, args: string[], io: Io): Promise<void> {
+  const { values, positionals } = parseArgs({ args, options: { ...common, ...keyOptions, ...switches }, allowPositionals: true })
+  const { group, enable, disable, json } = values
+  const id = onlyId('update', positionals)
+  if (enable && disable) throw new UsageError('--enable and --disable exclude each other')
+  await withStore(file, io, async (store, config) => {
+    if (group !== undefined) checkGroup(group, config)
+    const before = await keyOf(store, id)
+    const key = orRefuse(await store.update(id, { ...detailsAfter(before, values), disabled: disable || (before.disabled && !enable) }), id)
+    if (json) io.out(keyLine(key))
+    else io.err(`key ${id} is changed`)
+  })
+}
+
+function detailsAfter (before: KeyRecord, values: KeyValues): KeyChanges {
+  return {
+    group: values.group ?? before.group,
+    expiresAt: expiryAfter(before.expiresAt, values),
+    limits: limitsAfter(before.limits, values),
+    label: labelsAfter(before.label, values),
+  }
+}
+
+export async function revoke (file: string, args: string[], io: Io): Promise<void> {
+  const { values: { json }, positionals } = parseArgs({ args, options: common, allowPositionals: true })
+  const id = onlyId('revoke', positionals)
+  await withStore(file, io, async (store) => {
+    const key = orRefuse(await store.update(id, { disabled: true }), id)
+    if (json) io.out(keyLine(key))
+    else io.err(`key ${id} is revoked`)
+  })
+}
