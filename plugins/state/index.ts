@@ -28,9 +28,11 @@ export async function openState (config: StateConfig, now?: Clock): Promise<Stat
   const open = engines.get(config.engine)
   if (open === undefined) throw new OptionError('state.engine', 'must be memory, lmdb or redis')
   const { keys, balances, ledger, notice, end } = await open(config, now)
-  const recovered = recover(ledger, balances)
+  const closing = new AbortController()
+  const recovered = recover(ledger, balances, closing.signal)
   recovered.catch(() => {})
   const close = async (): Promise<void> => {
+    closing.abort()
     await recovered.catch(() => {})
     await ledger.close()
     await balances.close()

@@ -48,13 +48,13 @@ export async function * readLedger (path: string, range: LedgerRange = {}): Asyn
   }
 }
 
-/** The ends of files without an end mark, where they are not older than `since`. */
+/** Records at the ends of files without an end mark that are not older than `since`: what is older is no longer known to be charged or not. */
 export async function * readUnsettled (path: string, since: number): AsyncGenerator<LedgerRecord> {
   for (const file of await ledgerFiles(path)) {
     if (file.endedAt < since) continue
     const lines: string[] = []
     for await (const line of linesOf(file.path, Math.max(0, file.bytes - tailBytes))) lines.push(line)
-    if (lines.at(-1) !== endMark) yield * lines.flatMap((line) => readFrame(line) ?? [])
+    if (lines.at(-1) !== endMark) yield * lines.flatMap((line) => readFrame(line) ?? []).filter(({ time }) => time >= since)
   }
 }
 

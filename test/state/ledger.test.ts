@@ -118,6 +118,15 @@ t.test('only what a killed process wrote last may be unsettled', async (t) => {
   t.same(await unsettledIn(reader), [], 'not after a day')
 })
 
+t.test('a record of long ago is not charged again because a newer one stands behind it', async (t) => {
+  const path = t.testdir({})
+  const killed = new FileLedger(path)
+  const day = 24 * 60 * 60_000
+  await killed.append(record('old', Date.now() - day - 1_000))
+  await killed.append(record('new', Date.now() - day + 60_000))
+  t.same(await unsettledIn(new FileLedger(path)), ['new'])
+})
+
 t.test('a disk that takes nothing: records wait, in order, none twice', async (t) => {
   const path = join(t.testdir({}), 'ledger')
   const ledger = new FileLedger(path)

@@ -2,7 +2,7 @@ import t from 'tap'
 import { openState } from '../../plugins/state/index.js'
 import { loadPeer } from '../../plugins/state/peer.js'
 import { recover } from '../../plugins/state/recover.js'
-import { memoryBalances, memoryLedger, type LedgerRecord, type StateConfig } from '../../plugins/state/index.js'
+import { memoryBalances, memoryLedger, type Balances, type LedgerRecord, type StateConfig } from '../../plugins/state/index.js'
 
 const leaves = { input: 3, cache_read: 0, cache_write_5m: 0, cache_write_1h: 0, cache_write: 0, tool_input: 0, output: 4, reasoning: 0 }
 
@@ -54,12 +54,30 @@ t.test('records are settled in batches, those of nobody are not', async (t) => {
   const balances = memoryBalances()
   const records = Array.from({ length: 250 }, (_, i) => record(`r${i}`, { late: ['group'], ...i === 7 && { key: null } }))
   const ledger = { ...memoryLedger(), unsettled: async function * () { yield * records } }
-  t.equal(await recover(ledger, balances), 250)
+  t.equal(await recover(ledger, balances, new AbortController().signal), 250)
   t.match(await balances.read('chat'), { spent: 249 * 7 })
 })
 
-t.test('a store that is away does not fail the start', async (t) => {
+t.test('a store that is away is asked again until it has every charge', async (t) => {
+  const ledger = { ...memoryLedger(), unsettled: async function * () { yield * [record('a'), record('b')] } }
+  const settled: string[] = []
+  let asked = 0
+  const settle: Balances['settle'] = async ({ id }) => {
+    asked += 1
+    if (asked < 5) throw new Error('away')
+    settled.push(id)
+  }
+  const alive = setInterval(() => {}, 1_000)
+  t.teardown(() => clearInterval(alive))
+  t.equal(await recover(ledger, { ...memoryBalances(), settle }, new AbortController().signal), 2)
+  t.same(settled.sort(), ['a', 'b'])
+})
+
+t.test('a store that stays away does not keep the process from its end', async (t) => {
   const ledger = { ...memoryLedger(), unsettled: async function * () { yield record('a') } }
-  const balances = { ...memoryBalances(), settle: async () => { throw new Error('away') } }
-  await t.rejects(recover(ledger, balances), { message: 'away' })
+  const settle = async (): Promise<void> => { throw new Error('away') }
+  const closing = new AbortController()
+  const recovered = recover(ledger, { ...memoryBalances(), settle }, closing.signal)
+  closing.abort()
+  await t.rejects(recovered, { name: 'AbortError' })
 })
