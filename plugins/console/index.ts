@@ -7,15 +7,14 @@ import Fastify from 'fastify'
 import fp from 'fastify-plugin'
 import { OptionError } from '../errors/options.js'
 import { joinGateway } from '../request.js'
-import { History } from './history.js'
 import { checkConsoleOptions, type ConsoleOptions } from './options.js'
-import { Readings } from './readings.js'
-import { servePage } from './serve-page.js'
 
 export type { ConsoleOptions } from './options.js'
 
 async function consolePage (app: FastifyInstance, options: ConsoleOptions): Promise<void> {
   checkConsoleOptions(options)
+  // Loaded on use: most apps have no console, and each file takes its time at every start.
+  const [{ History }, { Readings }, { servePage }] = await Promise.all([import('./history.js'), import('./readings.js'), import('./serve-page.js')])
   const gateway = joinGateway(app)
   app.addHook('onReady', async () => {
     if (gateway.metrics.length === 0) throw new OptionError('console', 'needs the metrics plugin')

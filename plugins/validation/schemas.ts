@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js'
+import type * as ajv from 'ajv/dist/2020.js'
+import type { Ajv2020, ErrorObject, ValidateFunction } from 'ajv/dist/2020.js'
 import { OptionError } from '../errors/options.js'
 import { endpoints } from '../protocols/index.js'
 import { isObject } from './json.js'
@@ -34,6 +35,12 @@ const settings = {
   code: { optimize: false },
 } as const
 
+/** The compiler is loaded with the first schema that is compiled: it would be a quarter of every start. */
+function newCompiler (more: Readonly<Record<string, boolean>> = {}): Ajv2020 {
+  const { Ajv2020: Compiler }: typeof ajv = require('ajv/dist/2020.js')
+  return new Compiler({ ...settings, ...more })
+}
+
 const checked = endpoints.flatMap(({ id, schema }) => schema === null ? [] : [{ id, schema }])
 
 /**
@@ -44,9 +51,13 @@ const checked = endpoints.flatMap(({ id, schema }) => schema === null ? [] : [{ 
  */
 export function readSchemas (given: Readonly<Record<string, SchemaSource>>): Checks {
   const replaced = new Map(Object.entries(given).map(([name, source]) => [name, compileGiven(name, source)]))
-  const ajv = new Ajv2020({ ...settings, meta: false, validateSchema: false })
+  let shared: Ajv2020 | null = null
+  const compiler = (): Ajv2020 => {
+    shared ??= newCompiler({ meta: false, validateSchema: false })
+    return shared
+  }
   const names = new Set(checked.map(({ schema }) => schema))
-  const bundled = new Map([...names].map((name) => [name, makeCheck(ajv, readSchema(bundledPath(name)))]))
+  const bundled = new Map([...names].map((name) => [name, makeCheck(compiler, readSchema(bundledPath(name)))]))
   const found = checked.map(({ id, schema }) => [id, replaced.get(id) ?? replaced.get(schema) ?? bundled.get(schema)] as const)
   return new Map(found)
 }
@@ -61,7 +72,7 @@ function compileGiven (name: string, source: SchemaSource): Check {
   if (!checked.some(({ id, schema }) => name === id || name === schema)) throw new OptionError(option, 'is no endpoint that takes JSON')
   try {
     // A validator of its own, because a schema copied from ours has the same $id.
-    const check = makeCheck(new Ajv2020(settings), typeof source === 'string' ? readSchema(source) : source)
+    const check = makeCheck(newCompiler, typeof source === 'string' ? readSchema(source) : source)
     check.errorsOf({})
     return check
   } catch (error) {
@@ -73,12 +84,12 @@ function readSchema (path: string): unknown {
   return JSON.parse(readFileSync(path, 'utf8'))
 }
 
-function makeCheck (ajv: Ajv2020, schema: unknown): Check {
+function makeCheck (compiler: () => Ajv2020, schema: unknown): Check {
   if (!isObject(schema)) throw new TypeError('it is not a JSON object')
   const { properties } = schema
   let validate: ValidateFunction | null = null
   const errorsOf: Check['errorsOf'] = (json) => {
-    validate ??= ajv.compile(schema)
+    validate ??= compiler().compile(schema)
     validate(json)
     return validate.errors ?? none
   }
