@@ -14,6 +14,7 @@ const atOnce = 100
 export class Outbox {
   readonly #options: OutboxOptions
   #waiting: Settlement[] = []
+  readonly #sending = new Set<Promise<void>>()
   #timer: NodeJS.Timeout | null = null
 
   constructor (options: OutboxOptions) {
@@ -29,8 +30,10 @@ export class Outbox {
   }
 
   send (settlement: Settlement): void {
-    const sent = this.#options.balances.settle(settlement)
-    if (sent instanceof Promise) sent.catch(() => this.#keep(settlement))
+    const settled = this.#options.balances.settle(settlement)
+    if (!(settled instanceof Promise)) return
+    const sent = settled.catch(() => this.#keep(settlement)).then(() => { this.#sending.delete(sent) })
+    this.#sending.add(sent)
   }
 
   /** Sends what waits, until something fails. */
@@ -45,6 +48,7 @@ export class Outbox {
   }
 
   async close (): Promise<void> {
+    await Promise.all(this.#sending)
     if (this.#timer !== null) clearTimeout(this.#timer)
     await this.flush()
     for (const settlement of this.#waiting) this.#options.onLost(settlement)

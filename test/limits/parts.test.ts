@@ -150,7 +150,6 @@ t.test('settlements wait for a store that is away', async (t) => {
   t.same(settled.sort(), ['a', 'b', 'c'])
   away = true
   outbox.send(settlement('e'))
-  await new Promise((resolve) => setTimeout(resolve, 1))
   await outbox.close()
   t.same(lost, ['d', 'e'], 'what is left at the end is told')
   await new Outbox({ balances, maxWaiting: 3, retryMs: 5, onLost: () => {} }).close()
