@@ -1,10 +1,10 @@
 import t, { type Test } from 'tap'
-import { memoryBalances, openState, type Balances, type Decision, type HoldAsk } from '../../plugins/state/index.js'
+import { memoryBalances, openState, type Account, type Balances, type Decision, type HoldAsk } from '../../plugins/state/index.js'
 import { StoreDownError } from '../../plugins/state/breaker.js'
 import { call, read } from '../helpers/gateway.js'
 import { usageOf } from '../helpers/upstream.js'
 import { startRedis, withoutRedis } from '../state/redis-server.js'
-import { messages, setup } from './setup.js'
+import { messages, setup, type Setup } from './setup.js'
 
 const chatTokens = Object.values(usageOf['chat_completions.json']?.leaves ?? {}).reduce((sum, tokens) => sum + tokens, 0)
 
@@ -37,6 +37,17 @@ class FarStore implements Balances {
   }
 }
 
+/** Ends the gateway once `requests` are settled: whatever waited for the store is sent by then, and one look tells all. */
+function endOf ({ app, account }: Setup): (requests: number) => Promise<Account> {
+  const settled: string[] = []
+  app.llm.settlers.push(({ id }) => settled.push(id))
+  return async (requests) => {
+    while (settled.length < requests) await new Promise((resolve) => setTimeout(resolve, 5))
+    await app.close()
+    return await account()
+  }
+}
+
 const group = { balance: 1_000_000, concurrency: 100, requestsPerMinute: 100 }
 const key = { balance: 1_000_000 }
 
@@ -56,17 +67,18 @@ t.test('closed: 503 that may be tried again, never 401 and never for free', asyn
 
 t.test('closed: a hold that was made unheard is given back', async (t) => {
   const balances = new FarStore()
-  const { chat, quiet } = await setup(t, { group, limits: { balances } })
+  const gateway = await setup(t, { group, limits: { balances } })
+  const end = endOf(gateway)
   balances.mode = 'deaf'
-  t.equal((await chat()).status, 503)
+  t.equal((await gateway.chat()).status, 503)
   balances.mode = 'up'
-  t.match(await quiet(), { spent: 0, held: 0, active: 0 })
+  t.match(await end(1), { spent: 0, held: 0, active: 0 })
 })
 
 t.test('closed: the store goes between the two steps', async (t) => {
   const balances = new FarStore()
-  const { app, chat, upstream, quiet } = await setup(t, { group, limits: { balances } })
-  t.ok(app)
+  const gateway = await setup(t, { group, limits: { balances } })
+  const end = endOf(gateway)
   const entered = balances.hold
   Object.assign(balances, {
     hold: async (ask: HoldAsk) => {
@@ -74,15 +86,17 @@ t.test('closed: the store goes between the two steps', async (t) => {
       return await entered(ask)
     },
   })
-  t.equal((await chat()).status, 503)
-  t.equal(upstream.seen.length, 0)
+  t.equal((await gateway.chat()).status, 503)
+  t.equal(gateway.upstream.seen.length, 0)
   balances.mode = 'up'
-  t.match(await quiet(), { spent: 0, held: 0, active: 0 })
+  t.match(await end(1), { spent: 0, held: 0, active: 0 })
 })
 
 t.test('local: each process spends its share, and no more; the store learns of it', async (t) => {
   const balances = new FarStore()
-  const { chat, quiet, records } = await setup(t, { group, key, onStoreFailure: 'local', limits: { balances, leasePercent: 10, maxOutputTokens: { '*': 100 } } })
+  const gateway = await setup(t, { group, key, onStoreFailure: 'local', limits: { balances, leasePercent: 10, maxOutputTokens: { '*': 100 } } })
+  const { chat, records } = gateway
+  const end = endOf(gateway)
   t.equal((await chat({ max_tokens: 10 })).status, 200)
   balances.mode = 'down'
   const statuses: number[] = []
@@ -91,29 +105,29 @@ t.test('local: each process spends its share, and no more; the store learns of i
   t.match(await balances.read('all'), { spent: chatTokens })
   balances.mode = 'up'
   t.equal((await chat({ max_tokens: 10 })).status, 200)
-  const expected = chatTokens * 12
-  while ((await balances.read('all')).spent < expected) await new Promise((resolve) => setTimeout(resolve, 20))
-  t.match(await quiet(), { spent: expected })
-  t.match(await balances.read('all', 'caller'), { spent: expected })
+  t.match(await end(14), { spent: chatTokens * 12, held: 0, active: 0 })
+  t.match(await balances.read('all', 'caller'), { spent: chatTokens * 12, held: 0, active: 0 })
   t.same((await records()).map(({ late }) => late.length), [0, ...Array(10).fill(2), 0])
 })
 
 t.test('local: a hold that was made unheard is charged once', async (t) => {
   const balances = new FarStore()
-  const { chat, quiet, upstream } = await setup(t, { group, onStoreFailure: 'local', limits: { balances } })
+  const gateway = await setup(t, { group, onStoreFailure: 'local', limits: { balances } })
+  const end = endOf(gateway)
   balances.mode = 'deaf'
-  upstream.queue({ before: () => { balances.mode = 'up' } })
-  t.equal((await chat({ max_tokens: 10 })).status, 200)
-  t.match(await quiet(), { spent: chatTokens, held: 0, active: 0 })
+  gateway.upstream.queue({ before: () => { balances.mode = 'up' } })
+  t.equal((await gateway.chat({ max_tokens: 10 })).status, 200)
+  t.match(await end(1), { spent: chatTokens, held: 0, active: 0 })
 })
 
 t.test('local: refused by the share, and what was made unheard is given back', async (t) => {
   const balances = new FarStore()
-  const { chat, quiet } = await setup(t, { group: { balance: 10 }, onStoreFailure: 'local', limits: { balances } })
+  const gateway = await setup(t, { group: { balance: 10 }, onStoreFailure: 'local', limits: { balances } })
+  const end = endOf(gateway)
   balances.mode = 'deaf'
-  t.equal((await chat({ max_tokens: 10 })).status, 403)
+  t.equal((await gateway.chat({ max_tokens: 10 })).status, 403)
   balances.mode = 'up'
-  t.match(await quiet(), { spent: 0, held: 0 })
+  t.match(await end(1), { spent: 0, held: 0, active: 0 })
 })
 
 t.test('what cannot reach the store to the end is told', async (t) => {
@@ -140,14 +154,16 @@ t.test('a caller that leaves while the store is asked holds nothing', async (t) 
         throw new Error('timed out')
       },
     })
-    const { url, upstream, quiet, app } = await setup(t, { group, onStoreFailure, limits: { balances } })
+    const gateway = await setup(t, { group, onStoreFailure, limits: { balances } })
+    const { url, upstream, app } = gateway
+    const end = endOf(gateway)
     const { request } = call(`${url}/v1/chat/completions`, { body: JSON.stringify({ model: 'm', messages }) })
     await asked
     const settled = new Promise<void>((resolve) => app.llm.settlers.push(() => resolve()))
     request.destroy()
     await settled
     answer()
-    t.match(await quiet(), { spent: 0, held: 0, active: 0 })
+    t.match(await end(1), { spent: 0, held: 0, active: 0 })
     t.equal(upstream.seen.length, 0)
   }
 })

@@ -1,5 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import { closeSync, mkdirSync, readdirSync, readlinkSync, readFileSync, rmSync, statSync, truncateSync, utimesSync } from 'node:fs'
+import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { FileLedger } from '../../plugins/state/file-ledger.js'
@@ -33,12 +34,12 @@ t.test('a frame holds one record, whatever is in it', async (t) => {
   for (const broken of ['', '12345678 ', line.slice(0, -2), line.replace('ci', 'cj').slice(0, -1)]) t.equal(readFrame(broken), null)
 })
 
-for (const [name, open] of [
+for (const [name, openLedger] of [
   ['files', (t: Test) => new FileLedger(join(t.testdir({}), 'ledger'))],
   ['memory', () => memoryLedger()],
 ] as const) {
   t.test(`a ledger in ${name} gives back what was appended, by time`, async (t) => {
-    const ledger = open(t)
+    const ledger = openLedger(t)
     const now = Date.now()
     await Promise.all([0, 1, 2].map(async (i) => await ledger.append(record(`r${i}`, now + i))))
     await ledger.flush()
@@ -65,6 +66,28 @@ t.test('what is acknowledged is in the file', async (t) => {
   await ledger.append(record('acknowledged'))
   const [name = ''] = readdirSync(path)
   t.match(readFileSync(join(path, name), 'utf8'), /^[0-9a-f]{8} \{.*"acknowledged".*\}\n$/)
+  await ledger.close()
+})
+
+t.test('records of one moment share one write, and none is acknowledged before the disk has it', async (t) => {
+  const path = t.testdir({ other: '' })
+  const other = await open(join(path, 'other'))
+  const { prototype } = Object(other).constructor
+  await other.close()
+  const { datasync } = prototype
+  t.teardown(() => { prototype.datasync = datasync })
+  const order: string[] = []
+  prototype.datasync = async function () {
+    order.push(`${readdirSync(path).filter((name) => name.endsWith('.ledger')).map((name) => readFileSync(join(path, name), 'utf8').split('\n').length - 1).join()} written`)
+    await datasync.call(this)
+    order.push('on the disk')
+  }
+  const ledger = new FileLedger(path)
+  await Promise.all(Array.from({ length: 50 }, async (_, i) => {
+    await ledger.append(record(`r${i}`))
+    order.push('acknowledged')
+  }))
+  t.same(order, ['50 written', 'on the disk', ...Array(50).fill('acknowledged')])
   await ledger.close()
 })
 
