@@ -96,6 +96,9 @@ export class LlmRequest {
   /** Status of the reply that the caller got, 0 where it left before one. */
   status = 0
 
+  /** What the limits hold for it; theirs alone to read. */
+  ticket: unknown = null
+
   /** The upstream exchange while one runs, to be told when the caller's socket is done with. */
   exchange: { callerGone: () => void } | null = null
   /** Parties that must be done before settlement: the reply, and an upstream exchange while one runs. */

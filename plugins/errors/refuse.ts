@@ -3,6 +3,8 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Family } from '../protocols/types.js'
 import type { GatewayError } from './gateway-error.js'
 
+/** A body that declares itself no longer than this is left to Node, which reads what remains of it when the reply is out. */
+const smallBytes = 64 * 1024
 const drainMaxBytes = 32 * 1024 * 1024
 const drainMaxMs = 5_000
 
@@ -18,7 +20,7 @@ export function refuse (request: FastifyRequest, reply: FastifyReply, family: Fa
     llm.errorCode = error.code
     llm.outcome ??= error.outcome
   }
-  if (!request.raw.complete && hasBody(request.raw.headers)) drain(request.raw)
+  if (!request.raw.complete && mayBeLong(request.raw.headers)) drain(request.raw)
   reply.code(error.statusCode).headers(errorHeaders(error, requestId))
   return reply.send(JSON.stringify(family.errorBody(error.facts(requestId))))
 }
@@ -38,8 +40,8 @@ export function errorHeaders (error: GatewayError, requestId: string): Record<st
   return headers
 }
 
-function hasBody (headers: IncomingHttpHeaders): boolean {
-  return headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined
+function mayBeLong (headers: IncomingHttpHeaders): boolean {
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > smallBytes
 }
 
 function drain (raw: IncomingMessage): void {

@@ -43,7 +43,8 @@ async function forward (app: FastifyInstance, options: ForwardOptions & { prefix
       done()
     })
     scope.removeAllContentTypeParsers()
-    scope.addContentTypeParser('*', readBody)
+    // By name, too: the framework looks a catch-all up anew for each request.
+    scope.addContentTypeParser(['application/json', '*'], readBody)
     for (const address of routeAddresses(prefix.replace(/\/+$/, ''))) {
       scope.route({ ...address, exposeHeadRoute: false, config: { llm: 'own' }, handler })
     }

@@ -1,25 +1,11 @@
 import type { Group, Key, LlmRequest } from '../request.js'
 import { StoreDownError } from '../state/breaker.js'
 import { limited } from '../state/parties.js'
-import type { Balances, Decision, HoldAsk, Parties, Scope } from '../state/types.js'
+import type { Balances, Decision, HoldAsk, Scope } from '../state/types.js'
 import { Lease } from './lease.js'
 import type { Outbox } from './outbox.js'
 import { Remaining } from './remaining.js'
-
-/** One request's claim on the limits, from its first step to its settlement. */
-export interface Ticket {
-  readonly llm: LlmRequest
-  readonly parties: Parties
-  readonly onStoreFailure: Group['onStoreFailure']
-  /** What it holds. */
-  tokens: number
-  /** Estimated tokens of the request itself. */
-  input: number
-  /** Where it is counted while the store is away. */
-  lease: Lease | null
-  /** The store was asked and did not answer: it may hold something. */
-  unsure: boolean
-}
+import { OpenTickets, Ticket } from './ticket.js'
 
 export type Answer = Decision | 'store down'
 
@@ -32,7 +18,7 @@ export class Admission {
   readonly #balances: Balances
   readonly #outbox: Outbox
   readonly #leasePercent: number
-  readonly #tickets = new Map<LlmRequest, Ticket>()
+  readonly #tickets = new OpenTickets()
   #lease: Lease | null = null
 
   constructor (balances: Balances, outbox: Outbox, leasePercent: number) {
@@ -42,14 +28,14 @@ export class Admission {
   }
 
   ticketOf (llm: LlmRequest): Ticket | undefined {
-    return this.#tickets.get(llm)
+    return this.#tickets.of(llm)
   }
 
   /** Takes a place: a request more, one at a time more, and something left to spend. */
   enter (llm: LlmRequest, key: Key, group: Group): Answer | Promise<Answer> {
     const parties = { group: group.id, groupLimits: group.limits, key: key.id, keyLimits: key.limits }
-    const ticket = { llm, parties, onStoreFailure: group.onStoreFailure, tokens: 0, input: 0, lease: null, unsure: false }
-    this.#tickets.set(llm, ticket)
+    const ticket = new Ticket(llm, parties, group.onStoreFailure)
+    this.#tickets.add(ticket)
     const answer = this.#ask(ticket, 1, 0)
     return answer instanceof Promise ? answer.then((later) => this.#entered(ticket, later)) : this.#entered(ticket, answer)
   }
@@ -71,8 +57,9 @@ export class Admission {
   }
 
   /** The request is over and its record is being kept: its place is free at once, whatever its tokens wait for. */
-  leave ({ llm, parties, lease }: Ticket): void {
-    this.#tickets.delete(llm)
+  leave (ticket: Ticket): void {
+    const { llm, parties, lease } = ticket
+    this.#tickets.remove(ticket)
     if (parties.groupLimits.concurrency === undefined && parties.keyLimits.concurrency === undefined) return
     lease?.balances.leave(llm.id, parties.group)
     // A settlement follows, and frees the place too.
@@ -83,7 +70,7 @@ export class Admission {
   settle (ticket: Ticket, tokens: number): void {
     const { llm, parties, lease } = ticket
     const { group, key } = parties
-    this.#tickets.delete(llm)
+    this.#tickets.remove(ticket)
     lease?.balances.settle({ id: llm.id, group, key, tokens, late: none })
     if (lease === null) this.remaining.giveBack(parties, ticket.tokens - tokens)
     this.#outbox.send({ id: llm.id, group, key, tokens, late: this.late(ticket) })
@@ -92,7 +79,7 @@ export class Admission {
   /** Tells the store that these requests still run. */
   async renew (): Promise<void> {
     const byGroup = new Map<string, string[]>()
-    for (const { llm: { id }, parties: { group } } of this.#tickets.values()) {
+    for (const { llm: { id }, parties: { group } } of this.#tickets) {
       const ids = byGroup.get(group)
       if (ids === undefined) byGroup.set(group, [id])
       else ids.push(id)
@@ -105,7 +92,7 @@ export class Admission {
   #entered (ticket: Ticket, answer: Answer): Answer {
     if (answer !== 'store down' && answer.ok) return answer
     const { llm: { id }, parties: { group, key } } = ticket
-    this.#tickets.delete(ticket.llm)
+    this.#tickets.remove(ticket)
     if (ticket.unsure) this.#outbox.send({ id, group, key, tokens: 0, late: [] })
     return answer
   }

@@ -1,5 +1,5 @@
 /** One structured line for each model request, at its end, in the host's own logger. */
-import type { FastifyInstance } from 'fastify'
+import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { checkOptions, OptionError } from '../errors/options.js'
 import { identify } from '../identify.js'
@@ -22,8 +22,15 @@ async function log (app: FastifyInstance, options: LogOptions): Promise<void> {
     identify(gateway, request, reply)
     done()
   })
-  // Made only where the logger reads it: a level that is off costs nothing.
-  gateway.settlers.push((llm, request) => request.log[level]({ get llm () { return requestLine(llm) } }, 'model request'))
+  gateway.settlers.push((llm, request) => {
+    if (writes(request.log, level)) request.log[level]({ llm: requestLine(llm) }, 'model request')
+  })
+}
+
+/** Pino says which levels are on; all levels of the logger that an app has without one are the same function's. */
+function writes (log: FastifyBaseLogger, level: string): boolean {
+  if ('isLevelEnabled' in log && typeof log.isLevelEnabled === 'function') return log.isLevelEnabled(level) === true
+  return log.trace !== log.fatal
 }
 
 export default fp(log, { fastify: '5.x', name: 'llm-gateway-log' })

@@ -1,0 +1,58 @@
+import type { Group, LlmRequest } from '../request.js'
+import type { Parties } from '../state/types.js'
+import type { Lease } from './lease.js'
+
+/** One request's claim on the limits, from its first step to its settlement. */
+export class Ticket {
+  readonly llm: LlmRequest
+  readonly parties: Parties
+  readonly onStoreFailure: Group['onStoreFailure']
+  /** What it holds. */
+  tokens = 0
+  /** Estimated tokens of the request itself. */
+  input = 0
+  /** Where it is counted while the store is away. */
+  lease: Lease | null = null
+  /** The store was asked and did not answer: it may hold something. */
+  unsure = false
+  /** Its place among the open ones. */
+  place = -1
+
+  constructor (llm: LlmRequest, parties: Parties, onStoreFailure: Group['onStoreFailure']) {
+    this.llm = llm
+    this.parties = parties
+    this.onStoreFailure = onStoreFailure
+  }
+}
+
+/**
+ * The tickets that are open. A list without gaps and not a map: a map's outgrown tables stay reachable from each other, and
+ * with them every request that stood in one, until the next full collection (2.5 times the cost of each scavenge).
+ */
+export class OpenTickets implements Iterable<Ticket> {
+  readonly #open: Ticket[] = []
+
+  of ({ ticket }: LlmRequest): Ticket | undefined {
+    return ticket instanceof Ticket ? ticket : undefined
+  }
+
+  add (ticket: Ticket): void {
+    ticket.llm.ticket = ticket
+    ticket.place = this.#open.push(ticket) - 1
+  }
+
+  /** Once or more often. */
+  remove (ticket: Ticket): void {
+    ticket.llm.ticket = null
+    const last = this.#open.at(-1)
+    if (ticket.place < 0 || last === undefined) return
+    this.#open[ticket.place] = last
+    last.place = ticket.place
+    this.#open.pop()
+    ticket.place = -1
+  }
+
+  [Symbol.iterator] (): Iterator<Ticket> {
+    return this.#open.values()
+  }
+}
