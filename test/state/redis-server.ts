@@ -1,4 +1,4 @@
-/** A real redis-server of the test's own, on a free port, with its files in a temporary directory. */
+/** A real redis-server of the test's own, on a free port, with its files in a temporary directory. REDIS_SERVER names another one, such as valkey-server. */
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -7,9 +7,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 
-export const hasRedis = spawnSync('redis-server', ['--version']).status === 0
+const program = process.env['REDIS_SERVER'] ?? 'redis-server'
+
+export const hasRedis = spawnSync(program, ['--version']).status === 0
 /** For tap's `skip`: the reason, or false. */
-export const withoutRedis = hasRedis ? false : 'redis-server is not installed'
+export const withoutRedis = hasRedis ? false : `${program} is not installed`
 
 export interface RedisServer {
   readonly url: string
@@ -37,7 +39,7 @@ export async function startRedis ({ cluster = false }: { cluster?: boolean } = {
   let child: ChildProcess
 
   const start = async (): Promise<void> => {
-    child = spawn('redis-server', options, { stdio: 'ignore' })
+    child = spawn(program, options, { stdio: 'ignore' })
     process.once('exit', () => child.kill('SIGKILL'))
     await answers(port)
   }
