@@ -15,3 +15,11 @@ export const closeObject = 0x7d
 export function isSpace (byte: number | undefined): boolean {
   return byte === space || byte === lineFeed || byte === carriageReturn || byte === 0x09
 }
+
+/** True where the ASCII text stands in `chunk` at `from`. */
+export function standsAt (name: string, chunk: Buffer, from: number): boolean {
+  for (let at = 0; at < name.length; at++) {
+    if (chunk[from + at] !== name.charCodeAt(at)) return false
+  }
+  return true
+}

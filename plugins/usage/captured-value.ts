@@ -1,3 +1,5 @@
+import { backslash, quote, space, standsAt } from './bytes.js'
+
 /** Bytes of one value beyond which it is given up: a usage object with a hundred iterations is half of this. */
 const maxValueBytes = 64 * 1024
 
@@ -27,11 +29,10 @@ export class CapturedValue {
   finish (chunk: Buffer, to: number): unknown {
     this.end = to
     if (this.tooLarge) return undefined
-    const text = this.size === 0
-      ? chunk.toString('utf8', this.start, to)
-      : Buffer.concat([...this.parts, chunk.subarray(this.start, to)]).toString()
+    if (this.size === 0) return parseBytes(chunk, this.start, to)
+    const bytes = Buffer.concat([...this.parts, chunk.subarray(this.start, to)])
     this.parts = []
-    return parseJson(text)
+    return parseBytes(bytes, 0, bytes.length)
   }
 
   get tooLarge (): boolean {
@@ -39,13 +40,27 @@ export class CapturedValue {
   }
 }
 
-/** `JSON.parse`, undefined for what is none. Names and nulls, the most of what is read, take a shorter way. */
+/** `JSON.parse`, undefined for what is none. */
 export function parseJson (text: string): unknown {
-  if (text === 'null') return null
-  if (text.startsWith('"') && text.endsWith('"') && !text.includes('\\')) return text.slice(1, -1)
   try {
     return JSON.parse(text)
   } catch {
     return undefined
   }
+}
+
+/** The same for bytes. Names and nulls, the most of what is read, take a shorter way. */
+function parseBytes (bytes: Buffer, from: number, to: number): unknown {
+  const first = bytes[from]
+  if (first === quote && isPlain(bytes, from + 1, to - 1)) return bytes.toString('utf8', from + 1, to - 1)
+  return to - from === 4 && standsAt('null', bytes, from) ? null : parseJson(bytes.toString('utf8', from, to))
+}
+
+/** True where the bytes of a string stand for themselves. */
+function isPlain (bytes: Buffer, from: number, to: number): boolean {
+  for (let at = from; at < to; at++) {
+    const byte = bytes[at]
+    if (byte === undefined || byte < space || byte === backslash) return false
+  }
+  return true
 }

@@ -32,7 +32,7 @@ export function countTokens (object: JsonObject, counts: CountPlaces): Counted |
     modalities: countKinds(told, counts, usage),
     inconsistent: told.odd || clamped || (total !== null && total !== totalTokens(usage)),
   }
-  return leftOut(object, counts).reduce(addCounted, own)
+  return counts.added === null ? own : leftOut(object, counts, counts.added).reduce(addCounted, own)
 }
 
 type Numbers = Readonly<Record<'input' | 'cacheRead' | 'cacheWrite' | 'cacheWrite5m' | 'cacheWrite1h' | 'toolInput' | 'output' | 'reasoning', number | null>>
@@ -78,11 +78,12 @@ export function totalTokens (usage: TokenUsage): number {
     usage.tool_input + usage.output + usage.reasoning
 }
 
+type Added = NonNullable<CountPlaces['added']>
+
 /** Parts of the work that the object lists but does not add up. */
-function leftOut (object: JsonObject, counts: CountPlaces): Counted[] {
-  const { added } = counts
-  const list = added === null ? null : object[added.list]
-  if (added === null || !Array.isArray(list)) return []
+function leftOut (object: JsonObject, counts: CountPlaces, added: Added): Counted[] {
+  const list = object[added.list]
+  if (!Array.isArray(list)) return []
   const entries: unknown[] = list
   return entries.flatMap((entry) => {
     if (!isObject(entry) || entry['type'] !== added.type) return []

@@ -28,6 +28,7 @@ export class EventSieve {
 
   /** What is left of a piece, null for nothing. */
   push (chunk: Buffer): Buffer | null {
+    if (this.heldBytes === 0 && !this.dropped && this.reader.passByAll(chunk)) return chunk
     // The second half of a CRLF goes where the event before it went.
     this.eventFrom = this.reader.atHalfEnd && chunk[0] === lineFeed ? 1 : 0
     this.keepFrom = this.dropped ? this.eventFrom : 0
@@ -74,7 +75,7 @@ export class EventSieve {
 }
 
 function joined (pieces: readonly Buffer[]): Buffer | null {
-  const [first, ...others] = pieces
+  const [first] = pieces
   if (first === undefined) return null
-  return others.length === 0 ? first : Buffer.concat(pieces)
+  return pieces.length === 1 ? first : Buffer.concat(pieces)
 }

@@ -1,10 +1,9 @@
-import { carriageReturn, closeObject, lineFeed, openArray, openObject } from './bytes.js'
+import { backslash, carriageReturn, closeObject, lineFeed, openArray, openObject, standsAt } from './bytes.js'
 import { EventReader } from './event-reader.js'
 import { JsonScanner } from './json-scanner.js'
 import type { Meter } from './meter.js'
 import type { Plan } from './plan.js'
 import type { ReplyReader } from './reply-reader.js'
-import { standsAt } from './wants.js'
 
 /** Events at the start that are always read: they name the model and the reply. */
 const firstEvents = 2
@@ -53,6 +52,11 @@ export class EventStreamReader implements ReplyReader {
   /** True between events, where a line feed at the start of the next piece still belongs to the one before. */
   get atHalfEnd (): boolean {
     return this.events.idle && this.events.afterReturn
+  }
+
+  /** True where a piece was read that is whole events, none of which tells of usage. */
+  passByAll (chunk: Buffer): boolean {
+    return this.passBy(chunk, 0, true) === chunk.length
   }
 
   read (chunk: Buffer, onEvent?: OnEvent): void {
@@ -106,11 +110,11 @@ export class EventStreamReader implements ReplyReader {
   }
 
   /** Returns the offset up to which `chunk` holds whole events that tell nothing of usage, `at` or less for none. */
-  private passBy (chunk: Buffer, at: number): number {
+  private passBy (chunk: Buffer, at: number, allOnly = false): number {
     if (this.first > 0 || !this.events.idle || this.events.afterReturn) return at
     const sign = this.findSign(chunk, at)
-    const end = endOfEvents(chunk, sign === -1 ? chunk.length : sign)
-    if (end <= at || !endsInObject(chunk, end)) return at
+    const end = endOfEvents(chunk, findEscapedLetter(chunk, at, sign === -1 ? chunk.length : sign))
+    if (end <= at || (allOnly && end < chunk.length) || !endsInObject(chunk, end)) return at
     this.events.skipped()
     if (end - at > shortBytes) {
       this.passed = chunk
@@ -125,6 +129,21 @@ export class EventStreamReader implements ReplyReader {
     while (at !== -1 && !standsAt(this.sign, chunk, at)) at = chunk.indexOf(this.signByte, at + 1)
     return at
   }
+}
+
+/**
+ * Offset of the first letter of a name's kind that is written as `\u00..`, `to` for none. Nobody needs to write one so, but
+ * the sign of a usage object may hide behind it.
+ */
+function findEscapedLetter (chunk: Buffer, from: number, to: number): number {
+  let at = chunk.indexOf(backslash, from)
+  while (at !== -1 && at < to && !(standsAt('u00', chunk, at + 1) && isLetterRow(chunk[at + 4]))) at = chunk.indexOf(backslash, at + 2)
+  return at === -1 ? to : Math.min(at, to)
+}
+
+/** U+0040 to U+007F. */
+function isLetterRow (digit: number | undefined): boolean {
+  return digit !== undefined && digit >= 0x34 && digit <= 0x37
 }
 
 /** Offset after the last blank line before `to`, 0 for none. A lone CR ends no line here: such a stream is read byte by byte. */

@@ -1,4 +1,4 @@
-import { closeArray, closeObject, colon, comma, isSpace, openArray, openObject, quote } from './bytes.js'
+import { backslash, closeArray, closeObject, colon, comma, isSpace, openArray, openObject, quote } from './bytes.js'
 import { CapturedValue } from './captured-value.js'
 import { StringEnd } from './string-end.js'
 import { wantOfKey, wantOfName, type Want } from './wants.js'
@@ -165,21 +165,30 @@ export class JsonScanner {
 
   private startKey (chunk: Buffer, at: number, to: number): number {
     const byte = chunk[at]
-    if (byte === quote) {
-      this.state = inKey
-      return this.readKey(chunk, at + 1, to)
-    }
+    if (byte === quote) return this.readShortKey(chunk, at + 1, to)
     if (byte === closeObject) return this.leave(chunk, at + 1)
     if (!isSpace(byte)) this.state = isBroken
     return at + 1
   }
 
+  /** A key without escapes that ends within the piece, as nearly all do. */
+  private readShortKey (chunk: Buffer, at: number, to: number): number {
+    let end = at
+    let byte = chunk[end]
+    while (end < to && byte !== quote && byte !== backslash) {
+      end += 1
+      byte = chunk[end]
+    }
+    if (end < to && byte === quote) {
+      this.target = wantOfKey(this.node, chunk, at, end)
+      return this.endKey(chunk, end + 1, to)
+    }
+    this.state = inKey
+    return this.readKey(chunk, at, to)
+  }
+
   private readKey (chunk: Buffer, at: number, to: number): number {
     const end = this.string.find(chunk, at, to)
-    if (end !== -1 && this.key === '') {
-      this.target = wantOfKey(this.node, chunk, at, end - 1)
-      return this.endKey(chunk, end, to)
-    }
     const stop = end === -1 ? to : end - 1
     if (this.key.length < maxKeyBytes) this.key += chunk.toString('latin1', at, Math.min(stop, at + maxKeyBytes))
     if (end === -1) return to

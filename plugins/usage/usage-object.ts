@@ -53,16 +53,15 @@ export class UsageObject {
 }
 
 /**
- * Lays a newer usage object of the same reply over an older one: per field the newer value wins, unless it is null
- * (facts/protocols.md 4.2: values are cumulative, a missing one keeps what was told before; never sum, never max).
+ * Lays a newer usage object of the same reply over an older one, in place: per field the newer value wins, unless it is
+ * null (facts/protocols.md 4.2: values are cumulative, a missing one keeps what was told before; never sum, never max).
  */
 export function overlay (older: JsonObject | null, newer: JsonObject): JsonObject {
-  if (older === null) return newer
-  const merged: JsonObject = { ...older }
-  for (const [key, value] of Object.entries(newer)) {
-    if (value === null) continue
-    const before = merged[key]
-    merged[key] = isObject(value) && isObject(before) ? overlay(before, value) : value
+  for (const key in older) {
+    const before = older[key]
+    const value = Object.hasOwn(newer, key) ? newer[key] : null
+    if (value === null) newer[key] = before
+    else if (isObject(value) && isObject(before)) overlay(before, value)
   }
-  return merged
+  return newer
 }

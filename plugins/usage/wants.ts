@@ -1,4 +1,4 @@
-import { backslash } from './bytes.js'
+import { standsAt } from './bytes.js'
 import { parseJson } from './captured-value.js'
 
 /**
@@ -61,23 +61,12 @@ export function compileWants (paths: readonly string[]): Want {
   return root
 }
 
-/** What is looked for under the key that stands in `chunk`, without its quotes. */
+/** What is looked for under the key that stands in `chunk`, without its quotes and without escapes. */
 export function wantOfKey (node: Want, chunk: Buffer, from: number, to: number): Want | null {
   for (const key of node.keys) {
     if (key.name.length === to - from && standsAt(key.name, chunk, from)) return key.want
   }
-  for (let at = from; at < to; at++) {
-    if (chunk[at] === backslash) return wantOfName(node, chunk.toString('latin1', from, to))
-  }
   return null
-}
-
-/** True where the ASCII text stands in `chunk` at `from`. */
-export function standsAt (name: string, chunk: Buffer, from: number): boolean {
-  for (let at = 0; at < name.length; at++) {
-    if (chunk[from + at] !== name.charCodeAt(at)) return false
-  }
-  return true
 }
 
 /** The same for a key as it is written in JSON, escapes and all. */
