@@ -23,6 +23,8 @@ export const attributes = {
   cacheReadTokens: 'gen_ai.usage.cache_read.input_tokens',
   cacheWriteTokens: 'gen_ai.usage.cache_creation.input_tokens',
   reasoningTokens: 'gen_ai.usage.reasoning.output_tokens',
+  inputMessages: 'gen_ai.input.messages',
+  outputMessages: 'gen_ai.output.messages',
   tokenType: 'gen_ai.token.type',
   serverAddress: 'server.address',
   serverPort: 'server.port',

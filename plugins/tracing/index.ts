@@ -1,6 +1,7 @@
 /**
- * One span for each model call, from before it is sent to its settlement, by the GenAI conventions. Content is never
- * captured. Register it right before `forward`, or before the host's mounts: hooks that refuse a request come first.
+ * One span for each model call, from before it is sent to its settlement, by the GenAI conventions. Register it right
+ * before `forward`, or before the host's mounts: hooks that refuse a request come first. Content is captured only where
+ * OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT asks for it, which is read at registration; register `usage` before.
  */
 import { context, isSpanContextValid, propagation, trace, type Span, type TracerProvider } from '@opentelemetry/api'
 import type { FastifyInstance } from 'fastify'
@@ -9,8 +10,9 @@ import { checkOptions } from '../errors/options.js'
 import { identify } from '../identify.js'
 import { LlmRequest, joinGateway } from '../request.js'
 import { endCallSpan, startCallSpan } from './call-span.js'
+import { captureContent, capturesContent } from './content.js'
 import { traceHostMount } from './host-mount.js'
-import { parentContext, traceHeaders } from './propagate.js'
+import { isSdkRegistered, parentContext, traceHeaders } from './propagate.js'
 
 export interface TracingOptions {
   /** The provider to take the tracer from. Default: the one that is registered with the API, whenever that happens. */
@@ -24,18 +26,20 @@ async function tracing (app: FastifyInstance, options: TracingOptions): Promise<
   const { tracerProvider = trace, baggage = false } = options
   const gateway = joinGateway(app)
   const tracer = tracerProvider.getTracer('fastify-llm-gateway')
+  const withContent = capturesContent(process.env)
   const spans = new WeakMap<LlmRequest, Span>()
 
   app.addHook('preHandler', (request, reply, done) => {
-    const llm = identify(gateway, request, reply)
+    const llm = options.tracerProvider === undefined && !isSdkRegistered() ? null : identify(gateway, request, reply)
     if (!(llm instanceof LlmRequest)) {
       done()
       return
     }
     const parent = parentContext(request)
-    const span = startCallSpan(tracer, llm, gateway.upstreamFor(llm), parent)
+    const upstream = gateway.upstreamFor(llm)
+    const span = startCallSpan(tracer, llm, upstream, parent)
     const ids = span.spanContext()
-    // No SDK is registered: the caller's trace headers travel as they are.
+    // A provider that makes no spans: the caller's trace headers travel as they are.
     if (!isSpanContextValid(ids)) {
       done()
       return
@@ -46,6 +50,7 @@ async function tracing (app: FastifyInstance, options: TracingOptions): Promise<
     llm.traceHeaders = traceHeaders(own)
     if (llm.traceHeaders !== null && request.routeOptions.config.llm === undefined) traceHostMount(request, reply, own, llm.traceHeaders)
     spans.set(llm, span)
+    if (withContent && span.isRecording()) captureContent(span, llm, upstream)
     context.with(own, done)
   })
 

@@ -1,6 +1,14 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { context, propagation, trace, type Context } from '@opentelemetry/api'
+import { ProxyTracerProvider, context, propagation, trace, type Context } from '@opentelemetry/api'
 import { clientAddsTrace } from '../outgoing-trace.js'
+
+const noProvider = new ProxyTracerProvider().getDelegate()
+
+/** False as long as the API has nobody to give spans to, and no more need be asked. */
+export function isSdkRegistered (): boolean {
+  const provider = trace.getTracerProvider()
+  return !(provider instanceof ProxyTracerProvider) || provider.getDelegate() !== noProvider
+}
 
 /** What `@fastify/otel` adds to a request: its span's context, which no hook and no handler of the app hides. */
 interface Instrumented {

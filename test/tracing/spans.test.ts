@@ -1,4 +1,4 @@
-import { SpanKind, SpanStatusCode, context } from '@opentelemetry/api'
+import { ProxyTracerProvider, SpanKind, SpanStatusCode, context } from '@opentelemetry/api'
 import type { ReadableSpan } from '@opentelemetry/sdk-trace-node'
 import Fastify from 'fastify'
 import t, { type Test } from 'tap'
@@ -119,6 +119,13 @@ t.test('an SDK that is registered after the app is ready', async (t) => {
   const { finished } = startTracing(t, alone)
   await chat({ ...gateway, upstream, url, spans: finished }, {})
   t.equal(finished().length, 1)
+})
+
+t.test('a provider of the option that makes no spans', async (t) => {
+  const upstream = await startUpstream(t)
+  const gateway = await startGateway(t, upstream.url, { tracing: { tracerProvider: new ProxyTracerProvider() } })
+  const url = await listen(gateway.app)
+  t.equal((await chat({ ...gateway, upstream, url, spans: () => [] }, {})).trace, null)
 })
 
 t.test('what a reply tells', async (t) => {

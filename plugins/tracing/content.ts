@@ -1,0 +1,103 @@
+/**
+ * Prompts and replies as attributes of a span, off unless the environment says so: personal data in a telemetry backend
+ * is for an operator to decide, with the switch that all GenAI instrumentations have,
+ * `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT`. Texts alone, bounded, without the caller's and the upstream's key.
+ */
+import type { Span } from '@opentelemetry/api'
+import { attributes } from '../genai.js'
+import type { LlmRequest, OpenTap, ReplyTap, Upstream } from '../request.js'
+import { inputMessages } from './input-messages.js'
+import { ReplyText } from './reply-text.js'
+import { TextBudget } from './text-budget.js'
+
+/** Text of one direction in one span, in UTF-16 units. */
+const maxTextLength = 16 * 1024
+
+/** Values that ask for content in spans; `true` is the old spelling. `EVENT_ONLY` asks for log events, which are not made here. */
+const inSpans: ReadonlySet<string> = new Set(['span_only', 'span_and_event', 'true'])
+
+export function capturesContent (env: Readonly<Record<string, string | undefined>>): boolean {
+  return inSpans.has(String(env['OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT']).trim().toLowerCase())
+}
+
+type Hide = (text: string) => string
+
+/** Shortest beginning of a key that is taken for one at the end of a text that was cut. */
+const shortestPiece = 6
+
+/** Nobody captures a key on purpose; callers do paste theirs into prompts, and models repeat them. */
+function hideKeys (llm: LlmRequest, upstream: Upstream | null): Hide {
+  const keys = [llm.secret, upstream?.credential ?? null].filter((key) => key !== null)
+  return (text) => keys.reduce((rest, key) => withoutBeginning(rest.replaceAll(key, '[key]'), key), text)
+}
+
+function withoutBeginning (text: string, key: string): string {
+  for (let length = key.length - 1; length >= shortestPiece; length -= 1) {
+    if (text.endsWith(key.slice(0, length))) return text.slice(0, -length)
+  }
+  return text
+}
+
+/** Puts what the caller said on the span, and what the model answers once the reply ends. Call it before the request is sent. */
+export function captureContent (span: Span, llm: LlmRequest, upstream: Upstream | null): void {
+  const hide = hideKeys(llm, upstream)
+  const budget = new TextBudget(maxTextLength)
+  const messages = inputMessages(llm.json, (text) => budget.take(hide(text)))
+  if (messages.length > 0) span.setAttribute(attributes.inputMessages, JSON.stringify(messages))
+  if (budget.truncated) span.setAttribute('llm_gateway.input_truncated', true)
+  const { openTap } = llm
+  if (openTap !== null) llm.openTap = listenIn(span, llm, hide, openTap)
+}
+
+function listenIn (span: Span, llm: LlmRequest, hide: Hide, openTap: OpenTap): OpenTap {
+  return (statusCode, headers) => {
+    const tap = openTap(statusCode, headers)
+    // What is compressed would have to be unpacked twice.
+    if (tap === null || headers['content-encoding'] !== undefined) return tap
+    const budget = new TextBudget(maxTextLength)
+    const reply = new ReplyText(budget, String(headers['content-type']).startsWith('text/event-stream'))
+    const tell = (): void => {
+      reply.end()
+      if (reply.text !== '') span.setAttribute(attributes.outputMessages, JSON.stringify([outputMessage(hide(reply.text), llm)]))
+      if (budget.truncated) span.setAttribute('llm_gateway.output_truncated', true)
+    }
+    return new ListeningTap(tap, reply, tell)
+  }
+}
+
+function outputMessage (content: string, { finishReason }: LlmRequest): Record<string, unknown> {
+  return { role: 'assistant', parts: [{ type: 'text', content }], ...finishReason !== null && { finish_reason: finishReason } }
+}
+
+/** The usage tap, with somebody who listens. */
+class ListeningTap implements ReplyTap {
+  readonly #tap: ReplyTap
+  readonly #reply: ReplyText
+  readonly #tell: () => void
+
+  constructor (tap: ReplyTap, reply: ReplyText, tell: () => void) {
+    this.#tap = tap
+    this.#reply = reply
+    this.#tell = tell
+  }
+
+  get complete (): boolean {
+    return this.#tap.complete
+  }
+
+  push (chunk: Buffer): Buffer | null {
+    this.#reply.push(chunk)
+    return this.#tap.push(chunk)
+  }
+
+  end (): Buffer | null {
+    const rest = this.#tap.end()
+    this.#tell()
+    return rest
+  }
+
+  abort (side: Parameters<ReplyTap['abort']>[0]): void {
+    this.#tap.abort(side)
+    this.#tell()
+  }
+}

@@ -1,0 +1,49 @@
+/**
+ * The messages of a request as the GenAI conventions write them, `[{ role, parts: [{ type, content }] }]`. Its texts
+ * alone: images, files and tools are named by their type and left out.
+ */
+export interface Part {
+  readonly type: string
+  readonly content?: string
+}
+
+export interface Message {
+  readonly role: string
+  readonly parts: readonly Part[]
+}
+
+/** Fields that hold what the caller said, in one protocol or another; the first that is there counts. */
+const inputFields = ['messages', 'input', 'contents', 'content', 'prompt']
+
+/** What is left of a text: all, a part, or nothing. */
+type Take = (text: string) => string
+
+export function inputMessages (json: unknown, take: Take): Message[] {
+  const said = inputFields.map((name) => fieldOf(json, name)).find((value) => value !== undefined)
+  const items: readonly unknown[] = Array.isArray(said) ? said : [said]
+  return items.flatMap((item) => {
+    const parts = partsOf(fieldOf(item, 'content') ?? fieldOf(item, 'parts') ?? item, take)
+    const role = fieldOf(item, 'role')
+    return parts.length === 0 ? [] : [{ role: typeof role === 'string' ? role : 'user', parts }]
+  })
+}
+
+function partsOf (content: unknown, take: Take): Part[] {
+  const items: readonly unknown[] = Array.isArray(content) ? content : [content]
+  return items.flatMap((item) => {
+    const text = typeof item === 'string' ? item : fieldOf(item, 'text')
+    if (typeof text !== 'string') return partOfType(fieldOf(item, 'type'), take)
+    const taken = take(text)
+    return taken === '' ? [] : [{ type: 'text', content: taken }]
+  })
+}
+
+function partOfType (type: unknown, take: Take): Part[] {
+  if (typeof type !== 'string') return []
+  const taken = take(type)
+  return taken === '' ? [] : [{ type: taken }]
+}
+
+export function fieldOf (value: unknown, name: string): unknown {
+  return typeof value === 'object' && value !== null ? Reflect.get(value, name) : undefined
+}

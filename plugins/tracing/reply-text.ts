@@ -1,0 +1,84 @@
+/** The text of a reply, as much as a budget allows: a JSON document when it has ended, an event stream event by event. */
+import { StringDecoder } from 'node:string_decoder'
+import { fieldOf } from './input-messages.js'
+import type { TextBudget } from './text-budget.js'
+
+/** A document, or one event, that is longer is not read. */
+const maxDocumentLength = 256 * 1024
+
+interface TextPlace {
+  /** Dots go down, a star is each item of a list. */
+  readonly path: readonly string[]
+  /** The `type` of the documents that hold it; null for any. */
+  readonly type: string | null
+}
+
+/** Where replies and the events of streams hold words of the model. */
+const places: readonly TextPlace[] = [
+  { path: ['choices', '*', 'message', 'content'], type: null },
+  { path: ['choices', '*', 'delta', 'content'], type: null },
+  { path: ['output', '*', 'content', '*', 'text'], type: null },
+  { path: ['delta'], type: 'response.output_text.delta' },
+  { path: ['content', '*', 'text'], type: 'message' },
+  { path: ['delta', 'text'], type: 'content_block_delta' },
+  { path: ['candidates', '*', 'content', 'parts', '*', 'text'], type: null },
+]
+
+export class ReplyText {
+  text = ''
+  readonly #budget: TextBudget
+  readonly #events: boolean
+  readonly #decoder = new StringDecoder()
+  #pending = ''
+
+  constructor (budget: TextBudget, events: boolean) {
+    this.#budget = budget
+    this.#events = events
+  }
+
+  push (chunk: Buffer): void {
+    if (this.#budget.truncated) return
+    this.#pending += this.#decoder.write(chunk)
+    if (this.#events) this.#readLines()
+    if (this.#pending.length <= maxDocumentLength) return
+    this.#pending = ''
+    this.#budget.truncated = true
+  }
+
+  end (): void {
+    if (!this.#events) this.#read(this.#pending)
+    this.#pending = ''
+  }
+
+  #readLines (): void {
+    const lines = this.#pending.split(/\r\n|\n|\r/)
+    this.#pending = lines.pop() ?? ''
+    for (const line of lines) if (line.startsWith('data:')) this.#read(line.slice('data:'.length))
+  }
+
+  #read (text: string): void {
+    const json = parsed(text)
+    // A stream that is no event stream is a list of what would be its events.
+    for (const document of Array.isArray(json) ? json : [json]) {
+      const type = fieldOf(document, 'type')
+      for (const place of places) {
+        if (place.type !== null && place.type !== type) continue
+        for (const found of textsAt(document, place.path)) this.text += this.#budget.take(found)
+      }
+    }
+  }
+}
+
+function parsed (text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return null
+  }
+}
+
+function textsAt (value: unknown, [name, ...rest]: readonly string[]): string[] {
+  if (name === undefined) return typeof value === 'string' ? [value] : []
+  if (name !== '*') return textsAt(fieldOf(value, name), rest)
+  return Array.isArray(value) ? value.flatMap((item) => textsAt(item, rest)) : []
+}

@@ -1,0 +1,185 @@
+import httpProxy from '@fastify/http-proxy'
+import type { ReadableSpan } from '@opentelemetry/sdk-trace-node'
+import Fastify from 'fastify'
+import t, { type Test } from 'tap'
+import llmGateway from '../../plugins/index.js'
+import { protocolNames, type ProtocolName } from '../../plugins/protocols/index.js'
+import { capturesContent } from '../../plugins/tracing/content.js'
+import { inputMessages } from '../../plugins/tracing/input-messages.js'
+import { ReplyText } from '../../plugins/tracing/reply-text.js'
+import { TextBudget } from '../../plugins/tracing/text-budget.js'
+import { call, everyProtocol, gatewayOptions, listen, providerSecret, read, secret, watchSettled, type Gateway } from '../helpers/gateway.js'
+import { startUpstream, type Upstream } from '../helpers/upstream.js'
+import { send } from '../metrics/traffic.js'
+import { startTracing } from './sdk.js'
+
+const name = 'OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT'
+const budgetUnits = 16 * 1024
+
+interface Running extends Gateway {
+  readonly url: string
+  readonly upstream: Upstream
+  readonly lastSpan: () => ReadableSpan | undefined
+}
+
+/** A gateway that was registered while the switch had this value. */
+async function start (t: Test, value: string | undefined, bare = false): Promise<Running> {
+  const { finished } = startTracing(t, { sdk: true, http: false, undici: false })
+  const upstream = await startUpstream(t)
+  const before = process.env[name]
+  if (value === undefined) delete process.env[name]
+  else process.env[name] = value
+  const app = Fastify()
+  t.teardown(() => app.close())
+  const groups = { all: { protocols: everyProtocol } }
+  await app.register(llmGateway, gatewayOptions(upstream.url, bare ? { upstreams: {}, routes: false, groups } : { groups }))
+  if (bare) await app.register(httpProxy, { upstream: upstream.url, prefix: '/v1', rewritePrefix: '/v1' })
+  if (before === undefined) delete process.env[name]
+  else process.env[name] = before
+  return { app, settled: watchSettled(app), upstream, url: await listen(app), lastSpan: () => finished().at(-1) }
+}
+
+async function chat ({ url, settled, lastSpan }: Running, content: string, stream = false): Promise<ReadableSpan['attributes']> {
+  await read(await call(`${url}/v1/chat/completions`, { body: JSON.stringify({ model: 'gpt-5', stream, messages: [{ role: 'user', content }] }) }).reply)
+  await settled.next()
+  return lastSpan()?.attributes ?? {}
+}
+
+function outputOf (attributes: ReadableSpan['attributes']): string {
+  return JSON.parse(String(attributes['gen_ai.output.messages']))[0].parts[0].content
+}
+
+t.test('the switch', async (t) => {
+  for (const value of ['SPAN_ONLY', 'span_and_event', ' true ']) t.ok(capturesContent({ [name]: value }), value)
+  for (const value of [undefined, '', 'false', 'NO_CONTENT', 'EVENT_ONLY', 'yes']) t.notOk(capturesContent({ [name]: value }), String(value))
+})
+
+const spoken: readonly ProtocolName[] = ['chat_completions', 'responses', 'messages', 'generate_content']
+
+for (const value of [undefined, 'NO_CONTENT', 'EVENT_ONLY']) {
+  t.test(`nothing is captured with ${value ?? 'no switch'}`, async (t) => {
+    const running = await start(t, value)
+    for (const protocol of protocolNames) {
+      for (const stream of protocol === 'embeddings' ? [false] : [false, true]) {
+        await read(await send(running.url, protocol, stream).reply)
+        await running.settled.next()
+        const told = JSON.stringify(running.lastSpan()?.attributes)
+        t.notMatch(told, /Hello|lighthouse|gen_ai\.\w+\.messages/, `${protocol} ${stream ? 'streamed' : 'whole'}`)
+      }
+    }
+  })
+}
+
+t.test('every protocol, whole and streamed, where the switch asks for it', async (t) => {
+  const running = await start(t, 'SPAN_ONLY')
+  for (const protocol of protocolNames) {
+    for (const stream of protocol === 'embeddings' ? [false] : [false, true]) {
+      const what = `${protocol} ${stream ? 'streamed' : 'whole'}`
+      await read(await send(running.url, protocol, stream).reply)
+      await running.settled.next()
+      const attributes = running.lastSpan()?.attributes ?? {}
+      const [input] = JSON.parse(String(attributes['gen_ai.input.messages']))
+      t.match(input, { role: 'user', parts: [{ type: 'text', content: /\w/ }] }, what)
+      t.equal('gen_ai.output.messages' in attributes, spoken.includes(protocol), `${what}: pictures and numbers are no text`)
+      if (spoken.includes(protocol)) t.equal(outputOf(attributes), 'Hello from upstream 👋', what)
+      t.notOk('llm_gateway.input_truncated' in attributes || 'llm_gateway.output_truncated' in attributes, what)
+    }
+  }
+})
+
+t.test('a stream without events is a list of documents', async (t) => {
+  const running = await start(t, 'true')
+  const { reply } = call(`${running.url}/v1beta/models/m:streamGenerateContent`, {
+    headers: { authorization: '', 'x-goog-api-key': secret }, body: '{"contents":[{"parts":[{"text":"hi"}]}]}',
+  })
+  await read(await reply)
+  await running.settled.next()
+  t.equal(outputOf(running.lastSpan()?.attributes ?? {}), 'Hello from upstream 👋')
+})
+
+t.test('on a mount that nobody adapted', async (t) => {
+  const running = await start(t, 'SPAN_ONLY', true)
+  for (const stream of [false, true]) {
+    const attributes = await chat(running, 'a private question', stream)
+    t.match(attributes['gen_ai.input.messages'], 'a private question')
+    t.equal(outputOf(attributes), 'Hello from upstream 👋')
+  }
+})
+
+t.test('long texts are cut, and told to be', async (t) => {
+  const running = await start(t, 'SPAN_ONLY')
+  for (const length of [budgetUnits * 2, 10 * budgetUnits, 3 * 1024 * 1024]) {
+    running.upstream.queue({ body: { choices: [{ message: { content: 'y'.repeat(length) } }] } })
+    const attributes = await chat(running, 'x'.repeat(length))
+    t.match(attributes, { 'llm_gateway.input_truncated': true, 'llm_gateway.output_truncated': true })
+    t.ok(String(attributes['gen_ai.input.messages']).length < budgetUnits + 100)
+    t.ok(String(attributes['gen_ai.output.messages'] ?? '').length < budgetUnits + 100)
+  }
+})
+
+t.test('what was said before a stream broke off', async (t) => {
+  const running = await start(t, 'SPAN_ONLY')
+  running.upstream.queue({ split: 'events', cutAt: 500 })
+  t.match(outputOf(await chat(running, 'hi', true)), /^Hello/)
+})
+
+t.test('a compressed reply is left alone', async (t) => {
+  const running = await start(t, 'SPAN_ONLY')
+  running.upstream.queue({ encoding: 'gzip' })
+  const attributes = await chat(running, 'hi')
+  t.notOk('gen_ai.output.messages' in attributes)
+  t.match(attributes['gen_ai.usage.output_tokens'], Number)
+})
+
+t.test('a key that was pasted or repeated is not captured, nor the beginning of one at the cut', async (t) => {
+  const running = await start(t, 'SPAN_ONLY')
+  const pieces = [secret.slice(0, 7), secret.slice(7), ' and ', providerSecret]
+  const events = pieces.map((content) => `data: ${JSON.stringify({ choices: [{ delta: { content } }] })}\n\n`)
+  running.upstream.queue({ body: events.join(''), headers: { 'content-type': 'text/event-stream' }, split: 'events' })
+  const attributes = await chat(running, `my key is ${secret}`, true)
+  t.equal(outputOf(attributes), '[key] and [key]')
+  t.match(attributes['gen_ai.input.messages'], 'my key is [key]')
+  running.upstream.queue({ body: { choices: [{ message: { content: 'z'.repeat(budgetUnits - 8) + secret } }] } })
+  const cut = outputOf(await chat(running, 'x'))
+  t.equal(cut, 'z'.repeat(budgetUnits - 8))
+})
+
+t.test('input in the shapes of the protocols', async (t) => {
+  const all = (text: string): string => text
+  t.strictSame(inputMessages({ messages: [
+    { role: 'system', content: 'be brief' },
+    { role: 'user', content: [{ type: 'text', text: 'what is this' }, { type: 'image_url', image_url: { url: 'data:...' } }] },
+    { role: 'assistant', content: null },
+  ] }, all), [
+    { role: 'system', parts: [{ type: 'text', content: 'be brief' }] },
+    { role: 'user', parts: [{ type: 'text', content: 'what is this' }, { type: 'image_url' }] },
+  ])
+  t.strictSame(inputMessages({ contents: { parts: { text: 'one' } } }, all), [{ role: 'user', parts: [{ type: 'text', content: 'one' }] }])
+  t.strictSame(inputMessages({ input: ['a', 'b'] }, all), ['a', 'b'].map((content) => ({ role: 'user', parts: [{ type: 'text', content }] })))
+  t.strictSame(inputMessages({ content: { parts: [{ text: 'x' }] } }, all), [{ role: 'user', parts: [{ type: 'text', content: 'x' }] }])
+  for (const json of [undefined, null, 5, 'text', {}, { input: [[1, 2]] }, { messages: [{ content: {} }, null] }]) t.strictSame(inputMessages(json, all), [])
+  t.strictSame(inputMessages({ input: ['a', { type: 'x' }] }, () => ''), [])
+})
+
+t.test('a budget cuts no character in two', async (t) => {
+  const budget = new TextBudget(4)
+  t.equal(budget.take('abc'), 'abc')
+  t.equal(budget.take('👋'), '')
+  t.ok(budget.truncated)
+  t.equal(budget.take('d'), '')
+})
+
+t.test('reply text is read in whatever pieces it comes', async (t) => {
+  const bytes = Buffer.from('event: x\r\ndata: {"choices":[{"delta":{"content":"wel👋"}}]}\r\n\r\ndata: broken\n\ndata:{"choices":[{"delta":{"content":"come"}}]}\n\ndata: [DONE]\n\n')
+  for (const size of [1, 2, 7, bytes.length]) {
+    const reply = new ReplyText(new TextBudget(100), true)
+    for (let at = 0; at < bytes.length; at += size) reply.push(bytes.subarray(at, at + size))
+    reply.end()
+    t.equal(reply.text, 'wel👋come', `pieces of ${size}`)
+  }
+  const budget = new TextBudget(100)
+  const endless = new ReplyText(budget, true)
+  for (let n = 0; n < 10; n += 1) endless.push(Buffer.alloc(64 * 1024, 'x'))
+  endless.end()
+  t.ok(budget.truncated, 'a line without end is not kept')
+})
