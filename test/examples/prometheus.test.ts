@@ -51,6 +51,10 @@ for (const config of ['prometheus/prometheus.yml', 'observability/prometheus.yml
   t.test(`${config}: Prometheus has the very tokens that the providers reported`, needs('prometheus'), async (t) => {
     const upstream = await startUpstream(t)
     const gateway = await startGateway(t, upstream.url)
+    const formats = new Set<string>()
+    gateway.app.addHook('onSend', async (request, reply) => {
+      if (request.url === '/metrics') formats.add(String(reply.getHeader('content-type')))
+    })
     const url = await listen(gateway.app)
     const { settled } = await sendTraffic(gateway, url, upstream)
     const query = await startPrometheus(t, config, new URL(url).host)
@@ -74,6 +78,7 @@ for (const config of ['prometheus/prometheus.yml', 'observability/prometheus.yml
     t.strictSame(await query('sum by (reason) (llm_gateway_usage_missing_total)'), { upstream_abort: 1 })
     t.strictSame(await query('sum(llm_gateway_active_requests)'), { '': 0 })
     t.strictSame(await query('sum(llm_gateway_request_duration_seconds_count)'), { '': settled.length })
+    t.strictSame([...formats], ['application/openmetrics-text; version=1.0.0; charset=utf-8'], 'in the format that Prometheus likes best')
   })
 }
 
