@@ -146,11 +146,13 @@ t.test('a key that was pasted or repeated is not captured, nor the beginning of 
 
 t.test('input in the shapes of the protocols', async (t) => {
   const all = (text: string): string => text
-  t.strictSame(inputMessages({ messages: [
-    { role: 'system', content: 'be brief' },
-    { role: 'user', content: [{ type: 'text', text: 'what is this' }, { type: 'image_url', image_url: { url: 'data:...' } }] },
-    { role: 'assistant', content: null },
-  ] }, all), [
+  t.strictSame(inputMessages({
+    messages: [
+      { role: 'system', content: 'be brief' },
+      { role: 'user', content: [{ type: 'text', text: 'what is this' }, { type: 'image_url', image_url: { url: 'data:...' } }] },
+      { role: 'assistant', content: null },
+    ],
+  }, all), [
     { role: 'system', parts: [{ type: 'text', content: 'be brief' }] },
     { role: 'user', parts: [{ type: 'text', content: 'what is this' }, { type: 'image_url' }] },
   ])
