@@ -57,7 +57,8 @@ function withoutKeys (url: string): string {
   return url.slice(0, mark) + splitKeys(url.slice(mark)).query
 }
 
-function dropQueryKey ({ query }: FastifyRequest): void {
+/** Takes a credential out of the parsed query, where a host may log it or hand it on. */
+export function dropQueryKey ({ query }: FastifyRequest): void {
   if (typeof query === 'object' && query !== null && 'key' in query) delete query.key
 }
 

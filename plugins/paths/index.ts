@@ -7,7 +7,7 @@ import fp from 'fastify-plugin'
 import { gatewayError } from '../errors/gateway-error.js'
 import { checkChoice, checkOptions, OptionError } from '../errors/options.js'
 import { refuse } from '../errors/refuse.js'
-import { identify, readUrl } from '../identify.js'
+import { dropQueryKey, identify, readUrl } from '../identify.js'
 import { refuseMisdirected } from '../misdirected.js'
 import type { Family } from '../protocols/types.js'
 import { LlmRequest, joinGateway } from '../request.js'
@@ -47,6 +47,8 @@ async function paths (app: FastifyInstance, options: PathsOptions): Promise<void
       refuseUpgrade(request, reply, read.endpoint.family)
     } else if (pathOf(String(raw.url)) !== pathOf(read.url)) {
       raw.url = read.url
+      // The host's hooks run to the end for this one, too.
+      dropQueryKey(request)
       reply.hijack()
       app.routing(raw, reply.raw)
     } else {

@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { Writable } from 'node:stream'
 import type { ReadableSpan } from '@opentelemetry/sdk-trace-node'
+import { LogController, type FastifyServerOptions } from 'fastify'
 import t from 'tap'
 import { createRewriteUrl } from '../../plugins/index.js'
 import { call, everyProtocol, listen, read, startGateway } from '../helpers/gateway.js'
@@ -55,7 +56,7 @@ function shots ({ secret, encoded }: Canary): Shot[] {
     { name: 'query of another family', path: `/v1/chat/completions?key=${secret}`, headers: { authorization: '' }, body: chat },
     { name: 'query of an unknown path', path: `/v1/nothing?key=${secret}`, headers: { authorization: '' }, body: chat },
     { name: 'query of a doubled path', path: `/v1/chat/completions/chat/completions?key=${secret}`, headers: { authorization: '' }, body: chat },
-    { name: 'query of an ambiguous path', path: `/v1beta/models/%2e%2e/m:generateContent?key=${secret}`, headers: { authorization: '' }, body: contents },
+    { name: 'query of an ambiguous path', path: `/v1beta/models/a%00b:generateContent?key=${secret}`, headers: { authorization: '' }, body: contents },
     { name: 'query of a model list', path: `/v1beta/models?key=${secret}`, headers: { authorization: '' }, method: 'GET' },
     { name: 'wrong method', path: `${generate}?key=${secret}`, headers: { authorization: '' }, method: 'DELETE' },
     { name: 'cookie', path: '/v1/chat/completions', headers: { authorization: '', cookie: `key=${secret}` }, body: chat },
@@ -96,61 +97,76 @@ t.test('a key is found in its own spellings', async (t) => {
   t.strictSame(caller.findIn(`${stranger.secret} Bearer key=`), [])
 })
 
-t.test('no key is in a log line, a span, a metric or an error', async (t) => {
-  const { finished } = startTracing(t, { sdk: true, http: true, undici: true })
-  const lines: string[] = []
-  const stream = new Writable({
-    write (chunk, _encoding, done) {
-      lines.push(String(chunk))
-      done()
-    },
-  })
-  const upstream = await startUpstream(t)
-  const { app, settled } = await startGateway(t, upstream.url, {
-    upstreams: { main: { url: upstream.url, credential: provider.secret }, nobody: { url: 'http://127.0.0.1:1', credential: provider.secret } },
-    groups: {
-      all: { protocols: everyProtocol.filter((name) => name !== 'embeddings'), upstream: 'main' },
-      lost: { protocols: everyProtocol, upstream: 'nobody' },
-    },
-    keys: [{ id: 'caller', group: 'all', secret: caller.secret }, { id: 'lost', group: 'lost', secret: `${caller.secret}lost` }],
-    forward: { headersTimeoutMs: 1_500 },
-  }, { logger: { level: 'trace', stream }, rewriteUrl: createRewriteUrl() })
-  const url = await listen(app)
-  const replies: string[] = []
+interface Host {
+  readonly name: string
+  readonly server: FastifyServerOptions
+  readonly fastify: boolean
+}
 
-  for (const canary of [caller, stranger]) {
-    for (const { name, path, headers = {}, body = '', method = 'POST', script, leaves = false, status } of shots(canary)) {
-      if (script !== undefined) upstream.queue(script)
-      const { request, reply } = call(url + path, { method, headers, body })
-      if (leaves) {
-        await upstream.arrivals.next()
-        request.destroy()
-        continue
+/** A host that owns its constructor; and one that does not, whose own lines and instrumentation would tell the URL. */
+const hosts: readonly Host[] = [
+  { name: 'with rewriteUrl', server: { rewriteUrl: createRewriteUrl() }, fastify: true },
+  { name: 'without rewriteUrl', server: { logController: new LogController({ disableRequestLogging: true }) }, fastify: false },
+]
+
+for (const { name, server, fastify } of hosts) {
+  t.test(`no key is in a log line, a span, a metric or an error, ${name}`, async (t) => {
+    const { finished } = startTracing(t, { sdk: true, http: true, undici: true, fastify })
+    const lines: string[] = []
+    const stream = new Writable({
+      write (chunk, _encoding, done) {
+        lines.push(String(chunk))
+        done()
+      },
+    })
+    const upstream = await startUpstream(t)
+    const { app, settled } = await startGateway(t, upstream.url, {
+      upstreams: { main: { url: upstream.url, credential: provider.secret }, nobody: { url: 'http://127.0.0.1:1', credential: provider.secret } },
+      groups: {
+        all: { protocols: everyProtocol.filter((name) => name !== 'embeddings'), upstream: 'main' },
+        lost: { protocols: everyProtocol, upstream: 'nobody' },
+      },
+      keys: [{ id: 'caller', group: 'all', secret: caller.secret }, { id: 'lost', group: 'lost', secret: `${caller.secret}lost` }],
+      forward: { headersTimeoutMs: 1_500 },
+    }, { logger: { level: 'trace', stream }, ...server })
+    app.addHook('onResponse', async ({ log, url, originalUrl, query }) => log.info({ url, originalUrl, query }, 'what a host may log'))
+    const url = await listen(app)
+    const replies: string[] = []
+
+    for (const canary of [caller, stranger]) {
+      for (const { name, path, headers = {}, body = '', method = 'POST', script, leaves = false, status } of shots(canary)) {
+        if (script !== undefined) upstream.queue(script)
+        const { request, reply } = call(url + path, { method, headers, body })
+        if (leaves) {
+          await upstream.arrivals.next()
+          request.destroy()
+          continue
+        }
+        const answer = await reply
+        if (status !== undefined) t.equal(answer.statusCode, status, name)
+        const { bytes } = await read(answer)
+        if (answer.statusCode !== 200) replies.push(`${name}: ${JSON.stringify(answer.headers)} ${bytes.toString()}`)
+        while (upstream.arrivals.size > 0) await upstream.arrivals.next()
       }
-      const answer = await reply
-      if (status !== undefined) t.equal(answer.statusCode, status, name)
-      const { bytes } = await read(answer)
-      if (answer.statusCode !== 200) replies.push(`${name}: ${JSON.stringify(answer.headers)} ${bytes.toString()}`)
-      while (upstream.arrivals.size > 0) await upstream.arrivals.next()
     }
-  }
-  const refusedConnection = call(`${url}/v1/chat/completions`, { headers: { authorization: `Bearer ${caller.secret}lost` }, body: chat })
-  const unreachable = await refusedConnection.reply
-  t.equal(unreachable.statusCode, 502)
-  replies.push((await read(unreachable)).bytes.toString())
-  replies.push(await brokenRequest(url))
-  while (settled.size > 0) await settled.next()
+    const refusedConnection = call(`${url}/v1/chat/completions`, { headers: { authorization: `Bearer ${caller.secret}lost` }, body: chat })
+    const unreachable = await refusedConnection.reply
+    t.equal(unreachable.statusCode, 502)
+    replies.push((await read(unreachable)).bytes.toString())
+    replies.push(await brokenRequest(url))
+    while (settled.size > 0) await settled.next()
 
-  const metrics = (await app.inject('/metrics')).body
-  t.ok(replies.length > 50)
-  t.ok(lines.some((line) => line.includes('incoming request')), 'Fastify\'s own lines are there')
-  t.ok(lines.some((line) => line.includes('model request')))
-  t.ok(finished().some((span) => scopeOf(span) === 'fastify-llm-gateway'))
-  const places = { logs: lines.join(''), spans: spanText(finished()), metrics, errors: replies.join('\n') }
-  for (const [place, text] of Object.entries(places)) {
-    for (const [name, canary] of Object.entries(canaries)) t.strictSame(canary.findIn(text), [], `${name} in ${place}`)
-  }
-})
+    const metrics = (await app.inject('/metrics')).body
+    t.ok(replies.length > 50)
+    t.equal(lines.some((line) => line.includes('incoming request')), fastify, 'Fastify\'s own lines')
+    t.ok(lines.some((line) => line.includes('model request')))
+    t.ok(finished().some((span) => scopeOf(span) === 'fastify-llm-gateway'))
+    const places = { logs: lines.join(''), spans: spanText(finished()), metrics, errors: replies.join('\n') }
+    for (const [place, text] of Object.entries(places)) {
+      for (const [name, canary] of Object.entries(canaries)) t.strictSame(canary.findIn(text), [], `${name} in ${place}`)
+    }
+  })
+}
 
 /** Not even HTTP: what Node answers for itself. */
 async function brokenRequest (url: string): Promise<string> {
