@@ -36,8 +36,10 @@ export async function renderText (families: readonly Family[], format: TextForma
   for (const family of families) {
     const name = format.familyName(family)
     parts.push(`# HELP ${name} ${family.row.help}\n# TYPE ${name} ${family.row.type}\n`)
+    // The same words in every cell of a family.
+    const bounds = [...family.row.buckets, Infinity].map((upTo) => `,le="${boundText(upTo)}"} `)
     for (const cell of family.read()) {
-      parts.push('buckets' in cell ? histogramLines(family.name, cell) : valueLine(family.name, cell))
+      parts.push('buckets' in cell ? histogramLines(family.name, cell, bounds) : valueLine(family.name, cell))
       lines += 'buckets' in cell ? cell.buckets.length + 2 : 1
       if (lines < linesPerTurn) continue
       lines = 0
@@ -52,12 +54,15 @@ function valueLine (name: string, { text, value }: ValueCell): string {
   return text === '' ? `${name} ${value}\n` : `${name}{${text}} ${value}\n`
 }
 
-function histogramLines (name: string, { text, buckets, sum, count }: HistogramCell): string {
+function histogramLines (name: string, { text, buckets, sum, count }: HistogramCell, bounds: readonly string[]): string {
+  const head = `${name}_bucket{${text}`
   let lines = ''
   let reached = 0
-  for (const bucket of buckets) {
-    reached += bucket.count
-    lines += `${name}_bucket{${text},le="${boundText(bucket.upTo)}"} ${reached}\n`
+  let index = 0
+  for (const { count: fell } of buckets) {
+    reached += fell
+    lines += head + bounds[index] + reached + '\n'
+    index += 1
   }
   return `${lines}${name}_sum{${text}} ${sum}\n${name}_count{${text}} ${count}\n`
 }

@@ -51,8 +51,9 @@ export class ReplyText {
   }
 
   #readLines (): void {
-    const lines = this.#pending.split(/\r\n|\n|\r/)
-    this.#pending = lines.pop() ?? ''
+    const end = Math.max(this.#pending.lastIndexOf('\n'), this.#pending.lastIndexOf('\r')) + 1
+    const lines = this.#pending.slice(0, end).split(/[\r\n]+/)
+    this.#pending = this.#pending.slice(end)
     for (const line of lines) if (line.startsWith('data:')) this.#read(line.slice('data:'.length))
   }
 

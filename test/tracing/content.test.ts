@@ -131,6 +131,12 @@ t.test('a compressed reply is left alone', async (t) => {
   t.match(attributes['gen_ai.usage.output_tokens'], Number)
 })
 
+t.test('an error of the provider is not what the model said', async (t) => {
+  const running = await start(t, 'SPAN_ONLY')
+  running.upstream.queue({ status: 400, body: { error: { message: 'no' }, choices: [{ message: { content: 'Hello' } }] } })
+  t.notOk('gen_ai.output.messages' in await chat(running, 'hi'))
+})
+
 t.test('a key that was pasted or repeated is not captured, nor the beginning of one at the cut', async (t) => {
   const running = await start(t, 'SPAN_ONLY')
   const pieces = [secret.slice(0, 7), secret.slice(7), ' and ', providerSecret]
