@@ -1,17 +1,17 @@
 /** Colours are the Okabe-Ito set, which the colour-blind tell apart, a shade lighter on dark ground. */
 export const style = `
 :root {
-  --ground: #f6f7f9; --card: #fff; --line: #e3e6eb; --text: #1b2330; --dim: #66707f; --shade: #f1f3f6;
+  --ground: #f6f7f9; --card: #fff; --line: #e3e6eb; --text: #1b2330; --dim: #66707f; --edge: #0b152526;
   --blue: #0072b2; --orange: #d97706; --green: #00805d; --red: #c8372d; --purple: #8e5ba6; --sky: #3a9bd1;
 }
 @media (prefers-color-scheme: dark) {
   :root:not([data-theme=light]) {
-    --ground: #10141a; --card: #171d26; --line: #28303c; --text: #e6eaf0; --dim: #8f9bab; --shade: #1d2430;
+    --ground: #10141a; --card: #171d26; --line: #28303c; --text: #e6eaf0; --dim: #8f9bab; --edge: #0009;
     --blue: #56a8e8; --orange: #f0a23c; --green: #2fc297; --red: #f07167; --purple: #c595dd; --sky: #8fd0f5;
   }
 }
 :root[data-theme=dark] {
-  --ground: #10141a; --card: #171d26; --line: #28303c; --text: #e6eaf0; --dim: #8f9bab; --shade: #1d2430;
+  --ground: #10141a; --card: #171d26; --line: #28303c; --text: #e6eaf0; --dim: #8f9bab; --edge: #0009;
   --blue: #56a8e8; --orange: #f0a23c; --green: #2fc297; --red: #f07167; --purple: #c595dd; --sky: #8fd0f5;
 }
 * { box-sizing: border-box }
@@ -37,17 +37,28 @@ section { background: var(--card); border: 1px solid var(--line); border-radius:
 .tile h2 { margin: 0 }
 .grid { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 26rem), 1fr)); gap: .75rem; margin-bottom: .75rem }
 .wide { grid-column: 1 / -1 }
-.scroll { overflow-x: auto; margin: 0 -1rem -.4rem; padding: 0 1rem .4rem }
+.scroll {
+  overflow: auto; margin: 0 -1rem -.4rem; padding: 0 1rem .4rem; max-height: 32rem;
+  background:
+    linear-gradient(to right, var(--card) 50%, transparent) left / 2.5rem 100% local,
+    linear-gradient(to left, var(--card) 50%, transparent) right / 2.5rem 100% local,
+    linear-gradient(to right, var(--edge), transparent) left / .8rem 100% scroll,
+    linear-gradient(to left, var(--edge), transparent) right / .8rem 100% scroll;
+  background-repeat: no-repeat;
+}
+.scroll th { position: sticky; top: 0; z-index: 1; background: var(--card) }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; font-size: .9rem }
 th { text-align: right; font-weight: 500; color: var(--dim); font-size: .78rem; padding: .15rem .6rem .35rem; border-bottom: 1px solid var(--line); white-space: nowrap }
 td { text-align: right; padding: .3rem .6rem; border-bottom: 1px solid var(--line); white-space: nowrap }
 tr:last-child td { border-bottom: 0 }
 th.name, td.name { text-align: left; padding-left: 0 }
-td.name { max-width: 22rem; overflow: hidden; text-overflow: ellipsis }
+td.name { white-space: normal; overflow-wrap: anywhere; min-width: 6.5rem; max-width: 24rem }
+.wide td.name { min-width: 8rem }
+td .low { color: var(--red); font-weight: 600 }
 td:last-child, th:last-child { padding-right: 0 }
 td.zero { color: var(--dim); opacity: .55 }
 .none { color: var(--dim); font-size: .9rem; margin: .2rem 0 }
-meter { width: 7rem; height: .7rem; vertical-align: middle }
+meter { width: 4.5rem; height: .8rem; vertical-align: middle }
 .charts { grid-template-columns: repeat(auto-fit, minmax(min(100%, 32rem), 1fr)) }
 .columns { columns: 3 23rem; column-gap: .75rem }
 .columns section { break-inside: avoid; margin-bottom: .75rem }
@@ -59,11 +70,14 @@ meter { width: 7rem; height: .7rem; vertical-align: middle }
 .u-legend .u-marker { border-radius: 50%; width: .6rem; height: .6rem; margin-right: .35rem }
 .u-legend .u-label { vertical-align: baseline }
 .u-legend .u-off > * { opacity: .35 }
-#tokens { max-height: 30rem; overflow: auto }
-#tokens th { position: sticky; top: 0; background: var(--card) }
+body.lost main { opacity: .45 }
+body.lost #about { color: var(--red) }
 .u-select { background: color-mix(in srgb, var(--blue) 15%, transparent) }
 @media (max-width: 32rem) {
   body { padding-top: .5rem }
+  header { flex-wrap: wrap; row-gap: .1rem }
+  #about { order: 1; flex-basis: 100% }
+  button { margin-left: auto }
   .tiles { grid-template-columns: 1fr 1fr }
   .tile { padding: .6rem .8rem }
   .tile b { font-size: 1.3rem }

@@ -1,0 +1,102 @@
+/* global document, getComputedStyle */
+/** The last ten minutes. */
+import { failures, picked, quantileAt, rateAt, refusals, seconds, short, state } from './numbers.js'
+import { byId } from './tiles.js'
+
+const { uPlot: Chart } = globalThis
+
+const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim()
+
+export const charts = [
+  {
+    id: 'requests-chart',
+    filled: true,
+    format: short,
+    series: [
+      ['ok', 'green', (index) => rateAt(index, (point) => picked(point.outcomes, ['ok']))],
+      ['refused', 'orange', (index) => rateAt(index, (point) => picked(point.outcomes, refusals))],
+      ['failed', 'red', (index) => rateAt(index, (point) => picked(point.outcomes, failures))],
+      ['caller left', 'purple', (index) => rateAt(index, (point) => picked(point.outcomes, ['client_abort']))],
+    ],
+  },
+  {
+    id: 'tokens-chart',
+    filled: true,
+    format: short,
+    series: [
+      ['input', 'blue', (index) => rateAt(index, (point) => picked(point.tokens, ['input', 'tool_input']))],
+      ['cache read', 'sky', (index) => rateAt(index, (point) => picked(point.tokens, ['cache_read']))],
+      ['cache write', 'purple', (index) => rateAt(index, (point) => picked(point.tokens, ['cache_write', 'cache_write_5m', 'cache_write_1h']))],
+      ['output', 'green', (index) => rateAt(index, (point) => picked(point.tokens, ['output']))],
+      ['reasoning', 'orange', (index) => rateAt(index, (point) => picked(point.tokens, ['reasoning']))],
+    ],
+  },
+  {
+    id: 'latency-chart',
+    format: seconds,
+    series: [
+      ['duration P50', 'blue', (index) => quantileAt(index, 'duration', 0.5)],
+      ['duration P95', 'purple', (index) => quantileAt(index, 'duration', 0.95)],
+      ['first chunk P50', 'green', (index) => quantileAt(index, 'firstChunk', 0.5)],
+      ['first chunk P95', 'orange', (index) => quantileAt(index, 'firstChunk', 0.95)],
+    ],
+  },
+  {
+    id: 'overhead-chart',
+    format: seconds,
+    series: [
+      ['P50', 'blue', (index) => quantileAt(index, 'overhead', 0.5)],
+      ['P95', 'purple', (index) => quantileAt(index, 'overhead', 0.95)],
+      ['P99', 'orange', (index) => quantileAt(index, 'overhead', 0.99)],
+    ],
+  },
+]
+
+export function sizeOf (place) {
+  return { width: place.clientWidth, height: place.clientWidth < 420 ? 170 : 210 }
+}
+
+/** Where no cursor says otherwise, the legend tells the newest values. */
+export function draw (chart) {
+  chart.plot.setData(chartData(chart))
+  if (!(chart.plot.cursor.left >= 0)) chart.plot.setLegend({ idx: state.points.length - 1 })
+}
+
+function chartData ({ series }) {
+  return [state.points.map(({ at }) => at / 1_000), ...series.map(([, , read]) => state.points.map((_, index) => read(index)))]
+}
+
+export function openChart (chart) {
+  const place = byId(chart.id)
+  const axis = { stroke: colour('dim'), grid: { stroke: colour('line'), width: 1 }, ticks: { show: false }, font: '11px system-ui, sans-serif' }
+  chart.plot?.destroy()
+  chart.plot = new Chart({
+    ...sizeOf(place),
+    cursor: { sync: { key: 'console' }, points: { size: 6 } },
+    scales: {
+      y: {
+        range (_plot, _low, high) {
+          chart.empty = !(high > 0)
+          return [0, chart.empty ? 1 : high * 1.15]
+        },
+      },
+    },
+    axes: [
+      { ...axis, values: (_plot, ticks) => ticks.map((tick) => new Date(tick * 1_000).toLocaleTimeString('en-GB', { hour: '2-digit', minute: '2-digit', second: '2-digit' })), space: 75, size: 28 },
+      // A scale of nothing has no numbers.
+      { ...axis, size: 58, values: (_plot, ticks) => ticks.map((tick) => chart.empty && tick > 0 ? '' : chart.format(tick)) },
+    ],
+    series: [
+      { label: 'at', value: (_plot, value) => value === null ? '' : new Date(value * 1_000).toLocaleTimeString('en-GB') },
+      ...chart.series.map(([label, name]) => ({
+        label,
+        stroke: colour(name),
+        width: 2,
+        ...chart.filled && { fill: `color-mix(in srgb, ${colour(name)} 7%, transparent)` },
+        points: { show: false },
+        spanGaps: false,
+        value: (_plot, value) => chart.format(value),
+      })),
+    ],
+  }, chartData(chart), place)
+}

@@ -1,0 +1,76 @@
+/* global AbortSignal, document, fetch, localStorage, location, matchMedia, ResizeObserver */
+/** Asks for new points every two seconds, draws the charts and fills the tables. */
+import { charts, draw, openChart, sizeOf } from './charts.js'
+import { duration, short, state, sum } from './numbers.js'
+import { showTables } from './tables.js'
+import { byId, showTiles } from './tiles.js'
+
+const pollMs = 2_000
+const timeoutMs = 5_000
+const keepMs = 600_000
+const dataUrl = `${location.pathname.replace(/\/$/, '')}/data`
+
+function show (data) {
+  byId('about').textContent = `${data.tables.version} · up ${duration(Date.now() - data.startedAt)} · ${short(data.tables.series)} series`
+  showTiles()
+  showTables(data.tables)
+  for (const chart of charts) draw(chart)
+}
+
+const countOf = (point) => sum(Object.values(point?.outcomes ?? {}))
+
+/** Counts never fall: another process or another app answers, and what it counts does not go on where the old one stood. */
+function goesOn ({ startedAt, points: [first] }) {
+  return startedAt === state.startedAt && (first === undefined || countOf(first) >= countOf(state.points.at(-1)))
+}
+
+function take (data) {
+  const before = goesOn(data) ? state.points : []
+  state.startedAt = data.startedAt
+  state.bounds = data.bounds
+  state.points = [...before, ...data.points].filter(({ at }) => at > Date.now() - keepMs)
+  if (state.points.length > 0) show(data)
+}
+
+/** `live` or `lost`; what is shown of a gateway that does not answer is old, and looks like it. */
+function tell (condition) {
+  document.body.className = condition
+  byId('state').className = condition
+  if (condition === 'lost') byId('about').textContent = 'does not answer, still asking'
+}
+
+async function poll () {
+  try {
+    const reply = await fetch(`${dataUrl}?after=${state.points.at(-1)?.at ?? 0}`, { signal: AbortSignal.timeout(timeoutMs) })
+    take(await reply.json())
+    tell('live')
+  } catch {
+    tell('lost')
+  }
+  setTimeout(poll, pollMs)
+}
+
+function setTheme (theme) {
+  document.documentElement.dataset.theme = theme
+  byId('theme').textContent = `${theme === 'dark' ? 'light' : 'dark'} theme`
+  for (const chart of charts) {
+    openChart(chart)
+    draw(chart)
+  }
+}
+
+byId('theme').addEventListener('click', (event) => {
+  const [theme] = event.currentTarget.textContent.split(' ')
+  localStorage.setItem('theme', theme)
+  setTheme(theme)
+})
+const preferred = matchMedia('(prefers-color-scheme: dark)')
+const themeNow = () => localStorage.getItem('theme') ?? (preferred.matches ? 'dark' : 'light')
+preferred.addEventListener('change', () => setTheme(themeNow()))
+setTheme(themeNow())
+
+new ResizeObserver(() => {
+  for (const chart of charts) chart.plot.setSize(sizeOf(byId(chart.id)))
+}).observe(document.querySelector('main'))
+
+poll()

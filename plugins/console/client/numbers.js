@@ -1,0 +1,71 @@
+/** What the page knows, and how fast it grew: rates, quantiles, and numbers in few characters. */
+
+/** Rates and quantiles are over this many points: ten seconds. */
+const span = 5
+
+export const state = { points: [], bounds: {}, startedAt: 0 }
+
+export const failures = ['upstream_error', 'gateway_error', 'timeout', 'truncated']
+export const refusals = ['client_error', 'auth_error', 'limited']
+export const inputTypes = ['input', 'cache_read', 'cache_write_5m', 'cache_write_1h', 'cache_write', 'tool_input']
+export const outputTypes = ['output', 'reasoning']
+
+export const sum = (values) => values.reduce((total, value) => total + value, 0)
+
+export const picked = (counts, names) => sum(names.map((name) => counts[name] ?? 0))
+
+function pastOf (index) {
+  return state.points[Math.max(0, index - span)]
+}
+
+/** How fast `read(point)` grew up to a point, per second. */
+export function rateAt (index, read) {
+  const now = state.points[index]
+  const past = pastOf(index)
+  return now === past ? null : Math.max(0, read(now) - read(past)) / (now.at - past.at) * 1_000
+}
+
+/** A quantile of what came in up to a point, by linear interpolation in its bucket, as PromQL does. */
+export function quantileAt (index, name, quantile) {
+  const limits = state.bounds[name] ?? []
+  const now = state.points[index][name]
+  const past = pastOf(index)[name]
+  const counts = now.map((count, bucket) => count - (past[bucket] ?? 0))
+  const rank = sum(counts) * quantile
+  if (!(rank > 0)) return null
+  let reached = 0
+  for (const [bucket, count] of counts.entries()) {
+    if (reached + count >= rank) {
+      const lower = bucket === 0 ? 0 : limits[bucket - 1]
+      const upper = limits[bucket] ?? lower
+      return lower + (upper - lower) * (rank - reached) / count
+    }
+    reached += count
+  }
+  return null
+}
+
+export function short (value) {
+  if (value === null || value === undefined) return '–'
+  const size = Math.abs(value)
+  const [unit, by] = size >= 1e9 ? ['G', 1e9] : size >= 1e6 ? ['M', 1e6] : size >= 1e4 ? ['k', 1e3] : ['', 1]
+  const scaled = value / by
+  return (Math.abs(scaled) >= 100 || Number.isInteger(scaled) ? Math.round(scaled) : Number(scaled.toPrecision(3))).toLocaleString('en') + unit
+}
+
+export function seconds (value) {
+  if (value === null || value === undefined) return '–'
+  if (value === 0) return '0'
+  if (value < 0.001) return `${Number((value * 1e6).toPrecision(3))} µs`
+  if (value < 1) return `${Number((value * 1e3).toPrecision(3))} ms`
+  return value < 120 ? `${Number(value.toPrecision(3))} s` : `${Number((value / 60).toPrecision(3))} min`
+}
+
+export const percent = (value) => value === null ? '–' : `${Number((value * 100).toPrecision(3))} %`
+
+export function duration (ms) {
+  const minutes = Math.floor(ms / 60_000)
+  if (minutes < 1) return 'less than a minute'
+  if (minutes < 120) return `${minutes} min`
+  return minutes < 2_880 ? `${Math.floor(minutes / 60)} h` : `${Math.floor(minutes / 1_440)} days`
+}

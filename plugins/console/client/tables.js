@@ -1,0 +1,90 @@
+/* global document, Element */
+/** What was counted since the start. */
+import { failures, inputTypes, outputTypes, percent, refusals, short, state } from './numbers.js'
+import { byId } from './tiles.js'
+
+/** Where the alert rules speak up, too. */
+const lowBalance = 0.1
+
+const typeNames = {
+  input: 'input',
+  cache_read: 'cache read',
+  cache_write_5m: 'write 5m',
+  cache_write_1h: 'write 1h',
+  cache_write: 'write',
+  tool_input: 'tools',
+  output: 'output',
+  reasoning: 'reasoning',
+}
+
+function element (name, text, className = '') {
+  const made = document.createElement(name)
+  if (text !== null) made.textContent = text
+  if (className !== '') made.className = className
+  return made
+}
+
+/** `names` of the columns on the left are words, the others numbers. */
+function fill (id, names, columns, rows) {
+  const place = byId(id)
+  if (rows.length === 0) {
+    place.replaceChildren(element('p', 'nothing yet', 'none'))
+    return
+  }
+  const table = element('table', null)
+  const head = table.createTHead().insertRow()
+  for (const name of names) head.append(element('th', name, 'name'))
+  for (const column of columns) head.append(element('th', column))
+  const rest = table.createTBody()
+  for (const row of rows) {
+    const line = rest.insertRow()
+    for (const [index, value] of row.entries()) {
+      if (value instanceof Element) {
+        line.insertCell().append(value)
+      } else if (index < names.length) {
+        line.append(element('td', value, 'name'))
+      } else {
+        line.append(element('td', short(value), value === 0 ? 'zero' : ''))
+      }
+    }
+  }
+  place.replaceChildren(table)
+}
+
+/** Turns rows of name, kind and count into one row for each name, with a column for each kind that occurs. */
+function cross (rows, order) {
+  const kinds = [...new Set(rows.map(([, kind]) => kind))].sort((a, b) => order.indexOf(a) - order.indexOf(b))
+  const names = [...new Set(rows.map(([name]) => name))].sort()
+  const counts = new Map(rows.map(([name, kind, count]) => [`${name}\n${kind}`, count]))
+  return { kinds, rows: names.map((name) => [name, ...kinds.map((kind) => counts.get(`${name}\n${kind}`) ?? 0)]) }
+}
+
+const least = (rows) => [...rows].sort((a, b) => a.at(-1) - b.at(-1))
+const most = (rows) => [...rows].sort((a, b) => b.at(-1) - a.at(-1))
+
+function meterOf (share) {
+  const meter = document.createElement('meter')
+  Object.assign(meter, { min: 0, max: 1, low: lowBalance, high: 0.25, optimum: 1, value: share })
+  return meter
+}
+
+export function showTables (tables) {
+  const types = [...inputTypes, ...outputTypes].filter((type) => tables.tokens.some((row) => row.types[type] > 0))
+  fill('tokens', ['group', 'model'], ['total', ...types.map((type) => typeNames[type])],
+    tables.tokens.map(({ group, model, total, types: counts }) => [group, model, total, ...types.map((type) => counts[type] ?? 0)]))
+  const outcomes = cross(tables.outcomes, ['ok', ...refusals, ...failures, 'client_abort'])
+  fill('outcomes', ['protocol'], outcomes.kinds.map((kind) => kind.replace('_', ' ')), outcomes.rows)
+  fill('refused', ['reason'], ['requests'], most(tables.refused))
+  fill('limited', ['group', 'limit'], ['requests'], most(tables.limited))
+  fill('invalid', ['protocol', 'keyword'], ['requests'], most(tables.invalid))
+  fill('repaired', ['protocol', 'kind'], ['requests'], most(tables.repaired))
+  const upstreams = cross(tables.upstreams, ['2xx', '3xx', '4xx', '5xx', 'error'])
+  fill('upstreams', ['upstream'], upstreams.kinds, upstreams.rows)
+  fill('broken', ['protocol', 'what'], ['replies'], most([
+    ...tables.aborts.map(([protocol, side, count]) => [protocol, `broken by ${side}`, count]),
+    ...tables.missing.map(([protocol, reason, count]) => [protocol, `no usage: ${reason.replace('_', ' ')}`, count]),
+  ]))
+  const lookups = Object.entries(state.points.at(-1).lookups).map(([result, count]) => [`lookups: ${result.replace('_', ' ')}`, count])
+  fill('keys', ['what'], ['count'], [...tables.cache.map(([kind, count]) => [`entries: ${kind}`, count]), ...lookups])
+  fill('balances', ['group'], ['left', ''], least(tables.balances).map(([group, share]) => [group, element('span', percent(share), share < lowBalance ? 'low' : ''), meterOf(share)]))
+}
