@@ -52,8 +52,7 @@ th { text-align: right; font-weight: 500; color: var(--dim); font-size: .78rem; 
 td { text-align: right; padding: .3rem .6rem; border-bottom: 1px solid var(--line); white-space: nowrap }
 tr:last-child td { border-bottom: 0 }
 th.name, td.name { text-align: left; padding-left: 0 }
-td.name { white-space: normal; overflow-wrap: anywhere; min-width: 6.5rem; max-width: 24rem }
-.wide td.name { min-width: 8rem }
+td.name { white-space: normal; overflow-wrap: break-word; min-width: 5.5rem; max-width: 26rem }
 td .low { color: var(--red); font-weight: 600 }
 td:last-child, th:last-child { padding-right: 0 }
 td.zero { color: var(--dim); opacity: .55 }

@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs'
 import { chromium, type Browser, type Page } from 'playwright-core'
 import t, { type Test } from 'tap'
+import { freePort } from '../helpers/free-port.js'
 import { call, everyProtocol, listen, read, startGateway } from '../helpers/gateway.js'
 import { startUpstream } from '../helpers/upstream.js'
 
@@ -55,7 +56,7 @@ t.test('shows what was counted', options, async (t) => {
   const tokens = await page.textContent('#tokens')
   t.match(tokens, 'gpt-5')
   t.match(tokens, '<img src=x onerror=alert(1)>', 'a name is text')
-  t.match(await page.textContent('#outcomes'), 'chat_completions')
+  t.match(await page.textContent('#outcomes'), 'chat completions')
   t.match(await page.textContent('#upstreams'), 'main')
   t.match(await page.textContent('#about'), /\d+\.\d+\.\d+ · up .* · \d+ series/)
   t.equal(await page.locator('canvas').count(), 4)
@@ -70,6 +71,44 @@ t.test('goes on by itself, and says when it has lost the gateway', options, asyn
   await page.waitForFunction('document.querySelector("#rate b").textContent !== "–"')
   await page.route('**/data*', async (route) => await route.abort())
   await page.waitForSelector('#state.lost')
+  t.equal(await page.textContent('#about'), 'does not answer, still asking')
+  await page.unroute('**/data*')
+  await page.waitForSelector('#state.live')
+  t.match(await page.textContent('#about'), 'series')
+})
+
+t.test('begins anew with an app that takes the place of another', options, async (t) => {
+  const upstream = await startUpstream(t)
+  const port = await freePort()
+  const startApp = async (requests: number) => {
+    const gateway = await startGateway(t, upstream.url, { console: { path: '/console' } })
+    const url = await gateway.app.listen({ host: '127.0.0.1', port })
+    for (let n = 0; n < requests; n += 1) {
+      await read(await call(`${url}/v1/chat/completions`, { body: '{"model":"gpt-5","messages":[{"role":"user","content":"hi"}]}' }).reply)
+      await gateway.settled.next()
+    }
+    return gateway.app
+  }
+  const first = await startApp(3)
+  const { page } = await watch(await open(t), `http://127.0.0.1:${port}/console`, { width: 1_440, colorScheme: 'light' })
+  first.server.closeAllConnections()
+  await first.close()
+  await page.waitForSelector('#state.lost')
+  await startApp(1)
+  await page.waitForSelector('#state.live')
+  await page.waitForFunction('document.querySelector("#outcomes td:nth-child(2)").textContent === "1"')
+})
+
+t.test('long names keep their ends, and the page its width', options, async (t) => {
+  const upstream = await startUpstream(t)
+  const { app, settled } = await startGateway(t, upstream.url, { console: { path: '/console' } })
+  const url = await listen(app)
+  const model = `accounts/research/deployments/${'a-'.repeat(14)}END`
+  await read(await call(`${url}/v1/chat/completions`, { body: JSON.stringify({ model, messages: [{ role: 'user', content: 'hi' }] }) }).reply)
+  await settled.next()
+  const { page } = await watch(await open(t), `${url}/console`, { width: 390, colorScheme: 'dark' })
+  t.equal(await page.textContent('#tokens td.name:nth-child(2)'), model)
+  t.equal(await page.evaluate('document.documentElement.scrollWidth'), 390)
 })
 
 t.test('fits a phone', options, async (t) => {

@@ -133,6 +133,17 @@ t.test('options', async (t) => {
   }
 })
 
+t.test('what another process counts does not go on where the old one stood', async (t) => {
+  const { goesOn, state } = await import(new URL('../../plugins/console/client/numbers.js', import.meta.url).href)
+  const pointOf = (ok: number) => ({ outcomes: { ok, timeout: 1 } })
+  t.ok(goesOn({ startedAt: 0, points: [pointOf(3)] }), 'the first')
+  Object.assign(state, { startedAt: 5, points: [pointOf(2), pointOf(3)] })
+  t.ok(goesOn({ startedAt: 5, points: [pointOf(3), pointOf(4)] }))
+  t.ok(goesOn({ startedAt: 5, points: [] }), 'nothing new')
+  t.notOk(goesOn({ startedAt: 5, points: [pointOf(1)] }), 'counts that fell')
+  t.notOk(goesOn({ startedAt: 6, points: [pointOf(4)] }), 'another process')
+})
+
 t.test('without metrics there is nothing to show', async (t) => {
   const app = Fastify()
   t.teardown(() => app.close())

@@ -82,7 +82,7 @@ export function openChart (chart) {
       },
     },
     axes: [
-      { ...axis, values: (_plot, ticks) => ticks.map((tick) => new Date(tick * 1_000).toLocaleTimeString('en-GB', { hour: '2-digit', minute: '2-digit', second: '2-digit' })), space: 75, size: 28 },
+      { ...axis, values: (_plot, ticks) => ticks.map((tick) => new Date(tick * 1_000).toLocaleTimeString('en-GB', { hour: '2-digit', minute: '2-digit', second: '2-digit' })), space: 75, size: 28, incrs: [5, 10, 15, 30, 60, 120, 300] },
       // A scale of nothing has no numbers.
       { ...axis, size: 58, values: (_plot, ticks) => ticks.map((tick) => chart.empty && tick > 0 ? '' : chart.format(tick)) },
     ],

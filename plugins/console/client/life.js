@@ -1,7 +1,7 @@
 /* global AbortSignal, document, fetch, localStorage, location, matchMedia, ResizeObserver */
 /** Asks for new points every two seconds, draws the charts and fills the tables. */
 import { charts, draw, openChart, sizeOf } from './charts.js'
-import { duration, short, state, sum } from './numbers.js'
+import { duration, goesOn, short, state } from './numbers.js'
 import { showTables } from './tables.js'
 import { byId, showTiles } from './tiles.js'
 
@@ -15,13 +15,6 @@ function show (data) {
   showTiles()
   showTables(data.tables)
   for (const chart of charts) draw(chart)
-}
-
-const countOf = (point) => sum(Object.values(point?.outcomes ?? {}))
-
-/** Counts never fall: another process or another app answers, and what it counts does not go on where the old one stood. */
-function goesOn ({ startedAt, points: [first] }) {
-  return startedAt === state.startedAt && (first === undefined || countOf(first) >= countOf(state.points.at(-1)))
 }
 
 function take (data) {

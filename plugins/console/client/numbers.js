@@ -12,6 +12,13 @@ export const outputTypes = ['output', 'reasoning']
 
 export const sum = (values) => values.reduce((total, value) => total + value, 0)
 
+const countOf = (point) => sum(Object.values(point?.outcomes ?? {}))
+
+/** Counts never fall: another process or another app answers, and what it counts does not go on where the old one stood. */
+export function goesOn ({ startedAt, points: [first] }) {
+  return startedAt === state.startedAt && (first === undefined || countOf(first) >= countOf(state.points.at(-1)))
+}
+
 export const picked = (counts, names) => sum(names.map((name) => counts[name] ?? 0))
 
 function pastOf (index) {

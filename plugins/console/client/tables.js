@@ -24,6 +24,17 @@ function element (name, text, className = '') {
   return made
 }
 
+/** A long name may break after its punctuation. */
+function nameCell (name) {
+  const cell = element('td', null, 'name')
+  for (const part of name.split(/(?<=[/:@._-])/)) cell.append(part, element('wbr', null))
+  return cell
+}
+
+/** Our own words, as people write them. */
+const words = (name) => name.replaceAll('_', ' ')
+const protocolFirst = (rows) => rows.map(([protocol, ...rest]) => [words(protocol), ...rest])
+
 /** `names` of the columns on the left are words, the others numbers. */
 function fill (id, names, columns, rows) {
   const place = byId(id)
@@ -42,7 +53,7 @@ function fill (id, names, columns, rows) {
       if (value instanceof Element) {
         line.insertCell().append(value)
       } else if (index < names.length) {
-        line.append(element('td', value, 'name'))
+        line.append(nameCell(value))
       } else {
         line.append(element('td', short(value), value === 0 ? 'zero' : ''))
       }
@@ -72,19 +83,19 @@ export function showTables (tables) {
   const types = [...inputTypes, ...outputTypes].filter((type) => tables.tokens.some((row) => row.types[type] > 0))
   fill('tokens', ['group', 'model'], ['total', ...types.map((type) => typeNames[type])],
     tables.tokens.map(({ group, model, total, types: counts }) => [group, model, total, ...types.map((type) => counts[type] ?? 0)]))
-  const outcomes = cross(tables.outcomes, ['ok', ...refusals, ...failures, 'client_abort'])
-  fill('outcomes', ['protocol'], outcomes.kinds.map((kind) => kind.replace('_', ' ')), outcomes.rows)
+  const outcomes = cross(protocolFirst(tables.outcomes), ['ok', ...refusals, ...failures, 'client_abort'])
+  fill('outcomes', ['protocol'], outcomes.kinds.map((kind) => words(kind)), outcomes.rows)
   fill('refused', ['reason'], ['requests'], most(tables.refused))
   fill('limited', ['group', 'limit'], ['requests'], most(tables.limited))
-  fill('invalid', ['protocol', 'keyword'], ['requests'], most(tables.invalid))
-  fill('repaired', ['protocol', 'kind'], ['requests'], most(tables.repaired))
+  fill('invalid', ['protocol', 'keyword'], ['requests'], most(protocolFirst(tables.invalid)))
+  fill('repaired', ['protocol', 'kind'], ['requests'], most(protocolFirst(tables.repaired).map(([protocol, kind, count]) => [protocol, words(kind), count])))
   const upstreams = cross(tables.upstreams, ['2xx', '3xx', '4xx', '5xx', 'error'])
   fill('upstreams', ['upstream'], upstreams.kinds, upstreams.rows)
   fill('broken', ['protocol', 'what'], ['replies'], most([
-    ...tables.aborts.map(([protocol, side, count]) => [protocol, `broken by ${side}`, count]),
-    ...tables.missing.map(([protocol, reason, count]) => [protocol, `no usage: ${reason.replace('_', ' ')}`, count]),
+    ...tables.aborts.map(([protocol, side, count]) => [words(protocol), `broken by ${side}`, count]),
+    ...tables.missing.map(([protocol, reason, count]) => [words(protocol), `no usage: ${words(reason)}`, count]),
   ]))
-  const lookups = Object.entries(state.points.at(-1).lookups).map(([result, count]) => [`lookups: ${result.replace('_', ' ')}`, count])
+  const lookups = Object.entries(state.points.at(-1).lookups).map(([result, count]) => [`lookups: ${words(result)}`, count])
   fill('keys', ['what'], ['count'], [...tables.cache.map(([kind, count]) => [`entries: ${kind}`, count]), ...lookups])
   fill('balances', ['group'], ['left', ''], least(tables.balances).map(([group, share]) => [group, element('span', percent(share), share < lowBalance ? 'low' : ''), meterOf(share)]))
 }
