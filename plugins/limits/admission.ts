@@ -47,9 +47,9 @@ export class Admission {
     return this.#ask(ticket, 0, ticket.tokens)
   }
 
-  /** Parties to charge later, because the store did not make the hold. */
-  late ({ lease, parties }: Ticket): readonly Scope[] {
-    if (lease === null) return none
+  /** Parties to charge later, because the store did not make the hold, or may make it when its request is over. */
+  late ({ lease, unsure, parties }: Ticket): readonly Scope[] {
+    if (lease === null && !unsure) return none
     const scopes: Scope[] = []
     if (limited(parties.groupLimits)) scopes.push('group')
     if (limited(parties.keyLimits)) scopes.push('key')
@@ -93,7 +93,7 @@ export class Admission {
     if (answer !== 'store down' && answer.ok) return answer
     const { llm: { id }, parties: { group, key } } = ticket
     this.#tickets.remove(ticket)
-    if (ticket.unsure) this.#outbox.send({ id, group, key, tokens: 0, late: [] })
+    if (ticket.unsure) this.#outbox.send({ id, group, key, tokens: 0, late: this.late(ticket) })
     return answer
   }
 

@@ -22,6 +22,8 @@ export interface HoldRecord {
   deadline: number
   /** `open` expires and is charged its floor; `closed` only remembers what was charged, for whoever settles late. */
   state: 'open' | 'closed'
+  /** Its settlement said whom to charge: an ask that arrives only now was overtaken by it, and holds nothing any more. */
+  readonly settled?: true
 }
 
 /**
@@ -50,12 +52,16 @@ export const rememberMs = 24 * 60 * 60_000
 /** Holds that one call sweeps at most. */
 export const sweepMax = 1_000
 
+const unknown = { group: null, key: null }
+
 /** Admits everything or changes nothing. */
 export function hold (book: Book, ask: HoldAsk): Decision {
   const { shelf } = book
   const nowMs = book.now()
   sweepDue(book, ask.group, nowMs)
-  const open = openHold(shelf, ask.group, ask.id)
+  const found = shelf.hold(ask.group, ask.id)
+  if (found?.settled === true) return { ok: true, left: unknown }
+  const open = found?.state === 'open' ? found : undefined
   const parties = partiesOf(ask, shelf)
   let second = secondOf(nowMs)
   for (const party of parties) {
@@ -104,7 +110,7 @@ export function settle (book: Book, settlement: Settlement): void {
     else release(account, found, settlement.tokens, second)
   })
   if (settlement.late.length === 0) shelf.dropHold(found)
-  else shelf.saveHold({ ...found, tokens: settlement.tokens, state: 'closed', deadline: nowMs + rememberMs })
+  else shelf.saveHold({ ...found, tokens: settlement.tokens, state: 'closed', settled: true, deadline: nowMs + rememberMs })
 }
 
 export function renew (book: Book, group: string, ids: readonly string[]): void {

@@ -120,6 +120,7 @@ local ttl, id, key = tonumber(ARGV[2]), ARGV[3], ARGV[4]
 local requests, tokens, floor = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
 sweep()
 local open = load(id)
+if open and open.settled then return { 1, '', '' } end
 if open and open.state ~= 'open' then open = nil end
 local scopes, windows, left = {}, {}, { key = '', group = '' }
 for i, scope in ipairs({ 'key', 'group' }) do
@@ -194,7 +195,7 @@ if not late then
   drop(id)
   return 1
 end
-hold.tokens, hold.active, hold.state = tokens, 0, 'closed'
+hold.tokens, hold.active, hold.state, hold.settled = tokens, 0, 'closed', true
 save(id, hold, now + REMEMBER)
 return 1
 `

@@ -12,9 +12,11 @@ const chatTokens = Object.values(usageOf['chat_completions.json']?.leaves ?? {})
 class FarStore implements Balances {
   readonly holdTtlMs: number = 60_000
   readonly #near = memoryBalances()
-  /** `deaf`: it does what it is asked, and nobody hears of it. */
-  mode: 'up' | 'down' | 'deaf' = 'up'
+  /** `deaf`: it does what it is asked, and nobody hears of it. `slow`: it does so when its askers have long given up. */
+  mode: 'up' | 'down' | 'deaf' | 'slow' = 'up'
   renewed: string[] = []
+  /** What a slow store has still to do. */
+  readonly backlog: Array<() => unknown> = []
 
   readonly hold = async (ask: HoldAsk): Promise<Decision> => await this.#far(() => this.#near.hold(ask))
   readonly leave: Balances['leave'] = async (id, group) => await this.#far(() => this.#near.leave(id, group))
@@ -31,6 +33,10 @@ class FarStore implements Balances {
   async #far<T> (call: () => T): Promise<T> {
     await new Promise(setImmediate)
     if (this.mode === 'down') throw new StoreDownError('does not answer', { asked: false })
+    if (this.mode === 'slow') {
+      this.backlog.push(call)
+      throw new Error('timed out')
+    }
     const answer = call()
     if (this.mode === 'deaf') throw new Error('timed out')
     return answer
@@ -75,6 +81,30 @@ t.test('closed: a hold that was made unheard is given back', async (t) => {
   t.match(await end(1), { spent: 0, held: 0, active: 0 })
 })
 
+t.test('a hold that the store makes only when its request is over holds nothing', async (t) => {
+  for (const onStoreFailure of ['closed', 'local'] as const) {
+    for (const step of [1, 0]) {
+      const balances = new FarStore()
+      const gateway = await setup(t, { group, onStoreFailure, limits: { balances } })
+      const end = endOf(gateway)
+      const { hold } = balances
+      Object.assign(balances, {
+        hold: async (ask: HoldAsk) => {
+          if (ask.requests === step) balances.mode = 'slow'
+          return await hold(ask).finally(() => { balances.mode = 'up' })
+        },
+      })
+      const { status } = await gateway.chat({ max_tokens: 10 })
+      t.equal(status, onStoreFailure === 'closed' ? 503 : 200)
+      const spent = onStoreFailure === 'closed' ? 0 : chatTokens
+      t.match(await end(1), { spent, held: 0, active: 0 })
+      for (const late of balances.backlog) late()
+      t.equal(balances.backlog.length, 1)
+      t.match(await gateway.account(), { spent, held: 0, active: 0 }, `${onStoreFailure}, step ${2 - step}`)
+    }
+  }
+})
+
 t.test('closed: the store goes between the two steps', async (t) => {
   const balances = new FarStore()
   const gateway = await setup(t, { group, limits: { balances } })
@@ -108,6 +138,17 @@ t.test('local: each process spends its share, and no more; the store learns of i
   t.match(await end(14), { spent: chatTokens * 12, held: 0, active: 0 })
   t.match(await balances.read('all', 'caller'), { spent: chatTokens * 12, held: 0, active: 0 })
   t.same((await records()).map(({ late }) => late.length), [0, ...Array(10).fill(2), 0])
+})
+
+t.test('local: a store that is back for a moment, and knows nothing yet of what was spent, gives no second share', async (t) => {
+  const balances = Object.assign(new FarStore(), { settle: async () => { throw new Error('away') } })
+  const { chat } = await setup(t, { group: { requestsPerMinute: 20 }, onStoreFailure: 'local', limits: { balances, leasePercent: 10 } })
+  const statuses: number[] = []
+  for (const mode of ['up', 'down', 'down', 'down', 'up', 'down'] as const) {
+    balances.mode = mode
+    statuses.push((await chat({ max_tokens: 10 })).status)
+  }
+  t.same(statuses, [200, 200, 200, 429, 200, 429])
 })
 
 t.test('local: a hold that was made unheard is charged once', async (t) => {

@@ -143,6 +143,17 @@ for (const engine of engines) {
       t.match(await read('late'), { spent: 21, held: 0, active: 0 }, 'also where the hold was made after all')
     })
 
+    t.test('an ask that its own settlement has overtaken holds nothing', async (t) => {
+      const limits = { group: 'overtaken', groupLimits: { balance: 100 } }
+      await balances.settle({ id: 'v1', group: 'overtaken', key: 'ci', tokens: 12, late: ['group'] })
+      for (const requests of [1, 0]) t.match(await hold({ id: 'v1', requests, tokens: 50, floor: 9, ...limits }), { ok: true })
+      t.match(await read('overtaken'), { spent: 12, held: 0, active: 0 })
+      clock.now += 20_000
+      t.match(await read('overtaken'), { spent: 12, held: 0, active: 0 }, 'and is not charged its floor')
+      await balances.settle({ id: 'v1', group: 'overtaken', key: 'ci', tokens: 12, late: ['group'] })
+      t.match(await read('overtaken'), { spent: 12 }, 'what was charged is still known')
+    })
+
     t.test('names cannot meet', async (t) => {
       const keyLimits = { balance: 10 }
       await hold({ id: 'n1', group: 'a', key: 'b:c', tokens: 3, keyLimits })
