@@ -106,8 +106,10 @@ export class Admission {
     return answer.then((decision) => this.#answered(ticket, decision), async (error) => await this.#withoutStore(ticket, ask, error))
   }
 
-  #answered ({ parties }: Ticket, decision: Decision): Decision {
-    if (decision.ok) this.remaining.note(parties, decision.left)
+  #answered (ticket: Ticket, decision: Decision): Decision {
+    if (decision.ok) this.remaining.note(ticket.parties, decision.left)
+    // What was not taken is not given back.
+    else ticket.tokens = 0
     // What the lease spent is known to the store: another outage begins another.
     if (this.#outbox.empty) this.#lease = null
     return decision
@@ -115,7 +117,10 @@ export class Admission {
 
   #withoutStore (ticket: Ticket, ask: HoldAsk, error: unknown): Answer | Promise<Answer> {
     ticket.unsure ||= !(error instanceof StoreDownError) || error.asked
-    if (ticket.llm.settled || ticket.onStoreFailure === 'closed' || this.#outbox.full) return 'store down'
+    if (ticket.llm.settled || ticket.onStoreFailure === 'closed' || this.#outbox.full) {
+      ticket.tokens = 0
+      return 'store down'
+    }
     this.#lease ??= new Lease(this.#leasePercent)
     ticket.lease = this.#lease
     return ticket.lease.hold(ask, this.remaining.left(ticket.parties))

@@ -110,6 +110,13 @@ t.test('a hold that does not fit is refused, and its place is free again', async
   t.equal((await records()).length, 1, 'what never left has no record')
 })
 
+t.test('what was refused is not given back: the rest of a balance is what is left of it', async (t) => {
+  const { url, chat, quiet } = await setup(t, { group: { balance: 60 } })
+  for (let i = 0; i < 3; i += 1) t.match(await chat({ max_tokens: 1_000 }), { status: 403 })
+  await quiet()
+  t.match(await (await fetch(`${url}/metrics`)).text(), /balance_remaining_ratio\{group="all"\} 1\n/)
+})
+
 t.test('tokens a minute are refused with their own headers', async (t) => {
   const { chat } = await setup(t, { key: { tokensPerMinute: 60 } })
   t.match(await chat({ max_tokens: 100 }), { status: 429, headers: { 'x-ratelimit-limit-tokens': '60', 'x-ratelimit-remaining-tokens': '60' } })

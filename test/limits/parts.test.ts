@@ -134,6 +134,7 @@ t.test('settlements wait for a store that is away', async (t) => {
   const balances: Balances = {
     ...memoryBalances(),
     settle: async ({ id }) => {
+      await new Promise(setImmediate)
       if (away) throw new Error('away')
       settled.push(id)
     },

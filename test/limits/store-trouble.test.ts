@@ -118,6 +118,7 @@ t.test('closed: the store goes between the two steps', async (t) => {
   })
   t.equal((await gateway.chat()).status, 503)
   t.equal(gateway.upstream.seen.length, 0)
+  t.match(await (await fetch(`${gateway.url}/metrics`)).text(), /balance_remaining_ratio\{group="all"\} 1\n/, 'and nothing is given back that was not taken')
   balances.mode = 'up'
   t.match(await end(1), { spent: 0, held: 0, active: 0 })
 })
@@ -238,24 +239,19 @@ async function withRedis (t: Test, onStoreFailure: 'closed' | 'local') {
 }
 
 t.test('a real store dies and comes back: everything is charged once', { skip: withoutRedis }, async (t) => {
-  const { server, chat, balances, records } = await withRedis(t, 'local')
+  const gateway = await withRedis(t, 'local')
+  const { server, chat, balances, records } = gateway
+  const end = endOf(gateway)
   const statuses: number[] = []
   const some = async (): Promise<void> => { for (let i = 0; i < 5; i += 1) statuses.push((await chat({ max_tokens: 10 })).status) }
   await some()
   await server.kill()
   await some()
   await server.start()
+  while (await Promise.resolve(balances.read('all')).then(() => false, () => true)) await new Promise((resolve) => setTimeout(resolve, 5))
   await some()
   t.same([...new Set(statuses)], [200])
-  const spent = async (): Promise<number> => {
-    try {
-      return (await balances.read('all')).spent
-    } catch {
-      return 0
-    }
-  }
-  while (await spent() < chatTokens * 15) await new Promise((resolve) => setTimeout(resolve, 20))
-  t.equal(await spent(), chatTokens * 15)
+  t.match(await end(15), { spent: chatTokens * 15, held: 0, active: 0 })
   t.equal((await records()).reduce((sum, { charged }) => sum + charged, 0), chatTokens * 15)
 })
 
