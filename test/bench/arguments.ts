@@ -10,7 +10,8 @@ export const usageText = `npm run bench -- [options]
   --peer NAME=URL    another gateway that runs already, on the work of the suite "small"; may be repeated.
                      It must forward to the mock upstream: see --upstream-port
   --upstream-port N  port of the mock upstream, for peers (default: any free one)
-  --profile NAME     where the processor time of a target goes, such as chain, dropin or e, or chain:bench-events
+  --profile NAME     where the processor time of a target goes, such as chain, dropin, e, chain:bench-events or
+                     chain:refused; two by comma, what the first spends beyond the second
   --micro            micro-benchmarks of the parts instead
   --growth           cost as keys, groups, series, bodies, streams and workers grow instead`
 

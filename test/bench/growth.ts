@@ -1,9 +1,10 @@
 /** `--growth`: one table of costs as work grows. Each line should stay flat, or grow in step with the work itself. */
-import { closed, cpuUs, interleave, lane } from './rounds.js'
+import { closed, interleave, lane } from './rounds.js'
 import { table } from './report.js'
 import type { Session } from './session.js'
 import { holdStreams, mostStreams } from './suites/open-streams.js'
 import { measureScrape } from './suites/scrape.js'
+import { cpuUs, level } from './windows.js'
 
 interface Point {
   readonly what: string
@@ -19,7 +20,7 @@ async function configured (session: Session, what: 'keys' | 'groups', size: numb
   const each = lane(target, session.work('bench-small'), 'as-upstream')
   const results = await interleave(session, [each], closed(64), { rounds: session.pick({ quick: 4, full: 10 }), windowMs: 400, warmMs: 1_500 })
   await session.stop()
-  return { what, size, cost: cpuUs(results, 'chain'), unit: 'us CPU per request' }
+  return { what, size, cost: level(results, cpuUs, 'chain'), unit: 'us CPU per request' }
 }
 
 async function body (session: Session, kilobytes: number): Promise<Point> {
@@ -27,7 +28,7 @@ async function body (session: Session, kilobytes: number): Promise<Point> {
   const each = lane(target, session.work(`bench-body-${kilobytes}k`), 'as-upstream')
   const results = await interleave(session, [each], closed(4), { rounds: session.pick({ quick: 3, full: 8 }), windowMs: 400, warmMs: 800 })
   await session.stop()
-  return { what: 'body, KB', size: kilobytes, cost: cpuUs(results, 'chain'), unit: 'us CPU per request' }
+  return { what: 'body, KB', size: kilobytes, cost: level(results, cpuUs, 'chain'), unit: 'us CPU per request' }
 }
 
 export async function growth (session: Session): Promise<string> {

@@ -26,6 +26,16 @@ export function maxOpenFiles (): number {
   return Number(/Max open files +(\d+)/.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1] ?? 1024)
 }
 
+/**
+ * Processor time that was spent on the whole machine since it started, microseconds, time that the host took included;
+ * in steps of 10 ms. NaN where the kernel does not tell.
+ */
+export function busyUs (): number {
+  if (process.platform !== 'linux') return NaN
+  const [, user = 0, nice = 0, system = 0, , , irq = 0, softirq = 0, steal = 0] = readFileSync('/proc/stat', 'utf8').split('\n', 1)[0]?.split(/ +/).map(Number) ?? []
+  return (user + nice + system + irq + softirq + steal) * 10_000
+}
+
 export interface Machine {
   readonly processor: string
   readonly cores: number

@@ -31,6 +31,7 @@ async function goals (session: Session, { only, mode, json }: Arguments): Promis
   if (unresolved.length > 0) {
     print(`\nUNRESOLVED: ${unresolved.map(row => row.name).join(', ')}. The same program differed from itself by more than 5 % there; repeat on a quieter machine.`)
   }
+  if (session.disturbed > 0) print(`\n${session.disturbed} windows were taken again, because other programs took more than a tenth of a core meanwhile.`)
   print(`\n${Math.round(seconds)} s in all`)
   if (json !== null) writeFileSync(json, JSON.stringify(asJson(mode, seconds, found), null, 2) + '\n')
 }
@@ -50,8 +51,7 @@ async function main (): Promise<void> {
     } else if (args.profile === null) {
       await goals(session, args)
     } else {
-      const [target = '', model = 'bench-small'] = args.profile.split(':')
-      await profile(session, target, model)
+      await profile(session, args.profile)
     }
   } finally {
     await session.stop()

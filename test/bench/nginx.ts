@@ -55,7 +55,7 @@ function processes (master: number): number[] {
 }
 
 function usageOf (pids: readonly number[]): Usage {
-  const usage = { cpuUs: 0, rssBytes: 0, peakRssBytes: 0 }
+  const usage = { cpuUs: 0, rssBytes: 0, peakRssBytes: 0, markCompacts: 0 }
   for (const pid of pids) {
     const status = readFileSync(`/proc/${pid}/status`, 'utf8')
     const kilobytes = (name: string): number => Number(new RegExp(`${name}:\\s+(\\d+)`).exec(status)?.[1] ?? 0)

@@ -1,7 +1,7 @@
 /** Rows of the report, the table on the terminal, and the JSON file. */
 import { describeMachine } from './machine.js'
 import type { Mode } from './session.js'
-import { maxSpread, spread, verdict, type Reach, type Verdict } from './stats.js'
+import { maxSpread, verdict, type Reach, type Verdict } from './stats.js'
 
 export interface Row {
   /** The name in the JSON file. */
@@ -24,11 +24,6 @@ export interface Detail {
 export interface Findings {
   readonly rows: readonly Row[]
   readonly details: readonly Detail[]
-}
-
-/** The spread of a pair under one reading of the results. */
-export function pairSpread (read: (name: string) => number, first: string, second: string): number {
-  return spread(read(first), read(second))
 }
 
 export function verdictOf (row: Row): Verdict {

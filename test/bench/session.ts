@@ -32,8 +32,8 @@ export class Upstream {
     return `http://127.0.0.1:${this.port}`
   }
 
-  /** `tick`: every held stream gets one event. `release`: all that remain. */
-  async tell (what: 'counts' | 'tick' | 'release'): Promise<UpstreamCounts> {
+  /** `tick`: every held stream gets one event. `release`: all that remain. `poll`: until the next call, sockets are polled. */
+  async tell (what: 'counts' | 'tick' | 'release' | 'poll'): Promise<UpstreamCounts> {
     return await new Promise(resolve => {
       this.#child.once('message', (message: { counts: UpstreamCounts }) => resolve(message.counts))
       this.#child.send(what)
@@ -50,6 +50,8 @@ export class Session {
   readonly upstream: Upstream
   readonly peers: readonly Peer[]
   readonly works: ReadonlyMap<string, Work> = makeWorks()
+  /** Windows that were taken again because other programs were busy meanwhile. */
+  disturbed = 0
   readonly #started = new Set<Target>()
 
   constructor (mode: Mode, upstream: Upstream, peers: readonly Peer[]) {

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { maxSpread, median, quantile, spread, undisturbed, verdict } from './stats.js'
+import { maxSpread, median, quantile, spread, verdict } from './stats.js'
 
 t.test('quantiles interpolate between the nearest ranks, in any order of the input', async t => {
   t.equal(quantile([3, 1, 2], 0), 1)
@@ -7,12 +7,6 @@ t.test('quantiles interpolate between the nearest ranks, in any order of the inp
   t.equal(median([4, 1, 3, 2]), 2.5)
   t.equal(quantile([10, 20], 0.25), 12.5)
   t.ok(Number.isNaN(median([])))
-})
-
-t.test('the undisturbed side of a cost is the low one, of a rate the high one', async t => {
-  const windows = [10, 11, 12, 13, 90]
-  t.equal(undisturbed(windows, 'lower'), 11)
-  t.equal(undisturbed(windows, 'higher'), 13)
 })
 
 t.test('a verdict needs a baseline that agrees with itself', async t => {

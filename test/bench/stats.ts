@@ -13,14 +13,6 @@ export function median (values: readonly number[]): number {
   return quantile(values, 0.5)
 }
 
-/**
- * Interference from other work on the machine only ever adds cost, so the window that tells most about a program is
- * not the median one but one from the undisturbed side: the lower quartile of a cost, the upper quartile of a rate.
- */
-export function undisturbed (values: readonly number[], better: 'lower' | 'higher'): number {
-  return quantile(values, better === 'lower' ? 0.25 : 0.75)
-}
-
 /** How far two names of the same program lie apart, as a share of the first: what this run cannot tell from zero. */
 export function spread (first: number, second: number): number {
   return Math.abs(second / first - 1)

@@ -84,8 +84,8 @@ export class NodeTarget implements Target {
 }
 
 export function asUsage (value: unknown): Usage {
-  if (typeof value === 'object' && value !== null && 'cpuUs' in value && 'rssBytes' in value && 'peakRssBytes' in value) {
-    return { cpuUs: Number(value.cpuUs), rssBytes: Number(value.rssBytes), peakRssBytes: Number(value.peakRssBytes) }
+  if (typeof value === 'object' && value !== null && 'cpuUs' in value && 'rssBytes' in value && 'peakRssBytes' in value && 'markCompacts' in value) {
+    return { cpuUs: Number(value.cpuUs), rssBytes: Number(value.rssBytes), peakRssBytes: Number(value.peakRssBytes), markCompacts: Number(value.markCompacts) }
   }
   throw new Error('the target did not tell its usage')
 }

@@ -3,6 +3,7 @@
  * gateway in front of it, answers with bytes made at start, and counts what reached it.
  */
 import { createServer, type Socket } from 'node:net'
+import { pollSockets } from './load/poll.js'
 import { callerKey, makeWorks, upstreamKey, type Work } from './work.js'
 
 export interface UpstreamCounts {
@@ -16,10 +17,12 @@ export interface UpstreamCounts {
   /** Writes of body bytes. */
   writes: number
   open: number
+  /** Processor time of the mock itself, microseconds. */
+  cpuUs: number
 }
 
 const works = makeWorks()
-const counts: UpstreamCounts = { requests: 0, altered: 0, swapped: 0, leaked: 0, writes: 0, open: 0 }
+const counts: UpstreamCounts = { requests: 0, altered: 0, swapped: 0, leaked: 0, writes: 0, open: 0, cpuUs: 0 }
 const vendorHeaders = 'openai-version: 2020-10-01\r\nopenai-processing-ms: 12\r\nx-request-id: req_bench0123456789\r\n' +
   'x-ratelimit-remaining-requests: 9999\r\nx-ratelimit-remaining-tokens: 1999999\r\n'
 
@@ -64,6 +67,8 @@ function answer (socket: Socket, work: Work): void {
   if (delivery.kind === 'held') {
     held.add(stream)
     socket.once('close', () => held.delete(stream))
+  } else if (delivery.gapMs === 0) {
+    while (advance(stream));
   } else {
     const timer = setInterval(() => { if (!advance(stream)) clearInterval(timer) }, delivery.gapMs)
   }
@@ -152,8 +157,14 @@ server.listen({ port: Number(process.env['BENCH_PORT'] ?? 0), host: '127.0.0.1',
   process.send?.({ port: typeof address === 'object' && address !== null ? address.port : 0 })
 })
 
+let endPolling = (): void => {}
+
 process.on('message', message => {
+  endPolling()
+  if (message === 'poll') endPolling = pollSockets()
   if (message === 'tick' || message === 'release') releaseHeld(message === 'release')
+  const { user, system } = process.cpuUsage()
+  counts.cpuUs = user + system
   process.send?.({ counts })
 })
 process.on('disconnect', () => process.exit(0))

@@ -1,6 +1,8 @@
 /** Holds the gateway's own metric totals against what its callers got. */
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { Lane } from './rounds.js'
 import type { NodeTarget } from './target.js'
+import type { Work } from './work.js'
 
 export interface Expected {
   /** Requests answered 200 and metered. */
@@ -28,6 +30,12 @@ function totals (exposition: string): Record<keyof Expected, number> {
     outputTokens: total(exposition, 'llm_gateway_tokens_total', 'direction="output"'),
     refused: total(exposition, 'llm_gateway_requests_total', 'outcome="auth_error"'),
   }
+}
+
+/** Every request of the lane that was answered is in the totals, with its tokens, and no other. */
+export async function verifyLane (target: NodeTarget, { tokens }: Work, lane: Lane | undefined): Promise<void> {
+  const ok = lane?.answered ?? 0
+  await verifyTotals(target, { ok, inputTokens: ok * tokens.input, outputTokens: ok * tokens.output })
 }
 
 /** A request settles when its last byte is out, which may be a moment after its caller has it all. */

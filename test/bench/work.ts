@@ -4,12 +4,13 @@
  */
 
 export const callerKey = 'sk-bench-caller-0123456789abcdef0123456789abcdef'
+export const unknownKey = 'sk-bench-unknown-0123456789abcdef0123456789abcdef'
 export const upstreamKey = 'sk-bench-upstream-0123456789abcdef0123456789abcdef'
 
 export type Delivery =
   /** One reply with a content-length. */
   | { readonly kind: 'whole' }
-  /** Server-sent events, each in a write of its own, one every `gapMs`. */
+  /** Server-sent events, each in a write of its own: one every `gapMs`, or all at once where that is 0. */
   | { readonly kind: 'events', readonly gapMs: number }
   /** Server-sent events: one at once, the others when the driver says so. */
   | { readonly kind: 'held' }
@@ -136,8 +137,9 @@ export function makeWorks (): Map<string, Work> {
   const works = [
     chatWork(),
     ...[4, 32, 256, 2048, 16_384, 32_000].map(kilobytes => chatWork(`bench-body-${kilobytes}k`, kilobytes * 1024)),
+    streamWork('bench-burst', sseEvents, { kind: 'events', gapMs: 0 }),
     streamWork('bench-events', sseEvents, { kind: 'events', gapMs: 1 }),
-    streamWork('bench-paced', sseEvents, { kind: 'events', gapMs: 5 }),
+    streamWork('bench-stepped', sseEvents, { kind: 'held' }),
     streamWork('bench-first', 20, { kind: 'events', gapMs: 5 }),
     streamWork('bench-held', 4, { kind: 'held' }),
     imageWork(10),

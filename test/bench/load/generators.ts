@@ -3,6 +3,7 @@
  * Open loop: requests start by the clock, whatever became of those before; tells latency, counted from the time that a
  * request was due, so that a stall shows in every request that it delayed (no coordinated omission).
  */
+import { pollSockets } from './poll.js'
 import { Connection, type Exchange, type Timing } from './connection.js'
 
 export interface Address {
@@ -84,7 +85,7 @@ export class Callers {
   }
 }
 
-export async function closedLoop (callers: Callers, exchange: Exchange, count: number, durationMs: number): Promise<Load> {
+export async function closedLoop (callers: Callers, exchange: Exchange, count: number, durationMs: number, polls: boolean): Promise<Load> {
   const samples = new Samples()
   const failure = deferred<never>()
   const connections = await callers.take(count, failure.reject)
@@ -98,7 +99,8 @@ export async function closedLoop (callers: Callers, exchange: Exchange, count: n
     if (busy === 0) finished.resolve(undefined)
   }
   for (const connection of connections) connection.send(exchange, next)
-  await Promise.race([finished.promise, failure.promise])
+  const endPolling = polls ? pollSockets() : () => {}
+  await Promise.race([finished.promise, failure.promise]).finally(endPolling)
   samples.elapsedMs = performance.now() - startedAt
   return samples
 }

@@ -1,15 +1,19 @@
 /** The end of a target that faces the driver: says where it listens, and answers questions about its own cost. */
+import { Session } from 'node:inspector/promises'
+import { constants, PerformanceObserver } from 'node:perf_hooks'
 
 export interface Usage {
   /** User and system time of the whole process so far, microseconds. */
   readonly cpuUs: number
   readonly rssBytes: number
   readonly peakRssBytes: number
+  /** Collections of the whole heap so far. */
+  readonly markCompacts: number
 }
 
 export interface Question {
   readonly id: number
-  readonly ask: 'usage' | 'metrics' | 'collect' | 'measure'
+  readonly ask: 'usage' | 'metrics' | 'collect' | 'measure' | 'sample' | 'profile'
 }
 
 export interface Extras {
@@ -19,14 +23,37 @@ export interface Extras {
   readonly measure?: () => Promise<unknown>
 }
 
+const inspector = new Session()
+
+/** Starts sampling where the processor time goes: what came before, such as the start, is left out. */
+async function sample (): Promise<void> {
+  inspector.connect()
+  await inspector.post('Profiler.enable')
+  await inspector.post('Profiler.setSamplingInterval', { interval: 200 })
+  await inspector.post('Profiler.start')
+}
+
+let markCompacts = 0
+
+function isMarkCompact (entry: object): boolean {
+  const detail = 'detail' in entry ? entry.detail : null
+  return typeof detail === 'object' && detail !== null && 'kind' in detail && detail.kind === constants.NODE_PERFORMANCE_GC_MAJOR
+}
+
+new PerformanceObserver(list => {
+  markCompacts += list.getEntries().filter(isMarkCompact).length
+}).observe({ entryTypes: ['gc'] })
+
 function usage (): Usage {
   const { user, system } = process.cpuUsage()
-  return { cpuUs: user + system, rssBytes: process.memoryUsage.rss(), peakRssBytes: process.resourceUsage().maxRSS * 1024 }
+  return { cpuUs: user + system, rssBytes: process.memoryUsage.rss(), peakRssBytes: process.resourceUsage().maxRSS * 1024, markCompacts }
 }
 
 async function answer (ask: Question['ask'], extras: Extras): Promise<unknown> {
   if (ask === 'metrics') return await extras.metrics?.() ?? ''
   if (ask === 'measure') return await extras.measure?.() ?? null
+  if (ask === 'sample') await sample()
+  if (ask === 'profile') return (await inspector.post('Profiler.stop')).profile
   if (ask === 'collect') {
     for (let round = 0; round < 3; round++) {
       globalThis.gc?.()

@@ -2,8 +2,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Exchange } from '../load/connection.js'
 import { maxOpenFiles } from '../machine.js'
-import { pairSpread, type Findings } from '../report.js'
+import type { Findings } from '../report.js'
 import type { Session } from '../session.js'
+import { spread } from '../stats.js'
 import { requestBytes } from '../work.js'
 
 const model = 'bench-held'
@@ -52,11 +53,10 @@ export async function holdStreams (session: Session, server: string, streams: nu
 }
 
 export async function openStreams (session: Session): Promise<Findings> {
-  const streams = mostStreams(session.pick({ quick: 2_000, full: 10_000 }))
+  const streams = mostStreams(session.pick({ quick: 1_000, full: 10_000 }))
   const e = await holdStreams(session, 'e', streams)
   const chain = await holdStreams(session, 'chain', streams)
   const again = await holdStreams(session, 'e', streams)
-  const perStream = (name: string): number => (name === 'e' ? e : again).kilobytes
   const value = chain.kilobytes - (e.kilobytes + again.kilobytes) / 2
   return {
     rows: [{
@@ -64,7 +64,7 @@ export async function openStreams (session: Session): Promise<Findings> {
       measure: 'memory of an open stream beyond e, KB',
       value,
       reach: { atMost: 40 },
-      aaSpread: pairSpread(perStream, 'e', 'e2'),
+      aaSpread: spread(e.kilobytes, again.kilobytes),
       note: `${streams} open, none lost`,
     }],
     details: [

@@ -1,0 +1,59 @@
+/**
+ * What windows tell. Two rounds, one forwards and one backwards, make a block; a ratio is taken within each block, where
+ * the machine was the same for all, and the median of the blocks is the result.
+ */
+import type { Load } from './load/generators.js'
+import { median, quantile } from './stats.js'
+
+export interface Window {
+  readonly load: Load
+  /** Microseconds of processor time of the target, NaN where the process is not ours. */
+  readonly cpuUs: number
+  /** Collections of the target's whole heap. */
+  readonly markCompacts: number
+}
+
+/** Windows of each target in the order of the rounds. */
+export type Results = ReadonlyMap<string, readonly Window[]>
+
+/** One number for windows that belong together. */
+export type Reading = (windows: readonly Window[]) => number
+
+function sum (values: readonly number[]): number {
+  return values.reduce((total, value) => total + value, 0)
+}
+
+const requests: Reading = windows => sum(windows.map(window => window.load.requests))
+
+/** Processor time of one request, microseconds. */
+export const cpuUs: Reading = windows => sum(windows.map(window => window.cpuUs)) / requests(windows)
+export const perSecond: Reading = windows => requests(windows) / sum(windows.map(window => window.load.elapsedMs)) * 1000
+export const p50Ms: Reading = windows => median(windows.flatMap(window => window.load.latenciesMs))
+export const p99Ms: Reading = windows => quantile(windows.flatMap(window => window.load.latenciesMs), 0.99)
+export const firstByteMs: Reading = windows => median(windows.flatMap(window => window.load.firstByteMs))
+
+/** The windows of the targets named, in one block: two names of one program are one sample. */
+export type Block = (...names: string[]) => readonly Window[]
+
+/** Median over the blocks of what `read` makes of each. */
+export function overBlocks (results: Results, read: (block: Block) => number): number {
+  const rounds = Math.max(0, ...[...results.values()].map(windows => windows.length))
+  const values: number[] = []
+  for (let round = 0; round < rounds; round += 2) {
+    values.push(read((...names) => names.flatMap(name => (results.get(name) ?? []).slice(round, round + 2))))
+  }
+  return median(values)
+}
+
+export function level (results: Results, read: Reading, ...names: string[]): number {
+  return overBlocks(results, block => read(block(...names)))
+}
+
+export function ratio (results: Results, read: Reading, above: readonly string[], below: readonly string[]): number {
+  return overBlocks(results, block => read(block(...above)) / read(block(...below)))
+}
+
+/** How far a program lies from itself under another name: what the run cannot tell from zero. */
+export function twinSpread (results: Results, read: Reading, first: string, second: string): number {
+  return Math.abs(ratio(results, read, [second], [first]) - 1)
+}
