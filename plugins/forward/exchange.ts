@@ -1,10 +1,11 @@
-import { Readable } from 'node:stream'
+import type { Readable } from 'node:stream'
 import type { Dispatcher } from 'undici'
 import { fromTransport } from '../errors/foreign.js'
 import { gatewayError } from '../errors/gateway-error.js'
 import { releaseHold, type ReplyTap } from '../request.js'
 import type { DrainBudget } from './drain.js'
 import { EventBoundary } from './event-boundary.js'
+import { ReplyBody, type Source } from './reply-body.js'
 import { isEventStream } from './reply-headers.js'
 import type { Owner } from './request-headers.js'
 
@@ -35,7 +36,7 @@ function joined ([first, ...more]: readonly Buffer[]): Buffer {
  * One request to an upstream, from dispatch to its last byte. The caller gets each byte as it comes; the tap sees it
  * pass; backpressure holds the upstream; a caller that leaves cancels it, unless its usage is still being drained.
  */
-export class Exchange implements Dispatcher.DispatchHandler {
+export class Exchange implements Dispatcher.DispatchHandler, Source {
   readonly #owner: Owner
   readonly #drain: DrainBudget
   readonly #done: ExchangeDone
@@ -44,9 +45,11 @@ export class Exchange implements Dispatcher.DispatchHandler {
   #statusCode = 0
   #headers: Headers = {}
   #early: Buffer[] = []
-  #body: Readable | null = null
+  #body: ReplyBody | null = null
   #boundary: EventBoundary | null = null
   #delivered = false
+  /** A byte of the body was passed on. */
+  #passed = false
   #ended = false
   /** The caller has left. */
   #left = false
@@ -98,16 +101,16 @@ export class Exchange implements Dispatcher.DispatchHandler {
   onResponseEnd (): void {
     const { llm } = this.#owner
     const since = performance.now()
-    const streamed = this.#body
+    const wasStream = this.#body !== null
     this.#over(since)
     const rest = this.#tap === null ? null : this.#tap.end()
     if (!this.#left) {
       if (rest !== null) this.#pass(rest)
       this.deliver()
-      streamed?.push(null)
+      this.#body?.finish()
     }
     // A whole reply ends in the turn in which it is delivered, which tells its time.
-    if (streamed !== null) llm.replyWorkMs += performance.now() - since
+    if (wasStream) llm.replyWorkMs += performance.now() - since
     this.#finish()
   }
 
@@ -159,7 +162,8 @@ export class Exchange implements Dispatcher.DispatchHandler {
   /** False: the caller takes no more for now. */
   #pass (chunk: Buffer): boolean {
     this.#boundary?.push(chunk)
-    if (this.#body !== null) return this.#body.push(chunk)
+    this.#passed = true
+    if (this.#body !== null) return this.#body.pass(chunk)
     this.#early.push(chunk)
     return true
   }
@@ -176,21 +180,22 @@ export class Exchange implements Dispatcher.DispatchHandler {
     llm.replyWorkMs += performance.now() - llm.headersAt
   }
 
-  #open (): Readable {
-    const body = new Readable({
-      highWaterMark: 64 * 1024,
-      read: () => {
-        this.#flushHead()
-        if (!this.#ended) this.#controller?.resume()
-      },
-      destroy: (error, callback) => {
-        this.callerGone()
-        callback(error)
-      },
-    })
+  #open (): ReplyBody {
+    const body = new ReplyBody(this)
     for (const chunk of this.#early) body.push(chunk)
     this.#body = body
     return body
+  }
+
+  /** The caller takes more. */
+  wanted (): void {
+    this.#flushHead()
+    if (!this.#ended) this.#controller?.resume()
+  }
+
+  /** The caller takes no more for now. */
+  full (): void {
+    if (!this.#ended && !this.#left) this.#controller?.pause()
   }
 
   /**
@@ -199,7 +204,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
    */
   #flushHead (): void {
     const { raw } = this.#owner.reply
-    if (this.#owner.llm.firstChunkAt === 0 && !raw.headersSent && raw.hasHeader('x-request-id')) raw.flushHeaders()
+    if (!this.#passed && !raw.headersSent && raw.hasHeader('x-request-id')) raw.flushHeaders()
   }
 
   /** A stream that failed after it began: told as an event of the protocol where that is possible, else by cutting the socket. */
@@ -212,8 +217,8 @@ export class Exchange implements Dispatcher.DispatchHandler {
     llm.errorCode = told.code
     llm.outcome = told.outcome
     if (this.#boundary?.atBoundary === true) {
-      this.#body?.push(llm.endpoint.family.streamError(told.facts(llm.id), llm.protocol))
-      this.#body?.push(null)
+      this.#body?.pass(Buffer.from(llm.endpoint.family.streamError(told.facts(llm.id), llm.protocol)))
+      this.#body?.finish()
     } else {
       this.#body?.destroy(error)
     }
