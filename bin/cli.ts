@@ -54,7 +54,7 @@ export async function run (args: readonly string[], io: Io): Promise<number> {
 function tell (error: unknown, file: string, io: Io): number {
   const { message, code } = Object(error)
   if (error instanceof ConfigError) {
-    for (const line of error.message.split('\n')) io.err(`${file}: ${line}`)
+    for (const line of error.toLines(file)) io.err(line)
     return 1
   }
   const misused = error instanceof UsageError || String(code).startsWith('ERR_PARSE_ARGS')

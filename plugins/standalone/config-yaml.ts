@@ -11,11 +11,15 @@ export type Environment = Readonly<Record<string, string | undefined>>
 const variable = /\$\{([A-Za-z_][A-Za-z0-9_]*)\}/g
 const hidden = /\uE000\uE000([A-Za-z_][A-Za-z0-9_]*)\uE001/g
 
+export function hideVariables (text: string): string {
+  return text.replace(variable, '\uE000\uE000$1\uE001')
+}
+
 /** Throws ConfigError: bad syntax with its line, or the paths whose variable is not set. */
 export function parseYaml (text: string, env: Environment): unknown {
   const lineCounter = new LineCounter()
   // Pretty errors quote the line, which may hold a secret.
-  const document = parseDocument(text.replace(variable, '\uE000\uE000$1\uE001'), { lineCounter, prettyErrors: false })
+  const document = parseDocument(hideVariables(text), { lineCounter, prettyErrors: false })
   const problems = document.errors.map((error): Problem => {
     const { line, col } = lineCounter.linePos(error.pos[0])
     return { path: '', message: `line ${line}, column ${col}: not valid YAML (${error.code})` }

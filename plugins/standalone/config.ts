@@ -5,6 +5,7 @@ import { dirname, join } from 'node:path'
 import type { StateConfig } from '../state/types.js'
 import { crossCheck } from './config-checks.js'
 import { ConfigError } from './config-error.js'
+import { withLines } from './config-lines.js'
 import { checkForm } from './config-schema.js'
 import type { GatewayConfig } from './config-types.js'
 import { parseYaml, type Environment } from './config-yaml.js'
@@ -25,10 +26,14 @@ export function loadConfig (file: string, env: Environment): GatewayConfig {
 }
 
 export function parseConfig (text: string, env: Environment): GatewayConfig {
-  const config = checkForm(parseYaml(text, env))
-  const problems = crossCheck(config)
-  if (problems.length > 0) throw new ConfigError(problems)
-  return config
+  try {
+    const config = checkForm(parseYaml(text, env))
+    const problems = crossCheck(config)
+    if (problems.length > 0) throw new ConfigError(problems)
+    return config
+  } catch (error) {
+    throw error instanceof ConfigError ? withLines(error, text) : error
+  }
 }
 
 function readText (file: string): string {

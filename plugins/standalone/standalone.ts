@@ -1,6 +1,7 @@
 /** The gateway as a process of its own: one port, the current app behind it, reloads, and an end that cuts no stream. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
+import { ConfigError } from './config-error.js'
 import type { GatewayConfig } from './config-types.js'
 import type { Environment } from './config-yaml.js'
 import { listenAddress, loadConfig, type ListenAddress } from './config.js'
@@ -78,7 +79,8 @@ export class Standalone {
       log.info('configuration reloaded')
       return true
     } catch (error) {
-      log.error({ problems: String(error) }, 'configuration refused, the old one stays')
+      const problems = error instanceof ConfigError ? error.toLines(this.#options.file) : [String(error)]
+      log.error({ problems }, 'configuration refused, the old one stays')
       return false
     }
   }

@@ -39,7 +39,7 @@ t.test('check says ok, or every mistake with its path', async (t) => {
   const wrong = file(t, `${small}\nkeys: [{ id: a, group: b, secret: x }, { id: a, group: a, secret: y }]`)
   const refused = terminal({ LLM_GATEWAY_CONFIG: wrong })
   t.equal(await run(['check'], refused), 1)
-  t.same(refused.complaints, [`${wrong}: keys[0].group: there is no group b`, `${wrong}: keys[1]: has the id of another key`])
+  t.same(refused.complaints, [`${wrong}:4: keys[0].group: there is no group b`, `${wrong}:4: keys[1]: has the id of another key`])
 
   const clash = terminal()
   t.equal(await run(['check', '--config', file(t, `${small}\nmetrics: { path: /health }`)], clash), 1)

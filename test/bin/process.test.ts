@@ -70,7 +70,7 @@ t.test('a wrong configuration ends it with 1, its path named and nothing listeni
   for (const command of ['start', 'check']) {
     const child = gateway(t, [command, '--config', file], { PORT: '0' })
     t.equal(await child.exited, 1, command)
-    t.same(child.err, [`${file}: groups.chat: is not known`])
+    t.same(child.err, [`${file}:5: groups.chat: is not known`])
     t.equal(child.out.size, 0)
   }
 })

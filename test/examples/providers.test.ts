@@ -7,6 +7,11 @@ import { program } from '../helpers/launch.js'
 const file = new URL('../../examples/providers/gateway.yaml', import.meta.url).pathname
 const names = [...new Set([...readFileSync(file, 'utf8').matchAll(/\$\{([A-Z]\w+_\w+)\}/g)].map(([, name = '']) => name))]
 
+/** Where the file says it. */
+function lineOf (text: string): number {
+  return readFileSync(file, 'utf8').split('\n').findIndex((line) => line.includes(text)) + 1
+}
+
 const digits = 'abcdef0123456789'
 const complete = Object.fromEntries(names.map((name, index) => {
   return [name, name.endsWith('_SHA256') ? (digits.slice(index) + digits).repeat(8).slice(0, 64) : `secret-of-${name}`]
@@ -31,8 +36,8 @@ t.test('each variable that is missing is told by the path where it stands', asyn
     code: 1,
     out: [],
     err: [
-      `${file}: upstreams.openai.credential: environment variable OPENAI_API_KEY is not set`,
-      `${file}: keys[0].hash: environment variable TEAM_CHAT_SHA256 is not set`,
+      `${file}:${lineOf('OPENAI_API_KEY}')}: upstreams.openai.credential: environment variable OPENAI_API_KEY is not set`,
+      `${file}:${lineOf('TEAM_CHAT_SHA256')}: keys[0].hash: environment variable TEAM_CHAT_SHA256 is not set`,
     ],
   })
 })

@@ -19,6 +19,15 @@ function file (parts: { upstreams?: string, groups?: string, keys?: string, rest
   ].join('\n')
 }
 
+function toLines (text: string): string[] {
+  try {
+    parseConfig(text, {})
+  } catch (error) {
+    if (error instanceof ConfigError) return error.toLines('g.yaml').sort()
+  }
+  return []
+}
+
 function problemsOf (text: string, env: Record<string, string> = {}): string[] {
   try {
     parseConfig(text, env)
@@ -124,6 +133,35 @@ t.test('every mistake names its path and never a value', async (t) => {
 
 t.test('keys may all be issued elsewhere', async (t) => {
   t.same(problemsOf('upstreams: { a: { simulate: true } }\ngroups: { a: { protocols: [messages] } }'), [])
+})
+
+t.test('a mistake is told with its line, or with that of what it is missing from', async (t) => {
+  const text = [
+    'upstreams:',
+    '  main: { simulate: true }',
+    'groups:',
+    '  chat:',
+    '    protocols:',
+    '      - messages',
+    '      - telepathy',
+    '  "a.b":',
+    '    upstream: main',
+    'keys:',
+    '  - id: one',
+    '    group: chat',
+    '    secret: abc',
+    '  - { id: two, group: chat,',
+    '      limits: { balance: -1 } }',
+    'metrics: 1',
+  ].join('\n')
+  t.same(toLines(text), [
+    'g.yaml:15: keys[1].limits.balance: must be >= 0',
+    'g.yaml:16: metrics: must be object',
+    'g.yaml:7: groups.chat.protocols[1]: must be one of chat_completions,responses,images,embeddings,messages,generate_content',
+    'g.yaml:8: groups.a.b.protocols: is required',
+  ])
+  t.same(toLines('a: "'), ['g.yaml: line 1, column 5: not valid YAML (MISSING_CHAR)'])
+  t.same(toLines('upstreams: {}'), ['g.yaml: groups: is required', 'g.yaml:1: upstreams: must NOT have fewer than 1 properties'])
 })
 
 t.test('all mistakes are told at once', async (t) => {
