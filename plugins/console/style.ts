@@ -53,6 +53,7 @@ td { text-align: right; padding: .3rem .6rem; border-bottom: 1px solid var(--lin
 tr:last-child td { border-bottom: 0 }
 th.name, td.name { text-align: left; padding-left: 0 }
 td.name { white-space: normal; overflow-wrap: break-word; min-width: 5.5rem; max-width: 26rem }
+.wide td.name:nth-child(2) { min-width: 10rem }
 td .low { color: var(--red); font-weight: 600 }
 td:last-child, th:last-child { padding-right: 0 }
 td.zero { color: var(--dim); opacity: .55 }

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { PassThrough } from 'node:stream'
-import Fastify, { type FastifyBaseLogger, type FastifyInstance } from 'fastify'
+import Fastify, { LogController, type FastifyBaseLogger, type FastifyInstance } from 'fastify'
 import { pino } from 'pino'
 import t, { type Test } from 'tap'
 import llmGateway from '../../plugins/index.js'
@@ -15,7 +15,7 @@ type Line = Record<string, unknown>
 /** An app whose model requests write to `next`. */
 async function start (t: Test, options: LogOptions = {}): Promise<{ app: FastifyInstance, next: () => Promise<Line> }> {
   const stream = new PassThrough()
-  const app = Fastify({ logger: { level: 'trace', stream }, disableRequestLogging: true })
+  const app = Fastify({ logger: { level: 'trace', stream }, logController: new LogController({ disableRequestLogging: true }) })
   t.teardown(() => app.close())
   const upstream = await startUpstream(t)
   await app.register(llmGateway, { ...gatewayOptions(upstream.url), metrics: false, log: options })
@@ -70,7 +70,7 @@ t.test('a refused request has its line too', async (t) => {
 t.test('a host\'s own logger is used as it is', async (t) => {
   const stream = new PassThrough()
   const loggerInstance: FastifyBaseLogger = pino({ messageKey: 'text' }, stream)
-  const app = Fastify({ loggerInstance, disableRequestLogging: true })
+  const app = Fastify({ loggerInstance, logController: new LogController({ disableRequestLogging: true }) })
   t.teardown(() => app.close())
   const upstream = await startUpstream(t)
   await app.register(llmGateway, { ...gatewayOptions(upstream.url), metrics: false })
