@@ -1,6 +1,6 @@
 import { hasSubscribers } from 'node:diagnostics_channel'
-import { context, propagation } from '@opentelemetry/api'
 import type { Dispatcher } from 'undici'
+import { isOtelInUse, otelApi } from './otel-api.js'
 import type { LlmRequest } from './request.js'
 
 /**
@@ -9,7 +9,7 @@ import type { LlmRequest } from './request.js'
  * sends a request must then leave these headers out, or the upstream gets two of each and reads neither.
  */
 export function clientAddsTrace (): boolean {
-  return hasSubscribers('undici:request:create') && propagation.fields().length > 0
+  return hasSubscribers('undici:request:create') && isOtelInUse() && otelApi().propagation.fields().length > 0
 }
 
 /**
@@ -18,5 +18,5 @@ export function clientAddsTrace (): boolean {
  */
 export function dispatchTraced (client: Dispatcher, options: Dispatcher.DispatchOptions, { traceContext }: LlmRequest, handler: Dispatcher.DispatchHandler): void {
   if (traceContext === null) client.dispatch(options, handler)
-  else context.with(traceContext, client.dispatch, client, options, handler)
+  else otelApi().context.with(traceContext, client.dispatch, client, options, handler)
 }

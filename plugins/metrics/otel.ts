@@ -1,4 +1,5 @@
-import { createNoopMeter, metrics, type MeterProvider } from '@opentelemetry/api'
+import type { MeterProvider } from '@opentelemetry/api'
+import { isOtelInUse, otelApi } from '../otel-api.js'
 import type { Recorder } from '../recorder.js'
 import type { LlmRequest } from '../request.js'
 import { recordCalls, type Semconv } from './otel-genai.js'
@@ -30,8 +31,10 @@ export class OtelProjection {
 
   /** Makes the instruments where an SDK is there by now. */
   connect (): void {
-    if (this.#record !== null) return
-    const provider = this.#rules.meterProvider ?? metrics.getMeterProvider()
+    const { meterProvider } = this.#rules
+    if (this.#record !== null || (meterProvider === null && !isOtelInUse())) return
+    const { createNoopMeter, metrics } = otelApi()
+    const provider = meterProvider ?? metrics.getMeterProvider()
     const meter = provider.getMeter(scopeName, packageVersion)
     if (meter === createNoopMeter()) return
     mirrorFamilies(provider, meter, this.#families)

@@ -1,6 +1,7 @@
-import { SpanKind, SpanStatusCode, type Attributes, type Context, type Span, type Tracer } from '@opentelemetry/api'
+import type { Attributes, Context, Span, Tracer } from '@opentelemetry/api'
 import { attributes } from '../genai.js'
 import { errorTypeOf, succeeded, tokensOf, upstreamFirstChunkOf } from '../measures.js'
+import { otelApi } from '../otel-api.js'
 import type { LlmRequest, Upstream } from '../request.js'
 import { requestAttributes } from './request-attributes.js'
 
@@ -14,7 +15,7 @@ export function startCallSpan (tracer: Tracer, llm: LlmRequest, upstream: Upstre
   if (llm.model !== null) start[attributes.requestModel] = llm.model.slice(0, 128)
   if (upstream !== null) Object.assign(start, serverAttributes(upstream))
   const name = llm.model !== null && plausible.test(llm.model) ? `${operation} ${llm.model}` : operation
-  const span = tracer.startSpan(name, { kind: SpanKind.CLIENT, attributes: start }, parent)
+  const span = tracer.startSpan(name, { kind: otelApi().SpanKind.CLIENT, attributes: start }, parent)
   if (!span.isRecording()) return span
   span.setAttributes({ 'llm_gateway.protocol': llm.protocol, 'llm_gateway.request_id': llm.id, ...requestAttributes(llm.json) })
   if (llm.stream) span.setAttribute(attributes.stream, true)
@@ -41,7 +42,7 @@ export function endCallSpan (span: Span, llm: LlmRequest): void {
   if (errorType !== null) {
     span.setAttribute(attributes.errorType, errorType)
     // That a caller hung up is no failure of the call.
-    if (llm.outcome !== 'client_abort') span.setStatus({ code: SpanStatusCode.ERROR, message: errorType })
+    if (llm.outcome !== 'client_abort') span.setStatus({ code: otelApi().SpanStatusCode.ERROR, message: errorType })
   }
   // A name that no provider knows is a caller's invention.
   if (!succeeded(llm)) span.updateName(llm.endpoint.operation)

@@ -1,6 +1,7 @@
-import { context, type Context } from '@opentelemetry/api'
+import type { Context } from '@opentelemetry/api'
 import type {} from '@fastify/reply-from'
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { otelApi } from '../otel-api.js'
 
 /**
  * On a mount that nobody adapted, makes `reply.from` send our trace in the place of the caller's, and within our span's
@@ -15,6 +16,6 @@ export function traceHostMount ({ raw }: FastifyRequest, reply: FastifyReply, ow
     delete raw.headers['tracestate']
     delete raw.headers['baggage']
     Object.assign(raw.headers, headers)
-    return context.with(own, from, reply, source, options)
+    return otelApi().context.with(own, from, reply, source, options)
   }
 }

@@ -3,11 +3,12 @@
  * before `forward`, or before the host's mounts: hooks that refuse a request come first. Content is captured only where
  * OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT asks for it, which is read at registration; register `usage` before.
  */
-import { context, isSpanContextValid, propagation, trace, type Span, type TracerProvider } from '@opentelemetry/api'
+import type { Span, Tracer, TracerProvider } from '@opentelemetry/api'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { checkOptions } from '../errors/options.js'
 import { identify } from '../identify.js'
+import { otelApi } from '../otel-api.js'
 import { LlmRequest, joinGateway } from '../request.js'
 import { endCallSpan, startCallSpan } from './call-span.js'
 import { captureContent, capturesContent } from './content.js'
@@ -23,18 +24,20 @@ export interface TracingOptions {
 
 async function tracing (app: FastifyInstance, options: TracingOptions): Promise<void> {
   checkOptions('tracing', options, { tracerProvider: 'an object', baggage: 'a boolean' })
-  const { tracerProvider = trace, baggage = false } = options
+  const { tracerProvider, baggage = false } = options
   const gateway = joinGateway(app)
-  const tracer = tracerProvider.getTracer('fastify-llm-gateway')
+  let tracer: Tracer | null = null
   const withContent = capturesContent(process.env)
   const spans = new WeakMap<LlmRequest, Span>()
 
   app.addHook('preHandler', (request, reply, done) => {
-    const llm = options.tracerProvider === undefined && !isSdkRegistered() ? null : identify(gateway, request, reply)
+    const llm = tracerProvider === undefined && !isSdkRegistered() ? null : identify(gateway, request, reply)
     if (!(llm instanceof LlmRequest)) {
       done()
       return
     }
+    const { context, isSpanContextValid, propagation, trace } = otelApi()
+    tracer ??= (tracerProvider ?? trace).getTracer('fastify-llm-gateway')
     const parent = parentContext(request)
     const upstream = gateway.upstreamFor(llm)
     const span = startCallSpan(tracer, llm, upstream, parent)

@@ -1,13 +1,14 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { ProxyTracerProvider, context, propagation, trace, type Context } from '@opentelemetry/api'
+import type { Context } from '@opentelemetry/api'
+import { isOtelInUse, otelApi } from '../otel-api.js'
 import { clientAddsTrace } from '../outgoing-trace.js'
-
-const noProvider = new ProxyTracerProvider().getDelegate()
 
 /** False as long as the API has nobody to give spans to, and no more need be asked. */
 export function isSdkRegistered (): boolean {
+  if (!isOtelInUse()) return false
+  const { ProxyTracerProvider, trace } = otelApi()
   const provider = trace.getTracerProvider()
-  return !(provider instanceof ProxyTracerProvider) || provider.getDelegate() !== noProvider
+  return !(provider instanceof ProxyTracerProvider) || provider.getDelegate() !== new ProxyTracerProvider().getDelegate()
 }
 
 /** What `@fastify/otel` adds to a request: its span's context, which no hook and no handler of the app hides. */
@@ -21,6 +22,7 @@ interface Instrumented {
  * that of our own hook then), else the active span's, or, where nothing instruments the server, the caller's own.
  */
 export function parentContext (request: Instrumented): Context {
+  const { context, propagation, trace } = otelApi()
   const active = request.opentelemetry?.().context ?? context.active()
   return trace.getSpan(active) === undefined ? propagation.extract(active, request.raw.headers) : active
 }
@@ -32,6 +34,6 @@ export function parentContext (request: Instrumented): Context {
 export function traceHeaders (own: Context): Record<string, string> | null {
   if (clientAddsTrace()) return {}
   const carrier: Record<string, string> = {}
-  propagation.inject(own, carrier)
+  otelApi().propagation.inject(own, carrier)
   return Object.keys(carrier).length === 0 ? null : carrier
 }

@@ -99,7 +99,7 @@ t.test('media types are read in any case and with parameters', async (t) => {
 t.test('every endpoint has one route, below the prefix', async (t) => {
   const urls = routeAddresses('/llm').map(({ method, url }) => `${method} ${url}`)
   t.equal(new Set(urls).size, urls.length)
-  for (const url of ['POST /llm/v1/chat/completions', 'POST /llm/v1beta/models/*', 'GET /llm/v1/models', 'GET /llm/v1/models/*', 'GET /llm/v1beta/models/*', 'DELETE /llm/v1/responses/:id']) {
+  for (const url of ['POST /llm/v1/chat/completions', 'POST /llm/v1beta/models/*', 'GET /llm/v1/models', 'GET /llm/v1/models/*', 'GET /llm/v1beta/models/*', 'DELETE /llm/v1/responses/*']) {
     t.ok(urls.includes(url), url)
   }
 })
