@@ -36,13 +36,19 @@ export class Outbox {
     this.#sending.add(sent)
   }
 
-  /** Sends what waits, until something fails. */
+  /** Sends what waits, until something fails. It waits until the store has it. */
   async flush (): Promise<void> {
     while (this.#waiting.length > 0) {
-      const batch = this.#waiting.splice(0, atOnce)
-      const sent = await Promise.allSettled(batch.map(async (settlement) => await this.#options.balances.settle(settlement)))
-      const failed = batch.filter((_, i) => sent[i]?.status === 'rejected')
-      this.#waiting.push(...failed)
+      const batch = new Set(this.#waiting.slice(0, atOnce))
+      const failed: Settlement[] = []
+      await Promise.all([...batch].map(async (settlement) => {
+        try {
+          await this.#options.balances.settle(settlement)
+        } catch {
+          failed.push(settlement)
+        }
+      }))
+      this.#waiting = [...this.#waiting.filter((settlement) => !batch.has(settlement)), ...failed]
       if (failed.length > 0) return
     }
   }

@@ -127,13 +127,32 @@ t.test('what is left is known of groups and keys that have a balance', async (t)
   t.same(remaining.samples(), [{ labels: { group: 'g' }, value: 0.5 }, { labels: { group: 'none' }, value: 0 }])
 })
 
+t.test('a settlement that is being sent again still waits: no share is given anew before the store has it', async (t) => {
+  const answers: Array<(error?: Error) => void> = []
+  const settle = async (): Promise<void> => await new Promise((resolve, reject) => answers.push((error) => error === undefined ? resolve() : reject(error)))
+  const outbox = new Outbox({ balances: { ...memoryBalances(), settle }, maxWaiting: 1, retryMs: 60_000, onLost: () => {} })
+  outbox.send({ id: 'a', group: 'g', key: 'k', tokens: 1, late: [] })
+  answers[0]?.(new Error('away'))
+  while (outbox.empty) await new Promise(setImmediate)
+  for (const error of [new Error('away'), undefined]) {
+    const flushed = outbox.flush()
+    t.same({ empty: outbox.empty, full: outbox.full }, { empty: false, full: true })
+    answers.pop()?.(error)
+    await flushed
+    t.equal(outbox.empty, error === undefined)
+  }
+  await outbox.close()
+})
+
 t.test('settlements wait for a store that is away', async (t) => {
   let away = true
+  const asked: string[] = []
   const settled: string[] = []
   const lost: string[] = []
   const balances: Balances = {
     ...memoryBalances(),
     settle: async ({ id }) => {
+      asked.push(id)
       await new Promise(setImmediate)
       if (away) throw new Error('away')
       settled.push(id)
@@ -144,7 +163,7 @@ t.test('settlements wait for a store that is away', async (t) => {
   const alive = setInterval(() => {}, 1_000)
   t.teardown(() => clearInterval(alive))
   for (const id of ['a', 'b', 'c', 'd']) outbox.send(settlement(id))
-  await new Promise((resolve) => setTimeout(resolve, 30))
+  while (lost.length === 0 || asked.length < 9) await new Promise((resolve) => setTimeout(resolve, 5))
   t.same({ settled, lost, full: outbox.full, empty: outbox.empty }, { settled: [], lost: ['d'], full: true, empty: false })
   away = false
   while (!outbox.empty || settled.length < 3) await new Promise((resolve) => setTimeout(resolve, 5))

@@ -212,8 +212,10 @@ t.test('a caller that leaves while the store is asked holds nothing', async (t) 
 
 t.test('requests that run are renewed, those that ended are not', async (t) => {
   const balances = Object.assign(new FarStore(), { holdTtlMs: 60 })
-  const { url, chat, upstream } = await setup(t, { group: { concurrency: 5 }, limits: { balances } })
+  const { url, chat, upstream, quiet } = await setup(t, { group: { concurrency: 5 }, limits: { balances } })
   await chat()
+  await quiet()
+  balances.renewed = []
   let go = (): void => {}
   const wait = new Promise<void>((resolve) => { go = resolve })
   upstream.queue({ before: async () => await wait }, { before: async () => await wait })
