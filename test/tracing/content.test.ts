@@ -4,12 +4,13 @@ import Fastify from 'fastify'
 import t, { type Test } from 'tap'
 import llmGateway from '../../plugins/index.js'
 import { protocolNames, type ProtocolName } from '../../plugins/protocols/index.js'
-import { capturesContent } from '../../plugins/tracing/content.js'
+import { captureContent, capturesContent } from '../../plugins/tracing/content.js'
 import { inputMessages } from '../../plugins/tracing/input-messages.js'
 import { ReplyText } from '../../plugins/tracing/reply-text.js'
 import { TextBudget } from '../../plugins/tracing/text-budget.js'
 import { call, everyProtocol, gatewayOptions, listen, providerSecret, read, secret, watchSettled, type Gateway } from '../helpers/gateway.js'
 import { startUpstream, type Upstream } from '../helpers/upstream.js'
+import { settledRequest } from '../metrics/requests.js'
 import { send } from '../metrics/traffic.js'
 import { startTracing } from './sdk.js'
 
@@ -121,6 +122,28 @@ t.test('what was said before a stream broke off', async (t) => {
   const running = await start(t, 'SPAN_ONLY')
   running.upstream.queue({ split: 'events', cutAt: 500 })
   t.match(outputOf(await chat(running, 'hi', true)), /^Hello/)
+})
+
+t.test('who moves the bytes drives the usage tap as before', async (t) => {
+  const { provider, finished } = startTracing(t, { sdk: true, http: false, undici: false })
+  const calls: string[] = []
+  const llm = settledRequest()
+  llm.openTap = () => ({
+    push: (chunk) => chunk.subarray(1),
+    end: () => Buffer.from('rest'),
+    abort: (side) => calls.push(side),
+    complete: true,
+  })
+  const span = provider.getTracer('x').startSpan('x')
+  captureContent(span, llm, null)
+  const tap = llm.openTap(200, {})
+  t.equal(tap?.complete, true)
+  t.equal(tap?.push(Buffer.from('{"choices":[{"message":{"content":"Hel'))?.toString().slice(0, 3), '"ch')
+  t.equal(tap?.end()?.toString(), 'rest')
+  tap?.abort('client')
+  t.strictSame(calls, ['client'])
+  span.end()
+  t.notOk('gen_ai.output.messages' in (finished()[0]?.attributes ?? {}), 'half a document says nothing')
 })
 
 t.test('a compressed reply is left alone', async (t) => {

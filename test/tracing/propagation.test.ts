@@ -5,7 +5,7 @@ import Fastify from 'fastify'
 import t, { type Test } from 'tap'
 import llmGateway, { proxyOptions, type LlmGatewayOptions } from '../../plugins/index.js'
 import { clientAddsTrace } from '../../plugins/outgoing-trace.js'
-import { call, gatewayOptions, listen, read, watchSettled, type Gateway } from '../helpers/gateway.js'
+import { call, gatewayOptions, listen, read, secret, watchSettled, type Gateway } from '../helpers/gateway.js'
 import { startUpstream, type Upstream, type UpstreamRequest } from '../helpers/upstream.js'
 import { scopeOf, startTracing, type Setup } from './sdk.js'
 
@@ -120,6 +120,17 @@ t.test('forwarding alone, without our span', async (t) => {
       })
     }
   }
+})
+
+t.test('a host that answers by itself has the caller\'s headers, below our span', async (t) => {
+  const { finished } = startTracing(t, { sdk: true, http: false, undici: false })
+  const app = Fastify()
+  t.teardown(() => app.close())
+  await app.register(llmGateway, gatewayOptions('', { upstreams: {}, routes: false }))
+  app.post('/v1/chat/completions', async ({ headers }) => headers)
+  const reply = await app.inject({ method: 'POST', url: '/v1/chat/completions', headers: { authorization: `Bearer ${secret}`, ...fromCaller }, payload: { model: 'm', messages: [{ role: 'user', content: 'hi' }] } })
+  t.match(reply.json(), fromCaller)
+  t.equal(chainOf(finished()).ours?.parentSpanContext?.spanId, callerSpanId)
 })
 
 t.test('an SDK without a propagator leaves the caller\'s headers', async (t) => {
