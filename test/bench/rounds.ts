@@ -17,6 +17,8 @@ export interface Lane {
   readonly name: string
   readonly target: Target
   readonly exchange: Exchange
+  /** The exchange that is next, where they are not all the same. */
+  readonly next?: () => Exchange
   /** Whether the requests get as far as the upstream, and as whose. */
   readonly reaches: 'no' | 'as-caller' | 'as-upstream' | 'unknown'
   /** Requests that were answered in all, for the target's own totals. */
@@ -41,7 +43,7 @@ export function refusedLane (target: Target, work: Work, name = target.name): La
 
 /** `polls` false is for rates that an open loop is derived from: its callers sleep. */
 export function closed (connections: number, polls = true): Drive {
-  return { polls, run: (lane, durationMs) => closedLoop(lane.target.callers, lane.exchange, connections, durationMs, polls) }
+  return { polls, run: (lane, durationMs) => closedLoop(lane.target.callers, lane.next ?? (() => lane.exchange), connections, durationMs, polls) }
 }
 
 export function open (perSecond: number): Drive {

@@ -71,8 +71,8 @@ export class Session {
   }
 
   /** Starts `servers/<server>.js` under a name of its own. */
-  async start (name: string, server = name, { env = {}, nodeOptions = [] }: StartOptions = {}): Promise<NodeTarget> {
-    const options = { nodeOptions, env: { BENCH_UPSTREAM: this.upstream.url, ...env } }
+  async start (name: string, server = name, { env = {}, ...rest }: StartOptions = {}): Promise<NodeTarget> {
+    const options = { ...rest, env: { BENCH_UPSTREAM: this.upstream.url, ...env } }
     const target = await NodeTarget.start(name, `servers/${server}.js`, options)
     this.#started.add(target)
     return target

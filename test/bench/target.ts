@@ -16,6 +16,8 @@ export interface Target {
 export interface StartOptions {
   readonly env?: Readonly<Record<string, string>>
   readonly nodeOptions?: readonly string[]
+  /** On any core instead of the one for programs under test. */
+  readonly anywhere?: boolean
 }
 
 interface Waiting {
@@ -42,9 +44,9 @@ export class NodeTarget implements Target {
     child.on('exit', () => { for (const { reject } of this.#waiting.values()) reject(new Error(`${name} is gone`)) })
   }
 
-  static async start (name: string, script: string, { env = {}, nodeOptions = [] }: StartOptions = {}): Promise<NodeTarget> {
+  static async start (name: string, script: string, { env = {}, nodeOptions = [], anywhere = false }: StartOptions = {}): Promise<NodeTarget> {
     const startedAt = performance.now()
-    const child = forkPinned(script, placement.server, { env, nodeOptions })
+    const child = forkPinned(script, anywhere ? null : placement.server, { env, nodeOptions })
     const port = await announcedPort(child, name)
     return new NodeTarget(name, child, { host: '127.0.0.1', port }, performance.now() - startedAt)
   }

@@ -85,7 +85,7 @@ export class Callers {
   }
 }
 
-export async function closedLoop (callers: Callers, exchange: Exchange, count: number, durationMs: number, polls: boolean): Promise<Load> {
+export async function closedLoop (callers: Callers, exchange: () => Exchange, count: number, durationMs: number, polls: boolean): Promise<Load> {
   const samples = new Samples()
   const failure = deferred<never>()
   const connections = await callers.take(count, failure.reject)
@@ -94,11 +94,11 @@ export async function closedLoop (callers: Callers, exchange: Exchange, count: n
   let busy = connections.length
   const next = (timing: Timing, connection: Connection): void => {
     samples.add(timing, timing.sentAt)
-    if (timing.endedAt - startedAt < durationMs) return connection.send(exchange, next)
+    if (timing.endedAt - startedAt < durationMs) return connection.send(exchange(), next)
     busy -= 1
     if (busy === 0) finished.resolve(undefined)
   }
-  for (const connection of connections) connection.send(exchange, next)
+  for (const connection of connections) connection.send(exchange(), next)
   const endPolling = polls ? pollSockets() : () => {}
   await Promise.race([finished.promise, failure.promise]).finally(endPolling)
   samples.elapsedMs = performance.now() - startedAt

@@ -64,8 +64,8 @@ export function events (): Measured[] {
 export function validators (): Measured[] {
   const schema = readSchemas({}).get('chat_completions')
   return [1, 100, 10_240].flatMap((kilobytes) => {
-    const { request } = chatWork('micro', kilobytes * 1024)
-    const json: unknown = JSON.parse(request.toString())
+    const json = { model: 'micro', messages: Array.from({ length: kilobytes }, () => ({ role: 'user', content: 'The quick brown fox jumps. '.repeat(36) })) }
+    const request = Buffer.from(JSON.stringify(json))
     return [
       measure('bytes to JSON, checked', `${kilobytes} KB`, () => readJson(request, 256), 'JSON.parse', () => JSON.parse(request.toString())),
       measure('schema', `${kilobytes} KB`, () => schema?.errorsOf(json), 'JSON.stringify', () => JSON.stringify(json)),
@@ -76,18 +76,22 @@ export function validators (): Measured[] {
 export async function lookups (): Promise<Measured[]> {
   const resolve = createResolve('')
   const cache = new KeyCache({ max: 10_000, ttlMs: 1e9, negativeMax: 1_000, negativeTtlMs: 5_000, staleMs: 0, maxLoads: 256, maxLoadsPerSecond: 1e9 }, () => {})
-  const digest = digestOf(callerKey)
-  const table = new Map([[digest, 1]])
+  const keys = Array.from({ length: 1_024 }, (_, at) => `${callerKey}-${at}`)
+  const digests = keys.map(digestOf)
+  const table = new Map(digests.map((digest, at) => [digest, at]))
+  const key = (at: number): string => keys[at & 1_023] ?? ''
+  const digest = (at: number): string => digests[at & 1_023] ?? ''
+  const models = ['m', 'n', 'o', 'p']
+  const model = (at: number): string => models[at & 3] ?? ''
   const row = catalogue.requests_total
   const cells = new Cells<[string, string, string, string, string]>({ row, maxCells: 1_000, overflowed: () => {} })
   const counter = new Counter({ name: 'micro_total', help: '-', labelNames: row.labels, registers: [new Registry()] })
-  const labels = { protocol: 'chat_completions', group: 'bench', model: 'm', stream: 'false', outcome: 'ok' }
-  await cache.load(digest, async () => ({ id: 'k', group: 'g', disabled: false, expiresAt: null, limits: {} }))
+  for (const each of digests) await cache.load(each, async () => ({ id: 'k', group: 'g', disabled: false, expiresAt: null, limits: {} }))
   return [
     measure('path', 'canonical', () => resolve('POST', '/v1/chat/completions', {}), 'new URL', () => new URL('/v1/chat/completions', 'http://h')),
     measure('path', 'doubled prefix', () => resolve('POST', '/v1/v1/chat/completions', {}), 'new URL', () => new URL('/v1/v1/chat/completions', 'http://h')),
-    measure('credential digest', '47 characters', () => digestOf(callerKey), 'createHash', () => createHash('sha256').update(callerKey).digest('hex')),
-    measure('key cache hit', '1 key', () => cache.peek(digest), 'Map.get', () => table.get(digest)),
-    measure('cell update', '5 labels', () => cells.add(1, 'chat_completions', 'bench', 'm', 'false', 'ok'), 'prom-client inc', () => counter.inc(labels)),
+    measure('credential digest', 'one of 1,024 keys', at => digestOf(key(at)), 'createHash', at => createHash('sha256').update(key(at)).digest('hex')),
+    measure('key cache hit', 'one of 1,024 keys', at => cache.peek(digest(at)), 'Map.get', at => table.get(digest(at))),
+    measure('cell update', '5 labels, 4 models', at => cells.add(1, 'chat_completions', 'bench', model(at), 'false', 'ok'), 'prom-client inc', at => counter.inc({ protocol: 'chat_completions', group: 'bench', model: model(at), stream: 'false', outcome: 'ok' })),
   ]
 }

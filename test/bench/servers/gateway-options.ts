@@ -2,26 +2,29 @@
 import { Registry } from 'prom-client'
 import type { LlmGatewayOptions } from '../../../plugins/index.js'
 import { callerKey, upstreamKey } from '../work.js'
+import { otherKey } from './other-keys.js'
 import { settings } from './serve.js'
 
 export const registry = new Registry()
 
 /** A table of that many other keys, so that the caller's is one among them. */
-const others = new Map(Array.from({ length: Number(process.env['BENCH_KEYS'] ?? 0) }, (_, at) => [`sk-bench-other-${at}`, { id: `other-${at}`, group: 'bench' }]))
 const groupCount = Number(process.env['BENCH_GROUPS'] ?? 0)
+const groupOf = (at: number): string => groupCount === 0 ? 'bench' : `group-${at % groupCount}`
+const others = new Map(Array.from({ length: Number(process.env['BENCH_KEYS'] ?? 0) }, (_, at) => [otherKey(at), { id: `other-${at}`, group: groupOf(at) }]))
 
 const plenty = 1_000_000_000_000
+const group = {
+  protocols: ['chat_completions', 'responses', 'images', 'embeddings'],
+  upstream: 'main',
+  limits: { requestsPerMinute: plenty, tokensPerMinute: plenty, concurrency: plenty, balance: plenty },
+}
 
 export function gatewayOptions (): LlmGatewayOptions {
   return {
     upstreams: { main: { url: settings.upstream, credential: upstreamKey } },
     groups: {
-      ...Object.fromEntries(Array.from({ length: groupCount }, (_, at) => [`group-${at}`, { protocols: ['messages'], upstream: 'main' }])),
-      bench: {
-        protocols: ['chat_completions', 'responses', 'images', 'embeddings'],
-        upstream: 'main',
-        limits: { requestsPerMinute: plenty, tokensPerMinute: plenty, concurrency: plenty, balance: plenty },
-      },
+      ...Object.fromEntries(Array.from({ length: groupCount }, (_, at) => [groupOf(at), group])),
+      bench: group,
     },
     lookup: async credential => credential === callerKey ? { id: 'bench', group: 'bench' } : others.get(credential) ?? null,
     metrics: { registry },

@@ -17,6 +17,8 @@ export interface Question {
 }
 
 export interface Extras {
+  /** Cost of a target that is more than this process. */
+  readonly usage?: () => Promise<Usage>
   /** Exposition text of the target's own metrics. */
   readonly metrics?: () => Promise<string>
   /** Any other measurement that must be taken inside the process. */
@@ -44,7 +46,7 @@ new PerformanceObserver(list => {
   markCompacts += list.getEntries().filter(isMarkCompact).length
 }).observe({ entryTypes: ['gc'] })
 
-function usage (): Usage {
+export function usage (): Usage {
   const { user, system } = process.cpuUsage()
   return { cpuUs: user + system, rssBytes: process.memoryUsage.rss(), peakRssBytes: process.resourceUsage().maxRSS * 1024, markCompacts }
 }
@@ -60,7 +62,7 @@ async function answer (ask: Question['ask'], extras: Extras): Promise<unknown> {
       await new Promise(resolve => setTimeout(resolve, 20))
     }
   }
-  return usage()
+  return await (extras.usage?.() ?? usage())
 }
 
 function isQuestion (message: unknown): message is Question {

@@ -27,7 +27,7 @@ async function cost (session: Session): Promise<{ lanes: Lane[], results: Result
   ]
   const results = await interleave(session, lanes, closed(8), session.pick({
     quick: { rounds: 10, windowMs: 220, warmMs: 400, rampMs: 0 },
-    full: { rounds: 48, windowMs: 300, warmMs: 1500, rampMs: 0 },
+    full: { rounds: 36, windowMs: 300, warmMs: 1500, rampMs: 0 },
   }))
   await verifyLane(chain, work, ours)
   await session.stop()
@@ -49,11 +49,11 @@ async function peaks (session: Session): Promise<Map<string, number[]>> {
   const work = session.work(model)
   const found = new Map<string, number[]>([['e', []], ['chain', []]])
   const order = ['e', 'chain', 'chain', 'e']
-  for (let round = 0; round < session.pick({ quick: 4, full: 16 }); round++) {
+  for (let round = 0; round < session.pick({ quick: 4, full: 12 }); round++) {
     const server = order[round % order.length] ?? 'e'
     const target = await session.start(server)
     const each = lane(target, work, server === 'e' ? 'as-caller' : 'as-upstream')
-    await interleave(session, [each], closed(64), { rounds: 0, windowMs: 0, warmMs: session.pick({ quick: 600, full: 3_000 }) })
+    await interleave(session, [each], closed(64), { rounds: 0, windowMs: 0, warmMs: session.pick({ quick: 600, full: 2_500 }) })
     if (server === 'chain') await verifyLane(target, work, each)
     found.get(server)?.push((await target.usage()).peakRssBytes / 2 ** 20)
     await session.stop()

@@ -19,7 +19,7 @@ export async function latency (session: Session): Promise<Findings> {
   })), perSecond, 'd', 'd2')
   const results = await interleave(session, lanes, open(capacity / 2), session.pick({
     quick: { rounds: 14, windowMs: 200, warmMs: 200 },
-    full: { rounds: 60, windowMs: 300, warmMs: 1000 },
+    full: { rounds: 44, windowMs: 300, warmMs: 1000 },
   }))
   await verifyLane(chain, work, ours)
   await session.stop()

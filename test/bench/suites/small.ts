@@ -25,7 +25,7 @@ export async function small (session: Session): Promise<Findings> {
   ]
   const results = await interleave(session, lanes, closed(callers), session.pick({
     quick: { rounds: 8, windowMs: 250, warmMs: 600 },
-    full: { rounds: 24, windowMs: 500, warmMs: 3000 },
+    full: { rounds: 20, windowMs: 450, warmMs: 2500 },
   }))
   for (const [at, target] of ours.entries()) await verifyLane(target, work, ourLanes[at])
   await session.stop()

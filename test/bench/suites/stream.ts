@@ -47,17 +47,17 @@ export async function stream (session: Session): Promise<Findings> {
   const atOnce = around(session, 'bench-burst', e, ours, session.mode === 'full' ? d : [])
   const burst = await interleave(session, atOnce, closed(12), session.pick({
     quick: { rounds: 8, windowMs: 200, warmMs: 400 },
-    full: { rounds: 20, windowMs: 600, warmMs: 2000 },
+    full: { rounds: 16, windowMs: 500, warmMs: 1500 },
   }))
-  const slowly = around(session, 'bench-events', e, ours, session.mode === 'full' ? d : [])
+  const slowly = around(session, 'bench-events', e, ours)
   const paced = await interleave(session, slowly, closed(24), session.pick({
     quick: { rounds: 4, windowMs: 200, warmMs: 200, rampMs: 0 },
-    full: { rounds: 16, windowMs: 600, warmMs: 600, rampMs: 0 },
+    full: { rounds: 14, windowMs: 500, warmMs: 600, rampMs: 0 },
   }))
   const short = around(session, 'bench-first', d, ours, [direct, ...session.mode === 'full' ? e : []])
   const firsts = await interleave(session, short, open(150), session.pick({
     quick: { rounds: 6, windowMs: 250, warmMs: 200, rampMs: 0 },
-    full: { rounds: 24, windowMs: 700, warmMs: 500, rampMs: 0 },
+    full: { rounds: 16, windowMs: 500, warmMs: 500, rampMs: 0 },
   }))
   const stepped = around(session, 'bench-stepped', [direct], ours, e)
   const whole = new Map<string, number>()
