@@ -32,6 +32,8 @@ export class Meter {
     this.finishReason = textIn(found, slots.finish) ?? this.finishReason
     const type = found[slots.type]
     this.complete ||= typeof type === 'string' && rules.last.includes(type)
+    // Before it is laid over what was told earlier, whose counts it then holds.
+    this.isExtra = found[slots.listed] === 0 && slots.usage.some((slot) => this.tells(found[slot]))
     this.hasUsage = false
     for (const slot of slots.usage) {
       const usage = found[slot]
@@ -40,7 +42,6 @@ export class Meter {
       this.add(usage)
     }
     for (const slot of slots.tools) this.addTools(found[slot])
-    this.isExtra = found[slots.listed] === 0 && slots.usage.some((slot) => this.tells(found[slot]))
   }
 
   private add (usage: JsonObject): void {

@@ -54,6 +54,12 @@ t.test('any stream, however it is cut', async (t) => {
   t.pass()
 })
 
+t.test('an empty usage object after one that told is not the event to take out', async (t) => {
+  const told = 'data: {"id":"c","usage":{"prompt_tokens":3,"completion_tokens":4},"choices":[]}\n\n'
+  const empty = 'data: {"id":"c","usage":{},"choices":[]}\n\n'
+  t.equal(leftOf([Buffer.from(told + empty)]).toString(), empty)
+})
+
 t.test('holds back nothing but what may be the event to take out', async (t) => {
   const { tap } = tapOn(requestFor('chat_completions'), eventStream, true)
   const passed = (text: string): string => tap.push(Buffer.from(text))?.toString() ?? ''
