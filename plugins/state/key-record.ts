@@ -18,8 +18,13 @@ function isKeyRecord (value: unknown): value is KeyRecord {
 
 /** What a pushed message says; everything is stale where it says nothing that is understood. */
 export function readChange (text: string): KeyChange {
-  const value: unknown = JSON.parse(text)
-  return typeof value === 'object' && value !== null ? value : { group: '*' }
+  try {
+    const value: unknown = JSON.parse(text)
+    if (typeof value === 'object' && value !== null) return value
+  } catch {
+    // Not ours. Thrown from here, it would end the process.
+  }
+  return { group: '*' }
 }
 
 /** Who hears of changes in this process. */

@@ -156,9 +156,9 @@ for i, scope in ipairs(scopes) do
   at = windows[i].b
   count(windows[i], at, requests, tokens)
 end
-open = open or { tokens = 0, active = 1 }
+open = open or { tokens = 0, active = 1, scopes = scopes }
 save(id, {
-  key = key, scopes = scopes, tokens = tokens + open.tokens, floor = floor, active = open.active, second = at, state = 'open',
+  key = key, scopes = open.scopes, tokens = tokens + open.tokens, floor = floor, active = open.active, second = at, state = 'open',
 }, now + ttl)
 return { 1, left.key, left.group }
 `

@@ -127,9 +127,9 @@ t.test('what others wrote under our names is not taken for a key', { skip }, asy
   await t.rejects(state.keys.find('x'), { message: /cannot be read/ })
   const heard: KeyChange[] = []
   state.keys.onChange((change) => heard.push(change))
-  await other.ask(async (client) => await client.publish('llm-gateway:changes', '7'))
-  while (heard.length === 0) await new Promise((resolve) => setTimeout(resolve, 5))
-  t.same(heard, [{ group: '*' }])
+  for (const text of ['7', 'no JSON']) await other.ask(async (client) => await client.publish('llm-gateway:changes', text))
+  while (heard.length < 2) await new Promise((resolve) => setTimeout(resolve, 5))
+  t.same(heard, [{ group: '*' }, { group: '*' }])
 })
 
 t.test('a script with an error says so', { skip }, async (t) => {

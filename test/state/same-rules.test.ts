@@ -10,8 +10,9 @@ const keys = ['k1', 'k2']
 const scopes = [[], ['group'], ['key'], ['group', 'key']] as const
 
 const limit = (max: number): fc.Arbitrary<number | undefined> => fc.option(fc.integer({ min: 0, max }), { nil: undefined })
-const limits: fc.Arbitrary<Limits> = fc.record({ balance: limit(300), concurrency: limit(3), requestsPerMinute: limit(4), tokensPerMinute: limit(150) })
+const some: fc.Arbitrary<Limits> = fc.record({ balance: limit(300), concurrency: limit(3), requestsPerMinute: limit(4), tokensPerMinute: limit(150) })
   .map((given) => Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)))
+const limits = fc.oneof({ weight: 4, arbitrary: some }, { weight: 1, arbitrary: fc.constant<Limits>({}) })
 const id = fc.constantFrom(...ids)
 const key = fc.constantFrom(...keys)
 const tokens = fc.integer({ min: 0, max: 60 })
