@@ -16,7 +16,7 @@ export async function storeHang ({ processes, hangsMs, everyMs, commandTimeoutMs
   const world = await StoreWorld.open({
     processes,
     commandTimeoutMs,
-    holdTtlMs: 3_000,
+    holdTtlMs: 1_500,
     groups: {
       local: { onStoreFailure: 'local', limits: { balance: 1e12, concurrency: 10_000 } },
       closed: { onStoreFailure: 'closed', limits: { balance: 1e12, concurrency: 10_000 } },

@@ -22,7 +22,7 @@ export async function storeOutage ({ processes, awayMs, everyMs, commandTimeoutM
   const world = await StoreWorld.open({
     processes,
     commandTimeoutMs,
-    holdTtlMs: 3_000,
+    holdTtlMs: 1_500,
     leasePercent,
     usage: (_, most) => [floorTokens, most],
     groups: {
