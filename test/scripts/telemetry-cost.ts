@@ -41,6 +41,11 @@ report('metrics of a stream', warm(() => {
   recorder.started(streamed)
   recorder.settled(streamed)
 }))
+const projected = newMeters({ otel: { meterProvider: null, semconv: 'both' } }).recorder
+report('metrics of a whole reply, OpenTelemetry without an SDK', warm(() => {
+  projected.started(whole)
+  projected.settled(whole)
+}))
 report('metrics of a key lookup', warm(() => recorder.keyLookedUp('hit')))
 
 const log = pino({ level: 'info' }, new Writable({ write: (_chunk, _encoding, done) => done() }))
