@@ -6,11 +6,12 @@ export interface Column {
 
 /** Lines of a table for a terminal. */
 export function table (columns: readonly Column[], rows: ReadonlyArray<readonly string[]>): string[] {
-  const titles = columns.map(({ title }) => title)
-  const widths = titles.map((title, at) => rows.reduce((width, row) => Math.max(width, String(row[at]).length), title.length))
-  const line = (cells: readonly string[]): string => cells.map((cell, at) => {
-    const width = widths[at] ?? 0
-    return columns[at]?.numeric === true ? cell.padStart(width) : cell.padEnd(width)
+  const sized = columns.map((column, at) => {
+    return { ...column, width: rows.reduce((width, row) => Math.max(width, String(row[at]).length), column.title.length) }
+  })
+  const line = (cells: readonly string[]): string => sized.map(({ numeric, width }, at) => {
+    const cell = String(cells[at])
+    return numeric === true ? cell.padStart(width) : cell.padEnd(width)
   }).join('  ').trimEnd()
-  return [titles, ...rows].map(line)
+  return [columns.map(({ title }) => title), ...rows].map(line)
 }

@@ -17,6 +17,6 @@ export async function list (file: string, args: string[], io: Io): Promise<void>
     }
   })
   if (json) return
-  keys.sort((a, b) => a.id < b.id ? -1 : 1)
+  keys.sort((a, b) => Number(a.id > b.id) - Number(a.id < b.id))
   for (const line of keyTable(keys)) await io.out(line)
 }

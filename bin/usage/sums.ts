@@ -51,7 +51,7 @@ export class Sums {
 
   /** In the order of their names. */
   get sorted (): Sum[] {
-    return [...this.#sums].sort(([a], [b]) => a < b ? -1 : 1).map(([, sum]) => sum)
+    return [...this.#sums].sort(([a], [b]) => Number(a > b) - Number(a < b)).map(([, sum]) => sum)
   }
 }
 

@@ -32,7 +32,8 @@ export function parseConfig (text: string, env: Environment): GatewayConfig {
     if (problems.length > 0) throw new ConfigError(problems)
     return config
   } catch (error) {
-    throw error instanceof ConfigError ? withLines(error, text) : error
+    // The parser throws, too: what an alias stands for is looked up late.
+    throw withLines(error instanceof ConfigError ? error : new ConfigError([{ path: '', message: String(error) }]), text)
   }
 }
 

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { ConfigError } from '../../plugins/standalone/config-error.js'
-import { configFile, demoFile, listenAddress, loadConfig, parseConfig, stateConfig } from '../../plugins/standalone/config.js'
+import { configFile, demoFile, ledgerPath, listenAddress, loadConfig, parseConfig, stateConfig } from '../../plugins/standalone/config.js'
 
 const hash = `sha256:${'a'.repeat(64)}`
 
@@ -121,6 +121,7 @@ t.test('every mistake names its path and never a value', async (t) => {
     ['a variable as a name', file({ upstreams: `{ main: { simulate: true }, "${variable('HERE')}": { simulate: true } }` }), `upstreams.${variable('HERE')}: is not valid: a name is 1 to 64 letters, digits, dots, dashes and underscores, and starts with a letter or digit`],
     ['YAML that is none', file({ rest: 'secret: "hunter2' }), 'line 4, column 17: not valid YAML (MISSING_CHAR)'],
     ['a field twice', file({ rest: 'keys: []' }), 'line 4, column 1: not valid YAML (DUPLICATE_KEY)'],
+    ['an alias of nothing', 'a: *b', 'ReferenceError: Unresolved alias (the anchor must be set before the alias): b'],
     ['an empty file', '', 'must be object'],
     ['a list', '- a', 'must be object'],
   ]
@@ -182,6 +183,7 @@ t.test('the file is the one named, the one of the environment, or the demo', asy
 
 t.test('state lives in lmdb where the file says nothing', async (t) => {
   t.same(stateConfig(parseConfig(file(), {})), { engine: 'lmdb' })
+  t.equal(ledgerPath(parseConfig(file(), {})), 'data/ledger')
   t.same(stateConfig(parseConfig(file({ rest: 'state: { engine: memory }' }), {})), { engine: 'memory' })
 })
 
