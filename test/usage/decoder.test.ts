@@ -1,4 +1,5 @@
-import { PassThrough } from 'node:stream'
+import { once } from 'node:events'
+import { PassThrough, type Transform } from 'node:stream'
 import * as zlib from 'node:zlib'
 import t from 'tap'
 import { codings, codingsOf, SideDecoder } from '../../plugins/usage/decoder.js'
@@ -27,6 +28,23 @@ t.test('zstd is read where the Node version has it', async (t) => {
   t.equal(codings.has('zstd'), 'createZstdDecompress' in zlib)
 })
 
+const zstdIsMissing = 'zstd' in encoders ? false : `Node ${process.version} has no zstd: whole, truncated and overlong replies in it were not read`
+
+t.test('zstd: whole replies, replies that break off, and bombs', { skip: zstdIsMissing }, async (t) => {
+  const encode = encoders['zstd'] ?? Buffer.from
+  const coded = encode(reply)
+  for (const pieces of [[coded], cutAt(coded, [1, 9]), [...coded].map((byte) => Buffer.of(byte))]) {
+    const { llm, out } = await meterCoded('chat_completions', pieces, 'zstd')
+    t.strictSame([llm.usage?.input, llm.usage?.output, llm.usageMissing], [3, 4, null])
+    t.ok(out.equals(coded))
+  }
+  const { llm: cut } = await meterCoded('chat_completions', [coded.subarray(0, -9)], 'zstd')
+  t.match(cut, { usage: null, usageMissing: /^(?:parse_error|no_usage)$/ }, 'Node 24 tells that a frame did not end, Node 22 does not')
+  t.match((await meterCoded('chat_completions', [Buffer.from('{"not":"zstd"}')], 'zstd')).llm, { usage: null, usageMissing: 'parse_error' })
+  const two = await meterCoded('chat_completions', [Buffer.concat([encode(reply.subarray(0, 30)), encode(reply.subarray(30))])], 'zstd')
+  t.match(two.llm, { usage: null, usageMissing: 'parse_error' }, 'Node reads the first of several frames only: told, not guessed')
+})
+
 t.test('a coding that nobody knows is no usage, told as such, and the bytes pass', async (t) => {
   const llm = requestFor('chat_completions')
   const { tap } = tapOn(llm, { 'content-encoding': 'gzip, br' })
@@ -53,11 +71,27 @@ t.test('bytes that are not what they say', async (t) => {
   }
 })
 
+/** As a server streams: each piece flushed. A block of zstd cannot be read before its end. */
+async function zstdInBlocks (pieces: readonly string[]): Promise<Buffer> {
+  const open: unknown = Reflect.get(zlib, 'createZstdCompress')
+  const stream: Transform & { flush: (done: () => void) => void } = typeof open === 'function' ? open() : new PassThrough()
+  const coded: Buffer[] = []
+  stream.on('data', (chunk: Buffer) => { coded.push(chunk) })
+  for (const piece of pieces) {
+    stream.write(piece)
+    await new Promise<void>((resolve) => { stream.flush(resolve) })
+  }
+  stream.end()
+  await once(stream, 'end')
+  return Buffer.concat(coded)
+}
+
 t.test('what broke off is read as far as it came', async (t) => {
   const event = (fields: object): string => `data: ${JSON.stringify(fields)}\n\n`
   const start = event({ type: 'message_start', message: { usage: { input_tokens: 9, output_tokens: 1 } } })
+  const noise = event({ type: 'ping', noise: [...Array(3_000).keys()].join('.') })
   for (const [coding, encode] of Object.entries(encoders)) {
-    const coded = encode(Buffer.from(start + event({ type: 'ping', noise: [...Array(3_000).keys()].join('.') })))
+    const coded = coding === 'zstd' ? await zstdInBlocks([start, noise]) : encode(Buffer.from(start + noise))
     const llm = requestFor('messages')
     const { tap, released } = tapOn(llm, { 'content-encoding': coding })
     tap.push(coded.subarray(0, coded.length - 40))
@@ -88,11 +122,13 @@ t.test('the end of the decoder may come before the end of the reply', async (t) 
 
 t.test('a bomb is given up early, its bytes pass, and it is counted as too large', async (t) => {
   const bytes = Buffer.concat([Buffer.from('{"pad":"'), Buffer.alloc(96 * mebi, ' '), Buffer.from('","usage":{"prompt_tokens":1}}')])
-  for (const coding of ['gzip', 'br']) {
-    const bomb = encoders[coding]?.(bytes) ?? Buffer.alloc(0)
+  for (const coding of ['gzip', 'br', 'zstd']) {
+    const open = codings.get(coding)
+    const bomb = encoders[coding]?.(bytes)
+    if (open === undefined || bomb === undefined) continue
     let decoded = 0
     const over = new Promise((resolve) => {
-      const decoder = new SideDecoder(coding === 'br' ? () => zlib.createBrotliDecompress() : () => zlib.createGunzip(), { read: (chunk) => { decoded += chunk.length }, over: resolve })
+      const decoder = new SideDecoder(open, { read: (chunk) => { decoded += chunk.length }, over: resolve })
       for (const piece of cutAt(bomb, [...Array(Math.floor(bomb.length / 65_536)).keys()].map((index) => (index + 1) * 65_536))) decoder.push(piece)
       decoder.end()
     })
