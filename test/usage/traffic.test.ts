@@ -1,4 +1,5 @@
 /** Mixed traffic, with aborts and resets: what was counted is what the upstream says it reported, to the token, in every projection. */
+import * as zlib from 'node:zlib'
 import { AggregationTemporality, InMemoryMetricExporter, MeterProvider, PeriodicExportingMetricReader } from '@opentelemetry/sdk-metrics'
 import Fastify from 'fastify'
 import t from 'tap'
@@ -8,6 +9,7 @@ import { call, gatewayOptions, listen, secret } from '../helpers/gateway.js'
 import { replyFixture, Signal, startUpstream, usageOf, type Script } from '../helpers/upstream.js'
 import { samplesOf } from '../metrics/meters.js'
 import { usageIn } from './meter-reply.js'
+import { encoders } from './truth.js'
 
 const requestCount = 1_200
 const atOnce = 40
@@ -53,8 +55,19 @@ interface Planned {
   readonly script: Script
   /** What the upstream tells before it ends or breaks off. */
   readonly tells: TokenUsage | null
+  /** True for a reply of success that breaks off. */
+  readonly breaksOff: boolean
   /** The caller leaves after so many pieces, Infinity for never. */
   readonly leavesAfter: number
+}
+
+const encodings = ['gzip', 'deflate', 'br'] as const
+
+/** What can be read of a compressed reply that broke off. */
+function decodedSoFar (encoding: typeof encodings[number], coded: Buffer): Buffer {
+  if (coded.length === 0) return coded
+  if (encoding === 'br') return zlib.brotliDecompressSync(coded, { finishFlush: zlib.constants.BROTLI_OPERATION_FLUSH })
+  return zlib.unzipSync(coded, { finishFlush: zlib.constants.Z_SYNC_FLUSH })
 }
 
 function plan (): Planned {
@@ -63,14 +76,22 @@ function plan (): Planned {
   const protocol = usageOf[fixture]?.protocol ?? ''
   const whole = usageOf[fixture]?.leaves ?? null
   const script: Script = below(2) === 0 ? { split: 'events' } : {}
-  const planned = { protocol, url, body, script, tells: whole, leavesAfter: Infinity }
+  const planned = { protocol, url, body, script, tells: whole, breaksOff: false, leavesAfter: Infinity }
   const cutAt = below(bytes.length)
-  switch (below(8)) {
-    case 0: return { ...planned, script: { ...script, cutAt }, tells: usageIn(protocol, bytes.subarray(0, cutAt)) }
+  const encoding = encodings[below(encodings.length)] ?? 'gzip'
+  const coded = encoders[encoding]?.(bytes) ?? bytes
+  const codedCutAt = cutAt % coded.length
+  switch (below(10)) {
+    case 0: return { ...planned, script: { ...script, cutAt }, tells: usageIn(protocol, bytes.subarray(0, cutAt)), breaksOff: true }
     case 1: return { ...planned, script: { cutAt: 'headers' }, tells: null }
     case 2: return { ...planned, script: { status: 429, body: '{"error":{"message":"slow down"},"usage":{"prompt_tokens":1,"input_tokens":1}}' }, tells: null }
-    case 3: return { ...planned, script: { encoding: 'gzip' } }
+    case 3: return { ...planned, script: { encoding } }
     case 4: case 5: return { ...planned, leavesAfter: below(4) }
+    case 6: return { ...planned, script: { encoding }, leavesAfter: below(2) }
+    case 7: {
+      const seen = decodedSoFar(encoding, coded.subarray(0, codedCutAt))
+      return { ...planned, script: { encoding, cutAt: codedCutAt }, tells: usageIn(protocol, seen), breaksOff: true }
+    }
     default: return planned
   }
 }
@@ -84,6 +105,7 @@ t.test('an hour in a minute', async (t) => {
   t.teardown(async () => await Promise.all([app.close(), meterProvider.shutdown()]))
   const base = await listen(app)
   const reported: Totals = {}
+  const untold: Totals = {}
   const settled: Totals = {}
   const outcomes: Totals = {}
   const settlements = new Signal<string>()
@@ -95,9 +117,10 @@ t.test('an hour in a minute', async (t) => {
   upstream.respond = (request) => scripts.get(String(request.headers['x-case'])) ?? null
 
   async function send (index: number): Promise<void> {
-    const { protocol, url, body, script, tells, leavesAfter } = plan()
+    const { protocol, url, body, script, tells, breaksOff, leavesAfter } = plan()
     scripts.set(String(index), script)
     add(reported, protocol, tells)
+    if (breaksOff && tells === null) untold[`${protocol} upstream_abort`] = (untold[`${protocol} upstream_abort`] ?? 0) + 1
     const { request, reply } = call(base + url, { headers: { ...headers, 'x-case': String(index) }, body })
     let pieces = 0
     try {
@@ -123,12 +146,11 @@ t.test('an hour in a minute', async (t) => {
   for (const outcome of ['ok', 'client_abort', 'truncated', 'upstream_error', 'client_error']) t.ok((outcomes[outcome] ?? 0) > 20, `${outcome}: ${outcomes[outcome] ?? 0}`)
   t.strictSame(sorted(settled), sorted(reported), 'settled as reported')
 
-  const prometheus: Totals = {}
-  for (const [sample, value] of samplesOf((await app.inject('/metrics')).body)) {
-    const [, protocol, type] = /^llm_gateway_tokens_total\{.*protocol="(\w+)".*type="(\w+)"/.exec(sample) ?? []
-    if (protocol !== undefined && value > 0) prometheus[`${protocol} ${type}`] = (prometheus[`${protocol} ${type}`] ?? 0) + value
-  }
-  t.strictSame(sorted(prometheus), sorted(reported), 'Prometheus as reported')
+  for (const { protocol } of Object.values(usageOf)) t.ok(Object.keys(reported).some((name) => name.startsWith(protocol)), protocol)
+
+  const text = (await app.inject('/metrics')).body
+  t.strictSame(sorted(summedBy('tokens_total', 'type', text)), sorted(reported), 'Prometheus as reported')
+  t.strictSame(sorted(summedBy('usage_missing_total', 'reason', text)), sorted(untold), 'missing where nothing was told')
 
   await meterProvider.forceFlush()
   const metrics = exporter.getMetrics().flatMap(({ scopeMetrics }) => scopeMetrics).flatMap((scope) => scope.metrics)
@@ -139,6 +161,17 @@ t.test('an hour in a minute', async (t) => {
   }
   t.strictSame(sorted(openTelemetry), sorted(reported), 'OpenTelemetry as reported')
 })
+
+/** The samples of one metric, by protocol and another label. */
+function summedBy (metric: string, label: string, text: string): Totals {
+  const totals: Totals = {}
+  for (const [sample, value] of samplesOf(text)) {
+    if (!sample.startsWith(`llm_gateway_${metric}{`) || value === 0) continue
+    const [protocol, other] = ['protocol', label].map((name) => new RegExp(`[{,]${name}="(\\w+)"`).exec(sample)?.[1])
+    totals[`${protocol} ${other}`] = (totals[`${protocol} ${other}`] ?? 0) + value
+  }
+  return totals
+}
 
 function sorted (totals: Totals): [string, number][] {
   return Object.entries(totals).sort(([one], [other]) => one < other ? -1 : 1)
