@@ -18,7 +18,7 @@ export class MeasuredGateway {
   private readonly child: ChildProcess
   private address = ''
 
-  constructor (upstreamUrl: string, host: number) {
+  constructor (upstreamUrl: string, host: number | 'bare') {
     // Compiled or not, as this file is.
     const script = new URL(`measured-gateway${extname(import.meta.url)}`, import.meta.url)
     this.child = fork(script, [upstreamUrl, String(host)], { execArgv: ['--expose-gc', ...process.execArgv] })
@@ -81,40 +81,55 @@ export interface SlowReading {
   readonly aheadBytes: number
   /** Bytes that the gateway held then, garbage apart. */
   readonly heldBytes: number
-  /** Growth of the gateway's process at its worst, garbage and all. */
+  /** Growth of the gateway's process at its worst while the stream passed, garbage and all. */
   readonly grownBytes: number
   readonly readBytes: number
   readonly tokens: number
 }
 
-/** A stream of `megabytes`, whose reader stops at first, and reads haltingly then. */
-export async function readSlowly (host: number, megabytes: number): Promise<SlowReading> {
-  const total = megabytes * 1024 * 1024
-  let wanted = 4 * 1024 * 1024
+const pauseBytes = 4 * 1024 * 1024
+
+/**
+ * A stream of `megabytes`, whose reader stops at first, and reads haltingly then. What growth is: a process takes some 60 MB
+ * for its first stream, with this package or without, and keeps it (buffers that wait to be collected, and the heap
+ * that the allocator then has). So a stream of `warmUpMegabytes`, read the same way, comes before the first reading.
+ */
+export async function readSlowly (host: number | 'bare', megabytes: number, warmUpMegabytes: number): Promise<SlowReading> {
+  let wanted = warmUpMegabytes * 1024 * 1024
   const upstream = await listenUpstream((upstream, res) => { writeStream(upstream, res, wanted).catch(() => {}) })
   const gateway = new MeasuredGateway(upstream.url, host)
   await gateway.start()
-  // What the first stream of a process needs, every process needs.
-  for await (const chunk of await gateway.chat()) wanted = Math.max(wanted, chunk.length)
+  await readHaltingly(gateway, await gateway.chat())
   const before = await settledReading(gateway, 1)
-  wanted = total
+  wanted = megabytes * 1024 * 1024
   upstream.sent = 0
   const reply = await gateway.chat()
   const aheadBytes = await untilItStalls(upstream)
   const stalled = await leastReading(gateway)
-  let worst = stalled.rss
+  const { worst, readBytes } = await readHaltingly(gateway, reply)
+  const { tokens } = await settledReading(gateway, 2)
+  gateway.close()
+  upstream.server.close()
+  return {
+    aheadBytes,
+    heldBytes: stalled.arrayBuffers - before.arrayBuffers,
+    grownBytes: Math.max(worst, stalled.rss) - before.rss,
+    readBytes,
+    tokens: tokens - before.tokens,
+  }
+}
+
+async function readHaltingly (gateway: MeasuredGateway, reply: IncomingMessage): Promise<{ worst: number, readBytes: number }> {
+  let worst = 0
   let readBytes = 0
   let readAtPause = 0
   for await (const chunk of reply) {
     readBytes += chunk.length
-    if (readBytes - readAtPause < 4 * 1024 * 1024) continue
+    if (readBytes - readAtPause < pauseBytes) continue
     readAtPause = readBytes
     worst = Math.max(worst, (await gateway.read(false)).rss)
   }
-  const { tokens } = await settledReading(gateway, 2)
-  gateway.close()
-  upstream.server.close()
-  return { aheadBytes, heldBytes: stalled.arrayBuffers - before.arrayBuffers, grownBytes: worst - before.rss, readBytes, tokens: tokens - before.tokens }
+  return { worst, readBytes }
 }
 
 async function writeStream (upstream: LoadUpstream, res: ServerResponse, total: number): Promise<void> {

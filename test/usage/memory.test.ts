@@ -6,7 +6,7 @@ const mebi = 1024 * 1024
 const nobodyAdapted = 2
 
 t.test('a slow reader holds the upstream back, and is metered at the end', async (t) => {
-  const { aheadBytes, heldBytes, readBytes, tokens } = await readSlowly(nobodyAdapted, 32)
+  const { aheadBytes, heldBytes, readBytes, tokens } = await readSlowly(nobodyAdapted, 32, 4)
   t.ok(aheadBytes < 24 * mebi, `the upstream was ${aheadBytes} bytes ahead`)
   t.ok(heldBytes < 2 * mebi, `${heldBytes} bytes were held`)
   t.ok(readBytes >= 32 * mebi)
