@@ -61,7 +61,7 @@ async function forward (app: FastifyInstance, options: ForwardOptions & { prefix
   function forwardOwn (llm: LlmRequest, request: FastifyRequest, reply: FastifyReply): void {
     const upstream = gateway.upstreamFor(llm)
     if (upstream === null) refuse(request, reply, llm.endpoint.family, gatewayError('internal_error'))
-    else relay(dispatcher, upstream, { gateway, llm, request, reply, upstream, streamOnly: false })
+    else relay(dispatcher, upstream, { gateway, llm, request, reply, upstream, streamOnly: false, rewriteHeaders: null })
   }
 
   if (routes) await app.register(mount)

@@ -5,7 +5,8 @@ import { refuseMisdirected } from '../misdirected.js'
 import { LlmRequest } from '../request.js'
 import { UpstreamDispatcher } from './dispatcher.js'
 import { readTransport, type TransportOptions } from './options.js'
-import { send } from './send.js'
+import { relay } from './relay.js'
+import { send, type Passage } from './send.js'
 
 export interface ProxyOptions extends TransportOptions {
   /**
@@ -20,7 +21,7 @@ export interface HttpProxyOptions {
   readonly config: { readonly llm: 'proxy' }
   readonly undici: UpstreamDispatcher
   readonly destroyAgent: true
-  readonly handler: (request: FastifyRequest, reply: FastifyReply, dest: string, options: FastifyReplyFromHooks) => FastifyReply
+  readonly handler: (request: FastifyRequest, reply: FastifyReply, dest: string, options: FastifyReplyFromHooks) => FastifyReply | undefined
 }
 
 /**
@@ -30,16 +31,37 @@ export interface HttpProxyOptions {
  * Throws `LLM_GATEWAY_OPTION`.
  */
 export function proxyOptions ({ unknown = 'refuse', ...transport }: ProxyOptions = {}): HttpProxyOptions {
+  const dispatcher = new UpstreamDispatcher(readTransport(transport))
   return {
     config: { llm: 'proxy' },
-    undici: new UpstreamDispatcher(readTransport(transport)),
+    undici: dispatcher,
     destroyAgent: true,
     handler (request, reply, dest, options) {
       const gateway = request.server.llm
       const read = identify(gateway, request, reply)
-      if (read instanceof LlmRequest) return send({ gateway, llm: read, request, reply, upstream: gateway.upstreamFor(read) }, dest, options)
+      if (read instanceof LlmRequest) return forwardModel(dispatcher, { gateway, llm: read, request, reply, upstream: gateway.upstreamFor(read) }, dest, options)
       if (read !== null && (unknown === 'refuse' || read.code !== 'unknown_url')) return refuseMisdirected(request, reply, read)
       return reply.from(dest, options)
     },
   }
+}
+
+/**
+ * Where the group has an upstream of its own and the host changes nothing of the request, `reply.from` has nothing to add
+ * but its cost. What the mount itself makes of a reply's headers is kept.
+ */
+function forwardModel (dispatcher: UpstreamDispatcher, passage: Passage, dest: string, options: FastifyReplyFromHooks): FastifyReply | undefined {
+  const { llm, upstream } = passage
+  const isRead = llm.body !== null || llm.endpoint.body === 'none'
+  if (upstream === null || !isRead || !rewritesOnlyReplies(options)) return send(passage, dest, options)
+  // Returns nothing: for a reply that is returned, the framework listens to the whole exchange once more.
+  relay(dispatcher, upstream, { ...passage, streamOnly: false, rewriteHeaders: options.rewriteHeaders ?? null })
+  return undefined
+}
+
+function rewritesOnlyReplies (options: FastifyReplyFromHooks): boolean {
+  for (const name in options) {
+    if (name !== 'rewriteHeaders') return false
+  }
+  return true
 }

@@ -8,8 +8,8 @@ import { isPage, replyHeaders } from './reply-headers.js'
 import { ownRequestHeaders, type Owner } from './request-headers.js'
 
 /**
- * Sends a model request of our own routes on, past reply-from: nothing of a host's has a say in it, so the headers are
- * made once and not four times. Same rules as `send`.
+ * Sends a model request on past reply-from, where nothing of a host's has a say in the request: on our own routes, and on a
+ * mount that adds nothing to it. The headers are then made once and not four times. Same rules as `send`.
  */
 export function relay (dispatcher: UpstreamDispatcher, upstream: Upstream, owner: Owner): void {
   const { llm, request } = owner
@@ -19,14 +19,15 @@ export function relay (dispatcher: UpstreamDispatcher, upstream: Upstream, owner
   dispatcher.send({ owner, upstream, body, headers: ownRequestHeaders(request.raw.headers, llm, upstream, body) }, answer)
 }
 
-function answer (error: Error | null, from: ExchangeReply | undefined, { llm, request, reply }: Owner): void {
+function answer (error: Error | null, from: ExchangeReply | undefined, { llm, request, reply, rewriteHeaders }: Owner): void {
   const { family } = llm.endpoint
   if (from === undefined) {
     refuse(request, reply, family, fromTransport(error))
     return
   }
   const { statusCode, headers, body } = from
-  reply.headers(replyHeaders(headers, llm))
+  const kept = replyHeaders(headers, llm)
+  reply.headers(rewriteHeaders === null ? kept : rewriteHeaders(kept, request))
   const failure = failureOf(statusCode, headers)
   if (failure === null) {
     reply.code(statusCode).send(body)

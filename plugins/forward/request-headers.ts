@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
+import type { FastifyReplyFromHooks } from '@fastify/reply-from'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { clientAddsTrace } from '../outgoing-trace.js'
 import { credentialHeaders } from '../protocols/index.js'
@@ -14,7 +15,11 @@ export interface Owner {
   readonly upstream: Upstream | null
   /** The host reads the reply itself and expects a stream. */
   readonly streamOnly: boolean
+  /** What a host's mount makes of the reply's headers, null for nothing. */
+  readonly rewriteHeaders: RewriteHeaders | null
 }
+
+export type RewriteHeaders = NonNullable<FastifyReplyFromHooks['rewriteHeaders']>
 
 export const kOwner = Symbol('fastify-llm-gateway.owner')
 

@@ -35,7 +35,7 @@ export function send (passage: Passage, source: string, options: FastifyReplyFro
       const clean = cleanHeaders(headers)
       const host = options.rewriteRequestHeaders?.(req, clean) ?? clean
       const own = addOwnHeaders({ ...host }, llm, passage.upstream)
-      own[kOwner] = { ...passage, streamOnly: options.onResponse !== undefined }
+      own[kOwner] = { ...passage, streamOnly: options.onResponse !== undefined, rewriteHeaders: null }
       return own
     },
     rewriteHeaders: (headers, req) => {

@@ -143,6 +143,18 @@ t.test('a host that reads replies itself still gets a stream, and a group\'s own
   t.equal(other.headers.authorization, undefined)
 })
 
+t.test('a mount that adds nothing to requests keeps its say in the headers of replies', async (t) => {
+  const upstream = await startUpstream(t)
+  const app = await startSeam(t, upstream.url, { rewriteHeaders: (kept: Record<string, unknown>) => ({ ...kept, 'x-from-host': 'yes' }) })
+  await app.register(llmGateway, { ...gatewayOptions(upstream.url), routes: false })
+  const reply = await app.inject({ method: 'POST', url: '/v1/chat/completions', headers: { ...headers, connection: 'x-listed', 'x-listed': 'no', cookie: 'a=b' }, payload: chat })
+  t.match([reply.statusCode, reply.headers['x-from-host']], [200, 'yes'])
+  t.equal(sha256(reply.rawPayload), sha256(replyFixture('chat_completions.json')))
+  const seen = await upstream.requests.next()
+  t.equal(seen.sha256, sha256(chat), 'bytes as received')
+  t.match([seen.headers['x-listed'], seen.headers.cookie, seen.headers.authorization], [undefined, undefined, 'Bearer provider-secret-9876543210'])
+})
+
 t.test('one proxyOptions() may be spread into several mounts of an app', async (t) => {
   const upstream = await startUpstream(t)
   const app = Fastify()
