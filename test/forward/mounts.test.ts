@@ -146,7 +146,7 @@ t.test('a host that reads replies itself still gets a stream, and a group\'s own
 t.test('a mount that adds nothing to requests keeps its say in the headers of replies', async (t) => {
   const upstream = await startUpstream(t)
   const app = await startSeam(t, upstream.url, { rewriteHeaders: (kept: Record<string, unknown>) => ({ ...kept, 'x-from-host': 'yes' }) })
-  await app.register(llmGateway, { ...gatewayOptions(upstream.url), routes: false })
+  await app.register(llmGateway, { ...gatewayOptions(upstream.url), groups: { all: { protocols: everyProtocol, upstream: 'main' } }, routes: false })
   const reply = await app.inject({ method: 'POST', url: '/v1/chat/completions', headers: { ...headers, connection: 'x-listed', 'x-listed': 'no', cookie: 'a=b' }, payload: chat })
   t.match([reply.statusCode, reply.headers['x-from-host']], [200, 'yes'])
   t.equal(sha256(reply.rawPayload), sha256(replyFixture('chat_completions.json')))
