@@ -24,6 +24,7 @@ async function goals (session: Session, { only, mode, json }: Arguments): Promis
     found.details.push(...details)
     print(`\n${name} (${Math.round((performance.now() - suiteStartedAt) / 1000)} s)\n`)
     print(detailTable(details))
+    if (json !== null) writeFileSync(json, JSON.stringify(asJson(mode, (performance.now() - startedAt) / 1000, found), null, 2) + '\n')
   }
   const seconds = (performance.now() - startedAt) / 1000
   print('\n' + rowTable(found.rows))
@@ -33,7 +34,6 @@ async function goals (session: Session, { only, mode, json }: Arguments): Promis
   }
   if (session.disturbed > 0) print(`\n${session.disturbed} windows were taken again, because other programs took more than a tenth of a core meanwhile.`)
   print(`\n${Math.round(seconds)} s in all`)
-  if (json !== null) writeFileSync(json, JSON.stringify(asJson(mode, seconds, found), null, 2) + '\n')
 }
 
 async function main (): Promise<void> {
