@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import t from 'tap'
 import { JsonScanner } from '../../plugins/usage/json-scanner.js'
 import { compileWants } from '../../plugins/usage/wants.js'
+import { meter } from './meter-reply.js'
 
 /** What a path finds in a parsed document: of the elements of an array the last one that has it. */
 function lookUp (value: unknown, path: readonly string[]): unknown {
@@ -127,4 +128,12 @@ t.test('is not done with what is no whole document', async (t) => {
 
 t.test('a found value that is no JSON counts as absent', async (t) => {
   t.equal(scan([Buffer.from('{"usage":nonsense}')]).found[0], undefined)
+})
+
+t.test('a list where an object is looked for holds nothing, in a small reply as in a large one', async (t) => {
+  for (const pad of ['', 'x'.repeat(8_000)]) {
+    const reply = { pad, x_groq: [{ usage: { prompt_tokens: 9 } }], usage: { prompt_tokens: 1, completion_tokens: 2 } }
+    const { llm } = meter('chat_completions', [Buffer.from(JSON.stringify(reply))])
+    t.strictSame([llm.usage?.input, llm.usage?.output], [1, 2])
+  }
 })
