@@ -3,7 +3,7 @@
  * over from a first pass through the router.
  */
 import type { IncomingMessage } from 'node:http'
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { LlmRequest, beginRequest, type Gateway } from './request.js'
 import { splitKeys } from './paths/query.js'
 import type { Refused, Resolve } from './paths/resolve.js'
@@ -60,6 +60,24 @@ function withoutKeys (url: string): string {
 /** Takes a credential out of the parsed query, where a host may log it or hand it on. */
 export function dropQueryKey ({ query }: FastifyRequest): void {
   if (typeof query === 'object' && query !== null && 'key' in query) delete query.key
+}
+
+const kIdentifies = Symbol('fastify-llm-gateway.identifies')
+
+/** True where every request of this scope is identified at its start; from now on that is so. */
+export function claimIdentifying (app: FastifyInstance): boolean {
+  if (app.hasDecorator(kIdentifies)) return true
+  app.decorate(kIdentifies, true)
+  return false
+}
+
+/** Begins each model request of this scope before any other hook, unless that is done already. */
+export function identifyFirst (app: FastifyInstance, gateway: Gateway): void {
+  if (claimIdentifying(app)) return
+  app.addHook('onRequest', (request, reply, done) => {
+    identify(gateway, request, reply)
+    done()
+  })
 }
 
 /**

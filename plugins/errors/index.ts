@@ -4,7 +4,7 @@
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
-import { identify } from '../identify.js'
+import { identifyFirst } from '../identify.js'
 import { LlmRequest, joinGateway } from '../request.js'
 import { fromForeign } from './foreign.js'
 import { errorHeaders } from './refuse.js'
@@ -12,10 +12,7 @@ import { errorHeaders } from './refuse.js'
 async function errors (app: FastifyInstance): Promise<void> {
   const gateway = joinGateway(app)
 
-  app.addHook('onRequest', (request, reply, done) => {
-    identify(gateway, request, reply)
-    done()
-  })
+  identifyFirst(app, gateway)
 
   app.addHook('onSend', (request, reply, payload, done) => {
     const { llm } = request

@@ -8,7 +8,7 @@ import { collectBody, declaredLength } from '../body/collect.js'
 import { gatewayError } from '../errors/gateway-error.js'
 import { nativeErrorHandler } from '../errors/native.js'
 import { refuse } from '../errors/refuse.js'
-import { identify } from '../identify.js'
+import { identify, identifyFirst } from '../identify.js'
 import { refuseMisdirected } from '../misdirected.js'
 import { LlmRequest, joinGateway } from '../request.js'
 import { UpstreamDispatcher } from './dispatcher.js'
@@ -38,10 +38,7 @@ async function forward (app: FastifyInstance, options: ForwardOptions & { prefix
       done()
     })
     scope.setErrorHandler(nativeErrorHandler)
-    scope.addHook('onRequest', (request, reply, done) => {
-      identify(gateway, request, reply)
-      done()
-    })
+    identifyFirst(scope, gateway)
     scope.removeAllContentTypeParsers()
     // By name, too: the framework looks a catch-all up anew for each request.
     scope.addContentTypeParser(['application/json', '*'], readBody)

@@ -2,7 +2,7 @@
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { checkOptions, OptionError } from '../errors/options.js'
-import { identify } from '../identify.js'
+import { identifyFirst } from '../identify.js'
 import { joinGateway } from '../request.js'
 import { requestLine } from './line.js'
 
@@ -18,10 +18,7 @@ async function log (app: FastifyInstance, options: LogOptions): Promise<void> {
   const { level = 'info' } = options
   if (!levels.includes(level)) throw new OptionError('log.level', `must be one of ${levels.join(', ')}`)
   const gateway = joinGateway(app)
-  app.addHook('onRequest', (request, reply, done) => {
-    identify(gateway, request, reply)
-    done()
-  })
+  identifyFirst(app, gateway)
   gateway.settlers.push((llm, request) => {
     if (writes(request.log, level)) request.log[level]({ llm: requestLine(llm) }, 'model request')
   })

@@ -4,7 +4,7 @@
  */
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
-import { identify } from '../identify.js'
+import { identifyFirst } from '../identify.js'
 import { joinGateway } from '../request.js'
 import { sharedMeters } from './meters.js'
 import { checkMetricsOptions, meterRules, type MetricsOptions } from './options.js'
@@ -23,10 +23,7 @@ async function metrics (app: FastifyInstance, options: MetricsOptions): Promise<
   const gateway = joinGateway(app)
   gateway.recorder = meters.recorder
   gateway.metrics = meters.store.families
-  app.addHook('onRequest', (request, reply, done) => {
-    identify(gateway, request, reply)
-    done()
-  })
+  identifyFirst(app, gateway)
   app.addHook('onReady', async () => meters.connect())
   if (path !== false) serveScrapes(app, path, registry === undefined ? storeScraper(meters.store.families) : registryScraper(registry))
 }

@@ -7,7 +7,7 @@ import fp from 'fastify-plugin'
 import { gatewayError } from '../errors/gateway-error.js'
 import { checkChoice, checkOptions, OptionError } from '../errors/options.js'
 import { refuse } from '../errors/refuse.js'
-import { dropQueryKey, identify, readUrl } from '../identify.js'
+import { claimIdentifying, dropQueryKey, identify, readUrl } from '../identify.js'
 import { refuseMisdirected } from '../misdirected.js'
 import type { Family } from '../protocols/types.js'
 import { LlmRequest, joinGateway } from '../request.js'
@@ -33,6 +33,7 @@ async function paths (app: FastifyInstance, options: PathsOptions): Promise<void
 
   const gateway = joinGateway(app, prefix)
 
+  claimIdentifying(app)
   app.addHook('onRequest', (request, reply, done) => {
     const { raw } = request
     const read = readUrl(gateway.resolve, raw)
@@ -45,7 +46,7 @@ async function paths (app: FastifyInstance, options: PathsOptions): Promise<void
       answerRefused(request, reply, read, done)
     } else if (isUpgrade(request)) {
       refuseUpgrade(request, reply, read.endpoint.family)
-    } else if (pathOf(String(raw.url)) !== pathOf(read.url)) {
+    } else if (raw.url !== read.url && pathOf(String(raw.url)) !== pathOf(read.url)) {
       raw.url = read.url
       // The host's hooks run to the end for this one, too.
       dropQueryKey(request)

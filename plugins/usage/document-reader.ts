@@ -1,14 +1,8 @@
-import { closeObject, openArray, openObject } from './bytes.js'
-import { parseJson } from './captured-value.js'
+import { openArray } from './bytes.js'
 import { JsonScanner } from './json-scanner.js'
 import type { Meter } from './meter.js'
 import type { Plan } from './plan.js'
 import type { ReplyReader } from './reply-reader.js'
-import { isObject } from './usage-object.js'
-import { findIn } from './wants.js'
-
-/** Up to here, parsing a whole document costs less than looking for its few wanted values. */
-const maxParsedBytes = 4 * 1024
 
 /** What may stand between documents: white space, line ends, and the frame of an array. */
 const between: ReadonlySet<number | undefined> = new Set(Buffer.from(' \t\r\n,[]'))
@@ -18,20 +12,14 @@ const between: ReadonlySet<number | undefined> = new Set(Buffer.from(' \t\r\n,[]
  * line. Each is read as it comes and forgotten.
  */
 export class DocumentReader implements ReplyReader {
-  private readonly plan: Plan
   private readonly meter: Meter
-  private scannerInUse: JsonScanner | null = null
+  private readonly scanner: JsonScanner
   private isOpen = false
   private inArray = false
 
   constructor (plan: Plan, meter: Meter) {
-    this.plan = plan
     this.meter = meter
-  }
-
-  private get scanner (): JsonScanner {
-    this.scannerInUse ??= new JsonScanner(this.plan.wants)
-    return this.scannerInUse
+    this.scanner = new JsonScanner(plan.wants)
   }
 
   get broken (): boolean {
@@ -39,11 +27,10 @@ export class DocumentReader implements ReplyReader {
   }
 
   get overflow (): boolean {
-    return this.scannerInUse?.overflow === true
+    return this.scanner.overflow
   }
 
   read (chunk: Buffer): void {
-    if (!this.isOpen && !this.inArray && this.readWhole(chunk)) return
     let at = 0
     while (at < chunk.length) {
       if (!this.isOpen && between.has(chunk[at])) {
@@ -57,18 +44,6 @@ export class DocumentReader implements ReplyReader {
       this.endDocument()
       at = Math.max(end, at + 1)
     }
-  }
-
-  /** A small reply that came in one piece. False for any other. */
-  private readWhole (chunk: Buffer): boolean {
-    if (chunk.length > maxParsedBytes || chunk[0] !== openObject || chunk.at(-1) !== closeObject) return false
-    const document = parseJson(chunk.toString())
-    if (!isObject(document)) return false
-    const found: unknown[] = new Array(this.plan.wants.below.length).fill(undefined)
-    findIn(this.plan.wants, document, found)
-    this.meter.take(found)
-    this.meter.complete = true
-    return true
   }
 
   end (): boolean {

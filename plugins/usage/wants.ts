@@ -1,6 +1,5 @@
 import { standsAt } from './bytes.js'
 import { parseJson } from './captured-value.js'
-import { isObject } from './usage-object.js'
 
 /**
  * The values that a scanner looks for, as a tree of the keys on the way to them. A value that is looked for has a slot:
@@ -60,21 +59,6 @@ export function compileWants (paths: readonly string[]): Want {
   const root = emptyWant()
   for (const [slot, path] of paths.entries()) addPath(root, path, slot)
   return root
-}
-
-/** Puts what is looked for in a parsed value into the findings, as the scanner does with the same value's bytes. */
-export function findIn (want: Want, value: unknown, found: unknown[]): void {
-  if (want.slot !== -1) found[want.slot] = value
-  if (Array.isArray(value)) {
-    const { each } = want
-    if (each === null) return
-    if (each.count !== -1) found[each.count] = value.length
-    for (const element of value) findIn(each, element, found)
-  } else if (isObject(value)) {
-    for (const key of want.keys) {
-      if (Object.hasOwn(value, key.name)) findIn(key.want, value[key.name], found)
-    }
-  }
 }
 
 /** What is looked for under the key that stands in `chunk`, without its quotes and without escapes. */
