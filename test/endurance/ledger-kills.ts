@@ -68,7 +68,12 @@ export async function ledgerKills ({ rounds, requests, holdTtlMs }: LedgerKills)
     }
   }
   const state = await openState({ engine: 'lmdb', path: join(folder.path, 'data'), holdTtlMs })
-  if (!await eventually(async () => (await state.balances.read('chat')).held === 0)) violations.push('something is still held')
+  // A request that was killed before its body was read holds a place and no tokens: it expires as the others do.
+  const isQuiet = async (): Promise<boolean> => {
+    const { held, active } = await state.balances.read('chat')
+    return held === 0 && active === 0
+  }
+  if (!await eventually(isQuiet)) violations.push('something is still held')
   const { spent, active } = await state.balances.read('chat')
   const { records } = await ledgerIn(ledger)
   if (records.length !== new Set(records.map(({ id }) => id)).size) violations.push('a record is there twice')
