@@ -3,7 +3,7 @@ import Fastify from 'fastify'
 import t from 'tap'
 import errors from '../plugins/errors/index.js'
 import paths from '../plugins/paths/index.js'
-import { joinGateway, type LlmRequest } from '../plugins/request.js'
+import { joinGateway, releaseHold, type LlmRequest, type Settler } from '../plugins/request.js'
 import { call, listen, secret, startGateway } from './helpers/gateway.js'
 import { replyFixture, startUpstream } from './helpers/upstream.js'
 
@@ -118,4 +118,14 @@ t.test('the caller\'s secret is kept for an upstream that it is to travel on to,
   const llm = await settled.next()
   t.equal(llm.secret, secret)
   t.notOk(JSON.stringify(Object.entries(llm)).includes(secret))
+})
+
+t.test('what is settled is not settled again, whoever lets go of it once more', async (t) => {
+  const upstream = await startUpstream(t)
+  const { app } = await startGateway(t, upstream.url)
+  const seen: Array<Parameters<Settler>> = []
+  app.llm.settlers.push((...settled) => seen.push(settled))
+  await app.inject({ method: 'POST', url: '/v1/chat/completions', headers, payload: chat })
+  for (const [llm, request] of [...seen]) releaseHold(app.llm, request, llm)
+  t.equal(seen.length, 1)
 })

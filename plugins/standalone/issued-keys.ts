@@ -18,11 +18,6 @@ export async function createKey (store: KeyStore, id: string, given: NewKey): Pr
   return await store.create(key) ? { key, secret } : null
 }
 
-/** The secret alone. Null: the id is taken. */
-export async function issueKey (store: KeyStore, id: string, given: NewKey): Promise<string | null> {
-  return (await createKey(store, id, given))?.secret ?? null
-}
-
 /** A new secret for an old key; the old one is worth nothing from now on. Null: no such key. */
 export async function rotateKey (store: KeyStore, id: string): Promise<Issued | null> {
   const secret = newSecret(id)

@@ -1,7 +1,7 @@
 /** Gateways that share one Redis, keys that only Redis knows, and steady callers: what a store's trouble is measured on. */
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { issueKey } from '../../plugins/standalone/issued-keys.js'
+import { createKey } from '../../plugins/standalone/issued-keys.js'
 import { openState, type Limits, type State } from '../../plugins/state/index.js'
 import { startRedis, type RedisServer } from '../state/redis-server.js'
 import { createCaller, type Answer } from './caller.js'
@@ -44,7 +44,8 @@ export class StoreWorld {
     const state = await openState({ engine: 'redis', url: server.url, path: join(folder.path, 'watcher'), commandTimeoutMs: 10_000, holdTtlMs })
     const groups = Object.entries(options.groups).map(([name, group]) => [name, { protocols: ['chat_completions'], ...group }])
     const secrets = await Promise.all(groups.map(async ([name]) => {
-      return [name, await issueKey(state.keys, String(name), { group: String(name), expiresAt: null, limits: {}, label: null })]
+      const issued = await createKey(state.keys, String(name), { group: String(name), expiresAt: null, limits: {}, label: null })
+      return [name, issued?.secret]
     }))
     const config = {
       upstreams: { main: { url: provider.url, credential: 'provider-key' } },

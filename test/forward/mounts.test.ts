@@ -199,3 +199,15 @@ t.test('the handler of a mount works with reply-from alone, and with bodies that
   const odd = await app.inject({ method: 'POST', url: '/v1/chat/completions' })
   t.match([odd.statusCode, odd.json().error.code], [502, 'upstream_invalid'])
 })
+
+t.test('the handler of a mount works without any option of reply-from, past it', async (t) => {
+  const upstream = await startUpstream(t)
+  const app = Fastify()
+  t.teardown(() => app.close())
+  const { handler, undici, destroyAgent } = proxyOptions()
+  await app.register(llmGateway, { ...gatewayOptions(upstream.url), groups: { all: { protocols: everyProtocol, upstream: 'main' } }, routes: false })
+  await app.register(replyFrom, { base: upstream.url, undici, destroyAgent })
+  app.post('/v1/chat/completions', { config: { llm: 'proxy' } }, (request, reply) => handler(request, reply, '/v1/chat/completions', {}))
+  const reply = await app.inject({ method: 'POST', url: '/v1/chat/completions', headers, payload: chat })
+  t.equal(sha256(reply.rawPayload), sha256(replyFixture('chat_completions.json')))
+})

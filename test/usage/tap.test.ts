@@ -45,6 +45,15 @@ t.test('what may lack usage is not counted as lacking it', async (t) => {
   t.strictSame(meter('images.variations', [Buffer.from('{"created":1,"data":[]}')]).llm.usageMissing, null)
 })
 
+t.test('usage is told to be partial only where the reply broke off before its last word', async (t) => {
+  const whole = requestFor('chat_completions')
+  const { tap } = tapOn(whole)
+  tap.push(Buffer.from(stream))
+  tap.abort('client')
+  t.strictSame([whole.usage?.output, whole.usagePartial], [4, false], 'all was told before it broke off')
+  t.equal(meter('chat_completions', [Buffer.from(`data: ${json}\n\n`)]).llm.usagePartial, false, 'it ended without its last word')
+})
+
 t.test('a reply that broke off tells what was seen of it, or who broke it off', async (t) => {
   const start = 'data: {"type":"message_start","message":{"model":"m","usage":{"input_tokens":9,"output_tokens":1}}}\n\n'
   for (const [side, reason] of [['client', 'client_abort'], ['upstream', 'upstream_abort'], ['gateway', 'upstream_abort']] as [AbortSide, string][]) {
@@ -53,7 +62,7 @@ t.test('a reply that broke off tells what was seen of it, or who broke it off', 
       const { tap } = tapOn(llm)
       tap.push(Buffer.from(text))
       tap.abort(side)
-      t.strictSame([llm.usage?.input ?? null, llm.usageMissing], [expected, expected === null ? reason : null])
+      t.strictSame([llm.usage?.input ?? null, llm.usageMissing, llm.usagePartial], [expected, expected === null ? reason : null, expected !== null])
     }
   }
 })

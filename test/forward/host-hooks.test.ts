@@ -1,0 +1,58 @@
+/** Hooks and trailers of a host meet the body of a streamed reply as they would meet any stream. */
+import { once } from 'node:events'
+import { PassThrough, Readable } from 'node:stream'
+import Fastify from 'fastify'
+import t from 'tap'
+import llmGateway from '../../plugins/index.js'
+import { call, gatewayOptions, listen, read, secret } from '../helpers/gateway.js'
+import { replyFixture, sha256, startUpstream } from '../helpers/upstream.js'
+
+const fixture = 'chat_completions.include_usage.sse'
+const headers = { authorization: `Bearer ${secret}` }
+const body = '{"model":"m","stream":true,"stream_options":{"include_usage":true},"messages":[{"role":"user","content":"hi"}]}'
+
+t.test('a hook that puts its own stream in place gets every byte, and holds the upstream back', async (t) => {
+  const upstream = await startUpstream(t)
+  const app = Fastify()
+  t.teardown(() => app.close())
+  app.addHook('onSend', async (_request, _reply, payload) => payload instanceof Readable ? payload.pipe(new PassThrough()) : payload)
+  await app.register(llmGateway, gatewayOptions(upstream.url))
+  const url = await listen(app)
+  const large = Buffer.alloc(16 * 1024 * 1024, 'data: {"choices":[]}\n\n')
+  upstream.queue({ headers: { 'content-type': 'text/event-stream' }, body: large, split: [1024 * 1024, 8 * 1024 * 1024] })
+  const reply = await call(`${url}/v1/chat/completions`, { headers, body }).reply
+  await once(reply, 'readable')
+  const { bytes } = await read(reply)
+  t.equal(sha256(bytes), sha256(large))
+})
+
+t.test('a hook that waits until the upstream has ended gets the whole reply', async (t) => {
+  const upstream = await startUpstream(t)
+  const app = Fastify()
+  t.teardown(() => app.close())
+  app.addHook('onSend', async ({ llm }, _reply, payload) => {
+    while (llm !== null && llm.exchange !== null) await new Promise(setImmediate)
+    return payload
+  })
+  await app.register(llmGateway, gatewayOptions(upstream.url))
+  const url = await listen(app)
+  upstream.queue({ fixture, split: 'events' })
+  const { bytes } = await read(await call(`${url}/v1/chat/completions`, { headers, body }).reply)
+  t.equal(sha256(bytes), sha256(replyFixture(fixture)))
+})
+
+t.test('trailers of the host follow the last byte', async (t) => {
+  const upstream = await startUpstream(t)
+  const app = Fastify()
+  t.teardown(() => app.close())
+  app.addHook('onRequest', async (_request, reply) => {
+    reply.trailer('x-host', (_reply, _payload, done) => done(null, 'yes'))
+  })
+  await app.register(llmGateway, gatewayOptions(upstream.url))
+  const url = await listen(app)
+  upstream.queue({ fixture, split: 'events' })
+  const reply = await call(`${url}/v1/chat/completions`, { headers, body }).reply
+  const { bytes } = await read(reply)
+  t.equal(sha256(bytes), sha256(replyFixture(fixture)))
+  t.equal(reply.trailers['x-host'], 'yes')
+})
