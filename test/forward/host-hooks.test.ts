@@ -30,8 +30,8 @@ t.test('a hook that waits until the upstream has ended gets the whole reply', as
   const upstream = await startUpstream(t)
   const app = Fastify()
   t.teardown(() => app.close())
-  app.addHook('onSend', async ({ llm }, _reply, payload) => {
-    while (llm !== null && llm.exchange !== null) await new Promise(setImmediate)
+  app.addHook('onSend', async (request, _reply, payload) => {
+    while ((request.llm?.exchange ?? null) !== null) await new Promise(setImmediate)
     return payload
   })
   await app.register(llmGateway, gatewayOptions(upstream.url))
