@@ -1,6 +1,6 @@
 /** Hooks and trailers of a host meet the body of a streamed reply as they would meet any stream. */
-import { once } from 'node:events'
 import { PassThrough, Readable } from 'node:stream'
+import { setTimeout as wait } from 'node:timers/promises'
 import Fastify from 'fastify'
 import t from 'tap'
 import llmGateway from '../../plugins/index.js'
@@ -18,10 +18,23 @@ t.test('a hook that puts its own stream in place gets every byte, and holds the 
   app.addHook('onSend', async (_request, _reply, payload) => payload instanceof Readable ? payload.pipe(new PassThrough()) : payload)
   await app.register(llmGateway, gatewayOptions(upstream.url))
   const url = await listen(app)
-  const large = Buffer.alloc(16 * 1024 * 1024, 'data: {"choices":[]}\n\n')
-  upstream.queue({ headers: { 'content-type': 'text/event-stream' }, body: large, split: [1024 * 1024, 8 * 1024 * 1024] })
+  const megabyte = 1024 * 1024
+  const large = Buffer.alloc(48 * megabyte, 'data: {"choices":[]}\n\n')
+  const taken = { megabytes: 0 }
+  upstream.queue({
+    headers: { 'content-type': 'text/event-stream' },
+    body: large,
+    split: Array.from({ length: 47 }, (_, i) => (i + 1) * megabyte),
+    before: (write) => { taken.megabytes = write },
+  })
   const reply = await call(`${url}/v1/chat/completions`, { headers, body }).reply
-  await once(reply, 'readable')
+  reply.pause()
+  let seen = -1
+  while (seen !== taken.megabytes || seen === 0) {
+    seen = taken.megabytes
+    await wait(150)
+  }
+  t.ok(seen < 40, `${seen} of 48 MB were taken from the upstream while the caller read nothing`)
   const { bytes } = await read(reply)
   t.equal(sha256(bytes), sha256(large))
 })
