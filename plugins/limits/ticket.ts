@@ -27,7 +27,7 @@ export class Ticket {
 
 /**
  * The tickets that are open. A list without gaps and not a map: a map's outgrown tables stay reachable from each other, and
- * with them every request that stood in one, until the next full collection (2.5 times the cost of each scavenge).
+ * with them every request that stood in one, until the next full collection.
  */
 export class OpenTickets implements Iterable<Ticket> {
   readonly #open: Ticket[] = []
