@@ -1,6 +1,7 @@
 /** A gateway app for tests: the bundle in front of one upstream, with one key for each kind of caller. */
 import { once } from 'node:events'
 import { request as httpRequest, type ClientRequest, type IncomingMessage, type OutgoingHttpHeaders } from 'node:http'
+import { setTimeout as wait } from 'node:timers/promises'
 import Fastify, { type FastifyInstance, type FastifyServerOptions } from 'fastify'
 import llmGateway, { type LlmGatewayOptions } from '../../plugins/index.js'
 import type { LlmRequest } from '../../plugins/request.js'
@@ -48,6 +49,15 @@ export function watchSettled (app: FastifyInstance): Signal<LlmRequest> {
 /** Listens on a free port and returns the address. */
 export async function listen (app: FastifyInstance): Promise<string> {
   return await app.listen({ host: '127.0.0.1', port: 0 })
+}
+
+/** Resolves once the gateway has seen every caller go: a socket's other end knows of it later than the caller does. */
+export async function callersGone ({ server }: FastifyInstance): Promise<void> {
+  while (await connectionsTo(server) > 0) await wait(1)
+}
+
+async function connectionsTo (server: FastifyInstance['server']): Promise<number> {
+  return await new Promise((resolve, reject) => server.getConnections((error, count) => error === null ? resolve(count) : reject(error)))
 }
 
 export interface Call {

@@ -2,7 +2,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { FastifyInstance } from 'fastify'
 import t from 'tap'
-import { call, listen, secret } from '../helpers/gateway.js'
+import { call, callersGone, listen, secret } from '../helpers/gateway.js'
 import { replyFixture, Signal, startUpstream, usageOf, type Upstream } from '../helpers/upstream.js'
 import { hosts } from './hosts.js'
 
@@ -29,7 +29,6 @@ async function stage (t: Parameters<typeof startUpstream>[0] & { teardown: (clos
 
 /** A caller that takes the reply up to its usage and leaves. Resolves when the gateway has seen it go; `send` lets the upstream go on. */
 async function leaveBeforeUsage ({ app, upstream, url }: Stage, script: { stallAt?: number } = {}): Promise<{ send: () => void }> {
-  const open = await connections(app)
   let send = (): void => {}
   const sent = new Promise<void>((resolve) => { send = resolve })
   upstream.queue({ fixture, split: [beforeUsage], before: async (write) => { if (write === 1) await sent }, ...script })
@@ -42,12 +41,8 @@ async function leaveBeforeUsage ({ app, upstream, url }: Stage, script: { stallA
     if (bytes >= beforeUsage) break
   }
   request.destroy()
-  while (await connections(app) > open) await wait(1)
+  await callersGone(app)
   return { send }
-}
-
-async function connections ({ server }: FastifyInstance): Promise<number> {
-  return await new Promise((resolve, reject) => server.getConnections((error, count) => error === null ? resolve(count) : reject(error)))
 }
 
 /** What comes long before the drain's own time is over, or null. */

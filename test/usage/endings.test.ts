@@ -2,7 +2,7 @@
 import type { FastifyInstance } from 'fastify'
 import t from 'tap'
 import type { LlmRequest } from '../../plugins/request.js'
-import { call, listen, read, secret } from '../helpers/gateway.js'
+import { call, callersGone, listen, read, secret } from '../helpers/gateway.js'
 import { replyFixture, Signal, startUpstream, usageOf, type Upstream } from '../helpers/upstream.js'
 import { hosts, type HostOptions } from './hosts.js'
 import { usageIn } from './meter-reply.js'
@@ -97,7 +97,7 @@ for (const host of hosts) {
   })
 
   t.test(`${host.name}: the caller leaves between the last token and the usage`, async (t) => {
-    const { upstream, send, settlements } = await stage(t, host)
+    const { upstream, app, send, settlements } = await stage(t, host)
     let leave = (): void => {}
     const left = new Promise<void>((resolve) => { leave = resolve })
     upstream.queue({ split: [beforeUsage], before: async (write) => { if (write === 1) await left } })
@@ -111,8 +111,7 @@ for (const host of hosts) {
     }
     request.destroy()
     // Where nothing is drained the upstream is cancelled; where it is, its usage comes after the caller has gone.
-    if (!host.drains) await upstream.aborts.next()
-    else while (!(await socketsAreGone(request))) await new Promise(setImmediate)
+    await (host.drains ? callersGone(app) : upstream.aborts.next())
     leave()
     const { usage, usageMissing, outcome } = await settlements.next()
     t.strictSame(usage, host.drains ? usageOf[chatStream]?.leaves : null)
@@ -179,8 +178,4 @@ for (const host of hosts) {
     }
     t.equal(settlements.size, 0)
   })
-}
-
-async function socketsAreGone ({ socket }: ReturnType<typeof call>['request']): Promise<boolean> {
-  return socket === null || socket.destroyed
 }

@@ -19,6 +19,7 @@ interface Host {
 export interface HostOptions {
   usage?: UsageOptions
   forward?: NonNullable<LlmGatewayOptions['forward']>
+  metrics?: NonNullable<LlmGatewayOptions['metrics']>
   mount?: Record<string, unknown>
 }
 
@@ -27,7 +28,8 @@ async function mounted (app: FastifyInstance, upstreamUrl: string, options: () =
 }
 
 function bundled (options: HostOptions): Partial<LlmGatewayOptions> {
-  return { ...(options.usage !== undefined && { usage: options.usage }), ...(options.forward !== undefined && { forward: options.forward }) }
+  const { mount: _, ...plugins } = options
+  return plugins
 }
 
 export const hosts: readonly [Host, Host, Host, Host] = [

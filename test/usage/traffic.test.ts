@@ -1,17 +1,18 @@
 /** Mixed traffic, with aborts and resets: what was counted is what the upstream says it reported, to the token, in every projection. */
+import { setTimeout as wait } from 'node:timers/promises'
 import * as zlib from 'node:zlib'
 import { AggregationTemporality, InMemoryMetricExporter, MeterProvider, PeriodicExportingMetricReader } from '@opentelemetry/sdk-metrics'
-import Fastify from 'fastify'
-import t from 'tap'
-import llmGateway from '../../plugins/index.js'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import t, { type Test } from 'tap'
 import type { TokenUsage } from '../../plugins/request.js'
-import { call, gatewayOptions, listen, secret } from '../helpers/gateway.js'
+import { call, listen, secret } from '../helpers/gateway.js'
 import { replyFixture, Signal, startUpstream, usageOf, type Script } from '../helpers/upstream.js'
 import { samplesOf } from '../metrics/meters.js'
+import { hosts } from './hosts.js'
 import { usageIn } from './meter-reply.js'
 import { encoders } from './truth.js'
 
-const requestCount = 1_200
+const requestCount = 500
 const atOnce = 40
 
 const headers = { 'x-api-key': secret, 'anthropic-version': '2023-06-01', 'x-goog-api-key': secret }
@@ -53,11 +54,13 @@ interface Planned {
   readonly url: string
   readonly body: string
   readonly script: Script
-  /** What the upstream tells before it ends or breaks off. */
+  /** What the gateway can know of the reply's usage, which is what the upstream told it. */
   readonly tells: TokenUsage | null
-  /** True for a reply of success that breaks off. */
-  readonly breaksOff: boolean
-  /** The caller leaves after so many pieces, Infinity for never. */
+  /** Why that may be nothing, null where the reply comes whole or is no success. */
+  readonly cutShort: 'upstream_abort' | 'client_abort' | null
+  /** The caller leaves when the gateway has so many bytes of the reply, and the upstream waits until it has left; null for never. */
+  readonly leavesAt: number | null
+  /** The caller leaves whenever it has so many pieces of its reply, Infinity for never. */
   readonly leavesAfter: number
 }
 
@@ -70,39 +73,66 @@ function decodedSoFar (encoding: typeof encodings[number], coded: Buffer): Buffe
   return zlib.unzipSync(coded, { finishFlush: zlib.constants.Z_SYNC_FLUSH })
 }
 
-function plan (): Planned {
+/**
+ * Where a reply is read on after its caller has left, all of it counts. On a mount that nobody adapted it is the mount that
+ * gives up the reply with its caller: there counts what had come until then.
+ */
+function plan (drains: boolean): Planned {
   const [fixture = '', url = '', body = ''] = kinds[below(kinds.length)] ?? []
   const bytes = replyFixture(fixture)
   const protocol = usageOf[fixture]?.protocol ?? ''
   const whole = usageOf[fixture]?.leaves ?? null
   const script: Script = below(2) === 0 ? { split: 'events' } : {}
-  const planned = { protocol, url, body, script, tells: whole, breaksOff: false, leavesAfter: Infinity }
-  const cutAt = below(bytes.length)
+  const planned = { protocol, url, body, script, tells: whole, cutShort: null, leavesAt: null, leavesAfter: Infinity }
   const encoding = encodings[below(encodings.length)] ?? 'gzip'
   const coded = encoders[encoding]?.(bytes) ?? bytes
-  const codedCutAt = cutAt % coded.length
-  switch (below(10)) {
-    case 0: return { ...planned, script: { ...script, cutAt }, tells: usageIn(protocol, bytes.subarray(0, cutAt)), breaksOff: true }
-    case 1: return { ...planned, script: { cutAt: 'headers' }, tells: null }
-    case 2: return { ...planned, script: { status: 429, body: '{"error":{"message":"slow down"},"usage":{"prompt_tokens":1,"input_tokens":1}}' }, tells: null }
-    case 3: return { ...planned, script: { encoding } }
-    case 4: case 5: return { ...planned, leavesAfter: below(4) }
-    case 6: return { ...planned, script: { encoding }, leavesAfter: below(2) }
-    case 7: {
-      const seen = decodedSoFar(encoding, coded.subarray(0, codedCutAt))
-      return { ...planned, script: { encoding, cutAt: codedCutAt }, tells: usageIn(protocol, seen), breaksOff: true }
-    }
+  const cutAt = 1 + below(bytes.length - 1)
+  const codedCutAt = 1 + cutAt % (coded.length - 1)
+  const told = usageIn(protocol, bytes.subarray(0, cutAt))
+  const codedTold = usageIn(protocol, decodedSoFar(encoding, coded.subarray(0, codedCutAt)))
+  const byCaller = drains ? {} : { cutShort: 'client_abort' as const }
+  switch (below(12)) {
+    case 0: return { ...planned, script: { ...script, cutAt }, tells: told, cutShort: 'upstream_abort' }
+    case 1: return { ...planned, script: { encoding, cutAt: codedCutAt }, tells: codedTold, cutShort: 'upstream_abort' }
+    case 2: return { ...planned, script: { cutAt: 'headers' }, tells: null }
+    case 3: return { ...planned, script: { status: 429, body: '{"error":{"message":"slow down"},"usage":{"prompt_tokens":1,"input_tokens":1}}' }, tells: null }
+    case 4: return { ...planned, script: { encoding } }
+    case 5: case 6: return { ...planned, ...byCaller, tells: drains ? whole : told, leavesAt: cutAt }
+    case 7: return { ...planned, ...byCaller, script: { encoding }, tells: drains ? whole : codedTold, leavesAt: codedCutAt }
+    case 8: return { ...planned, tells: null, cutShort: 'client_abort', leavesAt: 0 }
+    case 9: return drains ? { ...planned, leavesAfter: below(3) } : planned
     default: return planned
   }
 }
 
-t.test('an hour in a minute', async (t) => {
+/** The upstream's part of a caller's leaving: silent for ever, or for as long as the caller is there. */
+function untilLeft (script: Script, leavesAt: number, drains: boolean, left: Promise<void>): Script {
+  if (leavesAt === 0) return { stallAt: 'headers' }
+  if (!drains) return { ...script, stallAt: leavesAt }
+  return { ...script, split: [leavesAt], before: async (write) => { if (write === 1) await left } }
+}
+
+/** The gateway's requests, by the number that the test gave them. */
+function watchRequests (app: FastifyInstance): Map<string, FastifyRequest> {
+  const requests = new Map<string, FastifyRequest>()
+  app.addHook('onRequest', (request, _reply, done) => {
+    requests.set(String(request.headers['x-case']), request)
+    done()
+  })
+  return requests
+}
+
+for (const host of hosts.slice(0, 3)) {
+  t.test(`${host.name}: an hour in a minute`, async (t) => await runTraffic(t, host))
+}
+
+async function runTraffic (t: Test, host: typeof hosts[0]): Promise<void> {
   const exporter = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE)
   const meterProvider = new MeterProvider({ readers: [new PeriodicExportingMetricReader({ exporter, exportIntervalMillis: 3_600_000 })] })
   const upstream = await startUpstream(t)
-  const app = Fastify()
-  await app.register(llmGateway, gatewayOptions(upstream.url, { metrics: { meterProvider }, forward: { drain: { maxConcurrent: requestCount } } }))
-  t.teardown(async () => await Promise.all([app.close(), meterProvider.shutdown()]))
+  const { app } = await host.start(t, upstream.url, { metrics: { meterProvider }, forward: { drain: { maxConcurrent: requestCount } } })
+  t.teardown(async () => await meterProvider.shutdown())
+  const requests = watchRequests(app)
   const base = await listen(app)
   const reported: Totals = {}
   const untold: Totals = {}
@@ -114,14 +144,29 @@ t.test('an hour in a minute', async (t) => {
     settlements.push(String(llm.outcome))
   })
   const scripts = new Map<string, Script>()
-  upstream.respond = (request) => scripts.get(String(request.headers['x-case'])) ?? null
+  const arrived = new Set<string>()
+  upstream.respond = (request) => {
+    const id = String(request.headers['x-case'])
+    arrived.add(id)
+    return scripts.get(id) ?? null
+  }
 
   async function send (index: number): Promise<void> {
-    const { protocol, url, body, script, tells, breaksOff, leavesAfter } = plan()
-    scripts.set(String(index), script)
+    const id = String(index)
+    const { protocol, url, body, script, tells, cutShort, leavesAt, leavesAfter } = plan(host.drains)
+    let leave = (): void => {}
+    const left = new Promise<void>((resolve) => { leave = resolve })
+    scripts.set(id, leavesAt === null ? script : untilLeft(script, leavesAt, host.drains, left))
     add(reported, protocol, tells)
-    if (breaksOff && tells === null) untold[`${protocol} upstream_abort`] = (untold[`${protocol} upstream_abort`] ?? 0) + 1
-    const { request, reply } = call(base + url, { headers: { ...headers, 'x-case': String(index) }, body })
+    if (tells === null && cutShort !== null) untold[`${protocol} ${cutShort}`] = (untold[`${protocol} ${cutShort}`] ?? 0) + 1
+    const { request, reply } = call(base + url, { headers: { ...headers, 'x-case': id }, body })
+    if (leavesAt !== null) {
+      while (!arrived.has(id) || (requests.get(id)?.llm?.replyBytes ?? 0) < leavesAt) await wait(1)
+      request.destroy()
+      while (requests.get(id)?.llm?.abortedBy !== 'client') await wait(1)
+      leave()
+      return
+    }
     let pieces = 0
     try {
       for await (const piece of await reply) {
@@ -160,7 +205,7 @@ t.test('an hour in a minute', async (t) => {
     if (Number(value) > 0) openTelemetry[name] = (openTelemetry[name] ?? 0) + Number(value)
   }
   t.strictSame(sorted(openTelemetry), sorted(reported), 'OpenTelemetry as reported')
-})
+}
 
 /** The samples of one metric, by protocol and another label. */
 function summedBy (metric: string, label: string, text: string): Totals {
