@@ -7,6 +7,7 @@ import { micro } from './micro/index.js'
 import { profile } from './profile.js'
 import { asJson, detailTable, rowTable, verdictOf, type Detail, type Row } from './report.js'
 import { Session, Upstream } from './session.js'
+import { watch } from './watch.js'
 import { suites } from './suites/index.js'
 
 function print (text: string): void {
@@ -18,6 +19,7 @@ async function goals (session: Session, { only, mode, json }: Arguments): Promis
   const found: { rows: Row[], details: Detail[] } = { rows: [], details: [] }
   for (const [name, suite] of Object.entries(suites)) {
     if (only.length > 0 && !only.includes(name)) continue
+    session.stage = name
     const suiteStartedAt = performance.now()
     const { rows, details } = await suite(session)
     found.rows.push(...rows)
@@ -32,7 +34,9 @@ async function goals (session: Session, { only, mode, json }: Arguments): Promis
   if (unresolved.length > 0) {
     print(`\nUNRESOLVED: ${unresolved.map(row => row.name).join(', ')}. The same program differed from itself by more than 5 % there; repeat on a quieter machine.`)
   }
-  if (session.disturbed > 0) print(`\n${session.disturbed} windows were taken again, because other programs took more than a tenth of a core meanwhile.`)
+  const { again, kept } = session.disturbed
+  if (again > 0) print(`\n${again} windows were taken again, because other programs took more than a tenth of a core meanwhile.`)
+  if (kept > 0) print(`${kept} such windows were kept, because a quarter of their suite's windows had been taken again already.`)
   print(`\n${Math.round(seconds)} s in all`)
 }
 
@@ -45,6 +49,7 @@ async function main (): Promise<void> {
   if (args.kind === 'micro') return print(await micro())
   const upstream = await Upstream.start(args.upstreamPort)
   const session = new Session(args.mode, upstream, args.peers)
+  const settled = watch(session)
   try {
     if (args.kind === 'growth') {
       print(await growth(session))
@@ -53,6 +58,11 @@ async function main (): Promise<void> {
     } else {
       await profile(session, args.profile)
     }
+    settled()
+  } catch (error) {
+    settled()
+    process.exitCode = 1
+    console.error(`\nBROKEN OFF in "${session.stage}": ${error instanceof Error ? error.message : String(error)}\n`, error)
   } finally {
     await session.stop()
     upstream.stop()

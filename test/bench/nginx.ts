@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Callers } from './load/generators.js'
 import { placement } from './machine.js'
 import { portOf, type Usage } from './servers/serve.js'
-import type { Target } from './target.js'
+import { endOf, type Target } from './target.js'
 
 const config = (port: number, upstream: string, folder: string): string => `
 worker_processes 1;
@@ -75,15 +75,17 @@ export async function startNginx (upstream: string): Promise<Target> {
   writeFileSync(file, config(port, new URL(upstream).host, folder))
   const command = ['nginx', '-p', folder, '-c', file, '-g', 'daemon off;']
   const [program = 'nginx', ...rest] = placement.server === null ? command : ['taskset', '-c', String(placement.server), ...command]
-  const child = spawn(program, rest, { stdio: 'ignore' })
+  const child = spawn(program, rest, { stdio: ['ignore', 'ignore', 'inherit'] })
   const gone = new Promise(resolve => child.once('exit', resolve))
   const pid = child.pid ?? 0
-  while (child.exitCode === null && processes(pid).length < 2) await sleep(20)
+  while (endOf(child) === null && processes(pid).length < 2) await sleep(20)
+  if (endOf(child) !== null) throw new Error(`nginx did not start: ${endOf(child)}`)
   const callers = new Callers({ host: '127.0.0.1', port })
   return {
     name: 'n',
     callers,
     usage: async () => usageOf(processes(pid)),
+    end: () => endOf(child),
     stop: async () => {
       callers.close()
       child.kill('SIGTERM')

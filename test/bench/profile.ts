@@ -89,7 +89,7 @@ async function record (session: Session, name: string, model: string): Promise<P
   await interleave(session, [each], drive, { rounds: 0, windowMs: 0, warmMs: 2_000 })
   const warmed = each.answered
   await target.ask('sample')
-  await interleave(session, [each], drive, { rounds: 1, windowMs: session.pick({ quick: 4_000, full: 15_000 }), warmMs: 0 })
+  await interleave(session, [each], drive, { rounds: 4, windowMs: session.pick({ quick: 1_000, full: 3_400 }), warmMs: 0 })
   const profile = asProfile(await target.ask('profile'))
   await session.stop()
   return { name, profile, requests: each.answered - warmed }

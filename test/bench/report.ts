@@ -1,6 +1,7 @@
 /** Rows of the report, the table on the terminal, and the JSON file. */
 import { describeMachine } from './machine.js'
 import type { Mode } from './session.js'
+import type { Quartiles } from './windows.js'
 import { maxSpread, verdict, type Reach, type Verdict } from './stats.js'
 
 export interface Row {
@@ -11,6 +12,8 @@ export interface Row {
   readonly reach: Reach
   /** Distance of the baseline from its own twin in the same run. */
   readonly aaSpread: number
+  /** The middle half of the blocks, where the value is a median over blocks. */
+  readonly quartiles?: Quartiles
   readonly note?: string
 }
 
@@ -56,9 +59,9 @@ export function detailTable (details: readonly Detail[]): string {
 }
 
 export function rowTable (rows: readonly Row[]): string {
-  return table(['measure', 'name', 'value', 'goal', 'A/A', ''], rows.map(row => [
-    row.measure + (row.note === undefined ? '' : ` (${row.note})`), row.name, digits(row.value), reachText(row.reach),
-    `${(row.aaSpread * 100).toFixed(1)} %`, verdictOf(row),
+  return table(['measure', 'name', 'value', 'half of the blocks', 'goal', 'A/A', ''], rows.map(row => [
+    row.measure + (row.note === undefined ? '' : ` (${row.note})`), row.name, digits(row.value),
+    row.quartiles === undefined ? '' : row.quartiles.map(digits).join('..'), reachText(row.reach), `${(row.aaSpread * 100).toFixed(1)} %`, verdictOf(row),
   ]))
 }
 

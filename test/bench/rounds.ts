@@ -2,15 +2,23 @@
  * Windows of load on several targets, interleaved: every round visits each target once, every other round backwards, so
  * that a slow drift of the machine and the place in the order hit all alike. Each window is checked against what reached
  * the upstream, and taken again where another program took part of the processor meanwhile.
+ *
+ * The warm-up goes in rounds too. A target that idles for more than four seconds loses its sockets to the upstream
+ * (undici's keep-alive), and what its compilers learned with them: the next second costs it up to three times as much.
+ * Warmed one after the other, the first of two twins came out a tenth dearer than the second.
  */
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Exchange } from './load/connection.js'
 import { closedLoop, openLoop, type Load } from './load/generators.js'
 import { busyUs } from './machine.js'
-import type { Session } from './session.js'
+import type { Session, Upstream } from './session.js'
 import type { Target } from './target.js'
 import type { UpstreamCounts } from './upstream.js'
 import { requestBytes, unknownKey, type Work } from './work.js'
-import type { Results, Window } from './windows.js'
+import { blockRounds, type Results, type Window } from './windows.js'
+
+/** What a window needs of a session: the counts of the upstream, and where to note what was disturbed. */
+export type Driven = Pick<Session, 'disturbed'> & { readonly upstream: Pick<Upstream, 'tell'> }
 
 /** One target under one kind of request. */
 export interface Lane {
@@ -62,8 +70,8 @@ function check (lane: Lane, requests: number, before: UpstreamCounts, after: Ups
   rose('leaked', lane.reaches === 'as-caller' ? requests : 0)
 }
 
-/** One window. `foreignShare` is the processor time of programs that are not part of the run, in cores. */
-async function driven (session: Session, lane: Lane, { run, polls }: Drive, durationMs: number): Promise<Window & { readonly foreignShare: number }> {
+/** One window. `foreignMs` is the processor time of programs that are not part of the run. */
+async function driven (session: Driven, lane: Lane, { run, polls }: Drive, durationMs: number): Promise<Window & { readonly foreignMs: number }> {
   const before = await session.upstream.tell(polls ? 'poll' : 'counts')
   const usageBefore = await lane.target.usage()
   const ownBefore = process.cpuUsage()
@@ -78,37 +86,96 @@ async function driven (session: Session, lane: Lane, { run, polls }: Drive, dura
   const rise = (field: 'cpuUs' | 'markCompacts'): number => usageBefore === null || usageAfter === null ? NaN : usageAfter[field] - usageBefore[field]
   const cpuUs = rise('cpuUs')
   const foreign = busy - cpuUs - own.user - own.system - (after.cpuUs - before.cpuUs)
-  return { load, cpuUs, markCompacts: rise('markCompacts'), foreignShare: foreign / load.elapsedMs / 1000 }
+  return { load, cpuUs, markCompacts: rise('markCompacts'), foreignMs: foreign / 1000 }
+}
+
+/** What broke off a window is told with the target's name, and with its end where it has ended. */
+async function window (session: Driven, lane: Lane, drive: Drive, durationMs: number): ReturnType<typeof driven> {
+  try {
+    return await driven(session, lane, drive, durationMs)
+  } catch (error) {
+    await sleep(100)
+    const end = lane.target.end?.() ?? null
+    throw new Error(`${lane.name}: ${error instanceof Error ? error.message : String(error)}${end === null ? '' : `; ${end}`}`, { cause: error })
+  }
 }
 
 export interface Plan {
-  /** Even: two rounds, one forwards and one backwards, are read as one. */
+  /** A multiple of the four that are read as one. */
   readonly rounds: number
   readonly windowMs: number
-  /** A run before the first window, for compilers and pools; 0 for none. */
+  /** Load on each target before the first window, for compilers and pools; 0 for none. */
   readonly warmMs: number
-  /** A run before each window that does not count: sockets that idled are opened again there. Default 50. */
+  /** A run before each window that does not count. Default 30. */
   readonly rampMs?: number
 }
 
-/** Share of a core that other programs may take in a window: the kernel's count is in steps of 10 ms. */
-const maxForeignShare = 0.1
+/** What undici keeps an idle socket for is 4 s: no target waits longer for its next turn. */
+const maxRoundMs = 3_500
 
-export async function interleave (session: Session, lanes: readonly Lane[], drive: Drive, plan: Plan): Promise<Results> {
-  const { rounds, windowMs, warmMs, rampMs = 50 } = plan
-  if (warmMs > 0) for (const each of lanes) await driven(session, each, drive, warmMs)
+/** Processor time that other programs may take in a window: a tenth of a core, and the grain of the kernel's counts. */
+const maxForeignShare = 0.1
+const grainMs = 25
+
+/** Load that is no measurement, by turns of at most a quarter of a second. */
+export async function warmed (session: Driven, lanes: readonly Lane[], drive: Drive, warmMs: number): Promise<void> {
+  const sliceMs = Math.min(warmMs, 250, maxRoundMs / lanes.length)
+  for (let spentMs = 0; spentMs < warmMs; spentMs += sliceMs) {
+    for (const each of lanes) await window(session, each, drive, sliceMs)
+  }
+}
+
+export async function interleave (session: Driven, lanes: readonly Lane[], drive: Drive, plan: Plan): Promise<Results> {
+  const { rounds, windowMs, warmMs, rampMs = 30 } = plan
+  if (rounds % blockRounds !== 0) throw new Error(`${rounds} rounds do not make whole blocks of ${blockRounds}`)
+  if ((windowMs + rampMs) * lanes.length > maxRoundMs) throw new Error(`a round over ${lanes.length} targets lasts longer than idle sockets live`)
+  if (warmMs > 0) await warmed(session, lanes, drive, warmMs)
   const results = new Map<string, Window[]>(lanes.map(each => [each.name, []]))
   let repeats = rounds * lanes.length / 4
   for (let round = 0; round < rounds; round++) {
     for (const each of round % 2 === 0 ? lanes : lanes.toReversed()) {
-      if (rampMs > 0) await driven(session, each, drive, rampMs)
-      let window = await driven(session, each, drive, windowMs)
-      for (; window.foreignShare > maxForeignShare && repeats > 0; repeats--) {
-        session.disturbed += 1
-        window = await driven(session, each, drive, windowMs)
+      if (rampMs > 0) await window(session, each, drive, rampMs)
+      let taken = await window(session, each, drive, windowMs)
+      const isDisturbed = (): boolean => taken.foreignMs > taken.load.elapsedMs * maxForeignShare + grainMs
+      for (; isDisturbed() && repeats > 0; repeats--) {
+        session.disturbed.again += 1
+        taken = await window(session, each, drive, windowMs)
       }
-      results.get(each.name)?.push(window)
+      if (isDisturbed()) session.disturbed.kept += 1
+      results.get(each.name)?.push(taken)
     }
   }
   return results
+}
+
+/** Targets and the load on them, set up afresh. */
+export interface Scene {
+  readonly lanes: readonly Lane[]
+  /** Throws where the targets' own totals are not what their callers got. */
+  readonly verify: () => Promise<void>
+}
+
+/**
+ * The same scene with new processes, several times: what one process got by luck of its compilers and its place in
+ * memory, another gets otherwise. Every other generation is measured in the opposite order.
+ */
+export async function generations (session: Session, count: number, set: () => Promise<Scene>, drive: Drive, plan: Plan): Promise<Results> {
+  const found: Results[] = []
+  for (let generation = 0; generation < count; generation++) {
+    const { lanes, verify } = await set()
+    found.push(await interleave(session, inTurn(generation, lanes), drive, plan))
+    await verify()
+    await session.stop()
+  }
+  return joined(found)
+}
+
+export function inTurn (generation: number, lanes: readonly Lane[]): readonly Lane[] {
+  return generation % 2 === 0 ? lanes : lanes.toReversed()
+}
+
+/** The windows of all generations, one generation after the other. */
+export function joined (generations: readonly Results[]): Results {
+  const names = new Set(generations.flatMap(results => [...results.keys()]))
+  return new Map([...names].map(name => [name, generations.flatMap(results => results.get(name) ?? [])]))
 }

@@ -3,7 +3,7 @@ import type { ChildProcess } from 'node:child_process'
 import { Callers } from './load/generators.js'
 import { hasNginx, placement } from './machine.js'
 import { startNginx } from './nginx.js'
-import { announcedPort, forkPinned, NodeTarget, type StartOptions, type Target } from './target.js'
+import { announcedPort, endOf, forkPinned, NodeTarget, type StartOptions, type Target } from './target.js'
 import type { UpstreamCounts } from './upstream.js'
 import { makeWorks, type Work } from './work.js'
 
@@ -34,9 +34,15 @@ export class Upstream {
 
   /** `tick`: every held stream gets one event. `release`: all that remain. `poll`: until the next call, sockets are polled. */
   async tell (what: 'counts' | 'tick' | 'release' | 'poll'): Promise<UpstreamCounts> {
-    return await new Promise(resolve => {
-      this.#child.once('message', (message: { counts: UpstreamCounts }) => resolve(message.counts))
-      this.#child.send(what)
+    return await new Promise((resolve, reject) => {
+      const ended = (): void => reject(new Error(`the mock upstream: ${endOf(this.#child)}`))
+      if (endOf(this.#child) !== null) return ended()
+      this.#child.once('exit', ended)
+      this.#child.once('message', (message: { counts: UpstreamCounts }) => {
+        this.#child.off('exit', ended)
+        resolve(message.counts)
+      })
+      this.#child.send(what, error => { if (error !== null) reject(error) })
     })
   }
 
@@ -50,8 +56,10 @@ export class Session {
   readonly upstream: Upstream
   readonly peers: readonly Peer[]
   readonly works: ReadonlyMap<string, Work> = makeWorks()
-  /** Windows that were taken again because other programs were busy meanwhile. */
-  disturbed = 0
+  /** Windows in which other programs were busy: taken again, and kept because there had been too many of them. */
+  readonly disturbed = { again: 0, kept: 0 }
+  /** What is being measured, for a run that ends before its end. */
+  stage = 'start'
   readonly #started = new Set<Target>()
 
   constructor (mode: Mode, upstream: Upstream, peers: readonly Peer[]) {
@@ -88,12 +96,19 @@ export class Session {
 
   /** Programs that run already: only what their callers see can be measured. */
   others (): Target[] {
-    return this.peers.map(peer => outside(peer.name, new URL(peer.url)))
+    return this.peers.map(peer => this.#outside(peer.name, new URL(peer.url)))
   }
 
   /** The mock upstream without anything in front of it. */
   direct (): Target {
-    return outside('direct', new URL(this.upstream.url))
+    return this.#outside('direct', new URL(this.upstream.url))
+  }
+
+  #outside (name: string, url: URL): Target {
+    const callers = new Callers({ host: url.hostname, port: Number(url.port || 80) })
+    const target = { name, callers, usage: async () => null, stop: async () => callers.close() }
+    this.#started.add(target)
+    return target
   }
 
   async stop (targets: Iterable<Target> = [...this.#started]): Promise<void> {
@@ -102,9 +117,4 @@ export class Session {
       await target.stop()
     }
   }
-}
-
-function outside (name: string, url: URL): Target {
-  const callers = new Callers({ host: url.hostname, port: Number(url.port || 80) })
-  return { name, callers, usage: async () => null, stop: async () => callers.close() }
 }

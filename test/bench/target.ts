@@ -11,6 +11,8 @@ export interface Target {
   /** Null where the process is not ours to look into. */
   usage: () => Promise<Usage | null>
   stop: () => Promise<void>
+  /** How the process ended, null while it runs. */
+  end?: () => string | null
 }
 
 export interface StartOptions {
@@ -41,7 +43,8 @@ export class NodeTarget implements Target {
     this.startMs = startMs
     this.#child = child
     child.on('message', message => this.#answered(message))
-    child.on('exit', () => { for (const { reject } of this.#waiting.values()) reject(new Error(`${name} is gone`)) })
+    child.on('exit', () => { for (const { reject } of this.#waiting.values()) reject(new Error(`${name}: ${endOf(child)}`)) })
+    child.on('error', error => { for (const { reject } of this.#waiting.values()) reject(error) })
   }
 
   static async start (name: string, script: string, { env = {}, nodeOptions = [], anywhere = false }: StartOptions = {}): Promise<NodeTarget> {
@@ -55,7 +58,7 @@ export class NodeTarget implements Target {
     const id = ++this.#asked
     return new Promise((resolve, reject) => {
       this.#waiting.set(id, { resolve, reject })
-      this.#child.send({ id, ask } satisfies Question)
+      this.#child.send({ id, ask } satisfies Question, error => { if (error !== null) reject(error) })
     })
   }
 
@@ -70,10 +73,14 @@ export class NodeTarget implements Target {
 
   async stop (): Promise<void> {
     this.callers.close()
-    if (this.#child.exitCode !== null) return
+    if (this.end() !== null) return
     const gone = new Promise(resolve => this.#child.once('exit', resolve))
     this.#child.disconnect()
     await gone
+  }
+
+  end (): string | null {
+    return endOf(this.#child)
   }
 
   #answered (message: unknown): void {
@@ -92,6 +99,11 @@ export function asUsage (value: unknown): Usage {
   throw new Error('the target did not tell its usage')
 }
 
+export function endOf ({ exitCode, signalCode }: ChildProcess): string | null {
+  if (signalCode !== null) return `its process was ended by ${signalCode}`
+  return exitCode === null ? null : `its process ended with code ${exitCode}`
+}
+
 /** Node on a file of this folder, on the given core where cores can be chosen. */
 export function forkPinned (script: string, core: number | null, { env = {}, nodeOptions = [] }: StartOptions = {}): ChildProcess {
   const file = fileURLToPath(new URL(script, import.meta.url))
@@ -104,7 +116,8 @@ export function forkPinned (script: string, core: number | null, { env = {}, nod
 
 export async function announcedPort (child: ChildProcess, name: string): Promise<number> {
   return await new Promise((resolve, reject) => {
-    child.once('exit', code => reject(new Error(`${name} ended with code ${code} before it listened`)))
+    child.once('exit', () => reject(new Error(`${name} did not listen: ${endOf(child)}`)))
+    child.once('error', error => reject(new Error(`${name} did not start: ${error.message}`)))
     child.once('message', message => {
       if (typeof message === 'object' && message !== null && 'port' in message) resolve(Number(message.port))
       else reject(new Error(`${name} did not announce a port`))

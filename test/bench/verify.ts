@@ -38,6 +38,12 @@ export async function verifyLane (target: NodeTarget, { tokens }: Work, lane: La
   await verifyTotals(target, { ok, inputTokens: ok * tokens.input, outputTokens: ok * tokens.output })
 }
 
+/** The same for all the lanes of one target, whose replies cost the same tokens. */
+export async function verifyTarget (target: NodeTarget, { tokens }: Work, lanes: readonly Lane[]): Promise<void> {
+  const ok = lanes.filter(each => each.target === target).reduce((sum, { answered }) => sum + answered, 0)
+  await verifyTotals(target, { ok, inputTokens: ok * tokens.input, outputTokens: ok * tokens.output })
+}
+
 /** A request settles when its last byte is out, which may be a moment after its caller has it all. */
 export async function verifyTotals (target: NodeTarget, expected: Expected): Promise<void> {
   const wanted = { refused: 0, ...expected }

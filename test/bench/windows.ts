@@ -1,9 +1,12 @@
 /**
- * What windows tell. Two rounds, one forwards and one backwards, make a block; a ratio is taken within each block, where
- * the machine was the same for all, and the median of the blocks is the result.
+ * What windows tell. Four rounds, forwards and backwards by turns, make a block; a ratio is taken within each block, where
+ * the machine was the same for all, and the median of the blocks is the result. A block is long enough to hold what a
+ * program does every few windows, such as a collection of its whole heap, and never spans two generations of processes.
  */
 import type { Load } from './load/generators.js'
 import { median, quantile } from './stats.js'
+
+export const blockRounds = 4
 
 export interface Window {
   readonly load: Load
@@ -32,17 +35,24 @@ export const p50Ms: Reading = windows => median(windows.flatMap(window => window
 export const p99Ms: Reading = windows => quantile(windows.flatMap(window => window.load.latenciesMs), 0.99)
 export const firstByteMs: Reading = windows => median(windows.flatMap(window => window.load.firstByteMs))
 
+export type Quartiles = readonly [lower: number, upper: number]
+
 /** The windows of the targets named, in one block: two names of one program are one sample. */
 export type Block = (...names: string[]) => readonly Window[]
 
-/** Median over the blocks of what `read` makes of each. */
-export function overBlocks (results: Results, read: (block: Block) => number): number {
+/** What `read` makes of each block. */
+function ofBlocks (results: Results, read: (block: Block) => number): number[] {
   const rounds = Math.max(0, ...[...results.values()].map(windows => windows.length))
   const values: number[] = []
-  for (let round = 0; round < rounds; round += 2) {
-    values.push(read((...names) => names.flatMap(name => (results.get(name) ?? []).slice(round, round + 2))))
+  for (let round = 0; round < rounds; round += blockRounds) {
+    values.push(read((...names) => names.flatMap(name => (results.get(name) ?? []).slice(round, round + blockRounds))))
   }
-  return median(values)
+  return values
+}
+
+/** Median over the blocks. */
+export function overBlocks (results: Results, read: (block: Block) => number): number {
+  return median(ofBlocks(results, read))
 }
 
 export function level (results: Results, read: Reading, ...names: string[]): number {
@@ -51,6 +61,16 @@ export function level (results: Results, read: Reading, ...names: string[]): num
 
 export function ratio (results: Results, read: Reading, above: readonly string[], below: readonly string[]): number {
   return overBlocks(results, block => read(block(...above)) / read(block(...below)))
+}
+
+/** Between which values the middle half of the blocks lies. */
+export function quartilesOf (results: Results, read: (block: Block) => number): Quartiles {
+  const values = ofBlocks(results, read)
+  return [quantile(values, 0.25), quantile(values, 0.75)]
+}
+
+export function quartiles (results: Results, read: Reading, above: readonly string[], below: readonly string[]): Quartiles {
+  return quartilesOf(results, block => read(block(...above)) / read(block(...below)))
 }
 
 /** How far a program lies from itself under another name: what the run cannot tell from zero. */

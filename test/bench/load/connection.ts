@@ -39,13 +39,16 @@ export class Connection {
       noDelay: true,
       onread: { buffer: shared, callback: (length, buffer) => this.#read(Buffer.from(buffer.buffer, buffer.byteOffset, length)) },
     })
-    this.#socket.on('error', error => fail(error))
+    this.#socket.on('error', error => { if (this.#exchange !== null) fail(error) })
     this.#socket.on('close', () => { if (this.#exchange !== null) fail(new Error('the connection was closed before the reply was complete')) })
   }
 
   opened (): Promise<void> {
     if (!this.#socket.connecting) return Promise.resolve()
-    return new Promise(resolve => this.#socket.once('connect', resolve))
+    return new Promise((resolve, reject) => {
+      this.#socket.once('connect', resolve)
+      this.#socket.once('error', reject)
+    })
   }
 
   get alive (): boolean {

@@ -59,7 +59,7 @@ class Samples implements Load {
 export class Callers {
   readonly address: Address
   readonly #connections: Connection[] = []
-  #fail: (error: Error) => void = error => { throw error }
+  #fail: (error: Error) => void = () => {}
 
   constructor (address: Address) {
     this.address = address
@@ -85,6 +85,15 @@ export class Callers {
   }
 }
 
+/** A reply that never comes would keep the run waiting without a word. */
+const maxOverrunMs = 60_000
+
+async function within<T> (durationMs: number, work: Promise<T>): Promise<T> {
+  const late = deferred<never>()
+  const timer = setTimeout(() => late.reject(new Error(`replies are missing ${maxOverrunMs / 1000} s after the window's end`)), durationMs + maxOverrunMs)
+  return await Promise.race([work, late.promise]).finally(() => clearTimeout(timer))
+}
+
 export async function closedLoop (callers: Callers, exchange: () => Exchange, count: number, durationMs: number, polls: boolean): Promise<Load> {
   const samples = new Samples()
   const failure = deferred<never>()
@@ -100,7 +109,7 @@ export async function closedLoop (callers: Callers, exchange: () => Exchange, co
   }
   for (const connection of connections) connection.send(exchange(), next)
   const endPolling = polls ? pollSockets() : () => {}
-  await Promise.race([finished.promise, failure.promise]).finally(endPolling)
+  await within(durationMs, Promise.race([finished.promise, failure.promise])).finally(endPolling)
   samples.elapsedMs = performance.now() - startedAt
   return samples
 }
@@ -161,7 +170,7 @@ export async function openLoop (callers: Callers, exchange: Exchange, perSecond:
     if (next < due.length) setTimeout(pump, 1)
   }
   pump()
-  await Promise.race([finished.promise, failure.promise])
+  await within(durationMs, Promise.race([finished.promise, failure.promise]))
   samples.elapsedMs = performance.now() - startedAt
   return samples
 }

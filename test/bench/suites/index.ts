@@ -1,6 +1,7 @@
 /** The suites in the order in which they run. */
 import type { Findings } from '../report.js'
 import type { Session } from '../session.js'
+import { firstChunk } from './first-chunk.js'
 import { large } from './large.js'
 import { latency } from './latency.js'
 import { openStreams } from './open-streams.js'
@@ -11,5 +12,5 @@ import { start } from './start.js'
 import { stream } from './stream.js'
 
 export const suites: Readonly<Record<string, (session: Session) => Promise<Findings>>> = {
-  start, small, latency, reject, stream, large, open: openStreams, scrape,
+  start, small, latency, reject, stream, first: firstChunk, large, open: openStreams, scrape,
 }

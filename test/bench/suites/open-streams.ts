@@ -9,6 +9,8 @@ import { requestBytes } from '../work.js'
 
 const model = 'bench-held'
 
+const maxWaitMs = 60_000
+
 export interface Held {
   readonly streams: number
   /** Memory of one open stream after a collection, KB. */
@@ -36,8 +38,9 @@ export async function holdStreams (session: Session, server: string, streams: nu
     if (at % 50 === 49) await sleep(5)
   }
   const until = async (ready: () => boolean): Promise<void> => {
-    while (!ready()) {
+    for (const startedAt = performance.now(); !ready();) {
       if (failure !== null) throw failure
+      if (performance.now() - startedAt > maxWaitMs) throw new Error(`${server}: of ${streams} streams only ${done} came to their end within a minute`)
       await sleep(50)
     }
   }
