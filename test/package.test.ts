@@ -4,6 +4,7 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, 
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import t from 'tap'
+import { launch, originOf } from './helpers/launch.js'
 
 const root = new URL('../', import.meta.url).pathname
 const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
@@ -28,16 +29,27 @@ const [packed]: Packed[] = JSON.parse(pack.stdout)
 if (packed === undefined) throw new Error(pack.stderr)
 const paths = packed.files.map(({ path }) => path)
 
+/** The built files that `entries` lead to, at once or on use. */
+function reachable (entries: readonly string[], found = new Set<string>()): Set<string> {
+  for (const path of entries.filter((entry) => !found.has(entry))) {
+    found.add(path)
+    const imported = readFileSync(join(root, path), 'utf8').matchAll(/\b(?:from|import) ?\(?"(\.[^"]+)"/g)
+    reachable([...imported].map(([, to]) => join(dirname(path), String(to))), found)
+  }
+  return found
+}
+
 t.test('the package holds what it needs and nothing else', async (t) => {
-  const allowed = /^(?:dist\/(?:bin|plugins)\/.*\.(?:js|d\.ts)|schemas\/[\w.-]+\.json|examples\/demo\/(?:gateway\.yaml|README\.md)|package\.json|LICENSE|README\.md|CHANGELOG\.md)$/
+  const allowed = /^(?:dist\/(?:bin\/llm-gateway|chunks\/[\w-]+|plugins\/index)\.js|dist\/(?:bin|plugins)\/.*\.d\.ts|plugins\/console\/client\/\w+\.js|schemas\/[\w.-]+\.json|examples\/demo\/(?:gateway\.yaml|README\.md)|package\.json|LICENSE|README\.md|CHANGELOG\.md)$/
   t.same(paths.filter((path) => !allowed.test(path)), [])
   const schemas = readdirSync(join(root, 'schemas')).map((name) => `schemas/${name}`)
   for (const path of ['dist/plugins/index.js', 'dist/plugins/index.d.ts', 'dist/bin/llm-gateway.js', 'examples/demo/gateway.yaml', 'LICENSE', ...schemas]) {
     t.ok(paths.includes(path), path)
   }
-  const built = paths.filter((path) => path.endsWith('.js')).map((path) => path.replace(/^dist\/(.*)\.js$/, '$1'))
-  // Scripts of a browser page are JavaScript from the start.
-  t.same(built.filter((path) => !existsSync(join(root, `${path}.ts`)) && !existsSync(join(root, `${path}.js`))), [], 'nothing built from a file that is gone')
+  const typed = paths.filter((path) => path.endsWith('.d.ts')).map((path) => path.replace(/^dist\/(.*)\.d\.ts$/, '$1.ts'))
+  t.same(typed.filter((path) => !existsSync(join(root, path))), [], 'no types of a source that is gone')
+  const built = paths.filter((path) => path.startsWith('dist/') && path.endsWith('.js'))
+  t.same(built.sort(), [...reachable(['dist/plugins/index.js', 'dist/bin/llm-gateway.js'])].sort(), 'no file that nothing loads')
   t.comment(`${paths.length} files, ${packed.unpackedSize} bytes`)
   t.ok(packed.unpackedSize < 1_000_000, 'below 1 MB')
 })
@@ -62,13 +74,13 @@ t.test('installed, it is there for import, require, types and the command line',
     mkdirSync(dirname(join(modules, name)), { recursive: true })
     symlinkSync(join(root, 'node_modules', name), join(modules, name))
   }
-  const app = 'const app = Fastify(); await app.register(llmGateway, options); await app.ready(); console.log(app.hasDecorator("llm")); await app.close()'
-  const options = 'const options = { upstreams: { a: { url: "http://127.0.0.1:9" } }, groups: {} }'
+  const app = 'const app = Fastify(); await app.register(llmGateway, options); const page = await app.inject("/console"); console.log(page.statusCode); await app.close()'
+  const options = 'const options = { upstreams: { a: { url: "http://127.0.0.1:9" } }, groups: {}, console: { path: "/console" } }'
   writeFileSync(join(folder, 'app.mjs'), `import Fastify from 'fastify'\nimport llmGateway, { proxyOptions } from '${manifest.name}'\n${options}\nproxyOptions()\n${app}`)
   writeFileSync(join(folder, 'app.cjs'), `const Fastify = require('fastify')\nconst { default: llmGateway } = require('${manifest.name}')\n${options}\n;(async () => { ${app} })()`)
   for (const script of ['app.mjs', 'app.cjs']) {
     const { status, stdout, stderr } = run(process.execPath, ['--no-warnings', script], folder)
-    t.same({ status, stdout, stderr }, { status: 0, stdout: 'true\n', stderr: '' }, script)
+    t.same({ status, stdout, stderr }, { status: 0, stdout: '200\n', stderr: '' }, script)
   }
 
   writeFileSync(join(folder, 'app.mts'), [
@@ -88,4 +100,12 @@ t.test('installed, it is there for import, require, types and the command line',
 
   const check = run(process.execPath, [join(home, manifest.bin['llm-gateway']), 'check'], folder)
   t.match(check, { status: 0, stdout: /node_modules\/fastify-llm-gateway\/examples\/demo\/(?:gateway\.yaml|README\.md): ok\n$/ })
+
+  const gateway = launch(t, join(home, manifest.bin['llm-gateway']), ['start'], { PORT: '0' }, folder)
+  const reply = await fetch(`${await originOf(gateway)}/v1/chat/completions`, {
+    method: 'POST',
+    headers: { authorization: 'Bearer demo-chat', 'content-type': 'application/json' },
+    body: JSON.stringify({ model: 'demo', messages: [{ role: 'user', content: 'hi' }] }),
+  })
+  t.equal(reply.status, 200, await reply.text())
 })

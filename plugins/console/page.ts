@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
+import { dirname, join } from 'node:path'
 import { body } from './body.js'
 import { style } from './style.js'
 
@@ -9,16 +10,21 @@ export interface Page {
   readonly headers: Readonly<Record<string, string>>
 }
 
+const require = createRequire(import.meta.url)
+
 function chartFile (name: string): string {
-  return readFileSync(createRequire(import.meta.url).resolve(`uplot/dist/${name}`), 'utf8')
+  return readFileSync(require.resolve(`uplot/dist/${name}`), 'utf8')
 }
+
+/** Shipped as they stand, and found from the package: what is built may lie at any depth. */
+const clientFolder = join(dirname(require.resolve('fastify-llm-gateway/package.json')), 'plugins/console/client')
 
 /** In this order: each uses those before it. */
 const clientFiles = ['numbers', 'tiles', 'charts', 'tables', 'life']
 
 /** The files of the script as one: a page that asks for nothing cannot import. */
 function clientScript (): string {
-  const files = clientFiles.map((name) => readFileSync(new URL(`client/${name}.js`, import.meta.url), 'utf8'))
+  const files = clientFiles.map((name) => readFileSync(join(clientFolder, `${name}.js`), 'utf8'))
   return files.join('\n').replace(/^import .*$/gm, '').replace(/^export (?=const|function)/gm, '')
 }
 
