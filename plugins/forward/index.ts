@@ -15,6 +15,7 @@ import { UpstreamDispatcher } from './dispatcher.js'
 import { checkForwardOptions, readTransport, type ForwardOptions } from './options.js'
 import { relay } from './relay.js'
 import { routeAddresses } from './routes.js'
+import { rememberShortcuts } from './shortcut.js'
 import { readUpstreams, upstreamFor } from './upstreams.js'
 
 export { proxyOptions, type HttpProxyOptions, type ProxyOptions } from './proxy-options.js'
@@ -61,6 +62,7 @@ async function forward (app: FastifyInstance, options: ForwardOptions & { prefix
     else relay(dispatcher, upstream, { gateway, llm, request, reply, upstream, streamOnly: false, rewriteHeaders: null })
   }
 
+  rememberShortcuts(app, gateway)
   if (routes) await app.register(mount)
 }
 

@@ -5,8 +5,7 @@ import { refuseMisdirected } from '../misdirected.js'
 import { LlmRequest } from '../request.js'
 import { UpstreamDispatcher } from './dispatcher.js'
 import { readTransport, type TransportOptions } from './options.js'
-import { relay } from './relay.js'
-import { send, type Passage } from './send.js'
+import { forwardModel } from './shortcut.js'
 
 export interface ProxyOptions extends TransportOptions {
   /**
@@ -44,24 +43,4 @@ export function proxyOptions ({ unknown = 'refuse', ...transport }: ProxyOptions
       return reply.from(dest, options)
     },
   }
-}
-
-/**
- * Where the group has an upstream of its own and the host changes nothing of the request, `reply.from` has nothing to add
- * but its cost. What the mount itself makes of a reply's headers is kept.
- */
-function forwardModel (dispatcher: UpstreamDispatcher, passage: Passage, dest: string, options: FastifyReplyFromHooks): FastifyReply | undefined {
-  const { llm, upstream } = passage
-  const isRead = llm.body !== null || llm.endpoint.body === 'none'
-  if (upstream === null || !isRead || !rewritesOnlyReplies(options)) return send(passage, dest, options)
-  // Returns nothing: for a reply that is returned, the framework listens to the whole exchange once more.
-  relay(dispatcher, upstream, { ...passage, streamOnly: false, rewriteHeaders: options.rewriteHeaders ?? null })
-  return undefined
-}
-
-function rewritesOnlyReplies (options: FastifyReplyFromHooks): boolean {
-  for (const name in options) {
-    if (name !== 'rewriteHeaders') return false
-  }
-  return true
 }
