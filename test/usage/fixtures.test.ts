@@ -1,14 +1,12 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import t from 'tap'
-import { firstWrongCoding, firstWrongSplit, type Truth } from './truth.js'
+import { firstWrongCoding, firstWrongSplit, repliesIn } from './truth.js'
 
 const folder = new URL('../fixtures/usage/', import.meta.url)
-const expected: Record<string, Truth> = JSON.parse(readFileSync(new URL('expected.json', folder), 'utf8'))
+const fixtures = repliesIn('fixtures')
 
-for (const [file, truth] of Object.entries(expected)) {
+for (const { file, protocol, bytes, truth } of fixtures) {
   t.test(file, async (t) => {
-    const bytes = readFileSync(new URL(file, folder))
-    const protocol = String(file.split('/')[0])
     t.strictSame(firstWrongSplit(protocol, bytes, truth), null, 'every split')
     t.strictSame(await firstWrongCoding(protocol, bytes, truth), null, 'every content coding')
   })
@@ -16,7 +14,7 @@ for (const [file, truth] of Object.entries(expected)) {
 
 t.test('every fixture has its truth', async (t) => {
   const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) => name.includes('/'))
-  t.strictSame(files.sort(), Object.keys(expected).sort())
+  t.strictSame(files.sort(), fixtures.map(({ file }) => file).sort())
 })
 
 t.test('the replies of the scripted upstream come to what it says it reported', async (t) => {
