@@ -11,6 +11,7 @@ const reply = replyFixture(fixture)
 const beforeUsage = reply.lastIndexOf('data: {')
 const body = '{"model":"m","stream":true,"stream_options":{"include_usage":true},"messages":[{"role":"user","content":"hi"}]}'
 const longMs = 60_000
+const mebi = 1024 * 1024
 
 interface Stage {
   readonly upstream: Upstream
@@ -27,22 +28,48 @@ async function stage (t: Parameters<typeof startUpstream>[0] & { teardown: (clos
   return { upstream, app, url: `${await listen(app)}/v1/chat/completions`, settled }
 }
 
-/** A caller that takes the reply up to its usage and leaves. Resolves when the gateway has seen it go; `send` lets the upstream go on. */
-async function leaveBeforeUsage ({ app, upstream, url }: Stage, script: { stallAt?: number } = {}): Promise<{ send: () => void }> {
-  let send = (): void => {}
-  const sent = new Promise<void>((resolve) => { send = resolve })
-  upstream.queue({ fixture, split: [beforeUsage], before: async (write) => { if (write === 1) await sent }, ...script })
+/** A caller that takes so many bytes of its reply and leaves. Resolves when the gateway has seen it go. */
+async function leaveAfter ({ app, url }: Stage, wanted: number): Promise<void> {
   const { request, reply } = call(url, { headers: { authorization: `Bearer ${secret}` }, body })
   const stream = await reply
   stream.on('error', () => {})
   let bytes = 0
   for await (const chunk of stream) {
     bytes += chunk.length
-    if (bytes >= beforeUsage) break
+    if (bytes >= wanted) break
   }
   request.destroy()
   await callersGone(app)
+}
+
+/** The caller leaves before the usage comes; `send` lets the upstream go on. */
+async function leaveBeforeUsage (scene: Stage, script: { stallAt?: number } = {}): Promise<{ send: () => void }> {
+  let send = (): void => {}
+  const sent = new Promise<void>((resolve) => { send = resolve })
+  scene.upstream.queue({ fixture, split: [beforeUsage], before: async (write) => { if (write === 1) await sent }, ...script })
+  await leaveAfter(scene, beforeUsage)
   return { send }
+}
+
+/** A caller that takes nothing of a large reply, and leaves once that has held the upstream back. */
+async function leaveUnread ({ upstream, url }: Stage): Promise<void> {
+  const text = 'data: {"choices":[{"index":0,"delta":{"content":"a"}}]}\n\n'
+  const large = Buffer.concat([Buffer.from(text.repeat(32 * mebi / text.length)), reply])
+  let sent = 0
+  upstream.queue({
+    headers: { 'content-type': 'text/event-stream' },
+    body: large,
+    split: [...Array(31).keys()].map((index) => (index + 1) * mebi),
+    before: (write) => { sent = write },
+  })
+  const { request, reply: message } = call(url, { headers: { authorization: `Bearer ${secret}` }, body })
+  const stream = await message
+  stream.pause()
+  for (let seen = -1; seen !== sent || seen === 0;) {
+    seen = sent
+    await wait(150)
+  }
+  request.destroy()
 }
 
 /** What comes long before the drain's own time is over, or null. */
@@ -64,6 +91,20 @@ for (const host of hosts.filter(({ drains }) => drains)) {
     const { send } = await leaveBeforeUsage(scene, { stallAt: reply.length })
     send()
     t.ok(await soon(scene.upstream.aborts.next()), 'an upstream that does not end is cancelled')
+    t.strictSame(await soon(scene.settled.next()), { usage: usageOf[fixture]?.leaves, usageMissing: null })
+  })
+
+  t.test(`${host.name}: not at all where all was told before`, async (t) => {
+    const scene = await stage(t, host, {})
+    scene.upstream.queue({ fixture, stallAt: reply.length })
+    await leaveAfter(scene, reply.length)
+    t.ok(await soon(scene.upstream.aborts.next()), 'an upstream that does not end is cancelled')
+    t.strictSame(await soon(scene.settled.next()), { usage: usageOf[fixture]?.leaves, usageMissing: null })
+  })
+
+  t.test(`${host.name}: also where its caller had stopped reading`, async (t) => {
+    const scene = await stage(t, host, { maxBytes: 64 * mebi })
+    await leaveUnread(scene)
     t.strictSame(await soon(scene.settled.next()), { usage: usageOf[fixture]?.leaves, usageMissing: null })
   })
 

@@ -99,6 +99,17 @@ t.test('a value that is larger than is kept is given up, in one piece or many', 
   t.equal(scan([Buffer.from('{"usage":1}')]).overflow, false)
 })
 
+t.test('keeps no byte of a piece that is not its own: the owner may use it again', async (t) => {
+  const bytes = Buffer.from('{"x":{"usage":{"a":[1,2],"b":"text"}},"model":"some"}')
+  const scanner = new JsonScanner(compileWants(paths))
+  for (const at of bytes.keys()) {
+    const piece = Buffer.from(bytes.subarray(at, at + 1))
+    scanner.push(piece, 0, 1)
+    piece.fill(0)
+  }
+  t.strictSame(scanner.found.slice(0, 3), [undefined, { a: [1, 2], b: 'text' }, 'some'])
+})
+
 t.test('tells where a document ends, and reads another one after it', async (t) => {
   const bytes = Buffer.from(' {"usage":1}{"usage":2} ')
   const scanner = new JsonScanner(compileWants(paths))

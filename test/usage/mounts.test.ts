@@ -103,10 +103,12 @@ for (const host of hosts) {
     const upstream = await startUpstream(t)
     const { app, settled } = await host.start(t, upstream.url)
     const base = await listen(app)
-    upstream.queue({ length: true })
-    const { bytes, cut } = await read(await call(`${base}/v1/chat/completions`, { headers: bearer, body: streamedChat }).reply)
-    t.strictSame([bytes.toString(), cut], [withoutExtra('chat_completions.include_usage.sse'), false])
-    t.equal((await settled.next()).outcome, 'ok')
+    for (const script of [{ length: true }, { length: true, split: 'events' }] as const) {
+      upstream.queue(script)
+      const { bytes, cut } = await read(await call(`${base}/v1/chat/completions`, { headers: bearer, body: streamedChat }).reply)
+      t.strictSame([bytes.toString(), cut], [withoutExtra('chat_completions.include_usage.sse'), false])
+      t.equal((await settled.next()).outcome, 'ok')
+    }
   })
 
   t.test(`${host.name}: nothing is asked for where that is switched off`, async (t) => {

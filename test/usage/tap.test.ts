@@ -86,6 +86,8 @@ t.test('knows when nothing more can come', async (t) => {
     ['chat_completions', stream, true],
     ['chat_completions', 'data: {}\n\ndata: {}\n\ndata: {}\n\ndata: {"choices":[{"index":0,"text":"long enough"}]}\n\ndata: [DONE]\n\n', true],
     ['responses', 'data: {"type":"response.completed","response":{}}\n\n', true],
+    ['responses', 'data: {"type":"response.incomplete","response":{}}\n\n', true],
+    ['responses', 'data: {"type":"response.failed","response":{}}\n\n', true],
     ['responses', 'data: {"type":"response.created","response":{}}\n\n', false],
     ['messages', 'data: {"type":"message_stop"}\n\n', true],
     ['images', 'data: {"type":"image_generation.completed"}\n\n', false],
