@@ -1,13 +1,21 @@
-/** Follows a byte stream only as far as needed to tell whether it stands between two whole events (WHATWG: LF, CRLF or CR). */
+const lineFeeds = 0x0a0a
+const returns = 0x0d0d
+const pairs = 0x0d0a0d0a
+
+/**
+ * Follows a byte stream only as far as needed to tell whether it stands between two whole events (WHATWG: LF, CRLF or CR).
+ * Keeps no piece of it: one for each open stream would be what outlives each scavenge.
+ */
 export class EventBoundary {
-  #last: Buffer = Buffer.alloc(0)
+  /** The last four bytes, the newest lowest. Before the first one is a boundary too. */
+  #last = lineFeeds
 
   push (chunk: Buffer): void {
-    this.#last = chunk.length >= 4 ? chunk : Buffer.concat([this.#last.subarray(-4), chunk])
+    for (let at = Math.max(0, chunk.length - 4); at < chunk.length; at++) this.#last = this.#last << 8 | chunk.readUInt8(at)
   }
 
-  /** True before the first byte too. */
   get atBoundary (): boolean {
-    return this.#last.length === 0 || /(?:\n\n|\r\r|\r\n\r\n)$/.test(this.#last.subarray(-4).toString('latin1'))
+    const two = this.#last & 0xffff
+    return two === lineFeeds || two === returns || this.#last === pairs
   }
 }

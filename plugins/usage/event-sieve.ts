@@ -32,10 +32,12 @@ export class EventSieve {
     // The second half of a CRLF goes where the event before it went.
     this.eventFrom = this.reader.atHalfEnd && chunk[0] === lineFeed ? 1 : 0
     this.keepFrom = this.dropped ? this.eventFrom : 0
-    this.out = []
     this.reader.read(chunk, (end, isExtra) => this.endEvent(chunk, end, isExtra && !this.letGo))
     this.endPiece(chunk)
-    return joined(this.out)
+    const { out } = this
+    // Left here, a stream's first piece would live as long as the stream.
+    this.out = []
+    return joined(out)
   }
 
   /** What was held back of an event that never ended, null where it was the one to take out. */

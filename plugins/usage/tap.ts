@@ -99,7 +99,7 @@ export class UsageTap implements ReplyTap {
     const isEvents = this.saysEvents ? !documentBytes.has(first) : eventBytes.has(first)
     if (!isEvents) return new DocumentReader(this.plan, this.meter)
     const reader = new EventStreamReader(this.plan, this.meter)
-    if (this.options.takeOut && this.decoder === null) this.sieve = new EventSieve(reader)
+    if (this.options.takeOut) this.sieve = new EventSieve(reader)
     return reader
   }
 
