@@ -116,10 +116,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Source {
 
   onResponseError (_: Dispatcher.DispatchController, error: Error): void {
     this.#over(performance.now())
-    const side = this.#left ? 'client' : 'upstream'
-    const { llm } = this.#owner
-    if (this.#tap !== null) this.#tap.abort(side)
-    else if (side === 'client' && llm.endpoint.metered === 'yes') llm.usageMissing = 'client_abort'
+    this.#tap?.abort(this.#left ? 'client' : 'upstream')
     if (!this.#left) {
       if (this.#delivered) this.#breakOff(error)
       else this.#done(error, undefined, this.#owner)

@@ -1,4 +1,5 @@
 /** However a request ends, it is settled once, after its usage is known, and says what became of it. */
+import { once } from 'node:events'
 import type { FastifyInstance } from 'fastify'
 import t from 'tap'
 import type { LlmRequest } from '../../plugins/request.js'
@@ -139,6 +140,18 @@ for (const host of hosts) {
       t.strictSame([usageMissing, outcome], [expected === null ? 'client_abort' : null, 'client_abort'])
       await upstream.aborts.next()
     }
+    t.equal(settlements.size, 0)
+  })
+
+  t.test(`${host.name}: the caller leaves within a reply of failure, which misses no usage`, async (t) => {
+    const { upstream, send, settlements } = await stage(t, host)
+    upstream.queue({ status: 429, body: { error: { message: 'slow down' }, usage: { prompt_tokens: 3 } }, stallAt: 20 })
+    const { request, reply } = send(chatStream)
+    const stream = await reply
+    stream.on('error', () => {})
+    await once(stream, 'data')
+    request.destroy()
+    t.match(await settlements.next(), { usage: null, usageMissing: null, outcome: 'client_abort', status: 429, holds: 0 })
     t.equal(settlements.size, 0)
   })
 

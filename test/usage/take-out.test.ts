@@ -1,5 +1,7 @@
 /** A stream whose usage only the gateway asked for loses the event that brings it, and not a byte more. */
 import { readFileSync } from 'node:fs'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import fc from 'fast-check'
 import t from 'tap'
 import { bytesOf, cutAt, eventsOf, meter, requestFor, tapOn } from './meter-reply.js'
@@ -95,6 +97,22 @@ t.test('passes a piece on as it is, not a copy of it', async (t) => {
   const piece = Buffer.from('data: {"choices":[{"index":0}]}\n\n')
   t.equal(tap.push(piece), piece)
   t.equal(tap.push(Buffer.alloc(0))?.length, 0)
+})
+
+t.test('lets go of a piece that was passed on', async (t) => {
+  setFlagsFromString('--expose-gc')
+  const collect: () => void = runInNewContext('gc')
+  const { tap } = tapOn(requestFor('chat_completions'), eventStream, true)
+  const push = (text: string): WeakRef<Buffer> => {
+    const piece = Buffer.from(text)
+    tap.push(piece)
+    return new WeakRef(piece)
+  }
+  const pieces = ['data: {"choices":[{"index":0}]}\n\n', 'data: {"choices":[],"usage":{"prompt_tokens":1}}\n\n'].map(push)
+  await new Promise(setImmediate)
+  collect()
+  t.strictSame(pieces.map((piece) => piece.deref()), [undefined, undefined])
+  t.equal(tap.end(), null)
 })
 
 t.test('what only this gateway asked for stays where it cannot be taken out: in compressed bytes', async (t) => {

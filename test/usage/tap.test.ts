@@ -67,6 +67,15 @@ t.test('a reply that broke off tells what was seen of it, or who broke it off', 
   }
 })
 
+t.test('a stream that broke off has its model and its id from its first event', async (t) => {
+  const llm = requestFor('responses')
+  const { tap } = tapOn(llm, { 'content-type': 'text/event-stream' })
+  tap.push(Buffer.from('data: {"type":"response.created","response":{"id":"r","model":"m","usage":null}}\n\n'))
+  for (const delta of ['some', 'words', 'of text']) tap.push(Buffer.from(`data: {"type":"response.output_text.delta","delta":"${delta}"}\n\n`))
+  tap.abort('upstream')
+  t.strictSame([llm.responseModel, llm.responseId], ['m', 'r'])
+})
+
 t.test('the first ending counts', async (t) => {
   const llm = requestFor('chat_completions')
   const { tap } = tapOn(llm)
