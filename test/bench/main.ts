@@ -2,7 +2,7 @@
 import { writeFileSync } from 'node:fs'
 import { readArguments, usageText, type Arguments } from './arguments.js'
 import { describeMachine, pinDriver } from './machine.js'
-import { growth } from './growth.js'
+import { growth } from './growth/index.js'
 import { micro } from './micro/index.js'
 import { profile } from './profile.js'
 import { asJson, detailTable, rowTable, verdictOf, type Detail, type Row } from './report.js'
@@ -52,7 +52,7 @@ async function main (): Promise<void> {
   const settled = watch(session)
   try {
     if (args.kind === 'growth') {
-      print(await growth(session))
+      print(await growth(session, args.json, args.only))
     } else if (args.profile === null) {
       await goals(session, args)
     } else {

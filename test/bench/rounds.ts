@@ -1,7 +1,11 @@
 /**
- * Windows of load on several targets, interleaved: every round visits each target once, every other round backwards, so
- * that a slow drift of the machine and the place in the order hit all alike. Each window is checked against what reached
- * the upstream, and taken again where another program took part of the processor meanwhile.
+ * Windows of load on several targets, interleaved: every round visits each target once, so that a slow drift of the
+ * machine hits all alike. Each window is checked against what reached the upstream, and taken again where another program
+ * took part of the processor meanwhile.
+ *
+ * The order is the same in every round, so that each target pauses equally long: V8 collects otherwise after a pause.
+ * With every other round backwards, the first and the last target ran two windows in a row, and a 10 MB reply cost them a
+ * third less than the same program in the middle.
  *
  * The warm-up goes in rounds too. A target that idles for more than four seconds loses its sockets to the upstream
  * (undici's keep-alive), and what its compilers learned with them: the next second costs it up to three times as much.
@@ -106,8 +110,6 @@ export interface Plan {
   readonly windowMs: number
   /** Load on each target before the first window, for compilers and pools; 0 for none. */
   readonly warmMs: number
-  /** A run before each window that does not count. Default 30. */
-  readonly rampMs?: number
 }
 
 /** What undici keeps an idle socket for is 4 s: no target waits longer for its next turn. */
@@ -126,15 +128,14 @@ export async function warmed (session: Driven, lanes: readonly Lane[], drive: Dr
 }
 
 export async function interleave (session: Driven, lanes: readonly Lane[], drive: Drive, plan: Plan): Promise<Results> {
-  const { rounds, windowMs, warmMs, rampMs = 30 } = plan
+  const { rounds, windowMs, warmMs } = plan
   if (rounds % blockRounds !== 0) throw new Error(`${rounds} rounds do not make whole blocks of ${blockRounds}`)
-  if ((windowMs + rampMs) * lanes.length > maxRoundMs) throw new Error(`a round over ${lanes.length} targets lasts longer than idle sockets live`)
+  if (windowMs * lanes.length > maxRoundMs) throw new Error(`a round over ${lanes.length} targets lasts longer than idle sockets live`)
   if (warmMs > 0) await warmed(session, lanes, drive, warmMs)
   const results = new Map<string, Window[]>(lanes.map(each => [each.name, []]))
   let repeats = rounds * lanes.length / 4
   for (let round = 0; round < rounds; round++) {
-    for (const each of round % 2 === 0 ? lanes : lanes.toReversed()) {
-      if (rampMs > 0) await window(session, each, drive, rampMs)
+    for (const each of lanes) {
       let taken = await window(session, each, drive, windowMs)
       const isDisturbed = (): boolean => taken.foreignMs > taken.load.elapsedMs * maxForeignShare + grainMs
       for (; isDisturbed() && repeats > 0; repeats--) {
@@ -170,8 +171,8 @@ export async function generations (session: Session, count: number, set: () => P
   return joined(found)
 }
 
-export function inTurn (generation: number, lanes: readonly Lane[]): readonly Lane[] {
-  return generation % 2 === 0 ? lanes : lanes.toReversed()
+export function inTurn<T> (generation: number, order: readonly T[]): readonly T[] {
+  return generation % 2 === 0 ? order : order.toReversed()
 }
 
 /** The windows of all generations, one generation after the other. */

@@ -1,5 +1,5 @@
 /**
- * What windows tell. Four rounds, forwards and backwards by turns, make a block; a ratio is taken within each block, where
+ * What windows tell. Four rounds make a block; a ratio is taken within each block, where
  * the machine was the same for all, and the median of the blocks is the result. A block is long enough to hold what a
  * program does every few windows, such as a collection of its whole heap, and never spans two generations of processes.
  */
@@ -57,6 +57,11 @@ export function overBlocks (results: Results, read: (block: Block) => number): n
 
 export function level (results: Results, read: Reading, ...names: string[]): number {
   return overBlocks(results, block => read(block(...names)))
+}
+
+/** One number for all windows of the run, whatever their block. */
+export function pooled (results: Results, read: Reading, ...names: string[]): number {
+  return read(names.flatMap(name => results.get(name) ?? []))
 }
 
 export function ratio (results: Results, read: Reading, above: readonly string[], below: readonly string[]): number {

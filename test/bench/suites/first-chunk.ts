@@ -14,20 +14,20 @@ const overBare = (block: Block): number => added(block, 'chain') / added(block, 
 async function scene (session: Session): Promise<Scene> {
   const chain = await session.start('chain')
   const bare = [await session.start('d'), await session.start('d2', 'd')]
-  const beside = session.mode === 'full' ? [await session.start('e'), await session.start('dropin')] : []
+  const beside = session.mode === 'full' ? [await session.start('e')] : []
   const targets: Target[] = [...bare.slice(0, 1), chain, session.direct(), ...bare.slice(1), ...beside]
   const lanesOf = (model: string): Lane[] => targets.map(target =>
-    lane(target, session.work(model), target.name === 'chain' || target.name === 'dropin' ? 'as-upstream' : 'as-caller'))
+    lane(target, session.work(model), target.name === 'chain' ? 'as-upstream' : 'as-caller'))
   const [whole, atOnce, lanes] = [lanesOf('bench-small'), lanesOf('bench-burst'), lanesOf('bench-first')]
-  await warmed(session, whole, closed(64), session.pick({ quick: 750, full: 1_500 }))
+  await warmed(session, whole, closed(64), session.pick({ quick: 600, full: 1_500 }))
   await warmed(session, atOnce, closed(12), session.pick({ quick: 250, full: 750 }))
   return { lanes, verify: async () => await verifyTarget(chain, session.work('bench-first'), [...whole, ...atOnce, ...lanes]) }
 }
 
 export async function firstChunk (session: Session): Promise<Findings> {
-  const results = await generations(session, session.pick({ quick: 2, full: 4 }), () => scene(session), open(150), session.pick({
-    quick: { rounds: 4, windowMs: 250, warmMs: 250, rampMs: 0 },
-    full: { rounds: 8, windowMs: 400, warmMs: 500, rampMs: 0 },
+  const results = await generations(session, session.pick({ quick: 1, full: 3 }), () => scene(session), open(150), session.pick({
+    quick: { rounds: 8, windowMs: 200, warmMs: 200 },
+    full: { rounds: 8, windowMs: 350, warmMs: 500 },
   }))
   return {
     rows: [{

@@ -3,14 +3,12 @@ import type { Findings } from '../report.js'
 import type { Session } from '../session.js'
 import { firstChunk } from './first-chunk.js'
 import { large } from './large.js'
-import { latency } from './latency.js'
 import { openStreams } from './open-streams.js'
-import { reject } from './reject.js'
 import { scrape } from './scrape.js'
 import { small } from './small.js'
 import { start } from './start.js'
 import { stream } from './stream.js'
 
 export const suites: Readonly<Record<string, (session: Session) => Promise<Findings>>> = {
-  start, small, latency, reject, stream, first: firstChunk, large, open: openStreams, scrape,
+  start, small, stream, first: firstChunk, large, open: openStreams, scrape,
 }

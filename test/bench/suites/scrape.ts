@@ -25,18 +25,20 @@ export async function measureScrape (session: Session, series: number): Promise<
 }
 
 export async function scrape (session: Session): Promise<Findings> {
-  const found = await measureScrape(session, 10_000)
+  const all: Scrape[] = []
+  for (let start = 0; start < session.pick({ quick: 1, full: 4 }); start++) all.push(await measureScrape(session, 10_000))
+  const found = all.reduce((sum, each) => ({ ...each, ownMs: sum.ownMs + each.ownMs, againMs: sum.againMs + each.againMs, promMs: sum.promMs + each.promMs }))
   return {
     rows: [{
       name: 'scrape_10k_ms',
       measure: 'event loop time of a scrape at 10,000 series, ms',
-      value: (found.ownMs + found.againMs) / 2,
+      value: (found.ownMs + found.againMs) / 2 / all.length,
       reach: { atMost: 20 },
       aaSpread: spread(found.ownMs, found.againMs),
     }],
     details: [
-      { suite: 'scrape', target: 'own text', series: found.series, ms: found.ownMs, 'KB of text': found.bytes / 1024 },
-      { suite: 'scrape', target: 'prom-client', series: found.series, ms: found.promMs },
+      { suite: 'scrape', target: 'own text', series: found.series, ms: found.ownMs / all.length, 'KB of text': found.bytes / 1024 },
+      { suite: 'scrape', target: 'prom-client', series: found.series, ms: found.promMs / all.length },
     ],
   }
 }

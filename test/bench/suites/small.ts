@@ -1,62 +1,82 @@
-/** A 1 KB chat request and a 700-byte reply, 64 callers: throughput and cost of every target. */
-import { closed, generations, lane, type Lane, type Scene } from '../rounds.js'
-import type { Detail, Findings, Row } from '../report.js'
+/**
+ * A 1 KB chat request and a 700-byte reply. The same processes are measured three ways: 64 callers without pause tell
+ * throughput and cost, one of them with an unknown key tells the cost of a refusal, and requests by the clock, at half of
+ * the bare proxy's capacity, tell latency.
+ */
+import { closed, inTurn, interleave, joined, lane, open, refusedLane, type Lane } from '../rounds.js'
+import type { Detail, Findings } from '../report.js'
 import type { Session } from '../session.js'
-import { verifyLane } from '../verify.js'
-import { cpuUs, level, p50Ms, p99Ms, perSecond, quartiles, ratio, twinSpread, type Reading, type Results } from '../windows.js'
+import type { NodeTarget } from '../target.js'
+import { verifyTarget, verifyTotals } from '../verify.js'
+import { cpuUs, level, p50Ms, p99Ms, perSecond, pooled, ratio, type Results } from '../windows.js'
+import { smallRows } from './small-rows.js'
 
-const callers = 64
 const d = ['d', 'd2']
 const e = ['e', 'e2']
 
-async function scene (session: Session): Promise<Scene> {
+interface Cast {
+  readonly ours: readonly NodeTarget[]
+  readonly refusing: NodeTarget
+  readonly lanes: readonly Lane[]
+}
+
+async function cast (session: Session): Promise<Cast> {
   const work = session.work('bench-small')
   const bare = [await session.start('d'), await session.start('e')]
   const ours = [await session.start('chain'), await session.start('dropin')]
+  const refusing = await session.start('chain 401', 'chain')
   const twins = [await session.start('e2', 'e'), await session.start('d2', 'd')]
   const floors = session.mode === 'full' ? [await session.start('c2'), ...await session.nginx()] : []
-  const ourLanes = ours.map(target => lane(target, work, 'as-upstream'))
-  const lanes: Lane[] = [
-    ...bare.map(target => lane(target, work, 'as-caller')),
-    ...ourLanes,
-    ...twins.map(target => lane(target, work, 'as-caller')),
-    ...floors.map(target => lane(target, work, 'as-caller')),
-    ...session.others().map(target => lane(target, work, 'unknown')),
-  ]
   return {
-    lanes,
-    verify: async () => { for (const [at, target] of ours.entries()) await verifyLane(target, work, ourLanes[at]) },
+    ours,
+    refusing,
+    lanes: [
+      ...bare.map(target => lane(target, work, 'as-caller')),
+      ...ours.map(target => lane(target, work, 'as-upstream')),
+      refusedLane(refusing, work),
+      ...[...twins, ...floors].map(target => lane(target, work, 'as-caller')),
+      ...session.others().map(target => lane(target, work, 'unknown')),
+    ],
   }
 }
 
-export async function small (session: Session): Promise<Findings> {
-  const results = await generations(session, session.pick({ quick: 2, full: 6 }), () => scene(session), closed(callers), session.pick({
-    quick: { rounds: 8, windowMs: 140, warmMs: 1500, rampMs: 20 },
-    full: { rounds: 12, windowMs: 200, warmMs: 2500 },
-  }))
-  return { rows: rows(results), details: details(results) }
+interface Measured {
+  readonly steady: Results
+  readonly clocked: Results
+  readonly rate: number
 }
 
-function rows (results: Results): Row[] {
-  const against = (read: Reading, name: string, below: readonly string[]): Pick<Row, 'value' | 'aaSpread' | 'quartiles'> => ({
-    value: ratio(results, read, [name], below),
-    aaSpread: twinSpread(results, read, below[0] ?? '', below[1] ?? ''),
-    quartiles: quartiles(results, read, [name], below),
-  })
-  const cpu = against(cpuUs, 'chain', e)
-  return [
-    { name: 'chain_vs_e_rps', measure: 'requests/s, whole chain over raw-Buffer reply.from', reach: { atLeast: 0.95 }, ...against(perSecond, 'chain', e) },
-    { name: 'chain_vs_d_rps', measure: 'requests/s, whole chain over bare http-proxy', reach: { atLeast: 1.6 }, ...against(perSecond, 'chain', d) },
-    { name: 'dropin_vs_d_rps', measure: 'requests/s, dropped into an http-proxy mount over the bare mount', reach: { atLeast: 1.2 }, ...against(perSecond, 'dropin', d) },
-    {
-      name: 'chain_over_e_cpu',
-      measure: 'CPU per request beyond e, as a share of e',
-      reach: { atMost: 0.08 },
-      ...cpu,
-      value: cpu.value - 1,
-      ...cpu.quartiles === undefined ? {} : { quartiles: [cpu.quartiles[0] - 1, cpu.quartiles[1] - 1] },
-    },
-  ]
+/** Half of what the bare proxy can do with callers that sleep on their sockets, as those by the clock do. */
+async function rateOf (session: Session, bare: readonly Lane[]): Promise<number> {
+  const results = await interleave(session, bare, closed(64, false), { rounds: 4, windowMs: session.pick({ quick: 120, full: 250 }), warmMs: 0 })
+  return level(results, perSecond, ...d) / 2
+}
+
+async function generation (session: Session, at: number, knownRate: number): Promise<Measured> {
+  const { ours, refusing, lanes } = await cast(session)
+  const steady = await interleave(session, inTurn(at, lanes), closed(64), session.pick({
+    quick: { rounds: 8, windowMs: 110, warmMs: 1000 },
+    full: { rounds: 12, windowMs: 200, warmMs: 2000 },
+  }))
+  const named = (...names: string[]): Lane[] => lanes.filter(({ name }) => names.includes(name))
+  const rate = knownRate > 0 ? knownRate : await rateOf(session, named(...d))
+  const beside = session.mode === 'full' ? [lane(session.direct(), session.work('bench-small'), 'as-caller'), ...named('e')] : []
+  const clocked = await interleave(session, inTurn(at, [...named('d', 'chain', 'd2'), ...beside]), open(rate), session.pick({
+    quick: { rounds: 8, windowMs: 200, warmMs: 100 },
+    full: { rounds: 16, windowMs: 300, warmMs: 300 },
+  }))
+  for (const target of ours) await verifyTarget(target, session.work('bench-small'), lanes)
+  await verifyTotals(refusing, { ok: 0, inputTokens: 0, outputTokens: 0, refused: named(refusing.name)[0]?.answered ?? 0 })
+  await session.stop()
+  return { steady, clocked, rate }
+}
+
+export async function small (session: Session): Promise<Findings> {
+  const all: Measured[] = []
+  for (let at = 0; at < session.pick({ quick: 2, full: 5 }); at++) all.push(await generation(session, at, all[0]?.rate ?? 0))
+  const steady = joined(all.map(each => each.steady))
+  const clocked = joined(all.map(each => each.clocked))
+  return { rows: smallRows(steady, clocked, all[0]?.rate ?? NaN), details: [...details(steady), ...latencies(clocked)] }
 }
 
 function details (results: Results): Detail[] {
@@ -68,7 +88,14 @@ function details (results: Results): Detail[] {
     'CPU vs d': ratio(results, cpuUs, [name], d),
     'req/s': level(results, perSecond, name),
     'req/s vs d': ratio(results, perSecond, [name], d),
-    'p50 ms': level(results, p50Ms, name),
-    'p99 ms': level(results, p99Ms, name),
+  }))
+}
+
+function latencies (results: Results): Detail[] {
+  return [...results.keys()].map(name => ({
+    suite: 'small',
+    target: `${name}, by the clock`,
+    'p50 ms': pooled(results, p50Ms, name),
+    'p99 ms': pooled(results, p99Ms, name),
   }))
 }

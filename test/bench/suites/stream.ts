@@ -51,13 +51,13 @@ async function generation (session: Session, at: number): Promise<Measured> {
   const targets = await cast(session)
   const atOnce = lanesOf(session, 'bench-burst', targets)
   const burst = await interleave(session, inTurn(at, atOnce), closed(12), session.pick({
-    quick: { rounds: 4, windowMs: 150, warmMs: 750 },
-    full: { rounds: 12, windowMs: 250, warmMs: 1500 },
+    quick: { rounds: 4, windowMs: 150, warmMs: 600 },
+    full: { rounds: 12, windowMs: 200, warmMs: 1500 },
   }))
   const slowly = lanesOf(session, 'bench-events', { ...targets, beside: [] })
   const paced = await interleave(session, inTurn(at, slowly), closed(24), session.pick({
-    quick: { rounds: 4, windowMs: 200, warmMs: 200, rampMs: 0 },
-    full: { rounds: 8, windowMs: 400, warmMs: 500, rampMs: 0 },
+    quick: { rounds: 4, windowMs: 150, warmMs: 100 },
+    full: { rounds: 8, windowMs: 400, warmMs: 500 },
   }))
   const stepped = lanesOf(session, 'bench-stepped', { ...targets, beside: [session.direct()] })
   const whole = new Map<string, number>()
@@ -69,7 +69,7 @@ async function generation (session: Session, at: number): Promise<Measured> {
 
 export async function stream (session: Session): Promise<Findings> {
   const all: Measured[] = []
-  for (let at = 0; at < session.pick({ quick: 2, full: 5 }); at++) all.push(await generation(session, at))
+  for (let at = 0; at < session.pick({ quick: 2, full: 3 }); at++) all.push(await generation(session, at))
   const least = (name: string): number => Math.min(...all.map(({ whole }) => whole.get(name) ?? NaN))
   const burst = joined(all.map(each => each.burst))
   const paced = joined(all.map(each => each.paced))
