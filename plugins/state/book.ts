@@ -3,7 +3,7 @@
  * here inside one exclusive step; the Redis engine runs the same rules as scripts (`redis-scripts.ts`), and one suite
  * holds the two together.
  */
-import { accountOf, leftOf, partiesOf, refusal, type AccountRecord } from './parties.js'
+import { accountOf, leftOf, partiesOf, refusal, type AccountRecord, type Party } from './parties.js'
 import type { Account, Decision, HoldAsk, Scope, Settlement } from './types.js'
 import { advance, correct, count } from './window.js'
 
@@ -75,19 +75,21 @@ export function hold (book: Book, ask: HoldAsk): Decision {
     second = count(account.window, second, ask.requests, ask.tokens)
     shelf.saveAccount(ask.group, key, account)
   }
-  shelf.saveHold({
-    id: ask.id,
-    group: ask.group,
-    key: ask.key,
-    scopes: open?.scopes ?? parties.map(({ scope }) => scope),
-    tokens: open === undefined ? ask.tokens : ask.tokens + open.tokens,
-    floor: ask.floor,
-    active: open?.active ?? 1,
-    second,
-    deadline: nowMs + book.holdTtlMs,
-    state: 'open',
-  })
+  shelf.saveHold(open === undefined ? holdOf(book, ask, parties, second, nowMs) : added(open, ask, second))
   return { ok: true, left: leftOf(parties) }
+}
+
+function holdOf ({ holdTtlMs }: Book, { id, group, key, tokens, floor }: HoldAsk, parties: readonly Party[], second: number, nowMs: number): HoldRecord {
+  const scopes = parties.map(({ scope }) => scope)
+  return { id, group, key, scopes, tokens, floor, active: 1, second, deadline: nowMs + holdTtlMs, state: 'open' }
+}
+
+/** A later step of the same request. Its deadline stays: whoever runs it renews it. */
+function added (open: HoldRecord, { tokens, floor }: HoldAsk, second: number): HoldRecord {
+  open.tokens += tokens
+  open.floor = floor
+  open.second = second
+  return open
 }
 
 export function leave (book: Book, group: string, id: string): void {

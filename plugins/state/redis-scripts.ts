@@ -156,10 +156,12 @@ for i, scope in ipairs(scopes) do
   at = windows[i].b
   count(windows[i], at, requests, tokens)
 end
-open = open or { tokens = 0, active = 1, scopes = scopes }
-save(id, {
-  key = key, scopes = open.scopes, tokens = tokens + open.tokens, floor = floor, active = open.active, second = at, state = 'open',
-}, now + ttl)
+if open then
+  open.tokens, open.floor, open.second = open.tokens + tokens, floor, at
+  redis.call('HSET', H, id, cmsgpack.pack(open))
+else
+  save(id, { key = key, scopes = scopes, tokens = tokens, floor = floor, active = 1, second = at, state = 'open' }, now + ttl)
+end
 return { 1, left.key, left.group }
 `
 
