@@ -104,7 +104,7 @@ async function record (session: Session, name: string, model: string): Promise<P
   const target = await session.start(name)
   const each = laneOf(session, target, model)
   const drive = closed(callersOf(model))
-  await interleave(session, [each], drive, { rounds: 0, windowMs: 0, warmMs: 2_000 })
+  await interleave(session, [each], drive, { rounds: 0, windowMs: 0, warmMs: 1_500 })
   const warmed = each.answered
   await target.ask('sample')
   await interleave(session, [each], drive, { rounds: 4, windowMs: session.pick({ quick: 1_000, full: 3_400 }), warmMs: 0 })

@@ -108,7 +108,7 @@ export interface Plan {
   /** A multiple of the four that are read as one. */
   readonly rounds: number
   readonly windowMs: number
-  /** Load on each target before the first window, for compilers and pools; 0 for none. */
+  /** The least load on each target before the first window, for compilers and pools; 0 for none. */
   readonly warmMs: number
 }
 
@@ -119,11 +119,25 @@ const maxRoundMs = 3_500
 const maxForeignShare = 0.1
 const grainMs = 25
 
-/** Load that is no measurement, by turns of at most a quarter of a second. */
-export async function warmed (session: Driven, lanes: readonly Lane[], drive: Drive, warmMs: number): Promise<void> {
-  const sliceMs = Math.min(warmMs, 250, maxRoundMs / lanes.length)
-  for (let spentMs = 0; spentMs < warmMs; spentMs += sliceMs) {
-    for (const each of lanes) await window(session, each, drive, sliceMs)
+const sliceMs = 125
+/** A target is warm once so many slices in a row were not cheaper than the best before them by more than a share. */
+const flatSlices = 3
+const flatShare = 0.04
+
+/** Load that is no measurement, by turns: on each target for `leastMs`, and up to four times as long until its cost is flat. */
+export async function warmed (session: Driven, lanes: readonly Lane[], drive: Drive, leastMs: number): Promise<void> {
+  const costs = new Map<Lane, { best: number, flat: number }>(lanes.map(each => [each, { best: Infinity, flat: 0 }]))
+  const isCold = (each: Lane): boolean => (costs.get(each)?.flat ?? 0) < flatSlices
+  for (let turn = 1; turn * sliceMs <= 4 * leastMs && (turn * sliceMs <= leastMs || lanes.some(isCold)); turn++) {
+    // The warm ones wait for the others, but not for so long that they cool down.
+    const turnOfAll = turn * sliceMs <= leastMs || turn % 4 === 0
+    for (const each of lanes) {
+      if (!turnOfAll && !isCold(each)) continue
+      const { cpuUs, load } = await window(session, each, drive, sliceMs)
+      const cost = (Number.isFinite(cpuUs) ? cpuUs : load.elapsedMs) / load.requests
+      const { best, flat } = costs.get(each) ?? { best: Infinity, flat: 0 }
+      costs.set(each, cost < best * (1 - flatShare) ? { best: cost, flat: 0 } : { best, flat: flat + 1 })
+    }
   }
 }
 

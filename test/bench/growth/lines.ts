@@ -39,8 +39,8 @@ async function bySize (session: Session, sizes: readonly number[], laneOf: (size
 }
 
 const plans = {
-  quick: { rounds: 4, windowMs: 200, warmMs: 1_000 },
-  full: { rounds: 12, windowMs: 250, warmMs: 2_500 },
+  quick: { rounds: 4, windowMs: 200, warmMs: 750 },
+  full: { rounds: 12, windowMs: 250, warmMs: 1_250 },
 }
 
 /** A thousand callers with keys of their own, scattered over all there are. */

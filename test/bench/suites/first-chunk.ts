@@ -19,15 +19,15 @@ async function scene (session: Session): Promise<Scene> {
   const lanesOf = (model: string): Lane[] => targets.map(target =>
     lane(target, session.work(model), target.name === 'chain' ? 'as-upstream' : 'as-caller'))
   const [whole, atOnce, lanes] = [lanesOf('bench-small'), lanesOf('bench-burst'), lanesOf('bench-first')]
-  await warmed(session, whole, closed(64), session.pick({ quick: 600, full: 1_500 }))
+  await warmed(session, whole, closed(64), session.pick({ quick: 500, full: 1_500 }))
   await warmed(session, atOnce, closed(12), session.pick({ quick: 250, full: 750 }))
   return { lanes, verify: async () => await verifyTarget(chain, session.work('bench-first'), [...whole, ...atOnce, ...lanes]) }
 }
 
 export async function firstChunk (session: Session): Promise<Findings> {
-  const results = await generations(session, session.pick({ quick: 1, full: 3 }), () => scene(session), open(150), session.pick({
-    quick: { rounds: 8, windowMs: 200, warmMs: 200 },
-    full: { rounds: 8, windowMs: 350, warmMs: 500 },
+  const results = await generations(session, session.pick({ quick: 1, full: 2 }), () => scene(session), open(150), session.pick({
+    quick: { rounds: 4, windowMs: 300, warmMs: 0 },
+    full: { rounds: 8, windowMs: 350, warmMs: 0 },
   }))
   return {
     rows: [{

@@ -20,7 +20,7 @@ export async function peaks (session: Session): Promise<Peaks> {
     const server = order[round % order.length] ?? 'e'
     const target = await session.start(server)
     const each = lane(target, work, server === 'e' ? 'as-caller' : 'as-upstream')
-    await interleave(session, [each], closed(64), { rounds: 0, windowMs: 0, warmMs: session.pick({ quick: 600, full: 2_500 }) })
+    await interleave(session, [each], closed(64), { rounds: 4, windowMs: session.pick({ quick: 150, full: 625 }), warmMs: 0 })
     if (server === 'chain') await verifyLane(target, work, each);
     (server === 'e' ? ofE : ofChain).push((await target.usage()).peakRssBytes / 2 ** 20)
     await session.stop()

@@ -55,15 +55,15 @@ async function rateOf (session: Session, bare: readonly Lane[]): Promise<number>
 async function generation (session: Session, at: number, knownRate: number): Promise<Measured> {
   const { ours, refusing, lanes } = await cast(session)
   const steady = await interleave(session, inTurn(at, lanes), closed(64), session.pick({
-    quick: { rounds: 8, windowMs: 110, warmMs: 1000 },
-    full: { rounds: 12, windowMs: 200, warmMs: 2000 },
+    quick: { rounds: 8, windowMs: 100, warmMs: 500 },
+    full: { rounds: 8, windowMs: 250, warmMs: 1500 },
   }))
   const named = (...names: string[]): Lane[] => lanes.filter(({ name }) => names.includes(name))
   const rate = knownRate > 0 ? knownRate : await rateOf(session, named(...d))
   const beside = session.mode === 'full' ? [lane(session.direct(), session.work('bench-small'), 'as-caller'), ...named('e')] : []
   const clocked = await interleave(session, inTurn(at, [...named('d', 'chain', 'd2'), ...beside]), open(rate), session.pick({
-    quick: { rounds: 8, windowMs: 200, warmMs: 100 },
-    full: { rounds: 16, windowMs: 300, warmMs: 300 },
+    quick: { rounds: 8, windowMs: 150, warmMs: 0 },
+    full: { rounds: 8, windowMs: 400, warmMs: 0 },
   }))
   for (const target of ours) await verifyTarget(target, session.work('bench-small'), lanes)
   await verifyTotals(refusing, { ok: 0, inputTokens: 0, outputTokens: 0, refused: named(refusing.name)[0]?.answered ?? 0 })
@@ -73,7 +73,7 @@ async function generation (session: Session, at: number, knownRate: number): Pro
 
 export async function small (session: Session): Promise<Findings> {
   const all: Measured[] = []
-  for (let at = 0; at < session.pick({ quick: 2, full: 5 }); at++) all.push(await generation(session, at, all[0]?.rate ?? 0))
+  for (let at = 0; at < session.pick({ quick: 2, full: 4 }); at++) all.push(await generation(session, at, all[0]?.rate ?? 0))
   const steady = joined(all.map(each => each.steady))
   const clocked = joined(all.map(each => each.clocked))
   return { rows: smallRows(steady, clocked, all[0]?.rate ?? NaN), details: [...details(steady), ...latencies(clocked)] }
