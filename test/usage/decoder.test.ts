@@ -88,6 +88,14 @@ t.test('what broke off is read as far as it came', async (t) => {
   }
 })
 
+t.test('a stream that ends well but for the last bytes of its coding told no usage: it is not taken for a broken one', async (t) => {
+  for (const coding of ['gzip', 'deflate', 'br']) {
+    const coded = await encodedByPiece(coding, [Buffer.from('data: {"choices":[]}\n\n'), Buffer.from('data: {}\n\n')])
+    const { llm } = await meterCoded('chat_completions', coded.slice(0, -1), coding)
+    t.strictSame([llm.usage, llm.usageMissing], [null, 'no_usage'], coding)
+  }
+})
+
 t.test('an empty reply', async (t) => {
   const { llm } = await meterCoded('chat_completions', [], 'gzip')
   t.equal(llm.usageMissing, 'no_usage')

@@ -103,15 +103,15 @@ t.test('lets go of a piece that was passed on', async (t) => {
   setFlagsFromString('--expose-gc')
   const collect: () => void = runInNewContext('gc')
   const { tap } = tapOn(requestFor('chat_completions'), eventStream, true)
-  const push = (text: string): WeakRef<Buffer> => {
-    const piece = Buffer.from(text)
+  const push = (): WeakRef<Buffer> => {
+    const piece = Buffer.from('data: {"choices":[{"index":0}]}\n\n')
     tap.push(piece)
     return new WeakRef(piece)
   }
-  const pieces = ['data: {"choices":[{"index":0}]}\n\n', 'data: {"choices":[],"usage":{"prompt_tokens":1}}\n\n'].map(push)
+  const piece = push()
   await new Promise(setImmediate)
   collect()
-  t.strictSame(pieces.map((piece) => piece.deref()), [undefined, undefined])
+  t.equal(piece.deref(), undefined)
   t.equal(tap.end(), null)
 })
 
