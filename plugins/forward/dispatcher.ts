@@ -88,8 +88,8 @@ export class UpstreamDispatcher {
   }
 
   /**
-   * Called when the app closes, which is before the server has ended its last reply: what runs may end. Called once for
-   * each mount that has it.
+   * Called when the app closes: what runs may end, as a reply whose caller has left is still read for its usage. Called once
+   * for each mount that has it.
    */
   async destroy (): Promise<void> {
     if (!this.#agent.closed) await this.#agent.close()

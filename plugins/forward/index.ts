@@ -33,11 +33,8 @@ async function forward (app: FastifyInstance, options: ForwardOptions & { prefix
   gateway.upstreamFor = (llm) => routes || (llm.group?.upstream ?? null) !== null ? upstreamFor(llm, upstreams) : null
 
   async function mount (scope: FastifyInstance): Promise<void> {
-    scope.addHook('onClose', (_, done) => {
-      // Not waited for: it ends with the last exchange, and that with the server.
-      dispatcher.destroy()
-      done()
-    })
+    // Waited for: a reply whose caller has left may still be read for its usage, which plugins that close later write down.
+    scope.addHook('onClose', async () => await dispatcher.destroy())
     scope.setErrorHandler(nativeErrorHandler)
     identifyFirst(scope, gateway)
     scope.removeAllContentTypeParsers()
