@@ -9,16 +9,24 @@ interface Measured extends Line {
   readonly points: readonly Point[]
 }
 
-/** How much the cost, or the cost of one, rises from the smallest size to the largest. */
+/** Cost of one more, between each size and the one before it; what a request costs at any size is not in it. */
+function steps (points: readonly Point[]): number[] {
+  return points.slice(1).map((point, at) => {
+    const before = points[at] ?? point
+    return (point.cost - before.cost) / (point.size - before.size)
+  })
+}
+
+/** Flat: the cost at the largest size over that at the smallest. Linear: the cost of one more at the largest over that before it. */
 function rise ({ shape, points }: Measured): number {
-  const [first, last] = [points[0], points.at(-1)]
-  const cost = (point: Point | undefined): number => point === undefined ? NaN : shape === 'flat' ? point.cost : point.cost / point.size
-  return cost(last) / cost(first)
+  const values = shape === 'flat' ? points.map(({ cost }) => cost) : steps(points)
+  const first = shape === 'flat' ? values[0] : values.at(-2)
+  return (values.at(-1) ?? NaN) / (first ?? NaN)
 }
 
 function rows (measured: readonly Measured[]): string[][] {
-  return measured.flatMap(line => line.points.map(({ size, cost, perSecond }) => [
-    line.what, String(size), cost.toPrecision(4), line.unit, line.shape === 'linear' ? (cost / size).toPrecision(3) : '', perSecond?.toFixed(0) ?? '',
+  return measured.flatMap(({ what, unit, shape, points }) => points.map(({ size, cost, perSecond }, at) => [
+    what, String(size), cost.toPrecision(4), unit, shape === 'linear' ? steps(points)[at - 1]?.toPrecision(3) ?? '' : '', perSecond?.toFixed(0) ?? '',
   ]))
 }
 
@@ -45,6 +53,6 @@ export async function growth (session: Session, json: string | null, only: reado
     process.stdout.write(`${line.what}: ${Math.round((performance.now() - startedAt) / 1000)} s\n`)
     if (json !== null) writeFileSync(json, JSON.stringify(asJson(session, measured, (performance.now() - startedAt) / 1000), null, 2) + '\n')
   }
-  return '\n' + table(['what grows', 'size', 'cost', 'unit', 'cost of one', 'req/s'], rows(measured)) + '\n\n' +
-    table(['what grows', 'should be', 'from to', 'cost (of one) times', 'note'], verdicts(measured))
+  return '\n' + table(['what grows', 'size', 'cost', 'unit', 'cost of one more', 'req/s'], rows(measured)) + '\n\n' +
+    table(['what grows', 'should be', 'from to', 'rise', 'note'], verdicts(measured))
 }

@@ -56,7 +56,7 @@ export async function holdStreams (session: Session, server: string, streams: nu
 }
 
 export async function openStreams (session: Session): Promise<Findings> {
-  const streams = mostStreams(session.pick({ quick: 1_500, full: 10_000 }))
+  const streams = mostStreams(session.pick({ quick: 1_000, full: 10_000 }))
   const e = await holdStreams(session, 'e', streams)
   const chain = await holdStreams(session, 'chain', streams)
   const again = await holdStreams(session, 'e', streams)
