@@ -156,6 +156,8 @@ export interface Gateway {
   prefix: string
   /** How URLs are read, below that prefix. */
   resolve: Resolve
+  /** What sends requests upstream. Closed before the plugins that write down what a reply told. */
+  readonly transports: Set<{ readonly destroy: () => Promise<void> }>
   /** Called once per model request, after its last byte, error, abort or timeout, in the order of registration. */
   readonly settlers: Settler[]
 }
@@ -180,7 +182,7 @@ declare module 'fastify' {
 export function joinGateway (app: FastifyInstance, prefix = ''): Gateway {
   if (!app.hasDecorator('llm')) {
     const resolve = createResolve('', isCaseSensitive(app))
-    const gateway: Gateway = { recorder: silentRecorder, metrics: [], upstreamFor: () => null, prefix: '', resolve, settlers: [] }
+    const gateway: Gateway = { recorder: silentRecorder, metrics: [], upstreamFor: () => null, prefix: '', resolve, transports: new Set(), settlers: [] }
     app.decorate('llm', gateway)
     app.decorateRequest('llm', null)
   }

@@ -47,6 +47,7 @@ type RequestOptions = Dispatcher.DispatchOptions & { headers: OwnedHeaders }
 export class UpstreamDispatcher {
   readonly #agent: Agent
   readonly #drain: DrainBudget
+  #closed: Promise<void> | null = null
   // Read by reply-from under these names.
   readonly headersTimeout: number
   readonly bodyTimeout: number
@@ -88,11 +89,12 @@ export class UpstreamDispatcher {
   }
 
   /**
-   * Called when the app closes: what runs may end, as a reply whose caller has left is still read for its usage. Called once
-   * for each mount that has it.
+   * Called when the app closes, by whoever has it: what runs may end, as a reply whose caller has left is still read for its
+   * usage. Resolves when all has ended.
    */
   async destroy (): Promise<void> {
-    if (!this.#agent.closed) await this.#agent.close()
+    this.#closed ??= this.#agent.close()
+    await this.#closed
   }
 }
 

@@ -29,12 +29,15 @@ async function forward (app: FastifyInstance, options: ForwardOptions & { prefix
   const gateway = joinGateway(app, prefix)
   const upstreams = readUpstreams(given)
   const dispatcher = new UpstreamDispatcher(readTransport(transport))
+  gateway.transports.add(dispatcher)
+  // Waited for, where reply-from does not: a reply whose caller has left is still read for its usage.
+  app.addHook('onClose', async () => {
+    await Promise.all([...gateway.transports].map(async (transport) => await transport.destroy()))
+  })
   // Without routes of our own, a group that names no upstream goes where the host's mount goes.
   gateway.upstreamFor = (llm) => routes || (llm.group?.upstream ?? null) !== null ? upstreamFor(llm, upstreams) : null
 
   async function mount (scope: FastifyInstance): Promise<void> {
-    // Waited for: a reply whose caller has left may still be read for its usage, which plugins that close later write down.
-    scope.addHook('onClose', async () => await dispatcher.destroy())
     scope.setErrorHandler(nativeErrorHandler)
     identifyFirst(scope, gateway)
     scope.removeAllContentTypeParsers()

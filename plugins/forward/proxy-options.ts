@@ -39,6 +39,7 @@ export function proxyOptions ({ unknown = 'refuse', ...transport }: ProxyOptions
     destroyAgent: true,
     handler (request, reply, dest, options) {
       const gateway = request.server.llm
+      gateway.transports.add(dispatcher)
       const read = identify(gateway, request, reply)
       if (read instanceof LlmRequest) return forwardModel(dispatcher, { gateway, llm: read, request, reply, upstream: gateway.upstreamFor(read) }, dest, options)
       if (read !== null && (unknown === 'refuse' || read.code !== 'unknown_url')) return refuseMisdirected(request, reply, read)

@@ -119,14 +119,14 @@ for (const host of hosts.filter(({ drains }) => drains)) {
       t.strictSame(await soon(scene.settled.next()), { usage: usageOf[fixture]?.leaves, usageMissing: null }, `round ${round}: the first is read to its end`)
     }
   })
-}
 
-t.test('an app that closes waits for what is still read', async (t) => {
-  const scene = await stage(t, hosts[0], {})
-  const { send } = await leaveBeforeUsage(scene)
-  const closed = scene.app.close().then(() => scene.settled.size)
-  await wait(50)
-  send()
-  t.equal(await closed, 1, 'settled before the app was closed')
-  t.strictSame(await scene.settled.next(), { usage: usageOf[fixture]?.leaves, usageMissing: null })
-})
+  t.test(`${host.name}: an app that closes waits for it`, async (t) => {
+    const scene = await stage(t, host, {})
+    const { send } = await leaveBeforeUsage(scene)
+    const closed = scene.app.close().then(() => scene.settled.size)
+    await wait(50)
+    send()
+    t.equal(await closed, 1, 'settled before the app was closed')
+    t.strictSame(await scene.settled.next(), { usage: usageOf[fixture]?.leaves, usageMissing: null })
+  })
+}
