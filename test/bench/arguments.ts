@@ -4,7 +4,7 @@ import type { Mode, Peer } from './session.js'
 
 export const usageText = `npm run bench -- [options]
 
-  --quick            fewer and shorter windows: under 2 minutes instead of under 15
+  --quick            fewer and shorter windows: about 2 minutes instead of under 15
   --only a,b         only these suites
   --json FILE        write the values under their names to FILE
   --peer NAME=URL    another gateway that runs already, on the work of the suite "small"; may be repeated.

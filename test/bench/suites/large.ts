@@ -35,7 +35,7 @@ async function scene (session: Session, names: readonly string[]): Promise<Scene
 /** Short windows by turns: each target has paused before each. */
 async function withPauses (session: Session): Promise<Results> {
   const names = ['e', 'chain', 'e2', 'dropin']
-  return await generations(session, session.pick({ quick: 2, full: 8 }), async () => await scene(session, names), drive, session.pick({
+  return await generations(session, session.pick({ quick: 1, full: 8 }), async () => await scene(session, names), drive, session.pick({
     quick: { rounds: 4, windowMs: 200, warmMs: 125 },
     full: { rounds: 8, windowMs: 200, warmMs: 125 },
   }))

@@ -62,7 +62,7 @@ async function generation (session: Session, at: number, knownRate: number): Pro
   const rate = knownRate > 0 ? knownRate : await rateOf(session, named(...d))
   const beside = session.mode === 'full' ? [lane(session.direct(), session.work('bench-small'), 'as-caller'), ...named('e')] : []
   const clocked = await interleave(session, inTurn(at, [...named('d', 'chain', 'd2'), ...beside]), open(rate), session.pick({
-    quick: { rounds: 8, windowMs: 150, warmMs: 0 },
+    quick: { rounds: 4, windowMs: 150, warmMs: 0 },
     full: { rounds: 8, windowMs: 400, warmMs: 0 },
   }))
   for (const target of ours) await verifyTarget(target, session.work('bench-small'), lanes)

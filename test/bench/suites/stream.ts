@@ -1,6 +1,6 @@
 /**
  * Streams of 200 events, each a write of its own: the cost of a stream that comes at once and of one that comes event by
- * event, and whether each event is passed on by itself.
+ * event (in the full mode), and whether each event is passed on by itself.
  */
 import { closed, inTurn, interleave, joined, lane, type Lane } from '../rounds.js'
 import type { Findings } from '../report.js'
