@@ -1,14 +1,28 @@
 /**
- * Loaded into a gateway before its program: each usage record whose `append` resolved is noted in the file that is open as
- * descriptor 3. That is what "acknowledged" means: the group commit that has the record was on the disk (fdatasync). Only
- * then is the request's hold settled. A note outlives the process that wrote it, however it ends.
+ * Loaded into a gateway before its program: each usage record that is on the disk is noted in the file that is open as
+ * descriptor 3, as soon as the ledger is told so (fdatasync) and before it can acknowledge the record and settle the request's
+ * hold. A note outlives the process that wrote it, however it ends.
  */
 import { writeSync } from 'node:fs'
-import { FileLedger } from '../../dist/plugins/state/file-ledger.js'
+import { open } from 'node:fs/promises'
 
-const { append } = FileLedger.prototype
+const handle = await open('/dev/null')
+const files = Object.getPrototypeOf(handle)
+await handle.close()
 
-FileLedger.prototype.append = async function (record) {
-  await append.call(this, record)
-  writeSync(3, `${record.id}\n`)
+const { appendFile, datasync } = files
+/** Ids of the records that were written to a file and not yet synced. */
+const written = new WeakMap()
+
+files.appendFile = async function (data, ...options) {
+  await appendFile.call(this, data, ...options)
+  const ids = [...String(data).matchAll(/^[0-9a-f]{8} (.*)$/gm)].map(([, text]) => JSON.parse(text).id)
+  written.set(this, [...written.get(this) ?? [], ...ids])
+}
+
+files.datasync = async function () {
+  const ids = written.get(this) ?? []
+  written.delete(this)
+  await datasync.call(this)
+  for (const id of ids) writeSync(3, `${id}\n`)
 }
