@@ -23,34 +23,76 @@ export function memoryBalances ({ now = Date.now, holdTtlMs = 60_000 }: MemoryBa
   }
 }
 
-/** What one group has. Every hold of one state lives equally long, so that a map in order of last save is in order of deadline. */
-class GroupShelf {
-  account: AccountRecord | undefined
-  readonly keys = new Map<string, AccountRecord>()
-  readonly open = new Map<string, HoldRecord>()
-  readonly closed = new Map<string, HoldRecord>()
-  /** No hold is due before. */
-  quietUntil = Infinity
+/** Saves after which the holds of one state move to a new map. */
+const savesPerMap = 1_000
 
-  due (now: number, max: number): readonly HoldRecord[] {
-    if (now < this.quietUntil) return none
-    const due: HoldRecord[] = []
-    this.quietUntil = Math.min(take(this.open, now, max, due), take(this.closed, now, max, due))
-    return due
+/**
+ * Holds of one state. Each lives equally long from its last save, so that the order of saves is the order of deadlines.
+ * Not one map for ever: V8 links each table that a map has outgrown to the next one, and once one of them is old, all later
+ * ones and each hold that stood in them stay until a full collection. That made every scavenge twice as long.
+ */
+class Holds {
+  #byId = new Map<string, HoldRecord>()
+  #saves = 0
+
+  get (id: string): HoldRecord | undefined {
+    return this.#byId.get(id)
+  }
+
+  save (hold: HoldRecord): void {
+    this.#saves += 1
+    if (this.#saves > savesPerMap + this.#byId.size) {
+      this.#byId = new Map(this.#byId)
+      this.#saves = 0
+    }
+    this.#byId.set(hold.id, hold)
+  }
+
+  drop (id: string): void {
+    this.#byId.delete(id)
+  }
+
+  /** Adds what is due, at most `max`; returns when the next one is. */
+  take (now: number, max: number, due: HoldRecord[]): number {
+    let taken = 0
+    for (const hold of this.#byId.values()) {
+      if (hold.deadline > now || taken === max) return hold.deadline
+      due.push(hold)
+      taken += 1
+    }
+    return Infinity
   }
 }
 
 const none: readonly HoldRecord[] = []
 
-/** Adds what is due, at most `max`; returns when the next one is. */
-function take (queue: Map<string, HoldRecord>, now: number, max: number, due: HoldRecord[]): number {
-  let taken = 0
-  for (const hold of queue.values()) {
-    if (hold.deadline > now || taken === max) return hold.deadline
-    due.push(hold)
-    taken += 1
+/** What one group has. */
+class GroupShelf {
+  account: AccountRecord | undefined
+  readonly keys = new Map<string, AccountRecord>()
+  readonly open = new Holds()
+  readonly closed = new Holds()
+  /** No hold is due before. */
+  quietUntil = Infinity
+
+  hold (id: string): HoldRecord | undefined {
+    return this.open.get(id) ?? this.closed.get(id)
   }
-  return Infinity
+
+  due (now: number, max: number): readonly HoldRecord[] {
+    if (now < this.quietUntil) return none
+    const due: HoldRecord[] = []
+    this.quietUntil = Math.min(this.open.take(now, max, due), this.closed.take(now, max, due))
+    return due
+  }
+
+  save (hold: HoldRecord): void {
+    const known = this.hold(hold.id)
+    if (known === hold) return
+    if (known !== undefined) this[known.state].drop(hold.id)
+    this[hold.state].save(hold)
+    this.quietUntil = Math.min(this.quietUntil, hold.deadline)
+  }
 }
 
 function memoryShelf (): Shelf {
@@ -68,17 +110,9 @@ function memoryShelf (): Shelf {
       if (key === null) shelfOf(group).account = account
       else shelfOf(group).keys.set(key, account)
     },
-    hold: (group, id) => shelfOf(group).open.get(id) ?? shelfOf(group).closed.get(id),
-    saveHold: (hold) => {
-      const shelf = shelfOf(hold.group)
-      const queue = shelf[hold.state]
-      if (queue.get(hold.id) === hold) return
-      shelf.open.delete(hold.id)
-      shelf.closed.delete(hold.id)
-      queue.set(hold.id, hold)
-      shelf.quietUntil = Math.min(shelf.quietUntil, hold.deadline)
-    },
-    dropHold: ({ group, state, id }) => shelfOf(group)[state].delete(id),
+    hold: (group, id) => shelfOf(group).hold(id),
+    saveHold: (hold) => shelfOf(hold.group).save(hold),
+    dropHold: ({ group, state, id }) => shelfOf(group)[state].drop(id),
     due: (group, now, max) => shelfOf(group).due(now, max),
   }
 }

@@ -132,6 +132,31 @@ for (const engine of engines) {
       t.match(await read('swept'), { spent: 35, held: 0, active: 0 })
     })
 
+    t.test('holds that stay open among many that end are due in the order in which they were last renewed', async (t) => {
+      const limits = { group: 'churn', groupLimits: { concurrency: 5_000 } }
+      const stays = ['s1', 's2', 's3']
+      for (const id of stays) {
+        await hold({ id, floor: 1, ...limits })
+        clock.now += 1
+      }
+      const passing = Array.from({ length: 2_200 }, (_, i) => `p${i}`)
+      for (let at = 0; at < passing.length; at += 100) {
+        const some = passing.slice(at, at + 100)
+        await Promise.all(some.map((id) => hold({ id, ...limits })))
+        await Promise.all(some.map((id) => balances.settle({ ...settled, id, group: 'churn', tokens: 0 })))
+      }
+      t.match(await read('churn'), { spent: 0, active: 3 })
+      await balances.renew('churn', ['s1'])
+      clock.now += 9_998
+      t.equal(await balances.sweep('churn'), 1, 'the second is due')
+      clock.now += 1
+      t.equal(await balances.sweep('churn'), 1, 'the third is due')
+      t.match(await read('churn'), { spent: 2, active: 1 })
+      clock.now += 1
+      t.equal(await balances.sweep('churn'), 1, 'the first, which was renewed, is due last')
+      t.match(await read('churn'), { spent: 3, active: 0 })
+    })
+
     t.test('what was used while the store was away is charged late, once', async (t) => {
       const late = ['group', 'key'] as const
       for (let i = 0; i < 2; i += 1) await balances.settle({ id: 'l1', group: 'late', key: 'ci', tokens: 12, late })
