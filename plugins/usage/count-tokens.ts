@@ -1,5 +1,5 @@
 import type { ModalityTokens, TokenUsage } from '../request.js'
-import { countKinds } from './count-kinds.js'
+import { kindsIn } from './count-kinds.js'
 import type { CountPlaces } from './plan.js'
 import { isObject, UsageObject, type JsonObject } from './usage-object.js'
 
@@ -11,31 +11,54 @@ export interface Counted {
   readonly inconsistent: boolean
 }
 
+/** What a usage object tells, before it is sorted into leaves. */
+export interface Told {
+  readonly numbers: Numbers
+  readonly total: number | null
+  readonly kinds: readonly ModalityTokens[]
+  /** True where it splits its output by kind of content. */
+  readonly splitsOutput: boolean
+  /** True where a field held something that is no count of tokens. */
+  readonly odd: boolean
+}
+
+export type Numbers = Readonly<Record<'input' | 'cacheRead' | 'cacheWrite' | 'cacheWrite5m' | 'cacheWrite1h' | 'toolInput' | 'output' | 'reasoning', number | null>>
+
 /** The tokens of a usage object, null where it tells of none: absent, null and zero are three things. */
 export function countTokens (object: JsonObject, counts: CountPlaces): Counted | null {
-  const told = new UsageObject(object)
-  const numbers = {
-    input: told.number(counts.input),
-    cacheRead: told.number(counts.cacheRead),
-    cacheWrite: told.number(counts.cacheWrite),
-    cacheWrite5m: told.number(counts.cacheWrite5m),
-    cacheWrite1h: told.number(counts.cacheWrite1h),
-    toolInput: told.number(counts.toolInput),
-    output: told.number(counts.output),
-    reasoning: told.number(counts.reasoning),
-  }
-  if (told.seen === 0) return null
-  const total = told.number(counts.total)
-  const { usage, clamped } = leavesOf(numbers, total, counts)
-  const own: Counted = {
-    usage,
-    modalities: countKinds(told, counts, usage),
-    inconsistent: told.odd || clamped || (total !== null && total !== totalTokens(usage)),
-  }
+  const told = tell(object, counts)
+  if (told === null) return null
+  const own = countedOf(told, counts)
   return counts.added === null ? own : leftOut(object, counts, counts.added).reduce(addCounted, own)
 }
 
-type Numbers = Readonly<Record<'input' | 'cacheRead' | 'cacheWrite' | 'cacheWrite5m' | 'cacheWrite1h' | 'toolInput' | 'output' | 'reasoning', number | null>>
+/** The numbers of a usage object, by what they mean; null where it tells of no tokens. */
+export function tell (object: JsonObject, counts: CountPlaces): Told | null {
+  const usage = new UsageObject(object)
+  const numbers = {
+    input: usage.number(counts.input),
+    cacheRead: usage.number(counts.cacheRead),
+    cacheWrite: usage.number(counts.cacheWrite),
+    cacheWrite5m: usage.number(counts.cacheWrite5m),
+    cacheWrite1h: usage.number(counts.cacheWrite1h),
+    toolInput: usage.number(counts.toolInput),
+    output: usage.number(counts.output),
+    reasoning: usage.number(counts.reasoning),
+  }
+  if (usage.seen === 0) return null
+  const total = usage.number(counts.total)
+  const outputKinds = usage.container(counts.outputKinds)
+  const kinds = [...kindsIn('input', usage.container(counts.inputKinds)), ...kindsIn('output', outputKinds)]
+  return { numbers, total, kinds, splitsOutput: outputKinds !== null, odd: usage.odd }
+}
+
+export function countedOf ({ numbers, total, kinds, splitsOutput, odd }: Told, counts: CountPlaces): Counted {
+  const { usage, clamped } = leavesOf(numbers, total, counts)
+  const inconsistent = odd || clamped || (total !== null && total !== totalTokens(usage))
+  const tokens = usage.output + usage.reasoning
+  if (splitsOutput || counts.outputKind === null || tokens === 0) return { usage, modalities: kinds, inconsistent }
+  return { usage, modalities: [...kinds, { direction: 'output', modality: counts.outputKind, tokens }], inconsistent }
+}
 
 function leavesOf (numbers: Numbers, total: number | null, counts: CountPlaces): { usage: TokenUsage, clamped: boolean } {
   const cacheRead = numbers.cacheRead ?? 0

@@ -3,23 +3,29 @@ import { JsonScanner } from './json-scanner.js'
 import type { Meter } from './meter.js'
 import type { Plan } from './plan.js'
 import type { ReplyReader } from './reply-reader.js'
+import type { ShapeMemory } from './shape-memory.js'
 
 /** What may stand between documents: white space, line ends, and the frame of an array. */
 const between: ReadonlySet<number | undefined> = new Set(Buffer.from(' \t\r\n,[]'))
 
 /**
  * Reads a JSON reply: one document, or the array of documents that a stream without `alt=sse` is, or one document per
- * line. Each is read as it comes and forgotten.
+ * line. Each is read as it comes and forgotten. A small reply that comes in one piece mostly has the shape of an earlier one.
  */
 export class DocumentReader implements ReplyReader {
+  private readonly plan: Plan
   private readonly meter: Meter
-  private readonly scanner: JsonScanner
+  private readonly shapes: ShapeMemory
+  /** Null while a reading by shape is all that was needed. */
+  private scanner: JsonScanner | null = null
+  private isFirst = true
   private isOpen = false
   private inArray = false
 
-  constructor (plan: Plan, meter: Meter) {
+  constructor (plan: Plan, meter: Meter, shapes: ShapeMemory) {
+    this.plan = plan
     this.meter = meter
-    this.scanner = new JsonScanner(plan.wants)
+    this.shapes = shapes
   }
 
   get broken (): boolean {
@@ -27,10 +33,27 @@ export class DocumentReader implements ReplyReader {
   }
 
   get overflow (): boolean {
-    return this.scanner.overflow
+    return this.scanner?.overflow === true
   }
 
   read (chunk: Buffer): void {
+    if (!this.isFirst) {
+      this.scan(chunk)
+      return
+    }
+    this.isFirst = false
+    const reading = this.shapes.read(this.plan, chunk)
+    if (reading !== null) {
+      this.meter.takeReading(reading)
+      this.meter.complete = true
+      return
+    }
+    this.scan(chunk)
+    if (this.meter.complete) this.shapes.learn(this.plan, chunk)
+  }
+
+  private scan (chunk: Buffer): void {
+    const scanner = this.scanner ??= new JsonScanner(this.plan.wants)
     let at = 0
     while (at < chunk.length) {
       if (!this.isOpen && between.has(chunk[at])) {
@@ -39,9 +62,9 @@ export class DocumentReader implements ReplyReader {
         continue
       }
       this.isOpen = true
-      const end = this.scanner.push(chunk, at, chunk.length)
-      if (!this.scanner.done) return
-      this.endDocument()
+      const end = scanner.push(chunk, at, chunk.length)
+      if (!scanner.done) return
+      this.endDocument(scanner)
       at = Math.max(end, at + 1)
     }
   }
@@ -50,9 +73,9 @@ export class DocumentReader implements ReplyReader {
     return false
   }
 
-  private endDocument (): void {
-    this.meter.take(this.scanner.found)
-    this.scanner.reset()
+  private endDocument (scanner: JsonScanner): void {
+    this.meter.take(scanner.found)
+    scanner.reset()
     this.isOpen = false
     this.meter.complete ||= !this.inArray
   }

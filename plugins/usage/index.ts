@@ -10,6 +10,7 @@ import { joinGateway, LlmRequest } from '../request.js'
 import { askFor } from './ask.js'
 import { openTap } from './open-tap.js'
 import { readOptions, type UsageOptions } from './options.js'
+import { ShapeMemory } from './shape-memory.js'
 import { withBody } from './take-body.js'
 import { watch } from './watch.js'
 
@@ -18,6 +19,7 @@ export type { UsageOptions } from './options.js'
 async function usage (app: FastifyInstance, options: UsageOptions): Promise<void> {
   const mayAsk = readOptions(options)
   const gateway = joinGateway(app)
+  const shapes = new ShapeMemory()
 
   app.addHook('preHandler', (request, reply, done) => {
     const llm = identify(gateway, request, reply)
@@ -26,13 +28,13 @@ async function usage (app: FastifyInstance, options: UsageOptions): Promise<void
       return
     }
     const rules = llm.endpoint.usage
-    llm.openTap = openTap(gateway, request, llm, rules, false)
+    llm.openTap = openTap(gateway, shapes, request, llm, rules, false)
     if (rules.request === null || !mayAsk(gateway.upstreamFor(llm)?.name ?? null)) {
       done()
       return
     }
     withBody(request, reply, llm, () => {
-      if (askFor(llm, request.raw.headers, rules)) llm.openTap = openTap(gateway, request, llm, rules, true)
+      if (askFor(llm, request.raw.headers, rules)) llm.openTap = openTap(gateway, shapes, request, llm, rules, true)
     }, done)
   })
 

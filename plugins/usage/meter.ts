@@ -1,6 +1,7 @@
 import type { LlmRequest, ModalityTokens, UsageMissing } from '../request.js'
 import { addCounted, countTokens, type Counted } from './count-tokens.js'
 import type { Plan } from './plan.js'
+import type { Reading } from './reply-shape.js'
 import { isObject, overlay, type JsonObject } from './usage-object.js'
 
 /** Gathers what the documents of one reply tell: its only one, each event of a stream, or each element of an array. */
@@ -16,6 +17,7 @@ export class Meter {
   private readonly plan: Plan
   private latest: JsonObject | null = null
   private sum: Counted | null = null
+  private reading: Reading | null = null
   private tools: Counted | null = null
   private model: string | null = null
   private id: string | null = null
@@ -44,7 +46,21 @@ export class Meter {
     for (const slot of slots.tools) this.addTools(found[slot])
   }
 
+  /** Takes a first document that was read by its shape. */
+  takeReading (reading: Reading): void {
+    this.model = reading.model
+    this.id = reading.id
+    this.finishReason = reading.finish
+    this.hasUsage = true
+    if (this.plan.rules.merge === 'last') this.reading = reading
+    else this.sum = reading.counted
+  }
+
   private add (usage: JsonObject): void {
+    if (this.reading !== null) {
+      this.latest = this.reading.usage()
+      this.reading = null
+    }
     this.latest = overlay(this.plan.rules.merge === 'last' ? this.latest : null, usage)
     if (this.plan.rules.merge === 'last') return
     const counted = countTokens(usage, this.plan.counts)
@@ -61,7 +77,7 @@ export class Meter {
 
   /** All that was told, null for nothing. Output of the kind that tools made is not counted again. */
   private total (): Counted | null {
-    const own = this.sum ?? (this.latest === null ? null : countTokens(this.latest, this.plan.counts))
+    const own = this.sum ?? this.reading?.counted ?? (this.latest === null ? null : countTokens(this.latest, this.plan.counts))
     if (own === null || this.tools === null || own.modalities.some(isImageOutput)) return own
     return addCounted(own, this.tools)
   }
@@ -88,7 +104,7 @@ function isImageOutput ({ direction, modality }: ModalityTokens): boolean {
 }
 
 /** The last text that stands at one of the slots; an empty one tells nothing. */
-function textIn (found: readonly unknown[], slots: readonly number[]): string | null {
+export function textIn (found: readonly unknown[], slots: readonly number[]): string | null {
   for (const slot of slots) {
     const value = found[slot]
     if (typeof value === 'string' && value !== '') return value

@@ -6,6 +6,7 @@ import { EventSieve } from './event-sieve.js'
 import { EventStreamReader } from './event-stream-reader.js'
 import { Meter } from './meter.js'
 import type { Plan } from './plan.js'
+import type { ShapeMemory } from './shape-memory.js'
 
 /** First bytes of an event stream: of `data`, `event`, `id`, `retry`, a comment, or a byte order mark. */
 const eventBytes: ReadonlySet<number> = new Set(Buffer.from('deir:\uFEFF'))
@@ -15,6 +16,7 @@ const documentBytes: ReadonlySet<number> = new Set(Buffer.from('{['))
 export interface TapOptions {
   /** Usage was asked for on the caller's behalf: the event that brings it is taken out again. */
   readonly takeOut: boolean
+  readonly shapes: ShapeMemory
   /** The reading of a compressed reply may end after the reply: settlement waits from `hold` to `release`. */
   readonly hold: () => void
   readonly release: () => void
@@ -97,7 +99,7 @@ export class UsageTap implements ReplyTap {
     const first = chunk[at]
     if (first === undefined) return null
     const isEvents = this.saysEvents ? !documentBytes.has(first) : eventBytes.has(first)
-    if (!isEvents) return new DocumentReader(this.plan, this.meter)
+    if (!isEvents) return new DocumentReader(this.plan, this.meter, this.options.shapes)
     const reader = new EventStreamReader(this.plan, this.meter)
     if (this.options.takeOut) this.sieve = new EventSieve(reader)
     return reader

@@ -12,6 +12,7 @@ import { DocumentReader } from '../../../plugins/usage/document-reader.js'
 import { EventStreamReader } from '../../../plugins/usage/event-stream-reader.js'
 import { Meter } from '../../../plugins/usage/meter.js'
 import { planOf } from '../../../plugins/usage/plan.js'
+import { ShapeMemory } from '../../../plugins/usage/shape-memory.js'
 import { readJson } from '../../../plugins/validation/json.js'
 import { readSchemas } from '../../../plugins/validation/schemas.js'
 import { callerKey, chatWork, imageWork, streamWork } from '../work.js'
@@ -32,9 +33,10 @@ function planFor (endpointId: string): ReturnType<typeof planOf> {
 export function scanners (): Measured[] {
   const scan = (endpointId: string, bytes: Buffer): (() => Meter) => {
     const plan = planFor(endpointId)
+    const shapes = new ShapeMemory()
     return () => {
       const meter = new Meter(plan)
-      const reader = new DocumentReader(plan, meter)
+      const reader = new DocumentReader(plan, meter, shapes)
       for (const piece of pieces(bytes)) reader.read(piece)
       return meter
     }
