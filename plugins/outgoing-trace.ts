@@ -1,7 +1,10 @@
-import { hasSubscribers } from 'node:diagnostics_channel'
+import { channel } from 'node:diagnostics_channel'
 import type { Dispatcher } from 'undici'
 import { isOtelInUse, otelApi } from './otel-api.js'
 import type { LlmRequest } from './request.js'
+
+// Held: to look a channel up by its name costs more than all else here.
+const requestCreated = channel('undici:request:create')
 
 /**
  * Whether an instrumentation of the HTTP client will add trace headers to what is sent, by itself: it listens where undici
@@ -9,7 +12,7 @@ import type { LlmRequest } from './request.js'
  * sends a request must then leave these headers out, or the upstream gets two of each and reads neither.
  */
 export function clientAddsTrace (): boolean {
-  return hasSubscribers('undici:request:create') && isOtelInUse() && otelApi().propagation.fields().length > 0
+  return requestCreated.hasSubscribers && isOtelInUse() && otelApi().propagation.fields().length > 0
 }
 
 /**

@@ -1,4 +1,3 @@
-import type { IncomingHttpHeaders } from 'node:http'
 import { createRequire } from 'node:module'
 import type { Agent, Dispatcher } from 'undici'
 import type * as undici from 'undici'
@@ -29,7 +28,8 @@ export interface DispatcherOptions {
 export interface OwnRequest {
   readonly owner: Owner
   readonly upstream: Upstream
-  readonly headers: IncomingHttpHeaders
+  /** Names and values by turns. */
+  readonly headers: string[]
   readonly body: Buffer | null
 }
 

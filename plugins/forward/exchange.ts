@@ -21,15 +21,14 @@ export interface ExchangeReply {
 /** `owner` is the one that the exchange was made with, so that no closure need hold it. */
 export type ExchangeDone = (error: Error | null, reply: ExchangeReply | undefined, owner: Owner) => void
 
-const nothing = Buffer.alloc(0)
-
 // No closure captures an exchange on the way of every request: that doubled what each scavenge had to keep.
 function deliver (exchange: Exchange): void {
   exchange.deliver()
 }
 
-function joined ([first, ...more]: readonly Buffer[]): Buffer {
-  return first !== undefined && more.length === 0 ? first : Buffer.concat([first ?? nothing, ...more])
+function joined (chunks: readonly Buffer[]): Buffer {
+  const [first] = chunks
+  return first !== undefined && chunks.length === 1 ? first : Buffer.concat(chunks)
 }
 
 /**
@@ -87,7 +86,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Source {
 
   onResponseData (controller: Dispatcher.DispatchController, chunk: Buffer): void {
     const { llm } = this.#owner
-    if (llm.firstChunkAt === 0) llm.firstChunkAt = performance.now()
+    if (llm.firstChunkAt === 0) llm.firstChunkAt = this.#now()
     llm.replyBytes += chunk.length
     const passed = this.#tap === null ? chunk : this.#tap.push(chunk)
     if (this.#left) {
@@ -100,7 +99,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Source {
 
   onResponseEnd (): void {
     const { llm } = this.#owner
-    const since = performance.now()
+    const since = this.#now()
     const wasStream = this.#body !== null
     this.#over(since)
     const rest = this.#tap === null ? null : this.#tap.end()
@@ -115,7 +114,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Source {
   }
 
   onResponseError (_: Dispatcher.DispatchController, error: Error): void {
-    this.#over(performance.now())
+    this.#over(this.#now())
     this.#tap?.abort(this.#left ? 'client' : 'upstream')
     if (!this.#left) {
       if (this.#delivered) this.#breakOff(error)
@@ -123,6 +122,11 @@ export class Exchange implements Dispatcher.DispatchHandler, Source {
     }
     this.#delivered = true
     this.#finish()
+  }
+
+  /** All that comes before the reply is handed on comes in one turn with its headers. */
+  #now (): number {
+    return this.#delivered || this.#left ? performance.now() : this.#owner.llm.headersAt
   }
 
   /** The clock is read here and not for each chunk, where it cost a hundredth of a stream: an upstream ends its reply with its last chunk. */

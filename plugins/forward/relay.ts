@@ -4,7 +4,7 @@ import { refuse } from '../errors/refuse.js'
 import type { Upstream } from '../request.js'
 import type { UpstreamDispatcher } from './dispatcher.js'
 import type { ExchangeReply } from './exchange.js'
-import { isPage, replyHeaders } from './reply-headers.js'
+import { isPage, passHeaders, replyHeaders } from './reply-headers.js'
 import { ownRequestHeaders, type Owner } from './request-headers.js'
 
 /**
@@ -26,8 +26,8 @@ function answer (error: Error | null, from: ExchangeReply | undefined, { llm, re
     return
   }
   const { statusCode, headers, body } = from
-  const kept = replyHeaders(headers, llm)
-  reply.headers(rewriteHeaders === null ? kept : rewriteHeaders(kept, request))
+  if (rewriteHeaders === null) passHeaders(headers, llm, (name, value) => { reply.header(name, value) })
+  else reply.headers(rewriteHeaders(replyHeaders(headers, llm), request))
   const failure = failureOf(statusCode, headers)
   if (failure === null) {
     reply.code(statusCode).send(body)

@@ -10,25 +10,42 @@ const dropped = new Set([
 const keptWithPage = new Set(['content-type', 'retry-after', 'retry-after-ms', 'x-should-retry', 'x-request-id', 'request-id'])
 
 type Headers = Record<string, string | string[] | undefined>
+type Pass = (name: string, value: string | string[] | undefined) => void
 
-/** The headers of an upstream's reply as the caller gets them. Adds the request ids, and to event streams what keeps proxies from holding them back. */
-export function replyHeaders (headers: Headers, llm: LlmRequest): Headers {
+const none: readonly string[] = []
+
+/**
+ * Passes the headers of an upstream's reply on as the caller gets them. Adds the request ids, and to event streams what
+ * keeps proxies from holding them back.
+ */
+export function passHeaders (headers: Headers, llm: LlmRequest, pass: Pass): void {
   const page = isPage(llm.upstreamStatus, headers)
-  const listed = headers.connection === undefined ? [] : String(headers.connection).toLowerCase().split(/[\s,]+/)
-  const kept: Headers = {}
+  const listed = headers.connection === undefined ? none : String(headers.connection).toLowerCase().split(/[\s,]+/)
   for (const name in headers) {
-    if (page ? keptWithPage.has(name) : !dropped.has(name) && !listed.includes(name)) kept[name] = headers[name]
+    // Its bytes may not be what the upstream counted: a chunk that only we asked for is taken out.
+    if (name === 'content-length' && llm.outgoing !== null) continue
+    if ((page ? keptWithPage.has(name) : !dropped.has(name)) && !listed.includes(name)) pass(name, headers[name])
   }
-  const id = kept['x-request-id'] ?? kept['request-id']
-  llm.upstreamRequestId = id === undefined ? null : String(id)
-  kept['x-request-id'] ??= id ?? llm.id
-  kept['request-id'] ??= id ?? llm.id
+  passIds(headers, listed, llm, pass)
   if (isEventStream(headers)) {
-    kept['cache-control'] = 'no-cache'
-    kept['x-accel-buffering'] = 'no'
+    pass('cache-control', 'no-cache')
+    pass('x-accel-buffering', 'no')
   }
-  // Its bytes may not be what the upstream counted: a chunk that only we asked for is taken out.
-  if (llm.outgoing !== null) delete kept['content-length']
+}
+
+function passIds (headers: Headers, listed: readonly string[], llm: LlmRequest, pass: Pass): void {
+  const own = listed.includes('x-request-id') ? undefined : headers['x-request-id']
+  const other = listed.includes('request-id') ? undefined : headers['request-id']
+  const id = own ?? other
+  llm.upstreamRequestId = id === undefined ? null : String(id)
+  if (own === undefined) pass('x-request-id', id ?? llm.id)
+  if (other === undefined) pass('request-id', id ?? llm.id)
+}
+
+/** The same as an object, for a host's functions. */
+export function replyHeaders (headers: Headers, llm: LlmRequest): Headers {
+  const kept: Headers = {}
+  passHeaders(headers, llm, (name, value) => { kept[name] = value })
   return kept
 }
 

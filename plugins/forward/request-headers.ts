@@ -50,32 +50,53 @@ export function cleanHeaders (headers: IncomingHttpHeaders): OwnedHeaders {
 
 const none: readonly string[] = []
 
+const traceNames: readonly string[] = ['traceparent', 'tracestate']
+
 /**
- * The headers of a request of our own routes, whole. What `Connection` lists stays behind before anything of ours is
- * added (a caller could strip it otherwise), and so do HTTP/2's pseudo headers; the length is the transport's to write.
+ * The headers of a request of our own routes, whole, as undici writes them: names and values by turns. What `Connection`
+ * lists stays behind before anything of ours is added (a caller could strip it otherwise), and so do HTTP/2's pseudo headers;
+ * the host is the upstream's, the length is the transport's to write.
  */
-export function ownRequestHeaders (headers: IncomingHttpHeaders, llm: LlmRequest, upstream: Upstream, body: Buffer | null): OwnedHeaders {
+export function ownRequestHeaders (headers: IncomingHttpHeaders, llm: LlmRequest, upstream: Upstream, body: Buffer | null): string[] {
   const listed = headers.connection === undefined ? none : headers.connection.toLowerCase().split(/[\s,]+/)
-  const clean: OwnedHeaders = {}
+  const left = ownsTrace(llm) ? [...listed, ...traceNames, ...Object.keys({ ...llm.traceHeaders })] : listed
+  const own = ['host', upstream.host]
   for (const name in headers) {
-    if (name[0] !== ':' && name !== 'content-length' && !isDropped(name) && !listed.includes(name)) clean[name] = headers[name]
+    if (isPassed(name) && !left.includes(name)) append(own, name, headers[name])
   }
-  clean.host = upstream.host
-  if (body !== null) clean['content-type'] ??= 'application/json'
-  return addOwnHeaders(clean, llm, upstream)
+  if (body !== null && (headers['content-type'] === undefined || left.includes('content-type'))) own.push('content-type', 'application/json')
+  const credential = credentialFor(llm, upstream)
+  if (credential !== null) own.push(...credential)
+  for (const name in llm.traceHeaders) append(own, name, llm.traceHeaders[name])
+  return own
+}
+
+function isPassed (name: string): boolean {
+  return name !== 'host' && name !== 'content-length' && name[0] !== ':' && !isDropped(name)
+}
+
+function append (headers: string[], name: string, value: string | string[] | undefined): void {
+  if (typeof value === 'string') headers.push(name, value)
+  else value?.forEach((each) => headers.push(name, each))
 }
 
 /** Adds what is ours: the one upstream credential, and the trace context where a span of ours is active. */
 export function addOwnHeaders (headers: OwnedHeaders, llm: LlmRequest, upstream: Upstream | null): OwnedHeaders {
-  const secret = upstream?.forwards === true ? llm.secret : upstream?.credential ?? null
-  if (secret !== null) {
-    const [name, value] = llm.endpoint.family.upstreamHeader(secret)
-    headers[name] = value
-  }
-  if (llm.traceHeaders !== null || clientAddsTrace()) {
-    delete headers.traceparent
-    delete headers.tracestate
+  const credential = credentialFor(llm, upstream)
+  if (credential !== null) headers[credential[0]] = credential[1]
+  if (ownsTrace(llm)) {
+    for (const name of traceNames) delete headers[name]
     Object.assign(headers, llm.traceHeaders)
   }
   return headers
+}
+
+function credentialFor (llm: LlmRequest, upstream: Upstream | null): readonly [name: string, value: string] | null {
+  const secret = upstream?.forwards === true ? llm.secret : upstream?.credential ?? null
+  return secret === null ? null : llm.endpoint.family.upstreamHeader(secret)
+}
+
+/** The caller's trace context is replaced, by us or by an instrumentation of the HTTP client. */
+function ownsTrace (llm: LlmRequest): boolean {
+  return llm.traceHeaders !== null || clientAddsTrace()
 }

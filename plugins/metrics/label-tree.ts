@@ -18,6 +18,9 @@ interface Node<C> {
 export class LabelTree<C> {
   cells: C[] = []
   #root: Node<C> = newNode()
+  // Most requests are like the one before, whose cell is then found without a walk.
+  #lastValues: readonly string[] = []
+  #last: C | null = null
   readonly #names: readonly string[]
   readonly #maxCells: number
   readonly #make: (series: Series) => C
@@ -31,6 +34,10 @@ export class LabelTree<C> {
   }
 
   find (values: readonly string[]): C {
+    return this.#last !== null && areSame(values, this.#lastValues) ? this.#last : this.#walk(values)
+  }
+
+  #walk (values: readonly string[]): C {
     let node = this.#root
     let depth = 0
     for (const value of values) {
@@ -39,12 +46,16 @@ export class LabelTree<C> {
       node = next
       depth += 1
     }
-    return node.cell ?? this.#open(values, depth)
+    if (node.cell === null) return this.#open(values, depth)
+    this.#lastValues = values
+    this.#last = node.cell
+    return node.cell
   }
 
   clear (): void {
     this.cells = []
     this.#root = newNode()
+    this.#last = null
   }
 
   #open (values: readonly string[], depth: number): C {
@@ -63,6 +74,13 @@ export class LabelTree<C> {
     if (node.cell === null) this.cells.push(node.cell = this.#make(seriesOf(this.#names, values)))
     return node.cell
   }
+}
+
+function areSame (values: readonly string[], others: readonly string[]): boolean {
+  for (let at = 0; at < values.length; at += 1) {
+    if (values[at] !== others[at]) return false
+  }
+  return true
 }
 
 function newNode<C> (): Node<C> {

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { replyHeaders } from '../../plugins/forward/reply-headers.js'
-import { addOwnHeaders } from '../../plugins/forward/request-headers.js'
+import { addOwnHeaders, ownRequestHeaders } from '../../plugins/forward/request-headers.js'
 import { createResolve } from '../../plugins/paths/resolve.js'
 import { LlmRequest } from '../../plugins/request.js'
 
@@ -27,3 +27,33 @@ t.test('a reply without hop-by-hop headers keeps all it has, and gets ids', asyn
   llm.outgoing = Buffer.from('{}')
   t.equal(replyHeaders({ 'content-length': '3' }, llm)['content-length'], undefined)
 })
+
+t.test('a request of our own routes has each header once, ours in place of the caller\'s', async (t) => {
+  const llm = request()
+  const upstream = { name: 'up', origin: 'http://up', host: 'up', basePath: '', forwards: false, credential: 'sk-up' }
+  const body = Buffer.from('{}')
+  const caller = {
+    ':path': '/', host: 'here', 'content-length': '2', authorization: 'Bearer sk-caller', b3: 'theirs', traceparent: '00-caller', 'set-cookie': ['a', 'b'], 'x-a': '1',
+  }
+  const ours = ['host', 'up', 'content-type', 'application/json', 'authorization', 'Bearer sk-up']
+  const sent = (headers: typeof caller & Record<string, string | string[]>): string[] => pairs(ownRequestHeaders(headers, llm, upstream, body))
+  t.strictSame(sent(caller), pairs([...ours, 'b3', 'theirs', 'traceparent', '00-caller', 'set-cookie', 'a', 'set-cookie', 'b', 'x-a', '1']))
+  t.strictSame(sent({ ...caller, 'content-type': 'application/JSON', connection: 'X-A' }),
+    pairs([...ours, 'b3', 'theirs', 'content-type', 'application/JSON', 'traceparent', '00-caller', 'set-cookie', 'a', 'set-cookie', 'b']
+      .filter((_, at) => at !== 2 && at !== 3)))
+  t.ok(sent({ ...caller, 'content-type': 'text/plain', connection: 'content-type' }).includes('content-type: application/json'))
+  llm.traceHeaders = { b3: 'ours' }
+  t.strictSame(sent(caller), pairs([...ours, 'b3', 'ours', 'set-cookie', 'a', 'set-cookie', 'b', 'x-a', '1']))
+  t.notOk(pairs(ownRequestHeaders(caller, llm, upstream, null)).includes('content-type: application/json'))
+})
+
+t.test('ids that an upstream lists as its connection\'s own are not its reply\'s', async (t) => {
+  const llm = request()
+  t.match(replyHeaders({ connection: 'X-Request-Id, request-id', 'x-request-id': 'hop', 'request-id': 'hop' }, llm), { 'x-request-id': llm.id, 'request-id': llm.id })
+  t.equal(llm.upstreamRequestId, null)
+})
+
+/** `name: value`, sorted: their order says nothing. */
+function pairs (headers: readonly string[]): string[] {
+  return headers.flatMap((name, at) => at % 2 === 0 ? [`${name}: ${headers[at + 1]}`] : []).sort()
+}

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { Counter, Histogram } from '../../plugins/metrics/families.js'
+import { Counter, Gauge, Histogram } from '../../plugins/metrics/families.js'
 import { plainText, renderText } from '../../plugins/metrics/exposition.js'
 import { escapeValue } from '../../plugins/metrics/label-tree.js'
 import type { CatalogueRow } from '../../plugins/metrics/catalogue.js'
@@ -62,6 +62,26 @@ t.test('beyond the limit of cells one cell takes the rest', async (t) => {
   t.match(counter.read(), [{ value: 2 }, { value: 1 }, { value: 2, labels: { a: 'other', b: 'other' } }])
   t.equal(counter.read().length, 3)
   t.strictSame(told, ['b', 'a'])
+})
+
+t.test('label sets that come by turns and differ in one value are counted apart, also beyond the limit', async (t) => {
+  const told: string[] = []
+  const counter = new Counter<['a', 'b']>({ row, maxCells: 3, overflowed: (label) => told.push(label) })
+  for (const [a, b] of [['x', '1'], ['x', '2'], ['x', '2'], ['y', '2'], ['x', '2'], ['z', '2'], ['z', '2'], ['x', '1']] as const) counter.add(1, a, b)
+  t.strictSame(counter.read().map(({ labels, value }) => ({ ...labels, value })), [
+    { a: 'x', b: '1', value: 2 }, { a: 'x', b: '2', value: 3 }, { a: 'y', b: '2', value: 1 }, { a: 'other', b: 'other', value: 2 },
+  ])
+  t.strictSame(told, ['a', 'a'])
+})
+
+t.test('what a gauge held before it was cleared is gone', async (t) => {
+  const gauge = new Gauge<['a', 'b']>({ row, maxCells: 10, overflowed: nothing })
+  gauge.move(1, 'x', 'y')
+  gauge.move(1, 'x', 'y')
+  gauge.follow(nothing)()
+  t.strictSame(gauge.read(), [])
+  gauge.move(1, 'x', 'y')
+  t.match(gauge.read(), [{ value: 1 }])
 })
 
 t.test('a label set that is called other anyway is the overflow cell, not its twin', async (t) => {
