@@ -1,6 +1,6 @@
 import type { Group, Key, LlmRequest } from '../request.js'
 import { StoreDownError } from '../state/breaker.js'
-import { limited } from '../state/parties.js'
+import { scopesOf } from '../state/parties.js'
 import type { Balances, Decision, HoldAsk, Scope } from '../state/types.js'
 import { Lease } from './lease.js'
 import type { Outbox } from './outbox.js'
@@ -49,11 +49,7 @@ export class Admission {
 
   /** Parties to charge later, because the store did not make the hold, or may make it when its request is over. */
   late ({ lease, unsure, parties }: Ticket): readonly Scope[] {
-    if (lease === null && !unsure) return none
-    const scopes: Scope[] = []
-    if (limited(parties.groupLimits)) scopes.push('group')
-    if (limited(parties.keyLimits)) scopes.push('key')
-    return scopes
+    return lease === null && !unsure ? none : scopesOf(parties)
   }
 
   /** The request is over and its record is being kept: its place is free at once, whatever its tokens wait for. */

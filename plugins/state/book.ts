@@ -3,7 +3,7 @@
  * here inside one exclusive step; the Redis engine runs the same rules as scripts (`redis-scripts.ts`), and one suite
  * holds the two together.
  */
-import { accountOf, leftOf, partiesOf, refusal, type AccountRecord, type Party } from './parties.js'
+import { accountOf, leftOf, partiesOf, refusal, scopesOf, type AccountRecord } from './parties.js'
 import type { Account, Decision, HoldAsk, Scope, Settlement } from './types.js'
 import { advance, correct, count } from './window.js'
 
@@ -27,22 +27,22 @@ export interface HoldRecord {
 }
 
 /**
- * Where accounts and holds are kept. Every call sees the effect of the ones before. What a shelf hands out may be what it
+ * Where accounts and holds of one group are kept. Every call sees the effect of the ones before. What a shelf hands out may be what it
  * keeps: it is saved after each change, and a hold whose state or deadline changes is saved as a new object.
  */
 export interface Shelf {
-  /** The account of a group, or of a key in it. Undefined for a party that was never counted. */
-  account: (group: string, key: string | null) => AccountRecord | undefined
-  saveAccount: (group: string, key: string | null, account: AccountRecord) => void
-  hold: (group: string, id: string) => HoldRecord | undefined
+  /** The account of the group, or of a key in it. Undefined for a party that was never counted. */
+  account: (key: string | null) => AccountRecord | undefined
+  saveAccount: (key: string | null, account: AccountRecord) => void
+  hold: (id: string) => HoldRecord | undefined
   saveHold: (hold: HoldRecord) => void
   dropHold: (hold: HoldRecord) => void
-  /** Holds of a group whose deadline is not after `now`, at most `max`. */
-  due: (group: string, now: number, max: number) => readonly HoldRecord[]
+  /** Holds whose deadline is not after `now`, at most `max`. */
+  due: (now: number, max: number) => readonly HoldRecord[]
 }
 
 export interface Book {
-  readonly shelf: Shelf
+  readonly shelfOf: (group: string) => Shelf
   readonly now: () => number
   readonly holdTtlMs: number
 }
@@ -56,10 +56,10 @@ const unknown = { group: null, key: null }
 
 /** Admits everything or changes nothing. */
 export function hold (book: Book, ask: HoldAsk): Decision {
-  const { shelf } = book
+  const shelf = book.shelfOf(ask.group)
   const nowMs = book.now()
-  sweepDue(book, ask.group, nowMs)
-  const found = shelf.hold(ask.group, ask.id)
+  sweepDue(shelf, nowMs)
+  const found = shelf.hold(ask.id)
   if (found?.settled === true) return { ok: true, left: unknown }
   const open = found?.state === 'open' ? found : undefined
   const parties = partiesOf(ask, shelf)
@@ -73,15 +73,15 @@ export function hold (book: Book, ask: HoldAsk): Decision {
     account.held += ask.tokens
     if (open === undefined) account.active += 1
     second = count(account.window, second, ask.requests, ask.tokens)
-    shelf.saveAccount(ask.group, key, account)
+    shelf.saveAccount(key, account)
   }
-  shelf.saveHold(open === undefined ? holdOf(book, ask, parties, second, nowMs) : added(open, ask, second))
+  shelf.saveHold(open === undefined ? holdOf(book, ask, second, nowMs) : added(open, ask, second))
   return { ok: true, left: leftOf(parties) }
 }
 
-function holdOf ({ holdTtlMs }: Book, { id, group, key, tokens, floor }: HoldAsk, parties: readonly Party[], second: number, nowMs: number): HoldRecord {
-  const scopes = parties.map(({ scope }) => scope)
-  return { id, group, key, scopes, tokens, floor, active: 1, second, deadline: nowMs + holdTtlMs, state: 'open' }
+function holdOf ({ holdTtlMs }: Book, ask: HoldAsk, second: number, nowMs: number): HoldRecord {
+  const { id, group, key, tokens, floor } = ask
+  return { id, group, key, scopes: scopesOf(ask), tokens, floor, active: 1, second, deadline: nowMs + holdTtlMs, state: 'open' }
 }
 
 /** A later step of the same request. Its deadline stays: whoever runs it renews it. */
@@ -93,16 +93,17 @@ function added (open: HoldRecord, { tokens, floor }: HoldAsk, second: number): H
 }
 
 export function leave (book: Book, group: string, id: string): void {
-  const found = openHold(book.shelf, group, id)
+  const shelf = book.shelfOf(group)
+  const found = openHold(shelf, id)
   if (found === undefined || found.active === 0) return
-  forEachAccount(book.shelf, found, (account) => { account.active -= 1 })
+  forEachAccount(shelf, found, (account) => { account.active -= 1 })
   found.active = 0
-  book.shelf.saveHold(found)
+  shelf.saveHold(found)
 }
 
 export function settle (book: Book, settlement: Settlement): void {
-  const { shelf } = book
-  const found = shelf.hold(settlement.group, settlement.id) ?? strangerOf(settlement)
+  const shelf = book.shelfOf(settlement.group)
+  const found = shelf.hold(settlement.id) ?? strangerOf(settlement)
   if (found === null) return
   const nowMs = book.now()
   const second = secondOf(nowMs)
@@ -116,26 +117,28 @@ export function settle (book: Book, settlement: Settlement): void {
 }
 
 export function renew (book: Book, group: string, ids: readonly string[]): void {
+  const shelf = book.shelfOf(group)
   for (const id of ids) {
-    const found = openHold(book.shelf, group, id)
-    if (found !== undefined) book.shelf.saveHold({ ...found, deadline: book.now() + book.holdTtlMs })
+    const found = openHold(shelf, id)
+    if (found !== undefined) shelf.saveHold({ ...found, deadline: book.now() + book.holdTtlMs })
   }
 }
 
 export function sweep (book: Book, group: string): number {
-  return sweepDue(book, group, book.now())
+  return sweepDue(book.shelfOf(group), book.now())
 }
 
 export function read (book: Book, group: string, key: string | null = null): Account {
+  const shelf = book.shelfOf(group)
   const nowMs = book.now()
-  sweepDue(book, group, nowMs)
-  const { spent, held, active, window } = accountOf(book.shelf, group, key)
+  sweepDue(shelf, nowMs)
+  const { spent, held, active, window } = accountOf(shelf, key)
   advance(window, secondOf(nowMs))
   return { spent, held, active, requests: window.requests, tokens: window.tokens }
 }
 
-function sweepDue ({ shelf }: Book, group: string, nowMs: number): number {
-  const due = shelf.due(group, nowMs, sweepMax)
+function sweepDue (shelf: Shelf, nowMs: number): number {
+  const due = shelf.due(nowMs, sweepMax)
   for (const found of due) {
     if (found.state === 'closed') {
       shelf.dropHold(found)
@@ -158,8 +161,8 @@ function release (account: AccountRecord, found: HoldRecord, tokens: number, sec
   correct(account.window, found.second, second, tokens - found.tokens)
 }
 
-function openHold (shelf: Shelf, group: string, id: string): HoldRecord | undefined {
-  const found = shelf.hold(group, id)
+function openHold (shelf: Shelf, id: string): HoldRecord | undefined {
+  const found = shelf.hold(id)
   return found?.state === 'open' ? found : undefined
 }
 
@@ -170,12 +173,12 @@ function strangerOf ({ id, group, key, late }: Settlement): HoldRecord | null {
 }
 
 /** Changes and saves the account of each party that a hold counts for. */
-function forEachAccount (shelf: Shelf, { group, key, scopes }: HoldRecord, change: (account: AccountRecord) => void): void {
+function forEachAccount (shelf: Shelf, { key, scopes }: HoldRecord, change: (account: AccountRecord) => void): void {
   for (const scope of scopes) {
     const of = scope === 'group' ? null : key
-    const account = accountOf(shelf, group, of)
+    const account = accountOf(shelf, of)
     change(account)
-    shelf.saveAccount(group, of, account)
+    shelf.saveAccount(of, account)
   }
 }
 

@@ -21,7 +21,7 @@ const checkpointMs = 5_000
  */
 export function lmdbBalances (files: LmdbFiles, { now = Date.now, holdTtlMs }: LmdbBalancesOptions): Balances {
   const dirty = new Map<string, number>()
-  const book: Book = { shelf: lmdbShelf(files, dirty), now, holdTtlMs }
+  const book: Book = { shelfOf: lmdbShelves(files, dirty), now, holdTtlMs }
   const step = inTurns((work) => files.balances.transactionSync(work))
   const checkpoint = (): void => {
     if (dirty.size === 0) return
@@ -81,7 +81,7 @@ function inTurns (transaction: (work: () => void) => void): <T>(step: () => T) =
   })
 }
 
-function lmdbShelf ({ accounts, holds, deadlines }: LmdbFiles, dirty: Map<string, number>): Shelf {
+function lmdbShelves ({ accounts, holds, deadlines }: LmdbFiles, dirty: Map<string, number>): (group: string) => Shelf {
   const indexOf = (hold: HoldRecord): Array<string | number> => [hold.group, hold.state, hold.deadline, hold.id]
   const drop = (id: string): void => {
     const found = holds.get(id)
@@ -93,20 +93,20 @@ function lmdbShelf ({ accounts, holds, deadlines }: LmdbFiles, dirty: Map<string
     const range = { start: [group, state, 0], end: [group, state, now + 1], limit }
     return [...deadlines.getKeys(range)].map((index) => holds.get(String(index[3]))).filter((hold) => hold !== undefined)
   }
-  return {
-    account: (group, key) => accounts.get(accountName(group, key)),
-    saveAccount: (group, key, account) => {
+  return (group) => ({
+    account: (key) => accounts.get(accountName(group, key)),
+    saveAccount: (key, account) => {
       const name = accountName(group, key)
       accounts.putSync(name, account)
       dirty.set(name, account.spent)
     },
-    hold: (_, id) => holds.get(id),
+    hold: (id) => holds.get(id),
     saveHold: (hold) => {
       drop(hold.id)
       holds.putSync(hold.id, hold)
       deadlines.putSync(indexOf(hold), true)
     },
     dropHold: ({ id }) => drop(id),
-    due: (group, now, max) => [...dueOf(group, 'open', now, max), ...dueOf(group, 'closed', now, max)],
-  }
+    due: (now, max) => [...dueOf(group, 'open', now, max), ...dueOf(group, 'closed', now, max)],
+  })
 }

@@ -10,7 +10,7 @@ export interface MemoryBalancesOptions {
 
 /** Balances of this process alone: lost at exit, answered without a promise. */
 export function memoryBalances ({ now = Date.now, holdTtlMs = 60_000 }: MemoryBalancesOptions = {}): Balances {
-  const book: Book = { shelf: memoryShelf(), now, holdTtlMs }
+  const book: Book = { shelfOf: memoryShelves(), now, holdTtlMs }
   return {
     holdTtlMs,
     hold: (ask) => hold(book, ask),
@@ -66,53 +66,58 @@ class Holds {
 
 const none: readonly HoldRecord[] = []
 
-/** What one group has. */
-class GroupShelf {
-  account: AccountRecord | undefined
-  readonly keys = new Map<string, AccountRecord>()
-  readonly open = new Holds()
-  readonly closed = new Holds()
+class GroupShelf implements Shelf {
+  readonly #keys = new Map<string, AccountRecord>()
+  readonly #open = new Holds()
+  readonly #closed = new Holds()
+  #account: AccountRecord | undefined
   /** No hold is due before. */
-  quietUntil = Infinity
+  #quietUntil = Infinity
+
+  account (key: string | null): AccountRecord | undefined {
+    return key === null ? this.#account : this.#keys.get(key)
+  }
+
+  saveAccount (key: string | null, account: AccountRecord): void {
+    if (key === null) this.#account = account
+    else this.#keys.set(key, account)
+  }
 
   hold (id: string): HoldRecord | undefined {
-    return this.open.get(id) ?? this.closed.get(id)
+    return this.#open.get(id) ?? this.#closed.get(id)
+  }
+
+  saveHold (hold: HoldRecord): void {
+    const known = this.hold(hold.id)
+    if (known === hold) return
+    if (known !== undefined) this.dropHold(known)
+    this.#holds(hold).save(hold)
+    this.#quietUntil = Math.min(this.#quietUntil, hold.deadline)
+  }
+
+  dropHold (hold: HoldRecord): void {
+    this.#holds(hold).drop(hold.id)
   }
 
   due (now: number, max: number): readonly HoldRecord[] {
-    if (now < this.quietUntil) return none
+    if (now < this.#quietUntil) return none
     const due: HoldRecord[] = []
-    this.quietUntil = Math.min(this.open.take(now, max, due), this.closed.take(now, max, due))
+    this.#quietUntil = Math.min(this.#open.take(now, max, due), this.#closed.take(now, max, due))
     return due
   }
 
-  save (hold: HoldRecord): void {
-    const known = this.hold(hold.id)
-    if (known === hold) return
-    if (known !== undefined) this[known.state].drop(hold.id)
-    this[hold.state].save(hold)
-    this.quietUntil = Math.min(this.quietUntil, hold.deadline)
+  #holds ({ state }: HoldRecord): Holds {
+    return state === 'open' ? this.#open : this.#closed
   }
 }
 
-function memoryShelf (): Shelf {
-  const groups = new Map<string, GroupShelf>()
-  const shelfOf = (group: string): GroupShelf => {
+function memoryShelves (): (group: string) => Shelf {
+  const groups = new Map<string, Shelf>()
+  return (group) => {
     const known = groups.get(group)
     if (known !== undefined) return known
     const made = new GroupShelf()
     groups.set(group, made)
     return made
-  }
-  return {
-    account: (group, key) => key === null ? shelfOf(group).account : shelfOf(group).keys.get(key),
-    saveAccount: (group, key, account) => {
-      if (key === null) shelfOf(group).account = account
-      else shelfOf(group).keys.set(key, account)
-    },
-    hold: (group, id) => shelfOf(group).hold(id),
-    saveHold: (hold) => shelfOf(hold.group).save(hold),
-    dropHold: ({ group, state, id }) => shelfOf(group)[state].drop(id),
-    due: (group, now, max) => shelfOf(group).due(now, max),
   }
 }

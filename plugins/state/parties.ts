@@ -1,6 +1,6 @@
 /** What a group and a key allow, and the first thing that one of them refuses. Pure; counts nothing. */
 import type { Limits } from '../request.js'
-import type { HoldAsk, Left, LimitName, Refused, Scope } from './types.js'
+import type { HoldAsk, Left, LimitName, Parties, Refused, Scope } from './types.js'
 import { newWindow, waitMs, type Window } from './window.js'
 
 export interface AccountRecord {
@@ -21,8 +21,9 @@ export interface Party {
   readonly account: AccountRecord
 }
 
+/** Of one group. */
 interface Accounts {
-  account: (group: string, key: string | null) => AccountRecord | undefined
+  account: (key: string | null) => AccountRecord | undefined
 }
 
 /** A name for each account. The length keeps two pairs of names from ever giving one. */
@@ -30,8 +31,8 @@ export function accountName (group: string, key: string | null = null): string {
   return key === null ? `g:${group}` : `k:${group.length}:${group}:${key}`
 }
 
-export function accountOf (accounts: Accounts, group: string, key: string | null): AccountRecord {
-  return accounts.account(group, key) ?? { spent: 0, held: 0, active: 0, window: newWindow() }
+export function accountOf (accounts: Accounts, key: string | null): AccountRecord {
+  return accounts.account(key) ?? { spent: 0, held: 0, active: 0, window: newWindow() }
 }
 
 export function limited (limits: Limits): boolean {
@@ -39,12 +40,27 @@ export function limited (limits: Limits): boolean {
     limits.requestsPerMinute !== undefined || limits.tokensPerMinute !== undefined
 }
 
-/** The key first: its limit is the narrower one, and the one that its holder can do something about. */
-export function partiesOf ({ group, groupLimits, key, keyLimits }: HoldAsk, accounts: Accounts): Party[] {
-  const parties: Party[] = []
-  if (limited(keyLimits)) parties.push({ scope: 'key', key, limits: keyLimits, account: accountOf(accounts, group, key) })
-  if (limited(groupLimits)) parties.push({ scope: 'group', key: null, limits: groupLimits, account: accountOf(accounts, group, null) })
-  return parties
+const none: readonly never[] = []
+const groupAlone: readonly Scope[] = ['group']
+const keyAlone: readonly Scope[] = ['key']
+const keyAndGroup: readonly Scope[] = ['key', 'group']
+
+/** Whose limits count. The key first: its limit is the narrower one, and the one that its holder can do something about. */
+export function scopesOf ({ groupLimits, keyLimits }: Parties): readonly Scope[] {
+  if (limited(keyLimits)) return limited(groupLimits) ? keyAndGroup : keyAlone
+  return limited(groupLimits) ? groupAlone : none
+}
+
+export function partiesOf (ask: HoldAsk, accounts: Accounts): readonly Party[] {
+  const { key, keyLimits, groupLimits } = ask
+  const group = limited(groupLimits) ? partyOf('group', null, groupLimits, accounts) : null
+  if (!limited(keyLimits)) return group === null ? none : [group]
+  const holder = partyOf('key', key, keyLimits, accounts)
+  return group === null ? [holder] : [holder, group]
+}
+
+function partyOf (scope: Scope, key: string | null, limits: Limits, accounts: Accounts): Party {
+  return { scope, key, limits, account: accountOf(accounts, key) }
 }
 
 export function leftOf (parties: readonly Party[]): Left {
