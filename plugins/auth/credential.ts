@@ -17,17 +17,16 @@ export interface FoundCredential {
  * another one failed (DESIGN 5). `optional` names the opt-in sources that are read.
  */
 export function findCredential (
-  family: Family, rawHeaders: readonly string[], queryKeys: readonly string[] | null, optional: ReadonlySet<string>
+  { credentials }: Family, rawHeaders: readonly string[], queryKeys: readonly string[] | null, optional: ReadonlySet<string>
 ): FoundCredential | CredentialProblem {
-  const sources = family.credentials.filter((source) => isRead(source, optional))
-  if (queryKeys !== null && !sources.some((source) => source.in === 'query')) return 'key_in_query'
+  if (queryKeys !== null && !credentials.some((source) => source.in === 'query')) return 'key_in_query'
   let secret: string | null = null
   let conflict = false
-  for (const source of sources) {
-    const values = source.in === 'query' ? queryKeys ?? [] : headerValues(rawHeaders, source.name)
-    const [value] = values
+  for (const source of credentials) {
+    if (!isRead(source, optional)) continue
+    const value = source.in === 'query' ? onlyOf(queryKeys) : headerValue(rawHeaders, source.name)
     if (value === undefined) continue
-    if (values.length > 1) return 'duplicate_api_key'
+    if (value === null) return 'duplicate_api_key'
     const given = source.in === 'query' ? value : withoutScheme(value, source)
     if (secret !== null) conflict ||= given !== secret
     else if (given === null || !isPlain(given)) return 'malformed_api_key'
@@ -40,24 +39,37 @@ function isRead (source: CredentialSource, optional: ReadonlySet<string>): boole
   return source.in === 'query' || source.optional === undefined || optional.has(source.optional)
 }
 
-function headerValues (rawHeaders: readonly string[], name: string): string[] {
-  const values: string[] = []
+/** Undefined for none, null for more than one. */
+function onlyOf (values: readonly string[] | null): string | null | undefined {
+  return values !== null && values.length > 1 ? null : values?.[0]
+}
+
+/** Undefined for none, null for more than one. */
+function headerValue (rawHeaders: readonly string[], name: string): string | null | undefined {
+  let value: string | undefined
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const raw = rawHeaders[i]
-    const value = rawHeaders[i + 1]
-    if (raw === undefined || value === undefined || raw.length !== name.length) continue
-    if (raw === name || raw.toLowerCase() === name) values.push(value)
+    if (raw === undefined || raw.length !== name.length || (raw !== name && raw.toLowerCase() !== name)) continue
+    if (value !== undefined) return null
+    value = rawHeaders[i + 1]
   }
-  return values
+  return value
 }
 
 function withoutScheme (value: string, { scheme }: HeaderSource): string | null {
   if (scheme === undefined) return value
-  const cut = value.indexOf(' ')
-  if (value.slice(0, Math.max(cut, 0)).toLowerCase() !== scheme) return null
-  let start = cut
+  if (value[scheme.length] !== ' ' || !beginsWith(value, scheme)) return null
+  let start = scheme.length
   while (value[start] === ' ') start += 1
   return value.slice(start)
+}
+
+/** In any case. `word` has lower-case letters alone, and a capital is one bit away from its own. */
+function beginsWith (text: string, word: string): boolean {
+  for (let i = 0; i < word.length; i += 1) {
+    if ((text.charCodeAt(i) | 0x20) !== word.charCodeAt(i)) return false
+  }
+  return true
 }
 
 /** Visible ASCII without blank or comma: what a header joined by a proxy, or an empty variable, would not be. */
