@@ -8,6 +8,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { createResolve, type Resolve, type Resolved } from './paths/resolve.js'
 import type { Endpoint, ProtocolLabel } from './protocols/types.js'
 import { silentRecorder, type MetricFamily, type Recorder } from './recorder.js'
+import type { RouteKind } from './route-of.js'
 import type {
   AbortSide, Group, Key, ModalityTokens, OpenTap, Outcome, TokenUsage, TraceIds, Upstream, UsageMissing,
 } from './terms.js'
@@ -45,6 +46,9 @@ export class LlmRequest {
   /** As the caller asked, from the path or the body; null where it named none. */
   model: string | null
   stream: boolean
+
+  /** See `routeOf`. Null for not asked. */
+  route: RouteKind | null = null
 
   /** The largest body that is read. */
   maxBodyBytes = 32 * 1024 * 1024
@@ -136,6 +140,7 @@ export class LlmRequest {
 
   carryOn (request: FastifyRequest | null): void {
     this.#request = request
+    this.route = null
   }
 
   get protocol (): ProtocolLabel {

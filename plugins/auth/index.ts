@@ -8,6 +8,7 @@ import { refuse } from '../errors/refuse.js'
 import { identify } from '../identify.js'
 import { refuseMisdirected } from '../misdirected.js'
 import { LlmRequest, joinGateway } from '../request.js'
+import { routeOf } from '../route-of.js'
 import { checkModel } from './access.js'
 import { Authenticator, type Verdict } from './authenticator.js'
 import type { KeyChange } from './key-cache.js'
@@ -61,7 +62,7 @@ async function auth (app: FastifyInstance, options: AuthOptions): Promise<void> 
       done()
       return
     }
-    if (request.routeOptions.config.llm === undefined) dropCredentials(request.raw.headers)
+    if (routeOf(llm, request) === 'host') dropCredentials(request.raw.headers)
     conclude(checkModel(llm), llm, request, reply, done)
   })
 

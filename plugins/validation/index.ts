@@ -12,6 +12,7 @@ import { refuse } from '../errors/refuse.js'
 import { identify } from '../identify.js'
 import { refuseMisdirected } from '../misdirected.js'
 import { LlmRequest, joinGateway } from '../request.js'
+import { routeOf } from '../route-of.js'
 import { checkBody } from './check-body.js'
 import { readMediaType } from './media-type.js'
 import { readOptions, type Rules, type ValidationOptions } from './options.js'
@@ -46,7 +47,7 @@ async function validation (app: FastifyInstance, options: ValidationOptions): Pr
   // A route of this package has its bytes from its own parser; nothing reads them before this hook.
   app.addHook('preValidation', (request, reply, done) => {
     const { llm } = request
-    if (llm === null || llm.endpoint.body === 'none' || request.routeOptions.config.llm !== 'own') {
+    if (llm === null || llm.endpoint.body === 'none' || routeOf(llm, request) !== 'own') {
       done()
       return
     }
@@ -65,13 +66,13 @@ function beforeBody (rules: Rules, llm: LlmRequest, request: FastifyRequest, rep
   llm.maxBodyBytes = rules.maxBodyBytesOf(llm.endpoint.id)
   const type = readMediaType(llm.endpoint, request.headers)
   if (type instanceof Rejection) refuseRejected(llm, request, reply, type)
-  else if (request.routeOptions.config.llm === 'own') done()
+  else if (routeOf(llm, request) === 'own') done()
   else takeBody(rules, llm, request, reply, payload, done)
 }
 
 /** Reads and checks the body of a host's mount, and hands the same bytes on to whatever parser the mount has. */
 function takeBody (rules: Rules, llm: LlmRequest, request: FastifyRequest, reply: FastifyReply, payload: RequestPayload, done: Next): void {
-  const { headers, routeOptions } = request
+  const { headers } = request
   // Body events run in the connection's async context; the hooks after this one must run in the request's.
   const scope = new AsyncResource('llm-gateway.body')
   llm.bodyStartedAt = performance.now()
@@ -89,7 +90,7 @@ function takeBody (rules: Rules, llm: LlmRequest, request: FastifyRequest, reply
     }
     // It was met here, and undici refuses to pass it on (facts/reliability.md P14).
     if (headers.expect !== undefined) delete headers.expect
-    if (routeOptions.config.llm === undefined) sendBytesAsReceived(reply, llm, String(headers['content-type']))
+    if (routeOf(llm, request) === 'host') sendBytesAsReceived(reply, llm, String(headers['content-type']))
     scope.runInAsyncScope(done, null, null, replay(body))
   })
 }

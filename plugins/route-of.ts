@@ -1,0 +1,11 @@
+import type { FastifyRequest } from 'fastify'
+import type { LlmRequest } from './request.js'
+
+/** What serves a request: a route of this package, a mount that spreads `proxyOptions()`, or any other route of the host. */
+export type RouteKind = 'own' | 'proxy' | 'host'
+
+/** Asked of Fastify once for each pass through the router: it makes a new object of twelve fields each time. */
+export function routeOf (llm: LlmRequest, request: FastifyRequest): RouteKind {
+  llm.route ??= request.routeOptions.config.llm ?? 'host'
+  return llm.route
+}
