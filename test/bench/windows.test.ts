@@ -1,5 +1,5 @@
 import t from 'tap'
-import { cpuUs, level, perSecond, pooled, quartiles, ratio, twinSpread, type Results, type Window } from './windows.js'
+import { cpuUs, level, perSecond, pooled, quartiles, ratio, twinSpread, typical, type Results, type Window } from './windows.js'
 
 function window (requests: number, cpu: number): Window {
   return { load: { requests, elapsedMs: 100, latenciesMs: [], firstByteMs: [], bodyReads: [] }, cpuUs: cpu, markCompacts: 0 }
@@ -21,6 +21,7 @@ t.test('a level is the median over blocks, each block weighed by its requests', 
   t.equal(level(results, perSecond, 'chain'), 200)
   t.equal(level(new Map([['a', [window(10, 100), window(30, 900)]]]), cpuUs, 'a'), 25)
   t.equal(pooled(results, cpuUs, 'e'), 2_000 / 120)
+  t.equal(typical(results, cpuUs, 'chain'), 12)
 })
 
 t.test('a ratio is taken within each block, so that a slow machine and a single stall leave no trace', async t => {

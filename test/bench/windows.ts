@@ -59,6 +59,11 @@ export function level (results: Results, read: Reading, ...names: string[]): num
   return overBlocks(results, block => read(block(...names)))
 }
 
+/** Median over single windows: what the machine's own pauses do to some of them does not count, in any program alike. */
+export function typical (results: Results, read: Reading, ...names: string[]): number {
+  return median(names.flatMap(name => (results.get(name) ?? []).map(window => read([window]))))
+}
+
 /** One number for all windows of the run, whatever their block. */
 export function pooled (results: Results, read: Reading, ...names: string[]): number {
   return read(names.flatMap(name => results.get(name) ?? []))

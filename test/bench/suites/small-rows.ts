@@ -1,7 +1,7 @@
 /** What small requests tell: throughput, cost, refusals, latency. */
 import type { Row } from '../report.js'
 import { spread } from '../stats.js'
-import { cpuUs, p99Ms, perSecond, pooled, quartiles, ratio, twinSpread, type Reading, type Results } from '../windows.js'
+import { cpuUs, p99Ms, perSecond, quartiles, ratio, twinSpread, typical, type Reading, type Results } from '../windows.js'
 
 const d = ['d', 'd2']
 const e = ['e', 'e2']
@@ -20,14 +20,14 @@ function beyond ({ value, aaSpread, quartiles: [lower, upper] }: Found): Found {
   return { value: value - 1, aaSpread, quartiles: [lower - 1, upper - 1] }
 }
 
-/** The p99 is that of all requests of the run: a collection of the whole heap every second hits some blocks and not others. */
+/** The p99 of the typical window: in that of all requests the machine's own pauses, of 100 ms and more, decided who was slower. */
 function latencyRow (clocked: Results, rate: number): Row {
   return {
     name: 'chain_vs_d_p99',
     measure: 'p99 at half of d\'s capacity, over d',
-    value: pooled(clocked, p99Ms, 'chain') / pooled(clocked, p99Ms, ...d),
+    value: typical(clocked, p99Ms, 'chain') / typical(clocked, p99Ms, ...d),
     reach: { atMost: 1 },
-    aaSpread: spread(pooled(clocked, p99Ms, 'd'), pooled(clocked, p99Ms, 'd2')),
+    aaSpread: spread(typical(clocked, p99Ms, 'd'), typical(clocked, p99Ms, 'd2')),
     note: `${Math.round(rate)} requests/s`,
   }
 }
