@@ -8,7 +8,7 @@ import fp from 'fastify-plugin'
 import { identify } from '../identify.js'
 import { joinGateway, LlmRequest } from '../request.js'
 import { askFor } from './ask.js'
-import { openTap } from './open-tap.js'
+import { tapOpener } from './open-tap.js'
 import { readOptions, type UsageOptions } from './options.js'
 import { ShapeMemory } from './shape-memory.js'
 import { withBody } from './take-body.js'
@@ -20,6 +20,8 @@ async function usage (app: FastifyInstance, options: UsageOptions): Promise<void
   const mayAsk = readOptions(options)
   const gateway = joinGateway(app)
   const shapes = new ShapeMemory()
+  const openAsIs = tapOpener(gateway, shapes, false)
+  const openAsked = tapOpener(gateway, shapes, true)
 
   app.addHook('preHandler', (request, reply, done) => {
     const llm = identify(gateway, request, reply)
@@ -28,13 +30,13 @@ async function usage (app: FastifyInstance, options: UsageOptions): Promise<void
       return
     }
     const rules = llm.endpoint.usage
-    llm.openTap = openTap(gateway, shapes, request, llm, rules, false)
+    llm.openTap = openAsIs(llm, rules)
     if (rules.request === null || !mayAsk(gateway.upstreamFor(llm)?.name ?? null)) {
       done()
       return
     }
     withBody(request, reply, llm, () => {
-      if (askFor(llm, request.raw.headers, rules)) llm.openTap = openTap(gateway, shapes, request, llm, rules, true)
+      if (askFor(llm, request.raw.headers, rules)) llm.openTap = openAsked(llm, rules)
     }, done)
   })
 

@@ -2,7 +2,7 @@ import { tell, type Told } from './count-tokens.js'
 import { JsonScanner } from './json-scanner.js'
 import { textIn } from './meter.js'
 import type { Plan } from './plan.js'
-import { ReplyShape, type TextMark } from './reply-shape.js'
+import { ReplyShape, type Marks, type TextMark } from './reply-shape.js'
 import { isObject, type JsonObject } from './usage-object.js'
 
 /** A key, or a text or number that may differ in the next reply. */
@@ -11,8 +11,8 @@ const tokens = /("[^"\\]*(?:\\.[^"\\]*)*")(\s*:)?|-?\d[\d.eE+-]*/gs
 const word = /^"[A-Z][A-Z_]*"$/
 
 // What may stand where a value was. Each ends where the shape goes on, so that a match never tries a second way.
-const anyText = '([^"\\\\]*(?:\\\\.[^"\\\\]*)*)'
-const anyNumber = '(-?\\d[\\d.eE+-]*)'
+const anyText = '[^"\\\\]*(?:\\\\.[^"\\\\]*)*'
+const anyNumber = '-?\\d[\\d.eE+-]*'
 // Within the usage object, which the scanner parses: what is no JSON there takes the whole object away.
 const plainText = '([ !#-\\[\\]-~]*)'
 const jsonNumber = '(-?(?:0|[1-9]\\d*)(?:\\.\\d+)?(?:[eE][+-]?\\d+)?)'
@@ -29,18 +29,18 @@ interface Apart {
 
 /**
  * The shape of a whole reply, null where it tells no usage or more than one match can read. To find out which value means
- * what, the reply is read with the scanner as any other, once, with the number of each value in its place.
+ * what, the reply is read with the scanner as any other, with the number of each value in its place; and once more with only
+ * those numbered that are needed.
  */
 export function learnShape (reply: Buffer, plan: Plan): ReplyShape | null {
   const apart = takeApart(reply.toString('latin1'))
-  const numbered = Buffer.from(apart.pieces.map((piece, index) => piece + numberOf(apart, index)).join(''), 'latin1')
-  const scanner = new JsonScanner(plan.wants)
-  const end = scanner.push(numbered, 0, numbered.length)
-  if (numbered.toString('latin1', end).trim() !== '') return null
-  const usage = onlyUsage(scanner.found, plan)
-  const told = usage === null ? null : tell(usage, plan.counts)
-  if (usage === null || told === null || !namesItsKinds(told)) return null
-  return shapeOf(apart, scanner.found, usage, told, plan)
+  const all = marksIn(apart, apart.holes.map((_, index) => index + 1), plan)
+  if (all === null) return null
+  const needed = neededOf(all)
+  let group = 0
+  const numbers = apart.holes.map((_, index) => needed.all.has(index + 1) ? ++group : 0)
+  const marks = marksIn(apart, numbers, plan)
+  return marks === null ? null : new ReplyShape(patternOf(apart, numbers, neededOf(marks)), marks, plan.counts)
 }
 
 function takeApart (text: string): Apart {
@@ -57,9 +57,18 @@ function takeApart (text: string): Apart {
   return { pieces: [...pieces, text.slice(from)], holes }
 }
 
-/** The value itself replaced by its number, counted from 1. */
-function numberOf ({ holes }: Apart, index: number): string {
-  return holes[index] === undefined ? '' : holes[index] === 'text' ? `#${index + 1}` : String(index + 1)
+/** What the scanner finds in a reply whose values are numbers of values; null where no shape can tell it. */
+function marksIn ({ pieces, holes }: Apart, numbers: readonly number[], plan: Plan): Marks | null {
+  const { slots, counts, wants } = plan
+  const text = pieces.map((piece, index) => piece + (holes[index] === 'text' ? '#' : '') + (numbers[index] ?? '')).join('')
+  const bytes = Buffer.from(text, 'latin1')
+  const scanner = new JsonScanner(wants)
+  const end = scanner.push(bytes, 0, bytes.length)
+  const { found } = scanner
+  const usage = bytes.toString('latin1', end).trim() === '' ? onlyUsage(found, plan) : null
+  const told = usage === null ? null : tell(usage, counts)
+  if (usage === null || told === null || !namesItsKinds(told)) return null
+  return { model: markIn(found, slots.model), id: markIn(found, slots.id), finish: markIn(found, slots.finish), told, usage }
 }
 
 /** Null where several objects make the usage of the reply. */
@@ -74,22 +83,30 @@ function namesItsKinds ({ kinds }: Told): boolean {
   return kinds.every(({ modality }) => !modality.startsWith('#'))
 }
 
-function shapeOf (apart: Apart, found: readonly unknown[], usage: JsonObject, told: Told, { slots, counts }: Plan): ReplyShape {
-  const marks = { model: markIn(found, slots.model), id: markIn(found, slots.id), finish: markIn(found, slots.finish), told, usage }
-  const groups = {
-    told: new Set<unknown>([marks.model, marks.id, marks.finish].map(({ group }) => group)),
-    counted: new Set<unknown>([...Object.values(told.numbers), told.total, ...told.kinds.map(({ tokens }) => tokens)]),
-    usage: new Set(groupsIn(usage)),
-  }
-  const patternOf = (kind: 'text' | 'number', group: number): string => {
-    if (kind === 'text') return groups.told.has(group) ? toldText : groups.usage.has(group) ? plainText : anyText
-    return groups.counted.has(group) ? count : groups.usage.has(group) ? jsonNumber : anyNumber
-  }
-  const source = apart.pieces.map((piece, index) => {
-    const kind = apart.holes[index]
-    return escaped(piece) + (kind === undefined ? '' : patternOf(kind, index + 1))
+/** The values that are needed, by their numbers. */
+interface Needed {
+  readonly told: ReadonlySet<unknown>
+  readonly counted: ReadonlySet<unknown>
+  readonly all: ReadonlySet<unknown>
+}
+
+function neededOf ({ model, id, finish, told: { numbers, total, kinds }, usage }: Marks): Needed {
+  const told = [model.group, id.group, finish.group]
+  const counted = [...Object.values(numbers), total, ...kinds.map(({ tokens }) => tokens)]
+  return { told: new Set(told), counted: new Set(counted), all: new Set([...told, ...counted, ...groupsIn(usage)]) }
+}
+
+function patternOf ({ pieces, holes }: Apart, numbers: readonly number[], needed: Needed): RegExp {
+  const source = pieces.map((piece, index) => {
+    const kind = holes[index]
+    return escaped(piece) + (kind === undefined ? '' : valuePattern(kind, numbers[index], needed))
   })
-  return new ReplyShape(new RegExp(`^${source.join('')}$`, 's'), marks, counts)
+  return new RegExp(`^${source.join('')}$`, 's')
+}
+
+function valuePattern (kind: 'text' | 'number', group: number | undefined, { told, counted }: Needed): string {
+  if (kind === 'text') return group === 0 ? anyText : told.has(group) ? toldText : plainText
+  return group === 0 ? anyNumber : counted.has(group) ? count : jsonNumber
 }
 
 /** The numbers of all values within a value. */

@@ -1,3 +1,4 @@
+import type { ModalityTokens } from '../request.js'
 import { countedOf, type Counted, type Numbers, type Told } from './count-tokens.js'
 import type { CountPlaces } from './plan.js'
 import { isObject, type JsonObject } from './usage-object.js'
@@ -51,15 +52,15 @@ export class ReplyShape {
     this.finish = new Recurring(marks.finish)
   }
 
-  /** What a whole reply tells, its bytes as latin1; null where it does not fit. */
-  read (reply: string): Reading | null {
-    const match = this.pattern.exec(reply)
+  /** What a whole reply tells; null where it does not fit. `text`: its bytes as latin1. */
+  read (reply: Buffer, text: string): Reading | null {
+    const match = this.pattern.exec(text)
     if (match === null) return null
     const { told, usage } = this.marks
     return {
-      model: this.model.in(match),
-      id: this.id.in(match),
-      finish: this.finish.in(match),
+      model: this.model.in(match, reply),
+      id: this.id.in(match, reply),
+      finish: this.finish.in(match, reply),
       counted: countedOf(toldIn(match, told), this.counts),
       usage: () => filled(match, usage),
     }
@@ -76,9 +77,12 @@ class Recurring {
     this.text = text
   }
 
-  in (match: readonly string[]): string | null {
+  in (match: RegExpExecArray, reply: Buffer): string | null {
     const text = match[this.group]
-    if (this.group > 0 && text !== undefined && text !== this.text) this.text = Buffer.from(text, 'latin1').toString('latin1')
+    if (this.group > 0 && text !== undefined && text !== this.text) {
+      const at = match.input.indexOf(text)
+      this.text = reply.toString('latin1', at, at + text.length)
+    }
     return this.text
   }
 }
@@ -87,10 +91,19 @@ function toldIn (match: readonly string[], { numbers, total, kinds, splitsOutput
   return {
     numbers: numbersIn(match, numbers),
     total: numberIn(match, total),
-    kinds: kinds.map((kind) => ({ ...kind, tokens: Number(match[kind.tokens]) })).filter(({ tokens }) => tokens > 0),
+    kinds: kindsIn(match, kinds),
     splitsOutput,
     odd,
   }
+}
+
+function kindsIn (match: readonly string[], kinds: Told['kinds']): Told['kinds'] {
+  const found: ModalityTokens[] = []
+  for (const { direction, modality, tokens: group } of kinds) {
+    const tokens = Number(match[group])
+    if (tokens > 0) found.push({ direction, modality, tokens })
+  }
+  return found
 }
 
 function numbersIn (match: readonly string[], numbers: Numbers): Numbers {

@@ -23,10 +23,10 @@ export class ShapeMemory {
     if (reply.length > maxShapedBytes) return null
     const known = this.of(plan)
     const text = reply.toString('latin1')
-    for (const [index, shape] of known.shapes.entries()) {
-      const reading = shape.read(text)
+    for (const shape of known.shapes) {
+      const reading = shape.read(reply, text)
       if (reading === null) continue
-      if (index > 0) moveToFront(known.shapes, index)
+      if (shape !== known.shapes[0]) moveToFront(known.shapes, shape)
       known.credit = Math.min(maxCredit, known.credit + creditOfFit)
       return reading
     }
@@ -54,6 +54,7 @@ export class ShapeMemory {
   }
 }
 
-function moveToFront (shapes: ReplyShape[], index: number): void {
-  shapes.unshift(...shapes.splice(index, 1))
+function moveToFront (shapes: ReplyShape[], shape: ReplyShape): void {
+  shapes.splice(shapes.indexOf(shape), 1)
+  shapes.unshift(shape)
 }

@@ -1,5 +1,5 @@
 import type { AbortSide, LlmRequest, ReplyTap, UsageMissing } from '../request.js'
-import { isSpace } from './bytes.js'
+import { isSpace, openArray, openObject } from './bytes.js'
 import { codings, SideDecoder } from './decoder.js'
 import { DocumentReader } from './document-reader.js'
 import { EventSieve } from './event-sieve.js'
@@ -10,16 +10,14 @@ import type { ShapeMemory } from './shape-memory.js'
 
 /** First bytes of an event stream: of `data`, `event`, `id`, `retry`, a comment, or a byte order mark. */
 const eventBytes: ReadonlySet<number> = new Set(Buffer.from('deir:\uFEFF'))
-/** First bytes of a JSON reply that holds usage. */
-const documentBytes: ReadonlySet<number> = new Set(Buffer.from('{['))
 
 export interface TapOptions {
   /** Usage was asked for on the caller's behalf: the event that brings it is taken out again. */
   readonly takeOut: boolean
   readonly shapes: ShapeMemory
   /** The reading of a compressed reply may end after the reply: settlement waits from `hold` to `release`. */
-  readonly hold: () => void
-  readonly release: () => void
+  readonly hold: (llm: LlmRequest) => void
+  readonly release: (llm: LlmRequest) => void
 }
 
 type Headers = Readonly<Record<string, unknown>>
@@ -33,7 +31,7 @@ export class UsageTap implements ReplyTap {
   private readonly plan: Plan
   private readonly options: TapOptions
   private readonly meter: Meter
-  private readonly saysEvents: boolean
+  private readonly contentType: unknown
   private readonly decoder: SideDecoder | null
   private reader: EventStreamReader | DocumentReader | null = null
   private sieve: EventSieve | null = null
@@ -46,7 +44,7 @@ export class UsageTap implements ReplyTap {
     this.plan = plan
     this.options = options
     this.meter = new Meter(plan)
-    this.saysEvents = textOf(headers['content-type']).startsWith('text/event-stream')
+    this.contentType = headers['content-type']
     this.decoder = this.openDecoder(textOf(headers['content-encoding']))
   }
 
@@ -81,7 +79,7 @@ export class UsageTap implements ReplyTap {
       over: (failure) => {
         this.failure ??= failure
         this.settle()
-        this.options.release()
+        this.options.release(this.llm)
       },
     })
   }
@@ -98,11 +96,16 @@ export class UsageTap implements ReplyTap {
     while (isSpace(chunk[at])) at += 1
     const first = chunk[at]
     if (first === undefined) return null
-    const isEvents = this.saysEvents ? !documentBytes.has(first) : eventBytes.has(first)
-    if (!isEvents) return new DocumentReader(this.plan, this.meter, this.options.shapes)
+    if (first === openObject || first === openArray || !this.looksLikeEvents(first)) {
+      return new DocumentReader(this.plan, this.meter, this.options.shapes)
+    }
     const reader = new EventStreamReader(this.plan, this.meter)
     if (this.options.takeOut) this.sieve = new EventSieve(reader)
     return reader
+  }
+
+  private looksLikeEvents (first: number): boolean {
+    return eventBytes.has(first) || textOf(this.contentType).startsWith('text/event-stream')
   }
 
   private over (aborted: UsageMissing | null): Buffer | null {
@@ -110,7 +113,7 @@ export class UsageTap implements ReplyTap {
     this.isOver = true
     this.failure ??= aborted
     if (this.decoder === null) return this.settle()
-    this.options.hold()
+    this.options.hold(this.llm)
     this.decoder.end()
     return null
   }
