@@ -1,4 +1,5 @@
 import type { LlmRequest } from '../request.js'
+import type { Headers } from './raw-headers.js'
 
 // Hop-by-hop headers (RFC 9110 7.6.1), and what an upstream says of itself that is not true of this server.
 const dropped = new Set([
@@ -9,7 +10,6 @@ const dropped = new Set([
 // A page's bytes are replaced, so what describes them goes too.
 const keptWithPage = new Set(['content-type', 'retry-after', 'retry-after-ms', 'x-should-retry', 'x-request-id', 'request-id'])
 
-type Headers = Record<string, string | string[] | undefined>
 type Pass = (name: string, value: string | string[] | undefined) => void
 
 const none: readonly string[] = []

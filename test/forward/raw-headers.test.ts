@@ -1,0 +1,45 @@
+import fc from 'fast-check'
+import t from 'tap'
+import { readHeaders } from '../../plugins/forward/raw-headers.js'
+
+type Pair = readonly [name: string, value: string]
+
+function read (pairs: readonly Pair[]): ReturnType<typeof readHeaders> {
+  return readHeaders(pairs.flat().map((text) => Buffer.from(text, 'latin1')))
+}
+
+/** The same by hand: names in lower case, values of one name in the order in which they came. */
+function expected (pairs: readonly Pair[]): Record<string, string | string[]> {
+  const lists = new Map<string, string[]>()
+  for (const [name, value] of pairs) lists.set(name.toLowerCase(), [...lists.get(name.toLowerCase()) ?? [], value])
+  return Object.fromEntries([...lists].map(([name, [value = '', ...more]]) => [name, more.length === 0 ? value : [value, ...more]]))
+}
+
+t.test('headers are read in any case, with values as they came', async (t) => {
+  const rows: ReadonlyArray<readonly Pair[]> = [
+    [],
+    [['Content-Type', 'application/json'], ['x-empty', '']],
+    [['content-type', 'application/json'], ['X-Latin', 'caf\u00e9']],
+    [['Set-Cookie', 'a'], ['set-cookie', 'b'], ['SET-COOKIE', 'c']],
+    [['constructor', 'own'], ['toString', '1'], ['tostring', '2']],
+  ]
+  for (const pairs of rows) t.strictSame(read(pairs), expected(pairs))
+})
+
+t.test('a name that means something to the language changes no object', async (t) => {
+  const headers = read([['__proto__', 'x'], ['x-a', '1']])
+  t.strictSame(Object.keys(headers), ['x-a'])
+  t.equal(Object.getPrototypeOf(headers), Object.prototype)
+  t.notOk('x-a' in {})
+})
+
+t.test('whatever came before, a reply has its own headers: other names, another order, names of the same length, names without end', async () => {
+  const name = fc.oneof(
+    fc.constantFrom('date', 'Date', 'etag', 'ETag', 'x-ratelimit-limit-tokens', 'x-ratelimit-reset-tokens'),
+    fc.integer({ min: 0, max: 2_000 }).map((n) => `x-${n}`)
+  )
+  const pairs = fc.array(fc.tuple(name, fc.string({ maxLength: 4 }).filter((value) => /^[ -~]*$/.test(value))), { maxLength: 12 })
+  fc.assert(fc.property(fc.array(pairs, { maxLength: 6 }), (replies) => {
+    return replies.every((reply) => JSON.stringify(read(reply)) === JSON.stringify(expected(reply)))
+  }), { numRuns: 1_000 })
+})
