@@ -35,7 +35,8 @@ export interface Shelf {
   account: (key: string | null) => AccountRecord | undefined
   saveAccount: (key: string | null, account: AccountRecord) => void
   hold: (id: string) => HoldRecord | undefined
-  saveHold: (hold: HoldRecord) => void
+  /** `before`: what the shelf has of it; the same object where it was changed in place. */
+  saveHold: (hold: HoldRecord, before: HoldRecord | undefined) => void
   dropHold: (hold: HoldRecord) => void
   /** Holds whose deadline is not after `now`, at most `max`. */
   due: (now: number, max: number) => readonly HoldRecord[]
@@ -75,7 +76,7 @@ export function hold (book: Book, ask: HoldAsk): Decision {
     second = count(account.window, second, ask.requests, ask.tokens)
     shelf.saveAccount(key, account)
   }
-  shelf.saveHold(open === undefined ? holdOf(book, ask, second, nowMs) : added(open, ask, second))
+  shelf.saveHold(open === undefined ? holdOf(book, ask, second, nowMs) : added(open, ask, second), found)
   return { ok: true, left: leftOf(parties) }
 }
 
@@ -98,7 +99,7 @@ export function leave (book: Book, group: string, id: string): void {
   if (found === undefined || found.active === 0) return
   forEachAccount(shelf, found, (account) => { account.active -= 1 })
   found.active = 0
-  shelf.saveHold(found)
+  shelf.saveHold(found, found)
 }
 
 export function settle (book: Book, settlement: Settlement): void {
@@ -113,14 +114,14 @@ export function settle (book: Book, settlement: Settlement): void {
     else release(account, found, settlement.tokens, second)
   })
   if (settlement.late.length === 0) shelf.dropHold(found)
-  else shelf.saveHold({ ...found, tokens: settlement.tokens, state: 'closed', settled: true, deadline: nowMs + rememberMs })
+  else shelf.saveHold({ ...found, tokens: settlement.tokens, state: 'closed', settled: true, deadline: nowMs + rememberMs }, found)
 }
 
 export function renew (book: Book, group: string, ids: readonly string[]): void {
   const shelf = book.shelfOf(group)
   for (const id of ids) {
     const found = openHold(shelf, id)
-    if (found !== undefined) shelf.saveHold({ ...found, deadline: book.now() + book.holdTtlMs })
+    if (found !== undefined) shelf.saveHold({ ...found, deadline: book.now() + book.holdTtlMs }, found)
   }
 }
 
@@ -149,7 +150,7 @@ function sweepDue (shelf: Shelf, nowMs: number): number {
       account.held -= found.tokens
       account.active -= found.active
     })
-    shelf.saveHold({ ...found, tokens: found.floor, active: 0, state: 'closed', deadline: nowMs + rememberMs })
+    shelf.saveHold({ ...found, tokens: found.floor, active: 0, state: 'closed', deadline: nowMs + rememberMs }, found)
   }
   return due.length
 }

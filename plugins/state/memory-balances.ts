@@ -87,10 +87,9 @@ class GroupShelf implements Shelf {
     return this.#open.get(id) ?? this.#closed.get(id)
   }
 
-  saveHold (hold: HoldRecord): void {
-    const known = this.hold(hold.id)
-    if (known === hold) return
-    if (known !== undefined) this.dropHold(known)
+  saveHold (hold: HoldRecord, before: HoldRecord | undefined): void {
+    if (before === hold) return
+    if (before !== undefined) this.dropHold(before)
     this.#holds(hold).save(hold)
     this.#quietUntil = Math.min(this.#quietUntil, hold.deadline)
   }
