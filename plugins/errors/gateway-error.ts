@@ -13,6 +13,8 @@ export interface ErrorExtra {
   readonly headers?: Readonly<Record<string, string>>
 }
 
+const nothing = {}
+
 /**
  * One failure of one request. Always a fresh object: a shared one would carry a caller's details to the next. An `Error`
  * by its prototype and not by its constructor: it tells of a request and not of a place in the code, and the trace that the
@@ -29,8 +31,10 @@ export class GatewayError implements Error {
   readonly param: string | null
   readonly retryAfterMs: number | null
   readonly headers: Readonly<Record<string, string>>
+  /** It says the same to every caller, but for the id of the request. */
+  readonly isFixed: boolean
 
-  constructor (code: ErrorCode, values: Readonly<Record<string, string | number>> = {}, extra: ErrorExtra = {}) {
+  constructor (code: ErrorCode, values: Readonly<Record<string, string | number>> = nothing, extra: ErrorExtra = nothing) {
     const row: ErrorRow = errorTable[code]
     this.message = fill(row.message, values)
     this.code = code
@@ -41,6 +45,7 @@ export class GatewayError implements Error {
     this.param = extra.param ?? null
     this.retryAfterMs = extra.retryAfterMs ?? null
     this.headers = extra.headers ?? {}
+    this.isFixed = extra === nothing && this.message === row.message
   }
 
   facts (requestId: string): ErrorFacts {

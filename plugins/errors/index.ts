@@ -6,6 +6,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { identifyFirst } from '../identify.js'
 import { LlmRequest, joinGateway } from '../request.js'
+import { errorText } from './body.js'
 import { fromForeign } from './foreign.js'
 import { errorHeaders } from './refuse.js'
 
@@ -47,7 +48,7 @@ function native (llm: LlmRequest, request: FastifyRequest, reply: FastifyReply, 
   const error = fromForeign(foreign, request)
   llm.errorCode = error.code
   llm.outcome ??= error.outcome
-  const body = JSON.stringify(llm.endpoint.family.errorBody(error.facts(llm.id)))
+  const body = errorText(llm.endpoint.family, error, llm.id)
   const retryAfter = reply.getHeader('retry-after')
   reply.code(error.statusCode).headers(errorHeaders(error, llm.id)).header('content-length', Buffer.byteLength(body))
   if (retryAfter !== undefined) reply.header('retry-after', retryAfter)

@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Family } from '../protocols/types.js'
+import { errorText } from './body.js'
 import type { GatewayError } from './gateway-error.js'
 
 /** A body that declares itself no longer than this is left to Node, which reads what remains of it when the reply is out. */
@@ -22,7 +23,7 @@ export function refuse (request: FastifyRequest, reply: FastifyReply, family: Fa
   }
   if (!request.raw.complete && mayBeLong(request.raw.headers)) drain(request.raw)
   reply.code(error.statusCode).headers(errorHeaders(error, requestId))
-  return reply.send(JSON.stringify(family.errorBody(error.facts(requestId))))
+  return reply.send(llm === null ? JSON.stringify(family.errorBody(error.facts(requestId))) : errorText(family, error, requestId))
 }
 
 /** Headers of an error reply of ours: type, ids, and what a client library needs to know before it tries again. */
