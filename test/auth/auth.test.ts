@@ -162,7 +162,7 @@ t.test('every place of a credential in every shape, as its bytes arrive', async 
     for (const [what, shape] of Object.entries(good)) await ask(target, { raw: shape(name, scheme) }, [200, ''], `${name} ${what}`)
     for (const [what, [shape, code]] of Object.entries(bad)) await ask(target, { raw: shape(name, scheme) }, [401, code], `${name} ${what}`)
     if (scheme !== '') {
-      for (const value of [A, `Basic ${A}`, ` ${A}`, `Bearer\t${A}`, 'Bearer', `Bearer,${A}`]) await ask(target, { raw: [name, value] }, [401, 'malformed_api_key'], `${name} ${value}`)
+      for (const value of [A, `Basic ${A}`, `Digest ${A}`, ` ${A}`, `Bearer\t${A}`, 'Bearer', `Bearer,${A}`]) await ask(target, { raw: [name, value] }, [401, 'malformed_api_key'], `${name} ${value}`)
     }
     await ask(target, { raw: [] }, [401, 'missing_api_key'], 'nothing')
     await ask(target, { raw: [name.replaceAll('-', '_').replace('authorization', 'authorisation'), scheme + A] }, [401, 'missing_api_key'], 'a name that is not quite it')
