@@ -35,12 +35,15 @@ interface Apart {
 export function learnShape (reply: Buffer, plan: Plan): ReplyShape | null {
   const apart = takeApart(reply.toString('latin1'))
   const all = marksIn(apart, apart.holes.map((_, index) => index + 1), plan)
-  if (all === null) return null
-  const needed = neededOf(all)
-  let group = 0
-  const numbers = apart.holes.map((_, index) => needed.all.has(index + 1) ? ++group : 0)
-  const marks = marksIn(apart, numbers, plan)
+  const numbers = all === null ? [] : renumbered(apart, neededOf(all))
+  const marks = all === null ? null : marksIn(apart, numbers, plan)
   return marks === null ? null : new ReplyShape(patternOf(apart, numbers, neededOf(marks)), marks, plan.counts)
+}
+
+/** The needed values counted from 1, in order; 0 for each other one. */
+function renumbered ({ holes }: Apart, needed: Needed): number[] {
+  let group = 0
+  return holes.map((_, index) => needed.all.has(index + 1) ? ++group : 0)
 }
 
 function takeApart (text: string): Apart {
