@@ -9,13 +9,16 @@ interface Name {
   readonly lower: string
   /** What came after it the last time. */
   next: Name | null
+  /** What it said the last time, where that was short: most values are the same in each reply. */
+  value: string
 }
 
+const shortBytes = 64
 /** Names that are remembered: more than upstreams have, fewer than one could make up. */
 const rememberedNames = 256
 
 const known = new Map<string, Name>()
-const first: Name = { written: '', lower: '', next: null }
+const first: Name = { written: '', lower: '', next: null, value: '' }
 
 /** `raw`: names and values by turns. What comes more than once becomes a list. */
 export function readHeaders (raw: readonly Buffer[]): Headers {
@@ -24,7 +27,7 @@ export function readHeaders (raw: readonly Buffer[]): Headers {
   let isName = true
   for (const bytes of raw) {
     if (isName) name = nameAfter(name, bytes)
-    else add(headers, name.lower, bytes.toString('latin1'))
+    else add(headers, name.lower, valueOf(name, bytes))
     isName = !isName
   }
   return headers
@@ -33,6 +36,13 @@ export function readHeaders (raw: readonly Buffer[]): Headers {
 function nameAfter (before: Name, bytes: Buffer): Name {
   if (before.next === null || !isWritten(before.next.written, bytes)) before.next = nameOf(bytes.toString('latin1'))
   return before.next
+}
+
+function valueOf (name: Name, bytes: Buffer): string {
+  if (isWritten(name.value, bytes)) return name.value
+  const value = bytes.toString('latin1')
+  if (value.length <= shortBytes) name.value = value
+  return value
 }
 
 function isWritten (name: string, bytes: Buffer): boolean {
@@ -46,7 +56,7 @@ function isWritten (name: string, bytes: Buffer): boolean {
 function nameOf (written: string): Name {
   const found = known.get(written)
   if (found !== undefined) return found
-  const name = { written, lower: written.toLowerCase(), next: null }
+  const name = { written, lower: written.toLowerCase(), next: null, value: '' }
   if (known.size < rememberedNames) known.set(written, name)
   return name
 }

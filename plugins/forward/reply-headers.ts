@@ -50,7 +50,8 @@ export function replyHeaders (headers: Headers, llm: LlmRequest): Headers {
 }
 
 export function isEventStream (headers: Readonly<Record<string, unknown>>): boolean {
-  return /^\s*text\/event-stream\s*(?:;|$)/i.test(String(headers['content-type']))
+  const type = headers['content-type']
+  return type !== 'application/json' && /^\s*text\/event-stream\s*(?:;|$)/i.test(String(type))
 }
 
 /** A page for people where the caller's library expects its protocol: some proxies in front of providers answer so. */

@@ -21,6 +21,7 @@ t.test('headers are read in any case, with values as they came', async (t) => {
     [['Content-Type', 'application/json'], ['x-empty', '']],
     [['content-type', 'application/json'], ['X-Latin', 'caf\u00e9']],
     [['Set-Cookie', 'a'], ['set-cookie', 'b'], ['SET-COOKIE', 'c']],
+    [['x-long', 'a'.repeat(200)], ['X-Long', 'b'.repeat(200)], ['x-short', 'a'], ['x-short', 'b']],
     [['constructor', 'own'], ['toString', '1'], ['tostring', '2']],
   ]
   for (const pairs of rows) t.strictSame(read(pairs), expected(pairs))
