@@ -2,9 +2,9 @@
  * What the plugins share: one state object per model request (`request.llm`, null on every other request of the host)
  * and one hub per app (`app.llm`). Plugins never import each other; they read and write these two.
  */
+import { randomUUID } from 'node:crypto'
 import type { Context } from '@opentelemetry/api'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { newId } from './new-id.js'
 import { createResolve, type Resolve, type Resolved } from './paths/resolve.js'
 import type { Endpoint, ProtocolLabel } from './protocols/types.js'
 import { silentRecorder, type MetricFamily, type Recorder } from './recorder.js'
@@ -18,7 +18,7 @@ export type * from './terms.js'
 /** One model request, from its first header to its settlement. Times are `performance.now()` milliseconds, 0 for not yet. */
 export class LlmRequest {
   /** Unique in the world: settlement, ledger and `x-request-id` use it. */
-  readonly id: string = newId()
+  readonly id: string = randomUUID()
   readonly startedAt: number = performance.now()
   readonly endpoint: Endpoint
   /** The canonical path and query, without any credential: what routing, policy, metrics and the upstream see. */
