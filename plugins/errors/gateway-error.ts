@@ -31,8 +31,8 @@ export class GatewayError implements Error {
   readonly param: string | null
   readonly retryAfterMs: number | null
   readonly headers: Readonly<Record<string, string>>
-  /** It says the same to every caller, but for the id of the request. */
-  readonly isFixed: boolean
+  // Private: no log line tells of it.
+  readonly #isFixed: boolean
 
   constructor (code: ErrorCode, values: Readonly<Record<string, string | number>> = nothing, extra: ErrorExtra = nothing) {
     const row: ErrorRow = errorTable[code]
@@ -45,7 +45,12 @@ export class GatewayError implements Error {
     this.param = extra.param ?? null
     this.retryAfterMs = extra.retryAfterMs ?? null
     this.headers = extra.headers ?? {}
-    this.isFixed = extra === nothing && this.message === row.message
+    this.#isFixed = extra === nothing && this.message === row.message
+  }
+
+  /** It says the same to every caller, but for the id of the request. */
+  get isFixed (): boolean {
+    return this.#isFixed
   }
 
   facts (requestId: string): ErrorFacts {

@@ -9,12 +9,12 @@ interface Name {
   readonly lower: string
   /** What came after it the last time. */
   next: Name | null
-  /** What it said the last time, where that was short: most values are the same in each reply. */
+  /** What it said the last time, where that was short and no cookie: most values are the same in each reply. */
   value: string
 }
 
 const shortBytes = 64
-/** Names that are remembered: more than upstreams have, fewer than one could make up. */
+/** Names that are remembered at the same time: more than upstreams have. */
 const rememberedNames = 256
 
 const known = new Map<string, Name>()
@@ -41,7 +41,7 @@ function nameAfter (before: Name, bytes: Buffer): Name {
 function valueOf (name: Name, bytes: Buffer): string {
   if (isWritten(name.value, bytes)) return name.value
   const value = bytes.toString('latin1')
-  if (value.length <= shortBytes) name.value = value
+  if (value.length <= shortBytes && name.lower !== 'set-cookie') name.value = value
   return value
 }
 
@@ -57,8 +57,15 @@ function nameOf (written: string): Name {
   const found = known.get(written)
   if (found !== undefined) return found
   const name = { written, lower: written.toLowerCase(), next: null, value: '' }
-  if (known.size < rememberedNames) known.set(written, name)
+  if (known.size >= rememberedNames) forget()
+  known.set(written, name)
   return name
+}
+
+/** Names lead from one to the next: all of them go, with whatever an upstream made up. */
+function forget (): void {
+  known.clear()
+  first.next = null
 }
 
 function add (headers: Headers, name: string, value: string): void {

@@ -24,7 +24,7 @@ export function passHeaders (headers: Headers, llm: LlmRequest, pass: Pass): voi
   for (const name in headers) {
     // Its bytes may not be what the upstream counted: a chunk that only we asked for is taken out.
     if (name === 'content-length' && llm.outgoing !== null) continue
-    if ((page ? keptWithPage.has(name) : !dropped.has(name)) && !listed.includes(name)) pass(name, headers[name])
+    if (page ? keptWithPage.has(name) : !dropped.has(name) && !listed.includes(name)) pass(name, headers[name])
   }
   passIds(headers, listed, llm, pass)
   if (isEventStream(headers)) {

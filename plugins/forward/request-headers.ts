@@ -76,8 +76,9 @@ function isPassed (name: string): boolean {
 }
 
 function append (headers: string[], name: string, value: string | string[] | undefined): void {
-  if (typeof value === 'string') headers.push(name, value)
-  else value?.forEach((each) => headers.push(name, each))
+  if (Array.isArray(value)) value.forEach((each) => headers.push(name, each))
+  // A host's own hook may have set a number.
+  else if (value !== undefined) headers.push(name, String(value))
 }
 
 /** Adds what is ours: the one upstream credential, and the trace context where a span of ours is active. */

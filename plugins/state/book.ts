@@ -27,8 +27,8 @@ export interface HoldRecord {
 }
 
 /**
- * Where accounts and holds of one group are kept. Every call sees the effect of the ones before. What a shelf hands out may be what it
- * keeps: it is saved after each change, and a hold whose state or deadline changes is saved as a new object.
+ * Where accounts and holds of one group are kept. Every call sees the effect of the ones before. What a shelf hands out may
+ * be what it keeps: it is saved after each change, and a hold whose state or deadline changes is saved as a new object.
  */
 export interface Shelf {
   /** The account of the group, or of a key in it. Undefined for a party that was never counted. */

@@ -49,7 +49,7 @@ export class DocumentReader implements ReplyReader {
       return
     }
     this.scan(chunk)
-    if (this.meter.complete) this.shapes.learn(this.plan, chunk)
+    if (this.meter.complete && !this.isOpen) this.shapes.learn(this.plan, chunk)
   }
 
   private scan (chunk: Buffer): void {

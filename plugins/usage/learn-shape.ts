@@ -2,30 +2,41 @@ import { tell, type Told } from './count-tokens.js'
 import { JsonScanner } from './json-scanner.js'
 import { textIn } from './meter.js'
 import type { Plan } from './plan.js'
-import { ReplyShape, type Marks, type TextMark } from './reply-shape.js'
+import { ReplyShape, type Marks } from './reply-shape.js'
 import { isObject, type JsonObject } from './usage-object.js'
 
-/** A key, or a text or number that may differ in the next reply. */
-const tokens = /("[^"\\]*(?:\\.[^"\\]*)*")(\s*:)?|-?\d[\d.eE+-]*/gs
-/** Words of the protocol, such as `STOP` or `TEXT`, are part of the shape. */
-const word = /^"[A-Z][A-Z_]*"$/
+/** Values of one shape: the pattern of more takes long to make, and the engine refuses to make the largest. */
+const maxValues = 128
 
-// What may stand where a value was. Each ends where the shape goes on, so that a match never tries a second way.
+/** A key, or a text or number that may differ in the next reply. */
+const tokens = /("[^"\\]*(?:\\.[^"\\]*)*")(\s*:)?|-*\d[\d.eE+-]*/gs
+/** Within the usage, words such as `TEXT` name what is counted: they are part of the shape. */
+const word = /^[A-Z][A-Z_]*$/
+
+// What may stand where a value was. Each ends where the shape goes on, so that a match never tries a second way. No more exact
+// than they must be: the engine takes milliseconds to make patterns of many numbers with a sign, a fraction and an exponent.
 const anyText = '[^"\\\\]*(?:\\\\.[^"\\\\]*)*'
 const anyNumber = '-?\\d[\\d.eE+-]*'
-// Within the usage object, which the scanner parses: what is no JSON there takes the whole object away.
+/** A text within the usage, and one that is told: they stand for themselves, and an empty one tells nothing. */
 const plainText = '([ !#-\\[\\]-~]*)'
-const jsonNumber = '(-?(?:0|[1-9]\\d*)(?:\\.\\d+)?(?:[eE][+-]?\\d+)?)'
-/** A text that is told: it stands for itself, and an empty one tells nothing. */
 const toldText = '([ !#-\\[\\]-~]+)'
-/** A count: small enough to be exact. */
-const count = '(0|[1-9]\\d{0,14})'
+/** Numbers within the usage, as JSON has them: a count, small enough to be exact, and a price. */
+const count = '(?!0\\d)(\\d{1,15})'
+const fraction = '(?!0\\d)(\\d+\\.\\d+)'
+
+interface Value {
+  readonly kind: 'text' | 'number'
+  readonly text: string
+}
 
 /** A reply without the values that may differ: a piece before each, and one after the last. */
 interface Apart {
   readonly pieces: readonly string[]
-  readonly holes: readonly ('text' | 'number')[]
+  readonly values: readonly Value[]
 }
+
+/** What stands for a value: its number, 0 where it is not needed, or its own text where that is part of the shape. */
+type Stand = number | string
 
 /**
  * The shape of a whole reply, null where it tells no usage or more than one match can read. To find out which value means
@@ -33,83 +44,100 @@ interface Apart {
  * those numbered that are needed.
  */
 export function learnShape (reply: Buffer, plan: Plan): ReplyShape | null {
-  const apart = takeApart(reply.toString('latin1'))
-  const all = marksIn(apart, apart.holes.map((_, index) => index + 1), plan)
-  const numbers = all === null ? [] : renumbered(apart, neededOf(all))
-  const marks = all === null ? null : marksIn(apart, numbers, plan)
-  return marks === null ? null : new ReplyShape(patternOf(apart, numbers, neededOf(marks)), marks, plan.counts)
-}
-
-/** The needed values counted from 1, in order; 0 for each other one. */
-function renumbered ({ holes }: Apart, needed: Needed): number[] {
-  let group = 0
-  return holes.map((_, index) => needed.all.has(index + 1) ? ++group : 0)
+  const text = reply.toString('latin1')
+  const apart = takeApart(text)
+  const all = apart.values.length > maxValues ? null : marksIn(apart, apart.values.map((_, index) => index + 1), plan)
+  const stands = all === null ? [] : standsFor(apart, all)
+  const marks = all === null ? null : marksIn(apart, stands, plan)
+  if (marks === null || !namesItsKinds(marks)) return null
+  const shape = new ReplyShape(patternOf(apart, stands, marks), marks, plan.counts)
+  // Numbers within the usage may be of other kinds than a shape reads.
+  return shape.read(reply, text) === null ? null : shape
 }
 
 function takeApart (text: string): Apart {
   const pieces: string[] = []
-  const holes: Array<'text' | 'number'> = []
+  const values: Value[] = []
   let from = 0
   for (const { 0: token, 1: quoted, 2: colon, index } of text.matchAll(tokens)) {
-    if (colon !== undefined || word.test(token)) continue
+    if (colon !== undefined) continue
     const edge = quoted === undefined ? 0 : 1
     pieces.push(text.slice(from, index + edge))
-    holes.push(quoted === undefined ? 'number' : 'text')
     from = index + token.length - edge
+    values.push({ kind: quoted === undefined ? 'number' : 'text', text: text.slice(index + edge, from) })
   }
-  return { pieces: [...pieces, text.slice(from)], holes }
+  return { pieces: [...pieces, text.slice(from)], values }
 }
 
-/** What the scanner finds in a reply whose values are numbers of values; null where no shape can tell it. */
-function marksIn ({ pieces, holes }: Apart, numbers: readonly number[], plan: Plan): Marks | null {
+/** Numbers the needed values from 1, in order. */
+function standsFor ({ values }: Apart, { model, id, finish, told, usage }: Marks): Stand[] {
+  const within = new Set(groupsIn(usage))
+  const needed = new Set([model, id, finish, ...countedIn(told), ...within])
+  let group = 0
+  return values.map(({ text }, index) => {
+    if (!needed.has(index + 1)) return 0
+    return within.has(index + 1) && word.test(text) ? text : ++group
+  })
+}
+
+/** What the scanner finds in a reply whose values are replaced; null where no shape can tell it. */
+function marksIn ({ pieces, values }: Apart, stands: readonly Stand[], plan: Plan): Marks | null {
   const { slots, counts, wants } = plan
-  const text = pieces.map((piece, index) => piece + (holes[index] === 'text' ? '#' : '') + (numbers[index] ?? '')).join('')
+  const text = pieces.map((piece, index) => piece + standIn(values[index], stands[index])).join('')
   const bytes = Buffer.from(text, 'latin1')
   const scanner = new JsonScanner(wants)
   const end = scanner.push(bytes, 0, bytes.length)
   const { found } = scanner
-  const usage = bytes.toString('latin1', end).trim() === '' ? onlyUsage(found, plan) : null
+  const usage = text.slice(end).trim() === '' ? onlyUsage(found, plan) : null
   const told = usage === null ? null : tell(usage, counts)
-  if (usage === null || told === null || !namesItsKinds(told)) return null
+  if (usage === null || told === null || !standsIn(text, usage)) return null
   return { model: markIn(found, slots.model), id: markIn(found, slots.id), finish: markIn(found, slots.finish), told, usage }
 }
 
-/** Null where several objects make the usage of the reply. */
+/** False where a key stands in the usage twice: the value that counts for nothing must be JSON all the same. */
+function standsIn (text: string, usage: JsonObject): boolean {
+  return withoutSpace(text).includes(withoutSpace(JSON.stringify(usage)))
+}
+
+function withoutSpace (text: string): string {
+  return text.replace(/\s+/g, '')
+}
+
+function standIn (value: Value | undefined, stand: Stand | undefined): string {
+  if (value === undefined || stand === undefined) return ''
+  return typeof stand === 'number' && value.kind === 'text' ? `#${stand}` : String(stand)
+}
+
+/** Null where it is told by several objects, or by tools too. */
 function onlyUsage (found: readonly unknown[], { slots, counts }: Plan): JsonObject | null {
-  const [usage, ...others] = [...slots.usage, ...slots.tools].map((slot) => found[slot]).filter(isObject)
-  if (usage === undefined || others.length > 0) return null
+  const [usage, ...others] = slots.usage.map((slot) => found[slot]).filter(isObject)
+  if (usage === undefined || others.length > 0 || slots.tools.some((slot) => isObject(found[slot]))) return null
   return counts.added !== null && usage[counts.added.list] !== undefined ? null : usage
 }
 
 /** False where the kinds of content are values themselves. */
-function namesItsKinds ({ kinds }: Told): boolean {
+function namesItsKinds ({ told: { kinds } }: Marks): boolean {
   return kinds.every(({ modality }) => !modality.startsWith('#'))
 }
 
-/** The values that are needed, by their numbers. */
-interface Needed {
-  readonly told: ReadonlySet<unknown>
-  readonly counted: ReadonlySet<unknown>
-  readonly all: ReadonlySet<unknown>
+function countedIn ({ numbers, total, kinds }: Told): Array<number | null> {
+  return [...Object.values(numbers), total, ...kinds.map(({ tokens }) => tokens)]
 }
 
-function neededOf ({ model, id, finish, told: { numbers, total, kinds }, usage }: Marks): Needed {
-  const told = [model.group, id.group, finish.group]
-  const counted = [...Object.values(numbers), total, ...kinds.map(({ tokens }) => tokens)]
-  return { told: new Set(told), counted: new Set(counted), all: new Set([...told, ...counted, ...groupsIn(usage)]) }
-}
-
-function patternOf ({ pieces, holes }: Apart, numbers: readonly number[], needed: Needed): RegExp {
+function patternOf ({ pieces, values }: Apart, stands: readonly Stand[], { model, id, finish, told }: Marks): RegExp {
+  const toldTexts = new Set<Stand | null>([model, id, finish])
+  const counted = new Set<Stand | null>(countedIn(told))
+  const valuePattern = ({ kind, text }: Value, stand: Stand): string => {
+    if (typeof stand === 'string') return stand
+    if (kind === 'text') return stand === 0 ? anyText : toldTexts.has(stand) ? toldText : plainText
+    if (stand === 0) return anyNumber
+    return text.includes('.') && !counted.has(stand) ? fraction : count
+  }
   const source = pieces.map((piece, index) => {
-    const kind = holes[index]
-    return escaped(piece) + (kind === undefined ? '' : valuePattern(kind, numbers[index], needed))
+    const [value, stand] = [values[index], stands[index]]
+    return escaped(piece) + (value === undefined || stand === undefined ? '' : valuePattern(value, stand))
   })
   return new RegExp(`^${source.join('')}$`, 's')
-}
-
-function valuePattern (kind: 'text' | 'number', group: number | undefined, { told, counted }: Needed): string {
-  if (kind === 'text') return group === 0 ? anyText : told.has(group) ? toldText : plainText
-  return group === 0 ? anyNumber : counted.has(group) ? count : jsonNumber
 }
 
 /** The numbers of all values within a value. */
@@ -119,9 +147,9 @@ function groupsIn (value: unknown): number[] {
   return typeof value === 'object' && value !== null ? Object.values(value).flatMap(groupsIn) : []
 }
 
-function markIn (found: readonly unknown[], slots: readonly number[]): TextMark {
+function markIn (found: readonly unknown[], slots: readonly number[]): number | null {
   const text = textIn(found, slots)
-  return text?.startsWith('#') === true ? { group: Number(text.slice(1)), text: null } : { group: 0, text }
+  return text === null ? null : Number(text.slice(1))
 }
 
 function escaped (piece: string): string {

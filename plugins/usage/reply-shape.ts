@@ -16,17 +16,11 @@ export interface Reading {
   readonly usage: () => JsonObject
 }
 
-/** Where a text that is told stands: a group of the pattern, or 0 for a text that is part of the shape itself. */
-export interface TextMark {
-  readonly group: number
-  readonly text: string | null
-}
-
-/** The groups of the pattern, by what they hold. Every number in `told` and `usage` is a group. */
+/** The groups of the pattern, by what they hold; null for a text that is not told. Every number in `told` and `usage` is a group. */
 export interface Marks {
-  readonly model: TextMark
-  readonly id: TextMark
-  readonly finish: TextMark
+  readonly model: number | null
+  readonly id: number | null
+  readonly finish: number | null
   readonly told: Told
   readonly usage: JsonObject
 }
@@ -69,17 +63,16 @@ export class ReplyShape {
 
 /** A text that mostly is the same as in the reply before. Copied: a group of a match holds on to the whole reply. */
 class Recurring {
-  private readonly group: number
-  private text: string | null
+  private readonly group: number | null
+  private text: string | null = null
 
-  constructor ({ group, text }: TextMark) {
+  constructor (group: number | null) {
     this.group = group
-    this.text = text
   }
 
   in (match: RegExpExecArray, reply: Buffer): string | null {
-    const text = match[this.group]
-    if (this.group > 0 && text !== undefined && text !== this.text) {
+    const text = this.group === null ? undefined : match[this.group]
+    if (text !== undefined && text !== this.text) {
       const at = match.input.indexOf(text)
       this.text = reply.toString('latin1', at, at + text.length)
     }

@@ -14,7 +14,7 @@ interface Known {
   credit: number
 }
 
-/** The shapes of the replies that one app got lately, the newest first. Keeps no value of a reply but the last names that it told. */
+/** The shapes of the replies that one app got lately, the newest first. Keeps of a reply its keys, and the names that it told. */
 export class ShapeMemory {
   private readonly known = new Map<Plan, Known>()
 

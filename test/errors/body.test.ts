@@ -39,3 +39,7 @@ t.test('an error with details that comes first leaves nothing behind', async (t)
     t.notMatch(errorText(family, gatewayError(code), 'two'), /of-one/, code)
   }
 })
+
+t.test('what is kept of an error is told by no log line', async (t) => {
+  t.notOk(Object.keys(gatewayError('invalid_api_key')).includes('isFixed'))
+})

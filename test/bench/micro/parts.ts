@@ -10,6 +10,7 @@ import { createResolve } from '../../../plugins/paths/resolve.js'
 import { endpoints } from '../../../plugins/protocols/index.js'
 import { DocumentReader } from '../../../plugins/usage/document-reader.js'
 import { EventStreamReader } from '../../../plugins/usage/event-stream-reader.js'
+import { JsonScanner } from '../../../plugins/usage/json-scanner.js'
 import { Meter } from '../../../plugins/usage/meter.js'
 import { planOf } from '../../../plugins/usage/plan.js'
 import { ShapeMemory } from '../../../plugins/usage/shape-memory.js'
@@ -41,11 +42,22 @@ export function scanners (): Measured[] {
       return meter
     }
   }
+  const scanAlone = (bytes: Buffer): (() => Meter) => {
+    const plan = planFor('chat_completions')
+    return () => {
+      const meter = new Meter(plan)
+      const scanner = new JsonScanner(plan.wants)
+      scanner.push(bytes, 0, bytes.length)
+      meter.take(scanner.found)
+      return meter
+    }
+  }
   const parse = (bytes: Buffer) => () => JSON.parse(Buffer.concat(pieces(bytes)).toString()).usage
   const small = chatWork().reply
   const image = imageWork(10).reply
   return [
-    measure('reply scanner', '700 B', scan('chat_completions', small), 'JSON.parse', parse(small)),
+    measure('reply by its shape', '700 B', scan('chat_completions', small), 'JSON.parse', parse(small)),
+    measure('reply scanner', '700 B', scanAlone(small), 'JSON.parse', parse(small)),
     measure('reply scanner', '10 MB image, 64 KB pieces', scan('images', image), 'concat, JSON.parse', parse(image)),
   ]
 }
