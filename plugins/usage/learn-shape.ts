@@ -27,6 +27,8 @@ const fraction = '(?!0\\d)(\\d+\\.\\d+)'
 interface Value {
   readonly kind: 'text' | 'number'
   readonly text: string
+  /** What stands for it: its number, 0 where it is not needed, or its own text where that is part of the shape. */
+  readonly stand: number | string
 }
 
 /** A reply without the values that may differ: a piece before each, and one after the last. */
@@ -34,9 +36,6 @@ interface Apart {
   readonly pieces: readonly string[]
   readonly values: readonly Value[]
 }
-
-/** What stands for a value: its number, 0 where it is not needed, or its own text where that is part of the shape. */
-type Stand = number | string
 
 /**
  * The shape of a whole reply, null where it tells no usage or more than one match can read. To find out which value means
@@ -46,11 +45,11 @@ type Stand = number | string
 export function learnShape (reply: Buffer, plan: Plan): ReplyShape | null {
   const text = reply.toString('latin1')
   const apart = takeApart(text)
-  const all = apart.values.length > maxValues ? null : marksIn(apart, apart.values.map((_, index) => index + 1), plan)
-  const stands = all === null ? [] : standsFor(apart, all)
-  const marks = all === null ? null : marksIn(apart, stands, plan)
+  const all = apart.values.length > maxValues ? null : marksIn(apart, plan)
+  const needed = all === null ? apart : onlyNeeded(apart, all)
+  const marks = all === null ? null : marksIn(needed, plan)
   if (marks === null || !namesItsKinds(marks)) return null
-  const shape = new ReplyShape(patternOf(apart, stands, marks), marks, plan.counts)
+  const shape = new ReplyShape(patternOf(needed, marks), marks, plan.counts)
   // Numbers within the usage may be of other kinds than a shape reads.
   return shape.read(reply, text) === null ? null : shape
 }
@@ -64,26 +63,27 @@ function takeApart (text: string): Apart {
     const edge = quoted === undefined ? 0 : 1
     pieces.push(text.slice(from, index + edge))
     from = index + token.length - edge
-    values.push({ kind: quoted === undefined ? 'number' : 'text', text: text.slice(index + edge, from) })
+    values.push({ kind: quoted === undefined ? 'number' : 'text', text: text.slice(index + edge, from), stand: values.length + 1 })
   }
   return { pieces: [...pieces, text.slice(from)], values }
 }
 
-/** Numbers the needed values from 1, in order. */
-function standsFor ({ values }: Apart, { model, id, finish, told, usage }: Marks): Stand[] {
-  const within = new Set(groupsIn(usage))
-  const needed = new Set([model, id, finish, ...countedIn(told), ...within])
+/** The same with only the needed values numbered, from 1, in order. */
+function onlyNeeded ({ pieces, values }: Apart, { model, id, finish, told, usage }: Marks): Apart {
+  const within = new Set<Value['stand']>(groupsIn(usage))
+  const needed = new Set<Value['stand'] | null>([model, id, finish, ...countedIn(told), ...within])
   let group = 0
-  return values.map(({ text }, index) => {
-    if (!needed.has(index + 1)) return 0
-    return within.has(index + 1) && word.test(text) ? text : ++group
-  })
+  const standFor = ({ text, stand }: Value): Value['stand'] => {
+    if (!needed.has(stand)) return 0
+    return within.has(stand) && word.test(text) ? text : ++group
+  }
+  return { pieces, values: values.map((value) => ({ ...value, stand: standFor(value) })) }
 }
 
 /** What the scanner finds in a reply whose values are replaced; null where no shape can tell it. */
-function marksIn ({ pieces, values }: Apart, stands: readonly Stand[], plan: Plan): Marks | null {
+function marksIn (apart: Apart, plan: Plan): Marks | null {
   const { slots, counts, wants } = plan
-  const text = pieces.map((piece, index) => piece + standIn(values[index], stands[index])).join('')
+  const text = filled(apart, (piece) => piece, ({ kind, stand }) => typeof stand === 'number' && kind === 'text' ? `#${stand}` : String(stand))
   const bytes = Buffer.from(text, 'latin1')
   const scanner = new JsonScanner(wants)
   const end = scanner.push(bytes, 0, bytes.length)
@@ -103,9 +103,12 @@ function withoutSpace (text: string): string {
   return text.replace(/\s+/g, '')
 }
 
-function standIn (value: Value | undefined, stand: Stand | undefined): string {
-  if (value === undefined || stand === undefined) return ''
-  return typeof stand === 'number' && value.kind === 'text' ? `#${stand}` : String(stand)
+/** The pieces with what stands between them. */
+function filled ({ pieces, values }: Apart, written: (piece: string) => string, inPlace: (value: Value) => string): string {
+  return pieces.map((piece, index) => {
+    const value = values[index]
+    return value === undefined ? written(piece) : written(piece) + inPlace(value)
+  }).join('')
 }
 
 /** Null where it is told by several objects, or by tools too. */
@@ -124,26 +127,22 @@ function countedIn ({ numbers, total, kinds }: Told): Array<number | null> {
   return [...Object.values(numbers), total, ...kinds.map(({ tokens }) => tokens)]
 }
 
-function patternOf ({ pieces, values }: Apart, stands: readonly Stand[], { model, id, finish, told }: Marks): RegExp {
-  const toldTexts = new Set<Stand | null>([model, id, finish])
-  const counted = new Set<Stand | null>(countedIn(told))
-  const valuePattern = ({ kind, text }: Value, stand: Stand): string => {
+function patternOf (apart: Apart, { model, id, finish, told }: Marks): RegExp {
+  const toldTexts = new Set<Value['stand'] | null>([model, id, finish])
+  const counted = new Set<Value['stand'] | null>(countedIn(told))
+  const source = filled(apart, escaped, ({ kind, text, stand }) => {
     if (typeof stand === 'string') return stand
     if (kind === 'text') return stand === 0 ? anyText : toldTexts.has(stand) ? toldText : plainText
     if (stand === 0) return anyNumber
     return text.includes('.') && !counted.has(stand) ? fraction : count
-  }
-  const source = pieces.map((piece, index) => {
-    const [value, stand] = [values[index], stands[index]]
-    return escaped(piece) + (value === undefined || stand === undefined ? '' : valuePattern(value, stand))
   })
-  return new RegExp(`^${source.join('')}$`, 's')
+  return new RegExp(`^${source}$`, 's')
 }
 
-/** The numbers of all values within a value. */
+/** The numbers of all values within a value, where each has one. */
 function groupsIn (value: unknown): number[] {
   if (typeof value === 'number') return [value]
-  if (typeof value === 'string') return value.startsWith('#') ? [Number(value.slice(1))] : []
+  if (typeof value === 'string') return [Number(value.slice(1))]
   return typeof value === 'object' && value !== null ? Object.values(value).flatMap(groupsIn) : []
 }
 
