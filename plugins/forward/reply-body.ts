@@ -71,10 +71,11 @@ export class ReplyBody extends Readable {
   }
 
   #take (): Buffer | null {
-    const [first, ...more] = this.#pending
+    const pending = this.#pending
+    const [first] = pending
     if (first === undefined) return null
-    const taken = more.length === 0 ? first : Buffer.concat(this.#pending)
-    this.#pending = []
+    const taken = pending.length === 1 ? first : Buffer.concat(pending)
+    pending.length = 0
     return taken
   }
 }
