@@ -1,5 +1,5 @@
 import type { ModalityTokens } from '../request.js'
-import { isObject, type JsonObject } from './usage-object.js'
+import { isCount, isObject, type JsonObject } from './usage-object.js'
 
 type Direction = ModalityTokens['direction']
 
@@ -23,6 +23,6 @@ function addFields (kinds: ModalityTokens[], direction: Direction, split: JsonOb
 }
 
 function addKind (kinds: ModalityTokens[], direction: Direction, kind: unknown, tokens: unknown): void {
-  if (typeof kind !== 'string' || typeof tokens !== 'number' || !(tokens > 0)) return
+  if (typeof kind !== 'string' || !isCount(tokens) || tokens === 0) return
   kinds.push({ direction, modality: kind.toLowerCase(), tokens })
 }

@@ -5,8 +5,8 @@ import type { Plan } from './plan.js'
 import type { ReplyReader } from './reply-reader.js'
 import type { ShapeMemory } from './shape-memory.js'
 
-/** What may stand between documents: white space, line ends, and the frame of an array. */
-const between: ReadonlySet<number | undefined> = new Set(Buffer.from(' \t\r\n,[]'))
+/** What may stand between documents: white space, line ends, the frame of an array, and before the first a byte order mark. */
+const between: ReadonlySet<number | undefined> = new Set(Buffer.from(' \t\r\n,[]\uFEFF'))
 
 /**
  * Reads a JSON reply: one document, or the array of documents that a stream without `alt=sse` is, or one document per

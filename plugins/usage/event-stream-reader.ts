@@ -5,7 +5,7 @@ import type { Meter } from './meter.js'
 import type { Plan } from './plan.js'
 import type { ReplyReader } from './reply-reader.js'
 
-/** Events at the start that are always read: they name the model and the reply. */
+/** Events at the start that are always read: they name the model and the reply. So are those after the last usage. */
 const firstEvents = 2
 /** Whole events shorter than this tell no finish reason. */
 const shortBytes = 24
@@ -95,8 +95,14 @@ export class EventStreamReader implements ReplyReader {
     const isExtra = scanner.done && meter.isExtra
     const hasUsage = scanner.done && meter.hasUsage
     scanner.reset()
-    if (hasUsage) this.readPassed()
+    if (hasUsage) this.readUsageEnd()
     return isExtra
+  }
+
+  /** What follows a finish reason and its usage is the end: it is read, for whoever leaves before the upstream does. */
+  private readUsageEnd (): void {
+    this.readPassed()
+    if (this.meter.finishReason !== null) this.first = Infinity
   }
 
   /** Looks for the finish reason in the last event that was passed by. */

@@ -3,7 +3,7 @@ import { JsonScanner } from './json-scanner.js'
 import { textIn } from './meter.js'
 import type { Plan } from './plan.js'
 import { ReplyShape, type Marks } from './reply-shape.js'
-import { isObject, type JsonObject } from './usage-object.js'
+import { isObject, maxTokenDigits, type JsonObject } from './usage-object.js'
 
 /** Values of one shape: the pattern of more takes long to make, and the engine refuses to make the largest. */
 const maxValues = 128
@@ -20,8 +20,8 @@ const anyNumber = '-?\\d[\\d.eE+-]*'
 /** A text within the usage, and one that is told: they stand for themselves, and an empty one tells nothing. */
 const plainText = '([ !#-\\[\\]-~]*)'
 const toldText = '([ !#-\\[\\]-~]+)'
-/** Numbers within the usage, as JSON has them: a count, small enough to be exact, and a price. */
-const count = '(?!0\\d)(\\d{1,15})'
+/** Numbers within the usage, as JSON has them: a count, and a price. */
+const count = `(?!0\\d)(\\d{1,${maxTokenDigits}})`
 const fraction = '(?!0\\d)(\\d+\\.\\d+)'
 
 interface Value {

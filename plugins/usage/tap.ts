@@ -8,7 +8,10 @@ import { Meter } from './meter.js'
 import type { Plan } from './plan.js'
 import type { ShapeMemory } from './shape-memory.js'
 
-/** First bytes of an event stream: of `data`, `event`, `id`, `retry`, a comment, or a byte order mark. */
+/** A byte order mark: its first byte, and how many it has. */
+const markByte = 0xef
+const markBytes = 3
+/** First bytes of an event stream: of `data`, `event`, `id`, `retry`, a comment, or half a byte order mark. */
 const eventBytes: ReadonlySet<number> = new Set(Buffer.from('deir:\uFEFF'))
 
 export interface TapOptions {
@@ -94,6 +97,8 @@ export class UsageTap implements ReplyTap {
   private openReader (chunk: Buffer): EventStreamReader | DocumentReader | null {
     let at = 0
     while (isSpace(chunk[at])) at += 1
+    // Some servers put one before their JSON too.
+    if (chunk[at] === markByte && chunk.length > at + markBytes) at += markBytes
     const first = chunk[at]
     if (first === undefined) return null
     if (first === openObject || first === openArray || !this.looksLikeEvents(first)) {

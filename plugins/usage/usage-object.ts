@@ -6,6 +6,18 @@ export interface Place {
   readonly key: string
 }
 
+/**
+ * No reply has more tokens. A larger number is a provider's mistake, and beside it everything counted later would be lost:
+ * sums are exact up to 2^53.
+ */
+export const maxTokenDigits = 12
+const maxTokens = 10 ** maxTokenDigits - 1
+
+/** False for what a field may hold in place of a count of tokens. */
+export function isCount (value: unknown): value is number {
+  return typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= maxTokens
+}
+
 export function isObject (value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
@@ -27,7 +39,7 @@ export class UsageObject {
     for (const place of places) {
       const value = this.valueAt(place)
       if (value === undefined || value === null) continue
-      if (typeof value === 'number' && Number.isSafeInteger(value) && value >= 0) {
+      if (isCount(value)) {
         this.seen += 1
         return value
       }
@@ -55,13 +67,14 @@ export class UsageObject {
 /**
  * Lays a newer usage object of the same reply over an older one, in place: per field the newer value wins, unless it is
  * null (facts/protocols.md 4.2: values are cumulative, a missing one keeps what was told before; never sum, never max).
+ * As deep as a `Place` goes and no deeper: a reply may nest thousands of objects.
  */
-export function overlay (older: JsonObject | null, newer: JsonObject): JsonObject {
+export function overlay (older: JsonObject | null, newer: JsonObject, isWithin = false): JsonObject {
   for (const key in older) {
     const before = older[key]
     const value = Object.hasOwn(newer, key) ? newer[key] : null
     if (value === null) newer[key] = before
-    else if (isObject(value) && isObject(before)) overlay(before, value)
+    else if (!isWithin && isObject(value) && isObject(before)) overlay(before, value, true)
   }
   return newer
 }

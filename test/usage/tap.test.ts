@@ -1,5 +1,6 @@
 import t from 'tap'
 import type { AbortSide } from '../../plugins/request.js'
+import { ShapeMemory } from '../../plugins/usage/shape-memory.js'
 import { bytesOf, meter, requestFor, tapOn } from './meter-reply.js'
 
 const usage = { prompt_tokens: 3, completion_tokens: 4, total_tokens: 7 }
@@ -14,6 +15,14 @@ t.test('the bytes choose the reader, however they are labelled', async (t) => {
         t.strictSame([llm.usage?.output, out.toString()], [4, text], `${String(type)} ${text.slice(0, 12)}`)
       }
     }
+  }
+})
+
+t.test('a byte order mark before JSON is part of neither', async (t) => {
+  const text = `\uFEFF${json}`
+  for (const type of ['application/json', 'text/event-stream', undefined]) {
+    const { llm, out } = meter('chat_completions', [Buffer.from(text)], { 'content-type': type })
+    t.strictSame([llm.usage?.output, out.toString()], [4, text])
   }
 })
 
@@ -40,6 +49,31 @@ for (const [name, text, reason] of missing) {
     t.strictSame([llm.usage, llm.modalities, llm.usageMissing], [null, null, reason])
   })
 }
+
+t.test('usage that nests without an end is read as far as it tells', async (t) => {
+  const levels = 10_000
+  const event = `data: {"usage":{"prompt_tokens":3,"completion_tokens":4,"x":${'{"x":'.repeat(levels)}1${'}'.repeat(levels)}}}\n\n`
+  t.match(meter('chat_completions', [Buffer.from(event), Buffer.from(event)]).llm.usage, { input: 3, output: 4 })
+})
+
+t.test('a number that no reply can have is no count', async (t) => {
+  const most = 999_999_999_999
+  for (const [told, counted, inconsistent] of [[most, most, false], [most + 1, 0, true], [Number.MAX_SAFE_INTEGER, 0, true]] as const) {
+    const shapes = new ShapeMemory()
+    const reply = (tokens: number): Buffer => Buffer.from(JSON.stringify({ usage: { prompt_tokens: 5, completion_tokens: tokens, completion_tokens_details: { audio_tokens: tokens } } }))
+    meter('chat_completions', [reply(7)], {}, false, shapes)
+    const { usage, usageInconsistent, modalities } = meter('chat_completions', [reply(told)], {}, false, shapes).llm
+    t.strictSame([usage?.input, usage?.output, usageInconsistent], [5, counted, inconsistent])
+    t.strictSame(modalities, counted === 0 ? null : [{ direction: 'output', modality: 'audio', tokens: most }])
+  }
+})
+
+t.test('tokens of a kind of content are whole', async (t) => {
+  for (const tokens of ['0.5', '-1', '1e400', '"5"', 'null', '0']) {
+    const reply = `{"usage":{"prompt_tokens":5,"prompt_tokens_details":{"audio_tokens":${tokens}}}}`
+    t.equal(meter('chat_completions', [Buffer.from(reply)]).llm.modalities, null, tokens)
+  }
+})
 
 t.test('what may lack usage is not counted as lacking it', async (t) => {
   t.strictSame(meter('images.variations', [Buffer.from('{"created":1,"data":[]}')]).llm.usageMissing, null)
@@ -87,6 +121,24 @@ t.test('the first ending counts', async (t) => {
   t.strictSame([llm.usage, llm.usageMissing], [null, null])
 })
 
+const message = [
+  'event: message_start\ndata: {"type":"message_start","message":{"usage":{"input_tokens":9,"output_tokens":1}}}\n\n',
+  ...['some', 'words', 'of text'].map((text) => `event: content_block_delta\ndata: {"type":"content_block_delta","delta":{"text":"${text}"}}\n\n`),
+  'event: message_delta\ndata: {"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":4}}\n\n',
+  'event: ping\ndata: {"type":"ping"}\n\n',
+  'event: message_stop\ndata: {"type":"message_stop"}\n\n',
+]
+
+t.test('a message is told in full once it has stopped, though the caller leaves before the upstream', async (t) => {
+  for (const pieces of [[message.join('')], message]) {
+    const llm = requestFor('messages')
+    const { tap } = tapOn(llm)
+    for (const piece of pieces) tap.push(Buffer.from(piece))
+    tap.abort('client')
+    t.strictSame([llm.usage?.output, llm.usagePartial], [4, false])
+  }
+})
+
 t.test('knows when nothing more can come', async (t) => {
   const cases: [string, string, boolean][] = [
     ['chat_completions', json, true],
@@ -99,6 +151,8 @@ t.test('knows when nothing more can come', async (t) => {
     ['responses', 'data: {"type":"response.failed","response":{}}\n\n', true],
     ['responses', 'data: {"type":"response.created","response":{}}\n\n', false],
     ['messages', 'data: {"type":"message_stop"}\n\n', true],
+    ['messages', message.join(''), true],
+    ['messages', message.slice(0, -1).join(''), false],
     ['images', 'data: {"type":"image_generation.completed"}\n\n', false],
     ['generate_content', '[{"responseId":"x"}]', false],
     ['generate_content', '{"responseId":"x"}', true],
