@@ -14,7 +14,8 @@ export interface FoundCredential {
 
 /**
  * The first source of the family that is present wins, even where its value is malformed: no source is tried after
- * another one failed (DESIGN 5). `optional` names the opt-in sources that are read.
+ * another one failed (DESIGN 5). One without a value is not present: clients send it where a variable is set to nothing,
+ * beside the one that holds the key (facts/protocols.md 2). `optional` names the opt-in sources that are read.
  */
 export function findCredential (
   { credentials }: Family, rawHeaders: readonly string[], queryKeys: readonly string[] | null, optional: ReadonlySet<string>
@@ -28,6 +29,7 @@ export function findCredential (
     if (value === undefined) continue
     if (value === null) return 'duplicate_api_key'
     const given = source.in === 'query' ? value : withoutScheme(value, source)
+    if (given === '') continue
     if (secret !== null) conflict ||= given !== secret
     else if (given === null || !isPlain(given)) return 'malformed_api_key'
     else secret = given
@@ -57,9 +59,9 @@ function headerValue (rawHeaders: readonly string[], name: string): string | nul
 }
 
 function withoutScheme (value: string, { scheme }: HeaderSource): string | null {
-  if (scheme === undefined) return value
-  if (value[scheme.length] !== ' ' || !beginsWith(value, scheme)) return null
+  if (scheme === undefined || value === '') return value
   let start = scheme.length
+  if (!beginsWith(value, scheme) || (value.length > start && value[start] !== ' ')) return null
   while (value[start] === ' ') start += 1
   return value.slice(start)
 }

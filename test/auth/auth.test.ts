@@ -118,7 +118,8 @@ const good: Record<string, Shape> = {
 const bad: Record<string, [shape: Shape, code: string]> = {
   twice: [(name, scheme) => [name, scheme + A, name.toUpperCase(), scheme + A], 'duplicate_api_key'],
   'twice and different': [(name, scheme) => [name, scheme + A, name, scheme + B], 'duplicate_api_key'],
-  empty: [(name, scheme) => [name, scheme.trim()], 'malformed_api_key'],
+  empty: [(name) => [name, ''], 'missing_api_key'],
+  'nothing after the scheme': [(name, scheme) => [name, scheme], 'missing_api_key'],
   comma: [(name, scheme) => [name, `${scheme}${A}, ${B}`], 'malformed_api_key'],
   'a blank inside': [(name, scheme) => [name, `${scheme}a b`], 'malformed_api_key'],
   'not ASCII': [(name, scheme) => [name, `${scheme}\u00e9`], 'malformed_api_key'],
@@ -162,7 +163,7 @@ t.test('every place of a credential in every shape, as its bytes arrive', async 
     for (const [what, shape] of Object.entries(good)) await ask(target, { raw: shape(name, scheme) }, [200, ''], `${name} ${what}`)
     for (const [what, [shape, code]] of Object.entries(bad)) await ask(target, { raw: shape(name, scheme) }, [401, code], `${name} ${what}`)
     if (scheme !== '') {
-      for (const value of [A, `Basic ${A}`, `Digest ${A}`, ` ${A}`, `Bearer\t${A}`, 'Bearer', `Bearer,${A}`]) await ask(target, { raw: [name, value] }, [401, 'malformed_api_key'], `${name} ${value}`)
+      for (const value of [A, `Basic ${A}`, `Digest ${A}`, ` ${A}`, `Bearer\t${A}`, 'Beare', `Bearer,${A}`]) await ask(target, { raw: [name, value] }, [401, 'malformed_api_key'], `${name} ${value}`)
     }
     await ask(target, { raw: [] }, [401, 'missing_api_key'], 'nothing')
     await ask(target, { raw: [name.replaceAll('-', '_').replace('authorization', 'authorisation'), scheme + A] }, [401, 'missing_api_key'], 'a name that is not quite it')
@@ -181,14 +182,17 @@ t.test('every place of a credential in every shape, as its bytes arrive', async 
     await ask(target, { raw: [...at(second, A), ...at(first, 'sk-nobody')] }, [401, 'invalid_api_key'], 'no second try after an unknown one')
     await ask(target, { raw: [...at(second, A), ...at(first, 'a b')] }, [401, 'malformed_api_key'], 'no second try after a malformed one')
     await ask(target, { raw: [...at(first, A), ...at(second, A), ...at(second, A)] }, [401, 'duplicate_api_key'], 'the second one twice')
+    await ask(target, { raw: [...at(first, ''), ...at(second, A)] }, [200, ''], 'the first one empty')
+    await ask(target, { raw: [...at(first, A), ...at(second, '')] }, [200, ''], 'the second one empty')
   }
   const queries: [query: string, status: number, code: string][] = [
     [`?key=${A}`, 200, ''], [`?key=${encodeURIComponent(A).replace('s', '%73')}`, 200, ''], [`?k%65y=${A}&alt=sse`, 200, ''],
-    [`?key=${A}&key=${A}`, 401, 'duplicate_api_key'], ['?key=', 401, 'malformed_api_key'], ['?key', 401, 'malformed_api_key'],
+    [`?key=${A}&key=${A}`, 401, 'duplicate_api_key'], ['?key=', 401, 'missing_api_key'], ['?key', 401, 'missing_api_key'],
     [`?key=${A},${B}`, 401, 'malformed_api_key'], ['?key=%zz', 401, 'invalid_api_key'], [`?KEY=${A}`, 401, 'missing_api_key'], [`?key=%2573${A}`, 401, 'invalid_api_key'],
   ]
   for (const [query, status, code] of queries) await ask(gemini, { raw: [], query }, [status, code], query)
   await ask(gemini, { raw: ['x-goog-api-key', A], query: `?key=${B}` }, [200, ''], 'header and query')
+  await ask(gemini, { raw: ['x-goog-api-key', ''], query: `?key=${A}` }, [200, ''], 'empty header and query')
   for (const target of [openai, anthropic]) await ask(target, { raw: ['authorization', `Bearer ${A}`], query: `?key=${A}` }, [400, 'key_in_query'], '?key= of another family')
   t.ok(tried > 100, `${tried} placements`)
 })
