@@ -12,7 +12,7 @@ import fp from 'fastify-plugin'
 import { auth, default as authPlugin, type AuthOptions } from './auth/index.js'
 import consolePlugin, { consolePage, type ConsoleOptions } from './console/index.js'
 import errorsPlugin, { errors } from './errors/index.js'
-import { OptionError } from './errors/options.js'
+import { checkOptions, OptionError } from './errors/options.js'
 import forwardPlugin, { forward, proxyOptions, type ForwardOptions } from './forward/index.js'
 import limitsPlugin, { limits, type LimitsOptions } from './limits/index.js'
 import logPlugin, { log, type LogOptions } from './log/index.js'
@@ -42,6 +42,7 @@ export interface LlmGatewayOptions extends Pick<AuthOptions, 'groups' | 'keys' |
 }
 
 async function llmGateway (app: FastifyInstance, options: LlmGatewayOptions): Promise<void> {
+  checkOptions('llmGateway', options, known)
   const { prefix, upstreams = {}, routes = true, groups, keys, lookup, store } = options
   checkUpstreams(options)
   // First: a request whose path is repaired passes the router again, and must not have begun before.
@@ -65,15 +66,23 @@ async function llmGateway (app: FastifyInstance, options: LlmGatewayOptions): Pr
   if (options.log !== false) await app.register(logPlugin, options.log ?? {})
 }
 
+/** What each of them must be, its part says. */
+const known = Object.fromEntries([
+  'prefix', 'upstreams', 'routes', 'groups', 'keys', 'lookup', 'store',
+  'paths', 'auth', 'limits', 'validation', 'usage', 'metrics', 'console', 'log', 'tracing', 'forward',
+].map((name) => [name, 'anything' as const]))
+
 /** A group must not find out at its first request that it has nowhere to go. */
 function checkUpstreams ({ groups = {}, upstreams = {}, routes = true }: LlmGatewayOptions): void {
-  for (const [id, { upstream }] of Object.entries(groups)) {
+  for (const [id, { upstream, protocols }] of Object.entries(groups)) {
     const named = upstream === undefined ? [] : typeof upstream === 'string' ? [upstream] : Object.values(upstream)
     const unknown = named.find((name) => upstreams[name] === undefined)
     if (unknown !== undefined) throw new OptionError(`groups.${id}.upstream`, `names ${unknown}, which is not one of the upstreams`)
     if (routes && upstream === undefined && Object.keys(upstreams).length !== 1) {
       throw new OptionError(`groups.${id}.upstream`, 'is required where there is not exactly one upstream')
     }
+    const missing = routes && typeof upstream === 'object' ? protocols.find((name) => upstream[name] === undefined) : undefined
+    if (missing !== undefined) throw new OptionError(`groups.${id}.upstream.${missing}`, 'is required')
   }
 }
 

@@ -103,6 +103,8 @@ t.test('a wrong option fails at start and names itself', async (t) => {
   const cases: [options: Record<string, unknown>, message: RegExp][] = [
     [{ groups: { all: { protocols: everyProtocol, upstream: 'nowhere' } } }, /groups\.all\.upstream names nowhere/],
     [{ groups: { all: { protocols: everyProtocol, upstream: { responses: 'gone' } } } }, /groups\.all\.upstream names gone/],
+    [{ groups: { all: { protocols: ['responses', 'images'], upstream: { responses: 'main' } } } }, /groups\.all\.upstream\.images is required/],
+    [{ look_up: () => null }, /llmGateway\.look_up is not known/],
     [{ upstreams: { a: { url: 'http://a' }, b: { url: 'http://b' } } }, /groups\.all\.upstream is required/],
     [{ groups: { all: { protocols: ['nothing'] } }, keys: [] }, /groups\.all\.protocols holds "nothing"/],
     [{ keys: [{ id: 'a', group: 'other', secret: 'x' }] }, /keys\[0\]\.group/],

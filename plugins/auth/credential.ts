@@ -75,7 +75,7 @@ function beginsWith (text: string, word: string): boolean {
 }
 
 /** Visible ASCII without blank or comma: what a header joined by a proxy, or an empty variable, would not be. */
-function isPlain (secret: string): boolean {
+export function isPlain (secret: string): boolean {
   return secret.length <= maxCredentialBytes && /^[\x21-\x2b\x2d-\x7e]+$/.test(secret)
 }
 

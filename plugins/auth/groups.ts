@@ -1,8 +1,9 @@
 /** Groups and keys as an operator writes them, checked and put into the shape that requests are decided on. */
 import { hash } from 'node:crypto'
-import { OptionError } from '../errors/options.js'
+import { checkChoice, checkOptions, OptionError } from '../errors/options.js'
 import { protocolNames } from '../protocols/index.js'
 import type { Group, Key, Limits } from '../request.js'
+import { isPlain } from './credential.js'
 
 export interface GroupOptions {
   /** Protocols that keys of this group may use. */
@@ -45,10 +46,16 @@ export function readGroups (groups: Readonly<Record<string, GroupOptions>>): Map
 
 function readGroup (id: string, options: GroupOptions): Group {
   const at = `groups.${id}`
+  // By name, too: a misspelled `thirdParty` or `models` would leave a group open.
+  checkOptions(at, options, {
+    protocols: 'anything', upstream: 'anything', thirdParty: 'a boolean', models: 'anything', limits: 'an object', onStoreFailure: 'anything',
+  })
+  checkChoice(`${at}.onStoreFailure`, options.onStoreFailure, ['closed', 'local'])
   const { protocols, upstream = null, thirdParty = true, models, limits = {}, onStoreFailure = 'closed' } = options
   if (!Array.isArray(protocols)) throw new OptionError(`${at}.protocols`, 'must be a list')
   const unknown = protocols.find((name) => !protocolNames.some((known) => known === name))
   if (unknown !== undefined) throw new OptionError(`${at}.protocols`, `holds ${JSON.stringify(unknown)}, which is none of ${protocolNames.join(', ')}`)
+  if (models !== undefined && !Array.isArray(models)) throw new OptionError(`${at}.models`, 'must be a list')
   checkLimits(`${at}.limits`, limits)
   return {
     id,
@@ -77,6 +84,9 @@ export function readKeys (keys: readonly KeyOptions[], groups: ReadonlyMap<strin
 }
 
 function readKey (at: string, options: KeyOptions, groups: ReadonlyMap<string, Group>): Key {
+  checkOptions(at, options, {
+    id: 'anything', group: 'anything', secret: 'anything', hash: 'anything', expires: 'anything', disabled: 'a boolean', limits: 'an object',
+  })
   const { id, group, expires, disabled = false, limits = {} } = options
   if (typeof id !== 'string' || id === '') throw new OptionError(`${at}.id`, 'must be a string')
   if (!groups.has(group)) throw new OptionError(`${at}.group`, 'is not one of the groups')
@@ -94,6 +104,7 @@ function readDigest (at: string, { secret, hash: given }: KeyOptions): string {
   }
   // An empty secret would make every request without a key a known one.
   if (typeof secret !== 'string' || secret === '') throw new OptionError(`${at}.secret`, 'must be a string that is not empty')
+  if (!isPlain(secret)) throw new OptionError(`${at}.secret`, 'must be visible ASCII without blanks or commas, as no request could carry it otherwise')
   return digestOf(secret)
 }
 

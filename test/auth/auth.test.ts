@@ -407,7 +407,18 @@ t.test('a wrong option fails at start and names itself, never a secret', async (
     [{ groups: { g: { protocols: [], limits: { requestPerMinute: 1 } } } }, /groups\.g\.limits\.requestPerMinute is not known/],
     [{ groups: { g: { protocols: [], limits: { balance: 1.5 } } } }, /groups\.g\.limits\.balance must be a whole number/],
     [{ groups: { g: { protocols: [], limits: { balance: -1 } } } }, /groups\.g\.limits\.balance must be a whole number/],
+    [{ groups: { g: { protocols: [], thirdparty: false } } }, /groups\.g\.thirdparty is not known/],
+    [{ groups: { g: { protocols: [], thirdParty: 'false' } } }, /groups\.g\.thirdParty must be a boolean/],
+    [{ groups: { g: { protocols: [], model: ['m'] } } }, /groups\.g\.model is not known/],
+    [{ groups: { g: { protocols: [], models: 'm' } } }, /groups\.g\.models must be a list/],
+    [{ groups: { g: { protocols: [], limits: null } } }, /groups\.g\.limits must be an object/],
+    [{ groups: { g: { protocols: [], onStoreFailure: 'open' } } }, /groups\.g\.onStoreFailure must be closed or local/],
     [{ groups: one, keys: {} }, /auth\.keys must be a list/],
+    [{ groups: one, keys: [{ id: 'a', group: 'g', secret: 'canary', expiresAt: 0 }] }, /keys\[0\]\.expiresAt is not known/],
+    [{ groups: one, keys: [{ id: 'a', group: 'g', secret: 'canary', disabled: 'yes' }] }, /keys\[0\]\.disabled must be a boolean/],
+    [{ groups: one, keys: [{ id: 'a', group: 'g', secret: 'canary\n' }] }, /keys\[0\]\.secret must be visible ASCII/],
+    [{ groups: one, keys: [{ id: 'a', group: 'g', secret: 'can,ary' }] }, /keys\[0\]\.secret must be visible ASCII/],
+    [{ groups: one, keys: [{ id: 'a', group: 'g', secret: 'canary'.repeat(700) }] }, /keys\[0\]\.secret must be visible ASCII/],
     [{ groups: one, keys: [{ group: 'g', secret: 'canary' }] }, /keys\[0\]\.id must be a string/],
     [{ groups: one, keys: [{ id: '', group: 'g', secret: 'canary' }] }, /keys\[0\]\.id must be a string/],
     [{ groups: one, keys: [{ id: 'a', group: 'x', secret: 'canary' }] }, /keys\[0\]\.group is not one of the groups/],
@@ -431,7 +442,7 @@ t.test('a wrong option fails at start and names itself, never a secret', async (
   ]
   for (const [given, said] of wrong) {
     const app = Fastify()
-    await t.rejects(async () => await app.register(auth, given as AuthOptions), { code: 'LLM_GATEWAY_OPTION', message: said })
+    await t.rejects(async () => await app.register(auth, given as AuthOptions), { code: 'LLM_GATEWAY_OPTION', message: said }, String(said))
     await app.close()
   }
 })
