@@ -30,6 +30,7 @@ async function auth (app: FastifyInstance, options: AuthOptions): Promise<void> 
   const gateway = joinGateway(app)
   const authenticator = new Authenticator(options, gateway)
   const mounts = new ModelMounts(app, gateway)
+  mounts.refuseUnguarded()
   const invalidate = (change: KeyChange): void => authenticator.invalidate(change)
   app.decorate('llmInvalidateKeys', invalidate)
   const endings = [options.store?.onChange(invalidate)]

@@ -1,4 +1,5 @@
 import type { FastifyInstance } from 'fastify'
+import { OptionError } from '../errors/options.js'
 import { endpoints, routePattern } from '../protocols/index.js'
 import type { Gateway } from '../request.js'
 
@@ -27,6 +28,27 @@ export class ModelMounts {
     })
     this.#known.set(pattern, serves)
     return serves
+  }
+
+  /**
+   * Fails the start where a mount that is registered from now on relies on this package, and nothing below it would ever be
+   * taken for a model request: nobody would be asked for a key there. Throws `LLM_GATEWAY_OPTION`.
+   */
+  refuseUnguarded (): void {
+    const adapted: string[] = []
+    this.#app.addHook('onRoute', ({ url, config }) => {
+      if (config?.llm === 'proxy' && url.endsWith('*')) adapted.push(url)
+    })
+    this.#app.addHook('onReady', async () => {
+      const open = adapted.find((pattern) => !this.#isGuarded(pattern))
+      if (open !== undefined) throw new OptionError('prefix', `must be what stands before the version below ${open}: that mount spreads proxyOptions(), and would ask nobody for a key`)
+    })
+  }
+
+  #isGuarded (pattern: string): boolean {
+    const mount = segments(pattern)
+    return this.#gateway.resolve('POST', pattern.replace('*', 'any'), {}) !== null ||
+      endpoints.some((endpoint) => covers(mount, segments(this.#gateway.prefix + routePattern(endpoint))))
   }
 }
 

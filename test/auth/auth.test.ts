@@ -446,3 +446,26 @@ t.test('a wrong option fails at start and names itself, never a secret', async (
     await app.close()
   }
 })
+
+t.test('a mount that relies on the gateway and would ask nobody for a key fails the start', async (t) => {
+  const cases: [prefix: string, mount: string, starts: boolean][] = [
+    ['', '/v1', true],
+    ['', '/v1/files', true],
+    ['', '/', true],
+    ['', '/:version', true],
+    ['', '/openai', false],
+    ['', '/:tenant/v1', false],
+    ['/llm', '/llm', true],
+    ['/llm', '/llm/v1beta', true],
+    ['/llm', '/', true],
+    ['/llm', '/v1', false],
+  ]
+  for (const [prefix, mount, starts] of cases) {
+    const app = await startHost(t, 'http://127.0.0.1:9', { mounts: [mount], paths: { prefix }, adapted: true })
+    const ready = async (): Promise<unknown> => await app.ready()
+    if (starts) await t.resolves(ready, `${mount} with prefix ${prefix}`)
+    else await t.rejects(ready, { code: 'LLM_GATEWAY_OPTION', message: `option prefix must be what stands before the version below ${mount}/*` }, mount)
+    const plain = await startHost(t, 'http://127.0.0.1:9', { mounts: [mount], paths: { prefix } })
+    await t.resolves(async () => await plain.ready(), 'a mount as it stands is the host\'s own business')
+  }
+})
