@@ -1,5 +1,5 @@
 /** What the time fields and leaves of a settled request amount to. Seconds; null where it does not apply. */
-import type { LlmRequest, TokenUsage } from './request.js'
+import type { LlmRequest, Outcome, TokenUsage } from './request.js'
 
 export interface Leaf {
   readonly type: keyof TokenUsage
@@ -84,4 +84,14 @@ export function perOutputTokenOf (llm: LlmRequest): number | null {
 export function statusClassOf (llm: LlmRequest): string | null {
   if (llm.upstreamStatus > 0) return `${Math.floor(llm.upstreamStatus / 100)}xx`
   return llm.sentAt === 0 || llm.abortedBy === 'client' ? null : 'error'
+}
+
+/** How a request ended, where nobody said so by then. */
+export function outcomeOf (llm: LlmRequest): Outcome {
+  if (llm.abortedBy === 'client') return 'client_abort'
+  if (llm.abortedBy !== null) return 'truncated'
+  if (llm.upstreamStatus >= 500) return 'upstream_error'
+  if (llm.status >= 500) return 'gateway_error'
+  if (llm.status >= 400) return 'client_error'
+  return 'ok'
 }

@@ -5,6 +5,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Context } from '@opentelemetry/api'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { outcomeOf } from './measures.js'
 import { createResolve, type Resolve, type Resolved } from './paths/resolve.js'
 import type { Endpoint, ProtocolLabel } from './protocols/types.js'
 import { silentRecorder, type MetricFamily, type Recorder } from './recorder.js'
@@ -31,6 +32,7 @@ export class LlmRequest {
   #queryKeys: string[] | null
   #secret: string | null = null
   #request: FastifyRequest | null = null
+  #exchange: { readonly callerGone: () => void } | null = null
 
   key: Key | null = null
   group: Group | null = null
@@ -103,8 +105,6 @@ export class LlmRequest {
   /** What the limits hold for it; theirs alone to read. */
   ticket: unknown = null
 
-  /** The upstream exchange while one runs, to be told when the caller's socket is done with. */
-  exchange: { callerGone: () => void } | null = null
   /** Parties that must be done before settlement: the reply, and an upstream exchange while one runs. */
   holds = 1
   settled = false
@@ -136,6 +136,17 @@ export class LlmRequest {
   /** The latest of the host's requests that stand for it: a second pass through the router makes another. Null before it is begun and once it is settled. */
   get request (): FastifyRequest | null {
     return this.#request
+  }
+
+  /** The upstream exchange while one runs, to be told when the caller's socket is done with. */
+  get exchange (): { readonly callerGone: () => void } | null {
+    return this.#exchange
+  }
+
+  /** One that begins when the caller has left, after a hook that waited, must not be sent: nobody would count it any more. */
+  set exchange (exchange: { readonly callerGone: () => void } | null) {
+    this.#exchange = exchange
+    if (this.settled) exchange?.callerGone()
   }
 
   carryOn (request: FastifyRequest | null): void {
@@ -235,13 +246,4 @@ export function releaseHold (gateway: Gateway, request: FastifyRequest, llm: Llm
   // Nothing of a settled request leads on to all that it had: whole dead requests would outlive the next scavenge.
   llm.openTap = null
   llm.carryOn(null)
-}
-
-function outcomeOf (llm: LlmRequest): Outcome {
-  if (llm.abortedBy === 'client') return 'client_abort'
-  if (llm.abortedBy !== null) return 'truncated'
-  if (llm.upstreamStatus >= 500) return 'upstream_error'
-  if (llm.status >= 500) return 'gateway_error'
-  if (llm.status >= 400) return 'client_error'
-  return 'ok'
 }

@@ -52,7 +52,8 @@ export class Gate {
   async #authorize (authorize: Authorize, llm: LlmRequest, request: FastifyRequest): Promise<Verdict> {
     try {
       const said = await authorize(request)
-      if (said === 'admit') return null
+      // A place that is taken for a request that is settled already would never be free again.
+      if (said === 'admit' || llm.settled) return null
       if (said === undefined) return await this.#enter(llm)
       const { error, limit } = hostError(said, this.#rules.balanceStatus)
       if (limit !== null) this.#rejected(llm, limit)

@@ -56,8 +56,12 @@ async function limits (app: FastifyInstance, options: LimitsOptions): Promise<vo
 
 function follow (verdict: Verdict | Promise<Verdict>, llm: LlmRequest, request: FastifyRequest, reply: FastifyReply, done: () => void): void {
   if (verdict === null) done()
-  else if (verdict instanceof Promise) verdict.then((later) => follow(later, llm, request, reply, done))
-  else refuse(request, reply, llm.endpoint.family, verdict)
+  else if (verdict instanceof Promise) {
+    verdict.then((later) => {
+      // The caller left while the store was asked: its request is settled, and goes no further.
+      if (!reply.raw.destroyed) follow(later, llm, request, reply, done)
+    })
+  } else refuse(request, reply, llm.endpoint.family, verdict)
 }
 
 export default fp(limits, { fastify: '5.x', name: 'llm-gateway-limits' })

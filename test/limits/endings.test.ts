@@ -2,8 +2,9 @@ import Fastify from 'fastify'
 import httpProxy from '@fastify/http-proxy'
 import t from 'tap'
 import { auth, limits, paths, proxyOptions, usage, forward } from '../../plugins/index.js'
+import type { LimitsOptions } from '../../plugins/limits/index.js'
 import { memoryBalances, memoryLedger, type Ledger } from '../../plugins/state/index.js'
-import { call, listen, read, secret } from '../helpers/gateway.js'
+import { call, everyProtocol, listen, read, secret, startGateway, watchSettled } from '../helpers/gateway.js'
 import { startUpstream, usageOf } from '../helpers/upstream.js'
 import { messages, setup } from './setup.js'
 
@@ -64,6 +65,72 @@ t.test('a caller that leaves before its body is read pays nothing', async (t) =>
   t.match(await quiet(), { spent: 0 })
   t.equal(upstream.seen.length, 0)
   t.same(await records(), [])
+})
+
+/** Stands still wherever it is called, until the test goes on. */
+function gate (): { wait: () => Promise<void>, reached: Promise<void>, open: () => void } {
+  let open = (): void => {}
+  let reach = (): void => {}
+  const opened = new Promise<void>((resolve) => { open = resolve })
+  const reached = new Promise<void>((resolve) => { reach = resolve })
+  return { wait: async () => { reach(); await opened }, reached, open }
+}
+
+t.test('a caller that leaves while its limits are asked takes nothing, and nothing is sent for it', async (t) => {
+  for (const at of ['authorize', 'enter', 'hold'] as const) {
+    const memory = memoryBalances()
+    const { wait, reached, open } = gate()
+    const asked: LimitsOptions = {
+      ...at === 'authorize' && { authorize: wait },
+      // As over a connection, where steps are done in the order in which they were asked.
+      balances: {
+        ...memory,
+        hold: async (ask) => {
+          const decision = memory.hold(ask)
+          if (ask.requests === (at === 'enter' ? 1 : 0) && at !== 'authorize') await wait()
+          return decision
+        },
+      },
+    }
+    const { app, url, upstream, quiet, records } = await setup(t, { group, limits: asked })
+    const settled = watchSettled(app)
+    const { request } = call(`${url}/v1/chat/completions`, { body: JSON.stringify(body) })
+    await reached
+    request.destroy()
+    t.match(await settled.next(), { outcome: 'client_abort' })
+    open()
+    t.match(await quiet(), { spent: 0 }, at)
+    // Would come first, if it came.
+    const { reply } = call(`${url}/v1/chat/completions`, { body: JSON.stringify({ ...body, model: 'next' }) })
+    await read(await reply)
+    t.same(upstream.seen.map(({ json }) => json['model']), ['next'], at)
+    t.match(await quiet(), { held: 0, active: 0 })
+    t.equal((await records()).length, 1)
+    await app.close()
+  }
+})
+
+t.test('a caller that leaves while a hook of the host waits has nothing sent for it', async (t) => {
+  const { wait, reached, open } = gate()
+  let waits = true
+  const upstream = await startUpstream(t)
+  const balances = memoryBalances()
+  const { app, settled } = await startGateway(t, upstream.url, {
+    groups: { all: { protocols: everyProtocol, limits: group } }, limits: { balances },
+  })
+  app.addHook('preHandler', async () => { if (waits) await wait() })
+  const url = `${await listen(app)}/v1/chat/completions`
+  const { request } = call(url, { body: JSON.stringify(body) })
+  await reached
+  request.destroy()
+  t.match(await settled.next(), { outcome: 'client_abort', usage: null })
+  waits = false
+  open()
+  const { reply } = call(url, { body: JSON.stringify({ ...body, model: 'next' }) })
+  await read(await reply)
+  t.same(upstream.seen.map(({ json }) => json['model']), ['next'])
+  t.match(await settled.next(), { outcome: 'ok' })
+  t.match(balances.read('all'), { held: 0, active: 0 })
 })
 
 t.test('a record that cannot be kept holds nothing back', async (t) => {
