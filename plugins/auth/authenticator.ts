@@ -5,7 +5,8 @@ import { checkKey, checkProtocol, checkVersion } from './access.js'
 import { expectedCredential, findCredential } from './credential.js'
 import { digestOf, readGroups, readKeys } from './groups.js'
 import { KeyCache, type KeyChange, type Load } from './key-cache.js'
-import { checkAuthOptions, type AuthOptions, type LookupKey } from './options.js'
+import { toKey, withinTime } from './lookup.js'
+import { checkAuthOptions, type AuthOptions } from './options.js'
 
 /** Null: let it pass. */
 export type Verdict = GatewayError | null
@@ -71,8 +72,9 @@ export class Authenticator {
   }
 
   #loadFor (secret: string, request: FastifyRequest): Load {
-    const { store, lookup } = this.#options
-    return store === undefined ? async () => toKey(await lookup?.(secret, request)) : (digest) => store.find(digest)
+    const { store, lookup, lookupTimeoutMs = 5_000 } = this.#options
+    const load: Load = store === undefined ? async () => toKey(await lookup?.(secret, request)) : (digest) => store.find(digest)
+    return (digest) => withinTime(load(digest), lookupTimeoutMs)
   }
 
   #judge (key: Key | null, llm: LlmRequest, request: FastifyRequest): Verdict {
@@ -86,12 +88,6 @@ export class Authenticator {
     const accepted = this.#options.versions?.[endpoint.family.name]
     return checkProtocol(group, endpoint) ?? checkVersion(endpoint.family, request.headers, accepted)
   }
-}
-
-function toKey (found: LookupKey | null | undefined): Key | null {
-  if (found === null || found === undefined) return null
-  const { id, group, disabled = false, expiresAt = null, limits = {} } = found
-  return { id, group, disabled, expiresAt, limits }
 }
 
 /** A host's `lookup` has seen the secret, and so may its error have. */

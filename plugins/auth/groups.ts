@@ -108,7 +108,8 @@ function readDigest (at: string, { secret, hash: given }: KeyOptions): string {
   return digestOf(secret)
 }
 
-function checkLimits (at: string, limits: Limits): void {
+/** Throws `LLM_GATEWAY_OPTION` for a limit that is not known or no whole number. */
+export function checkLimits (at: string, limits: Limits): void {
   for (const [name, value] of Object.entries(limits)) {
     if (!limitNames.has(name)) throw new OptionError(`${at}.${name}`, 'is not known')
     if (!Number.isSafeInteger(value) || value < 0) throw new OptionError(`${at}.${name}`, 'must be a whole number of at least 0')

@@ -32,6 +32,8 @@ export interface AuthOptions {
    * digest, so it must depend on the credential alone. A rejection is answered 503, never 401. Excludes `store`.
    */
   lookup?: (credential: string, request: FastifyRequest) => LookupKey | null | Promise<LookupKey | null>
+  /** How long `lookup` or `store` may take; what takes longer has failed. Default 5,000. */
+  lookupTimeoutMs?: number
   cache?: Partial<KeyCacheOptions>
   /** Two different credentials in one request: the family's `first` source wins and is counted, or `reject`. Default `first`. */
   conflict?: 'first' | 'reject'
@@ -57,6 +59,7 @@ export function checkAuthOptions (options: AuthOptions): KeyCacheOptions {
     keys: 'anything',
     store: 'an object',
     lookup: 'a function',
+    lookupTimeoutMs: 'a whole number of at least 1',
     cache: 'an object',
     conflict: 'anything',
     optionalSources: 'anything',
@@ -81,6 +84,8 @@ export function checkAuthOptions (options: AuthOptions): KeyCacheOptions {
   if (!Array.isArray(optionalSources)) throw new OptionError('auth.optionalSources', 'must be a list')
   checkNames('auth.optionalSources', optionalSources, optionalNames())
   checkNames('auth.versions', Object.keys(versions), Object.keys(families))
+  const notListed = Object.entries(versions).find(([, accepted]) => accepted !== undefined && !Array.isArray(accepted))
+  if (notListed !== undefined) throw new OptionError(`auth.versions.${notListed[0]}`, 'must be a list')
   return { ...cacheDefaults, ...cache }
 }
 

@@ -286,6 +286,47 @@ t.test('a host\'s lookup: at once, later, unknown, in a group that is gone, and 
   t.match(log.join(''), /no row for \[key\]/)
 })
 
+t.test('a host\'s lookup that says nothing clear opens nothing', async (t) => {
+  const fields: Record<string, [found: unknown, status: number]> = {
+    'a row with more columns, and null for nothing': [{ id: 'a', group: 'chat', disabled: null, expiresAt: null, limits: null, name: 'x' }, 200],
+    'a number as the database writes it': [{ id: 'a', group: 'chat', expiresAt: String(Date.now() + 60_000) }, 200],
+    'a date': [{ id: 'a', group: 'chat', expiresAt: new Date(Date.now() + 60_000) }, 200],
+    'a date that has been': [{ id: 'a', group: 'chat', expiresAt: new Date(0) }, 401],
+    '1 for disabled': [{ id: 'a', group: 'chat', disabled: 1 }, 401],
+    'false for none': [false, 401],
+    'true for some': [true, 503],
+    'a group without a key': [{ group: 'chat' }, 503],
+    'an empty id': [{ id: '', group: 'chat' }, 503],
+    'a key without a group': [{ id: 'a' }, 503],
+    'a date as text': [{ id: 'a', group: 'chat', expiresAt: '2020-01-01T00:00:00Z' }, 503],
+    'no number': [{ id: 'a', group: 'chat', expiresAt: NaN }, 503],
+    'a limit as text': [{ id: 'a', group: 'chat', limits: { balance: '5' } }, 503],
+    'a limit of another name': [{ id: 'a', group: 'chat', limits: { rpm: 5 } }, 503],
+  }
+  const log: string[] = []
+  const { app } = await build(t, { keys: [], lookup: (name) => fields[decodeURIComponent(name)]?.[0] as never }, log)
+  for (const [name, [, status]] of Object.entries(fields)) {
+    const reply = await app.inject({ method: 'POST', url: '/v1/chat/completions', headers: { authorization: `Bearer ${encodeURIComponent(name)}` } })
+    t.equal(reply.statusCode, status, name)
+  }
+  t.match(log.join(''), /lookup\(\)\.limits\.balance must be a whole number/)
+})
+
+t.test('a lookup that never answers is one that failed', async (t) => {
+  let hangs = false
+  const lookup = async (): Promise<{ id: string, group: string }> => hangs ? await new Promise(() => {}) : { id: 'a', group: 'chat' }
+  const { app } = await build(t, { keys: [], lookup, lookupTimeoutMs: 5, cache: { ttlMs: 0, maxLoads: 1 } })
+  // A timer of the gateway's keeps no process alive.
+  await listen(app)
+  const ask = async (name: string): Promise<number> => (await app.inject({ method: 'POST', url: '/v1/chat/completions', headers: { authorization: `Bearer ${name}` } })).statusCode
+  t.equal(await ask('old'), 200)
+  hangs = true
+  t.equal(await ask('old'), 200, 'a known key is served while the table fails')
+  t.equal(await ask('new'), 503)
+  hangs = false
+  t.equal(await ask('new'), 200, 'and nobody stands in the way of the next')
+})
+
 t.test('a key that expires while it is in memory is refused', async (t) => {
   let expiresAt = Date.now() + 60_000
   const key = { id: 'k', group: 'chat', get expiresAt () { return expiresAt }, disabled: false, limits: {} }
@@ -435,10 +476,12 @@ t.test('a wrong option fails at start and names itself, never a secret', async (
     [{ groups: one, optionalSources: 'api-key' }, /auth\.optionalSources must be a list/],
     [{ groups: one, optionalSources: ['canary'] }, /auth\.optionalSources holds "canary", which is none of api-key/],
     [{ groups: one, versions: { nobody: [] } }, /auth\.versions holds "nobody"/],
+    [{ groups: one, versions: { gemini: undefined, anthropic: '2023-06-01' } }, /auth\.versions\.anthropic must be a list/],
     [{ groups: one, cache: { ttlMs: -1 } }, /auth\.cache\.ttlMs must be a whole number of at least 0/],
     [{ groups: one, cache: { max: 0 } }, /auth\.cache\.max must be a whole number of at least 1/],
     [{ groups: one, cache: [] }, /auth\.cache must be an object/],
     [{ groups: one, lookup: 'x' }, /auth\.lookup must be a function/],
+    [{ groups: one, lookupTimeoutMs: 0 }, /auth\.lookupTimeoutMs must be a whole number of at least 1/],
   ]
   for (const [given, said] of wrong) {
     const app = Fastify()

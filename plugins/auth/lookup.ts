@@ -1,0 +1,31 @@
+/** Answers of a host's own table, held to what they must be: one that says nothing clear opens nothing and holds nobody up. */
+import { OptionError } from '../errors/options.js'
+import type { Key } from '../request.js'
+import { checkLimits } from './groups.js'
+import type { LookupKey } from './options.js'
+
+/**
+ * A row of the host's as a key; null where it found none. Throws `LLM_GATEWAY_OPTION` naming the field: a date that
+ * cannot be read would be one that never comes. Rows of databases have null for nothing, and more columns than these.
+ */
+export function toKey (found: LookupKey | null | undefined): Key | null {
+  if (!found) return null
+  const { id, group, disabled, expiresAt } = found
+  const limits = found.limits ?? {}
+  if (typeof id !== 'string' || id === '') throw new OptionError('lookup().id', 'must be a string')
+  if (typeof group !== 'string') throw new OptionError('lookup().group', 'must be a string')
+  const time = expiresAt === undefined || expiresAt === null ? null : Number(expiresAt)
+  if (Number.isNaN(time)) throw new OptionError('lookup().expiresAt', 'must be milliseconds since the epoch')
+  checkLimits('lookup().limits', limits)
+  return { id, group, disabled: Boolean(disabled), expiresAt: time, limits }
+}
+
+/** Rejects where an answer takes longer; a later one is dropped. */
+export async function withinTime<T> (answer: Promise<T>, timeoutMs: number): Promise<T> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => reject(new Error(`no answer within ${timeoutMs} ms`)), timeoutMs)
+    timer.unref()
+  })
+  return await Promise.race([answer, late]).finally(() => clearTimeout(timer))
+}
