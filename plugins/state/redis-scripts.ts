@@ -54,11 +54,11 @@ local function advance (key)
   local last = tonumber(found[1])
   local w = { key = key, b = second, r = tonumber(found[2]) or 0, t = tonumber(found[3]) or 0 }
   if not last then return w end
-  if second <= last then
+  if second <= last and last - second < SLOTS then
     w.b = last
     return w
   end
-  if second - last >= SLOTS then
+  if math.abs(second - last) >= SLOTS then
     redis.call('DEL', key)
     w.r, w.t = 0, 0
     return w
@@ -86,7 +86,7 @@ local function count (w, at, requests, tokens)
   redis.call('EXPIRE', w.key, SLOTS * 2)
 end
 local function correct (w, at, difference)
-  if at > w.b - SLOTS then return count(w, at, 0, difference) end
+  if at > w.b - SLOTS and at <= w.b then return count(w, at, 0, difference) end
   if difference > 0 then count(w, w.b, 0, difference) end
 end
 local function wait (w, kind, amount)

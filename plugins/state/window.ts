@@ -21,11 +21,12 @@ export function newWindow (): Window {
   return { entries: [], requests: 0, tokens: 0 }
 }
 
-/** Drops what is older than the window. */
+/** Drops what is older than the window, and all of it where it is ahead by more: the clock was set back, and it would never leave. */
 export function advance (window: Window, second: number): void {
   const oldest = window.entries[0]
-  if (oldest === undefined || oldest.second > second - windowSeconds) return
-  window.entries = window.entries.filter((entry) => entry.second > second - windowSeconds)
+  const isAhead = Number(window.entries.at(-1)?.second) >= second + windowSeconds
+  if (!isAhead && (oldest === undefined || oldest.second > second - windowSeconds)) return
+  window.entries = isAhead ? [] : window.entries.filter((entry) => entry.second > second - windowSeconds)
   window.requests = 0
   window.tokens = 0
   for (const { requests, tokens } of window.entries) {

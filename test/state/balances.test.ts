@@ -68,6 +68,23 @@ for (const engine of engines) {
       t.match(await read('rate', 'ci'), { requests: 0 })
     })
 
+    t.test('a clock that is set back stops nobody for longer than a minute more', async (t) => {
+      const limits = { group: 'clock', groupLimits: { requestsPerMinute: 2, tokensPerMinute: 1_000 } }
+      const from = clock.now
+      for (const id of ['k1', 'k2']) t.match(await hold({ id, tokens: 10, ...limits }), { ok: true })
+      clock.now -= 30_000
+      t.match(await hold({ id: 'k3', ...limits }), { ok: false, limit: 'requests', retryAfterMs: 91_000 - from % 1_000 })
+      clock.now -= 3_600_000
+      t.match(await read('clock'), { requests: 0, tokens: 0 })
+      for (const id of ['k3', 'k4']) t.match(await hold({ id, tokens: 10, ...limits }), { ok: true })
+      t.match(await hold({ id: 'k5', ...limits }), { ok: false, limit: 'requests', retryAfterMs: 61_000 - from % 1_000 })
+      await balances.settle({ ...settled, id: 'k1', group: 'clock', tokens: 4 })
+      t.match(await read('clock'), { tokens: 20 }, 'what was counted before it was set back is not taken from what came after')
+      await balances.settle({ ...settled, id: 'k2', group: 'clock', tokens: 15 })
+      t.match(await read('clock'), { spent: 19, requests: 2, tokens: 25 }, 'of what was used beyond it only the excess counts')
+      clock.now = from
+    })
+
     t.test('tokens a minute count what was held, then what was used', async (t) => {
       const limits = { group: 'tokens', groupLimits: { tokensPerMinute: 100 } }
       await hold({ id: 't1', tokens: 90, ...limits })
