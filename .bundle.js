@@ -8,6 +8,7 @@ import { rolldown } from 'rolldown'
 const bundle = await rolldown({
   input: {
     'plugins/index': './plugins/index.ts',
+    'plugins/state/index': './plugins/state/index.ts',
     'bin/llm-gateway': './bin/llm-gateway.ts',
   },
   platform: 'node',

@@ -87,4 +87,11 @@ function checkUpstreams ({ groups = {}, upstreams = {}, routes = true }: LlmGate
 }
 
 export default fp(llmGateway, { fastify: '5.x', name: 'fastify-llm-gateway' })
+export type { AuthOptions, GroupOptions, KeyOptions, KeySource, LookupKey } from './auth/index.js'
+export type { HttpProxyOptions, ProxyOptions, UpstreamOptions } from './forward/index.js'
+export type { Authorization, Refusal } from './limits/index.js'
+export type { MetricsRegistry } from './metrics/index.js'
+export type { RewriteUrlOptions } from './paths/index.js'
+export type { LlmRequest, TokenUsage } from './request.js'
+export type { ConsoleOptions, ForwardOptions, LimitsOptions, LogOptions, MetricsOptions, PathsOptions, TracingOptions, UsageOptions, ValidationOptions }
 export { auth, consolePage, createRewriteUrl, errors, forward, limits, llmGateway, log, metrics, paths, proxyOptions, tracing, usage, validation }

@@ -1,6 +1,6 @@
 /** What a stranger gets: the packed package, unpacked beside its runtime dependencies and nothing else. */
 import { spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import t from 'tap'
@@ -40,7 +40,7 @@ function reachable (entries: readonly string[], found = new Set<string>()): Set<
 }
 
 t.test('the package holds what it needs and nothing else', async (t) => {
-  const allowed = /^(?:dist\/(?:bin\/llm-gateway|chunks\/[\w-]+|plugins\/index)\.js|dist\/(?:bin|plugins)\/.*\.d\.ts|plugins\/console\/client\/\w+\.js|schemas\/[\w.-]+\.json|examples\/demo\/(?:gateway\.yaml|README\.md)|package\.json|LICENSE|README\.md|CHANGELOG\.md)$/
+  const allowed = /^(?:dist\/(?:bin\/llm-gateway|chunks\/[\w-]+|plugins\/(?:state\/)?index)\.js|dist\/(?:bin|plugins)\/.*\.d\.ts|plugins\/console\/client\/\w+\.js|schemas\/[\w.-]+\.json|examples\/demo\/(?:gateway\.yaml|README\.md)|package\.json|LICENSE|README\.md|CHANGELOG\.md)$/
   t.same(paths.filter((path) => !allowed.test(path)), [])
   const schemas = readdirSync(join(root, 'schemas')).map((name) => `schemas/${name}`)
   for (const path of ['dist/plugins/index.js', 'dist/plugins/index.d.ts', 'dist/bin/llm-gateway.js', 'examples/demo/gateway.yaml', 'LICENSE', ...schemas]) {
@@ -49,9 +49,21 @@ t.test('the package holds what it needs and nothing else', async (t) => {
   const typed = paths.filter((path) => path.endsWith('.d.ts')).map((path) => path.replace(/^dist\/(.*)\.d\.ts$/, '$1.ts'))
   t.same(typed.filter((path) => !existsSync(join(root, path))), [], 'no types of a source that is gone')
   const built = paths.filter((path) => path.startsWith('dist/') && path.endsWith('.js'))
-  t.same(built.sort(), [...reachable(['dist/plugins/index.js', 'dist/bin/llm-gateway.js'])].sort(), 'no file that nothing loads')
+  t.same(built.sort(), [...reachable(['dist/plugins/index.js', 'dist/plugins/state/index.js', 'dist/bin/llm-gateway.js'])].sort(), 'no file that nothing loads')
   t.comment(`${paths.length} files, ${packed.unpackedSize} bytes`)
   t.ok(packed.unpackedSize < 1_000_000, 'below 1 MB')
+})
+
+t.test('publishing builds first, although the scripts of dependencies do not run here', async (t) => {
+  t.match(readFileSync(join(root, '.npmrc'), 'utf8'), 'ignore-scripts=true')
+  const home = join(folder, 'published')
+  mkdirSync(home)
+  const prepack = 'node -e "fs.writeFileSync(\'built.js\', \'\')"'
+  writeFileSync(join(home, 'package.json'), JSON.stringify({ ...manifest, scripts: { prepack }, files: ['built.js'] }))
+  copyFileSync(join(root, '.npmrc'), join(home, '.npmrc'))
+  t.ok(manifest.scripts.prepack.includes('build'))
+  const { stderr } = run('npm', ['publish', '--dry-run', '--fetch-retries=0', '--registry=http://127.0.0.1:9/'], home)
+  t.match(stderr, 'built.js')
 })
 
 t.test('few runtime dependencies, and no script at install', async (t) => {
@@ -85,8 +97,11 @@ t.test('installed, it is there for import, require, types and the command line',
 
   writeFileSync(join(folder, 'app.mts'), [
     "import Fastify from 'fastify'",
-    `import llmGateway, { proxyOptions, type LlmGatewayOptions } from '${manifest.name}'`,
-    "const options: LlmGatewayOptions = { upstreams: { a: { url: 'http://127.0.0.1:9' } }, groups: { b: { protocols: ['messages'] } } }",
+    `import llmGateway, { proxyOptions, type GroupOptions, type LlmGatewayOptions } from '${manifest.name}'`,
+    `import { openState } from '${manifest.name}/state'`,
+    "const b: GroupOptions = { protocols: ['messages'] }",
+    "const { keys: store, balances, ledger } = await openState({ engine: 'memory' })",
+    "const options: LlmGatewayOptions = { upstreams: { a: { url: 'http://127.0.0.1:9' } }, groups: { b }, store, limits: { balances, ledger } }",
     'const app = Fastify()',
     'await app.register(llmGateway, options)',
     'app.addHook("onResponse", async (request) => { console.log(request.llm?.usage?.output, proxyOptions().config.llm) })',
