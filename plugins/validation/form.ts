@@ -42,12 +42,17 @@ function readPart (part: Buffer, wanted: readonly string[], fields: Map<string, 
   }
   const disposition = readDisposition(text.slice(2, headersEnd).split('\r\n'))
   const name = disposition?.get('name')
-  if (disposition === null || name === undefined || name.includes('\\')) return 'a part has no plain name'
+  if (disposition === null || name === undefined || name.includes('\\') || hasAny(disposition, 'name*')) return 'a part has no plain name'
   if (!wanted.includes(name)) return null
   if (fields.has(name)) return `the field ${name} stands in it twice`
-  if (disposition.has('filename') || valueEnd - valueStart > valueMaxBytes) return `the field ${name} is not a short text`
+  if (hasAny(disposition, 'filename') || valueEnd - valueStart > valueMaxBytes) return `the field ${name} is not a short text`
   fields.set(name, part.toString('utf8', valueStart, valueEnd))
   return null
+}
+
+/** RFC 2231 spells a parameter as `name*` or in pieces, and some readers let that win; in forms it has no place (RFC 7578 4.2). */
+function hasAny (disposition: ReadonlyMap<string, string>, start: string): boolean {
+  return [...disposition.keys()].some((parameter) => parameter.startsWith(start))
 }
 
 function readDisposition (lines: readonly string[]): ReadonlyMap<string, string> | null {

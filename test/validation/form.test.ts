@@ -62,12 +62,15 @@ t.test('a form that two readers could read differently is refused', async (t) =>
     ['no name', part('Content-Disposition: form-data; filename="a"'), /no plain name/],
     ['two names', part('Content-Disposition: form-data; name="x"; name="model"'), /no plain name/],
     ['an escaped name', part('Content-Disposition: form-data; name="mo\\del"'), /no plain name/],
+    ['a name in another spelling beside it', part('Content-Disposition: form-data; name="x"; name*=utf-8\'\'model'), /no plain name/],
+    ['a name in pieces beside it', part('Content-Disposition: form-data; NAME*0="mo"; name="x"; name*1="del"'), /no plain name/],
     ['an open quote', part('Content-Disposition: form-data; name="model'), /no plain name/],
     ['a folded line', part('Content-Disposition: form-data; name="x"\r\n ; name="model"'), /no plain name/],
     ['a bare line feed in a header', part('Content-Disposition: form-data; name="x"\nContent-Disposition: form-data; name="model"'), /no plain name/],
     ['a line that is no header', part('Content-Disposition: form-data; name="x"\r\nmodel'), /no plain name/],
     ['the model twice', field('model', 'a') + field('model', 'b') + '--b--', /the field model stands in it twice/],
     ['the model as a file', part('Content-Disposition: form-data; name="model"; filename="m"'), /the field model is not a short text/],
+    ['the model as a file in another spelling', part('Content-Disposition: form-data; name="model"; filename*=utf-8\'\'m'), /the field model is not a short text/],
     ['a model of 2 KB', field('model', 'm'.repeat(2048)) + '--b--', /the field model is not a short text/],
   ]
   for (const [what, form, reason] of cases) t.match(read(form), reason, what)
