@@ -35,7 +35,7 @@ const commands = new Map<string, Command>(Object.entries({
 export async function run (args: readonly string[], io: Io): Promise<number> {
   const [name = '', ...rest] = args
   if (name === 'conformance') return await (await import('./conformance/index.js')).run(rest, io)
-  if (name === '--help' || name === 'help') {
+  if (name === 'help' || args.some((arg) => arg === '--help' || arg === '-h')) {
     io.out(usage)
     return 0
   }

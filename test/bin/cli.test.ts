@@ -15,7 +15,10 @@ t.test('help, and command lines that are wrong', async (t) => {
   const io = terminal()
   t.equal(await run(['--help'], io), 0)
   t.match(await io.shown.next(), /^Usage: llm-gateway COMMAND/)
-  t.equal(await run(['help'], io), 0)
+  for (const args of [['help'], ['-h'], ['start', '--help'], ['keys', 'create', '-h']]) {
+    t.equal(await run(args, io), 0, args.join(' '))
+    t.match(await io.shown.next(), /^Usage: llm-gateway COMMAND/)
+  }
   for (const [args, said] of [
     [[], /a command is required/],
     [['strat'], /there is no command strat/],
