@@ -102,7 +102,7 @@ local function sweep ()
   local due = redis.call('ZRANGEBYSCORE', D, '-inf', int(now), 'LIMIT', 0, ${sweepMax})
   for _, id in ipairs(due) do
     local hold = load(id)
-    if hold.state == 'closed' then
+    if not hold or hold.state == 'closed' then
       drop(id)
     else
       for _, scope in ipairs(hold.scopes) do move(scope, hold.key, hold.floor, -hold.tokens, -hold.active) end

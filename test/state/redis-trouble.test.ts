@@ -141,3 +141,16 @@ t.test('a script with an error says so', { skip }, async (t) => {
     while (await link.ask(async () => true).catch(() => false) !== true) await new Promise((resolve) => setTimeout(resolve, 5))
   }
 })
+
+t.test('holds that somebody deleted, or a server evicted, stop nothing', { skip }, async (t) => {
+  const { server, state } = await opened(t)
+  const ask = { group: 'all', key: 'k', groupLimits: { concurrency: 2, requestsPerMinute: 100 }, keyLimits: {}, requests: 1, tokens: 0, floor: 0 }
+  const link = await linkRedis({ engine: 'redis', url: server.url })
+  t.teardown(link.close)
+  await state.balances.hold({ ...ask, id: 'one' })
+  await link.ask(async (client) => await client.del('llm-gateway:{all}:holds'))
+  await link.ask(async (client) => await client.zadd('llm-gateway:{all}:deadlines', 1, 'one'))
+  t.match(await state.balances.hold({ ...ask, id: 'two' }), { ok: true })
+  t.equal(await state.balances.sweep('all'), 0, 'it is forgotten')
+  t.match(await state.balances.read('all'), { requests: 2 })
+})
