@@ -7,6 +7,7 @@ import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { identify } from '../identify.js'
 import { joinGateway, LlmRequest } from '../request.js'
+import { routeOf } from '../route-of.js'
 import { askFor } from './ask.js'
 import { tapOpener } from './open-tap.js'
 import { readOptions, type UsageOptions } from './options.js'
@@ -46,10 +47,11 @@ async function usage (app: FastifyInstance, options: UsageOptions): Promise<void
     else done(null, watch(gateway, request, reply, llm, llm.openTap, payload))
   })
 
-  // Sent on, and left before a reply came: it was paid for, and nobody knows how much.
-  gateway.settlers.push((llm) => {
+  // Sent on, and left before a reply came: it was paid for, and nobody knows how much. A host's mount does not tell that it sent it.
+  gateway.settlers.push((llm, request) => {
     const unseen = llm.openTap !== null && !llm.tapped && llm.usageMissing === null
-    if (unseen && llm.abortedBy === 'client' && llm.endpoint.metered === 'yes') llm.usageMissing = 'client_abort'
+    if (!unseen || llm.abortedBy !== 'client' || llm.endpoint.metered !== 'yes') return
+    if (llm.sentAt > 0 || routeOf(llm, request) === 'host') llm.usageMissing = 'client_abort'
   })
 }
 

@@ -123,7 +123,8 @@ t.test('a caller that leaves while a hook of the host waits has nothing sent for
   const { request } = call(url, { body: JSON.stringify(body) })
   await reached
   request.destroy()
-  t.match(await settled.next(), { outcome: 'client_abort', usage: null })
+  t.match(await settled.next(), { outcome: 'client_abort', usage: null, usageMissing: null })
+  t.match(balances.read('all'), { spent: 0, held: 0, active: 0 }, 'it costs nothing')
   waits = false
   open()
   const { reply } = call(url, { body: JSON.stringify({ ...body, model: 'next' }) })
