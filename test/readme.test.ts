@@ -2,9 +2,14 @@ import { execFile, spawn } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
+import httpProxy from '@fastify/http-proxy'
+import Fastify from 'fastify'
 import t from 'tap'
+import llmGateway, { metrics, proxyOptions, usage } from '../plugins/index.js'
 import { parseConfig } from '../plugins/standalone/config.js'
 import { freePort } from './helpers/free-port.js'
+import { everyProtocol, secret } from './helpers/gateway.js'
+import { startUpstream } from './helpers/upstream.js'
 import { generated, partOf, readmeUrl, writeReadme } from './scripts/readme-tables.js'
 
 if (process.env.UPDATE_README !== undefined) writeReadme()
@@ -19,8 +24,16 @@ t.test('the tables say what the code says', async (t) => {
   for (const [name, make] of Object.entries(generated)) t.equal(partOf(readme, name), make(), name)
 })
 
+/** The one shell block that begins so. It will be run: an install is never among what is looked for. */
+function shellBlock (start: string): string {
+  const [found, ...others] = blocks('sh').filter((block) => block.startsWith(start))
+  if (found === undefined || others.length > 0 || found.includes('npm ')) throw new Error(`no single block of the page begins with ${start}`)
+  return found
+}
+
 t.test('the two commands are those of package.json, and the curls answer as the page says', async (t) => {
-  const [commands = '', curls = ''] = blocks('sh')
+  const [commands] = blocks('sh')
+  const curls = shellBlock('curl http')
   t.match(commands, /^npm ci && npm start .*\nnpm ci && npm test /)
   const port = await freePort()
   const child = spawn(process.execPath, ['dist/bin/llm-gateway.js', 'start'], { cwd: root, env: { ...process.env, PORT: String(port) }, stdio: ['ignore', 'pipe', 'inherit'] })
@@ -37,7 +50,8 @@ t.test('the two commands are those of package.json, and the curls answer as the 
 })
 
 t.test('the key commands of the page work in its order', async (t) => {
-  const [, , commands = '', questions = ''] = blocks('sh')
+  const commands = shellBlock('export LLM_GATEWAY_CONFIG')
+  const questions = shellBlock('llm-gateway usage')
   const folder = t.testdir({ 'gateway.yaml': 'upstreams: { demo: { simulate: true } }\ngroups: { chat: { protocols: [responses], upstream: demo } }\nstate: { engine: lmdb, path: ./data }\n' })
   const script = `${commands}${questions}`.replaceAll(/^llm-gateway /gm, `"${process.execPath}" "${root}dist/bin/llm-gateway.js" `)
   const { stdout } = await promisify(execFile)('bash', ['-ec', script], { cwd: folder })
@@ -55,10 +69,53 @@ t.test('the configuration file of the page is valid', async (t) => {
   t.throws(() => parseConfig(yaml, {}), /OPENAI_API_KEY/)
 })
 
-t.test('the example app of the page starts', async (t) => {
-  const [js = ''] = blocks('js')
-  const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', `${js}\nconsole.log(app.hasDecorator('llm'))`], { cwd: root })
-  t.equal(stdout, 'true\n')
+t.test('the example apps of the page start, and end', async (t) => {
+  const folder = t.testdir()
+  for (const js of blocks('js')) {
+    const script = `${js.replace('./data', folder)}\nconsole.log(app.hasDecorator('llm'))\nawait app.close()`
+    const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', script], { cwd: root })
+    t.equal(stdout, 'true\n')
+  }
+  t.ok(existsSync(`${folder}/ledger`), 'one of them keeps usage')
+})
+
+t.test('a mount that is not at /v1 passes the version on, as the page says', async (t) => {
+  t.match(readme, "At `/llm` that is `prefix: '/llm'` in the gateway's options, and `rewritePrefix: ''` in the mount's.")
+  const upstream = await startUpstream(t)
+  const app = Fastify()
+  t.teardown(() => app.close())
+  await app.register(llmGateway, { routes: false, prefix: '/llm', groups: { all: { protocols: everyProtocol } }, keys: [{ id: 'a', group: 'all', secret }] })
+  await app.register(httpProxy, { ...proxyOptions(), upstream: upstream.url, prefix: '/llm', rewritePrefix: '' })
+  for (const [url, key, status] of [['/llm/v1/chat/completions', secret, 200], ['/llm/chat/completions', secret, 200], ['/llm/v1/chat/completions', 'wrong', 401]] as const) {
+    const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
+    const reply = await app.inject({ method: 'POST', url, headers, payload: '{"model":"m","messages":[{"role":"user","content":"hi"}]}' })
+    t.equal(reply.statusCode, status, url)
+  }
+  t.same(upstream.seen.map(({ url }) => url), ['/v1/chat/completions', '/v1/chat/completions'])
+})
+
+t.test('the two plugins that the page names count the tokens of a mount', async (t) => {
+  for (const name of ['metrics', 'usage']) t.match(readme, `\`await app.register(${name})\``)
+  const upstream = await startUpstream(t)
+  const app = Fastify()
+  t.teardown(() => app.close())
+  await app.register(metrics)
+  await app.register(usage)
+  await app.register(httpProxy, { upstream: upstream.url, prefix: '/v1', rewritePrefix: '/v1' })
+  await app.inject({ method: 'POST', url: '/v1/chat/completions', headers: { 'content-type': 'application/json' }, payload: '{"model":"m","messages":[]}' })
+  t.match((await app.inject('/metrics')).body, /^llm_gateway_tokens_total\{protocol="chat_completions",.*\} [1-9]/m)
+})
+
+t.test('every option of the configuration file stands on the page', async (t) => {
+  const names = new Set<string>()
+  const walk = (schema: unknown): void => {
+    if (typeof schema !== 'object' || schema === null) return
+    if ('properties' in schema) for (const name of Object.keys(Object(schema.properties))) names.add(name)
+    for (const part of Object.values(schema)) walk(part)
+  }
+  walk(JSON.parse(readFileSync(new URL('../schemas/gateway.schema.json', import.meta.url), 'utf8')))
+  t.ok(names.size > 50)
+  t.strictSame([...names].filter((name) => !new RegExp(`\\b${name}\\b`).test(readme)), [])
 })
 
 t.test('the diff of the page is the one of the example', async (t) => {
@@ -69,6 +126,9 @@ t.test('the diff of the page is the one of the example', async (t) => {
   t.equal(added(diff).length, 6)
 })
 
-t.test('every file that the page names is there', async (t) => {
-  for (const [, path = ''] of readme.matchAll(/\]\(((?!http)[^)]+)\)/g)) t.ok(existsSync(new URL(`../${path}`, import.meta.url)), path)
+t.test('every file and heading that the page names is there', async (t) => {
+  const headings = [...readme.matchAll(/^#+ (.*)$/gm)].map(([, text = '']) => `#${text.toLowerCase().replaceAll(/[^\w -]/g, '').replaceAll(' ', '-')}`)
+  for (const [, path = ''] of readme.matchAll(/\]\(((?!http)[^)]+)\)/g)) {
+    t.ok(path.startsWith('#') ? headings.includes(path) : existsSync(new URL(`../${path}`, import.meta.url)), path)
+  }
 })

@@ -1,4 +1,4 @@
-/** Every endpoint that the gateway knows. A new protocol is one file here, one schema and its fixtures. */
+/** Every endpoint that the gateway knows. A new protocol is one file of this folder and its name in the folder's lists, one schema and its fixtures. */
 import { chatCompletions } from './chat-completions.js'
 import { embeddings } from './embeddings.js'
 import { anthropic } from './family-anthropic.js'
