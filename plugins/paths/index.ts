@@ -12,6 +12,7 @@ import { refuseMisdirected } from '../misdirected.js'
 import type { Family } from '../protocols/types.js'
 import { LlmRequest, joinGateway } from '../request.js'
 import type { Refused } from './resolve.js'
+import { takenRoutes } from './taken-routes.js'
 
 export { createRewriteUrl, type RewriteUrlOptions } from './rewrite-url.js'
 
@@ -32,6 +33,12 @@ async function paths (app: FastifyInstance, options: PathsOptions): Promise<void
   checkChoice('paths.unknown', unknown, ['leave', 'refuse'])
 
   const gateway = joinGateway(app, prefix)
+
+  // Their callers would see a 401 or 405 and nobody would know why.
+  app.addHook('onReady', async () => {
+    const routes = takenRoutes(app, gateway.prefix)
+    if (routes.length > 0) app.log.warn({ routes }, 'these routes of the host are taken for model endpoints, whose paths clients send without a version, too: give the gateway a prefix')
+  })
 
   claimIdentifying(app)
   app.addHook('onRequest', (request, reply, done) => {

@@ -232,6 +232,21 @@ t.test('host routes are left alone', async (t) => {
   t.equal((await app.inject({ method: 'OPTIONS', url: '/v1/v1/messages' })).statusCode, 405)
 })
 
+t.test('routes of the host that are taken for endpoints are told at the start', async (t) => {
+  for (const [prefix, taken] of [['', ['GET /messages', 'POST /messages', 'GET /models']], ['/llm', ['DELETE /llm/embeddings']]] as const) {
+    const log: string[] = []
+    const app = Fastify({ logger: { stream: { write: (line: string) => { log.push(line) } } } })
+    t.teardown(() => app.close())
+    app.route({ method: ['GET', 'POST'], url: '/messages', handler: async () => 'mine' })
+    await app.register(paths, { prefix })
+    app.get('/models', async () => 'mine')
+    app.get('/v1/users', async () => 'mine')
+    app.delete('/llm/embeddings', async () => 'mine')
+    await app.ready()
+    t.strictSame(log.map((line) => JSON.parse(line)).map(({ level, routes }) => ({ level, routes })), [{ level: 40, routes: taken }])
+  }
+})
+
 t.test('root hooks of a host that come before the plugin see a request twice where its path was wrong, and never otherwise', async (t) => {
   const app = Fastify()
   t.teardown(() => app.close())
