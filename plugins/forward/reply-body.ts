@@ -20,6 +20,8 @@ export class ReplyBody extends Readable {
   readonly #source: Source
   #response: ServerResponse | null = null
   #pending: Buffer[] = []
+  /** The last read brought several pieces: they are cheaper in one. */
+  #gathers = false
   #over = false
 
   constructor (source: Source) {
@@ -29,7 +31,11 @@ export class ReplyBody extends Readable {
 
   /** False: no more for now. */
   pass (chunk: Buffer): boolean {
-    if (this.#response === null) return this.push(chunk)
+    const response = this.#response
+    if (response === null) return this.push(chunk)
+    // Node holds a socket back from a write to the end of the turn.
+    if (!this.#gathers && response.socket?.writableCorked === 0) return response.write(chunk)
+    this.#gathers = true
     if (this.#pending.push(chunk) === 1) process.nextTick(flush, this)
     return true
   }
@@ -74,6 +80,7 @@ export class ReplyBody extends Readable {
     const pending = this.#pending
     const [first] = pending
     if (first === undefined) return null
+    this.#gathers = pending.length > 1
     const taken = pending.length === 1 ? first : Buffer.concat(pending)
     pending.length = 0
     return taken
