@@ -11,6 +11,7 @@ import { routeOf } from '../route-of.js'
 import { askFor } from './ask.js'
 import { tapOpener } from './open-tap.js'
 import { readOptions, type UsageOptions } from './options.js'
+import { acceptReadable } from './readable-codings.js'
 import { ShapeMemory } from './shape-memory.js'
 import { withBody } from './take-body.js'
 import { watch } from './watch.js'
@@ -32,6 +33,7 @@ async function usage (app: FastifyInstance, options: UsageOptions): Promise<void
     }
     const rules = llm.endpoint.usage
     llm.openTap = openAsIs(llm, rules)
+    acceptReadable(request.raw.headers)
     if (rules.request === null || !mayAsk(gateway.upstreamFor(llm)?.name ?? null)) {
       done()
       return
