@@ -45,8 +45,8 @@ async function llmGateway (app: FastifyInstance, options: LlmGatewayOptions): Pr
   checkOptions('llmGateway', options, known)
   const { prefix, upstreams = {}, routes = true, groups, keys, lookup, store } = options
   checkUpstreams(options)
-  // First: a request whose path is repaired passes the router again, and must not have begun before.
   if (options.console !== undefined) await app.register(consolePlugin, options.console)
+  // Before whatever begins requests: one whose path is repaired passes the router again, and must not have begun before.
   await app.register(pathsPlugin, { ...options.paths, ...(prefix !== undefined && { prefix }) })
   if (options.metrics !== false) await app.register(metricsPlugin, options.metrics ?? {})
   await app.register(errorsPlugin)

@@ -101,7 +101,7 @@ t.test('installed, it is there for import, require, types and the command line',
     `import { openState } from '${manifest.name}/state'`,
     "const b: GroupOptions = { protocols: ['messages'] }",
     "const { keys: store, balances, ledger } = await openState({ engine: 'memory' })",
-    "const options: LlmGatewayOptions = { upstreams: { a: { url: 'http://127.0.0.1:9' } }, groups: { b }, store, limits: { balances, ledger } }",
+    "const options: LlmGatewayOptions = { upstreams: { a: { url: 'http://127.0.0.1:9' } }, groups: { b }, keys: [{ id: 'c', group: 'b', secret: process.env['KEY'] }], store, limits: { balances, ledger } }",
     'const app = Fastify()',
     'await app.register(llmGateway, options)',
     'app.addHook("onResponse", async (request) => { console.log(request.llm?.usage?.output, proxyOptions().config.llm) })',
@@ -109,7 +109,7 @@ t.test('installed, it is there for import, require, types and the command line',
     'await app.register(llmGateway, { gruops: {} })',
   ].join('\n'))
   const types = run(process.execPath, [
-    join(modules, 'typescript/bin/tsc'), '--noEmit', '--strict', '--module', 'nodenext', '--target', 'es2023', '--types', 'node', '--skipLibCheck', 'app.mts',
+    join(modules, 'typescript/bin/tsc'), '--noEmit', '--strict', '--exactOptionalPropertyTypes', '--module', 'nodenext', '--target', 'es2023', '--types', 'node', '--skipLibCheck', 'app.mts',
   ], folder)
   t.equal(types.stdout, '')
 

@@ -22,8 +22,8 @@ export interface GroupOptions {
 export interface KeyOptions {
   id: string
   group: string
-  /** The secret itself; only its digest is kept. */
-  secret?: string
+  /** The secret itself; only its digest is kept. Undefined, as of a variable that is not set, fails the start unless there is a hash. */
+  secret?: string | undefined
   /** Instead of the secret: `sha256:` and 64 hex digits. */
   hash?: string
   /** ISO 8601 date and time. */
