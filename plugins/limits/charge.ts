@@ -8,6 +8,8 @@ export interface Held {
   readonly tokens: number
   /** Estimated tokens of the request itself. */
   readonly input: number
+  /** The work may go on when the request is over. */
+  readonly goesOn: boolean
 }
 
 const maxModelLength = 128
@@ -22,13 +24,15 @@ export function wasSent (llm: LlmRequest): boolean {
 
 /**
  * The real leaves wherever the reply told them. Where it broke off before, or told nothing, what it is known to have cost
- * at least: never nothing once it was sent, and never all that was held (facts/reliability.md 4.2.3).
+ * at least: never nothing once it was sent, and never all that was held (facts/reliability.md 4.2.3), unless the work goes on.
  */
 export function chargeOf (llm: LlmRequest, held: Held): number {
   if (!wasSent(llm) || llm.endpoint.metered === 'no') return 0
   const told = totalOf(llm)
   if (llm.usage !== null && !llm.usagePartial) return told
   if (llm.upstreamStatus >= 400 || (llm.usage === null && llm.endpoint.metered === 'optional')) return told
+  // It would be free for whoever asks for the result later.
+  if (held.goesOn) return Math.max(told, held.tokens)
   return Math.max(told, Math.min(held.tokens, held.input + relayedEstimate(llm)))
 }
 

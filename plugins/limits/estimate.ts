@@ -31,6 +31,12 @@ export function outputBound (llm: LlmRequest, { otherOutput, outputByModel }: Ho
   return Math.min(asked, most) * Math.min(choices, maxChoices)
 }
 
+/** True where the work goes on when the reply has ended, or its caller has left. What it uses is told later, in replies that are not metered. */
+export function goesOn ({ endpoint, json }: LlmRequest): boolean {
+  const path = endpoint.output?.goesOn
+  return path !== undefined && valueAt(json, path) === true
+}
+
 /** What has come of a reply whose usage was not told. */
 export function relayedEstimate ({ replyBytes, stream }: LlmRequest): number {
   return Math.ceil(replyBytes / (stream ? streamedBytesPerToken : bytesPerToken))
@@ -38,15 +44,16 @@ export function relayedEstimate ({ replyBytes, stream }: LlmRequest): number {
 
 function firstCount (json: unknown, paths: ReadonlyArray<readonly string[]>): number | null {
   for (const path of paths) {
-    let value = json
-    for (const name of path) value = fieldOf(value, name)
+    const value = valueAt(json, path)
     if (typeof value === 'number' && Number.isSafeInteger(value) && value > 0) return value
   }
   return null
 }
 
-function fieldOf (value: unknown, name: string): unknown {
-  return isObject(value) && Object.hasOwn(value, name) ? value[name] : undefined
+function valueAt (json: unknown, path: readonly string[]): unknown {
+  let value = json
+  for (const name of path) value = isObject(value) && Object.hasOwn(value, name) ? value[name] : undefined
+  return value
 }
 
 function isObject (value: unknown): value is Readonly<Record<string, unknown>> {

@@ -3,7 +3,7 @@ import { gatewayError, type GatewayError } from '../errors/gateway-error.js'
 import type { Gateway, LlmRequest } from '../request.js'
 import { limited } from '../state/parties.js'
 import type { Admission, Answer } from './admission.js'
-import { inputEstimate, outputBound } from './estimate.js'
+import { goesOn, inputEstimate, outputBound } from './estimate.js'
 import type { Authorize, Rules } from './options.js'
 import { hostError, limitError } from './refusal.js'
 
@@ -38,6 +38,7 @@ export class Gate {
     const ticket = this.#admission.ticketOf(llm)
     if (ticket === undefined || llm.endpoint.metered === 'no') return null
     const { sizes } = this.#rules
+    ticket.goesOn = goesOn(llm)
     const input = inputEstimate(llm, request.headers['content-length'], sizes)
     return this.#judge(this.#admission.hold(ticket, input, outputBound(llm, sizes)), llm)
   }

@@ -4,7 +4,7 @@ import type { Ledger } from '../state/types.js'
 import type { Admission } from './admission.js'
 import { chargeOf, recordOf } from './charge.js'
 
-const nothingHeld = { tokens: 0, input: 0 }
+const nothingHeld = { tokens: 0, input: 0, goesOn: false }
 
 /**
  * Once per request, at its end. The record comes first: what a crash takes from the balances is put right from the ledger,

@@ -11,6 +11,8 @@ export class Ticket {
   tokens = 0
   /** Estimated tokens of the request itself. */
   input = 0
+  /** The work may go on when the request is over. */
+  goesOn = false
   /** Where it is counted while the store is away. */
   lease: Lease | null = null
   /** The store was asked and did not answer: it may hold something. */

@@ -19,7 +19,7 @@ export const responses = defineEndpoints(
       streams: 'body',
       modelField: 'model',
       usage: responsesUsage,
-      output,
+      output: { ...output, goesOn: ['background'] },
     },
     {
       id: 'responses.compact',

@@ -51,6 +51,8 @@ export interface OutputFields {
   readonly max: ReadonlyArray<readonly string[]>
   /** How many answers. */
   readonly choices: ReadonlyArray<readonly string[]>
+  /** The switch by which the work goes on after the reply, which then tells no usage. */
+  readonly goesOn?: readonly string[]
 }
 
 /** Everything that an envelope may say of one failure. Never holds an address, a URL with a query, or a key. */

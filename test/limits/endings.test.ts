@@ -57,6 +57,21 @@ t.test('a caller that leaves in the middle pays for what it saw, and not for all
   t.match(await records(), [{ outcome: 'client_abort', charged: spent }])
 })
 
+t.test('a response that goes on in the background costs what it may use, and no other does', async (t) => {
+  for (const [background, stream] of [[true, false], [true, true], [false, false]] as const) {
+    const { url, upstream, quiet } = await setup(t, { group, drain: noDrain })
+    const queued = { id: 'r', object: 'response', status: 'queued', model: 'm', usage: null }
+    upstream.queue(stream ? { fixture: 'responses.sse', stallAt: 200 } : { body: queued })
+    const asked = JSON.stringify({ model: 'm', input: 'hi', max_output_tokens: 500, background, stream })
+    const { request, reply } = call(`${url}/v1/responses`, { body: asked })
+    if (stream) {
+      (await reply).once('data', () => request.destroy())
+    } else await read(await reply)
+    const input = Math.ceil(asked.length / 4)
+    t.match(await quiet(), { spent: background ? input + 500 : input + Math.ceil(JSON.stringify(queued).length / 4) })
+  }
+})
+
 t.test('a caller that leaves before its body is read pays nothing', async (t) => {
   const { url, upstream, quiet, records } = await setup(t, { group })
   const { request } = call(`${url}/v1/chat/completions`, { headers: { 'content-length': '1000' }, body: '{' })

@@ -17,7 +17,7 @@ function request (endpoint: string, given: Partial<LlmRequest> = {}): LlmRequest
 
 const sent = { sentAt: 1, upstreamStatus: 200 }
 const usage = { ...noTokens, input: 5, output: 7 }
-const held = { tokens: 100, input: 20 }
+const held = { tokens: 100, input: 20, goesOn: false }
 
 t.test('what a request is charged', async (t) => {
   const cases: ReadonlyArray<readonly [what: string, endpoint: string, given: Partial<LlmRequest>, charged: number]> = [
@@ -39,6 +39,13 @@ t.test('what a request is charged', async (t) => {
     ['what was relayed of a stream that broke, where that is more', 'messages', { ...sent, stream: true, usage, usagePartial: true, replyBytes: 1_280 }, 30],
   ]
   for (const [what, endpoint, given, charged] of cases) t.equal(chargeOf(request(endpoint, given), held), charged, what)
+  const onward: typeof cases = [
+    ['all that was held where the work goes on', 'responses', sent, 100],
+    ['all that was held where the caller left and the work goes on', 'responses', { sentAt: 1, abortedBy: 'client' }, 100],
+    ['the real leaves where they were told', 'responses', { ...sent, usage }, 12],
+    ['nothing for an error', 'responses', { sentAt: 1, upstreamStatus: 400 }, 0],
+  ]
+  for (const [what, endpoint, given, charged] of onward) t.equal(chargeOf(request(endpoint, given), { ...held, goesOn: true }), charged, what)
 })
 
 t.test('what the ledger keeps', async (t) => {
