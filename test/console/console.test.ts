@@ -117,7 +117,7 @@ t.test('a listener of its own', async (t) => {
   await t.rejects(fetch(`http://127.0.0.1:${port}/`), 'closed with the app')
 })
 
-t.test('options', async (t) => {
+t.test('it needs a place, and a wrong option names itself', async (t) => {
   const wrong: Array<[Record<string, unknown>, RegExp]> = [
     [{}, /console needs a path or listen\.port/],
     [{ listen: {} }, /console needs a path or listen\.port/],

@@ -78,7 +78,7 @@ t.test('requests are recorded byte for byte and usage is totalled', async (t) =>
   t.equal(await first.aborted, false)
 })
 
-t.test('scripts', async (t) => {
+t.test('a queued script is played instead of the plain reply', async (t) => {
   const upstream = await startUpstream(t)
   const call = async (signal?: AbortSignal): Promise<Response> =>
     await fetch(upstream.url + '/v1/messages', { method: 'POST', body: '{"stream":true}', ...(signal && { signal }) })

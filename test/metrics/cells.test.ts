@@ -37,7 +37,7 @@ t.test('label sets that a joined key would confuse stay apart', async (t) => {
   t.match(counter.read(), [{ value: 1 }, { value: 10 }])
 })
 
-t.test('label values', async (t) => {
+t.test('what could break a text format is written as % and four hex digits', async (t) => {
   const rows = [
     ['plain', 'plain'], ['a,b', 'a%002cb'], ['a"b\\c\nd', 'a%0022b%005cc%000ad'], ['100%', '100%0025'], ['\ud800', '%d800'],
     ['Zürich 東京', 'Zürich 東京'], ['__proto__', '__proto__'],

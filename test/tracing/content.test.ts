@@ -50,7 +50,7 @@ function outputOf (attributes: ReadableSpan['attributes']): string {
   return JSON.parse(String(attributes['gen_ai.output.messages']))[0].parts[0].content
 }
 
-t.test('the switch', async (t) => {
+t.test('only what asks for content in spans switches it on', async (t) => {
   for (const value of ['SPAN_ONLY', 'span_and_event', ' true ']) t.ok(capturesContent({ [name]: value }), value)
   for (const value of [undefined, '', 'false', 'NO_CONTENT', 'EVENT_ONLY', 'yes']) t.notOk(capturesContent({ [name]: value }), String(value))
 })
