@@ -1,8 +1,8 @@
 import { durationOf, firstChunkOf, overheadOf } from '../measures.js'
 import type { LlmRequest } from '../request.js'
 
-/** Longer names are of no model that is known. */
-const maxModelLength = 128
+/** Longer names and ids are none that are known. */
+const maxLength = 128
 
 /**
  * What one line says of one settled request, under `llm`; what does not apply is undefined and so not written. Ids, names,
@@ -20,7 +20,7 @@ export function requestLine (llm: LlmRequest): Record<string, unknown> {
     provider: endpoint.family.provider,
     group: llm.group?.id,
     key_id: llm.key?.id,
-    model: llm.model?.slice(0, maxModelLength),
+    model: llm.model?.slice(0, maxLength),
     stream: llm.stream,
     path_repair: llm.repair ?? undefined,
     outcome: llm.outcome,
@@ -29,8 +29,8 @@ export function requestLine (llm: LlmRequest): Record<string, unknown> {
     aborted_by: llm.abortedBy ?? undefined,
     upstream: llm.upstream ?? undefined,
     upstream_status: llm.upstreamStatus === 0 ? undefined : llm.upstreamStatus,
-    upstream_request_id: llm.upstreamRequestId ?? undefined,
-    response_model: llm.responseModel?.slice(0, maxModelLength),
+    upstream_request_id: llm.upstreamRequestId?.slice(0, maxLength),
+    response_model: llm.responseModel?.slice(0, maxLength),
     finish_reason: llm.finishReason ?? undefined,
     duration_ms: milliseconds(durationOf(llm)),
     ttfc_ms: milliseconds(firstChunkOf(llm)),

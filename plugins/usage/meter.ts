@@ -4,6 +4,9 @@ import type { Plan } from './plan.js'
 import type { Reading } from './reply-shape.js'
 import { isObject, overlay, type JsonObject } from './usage-object.js'
 
+/** Names and ids are short; what an upstream writes in their place goes into log lines and spans. */
+const maxTextLength = 256
+
 /** Gathers what the documents of one reply tell: its only one, each event of a stream, or each element of an array. */
 export class Meter {
   /** True where the newest document held usage. */
@@ -84,9 +87,9 @@ export class Meter {
 
   /** Writes down what was read, or why nothing was. */
   finish (llm: LlmRequest, missing: UsageMissing): void {
-    llm.responseModel = this.model
-    llm.responseId = this.id
-    llm.finishReason = this.finishReason
+    llm.responseModel = bounded(this.model)
+    llm.responseId = bounded(this.id)
+    llm.finishReason = bounded(this.finishReason)
     const counted = this.total()
     if (counted === null) {
       if (llm.endpoint.metered === 'yes') llm.usageMissing = missing
@@ -97,6 +100,10 @@ export class Meter {
     llm.usageInconsistent = counted.inconsistent
     llm.modalities = counted.modalities.length > 0 ? [...counted.modalities] : null
   }
+}
+
+function bounded (text: string | null): string | null {
+  return text === null || text.length <= maxTextLength ? text : text.slice(0, maxTextLength)
 }
 
 function isImageOutput ({ direction, modality }: ModalityTokens): boolean {

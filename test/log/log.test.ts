@@ -96,7 +96,7 @@ t.test('all that can be said', async (t) => {
     errorCode: 'upstream_aborted',
     abortedBy: 'upstream',
   })
-  Object.assign(llm, { finishReason: 'stop', upstreamRequestId: 'req_1', trace: { traceId: 'a'.repeat(32), spanId: 'b'.repeat(16) } })
+  Object.assign(llm, { finishReason: 'stop', upstreamRequestId: 'r'.repeat(500), trace: { traceId: 'a'.repeat(32), spanId: 'b'.repeat(16) } })
   t.match(requestLine(llm), {
     model: 'm'.repeat(128),
     response_model: 'gpt-5-2026',
@@ -108,7 +108,7 @@ t.test('all that can be said', async (t) => {
     error: 'upstream_aborted',
     aborted_by: 'upstream',
     finish_reason: 'stop',
-    upstream_request_id: 'req_1',
+    upstream_request_id: 'r'.repeat(128),
     trace_id: 'a'.repeat(32),
     span_id: 'b'.repeat(16),
   })

@@ -68,6 +68,15 @@ t.test('a number that no reply can have is no count', async (t) => {
   }
 })
 
+t.test('a text that is no name of anything does not travel on whole', async (t) => {
+  const long = 'x'.repeat(1_000)
+  const shapes = new ShapeMemory()
+  for (const times of [1, 2]) {
+    const { llm } = meter('chat_completions', [Buffer.from(JSON.stringify({ id: long, model: long, choices: [{ finish_reason: long }], usage }))], {}, false, shapes)
+    t.strictSame([llm.responseId?.length, llm.responseModel?.length, llm.finishReason?.length, llm.usage?.output], [256, 256, 256, 4], `time ${times}`)
+  }
+})
+
 t.test('tokens of a kind of content are whole', async (t) => {
   for (const tokens of ['0.5', '-1', '1e400', '"5"', 'null', '0']) {
     const reply = `{"usage":{"prompt_tokens":5,"prompt_tokens_details":{"audio_tokens":${tokens}}}}`
