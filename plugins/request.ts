@@ -6,6 +6,7 @@ import { randomUUID } from 'node:crypto'
 import type { Context } from '@opentelemetry/api'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { outcomeOf } from './measures.js'
+import { mountPrefix } from './mount-prefix.js'
 import { createResolve, type Resolve, type Resolved } from './paths/resolve.js'
 import type { Endpoint, ProtocolLabel } from './protocols/types.js'
 import { silentRecorder, type MetricFamily, type Recorder } from './recorder.js'
@@ -196,17 +197,15 @@ declare module 'fastify' {
  * endpoints stand, for a plugin that was told one.
  */
 export function joinGateway (app: FastifyInstance, prefix = ''): Gateway {
-  if (!app.hasDecorator('llm')) {
-    const resolve = createResolve('', isCaseSensitive(app))
-    const gateway: Gateway = { recorder: silentRecorder, metrics: [], upstreamFor: () => null, prefix: '', resolve, transports: new Set(), settlers: [] }
-    app.decorate('llm', gateway)
-    app.decorateRequest('llm', null)
-  }
-  if (prefix !== '') {
-    app.llm.prefix = prefix.replace(/\/+$/, '')
-    app.llm.resolve = createResolve(prefix, isCaseSensitive(app))
-  }
-  return app.llm
+  const known = app.hasDecorator('llm')
+  if (known && prefix === '') return app.llm
+  const place = mountPrefix(app.prefix, prefix)
+  const resolve = createResolve(place, isCaseSensitive(app))
+  if (known) return Object.assign(app.llm, { prefix: place, resolve })
+  const gateway: Gateway = { recorder: silentRecorder, metrics: [], upstreamFor: () => null, prefix: place, resolve, transports: new Set(), settlers: [] }
+  app.decorate('llm', gateway)
+  app.decorateRequest('llm', null)
+  return gateway
 }
 
 function isCaseSensitive ({ initialConfig }: FastifyInstance): boolean {

@@ -31,6 +31,13 @@ export function leadingVersions (segments: readonly string[]): readonly string[]
   return end < 0 ? segments : segments.slice(0, end)
 }
 
+/** What a path holds before the version segments at its end, without a slash there: the mount prefix, as path. */
+export function beforeVersions (path: string): string {
+  const segments = segmentsOf(path)
+  const end = segments.findLastIndex((segment) => !versions.has(segment)) + 1
+  return segments.slice(0, end).map((segment) => `/${segment}`).join('')
+}
+
 /** The segments after a mount prefix, or null where the path is not below it. */
 export function belowPrefix (segments: readonly string[], prefix: readonly string[]): readonly string[] | null {
   return prefix.every((segment, i) => segments[i] === segment) ? segments.slice(prefix.length) : null
