@@ -162,7 +162,6 @@ export class LlmRequest {
 
 export type Settler = (llm: LlmRequest, request: FastifyRequest) => void
 
-/** Per-app hub. */
 export interface Gateway {
   recorder: Recorder
   /** What the recorder has counted; empty without the metrics plugin. */
@@ -173,6 +172,8 @@ export interface Gateway {
   prefix: string
   /** How URLs are read, below that prefix. */
   resolve: Resolve
+  /** False for a mount (`/openai/*`) below which nothing would be taken for a model request. Set by the auth plugin. */
+  guards: (pattern: string) => boolean
   /** What sends requests upstream. Closed before the plugins that write down what a reply told. */
   readonly transports: Set<{ readonly destroy: () => Promise<void> }>
   /** Called once per model request, after its last byte, error, abort or timeout, in the order of registration. */
@@ -202,7 +203,8 @@ export function joinGateway (app: FastifyInstance, prefix = ''): Gateway {
   const place = mountPrefix(app.prefix, prefix)
   const resolve = createResolve(place, isCaseSensitive(app))
   if (known) return Object.assign(app.llm, { prefix: place, resolve })
-  const gateway: Gateway = { recorder: silentRecorder, metrics: [], upstreamFor: () => null, prefix: place, resolve, transports: new Set(), settlers: [] }
+  const none = { metrics: [], upstreamFor: () => null, guards: () => true, transports: new Set<never>(), settlers: [] }
+  const gateway: Gateway = { recorder: silentRecorder, prefix: place, resolve, ...none }
   app.decorate('llm', gateway)
   app.decorateRequest('llm', null)
   return gateway

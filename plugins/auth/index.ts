@@ -31,6 +31,7 @@ async function auth (app: FastifyInstance, options: AuthOptions): Promise<void> 
   const authenticator = new Authenticator(options, gateway)
   const mounts = new ModelMounts(app, gateway)
   mounts.refuseUnguarded()
+  gateway.guards = (pattern) => mounts.guards(pattern)
   const invalidate = (change: KeyChange): void => authenticator.invalidate(change)
   app.decorate('llmInvalidateKeys', invalidate)
   const endings = [options.store?.onChange(invalidate)]

@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify'
-import { OptionError } from '../errors/options.js'
+import { unguardedMount } from '../errors/options.js'
 import { endpoints, routePattern } from '../protocols/index.js'
 import type { Gateway } from '../request.js'
 
@@ -40,12 +40,13 @@ export class ModelMounts {
       if (config?.llm === 'proxy' && url.endsWith('*')) adapted.push(url)
     })
     this.#app.addHook('onReady', async () => {
-      const open = adapted.find((pattern) => !this.#isGuarded(pattern))
-      if (open !== undefined) throw new OptionError('prefix', `must be what stands before the version below ${open}: that mount spreads proxyOptions(), and would ask nobody for a key`)
+      const open = adapted.find((pattern) => !this.guards(pattern))
+      if (open !== undefined) throw unguardedMount(open)
     })
   }
 
-  #isGuarded (pattern: string): boolean {
+  /** False for a mount below which nothing would be taken for a model request. */
+  guards (pattern: string): boolean {
     const mount = segments(pattern)
     return this.#gateway.resolve('POST', pattern.replace('*', 'any'), {}) !== null ||
       endpoints.some((endpoint) => covers(mount, segments(this.#gateway.prefix + routePattern(endpoint))))

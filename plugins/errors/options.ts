@@ -3,6 +3,11 @@ import createError from '@fastify/error'
 /** A plugin option or configuration field is wrong. Thrown at registration; the message names the option's path. */
 export const OptionError = createError<[string, string]>('LLM_GATEWAY_OPTION', 'option %s %s', 500)
 
+/** A mount that relies on the gateway, and below which nothing would be taken for a model request. `pattern`: of its route. */
+export function unguardedMount (pattern: string): Error {
+  return new OptionError('prefix', `must be what stands before the version below ${pattern}: that mount spreads proxyOptions(), and would ask nobody for a key`)
+}
+
 /** A program or package that the configuration asks for is not installed. */
 export const MissingPeerError = createError<[string, string]>('LLM_GATEWAY_MISSING_PEER', '%s needs a package that is not installed: npm install %s', 500)
 

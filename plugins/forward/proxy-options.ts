@@ -1,5 +1,6 @@
 import type { FastifyReplyFromHooks } from '@fastify/reply-from'
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { OptionError, unguardedMount } from '../errors/options.js'
 import { identify } from '../identify.js'
 import { refuseMisdirected } from '../misdirected.js'
 import { LlmRequest } from '../request.js'
@@ -38,11 +39,15 @@ export function proxyOptions ({ unknown = 'refuse', ...transport }: ProxyOptions
     undici: dispatcher,
     destroyAgent: true,
     handler (request, reply, dest, options) {
+      if (!request.server.hasDecorator('llm')) throw new OptionError('proxyOptions', 'needs the gateway in the same app')
       const gateway = request.server.llm
       gateway.transports.add(dispatcher)
       const read = identify(gateway, request, reply)
       if (read instanceof LlmRequest) return forwardModel(dispatcher, { gateway, llm: read, request, reply, upstream: gateway.upstreamFor(read) }, dest, options)
       if (read !== null && (unknown === 'refuse' || read.code !== 'unknown_url')) return refuseMisdirected(request, reply, read)
+      const { url = '' } = request.routeOptions
+      // A mount that is older than the gateway was not there to be looked at before the start.
+      if (read === null && !gateway.guards(url)) throw unguardedMount(url)
       return reply.from(dest, options)
     },
   }

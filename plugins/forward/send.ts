@@ -4,6 +4,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { fromTransport } from '../errors/foreign.js'
 import { gatewayError } from '../errors/gateway-error.js'
 import { refuse } from '../errors/refuse.js'
+import { withOneVersion } from '../one-version.js'
 import type { Gateway, LlmRequest, Upstream } from '../request.js'
 import { isPage, replyHeaders } from './reply-headers.js'
 import { addOwnHeaders, cleanHeaders, kOwner } from './request-headers.js'
@@ -28,7 +29,7 @@ export function send (passage: Passage, source: string, options: FastifyReplyFro
   const body = llm.outgoing ?? llm.body
   llm.json = undefined
   llm.upstream = passage.upstream?.name ?? null
-  return reply.from(source, {
+  return reply.from(withOneVersion(source, llm.url.slice(llm.mountLength)), {
     ...options,
     ...(body !== null && { body, contentType: request.headers['content-type'] ?? 'application/json' }),
     rewriteRequestHeaders: (req, headers) => {

@@ -10,7 +10,9 @@ import { refuse } from '../errors/refuse.js'
 import { claimIdentifying, dropQueryKey, identify, readUrl } from '../identify.js'
 import { refuseMisdirected } from '../misdirected.js'
 import type { Family } from '../protocols/types.js'
+import { withOneVersion } from '../one-version.js'
 import { LlmRequest, joinGateway } from '../request.js'
+import { routeOf } from '../route-of.js'
 import type { Refused } from './resolve.js'
 import { takenRoutes } from './taken-routes.js'
 
@@ -64,6 +66,7 @@ async function paths (app: FastifyInstance, options: PathsOptions): Promise<void
       if (hasTwoHosts(raw.rawHeaders)) refuse(request, reply, read.endpoint.family, gatewayError('bad_request'))
       else {
         if (read.repair !== null) gateway.recorder.pathNormalized(read.protocol, read.repair)
+        if (routeOf(read, request) === 'host' && 'from' in reply) sendWithOneVersion(reply, read)
         done()
       }
     }
@@ -77,6 +80,12 @@ async function paths (app: FastifyInstance, options: PathsOptions): Promise<void
     else if (isUpgrade(request)) refuseUpgrade(request, reply, refused.family)
     else refuseMisdirected(request, reply, refused)
   }
+}
+
+/** For a mount that nobody adapted: only itself knows where it sends a request, at the moment when it does. */
+function sendWithOneVersion (reply: FastifyReply, { url, mountLength }: LlmRequest): void {
+  const from = reply.from.bind(reply)
+  reply.from = (source, options) => from(source === undefined ? undefined : withOneVersion(source, url.slice(mountLength)), options)
 }
 
 function refuseUpgrade (request: FastifyRequest, reply: FastifyReply, family: Family): void {

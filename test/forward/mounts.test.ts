@@ -99,6 +99,67 @@ for (const mount of mounts) {
   })
 }
 
+for (const mount of mounts) {
+  t.test(`${mount.name}: no version is doubled where the mount, or its upstream's base address, has one of its own`, async (t) => {
+    const upstream = await startUpstream(t)
+    upstream.respond = () => ({ body: { ok: true } })
+    const places = [
+      { prefix: '/openai', options: { upstream: upstream.url, prefix: '/openai', rewritePrefix: '/v1' }, expected: '/v1/chat/completions' },
+      { prefix: '/openai', options: { upstream: `${upstream.url}/v1`, prefix: '/openai' }, expected: '/v1/chat/completions' },
+      { prefix: '/openai', options: { upstream: upstream.url, prefix: '/openai', rewritePrefix: '/v1/account/openai' }, expected: '/v1/account/openai/v1/chat/completions' },
+      { prefix: '', options: { upstream: `${upstream.url}/v1` }, expected: '/v1/chat/completions' },
+      { prefix: '', options: { upstream: `${upstream.url}/v1`, prefix: '/v1' }, expected: '/v1/chat/completions' },
+    ]
+    for (const { prefix, options, expected } of places) {
+      const app = Fastify()
+      t.teardown(() => app.close())
+      await app.register(llmGateway, { prefix, groups: { all: { protocols: everyProtocol } }, keys: [{ id: 'caller', group: 'all', secret }], routes: false })
+      await app.register(httpProxy, { ...options, ...mount.options() })
+      for (const version of ['/v1', '', '/v1/v1']) {
+        const reply = await app.inject({ method: 'POST', url: `${prefix}${version}/chat/completions?a=b`, headers, payload: chat })
+        t.equal(reply.statusCode, 200, reply.body)
+        t.equal((await upstream.requests.next()).url, `${expected}?a=b`, `${version}/chat/completions with ${JSON.stringify(options)}`)
+      }
+    }
+  })
+}
+
+t.test('a route of the host that sends a model request on by itself does not double a version either', async (t) => {
+  const upstream = await startUpstream(t)
+  const app = Fastify()
+  t.teardown(() => app.close())
+  await app.register(paths)
+  await app.register(replyFrom, { base: upstream.url })
+  app.post('/v1/embeddings', (request, reply) => reply.from(`/v1${request.url}`))
+  app.post('/v1/messages', (_request, reply) => reply.from())
+  for (const [url, expected] of [['/v1/v1/embeddings', '/v1/embeddings'], ['/messages', '/v1/messages']]) {
+    await app.inject({ method: 'POST', url: String(url), payload: { input: 'x' } })
+    t.equal((await upstream.requests.next()).url, expected)
+  }
+})
+
+t.test('a mount older than the gateway, below which nobody is asked for a key, passes nothing', async (t) => {
+  const upstream = await startUpstream(t)
+  const app = Fastify()
+  t.teardown(() => app.close())
+  await app.register(httpProxy, { upstream: upstream.url, prefix: '/openai', ...proxyOptions() })
+  await app.register(httpProxy, { upstream: upstream.url, prefix: '/', ...proxyOptions() })
+  await app.register(llmGateway, { ...gatewayOptions(upstream.url), routes: false })
+  const open = await app.inject({ method: 'POST', url: '/openai/v1/chat/completions', payload: chat, headers: { 'content-type': 'application/json' } })
+  t.match([open.statusCode, open.json().code], [500, 'LLM_GATEWAY_OPTION'])
+  t.equal(upstream.seen.length, 0)
+  upstream.respond = () => ({ body: { ok: true } })
+  t.equal((await app.inject('/anything')).statusCode, 200, 'what is none of the gateway\'s business passes where its requests are guarded')
+})
+
+t.test('a mount that relies on a gateway which is not there passes nothing', async (t) => {
+  const upstream = await startUpstream(t)
+  const app = await startSeam(t, upstream.url, {})
+  const reply = await app.inject({ method: 'POST', url: '/v1/chat/completions', headers, payload: chat })
+  t.match([reply.statusCode, reply.json().code], [500, 'LLM_GATEWAY_OPTION'])
+  t.equal(upstream.seen.length, 0)
+})
+
 async function startSeam (t: { teardown: (close: () => unknown) => unknown }, upstreamUrl: string, replyOptions: object, options: Parameters<typeof proxyOptions>[0] = {}): Promise<FastifyInstance> {
   const app = Fastify()
   const mount = { upstream: upstreamUrl, prefix: '/v1', rewritePrefix: '/v1', replyOptions, ...proxyOptions(options) }
