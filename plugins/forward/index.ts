@@ -43,8 +43,11 @@ async function forward (app: FastifyInstance, options: ForwardOptions & { prefix
     scope.removeAllContentTypeParsers()
     // By name, too: the framework looks a catch-all up anew for each request.
     scope.addContentTypeParser(['application/json', '*'], readBody)
-    for (const address of routeAddresses(prefix.replace(/\/+$/, ''))) {
-      scope.route({ ...address, exposeHeadRoute: false, config: { llm: 'own' }, handler })
+    const place = scope.prefix.replace(/\/+$/, '')
+    for (const { method, url } of routeAddresses(gateway.prefix)) {
+      // A scope that ends in a version has no place for the endpoints of another one.
+      if (!url.startsWith(`${place}/`)) continue
+      scope.route({ method, url: url.slice(place.length), exposeHeadRoute: false, config: { llm: 'own' }, handler })
     }
   }
 

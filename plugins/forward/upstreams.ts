@@ -1,11 +1,11 @@
-import { OptionError } from '../errors/options.js'
+import { checkOptions, OptionError } from '../errors/options.js'
 import type { LlmRequest, Upstream } from '../request.js'
 
 export interface UpstreamOptions {
   /** Base address. A version segment at its end is the gateway's business and dropped. */
   url: string
-  /** The provider's secret, or `forward`: the caller's own travels on. Default: none is sent. */
-  credential?: string
+  /** The provider's secret, or `forward`: the caller's own travels on. Default: none is sent; undefined, as of a variable that is not set, fails the start. */
+  credential?: string | undefined
 }
 
 /** Throws `LLM_GATEWAY_OPTION` naming the field. */
@@ -13,13 +13,16 @@ export function readUpstreams (options: Readonly<Record<string, UpstreamOptions>
   return new Map(Object.entries(options).map(([name, upstream]) => [name, readUpstream(name, upstream)]))
 }
 
-function readUpstream (name: string, { url, credential }: UpstreamOptions): Upstream {
+function readUpstream (name: string, options: UpstreamOptions): Upstream {
   const at = `upstreams.${name}`
+  // By name, too: a misspelled credential would send none.
+  checkOptions(at, options, { url: 'anything', credential: 'anything' })
+  const { url, credential } = options
   if (typeof url !== 'string' || !URL.canParse(url)) throw new OptionError(`${at}.url`, 'must be a URL')
   const { protocol, origin, host, pathname, search, username } = new URL(url)
   if (protocol !== 'http:' && protocol !== 'https:') throw new OptionError(`${at}.url`, 'must be http or https')
   if (search !== '' || username !== '') throw new OptionError(`${at}.url`, 'must hold no query and no user: the credential has a field of its own')
-  if (credential !== undefined && (typeof credential !== 'string' || !/^[\x21-\x7e]+$/.test(credential))) {
+  if ('credential' in options && (typeof credential !== 'string' || !/^[\x21-\x7e]+$/.test(credential))) {
     throw new OptionError(`${at}.credential`, 'must be visible ASCII without blanks')
   }
   const forwards = credential === 'forward'

@@ -16,13 +16,14 @@ export interface Shared {
 }
 
 // Stands for the simulated upstream where none runs, as in `check`.
-const nowhere: UpstreamOptions = { url: 'http://127.0.0.1:9' }
+const nowhere = { url: 'http://127.0.0.1:9', credential: 'none' }
 
 /** The file's sections as the options of the bundle: one to one, but for what the process itself provides. */
 export function bundleOptions (config: GatewayConfig, { simulator, cells, consolePath, state: open }: Shared): LlmGatewayOptions {
   const { listen, state, log, upstreams, ...parts } = config
   const entries = Object.entries(upstreams).map(([name, entry]): [string, UpstreamOptions] => {
-    return [name, entry.simulate === true ? simulator ?? nowhere : { url: entry.url, credential: entry.credential }]
+    const { url, credential } = entry.simulate === true ? simulator ?? nowhere : entry
+    return [name, { url, credential }]
   })
   return {
     ...parts,

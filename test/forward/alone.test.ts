@@ -44,3 +44,21 @@ t.test('a route that the reader of paths does not know is nobody\'s', async (t) 
   app.llm.resolve = () => null
   t.equal((await app.inject({ method: 'GET', url: '/v1/models' })).statusCode, 404)
 })
+
+t.test('own routes stand where the scope and the prefix together say, once', async (t) => {
+  const upstream = await startUpstream(t)
+  upstream.respond = () => ({ body: { ok: true } })
+  const cases: [scope: string, prefix: string | undefined, url: string][] = [
+    ['/api', undefined, '/api/v1/embeddings'], ['/api/', '/api', '/api/v1/embeddings'], ['/api', '/llm', '/api/llm/v1/embeddings'],
+    ['/api/v1', undefined, '/api/v1/embeddings'], ['/v1', undefined, '/v1/embeddings'],
+  ]
+  for (const [scopePrefix, prefix, url] of cases) {
+    const app = Fastify()
+    t.teardown(() => app.close())
+    await app.register(async (scope) => {
+      await scope.register(forward, { upstreams: { main: { url: upstream.url } }, ...prefix !== undefined && { prefix } })
+    }, { prefix: scopePrefix })
+    t.equal((await app.inject({ method: 'POST', url, payload: {} })).statusCode, 200, `${url} in ${scopePrefix}`)
+    t.equal((await upstream.requests.next()).url, '/v1/embeddings')
+  }
+})

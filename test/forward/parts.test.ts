@@ -4,7 +4,7 @@ import { EventBoundary } from '../../plugins/forward/event-boundary.js'
 import { checkForwardOptions, readTransport } from '../../plugins/forward/options.js'
 import { isEventStream, isPage } from '../../plugins/forward/reply-headers.js'
 import { routeAddresses } from '../../plugins/forward/routes.js'
-import { readUpstreams, upstreamFor } from '../../plugins/forward/upstreams.js'
+import { readUpstreams, upstreamFor, type UpstreamOptions } from '../../plugins/forward/upstreams.js'
 import { createResolve } from '../../plugins/paths/resolve.js'
 import { LlmRequest, type Group } from '../../plugins/request.js'
 
@@ -26,12 +26,14 @@ t.test('an upstream address is read once, without the version that callers bring
 })
 
 t.test('a wrong upstream is refused at start, by the name of its field and without its value', async (t) => {
-  const cases: [options: { url: string, credential?: string }, message: RegExp][] = [
+  const cases: [options: UpstreamOptions, message: RegExp][] = [
     [{ url: 'nothing' }, /upstreams\.u\.url must be a URL/],
     [{ url: 'ftp://h' }, /upstreams\.u\.url must be http or https/],
     [{ url: 'http://user@h' }, /must hold no query and no user/],
     [{ url: 'http://h/?key=s3cret' }, /must hold no query and no user/],
     [{ url: 'http://h', credential: '' }, /upstreams\.u\.credential must be visible/],
+    [{ url: 'http://h', credential: undefined }, /upstreams\.u\.credential must be visible/],
+    [Object({ url: 'http://h', credentials: 'misspelled' }), /upstreams\.u\.credentials is not known/],
     [{ url: 'http://h', credential: 's3cret with blank' }, /upstreams\.u\.credential must be visible/],
   ]
   for (const [options, message] of cases) {
