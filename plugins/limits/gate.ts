@@ -2,6 +2,7 @@ import type { FastifyRequest } from 'fastify'
 import { gatewayError, type GatewayError } from '../errors/gateway-error.js'
 import type { Gateway, LlmRequest } from '../request.js'
 import { limited } from '../state/parties.js'
+import type { Parties } from '../state/types.js'
 import type { Admission, Answer } from './admission.js'
 import { goesOn, inputEstimate, outputBound } from './estimate.js'
 import type { Authorize, Rules } from './options.js'
@@ -40,14 +41,15 @@ export class Gate {
     const { sizes } = this.#rules
     ticket.goesOn = goesOn(llm)
     const input = inputEstimate(llm, request.headers['content-length'], sizes)
-    return this.#judge(this.#admission.hold(ticket, input, outputBound(llm, sizes)), llm)
+    const output = outputBound(llm, sizes)
+    return this.#judge(this.#admission.hold(ticket, input, output), llm, input + output > mostTokens(ticket.parties))
   }
 
   #enter (llm: LlmRequest): Verdict | Promise<Verdict> {
     const { key, group } = llm
     if (key === null || group === null || (!limited(key.limits) && !limited(group.limits))) return null
     if (this.#admission.ticketOf(llm) !== undefined) return null
-    return this.#judge(this.#admission.enter(llm, key, group), llm)
+    return this.#judge(this.#admission.enter(llm, key, group), llm, false)
   }
 
   async #authorize (authorize: Authorize, llm: LlmRequest, request: FastifyRequest): Promise<Verdict> {
@@ -65,18 +67,22 @@ export class Gate {
     }
   }
 
-  #judge (answer: Answer | Promise<Answer>, llm: LlmRequest): Verdict | Promise<Verdict> {
-    return answer instanceof Promise ? answer.then((later) => this.#verdict(later, llm)) : this.#verdict(answer, llm)
+  #judge (answer: Answer | Promise<Answer>, llm: LlmRequest, tooLarge: boolean): Verdict | Promise<Verdict> {
+    return answer instanceof Promise ? answer.then((later) => this.#verdict(later, llm, tooLarge)) : this.#verdict(answer, llm, tooLarge)
   }
 
-  #verdict (answer: Answer, llm: LlmRequest): Verdict {
+  #verdict (answer: Answer, llm: LlmRequest, tooLarge: boolean): Verdict {
     if (answer === 'store down') return gatewayError('limit_store_unavailable')
     if (answer.ok) return null
     this.#rejected(llm, answer.limit)
-    return limitError(answer, llm.endpoint.family, this.#rules.balanceStatus)
+    return limitError(answer, llm.endpoint.family, this.#rules.balanceStatus, tooLarge)
   }
 
   #rejected (llm: LlmRequest, limit: string): void {
     this.#gateway.recorder.limitRejected(String(llm.group?.id), limit)
   }
+}
+
+function mostTokens ({ groupLimits, keyLimits }: Parties): number {
+  return Math.min(groupLimits.tokensPerMinute ?? Infinity, keyLimits.tokensPerMinute ?? Infinity)
 }

@@ -17,13 +17,17 @@ const limitsOf: Readonly<Partial<Record<RefusalCode, LimitName>>> = {
   insufficient_quota: 'balance',
 }
 
-/** A limit's refusal, with the headers by which the family's clients know it. */
-export function limitError (refused: Refused, family: Family, balanceStatus: number): GatewayError {
+/**
+ * A limit's refusal, with the headers by which the family's clients know it. `tooLarge`: the request may use
+ * more tokens than a minute ever has, so that waiting does not help and no client should (DESIGN 10).
+ */
+export function limitError (refused: Refused, family: Family, balanceStatus: number, tooLarge: boolean): GatewayError {
   const { limit, allowed, free, retryAfterMs } = refused
   const code = codes[limit]
   if (limit === 'balance') return gatewayError(code, {}, { status: balanceStatus })
   const rate = limit === 'concurrency' ? {} : family.limitHeaders({ limit, allowed, free, resetMs: retryAfterMs })
-  return gatewayError(code, { limit: allowed }, { retryAfterMs, headers: rate })
+  const headers = limit === 'tokens' && tooLarge ? { ...rate, 'x-should-retry': 'false' } : rate
+  return gatewayError(code, { limit: allowed }, { retryAfterMs, headers })
 }
 
 /** A host's own refusal. The limit is null where it is none. */

@@ -119,7 +119,13 @@ t.test('what was refused is not given back: the rest of a balance is what is lef
 
 t.test('tokens a minute are refused with their own headers', async (t) => {
   const { chat } = await setup(t, { key: { tokensPerMinute: 60 } })
-  t.match(await chat({ max_tokens: 100 }), { status: 429, headers: { 'x-ratelimit-limit-tokens': '60', 'x-ratelimit-remaining-tokens': '60' } })
+  const never = await chat({ max_tokens: 100 })
+  t.match(never, { status: 429, headers: { 'x-ratelimit-limit-tokens': '60', 'x-ratelimit-remaining-tokens': '60' } })
+  t.equal(never.headers['x-should-retry'], 'false', 'more than a minute ever has')
+  t.match(await chat({ max_tokens: 20 }), { status: 200 })
+  const later = await chat({ max_tokens: 20 })
+  t.match(later, { status: 429 })
+  t.equal(later.headers['x-should-retry'], undefined, 'it fits later')
 })
 
 t.test('requests at the same time', async (t) => {
