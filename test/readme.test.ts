@@ -73,14 +73,14 @@ t.test('the example apps of the page start, and end', async (t) => {
   const folder = t.testdir()
   for (const js of blocks('js')) {
     const script = `${js.replace('./data', folder)}\nconsole.log(app.hasDecorator('llm'))\nawait app.close()`
-    const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', script], { cwd: root })
+    const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', script], { cwd: root, env: { ...process.env, OPENAI_API_KEY: 'sk-of-the-provider' } })
     t.equal(stdout, 'true\n')
   }
   t.ok(existsSync(`${folder}/ledger`), 'one of them keeps usage')
 })
 
 t.test('a mount that is not at /v1 passes the version on, as the page says', async (t) => {
-  t.match(readme, "At `/llm` that is `prefix: '/llm'` in the gateway's options, and `rewritePrefix: ''` in the mount's.")
+  t.match(readme, "At `/llm` that is `prefix: '/llm'` in the gateway's options, and `rewritePrefix: ''` in the mount's;")
   const upstream = await startUpstream(t)
   const app = Fastify()
   t.teardown(() => app.close())

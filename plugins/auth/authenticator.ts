@@ -1,3 +1,4 @@
+import { inspect } from 'node:util'
 import type { FastifyRequest } from 'fastify'
 import { gatewayError, type GatewayError } from '../errors/gateway-error.js'
 import type { Gateway, Group, Key, LlmRequest } from '../request.js'
@@ -66,7 +67,7 @@ export class Authenticator {
       const key = await this.#cache.load(digest, this.#loadFor(secret, request))
       return this.#judge(key, llm, request)
     } catch (error) {
-      request.log.error({ reason: withoutSecret(String(error), secret) }, 'the key store cannot answer')
+      request.log.error({ reason: withoutSecret(textOf(error), secret) }, 'the key store cannot answer')
       return gatewayError('key_store_unavailable')
     }
   }
@@ -88,6 +89,11 @@ export class Authenticator {
     const accepted = this.#options.versions?.[endpoint.family.name]
     return checkProtocol(group, endpoint) ?? checkVersion(endpoint.family, request.headers, accepted)
   }
+}
+
+/** A host may reject with anything, even with what cannot be made a text. */
+function textOf (error: unknown): string {
+  return error instanceof Error ? String(error) : inspect(error, { depth: 0 })
 }
 
 /** A host's `lookup` has seen the secret, and so may its error have. */

@@ -259,6 +259,7 @@ t.test('a host\'s lookup: at once, later, unknown, in a group that is gone, and 
     'undefined-1': () => undefined,
     'gone-1': () => ({ id: 'gone', group: 'unheard-of' }),
     'throws-canary': () => { throw new Error('no row for throws-canary') },
+    'nothing-canary': async () => await Promise.reject(Object.create(null)),
     'rejects-canary/+': async () => { throw new Error(`GET /?k=${encodeURIComponent('rejects-canary/+')} ${btoa('rejects-canary/+')}`) },
   }
   let asked = 0
@@ -272,7 +273,7 @@ t.test('a host\'s lookup: at once, later, unknown, in a group that is gone, and 
   }
   const expected: [value: string, status: number, code: string][] = [
     ['now-1', 200, 'now'], ['later-1', 200, 'later'], ['null-1', 401, 'invalid_api_key'], ['undefined-1', 401, 'invalid_api_key'],
-    ['gone-1', 403, 'access_denied'], ['throws-canary', 503, 'key_store_unavailable'], ['rejects-canary/+', 503, 'key_store_unavailable'],
+    ['gone-1', 403, 'access_denied'], ['throws-canary', 503, 'key_store_unavailable'], ['nothing-canary', 503, 'key_store_unavailable'], ['rejects-canary/+', 503, 'key_store_unavailable'],
   ]
   for (const row of expected) t.strictSame([row[0], ...await ask(row[0])], row)
   const before = asked
