@@ -1,6 +1,9 @@
 import { ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 
+/** A piece that is shorter may be one event, which its caller waits for. A long reply is cheaper when it is not stopped within a read. */
+const eventBytes = 4 * 1024
+
 /** Where a body's bytes come from. */
 export interface Source {
   /** More can be taken. */
@@ -34,7 +37,7 @@ export class ReplyBody extends Readable {
     const response = this.#response
     if (response === null) return this.push(chunk)
     // Node holds a socket back from a write to the end of the turn.
-    if (!this.#gathers && response.socket?.writableCorked === 0) return response.write(chunk)
+    if (chunk.length < eventBytes && !this.#gathers && response.socket?.writableCorked === 0) return response.write(chunk)
     this.#gathers = true
     if (this.#pending.push(chunk) === 1) process.nextTick(flush, this)
     return true

@@ -152,6 +152,15 @@ t.test('a mount older than the gateway, below which nobody is asked for a key, p
   t.equal((await app.inject('/anything')).statusCode, 200, 'what is none of the gateway\'s business passes where its requests are guarded')
 })
 
+t.test('without auth a mount passes what is none of the gateway\'s business', async (t) => {
+  const upstream = await startUpstream(t)
+  upstream.respond = () => ({ body: { ok: true } })
+  const app = await startSeam(t, upstream.url, {})
+  await app.register(httpProxy, { upstream: upstream.url, prefix: '/other', ...proxyOptions() })
+  await app.register(paths)
+  t.equal((await app.inject('/other/anything')).statusCode, 200)
+})
+
 t.test('a mount that relies on a gateway which is not there passes nothing', async (t) => {
   const upstream = await startUpstream(t)
   const app = await startSeam(t, upstream.url, {})

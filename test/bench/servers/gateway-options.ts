@@ -1,11 +1,8 @@
-/** The gateway as it is measured: every part on, one group, keys from a table behind the cache. */
-import { Registry } from 'prom-client'
+/** The gateway as it is measured: every part on, one group, keys from a table behind the cache, the metrics as text of its own. */
 import type { LlmGatewayOptions } from '../../../plugins/index.js'
 import { callerKey, upstreamKey } from '../work.js'
 import { otherKey } from './other-keys.js'
 import { settings } from './serve.js'
-
-export const registry = new Registry()
 
 /** A table of that many other keys, so that the caller's is one among them. */
 const groupCount = Number(process.env['BENCH_GROUPS'] ?? 0)
@@ -27,6 +24,5 @@ export function gatewayOptions (): LlmGatewayOptions {
       bench: group,
     },
     lookup: async credential => credential === callerKey ? { id: 'bench', group: 'bench' } : others.get(credential) ?? null,
-    metrics: { registry },
   }
 }
