@@ -10,7 +10,8 @@ export function withOneVersion (dest: string, own: string): string {
   return dest.endsWith(doubled, end) ? dest.slice(0, end - doubled.length) + path + dest.slice(end) : dest
 }
 
-function pathOf (url: string): string {
+/** A URL without its query. */
+export function pathOf (url: string): string {
   const mark = url.indexOf('?')
   return mark < 0 ? url : url.slice(0, mark)
 }

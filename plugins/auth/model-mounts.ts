@@ -11,6 +11,7 @@ export class ModelMounts {
   readonly #app: FastifyInstance
   readonly #gateway: Gateway
   readonly #known = new Map<string, boolean>()
+  readonly #guarded = new Map<string, boolean>()
 
   constructor (app: FastifyInstance, gateway: Gateway) {
     this.#app = app
@@ -45,11 +46,15 @@ export class ModelMounts {
     })
   }
 
-  /** False for a mount below which nothing would be taken for a model request. */
+  /** False for a mount below which nothing would be taken for a model request. Not before all plugins have told where they stand. */
   guards (pattern: string): boolean {
+    const known = this.#guarded.get(pattern)
+    if (known !== undefined) return known
     const mount = segments(pattern)
-    return this.#gateway.resolve('POST', pattern.replace('*', 'any'), {}) !== null ||
+    const guarded = this.#gateway.resolve('POST', pattern.replace('*', 'any'), {}) !== null ||
       endpoints.some((endpoint) => covers(mount, segments(this.#gateway.prefix + routePattern(endpoint))))
+    this.#guarded.set(pattern, guarded)
+    return guarded
   }
 }
 

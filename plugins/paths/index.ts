@@ -10,7 +10,7 @@ import { refuse } from '../errors/refuse.js'
 import { claimIdentifying, dropQueryKey, identify, readUrl } from '../identify.js'
 import { refuseMisdirected } from '../misdirected.js'
 import type { Family } from '../protocols/types.js'
-import { withOneVersion } from '../one-version.js'
+import { pathOf, withOneVersion } from '../one-version.js'
 import { LlmRequest, joinGateway } from '../request.js'
 import { routeOf } from '../route-of.js'
 import type { Refused } from './resolve.js'
@@ -110,11 +110,6 @@ function hasTwoHosts (rawHeaders: readonly string[]): boolean {
     if (name.length === 4 && name.toLowerCase() === 'host') hosts += 1
   }
   return hosts > 1
-}
-
-function pathOf (url: string): string {
-  const mark = url.indexOf('?')
-  return mark < 0 ? url : url.slice(0, mark)
 }
 
 export default fp(paths, { fastify: '5.x', name: 'llm-gateway-paths' })
