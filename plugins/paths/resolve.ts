@@ -149,9 +149,12 @@ function misdirected ({ tail, caller }: Parts, match: TailMatch | null, mounted:
   return caller.versions.length > 0 || mounted ? { code: 'unknown_url', family: families[familyOf(caller)] } : null
 }
 
+/** More than an endpoint has. Without a bound, a path of thousands of segments took half a second to refuse. */
+const maxBaseSegments = 16
+
 /** The family of an endpoint whose tail follows another whole tail: a full endpoint URL was given as base address. */
 function doubledFamily (tail: readonly string[], caller: Caller): Family | null {
-  for (let cut = 1; cut < tail.length; cut += 1) {
+  for (let cut = 1; cut < tail.length && cut <= maxBaseSegments; cut += 1) {
     if (!isWhole(tail.slice(0, cut))) continue
     const rest = tail.slice(cut)
     const [again] = matchTail(rest.slice(leadingVersions(rest).length), caller)?.endpoints ?? []

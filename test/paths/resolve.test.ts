@@ -136,6 +136,21 @@ t.test('a doubled endpoint is refused in the terms of its last family', async (t
   t.equal(read('POST', '/v1/responses/v1/responses'), 'doubled_path openai')
 })
 
+t.test('a path of thousands of segments is refused for little work', async (t) => {
+  const { join } = Array.prototype
+  for (const path of ['a/'.repeat(7_900), 'tunedModels/m:generateContent/'.repeat(500)]) {
+    let joined = 0
+    Reflect.set(Array.prototype, 'join', function (this: unknown[], separator?: string) {
+      joined += this.length
+      return join.call(this, separator)
+    })
+    const answer = read('POST', `/v1beta/${path}`)
+    Reflect.set(Array.prototype, 'join', join)
+    t.equal(answer, 'unknown_url gemini')
+    t.ok(joined < 40 * path.split('/').length, `${joined} segments were looked at`)
+  }
+})
+
 t.test('another method of a known path is refused', async (t) => {
   t.equal(read('GET', '/v1/chat/completions'), 'method_not_allowed openai')
   t.equal(read('PUT', '/v1/messages'), 'method_not_allowed anthropic')
