@@ -1,15 +1,33 @@
 /** What a schema cannot say: names that must exist, values that exclude each other, addresses and dates that must parse. */
 import { createHash } from 'node:crypto'
 import type { GroupOptions, KeyOptions } from '../auth/index.js'
+import { createResolve } from '../paths/resolve.js'
 import { joinPath, type Problem } from './config-error.js'
 import type { GatewayConfig, UpstreamEntry } from './config-types.js'
+
+const resolve = createResolve('')
 
 /** Every such mistake of a configuration whose form is right. */
 export function crossCheck (config: GatewayConfig): Problem[] {
   const upstreams = Object.entries(config.upstreams).flatMap(([name, upstream]) => checkUpstream(`upstreams.${name}`, upstream))
   const groups = Object.entries(config.groups).flatMap(([name, group]) => checkGroup(`groups.${name}`, group, config))
   const keys = (config.keys ?? []).flatMap((key, index) => checkKey(`keys[${index}]`, key, config))
-  return [...upstreams, ...groups, ...keys, ...checkUnique(config.keys ?? [])]
+  return [...upstreams, ...groups, ...keys, ...checkUnique(config.keys ?? []), ...checkIncludeUsage(config), ...checkPaths(config)]
+}
+
+function checkIncludeUsage ({ usage, upstreams }: GatewayConfig): Problem[] {
+  const names = typeof usage?.includeUsage === 'object' ? Object.keys(usage.includeUsage) : []
+  return names.filter((name) => !Object.hasOwn(upstreams, name))
+    .map((name) => ({ path: joinPath('usage.includeUsage', name), message: `there is no upstream ${name}` }))
+}
+
+/** Two routes cannot stand at one path; the router would say so without naming the field. */
+function checkPaths ({ metrics: { path: metrics = '/metrics' } = {}, console: { path: console = '' } = {} }: GatewayConfig): Problem[] {
+  const own = ['/', '/health']
+  return [
+    ...own.includes(metrics) ? [{ path: 'metrics.path', message: `${metrics} is a path of the gateway's own` }] : [],
+    ...[...own, metrics].includes(console) ? [{ path: 'console.path', message: `${console} is the path of something else` }] : [],
+  ]
 }
 
 function checkUpstream (path: string, upstream: UpstreamEntry): Problem[] {
@@ -23,7 +41,9 @@ function addressProblem (text: string): string | null {
   const url = new URL(text)
   if (url.protocol !== 'https:' && url.protocol !== 'http:') return 'must begin with https:// or http://'
   if (url.username !== '' || url.password !== '') return 'must not hold a name or password'
-  return url.search === '' && url.hash === '' ? null : 'must not hold a query or fragment'
+  if (url.search !== '' || url.hash !== '') return 'must not hold a query or fragment'
+  const [fromVersion = ''] = /\/v1[a-z]*\/.*$/.exec(url.pathname) ?? []
+  return resolve('POST', fromVersion, {})?.kind === 'endpoint' ? 'must be the base address, without the path of an endpoint' : null
 }
 
 function checkGroup (path: string, group: GroupOptions, config: GatewayConfig): Problem[] {

@@ -29,6 +29,8 @@ type Describe = (params: Readonly<Record<string, unknown>>, error: ErrorObject) 
 const descriptions: Readonly<Record<string, Describe | null>> = {
   additionalProperties: (params) => ({ part: params['additionalProperty'], message: 'is not known' }),
   required: (params) => ({ part: params['missingProperty'], message: 'is required' }),
+  // Which it is now tells apart 8080 and "8080", and that a variable is always text.
+  type: (params, error) => ({ message: `must be ${String(params['type'])}, not ${typeOf(error.data)}` }),
   enum: (params) => ({ message: `must be one of ${String(params['allowedValues'])}` }),
   pattern: (_, error) => ({ message: `is not valid: ${String(error.parentSchema?.['description'])}` }),
   not: (_, error) => ({ message: String(error.parentSchema?.['description']) }),
@@ -42,6 +44,11 @@ function problemOf (error: ErrorObject): Problem[] {
   const { part = error.propertyName, message } = describe?.(error.params, error) ?? { message: String(error.message) }
   const path = pathOf(error.instancePath)
   return [{ path: part === undefined ? path : joinPath(path, String(part)), message }]
+}
+
+function typeOf (value: unknown): string {
+  if (Array.isArray(value)) return 'array'
+  return value === null ? 'null' : typeof value
 }
 
 /** JSON pointer (RFC 6901) -> `keys[0].limits.balance`. */

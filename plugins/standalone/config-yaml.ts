@@ -11,6 +11,8 @@ export type Environment = Readonly<Record<string, string | undefined>>
 const variable = /\$\{([A-Za-z_][A-Za-z0-9_]*)\}/g
 const hidden = /\uE000\uE000([A-Za-z_][A-Za-z0-9_]*)\uE001/g
 
+const notVariable = 'begins a variable that is none: in its braces stands a name of letters, digits and underscores alone, without a default'
+
 export function hideVariables (text: string): string {
   return text.replace(variable, '\uE000\uE000$1\uE001')
 }
@@ -42,6 +44,8 @@ function substitute (value: unknown, path: string, env: Environment, problems: P
 }
 
 function fill (value: string, path: string, env: Environment, problems: Problem[]): string {
+  // Other tools' `${NAME:-default}` would stay as it stands, and as a secret it would be one that everybody can read.
+  if (value.includes('${')) problems.push({ path, message: notVariable })
   return value.replace(hidden, (_, name: string) => {
     const found = env[name] ?? ''
     if (found === '') problems.push({ path, message: `environment variable ${name} is not set` })

@@ -75,12 +75,13 @@ async function connector (config: StateConfig, timeoutMs: number): Promise<() =>
 }
 
 async function ready (client: Client, startMs: number): Promise<void> {
-  // Failures are told by the commands that meet them; without a listener the client prints each one.
-  client.on('error', () => {})
+  let reason = 'no answer'
+  // Later failures are told by the commands that meet them; without a listener the client prints each one.
+  client.on('error', (error: Error) => { reason = String([error.message, Reflect.get(error, 'code')].find(Boolean)) })
   await new Promise<void>((resolve, reject) => {
     const timer = setTimeout(() => {
       client.disconnect()
-      reject(new StoreDownError(`at state.url was not ready within ${startMs} ms`))
+      reject(new StoreDownError(`at state.url was not ready within ${startMs} ms: ${reason}`))
     }, startMs)
     client.once('ready', () => {
       clearTimeout(timer)

@@ -44,9 +44,9 @@ t.test('check says ok, or every mistake with its path', async (t) => {
   t.equal(await run(['check'], refused), 1)
   t.same(refused.complaints, [`${wrong}:4: keys[0].group: there is no group b`, `${wrong}:4: keys[1]: has the id of another key`])
 
-  const clash = terminal()
-  t.equal(await run(['check', '--config', file(t, `${small}\nmetrics: { path: /health }`)], clash), 1)
-  t.match(clash.complaints.join('\n'), /^llm-gateway: .*\/health/)
+  const late = terminal()
+  t.equal(await run(['check', '--config', file(t, `${small}\nvalidation: { schemas: { chat: ./nowhere.json } }`)], late), 1)
+  t.match(late.complaints.join('\n'), /^llm-gateway: option validation\.schemas\.chat /)
 })
 
 t.test('start greets, reloads and ends by signals', async (t) => {

@@ -9,6 +9,8 @@ function variable (name: string): string {
   return `\${${name}}`
 }
 
+const notVariable = 'begins a variable that is none: in its braces stands a name of letters, digits and underscores alone, without a default'
+
 /** The smallest file that is right, with one part replaced. */
 function file (parts: { upstreams?: string, groups?: string, keys?: string, rest?: string } = {}): string {
   return [
@@ -78,7 +80,7 @@ t.test('values of the environment never become syntax', async (t) => {
 
 t.test('every mistake names its path and never a value', async (t) => {
   const cases: ReadonlyArray<readonly [title: string, text: string, expected: string]> = [
-    ['a limit of the wrong type', file({ groups: '{ chat: { protocols: [messages], upstream: main, limits: { balance: lots } } }' }), 'groups.chat.limits.balance: must be integer'],
+    ['a limit of the wrong type', file({ groups: '{ chat: { protocols: [messages], upstream: main, limits: { balance: lots } } }' }), 'groups.chat.limits.balance: must be integer, not string'],
     ['a limit below its floor', file({ groups: '{ chat: { protocols: [], limits: { concurrency: 0 } } }' }), 'groups.chat.limits.concurrency: must be >= 1'],
     ['an unknown field', file({ groups: '{ chat: { protocols: [messages], upstream: main, modles: [] } }' }), 'groups.chat.modles: is not known'],
     ['an unknown section', file({ rest: 'limit: 1' }), 'limit: is not known'],
@@ -111,7 +113,7 @@ t.test('every mistake names its path and never a value', async (t) => {
     ['redis without its address', file({ rest: 'state: { engine: redis }' }), 'state.url: is required'],
     ['an address without redis', file({ rest: 'state: { engine: lmdb, url: "redis://h" }' }), 'state.url: belongs to the engine redis'],
     ['a cluster without redis', file({ rest: 'state: { engine: memory, cluster: true }' }), 'state.cluster: belongs to the engine redis'],
-    ['a cluster that is no yes or no', file({ rest: 'state: { engine: redis, url: "redis://h", cluster: 3 }' }), 'state.cluster: must be boolean'],
+    ['a cluster that is no yes or no', file({ rest: 'state: { engine: redis, url: "redis://h", cluster: 3 }' }), 'state.cluster: must be boolean, not number'],
     ['an unknown engine', file({ rest: 'state: { engine: sqlite }' }), 'state.engine: must be one of memory,lmdb,redis'],
     ['redis at an address of another kind', file({ rest: 'state: { engine: redis, url: "http://h" }' }), 'state.url: is not valid: it must be an address such as redis://user:password@host:6379/0'],
     ['a metrics path without its slash', file({ rest: 'metrics: { path: metrics }' }), 'metrics.path: is not valid: it must begin with a slash'],
@@ -122,14 +124,35 @@ t.test('every mistake names its path and never a value', async (t) => {
     ['YAML that is none', file({ rest: 'secret: "hunter2' }), 'line 4, column 17: not valid YAML (MISSING_CHAR)'],
     ['a field twice', file({ rest: 'keys: []' }), 'line 4, column 1: not valid YAML (DUPLICATE_KEY)'],
     ['an alias of nothing', 'a: *b', 'ReferenceError: Unresolved alias (the anchor must be set before the alias): b'],
-    ['an empty file', '', 'must be object'],
-    ['a list', '- a', 'must be object'],
+    ['an empty file', '', 'must be object, not null'],
+    ['a list', '- a', 'must be object, not array'],
+    ['a variable where a number belongs', file({ rest: `listen: { port: ${variable('HERE')} }` }), 'listen.port: must be integer, not string'],
+    ['a variable with a default', file({ keys: `[{ id: a, group: chat, secret: "${'$'}{HERE:-hunter2}" }]` }), `keys[0].secret: ${notVariable}`],
+    ['a variable whose name is none', file({ upstreams: `{ main: { url: "https://models.example", credential: "${'$'}{my-key}" } }` }), `upstreams.main.credential: ${notVariable}`],
+    ['a variable that is not closed', file({ upstreams: `{ main: { url: "https://models.example", credential: "${'$'}{HERE" } }` }), `upstreams.main.credential: ${notVariable}`],
+    ['an address that ends in an endpoint', file({ upstreams: '{ main: { url: "https://models.example/api/v1/chat/completions", credential: x } }' }), 'upstreams.main.url: must be the base address, without the path of an endpoint'],
+    ['usage asked of no upstream', file({ rest: 'usage: { includeUsage: { mian: false } }' }), 'usage.includeUsage.mian: there is no upstream mian'],
+    ['metrics where the health is', file({ rest: 'metrics: { path: /health }' }), "metrics.path: /health is a path of the gateway's own"],
+    ['a console where the metrics are', file({ rest: 'console: { path: /metrics }' }), 'console.path: /metrics is the path of something else'],
   ]
   for (const [title, text, expected] of cases) {
     const problems = problemsOf(text, { EMPTY: '', HERE: 'here' })
     t.ok(problems.includes(expected), title, { expected, problems })
     t.notMatch(problems.join('\n'), /hunter2/, `${title}: no value`)
   }
+})
+
+t.test('an engine that is not said is all that is missing', async (t) => {
+  t.same(problemsOf(file({ rest: 'state: { path: ./data }' })), ['state.engine: is required'])
+})
+
+t.test('what only looks like a variable or an endpoint is left alone', async (t) => {
+  const config = parseConfig(file({
+    upstreams: `{ main: { url: "https://models.example/api/v1", credential: ${variable('SECRET')} }, v1beta: { url: "https://v1.example/v1/models-of-mine", credential: '$x{y}' } }`,
+    rest: 'usage: { includeUsage: { v1beta: false } }',
+  }), { SECRET: variable('x:-y') })
+  t.equal(Reflect.get(config.upstreams['main'] ?? {}, 'credential'), variable('x:-y'), 'what the environment holds is no syntax')
+  t.same(config.usage, { includeUsage: { v1beta: false } })
 })
 
 t.test('keys may all be issued elsewhere', async (t) => {
@@ -157,7 +180,7 @@ t.test('a mistake is told with its line, or with that of what it is missing from
   ].join('\n')
   t.same(toLines(text), [
     'g.yaml:15: keys[1].limits.balance: must be >= 0',
-    'g.yaml:16: metrics: must be object',
+    'g.yaml:16: metrics: must be object, not number',
     'g.yaml:7: groups.chat.protocols[1]: must be one of chat_completions,responses,images,embeddings,messages,generate_content',
     'g.yaml:8: groups.a.b.protocols: is required',
   ])

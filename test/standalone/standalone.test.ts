@@ -123,8 +123,8 @@ t.test('a file that is wrong is refused whole', async (t) => {
   const { gateway, origin, write, log } = await start(t, yaml(upstream.url, ['key-a']))
   const wrong: ReadonlyArray<readonly [text: string, logged: string]> = [
     [yaml(upstream.url, ['key-b'], 'groups.chat: 1'), 'groups.chat: is not known'],
-    [yaml(upstream.url, ['key-b']).replace('upstream: main }', 'upstream: main, limits: { balance: hunter2 } }'), 'groups.chat.limits.balance: must be integer'],
-    [yaml(upstream.url, ['key-b'], 'metrics: { path: /health }'), 'already declared'],
+    [yaml(upstream.url, ['key-b']).replace('upstream: main }', 'upstream: main, limits: { balance: hunter2 } }'), 'groups.chat.limits.balance: must be integer, not string'],
+    [yaml(upstream.url, ['key-b'], 'validation: { schemas: { chat: ./nowhere.json } }'), 'validation.schemas.chat'],
   ]
   for (const [text, logged] of wrong) {
     write(text)
@@ -210,8 +210,8 @@ t.test('an address in use, or an app that does not come up, leaves nothing open'
   const taken = { HOST: gateway.address.host, PORT: String(gateway.address.port) }
   await t.rejects(Standalone.start({ file, env: taken }), { code: 'EADDRINUSE' })
   await t.rejects(Standalone.start({ file, env: { PORT: 'x' } }), { name: 'ConfigError' })
-  write('upstreams: { a: { simulate: true } }\ngroups: { a: { protocols: [messages] } }\nmetrics: { path: /health }')
-  await t.rejects(Standalone.start({ file, env: { PORT: '0' } }), { code: 'FST_ERR_DUPLICATED_ROUTE' })
+  write('upstreams: { a: { simulate: true } }\ngroups: { a: { protocols: [messages] } }\nvalidation: { schemas: { messages: ./nowhere.json } }')
+  await t.rejects(Standalone.start({ file, env: { PORT: '0' } }), { code: 'LLM_GATEWAY_OPTION' })
 })
 
 t.test('a key in the URL reaches neither log, metrics nor replies', async (t) => {
