@@ -32,11 +32,14 @@ export interface OwnedHeaders extends IncomingHttpHeaders {
 const dropped = new Set([
   ...credentialHeaders,
   'connection', 'keep-alive', 'proxy-connection', 'te', 'trailer', 'transfer-encoding', 'upgrade', 'http2-settings', 'expect',
-  'forwarded', 'x-forwarded-for', 'x-forwarded-host', 'x-forwarded-port', 'x-forwarded-proto', 'x-real-ip', 'baggage',
+  'forwarded', 'x-real-ip', 'baggage',
 ])
 
+/** Whatever a proxy in front adds by this name tells of the caller: some name its user, or hold the token that it signed in with. */
+const forwardedPrefix = 'x-forwarded-'
+
 function isDropped (name: string): boolean {
-  return dropped.has(name) || (name.includes('_') && dropped.has(name.replaceAll('_', '-')))
+  return dropped.has(name) || name.startsWith(forwardedPrefix) || (name.includes('_') && isDropped(name.replaceAll('_', '-')))
 }
 
 /** The headers of a request as the upstream gets them: all but the dropped ones. A fresh object for each request. */

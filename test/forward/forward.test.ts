@@ -28,13 +28,13 @@ t.test('one upstream credential replaces every carrier of the caller', async (t)
   const upstream = await startUpstream(t)
   const { app } = await startGateway(t, upstream.url)
   const carriers = { cookie: `k=${secret}`, 'x-api-key': 'other', 'x-goog-api-key': 'other', 'api-key': 'other', x_api_key: 'other', 'proxy-authorization': 'x' }
-  const hop = { connection: 'authorization, x-custom', 'x-custom': '1', te: 'trailers', 'x-forwarded-for': '1.2.3.4', baggage: 'tenant=1' }
+  const hop = { connection: 'authorization, x-custom', 'x-custom': '1', te: 'trailers', 'x-forwarded-for': '1.2.3.4', 'x-forwarded-access-token': 'signed-in', x_forwarded_email: 'me@example.com', baggage: 'tenant=1' }
   const kept = { 'openai-organization': 'org', 'anthropic-beta': 'a,b', 'x-stainless-lang': 'js', 'idempotency-key': '7', traceparent: '00-1-2-01' }
   await app.inject({ method: 'POST', url: '/v1/chat/completions', headers: { ...headers, ...carriers, ...hop, ...kept }, payload: chat })
   const { headers: got, rawHeaders } = await upstream.requests.next()
   t.equal(got.authorization, `Bearer ${providerSecret}`)
   t.match(got, kept)
-  for (const name of [...Object.keys(carriers), 'te', 'x-custom', 'x-forwarded-for', 'baggage', 'expect']) t.equal(got[name], undefined, name)
+  for (const name of [...Object.keys(carriers), 'te', 'x-custom', 'x-forwarded-for', 'x-forwarded-access-token', 'x_forwarded_email', 'baggage', 'expect']) t.equal(got[name], undefined, name)
   t.notOk(rawHeaders.join().includes(secret))
   t.equal(rawHeaders.filter((name) => name.toLowerCase() === 'authorization').length, 1)
 })
