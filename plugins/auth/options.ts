@@ -1,5 +1,5 @@
 import type { FastifyRequest } from 'fastify'
-import { checkChoice, checkOptions, OptionError } from '../errors/options.js'
+import { checkChoice, checkOptions, OptionError, withDefaults } from '../errors/options.js'
 import { families } from '../protocols/index.js'
 import type { Key, Limits } from '../request.js'
 import type { GroupOptions, KeyOptions } from './groups.js'
@@ -86,7 +86,7 @@ export function checkAuthOptions (options: AuthOptions): KeyCacheOptions {
   checkNames('auth.versions', Object.keys(versions), Object.keys(families))
   const notListed = Object.entries(versions).find(([, accepted]) => accepted !== undefined && !Array.isArray(accepted))
   if (notListed !== undefined) throw new OptionError(`auth.versions.${notListed[0]}`, 'must be a list')
-  return { ...cacheDefaults, ...cache }
+  return withDefaults(cacheDefaults, cache)
 }
 
 function optionalNames (): string[] {

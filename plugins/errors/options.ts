@@ -39,3 +39,8 @@ export function checkOptions (plugin: string, options: object, table: Readonly<R
 export function checkChoice (option: string, value: unknown, choices: readonly string[]): void {
   if (value !== undefined && !choices.some((choice) => choice === value)) throw new OptionError(option, `must be ${choices.join(' or ')}`)
 }
+
+/** What is not given, or is undefined as the value of a variable that is not set, has its default. */
+export function withDefaults<T extends object> (defaults: T, options: Partial<T>): T {
+  return { ...defaults, ...Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) }
+}

@@ -1,4 +1,4 @@
-import { checkOptions } from '../errors/options.js'
+import { checkOptions, withDefaults } from '../errors/options.js'
 import { drainDefaults, type DrainOptions } from './drain.js'
 import type { DispatcherOptions } from './dispatcher.js'
 import type { UpstreamOptions } from './upstreams.js'
@@ -53,7 +53,7 @@ export function readTransport (options: TransportOptions): DispatcherOptions {
     headersTimeoutMs: options.headersTimeoutMs ?? 900_000,
     idleTimeoutMs: options.idleTimeoutMs ?? 300_000,
     connectTimeoutMs: options.connectTimeoutMs ?? 10_000,
-    drain: { ...drainDefaults, ...options.drain },
+    drain: withDefaults(drainDefaults, options.drain ?? {}),
     tls: options.tls ?? {},
   }
 }

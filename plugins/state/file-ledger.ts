@@ -3,6 +3,7 @@ import { mkdirSync } from 'node:fs'
 import { open, rm, type FileHandle } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
+import { withDefaults } from '../errors/options.js'
 import { StoreDownError } from './breaker.js'
 import { writeFrame } from './ledger-frame.js'
 import { endMark, ledgerFiles, readLedger, readUnsettled } from './ledger-read.js'
@@ -45,7 +46,7 @@ export class FileLedger implements Ledger {
   /** `maxWaiting` records may wait for a disk that takes none; one more is refused with an error. */
   constructor (path: string, config: LedgerConfig = {}, now: () => number = Date.now, maxWaiting = 100_000) {
     this.#path = path
-    this.#config = { ...defaults, ...config }
+    this.#config = withDefaults(defaults, config)
     this.#now = now
     this.#maxWaiting = maxWaiting
     mkdirSync(path, { recursive: true })

@@ -491,6 +491,17 @@ t.test('a wrong option fails at start and names itself, never a secret', async (
   }
 })
 
+t.test('an option that is undefined has its default', async (t) => {
+  const app = Fastify()
+  t.teardown(() => app.close())
+  const unset: object = { max: undefined, ttlMs: undefined, negativeMax: undefined, staleMs: undefined, maxLoads: undefined, maxLoadsPerSecond: undefined }
+  let asked = 0
+  await app.register(auth, { groups, lookup: () => { asked += 1; return { id: 'k', group: 'chat' } }, cache: { ...unset } })
+  app.all('/*', async (request) => ({ key: request.llm?.key?.id }))
+  for (let i = 0; i < 2; i += 1) await app.inject({ method: 'POST', url: '/v1/responses', headers: { authorization: 'Bearer x' } })
+  t.equal(asked, 1)
+})
+
 t.test('a mount that relies on the gateway and would ask nobody for a key fails the start', async (t) => {
   const cases: [prefix: string, mount: string, starts: boolean][] = [
     ['', '/v1', true],

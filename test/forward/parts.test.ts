@@ -111,4 +111,6 @@ t.test('wrong options name themselves', async (t) => {
   t.throws(() => checkForwardOptions({ drain: { maxMs: -1 } }), { message: /forward\.drain\.maxMs/ })
   t.throws(() => readTransport({ headersTimeoutMs: 1.5 }), { message: /proxyOptions\.headersTimeoutMs/ })
   t.throws(() => readTransport({ drain: { maxBytes: 0.5 } }), { message: /proxyOptions\.drain\.maxBytes/ })
+  const unset: object = { maxMs: undefined, maxBytes: undefined, maxConcurrent: undefined }
+  t.strictSame(readTransport({ drain: { ...unset } }).drain, drainDefaults, 'undefined, as of a variable that is not set, is not given')
 })

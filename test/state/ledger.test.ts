@@ -53,6 +53,15 @@ for (const [name, openLedger] of [
   })
 }
 
+t.test('an option that is undefined has its default', async (t) => {
+  const path = join(t.testdir({}), 'ledger')
+  const unset: object = { maxFileBytes: undefined, maxFileAgeMs: undefined, keepMs: undefined }
+  const ledger = new FileLedger(path, { ...unset })
+  for (const id of ['a', 'b']) await ledger.append(record(id))
+  t.equal(readdirSync(path).length, 1)
+  await ledger.close()
+})
+
 t.test('memory keeps the newest', async (t) => {
   const ledger = memoryLedger(10)
   for (let i = 0; i < 11; i += 1) await ledger.append(record(`r${i}`))
