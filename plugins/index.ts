@@ -44,7 +44,6 @@ export interface LlmGatewayOptions extends Pick<AuthOptions, 'groups' | 'keys' |
 async function llmGateway (app: FastifyInstance, options: LlmGatewayOptions): Promise<void> {
   checkOptions('llmGateway', options, known)
   const { prefix, upstreams = {}, routes = true, groups, keys, lookup, store } = options
-  checkUpstreams(options)
   if (options.console !== undefined) await app.register(consolePlugin, options.console)
   // Before whatever begins requests: one whose path is repaired passes the router again, and must not have begun before.
   await app.register(pathsPlugin, { ...options.paths, ...(prefix !== undefined && { prefix }) })
@@ -57,6 +56,7 @@ async function llmGateway (app: FastifyInstance, options: LlmGatewayOptions): Pr
     ...(lookup !== undefined && { lookup }),
     ...(store !== undefined && { store }),
   })
+  checkUpstreams(options)
   await app.register(limitsPlugin, options.limits ?? {})
   await app.register(validationPlugin, options.validation ?? {})
   await app.register(usagePlugin, options.usage ?? {})
@@ -72,11 +72,11 @@ const known = Object.fromEntries([
   'paths', 'auth', 'limits', 'validation', 'usage', 'metrics', 'console', 'log', 'tracing', 'forward',
 ].map((name) => [name, 'anything' as const]))
 
-/** A group must not find out at its first request that it has nowhere to go. */
-function checkUpstreams ({ groups = {}, upstreams = {}, routes = true }: LlmGatewayOptions): void {
+/** A group must not find out at its first request that it has nowhere to go. What a group must be, auth has said by then. */
+function checkUpstreams ({ groups, upstreams = {}, routes = true }: LlmGatewayOptions): void {
   for (const [id, { upstream, protocols }] of Object.entries(groups)) {
-    const named = upstream === undefined ? [] : typeof upstream === 'string' ? [upstream] : Object.values(upstream)
-    const unknown = named.find((name) => upstreams[name] === undefined)
+    const named = typeof upstream === 'string' ? [upstream] : Object.values(upstream ?? {})
+    const unknown = named.find((name) => !Object.hasOwn(upstreams, name))
     if (unknown !== undefined) throw new OptionError(`groups.${id}.upstream`, `names ${unknown}, which is not one of the upstreams`)
     if (routes && upstream === undefined && Object.keys(upstreams).length !== 1) {
       throw new OptionError(`groups.${id}.upstream`, 'is required where there is not exactly one upstream')

@@ -55,6 +55,7 @@ function readGroup (id: string, options: GroupOptions): Group {
   if (!Array.isArray(protocols)) throw new OptionError(`${at}.protocols`, 'must be a list')
   const unknown = protocols.find((name) => !protocolNames.some((known) => known === name))
   if (unknown !== undefined) throw new OptionError(`${at}.protocols`, `holds ${JSON.stringify(unknown)}, which is none of ${protocolNames.join(', ')}`)
+  if (upstream !== null && !isUpstream(upstream)) throw new OptionError(`${at}.upstream`, 'must be a name, or one for each protocol')
   if (models !== undefined && !Array.isArray(models)) throw new OptionError(`${at}.models`, 'must be a list')
   checkLimits(`${at}.limits`, limits)
   return {
@@ -66,6 +67,11 @@ function readGroup (id: string, options: GroupOptions): Group {
     limits,
     onStoreFailure,
   }
+}
+
+function isUpstream (upstream: unknown): boolean {
+  const names: unknown[] = typeof upstream === 'object' ? Object.values(Object(upstream)) : [upstream]
+  return names.every((name) => typeof name === 'string')
 }
 
 /** Keys by digest. Throws `LLM_GATEWAY_OPTION` naming the field, never the secret. */

@@ -27,6 +27,7 @@ const checks: Readonly<Record<Check, (value: unknown) => boolean>> = {
  * Throws `LLM_GATEWAY_OPTION`, naming `plugin.option`.
  */
 export function checkOptions (plugin: string, options: object, table: Readonly<Record<string, Check | 'anything'>>): void {
+  if (!checks['an object'](options)) throw new OptionError(plugin, 'must be an object')
   for (const [name, value] of Object.entries(options)) {
     const check = Object.hasOwn(table, name) ? table[name] : undefined
     if (check === undefined) throw new OptionError(`${plugin}.${name}`, 'is not known')
