@@ -69,11 +69,17 @@ const engines: ReadonlyMap<string, Open> = new Map(Object.entries<Open>({
   },
   redis: async (config, now) => {
     const { path = defaults.path, prefix = defaults.prefix, holdTtlMs = defaults.holdTtlMs } = config
+    // Before there are connections: one that is left open when something fails would keep the process from its end.
+    const ledger = new FileLedger(join(path, 'ledger'), config.ledger, now)
     const link = await linkRedis(config)
+    const keys = await redisKeys(link, prefix).catch(async (error: unknown) => {
+      await link.close()
+      throw error
+    })
     return {
-      keys: await redisKeys(link, prefix),
+      keys,
       balances: redisBalances(link, { prefix, holdTtlMs, ...(now === undefined ? {} : { now }) }),
-      ledger: new FileLedger(join(path, 'ledger'), config.ledger, now),
+      ledger,
       notice: null,
       end: link.close,
     }

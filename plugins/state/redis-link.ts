@@ -39,7 +39,11 @@ export async function linkRedis (config: StateConfig, startMs = 5_000): Promise<
   const connect = await connector(config, timeoutMs)
   const client = connect()
   const pushed = connect()
-  await Promise.all([ready(client, startMs), ready(pushed, startMs)])
+  const disconnect = (): void => [client, pushed].forEach((each) => each.disconnect())
+  await Promise.all([ready(client, startMs), ready(pushed, startMs)]).catch((error: unknown) => {
+    disconnect()
+    throw error
+  })
   const gaps: Array<() => void> = []
   const tellGap = (): void => gaps.forEach((onGap) => onGap())
   const breaker = createBreaker({ timeoutMs, maxPending, probeEveryMs, probe: async () => await client.ping(), onRecovery: tellGap })
@@ -57,8 +61,7 @@ export async function linkRedis (config: StateConfig, startMs = 5_000): Promise<
     },
     close: async () => {
       breaker.close()
-      client.disconnect()
-      pushed.disconnect()
+      disconnect()
     },
   }
 }
@@ -79,10 +82,7 @@ async function ready (client: Client, startMs: number): Promise<void> {
   // Later failures are told by the commands that meet them; without a listener the client prints each one.
   client.on('error', (error: Error) => { reason = String([error.message, Reflect.get(error, 'code')].find(Boolean)) })
   await new Promise<void>((resolve, reject) => {
-    const timer = setTimeout(() => {
-      client.disconnect()
-      reject(new StoreDownError(`at state.url was not ready within ${startMs} ms: ${reason}`))
-    }, startMs)
+    const timer = setTimeout(() => reject(new StoreDownError(`at state.url was not ready within ${startMs} ms: ${reason}`)), startMs)
     client.once('ready', () => {
       clearTimeout(timer)
       resolve()

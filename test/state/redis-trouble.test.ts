@@ -1,3 +1,4 @@
+import { Redis } from 'ioredis'
 import t, { type Test } from 'tap'
 import { linkRedis } from '../../plugins/state/redis-link.js'
 import { redisBalances } from '../../plugins/state/redis-balances.js'
@@ -88,6 +89,25 @@ t.test('that changes may have been missed is told once the server answers, not b
 t.test('a server that is not there fails the start', async (t) => {
   const url = `redis://127.0.0.1:${await freePort()}`
   await t.rejects(linkRedis({ engine: 'redis', url }, 200), { ...down, message: /state\.url was not ready within 200 ms: connect ECONNREFUSED/ })
+})
+
+t.test('a start that fails leaves no connection behind, which would keep the process from its end', { skip }, async (t) => {
+  const server = await startRedis()
+  t.teardown(server.stop)
+  const looking = new Redis(server.url)
+  t.teardown(() => looking.disconnect())
+  const nobodyElse = async (): Promise<void> => {
+    while (String(await looking.client('LIST')).trim().split('\n').length > 1) await new Promise((resolve) => setTimeout(resolve, 5))
+    t.pass('nobody else is connected')
+  }
+  await t.rejects(openState({ engine: 'redis', url: server.url, path: `${t.testdir({ file: '' })}/file` }), { code: 'ENOTDIR' })
+  await nobodyElse()
+  await looking.call('ACL', 'SETUSER', 'deaf', 'on', '>word', '~*', '+@all', 'resetchannels')
+  await t.rejects(openState({ engine: 'redis', url: server.url.replace('//', '//deaf:word@'), path: t.testdir({}) }), { message: /NOPERM/ })
+  await nobodyElse()
+  await looking.config('SET', 'maxclients', 2)
+  await t.rejects(linkRedis({ engine: 'redis', url: server.url }, 200), { message: /not ready within 200 ms/ })
+  await nobodyElse()
 })
 
 t.test('an answer that cannot be read is a fault, not a decision', { skip }, async (t) => {
