@@ -9,16 +9,19 @@ const retryMs = 250
  * Where the store is away it is asked again until it is back, or until `closing`, which rejects.
  */
 export async function recover (ledger: Ledger, balances: Balances, closing: AbortSignal): Promise<number> {
+  // Together, and none before they are waited for: a rejection that nobody hears yet would end the process.
+  const settleAll = async (records: readonly LedgerRecord[]): Promise<void> => {
+    await Promise.all(records.map(async (record) => await settle(balances, record, closing)))
+  }
   let count = 0
-  let batch: Array<Promise<void>> = []
+  let batch: LedgerRecord[] = []
   for await (const record of ledger.unsettled()) {
-    batch.push(settle(balances, record, closing))
     count += 1
-    if (batch.length < atOnce) continue
-    await Promise.all(batch)
+    if (batch.push(record) < atOnce) continue
+    await settleAll(batch)
     batch = []
   }
-  await Promise.all(batch)
+  await settleAll(batch)
   return count
 }
 

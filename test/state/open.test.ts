@@ -81,3 +81,18 @@ t.test('a store that stays away does not keep the process from its end', async (
   closing.abort()
   await t.rejects(recovered, { name: 'AbortError' })
 })
+
+t.test('an end that comes while the ledger is still read is told once, to who waits', async (t) => {
+  const closing = new AbortController()
+  const ledger = {
+    ...memoryLedger(),
+    unsettled: async function * () {
+      yield record('a')
+      closing.abort()
+      await new Promise(setImmediate)
+      yield record('b')
+    },
+  }
+  const settle = async (): Promise<void> => { throw new Error('away') }
+  await t.rejects(recover(ledger, { ...memoryBalances(), settle }, closing.signal), { name: 'AbortError' })
+})
