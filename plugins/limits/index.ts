@@ -22,7 +22,10 @@ async function limits (app: FastifyInstance, options: LimitsOptions): Promise<vo
   const gateway = joinGateway(app)
   const rules = readOptions(options)
   const { balances, ledger } = rules
-  const onLost = (settlement: object): void => app.log.error({ settlement }, 'a settlement could not reach the state store')
+  const onLost = (settlement: object): void => {
+    ledger?.noteUnsettled?.()
+    app.log.error({ settlement }, 'a settlement could not reach the state store')
+  }
   const outbox = new Outbox({ balances, maxWaiting: outboxMax, retryMs: outboxRetryMs, onLost })
   const admission = new Admission(balances, outbox, rules.leasePercent)
   const gate = new Gate(rules, admission, gateway)

@@ -42,6 +42,7 @@ export class FileLedger implements Ledger {
   #file: OpenFile | null = null
   #writing: Promise<void> | null = null
   #closing = false
+  #allSettled = true
 
   /** `maxWaiting` records may wait for a disk that takes none; one more is refused with an error. */
   constructor (path: string, config: LedgerConfig = {}, now: () => number = Date.now, maxWaiting = 100_000) {
@@ -72,10 +73,14 @@ export class FileLedger implements Ledger {
     return readUnsettled(this.#path, this.#now() - recoverMs)
   }
 
+  noteUnsettled (): void {
+    this.#allSettled = false
+  }
+
   async close (): Promise<void> {
     this.#closing = true
     await this.flush()
-    await this.#file?.handle.appendFile(`${endMark}\n`)
+    if (this.#allSettled) await this.#file?.handle.appendFile(`${endMark}\n`)
     await this.#file?.handle.close()
   }
 

@@ -5,7 +5,7 @@ import { createInterface } from 'node:readline'
 import { readFrame } from './ledger-frame.js'
 import type { LedgerRange, LedgerRecord } from './types.js'
 
-/** The last line of a file whose process ended well: all of its records were settled. */
+/** The last line of a file whose process ended well and settled all of its records. */
 export const endMark = 'end'
 /** A settlement follows its record at once, or within what may wait for a store that is away. */
 const tailBytes = 4 * 1024 * 1024

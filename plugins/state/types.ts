@@ -167,8 +167,10 @@ export interface Ledger {
   /** Resolves when everything appended so far is kept. */
   flush: () => Promise<void>
   read: (range?: LedgerRange) => AsyncIterable<LedgerRecord>
-  /** The newest records of processes that did not end well: what they charge may not have been settled. */
+  /** The newest records of processes that did not settle all that they recorded, or may not have: they were killed. */
   unsettled: () => AsyncIterable<LedgerRecord>
+  /** This process could not settle a record: its newest ones are `unsettled`, however it ends. */
+  readonly noteUnsettled?: () => void
   close: () => Promise<void>
 }
 

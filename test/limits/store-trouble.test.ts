@@ -1,6 +1,8 @@
 import t, { type Test } from 'tap'
 import { memoryBalances, openState, type Account, type Balances, type Decision, type HoldAsk } from '../../plugins/state/index.js'
 import { StoreDownError } from '../../plugins/state/breaker.js'
+import { FileLedger } from '../../plugins/state/file-ledger.js'
+import { recover } from '../../plugins/state/recover.js'
 import { call, read } from '../helpers/gateway.js'
 import { usageOf } from '../helpers/upstream.js'
 import { startRedis, withoutRedis } from '../state/redis-server.js'
@@ -182,6 +184,22 @@ t.test('what cannot reach the store to the end is told', async (t) => {
   t.match(lines.filter((line) => line.includes('could not reach the state store')).map((line) => JSON.parse(line)), [{ level: 50, settlement: { tokens: chatTokens } }])
 })
 
+t.test('what cannot reach the store to the end is settled by the next process of the same folder', async (t) => {
+  const balances = new FarStore()
+  const path = t.testdir({})
+  const ledger = new FileLedger(path)
+  const { app, chat, upstream } = await setup(t, { group, limits: { balances, ledger } })
+  upstream.queue({ before: () => { balances.mode = 'down' } })
+  t.equal((await chat()).status, 200)
+  await app.close()
+  await ledger.close()
+  balances.mode = 'up'
+  t.match(await balances.read('all'), { spent: 0, active: 1 })
+  const next = new FileLedger(path)
+  t.equal(await recover(next, balances, new AbortController().signal), 1)
+  t.match(await balances.read('all'), { spent: chatTokens, held: 0, active: 0 })
+})
+
 t.test('a caller that leaves while the store is asked holds nothing', async (t) => {
   for (const onStoreFailure of ['closed', 'local'] as const) {
     const balances = new FarStore()
@@ -231,7 +249,7 @@ t.test('requests that run are renewed, those that ended are not', async (t) => {
 })
 
 async function withRedis (t: Test, onStoreFailure: 'closed' | 'local') {
-  const server = await startRedis()
+  const server = await startRedis({ keepsAll: true })
   const state = await openState({ engine: 'redis', url: server.url, path: t.testdir({}), commandTimeoutMs: 500 })
   t.teardown(async () => {
     await state.close()

@@ -31,10 +31,11 @@ export async function freePort (): Promise<number> {
   return typeof address === 'object' && address !== null ? address.port : 0
 }
 
-export async function startRedis ({ cluster = false }: { cluster?: boolean } = {}): Promise<RedisServer> {
+/** `keepsAll`: a kill takes nothing that it had answered, at the price of one wait for the disk each time. */
+export async function startRedis ({ cluster = false, keepsAll = false }: { cluster?: boolean, keepsAll?: boolean } = {}): Promise<RedisServer> {
   const port = await freePort()
   const dir = mkdtempSync(join(tmpdir(), 'llm-gateway-redis-'))
-  const options = ['--port', String(port), '--bind', '127.0.0.1', '--dir', dir, '--save', '', '--appendonly', 'yes']
+  const options = ['--port', String(port), '--bind', '127.0.0.1', '--dir', dir, '--save', '', '--appendonly', 'yes', '--appendfsync', keepsAll ? 'always' : 'everysec']
   if (cluster) options.push('--cluster-enabled', 'yes', '--cluster-announce-ip', '127.0.0.1')
   let child: ChildProcess
 

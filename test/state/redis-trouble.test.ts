@@ -11,7 +11,7 @@ const skip = withoutRedis
 
 /** Patient, because the machine may be busy: a server that is gone is told by its socket. */
 async function opened (t: Test, commandTimeoutMs = 5_000): Promise<{ server: RedisServer, state: State }> {
-  const server = await startRedis()
+  const server = await startRedis({ keepsAll: true })
   const state = await openState({ engine: 'redis', url: server.url, path: t.testdir({}), commandTimeoutMs })
   t.teardown(async () => {
     await state.close()
