@@ -1,5 +1,5 @@
 /** What the time fields and leaves of a settled request amount to. Seconds; null where it does not apply. */
-import type { LlmRequest, Outcome, TokenUsage } from './request.js'
+import type { Gateway, LlmRequest, Outcome, TokenUsage } from './request.js'
 
 export interface Leaf {
   readonly type: keyof TokenUsage
@@ -86,11 +86,20 @@ export function statusClassOf (llm: LlmRequest): string | null {
   return llm.sentAt === 0 || llm.abortedBy === 'client' ? null : 'error'
 }
 
+/** A provider's answers that are not for callers: it has moved, or does not take the credential or the account that it was given. */
+const moved: ReadonlySet<number> = new Set([301, 302, 303, 307, 308])
+const unpaid: ReadonlySet<number> = new Set([401, 402])
+
+function isUpstreamsFault (llm: LlmRequest, gateway: Gateway): boolean {
+  const { upstreamStatus: status } = llm
+  return status >= 500 || moved.has(status) || (unpaid.has(status) && gateway.upstreamFor(llm)?.forwards !== true)
+}
+
 /** How a request ended, where nobody said so by then. */
-export function outcomeOf (llm: LlmRequest): Outcome {
+export function outcomeOf (llm: LlmRequest, gateway: Gateway): Outcome {
   if (llm.abortedBy === 'client') return 'client_abort'
   if (llm.abortedBy !== null) return 'truncated'
-  if (llm.upstreamStatus >= 500) return 'upstream_error'
+  if (llm.replyFailed || (llm.upstreamStatus >= 300 && isUpstreamsFault(llm, gateway))) return 'upstream_error'
   if (llm.status >= 500) return 'gateway_error'
   if (llm.status >= 400) return 'client_error'
   return 'ok'

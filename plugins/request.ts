@@ -83,6 +83,8 @@ export class LlmRequest {
   /** True where the reply's own totals disagree with its parts. */
   usageInconsistent = false
 
+  /** The upstream told a failure in a reply that began with success. */
+  replyFailed = false
   /** Code of our own refusal or failure, null where there was none. */
   errorCode: string | null = null
   outcome: Outcome | null = null
@@ -193,10 +195,7 @@ declare module 'fastify' {
   }
 }
 
-/**
- * Makes `request.llm` and `app.llm` exist. Every plugin calls it first. `prefix`: the path below which the model
- * endpoints stand, for a plugin that was told one.
- */
+/** Makes `request.llm` and `app.llm` exist. Every plugin calls it first. `prefix`: where the model endpoints stand, for a plugin that was told it. */
 export function joinGateway (app: FastifyInstance, prefix = ''): Gateway {
   const known = app.hasDecorator('llm')
   if (known && prefix === '') return app.llm
@@ -241,7 +240,7 @@ export function releaseHold (gateway: Gateway, request: FastifyRequest, llm: Llm
   llm.holds -= 1
   if (llm.holds > 0 || llm.settled) return
   llm.settled = true
-  llm.outcome ??= outcomeOf(llm)
+  llm.outcome ??= outcomeOf(llm, gateway)
   for (const settle of gateway.settlers) settle(llm, request)
   gateway.recorder.settled(llm)
   // Nothing of a settled request leads on to all that it had: whole dead requests would outlive the next scavenge.

@@ -144,7 +144,6 @@ export class Exchange implements Dispatcher.DispatchHandler, Source {
     if (this.#left || this.#ended) return
     this.#left = true
     const { llm } = this.#owner
-    llm.abortedBy ??= 'client'
     // It waited for a connection, and is not going to be sent.
     if (this.#cancel === null) llm.sentAt = 0
     if (this.#tap === null || this.#tap.complete || !this.#drain.enter()) {

@@ -47,6 +47,10 @@ export interface UsageRules {
   readonly model: readonly string[]
   readonly id: readonly string[]
   readonly finish: readonly string[]
+  /** Paths of what stands in a reply or an event that tells of a failure after its status was success (facts/protocols.md 5.3). */
+  readonly errors: readonly string[]
+  /** Values of a reply's or an event's `type` that tell the same. */
+  readonly failed: readonly string[]
   /**
    * Bytes that every usage object holds. An event without them is passed by unread, so they begin with a byte that is
    * rare in events: the search stops at each of it.
@@ -90,6 +94,8 @@ const openaiCounts: UsageCounts = {
 }
 
 const openaiReply = {
+  errors: ['error'],
+  failed: ['error'],
   tools: [],
   model: ['model'],
   id: ['id'],
@@ -116,6 +122,8 @@ export const responsesUsage: UsageRules = {
   model: ['model', 'response.model'],
   id: ['id', 'response.id'],
   finish: ['choices.*.finish_reason', 'status', 'response.status'],
+  errors: ['error', 'response.error'],
+  failed: ['error', 'response.failed'],
   last: ['response.completed', 'response.incomplete', 'response.failed'],
 }
 
@@ -136,6 +144,8 @@ export const messagesUsage: UsageRules = {
   model: ['message.model', 'model'],
   id: ['message.id', 'id'],
   finish: ['message.stop_reason', 'delta.stop_reason', 'stop_reason'],
+  errors: ['error'],
+  failed: ['error'],
   sign: 'kens"',
   merge: 'last',
   last: ['message_stop'],
@@ -163,6 +173,8 @@ export const generateContentUsage: UsageRules = {
   model: ['modelVersion'],
   id: ['responseId'],
   finish: ['candidates.*.finishReason'],
+  errors: ['error'],
+  failed: [],
   sign: 'kenCount"',
   merge: 'last',
   last: [],

@@ -79,7 +79,8 @@ export class EventStreamReader implements ReplyReader {
   /** Takes a last event that no blank line ended. */
   end (): boolean {
     const isExtra = this.endEvent()
-    this.readPassed()
+    // A stream that failed tells it in its last event.
+    this.readPassed(true)
     return isExtra
   }
 
@@ -101,15 +102,15 @@ export class EventStreamReader implements ReplyReader {
 
   /** What follows a finish reason and its usage is the end: it is read, for whoever leaves before the upstream does. */
   private readUsageEnd (): void {
-    this.readPassed()
+    this.readPassed(this.meter.finishReason === null)
     if (this.meter.finishReason !== null) this.first = Infinity
   }
 
-  /** Looks for the finish reason in the last event that was passed by. */
-  private readPassed (): void {
+  /** Reads the last event that was passed by, where something is still looked for. */
+  private readPassed (isWanted: boolean): void {
     const { passed } = this
     this.passed = null
-    if (passed === null || this.meter.finishReason !== null) return
+    if (passed === null || !isWanted) return
     const last = Math.max(this.passedFrom, endOfEvents(passed, this.passedTo - 2))
     new EventReader(this.scanner).next(passed, last)
     this.endEvent()

@@ -1,6 +1,6 @@
 import { tell, type Told } from './count-tokens.js'
 import { JsonScanner } from './json-scanner.js'
-import { textIn } from './meter.js'
+import { tellsFailure, textIn } from './meter.js'
 import type { Plan } from './plan.js'
 import { ReplyShape, type Marks } from './reply-shape.js'
 import { isObject, maxTokenDigits, type JsonObject } from './usage-object.js'
@@ -88,7 +88,8 @@ function marksIn (apart: Apart, plan: Plan): Marks | null {
   const scanner = new JsonScanner(wants)
   const end = scanner.push(bytes, 0, bytes.length)
   const { found } = scanner
-  const usage = text.slice(end).trim() === '' ? onlyUsage(found, plan) : null
+  const isPlain = text.slice(end).trim() === '' && !slots.errors.some((slot) => tellsFailure(found[slot]))
+  const usage = isPlain ? onlyUsage(found, plan) : null
   const told = usage === null ? null : tell(usage, counts)
   if (usage === null || told === null || !standsIn(text, usage)) return null
   return { model: markIn(found, slots.model), id: markIn(found, slots.id), finish: markIn(found, slots.finish), told, usage }

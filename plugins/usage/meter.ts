@@ -16,6 +16,8 @@ export class Meter {
   /** True once a document said that it is the last one to hold usage. */
   complete = false
   finishReason: string | null = null
+  /** True once a document told that the reply failed. */
+  failed = false
 
   private readonly plan: Plan
   private latest: JsonObject | null = null
@@ -36,7 +38,11 @@ export class Meter {
     this.id = textIn(found, slots.id) ?? this.id
     this.finishReason = textIn(found, slots.finish) ?? this.finishReason
     const type = found[slots.type]
-    this.complete ||= typeof type === 'string' && rules.last.includes(type)
+    if (typeof type === 'string') {
+      this.complete ||= rules.last.includes(type)
+      this.failed ||= rules.failed.includes(type)
+    }
+    this.failed ||= slots.errors.some((slot) => tellsFailure(found[slot]))
     // Before it is laid over what was told earlier, whose counts it then holds.
     this.isExtra = found[slots.listed] === 0 && slots.usage.some((slot) => this.tells(found[slot]))
     this.hasUsage = false
@@ -86,10 +92,13 @@ export class Meter {
   }
 
   /** Writes down what was read, or why nothing was. */
-  finish (llm: LlmRequest, missing: UsageMissing): void {
+  finish (llm: LlmRequest, unread: UsageMissing): void {
+    // The upstream broke its reply off, in words.
+    const missing = this.failed && unread === 'no_usage' ? 'upstream_abort' : unread
     llm.responseModel = bounded(this.model)
     llm.responseId = bounded(this.id)
     llm.finishReason = bounded(this.finishReason)
+    llm.replyFailed = this.failed
     const counted = this.total()
     if (counted === null) {
       if (llm.endpoint.metered === 'yes') llm.usageMissing = missing
@@ -104,6 +113,11 @@ export class Meter {
 
 function bounded (text: string | null): string | null {
   return text === null || text.length <= maxTextLength ? text : text.slice(0, maxTextLength)
+}
+
+/** Null stands in replies of success, and some servers write what is empty there. */
+export function tellsFailure (error: unknown): boolean {
+  return typeof error === 'string' ? error !== '' : isObject(error) && Object.keys(error).length > 0
 }
 
 function isImageOutput ({ direction, modality }: ModalityTokens): boolean {

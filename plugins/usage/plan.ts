@@ -17,6 +17,7 @@ export interface Plan {
     readonly model: readonly number[]
     readonly id: readonly number[]
     readonly finish: readonly number[]
+    readonly errors: readonly number[]
     readonly type: number
     readonly listed: number
   }
@@ -42,6 +43,7 @@ function compile (rules: UsageRules): Plan {
     model: slotsOf(rules.model),
     id: slotsOf(rules.id),
     finish: slotsOf(rules.finish),
+    errors: slotsOf(rules.errors),
     type: paths.push('type') - 1,
     listed: rules.request === null ? -1 : paths.push(`${rules.request.emptyList}.#`) - 1,
   }

@@ -82,6 +82,42 @@ t.test('status, headers and bytes of an upstream error pass unchanged, without w
   t.match(await settled.next(), { outcome: 'client_error', upstreamStatus: 429, upstreamRequestId: 'req-up', usage: null, usageMissing: null })
 })
 
+t.test('what a provider has against the operator is no mistake of the caller', async (t) => {
+  const upstream = await startUpstream(t)
+  const upstreams = { main: { url: upstream.url, credential: providerSecret }, passing: { url: upstream.url, credential: 'forward' } }
+  const groups = { all: { protocols: ['chat_completions'], upstream: 'main' }, own: { protocols: ['chat_completions'], upstream: 'passing' } }
+  const keys = [{ id: 'caller', group: 'all', secret }, { id: 'payer', group: 'own', secret: 'sk-own' }]
+  const { app, settled } = await startGateway(t, upstream.url, { upstreams, groups, keys })
+  const cases = [
+    [401, 'upstream_error', 'client_error'], [402, 'upstream_error', 'client_error'], [302, 'upstream_error', 'upstream_error'],
+    [304, 'ok', 'ok'], [400, 'client_error', 'client_error'], [403, 'client_error', 'client_error'], [429, 'client_error', 'client_error'],
+  ] as const
+  for (const [status, withOurs, withTheirs] of cases) {
+    for (const [key, outcome] of [[secret, withOurs], ['sk-own', withTheirs]] as const) {
+      upstream.queue({ status, body: '', length: false })
+      const reply = await app.inject({ method: 'POST', url: '/v1/chat/completions', headers: { ...headers, authorization: `Bearer ${key}` }, payload: chat })
+      t.equal(reply.statusCode, status)
+      t.equal((await settled.next()).outcome, outcome, `${status} with ${key}`)
+    }
+  }
+})
+
+t.test('a caller who got an error in place of a page has not left', async (t) => {
+  const upstream = await startUpstream(t)
+  const { app, settled } = await startGateway(t, upstream.url)
+  const base = await listen(app)
+  let go = (): void => {}
+  const answered = new Promise<void>((resolve) => { go = resolve })
+  upstream.queue({
+    status: 502, headers: { 'content-type': 'text/html' }, body: '<h1>Bad Gateway</h1>', split: [5], before: async (write) => { if (write === 1) await answered },
+  })
+  const reply = await call(`${base}/v1/chat/completions`, { body: streamed }).reply
+  t.equal((await read(reply)).cut, false)
+  const { outcome, abortedBy, status } = await settled.next()
+  go()
+  t.strictSame([outcome, abortedBy, status], ['upstream_error', null, 502])
+})
+
 t.test('a page of HTML in place of an error becomes the error of the protocol', async (t) => {
   const upstream = await startUpstream(t)
   const { app } = await startGateway(t, upstream.url)

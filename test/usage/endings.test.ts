@@ -179,6 +179,22 @@ for (const host of hosts) {
     t.equal(settlements.size, 0)
   })
 
+  t.test(`${host.name}: a reply that began with success and tells a failure is no success`, async (t) => {
+    const { upstream, send, settlements } = await stage(t, host)
+    const start = replyFixture('messages.sse').subarray(0, replyFixture('messages.sse').indexOf('\n\n', middle('messages.sse', 0.5)) + 2)
+    const failure = Buffer.from('event: error\ndata: {"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}\n\n')
+    for (const split of [undefined, 'events'] as const) {
+      upstream.queue({ fixture: 'messages.sse', body: Buffer.concat([start, failure]), headers: { 'content-type': 'text/event-stream' }, ...(split && { split }) })
+      const { bytes, cut } = await read(await send('messages.sse').reply)
+      t.strictSame([bytes.toString(), cut], [Buffer.concat([start, failure]).toString(), false])
+      t.match(await settlements.next(), { usage: usageIn('messages', start), usageMissing: null, outcome: 'upstream_error', abortedBy: null, llm: { usagePartial: true } })
+    }
+    upstream.queue({ body: { error: { message: 'Provider returned error', code: 502 } } })
+    await read(await send('chat_completions.json').reply)
+    t.match(await settlements.next(), { usage: null, usageMissing: 'upstream_abort', outcome: 'upstream_error', abortedBy: null, status: 200 })
+    t.equal(settlements.size, 0)
+  })
+
   t.test(`${host.name}: a compressed reply is settled after its last byte was decoded`, async (t) => {
     const { upstream, send, settlements } = await stage(t, host)
     for (const encoding of ['gzip', 'br'] as const) {

@@ -17,8 +17,8 @@ function planFor (protocol: string): Plan {
 }
 
 /** All that a reading leaves behind. */
-function told ({ usage, usageMissing, usageInconsistent, usagePartial, modalities, responseModel, responseId, finishReason }: LlmRequest): object {
-  return { usage, usageMissing, usageInconsistent, usagePartial, modalities, responseModel, responseId, finishReason }
+function told ({ usage, usageMissing, usageInconsistent, usagePartial, modalities, responseModel, responseId, finishReason, replyFailed }: LlmRequest): object {
+  return { usage, usageMissing, usageInconsistent, usagePartial, modalities, responseModel, responseId, finishReason, replyFailed }
 }
 
 /** What a reply tells with the shapes that were learnt before, and what the scanner alone finds in it. */

@@ -21,6 +21,7 @@ export interface Truth {
   leaves: Record<string, number> | null
   inconsistent?: boolean
   missing?: string
+  failed?: boolean
   modalities?: [string, string, number][]
   model?: string
   id?: string
@@ -63,12 +64,13 @@ export function differenceOf ({ llm, out }: Metered, bytes: Buffer, truth: Truth
     leaves: llm.usage,
     inconsistent: llm.usageInconsistent,
     missing: llm.usageMissing ?? undefined,
+    failed: llm.replyFailed,
     modalities: llm.modalities?.map(({ direction, modality, tokens }) => [direction, modality, tokens]),
     model: llm.responseModel,
     id: llm.responseId,
     finish: llm.finishReason,
   }
-  const wanted = { ...found, inconsistent: false, missing: undefined, ...truth }
+  const wanted = { ...found, inconsistent: false, missing: undefined, failed: false, ...truth }
   if (out.equals(bytes) && isDeepStrictEqual(summed(found), summed(wanted))) return null
   return { found, wanted, bytesAreEqual: out.equals(bytes) }
 }
