@@ -4,11 +4,11 @@
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
-import { identifyFirst } from '../identify.js'
+import { identify, identifyFirst } from '../identify.js'
 import { LlmRequest, joinGateway } from '../request.js'
 import { errorText } from './body.js'
 import { fromForeign } from './foreign.js'
-import { errorHeaders } from './refuse.js'
+import { setErrorHead } from './refuse.js'
 
 async function errors (app: FastifyInstance): Promise<void> {
   const gateway = joinGateway(app)
@@ -16,14 +16,15 @@ async function errors (app: FastifyInstance): Promise<void> {
   identifyFirst(app, gateway)
 
   app.addHook('onSend', (request, reply, payload, done) => {
-    const { llm } = request
-    if (llm === null) {
+    const foreign = foreignError(request.llm, reply, payload)
+    // A hook of the host's may have failed before any of ours ran.
+    const llm = foreign === null ? request.llm : identify(gateway, request, reply)
+    if (!(llm instanceof LlmRequest)) {
       done(null, payload)
       return
     }
     if (!reply.hasHeader('x-request-id')) reply.header('x-request-id', llm.id)
     if (!reply.hasHeader('request-id')) reply.header('request-id', reply.getHeader('x-request-id'))
-    const foreign = foreignError(llm, reply, payload)
     done(null, foreign === null ? payload : native(llm, request, reply, foreign))
   })
 }
@@ -32,8 +33,9 @@ async function errors (app: FastifyInstance): Promise<void> {
  * An error that Fastify rendered, null for any other payload: ours are marked by their code, an upstream's by its
  * status, and a host's own shape is left alone.
  */
-function foreignError (llm: LlmRequest, reply: FastifyReply, payload: unknown): object | null {
-  if (reply.statusCode < 400 || llm.errorCode !== null || llm.upstreamStatus !== 0) return null
+function foreignError (llm: LlmRequest | null, reply: FastifyReply, payload: unknown): object | null {
+  if (reply.statusCode < 400) return null
+  if (llm instanceof LlmRequest && (llm.errorCode !== null || llm.upstreamStatus !== 0)) return null
   if (typeof payload !== 'string' || !/^\{"(?:statusCode|message)":/.test(payload)) return null
   try {
     const error: unknown = JSON.parse(payload)
@@ -49,9 +51,8 @@ function native (llm: LlmRequest, request: FastifyRequest, reply: FastifyReply, 
   llm.errorCode = error.code
   llm.outcome ??= error.outcome
   const body = errorText(llm.endpoint.family, error, llm.id)
-  const retryAfter = reply.getHeader('retry-after')
-  reply.code(error.statusCode).headers(errorHeaders(error, llm.id)).header('content-length', Buffer.byteLength(body))
-  if (retryAfter !== undefined) reply.header('retry-after', retryAfter)
+  setErrorHead(reply, error, llm.id)
+  reply.header('content-length', Buffer.byteLength(body))
   return body
 }
 

@@ -1,4 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { identify } from '../identify.js'
+import { LlmRequest } from '../request.js'
 import { fromForeign } from './foreign.js'
 import { refuse } from './refuse.js'
 
@@ -6,6 +8,7 @@ import { refuse } from './refuse.js'
 export function nativeErrorHandler (error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const known = fromForeign(error, request)
   if (known.statusCode >= 500) request.log.error({ err: error }, 'model request failed')
-  const { llm } = request
-  return llm === null ? reply.code(known.statusCode).send(known) : refuse(request, reply, llm.endpoint.family, known)
+  // A hook of the host's may have failed before any of ours ran.
+  const llm = identify(request.server.llm, request, reply)
+  return llm instanceof LlmRequest ? refuse(request, reply, llm.endpoint.family, known) : reply.code(known.statusCode).send(known)
 }

@@ -22,8 +22,15 @@ export function refuse (request: FastifyRequest, reply: FastifyReply, family: Fa
     llm.outcome ??= error.outcome
   }
   if (!request.raw.complete && mayBeLong(request.raw.headers)) drain(request.raw)
-  reply.code(error.statusCode).headers(errorHeaders(error, requestId))
+  setErrorHead(reply, error, requestId)
   return reply.send(llm === null ? JSON.stringify(family.errorBody(error.facts(requestId))) : errorText(family, error, requestId))
+}
+
+/** Status and headers of an error reply of ours. A time to try again that stands there is a host's or an upstream's, who know better. */
+export function setErrorHead (reply: FastifyReply, error: GatewayError, requestId: string): void {
+  const retryAfter = reply.getHeader('retry-after')
+  reply.code(error.statusCode).headers(errorHeaders(error, requestId))
+  if (retryAfter !== undefined) reply.header('retry-after', retryAfter)
 }
 
 /** Headers of an error reply of ours: type, ids, and what a client library needs to know before it tries again. */

@@ -45,7 +45,7 @@ async function usage (app: FastifyInstance, options: UsageOptions): Promise<void
 
   app.addHook('onSend', (request, reply, payload, done) => {
     const { llm } = request
-    if (llm === null || llm.openTap === null || llm.tapped || !(payload instanceof Readable)) done()
+    if (!(llm instanceof LlmRequest) || llm.openTap === null || llm.tapped || !(payload instanceof Readable)) done()
     else done(null, watch(gateway, request, reply, llm, llm.openTap, payload))
   })
 

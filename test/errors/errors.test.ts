@@ -8,7 +8,8 @@ import { checkChoice, checkOptions } from '../../plugins/errors/options.js'
 import { errorHeaders, refuse } from '../../plugins/errors/refuse.js'
 import { errorTable, type ErrorCode } from '../../plugins/errors/table.js'
 import { families } from '../../plugins/protocols/index.js'
-import { listen, secret } from '../helpers/gateway.js'
+import llmGateway from '../../plugins/index.js'
+import { gatewayOptions, listen, secret } from '../helpers/gateway.js'
 import { startHost } from '../helpers/host.js'
 import { startUpstream } from '../helpers/upstream.js'
 import { Wire } from '../helpers/wire.js'
@@ -112,6 +113,41 @@ t.test('an untouched mount whose upstream is gone answers 502 without its addres
   upstream.queue({ status: 400, body: Buffer.from(body), headers: { 'x-request-id': 'up' } })
   const passed = await other.inject({ method: 'POST', url: '/v1/chat/completions', headers, payload: '{}' })
   t.match([passed.statusCode, passed.body, passed.headers['x-request-id'], passed.headers['request-id']], [400, body, 'up', 'up'])
+})
+
+t.test('a hook of the host\'s that comes before the gateway\'s is heard as it is, and its errors speak the caller\'s protocol', async (t) => {
+  const upstream = await startUpstream(t)
+  const settled: unknown[] = []
+  const hooked = (app: FastifyInstance): void => {
+    app.addHook('onRequest', async ({ headers }, reply) => {
+      if (headers['x-early'] === 'words') return await reply.code(headers['x-code'] === '200' ? 200 : 429).send({ host: 1 })
+      if (headers['x-early'] === 'error') {
+        reply.header('retry-after', '60')
+        throw Object.assign(new Error('from 10.0.0.7'), { statusCode: 429 })
+      }
+    })
+  }
+  for (const [where, mountsFirst, adapted, own] of [['own routes', false, false, true], ['a mount', false, true, false], ['an older mount', true, false, false]] as const) {
+    const app = own ? Fastify() : await startHost(t, upstream.url, { before: hooked, mountsFirst, adapted })
+    if (own) {
+      t.teardown(() => app.close())
+      hooked(app)
+      await app.register(llmGateway, gatewayOptions(upstream.url))
+    }
+    settled.length = 0
+    app.llm.settlers.push(({ outcome, errorCode }) => settled.push([outcome, errorCode]))
+    for (const [url, status] of [['/v1/chat/completions', '200'], ['/v1/chat/completions', '429'], ['/v1/x', '200']] as const) {
+      const words = await app.inject({ method: 'POST', url, headers: { ...headers, 'x-early': 'words', 'x-code': status }, payload: '{}' })
+      t.match([words.statusCode, words.body, words.headers['x-request-id']], [Number(status), '{"host":1}', undefined], `${where}: ${url}`)
+    }
+    for (const url of ['/v1/chat/completions', '/v1/v1/chat/completions']) {
+      const told = await app.inject({ method: 'POST', url, headers: { ...headers, 'x-early': 'error' }, payload: '{}' })
+      t.match([told.statusCode, told.json()], [429, { error: { code: 'too_many_requests' } }], `${where}: ${url}`)
+      t.match(told.headers, { 'retry-after': '60', 'x-request-id': /./, 'content-length': String(told.rawPayload.length) }, where)
+    }
+    t.strictSame(settled, [['limited', 'too_many_requests'], ['limited', 'too_many_requests']], where)
+  }
+  t.equal(upstream.seen.length, 0)
 })
 
 t.test('an error handler tells whatever was thrown in the caller\'s protocol', async (t) => {

@@ -121,10 +121,10 @@ t.test('a caller who got an error in place of a page has not left', async (t) =>
 t.test('a page of HTML in place of an error becomes the error of the protocol', async (t) => {
   const upstream = await startUpstream(t)
   const { app } = await startGateway(t, upstream.url)
-  for (const split of [undefined, 'bytes'] as const) {
-    upstream.queue({ status: 502, headers: { 'content-type': 'text/html; charset=utf-8', etag: 'x', 'retry-after': '3' }, body: '<h1>Bad Gateway</h1>', ...(split && { split }) })
+  for (const [status, split] of [[502, undefined], [502, 'bytes'], [503, undefined]] as const) {
+    upstream.queue({ status, headers: { 'content-type': 'text/html; charset=utf-8', etag: 'x', 'retry-after': '3' }, body: '<h1>Bad Gateway</h1>', ...(split && { split }) })
     const reply = await app.inject({ method: 'POST', url: '/v1/chat/completions', headers, payload: chat })
-    t.equal(reply.statusCode, 502)
+    t.equal(reply.statusCode, status)
     t.match(reply.json(), { error: { code: 'upstream_error', param: null } })
     t.match(reply.headers, { 'content-type': 'application/json; charset=utf-8', 'retry-after': '3' })
     t.equal(reply.headers.etag, undefined)
