@@ -34,16 +34,20 @@ export interface Breaker {
  */
 export function createBreaker (options: BreakerOptions): Breaker {
   let down = false
+  let closed = false
   let pending = 0
   let timer: NodeJS.Timeout | undefined
 
   const probe = (): void => {
+    if (closed) return
     timer = setTimeout(() => {
-      within(options.timeoutMs, options.probe()).then(() => {
-        down = false
-        options.onRecovery()
-      }, probe)
+      within(options.timeoutMs, options.probe()).then(recovered, probe)
     }, options.probeEveryMs).unref()
+  }
+  const recovered = (): void => {
+    if (closed) return
+    down = false
+    options.onRecovery()
   }
   const fail = (error: unknown): never => {
     if (!down) probe()
@@ -58,6 +62,7 @@ export function createBreaker (options: BreakerOptions): Breaker {
       return await within(options.timeoutMs, call()).catch(fail).finally(() => { pending -= 1 })
     },
     close: () => {
+      closed = true
       down = true
       clearTimeout(timer)
     },

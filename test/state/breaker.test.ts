@@ -87,3 +87,32 @@ t.test('closed, it asks no more', async (t) => {
   t.equal(probes(), 0)
   await t.rejects(made.run(async () => 1), { message: /does not answer/ })
 })
+
+t.test('closed while a probe is under way, it takes no answer and asks no more', async (t) => {
+  for (const ends of ['well', 'badly']) {
+    let probes = 0
+    let recovered = false
+    let begun = (): void => {}
+    const underWay = new Promise<void>((resolve) => { begun = resolve })
+    let end = (): void => {}
+    const made = createBreaker({
+      timeoutMs: 1_000,
+      maxPending: 10,
+      probeEveryMs: 1,
+      probe: async () => {
+        probes += 1
+        begun()
+        await new Promise<void>((resolve, reject) => { end = ends === 'well' ? resolve : reject })
+      },
+      onRecovery: () => { recovered = true },
+    })
+    await t.rejects(made.run(async () => { throw new Error('no') }))
+    await underWay
+    made.close()
+    end()
+    await new Promise((resolve) => setTimeout(resolve, 20))
+    t.equal(probes, 1)
+    t.equal(recovered, false)
+    await t.rejects(made.run(async () => 1), { message: /does not answer/ })
+  }
+})
