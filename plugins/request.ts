@@ -225,7 +225,8 @@ export function beginRequest (gateway: Gateway, request: FastifyRequest, reply: 
   reply.raw.on('finish', () => { finished = true })
   function closed (): void {
     llm.endedAt = performance.now()
-    if (reply.raw.headersSent) llm.status = reply.raw.statusCode
+    // What is finished was sent, whatever a layer of the host's tells in place of `headersSent` (`@fastify/express`).
+    if (finished || reply.raw.headersSent) llm.status = reply.raw.statusCode
     if (!finished) llm.abortedBy ??= 'client'
     llm.exchange?.callerGone()
     if (llm.request !== null) releaseHold(gateway, llm.request, llm)

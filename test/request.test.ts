@@ -53,6 +53,16 @@ t.test('every model request settles once, however it ends', async (t) => {
   t.equal(active, 0)
 })
 
+t.test('the status is what was sent, also where a layer of the host\'s tells otherwise', async (t) => {
+  const upstream = await startUpstream(t)
+  const { app, settled } = await startGateway(t, upstream.url)
+  // As `@fastify/express` does for each reply that Express did not send.
+  app.addHook('onRequest', async (_request, reply) => { Object.defineProperty(reply.raw, 'headersSent', { value: false }) })
+  upstream.queue({ status: 429, body: { error: {} } })
+  await app.inject({ method: 'POST', url: '/v1/chat/completions', headers, payload: chat })
+  t.match(await settled.next(), { outcome: 'client_error', status: 429 })
+})
+
 t.test('a request whose caller left before anybody looked at it settles all the same', async (t) => {
   const app = Fastify()
   t.teardown(() => app.close())

@@ -18,9 +18,10 @@ export function watch (
   // Its bytes may not be what the upstream counted: an event that only the gateway asked for is taken out.
   if (llm.outgoing !== null) reply.removeHeader('content-length')
   llm.holds += 1
+  let isLeft = false
   // The caller's own leaving is known before its stream is taken down.
   body.once('close', () => {
-    if (!body.readableEnded) llm.abortedBy ??= 'upstream'
+    if (!body.readableEnded && !isLeft) llm.abortedBy ??= 'upstream'
   })
   const through = new Transform({
     transform (chunk: Buffer, _encoding, done) {
@@ -33,15 +34,20 @@ export function watch (
       done(null, tap.end())
     },
   })
+  // Nobody reads on where the caller has left, or a host's hook put something else in its place.
+  reply.raw.once('close', () => {
+    isLeft = !through.writableFinished && !through.destroyed
+    if (isLeft) through.destroy()
+  })
   pipeline(body, through, (error) => {
-    if (error != null) breakOff(llm, tap, error)
+    if (error != null) breakOff(llm, tap, error, isLeft)
     releaseHold(gateway, request, llm)
   })
   return through
 }
 
-function breakOff (llm: LlmRequest, tap: ReplyTap, error: Error): void {
-  if (llm.abortedBy === 'client') {
+function breakOff (llm: LlmRequest, tap: ReplyTap, error: Error, isLeft: boolean): void {
+  if (isLeft || llm.abortedBy === 'client') {
     tap.abort('client')
     return
   }

@@ -1,5 +1,6 @@
 /** However a request ends, it is settled once, after its usage is known, and says what became of it. */
 import { once } from 'node:events'
+import { Readable } from 'node:stream'
 import type { FastifyInstance } from 'fastify'
 import t from 'tap'
 import type { LlmRequest } from '../../plugins/request.js'
@@ -34,9 +35,10 @@ interface Stage {
   readonly send: (fixture: string) => ReturnType<typeof call>
 }
 
-async function stage (t: Scope, host: typeof hosts[0], options: HostOptions = {}): Promise<Stage> {
+async function stage (t: Scope, host: typeof hosts[0], options: HostOptions = {}, more = (_app: FastifyInstance): void => {}): Promise<Stage> {
   const upstream = await startUpstream(t)
   const { app } = await host.start(t, upstream.url, options)
+  more(app)
   const settlements = new Signal<Settlement>()
   app.llm.settlers.push((llm) => {
     const { usage, usageMissing, outcome, abortedBy, status, holds } = llm
@@ -162,6 +164,18 @@ for (const host of hosts) {
     await read(await send(chatStream).reply)
     t.match(await settlements.next(), { usage: null, usageMissing: 'upstream_abort', outcome: 'timeout', abortedBy: 'upstream' })
     t.equal(settlements.size, 0)
+  })
+
+  t.test(`${host.name}: a hook of the host's puts something else in place of the reply`, async (t) => {
+    const { upstream, app, settlements, send } = await stage(t, host, {}, (app) => {
+      app.addHook('onSend', async (_request, _reply, payload) => payload instanceof Readable ? 'instead' : payload)
+    })
+    upstream.queue({ headers: { 'content-type': 'text/event-stream' }, body: Buffer.alloc(16 * 1024 * 1024, 'data: {"choices":[]}\n\n') })
+    const { bytes, cut } = await read(await send(chatStream).reply)
+    t.strictSame([bytes.toString(), cut], ['instead', false])
+    t.match(await settlements.next(), { outcome: 'ok', usageMissing: 'client_abort', holds: 0 })
+    t.ok(await upstream.aborts.next(), 'nobody holds the upstream')
+    await app.close()
   })
 
   t.test(`${host.name}: the app closes while a reply is on its way`, async (t) => {
