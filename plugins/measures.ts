@@ -83,7 +83,7 @@ export function perOutputTokenOf (llm: LlmRequest): number | null {
 /** `2xx` to `5xx`, `error` where no reply came. Null where there was nothing to answer. */
 export function statusClassOf (llm: LlmRequest): string | null {
   if (llm.upstreamStatus > 0) return `${Math.floor(llm.upstreamStatus / 100)}xx`
-  return llm.sentAt === 0 || llm.abortedBy === 'client' ? null : 'error'
+  return llm.sentAt === 0 || llm.abortedBy !== null ? null : 'error'
 }
 
 /** A provider's answers that are not for callers: it has moved, or does not take the credential or the account that it was given. */

@@ -1,3 +1,5 @@
+import { existsSync } from 'node:fs'
+import { resolve } from 'node:path'
 import type { GatewayConfig } from '../../plugins/standalone/config-types.js'
 import { loadConfig, stateConfig } from '../../plugins/standalone/config.js'
 import { openState, type KeyRecord, type KeyStore } from '../../plugins/state/index.js'
@@ -8,6 +10,8 @@ export async function withStore (file: string, io: Io, step: (store: KeyStore, c
   const config = loadConfig(file, io.env)
   const where = stateConfig(config)
   if (where.engine === 'memory') throw new Refusal('state.engine is memory: a gateway that runs would never see the key')
+  const folder = resolve(where.path ?? './data')
+  if (where.engine === 'lmdb' && !existsSync(folder)) io.err(`${folder} is new: a gateway whose state is in another folder does not see its keys`)
   const state = await openState(where)
   try {
     await step(state.keys, config)

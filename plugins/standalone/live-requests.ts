@@ -14,6 +14,11 @@ export class LiveRequests {
     if (this.#live.size === 0) for (const resolve of this.#waiting.splice(0)) resolve()
   }
 
+  /** Whatever breaks off now was ended by this process. */
+  cut (): void {
+    for (const llm of this.#live) llm.abortedBy ??= 'gateway'
+  }
+
   /** Resolves as soon as there is none. */
   async idle (): Promise<void> {
     if (this.#live.size > 0) await new Promise<void>((resolve) => this.#waiting.push(resolve))

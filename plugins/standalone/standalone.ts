@@ -101,6 +101,7 @@ export class Standalone {
     const grace = sleep(this.config.listen?.shutdownGraceMs ?? 25_000, undefined, { signal: this.#hurry.signal }).catch(() => {})
     await Promise.race([this.#switchboard.idle(), grace])
     this.#hurry.abort()
+    this.#switchboard.cut()
     await this.#fronts.close()
     await this.#switchboard.close()
     await this.#resources.close()

@@ -32,6 +32,11 @@ export class Switchboard {
     await Promise.all(this.#all().map(async ({ live }) => await live.idle()))
   }
 
+  /** What still runs is about to be cut. */
+  cut (): void {
+    for (const { live } of this.#all()) live.cut()
+  }
+
   async close (): Promise<void> {
     await Promise.all(this.#all().map(async ({ app }) => await app.close()))
   }

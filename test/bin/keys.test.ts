@@ -1,3 +1,4 @@
+import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { launch, originOf, program } from '../helpers/launch.js'
@@ -7,10 +8,9 @@ import { command } from './terminal.js'
 
 /** A configuration whose state is in a folder of the test's. */
 function lmdb (t: Test, url = 'http://127.0.0.1:9'): { file: string } {
-  const folder = t.testdir({})
-  const data = join(folder, 'data')
+  const data = join(t.testdirName, 'data')
   const text = yaml(url, ['key-a']).replace('engine: memory', `engine: lmdb, path: ${data}`).replace('groups: {', 'groups: { messages: { protocols: [messages] },')
-  return { file: join(t.testdir({ 'gateway.yaml': text }), 'gateway.yaml') }
+  return { file: join(t.testdir({ 'gateway.yaml': text, data: {} }), 'gateway.yaml') }
 }
 
 t.test('a key is issued, listed, rotated and revoked while the gateway runs', async (t) => {
@@ -37,6 +37,15 @@ t.test('a key is issued, listed, rotated and revoked while the gateway runs', as
   const { out } = await keys('list', '--json')
   t.match(out.map((line) => JSON.parse(line)), [{ id: 'team-1', group: 'chat', state: 'revoked', expires: null, limits: {} }])
   t.notMatch(out.join(), /[0-9a-f]{64}/, 'no digest')
+})
+
+t.test('keys that are issued where no gateway has its state are told so', async (t) => {
+  const { file } = lmdb(t)
+  const notice = `${join(t.testdirName, 'data')} is new: a gateway whose state is in another folder does not see its keys`
+  t.notMatch((await command('keys', 'create', '--config', file, '--group', 'chat')).err, 'is new')
+  rmSync(join(t.testdirName, 'data'), { recursive: true })
+  t.match((await command('keys', 'create', '--config', file, '--group', 'chat')).err, notice)
+  t.notMatch((await command('keys', 'list', '--config', file)).err, 'is new')
 })
 
 t.test('a key may have limits, labels and an end', async (t) => {

@@ -9,6 +9,16 @@ function newRequest (): LlmRequest {
   return new LlmRequest(resolution)
 }
 
+t.test('what is cut was not ended by its caller, unless it has left before', async (t) => {
+  const live = new LiveRequests()
+  const [running, left] = [newRequest(), newRequest()]
+  live.add(running)
+  live.add(left)
+  left.abortedBy = 'client'
+  live.cut()
+  t.same([running.abortedBy, left.abortedBy], ['gateway', 'client'])
+})
+
 t.test('idle when the last one is settled, and at once where there is none', async (t) => {
   const live = new LiveRequests()
   await live.idle()

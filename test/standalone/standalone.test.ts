@@ -182,15 +182,23 @@ t.test('the end lets streams finish, refuses what is new and leaves no socket wa
   agent.destroy()
 })
 
-t.test('streams that outlast the grace are cut', async (t) => {
+t.test('requests that outlast the grace are cut, by the gateway and not by their callers', async (t) => {
   const upstream = await startUpstream(t)
-  const { gateway, origin } = await start(t, yaml(upstream.url, ['key-a'], 'listen: { shutdownGraceMs: 10 }\nforward: { drain: { maxMs: 0 } }'))
+  const { gateway, origin, log } = await start(t, yaml(upstream.url, ['key-a', 'key-b'], 'listen: { shutdownGraceMs: 10 }\nforward: { drain: { maxMs: 0 } }'))
   const { first } = holdStream(upstream)
   const answer = chat(origin, 'key-a', { stream: true })
   await first
   const response = await answer
+  upstream.queue({ stallAt: 'headers' })
+  const waiting = t.rejects(chat(origin, 'key-b'))
+  while (upstream.seen.length < 2) await upstream.arrivals.next()
   await gateway.stop()
   await t.rejects(response.text())
+  await waiting
+  const lines = log().trim().split('\n').map((text) => JSON.parse(text).llm).filter((llm) => llm !== undefined)
+  for (const [id, status, usageMissing] of [['key-a', 200, 'client_abort'], ['key-b', 0, 'client_abort']] as const) {
+    t.match(lines.find((llm) => llm.key_id === id), { outcome: 'truncated', aborted_by: 'gateway', status, usage_missing: usageMissing }, id)
+  }
 })
 
 t.test('asked a second time it waits for nobody', async (t) => {
