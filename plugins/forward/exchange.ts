@@ -117,6 +117,8 @@ export class Exchange implements Dispatcher.DispatchHandler, Source {
   }
 
   onError (error: Error): void {
+    // What could not be parsed, as text: it may be the model's words, and whoever handles the error logs it.
+    Reflect.deleteProperty(error, 'data')
     this.#over(this.#now())
     this.#tap?.abort(this.#left ? 'client' : 'upstream')
     if (!this.#left) {

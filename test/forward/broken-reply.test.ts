@@ -1,0 +1,46 @@
+/** What could not be parsed of a reply is in the error that tells so, and may be the model's words: no log line repeats it. */
+import { once } from 'node:events'
+import { createServer, type Socket } from 'node:net'
+import type { FastifyInstance, FastifyServerOptions } from 'fastify'
+import t, { type Test } from 'tap'
+import { call, listen, read, startGateway } from '../helpers/gateway.js'
+import { startHost } from '../helpers/host.js'
+
+const chat = '{"model":"m","stream":true,"messages":[{"role":"user","content":"hi"}]}'
+const words = 'what the model said in confidence'
+const head = 'HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\nc\r\ndata: {"a":1\r\n'
+
+async function startUpstream (t: Test): Promise<{ url: string, socket: Promise<Socket> }> {
+  const server = createServer()
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => server.close())
+  const { port } = Object(server.address())
+  return { url: `http://127.0.0.1:${port}`, socket: once(server, 'connection').then(async ([socket]) => once(socket, 'data').then(() => socket)) }
+}
+
+const starts: ReadonlyArray<readonly [name: string, start: (t: Test, url: string, server: FastifyServerOptions) => Promise<FastifyInstance>]> = [
+  ['own routes', async (t, url, server) => (await startGateway(t, url, {}, server)).app],
+  ['an adapted mount', async (t, url, server) => await startHost(t, url, { server, adapted: true })],
+]
+
+for (const [name, start] of starts) {
+  for (const [when, early, late] of [['within a stream', head, `zz\r\n${words}\r\n`], ['before its headers', '', `HTTP/1.1 abc\r\n${words}\r\n\r\n`]] as const) {
+    t.test(`on ${name}, ${when}`, async (t) => {
+      const lines: string[] = []
+      const upstream = await startUpstream(t)
+      const app = await start(t, upstream.url, { logger: { stream: { write: (line: string) => lines.push(line) } } })
+      const { reply } = call(`${await listen(app)}/v1/chat/completions`, { body: chat })
+      const socket = await upstream.socket
+      if (early !== '') {
+        socket.write(early)
+        await reply
+      }
+      socket.write(late)
+      await read(await reply)
+      await app.close()
+      t.ok(early === '' || lines.some((line) => line.includes('broke off')), 'it is told')
+      t.notMatch(lines.join(''), words)
+    })
+  }
+}
