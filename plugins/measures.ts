@@ -23,7 +23,8 @@ export function tokensOf (usage: TokenUsage, direction: Leaf['direction']): numb
 }
 
 /** A provider answered with success. Where nobody watches a host's mount, the caller's status tells it: the gateway makes no 2xx itself. */
-export function succeeded ({ upstreamStatus, status }: LlmRequest): boolean {
+export function succeeded ({ upstreamStatus, status, replyFailed }: LlmRequest): boolean {
+  if (replyFailed) return false
   const answered = upstreamStatus === 0 ? status : upstreamStatus
   return answered >= 200 && answered < 300
 }

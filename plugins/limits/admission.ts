@@ -104,8 +104,11 @@ export class Admission {
 
   #answered (ticket: Ticket, decision: Decision): Decision {
     if (decision.ok) this.remaining.note(ticket.parties, decision.left)
-    // What was not taken is not given back.
-    else ticket.tokens = 0
+    else {
+      this.remaining.noteRefused(ticket.parties, decision)
+      // What was not taken is not given back.
+      ticket.tokens = 0
+    }
     // What the lease spent is known to the store: another outage begins another.
     if (this.#outbox.empty) this.#lease = null
     return decision

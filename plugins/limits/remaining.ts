@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache'
 import type { GaugeSample } from '../recorder.js'
-import type { Left, Parties } from '../state/types.js'
+import type { Left, Parties, Refused } from '../state/types.js'
 
 /** More keys with a balance of their own than this are not remembered at once. */
 const maxKeys = 10_000
@@ -18,6 +18,13 @@ export class Remaining {
   note ({ group, groupLimits, key, keyLimits }: Parties, left: Left): void {
     if (groupLimits.balance !== undefined && left.group !== null) this.#noteGroup(group, groupLimits.balance, left.group)
     if (keyLimits.balance !== undefined && left.key !== null) this.#keys.set(key, left.key)
+  }
+
+  /** A refusal tells it too: once a balance is spent, a process that was started since hears nothing else. */
+  noteRefused ({ group, key }: Parties, { limit, scope, allowed, free }: Refused): void {
+    if (limit !== 'balance') return
+    if (scope === 'group') this.#noteGroup(group, allowed, free)
+    else this.#keys.set(key, free)
   }
 
   #noteGroup (group: string, granted: number, left: number): void {

@@ -1,4 +1,5 @@
 import t from 'tap'
+import { memoryBalances } from '../../plugins/state/index.js'
 import { call, read, secret } from '../helpers/gateway.js'
 import { usageOf } from '../helpers/upstream.js'
 import { messages, post, setup } from './setup.js'
@@ -115,6 +116,17 @@ t.test('what was refused is not given back: the rest of a balance is what is lef
   for (let i = 0; i < 3; i += 1) t.match(await chat({ max_tokens: 1_000 }), { status: 403 })
   await quiet()
   t.match(await (await fetch(`${url}/metrics`)).text(), /balance_remaining_ratio\{group="all"\} 1\n/)
+})
+
+t.test('a process that was started after a balance was spent tells that nothing is left', async (t) => {
+  for (const [limits, told] of [[{ group: { balance: 60 } }, true], [{ key: { balance: 60 }, group: { concurrency: 9 } }, false]] as const) {
+    const balances = memoryBalances()
+    await balances.settle({ id: 'before', group: 'all', key: 'caller', tokens: 60, late: ['group', 'key'] })
+    const { url, chat } = await setup(t, { ...limits, limits: { balances } })
+    t.match(await chat(), { status: 403 })
+    const text = await (await fetch(`${url}/metrics`)).text()
+    t.equal(/balance_remaining_ratio\{group="all"\} 0\n/.test(text), told)
+  }
 })
 
 t.test('tokens a minute are refused with their own headers', async (t) => {

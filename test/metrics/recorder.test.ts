@@ -30,6 +30,13 @@ t.test('one request that went well', async (t) => {
   })
 })
 
+t.test('no name is learnt from a reply that told a failure', async (t) => {
+  t.match(await after(settledRequest({ replyFailed: true, outcome: 'upstream_error' })), {
+    'requests_total{protocol="chat_completions",group="chat",model="other",stream="false",outcome="upstream_error"}': 1,
+    'upstream_responses_total{upstream="main",status_class="2xx"}': 1,
+  })
+})
+
 t.test('a leaf without tokens makes no series', async (t) => {
   const values = await after(settledRequest({ usage: { ...noTokens, output: 1 } }))
   t.strictSame(Object.keys(values).filter((name) => name.startsWith('tokens_total')), [
@@ -56,6 +63,7 @@ t.test('the pace of a streamed reply', async (t) => {
     { name: 'is not told of a broken stream', fields: { ...streamed, outcome: 'client_abort' as const }, first: 1, pace: undefined },
     { name: 'is not told of a reply that was not streamed', fields: { ...streamed, stream: false }, first: undefined, pace: undefined },
     { name: 'is not told of a failure', fields: { ...streamed, upstreamStatus: 500 }, first: undefined, pace: undefined },
+    { name: 'is not told of a failure that a reply of success told', fields: { ...streamed, replyFailed: true, outcome: 'upstream_error' as const }, first: undefined, pace: undefined },
     { name: 'is not told before a first chunk', fields: { ...streamed, at: { firstChunk: 0 } }, first: undefined, pace: undefined },
   ]
   for (const { name, fields, first, pace } of rows) {

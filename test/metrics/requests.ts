@@ -19,7 +19,7 @@ export function groupOf (id: string): Group {
 }
 
 type Fields = Partial<Pick<LlmRequest,
-  | 'stream' | 'group' | 'upstream' | 'upstreamStatus' | 'responseModel' | 'usage' | 'modalities' | 'usageMissing' | 'usageInconsistent'
+  | 'stream' | 'group' | 'upstream' | 'upstreamStatus' | 'responseModel' | 'usage' | 'modalities' | 'usageMissing' | 'usageInconsistent' | 'replyFailed'
   | 'outcome' | 'errorCode' | 'abortedBy' | 'model' | 'status' | 'replyWorkMs'>> & { readonly at?: Times, readonly endpoint?: string }
 
 /** Milliseconds after the start. */
