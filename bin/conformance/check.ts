@@ -37,7 +37,7 @@ export interface Change {
   readonly signal?: AbortSignal
 }
 
-export class CheckFailed extends Error {}
+class CheckFailed extends Error {}
 
 /** Ends the check as failed, with what was seen, unless `holds`. */
 export function expect (holds: boolean, seen: string): asserts holds {

@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { credentialHeaders } from '../protocols/index.js'
 
 /** True for a header that may carry a caller's secret, also where a server behind reads `_` as `-`. */
-export function isCredentialHeader (name: string): boolean {
+function isCredentialHeader (name: string): boolean {
   return carriers.has(name) || (name.includes('_') && carriers.has(name.replaceAll('_', '-')))
 }
 

@@ -26,7 +26,8 @@ export interface HttpProxyOptions {
 
 /**
  * Makes an existing mount of `@fastify/http-proxy` forward model requests the way the gateway's own routes do:
- * `app.register(httpProxy, { upstream, prefix: '/v1', ...proxyOptions() })`. The host's `replyOptions` keep working.
+ * `app.register(httpProxy, { ...proxyOptions(), upstream, prefix: '/v1', rewritePrefix: '/v1' })`. The host's `replyOptions`
+ * keep working.
  * A group without an upstream of its own goes where the mount goes, with the credential that the mount sets.
  * Where it has one, the mount's own `preRewrite` has no say in where a request goes, and on a mount that
  * is registered after the gateway it is not called again for a URL that it let pass.

@@ -17,7 +17,7 @@ const maxModelLength = 128
 const nothing = { input: 0, cache_read: 0, cache_write_5m: 0, cache_write_1h: 0, cache_write: 0, tool_input: 0, output: 0, reasoning: 0 }
 
 /** It may have reached its upstream. */
-export function wasSent (llm: LlmRequest): boolean {
+function wasSent (llm: LlmRequest): boolean {
   if (llm.errorCode === 'upstream_unreachable') return false
   return llm.sentAt > 0 || llm.upstreamStatus > 0 || llm.usageMissing !== null
 }
