@@ -11,7 +11,10 @@ import type { Refused, Resolve } from './paths/resolve.js'
 const kRead = Symbol('fastify-llm-gateway.read')
 const kUrl = Symbol('fastify-llm-gateway.url')
 
-interface Marked extends IncomingMessage {
+/** What is read of a request, over HTTP/1 or 2. */
+export type RawRequest = Pick<IncomingMessage, 'method' | 'url' | 'headers'>
+
+interface Marked extends RawRequest {
   /** Undefined: not looked at. Null: none of ours. */
   [kRead]?: LlmRequest | Refused | null
   /** The URL that was looked at: a host may put another in its place and route again. */

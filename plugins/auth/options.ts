@@ -1,5 +1,5 @@
 import type { FastifyRequest } from 'fastify'
-import { checkChoice, checkOptions, OptionError, withDefaults } from '../errors/options.js'
+import { checkChoice, checkMethods, checkOptions, OptionError, withDefaults } from '../errors/options.js'
 import { families } from '../protocols/index.js'
 import type { Key, Limits } from '../request.js'
 import type { GroupOptions, KeyOptions } from './groups.js'
@@ -70,6 +70,7 @@ export function checkAuthOptions (options: AuthOptions): KeyCacheOptions {
   if (groups === undefined) throw new OptionError('auth.groups', 'is required')
   if (!Array.isArray(keys)) throw new OptionError('auth.keys', 'must be a list')
   if (store !== undefined && lookup !== undefined) throw new OptionError('auth.lookup', 'cannot stand beside a store')
+  checkMethods('auth.store', store, ['find', 'onChange'])
   checkChoice('auth.conflict', options.conflict, ['first', 'reject'])
   checkChoice('auth.unknown', options.unknown, ['refuse', 'leave'])
   checkOptions('auth.cache', cache, {

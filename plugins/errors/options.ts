@@ -36,6 +36,13 @@ export function checkOptions (plugin: string, options: object, table: Readonly<R
   }
 }
 
+/** Throws `LLM_GATEWAY_OPTION` where what is given lacks a method that is needed: a whole state in place of its keys, for example. */
+export function checkMethods (option: string, value: object | undefined, methods: readonly string[]): void {
+  if (value === undefined) return
+  const missing = methods.find((name) => typeof Reflect.get(value, name) !== 'function')
+  if (missing !== undefined) throw new OptionError(option, `has no method ${missing}`)
+}
+
 /** Throws `LLM_GATEWAY_OPTION` where an option is given and is none of its values. */
 export function checkChoice (option: string, value: unknown, choices: readonly string[]): void {
   if (value !== undefined && !choices.some((choice) => choice === value)) throw new OptionError(option, `must be ${choices.join(' or ')}`)

@@ -1,6 +1,6 @@
 import type { FastifyReplyFromHooks } from '@fastify/reply-from'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { OptionError, unguardedMount } from '../errors/options.js'
+import { checkChoice, OptionError, unguardedMount } from '../errors/options.js'
 import { identify } from '../identify.js'
 import { refuseMisdirected } from '../misdirected.js'
 import { LlmRequest } from '../request.js'
@@ -34,6 +34,8 @@ export interface HttpProxyOptions {
  * Throws `LLM_GATEWAY_OPTION`.
  */
 export function proxyOptions ({ unknown = 'refuse', ...transport }: ProxyOptions = {}): HttpProxyOptions {
+  // Anything else would let pass what nobody guards.
+  checkChoice('proxyOptions.unknown', unknown, ['refuse', 'forward'])
   const dispatcher = new UpstreamDispatcher(readTransport(transport))
   return {
     config: { llm: 'proxy' },

@@ -44,7 +44,7 @@ export function send (passage: Passage, source: string, options: FastifyReplyFro
       return options.rewriteHeaders?.(kept, req) ?? kept
     },
     onResponse: options.onResponse ?? ((_request, _reply, { stream }) => pass(passage, stream)),
-    onError: (_reply, { error }) => refuse(request, reply, llm.endpoint.family, fromTransport(error.cause ?? error)),
+    onError: options.onError ?? ((_reply, { error }) => refuse(request, reply, llm.endpoint.family, fromTransport(error.cause ?? error))),
   })
 }
 

@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify'
 import type { ErrorCode } from '../errors/table.js'
-import { checkOptions, OptionError } from '../errors/options.js'
+import { checkMethods, checkOptions, OptionError } from '../errors/options.js'
 import type { Balances, Ledger } from '../state/types.js'
 import { memoryBalances } from '../state/memory-balances.js'
 import type { HoldSizes } from './estimate.js'
@@ -68,6 +68,8 @@ export function readOptions (options: LimitsOptions): Rules {
     leasePercent: 'a whole number of at least 1',
   })
   const { balances, ledger = null, balanceStatus = 403, authorize = null, maxOutputTokens = {}, maxInputTokens = 200_000, leasePercent = 5 } = options
+  checkMethods('limits.balances', balances, ['hold', 'leave', 'settle', 'renew'])
+  checkMethods('limits.ledger', ledger ?? undefined, ['append', 'flush'])
   if (!statuses.includes(balanceStatus)) throw new OptionError('limits.balanceStatus', 'must be 402, 403 or 429')
   if (leasePercent > 100) throw new OptionError('limits.leasePercent', 'must be at most 100')
   for (const [model, tokens] of Object.entries(maxOutputTokens)) {

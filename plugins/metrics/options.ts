@@ -1,5 +1,5 @@
 import type { MeterProvider } from '@opentelemetry/api'
-import { checkOptions, OptionError } from '../errors/options.js'
+import { checkMethods, checkOptions, OptionError } from '../errors/options.js'
 import type { MeterRules } from './meters.js'
 import type { Semconv } from './otel-genai.js'
 import type { MetricsRegistry } from './registry.js'
@@ -41,6 +41,7 @@ export function checkMetricsOptions (options: MetricsOptions): void {
     openTelemetry: 'a boolean',
     meterProvider: 'an object',
   })
+  checkMethods('metrics.registry', others.registry, ['getSingleMetric', 'registerMetric', 'metrics'])
   if (path !== undefined && path !== false && !/^\/./.test(String(path))) throw new OptionError('metrics.path', 'must be false or begin with a slash')
   if (models !== undefined && !isListOfStrings(models)) throw new OptionError('metrics.models', 'must be a list of strings')
   if (semconv !== undefined && !semconvs.includes(semconv)) throw new OptionError('metrics.semconv', `must be one of ${semconvs.join(', ')}`)

@@ -5,7 +5,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { gatewayError } from '../errors/gateway-error.js'
-import { checkChoice, checkOptions, OptionError } from '../errors/options.js'
 import { refuse } from '../errors/refuse.js'
 import { claimIdentifying, dropQueryKey, identify, readUrl } from '../identify.js'
 import { refuseMisdirected } from '../misdirected.js'
@@ -13,26 +12,16 @@ import type { Family } from '../protocols/types.js'
 import { pathOf, withOneVersion } from '../one-version.js'
 import { LlmRequest, joinGateway } from '../request.js'
 import { routeOf } from '../route-of.js'
+import { checkPathOptions, type PathsOptions } from './options.js'
 import type { Refused } from './resolve.js'
 import { takenRoutes } from './taken-routes.js'
 
 export { createRewriteUrl, type RewriteUrlOptions } from './rewrite-url.js'
-
-export interface PathsOptions {
-  /** Path below which the model endpoints stand, such as `/llm`. Default: none. */
-  prefix?: string
-  /**
-   * What happens to a path that has a version segment (or the prefix) but is no known endpoint and no route of the host:
-   * `leave` it to the host's 404, or `refuse` it with the native 404 of the caller's protocol. Default `refuse`.
-   */
-  unknown?: 'leave' | 'refuse'
-}
+export type { PathsOptions } from './options.js'
 
 async function paths (app: FastifyInstance, options: PathsOptions): Promise<void> {
-  checkOptions('paths', options, { prefix: 'anything', unknown: 'anything' })
+  checkPathOptions('paths', options)
   const { prefix = '', unknown = 'refuse' } = options
-  if (typeof prefix !== 'string' || !/^(?:\/[\w.~-]+)*\/?$/.test(prefix)) throw new OptionError('paths.prefix', 'must be a path such as /llm')
-  checkChoice('paths.unknown', unknown, ['leave', 'refuse'])
 
   const gateway = joinGateway(app, prefix)
 

@@ -1,6 +1,6 @@
-import type { IncomingMessage } from 'node:http'
-import { forgetUrl, keepOut, readUrl, routeBy } from '../identify.js'
+import { forgetUrl, keepOut, readUrl, routeBy, type RawRequest } from '../identify.js'
 import { LlmRequest } from '../request.js'
+import { checkPathOptions } from './options.js'
 import { createResolve } from './resolve.js'
 
 export interface RewriteUrlOptions {
@@ -16,9 +16,11 @@ export interface RewriteUrlOptions {
 /**
  * For hosts that own the Fastify constructor: `Fastify({ rewriteUrl: createRewriteUrl() })`. Normalizes before routing,
  * which spares the second pass of the `paths` plugin, and keeps `?key=` out of Fastify's own request log: its first
- * line is written before any hook runs (facts/telemetry.md 6).
+ * line is written before any hook runs (facts/telemetry.md 6). Throws `LLM_GATEWAY_OPTION`.
  */
-export function createRewriteUrl ({ prefix = '', unknown = 'refuse' }: RewriteUrlOptions = {}): (raw: IncomingMessage) => string {
+export function createRewriteUrl (options: RewriteUrlOptions = {}): (raw: RawRequest) => string {
+  checkPathOptions('createRewriteUrl', options)
+  const { prefix = '', unknown = 'refuse' } = options
   const resolve = createResolve(prefix)
   return (raw) => {
     const read = readUrl(resolve, raw)

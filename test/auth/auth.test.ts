@@ -479,6 +479,7 @@ t.test('a wrong option fails at start and names itself, never a secret', async (
     [{ groups: one, keys: [{ id: 'a', group: 'g', secret: 'canary' }, { id: 'a', group: 'g', secret: 'canary2' }] }, /keys\[1\]\.id is there twice/],
     [{ groups: one, keys: [{ id: 'a', group: 'g', secret: 'canary' }, { id: 'b', group: 'g', secret: 'canary' }] }, /keys\[1\] has the secret of another key/],
     [{ groups: one, lookup: () => null, store: {} }, /auth\.lookup cannot stand beside a store/],
+    [{ groups: one, store: { keys: {} } }, /auth\.store has no method find/],
     [{ groups: one, conflict: 'last' }, /auth\.conflict must be first or reject/],
     [{ groups: one, unknown: 'x' }, /auth\.unknown must be refuse or leave/],
     [{ groups: one, optionalSources: 'api-key' }, /auth\.optionalSources must be a list/],

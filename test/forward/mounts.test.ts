@@ -1,6 +1,6 @@
 import httpProxy from '@fastify/http-proxy'
 import replyFrom from '@fastify/reply-from'
-import Fastify, { type FastifyInstance } from 'fastify'
+import Fastify, { type FastifyInstance, type FastifyReply } from 'fastify'
 import t from 'tap'
 import llmGateway, { paths, proxyOptions } from '../../plugins/index.js'
 import { call, everyProtocol, gatewayOptions, listen, read, secret, watchSettled, type Gateway } from '../helpers/gateway.js'
@@ -213,6 +213,19 @@ t.test('a host that reads replies itself still gets a stream, and a group\'s own
   t.equal(second.statusCode, 200)
   const other = await mounted.requests.next()
   t.equal(other.headers.authorization, undefined)
+})
+
+t.test('a host that answers for an upstream that is away is heard', async (t) => {
+  const gone = 'http://127.0.0.1:1'
+  for (const [answer, expected] of [
+    [(reply: FastifyReply) => reply.code(503).send({ host: 'away' }), [503, { host: 'away' }]],
+    [(reply: FastifyReply, { error }: { error: Error }) => reply.send(error), [502, { error: { code: 'upstream_unreachable' } }]],
+  ] as const) {
+    const app = await startSeam(t, gone, { onError: answer })
+    await app.register(llmGateway, { groups: { all: { protocols: everyProtocol } }, keys: [{ id: 'a', group: 'all', secret }], routes: false })
+    const reply = await app.inject({ method: 'POST', url: '/v1/chat/completions', headers, payload: chat })
+    t.match([reply.statusCode, reply.json()], expected)
+  }
 })
 
 t.test('a mount that adds nothing to requests keeps its say in the headers of replies', async (t) => {

@@ -2,6 +2,7 @@ import t from 'tap'
 import { DrainBudget, drainDefaults } from '../../plugins/forward/drain.js'
 import { EventBoundary } from '../../plugins/forward/event-boundary.js'
 import { checkForwardOptions, readTransport } from '../../plugins/forward/options.js'
+import { proxyOptions } from '../../plugins/forward/proxy-options.js'
 import { isEventStream, isPage } from '../../plugins/forward/reply-headers.js'
 import { routeAddresses } from '../../plugins/forward/routes.js'
 import { readUpstreams, upstreamFor, type UpstreamOptions } from '../../plugins/forward/upstreams.js'
@@ -109,6 +110,9 @@ t.test('every endpoint has one route, below the prefix', async (t) => {
 t.test('wrong options name themselves', async (t) => {
   t.throws(() => checkForwardOptions({ connections: 0 }), { code: 'LLM_GATEWAY_OPTION', message: /forward\.connections/ })
   t.throws(() => checkForwardOptions({ drain: { maxMs: -1 } }), { message: /forward\.drain\.maxMs/ })
+  for (const unknown of ['refused', 'Forward', null]) {
+    t.throws(() => proxyOptions(JSON.parse(JSON.stringify({ unknown }))), { code: 'LLM_GATEWAY_OPTION', message: /proxyOptions\.unknown must be refuse or forward/ }, 'fails closed')
+  }
   t.throws(() => readTransport({ headersTimeoutMs: 1.5 }), { message: /proxyOptions\.headersTimeoutMs/ })
   t.throws(() => readTransport({ drain: { maxBytes: 0.5 } }), { message: /proxyOptions\.drain\.maxBytes/ })
   const unset: object = { maxMs: undefined, maxBytes: undefined, maxConcurrent: undefined }

@@ -80,6 +80,17 @@ t.test('models can be listed', async (t) => {
   t.match((await app.inject('/metrics')).body, 'model="other"')
 })
 
+t.test('a route of the app where the text would be served is told by the option that moves it', async (t) => {
+  for (const scope of ['', '/a']) {
+    const app = Fastify()
+    t.teardown(() => app.close())
+    await t.rejects(async () => await app.register(async (inner) => {
+      inner.get('/metrics', async () => 'the host\'s')
+      await inner.register(metrics)
+    }, { prefix: scope }), { code: 'LLM_GATEWAY_OPTION', message: /metrics.path is a route of the app already: \/metrics/ })
+  }
+})
+
 t.test('wrong options are told by name', async (t) => {
   const wrong: Record<string, unknown> = {
     registry: 1,
@@ -93,7 +104,7 @@ t.test('wrong options are told by name', async (t) => {
     semconv: 'old',
     colour: 'red',
   }
-  for (const [name, value] of Object.entries(wrong)) {
+  for (const [name, value] of [...Object.entries(wrong), ['registry', { metrics: async () => '' }]] as const) {
     const app = Fastify()
     t.teardown(() => app.close())
     await t.rejects(async () => await app.register(metrics, { [name]: value }), { code: 'LLM_GATEWAY_OPTION', message: new RegExp(`metrics.${name} `) })

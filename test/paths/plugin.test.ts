@@ -1,3 +1,4 @@
+import { connect } from 'node:http2'
 import Fastify, { type FastifyInstance } from 'fastify'
 import t from 'tap'
 import errors from '../../plugins/errors/index.js'
@@ -100,6 +101,19 @@ t.test('rewriteUrl keeps the key out of the host\'s own request log', async (t) 
   }
   t.ok(lines.length >= 2 * urls.length)
   t.notMatch(lines.join(''), /canary/)
+})
+
+t.test('over HTTP/2 the same', async (t) => {
+  for (const rewriteUrl of [createRewriteUrl(), undefined]) {
+    const app = Fastify({ http2: true, ...(rewriteUrl && { rewriteUrl }) })
+    t.teardown(() => app.close())
+    await app.register(paths)
+    app.post('/v1/messages', async ({ url, llm }) => ({ url, protocol: llm?.protocol }))
+    const session = connect(await app.listen({ host: '127.0.0.1', port: 0 }))
+    const stream = session.request({ ':method': 'POST', ':path': '/v1//v1/messages?a=1' })
+    t.strictSame(JSON.parse((await stream.setEncoding('utf8').toArray()).join('')), { url: '/v1/messages?a=1', protocol: 'messages' })
+    session.close()
+  }
 })
 
 t.test('what the router itself would answer in its own words is answered in the caller\'s protocol', async (t) => {
@@ -308,6 +322,7 @@ t.test('a wrong option fails at start and names itself', async (t) => {
   for (const [options, said] of wrong) {
     const app = Fastify()
     await t.rejects(async () => await app.register(paths, options), { code: 'LLM_GATEWAY_OPTION', message: `option ${said}` })
+    t.throws(() => createRewriteUrl(options), { code: 'LLM_GATEWAY_OPTION', message: `option ${said.replace('paths.', 'createRewriteUrl.')}` })
     await app.close()
   }
 })
