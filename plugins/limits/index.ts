@@ -48,7 +48,8 @@ async function limits (app: FastifyInstance, options: LimitsOptions): Promise<vo
     gateway.settlers.push((llm, request) => settleRequest(admission, ledger, llm, request))
     const renewing = setInterval(() => admission.renew().catch(() => {}), Math.ceil(balances.holdTtlMs / 3)).unref()
     const forget = gateway.recorder.gauge('balance_remaining_ratio', () => admission.remaining.samples())
-    endings.push(forget, () => clearInterval(renewing))
+    const unheard = ledger?.onTrouble?.((err) => app.log.error({ err }, 'usage records cannot be written: they wait in memory, and their tokens are not charged yet'))
+    endings.push(forget, () => clearInterval(renewing), () => unheard?.())
   })
   app.addHook('onClose', async () => {
     for (const end of endings) end()

@@ -42,6 +42,10 @@ export class FileLedger implements Ledger {
   #file: OpenFile | null = null
   #writing: Promise<void> | null = null
   #closing = false
+  #failing = false
+  /** Whoever waits for a write, and not for its success. */
+  #flushes: Array<() => void> = []
+  readonly #listeners = new Set<(error: unknown) => void>()
   #allSettled = true
 
   /** `maxWaiting` records may wait for a disk that takes none; one more is refused with an error. */
@@ -62,7 +66,12 @@ export class FileLedger implements Ledger {
   }
 
   async flush (): Promise<void> {
-    await (this.#writing ?? undefined)
+    await Promise.race([this.#writing, new Promise<void>((resolve) => this.#flushes.push(resolve))])
+  }
+
+  readonly onTrouble = (listener: (error: unknown) => void): (() => void) => {
+    this.#listeners.add(listener)
+    return () => this.#listeners.delete(listener)
   }
 
   read (range?: LedgerRange): AsyncIterable<LedgerRecord> {
@@ -79,7 +88,7 @@ export class FileLedger implements Ledger {
 
   async close (): Promise<void> {
     this.#closing = true
-    await this.flush()
+    await (this.#writing ?? undefined)
     if (this.#allSettled) await this.#file?.handle.appendFile(`${endMark}\n`)
     await this.#file?.handle.close()
   }
@@ -90,6 +99,7 @@ export class FileLedger implements Ledger {
       await this.#write(this.#waiting.splice(0), first.time)
     }
     this.#writing = null
+    this.#flushes = []
   }
 
   async #write (batch: readonly Waiting[], since: number): Promise<void> {
@@ -99,14 +109,22 @@ export class FileLedger implements Ledger {
       await file.handle.appendFile(text)
       await file.handle.datasync()
       file.bytes += text.length
+      this.#failing = false
       for (const { resolve } of batch) resolve()
     } catch (cause) {
       this.#waiting = [...batch, ...this.#waiting]
       await this.#undo()
+      this.#tell(cause)
       if (!this.#closing) return await pause(retryMs)
       const lost = new StoreDownError('could not keep usage records', { cause })
       for (const { reject } of this.#waiting.splice(0)) reject(lost)
     }
+  }
+
+  #tell (cause: unknown): void {
+    for (const resolve of this.#flushes.splice(0)) resolve()
+    if (!this.#failing) for (const listener of this.#listeners) listener(cause)
+    this.#failing = true
   }
 
   /** `since`: the time of the first record that is to be in it. */

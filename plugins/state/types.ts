@@ -164,8 +164,10 @@ export interface LedgerRange {
 export interface Ledger {
   /** Resolves once the record cannot be lost by a crash; many records share one write. Rejects when it could not be kept. */
   append: (record: LedgerRecord) => Promise<void>
-  /** Resolves when everything appended so far is kept. */
+  /** Resolves when everything appended so far is kept, or the disk has refused it: it is tried again, but nobody should wait for that. */
   flush: () => Promise<void>
+  /** Tells each time that the disk begins to take no records, and why. Returns what ends it. */
+  readonly onTrouble?: (listener: (error: unknown) => void) => () => void
   read: (range?: LedgerRange) => AsyncIterable<LedgerRecord>
   /** The newest records of processes that did not settle all that they recorded, or may not have: they were killed. */
   unsettled: () => AsyncIterable<LedgerRecord>

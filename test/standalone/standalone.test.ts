@@ -1,6 +1,9 @@
 import { Agent, get, request as httpRequest, type IncomingMessage } from 'node:http'
 import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { connect } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import t from 'tap'
 import { originOf } from '../../plugins/standalone/curls.js'
 import { Standalone } from '../../plugins/standalone/standalone.js'
@@ -199,6 +202,25 @@ t.test('requests that outlast the grace are cut, by the gateway and not by their
   for (const [id, status, usageMissing] of [['key-a', 200, 'client_abort'], ['key-b', 0, 'client_abort']] as const) {
     t.match(lines.find((llm) => llm.key_id === id), { outcome: 'truncated', aborted_by: 'gateway', status, usage_missing: usageMissing }, id)
   }
+})
+
+t.test('a disk that takes no usage records is told at once, and does not keep the gateway from its end', async (t) => {
+  const upstream = await startUpstream(t)
+  const path = mkdtempSync(join(tmpdir(), 'llm-gateway-state-'))
+  t.teardown(() => rmSync(path, { recursive: true }))
+  const limited = yaml(upstream.url, ['key-a']).replace('upstream: main', 'upstream: main, limits: { balance: 100000 }')
+  const { gateway, origin, log } = await start(t, limited.replace('engine: memory', `engine: lmdb, path: ${path}`))
+  rmSync(join(path, 'ledger'), { recursive: true })
+  t.equal(await status(origin, 'key-a'), 200)
+  while (!log().includes('usage records cannot be written')) await new Promise((resolve) => setTimeout(resolve, 5))
+  t.equal(await status(origin, 'key-a'), 200)
+  await gateway.stop()
+  const lines = log().trim().split('\n').map((line) => JSON.parse(line))
+  t.match(lines.filter(({ level }) => level === 50), [
+    { msg: /^usage records cannot be written/, err: { code: 'ENOENT' } },
+    { msg: 'a usage record could not be kept', record: { key: 'key-a', input: 80 } },
+    { msg: 'a usage record could not be kept', record: { key: 'key-a', input: 80 } },
+  ])
 })
 
 t.test('asked a second time it waits for nobody', async (t) => {

@@ -172,6 +172,25 @@ t.test('a disk that takes nothing: records wait, in order, none twice', async (t
   await ledger.close()
 })
 
+t.test('that a disk takes nothing is told once, and whoever ends waits for one more try at most', async (t) => {
+  const path = join(t.testdir({}), 'ledger')
+  const ledger = new FileLedger(path)
+  const told: unknown[] = []
+  const end = ledger.onTrouble((error) => told.push(error))
+  await ledger.flush()
+  rmSync(path, { recursive: true })
+  const kept = ledger.append(record('first'))
+  await ledger.flush()
+  await ledger.flush()
+  t.match(told, [{ code: 'ENOENT' }])
+  t.equal(told.length, 1)
+  mkdirSync(path)
+  await kept
+  end()
+  await ledger.close()
+  t.same(await idsIn(ledger), ['first'])
+})
+
 t.test('a write that stops half way leaves nothing behind', { skip: spawnSync('prlimit', ['--version']).status !== 0 && 'prlimit is not installed' }, async (t) => {
   const path = t.testdir({})
   const ledger = new FileLedger(path)
