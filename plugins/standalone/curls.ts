@@ -22,17 +22,16 @@ export function curlLines (config: GatewayConfig, origin: string): string[] {
 function curlLine (config: GatewayConfig, origin: string, protocol: ProtocolName, groupId: string, group: GroupOptions): string {
   const example = examples[protocol]
   const model = group.models?.[0] ?? example.model
-  const [name, value] = example.family.upstreamHeader(keyFor(config, protocol, groupId, group))
+  const [name, value] = example.family.upstreamHeader(keyFor(config, groupId, group))
   const headers = Object.entries({ [name]: value, 'content-type': 'application/json', ...example.headers })
   const parts = headers.map(([header, text]) => `-H ${quote(`${header}: ${text}`)}`)
   return `curl ${quote(origin + (config.prefix ?? '') + example.path(model))} ${parts.join(' ')} -d ${quote(JSON.stringify(example.body(model)))}`
 }
 
 /** A secret is shown only where it opens nothing but the simulated upstream. */
-function keyFor (config: GatewayConfig, protocol: ProtocolName, groupId: string, { upstream }: GroupOptions): string {
-  const only = Object.keys(config.upstreams)[0]
-  const name = typeof upstream === 'string' ? upstream : upstream?.[protocol] ?? only
-  const simulated = config.upstreams[String(name)]?.simulate === true
+function keyFor (config: GatewayConfig, groupId: string, { upstream }: GroupOptions): string {
+  const names = typeof upstream === 'string' ? [upstream] : Object.values(upstream ?? Object.keys(config.upstreams))
+  const simulated = names.every((name) => config.upstreams[name]?.simulate === true)
   const key = config.keys?.find(({ group, secret, disabled }) => group === groupId && secret !== undefined && disabled !== true)
   return simulated ? key?.secret ?? 'YOUR_KEY' : 'YOUR_KEY'
 }
