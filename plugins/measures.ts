@@ -93,7 +93,9 @@ const unpaid: ReadonlySet<number> = new Set([401, 402])
 
 function isUpstreamsFault (llm: LlmRequest, gateway: Gateway): boolean {
   const { upstreamStatus: status } = llm
-  return status >= 500 || moved.has(status) || (unpaid.has(status) && gateway.upstreamFor(llm)?.forwards !== true)
+  if (status >= 500 || moved.has(status)) return true
+  // Where nobody asked for a key of ours, the caller's own is what its mount sends on.
+  return unpaid.has(status) && llm.key !== null && gateway.upstreamFor(llm)?.forwards !== true
 }
 
 /** How a request ended, where nobody said so by then. */

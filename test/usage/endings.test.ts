@@ -209,6 +209,13 @@ for (const host of hosts) {
     t.equal(settlements.size, 0)
   })
 
+  t.test(`${host.name}: a credential that the provider does not take is the caller's where it is the caller's own`, async (t) => {
+    const { upstream, send, settlements } = await stage(t, host)
+    upstream.queue({ status: 401, body: { error: { message: 'Incorrect API key provided' } } })
+    t.equal((await send('chat_completions.json').reply).statusCode, 401)
+    t.match(await settlements.next(), { outcome: host === hosts[3] ? 'client_error' : 'upstream_error', usage: null, usageMissing: null })
+  })
+
   t.test(`${host.name}: a compressed reply is settled after its last byte was decoded`, async (t) => {
     const { upstream, send, settlements } = await stage(t, host)
     for (const encoding of ['gzip', 'br'] as const) {
