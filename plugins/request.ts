@@ -195,9 +195,9 @@ declare module 'fastify' {
   }
 }
 
-/** Makes `request.llm` and `app.llm` exist. Every plugin calls it first. `prefix`: where the model endpoints stand, for a plugin that was told it. */
+/** Makes `request.llm` and `app.llm` exist; fails where the host has its own. Every plugin calls it first. `prefix`: where the model endpoints stand, for one that was told. */
 export function joinGateway (app: FastifyInstance, prefix = ''): Gateway {
-  const known = app.hasDecorator('llm')
+  const known = app.hasDecorator('llm') && 'settlers' in Object(app.llm)
   if (known && prefix === '') return app.llm
   const place = mountPrefix(app.prefix, prefix)
   const resolve = createResolve(place, isCaseSensitive(app))

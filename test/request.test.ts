@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import Fastify from 'fastify'
 import t from 'tap'
 import errors from '../plugins/errors/index.js'
+import metrics from '../plugins/metrics/index.js'
 import paths from '../plugins/paths/index.js'
 import { joinGateway, releaseHold, type LlmRequest, type Settler } from '../plugins/request.js'
 import { call, listen, secret, startGateway } from './helpers/gateway.js'
@@ -61,6 +62,16 @@ t.test('the status is what was sent, also where a layer of the host\'s tells oth
   upstream.queue({ status: 429, body: { error: {} } })
   await app.inject({ method: 'POST', url: '/v1/chat/completions', headers, payload: chat })
   t.match(await settled.next(), { outcome: 'client_error', status: 429 })
+})
+
+t.test('what a host has by the name of the gateway is not taken for it', async (t) => {
+  for (const own of [{ client: 1 }, null, () => 1]) {
+    const app = Fastify()
+    t.teardown(() => app.close())
+    Reflect.apply(app.decorate, app, ['llm', own])
+    await t.rejects(async () => await app.register(metrics), { code: 'FST_ERR_DEC_ALREADY_PRESENT' })
+    t.strictSame(Object.keys(Object(own)), own === null ? [] : Object.keys(own))
+  }
 })
 
 t.test('a request whose caller left before anybody looked at it settles all the same', async (t) => {
