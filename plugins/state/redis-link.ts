@@ -79,8 +79,9 @@ async function connector (config: StateConfig, timeoutMs: number): Promise<() =>
 
 async function ready (client: Client, startMs: number): Promise<void> {
   let reason = 'no answer'
-  // Later failures are told by the commands that meet them; without a listener the client prints each one.
-  client.on('error', (error: Error) => { reason = String([error.message, Reflect.get(error, 'code')].find(Boolean)) })
+  // Later failures are told by the commands that meet them; without a listener the client prints each one. The code where there
+  // is one: a message tells the host, which is a piece of a password that was not encoded.
+  client.on('error', (error: Error) => { reason = String(Reflect.get(error, 'code') ?? error.message) })
   await new Promise<void>((resolve, reject) => {
     const timer = setTimeout(() => reject(new StoreDownError(`at state.url was not ready within ${startMs} ms: ${reason}`)), startMs)
     client.once('ready', () => {

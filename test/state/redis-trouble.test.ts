@@ -88,7 +88,9 @@ t.test('that changes may have been missed is told once the server answers, not b
 
 t.test('a server that is not there fails the start', async (t) => {
   const url = `redis://127.0.0.1:${await freePort()}`
-  await t.rejects(linkRedis({ engine: 'redis', url }, 200), { ...down, message: /state\.url was not ready within 200 ms: connect ECONNREFUSED/ })
+  await t.rejects(linkRedis({ engine: 'redis', url }, 200), { ...down, message: /state\.url was not ready within 200 ms: ECONNREFUSED$/ })
+  const piece = linkRedis({ engine: 'redis', url: 'redis://hunter2/rest@127.0.0.1' }, 200)
+  await t.rejects(piece, { ...down, message: /^(?!.*hunter2)/ }, 'and never with a piece of the address')
 })
 
 t.test('a start that fails leaves no connection behind, which would keep the process from its end', { skip }, async (t) => {
@@ -108,6 +110,12 @@ t.test('a start that fails leaves no connection behind, which would keep the pro
   await looking.config('SET', 'maxclients', 2)
   await t.rejects(linkRedis({ engine: 'redis', url: server.url }, 200), { message: /not ready within 200 ms/ })
   await nobodyElse()
+})
+
+t.test('a password that is not right is told', { skip }, async (t) => {
+  const { server } = await opened(t)
+  const url = server.url.replace('//', '//nobody:hunter2@')
+  await t.rejects(linkRedis({ engine: 'redis', url }, 500), { ...down, message: /WRONGPASS(?!.*hunter2)/ })
 })
 
 t.test('an answer that cannot be read is a fault, not a decision', { skip }, async (t) => {
