@@ -136,7 +136,7 @@ export interface Balances {
 export interface LedgerRecord extends TokenUsage {
   /** When the reply ended. */
   readonly time: number
-  /** The request id of `x-request-id`. */
+  /** The gateway's own id of the request: its `x-request-id` where the upstream gave none, and the `id` of its log line. */
   readonly id: string
   readonly key: string | null
   readonly group: string | null
