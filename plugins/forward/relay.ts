@@ -22,6 +22,9 @@ export function relay (dispatcher: UpstreamDispatcher, upstream: Upstream, owner
 function answer (error: Error | null, from: ExchangeReply | undefined, { llm, request, reply, rewriteHeaders }: Owner): void {
   const { family } = llm.endpoint
   if (from === undefined) {
+    // Its caller is told no more than that: which address, name or certificate it was is for operators. In words alone, as
+    // the error of a certificate has all of it.
+    request.log.warn({ reason: String(error), code: Reflect.get(Object(error), 'code') }, 'the upstream gave no reply')
     refuse(request, reply, family, fromTransport(error))
     return
   }

@@ -1,4 +1,4 @@
-/** What could not be parsed of a reply is in the error that tells so, and may be the model's words: no log line repeats it. */
+/** Why a reply failed is logged, and not what could not be parsed of it: that is in the error, and may be the model's words. */
 import { once } from 'node:events'
 import { createServer, type Socket } from 'node:net'
 import type { FastifyInstance, FastifyServerOptions } from 'fastify'
@@ -19,12 +19,12 @@ async function startUpstream (t: Test): Promise<{ url: string, socket: Promise<S
   return { url: `http://127.0.0.1:${port}`, socket: once(server, 'connection').then(async ([socket]) => once(socket, 'data').then(() => socket)) }
 }
 
-const starts: ReadonlyArray<readonly [name: string, start: (t: Test, url: string, server: FastifyServerOptions) => Promise<FastifyInstance>]> = [
-  ['own routes', async (t, url, server) => (await startGateway(t, url, {}, server)).app],
-  ['an adapted mount', async (t, url, server) => await startHost(t, url, { server, adapted: true })],
+const starts: ReadonlyArray<readonly [name: string, toldBefore: string, start: (t: Test, url: string, server: FastifyServerOptions) => Promise<FastifyInstance>]> = [
+  ['own routes', 'the upstream gave no reply', async (t, url, server) => (await startGateway(t, url, {}, server)).app],
+  ['an adapted mount', 'response errored', async (t, url, server) => await startHost(t, url, { server, adapted: true })],
 ]
 
-for (const [name, start] of starts) {
+for (const [name, toldBefore, start] of starts) {
   for (const [when, early, late] of [['within a stream', head, `zz\r\n${words}\r\n`], ['before its headers', '', `HTTP/1.1 abc\r\n${words}\r\n\r\n`]] as const) {
     t.test(`on ${name}, ${when}`, async (t) => {
       const lines: string[] = []
@@ -39,7 +39,9 @@ for (const [name, start] of starts) {
       socket.write(late)
       await read(await reply)
       await app.close()
-      t.ok(early === '' || lines.some((line) => line.includes('broke off')), 'it is told')
+      const told = lines.filter((line) => line.includes(early === '' ? toldBefore : 'broke off'))
+      t.equal(told.length, 1)
+      t.match(told.join(), /"level":40.*HTTPParserError.*Response does not match/)
       t.notMatch(lines.join(''), words)
     })
   }
