@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
-import { resolve } from 'node:path'
+import { dirname, resolve } from 'node:path'
 import type { GatewayConfig } from '../../plugins/standalone/config-types.js'
-import { loadConfig, stateConfig } from '../../plugins/standalone/config.js'
+import { ledgerPath, loadConfig, stateConfig } from '../../plugins/standalone/config.js'
 import { openState, type KeyRecord, type KeyStore } from '../../plugins/state/index.js'
 import { Refusal, UsageError, type Io } from '../io.js'
 
@@ -10,7 +10,7 @@ export async function withStore (file: string, io: Io, step: (store: KeyStore, c
   const config = loadConfig(file, io.env)
   const where = stateConfig(config)
   if (where.engine === 'memory') throw new Refusal('state.engine is memory: a gateway that runs would never see the key')
-  const folder = resolve(where.path ?? './data')
+  const folder = resolve(dirname(ledgerPath(config)))
   if (where.engine === 'lmdb' && !existsSync(folder)) io.err(`${folder} is new: a gateway whose state is in another folder does not see its keys`)
   const state = await openState(where)
   try {
