@@ -28,7 +28,7 @@ export class Gate {
   /** Before the body is read. */
   enter (llm: LlmRequest, request: FastifyRequest): Verdict | Promise<Verdict> {
     const { authorize } = this.#rules
-    if (authorize === null || llm.key === null) return this.#enter(llm)
+    if (authorize === null) return this.#enter(llm)
     if (this.#authorized.has(llm)) return null
     this.#authorized.add(llm)
     return this.#authorize(authorize, llm, request)

@@ -68,5 +68,6 @@ function follow (verdict: Verdict | Promise<Verdict>, llm: LlmRequest, request: 
   } else refuse(request, reply, llm.endpoint.family, verdict)
 }
 
-export default fp(limits, { fastify: '5.x', name: 'llm-gateway-limits' })
+// Before it, nothing would be limited: whose request it is was not known yet.
+export default fp(limits, { fastify: '5.x', name: 'llm-gateway-limits', dependencies: ['llm-gateway-auth'] })
 export { limits }

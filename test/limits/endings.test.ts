@@ -167,16 +167,14 @@ t.test('a place is free while the record is still written', async (t) => {
   await quiet()
 })
 
-t.test('where nobody tells who calls, nothing is limited', async (t) => {
-  const upstream = await startUpstream(t)
-  const app = Fastify()
-  t.teardown(() => app.close())
-  await app.register(limits, { authorize: () => ({ code: 'access_denied' }) })
-  await app.register(usage)
-  await app.register(httpProxy, { upstream: upstream.url })
-  const { reply } = call(`${await listen(app)}/v1/chat/completions`, { body: JSON.stringify(body) })
-  t.equal((await reply).statusCode, 200)
-  await read(await reply)
+t.test('limits that would be asked before anybody knows who calls fail the start', async (t) => {
+  for (const later of [false, true]) {
+    const app = Fastify()
+    t.teardown(() => app.close())
+    app.register(limits, { authorize: () => ({ code: 'access_denied' }) })
+    if (later) app.register(auth, { groups: {} })
+    await t.rejects(async () => await app.ready(), { code: 'FST_ERR_PLUGIN_DEPENDENCY_NOT_REGISTERED', message: /llm-gateway-auth.*llm-gateway-limits/ })
+  }
 })
 
 t.test('a request that passes the router twice is counted once', async (t) => {
