@@ -68,7 +68,13 @@ export class ReplyBody extends Readable {
   }
 
   override _destroy (error: Error | null, callback: (error: Error | null) => void): void {
-    if (error !== null) this.flush()
+    if (error !== null) {
+      // A hook of the host's may still wait, and nobody listens yet: an error that nobody hears ends the process. What comes
+      // after it is for the framework, which has sent nothing and can still tell the failure.
+      this.on('error', ignore)
+      this.#over = true
+      this.flush()
+    }
     this.#pending = []
     this.#source.callerGone()
     callback(error)
@@ -94,3 +100,5 @@ export class ReplyBody extends Readable {
 function flush (body: ReplyBody): void {
   body.flush()
 }
+
+function ignore (): void {}

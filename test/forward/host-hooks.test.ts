@@ -4,7 +4,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import Fastify from 'fastify'
 import t from 'tap'
 import llmGateway from '../../plugins/index.js'
-import { call, gatewayOptions, listen, read, secret } from '../helpers/gateway.js'
+import { call, gatewayOptions, listen, read, secret, watchSettled } from '../helpers/gateway.js'
 import { replyFixture, sha256, startUpstream } from '../helpers/upstream.js'
 
 const fixture = 'chat_completions.include_usage.sse'
@@ -52,6 +52,24 @@ t.test('a hook that waits until the upstream has ended gets the whole reply', as
   upstream.queue({ fixture, split: 'events' })
   const { bytes } = await read(await call(`${url}/v1/chat/completions`, { headers, body }).reply)
   t.equal(sha256(bytes), sha256(replyFixture(fixture)))
+})
+
+t.test('a hook that waits while the upstream breaks off does not end the process', async (t) => {
+  const upstream = await startUpstream(t)
+  const app = Fastify()
+  t.teardown(() => app.close())
+  app.addHook('onSend', async (request, _reply, payload) => {
+    while ((request.llm?.exchange ?? null) !== null) await new Promise(setImmediate)
+    return payload
+  })
+  await app.register(llmGateway, gatewayOptions(upstream.url))
+  const settled = watchSettled(app)
+  const url = await listen(app)
+  upstream.queue({ fixture, split: 'events', cutAt: 300 })
+  const reply = await call(`${url}/v1/chat/completions`, { headers, body }).reply
+  const { bytes } = await read(reply)
+  t.match([reply.statusCode, JSON.parse(bytes.toString())], [502, { error: { code: 'upstream_reset' } }])
+  t.match(await settled.next(), { outcome: 'truncated', abortedBy: 'upstream' })
 })
 
 t.test('trailers of the host follow the last byte', async (t) => {
