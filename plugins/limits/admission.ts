@@ -10,6 +10,8 @@ import { OpenTickets, Ticket } from './ticket.js'
 export type Answer = Decision | 'store down'
 
 const renewAtOnce = 500
+/** An outage is told so often, not once for each request. */
+const tellEveryMs = 10_000
 const none: readonly Scope[] = []
 
 /** Asks the store, or what a group falls back to while the store is away, and ends what was begun. */
@@ -19,12 +21,16 @@ export class Admission {
   readonly #outbox: Outbox
   readonly #leasePercent: number
   readonly #tickets = new OpenTickets()
+  readonly #onTrouble: (error: unknown) => void
   #lease: Lease | null = null
+  #toldAt = -Infinity
 
-  constructor (balances: Balances, outbox: Outbox, leasePercent: number) {
+  /** `onTrouble`: the store cannot answer, and why. */
+  constructor (balances: Balances, outbox: Outbox, leasePercent: number, onTrouble: (error: unknown) => void) {
     this.#balances = balances
     this.#outbox = outbox
     this.#leasePercent = leasePercent
+    this.#onTrouble = onTrouble
   }
 
   ticketOf (llm: LlmRequest): Ticket | undefined {
@@ -114,7 +120,15 @@ export class Admission {
     return decision
   }
 
+  #tell (error: unknown): void {
+    const now = performance.now()
+    if (now - this.#toldAt < tellEveryMs) return
+    this.#toldAt = now
+    this.#onTrouble(error)
+  }
+
   #withoutStore (ticket: Ticket, ask: HoldAsk, error: unknown): Answer | Promise<Answer> {
+    this.#tell(error)
     ticket.unsure ||= !(error instanceof StoreDownError) || error.asked
     if (ticket.llm.settled || ticket.onStoreFailure === 'closed' || this.#outbox.full) {
       ticket.tokens = 0

@@ -27,7 +27,7 @@ async function limits (app: FastifyInstance, options: LimitsOptions): Promise<vo
     app.log.error({ settlement }, 'a settlement could not reach the state store')
   }
   const outbox = new Outbox({ balances, maxWaiting: outboxMax, retryMs: outboxRetryMs, onLost })
-  const admission = new Admission(balances, outbox, rules.leasePercent)
+  const admission = new Admission(balances, outbox, rules.leasePercent, (err) => app.log.error({ err }, 'the limit store cannot answer'))
   const gate = new Gate(rules, admission, gateway)
 
   app.addHook('onRequest', (request, reply, done) => {

@@ -36,6 +36,8 @@ export function createBreaker (options: BreakerOptions): Breaker {
   let down = false
   let closed = false
   let pending = 0
+  /** Why it is down. */
+  let cause: unknown
   let timer: NodeJS.Timeout | undefined
 
   const probe = (): void => {
@@ -52,11 +54,12 @@ export function createBreaker (options: BreakerOptions): Breaker {
   const fail = (error: unknown): never => {
     if (!down) probe()
     down = true
+    cause = error
     throw error instanceof StoreDownError ? error : new StoreDownError('failed', { cause: error })
   }
   return {
     run: async (call) => {
-      if (down) throw new StoreDownError('does not answer', { asked: false })
+      if (down) throw new StoreDownError('does not answer', { asked: false, cause })
       if (pending >= options.maxPending) throw new StoreDownError('is overloaded', { asked: false })
       pending += 1
       return await within(options.timeoutMs, call()).catch(fail).finally(() => { pending -= 1 })

@@ -59,6 +59,18 @@ function endOf ({ app, account }: Setup): (requests: number) => Promise<Account>
 const group = { balance: 1_000_000, concurrency: 100, requestsPerMinute: 100 }
 const key = { balance: 1_000_000 }
 
+t.test('that the store cannot answer is told with its reason, and not for each request', async (t) => {
+  for (const onStoreFailure of ['closed', 'local'] as const) {
+    const balances = new FarStore()
+    const lines: string[] = []
+    const { chat } = await setup(t, { group, onStoreFailure, limits: { balances }, server: { logger: { level: 'error', stream: { write: (line) => { lines.push(line) } } } } })
+    balances.mode = 'deaf'
+    for (let i = 0; i < 3; i += 1) await chat({ max_tokens: 10 })
+    t.match(lines.map((line) => JSON.parse(line)), [{ msg: 'the limit store cannot answer', err: { message: 'timed out' } }], onStoreFailure)
+    t.equal(lines.length, 1)
+  }
+})
+
 t.test('closed: 503 that may be tried again, never 401 and never for free', async (t) => {
   const balances = new FarStore()
   const { chat, upstream, quiet } = await setup(t, { group, limits: { balances } })

@@ -33,6 +33,13 @@ t.test('an answer passes', async (t) => {
   t.equal(await breaker().breaker.run(async () => 7), 7)
 })
 
+t.test('whoever is not let through hears why', async (t) => {
+  const { breaker: made } = breaker()
+  await t.rejects(made.run(async () => { throw new Error('READONLY') }), { asked: true, cause: { message: 'READONLY' } })
+  await t.rejects(made.run(async () => 7), { asked: false, cause: { message: 'READONLY' } })
+  made.close()
+})
+
 t.test('silence costs its time once, then nothing, until a probe is answered', async (t) => {
   let answers = false
   const { breaker: made, probes, recovered } = breaker({ answers: () => answers })
