@@ -1,5 +1,5 @@
 /** What a request is charged when it is over, and what the ledger keeps of it. */
-import { leaves } from '../measures.js'
+import { leafTokens } from '../measures.js'
 import type { LlmRequest } from '../request.js'
 import type { LedgerRecord, Scope } from '../state/types.js'
 import { relayedEstimate } from './estimate.js'
@@ -57,6 +57,6 @@ export function recordOf (llm: LlmRequest, charged: number, late: readonly Scope
 
 function totalOf ({ usage }: LlmRequest): number {
   let total = 0
-  if (usage !== null) for (const { type } of leaves) total += usage[type]
+  if (usage !== null) for (const tokens of leafTokens(usage)) total += tokens
   return total
 }

@@ -1,26 +1,24 @@
-import { leaves } from '../measures.js'
+import { leafTokens, leaves } from '../measures.js'
 import type { TokenUsage } from '../request.js'
 import { isAmount, type FamilyRules, type ValueCell } from './families.js'
 import { LabelTree, type Series } from './label-tree.js'
-
-interface LeafCell extends ValueCell {
-  readonly type: keyof TokenUsage
-}
 
 /**
  * `tokens_total`. One walk finds the cells of all leaves at once, because a reply reports them together. The limit of cells
  * counts sets of protocol, group and model; what is beyond it keeps its direction and type, so that every sum stays exact.
  */
 export class TokenCounter {
-  readonly #tree: LabelTree<readonly LeafCell[]>
+  readonly #tree: LabelTree<readonly ValueCell[]>
 
   constructor ({ row, maxCells, overflowed }: FamilyRules) {
     this.#tree = new LabelTree(row.labels, maxCells, leafCells, overflowed)
   }
 
   add (usage: TokenUsage, protocol: string, group: string, model: string): void {
+    const amounts = leafTokens(usage)
+    let at = 0
     for (const cell of this.#tree.find([protocol, group, model])) {
-      const amount = usage[cell.type]
+      const amount = Number(amounts[at++])
       if (isAmount(amount)) cell.value += amount
     }
   }
@@ -31,9 +29,9 @@ export class TokenCounter {
   }
 }
 
-function leafCells ({ labels, text }: Series): readonly LeafCell[] {
+/** In the order of `leaves`. */
+function leafCells ({ labels, text }: Series): readonly ValueCell[] {
   return leaves.map(({ type, direction }) => ({
-    type,
     labels: { ...labels, direction, type },
     text: `${text},direction="${direction}",type="${type}"`,
     value: 0,
