@@ -4,7 +4,8 @@
  */
 import type { IncomingMessage } from 'node:http'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { LlmRequest, beginRequest, type Gateway } from './request.js'
+import { beginRequest, type Gateway } from './hub.js'
+import { LlmRequest } from './request.js'
 import { splitKeys } from './paths/query.js'
 import type { Refused, Resolve } from './paths/resolve.js'
 

@@ -89,6 +89,7 @@ function checkUpstreams ({ groups, upstreams = {}, routes = true }: LlmGatewayOp
 export default fp(llmGateway, { fastify: '5.x', name: 'fastify-llm-gateway' })
 export type { AuthOptions, GroupOptions, KeyOptions, KeySource, LookupKey } from './auth/index.js'
 export type { HttpProxyOptions, ProxyOptions, UpstreamOptions } from './forward/index.js'
+export type { Gateway } from './hub.js'
 export type { Authorization, Refusal } from './limits/index.js'
 export type { MetricsRegistry } from './metrics/index.js'
 export type { RewriteUrlOptions } from './paths/index.js'

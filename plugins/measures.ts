@@ -1,5 +1,6 @@
 /** What the time fields and leaves of a settled request amount to. Seconds; null where it does not apply. */
-import type { Gateway, LlmRequest, Outcome, TokenUsage } from './request.js'
+import type { Gateway } from './hub.js'
+import type { LlmRequest, Outcome, TokenUsage } from './request.js'
 
 export interface Leaf {
   readonly type: keyof TokenUsage

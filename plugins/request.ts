@@ -1,26 +1,19 @@
-/**
- * What the plugins share: one state object per model request (`request.llm`, null on every other request of the host)
- * and one hub per app (`app.llm`). Plugins never import each other; they read and write these two.
- */
-import { randomUUID } from 'node:crypto'
+/** The state of one model request: what the plugins read and write in place of each other (`request.llm`). */
+import { performance } from 'node:perf_hooks'
 import type { Context } from '@opentelemetry/api'
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { outcomeOf } from './measures.js'
-import { mountPrefix } from './mount-prefix.js'
-import { createResolve, type Resolve, type Resolved } from './paths/resolve.js'
+import type { FastifyRequest } from 'fastify'
+import type { Resolved } from './paths/resolve.js'
 import type { Endpoint, ProtocolLabel } from './protocols/types.js'
-import { silentRecorder, type MetricFamily, type Recorder } from './recorder.js'
+import { requestId } from './request-id.js'
 import type { RouteKind } from './route-of.js'
-import type {
-  AbortSide, Group, Key, ModalityTokens, OpenTap, Outcome, TokenUsage, TraceIds, Upstream, UsageMissing,
-} from './terms.js'
+import type { AbortSide, Group, Key, ModalityTokens, OpenTap, Outcome, TokenUsage, TraceIds, UsageMissing } from './terms.js'
 
 export type * from './terms.js'
 
 /** One model request, from its first header to its settlement. Times are `performance.now()` milliseconds, 0 for not yet. */
 export class LlmRequest {
   /** Unique in the world: settlement, ledger and `x-request-id` use it. */
-  readonly id: string = randomUUID()
+  readonly id: string = requestId()
   readonly startedAt: number = performance.now()
   readonly endpoint: Endpoint
   /** The canonical path and query, without any credential: what routing, policy, metrics and the upstream see. */
@@ -160,91 +153,4 @@ export class LlmRequest {
   get protocol (): ProtocolLabel {
     return this.endpoint.protocol
   }
-}
-
-export type Settler = (llm: LlmRequest, request: FastifyRequest) => void
-
-export interface Gateway {
-  recorder: Recorder
-  /** What the recorder has counted; empty without the metrics plugin. */
-  metrics: readonly MetricFamily[]
-  /** The upstream of a request's group; null where the host's mount decides. Set by the forward plugin. */
-  upstreamFor: (llm: LlmRequest) => Upstream | null
-  /** Path below which the model endpoints stand, empty for none. */
-  prefix: string
-  /** How URLs are read, below that prefix. */
-  resolve: Resolve
-  /** False for a mount (`/openai/*`) below which nothing would be taken for a model request. Set by the auth plugin. */
-  guards: (pattern: string) => boolean
-  /** What sends requests upstream. Closed before the plugins that write down what a reply told. */
-  readonly transports: Set<{ readonly destroy: () => Promise<void> }>
-  /** Called once per model request, after its last byte, error, abort or timeout, in the order of registration. */
-  readonly settlers: Settler[]
-}
-
-declare module 'fastify' {
-  interface FastifyRequest {
-    llm: LlmRequest | null
-  }
-  interface FastifyInstance {
-    llm: Gateway
-  }
-  interface FastifyContextConfig {
-    /** `own`: a route of this package. `proxy`: a host's mount that spreads `proxyOptions()`. */
-    llm?: 'own' | 'proxy'
-  }
-}
-
-/** Makes `request.llm` and `app.llm` exist; fails where the host has its own. Every plugin calls it first. `prefix`: where the model endpoints stand, for one that was told. */
-export function joinGateway (app: FastifyInstance, prefix = ''): Gateway {
-  const known = app.hasDecorator('llm') && 'settlers' in Object(app.llm)
-  if (known && prefix === '') return app.llm
-  const place = mountPrefix(app.prefix, prefix)
-  const resolve = createResolve(place, isCaseSensitive(app))
-  if (known) return Object.assign(app.llm, { prefix: place, resolve })
-  const none = { metrics: [], upstreamFor: () => null, guards: () => true, transports: new Set<never>(), settlers: [] }
-  const gateway: Gateway = { recorder: silentRecorder, prefix: place, resolve, ...none }
-  app.decorate('llm', gateway)
-  app.decorateRequest('llm', null)
-  return gateway
-}
-
-function isCaseSensitive ({ initialConfig }: FastifyInstance): boolean {
-  return initialConfig.routerOptions?.caseSensitive !== false && initialConfig.caseSensitive !== false
-}
-
-/** Starts the life of a model request: counts it as active and settles it when the reply's socket is done with it. */
-export function beginRequest (gateway: Gateway, request: FastifyRequest, reply: FastifyReply, llm: LlmRequest): void {
-  const begun = llm.request !== null
-  request.llm = llm
-  llm.carryOn(request)
-  if (begun) return
-  gateway.recorder.started(llm)
-  // Not `writableFinished`: it stays false under `inject`.
-  let finished = false
-  reply.raw.on('finish', () => { finished = true })
-  function closed (): void {
-    llm.endedAt = performance.now()
-    // What is finished was sent, whatever a layer of the host's tells in place of `headersSent` (`@fastify/express`).
-    if (finished || reply.raw.headersSent) llm.status = reply.raw.statusCode
-    if (!finished) llm.abortedBy ??= 'client'
-    llm.exchange?.callerGone()
-    if (llm.request !== null) releaseHold(gateway, llm.request, llm)
-  }
-  // A caller that left while an earlier hook was waiting: its socket will not tell again.
-  if (reply.raw.destroyed) closed()
-  else reply.raw.on('close', closed)
-}
-
-/** Ends one party's hold; the last one settles the request, once ever. */
-export function releaseHold (gateway: Gateway, request: FastifyRequest, llm: LlmRequest): void {
-  llm.holds -= 1
-  if (llm.holds > 0 || llm.settled) return
-  llm.settled = true
-  llm.outcome ??= outcomeOf(llm, gateway)
-  for (const settle of gateway.settlers) settle(llm, request)
-  gateway.recorder.settled(llm)
-  // Nothing of a settled request leads on to all that it had: whole dead requests would outlive the next scavenge.
-  llm.openTap = null
-  llm.carryOn(null)
 }

@@ -3,6 +3,7 @@
  * keys cannot evict good ones; one load per digest at a time; an answer of the store that was under way when its key
  * was invalidated is thrown away and asked for again.
  */
+import { performance } from 'node:perf_hooks'
 import { LRUCache } from 'lru-cache'
 import type { LookupResult } from '../recorder.js'
 import type { Key } from '../request.js'

@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import { unguardedMount } from '../errors/options.js'
+import type { Gateway } from '../hub.js'
 import { endpoints, routePattern } from '../protocols/index.js'
-import type { Gateway } from '../request.js'
 
 /**
  * Which routes of a host serve model endpoints beside everything else below them, such as `/v1/*` of a proxy: what they

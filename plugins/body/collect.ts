@@ -1,3 +1,4 @@
+import { IncomingMessage } from 'node:http'
 import type { Readable } from 'node:stream'
 import { gatewayError, type GatewayError } from '../errors/gateway-error.js'
 
@@ -63,8 +64,9 @@ export function collectBody (stream: Readable, contentLength: number | null, max
   stream.on('data', onData)
   stream.on('end', onEnd)
   stream.on('close', onBreak)
-  // Stays for good: a stream may fail after it was refused, and an error that nobody hears ends the process.
-  stream.on('error', ignore)
+  // Stays for good: a stream may fail after it was refused, and an error that nobody hears ends the process. A request of
+  // Node's own tells its errors only where somebody listens.
+  if (!(stream instanceof IncomingMessage)) stream.on('error', ignore)
 }
 
 /** A stream that fails closes, too. */

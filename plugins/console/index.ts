@@ -6,7 +6,7 @@ import type { FastifyInstance } from 'fastify'
 import Fastify from 'fastify'
 import fp from 'fastify-plugin'
 import { OptionError } from '../errors/options.js'
-import { joinGateway } from '../request.js'
+import { joinGateway } from '../hub.js'
 import { checkConsoleOptions, type ConsoleOptions } from './options.js'
 
 export type { ConsoleOptions } from './options.js'

@@ -4,8 +4,9 @@
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
+import { joinGateway } from '../hub.js'
 import { identify, identifyFirst } from '../identify.js'
-import { LlmRequest, joinGateway } from '../request.js'
+import { LlmRequest } from '../request.js'
 import { errorText } from './body.js'
 import { fromForeign } from './foreign.js'
 import { setErrorHead } from './refuse.js'

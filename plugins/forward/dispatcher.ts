@@ -4,8 +4,8 @@ import type * as undici from 'undici'
 import { dispatchTraced } from '../outgoing-trace.js'
 import type { LlmRequest, Upstream } from '../request.js'
 import { DrainBudget, type DrainOptions } from './drain.js'
-import { Exchange, type ExchangeDone, type ExchangeReply } from './exchange.js'
-import { kOwner, type OwnedHeaders, type Owner } from './request-headers.js'
+import { Exchange } from './exchange.js'
+import { kOwner, type ExchangeDone, type ExchangeReply, type OwnedHeaders, type Owner } from './owner.js'
 
 // An import would have Node search the whole package for the names that it exports, 2 ms of every start.
 const { Agent: UpstreamAgent }: typeof undici = createRequire(import.meta.url)('undici')

@@ -10,24 +10,38 @@ export interface DrainOptions {
 
 export const drainDefaults: DrainOptions = { maxMs: 5_000, maxBytes: 4 * 1024 * 1024, maxConcurrent: 64 }
 
+/** One reply that is read for its usage alone. */
+export interface Drain {
+  /** False: it was all that is read. */
+  readonly goesOn: (bytes: number) => boolean
+  readonly end: () => void
+}
+
 /** The places for drains; one for each dispatcher. */
 export class DrainBudget {
-  readonly options: DrainOptions
+  readonly #options: DrainOptions
   #running = 0
 
   constructor (options: DrainOptions) {
-    this.options = options
+    this.#options = options
   }
 
-  /** True: a place was taken, to be given back with `leave`. */
-  enter (): boolean {
-    const { maxMs, maxBytes, maxConcurrent } = this.options
-    if (maxMs === 0 || maxBytes === 0 || this.#running >= maxConcurrent) return false
+  /** Null where no place is free. `timeUp` is called once, unless the drain ends before. */
+  begin (timeUp: () => void): Drain | null {
+    const { maxMs, maxBytes, maxConcurrent } = this.#options
+    if (maxMs === 0 || maxBytes === 0 || this.#running >= maxConcurrent) return null
     this.#running += 1
-    return true
-  }
-
-  leave (): void {
-    this.#running -= 1
+    const timer = setTimeout(timeUp, maxMs).unref()
+    let read = 0
+    return {
+      goesOn: (bytes) => {
+        read += bytes
+        return read < maxBytes
+      },
+      end: () => {
+        clearTimeout(timer)
+        this.#running -= 1
+      },
+    }
   }
 }

@@ -2,15 +2,17 @@
  * To the upstream and back: the same bytes, one provider credential, cancelled when the caller leaves (DESIGN 7).
  * Mounts a route for every endpoint; hosts that mount `@fastify/http-proxy` themselves spread `proxyOptions()` instead.
  */
+import { performance } from 'node:perf_hooks'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { collectBody, declaredLength } from '../body/collect.js'
 import { gatewayError } from '../errors/gateway-error.js'
 import { nativeErrorHandler } from '../errors/native.js'
 import { refuse } from '../errors/refuse.js'
+import { joinGateway } from '../hub.js'
 import { identify, identifyFirst } from '../identify.js'
 import { refuseMisdirected } from '../misdirected.js'
-import { LlmRequest, joinGateway } from '../request.js'
+import { LlmRequest } from '../request.js'
 import { UpstreamDispatcher } from './dispatcher.js'
 import { checkForwardOptions, readTransport, type ForwardOptions } from './options.js'
 import { relay } from './relay.js'
@@ -38,6 +40,7 @@ async function forward (app: FastifyInstance, options: ForwardOptions & { prefix
   gateway.upstreamFor = (llm) => routes || (llm.group?.upstream ?? null) !== null ? upstreamFor(llm, upstreams) : null
 
   async function mount (scope: FastifyInstance): Promise<void> {
+    gateway.ownScope = scope
     scope.setErrorHandler(nativeErrorHandler)
     identifyFirst(scope, gateway)
     scope.removeAllContentTypeParsers()

@@ -3,9 +3,9 @@ import { gatewayError, type GatewayError } from '../errors/gateway-error.js'
 import { refuse } from '../errors/refuse.js'
 import type { Upstream } from '../request.js'
 import type { UpstreamDispatcher } from './dispatcher.js'
-import type { ExchangeReply } from './exchange.js'
+import type { ExchangeReply, Owner } from './owner.js'
 import { isPage, passHeaders, replyHeaders } from './reply-headers.js'
-import { ownRequestHeaders, type Owner } from './request-headers.js'
+import { ownRequestHeaders } from './request-headers.js'
 
 /**
  * Sends a model request on past reply-from, where nothing of a host's has a say in the request: on our own routes, and on a

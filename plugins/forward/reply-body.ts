@@ -87,10 +87,9 @@ export class ReplyBody extends Readable {
 
   #take (): Buffer | null {
     const pending = this.#pending
-    const [first] = pending
-    if (first === undefined) return null
+    if (pending.length === 0) return null
     this.#gathers = pending.length > 1
-    const taken = pending.length === 1 ? first : Buffer.concat(pending)
+    const taken = joined(pending)
     pending.length = 0
     return taken
   }
@@ -102,3 +101,9 @@ function flush (body: ReplyBody): void {
 }
 
 function ignore (): void {}
+
+/** One buffer of several; the only one as it is. */
+export function joined (chunks: readonly Buffer[]): Buffer {
+  const [first] = chunks
+  return first !== undefined && chunks.length === 1 ? first : Buffer.concat(chunks)
+}

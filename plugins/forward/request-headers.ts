@@ -1,31 +1,8 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import type { FastifyReplyFromHooks } from '@fastify/reply-from'
-import type { FastifyReply, FastifyRequest } from 'fastify'
 import { clientAddsTrace } from '../outgoing-trace.js'
-import { credentialHeaders } from '../protocols/index.js'
-import type { Gateway, LlmRequest, Upstream } from '../request.js'
-
-/** What an exchange must know of the request it serves; rides on the headers object, invisible on the wire. */
-export interface Owner {
-  readonly gateway: Gateway
-  readonly llm: LlmRequest
-  readonly request: FastifyRequest
-  readonly reply: FastifyReply
-  /** Null: where the host's mount goes. */
-  readonly upstream: Upstream | null
-  /** The host reads the reply itself and expects a stream. */
-  readonly streamOnly: boolean
-  /** What a host's mount makes of the reply's headers, null for nothing. */
-  readonly rewriteHeaders: RewriteHeaders | null
-}
-
-export type RewriteHeaders = NonNullable<FastifyReplyFromHooks['rewriteHeaders']>
-
-export const kOwner = Symbol('fastify-llm-gateway.owner')
-
-export interface OwnedHeaders extends IncomingHttpHeaders {
-  [kOwner]?: Owner
-}
+import { credentialHeaders, type Family } from '../protocols/index.js'
+import type { LlmRequest, Upstream } from '../request.js'
+import type { OwnedHeaders } from './owner.js'
 
 // Hop-by-hop headers (RFC 9110 7.6.1), `expect` which this server has answered, where the caller came from, which is
 // not for third parties, and tenant data that travels as baggage.
@@ -95,9 +72,23 @@ export function addOwnHeaders (headers: OwnedHeaders, llm: LlmRequest, upstream:
   return headers
 }
 
-function credentialFor (llm: LlmRequest, upstream: Upstream | null): readonly [name: string, value: string] | null {
-  const secret = upstream?.forwards === true ? llm.secret : upstream?.credential ?? null
-  return secret === null ? null : llm.endpoint.family.upstreamHeader(secret)
+type Credential = readonly [name: string, value: string]
+
+/** Made once: a text that was joined anew must be flattened anew by whoever reads it. */
+const credentials = new WeakMap<Upstream, Map<Family, Credential>>()
+
+function credentialFor ({ secret, endpoint: { family } }: LlmRequest, upstream: Upstream | null): Credential | null {
+  if (upstream?.forwards === true && secret !== null) return family.upstreamHeader(secret)
+  return upstream === null || upstream.credential === null ? null : ownCredential(upstream, family, upstream.credential)
+}
+
+function ownCredential (upstream: Upstream, family: Family, secret: string): Credential {
+  const byFamily = credentials.get(upstream) ?? new Map<Family, Credential>()
+  const known = byFamily.get(family)
+  if (known !== undefined) return known
+  const made = family.upstreamHeader(secret)
+  credentials.set(upstream, byFamily.set(family, made))
+  return made
 }
 
 /** The caller's trace context is replaced, by us or by an instrumentation of the HTTP client. */

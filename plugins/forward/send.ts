@@ -4,10 +4,12 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { fromTransport } from '../errors/foreign.js'
 import { gatewayError } from '../errors/gateway-error.js'
 import { refuse } from '../errors/refuse.js'
+import type { Gateway } from '../hub.js'
 import { withOneVersion } from '../one-version.js'
-import type { Gateway, LlmRequest, Upstream } from '../request.js'
+import type { LlmRequest, Upstream } from '../request.js'
+import { kOwner } from './owner.js'
 import { isPage, replyHeaders } from './reply-headers.js'
-import { addOwnHeaders, cleanHeaders, kOwner } from './request-headers.js'
+import { addOwnHeaders, cleanHeaders } from './request-headers.js'
 
 /** One model request on its way: what every step of sending it needs. */
 export interface Passage {

@@ -1,9 +1,10 @@
 import type { FastifyReplyFromHooks } from '@fastify/reply-from'
 import type { FastifyInstance, FastifyReply, RouteHandlerMethod } from 'fastify'
-import type { Gateway, LlmRequest, Upstream } from '../request.js'
+import type { Gateway } from '../hub.js'
+import type { LlmRequest, Upstream } from '../request.js'
 import type { UpstreamDispatcher } from './dispatcher.js'
+import type { RewriteHeaders } from './owner.js'
 import { relay } from './relay.js'
-import type { RewriteHeaders } from './request-headers.js'
 import { send, type Passage } from './send.js'
 
 /** What is left of a mount on the way past reply-from. */

@@ -1,6 +1,7 @@
 import type { FastifyRequest } from 'fastify'
 import { gatewayError, type GatewayError } from '../errors/gateway-error.js'
-import type { Gateway, LlmRequest } from '../request.js'
+import type { Gateway } from '../hub.js'
+import type { LlmRequest } from '../request.js'
 import { limited } from '../state/parties.js'
 import type { Parties } from '../state/types.js'
 import type { Admission, Answer } from './admission.js'

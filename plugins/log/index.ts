@@ -2,8 +2,8 @@
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { checkOptions, OptionError } from '../errors/options.js'
+import { joinGateway } from '../hub.js'
 import { identifyFirst } from '../identify.js'
-import { joinGateway } from '../request.js'
 import { requestLine } from './line.js'
 
 const levels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal'] as const

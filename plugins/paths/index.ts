@@ -6,11 +6,12 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { gatewayError } from '../errors/gateway-error.js'
 import { refuse } from '../errors/refuse.js'
+import { joinGateway } from '../hub.js'
 import { claimIdentifying, dropQueryKey, identify, readUrl } from '../identify.js'
 import { refuseMisdirected } from '../misdirected.js'
 import type { Family } from '../protocols/types.js'
 import { pathOf, withOneVersion } from '../one-version.js'
-import { LlmRequest, joinGateway } from '../request.js'
+import { LlmRequest } from '../request.js'
 import { routeOf } from '../route-of.js'
 import { checkPathOptions, type PathsOptions } from './options.js'
 import type { Refused } from './resolve.js'
@@ -95,8 +96,8 @@ function isUpgrade ({ headers }: FastifyRequest): boolean {
 function hasTwoHosts (rawHeaders: readonly string[]): boolean {
   let hosts = 0
   for (let i = 0; i < rawHeaders.length; i += 2) {
-    const name = String(rawHeaders[i])
-    if (name.length === 4 && name.toLowerCase() === 'host') hosts += 1
+    const name = rawHeaders[i]
+    if (name?.length === 4 && name.toLowerCase() === 'host') hosts += 1
   }
   return hosts > 1
 }

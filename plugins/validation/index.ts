@@ -5,13 +5,15 @@
  * registered in.
  */
 import { AsyncResource } from 'node:async_hooks'
+import { performance } from 'node:perf_hooks'
 import type { FastifyInstance, FastifyReply, FastifyRequest, RequestPayload } from 'fastify'
 import fp from 'fastify-plugin'
 import { collectBody, declaredLength } from '../body/collect.js'
 import { refuse } from '../errors/refuse.js'
+import { joinGateway } from '../hub.js'
 import { identify } from '../identify.js'
 import { refuseMisdirected } from '../misdirected.js'
-import { LlmRequest, joinGateway } from '../request.js'
+import { LlmRequest } from '../request.js'
 import { routeOf } from '../route-of.js'
 import { checkBody } from './check-body.js'
 import { readMediaType } from './media-type.js'

@@ -1,9 +1,11 @@
 /** Hooks and trailers of a host meet the body of a streamed reply as they would meet any stream. */
+import type { IncomingHttpHeaders } from 'node:http'
 import { PassThrough, Readable } from 'node:stream'
 import { setTimeout as wait } from 'node:timers/promises'
+import httpProxy from '@fastify/http-proxy'
 import Fastify from 'fastify'
 import t from 'tap'
-import llmGateway from '../../plugins/index.js'
+import llmGateway, { proxyOptions } from '../../plugins/index.js'
 import { call, gatewayOptions, listen, read, secret, watchSettled } from '../helpers/gateway.js'
 import { replyFixture, sha256, startUpstream } from '../helpers/upstream.js'
 
@@ -86,4 +88,27 @@ t.test('trailers of the host follow the last byte', async (t) => {
   const { bytes } = await read(reply)
   t.equal(sha256(bytes), sha256(replyFixture(fixture)))
   t.equal(reply.trailers['x-host'], 'yes')
+})
+
+t.test('a function of the host that throws over a reply ends this request and no other', async (t) => {
+  const upstream = await startUpstream(t)
+  const lines: string[] = []
+  const app = Fastify({ logger: { level: 'error', stream: { write: (line: string) => { lines.push(line) } } } })
+  t.teardown(() => app.close())
+  let times = 0
+  function rewriteHeaders (headers: IncomingHttpHeaders): IncomingHttpHeaders {
+    times += 1
+    if (times === 1) throw new Error('not today')
+    return headers
+  }
+  await app.register(llmGateway, { ...gatewayOptions(upstream.url), routes: false })
+  await app.register(httpProxy, { upstream: upstream.url, ...proxyOptions(), replyOptions: { rewriteHeaders } })
+  const settled = watchSettled(app)
+  const url = await listen(app)
+  upstream.queue({ fixture: 'chat_completions.json' })
+  await t.rejects(call(`${url}/v1/chat/completions`, { headers, body: body.replace('true', 'false') }).reply)
+  t.match(await settled.next(), { upstreamStatus: 200 })
+  t.match(lines.join(), /not today/)
+  upstream.queue({ fixture: 'chat_completions.json' })
+  t.equal((await read(await call(`${url}/v1/chat/completions`, { headers, body }).reply)).cut, false)
 })

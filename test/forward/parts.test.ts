@@ -81,13 +81,23 @@ t.test('only whole events are a place for an event of ours', async (t) => {
 })
 
 t.test('drains have places, and none where they are switched off', async (t) => {
-  const budget = new DrainBudget({ ...drainDefaults, maxConcurrent: 1 })
-  t.equal(budget.enter(), true)
-  t.equal(budget.enter(), false)
-  budget.leave()
-  t.equal(budget.enter(), true)
-  t.equal(new DrainBudget({ ...drainDefaults, maxMs: 0 }).enter(), false)
-  t.equal(new DrainBudget({ ...drainDefaults, maxBytes: 0 }).enter(), false)
+  const budget = new DrainBudget({ ...drainDefaults, maxConcurrent: 1, maxBytes: 10 })
+  const begin = (options = {}): unknown => new DrainBudget({ ...drainDefaults, ...options }).begin(() => {})
+  const drain = budget.begin(() => {})
+  t.equal(drain?.goesOn(9), true)
+  t.equal(drain?.goesOn(1), false, 'all that is read')
+  t.equal(budget.begin(() => {}), null)
+  drain?.end()
+  budget.begin(() => t.fail('it ended before'))?.end()
+  t.equal(begin({ maxMs: 0 }), null)
+  t.equal(begin({ maxBytes: 0 }), null)
+  await new Promise<void>((resolve) => {
+    const holds = setInterval(() => {}, 1_000)
+    new DrainBudget({ ...drainDefaults, maxMs: 1 }).begin(() => {
+      clearInterval(holds)
+      resolve()
+    })
+  })
 })
 
 t.test('media types are read in any case and with parameters', async (t) => {

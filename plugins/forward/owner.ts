@@ -1,0 +1,39 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import type { Readable } from 'node:stream'
+import type { FastifyReplyFromHooks } from '@fastify/reply-from'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { Gateway } from '../hub.js'
+import type { LlmRequest, Upstream } from '../request.js'
+import type { Headers } from './raw-headers.js'
+
+/** What an exchange must know of the request it serves; rides on the headers object, invisible on the wire. */
+export interface Owner {
+  readonly gateway: Gateway
+  readonly llm: LlmRequest
+  readonly request: FastifyRequest
+  readonly reply: FastifyReply
+  /** Null: where the host's mount goes. */
+  readonly upstream: Upstream | null
+  /** The host reads the reply itself and expects a stream. */
+  readonly streamOnly: boolean
+  /** What a host's mount makes of the reply's headers, null for nothing. */
+  readonly rewriteHeaders: RewriteHeaders | null
+}
+
+export type RewriteHeaders = NonNullable<FastifyReplyFromHooks['rewriteHeaders']>
+
+export const kOwner = Symbol('fastify-llm-gateway.owner')
+
+export interface OwnedHeaders extends IncomingHttpHeaders {
+  [kOwner]?: Owner
+}
+
+export interface ExchangeReply {
+  statusCode: number
+  headers: Headers
+  /** Whole where it came in one piece with its headers: a small reply then needs no stream at all. */
+  body: Buffer | Readable
+}
+
+/** `owner` is the one that the exchange was made with, so that no closure need hold it. */
+export type ExchangeDone = (error: Error | null, reply: ExchangeReply | undefined, owner: Owner) => void
