@@ -6,6 +6,7 @@ import type { LlmRequest, Upstream } from '../request.js'
 import { DrainBudget, type DrainOptions } from './drain.js'
 import { Exchange } from './exchange.js'
 import { kOwner, type ExchangeDone, type ExchangeReply, type OwnedHeaders, type Owner } from './owner.js'
+import { readdress } from './request-headers.js'
 
 // An import would have Node search the whole package for the names that it exports, 2 ms of every start.
 const { Agent: UpstreamAgent }: typeof undici = createRequire(import.meta.url)('undici')
@@ -69,7 +70,7 @@ export class UpstreamDispatcher {
     if (upstream !== null) {
       options.origin = upstream.origin
       options.path = pathOf(llm, upstream)
-      options.headers.host = upstream.host
+      readdress(options.headers, llm, upstream)
     }
     dispatchTraced(this.#agent, options, llm, new Exchange(owner, this.#drain, done))
   }

@@ -61,10 +61,8 @@ function append (headers: string[], name: string, value: string | string[] | und
   else if (value !== undefined) headers.push(name, String(value))
 }
 
-/** Adds what is ours: the one upstream credential, and the trace context where a span of ours is active. */
-export function addOwnHeaders (headers: OwnedHeaders, llm: LlmRequest, upstream: Upstream | null): OwnedHeaders {
-  const credential = credentialFor(llm, upstream)
-  if (credential !== null) headers[credential[0]] = credential[1]
+/** Adds what is ours wherever a mount sends it: the trace context where a span of ours is active. */
+export function addOwnHeaders (headers: OwnedHeaders, llm: LlmRequest): OwnedHeaders {
   if (ownsTrace(llm)) {
     for (const name of traceNames) delete headers[name]
     Object.assign(headers, llm.traceHeaders)
@@ -72,14 +70,24 @@ export function addOwnHeaders (headers: OwnedHeaders, llm: LlmRequest, upstream:
   return headers
 }
 
+/**
+ * Makes the headers those of the upstream of the group: its host and its one credential. Only our own transport may: a mount
+ * with a transport of its own sends to its own upstream, which the credential is not for.
+ */
+export function readdress (headers: OwnedHeaders, llm: LlmRequest, upstream: Upstream): void {
+  headers.host = upstream.host
+  const credential = credentialFor(llm, upstream)
+  if (credential !== null) headers[credential[0]] = credential[1]
+}
+
 type Credential = readonly [name: string, value: string]
 
 /** Made once: a text that was joined anew must be flattened anew by whoever reads it. */
 const credentials = new WeakMap<Upstream, Map<Family, Credential>>()
 
-function credentialFor ({ secret, endpoint: { family } }: LlmRequest, upstream: Upstream | null): Credential | null {
-  if (upstream?.forwards === true && secret !== null) return family.upstreamHeader(secret)
-  return upstream === null || upstream.credential === null ? null : ownCredential(upstream, family, upstream.credential)
+function credentialFor ({ secret, endpoint: { family } }: LlmRequest, upstream: Upstream): Credential | null {
+  if (upstream.forwards && secret !== null) return family.upstreamHeader(secret)
+  return upstream.credential === null ? null : ownCredential(upstream, family, upstream.credential)
 }
 
 function ownCredential (upstream: Upstream, family: Family, secret: string): Credential {

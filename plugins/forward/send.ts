@@ -31,13 +31,13 @@ export function send (passage: Passage, source: string, options: FastifyReplyFro
   const body = llm.outgoing ?? llm.body
   llm.json = undefined
   llm.upstream = passage.upstream?.name ?? null
-  return reply.from(withOneVersion(source, llm.url.slice(llm.mountLength)), {
+  const sent = reply.from(withOneVersion(source, llm.url.slice(llm.mountLength)), {
     ...options,
     ...(body !== null && { body, contentType: request.headers['content-type'] ?? 'application/json' }),
     rewriteRequestHeaders: (req, headers) => {
       const clean = cleanHeaders(headers)
       const host = options.rewriteRequestHeaders?.(req, clean) ?? clean
-      const own = addOwnHeaders({ ...host }, llm, passage.upstream)
+      const own = addOwnHeaders({ ...host }, llm)
       own[kOwner] = { ...passage, streamOnly: options.onResponse !== undefined, rewriteHeaders: null }
       return own
     },
@@ -48,6 +48,10 @@ export function send (passage: Passage, source: string, options: FastifyReplyFro
     onResponse: options.onResponse ?? ((_request, _reply, { stream }) => pass(passage, stream)),
     onError: options.onError ?? ((_reply, { error }) => refuse(request, reply, llm.endpoint.family, fromTransport(error.cause ?? error))),
   })
+  if (passage.upstream !== null && llm.sentAt === 0) {
+    request.log.error({ mount: request.routeOptions.url, upstream: llm.upstream }, 'the mount has an undici, http or http2 of its own: its requests do not go to the upstream of their group')
+  }
+  return sent
 }
 
 function pass ({ llm, request, reply }: Passage, body: unknown): void {

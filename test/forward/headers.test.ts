@@ -13,9 +13,9 @@ function request (): LlmRequest {
 t.test('exactly one trace context goes upstream: ours where a span is active, the caller\'s otherwise', async (t) => {
   const caller = { traceparent: '00-caller', tracestate: 'a=b' }
   const llm = request()
-  t.match(addOwnHeaders({ ...caller }, llm, null), caller)
+  t.match(addOwnHeaders({ ...caller }, llm), caller)
   llm.traceHeaders = { traceparent: '00-ours' }
-  t.strictSame(addOwnHeaders({ ...caller }, llm, null), { traceparent: '00-ours' })
+  t.strictSame(addOwnHeaders({ ...caller }, llm), { traceparent: '00-ours' })
 })
 
 t.test('a reply without hop-by-hop headers keeps all it has, and gets ids', async (t) => {

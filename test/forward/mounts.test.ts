@@ -3,7 +3,7 @@ import replyFrom from '@fastify/reply-from'
 import Fastify, { type FastifyInstance, type FastifyReply } from 'fastify'
 import t from 'tap'
 import llmGateway, { paths, proxyOptions } from '../../plugins/index.js'
-import { call, everyProtocol, gatewayOptions, listen, read, secret, watchSettled, type Gateway } from '../helpers/gateway.js'
+import { call, everyProtocol, gatewayOptions, listen, providerSecret, read, secret, watchSettled, type Gateway } from '../helpers/gateway.js'
 import { replyFixture, sha256, startUpstream } from '../helpers/upstream.js'
 
 const headers = { authorization: `Bearer ${secret}`, 'content-type': 'application/json' }
@@ -213,6 +213,25 @@ t.test('a host that reads replies itself still gets a stream, and a group\'s own
   t.equal(second.statusCode, 200)
   const other = await mounted.requests.next()
   t.equal(other.headers.authorization, undefined)
+})
+
+t.test('a mount with a transport of its own does not get the credential of a group\'s upstream, and that is told', async (t) => {
+  const mounted = await startUpstream(t)
+  const own = await startUpstream(t)
+  const replyOptions = { rewriteRequestHeaders: (_: unknown, given: object) => ({ ...given, 'x-host': 'yes' }) }
+  for (const transport of [{}, { undici: { connections: 2 } }, { http: {} }]) {
+    const lines: string[] = []
+    const app = Fastify({ logger: { level: 'error', stream: { write: (line: string) => { lines.push(line) } } } })
+    t.teardown(() => app.close())
+    await app.register(llmGateway, { ...gatewayOptions(own.url), groups: { all: { protocols: everyProtocol, upstream: 'main' } }, routes: false })
+    const options: { upstream: string } = Object.assign({ upstream: mounted.url, prefix: '/v1', rewritePrefix: '/v1', replyOptions }, proxyOptions(), transport)
+    await app.register(httpProxy, options)
+    t.equal((await app.inject({ method: 'POST', url: '/v1/chat/completions', headers, payload: chat })).statusCode, 200)
+    const isOurs = Object.keys(transport).length === 0
+    const { headers: seen } = await (isOurs ? own : mounted).requests.next()
+    t.match([seen.authorization, seen['x-host']], [isOurs ? `Bearer ${providerSecret}` : undefined, 'yes'])
+    t.strictSame(lines.map((line) => /undici, http or http2 of its own/.test(line)), isOurs ? [] : [true])
+  }
 })
 
 t.test('a host that answers for an upstream that is away is heard', async (t) => {
