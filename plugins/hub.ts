@@ -7,6 +7,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { outcomeOf } from './measures.js'
 import { mountPrefix } from './mount-prefix.js'
 import { createResolve, type Resolve } from './paths/resolve.js'
+import { endWithConnection } from './queued-reply.js'
 import { silentRecorder, type MetricFamily, type Recorder } from './recorder.js'
 import type { LlmRequest } from './request.js'
 import type { Upstream } from './terms.js'
@@ -85,6 +86,7 @@ export function beginRequest (gateway: Gateway, request: FastifyRequest, reply: 
     llm.exchange?.callerGone()
     if (llm.request !== null) releaseHold(gateway, llm.request, llm)
   }
+  endWithConnection(request.raw, reply.raw)
   // A caller that left while an earlier hook was waiting: its socket will not tell again.
   if (reply.raw.destroyed) closed()
   else reply.raw.on('close', closed)

@@ -57,6 +57,11 @@ export class Wire {
     return { status, headers, body }
   }
 
+  /** Bytes that came and are no part of a reply that was taken. */
+  get unread (): number {
+    return this.#bytes.length
+  }
+
   async closed (): Promise<void> {
     if (!this.#ended) await once(this.socket, 'close')
   }
