@@ -4,9 +4,11 @@
  */
 import { performance } from 'node:perf_hooks'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { OptionError } from './errors/options.js'
 import { outcomeOf } from './measures.js'
 import { mountPrefix } from './mount-prefix.js'
 import { createResolve, type Resolve } from './paths/resolve.js'
+import { belowPrefix, segmentsOf } from './paths/segments.js'
 import { endWithConnection } from './queued-reply.js'
 import { silentRecorder, type MetricFamily, type Recorder } from './recorder.js'
 import type { LlmRequest } from './request.js'
@@ -28,6 +30,8 @@ export interface Gateway {
   ownScope: FastifyInstance | null
   /** False for a mount (`/openai/*`) below which nothing would be taken for a model request. Set by the auth plugin. */
   guards: (pattern: string) => boolean
+  /** Somebody asks for keys. Set by the auth plugin. */
+  guarded: boolean
   /** What sends requests upstream. Closed before the plugins that write down what a reply told. */
   readonly transports: Set<{ readonly destroy: () => Promise<void> }>
   /** Called once per model request, after its last byte, error, abort or timeout, in the order of registration. */
@@ -57,11 +61,26 @@ export function joinGateway (app: FastifyInstance, prefix = ''): Gateway {
   const place = mountPrefix(app.prefix, prefix)
   const resolve = createResolve(place, isCaseSensitive(app))
   if (known) return Object.assign(app.llm, { prefix: place, resolve })
-  const none = { metrics: [], ownScope: null, upstreamFor: () => null, guards: () => true, transports: new Set<never>(), settlers: [] }
+  const none = { metrics: [], ownScope: null, upstreamFor: () => null, guards: () => true, guarded: false, transports: new Set<never>(), settlers: [] }
   const gateway: Gateway = { recorder: silentRecorder, prefix: place, resolve, ...none }
   app.decorate('llm', gateway)
   app.decorateRequest('llm', null)
   return gateway
+}
+
+/**
+ * Fails the start of a second gateway on the same hub: the two would read URLs below one prefix, and what stands below the
+ * other would be open to anybody. Scopes side by side have a hub each, unless a plugin of this package stands around them.
+ */
+export function refuseSecond (app: FastifyInstance): void {
+  if (!app.hasDecorator('llm') || Object(app.llm).guarded !== true) return
+  throw new OptionError('auth', 'stands here already, or beside this scope below plugins that both share: one gateway for an app, or one in each scope with all its plugins')
+}
+
+/** Fails the start in a scope whose requests the hub around it takes for none of ours: nobody would be asked for a key there. */
+export function refuseOutside (app: FastifyInstance, { prefix }: Gateway): void {
+  if (belowPrefix(segmentsOf(prefix), segmentsOf(mountPrefix(app.prefix, ''))) !== null) return
+  throw new OptionError('prefix', `is not known to the plugins of the gateway outside of the scope at ${app.prefix}: register them in it, or the gateway outside`)
 }
 
 function isCaseSensitive ({ initialConfig }: FastifyInstance): boolean {

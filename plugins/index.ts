@@ -14,6 +14,7 @@ import consolePlugin, { consolePage, type ConsoleOptions } from './console/index
 import errorsPlugin, { errors } from './errors/index.js'
 import { checkOptions, OptionError } from './errors/options.js'
 import forwardPlugin, { forward, proxyOptions, type ForwardOptions } from './forward/index.js'
+import { refuseSecond } from './hub.js'
 import limitsPlugin, { limits, type LimitsOptions } from './limits/index.js'
 import logPlugin, { log, type LogOptions } from './log/index.js'
 import metricsPlugin, { metrics, type MetricsOptions } from './metrics/index.js'
@@ -43,6 +44,7 @@ export interface LlmGatewayOptions extends Pick<AuthOptions, 'groups' | 'keys' |
 
 async function llmGateway (app: FastifyInstance, options: LlmGatewayOptions): Promise<void> {
   checkOptions('llmGateway', options, known)
+  refuseSecond(app)
   const { prefix, upstreams = {}, routes = true, groups, keys, lookup, store } = options
   if (options.console !== undefined) await app.register(consolePlugin, options.console)
   // Before whatever begins requests: one whose path is repaired passes the router again, and must not have begun before.
@@ -79,7 +81,7 @@ function checkUpstreams ({ groups, upstreams = {}, routes = true }: LlmGatewayOp
     const unknown = named.find((name) => !Object.hasOwn(upstreams, name))
     if (unknown !== undefined) throw new OptionError(`groups.${id}.upstream`, `names ${unknown}, which is not one of the upstreams`)
     if (routes && upstream === undefined && Object.keys(upstreams).length !== 1) {
-      throw new OptionError(`groups.${id}.upstream`, 'is required where there is not exactly one upstream')
+      throw new OptionError(`groups.${id}.upstream`, 'is required where there is not exactly one upstream, unless with routes: false the mount of the app has its own')
     }
     const missing = routes && typeof upstream === 'object' ? protocols.find((name) => upstream[name] === undefined) : undefined
     if (missing !== undefined) throw new OptionError(`groups.${id}.upstream.${missing}`, 'is required')

@@ -5,7 +5,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { refuse } from '../errors/refuse.js'
-import { joinGateway } from '../hub.js'
+import { joinGateway, refuseOutside, refuseSecond } from '../hub.js'
 import { identify } from '../identify.js'
 import { refuseMisdirected } from '../misdirected.js'
 import { LlmRequest } from '../request.js'
@@ -28,11 +28,14 @@ declare module 'fastify' {
 }
 
 async function auth (app: FastifyInstance, options: AuthOptions): Promise<void> {
+  refuseSecond(app)
   const gateway = joinGateway(app)
+  refuseOutside(app, gateway)
   const authenticator = new Authenticator(options, gateway)
   const mounts = new ModelMounts(app, gateway)
   mounts.refuseUnguarded()
   gateway.guards = (pattern) => mounts.guards(pattern)
+  gateway.guarded = true
   const invalidate = (change: KeyChange): void => authenticator.invalidate(change)
   app.decorate('llmInvalidateKeys', invalidate)
   const endings = [options.store?.onChange(invalidate)]
