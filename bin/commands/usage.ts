@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util'
+import { ConfigError } from '../../plugins/standalone/config-error.js'
 import { ledgerPath, loadConfig, stateConfig } from '../../plugins/standalone/config.js'
 import { readLedger } from '../../plugins/state/ledger-read.js'
 import type { LedgerRecord } from '../../plugins/state/types.js'
@@ -33,7 +34,7 @@ export async function usage (file: string, args: string[], io: Io): Promise<numb
   const to = readDate('--to', values.to) ?? Infinity
   const by = readDimensions(values.by)
   const config = loadConfig(file, io.env)
-  if (stateConfig(config).engine === 'memory') throw new Refusal('state.engine is memory: its usage ends with the gateway')
+  if (stateConfig(config).engine === 'memory') throw new ConfigError([{ path: 'state.engine', message: 'is memory: its usage ends with the gateway' }])
   const keeps = filterOf(values)
   const bar = new ProgressBar(io.progress)
   const damaged = new Map<string, number>()

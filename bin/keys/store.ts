@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
+import { ConfigError } from '../../plugins/standalone/config-error.js'
 import type { GatewayConfig } from '../../plugins/standalone/config-types.js'
 import { ledgerPath, loadConfig, stateConfig } from '../../plugins/standalone/config.js'
 import { openState, type KeyRecord, type KeyStore } from '../../plugins/state/index.js'
@@ -9,7 +10,7 @@ import { Refusal, UsageError, type Io } from '../io.js'
 export async function withStore (file: string, io: Io, step: (store: KeyStore, config: GatewayConfig) => Promise<void>): Promise<void> {
   const config = loadConfig(file, io.env)
   const where = stateConfig(config)
-  if (where.engine === 'memory') throw new Refusal('state.engine is memory: a gateway that runs would never see the key')
+  if (where.engine === 'memory') throw new ConfigError([{ path: 'state.engine', message: 'is memory, which a command does not share with a gateway that runs: its keys are in the file alone' }])
   const folder = resolve(dirname(ledgerPath(config)))
   if (where.engine === 'lmdb' && !existsSync(folder)) io.err(`${folder} is new: a gateway whose state is in another folder does not see its keys`)
   const state = await openState(where)

@@ -1,5 +1,6 @@
 import { checkOptions, OptionError } from '../errors/options.js'
 import type { LlmRequest, Upstream } from '../request.js'
+import { addressProblem } from '../upstream-address.js'
 
 export interface UpstreamOptions {
   /** Base address. A version segment at its end is the gateway's business and dropped. */
@@ -18,10 +19,9 @@ function readUpstream (name: string, options: UpstreamOptions): Upstream {
   // By name, too: a misspelled credential would send none.
   checkOptions(at, options, { url: 'anything', credential: 'anything' })
   const { url, credential } = options
-  if (typeof url !== 'string' || !URL.canParse(url)) throw new OptionError(`${at}.url`, 'must be a URL')
-  const { protocol, origin, host, pathname, search, username } = new URL(url)
-  if (protocol !== 'http:' && protocol !== 'https:') throw new OptionError(`${at}.url`, 'must be http or https')
-  if (search !== '' || username !== '') throw new OptionError(`${at}.url`, 'must hold no query and no user: the credential has a field of its own')
+  const problem = addressProblem(url)
+  if (problem !== null) throw new OptionError(`${at}.url`, problem)
+  const { origin, host, pathname } = new URL(url)
   if ('credential' in options && (typeof credential !== 'string' || !/^[\x21-\x7e]+$/.test(credential))) {
     throw new OptionError(`${at}.credential`, 'must be visible ASCII without blanks')
   }

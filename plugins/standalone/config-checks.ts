@@ -1,11 +1,9 @@
 /** What a schema cannot say: names that must exist, values that exclude each other, addresses and dates that must parse. */
 import { createHash } from 'node:crypto'
 import type { GroupOptions, KeyOptions } from '../auth/index.js'
-import { createResolve } from '../paths/resolve.js'
+import { addressProblem } from '../upstream-address.js'
 import { joinPath, type Problem } from './config-error.js'
 import type { GatewayConfig, UpstreamEntry } from './config-types.js'
-
-const resolve = createResolve('')
 
 /** Every such mistake of a configuration whose form is right. */
 export function crossCheck (config: GatewayConfig): Problem[] {
@@ -34,16 +32,6 @@ function checkUpstream (path: string, upstream: UpstreamEntry): Problem[] {
   if (upstream.simulate) return []
   const problem = addressProblem(upstream.url)
   return problem === null ? [] : [{ path: `${path}.url`, message: problem }]
-}
-
-function addressProblem (text: string): string | null {
-  if (!URL.canParse(text)) return 'is not an address such as https://api.example.com'
-  const url = new URL(text)
-  if (url.protocol !== 'https:' && url.protocol !== 'http:') return 'must begin with https:// or http://'
-  if (url.username !== '' || url.password !== '') return 'must not hold a name or password'
-  if (url.search !== '' || url.hash !== '') return 'must not hold a query or fragment'
-  const [fromVersion = ''] = /\/v1[a-z]*\/.*$/.exec(url.pathname) ?? []
-  return resolve('POST', fromVersion, {})?.kind === 'endpoint' ? 'must be the base address, without the path of an endpoint' : null
 }
 
 function checkGroup (path: string, group: GroupOptions, config: GatewayConfig): Problem[] {

@@ -145,6 +145,6 @@ t.test('what cannot be done is said, with 1; what was typed wrong, with 2', asyn
 
 t.test('state that ends with the process is no place for them', async (t) => {
   const file = join(t.testdir({ 'gateway.yaml': yaml('http://127.0.0.1:9', []) }), 'gateway.yaml')
-  t.match(await command('keys', 'list', '--config', file), { code: 1, err: /state\.engine is memory/ })
-  t.match(await command('usage', '--config', file), { code: 1, err: /state\.engine is memory/ })
+  t.match(await command('keys', 'list', '--config', file), { code: 1, err: /gateway\.yaml: state\.engine: is memory/ }, 'it names the file: it may be the demo, for want of another')
+  t.match(await command('usage', '--config', file), { code: 1, err: /gateway\.yaml: state\.engine: is memory/ })
 })

@@ -28,10 +28,11 @@ t.test('an upstream address is read once, without the version that callers bring
 
 t.test('a wrong upstream is refused at start, by the name of its field and without its value', async (t) => {
   const cases: [options: UpstreamOptions, message: RegExp][] = [
-    [{ url: 'nothing' }, /upstreams\.u\.url must be a URL/],
-    [{ url: 'ftp://h' }, /upstreams\.u\.url must be http or https/],
-    [{ url: 'http://user@h' }, /must hold no query and no user/],
-    [{ url: 'http://h/?key=s3cret' }, /must hold no query and no user/],
+    [{ url: 'nothing' }, /upstreams\.u\.url is not an address such as/],
+    [{ url: 'ftp://h' }, /upstreams\.u\.url must begin with https:\/\/ or http:\/\//],
+    [{ url: 'http://user@h' }, /must not hold a name or password/],
+    [{ url: 'http://h/?key=s3cret' }, /must not hold a query or fragment/],
+    [{ url: 'https://h/v1/chat/completions' }, /upstreams\.u\.url must be the base address, without the path of an endpoint/],
     [{ url: 'http://h', credential: '' }, /upstreams\.u\.credential must be visible/],
     [{ url: 'http://h', credential: undefined }, /upstreams\.u\.credential must be visible/],
     [Object({ url: 'http://h', credentials: 'misspelled' }), /upstreams\.u\.credentials is not known/],
