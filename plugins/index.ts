@@ -26,12 +26,13 @@ import validationPlugin, { validation, type ValidationOptions } from './validati
 export interface LlmGatewayOptions extends Pick<AuthOptions, 'groups' | 'keys' | 'lookup' | 'store'>, Pick<ForwardOptions, 'upstreams' | 'routes'> {
   /** Path below which the model endpoints stand, such as `/llm`. Default: none. */
   prefix?: string
-  /** More options of each part. `false` leaves the metrics out. */
+  /** More options of the parts. */
   paths?: Pick<PathsOptions, 'unknown'>
   auth?: Omit<AuthOptions, 'groups' | 'keys' | 'lookup' | 'store'>
   limits?: LimitsOptions
   validation?: ValidationOptions
   usage?: UsageOptions
+  /** `false` leaves out the metrics. */
   metrics?: MetricsOptions | false
   /** A page that shows the metrics, at a path or a port of its own. Default: none. */
   console?: ConsoleOptions
@@ -89,7 +90,7 @@ function checkUpstreams ({ groups, upstreams = {}, routes = true }: LlmGatewayOp
 }
 
 export default fp(llmGateway, { fastify: '5.x', name: 'fastify-llm-gateway' })
-export type { AuthOptions, GroupOptions, KeyOptions, KeySource, LookupKey } from './auth/index.js'
+export type { AuthOptions, GroupOptions, KeyOptions, KeySource, Lookup, LookupKey } from './auth/index.js'
 export type { HttpProxyOptions, ProxyOptions, UpstreamOptions } from './forward/index.js'
 export type { Gateway } from './hub.js'
 export type { Authorization, Refusal } from './limits/index.js'

@@ -1,13 +1,13 @@
 /** Groups and keys as an operator writes them, checked and put into the shape that requests are decided on. */
 import { hash } from 'node:crypto'
 import { checkChoice, checkOptions, OptionError } from '../errors/options.js'
-import { protocolNames } from '../protocols/index.js'
+import { protocolNames, type ProtocolName } from '../protocols/index.js'
 import type { Group, Key, Limits } from '../request.js'
 import { isPlain } from './credential.js'
 
 export interface GroupOptions {
-  /** Protocols that keys of this group may use. */
-  protocols: readonly string[]
+  /** Protocols that keys of this group may use. Any text to the compiler, so that editors offer the names and lists made elsewhere pass. */
+  protocols: ReadonlyArray<ProtocolName | (string & Record<never, never>)>
   /** Upstream name, or one for each protocol. Default: the only upstream there is, or the host's mount. */
   upstream?: string | Record<string, string>
   /** False lacks every protocol. Default true. */

@@ -18,7 +18,7 @@ import type { AuthOptions } from './options.js'
 import { dropCredentials } from './strip.js'
 
 export type { GroupOptions, KeyOptions } from './groups.js'
-export type { AuthOptions, KeySource, LookupKey } from './options.js'
+export type { AuthOptions, KeySource, Lookup, LookupKey } from './options.js'
 
 declare module 'fastify' {
   interface FastifyInstance {

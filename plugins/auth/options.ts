@@ -15,6 +15,9 @@ export interface LookupKey {
   limits?: Limits
 }
 
+/** A host's own table: credential -> key, null for unknown. */
+export type Lookup = (credential: string, request: FastifyRequest) => LookupKey | null | Promise<LookupKey | null>
+
 /** The part of a key store that auth needs; the engines in `plugins/state/` have it. */
 export interface KeySource {
   find: (digest: string) => Promise<Key | null>
@@ -28,10 +31,10 @@ export interface AuthOptions {
   /** Issued keys. Asked for what is not among `keys`. */
   store?: KeySource
   /**
-   * An existing gateway's own table: credential -> key, or null for unknown. Its answer is cached by the credential's
-   * digest, so it must depend on the credential alone. A rejection is answered 503, never 401. Excludes `store`.
+   * An existing gateway's own table. Its answer is cached by the credential's digest, so it must depend on the credential
+   * alone. A rejection is answered 503, never 401. Excludes `store`.
    */
-  lookup?: (credential: string, request: FastifyRequest) => LookupKey | null | Promise<LookupKey | null>
+  lookup?: Lookup
   /** How long `lookup` or `store` may take; what takes longer has failed. Default 5,000. */
   lookupTimeoutMs?: number
   cache?: Partial<KeyCacheOptions>

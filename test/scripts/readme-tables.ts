@@ -22,8 +22,9 @@ function addressOf ({ method, family, tail, action }: Endpoint): string {
 
 function protocols (): string {
   const lists = Object.values(modelLists).flatMap(({ list, retrieve }) => [...list, ...retrieve])
-  return table(['Endpoint', 'Conventions', 'Group needs', 'Body checked', 'Tokens counted'], [...endpoints, ...lists].map((endpoint) => [
+  return table(['Endpoint', 'Id', 'Conventions', 'Group needs', 'Body checked', 'Tokens counted'], [...endpoints, ...lists].map((endpoint) => [
     addressOf(endpoint),
+    `\`${endpoint.id}\``,
     endpoint.family.name,
     endpoint.allowedBy.map((name) => `\`${name}\``).join(' or '),
     endpoint.schema === null ? '–' : `[schema](schemas/${endpoint.schema}.request.json)`,
