@@ -83,7 +83,7 @@ export class LlmRequest {
   outcome: Outcome | null = null
   abortedBy: AbortSide | null = null
 
-  /** Bytes of the reply's body that came from the upstream. */
+  /** Bytes of the reply's body that came from the upstream; in the end as many as they are unpacked. */
   replyBytes = 0
 
   bodyStartedAt = 0

@@ -52,13 +52,13 @@ export interface DecodedSink {
  * bytes are read and forgotten, and a reply that unpacks beyond reason is given up.
  */
 export class SideDecoder {
+  decodedBytes = 0
   private readonly open: Open
   private readonly sink: DecodedSink
   private stream: Transform | null = null
   private failure: 'too_large' | 'parse_error' | null = null
   private receivedBytes = 0
   private encodedBytes = 0
-  private decodedBytes = 0
   private isClosed = false
   private isEnded = false
 

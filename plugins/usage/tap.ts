@@ -125,6 +125,7 @@ export class UsageTap implements ReplyTap {
 
   private settle (): Buffer | null {
     const { reader, sieve } = this
+    this.llm.replyBytes = Math.max(this.llm.replyBytes, this.decoder?.decodedBytes ?? 0)
     const isExtra = reader?.end() === true
     const tooLarge = reader?.overflow === true ? 'too_large' : null
     const broken = reader?.broken === true ? 'parse_error' : null

@@ -1,3 +1,4 @@
+import { gzipSync } from 'node:zlib'
 import Fastify from 'fastify'
 import httpProxy from '@fastify/http-proxy'
 import t from 'tap'
@@ -55,6 +56,24 @@ t.test('a caller that leaves in the middle pays for what it saw, and not for all
   const whole = Object.values(usageOf['messages.sse']?.leaves ?? {}).reduce((sum, tokens) => sum + tokens, 0)
   t.ok(spent > 0 && spent < whole, `${spent} of ${whole}`)
   t.match(await records(), [{ outcome: 'client_abort', charged: spent }])
+})
+
+t.test('a caller that has its reply packed pays for what is in it, and not for how small it is', async (t) => {
+  const { url, upstream, quiet } = await setup(t, { group, drain: noDrain })
+  const event = 'data: {"choices":[{"index":0,"delta":{"content":"word"}}]}\n\n'
+  const bytes = gzipSync(event.repeat(400)).subarray(0, -20)
+  upstream.queue({ body: bytes, stallAt: bytes.length, headers: { 'content-type': 'text/event-stream', 'content-encoding': 'gzip' } })
+  const asked = JSON.stringify({ ...body, stream: true, stream_options: { include_usage: true } })
+  const { reply, request } = call(`${url}/v1/chat/completions`, { headers: { 'accept-encoding': 'gzip' }, body: asked })
+  let seen = 0
+  for await (const chunk of await reply) {
+    seen += chunk.length
+    if (seen === bytes.length) break
+  }
+  request.destroy()
+  const { spent } = await quiet()
+  const words = spent - Math.ceil(asked.length / 4)
+  t.ok(words > 100, `${words} tokens for 400 words in ${bytes.length} bytes`)
 })
 
 t.test('a response that goes on in the background costs what it may use, and no other does', async (t) => {
