@@ -1,10 +1,12 @@
 import type { LlmRequest } from '../request.js'
 import type { Headers } from './raw-headers.js'
 
-// Hop-by-hop headers (RFC 9110 7.6.1), and what an upstream says of itself that is not true of this server.
+// Hop-by-hop headers (RFC 9110 7.6.1), what an upstream says of itself that is not true of this server, and what servers in
+// front of this one take for its orders: to serve a file, or a place that callers are kept from.
 const dropped = new Set([
   'connection', 'keep-alive', 'proxy-connection', 'proxy-authenticate', 'te', 'trailer', 'transfer-encoding', 'upgrade', 'http2-settings',
   'set-cookie', 'alt-svc',
+  'x-accel-redirect', 'x-accel-expires', 'x-accel-limit-rate', 'x-accel-charset', 'x-sendfile', 'x-lighttpd-send-file', 'x-reproxy-url',
 ])
 
 // A page's bytes are replaced, so what describes them goes too.

@@ -73,12 +73,21 @@ t.test('errors of the upstream pass byte for byte, whatever their status and sha
   }
 })
 
-t.test('what a reply may not tell of the upstream stays behind; the rest of its headers passes', async (t) => {
+t.test('what a reply may not tell of the upstream, or to a server in front, stays behind; the rest of its headers passes', async (t) => {
+  const orders = {
+    'X-Accel-Redirect': '/metrics',
+    'x-accel-expires': '3600',
+    'x-accel-limit-rate': '1',
+    'x-accel-charset': 'utf-7',
+    'x-sendfile': '/etc/passwd',
+    'x-lighttpd-send-file': '/etc/passwd',
+    'x-reproxy-url': 'http://127.0.0.1/',
+  }
   for (const call of main) {
     const kept = { 'openai-processing-ms': '12', 'x-ratelimit-limit-tokens': '5', 'anthropic-organization-id': 'org', 'server-timing': 'a;dur=1' }
-    gateway.upstream.queue({ headers: { ...kept, 'set-cookie': ['a=1', 'b=2'], 'alt-svc': 'h3=":443"', connection: 'x-hop', 'x-hop': '1' }, body: {} })
+    gateway.upstream.queue({ headers: { ...kept, 'set-cookie': ['a=1', 'b=2'], 'alt-svc': 'h3=":443"', connection: 'x-hop', 'x-hop': '1', ...orders }, body: {} })
     const { headers } = await send(gateway.origin, call)
     t.match(headers, kept)
-    t.same(['set-cookie', 'alt-svc'].filter((name) => headers[name] !== undefined), [], call.id)
+    t.same(['set-cookie', 'alt-svc', ...Object.keys(orders)].filter((name) => headers[name.toLowerCase()] !== undefined), [], call.id)
   }
 })
