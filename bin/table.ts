@@ -4,8 +4,14 @@ export interface Column {
   readonly numeric?: boolean
 }
 
+/** Callers name models as they like: what would move the cursor, begin a line or turn the writing is shown and not done. */
+function shown (cell: string): string {
+  return cell.replace(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu, '\uFFFD')
+}
+
 /** Lines of a table for a terminal. */
-export function table (columns: readonly Column[], rows: ReadonlyArray<readonly string[]>): string[] {
+export function table (columns: readonly Column[], given: ReadonlyArray<readonly string[]>): string[] {
+  const rows = given.map((row) => row.map(shown))
   const sized = columns.map((column, at) => {
     return { ...column, width: rows.reduce((width, row) => Math.max(width, String(row[at]).length), column.title.length) }
   })

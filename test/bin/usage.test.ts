@@ -70,6 +70,15 @@ t.test('sums as a table', async (t) => {
   t.match((await usage(file, '--by', 'group', '--group', 'nobody')).join('\n'), /^group .*\nall +0 /)
 })
 
+t.test('a name that a caller made up for whoever reads the table has no power over the terminal', async (t) => {
+  const model = '\u001b[2J\u009b1mm\nall 0\u202eo\u2028\ud800\u007f'
+  const { file } = await ledger(t, [record('2026-01-01', { model })])
+  const lines = await usage(file, '--by', 'model')
+  t.equal(lines.length, 3)
+  t.match(lines[1], /^\uFFFD\[2J\uFFFD1mm\uFFFDall 0\uFFFDo\uFFFD{3} /)
+  t.match(lines.join(''), /^[\x20-\x7e\uFFFD]+$/)
+})
+
 t.test('sums as JSON', async (t) => {
   const { file } = await ledger(t, mixed)
   const by = async (...args: string[]): Promise<unknown[]> => (await usage(file, '--json', ...args)).map((line) => JSON.parse(line))
