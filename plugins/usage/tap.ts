@@ -97,8 +97,8 @@ export class UsageTap implements ReplyTap {
   private openReader (chunk: Buffer): EventStreamReader | DocumentReader | null {
     let at = 0
     while (isSpace(chunk[at])) at += 1
-    // Some servers put one before their JSON too.
-    if (chunk[at] === markByte && chunk.length > at + markBytes) at += markBytes
+    // Some servers put one before their JSON too, in a piece of its own.
+    if (chunk[at] === markByte && chunk.length >= at + markBytes) at += markBytes
     const first = chunk[at]
     if (first === undefined) return null
     if (first === openObject || first === openArray || !this.looksLikeEvents(first)) {

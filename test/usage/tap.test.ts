@@ -23,6 +23,8 @@ t.test('a byte order mark before JSON is part of neither', async (t) => {
   for (const type of ['application/json', 'text/event-stream', undefined]) {
     const { llm, out } = meter('chat_completions', [Buffer.from(text)], { 'content-type': type })
     t.strictSame([llm.usage?.output, out.toString()], [4, text])
+    const apart = meter('chat_completions', [Buffer.from('\uFEFF'), Buffer.from(json)], { 'content-type': type })
+    t.strictSame([apart.llm.usage?.output, apart.out.toString()], [4, text], 'in a piece of its own')
   }
 })
 
