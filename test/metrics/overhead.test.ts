@@ -58,12 +58,16 @@ function holdsNoWait (t: Test, seconds: SecondsOf, waitsMs: readonly number[]): 
 }
 
 t.test('waits for the upstream and for the caller\'s body are no overhead', async (t) => {
-  const running = await start(t)
+  let begun = (): void => {}
+  const running = await start(t, (app) => app.addHook('onRequest', async () => begun()))
   const waits = { body: 300, firstChunk: 300, middle: 300 }
   running.upstream.queue({ split: [100], before: async (write) => await setTimeout([waits.firstChunk, waits.middle][write]) })
   const headers = { authorization: `Bearer ${secret}`, 'content-type': 'application/json', 'content-length': chat.length }
   const sent = request(running.url, { method: 'POST', agent: false, headers })
+  // What it waits before the gateway has its headers is none of the gateway's waits.
+  const arrived = new Promise<void>((resolve) => { begun = resolve })
   sent.write(chat.slice(0, 20))
+  await arrived
   await setTimeout(waits.body)
   sent.end(chat.slice(20))
   const [reply] = await once(sent, 'response')
