@@ -24,6 +24,7 @@ export async function storeOutage ({ processes, awayMs, everyMs, commandTimeoutM
     commandTimeoutMs,
     holdTtlMs: 1_500,
     leasePercent,
+    keepsAll: true,
     usage: (_, most) => [floorTokens, most],
     groups: {
       local: { onStoreFailure: 'local', limits: { balance: 1e12, concurrency: 10_000 } },

@@ -14,6 +14,8 @@ export interface WorldOptions {
   readonly holdTtlMs: number
   readonly groups: Readonly<Record<string, { readonly onStoreFailure: 'closed' | 'local', readonly limits: Limits }>>
   readonly leasePercent?: number
+  /** A Redis that is killed has lost nothing that it had answered. */
+  readonly keepsAll?: boolean
   readonly usage?: NonNullable<ProviderOptions['usage']>
 }
 
@@ -37,9 +39,9 @@ export class StoreWorld {
 
   /** One key for each group, named as it; nobody has used it yet. */
   static async open (options: WorldOptions): Promise<StoreWorld> {
-    const { processes, commandTimeoutMs, holdTtlMs, leasePercent = 5 } = options
+    const { processes, commandTimeoutMs, holdTtlMs, leasePercent = 5, keepsAll = false } = options
     const folder = temporaryFolder()
-    const server = await startRedis()
+    const server = await startRedis({ keepsAll })
     const provider = await startProvider({ delayMs: () => Math.random() * 5, ...options.usage && { usage: options.usage } })
     const state = await openState({ engine: 'redis', url: server.url, path: join(folder.path, 'watcher'), commandTimeoutMs: 10_000, holdTtlMs })
     const groups = Object.entries(options.groups).map(([name, group]) => [name, { protocols: ['chat_completions'], ...group }])

@@ -260,9 +260,10 @@ t.test('requests that run are renewed, those that ended are not', async (t) => {
   await Promise.all(calls)
 })
 
+/** Patient, because the machine may be busy: a server that is gone is told by its socket. */
 async function withRedis (t: Test, onStoreFailure: 'closed' | 'local') {
   const server = await startRedis({ keepsAll: true })
-  const state = await openState({ engine: 'redis', url: server.url, path: t.testdir({}), commandTimeoutMs: 500 })
+  const state = await openState({ engine: 'redis', url: server.url, path: t.testdir({}), commandTimeoutMs: 5_000 })
   t.teardown(async () => {
     await state.close()
     await server.stop()

@@ -88,7 +88,7 @@ t.test('that changes may have been missed is told once the server answers, not b
 
 t.test('a server that is not there fails the start', async (t) => {
   const url = `redis://127.0.0.1:${await freePort()}`
-  await t.rejects(linkRedis({ engine: 'redis', url }, 200), { ...down, message: /state\.url was not ready within 200 ms: ECONNREFUSED$/ })
+  await t.rejects(linkRedis({ engine: 'redis', url }, 1_000), { ...down, message: /state\.url was not ready within 1000 ms: ECONNREFUSED$/ })
   const piece = linkRedis({ engine: 'redis', url: 'redis://hunter2/rest@127.0.0.1' }, 200)
   await t.rejects(piece, { ...down, message: /^(?!.*hunter2)/ }, 'and never with a piece of the address')
 })
@@ -115,7 +115,7 @@ t.test('a start that fails leaves no connection behind, which would keep the pro
 t.test('a password that is not right is told', { skip }, async (t) => {
   const { server } = await opened(t)
   const url = server.url.replace('//', '//nobody:hunter2@')
-  await t.rejects(linkRedis({ engine: 'redis', url }, 500), { ...down, message: /WRONGPASS(?!.*hunter2)/ })
+  await t.rejects(linkRedis({ engine: 'redis', url }, 2_000), { ...down, message: /WRONGPASS(?!.*hunter2)/ })
 })
 
 t.test('an answer that cannot be read is a fault, not a decision', { skip }, async (t) => {
@@ -173,7 +173,7 @@ t.test('a script with an error says so', { skip }, async (t) => {
 t.test('holds that somebody deleted, or a server evicted, stop nothing', { skip }, async (t) => {
   const { server, state } = await opened(t)
   const ask = { group: 'all', key: 'k', groupLimits: { concurrency: 2, requestsPerMinute: 100 }, keyLimits: {}, requests: 1, tokens: 0, floor: 0 }
-  const link = await linkRedis({ engine: 'redis', url: server.url })
+  const link = await linkRedis({ engine: 'redis', url: server.url, commandTimeoutMs: 5_000 })
   t.teardown(link.close)
   await state.balances.hold({ ...ask, id: 'one' })
   await link.ask(async (client) => await client.del('llm-gateway:{all}:holds'))
