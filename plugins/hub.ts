@@ -59,6 +59,9 @@ export function joinGateway (app: FastifyInstance, prefix = ''): Gateway {
   const known = app.hasDecorator('llm') && 'settlers' in Object(app.llm)
   if (known && prefix === '') return app.llm
   const place = mountPrefix(app.prefix, prefix)
+  if (known && app.llm.guarded && place !== app.llm.prefix && !Object.hasOwn(app, 'llm')) {
+    throw new OptionError('prefix', `is ${app.llm.prefix || 'none'} for the gateway around this scope, and cannot be ${place} here`)
+  }
   const resolve = createResolve(place, isCaseSensitive(app))
   if (known) return Object.assign(app.llm, { prefix: place, resolve })
   const none = { metrics: [], ownScope: null, upstreamFor: () => null, guards: () => true, guarded: false, transports: new Set<never>(), settlers: [] }

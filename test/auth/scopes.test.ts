@@ -2,7 +2,7 @@ import httpProxy from '@fastify/http-proxy'
 import Fastify, { type FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
 import auth from '../../plugins/auth/index.js'
-import llmGateway, { metrics } from '../../plugins/index.js'
+import llmGateway, { forward, metrics, paths } from '../../plugins/index.js'
 import { hostAuth } from '../helpers/host.js'
 import { startUpstream } from '../helpers/upstream.js'
 
@@ -50,6 +50,17 @@ t.test('a gateway in a scope that the plugins around it do not know fails the st
     await inScope(app, '/llm', async (scope) => { await scope.register(llmGateway, bundle) })
   })
   await t.rejects(async () => await app.ready(), { code: 'LLM_GATEWAY_OPTION', message: /^option prefix is not known to the plugins of the gateway outside of the scope at \/llm/ })
+})
+
+t.test('a scope within a guarded place cannot move it', async (t) => {
+  for (const [place, plugin] of Object.entries({ paths, forward })) {
+    const app = startApp(t, async (app) => {
+      await app.register(llmGateway, bundle)
+      await inScope(app, '', async (scope) => { await scope.register(plugin, { prefix: '/b' }) })
+    })
+    await t.rejects(async () => await app.ready(), { code: 'LLM_GATEWAY_OPTION', message: 'option prefix is none for the gateway around this scope, and cannot be /b here' }, place)
+  }
+  await t.resolves(async () => await startApp(t, async (app) => { await app.register(auth, hostAuth).register(paths, { prefix: '/b' }) }).ready(), 'in the same place, in any order')
 })
 
 t.test('scopes side by side, and metrics around a gateway: each guards its own', async (t) => {
