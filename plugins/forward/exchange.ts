@@ -137,9 +137,6 @@ export class Exchange implements Dispatcher.DispatchHandler, Source {
   callerGone (): void {
     if (this.#left || this.#ended) return
     this.#left = true
-    const { llm } = this.#owner
-    // It waited for a connection, and is not going to be sent.
-    if (this.#cancel === null) llm.sentAt = 0
     if (this.#tap !== null && !this.#tap.complete) this.#drain = this.#drains.begin(() => this.#abort())
     if (this.#drain === null) this.#abort()
     else this.#goOn()
@@ -150,8 +147,11 @@ export class Exchange implements Dispatcher.DispatchHandler, Source {
   }
 
   #abort (): void {
-    // Not before the request has a connection: there is nothing to cancel yet, `onConnect` comes back here.
-    this.#cancel?.(new Error('the caller has left'))
+    if (this.#cancel === null) {
+      // It waits for a connection, and is not sent when it gets one: what it holds is free now.
+      this.#owner.llm.sentAt = 0
+      this.#finish()
+    } else this.#cancel(new Error('the caller has left'))
   }
 
   /** False: the caller takes no more for now. */

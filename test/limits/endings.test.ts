@@ -168,6 +168,34 @@ t.test('a caller that leaves while a hook of the host waits has nothing sent for
   t.match(balances.read('all'), { held: 0, active: 0 })
 })
 
+t.test('a caller that leaves while its request waits for a connection has its place free at once', async (t) => {
+  const upstream = await startUpstream(t)
+  const balances = memoryBalances()
+  const { app, settled } = await startGateway(t, upstream.url, {
+    groups: { all: { protocols: everyProtocol, limits: group } }, limits: { balances }, forward: { connections: 1, drain: noDrain },
+  })
+  let answer = (): void => {}
+  const answered = new Promise<void>((resolve) => { answer = resolve })
+  upstream.queue({ body: {}, before: async () => await answered })
+  const url = `${await listen(app)}/v1/chat/completions`
+  const first = call(url, { body: JSON.stringify(body) })
+  await upstream.requests.next()
+  const { held } = await balances.read('all')
+  const second = call(url, { body: JSON.stringify({ ...body, model: 'left' }) })
+  while ((await balances.read('all')).held === held) await new Promise(setImmediate)
+  second.request.destroy()
+  t.match(await settled.next(), { outcome: 'client_abort', model: 'left', usageMissing: null })
+  t.match(balances.read('all'), { active: 1, held, spent: 0 })
+  answer()
+  await read(await first.reply)
+  t.match(await settled.next(), { outcome: 'ok' })
+  const { reply } = call(url, { body: JSON.stringify({ ...body, model: 'next' }) })
+  await read(await reply)
+  t.match(await settled.next(), { outcome: 'ok', model: 'next' })
+  t.same(upstream.seen.map(({ json }) => json['model']), ['m', 'next'], 'and is never sent')
+  t.match(balances.read('all'), { active: 0, held: 0 })
+})
+
 t.test('a record that cannot be kept holds nothing back', async (t) => {
   const ledger: Ledger = { ...memoryLedger(), append: async () => { throw new Error('full') } }
   const { chat, quiet } = await setup(t, { group, limits: { ledger } })
