@@ -1,5 +1,4 @@
 /** Writes one scripted reply to a socket: as whole, split, delayed, cut or stalled as the script says. */
-import { once } from 'node:events'
 import type { OutgoingHttpHeaders, ServerResponse } from 'node:http'
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
 
@@ -45,10 +44,11 @@ export async function play (res: ServerResponse, script: Script): Promise<boolea
   const whole = script.cutAt === undefined && script.stallAt === undefined
   const writes = pieces(body.subarray(0, stop), script.split)
   sendHead(res, script, (script.length ?? (whole && writes.length < 2)) ? body.length : null)
+  const closed = new Promise((resolve) => res.once('close', resolve))
   for (const [index, bytes] of writes.entries()) {
     await script.before?.(index)
     if (res.destroyed) return false
-    if (!res.write(bytes)) await Promise.race([once(res, 'drain'), once(res, 'close')])
+    if (!res.write(bytes)) await Promise.race([new Promise((resolve) => res.once('drain', resolve)), closed])
     if (writes.length > 1) await new Promise(setImmediate)
   }
   await script.before?.(writes.length)
