@@ -48,7 +48,8 @@ export class Gate {
 
   #enter (llm: LlmRequest): Verdict | Promise<Verdict> {
     const { key, group } = llm
-    if (key === null || group === null || (!limited(key.limits) && !limited(group.limits))) return null
+    // A place that is taken for a request that is settled already would never be free again.
+    if (llm.settled || key === null || group === null || (!limited(key.limits) && !limited(group.limits))) return null
     if (this.#admission.ticketOf(llm) !== undefined) return null
     return this.#judge(this.#admission.enter(llm, key, group), llm, false)
   }
@@ -56,7 +57,6 @@ export class Gate {
   async #authorize (authorize: Authorize, llm: LlmRequest, request: FastifyRequest): Promise<Verdict> {
     try {
       const said = await authorize(request)
-      // A place that is taken for a request that is settled already would never be free again.
       if (said === 'admit' || llm.settled) return null
       if (said === undefined) return await this.#enter(llm)
       const { error, limit } = hostError(said, this.#rules.balanceStatus)

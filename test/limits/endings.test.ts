@@ -6,7 +6,7 @@ import { auth, limits, paths, proxyOptions, usage, forward } from '../../plugins
 import type { LimitsOptions } from '../../plugins/limits/index.js'
 import { memoryBalances, memoryLedger, type Ledger } from '../../plugins/state/index.js'
 import { call, everyProtocol, listen, read, secret, startGateway, watchSettled } from '../helpers/gateway.js'
-import { startUpstream, usageOf } from '../helpers/upstream.js'
+import { Signal, startUpstream, usageOf } from '../helpers/upstream.js'
 import { messages, setup } from './setup.js'
 
 const group = { balance: 1_000_000, concurrency: 10 }
@@ -166,6 +166,28 @@ t.test('a caller that leaves while a hook of the host waits has nothing sent for
   t.same(upstream.seen.map(({ json }) => json['model']), ['next'])
   t.match(await settled.next(), { outcome: 'ok' })
   t.match(balances.read('all'), { held: 0, active: 0 })
+})
+
+t.test('a caller that leaves between the asking for its key and for its limits takes no place', async (t) => {
+  const { wait, reached, open } = gate()
+  const upstream = await startUpstream(t)
+  const balances = memoryBalances()
+  const app = Fastify()
+  t.teardown(() => app.close())
+  await app.register(auth, { groups: { all: { protocols: everyProtocol, limits: group } }, keys: [{ id: 'caller', group: 'all', secret }] })
+  app.addHook('onRequest', wait)
+  await app.register(limits, { balances })
+  const passed = new Signal<unknown>()
+  app.addHook('onRequest', async (request) => { passed.push(request) })
+  await app.register(forward, { upstreams: { main: { url: upstream.url } } })
+  const settled = watchSettled(app)
+  const { request } = call(`${await listen(app)}/v1/chat/completions`, { body: JSON.stringify(body) })
+  await reached
+  request.destroy()
+  t.match(await settled.next(), { outcome: 'client_abort' })
+  open()
+  await passed.next()
+  t.match(balances.read('all'), { active: 0, held: 0 })
 })
 
 t.test('a caller that leaves while its request waits for a connection has its place free at once', async (t) => {
