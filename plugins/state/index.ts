@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { OptionError } from '../errors/options.js'
+import { checkOptions, OptionError } from '../errors/options.js'
 import { FileLedger } from './file-ledger.js'
 import { lmdbBalances } from './lmdb-balances.js'
 import { lmdbKeys } from './lmdb-keys.js'
@@ -20,11 +20,31 @@ type Clock = (() => number) | undefined
 
 const defaults = { path: './data', prefix: 'llm-gateway', holdTtlMs: 60_000 }
 
+const stateChecks = {
+  engine: 'anything',
+  path: 'a string',
+  url: 'a string',
+  cluster: 'a boolean',
+  prefix: 'a string',
+  commandTimeoutMs: 'a whole number of at least 1',
+  holdTtlMs: 'a whole number of at least 1',
+  ledger: 'an object',
+} as const
+
+const ledgerChecks = {
+  maxFileBytes: 'a whole number of at least 1',
+  maxFileAgeMs: 'a whole number of at least 1',
+  keepMs: 'a whole number of at least 1',
+} as const
+
 /**
  * Opens what a configuration names. Rejects with `LLM_GATEWAY_OPTION`, with `LLM_GATEWAY_MISSING_PEER` where the engine's
  * package is not installed, or with what the engine says. `now` replaces every clock, for tests.
  */
 export async function openState (config: StateConfig, now?: Clock): Promise<State> {
+  // By name, too: a misspelled path would keep what must survive somewhere else.
+  checkOptions('state', config, stateChecks)
+  checkOptions('state.ledger', config.ledger ?? {}, ledgerChecks)
   const open = engines.get(config.engine)
   if (open === undefined) throw new OptionError('state.engine', 'must be memory, lmdb or redis')
   const { keys, balances, ledger, notice, end } = await open(config, now)

@@ -19,6 +19,16 @@ t.test('an address is required', async (t) => {
   await t.rejects(openState({ engine: 'redis' }), { code: 'LLM_GATEWAY_OPTION', message: /state\.url is required/ })
 })
 
+t.test('a wrong or misspelled option opens nothing, and is named', async (t) => {
+  const cases: [config: object, message: string][] = [
+    [{ engine: 'lmdb', folder: './somewhere' }, 'option state.folder is not known'],
+    [{ engine: 'lmdb', path: '' }, 'option state.path must be a string'],
+    [{ engine: 'memory', holdTtlMs: '60' }, 'option state.holdTtlMs must be a whole number of at least 1'],
+    [{ engine: 'memory', ledger: { keep: 5 } }, 'option state.ledger.keep is not known'],
+  ]
+  for (const [config, message] of cases) await t.rejects(openState(Object(config)), { code: 'LLM_GATEWAY_OPTION', message }, message)
+})
+
 t.test('memory says what it loses, the others need not', async (t) => {
   const memory = await openState({ engine: 'memory' })
   t.match(memory.notice, /lost when the process ends/)
