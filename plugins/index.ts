@@ -69,11 +69,12 @@ async function llmGateway (app: FastifyInstance, options: LlmGatewayOptions): Pr
   if (options.log !== false) await app.register(logPlugin, options.log ?? {})
 }
 
-/** What each of them must be, its part says. */
-const known = Object.fromEntries([
-  'prefix', 'upstreams', 'routes', 'groups', 'keys', 'lookup', 'store',
-  'paths', 'auth', 'limits', 'validation', 'usage', 'metrics', 'console', 'log', 'tracing', 'forward',
-].map((name) => [name, 'anything' as const]))
+/** What the others must be, their parts say. Fastify itself takes `true` for no options. */
+const known = {
+  ...Object.fromEntries(['prefix', 'upstreams', 'routes', 'groups', 'keys', 'lookup', 'store'].map((name) => [name, 'anything' as const])),
+  ...Object.fromEntries(['paths', 'auth', 'limits', 'validation', 'usage', 'console', 'forward'].map((name) => [name, 'an object' as const])),
+  ...Object.fromEntries(['metrics', 'log', 'tracing'].map((name) => [name, 'an object or false' as const])),
+}
 
 /** A group must not find out at its first request that it has nowhere to go. What a group must be, auth has said by then. */
 function checkUpstreams ({ groups, upstreams = {}, routes = true }: LlmGatewayOptions): void {

@@ -116,6 +116,8 @@ t.test('a wrong option fails at start and names itself', async (t) => {
     [{ groups: { all: { protocols: ['nothing'] } }, keys: [] }, /groups\.all\.protocols holds "nothing"/],
     [{ keys: [{ id: 'a', group: 'other', secret: 'x' }] }, /keys\[0\]\.group/],
     [{ prefix: 'no slash' }, /paths\.prefix/],
+    [{ metrics: true }, /llmGateway\.metrics must be an object or false/],
+    [{ usage: true }, /llmGateway\.usage must be an object/],
   ]
   for (const [options, message] of cases) await t.rejects(startGateway(t, 'http://127.0.0.1:1', options), { message })
 })

@@ -11,13 +11,18 @@ export function unguardedMount (pattern: string): Error {
 /** A program or package that the configuration asks for is not installed. */
 export const MissingPeerError = createError<[string, string]>('LLM_GATEWAY_MISSING_PEER', '%s needs a package that is not installed: npm install %s', 500)
 
-type Check = 'a string' | 'a boolean' | 'a function' | 'an object' | 'a whole number of at least 0' | 'a whole number of at least 1'
+type Check = 'a string' | 'a boolean' | 'a function' | 'an object' | 'an object or false' | 'a whole number of at least 0' | 'a whole number of at least 1'
+
+function isObject (value: unknown): value is object {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
 
 const checks: Readonly<Record<Check, (value: unknown) => boolean>> = {
   'a string': (value) => typeof value === 'string' && value !== '',
   'a boolean': (value) => typeof value === 'boolean',
   'a function': (value) => typeof value === 'function',
-  'an object': (value) => typeof value === 'object' && value !== null && !Array.isArray(value),
+  'an object': isObject,
+  'an object or false': (value) => value === false || isObject(value),
   'a whole number of at least 0': (value) => Number.isSafeInteger(value) && Number(value) >= 0,
   'a whole number of at least 1': (value) => Number.isSafeInteger(value) && Number(value) >= 1,
 }
@@ -27,7 +32,7 @@ const checks: Readonly<Record<Check, (value: unknown) => boolean>> = {
  * Throws `LLM_GATEWAY_OPTION`, naming `plugin.option`.
  */
 export function checkOptions (plugin: string, options: object, table: Readonly<Record<string, Check | 'anything'>>): void {
-  if (!checks['an object'](options)) throw new OptionError(plugin, 'must be an object')
+  if (!isObject(options)) throw new OptionError(plugin, 'must be an object')
   for (const [name, value] of Object.entries(options)) {
     const check = Object.hasOwn(table, name) ? table[name] : undefined
     if (check === undefined) throw new OptionError(`${plugin}.${name}`, 'is not known')
