@@ -1,4 +1,4 @@
-import { parseArgs } from 'node:util'
+import { isDeepStrictEqual, parseArgs } from 'node:util'
 import type { KeyChanges, KeyRecord } from '../../plugins/state/types.js'
 import { UsageError, type Io } from '../io.js'
 import { common, expiryAfter, keyOptions, labelsAfter, limitsAfter, type KeyValues } from './options.js'
@@ -18,7 +18,7 @@ export async function update (file: string, args: string[], io: Io): Promise<voi
     const before = await keyOf(store, id)
     const key = orRefuse(await store.update(id, { ...detailsAfter(before, values), disabled: disable || (before.disabled && !enable) }), id)
     if (json) io.out(keyLine(key))
-    else io.err(`key ${id} is changed`)
+    else io.err(`key ${id} ${isDeepStrictEqual(key, before) ? 'is as it was' : 'is changed'}`)
   })
 }
 

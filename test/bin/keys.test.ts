@@ -99,6 +99,7 @@ t.test('an update changes what it names, and takes away what it names as none', 
   const now = async (): Promise<unknown> => JSON.parse((await command('keys', 'list', '--json', '--config', file)).out[0] ?? '')
   await keys('create', '--group', 'chat', '--id', 'a', '--balance', '5', '--concurrency', '2', '--expires', '2999-01-01', '--label', 'a=1', '--label', 'b=2')
   t.equal(await keys('update', 'a', '--balance', '9', '--label', 'b=3'), 'key a is changed')
+  t.equal(await keys('update', 'a', '--balance', '9'), 'key a is as it was')
   t.match(await now(), { group: 'chat', state: 'active', expires: '2999-01-01T00:00:00.000Z', limits: { balance: 9, concurrency: 2 }, labels: { a: '1', b: '3' } })
   await keys('update', 'a', '--balance', 'none', '--expires', 'never', '--label', 'a=', '--group', 'messages', '--disable')
   t.strictSame(Object(await now()).limits, { concurrency: 2 })
