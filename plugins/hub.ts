@@ -97,9 +97,9 @@ export function beginRequest (gateway: Gateway, request: FastifyRequest, reply: 
   llm.carryOn(request)
   if (begun) return
   gateway.recorder.started(llm)
-  // Not `writableFinished`: it stays false under `inject`.
+  // Not `writableFinished`: it stays false under `inject`. Over HTTP/2 a reply that broke off finishes too.
   let finished = false
-  reply.raw.on('finish', () => { finished = true })
+  reply.raw.on('finish', () => { finished = reply.raw.writableEnded })
   function closed (): void {
     llm.endedAt = performance.now()
     // What is finished was sent, whatever a layer of the host's tells in place of `headersSent` (`@fastify/express`).
@@ -109,8 +109,8 @@ export function beginRequest (gateway: Gateway, request: FastifyRequest, reply: 
     if (llm.request !== null) releaseHold(gateway, llm.request, llm)
   }
   endWithConnection(request.raw, reply.raw)
-  // A caller that left while an earlier hook was waiting: its socket will not tell again.
-  if (reply.raw.destroyed) closed()
+  // A caller that left while an earlier hook was waiting: its socket will not tell again. Over HTTP/2 there is none any more.
+  if (reply.raw.destroyed || reply.raw.socket === undefined) closed()
   else reply.raw.on('close', closed)
 }
 
