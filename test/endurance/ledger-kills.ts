@@ -21,7 +21,7 @@ export interface LedgerKills {
 /**
  * A record is acknowledged once its `append` resolved (`acknowledge.js`); from then on it must be in the ledger, once, and
  * be charged. What the caller saw is later than its reply and earlier than the acknowledgement: replies of the last moments
- * before a kill may have no record, and are charged the floor of their hold.
+ * before a kill, as many as the disk takes its time for, may have no record, and are charged the floor of their hold.
  */
 export async function ledgerKills ({ rounds, requests, holdTtlMs }: LedgerKills): Promise<Report> {
   const folder = temporaryFolder()
@@ -68,6 +68,8 @@ export async function ledgerKills ({ rounds, requests, holdTtlMs }: LedgerKills)
     }
   }
   const state = await openState({ engine: 'lmdb', path: join(folder.path, 'data'), holdTtlMs })
+  // Holds that expired before their records were read are charged their floor until then.
+  await state.recovered
   // A request that was killed before its body was read holds a place and no tokens: it expires as the others do.
   const isQuiet = async (): Promise<boolean> => {
     const { held, active } = await state.balances.read('chat')
@@ -90,14 +92,16 @@ export async function ledgerKills ({ rounds, requests, holdTtlMs }: LedgerKills)
   const unrecorded = answers.length - recorded.size
   const inLedger = sum(recorded.values())
   const floors = (spent - inLedger) / floorTokens
-  if (active !== 0) violations.push(`${active} requests still run`)
-  if (!Number.isInteger(floors) || floors < 0 || floors > unrecorded) violations.push(`spent ${spent}, in the ledger ${inLedger}: ${floors} floors of ${unrecorded} requests without a record`)
   const unacknowledged = answers.filter(({ whole, status, id }) => whole && status === 200 && !recorded.has(id)).length
-  if (unacknowledged > rounds * atOnce) violations.push(`${unacknowledged} whole replies without a record`)
+  if (active !== 0) violations.push(`${active} requests still run`)
+  if (!Number.isInteger(floors) || floors < unacknowledged || floors > unrecorded) {
+    violations.push(`spent ${spent}, in the ledger ${inLedger}: ${floors} floors of ${unrecorded} requests without a record, ${unacknowledged} of them whole replies`)
+  }
   await state.close()
   await gateway.kill('SIGTERM')
   await provider.close()
   const slow = restarts.filter((ms) => ms >= 1_000).map((ms) => `a restart took ${Math.round(ms)} ms`)
+  if (unacknowledged > rounds * atOnce) slow.push(`${unacknowledged} whole replies without a record`)
   const files = readdirSync(ledger).length
   folder.remove()
   return {
