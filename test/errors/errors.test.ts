@@ -1,4 +1,4 @@
-import Fastify, { type FastifyInstance } from 'fastify'
+import Fastify, { type FastifyInstance, type FastifyServerOptions } from 'fastify'
 import t from 'tap'
 import errors from '../../plugins/errors/index.js'
 import { fromForeign, fromTransport } from '../../plugins/errors/foreign.js'
@@ -174,13 +174,18 @@ t.test('transport failures are told by kind', async (t) => {
   t.match(fromForeign({ statusCode: 200 }, Object({ llm: null, method: 'GET' })), { code: 'internal_error', statusCode: 500 })
 })
 
-t.test('a refusal before the body was read leaves the connection usable, within bounds', async (t) => {
-  const app = Fastify()
+/** Refuses whatever comes. */
+async function refusing (t: { teardown: (close: () => unknown) => unknown }, server: FastifyServerOptions = {}): Promise<string> {
+  const app = Fastify(server)
   t.teardown(() => app.close())
   app.addHook('onRequest', (request, reply) => { request.llm = null; refuse(request, reply, families.openai, gatewayError('missing_api_key')) })
   app.post('/', async () => ({}))
   app.get('/', async () => ({}))
-  const url = await listen(app)
+  return await listen(app)
+}
+
+t.test('a refusal before the body was read leaves the connection usable, within bounds', async (t) => {
+  const url = await refusing(t)
   const chunk = Buffer.alloc(1024 * 1024, 'x')
 
   const polite = new Wire(url)
@@ -207,7 +212,7 @@ t.test('a refusal before the body was read leaves the connection usable, within 
   }
   t.ok(sent < 200, `${sent} MiB were taken before the connection was cut`)
 
-  const slow = new Wire(url)
+  const slow = new Wire(await refusing(t, { keepAliveTimeout: 1_000 }))
   slow.send('POST / HTTP/1.1\r\nhost: h\r\ncontent-length: 100\r\n\r\nx')
   t.equal((await slow.reply()).status, 401)
   await slow.closed()

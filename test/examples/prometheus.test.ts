@@ -13,7 +13,8 @@ import { sendTraffic } from '../metrics/traffic.js'
 
 const examples = new URL('../../examples/', import.meta.url)
 
-type Query = (expr: string) => Promise<Record<string, number>>
+/** `time`: of the samples, in seconds. */
+type Query = (expr: string, time: number) => Promise<Record<string, number>>
 
 /** Runs Prometheus on the example's own configuration, but for the address and a quicker pace; gives what asks it. */
 async function startPrometheus (t: Test, config: string, target: string): Promise<Query> {
@@ -35,8 +36,8 @@ async function startPrometheus (t: Test, config: string, target: string): Promis
     child.kill()
     await exited
   })
-  return async (expr) => {
-    const reply = await fetch(`http://${address}/api/v1/query?query=${encodeURIComponent(expr)}`)
+  return async (expr, time) => {
+    const reply = await fetch(`http://${address}/api/v1/query?query=${encodeURIComponent(expr)}&time=${time}`)
     const { data } = JSON.parse(await reply.text())
     return Object.fromEntries(data.result.map(({ metric, value }: { metric: object, value: [number, string] }) => [Object.values(metric).join(), Number(value[1])]))
   }
@@ -57,8 +58,14 @@ for (const config of ['prometheus/prometheus.yml', 'observability/prometheus.yml
     })
     const url = await listen(gateway.app)
     const { settled } = await sendTraffic(gateway, url, upstream)
-    const query = await startPrometheus(t, config, new URL(url).host)
-    await eventually(async () => (await query('sum(llm_gateway_requests_total)'))[''] === settled.length)
+    const ask = await startPrometheus(t, config, new URL(url).host)
+    // All is asked as of one moment: a scrape after it that a busy machine is late with would take the samples away.
+    let at = 0
+    const query = async (expr: string): Promise<Record<string, number>> => await ask(expr, at)
+    await eventually(async () => {
+      at = Date.now() / 1_000
+      return (await query('sum(llm_gateway_requests_total)'))[''] === settled.length
+    })
 
     const byProtocol: Record<string, number> = {}
     const byType: Record<string, number> = {}
