@@ -19,6 +19,7 @@ const byCode: ReadonlyMap<string, ErrorCode> = new Map([
   ['EPIPE', 'upstream_reset'],
   ['FST_REPLY_FROM_BAD_GATEWAY', 'upstream_invalid'],
   ['UND_ERR_HEADERS_OVERFLOW', 'upstream_invalid'],
+  ['UND_ERR_RES_CONTENT_LENGTH_MISMATCH', 'upstream_invalid'],
   ['FST_REPLY_FROM_INTERNAL_SERVER_ERROR', 'upstream_unreachable'],
   ['FST_REPLY_FROM_SERVICE_UNAVAILABLE', 'upstream_unreachable'],
   ['UND_ERR_DESTROYED', 'shutting_down'],

@@ -29,6 +29,19 @@ t.test('an upstream that is not there costs nothing and leaves no record', async
   t.same(await records(), [])
 })
 
+t.test('a request whose reply cannot be read was sent, and is paid for', async (t) => {
+  const { chat, upstream, quiet, records } = await setup(t, { group })
+  upstream.respond = ({ raw }) => {
+    // Two lengths, of which no reader may believe either (RFC 9112 6.3).
+    raw.res.socket?.write('HTTP/1.1 200 OK\r\ncontent-length: 2\r\ntransfer-encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n')
+    return { stallAt: 'headers' }
+  }
+  t.match(await chat(), { status: 502, json: { error: { code: 'upstream_invalid' } } })
+  const { spent } = await quiet()
+  t.ok(spent > 0)
+  t.match(await records(), [{ outcome: 'upstream_error', charged: spent }])
+})
+
 t.test('a caller that leaves before the reply pays for its request', async (t) => {
   const { url, upstream, quiet, records } = await setup(t, { group, drain: noDrain })
   upstream.queue({ stallAt: 'headers' })
