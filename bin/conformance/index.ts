@@ -19,7 +19,7 @@ export interface Io {
 
 /** Runs the kit. Resolves with the exit code: 0 nothing failed, 1 a check failed, 2 the command line is wrong. */
 export async function run (args: readonly string[], io: Io): Promise<number> {
-  if (args.includes('--help')) {
+  if (args.some((arg) => arg === '--help' || arg === '-h')) {
     io.out(usage)
     return 0
   }

@@ -69,7 +69,7 @@ t.test('a wrong command line', async (t) => {
     [['--nonsense'], /nonsense/],
   ]
   for (const [args, said] of rows) t.match(await kit(...args), { code: 2, err: said }, args.join(' '))
-  t.match(await kit('--help'), { code: 0, out: /--key-anthropic/ })
+  for (const option of ['--help', '-h']) t.match(await kit(option), { code: 0, out: /--key-anthropic/ })
 })
 
 t.test('one check, and a gateway that is not there', async (t) => {
