@@ -62,8 +62,14 @@ function checkKey (path: string, key: KeyOptions, config: GatewayConfig): Proble
 function checkUnique (keys: readonly KeyOptions[]): Problem[] {
   const ids = keys.map((key) => key.id)
   const hashes = keys.map((key) => (key.secret === undefined ? key.hash : hashOf(key.secret)))
-  const repeated = (values: ReadonlyArray<string | undefined>, message: string): Problem[] =>
-    values.flatMap((value, index) => (value === undefined || values.indexOf(value) === index ? [] : [{ path: `keys[${index}]`, message }]))
+  const repeated = (values: ReadonlyArray<string | undefined>, message: string): Problem[] => {
+    const seen = new Set<string | undefined>()
+    return values.flatMap((value, index) => {
+      const isNew = value === undefined || !seen.has(value)
+      seen.add(value)
+      return isNew ? [] : [{ path: `keys[${index}]`, message }]
+    })
+  }
   return [...repeated(ids, 'has the id of another key'), ...repeated(hashes, 'has the secret of another key')]
 }
 
