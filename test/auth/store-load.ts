@@ -154,7 +154,7 @@ export interface Flood {
 }
 
 /** 20 requests with a new made-up key to each one with one of 10 right keys, `rounds` times. Wrong ones come first, each time. The right keys are in use before the flood begins. */
-export async function flood (engine: EngineName, rounds: number, maxLoadsPerSecond: number): Promise<Flood> {
+export async function flood (engine: EngineName, rounds: number, maxLoadsPerSecond: number, ttlMs = 30_000): Promise<Flood> {
   const { keys, fill, close } = await openStore(engine)
   await fill(0, 10)
   let storeLookups = 0
@@ -162,7 +162,7 @@ export async function flood (engine: EngineName, rounds: number, maxLoadsPerSeco
   const upstream = createServer((_, response) => response.end('{}'))
   const address = await listenOn(upstream)
   const app = Fastify()
-  await app.register(llmGateway, gatewayOptions(address, { keys: [], store, auth: { cache: { maxLoadsPerSecond } } }))
+  await app.register(llmGateway, gatewayOptions(address, { keys: [], store, auth: { cache: { maxLoadsPerSecond, ttlMs } } }))
   const ask = async (secret: string): Promise<number> => {
     return (await app.inject({ url: '/v1/models', headers: { authorization: `Bearer ${secret}` } })).statusCode
   }
@@ -187,7 +187,7 @@ export async function flood (engine: EngineName, rounds: number, maxLoadsPerSeco
     hits: await hitsOf(app) - before.hits,
     refused,
     storeLookups,
-    allowed: Math.ceil(maxLoadsPerSecond * (1 + seconds)) + 10 * Math.ceil(1 + seconds / 30),
+    allowed: Math.ceil(maxLoadsPerSecond * (1 + seconds)) + 10 * Math.ceil(1 + 1_000 * seconds / ttlMs),
     heapBytes: heapBytes() - before.heap,
   }
   await app.close()
