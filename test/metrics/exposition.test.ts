@@ -64,9 +64,8 @@ t.test('a large scrape gives way to other work', async (t) => {
   const meters = newMeters({ maxCells: 20_000 })
   for (let n = 0; n < 12_000; n += 1) meters.recorder.limitRejected(`group-${n}`, 'balance')
   let turns = 0
-  const timer = setInterval(() => { turns += 1 })
+  setImmediate(() => { turns += 1 })
   const text = await renderText(meters.store.families, plainText)
-  clearInterval(timer)
   t.ok(text.split('\n').length > 12_000)
   t.ok(turns > 0)
 })

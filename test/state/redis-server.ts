@@ -74,6 +74,7 @@ async function ping (port: number): Promise<boolean> {
       socket.destroy()
       resolve(data.toString().startsWith('+PONG'))
     })
-    socket.once('error', () => resolve(false))
+    socket.on('error', () => {})
+    socket.once('close', () => resolve(false))
   })
 }
