@@ -9,7 +9,8 @@ const program = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/goo
 const options = program === undefined ? { skip: 'chromium is not installed' } : {}
 
 async function open (t: Test): Promise<Browser> {
-  const browser = await chromium.launch({ executablePath: String(program), args: ['--headless', '--no-sandbox', '--disable-gpu'] })
+  // A machine may be slow to start it for the first time: the test runner's time is the limit, here and of its pages.
+  const browser = await chromium.launch({ executablePath: String(program), args: ['--headless', '--no-sandbox', '--disable-gpu'], timeout: 0 })
   t.teardown(() => browser.close())
   return browser
 }
@@ -39,6 +40,7 @@ interface Watched {
 
 async function watch (browser: Browser, url: string, look: { width: number, colorScheme: 'light' | 'dark' }): Promise<Watched> {
   const page = await browser.newPage({ viewport: { width: look.width, height: 900 }, colorScheme: look.colorScheme })
+  page.setDefaultTimeout(0)
   const troubles: string[] = []
   const requests: string[] = []
   page.on('console', (message) => troubles.push(message.text()))
