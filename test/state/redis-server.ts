@@ -2,10 +2,11 @@
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
-import { connect, createServer } from 'node:net'
+import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
+import { freePort } from '../helpers/free-port.js'
 
 const program = process.env['REDIS_SERVER'] ?? 'redis-server'
 
@@ -20,15 +21,6 @@ export interface RedisServer {
   readonly start: () => Promise<void>
   readonly signal: (signal: NodeJS.Signals) => void
   readonly stop: () => Promise<void>
-}
-
-export async function freePort (): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  server.close()
-  await once(server, 'close')
-  return typeof address === 'object' && address !== null ? address.port : 0
 }
 
 /** `keepsAll`: a kill takes nothing that it had answered, at the price of one wait for the disk each time. */
