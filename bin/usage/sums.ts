@@ -1,4 +1,4 @@
-import { leaves } from '../../plugins/measures.js'
+import { leaves } from '../../plugins/core/measures.js'
 import type { LedgerRecord } from '../../plugins/state/types.js'
 
 /** What usage can be summed by, and where a record says it. Days are days of UTC. */

@@ -1,7 +1,7 @@
 /** The decisions that need no store: what a known key of a known group may do. Each gives the refusal, or null for yes. */
-import { gatewayError, type GatewayError } from '../errors/gateway-error.js'
+import { gatewayError, type GatewayError } from '../core/errors/gateway-error.js'
 import type { Endpoint, Family } from '../protocols/index.js'
-import type { Group, Key, LlmRequest } from '../request.js'
+import type { Group, Key, LlmRequest } from '../core/request.js'
 
 /** 401 for a key that is no longer valid. `nowMs` is the time since the epoch. */
 export function checkKey (key: Key, nowMs: number): GatewayError | null {

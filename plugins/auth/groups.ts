@@ -1,8 +1,8 @@
 /** Groups and keys as an operator writes them, checked and put into the shape that requests are decided on. */
 import { hash } from 'node:crypto'
-import { checkChoice, checkOptions, OptionError } from '../errors/options.js'
+import { checkChoice, checkOptions, OptionError } from '../core/options.js'
 import { protocolNames, type ProtocolName } from '../protocols/index.js'
-import type { Group, Key, Limits } from '../request.js'
+import type { Group, Key, Limits } from '../core/request.js'
 import { isPlain } from './credential.js'
 
 export interface GroupOptions {

@@ -5,8 +5,8 @@
  */
 import { performance } from 'node:perf_hooks'
 import { LRUCache } from 'lru-cache'
-import type { LookupResult } from '../recorder.js'
-import type { Key } from '../request.js'
+import type { LookupResult } from '../core/recorder.js'
+import type { Key } from '../core/request.js'
 import { LoadBudget } from './load-budget.js'
 
 export interface KeyCacheOptions {

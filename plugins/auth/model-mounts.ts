@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify'
-import { unguardedMount } from '../errors/options.js'
-import type { Gateway } from '../hub.js'
+import { unguardedMount } from '../core/options.js'
+import type { Gateway } from '../core/gateway.js'
 import { endpoints, routePattern } from '../protocols/index.js'
 
 /**

@@ -5,8 +5,8 @@
 import type { FastifyInstance } from 'fastify'
 import Fastify from 'fastify'
 import fp from 'fastify-plugin'
-import { OptionError } from '../errors/options.js'
-import { joinGateway } from '../hub.js'
+import { OptionError } from '../core/options.js'
+import { joinGateway } from '../core/gateway.js'
 import { checkConsoleOptions, type ConsoleOptions } from './options.js'
 
 export type { ConsoleOptions } from './options.js'

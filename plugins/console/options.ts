@@ -1,4 +1,4 @@
-import { checkOptions, OptionError } from '../errors/options.js'
+import { checkOptions, OptionError } from '../core/options.js'
 
 export interface ConsoleOptions {
   /** Serve the page at this path of the app itself, where everybody who reaches the app reaches it. */

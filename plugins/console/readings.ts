@@ -1,4 +1,4 @@
-import type { HistogramReading, MetricFamily, ValueReading } from '../recorder.js'
+import type { HistogramReading, MetricFamily, ValueReading } from '../core/recorder.js'
 
 /** What the page shows is named as in the metrics, without their prefix. */
 const prefix = 'llm_gateway_'

@@ -4,12 +4,12 @@
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
-import { joinGateway } from '../hub.js'
-import { identify, identifyFirst } from '../identify.js'
-import { LlmRequest } from '../request.js'
-import { errorText } from './body.js'
-import { fromForeign } from './foreign.js'
-import { setErrorHead } from './refuse.js'
+import { joinGateway } from '../core/gateway.js'
+import { identify, identifyFirst } from '../core/identify.js'
+import { LlmRequest } from '../core/request.js'
+import { errorText } from '../core/errors/error-text.js'
+import { fromForeign } from '../core/errors/foreign.js'
+import { setErrorHead } from '../core/errors/refuse.js'
 
 async function errors (app: FastifyInstance): Promise<void> {
   const gateway = joinGateway(app)

@@ -1,4 +1,4 @@
-import { checkOptions, withDefaults } from '../errors/options.js'
+import { checkOptions, withDefaults } from '../core/options.js'
 import { drainDefaults, type DrainOptions } from './drain.js'
 import type { DispatcherOptions } from './dispatcher.js'
 import type { UpstreamOptions } from './upstreams.js'

@@ -2,8 +2,8 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { Readable } from 'node:stream'
 import type { FastifyReplyFromHooks } from '@fastify/reply-from'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { Gateway } from '../hub.js'
-import type { LlmRequest, Upstream } from '../request.js'
+import type { Gateway } from '../core/gateway.js'
+import type { LlmRequest, Upstream } from '../core/request.js'
 import type { Headers } from './raw-headers.js'
 
 /** What an exchange must know of the request it serves; rides on the headers object, invisible on the wire. */

@@ -1,4 +1,4 @@
-import type { LlmRequest } from '../request.js'
+import type { LlmRequest } from '../core/request.js'
 import type { Headers } from './raw-headers.js'
 
 // Hop-by-hop headers (RFC 9110 7.6.1), what an upstream says of itself that is not true of this server, and what servers in

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { clientAddsTrace } from '../outgoing-trace.js'
+import { clientAddsTrace } from '../core/telemetry/outgoing-trace.js'
 import { credentialHeaders, type Family } from '../protocols/index.js'
-import type { LlmRequest, Upstream } from '../request.js'
+import type { LlmRequest, Upstream } from '../core/request.js'
 import type { OwnedHeaders } from './owner.js'
 
 // Hop-by-hop headers (RFC 9110 7.6.1), `expect` which this server has answered, where the caller came from, which is

@@ -1,6 +1,6 @@
-import { checkOptions, OptionError } from '../errors/options.js'
-import type { LlmRequest, Upstream } from '../request.js'
-import { addressProblem } from '../upstream-address.js'
+import { checkOptions, OptionError } from '../core/options.js'
+import type { LlmRequest, Upstream } from '../core/request.js'
+import { addressProblem } from '../core/url/upstream-address.js'
 
 export interface UpstreamOptions {
   /** Base address. A version segment at its end is the gateway's business and dropped. */

@@ -1,4 +1,4 @@
-import type { Group, Key, LlmRequest } from '../request.js'
+import type { Group, Key, LlmRequest } from '../core/request.js'
 import { StoreDownError } from '../state/breaker.js'
 import { scopesOf } from '../state/parties.js'
 import type { Balances, Decision, HoldAsk, Scope } from '../state/types.js'

@@ -1,6 +1,6 @@
 /** What a request is charged when it is over, and what the ledger keeps of it. */
-import { leafTokens } from '../measures.js'
-import type { LlmRequest } from '../request.js'
+import { leafTokens } from '../core/measures.js'
+import type { LlmRequest } from '../core/request.js'
 import type { LedgerRecord, Scope } from '../state/types.js'
 import { relayedEstimate } from './estimate.js'
 

@@ -1,5 +1,5 @@
 /** How much a request may cost, told before it is sent. Never counted as usage: it is held, and replaced by what was used. */
-import type { LlmRequest } from '../request.js'
+import type { LlmRequest } from '../core/request.js'
 
 export interface HoldSizes {
   readonly maxInputTokens: number

@@ -5,9 +5,9 @@
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
-import { refuse } from '../errors/refuse.js'
-import { joinGateway } from '../hub.js'
-import type { LlmRequest } from '../request.js'
+import { refuse } from '../core/errors/refuse.js'
+import { joinGateway } from '../core/gateway.js'
+import type { LlmRequest } from '../core/request.js'
 import { Admission } from './admission.js'
 import { Gate, type Verdict } from './gate.js'
 import { readOptions, type LimitsOptions } from './options.js'

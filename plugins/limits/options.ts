@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify'
-import type { ErrorCode } from '../errors/table.js'
-import { checkMethods, checkOptions, OptionError } from '../errors/options.js'
+import type { ErrorCode } from '../core/errors/table.js'
+import { checkMethods, checkOptions, OptionError } from '../core/options.js'
 import type { Balances, Ledger } from '../state/types.js'
 import { memoryBalances } from '../state/memory-balances.js'
 import type { HoldSizes } from './estimate.js'

@@ -1,4 +1,4 @@
-import { gatewayError, type GatewayError } from '../errors/gateway-error.js'
+import { gatewayError, type GatewayError } from '../core/errors/gateway-error.js'
 import type { Family } from '../protocols/types.js'
 import type { LimitName, Refused } from '../state/types.js'
 import type { Refusal, RefusalCode } from './options.js'

@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache'
-import type { GaugeSample } from '../recorder.js'
+import type { GaugeSample } from '../core/recorder.js'
 import type { Left, Parties, Refused } from '../state/types.js'
 
 /** More keys with a balance of their own than this are not remembered at once. */

@@ -1,5 +1,5 @@
 import type { FastifyRequest } from 'fastify'
-import type { LlmRequest } from '../request.js'
+import type { LlmRequest } from '../core/request.js'
 import type { Ledger } from '../state/types.js'
 import type { Admission } from './admission.js'
 import { chargeOf, recordOf } from './charge.js'

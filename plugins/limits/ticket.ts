@@ -1,4 +1,4 @@
-import type { Group, LlmRequest } from '../request.js'
+import type { Group, LlmRequest } from '../core/request.js'
 import type { Parties } from '../state/types.js'
 import type { Lease } from './lease.js'
 

@@ -1,9 +1,9 @@
 /** One structured line for each model request, at its end, in the host's own logger. */
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
-import { checkOptions, OptionError } from '../errors/options.js'
-import { joinGateway } from '../hub.js'
-import { identifyFirst } from '../identify.js'
+import { checkOptions, OptionError } from '../core/options.js'
+import { joinGateway } from '../core/gateway.js'
+import { identifyFirst } from '../core/identify.js'
 import { requestLine } from './line.js'
 
 const levels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal'] as const

@@ -1,5 +1,5 @@
-import { durationOf, firstChunkOf, overheadOf } from '../measures.js'
-import type { LlmRequest } from '../request.js'
+import { durationOf, firstChunkOf, overheadOf } from '../core/measures.js'
+import type { LlmRequest } from '../core/request.js'
 
 /** Longer names and ids are none that are known. */
 const maxLength = 128

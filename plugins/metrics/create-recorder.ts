@@ -1,8 +1,8 @@
 import {
   durationOf, firstChunkOf, overheadOf, perOutputTokenOf, statusClassOf, succeeded,
-} from '../measures.js'
-import type { GaugeName, GaugeSample, Recorder } from '../recorder.js'
-import type { LlmRequest } from '../request.js'
+} from '../core/measures.js'
+import type { GaugeName, GaugeSample, Recorder } from '../core/recorder.js'
+import type { LlmRequest } from '../core/request.js'
 import type { ModelNames } from './model-names.js'
 import type { MetricStore } from './store.js'
 

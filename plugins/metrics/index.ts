@@ -4,8 +4,8 @@
  */
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
-import { joinGateway } from '../hub.js'
-import { identifyFirst } from '../identify.js'
+import { joinGateway } from '../core/gateway.js'
+import { identifyFirst } from '../core/identify.js'
 import { sharedMeters } from './meters.js'
 import { checkMetricsOptions, meterRules, type MetricsOptions } from './options.js'
 import { joinRegistry } from './registry.js'

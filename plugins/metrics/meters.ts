@@ -1,4 +1,4 @@
-import type { Recorder } from '../recorder.js'
+import type { Recorder } from '../core/recorder.js'
 import { createRecorder } from './create-recorder.js'
 import { ModelNames } from './model-names.js'
 import { OtelProjection, type OtelRules } from './otel.js'

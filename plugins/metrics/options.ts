@@ -1,5 +1,5 @@
 import type { MeterProvider } from '@opentelemetry/api'
-import { checkMethods, checkOptions, OptionError } from '../errors/options.js'
+import { checkMethods, checkOptions, OptionError } from '../core/options.js'
 import type { MeterRules } from './meters.js'
 import type { Semconv } from './otel-genai.js'
 import type { MetricsRegistry } from './registry.js'

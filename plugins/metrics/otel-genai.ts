@@ -1,7 +1,7 @@
 import type { Attributes, Counter, Histogram, Meter } from '@opentelemetry/api'
-import { advisedBounds, attributes, metricNames, nextAttributes, nextMetrics } from '../genai.js'
-import { errorTypeOf, tokensOf, upstreamDurationOf, upstreamFirstChunkOf } from '../measures.js'
-import type { LlmRequest, TokenUsage } from '../request.js'
+import { advisedBounds, attributes, metricNames, nextAttributes, nextMetrics } from '../core/telemetry/genai.js'
+import { errorTypeOf, tokensOf, upstreamDurationOf, upstreamFirstChunkOf } from '../core/measures.js'
+import type { LlmRequest, TokenUsage } from '../core/request.js'
 
 /** `legacy`: the published metrics. `next`: the counters that replace `gen_ai.client.token.usage`. */
 export type Semconv = 'legacy' | 'next' | 'both' | 'off'

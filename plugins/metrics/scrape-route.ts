@@ -2,7 +2,7 @@ import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { openMetrics, plainText, renderText } from './exposition.js'
-import { OptionError } from '../errors/options.js'
+import { OptionError } from '../core/options.js'
 import type { MetricsRegistry } from './registry.js'
 import type { Family } from './store.js'
 

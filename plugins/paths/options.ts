@@ -1,4 +1,4 @@
-import { checkChoice, checkOptions, OptionError } from '../errors/options.js'
+import { checkChoice, checkOptions, OptionError } from '../core/options.js'
 
 export interface PathsOptions {
   /** Path below which the model endpoints stand, such as `/llm`. Default: none. */

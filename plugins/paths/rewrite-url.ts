@@ -1,7 +1,7 @@
-import { forgetUrl, keepOut, readUrl, routeBy, type RawRequest } from '../identify.js'
-import { LlmRequest } from '../request.js'
+import { forgetUrl, keepOut, readUrl, routeBy, type RawRequest } from '../core/identify.js'
+import { LlmRequest } from '../core/request.js'
 import { checkPathOptions } from './options.js'
-import { createResolve } from './resolve.js'
+import { createResolve } from '../core/url/resolve.js'
 
 export interface RewriteUrlOptions {
   /** Path below which the model endpoints stand, such as `/llm`. Default: none. */

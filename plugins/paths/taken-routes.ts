@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify'
-import { plainTails } from './match.js'
+import { plainTails } from '../core/url/match.js'
 
 const methods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']
 

@@ -1,11 +1,11 @@
 /** What the simulated upstream answers, by the id of the endpoint. */
-import { simulateChatCompletions } from './simulate-chat-completions.js'
-import { simulateEmbeddings } from './simulate-embeddings.js'
-import { simulateGenerateContent } from './simulate-generate-content.js'
-import { simulateImages } from './simulate-images.js'
-import { simulateMessages } from './simulate-messages.js'
-import { simulateModels } from './simulate-models.js'
-import { simulateResponses } from './simulate-responses.js'
+import { simulateChatCompletions } from './chat-completions/simulate.js'
+import { simulateEmbeddings } from './embeddings/simulate.js'
+import { simulateGenerateContent } from './generate-content/simulate.js'
+import { simulateImages } from './images/simulate.js'
+import { simulateMessages } from './messages/simulate.js'
+import { simulateModels } from './models/simulate.js'
+import { simulateResponses } from './responses/simulate.js'
 import type { Simulation } from './simulate-text.js'
 
 export type { Ask, SimulatedEvent, Simulation } from './simulate-text.js'

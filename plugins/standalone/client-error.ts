@@ -1,6 +1,6 @@
 /** What a connection is told whose bytes are no HTTP request: it has no path, so no protocol's envelope fits better. */
 import type { Duplex } from 'node:stream'
-import { gatewayError } from '../errors/gateway-error.js'
+import { gatewayError } from '../core/errors/gateway-error.js'
 import { families } from '../protocols/index.js'
 
 // Codes of Node's HTTP parser and server.

@@ -1,7 +1,7 @@
 /** What a schema cannot say: names that must exist, values that exclude each other, addresses and dates that must parse. */
 import { createHash } from 'node:crypto'
 import type { GroupOptions, KeyOptions } from '../auth/index.js'
-import { addressProblem } from '../upstream-address.js'
+import { addressProblem } from '../core/url/upstream-address.js'
 import { joinPath, type Problem } from './config-error.js'
 import type { GatewayConfig, UpstreamEntry } from './config-types.js'
 

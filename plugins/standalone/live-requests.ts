@@ -1,4 +1,4 @@
-import type { LlmRequest } from '../request.js'
+import type { LlmRequest } from '../core/request.js'
 
 /** The model requests of one app that are not settled yet. */
 export class LiveRequests {

@@ -8,7 +8,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { text as readText } from 'node:stream/consumers'
 import { pipeline } from 'node:stream/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createResolve, type Resolved } from '../paths/resolve.js'
+import { createResolve, type Resolved } from '../core/url/resolve.js'
 import { families, type ErrorKind, type Family } from '../protocols/index.js'
 import { field } from '../protocols/simulate-text.js'
 import { simulations, type Ask, type SimulatedEvent } from '../protocols/simulate.js'

@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { checkOptions, OptionError } from '../errors/options.js'
+import { checkOptions, OptionError } from '../core/options.js'
 import { FileLedger } from './file-ledger.js'
 import { lmdbBalances } from './lmdb-balances.js'
 import { lmdbKeys } from './lmdb-keys.js'

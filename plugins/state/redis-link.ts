@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { Cluster, Redis } from 'ioredis'
-import { OptionError } from '../errors/options.js'
+import { OptionError } from '../core/options.js'
 import { createBreaker, StoreDownError } from './breaker.js'
 import { loadPeer } from './peer.js'
 import { scripts, type ScriptName } from './redis-scripts.js'

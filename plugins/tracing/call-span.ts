@@ -1,8 +1,8 @@
 import type { Attributes, Context, Span, Tracer } from '@opentelemetry/api'
-import { attributes } from '../genai.js'
-import { errorTypeOf, succeeded, tokensOf, upstreamFirstChunkOf } from '../measures.js'
-import { otelApi } from '../otel-api.js'
-import type { LlmRequest, Upstream } from '../request.js'
+import { attributes } from '../core/telemetry/genai.js'
+import { errorTypeOf, succeeded, tokensOf, upstreamFirstChunkOf } from '../core/measures.js'
+import { otelApi } from '../core/telemetry/otel-api.js'
+import type { LlmRequest, Upstream } from '../core/request.js'
 import { requestAttributes } from './request-attributes.js'
 
 /** Span names make statistics in many backends: only a plain name may be part of one. */

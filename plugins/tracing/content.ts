@@ -4,8 +4,8 @@
  * `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT`. Texts alone, bounded, without the caller's and the upstream's key.
  */
 import type { Span } from '@opentelemetry/api'
-import { attributes } from '../genai.js'
-import type { LlmRequest, OpenTap, ReplyTap, Upstream } from '../request.js'
+import { attributes } from '../core/telemetry/genai.js'
+import type { LlmRequest, OpenTap, ReplyTap, Upstream } from '../core/request.js'
 import { inputMessages } from './input-messages.js'
 import { ReplyText } from './reply-text.js'
 import { TextBudget } from './text-budget.js'

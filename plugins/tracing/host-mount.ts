@@ -1,7 +1,7 @@
 import type { Context } from '@opentelemetry/api'
 import type {} from '@fastify/reply-from'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { otelApi } from '../otel-api.js'
+import { otelApi } from '../core/telemetry/otel-api.js'
 
 /**
  * On a mount that nobody adapted, makes `reply.from` send our trace in the place of the caller's, and within our span's

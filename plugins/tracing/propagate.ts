@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Context } from '@opentelemetry/api'
-import { isOtelInUse, otelApi } from '../otel-api.js'
-import { clientAddsTrace } from '../outgoing-trace.js'
+import { isOtelInUse, otelApi } from '../core/telemetry/otel-api.js'
+import { clientAddsTrace } from '../core/telemetry/outgoing-trace.js'
 
 /** False as long as the API has nobody to give spans to, and no more need be asked. */
 export function isSdkRegistered (): boolean {

@@ -1,5 +1,5 @@
 import type { Attributes } from '@opentelemetry/api'
-import { attributes } from '../genai.js'
+import { attributes } from '../core/telemetry/genai.js'
 
 interface Field {
   readonly attribute: string

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { UsageRequest, UsageRules } from '../protocols/usage-rules.js'
-import type { LlmRequest } from '../request.js'
+import type { LlmRequest } from '../core/request.js'
 import { parseJson } from './captured-value.js'
 import { JsonScanner } from './json-scanner.js'
 import { isObject, type JsonObject } from './usage-object.js'

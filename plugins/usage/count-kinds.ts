@@ -1,4 +1,4 @@
-import type { ModalityTokens } from '../request.js'
+import type { ModalityTokens } from '../core/request.js'
 import { isCount, isObject, type JsonObject } from './usage-object.js'
 
 type Direction = ModalityTokens['direction']

@@ -1,4 +1,4 @@
-import type { LlmRequest, ModalityTokens, UsageMissing } from '../request.js'
+import type { LlmRequest, ModalityTokens, UsageMissing } from '../core/request.js'
 import { addCounted, countTokens, type Counted } from './count-tokens.js'
 import type { Plan } from './plan.js'
 import type { Reading } from './reply-shape.js'

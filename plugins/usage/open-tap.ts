@@ -1,6 +1,6 @@
-import { releaseHold, type Gateway } from '../hub.js'
+import { releaseHold, type Gateway } from '../core/gateway.js'
 import type { UsageRules } from '../protocols/usage-rules.js'
-import type { LlmRequest, OpenTap } from '../request.js'
+import type { LlmRequest, OpenTap } from '../core/request.js'
 import { planOf } from './plan.js'
 import type { ShapeMemory } from './shape-memory.js'
 import { UsageTap } from './tap.js'

@@ -1,4 +1,4 @@
-import { checkOptions, OptionError } from '../errors/options.js'
+import { checkOptions, OptionError } from '../core/options.js'
 import { isObject } from './usage-object.js'
 
 export interface UsageOptions {

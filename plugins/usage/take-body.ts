@@ -1,9 +1,9 @@
 import { AsyncResource } from 'node:async_hooks'
 import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { collectBody, declaredLength } from '../body/collect.js'
-import { refuse } from '../errors/refuse.js'
-import type { LlmRequest } from '../request.js'
+import { collectBody, declaredLength } from '../core/collect-body.js'
+import { refuse } from '../core/errors/refuse.js'
+import type { LlmRequest } from '../core/request.js'
 
 /**
  * Reads the body of a request that no plugin before this one read, and that a host's mount would pass on as a stream, so

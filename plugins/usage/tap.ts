@@ -1,4 +1,4 @@
-import type { AbortSide, LlmRequest, ReplyTap, UsageMissing } from '../request.js'
+import type { AbortSide, LlmRequest, ReplyTap, UsageMissing } from '../core/request.js'
 import { isSpace, openArray, openObject } from './bytes.js'
 import { codings, SideDecoder } from './decoder.js'
 import { DocumentReader } from './document-reader.js'

@@ -1,9 +1,9 @@
 import { performance } from 'node:perf_hooks'
 import { pipeline, Transform, type Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { fromTransport } from '../errors/foreign.js'
-import { releaseHold, type Gateway } from '../hub.js'
-import type { LlmRequest, OpenTap, ReplyTap } from '../request.js'
+import { fromTransport } from '../core/errors/foreign.js'
+import { releaseHold, type Gateway } from '../core/gateway.js'
+import type { LlmRequest, OpenTap, ReplyTap } from '../core/request.js'
 
 /**
  * Puts a tap on a reply that a mount of the host sends as a stream. Bytes pass in the turn in which they come;

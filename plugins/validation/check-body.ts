@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { ErrorObject } from 'ajv'
 import type { Endpoint } from '../protocols/types.js'
-import type { LlmRequest } from '../request.js'
+import type { LlmRequest } from '../core/request.js'
 import { explain } from './explain.js'
 import { readForm } from './form.js'
 import { isObject, readJson } from './json.js'

@@ -1,4 +1,4 @@
-import { checkOptions } from '../errors/options.js'
+import { checkOptions } from '../core/options.js'
 import { endpoints } from '../protocols/index.js'
 import { readSchemas, type Checks, type SchemaSource } from './schemas.js'
 

@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream'
 import type {} from '@fastify/reply-from'
 import type { FastifyReply, RequestPayload } from 'fastify'
-import type { LlmRequest } from '../request.js'
+import type { LlmRequest } from '../core/request.js'
 
 /** The same bytes as a stream, for the body parser of a host's route. Its length is what Fastify compares with the declared one. */
 export function replay (bytes: Buffer): RequestPayload {

@@ -1,5 +1,5 @@
-import { gatewayError, type ErrorExtra, type GatewayError } from '../errors/gateway-error.js'
-import type { ErrorCode } from '../errors/table.js'
+import { gatewayError, type ErrorExtra, type GatewayError } from '../core/errors/gateway-error.js'
+import type { ErrorCode } from '../core/errors/table.js'
 
 /**
  * What a body was refused for, as a label: a keyword of JSON Schema, or one of `media_type`, `encoding`, `empty`,

@@ -3,7 +3,7 @@ import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import type * as ajv from 'ajv/dist/2020.js'
 import type { Ajv2020, ErrorObject, ValidateFunction } from 'ajv/dist/2020.js'
-import { OptionError } from '../errors/options.js'
+import { OptionError } from '../core/options.js'
 import { endpoints } from '../protocols/index.js'
 import { isObject } from './json.js'
 

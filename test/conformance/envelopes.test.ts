@@ -7,7 +7,7 @@ import { createServer, type Server } from 'node:net'
 import Fastify from 'fastify'
 import t from 'tap'
 import llmGateway, { type LlmGatewayOptions } from '../../plugins/index.js'
-import { errorTable } from '../../plugins/errors/table.js'
+import { errorTable } from '../../plugins/core/errors/table.js'
 import { startUpstream, type Script } from '../helpers/upstream.js'
 import { credentials, main, send, type Call, type Change } from './calls.js'
 

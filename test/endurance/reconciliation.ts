@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { protocolNames } from '../../plugins/protocols/index.js'
-import { leaves } from '../../plugins/measures.js'
+import { leaves } from '../../plugins/core/measures.js'
 import { secret, read } from '../helpers/gateway.js'
 import { startUpstream, type Script } from '../helpers/upstream.js'
 import { samplesOf } from '../metrics/meters.js'

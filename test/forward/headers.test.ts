@@ -1,8 +1,8 @@
 import t from 'tap'
 import { replyHeaders } from '../../plugins/forward/reply-headers.js'
 import { addOwnHeaders, ownRequestHeaders } from '../../plugins/forward/request-headers.js'
-import { createResolve } from '../../plugins/paths/resolve.js'
-import { LlmRequest } from '../../plugins/request.js'
+import { createResolve } from '../../plugins/core/url/resolve.js'
+import { LlmRequest } from '../../plugins/core/request.js'
 
 function request (): LlmRequest {
   const resolved = createResolve('')('POST', '/v1/chat/completions', {})

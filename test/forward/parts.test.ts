@@ -6,8 +6,8 @@ import { proxyOptions } from '../../plugins/forward/proxy-options.js'
 import { isEventStream, isPage } from '../../plugins/forward/reply-headers.js'
 import { routeAddresses } from '../../plugins/forward/routes.js'
 import { readUpstreams, upstreamFor, type UpstreamOptions } from '../../plugins/forward/upstreams.js'
-import { createResolve } from '../../plugins/paths/resolve.js'
-import { LlmRequest, type Group } from '../../plugins/request.js'
+import { createResolve } from '../../plugins/core/url/resolve.js'
+import { LlmRequest, type Group } from '../../plugins/core/request.js'
 
 t.test('an upstream address is read once, without the version that callers bring along', async (t) => {
   const cases: [url: string, origin: string, basePath: string][] = [

@@ -4,7 +4,7 @@ import { request as httpRequest, type ClientRequest, type IncomingMessage, type 
 import { setTimeout as wait } from 'node:timers/promises'
 import Fastify, { type FastifyInstance, type FastifyServerOptions } from 'fastify'
 import llmGateway, { type LlmGatewayOptions } from '../../plugins/index.js'
-import type { LlmRequest } from '../../plugins/request.js'
+import type { LlmRequest } from '../../plugins/core/request.js'
 import { Signal } from './upstream.js'
 
 interface Scope {

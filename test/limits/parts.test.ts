@@ -6,7 +6,7 @@ import { readOptions } from '../../plugins/limits/options.js'
 import { Outbox } from '../../plugins/limits/outbox.js'
 import { hostError } from '../../plugins/limits/refusal.js'
 import { Remaining } from '../../plugins/limits/remaining.js'
-import { LlmRequest } from '../../plugins/request.js'
+import { LlmRequest } from '../../plugins/core/request.js'
 import { memoryBalances, type Balances, type HoldAsk, type Settlement } from '../../plugins/state/index.js'
 import { endpointOf, noTokens } from '../metrics/requests.js'
 

@@ -1,6 +1,6 @@
 import * as published from '@opentelemetry/semantic-conventions/incubating'
 import t from 'tap'
-import { attributes, metricNames, nextAttributes, nextMetrics } from '../../plugins/genai.js'
+import { attributes, metricNames, nextAttributes, nextMetrics } from '../../plugins/core/telemetry/genai.js'
 import { endpoints, families } from '../../plugins/protocols/index.js'
 
 const constants = new Set<string>(Object.values(published).filter((value) => typeof value === 'string'))

@@ -6,7 +6,7 @@ import Fastify, { type FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
 import { catalogue } from '../../plugins/metrics/catalogue.js'
 import metrics, { type MetricsOptions } from '../../plugins/metrics/index.js'
-import type { LlmRequest } from '../../plugins/request.js'
+import type { LlmRequest } from '../../plugins/core/request.js'
 import { samplesOf, sumOf } from './meters.js'
 import { noTokens, settledRequest } from './requests.js'
 

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { catalogue, prefix } from '../../plugins/metrics/catalogue.js'
-import type { LlmRequest } from '../../plugins/request.js'
+import type { LlmRequest } from '../../plugins/core/request.js'
 import { newMeters, valuesOf } from './meters.js'
 import { groupOf, noTokens, settledRequest } from './requests.js'
 

@@ -1,6 +1,6 @@
 /** Settled requests as the pipeline leaves them, for tests of whoever reads them at the end. */
 import { endpoints, type Endpoint } from '../../plugins/protocols/index.js'
-import { LlmRequest, type Group, type TokenUsage } from '../../plugins/request.js'
+import { LlmRequest, type Group, type TokenUsage } from '../../plugins/core/request.js'
 
 export const noTokens: TokenUsage = {
   input: 0, cache_read: 0, cache_write_5m: 0, cache_write_1h: 0, cache_write: 0, tool_input: 0, output: 0, reasoning: 0,

@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import { examples } from '../../plugins/protocols/examples.js'
 import { protocolNames, type ProtocolName } from '../../plugins/protocols/index.js'
-import type { LlmRequest } from '../../plugins/request.js'
+import type { LlmRequest } from '../../plugins/core/request.js'
 import { call, read, secret, type Call, type Gateway } from '../helpers/gateway.js'
 import type { Upstream } from '../helpers/upstream.js'
 

@@ -3,7 +3,7 @@
  * without it that test fails where the README differs.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
-import { errorTable } from '../../plugins/errors/table.js'
+import { errorTable } from '../../plugins/core/errors/table.js'
 import { catalogue, prefix } from '../../plugins/metrics/catalogue.js'
 import { endpoints, modelLists } from '../../plugins/protocols/index.js'
 import type { Endpoint } from '../../plugins/protocols/index.js'

@@ -9,7 +9,7 @@
  */
 import { isDeepStrictEqual } from 'node:util'
 import { argv, stdout } from 'node:process'
-import type { LlmRequest } from '../../plugins/request.js'
+import type { LlmRequest } from '../../plugins/core/request.js'
 import { call, listen, read, secret } from '../helpers/gateway.js'
 import { sha256, startUpstream, type Signal, type Script } from '../helpers/upstream.js'
 import { hosts } from '../usage/hosts.js'

@@ -1,6 +1,6 @@
 import t from 'tap'
-import { createResolve } from '../../plugins/paths/resolve.js'
-import { LlmRequest } from '../../plugins/request.js'
+import { createResolve } from '../../plugins/core/url/resolve.js'
+import { LlmRequest } from '../../plugins/core/request.js'
 import { LiveRequests } from '../../plugins/standalone/live-requests.js'
 
 function newRequest (): LlmRequest {

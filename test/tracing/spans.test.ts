@@ -2,7 +2,7 @@ import { ProxyTracerProvider, SpanKind, SpanStatusCode, context } from '@opentel
 import type { ReadableSpan } from '@opentelemetry/sdk-trace-node'
 import Fastify from 'fastify'
 import t, { type Test } from 'tap'
-import type { LlmRequest } from '../../plugins/request.js'
+import type { LlmRequest } from '../../plugins/core/request.js'
 import { endCallSpan, startCallSpan } from '../../plugins/tracing/call-span.js'
 import tracing from '../../plugins/tracing/index.js'
 import { requestAttributes } from '../../plugins/tracing/request-attributes.js'

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import fc from 'fast-check'
 import t from 'tap'
 import { chatUsage, messagesUsage, type UsageRules } from '../../plugins/protocols/usage-rules.js'
-import type { LlmRequest } from '../../plugins/request.js'
+import type { LlmRequest } from '../../plugins/core/request.js'
 import { askFor } from '../../plugins/usage/ask.js'
 import { requestFor } from './meter-reply.js'
 

@@ -1,6 +1,6 @@
 import { endpoints } from '../../plugins/protocols/index.js'
 import type { Endpoint } from '../../plugins/protocols/types.js'
-import { LlmRequest, type ReplyTap, type TokenUsage } from '../../plugins/request.js'
+import { LlmRequest, type ReplyTap, type TokenUsage } from '../../plugins/core/request.js'
 import { planOf } from '../../plugins/usage/plan.js'
 import { ShapeMemory } from '../../plugins/usage/shape-memory.js'
 import { UsageTap } from '../../plugins/usage/tap.js'

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { OptionError } from '../../plugins/errors/options.js'
+import { OptionError } from '../../plugins/core/options.js'
 import { call, listen, read, secret } from '../helpers/gateway.js'
 import { replyFixture, sha256, startUpstream, usageOf } from '../helpers/upstream.js'
 import { hosts } from './hosts.js'

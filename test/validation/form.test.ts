@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import t from 'tap'
 import { endpoints, type Endpoint } from '../../plugins/protocols/index.js'
-import { LlmRequest } from '../../plugins/request.js'
+import { LlmRequest } from '../../plugins/core/request.js'
 import { checkBody } from '../../plugins/validation/check-body.js'
 import { readForm } from '../../plugins/validation/form.js'
 import { readOptions } from '../../plugins/validation/options.js'

@@ -7,7 +7,7 @@ import Fastify, { type FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
 import authPlugin from '../../plugins/auth/index.js'
 import forwardPlugin, { proxyOptions } from '../../plugins/forward/index.js'
-import { joinGateway } from '../../plugins/hub.js'
+import { joinGateway } from '../../plugins/core/gateway.js'
 import validation, { type ValidationOptions } from '../../plugins/validation/index.js'
 import { sha256, startUpstream, type Upstream } from '../helpers/upstream.js'
 

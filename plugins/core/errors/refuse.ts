@@ -1,0 +1,65 @@
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { Family } from '../../protocols/types.js'
+import { errorText } from './error-text.js'
+import type { GatewayError } from './gateway-error.js'
+
+/** A body that declares itself no longer than this is left to Node, which reads what remains of it when the reply is out. */
+const smallBytes = 64 * 1024
+const drainMaxBytes = 32 * 1024 * 1024
+const drainMaxMs = 5_000
+
+/**
+ * Answers with one of our own errors in the family's envelope and ends the request there. Used from hooks instead of
+ * throwing, so that a host's error handler neither sees nor changes it. Works before the body was read: what is still
+ * on its way is drained within bounds, because a caller that reads only after it wrote would otherwise see a reset.
+ */
+export function refuse (request: FastifyRequest, reply: FastifyReply, family: Family, error: GatewayError): FastifyReply {
+  const { llm } = request
+  const requestId = llm === null ? request.id : llm.id
+  if (llm !== null) {
+    llm.errorCode = error.code
+    llm.outcome ??= error.outcome
+  }
+  if (!request.raw.complete && mayBeLong(request.raw.headers)) drain(request.raw)
+  setErrorHead(reply, error, requestId)
+  return reply.send(llm === null ? JSON.stringify(family.errorBody(error.facts(requestId))) : errorText(family, error, requestId))
+}
+
+/** Status and headers of an error reply of ours. A time to try again that stands there is a host's or an upstream's, who know better. */
+export function setErrorHead (reply: FastifyReply, error: GatewayError, requestId: string): void {
+  const retryAfter = reply.getHeader('retry-after')
+  reply.code(error.statusCode).headers(errorHeaders(error, requestId))
+  if (retryAfter !== undefined) reply.header('retry-after', retryAfter)
+}
+
+/** Headers of an error reply of ours: type, ids, and what a client library needs to know before it tries again. */
+export function errorHeaders (error: GatewayError, requestId: string): Record<string, string> {
+  const headers: Record<string, string> = {
+    'content-type': 'application/json; charset=utf-8',
+    'x-request-id': requestId,
+    'request-id': requestId,
+    ...error.headers,
+  }
+  if (!error.retry) headers['x-should-retry'] = 'false'
+  if (error.statusCode === 429 || error.statusCode === 503) {
+    headers['retry-after'] = String(Math.max(1, Math.ceil((error.retryAfterMs ?? 1_000) / 1_000)))
+  }
+  return headers
+}
+
+function mayBeLong (headers: IncomingHttpHeaders): boolean {
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > smallBytes
+}
+
+function drain (raw: IncomingMessage): void {
+  let bytes = 0
+  const timer = setTimeout(() => raw.destroy(), drainMaxMs)
+  timer.unref()
+  raw.on('data', (chunk: Buffer) => {
+    bytes += chunk.length
+    if (bytes > drainMaxBytes) raw.destroy()
+  })
+  raw.once('close', () => clearTimeout(timer))
+  raw.once('end', () => clearTimeout(timer))
+}

@@ -1,0 +1,83 @@
+/**
+ * Every failure that the gateway itself can tell a caller: status, what it is about, what it counts as, and its words.
+ * `{name}` in a message is filled from the values given; a value never is an address, a key or a raw URL.
+ * `retry: false` becomes `x-should-retry: false`: trying again cannot heal it (facts/protocols.md 5.2).
+ */
+import type { ErrorKind } from '../../protocols/types.js'
+import type { Outcome } from '../request.js'
+
+export interface ErrorRow {
+  readonly status: number
+  readonly kind: ErrorKind
+  readonly outcome: Outcome
+  readonly retry: boolean
+  readonly message: string
+}
+
+function row (status: number, kind: ErrorKind, outcome: Outcome, retry: boolean, message: string): ErrorRow {
+  return { status, kind, outcome, retry, message }
+}
+
+const badRequest = (message: string): ErrorRow => row(400, 'invalid_request', 'client_error', false, message)
+const unauthorized = (message: string): ErrorRow => row(401, 'authentication', 'auth_error', false, message)
+const forbidden = (message: string): ErrorRow => row(403, 'permission', 'auth_error', false, message)
+const limited = (message: string): ErrorRow => row(429, 'rate_limit', 'limited', true, message)
+
+export const errorTable = {
+  // paths
+  unknown_url: row(404, 'not_found', 'client_error', false, 'Unknown request URL: {method} {path}. Use the base URL {baseUrl} with your client.'),
+  doubled_path: row(404, 'not_found', 'client_error', false, 'The endpoint is in the URL twice. The base URL of your client should be {baseUrl}, without the path of an endpoint.'),
+  ambiguous_path: badRequest('The URL path holds characters that could be read in two ways. Send it plainly, below the base URL {baseUrl}.'),
+  method_not_allowed: row(405, 'invalid_request', 'client_error', false, 'Method {method} is not allowed here.'),
+  upgrade_required: row(426, 'invalid_request', 'client_error', false, 'WebSocket is not offered here. Send an HTTP POST instead.'),
+
+  // auth
+  key_in_query: badRequest('An API key in the URL is not accepted on this endpoint. Send it as a header.'),
+  missing_api_key: unauthorized('No API key was given. Send it as {expected}.'),
+  malformed_api_key: unauthorized('The API key is malformed. Send it as {expected}.'),
+  duplicate_api_key: unauthorized('The request carries more than one API key.'),
+  invalid_api_key: unauthorized('The API key is not known.'),
+  disabled_api_key: unauthorized('The API key has been disabled.'),
+  expired_api_key: unauthorized('The API key has expired.'),
+  missing_version: badRequest('Header {header} is required. Accepted: {accepted}.'),
+  unsupported_version: badRequest('Header {header} has a value that is not accepted. Accepted: {accepted}.'),
+  protocol_not_allowed: forbidden('This API key may not be used for {protocol}. It allows: {allowed}.'),
+  model_not_allowed: forbidden('This API key may not use the requested model.'),
+  model_required: badRequest('The request must name its model: this API key allows only some.'),
+  access_denied: forbidden('This API key may not make this request.'),
+  insufficient_quota: row(403, 'billing', 'limited', false, 'The balance of this API key is spent.'),
+  key_store_unavailable: row(503, 'overloaded', 'gateway_error', true, 'API keys cannot be checked at the moment. Try again shortly.'),
+
+  // limits
+  request_rate_exceeded: limited('Too many requests: the limit is {limit} a minute.'),
+  token_rate_exceeded: limited('Too many tokens: the limit is {limit} a minute.'),
+  concurrency_exceeded: limited('Too many requests at the same time: the limit is {limit}.'),
+  limit_store_unavailable: row(503, 'overloaded', 'gateway_error', true, 'Limits cannot be checked at the moment. Try again shortly.'),
+
+  // validation
+  unsupported_media_type: row(415, 'invalid_request', 'client_error', false, 'The content type must be {expected}.'),
+  unsupported_encoding: row(415, 'invalid_request', 'client_error', false, 'The request body must not be compressed.'),
+  body_too_large: row(413, 'too_large', 'client_error', false, 'The request body is larger than {maxBodyBytes} bytes.'),
+  request_aborted: row(400, 'invalid_request', 'client_abort', true, 'The request broke off before its body was complete.'),
+  missing_body: badRequest('The request has no body.'),
+  invalid_json: badRequest('The request body is not valid JSON: {reason}.'),
+  invalid_body: badRequest('{reason}'),
+  bad_request: badRequest('The request could not be read.'),
+
+  // host: what its own plugins refuse
+  not_authorized: unauthorized('The request is not authorized.'),
+  too_many_requests: limited('Too many requests. Try again later.'),
+  overloaded: row(503, 'overloaded', 'gateway_error', true, 'The gateway is too busy for this request. Try again shortly.'),
+
+  // forward
+  upstream_unreachable: row(502, 'internal', 'upstream_error', true, 'The model provider cannot be reached.'),
+  upstream_reset: row(502, 'internal', 'upstream_error', true, 'The model provider closed the connection before it answered.'),
+  upstream_invalid: row(502, 'internal', 'upstream_error', true, 'The model provider sent a reply that cannot be read.'),
+  upstream_timeout: row(504, 'timeout', 'timeout', true, 'The model provider did not answer in time.'),
+  upstream_aborted: row(502, 'internal', 'truncated', true, 'The model provider broke off its reply.'),
+  upstream_error: row(502, 'internal', 'upstream_error', true, 'The model provider answered with an error.'),
+  shutting_down: row(503, 'overloaded', 'gateway_error', true, 'The gateway is shutting down. Try again.'),
+  internal_error: row(500, 'internal', 'gateway_error', true, 'The gateway failed to handle the request.'),
+} as const satisfies Record<string, ErrorRow>
+
+export type ErrorCode = keyof typeof errorTable

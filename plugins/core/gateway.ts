@@ -1,0 +1,128 @@
+/**
+ * Where the plugins meet: one state object per model request (`request.llm`, null on every other request of the host) and one
+ * hub per app (`app.llm`). Plugins never import each other; they read and write these two.
+ */
+import { performance } from 'node:perf_hooks'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { OptionError } from './options.js'
+import { outcomeOf } from './measures.js'
+import { mountPrefix } from './url/mount-prefix.js'
+import { createResolve, type Resolve } from './url/resolve.js'
+import { belowPrefix, segmentsOf } from './url/segments.js'
+import { endWithConnection } from './pipelined-reply.js'
+import { silentRecorder, type MetricFamily, type Recorder } from './recorder.js'
+import type { LlmRequest } from './request.js'
+import type { Upstream } from './types.js'
+
+export type Settler = (llm: LlmRequest, request: FastifyRequest) => void
+
+export interface Gateway {
+  recorder: Recorder
+  /** What the recorder has counted; empty without the metrics plugin. */
+  metrics: readonly MetricFamily[]
+  /** The upstream of a request's group; null where the host's mount decides. Set by the forward plugin. */
+  upstreamFor: (llm: LlmRequest) => Upstream | null
+  /** Path below which the model endpoints stand, empty for none. */
+  prefix: string
+  /** How URLs are read, below that prefix. */
+  resolve: Resolve
+  /** Where the routes of this package stand and no other; null where there are none. Set by the forward plugin. */
+  ownScope: FastifyInstance | null
+  /** False for a mount (`/openai/*`) below which nothing would be taken for a model request. Set by the auth plugin. */
+  guards: (pattern: string) => boolean
+  /** Somebody asks for keys. Set by the auth plugin. */
+  guarded: boolean
+  /** What sends requests upstream. Closed before the plugins that write down what a reply told. */
+  readonly transports: Set<{ readonly destroy: () => Promise<void> }>
+  /** Called once per model request, after its last byte, error, abort or timeout, in the order of registration. */
+  readonly settlers: Settler[]
+}
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    llm: LlmRequest | null
+  }
+  interface FastifyInstance {
+    llm: Gateway
+  }
+  interface FastifyContextConfig {
+    /** `own`: a route of this package. `proxy`: a host's mount that spreads `proxyOptions()`. */
+    llm?: 'own' | 'proxy'
+  }
+}
+
+/**
+ * Makes `request.llm` and `app.llm` exist; fails where the host has its own. Every plugin calls it first. `prefix`: the path
+ * below which the model endpoints stand, for a plugin that was told one.
+ */
+export function joinGateway (app: FastifyInstance, prefix = ''): Gateway {
+  const known = app.hasDecorator('llm') && 'settlers' in Object(app.llm)
+  if (known && prefix === '') return app.llm
+  const place = mountPrefix(app.prefix, prefix)
+  if (known && app.llm.guarded && place !== app.llm.prefix && !Object.hasOwn(app, 'llm')) {
+    throw new OptionError('prefix', `is ${app.llm.prefix || 'none'} for the gateway around this scope, and cannot be ${place} here`)
+  }
+  const resolve = createResolve(place, isCaseSensitive(app))
+  if (known) return Object.assign(app.llm, { prefix: place, resolve })
+  const none = { metrics: [], ownScope: null, upstreamFor: () => null, guards: () => true, guarded: false, transports: new Set<never>(), settlers: [] }
+  const gateway: Gateway = { recorder: silentRecorder, prefix: place, resolve, ...none }
+  app.decorate('llm', gateway)
+  app.decorateRequest('llm', null)
+  return gateway
+}
+
+/**
+ * Fails the start of a second gateway on the same hub: the two would read URLs below one prefix, and what stands below the
+ * other would be open to anybody. Scopes side by side have a hub each, unless a plugin of this package stands around them.
+ */
+export function refuseSecond (app: FastifyInstance): void {
+  if (!app.hasDecorator('llm') || Object(app.llm).guarded !== true) return
+  throw new OptionError('auth', 'stands here already, or beside this scope below plugins that both share: one gateway for an app, or one in each scope with all its plugins')
+}
+
+/** Fails the start in a scope whose requests the hub around it takes for none of ours: nobody would be asked for a key there. */
+export function refuseOutside (app: FastifyInstance, { prefix }: Gateway): void {
+  if (belowPrefix(segmentsOf(prefix), segmentsOf(mountPrefix(app.prefix, ''))) !== null) return
+  throw new OptionError('prefix', `is not known to the plugins of the gateway outside of the scope at ${app.prefix}: register them in it, or the gateway outside`)
+}
+
+function isCaseSensitive ({ initialConfig }: FastifyInstance): boolean {
+  return initialConfig.routerOptions?.caseSensitive !== false && initialConfig.caseSensitive !== false
+}
+
+/** Starts the life of a model request: counts it as active and settles it when the reply's socket is done with it. */
+export function beginRequest (gateway: Gateway, request: FastifyRequest, reply: FastifyReply, llm: LlmRequest): void {
+  const begun = llm.request !== null
+  request.llm = llm
+  llm.carryOn(request)
+  if (begun) return
+  gateway.recorder.started(llm)
+  // Not `writableFinished`: it stays false under `inject`. Over HTTP/2 a reply that broke off finishes too.
+  let finished = false
+  reply.raw.on('finish', () => { finished = reply.raw.writableEnded })
+  function closed (): void {
+    llm.endedAt = performance.now()
+    // What is finished was sent, whatever a layer of the host's tells in place of `headersSent` (`@fastify/express`).
+    if (finished || reply.raw.headersSent) llm.status = reply.raw.statusCode
+    if (!finished) llm.abortedBy ??= 'client'
+    llm.exchange?.callerGone()
+    if (llm.request !== null) releaseHold(gateway, llm.request, llm)
+  }
+  endWithConnection(request.raw, reply.raw)
+  // A caller that left while an earlier hook was waiting: its socket will not tell again. Over HTTP/2 there is none any more.
+  if (reply.raw.destroyed || reply.raw.socket === undefined) closed()
+  else reply.raw.on('close', closed)
+}
+
+/** Ends one party's hold; the last one settles the request, once ever. */
+export function releaseHold (gateway: Gateway, request: FastifyRequest, llm: LlmRequest): void {
+  llm.holds -= 1
+  if (llm.holds > 0 || llm.settled) return
+  llm.settled = true
+  llm.outcome ??= outcomeOf(llm, gateway)
+  for (const settle of gateway.settlers) settle(llm, request)
+  gateway.recorder.settled(llm)
+  // Nothing of a settled request leads on to all that it had: whole dead requests would outlive the next scavenge.
+  llm.openTap = null
+  llm.carryOn(null)
+}

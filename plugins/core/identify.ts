@@ -1,0 +1,100 @@
+/**
+ * From a raw request to its `LlmRequest`, once: by `rewriteUrl` before routing, by the first hook that asks, or carried
+ * over from a first pass through the router.
+ */
+import type { IncomingMessage } from 'node:http'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { beginRequest, type Gateway } from './gateway.js'
+import { LlmRequest } from './request.js'
+import { splitKeys } from './url/query.js'
+import type { Refused, Resolve } from './url/resolve.js'
+
+const kRead = Symbol('fastify-llm-gateway.read')
+const kUrl = Symbol('fastify-llm-gateway.url')
+
+/** What is read of a request, over HTTP/1 or 2. */
+export type RawRequest = Pick<IncomingMessage, 'method' | 'url' | 'headers'>
+
+interface Marked extends RawRequest {
+  /** Undefined: not looked at. Null: none of ours. */
+  [kRead]?: LlmRequest | Refused | null
+  /** The URL that was looked at: a host may put another in its place and route again. */
+  [kUrl]?: string | undefined
+  originalUrl?: string
+}
+
+/**
+ * Reads the URL of a raw request, once: the answer stays with it over a second pass through the router. A credential in
+ * the query of a model request is taken out of `raw.url` here, before anybody can log it or send it on.
+ */
+export function readUrl (resolve: Resolve, raw: Marked): LlmRequest | Refused | null {
+  const known = raw[kRead]
+  if (known !== undefined && (raw.url === raw[kUrl] || raw.url === known?.url)) return known
+  const { method = '', url = '', headers } = raw
+  const resolution = resolve(method, url, headers)
+  const read = resolution?.kind === 'endpoint' ? new LlmRequest(resolution) : resolution
+  if (resolution?.kind === 'endpoint' && resolution.keys !== null) raw.url = withoutKeys(url)
+  raw[kRead] = read
+  raw[kUrl] = raw.url
+  if (read instanceof LlmRequest) keepOut(raw, read)
+  return read
+}
+
+/** Nobody has looked at the URL yet: whoever asks next decides anew. */
+export function forgetUrl (raw: Marked): void {
+  delete raw[kRead]
+}
+
+/** Lets a raw request be routed by another URL than the one that it was read from. */
+export function routeBy (raw: Marked, url: string): void {
+  raw.url = url
+  raw[kUrl] = url
+}
+
+/** Keeps a credential in the query out of what a host may log after `rewriteUrl` ran. */
+export function keepOut (raw: Marked, { url }: { readonly url: string }): void {
+  if (raw.originalUrl !== undefined) raw.originalUrl = url
+}
+
+function withoutKeys (url: string): string {
+  const mark = url.indexOf('?')
+  return url.slice(0, mark) + splitKeys(url.slice(mark)).query
+}
+
+/** Takes a credential out of the parsed query, where a host may log it or hand it on. */
+export function dropQueryKey ({ query }: FastifyRequest): void {
+  if (typeof query === 'object' && query !== null && 'key' in query) delete query.key
+}
+
+const kIdentifies = Symbol('fastify-llm-gateway.identifies')
+
+/** True where every request of this scope is identified at its start; from now on that is so. */
+export function claimIdentifying (app: FastifyInstance): boolean {
+  if (app.hasDecorator(kIdentifies)) return true
+  app.decorate(kIdentifies, true)
+  return false
+}
+
+/** Begins each model request of this scope before any other hook, unless that is done already. */
+export function identifyFirst (app: FastifyInstance, gateway: Gateway): void {
+  if (claimIdentifying(app)) return
+  app.addHook('onRequest', (request, reply, done) => {
+    identify(gateway, request, reply)
+    done()
+  })
+}
+
+/**
+ * The model request that this request is, begun; a refusal, for whoever answers it; or null for a request of the host.
+ * Safe to call from any hook and more than once.
+ */
+export function identify (gateway: Gateway, request: FastifyRequest, reply: FastifyReply): LlmRequest | Refused | null {
+  if (request.llm instanceof LlmRequest) return request.llm
+  // Contexts that the host made before this package was registered do not have the decorator's null.
+  request.llm = null
+  const read = readUrl(gateway.resolve, request.raw)
+  if (!(read instanceof LlmRequest)) return read
+  beginRequest(gateway, request, reply, read)
+  if (read.queryKeys !== null) dropQueryKey(request)
+  return read
+}

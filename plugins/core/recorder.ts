@@ -1,0 +1,62 @@
+/**
+ * What happened, told once, by the plugin that knows it. The metrics plugin puts a real recorder in `app.llm.recorder`;
+ * without it every call lands here and costs a no-op.
+ */
+import type { ProtocolLabel } from '../protocols/types.js'
+import type { LlmRequest } from './request.js'
+
+export type LookupResult = 'hit' | 'negative_hit' | 'miss' | 'coalesced' | 'stale' | 'error'
+
+export interface GaugeSample {
+  readonly labels: Readonly<Record<string, string>>
+  readonly value: number
+}
+
+export interface Recorder {
+  /** A model request arrived: it is active until it is settled. */
+  started: (llm: LlmRequest) => void
+  /** Everything that is known at the end: requests, tokens, durations, aborts. Called once per started request. */
+  settled: (llm: LlmRequest) => void
+  pathNormalized: (protocol: ProtocolLabel, kind: string) => void
+  authFailed: (protocol: ProtocolLabel, reason: string) => void
+  /** `seconds` only where the store was asked. */
+  keyLookedUp: (result: LookupResult, seconds?: number) => void
+  validationFailed: (protocol: ProtocolLabel, keyword: string) => void
+  limitRejected: (group: string, limit: string) => void
+  /** Adds a source that is read at each scrape, such as the entries of a cache. Returns what takes it away again. */
+  gauge: (name: GaugeName, read: () => readonly GaugeSample[]) => () => void
+}
+
+export type GaugeName = 'key_cache_entries' | 'balance_remaining_ratio'
+
+function nothing (): void {}
+
+export const silentRecorder: Recorder = {
+  started: nothing,
+  settled: nothing,
+  pathNormalized: nothing,
+  authFailed: nothing,
+  keyLookedUp: nothing,
+  validationFailed: nothing,
+  limitRejected: nothing,
+  gauge: () => nothing,
+}
+
+export interface ValueReading {
+  readonly labels: Readonly<Record<string, string>>
+  readonly value: number
+}
+
+export interface HistogramReading {
+  readonly labels: Readonly<Record<string, string>>
+  /** Each counts what fell into it alone; the last has no upper bound. */
+  readonly buckets: ReadonlyArray<{ readonly upTo: number, readonly count: number }>
+  readonly sum: number
+  readonly count: number
+}
+
+/** One metric as it is now, for whoever shows the metrics inside the process. */
+export interface MetricFamily {
+  readonly name: string
+  readonly read: () => ReadonlyArray<ValueReading | HistogramReading>
+}

@@ -1,0 +1,25 @@
+import { channel } from 'node:diagnostics_channel'
+import type { Dispatcher } from 'undici'
+import { isOtelInUse, otelApi } from './otel-api.js'
+import type { LlmRequest } from '../request.js'
+
+// Held: to look a channel up by its name costs more than all else here.
+const requestCreated = channel('undici:request:create')
+
+/**
+ * Whether an instrumentation of the HTTP client will add trace headers to what is sent, by itself: it listens where undici
+ * tells of new requests, and a propagator is registered. It appends and never replaces (facts/telemetry.md 6): whoever
+ * sends a request must then leave these headers out, or the upstream gets two of each and reads neither.
+ */
+export function clientAddsTrace (): boolean {
+  return requestCreated.hasSubscribers && isOtelInUse() && otelApi().propagation.fields().length > 0
+}
+
+/**
+ * Sends a request within the context of our span, whichever a handler was run in: an instrumentation of Fastify gives
+ * each hook and handler a context of its own, and the span of the HTTP client belongs below ours.
+ */
+export function dispatchTraced (client: Dispatcher, options: Dispatcher.DispatchOptions, { traceContext }: LlmRequest, handler: Dispatcher.DispatchHandler): void {
+  if (traceContext === null) client.dispatch(options, handler)
+  else otelApi().context.with(traceContext, client.dispatch, client, options, handler)
+}

@@ -1,0 +1,82 @@
+/** The endpoint table as the resolver asks for it: by the segments that follow the version prefix. */
+import { endpoints, familyOf, modelLists } from '../../protocols/index.js'
+import type { Caller, Endpoint } from '../../protocols/index.js'
+import { modelName } from './model-name.js'
+
+/** Endpoints that a tail names, one for each method it serves, and the model where it stands in the path. */
+export interface TailMatch {
+  readonly endpoints: readonly Endpoint[]
+  readonly model: string | null
+  /** The tail as it goes upstream. */
+  readonly tail: string
+}
+
+const plain = new Map<string, Endpoint[]>()
+const actions = new Map<string, Endpoint[]>()
+const patterns: Endpoint[] = []
+
+for (const endpoint of endpoints) {
+  const tail = endpoint.tail.join('/')
+  if (endpoint.action !== null) add(actions, `${endpoint.tail[0]}:${endpoint.action}`, endpoint)
+  else if (tail.includes(':')) patterns.push(endpoint)
+  else add(plain, tail, endpoint)
+}
+
+function add (map: Map<string, Endpoint[]>, key: string, endpoint: Endpoint): void {
+  map.set(key, [...map.get(key) ?? [], endpoint])
+}
+
+/** Tails without parameters, for the fast path. */
+export const plainTails: ReadonlyMap<string, readonly Endpoint[]> = plain
+
+const roots = new Set([...endpoints.map(({ tail }) => String(tail[0]).toLowerCase()), 'models'])
+
+/** True for a segment that an endpoint's tail begins with, in any case. */
+export function isRoot (segment: string | undefined): boolean {
+  return segment !== undefined && roots.has(segment.toLowerCase())
+}
+
+/** True for a tail that says which endpoint is meant by itself: what stands before another one was pasted as base address. */
+export function isWhole (segments: readonly string[]): boolean {
+  const tail = segments.join('/')
+  return plain.has(tail) || endsInAction(String(segments[0]), tail)
+}
+
+function endsInAction (root: string, text: string): boolean {
+  return actions.has(`${root}:${/(?::|%3A)([A-Za-z]+)$/i.exec(text)?.[1]}`)
+}
+
+/** Null where the tail is no endpoint's. */
+export function matchTail (segments: readonly string[], caller: Caller): TailMatch | null {
+  const tail = segments.join('/')
+  const matching = [...plain.get(tail) ?? [], ...patterns.filter((endpoint) => fits(endpoint, segments))]
+  if (matching.length > 0) return { endpoints: matching, model: null, tail }
+  return matchAction(segments[0] ?? '', tail) ?? matchModelList(segments, tail, caller)
+}
+
+function fits (endpoint: Endpoint, segments: readonly string[]): boolean {
+  if (endpoint.tail.length !== segments.length) return false
+  return segments.every((segment, i) => {
+    return endpoint.tail[i] === ':id' ? /^[A-Za-z0-9_~:-][A-Za-z0-9._~:-]*$/.test(segment) : endpoint.tail[i] === segment
+  })
+}
+
+/** `models/<model>:<action>`: the action follows the last colon, which a client may have encoded. */
+function matchAction (root: string, tail: string): TailMatch | null {
+  const cut = /^(.*)(?::|%3A)([A-Za-z]+)$/is.exec(tail)
+  if (cut === null) return null
+  const [, head = '', action = ''] = cut
+  const known = actions.get(`${root}:${action}`)
+  const model = modelName(head.slice(root.length + 1))
+  if (known === undefined || model === null || model.split('/').some((part) => endsInAction(root, part))) return null
+  // The same name below another root is another model: it must not pass for an allowed one.
+  return { endpoints: known, model: root === 'models' ? model : `${root}/${model}`, tail: `${head}:${action}` }
+}
+
+function matchModelList (segments: readonly string[], tail: string, caller: Caller): TailMatch | null {
+  if (segments[0] !== 'models') return null
+  const lists = modelLists[familyOf(caller)]
+  if (segments.length === 1) return { endpoints: lists.list, model: null, tail }
+  const model = modelName(tail.slice('models/'.length))
+  return model === null ? null : { endpoints: lists.retrieve, model, tail }
+}

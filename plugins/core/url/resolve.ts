@@ -1,0 +1,164 @@
+/**
+ * Raw URL -> endpoint and canonical URL (DESIGN 4). Pure and idempotent: resolving a canonical URL gives the same URL.
+ */
+import { families, familyOf } from '../../protocols/index.js'
+import type { Caller, Endpoint, Family } from '../../protocols/index.js'
+import { isRoot, isWhole, matchTail, plainTails, type TailMatch } from './match.js'
+import { splitKeys } from './query.js'
+import { belowPrefix, isDecodable, isSuspicious, leadingVersions, readings, segmentsOf } from './segments.js'
+
+export interface Resolved {
+  readonly kind: 'endpoint'
+  readonly endpoint: Endpoint
+  /** Mount prefix, version, tail, and the query without credentials. */
+  readonly url: string
+  /** Where the version segment starts in `url`: what stands before is the mount's and does not go upstream. */
+  readonly mountLength: number
+  readonly model: string | null
+  readonly keys: string[] | null
+  /** What was repaired, null for nothing: a label of `path_normalizations_total`. */
+  readonly repair: string | null
+}
+
+export interface Refused {
+  readonly kind: 'refused'
+  /** `blank_in_path` is answered as `unknown_url`, but never left to a mount: an upstream may drop the blank. */
+  readonly code: 'ambiguous_path' | 'blank_in_path' | 'doubled_path' | 'method_not_allowed' | 'unknown_url'
+  readonly family: Family
+  /** The URL without credentials, safe to log. */
+  readonly url: string
+  /** Methods that the path has, for `method_not_allowed`. */
+  readonly allow?: readonly string[]
+}
+
+/** Null: not ours. `unknown_url` is ours only below a mount that serves nothing else; who asks decides. */
+export type Resolution = Resolved | Refused | null
+
+type Headers = Readonly<Record<string, unknown>>
+
+export type Resolve = (method: string, url: string, headers: Headers) => Resolution
+
+/** What the path holds, once its mount prefix and versions are off. `tail` is null outside the mount. */
+interface Parts {
+  readonly path: string
+  readonly caller: Caller
+  readonly tail: readonly string[] | null
+}
+
+/**
+ * `prefix`: the mount prefix as path (`/llm`), empty for none. `caseSensitive`: false where the router takes `/V1` for
+ * `/v1`; case is significant all the same, so that such a path is refused instead of reaching a mount unguarded.
+ */
+export function createResolve (prefix: string, caseSensitive = true): Resolve {
+  const mount = segmentsOf(prefix)
+  const base = mount.map((segment) => `/${segment}`).join('')
+  const loose = caseSensitive ? mount : segmentsOf(base.toLowerCase())
+  const canonical = canonicalUrls(base)
+
+  function split (path: string, segments: readonly string[], from: readonly string[], headers: Headers, query: string): Parts {
+    const below = belowPrefix(segments, from)
+    const versions = below === null ? [] : leadingVersions(below)
+    return { path, caller: { headers, query, versions }, tail: below === null ? null : below.slice(versions.length) }
+  }
+
+  function resolveSlowly (method: string, url: string, headers: Headers): Resolution {
+    const mark = url.indexOf('?')
+    const path = mark < 0 ? url : url.slice(0, mark)
+    const query = mark < 0 ? '' : url.slice(mark)
+    const parts = split(path, path[0] === '/' ? segmentsOf(path) : [], mount, headers, query)
+    const match = matchTail(parts.tail ?? [], parts.caller)
+    const endpoint = match?.endpoints.find((candidate) => candidate.method === method)
+    if (match !== null && endpoint !== undefined) return found(endpoint, match, parts, base)
+    const refusal = match === null && isDoubtful(path)
+      ? worst(readings(path, caseSensitive).map((segments) => doubtful(split(path, segments, loose, headers, query), mount.length > 0)))
+      : misdirected(parts, match, mount.length > 0)
+    if (refusal === null) return null
+    const blank = refusal.code === 'ambiguous_path' && !isDoubtful(path.replaceAll('%20', ''))
+    return { kind: 'refused', ...refusal, ...blank && { code: 'blank_in_path' }, url: path + splitKeys(query).query }
+  }
+
+  function isDoubtful (path: string): boolean {
+    return isSuspicious(path) || (!caseSensitive && base + path !== (base + path).toLowerCase())
+  }
+
+  return function resolve (method, url, headers) {
+    return canonical.get(method)?.get(url) ?? (isPreflight(method, headers) ? null : resolveSlowly(method, url, headers))
+  }
+}
+
+/** By method and URL: what nearly every request is, told without taking it apart. */
+function canonicalUrls (base: string): ReadonlyMap<string, ReadonlyMap<string, Resolved>> {
+  const byMethod = new Map<string, Map<string, Resolved>>()
+  for (const [tail, list] of plainTails) {
+    for (const endpoint of list) {
+      const url = `${base}/${endpoint.family.prefix}/${tail}`
+      const known = byMethod.get(endpoint.method) ?? new Map<string, Resolved>()
+      known.set(url, { kind: 'endpoint', endpoint, url, mountLength: base.length, model: null, keys: null, repair: null })
+      byMethod.set(endpoint.method, known)
+    }
+  }
+  return byMethod
+}
+
+function found (endpoint: Endpoint, match: TailMatch, { path, caller }: Parts, base: string): Resolved {
+  const { query, keys } = splitKeys(caller.query)
+  const clean = `${base}/${endpoint.family.prefix}/${match.tail}`
+  const repair = clean === path ? null : repairOf(endpoint.family.prefix, caller.versions)
+  return { kind: 'endpoint', endpoint, url: clean + query, mountLength: base.length, model: match.model, keys, repair }
+}
+
+function repairOf (prefix: string, versions: readonly string[]): string {
+  const [first] = versions
+  if (first === undefined) return 'missing_prefix'
+  if (versions.length === 1) return first === prefix ? 'slashes' : 'other_version'
+  return versions.every((version) => version === first) ? `duplicate_${first}` : 'mixed_prefixes'
+}
+
+/** Carries no credential and asks for nothing: CORS is the host's. Any other `OPTIONS` is a method that we do not have. */
+function isPreflight (method: string, headers: Headers): boolean {
+  return method === 'OPTIONS' && headers['access-control-request-method'] !== undefined &&
+    headers['transfer-encoding'] === undefined && (headers['content-length'] ?? '0') === '0'
+}
+
+type Refusal = Pick<Refused, 'code' | 'family' | 'allow'> | null
+
+/** One reading of a path that holds what two readers could read in two ways: refused where an endpoint is in it. */
+function doubtful ({ path, tail, caller }: Parts, mounted: boolean): Refusal {
+  if (tail === null) return null
+  const [endpoint] = matchTail(tail, caller)?.endpoints ?? []
+  if (endpoint !== undefined) return { code: 'ambiguous_path', family: endpoint.family }
+  const versioned = caller.versions.length > 0
+  if (!versioned && !mounted) return null
+  // What the router cannot decode is no route of the host either.
+  const code = (versioned && isRoot(tail[0])) || !isDecodable(path) ? 'ambiguous_path' : 'unknown_url'
+  return { code, family: families[familyOf(caller)] }
+}
+
+function worst (refusals: readonly Refusal[]): Refusal {
+  return refusals.find((refusal) => refusal?.code === 'ambiguous_path') ?? refusals.find((refusal) => refusal !== null) ?? null
+}
+
+/** A plain path that is no endpoint of this method: doubled, of another method, or unknown below the mount. */
+function misdirected ({ tail, caller }: Parts, match: TailMatch | null, mounted: boolean): Refusal {
+  if (tail === null) return null
+  const doubled = doubledFamily(tail, caller)
+  if (doubled !== null) return { code: 'doubled_path', family: doubled }
+  const others = match?.endpoints ?? []
+  const [other] = others
+  if (other !== undefined) return { code: 'method_not_allowed', family: other.family, allow: others.map(({ method }) => method) }
+  return caller.versions.length > 0 || mounted ? { code: 'unknown_url', family: families[familyOf(caller)] } : null
+}
+
+/** More than an endpoint has. Without a bound, a path of thousands of segments took half a second to refuse. */
+const maxBaseSegments = 16
+
+/** The family of an endpoint whose tail follows another whole tail: a full endpoint URL was given as base address. */
+function doubledFamily (tail: readonly string[], caller: Caller): Family | null {
+  for (let cut = 1; cut < tail.length && cut <= maxBaseSegments; cut += 1) {
+    if (!isWhole(tail.slice(0, cut))) continue
+    const rest = tail.slice(cut)
+    const [again] = matchTail(rest.slice(leadingVersions(rest).length), caller)?.endpoints ?? []
+    if (again !== undefined) return again.family
+  }
+  return null
+}

@@ -1,0 +1,38 @@
+import { defineEndpoints } from '../endpoint.js'
+import { openai } from '../family-openai.js'
+import { responsesUsage } from '../usage-rules.js'
+
+const output = { max: [['max_output_tokens']], choices: [] }
+
+/**
+ * https://platform.openai.com/docs/api-reference/responses
+ * A retrieved response repeats the usage of its creation, so only creation and compaction are metered.
+ */
+export const responses = defineEndpoints(
+  { protocol: 'responses', family: openai, operation: 'chat', allowedBy: ['responses'] },
+  [
+    {
+      id: 'responses',
+      path: 'responses',
+      schema: 'responses',
+      metered: 'yes',
+      streams: 'body',
+      modelField: 'model',
+      usage: responsesUsage,
+      output: { ...output, goesOn: ['background'] },
+    },
+    {
+      id: 'responses.compact',
+      path: 'responses/compact',
+      schema: 'responses.compact',
+      metered: 'yes',
+      modelField: 'model',
+      usage: responsesUsage,
+      output,
+    },
+    { id: 'responses.input_tokens', path: 'responses/input_tokens', schema: 'responses.input_tokens', modelField: 'model' },
+    { id: 'responses.cancel', path: 'responses/:id/cancel', body: 'none' },
+    { id: 'responses.input_items', path: 'responses/:id/input_items', method: 'GET', body: 'none' },
+    { id: 'responses.retrieve', path: 'responses/:id', method: 'GET', body: 'none' },
+    { id: 'responses.delete', path: 'responses/:id', method: 'DELETE', body: 'none' },
+  ])
