@@ -97,6 +97,7 @@ export type { Gateway } from './core/gateway.js'
 export type { Authorization, Refusal } from './limits/index.js'
 export type { MetricsRegistry } from './metrics/index.js'
 export type { RewriteUrlOptions } from './paths/index.js'
-export type { LlmRequest, TokenUsage } from './core/request.js'
+export type { ModelCall } from './core/model-call.js'
+export type { TokenUsage } from './core/types.js'
 export type { ConsoleOptions, ForwardOptions, LimitsOptions, LogOptions, MetricsOptions, PathsOptions, TracingOptions, UsageOptions, ValidationOptions }
 export { auth, consolePage, createRewriteUrl, errors, forward, limits, llmGateway, log, metrics, paths, proxyOptions, tracing, usage, validation }

@@ -1,7 +1,8 @@
 /** The decisions that need no store: what a known key of a known group may do. Each gives the refusal, or null for yes. */
 import { gatewayError, type GatewayError } from '../core/errors/gateway-error.js'
 import type { Endpoint, Family } from '../protocols/index.js'
-import type { Group, Key, LlmRequest } from '../core/request.js'
+import type { ModelCall } from '../core/model-call.js'
+import type { Group, Key } from '../core/types.js'
 
 /** 401 for a key that is no longer valid. `nowMs` is the time since the epoch. */
 export function checkKey (key: Key, nowMs: number): GatewayError | null {
@@ -19,7 +20,7 @@ export function checkProtocol (group: Group | undefined, endpoint: Endpoint): Ga
 }
 
 /** 403 where the group allows only some models and this is none of them; 400 where it cannot be told. */
-export function checkModel ({ group, model, endpoint }: LlmRequest): GatewayError | null {
+export function checkModel ({ group, model, endpoint }: ModelCall): GatewayError | null {
   if (group === null || group.models === null) return null
   if (model !== null) return group.models.has(model) ? null : gatewayError('model_not_allowed', {}, { param: endpoint.modelField })
   return endpoint.modelField === null ? null : gatewayError('model_required', {}, { param: endpoint.modelField })

@@ -2,7 +2,8 @@ import { inspect } from 'node:util'
 import type { FastifyRequest } from 'fastify'
 import { gatewayError, type GatewayError } from '../core/errors/gateway-error.js'
 import type { Gateway } from '../core/gateway.js'
-import type { Group, Key, LlmRequest } from '../core/request.js'
+import type { ModelCall } from '../core/model-call.js'
+import type { Group, Key } from '../core/types.js'
 import { checkKey, checkProtocol, checkVersion } from './access.js'
 import { expectedCredential, findCredential } from './credential.js'
 import { digestOf, readGroups, readKeys } from './groups.js'
@@ -40,7 +41,7 @@ export class Authenticator {
     this.#cache.invalidate(change)
   }
 
-  check (llm: LlmRequest, request: FastifyRequest): Verdict | Promise<Verdict> {
+  check (llm: ModelCall, request: FastifyRequest): Verdict | Promise<Verdict> {
     const { family } = llm.endpoint
     const found = findCredential(family, request.raw.rawHeaders, llm.queryKeys, this.#optional)
     if (typeof found === 'string') return gatewayError(found, { expected: expectedCredential(family) })
@@ -63,7 +64,7 @@ export class Authenticator {
     return fixed ?? null
   }
 
-  async #ask (digest: string, secret: string, llm: LlmRequest, request: FastifyRequest): Promise<Verdict> {
+  async #ask (digest: string, secret: string, llm: ModelCall, request: FastifyRequest): Promise<Verdict> {
     try {
       const key = await this.#cache.load(digest, this.#loadFor(secret, request))
       return this.#judge(key, llm, request)
@@ -79,7 +80,7 @@ export class Authenticator {
     return (digest) => withinTime(load(digest), lookupTimeoutMs)
   }
 
-  #judge (key: Key | null, llm: LlmRequest, request: FastifyRequest): Verdict {
+  #judge (key: Key | null, llm: ModelCall, request: FastifyRequest): Verdict {
     if (key === null) return gatewayError('invalid_api_key')
     const invalid = checkKey(key, Date.now())
     if (invalid !== null) return invalid

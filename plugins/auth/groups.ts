@@ -2,7 +2,7 @@
 import { hash } from 'node:crypto'
 import { checkChoice, checkOptions, OptionError } from '../core/options.js'
 import { protocolNames, type ProtocolName } from '../protocols/index.js'
-import type { Group, Key, Limits } from '../core/request.js'
+import type { Group, Key, Limits } from '../core/types.js'
 import { isPlain } from './credential.js'
 
 export interface GroupOptions {

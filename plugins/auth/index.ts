@@ -8,7 +8,7 @@ import { refuse } from '../core/errors/refuse.js'
 import { joinGateway, refuseOutside, refuseSecond } from '../core/gateway.js'
 import { identify } from '../core/identify.js'
 import { refuseMisdirected } from '../core/refuse-url.js'
-import { LlmRequest } from '../core/request.js'
+import { ModelCall } from '../core/model-call.js'
 import { routeOf } from '../core/route-kind.js'
 import { checkModel } from './access.js'
 import { Authenticator, type Verdict } from './authenticator.js'
@@ -49,9 +49,9 @@ async function auth (app: FastifyInstance, options: AuthOptions): Promise<void> 
 
   app.addHook('onRequest', (request, reply, done) => {
     const llm = identify(gateway, request, reply)
-    if (llm === null || (llm instanceof LlmRequest && llm.authenticated)) {
+    if (llm === null || (llm instanceof ModelCall && llm.authenticated)) {
       done()
-    } else if (llm instanceof LlmRequest) {
+    } else if (llm instanceof ModelCall) {
       const verdict = authenticator.check(llm, request)
       if (verdict instanceof Promise) verdict.then((later) => conclude(later, llm, request, reply, done))
       else conclude(verdict, llm, request, reply, done)
@@ -78,7 +78,7 @@ async function auth (app: FastifyInstance, options: AuthOptions): Promise<void> 
     return options.unknown === 'leave' || url === undefined || config.llm !== undefined || !mounts.has(url)
   }
 
-  function conclude (verdict: Verdict, llm: LlmRequest, request: FastifyRequest, reply: FastifyReply, done: () => void): void {
+  function conclude (verdict: Verdict, llm: ModelCall, request: FastifyRequest, reply: FastifyReply, done: () => void): void {
     // The caller left while its key was looked up.
     if (reply.raw.destroyed) return
     if (verdict === null) {

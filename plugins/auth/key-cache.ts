@@ -6,7 +6,7 @@
 import { performance } from 'node:perf_hooks'
 import { LRUCache } from 'lru-cache'
 import type { LookupResult } from '../core/recorder.js'
-import type { Key } from '../core/request.js'
+import type { Key } from '../core/types.js'
 import { LoadBudget } from './load-budget.js'
 
 export interface KeyCacheOptions {

@@ -1,6 +1,6 @@
 /** Answers of a host's own table, held to what they must be: one that says nothing clear opens nothing and holds nobody up. */
 import { OptionError } from '../core/options.js'
-import type { Key } from '../core/request.js'
+import type { Key } from '../core/types.js'
 import { checkLimits } from './groups.js'
 import type { LookupKey } from './options.js'
 

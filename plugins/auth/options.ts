@@ -1,7 +1,7 @@
 import type { FastifyRequest } from 'fastify'
 import { checkChoice, checkMethods, checkOptions, OptionError, withDefaults } from '../core/options.js'
 import { families } from '../protocols/index.js'
-import type { Key, Limits } from '../core/request.js'
+import type { Key, Limits } from '../core/types.js'
 import type { GroupOptions, KeyOptions } from './groups.js'
 import type { KeyCacheOptions, KeyChange } from './key-cache.js'
 

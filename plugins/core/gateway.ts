@@ -11,17 +11,17 @@ import { createResolve, type Resolve } from './url/resolve.js'
 import { belowPrefix, segmentsOf } from './url/segments.js'
 import { endWithConnection } from './pipelined-reply.js'
 import { silentRecorder, type MetricFamily, type Recorder } from './recorder.js'
-import type { LlmRequest } from './request.js'
+import type { ModelCall } from './model-call.js'
 import type { Upstream } from './types.js'
 
-export type Settler = (llm: LlmRequest, request: FastifyRequest) => void
+export type Settler = (llm: ModelCall, request: FastifyRequest) => void
 
 export interface Gateway {
   recorder: Recorder
   /** What the recorder has counted; empty without the metrics plugin. */
   metrics: readonly MetricFamily[]
   /** The upstream of a request's group; null where the host's mount decides. Set by the forward plugin. */
-  upstreamFor: (llm: LlmRequest) => Upstream | null
+  upstreamFor: (llm: ModelCall) => Upstream | null
   /** Path below which the model endpoints stand, empty for none. */
   prefix: string
   /** How URLs are read, below that prefix. */
@@ -40,7 +40,7 @@ export interface Gateway {
 
 declare module 'fastify' {
   interface FastifyRequest {
-    llm: LlmRequest | null
+    llm: ModelCall | null
   }
   interface FastifyInstance {
     llm: Gateway
@@ -91,7 +91,7 @@ function isCaseSensitive ({ initialConfig }: FastifyInstance): boolean {
 }
 
 /** Starts the life of a model request: counts it as active and settles it when the reply's socket is done with it. */
-export function beginRequest (gateway: Gateway, request: FastifyRequest, reply: FastifyReply, llm: LlmRequest): void {
+export function beginRequest (gateway: Gateway, request: FastifyRequest, reply: FastifyReply, llm: ModelCall): void {
   const begun = llm.request !== null
   request.llm = llm
   llm.carryOn(request)
@@ -115,7 +115,7 @@ export function beginRequest (gateway: Gateway, request: FastifyRequest, reply: 
 }
 
 /** Ends one party's hold; the last one settles the request, once ever. */
-export function releaseHold (gateway: Gateway, request: FastifyRequest, llm: LlmRequest): void {
+export function releaseHold (gateway: Gateway, request: FastifyRequest, llm: ModelCall): void {
   llm.holds -= 1
   if (llm.holds > 0 || llm.settled) return
   llm.settled = true

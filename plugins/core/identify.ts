@@ -1,11 +1,11 @@
 /**
- * From a raw request to its `LlmRequest`, once: by `rewriteUrl` before routing, by the first hook that asks, or carried
+ * From a raw request to its `ModelCall`, once: by `rewriteUrl` before routing, by the first hook that asks, or carried
  * over from a first pass through the router.
  */
 import type { IncomingMessage } from 'node:http'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { beginRequest, type Gateway } from './gateway.js'
-import { LlmRequest } from './request.js'
+import { ModelCall } from './model-call.js'
 import { splitKeys } from './url/query.js'
 import type { Refused, Resolve } from './url/resolve.js'
 
@@ -17,7 +17,7 @@ export type RawRequest = Pick<IncomingMessage, 'method' | 'url' | 'headers'>
 
 interface Marked extends RawRequest {
   /** Undefined: not looked at. Null: none of ours. */
-  [kRead]?: LlmRequest | Refused | null
+  [kRead]?: ModelCall | Refused | null
   /** The URL that was looked at: a host may put another in its place and route again. */
   [kUrl]?: string | undefined
   originalUrl?: string
@@ -27,16 +27,16 @@ interface Marked extends RawRequest {
  * Reads the URL of a raw request, once: the answer stays with it over a second pass through the router. A credential in
  * the query of a model request is taken out of `raw.url` here, before anybody can log it or send it on.
  */
-export function readUrl (resolve: Resolve, raw: Marked): LlmRequest | Refused | null {
+export function readUrl (resolve: Resolve, raw: Marked): ModelCall | Refused | null {
   const known = raw[kRead]
   if (known !== undefined && (raw.url === raw[kUrl] || raw.url === known?.url)) return known
   const { method = '', url = '', headers } = raw
   const resolution = resolve(method, url, headers)
-  const read = resolution?.kind === 'endpoint' ? new LlmRequest(resolution) : resolution
+  const read = resolution?.kind === 'endpoint' ? new ModelCall(resolution) : resolution
   if (resolution?.kind === 'endpoint' && resolution.keys !== null) raw.url = withoutKeys(url)
   raw[kRead] = read
   raw[kUrl] = raw.url
-  if (read instanceof LlmRequest) keepOut(raw, read)
+  if (read instanceof ModelCall) keepOut(raw, read)
   return read
 }
 
@@ -88,12 +88,12 @@ export function identifyFirst (app: FastifyInstance, gateway: Gateway): void {
  * The model request that this request is, begun; a refusal, for whoever answers it; or null for a request of the host.
  * Safe to call from any hook and more than once.
  */
-export function identify (gateway: Gateway, request: FastifyRequest, reply: FastifyReply): LlmRequest | Refused | null {
-  if (request.llm instanceof LlmRequest) return request.llm
+export function identify (gateway: Gateway, request: FastifyRequest, reply: FastifyReply): ModelCall | Refused | null {
+  if (request.llm instanceof ModelCall) return request.llm
   // Contexts that the host made before this package was registered do not have the decorator's null.
   request.llm = null
   const read = readUrl(gateway.resolve, request.raw)
-  if (!(read instanceof LlmRequest)) return read
+  if (!(read instanceof ModelCall)) return read
   beginRequest(gateway, request, reply, read)
   if (read.queryKeys !== null) dropQueryKey(request)
   return read

@@ -1,6 +1,7 @@
 /** What the time fields and leaves of a settled request amount to. Seconds; null where it does not apply. */
 import type { Gateway } from './gateway.js'
-import type { LlmRequest, Outcome, TokenUsage } from './request.js'
+import type { ModelCall } from './model-call.js'
+import type { Outcome, TokenUsage } from './types.js'
 
 export interface Leaf {
   readonly type: keyof TokenUsage
@@ -32,13 +33,13 @@ export function tokensOf (usage: TokenUsage, direction: Leaf['direction']): numb
 }
 
 /** A provider answered with success. Where nobody watches a host's mount, the caller's status tells it: the gateway makes no 2xx itself. */
-export function succeeded ({ upstreamStatus, status, replyFailed }: LlmRequest): boolean {
+export function succeeded ({ upstreamStatus, status, replyFailed }: ModelCall): boolean {
   if (replyFailed) return false
   const answered = upstreamStatus === 0 ? status : upstreamStatus
   return answered >= 200 && answered < 300
 }
 
-export function durationOf (llm: LlmRequest): number {
+export function durationOf (llm: ModelCall): number {
   return (llm.endedAt - llm.startedAt) / 1_000
 }
 
@@ -55,43 +56,43 @@ export function durationOf (llm: LlmRequest): number {
  * cost of a look for each, and what follows once the caller has its reply: settlement, the log line, these metrics. The
  * benchmark measures both as CPU time. Null for requests that never went to an upstream, or on a mount that nobody adapted.
  */
-export function overheadOf (llm: LlmRequest): number | null {
+export function overheadOf (llm: ModelCall): number | null {
   if (llm.sentAt === 0) return null
   return (llm.sentAt - llm.startedAt - (llm.bodyAt - llm.bodyStartedAt) + llm.replyWorkMs) / 1_000
 }
 
 /** From arrival to the first chunk of a successful streamed reply: what the caller waits until words appear. */
-export function firstChunkOf (llm: LlmRequest): number | null {
+export function firstChunkOf (llm: ModelCall): number | null {
   if (!llm.stream || !succeeded(llm) || llm.firstChunkAt === 0) return null
   return (llm.firstChunkAt - llm.startedAt) / 1_000
 }
 
 /** From the dispatch to the upstream until its last byte, or until the caller left; for requests that were sent. */
-export function upstreamDurationOf (llm: LlmRequest): number {
+export function upstreamDurationOf (llm: ModelCall): number {
   return (Math.max(llm.lastChunkAt, llm.headersAt, llm.sentAt) - llm.sentAt) / 1_000
 }
 
 /** From the dispatch to the upstream to the first chunk of its successful streamed reply. */
-export function upstreamFirstChunkOf (llm: LlmRequest): number | null {
+export function upstreamFirstChunkOf (llm: ModelCall): number | null {
   return firstChunkOf(llm) === null ? null : (llm.firstChunkAt - llm.sentAt) / 1_000
 }
 
 /** What failed, in few words and of few kinds: our code, the upstream's status, or the outcome. Null where nothing did. */
-export function errorTypeOf (llm: LlmRequest): string | null {
+export function errorTypeOf (llm: ModelCall): string | null {
   if (llm.outcome === 'ok') return null
   if (llm.errorCode !== null) return llm.errorCode
   return llm.upstreamStatus >= 400 ? String(llm.upstreamStatus) : String(llm.outcome)
 }
 
 /** Pace of a streamed reply after its first chunk. Needs two tokens and a reply that came to its end. */
-export function perOutputTokenOf (llm: LlmRequest): number | null {
+export function perOutputTokenOf (llm: ModelCall): number | null {
   if (firstChunkOf(llm) === null || llm.usage === null || llm.outcome !== 'ok') return null
   const tokens = tokensOf(llm.usage, 'output')
   return tokens > 1 ? (llm.lastChunkAt - llm.firstChunkAt) / 1_000 / (tokens - 1) : null
 }
 
 /** `2xx` to `5xx`, `error` where no reply came. Null where there was nothing to answer. */
-export function statusClassOf (llm: LlmRequest): string | null {
+export function statusClassOf (llm: ModelCall): string | null {
   if (llm.upstreamStatus > 0) return `${Math.floor(llm.upstreamStatus / 100)}xx`
   return llm.sentAt === 0 || llm.abortedBy !== null ? null : 'error'
 }
@@ -100,7 +101,7 @@ export function statusClassOf (llm: LlmRequest): string | null {
 const moved: ReadonlySet<number> = new Set([301, 302, 303, 307, 308])
 const unpaid: ReadonlySet<number> = new Set([401, 402])
 
-function isUpstreamsFault (llm: LlmRequest, gateway: Gateway): boolean {
+function isUpstreamsFault (llm: ModelCall, gateway: Gateway): boolean {
   const { upstreamStatus: status } = llm
   if (status >= 500 || moved.has(status)) return true
   // Where nobody asked for a key of ours, the caller's own is what its mount sends on.
@@ -108,7 +109,7 @@ function isUpstreamsFault (llm: LlmRequest, gateway: Gateway): boolean {
 }
 
 /** How a request ended, where nobody said so by then. */
-export function outcomeOf (llm: LlmRequest, gateway: Gateway): Outcome {
+export function outcomeOf (llm: ModelCall, gateway: Gateway): Outcome {
   if (llm.abortedBy === 'client') return 'client_abort'
   if (llm.abortedBy !== null) return 'truncated'
   if (llm.replyFailed || (llm.upstreamStatus >= 300 && isUpstreamsFault(llm, gateway))) return 'upstream_error'

@@ -3,7 +3,7 @@
  * without it every call lands here and costs a no-op.
  */
 import type { ProtocolLabel } from '../protocols/types.js'
-import type { LlmRequest } from './request.js'
+import type { ModelCall } from './model-call.js'
 
 export type LookupResult = 'hit' | 'negative_hit' | 'miss' | 'coalesced' | 'stale' | 'error'
 
@@ -14,9 +14,9 @@ export interface GaugeSample {
 
 export interface Recorder {
   /** A model request arrived: it is active until it is settled. */
-  started: (llm: LlmRequest) => void
+  started: (llm: ModelCall) => void
   /** Everything that is known at the end: requests, tokens, durations, aborts. Called once per started request. */
-  settled: (llm: LlmRequest) => void
+  settled: (llm: ModelCall) => void
   pathNormalized: (protocol: ProtocolLabel, kind: string) => void
   authFailed: (protocol: ProtocolLabel, reason: string) => void
   /** `seconds` only where the store was asked. */

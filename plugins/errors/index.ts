@@ -6,7 +6,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { joinGateway } from '../core/gateway.js'
 import { identify, identifyFirst } from '../core/identify.js'
-import { LlmRequest } from '../core/request.js'
+import { ModelCall } from '../core/model-call.js'
 import { errorText } from '../core/errors/error-text.js'
 import { fromForeign } from '../core/errors/foreign.js'
 import { setErrorHead } from '../core/errors/refuse.js'
@@ -20,7 +20,7 @@ async function errors (app: FastifyInstance): Promise<void> {
     const foreign = foreignError(request.llm, reply, payload)
     // A hook of the host's may have failed before any of ours ran.
     const llm = foreign === null ? request.llm : identify(gateway, request, reply)
-    if (!(llm instanceof LlmRequest)) {
+    if (!(llm instanceof ModelCall)) {
       done(null, payload)
       return
     }
@@ -34,9 +34,9 @@ async function errors (app: FastifyInstance): Promise<void> {
  * An error that Fastify rendered, null for any other payload: ours are marked by their code, an upstream's by its
  * status, and a host's own shape is left alone.
  */
-function foreignError (llm: LlmRequest | null, reply: FastifyReply, payload: unknown): object | null {
+function foreignError (llm: ModelCall | null, reply: FastifyReply, payload: unknown): object | null {
   if (reply.statusCode < 400) return null
-  if (llm instanceof LlmRequest && (llm.errorCode !== null || llm.upstreamStatus !== 0)) return null
+  if (llm instanceof ModelCall && (llm.errorCode !== null || llm.upstreamStatus !== 0)) return null
   if (typeof payload !== 'string' || !/^\{"(?:statusCode|message)":/.test(payload)) return null
   try {
     const error: unknown = JSON.parse(payload)
@@ -47,7 +47,7 @@ function foreignError (llm: LlmRequest | null, reply: FastifyReply, payload: unk
   }
 }
 
-function native (llm: LlmRequest, request: FastifyRequest, reply: FastifyReply, foreign: object): string {
+function native (llm: ModelCall, request: FastifyRequest, reply: FastifyReply, foreign: object): string {
   const error = fromForeign(foreign, request)
   llm.errorCode = error.code
   llm.outcome ??= error.outcome

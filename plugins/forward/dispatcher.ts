@@ -2,7 +2,8 @@ import { createRequire } from 'node:module'
 import type { Agent, Dispatcher } from 'undici'
 import type * as undici from 'undici'
 import { dispatchTraced } from '../core/telemetry/outgoing-trace.js'
-import type { LlmRequest, Upstream } from '../core/request.js'
+import type { ModelCall } from '../core/model-call.js'
+import type { Upstream } from '../core/types.js'
 import { DrainBudget, type DrainOptions } from './drain.js'
 import { Exchange } from './exchange.js'
 import { kOwner, type ExchangeDone, type ExchangeReply, type OwnedHeaders, type Owner } from './owner.js'
@@ -99,6 +100,6 @@ export class UpstreamDispatcher {
   }
 }
 
-function pathOf (llm: LlmRequest, upstream: Upstream): string {
+function pathOf (llm: ModelCall, upstream: Upstream): string {
   return upstream.basePath + llm.url.slice(llm.mountLength)
 }

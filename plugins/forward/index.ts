@@ -12,7 +12,7 @@ import { refuse } from '../core/errors/refuse.js'
 import { joinGateway } from '../core/gateway.js'
 import { identify, identifyFirst } from '../core/identify.js'
 import { refuseMisdirected } from '../core/refuse-url.js'
-import { LlmRequest } from '../core/request.js'
+import { ModelCall } from '../core/model-call.js'
 import { UpstreamDispatcher } from './dispatcher.js'
 import { checkForwardOptions, readTransport, type ForwardOptions } from './options.js'
 import { relay } from './relay.js'
@@ -58,11 +58,11 @@ async function forward (app: FastifyInstance, options: ForwardOptions & { prefix
   function handler (request: FastifyRequest, reply: FastifyReply): void {
     const llm = identify(gateway, request, reply)
     if (llm === null) reply.callNotFound()
-    else if (llm instanceof LlmRequest) forwardOwn(llm, request, reply)
+    else if (llm instanceof ModelCall) forwardOwn(llm, request, reply)
     else refuseMisdirected(request, reply, llm)
   }
 
-  function forwardOwn (llm: LlmRequest, request: FastifyRequest, reply: FastifyReply): void {
+  function forwardOwn (llm: ModelCall, request: FastifyRequest, reply: FastifyReply): void {
     const upstream = gateway.upstreamFor(llm)
     if (upstream === null) refuse(request, reply, llm.endpoint.family, gatewayError('internal_error'))
     else relay(dispatcher, upstream, { gateway, llm, request, reply, upstream, streamOnly: false, rewriteHeaders: null })

@@ -3,13 +3,14 @@ import type { Readable } from 'node:stream'
 import type { FastifyReplyFromHooks } from '@fastify/reply-from'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Gateway } from '../core/gateway.js'
-import type { LlmRequest, Upstream } from '../core/request.js'
+import type { ModelCall } from '../core/model-call.js'
+import type { Upstream } from '../core/types.js'
 import type { Headers } from './raw-headers.js'
 
 /** What an exchange must know of the request it serves; rides on the headers object, invisible on the wire. */
 export interface Owner {
   readonly gateway: Gateway
-  readonly llm: LlmRequest
+  readonly llm: ModelCall
   readonly request: FastifyRequest
   readonly reply: FastifyReply
   /** Null: where the host's mount goes. */

@@ -3,7 +3,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { checkChoice, OptionError, unguardedMount } from '../core/options.js'
 import { identify } from '../core/identify.js'
 import { refuseMisdirected } from '../core/refuse-url.js'
-import { LlmRequest } from '../core/request.js'
+import { ModelCall } from '../core/model-call.js'
 import { UpstreamDispatcher } from './dispatcher.js'
 import { readTransport, type TransportOptions } from './options.js'
 import { forwardModel } from './shortcut.js'
@@ -46,7 +46,7 @@ export function proxyOptions ({ unknown = 'refuse', ...transport }: ProxyOptions
       const gateway = request.server.llm
       gateway.transports.add(dispatcher)
       const read = identify(gateway, request, reply)
-      if (read instanceof LlmRequest) return forwardModel(dispatcher, { gateway, llm: read, request, reply, upstream: gateway.upstreamFor(read) }, dest, options)
+      if (read instanceof ModelCall) return forwardModel(dispatcher, { gateway, llm: read, request, reply, upstream: gateway.upstreamFor(read) }, dest, options)
       if (read !== null && (unknown === 'refuse' || read.code !== 'unknown_url')) return refuseMisdirected(request, reply, read)
       const { url = '' } = request.routeOptions
       // A mount that is older than the gateway was not there to be looked at before the start.

@@ -1,7 +1,7 @@
 import { fromTransport } from '../core/errors/foreign.js'
 import { gatewayError, type GatewayError } from '../core/errors/gateway-error.js'
 import { refuse } from '../core/errors/refuse.js'
-import type { Upstream } from '../core/request.js'
+import type { Upstream } from '../core/types.js'
 import type { UpstreamDispatcher } from './dispatcher.js'
 import type { ExchangeReply, Owner } from './owner.js'
 import { isPage, passHeaders, replyHeaders } from './reply-headers.js'

@@ -1,4 +1,4 @@
-import type { LlmRequest } from '../core/request.js'
+import type { ModelCall } from '../core/model-call.js'
 import type { Headers } from './raw-headers.js'
 
 // Hop-by-hop headers (RFC 9110 7.6.1), what an upstream says of itself that is not true of this server, and what servers in
@@ -20,7 +20,7 @@ const none: readonly string[] = []
  * Passes the headers of an upstream's reply on as the caller gets them. Adds the request ids, and to event streams what
  * keeps proxies from holding them back.
  */
-export function passHeaders (headers: Headers, llm: LlmRequest, pass: Pass): void {
+export function passHeaders (headers: Headers, llm: ModelCall, pass: Pass): void {
   const page = isPage(llm.upstreamStatus, headers)
   const listed = headers.connection === undefined ? none : String(headers.connection).toLowerCase().split(/[\s,]+/)
   for (const name in headers) {
@@ -35,7 +35,7 @@ export function passHeaders (headers: Headers, llm: LlmRequest, pass: Pass): voi
   }
 }
 
-function passIds (headers: Headers, listed: readonly string[], llm: LlmRequest, pass: Pass): void {
+function passIds (headers: Headers, listed: readonly string[], llm: ModelCall, pass: Pass): void {
   const own = listed.includes('x-request-id') ? undefined : headers['x-request-id']
   const other = listed.includes('request-id') ? undefined : headers['request-id']
   const id = own ?? other
@@ -45,7 +45,7 @@ function passIds (headers: Headers, listed: readonly string[], llm: LlmRequest, 
 }
 
 /** The same as an object, for a host's functions. */
-export function replyHeaders (headers: Headers, llm: LlmRequest): Headers {
+export function replyHeaders (headers: Headers, llm: ModelCall): Headers {
   const kept: Headers = {}
   passHeaders(headers, llm, (name, value) => { kept[name] = value })
   return kept

@@ -1,7 +1,8 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { clientAddsTrace } from '../core/telemetry/outgoing-trace.js'
 import { credentialHeaders, type Family } from '../protocols/index.js'
-import type { LlmRequest, Upstream } from '../core/request.js'
+import type { ModelCall } from '../core/model-call.js'
+import type { Upstream } from '../core/types.js'
 import type { OwnedHeaders } from './owner.js'
 
 // Hop-by-hop headers (RFC 9110 7.6.1), `expect` which this server has answered, where the caller came from, which is
@@ -37,7 +38,7 @@ const traceNames: readonly string[] = ['traceparent', 'tracestate']
  * lists stays behind before anything of ours is added (a caller could strip it otherwise), and so do HTTP/2's pseudo headers;
  * the host is the upstream's, the length is the transport's to write.
  */
-export function ownRequestHeaders (headers: IncomingHttpHeaders, llm: LlmRequest, upstream: Upstream, body: Buffer | null): string[] {
+export function ownRequestHeaders (headers: IncomingHttpHeaders, llm: ModelCall, upstream: Upstream, body: Buffer | null): string[] {
   const listed = headers.connection === undefined ? none : headers.connection.toLowerCase().split(/[\s,]+/)
   const left = ownsTrace(llm) ? [...listed, ...traceNames, ...Object.keys({ ...llm.traceHeaders })] : listed
   const own = ['host', upstream.host]
@@ -62,7 +63,7 @@ function append (headers: string[], name: string, value: string | string[] | und
 }
 
 /** Adds what is ours wherever a mount sends it: the trace context where a span of ours is active. */
-export function addOwnHeaders (headers: OwnedHeaders, llm: LlmRequest): OwnedHeaders {
+export function addOwnHeaders (headers: OwnedHeaders, llm: ModelCall): OwnedHeaders {
   if (ownsTrace(llm)) {
     for (const name of traceNames) delete headers[name]
     Object.assign(headers, llm.traceHeaders)
@@ -74,7 +75,7 @@ export function addOwnHeaders (headers: OwnedHeaders, llm: LlmRequest): OwnedHea
  * Makes the headers those of the upstream of the group: its host and its one credential. Only our own transport may: a mount
  * with a transport of its own sends to its own upstream, which the credential is not for.
  */
-export function readdress (headers: OwnedHeaders, llm: LlmRequest, upstream: Upstream): void {
+export function readdress (headers: OwnedHeaders, llm: ModelCall, upstream: Upstream): void {
   headers.host = upstream.host
   const credential = credentialFor(llm, upstream)
   if (credential !== null) headers[credential[0]] = credential[1]
@@ -85,7 +86,7 @@ type Credential = readonly [name: string, value: string]
 /** Made once: a text that was joined anew must be flattened anew by whoever reads it. */
 const credentials = new WeakMap<Upstream, Map<Family, Credential>>()
 
-function credentialFor ({ secret, endpoint: { family } }: LlmRequest, upstream: Upstream): Credential | null {
+function credentialFor ({ secret, endpoint: { family } }: ModelCall, upstream: Upstream): Credential | null {
   if (upstream.forwards && secret !== null) return family.upstreamHeader(secret)
   return upstream.credential === null ? null : ownCredential(upstream, family, upstream.credential)
 }
@@ -100,6 +101,6 @@ function ownCredential (upstream: Upstream, family: Family, secret: string): Cre
 }
 
 /** The caller's trace context is replaced, by us or by an instrumentation of the HTTP client. */
-function ownsTrace (llm: LlmRequest): boolean {
+function ownsTrace (llm: ModelCall): boolean {
   return llm.traceHeaders !== null || clientAddsTrace()
 }

@@ -6,7 +6,8 @@ import { gatewayError } from '../core/errors/gateway-error.js'
 import { refuse } from '../core/errors/refuse.js'
 import type { Gateway } from '../core/gateway.js'
 import { withOneVersion } from '../core/url/single-version.js'
-import type { LlmRequest, Upstream } from '../core/request.js'
+import type { ModelCall } from '../core/model-call.js'
+import type { Upstream } from '../core/types.js'
 import { kOwner } from './owner.js'
 import { isPage, replyHeaders } from './reply-headers.js'
 import { addOwnHeaders, cleanHeaders } from './request-headers.js'
@@ -14,7 +15,7 @@ import { addOwnHeaders, cleanHeaders } from './request-headers.js'
 /** One model request on its way: what every step of sending it needs. */
 export interface Passage {
   readonly gateway: Gateway
-  readonly llm: LlmRequest
+  readonly llm: ModelCall
   readonly request: FastifyRequest
   readonly reply: FastifyReply
   /** Null: the host's own mount decides. */

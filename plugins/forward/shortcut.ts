@@ -1,7 +1,8 @@
 import type { FastifyReplyFromHooks } from '@fastify/reply-from'
 import type { FastifyInstance, FastifyReply, RouteHandlerMethod } from 'fastify'
 import type { Gateway } from '../core/gateway.js'
-import type { LlmRequest, Upstream } from '../core/request.js'
+import type { ModelCall } from '../core/model-call.js'
+import type { Upstream } from '../core/types.js'
 import type { UpstreamDispatcher } from './dispatcher.js'
 import type { RewriteHeaders } from './owner.js'
 import { relay } from './relay.js'
@@ -16,7 +17,7 @@ interface Shortcut {
 /** URLs that a route remembers: more than there are endpoints, fewer than callers can make up. */
 const rememberedUrls = 64
 
-const taken = new WeakMap<LlmRequest, Shortcut>()
+const taken = new WeakMap<ModelCall, Shortcut>()
 
 /**
  * Where the group has an upstream of its own and the host changes nothing of the request, `reply.from` has nothing to add

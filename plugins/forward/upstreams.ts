@@ -1,5 +1,6 @@
 import { checkOptions, OptionError } from '../core/options.js'
-import type { LlmRequest, Upstream } from '../core/request.js'
+import type { ModelCall } from '../core/model-call.js'
+import type { Upstream } from '../core/types.js'
 import { addressProblem } from '../core/url/upstream-address.js'
 
 export interface UpstreamOptions {
@@ -31,7 +32,7 @@ function readUpstream (name: string, options: UpstreamOptions): Upstream {
 }
 
 /** Where a request goes: the upstream of its group, or the only one there is; null where that is undecided. */
-export function upstreamFor (llm: LlmRequest, upstreams: ReadonlyMap<string, Upstream>): Upstream | null {
+export function upstreamFor (llm: ModelCall, upstreams: ReadonlyMap<string, Upstream>): Upstream | null {
   const given = llm.group?.upstream ?? null
   if (given === null) {
     const [only = null, ...others] = upstreams.values()

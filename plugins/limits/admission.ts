@@ -1,4 +1,5 @@
-import type { Group, Key, LlmRequest } from '../core/request.js'
+import type { ModelCall } from '../core/model-call.js'
+import type { Group, Key } from '../core/types.js'
 import { StoreDownError } from '../state/breaker.js'
 import { scopesOf } from '../state/parties.js'
 import type { Balances, Decision, HoldAsk, Scope } from '../state/types.js'
@@ -33,12 +34,12 @@ export class Admission {
     this.#onTrouble = onTrouble
   }
 
-  ticketOf (llm: LlmRequest): Ticket | undefined {
+  ticketOf (llm: ModelCall): Ticket | undefined {
     return this.#tickets.of(llm)
   }
 
   /** Takes a place: a request more, one at a time more, and something left to spend. */
-  enter (llm: LlmRequest, key: Key, group: Group): Answer | Promise<Answer> {
+  enter (llm: ModelCall, key: Key, group: Group): Answer | Promise<Answer> {
     const parties = { group: group.id, groupLimits: group.limits, key: key.id, keyLimits: key.limits }
     const ticket = new Ticket(llm, parties, group.onStoreFailure)
     this.#tickets.add(ticket)

@@ -1,6 +1,6 @@
 /** What a request is charged when it is over, and what the ledger keeps of it. */
 import { leafTokens } from '../core/measures.js'
-import type { LlmRequest } from '../core/request.js'
+import type { ModelCall } from '../core/model-call.js'
 import type { LedgerRecord, Scope } from '../state/types.js'
 import { relayedEstimate } from './estimate.js'
 
@@ -17,7 +17,7 @@ const maxModelLength = 128
 const nothing = { input: 0, cache_read: 0, cache_write_5m: 0, cache_write_1h: 0, cache_write: 0, tool_input: 0, output: 0, reasoning: 0 }
 
 /** It may have reached its upstream. */
-function wasSent (llm: LlmRequest): boolean {
+function wasSent (llm: ModelCall): boolean {
   if (llm.errorCode === 'upstream_unreachable') return false
   return llm.sentAt > 0 || llm.upstreamStatus > 0 || llm.usageMissing !== null
 }
@@ -26,7 +26,7 @@ function wasSent (llm: LlmRequest): boolean {
  * The real leaves wherever the reply told them. Where it broke off before, or told nothing, what it is known to have cost
  * at least: never nothing once it was sent, and never all that was held (facts/reliability.md 4.2.3), unless the work goes on.
  */
-export function chargeOf (llm: LlmRequest, held: Held): number {
+export function chargeOf (llm: ModelCall, held: Held): number {
   if (!wasSent(llm) || llm.endpoint.metered === 'no') return 0
   const told = totalOf(llm)
   if (llm.usage !== null && !llm.usagePartial) return told
@@ -37,7 +37,7 @@ export function chargeOf (llm: LlmRequest, held: Held): number {
 }
 
 /** Null for what is not metered, or never left. */
-export function recordOf (llm: LlmRequest, charged: number, late: readonly Scope[]): LedgerRecord | null {
+export function recordOf (llm: ModelCall, charged: number, late: readonly Scope[]): LedgerRecord | null {
   if (llm.endpoint.metered === 'no' || !wasSent(llm)) return null
   return {
     time: Date.now(),
@@ -55,7 +55,7 @@ export function recordOf (llm: LlmRequest, charged: number, late: readonly Scope
   }
 }
 
-function totalOf ({ usage }: LlmRequest): number {
+function totalOf ({ usage }: ModelCall): number {
   let total = 0
   if (usage !== null) for (const tokens of leafTokens(usage)) total += tokens
   return total

@@ -1,5 +1,5 @@
 /** How much a request may cost, told before it is sent. Never counted as usage: it is held, and replaced by what was used. */
-import type { LlmRequest } from '../core/request.js'
+import type { ModelCall } from '../core/model-call.js'
 
 export interface HoldSizes {
   readonly maxInputTokens: number
@@ -16,13 +16,13 @@ const streamedBytesPerToken = 128
 const maxChoices = 128
 
 /** Tokens of the request itself, by its size. */
-export function inputEstimate (llm: LlmRequest, contentLength: string | undefined, { maxInputTokens }: HoldSizes): number {
+export function inputEstimate (llm: ModelCall, contentLength: string | undefined, { maxInputTokens }: HoldSizes): number {
   const bytes = llm.body?.length ?? Number(contentLength ?? 0)
   return Math.min(Math.ceil(bytes / bytesPerToken), maxInputTokens)
 }
 
 /** The most that the reply can have: what is asked for, within what the model can make; what it can make where nothing is. */
-export function outputBound (llm: LlmRequest, { otherOutput, outputByModel }: HoldSizes): number {
+export function outputBound (llm: ModelCall, { otherOutput, outputByModel }: HoldSizes): number {
   const { output } = llm.endpoint
   if (output === null) return 0
   const most = outputByModel.get(llm.model ?? '') ?? otherOutput
@@ -32,13 +32,13 @@ export function outputBound (llm: LlmRequest, { otherOutput, outputByModel }: Ho
 }
 
 /** True where the work goes on when the reply has ended, or its caller has left. What it uses is told later, in replies that are not metered. */
-export function goesOn ({ endpoint, json }: LlmRequest): boolean {
+export function goesOn ({ endpoint, json }: ModelCall): boolean {
   const path = endpoint.output?.goesOn
   return path !== undefined && valueAt(json, path) === true
 }
 
 /** What has come of a reply whose usage was not told. */
-export function relayedEstimate ({ replyBytes, stream }: LlmRequest): number {
+export function relayedEstimate ({ replyBytes, stream }: ModelCall): number {
   return Math.ceil(replyBytes / (stream ? streamedBytesPerToken : bytesPerToken))
 }
 

@@ -1,7 +1,7 @@
 import type { FastifyRequest } from 'fastify'
 import { gatewayError, type GatewayError } from '../core/errors/gateway-error.js'
 import type { Gateway } from '../core/gateway.js'
-import type { LlmRequest } from '../core/request.js'
+import type { ModelCall } from '../core/model-call.js'
 import { limited } from '../state/parties.js'
 import type { Parties } from '../state/types.js'
 import type { Admission, Answer } from './admission.js'
@@ -18,7 +18,7 @@ export class Gate {
   readonly #admission: Admission
   readonly #gateway: Gateway
   /** A request that passes the router twice is asked about once. */
-  readonly #authorized = new WeakSet<LlmRequest>()
+  readonly #authorized = new WeakSet<ModelCall>()
 
   constructor (rules: Rules, admission: Admission, gateway: Gateway) {
     this.#rules = rules
@@ -27,7 +27,7 @@ export class Gate {
   }
 
   /** Before the body is read. */
-  enter (llm: LlmRequest, request: FastifyRequest): Verdict | Promise<Verdict> {
+  enter (llm: ModelCall, request: FastifyRequest): Verdict | Promise<Verdict> {
     const { authorize } = this.#rules
     if (authorize === null) return this.#enter(llm)
     if (this.#authorized.has(llm)) return null
@@ -36,7 +36,7 @@ export class Gate {
   }
 
   /** Once the body is known. */
-  hold (llm: LlmRequest, request: FastifyRequest): Verdict | Promise<Verdict> {
+  hold (llm: ModelCall, request: FastifyRequest): Verdict | Promise<Verdict> {
     const ticket = this.#admission.ticketOf(llm)
     if (ticket === undefined || llm.endpoint.metered === 'no') return null
     const { sizes } = this.#rules
@@ -46,7 +46,7 @@ export class Gate {
     return this.#judge(this.#admission.hold(ticket, input, output), llm, input + output > mostTokens(ticket.parties))
   }
 
-  #enter (llm: LlmRequest): Verdict | Promise<Verdict> {
+  #enter (llm: ModelCall): Verdict | Promise<Verdict> {
     const { key, group } = llm
     // A place that is taken for a request that is settled already would never be free again.
     if (llm.settled || key === null || group === null || (!limited(key.limits) && !limited(group.limits))) return null
@@ -54,7 +54,7 @@ export class Gate {
     return this.#judge(this.#admission.enter(llm, key, group), llm, false)
   }
 
-  async #authorize (authorize: Authorize, llm: LlmRequest, request: FastifyRequest): Promise<Verdict> {
+  async #authorize (authorize: Authorize, llm: ModelCall, request: FastifyRequest): Promise<Verdict> {
     try {
       const said = await authorize(request)
       if (said === 'admit' || llm.settled) return null
@@ -68,18 +68,18 @@ export class Gate {
     }
   }
 
-  #judge (answer: Answer | Promise<Answer>, llm: LlmRequest, tooLarge: boolean): Verdict | Promise<Verdict> {
+  #judge (answer: Answer | Promise<Answer>, llm: ModelCall, tooLarge: boolean): Verdict | Promise<Verdict> {
     return answer instanceof Promise ? answer.then((later) => this.#verdict(later, llm, tooLarge)) : this.#verdict(answer, llm, tooLarge)
   }
 
-  #verdict (answer: Answer, llm: LlmRequest, tooLarge: boolean): Verdict {
+  #verdict (answer: Answer, llm: ModelCall, tooLarge: boolean): Verdict {
     if (answer === 'store down') return gatewayError('limit_store_unavailable')
     if (answer.ok) return null
     this.#rejected(llm, answer.limit)
     return limitError(answer, llm.endpoint.family, this.#rules.balanceStatus, tooLarge)
   }
 
-  #rejected (llm: LlmRequest, limit: string): void {
+  #rejected (llm: ModelCall, limit: string): void {
     this.#gateway.recorder.limitRejected(String(llm.group?.id), limit)
   }
 }

@@ -7,7 +7,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { refuse } from '../core/errors/refuse.js'
 import { joinGateway } from '../core/gateway.js'
-import type { LlmRequest } from '../core/request.js'
+import type { ModelCall } from '../core/model-call.js'
 import { Admission } from './admission.js'
 import { Gate, type Verdict } from './gate.js'
 import { readOptions, type LimitsOptions } from './options.js'
@@ -59,7 +59,7 @@ async function limits (app: FastifyInstance, options: LimitsOptions): Promise<vo
   })
 }
 
-function follow (verdict: Verdict | Promise<Verdict>, llm: LlmRequest, request: FastifyRequest, reply: FastifyReply, done: () => void): void {
+function follow (verdict: Verdict | Promise<Verdict>, llm: ModelCall, request: FastifyRequest, reply: FastifyReply, done: () => void): void {
   if (verdict === null) done()
   else if (verdict instanceof Promise) {
     verdict.then((later) => {

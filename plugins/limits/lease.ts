@@ -1,4 +1,4 @@
-import type { Limits } from '../core/request.js'
+import type { Limits } from '../core/types.js'
 import { memoryBalances } from '../state/memory-balances.js'
 import { accountName } from '../state/parties.js'
 import type { Balances, Decision, HoldAsk, Left } from '../state/types.js'

@@ -1,5 +1,5 @@
 import type { FastifyRequest } from 'fastify'
-import type { LlmRequest } from '../core/request.js'
+import type { ModelCall } from '../core/model-call.js'
 import type { Ledger } from '../state/types.js'
 import type { Admission } from './admission.js'
 import { chargeOf, recordOf } from './charge.js'
@@ -10,7 +10,7 @@ const nothingHeld = { tokens: 0, input: 0, goesOn: false }
  * Once per request, at its end. The record comes first: what a crash takes from the balances is put right from the ledger,
  * never the other way round. The reply has left by then, and nobody waits for either.
  */
-export function settleRequest (admission: Admission, ledger: Ledger | null, llm: LlmRequest, request: FastifyRequest): void {
+export function settleRequest (admission: Admission, ledger: Ledger | null, llm: ModelCall, request: FastifyRequest): void {
   const ticket = admission.ticketOf(llm)
   if (ticket === undefined && ledger === null) return
   const charged = chargeOf(llm, ticket ?? nothingHeld)

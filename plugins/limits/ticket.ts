@@ -1,10 +1,11 @@
-import type { Group, LlmRequest } from '../core/request.js'
+import type { ModelCall } from '../core/model-call.js'
+import type { Group } from '../core/types.js'
 import type { Parties } from '../state/types.js'
 import type { Lease } from './lease.js'
 
 /** One request's claim on the limits, from its first step to its settlement. */
 export class Ticket {
-  readonly llm: LlmRequest
+  readonly llm: ModelCall
   readonly parties: Parties
   readonly onStoreFailure: Group['onStoreFailure']
   /** What it holds. */
@@ -20,7 +21,7 @@ export class Ticket {
   /** Its place among the open ones. */
   place = -1
 
-  constructor (llm: LlmRequest, parties: Parties, onStoreFailure: Group['onStoreFailure']) {
+  constructor (llm: ModelCall, parties: Parties, onStoreFailure: Group['onStoreFailure']) {
     this.llm = llm
     this.parties = parties
     this.onStoreFailure = onStoreFailure
@@ -34,7 +35,7 @@ export class Ticket {
 export class OpenTickets implements Iterable<Ticket> {
   readonly #open: Ticket[] = []
 
-  of ({ ticket }: LlmRequest): Ticket | undefined {
+  of ({ ticket }: ModelCall): Ticket | undefined {
     return ticket instanceof Ticket ? ticket : undefined
   }
 

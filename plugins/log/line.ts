@@ -1,5 +1,5 @@
 import { durationOf, firstChunkOf, overheadOf } from '../core/measures.js'
-import type { LlmRequest } from '../core/request.js'
+import type { ModelCall } from '../core/model-call.js'
 
 /** Longer names and ids are none that are known. */
 const maxLength = 128
@@ -9,7 +9,7 @@ const maxLength = 128
  * numbers and closed words only: no URL, no header, no content, no credential and nothing made from one. `usage` holds the
  * disjoint leaves (facts/telemetry.md 6).
  */
-export function requestLine (llm: LlmRequest): Record<string, unknown> {
+export function requestLine (llm: ModelCall): Record<string, unknown> {
   const { endpoint } = llm
   // One literal: an object that is put together from several costs ten times of it.
   return {

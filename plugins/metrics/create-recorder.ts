@@ -2,7 +2,7 @@ import {
   durationOf, firstChunkOf, overheadOf, perOutputTokenOf, statusClassOf, succeeded,
 } from '../core/measures.js'
 import type { GaugeName, GaugeSample, Recorder } from '../core/recorder.js'
-import type { LlmRequest } from '../core/request.js'
+import type { ModelCall } from '../core/model-call.js'
 import type { ModelNames } from './model-names.js'
 import type { MetricStore } from './store.js'
 
@@ -17,7 +17,7 @@ interface Labels {
 const modalityLabels: ReadonlySet<string> = new Set(['text', 'image', 'audio', 'video', 'document'])
 
 /** Told each settled request with its bounded model label, after the cells have it. */
-export type SettledListener = (llm: LlmRequest, model: string) => void
+export type SettledListener = (llm: ModelCall, model: string) => void
 
 /** A recorder that writes to the cells of `store`. Each store has one. */
 export function createRecorder (store: MetricStore, models: ModelNames, listener: SettledListener): Recorder {
@@ -55,12 +55,12 @@ export function createRecorder (store: MetricStore, models: ModelNames, listener
 }
 
 /** A refused stranger's words are no label, not even where they name a known model (facts/telemetry.md 5). */
-function modelLabel (models: ModelNames, llm: LlmRequest): string {
+function modelLabel (models: ModelNames, llm: ModelCall): string {
   if (llm.outcome === 'auth_error') return 'none'
   return models.label(llm.model ?? llm.responseModel, succeeded(llm))
 }
 
-function settlement (store: MetricStore): (llm: LlmRequest, labels: Labels) => void {
+function settlement (store: MetricStore): (llm: ModelCall, labels: Labels) => void {
   const requests = store.counter('requests_total')
   const recordTokens = tokenRecording(store)
   const recordTimes = timeRecording(store)
@@ -78,7 +78,7 @@ function settlement (store: MetricStore): (llm: LlmRequest, labels: Labels) => v
   }
 }
 
-function tokenRecording (store: MetricStore): (llm: LlmRequest, labels: Labels) => void {
+function tokenRecording (store: MetricStore): (llm: ModelCall, labels: Labels) => void {
   const tokens = store.tokens()
   const modalities = store.counter('modality_tokens_total')
   const missing = store.counter('usage_missing_total')
@@ -96,7 +96,7 @@ function tokenRecording (store: MetricStore): (llm: LlmRequest, labels: Labels) 
   }
 }
 
-function timeRecording (store: MetricStore): (llm: LlmRequest, model: string) => void {
+function timeRecording (store: MetricStore): (llm: ModelCall, model: string) => void {
   const duration = store.histogram('request_duration_seconds')
   const firstChunk = store.histogram('time_to_first_chunk_seconds')
   const perOutputToken = store.histogram('time_per_output_token_seconds')

@@ -1,13 +1,14 @@
 import type { Attributes, Counter, Histogram, Meter } from '@opentelemetry/api'
 import { advisedBounds, attributes, metricNames, nextAttributes, nextMetrics } from '../core/telemetry/genai.js'
 import { errorTypeOf, tokensOf, upstreamDurationOf, upstreamFirstChunkOf } from '../core/measures.js'
-import type { LlmRequest, TokenUsage } from '../core/request.js'
+import type { ModelCall } from '../core/model-call.js'
+import type { TokenUsage } from '../core/types.js'
 
 /** `legacy`: the published metrics. `next`: the counters that replace `gen_ai.client.token.usage`. */
 export type Semconv = 'legacy' | 'next' | 'both' | 'off'
 
 /** Writes one model call to the instruments of a set. `shared` is what all of them say of it, `error` what failed. */
-type Write = (llm: LlmRequest, shared: Attributes, error: Attributes) => void
+type Write = (llm: ModelCall, shared: Attributes, error: Attributes) => void
 
 const sets: Readonly<Record<Semconv, ReadonlyArray<(meter: Meter) => Write>>> = {
   legacy: [times, legacyTokens],
@@ -20,7 +21,7 @@ const sets: Readonly<Record<Semconv, ReadonlyArray<(meter: Meter) => Write>>> = 
  * Records model calls as the GenAI conventions say, as a client of the provider: only what was sent to an upstream, and
  * only endpoints that consume tokens. `model` is the bounded label, not the caller's word.
  */
-export function recordCalls (meter: Meter, semconv: Semconv): (llm: LlmRequest, model: string) => void {
+export function recordCalls (meter: Meter, semconv: Semconv): (llm: ModelCall, model: string) => void {
   const writes = sets[semconv].map((open) => open(meter))
   return (llm, model) => {
     if (llm.sentAt === 0 || llm.endpoint.metered === 'no') return

@@ -1,7 +1,7 @@
 import type { MeterProvider } from '@opentelemetry/api'
 import { isOtelInUse, otelApi } from '../core/telemetry/otel-api.js'
 import type { Recorder } from '../core/recorder.js'
-import type { LlmRequest } from '../core/request.js'
+import type { ModelCall } from '../core/model-call.js'
 import { recordCalls, type Semconv } from './otel-genai.js'
 import { mirrorFamilies } from './otel-mirror.js'
 import { packageVersion, type Family } from './store.js'
@@ -22,7 +22,7 @@ const scopeName = 'fastify-llm-gateway'
 export class OtelProjection {
   readonly #families: readonly Family[]
   readonly #rules: OtelRules
-  #record: ((llm: LlmRequest, model: string) => void) | null = null
+  #record: ((llm: ModelCall, model: string) => void) | null = null
 
   constructor (families: readonly Family[], rules: OtelRules) {
     this.#families = families
@@ -41,7 +41,7 @@ export class OtelProjection {
     this.#record = recordCalls(meter, this.#rules.semconv)
   }
 
-  settled (llm: LlmRequest, model: string): void {
+  settled (llm: ModelCall, model: string): void {
     this.#record?.(llm, model)
   }
 

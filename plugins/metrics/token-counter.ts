@@ -1,5 +1,5 @@
 import { leafTokens, leaves } from '../core/measures.js'
-import type { TokenUsage } from '../core/request.js'
+import type { TokenUsage } from '../core/types.js'
 import { isAmount, type FamilyRules, type ValueCell } from './families.js'
 import { LabelTree, type Series } from './label-tree.js'
 

@@ -11,7 +11,7 @@ import { claimIdentifying, dropQueryKey, identify, readUrl } from '../core/ident
 import { refuseMisdirected } from '../core/refuse-url.js'
 import type { Family } from '../protocols/types.js'
 import { pathOf, withOneVersion } from '../core/url/single-version.js'
-import { LlmRequest } from '../core/request.js'
+import { ModelCall } from '../core/model-call.js'
 import { routeOf } from '../core/route-kind.js'
 import { checkPathOptions, type PathsOptions } from './options.js'
 import type { Refused } from '../core/url/resolve.js'
@@ -41,7 +41,7 @@ async function paths (app: FastifyInstance, options: PathsOptions): Promise<void
     if (read === null) {
       if (isProbe(request)) reply.code(200).send()
       else done()
-    } else if (!(read instanceof LlmRequest)) {
+    } else if (!(read instanceof ModelCall)) {
       answerRefused(request, reply, read, done)
     } else if (isUpgrade(request)) {
       refuseUpgrade(request, reply, read.endpoint.family)
@@ -73,7 +73,7 @@ async function paths (app: FastifyInstance, options: PathsOptions): Promise<void
 }
 
 /** For a mount that nobody adapted: only itself knows where it sends a request, at the moment when it does. */
-function sendWithOneVersion (reply: FastifyReply, { url, mountLength }: LlmRequest): void {
+function sendWithOneVersion (reply: FastifyReply, { url, mountLength }: ModelCall): void {
   const from = reply.from.bind(reply)
   reply.from = (source, options) => from(source === undefined ? undefined : withOneVersion(source, url.slice(mountLength)), options)
 }

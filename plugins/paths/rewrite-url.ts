@@ -1,5 +1,5 @@
 import { forgetUrl, keepOut, readUrl, routeBy, type RawRequest } from '../core/identify.js'
-import { LlmRequest } from '../core/request.js'
+import { ModelCall } from '../core/model-call.js'
 import { checkPathOptions } from './options.js'
 import { createResolve } from '../core/url/resolve.js'
 
@@ -24,7 +24,7 @@ export function createRewriteUrl (options: RewriteUrlOptions = {}): (raw: RawReq
   const resolve = createResolve(prefix)
   return (raw) => {
     const read = readUrl(resolve, raw)
-    if (read instanceof LlmRequest) return read.url
+    if (read instanceof ModelCall) return read.url
     // The app's own plugins may know of another prefix or a laxer router.
     if (read === null || read.code === 'unknown_url') forgetUrl(raw)
     if (read === null || (read.code === 'unknown_url' && unknown === 'leave')) return String(raw.url)

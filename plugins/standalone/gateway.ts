@@ -9,7 +9,7 @@ import llmGateway from '../index.js'
 import { refuseMisdirected } from '../core/refuse-url.js'
 import { createRewriteUrl } from '../paths/index.js'
 import { families, familyOf } from '../protocols/index.js'
-import { LlmRequest } from '../core/request.js'
+import { ModelCall } from '../core/model-call.js'
 import { bundleOptions, type Shared } from './bundle-options.js'
 import type { GatewayConfig } from './config-types.js'
 import { LiveRequests } from './live-requests.js'
@@ -82,7 +82,7 @@ function watchLife (app: FastifyInstance, live: LiveRequests, life: GatewayParts
   const gateway = joinGateway(app)
   app.addHook('onRequest', (request, reply, done) => {
     const llm = identify(gateway, request, reply)
-    if (!(llm instanceof LlmRequest)) {
+    if (!(llm instanceof ModelCall)) {
       done()
       return
     }

@@ -1,15 +1,15 @@
-import type { LlmRequest } from '../core/request.js'
+import type { ModelCall } from '../core/model-call.js'
 
 /** The model requests of one app that are not settled yet. */
 export class LiveRequests {
-  readonly #live = new Set<LlmRequest>()
+  readonly #live = new Set<ModelCall>()
   readonly #waiting: Array<() => void> = []
 
-  add (llm: LlmRequest): void {
+  add (llm: ModelCall): void {
     this.#live.add(llm)
   }
 
-  delete (llm: LlmRequest): void {
+  delete (llm: ModelCall): void {
     this.#live.delete(llm)
     if (this.#live.size === 0) for (const resolve of this.#waiting.splice(0)) resolve()
   }

@@ -1,4 +1,4 @@
-import type { Limits } from '../core/request.js'
+import type { Limits } from '../core/types.js'
 import { StoreDownError } from './breaker.js'
 import { limited } from './parties.js'
 import type { RedisLink } from './redis-link.js'

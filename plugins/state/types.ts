@@ -2,7 +2,7 @@
  * What must survive a restart, behind three small interfaces: keys, balances and the usage ledger. The engines
  * (memory, lmdb, Redis) differ in who shares the state and in nothing that a caller can see.
  */
-import type { Group, Key, Limits, Outcome, TokenUsage } from '../core/request.js'
+import type { Group, Key, Limits, Outcome, TokenUsage } from '../core/types.js'
 
 /** A key with what only its keepers see. The secret itself is never stored: `digest` is its SHA-256. */
 export interface KeyRecord extends Key {

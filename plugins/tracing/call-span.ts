@@ -2,14 +2,15 @@ import type { Attributes, Context, Span, Tracer } from '@opentelemetry/api'
 import { attributes } from '../core/telemetry/genai.js'
 import { errorTypeOf, succeeded, tokensOf, upstreamFirstChunkOf } from '../core/measures.js'
 import { otelApi } from '../core/telemetry/otel-api.js'
-import type { LlmRequest, Upstream } from '../core/request.js'
+import type { ModelCall } from '../core/model-call.js'
+import type { Upstream } from '../core/types.js'
 import { requestAttributes } from './request-attributes.js'
 
 /** Span names make statistics in many backends: only a plain name may be part of one. */
 const plausible = /^[A-Za-z0-9._:/@-]{1,64}$/
 
 /** The span of one model call, as a client of its provider. What sampling may look at is there from the start. */
-export function startCallSpan (tracer: Tracer, llm: LlmRequest, upstream: Upstream | null, parent: Context): Span {
+export function startCallSpan (tracer: Tracer, llm: ModelCall, upstream: Upstream | null, parent: Context): Span {
   const { operation, family } = llm.endpoint
   const start: Attributes = { [attributes.operation]: operation, [attributes.provider]: family.provider }
   if (llm.model !== null) start[attributes.requestModel] = llm.model.slice(0, 128)
@@ -36,7 +37,7 @@ function serverAttributes (upstream: Upstream): Attributes {
 }
 
 /** Ends the span of a settled request, be it after its last byte, an abort or a failure. */
-export function endCallSpan (span: Span, llm: LlmRequest): void {
+export function endCallSpan (span: Span, llm: ModelCall): void {
   span.setAttributes({ 'llm_gateway.outcome': String(llm.outcome), ...replyAttributes(llm), ...usageAttributes(llm) })
   const errorType = errorTypeOf(llm)
   if (errorType !== null) {
@@ -49,7 +50,7 @@ export function endCallSpan (span: Span, llm: LlmRequest): void {
   span.end()
 }
 
-function replyAttributes (llm: LlmRequest): Attributes {
+function replyAttributes (llm: ModelCall): Attributes {
   const found: Attributes = {}
   if (llm.responseId !== null) found[attributes.responseId] = llm.responseId
   if (llm.responseModel !== null) found[attributes.responseModel] = llm.responseModel
@@ -60,7 +61,7 @@ function replyAttributes (llm: LlmRequest): Attributes {
 }
 
 /** Input includes what was cached and output includes reasoning, as the conventions want; the parts follow. */
-function usageAttributes ({ usage }: LlmRequest): Attributes {
+function usageAttributes ({ usage }: ModelCall): Attributes {
   if (usage === null) return {}
   return {
     [attributes.inputTokens]: tokensOf(usage, 'input'),

@@ -5,7 +5,8 @@
  */
 import type { Span } from '@opentelemetry/api'
 import { attributes } from '../core/telemetry/genai.js'
-import type { LlmRequest, OpenTap, ReplyTap, Upstream } from '../core/request.js'
+import type { ModelCall } from '../core/model-call.js'
+import type { OpenTap, ReplyTap, Upstream } from '../core/types.js'
 import { inputMessages } from './input-messages.js'
 import { ReplyText } from './reply-text.js'
 import { TextBudget } from './text-budget.js'
@@ -26,7 +27,7 @@ type Hide = (text: string) => string
 const shortestPiece = 6
 
 /** Nobody captures a key on purpose; callers do paste theirs into prompts, and models repeat them. */
-function hideKeys (llm: LlmRequest, upstream: Upstream | null): Hide {
+function hideKeys (llm: ModelCall, upstream: Upstream | null): Hide {
   const keys = [llm.secret, upstream?.credential ?? null].filter((key) => key !== null)
   return (text) => keys.reduce((rest, key) => withoutBeginning(rest.replaceAll(key, '[key]'), key), text)
 }
@@ -39,7 +40,7 @@ function withoutBeginning (text: string, key: string): string {
 }
 
 /** Puts what the caller said on the span, and what the model answers once the reply ends. Call it before the request is sent. */
-export function captureContent (span: Span, llm: LlmRequest, upstream: Upstream | null): void {
+export function captureContent (span: Span, llm: ModelCall, upstream: Upstream | null): void {
   const hide = hideKeys(llm, upstream)
   const budget = new TextBudget(maxTextLength)
   const messages = inputMessages(llm.json, (text) => budget.take(hide(text)))
@@ -49,7 +50,7 @@ export function captureContent (span: Span, llm: LlmRequest, upstream: Upstream 
   if (openTap !== null) llm.openTap = listenIn(span, llm, hide, openTap)
 }
 
-function listenIn (span: Span, llm: LlmRequest, hide: Hide, openTap: OpenTap): OpenTap {
+function listenIn (span: Span, llm: ModelCall, hide: Hide, openTap: OpenTap): OpenTap {
   return (statusCode, headers) => {
     const tap = openTap(statusCode, headers)
     // What is compressed would have to be unpacked twice.
@@ -65,7 +66,7 @@ function listenIn (span: Span, llm: LlmRequest, hide: Hide, openTap: OpenTap): O
   }
 }
 
-function outputMessage (content: string, { finishReason }: LlmRequest): Record<string, unknown> {
+function outputMessage (content: string, { finishReason }: ModelCall): Record<string, unknown> {
   return { role: 'assistant', parts: [{ type: 'text', content }], ...finishReason !== null && { finish_reason: finishReason } }
 }
 

@@ -10,7 +10,7 @@ import { checkOptions } from '../core/options.js'
 import { joinGateway } from '../core/gateway.js'
 import { identify } from '../core/identify.js'
 import { otelApi } from '../core/telemetry/otel-api.js'
-import { LlmRequest } from '../core/request.js'
+import { ModelCall } from '../core/model-call.js'
 import { endCallSpan, startCallSpan } from './call-span.js'
 import { captureContent, capturesContent } from './content.js'
 import { traceHostMount } from './host-mount.js'
@@ -29,11 +29,11 @@ async function tracing (app: FastifyInstance, options: TracingOptions): Promise<
   const gateway = joinGateway(app)
   let tracer: Tracer | null = null
   const withContent = capturesContent(process.env)
-  const spans = new WeakMap<LlmRequest, Span>()
+  const spans = new WeakMap<ModelCall, Span>()
 
   app.addHook('preHandler', (request, reply, done) => {
     const llm = tracerProvider === undefined && !isSdkRegistered() ? null : identify(gateway, request, reply)
-    if (!(llm instanceof LlmRequest)) {
+    if (!(llm instanceof ModelCall)) {
       done()
       return
     }

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { UsageRequest, UsageRules } from '../protocols/usage-rules.js'
-import type { LlmRequest } from '../core/request.js'
+import type { ModelCall } from '../core/model-call.js'
 import { parseJson } from './captured-value.js'
 import { JsonScanner } from './json-scanner.js'
 import { isObject, type JsonObject } from './usage-object.js'
@@ -10,7 +10,7 @@ import { compileWants } from './wants.js'
  * Asks for usage on behalf of a caller who streams and did not. True where the request was changed: the reply then has an
  * event that its caller must not see. To take it out the bytes must be plain, so no compression is asked for.
  */
-export function askFor (llm: LlmRequest, headers: IncomingHttpHeaders, rules: UsageRules): boolean {
+export function askFor (llm: ModelCall, headers: IncomingHttpHeaders, rules: UsageRules): boolean {
   if (rules.request === null || llm.body === null) return false
   const json = llm.json === undefined ? parseJson(llm.body.toString()) : llm.json
   const outgoing = isObject(json) && json['stream'] === true ? askForUsage(llm.body, json, rules.request) : null

@@ -1,4 +1,4 @@
-import type { ModalityTokens } from '../core/request.js'
+import type { ModalityTokens } from '../core/types.js'
 import { isCount, isObject, type JsonObject } from './usage-object.js'
 
 type Direction = ModalityTokens['direction']

@@ -1,4 +1,4 @@
-import type { ModalityTokens, TokenUsage } from '../core/request.js'
+import type { ModalityTokens, TokenUsage } from '../core/types.js'
 import { kindsIn } from './count-kinds.js'
 import type { CountPlaces } from './plan.js'
 import { isObject, UsageObject, type JsonObject } from './usage-object.js'

@@ -7,7 +7,7 @@ import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { joinGateway } from '../core/gateway.js'
 import { identify } from '../core/identify.js'
-import { LlmRequest } from '../core/request.js'
+import { ModelCall } from '../core/model-call.js'
 import { routeOf } from '../core/route-kind.js'
 import { askFor } from './ask.js'
 import { tapOpener } from './open-tap.js'
@@ -28,7 +28,7 @@ async function usage (app: FastifyInstance, options: UsageOptions): Promise<void
 
   app.addHook('preHandler', (request, reply, done) => {
     const llm = identify(gateway, request, reply)
-    if (!(llm instanceof LlmRequest) || llm.endpoint.usage === null) {
+    if (!(llm instanceof ModelCall) || llm.endpoint.usage === null) {
       done()
       return
     }
@@ -46,7 +46,7 @@ async function usage (app: FastifyInstance, options: UsageOptions): Promise<void
 
   app.addHook('onSend', (request, reply, payload, done) => {
     const { llm } = request
-    if (!(llm instanceof LlmRequest) || llm.openTap === null || llm.tapped || !(payload instanceof Readable)) done()
+    if (!(llm instanceof ModelCall) || llm.openTap === null || llm.tapped || !(payload instanceof Readable)) done()
     else done(null, watch(gateway, request, reply, llm, llm.openTap, payload))
   })
 

@@ -1,4 +1,5 @@
-import type { LlmRequest, ModalityTokens, UsageMissing } from '../core/request.js'
+import type { ModelCall } from '../core/model-call.js'
+import type { ModalityTokens, UsageMissing } from '../core/types.js'
 import { addCounted, countTokens, type Counted } from './count-tokens.js'
 import type { Plan } from './plan.js'
 import type { Reading } from './reply-shape.js'
@@ -92,7 +93,7 @@ export class Meter {
   }
 
   /** Writes down what was read, or why nothing was. */
-  finish (llm: LlmRequest, unread: UsageMissing): void {
+  finish (llm: ModelCall, unread: UsageMissing): void {
     // The upstream broke its reply off, in words.
     const missing = this.failed && unread === 'no_usage' ? 'upstream_abort' : unread
     llm.responseModel = bounded(this.model)

@@ -1,19 +1,20 @@
 import { releaseHold, type Gateway } from '../core/gateway.js'
 import type { UsageRules } from '../protocols/usage-rules.js'
-import type { LlmRequest, OpenTap } from '../core/request.js'
+import type { ModelCall } from '../core/model-call.js'
+import type { OpenTap } from '../core/types.js'
 import { planOf } from './plan.js'
 import type { ShapeMemory } from './shape-memory.js'
 import { UsageTap } from './tap.js'
 
 /** What opens a tap on the reply of one request. Only a reply of status 2xx has usage to tell, or to miss. */
-export type TapOpener = (llm: LlmRequest, rules: UsageRules) => OpenTap
+export type TapOpener = (llm: ModelCall, rules: UsageRules) => OpenTap
 
 export function tapOpener (gateway: Gateway, shapes: ShapeMemory, takeOut: boolean): TapOpener {
   const options = {
     takeOut,
     shapes,
-    hold: (llm: LlmRequest) => { llm.holds += 1 },
-    release: (llm: LlmRequest) => { if (llm.request !== null) releaseHold(gateway, llm.request, llm) },
+    hold: (llm: ModelCall) => { llm.holds += 1 },
+    release: (llm: ModelCall) => { if (llm.request !== null) releaseHold(gateway, llm.request, llm) },
   }
   return (llm, rules) => (statusCode, headers) => {
     if (statusCode < 200 || statusCode > 299) return null

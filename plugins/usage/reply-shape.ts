@@ -1,4 +1,4 @@
-import type { ModalityTokens } from '../core/request.js'
+import type { ModalityTokens } from '../core/types.js'
 import { countedOf, type Counted, type Numbers, type Told } from './count-tokens.js'
 import type { CountPlaces } from './plan.js'
 import { isObject, type JsonObject } from './usage-object.js'

@@ -3,14 +3,14 @@ import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { collectBody, declaredLength } from '../core/collect-body.js'
 import { refuse } from '../core/errors/refuse.js'
-import type { LlmRequest } from '../core/request.js'
+import type { ModelCall } from '../core/model-call.js'
 
 /**
  * Reads the body of a request that no plugin before this one read, and that a host's mount would pass on as a stream, so
  * that usage can be asked for in it. `ask` runs once `llm.body` is there, or cannot be had on this route; what it left
  * to send stands where the stream stood. A body above the cap is refused.
  */
-export function withBody (request: FastifyRequest, reply: FastifyReply, llm: LlmRequest, ask: () => void, done: () => void): void {
+export function withBody (request: FastifyRequest, reply: FastifyReply, llm: ModelCall, ask: () => void, done: () => void): void {
   const { body } = request
   if (llm.body !== null || !(body instanceof Readable)) {
     ask()

@@ -1,4 +1,5 @@
-import type { AbortSide, LlmRequest, ReplyTap, UsageMissing } from '../core/request.js'
+import type { ModelCall } from '../core/model-call.js'
+import type { AbortSide, ReplyTap, UsageMissing } from '../core/types.js'
 import { isSpace, openArray, openObject } from './bytes.js'
 import { codings, SideDecoder } from './decoder.js'
 import { DocumentReader } from './document-reader.js'
@@ -19,8 +20,8 @@ export interface TapOptions {
   readonly takeOut: boolean
   readonly shapes: ShapeMemory
   /** The reading of a compressed reply may end after the reply: settlement waits from `hold` to `release`. */
-  readonly hold: (llm: LlmRequest) => void
-  readonly release: (llm: LlmRequest) => void
+  readonly hold: (llm: ModelCall) => void
+  readonly release: (llm: ModelCall) => void
 }
 
 type Headers = Readonly<Record<string, unknown>>
@@ -30,7 +31,7 @@ type Headers = Readonly<Record<string, unknown>>
  * the reader, as some upstreams mislabel; the content type decides only where the byte does not.
  */
 export class UsageTap implements ReplyTap {
-  private readonly llm: LlmRequest
+  private readonly llm: ModelCall
   private readonly plan: Plan
   private readonly options: TapOptions
   private readonly meter: Meter
@@ -42,7 +43,7 @@ export class UsageTap implements ReplyTap {
   private failure: UsageMissing | null = null
   private isOver = false
 
-  constructor (llm: LlmRequest, plan: Plan, headers: Headers, options: TapOptions) {
+  constructor (llm: ModelCall, plan: Plan, headers: Headers, options: TapOptions) {
     this.llm = llm
     this.plan = plan
     this.options = options

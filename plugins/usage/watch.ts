@@ -3,14 +3,15 @@ import { pipeline, Transform, type Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { fromTransport } from '../core/errors/foreign.js'
 import { releaseHold, type Gateway } from '../core/gateway.js'
-import type { LlmRequest, OpenTap, ReplyTap } from '../core/request.js'
+import type { ModelCall } from '../core/model-call.js'
+import type { OpenTap, ReplyTap } from '../core/types.js'
 
 /**
  * Puts a tap on a reply that a mount of the host sends as a stream. Bytes pass in the turn in which they come;
  * `pipeline` carries backpressure and breaks both ways (facts/fastify.md 0.8).
  */
 export function watch (
-  gateway: Gateway, request: FastifyRequest, reply: FastifyReply, llm: LlmRequest, openTap: OpenTap, body: Readable
+  gateway: Gateway, request: FastifyRequest, reply: FastifyReply, llm: ModelCall, openTap: OpenTap, body: Readable
 ): Readable {
   llm.tapped = true
   llm.upstreamStatus = reply.statusCode
@@ -48,7 +49,7 @@ export function watch (
   return through
 }
 
-function breakOff (llm: LlmRequest, tap: ReplyTap, error: Error, isLeft: boolean): void {
+function breakOff (llm: ModelCall, tap: ReplyTap, error: Error, isLeft: boolean): void {
   if (isLeft || llm.abortedBy === 'client') {
     tap.abort('client')
     return

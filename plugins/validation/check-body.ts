@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { ErrorObject } from 'ajv'
 import type { Endpoint } from '../protocols/types.js'
-import type { LlmRequest } from '../core/request.js'
+import type { ModelCall } from '../core/model-call.js'
 import { explain } from './explain.js'
 import { readForm } from './form.js'
 import { isObject, readJson } from './json.js'
@@ -15,13 +15,13 @@ import type { Checks } from './schemas.js'
  * Checks a whole body and sets what it says on the request: the parsed JSON, the model, whether a stream is asked for.
  * Null where the body may pass. The bytes are only read.
  */
-export function checkBody (llm: LlmRequest, headers: IncomingHttpHeaders, bytes: Buffer, rules: Rules): Rejection | null {
+export function checkBody (llm: ModelCall, headers: IncomingHttpHeaders, bytes: Buffer, rules: Rules): Rejection | null {
   const type = readMediaType(llm.endpoint, headers)
   if (type instanceof Rejection) return type
   return type.kind === 'json' ? checkJson(llm, bytes, rules) : checkForm(llm, bytes, type.boundary)
 }
 
-function checkJson (llm: LlmRequest, bytes: Buffer, { checks, maxDepth }: Rules): Rejection | null {
+function checkJson (llm: ModelCall, bytes: Buffer, { checks, maxDepth }: Rules): Rejection | null {
   const { endpoint } = llm
   const read = readJson(bytes, maxDepth)
   if (read instanceof Rejection) return read
@@ -33,7 +33,7 @@ function checkJson (llm: LlmRequest, bytes: Buffer, { checks, maxDepth }: Rules)
   return null
 }
 
-function checkForm (llm: LlmRequest, bytes: Buffer, boundary: string): Rejection | null {
+function checkForm (llm: ModelCall, bytes: Buffer, boundary: string): Rejection | null {
   const modelField = String(llm.endpoint.modelField)
   const fields = readForm(bytes, boundary, [modelField, 'stream'])
   if (fields instanceof Rejection) return fields
@@ -42,7 +42,7 @@ function checkForm (llm: LlmRequest, bytes: Buffer, boundary: string): Rejection
 }
 
 /** What the path says stands where the body has no say in it. */
-function setWishes (llm: LlmRequest, model: unknown, stream: boolean): void {
+function setWishes (llm: ModelCall, model: unknown, stream: boolean): void {
   if (typeof model === 'string' && model !== '') llm.model = model
   if (llm.endpoint.streams === 'body') llm.stream = stream
 }

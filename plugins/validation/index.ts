@@ -13,7 +13,7 @@ import { refuse } from '../core/errors/refuse.js'
 import { joinGateway } from '../core/gateway.js'
 import { identify } from '../core/identify.js'
 import { refuseMisdirected } from '../core/refuse-url.js'
-import { LlmRequest } from '../core/request.js'
+import { ModelCall } from '../core/model-call.js'
 import { routeOf } from '../core/route-kind.js'
 import { checkBody } from './check-body.js'
 import { readMediaType } from './media-type.js'
@@ -36,7 +36,7 @@ async function validation (app: FastifyInstance, options: ValidationOptions): Pr
     const llm = identify(gateway, request, reply)
     if (llm === null) {
       done()
-    } else if (llm instanceof LlmRequest) {
+    } else if (llm instanceof ModelCall) {
       if (llm.endpoint.body === 'none') done()
       else beforeBody(rules, llm, request, reply, payload, done)
     } else if (llm.code === 'unknown_url') {
@@ -64,7 +64,7 @@ async function validation (app: FastifyInstance, options: ValidationOptions): Pr
   })
 }
 
-function beforeBody (rules: Rules, llm: LlmRequest, request: FastifyRequest, reply: FastifyReply, payload: RequestPayload, done: Next): void {
+function beforeBody (rules: Rules, llm: ModelCall, request: FastifyRequest, reply: FastifyReply, payload: RequestPayload, done: Next): void {
   llm.maxBodyBytes = rules.maxBodyBytesOf(llm.endpoint.id)
   const type = readMediaType(llm.endpoint, request.headers)
   if (type instanceof Rejection) refuseRejected(llm, request, reply, type)
@@ -73,7 +73,7 @@ function beforeBody (rules: Rules, llm: LlmRequest, request: FastifyRequest, rep
 }
 
 /** Reads and checks the body of a host's mount, and hands the same bytes on to whatever parser the mount has. */
-function takeBody (rules: Rules, llm: LlmRequest, request: FastifyRequest, reply: FastifyReply, payload: RequestPayload, done: Next): void {
+function takeBody (rules: Rules, llm: ModelCall, request: FastifyRequest, reply: FastifyReply, payload: RequestPayload, done: Next): void {
   const { headers } = request
   // Body events run in the connection's async context; the hooks after this one must run in the request's.
   const scope = new AsyncResource('llm-gateway.body')
@@ -97,7 +97,7 @@ function takeBody (rules: Rules, llm: LlmRequest, request: FastifyRequest, reply
   })
 }
 
-function refuseRejected (llm: LlmRequest, request: FastifyRequest, reply: FastifyReply, { keyword, error }: Rejection): void {
+function refuseRejected (llm: ModelCall, request: FastifyRequest, reply: FastifyReply, { keyword, error }: Rejection): void {
   request.server.llm.recorder.validationFailed(llm.protocol, keyword)
   refuse(request, reply, llm.endpoint.family, error)
 }

@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream'
 import type {} from '@fastify/reply-from'
 import type { FastifyReply, RequestPayload } from 'fastify'
-import type { LlmRequest } from '../core/request.js'
+import type { ModelCall } from '../core/model-call.js'
 
 /** The same bytes as a stream, for the body parser of a host's route. Its length is what Fastify compares with the declared one. */
 export function replay (bytes: Buffer): RequestPayload {
@@ -21,7 +21,7 @@ export function replay (bytes: Buffer): RequestPayload {
  * to `reply.from` is sent as it is. The bytes are looked up when `reply.from` is called, so it does not matter which
  * plugin's hook runs first; its length is counted then, too.
  */
-export function sendBytesAsReceived (reply: FastifyReply, llm: LlmRequest, contentType: string): void {
+export function sendBytesAsReceived (reply: FastifyReply, llm: ModelCall, contentType: string): void {
   if (!('from' in reply)) return
   const { from } = reply
   reply.from = (source, options = {}) => {

@@ -442,7 +442,7 @@ t.test('nothing of a secret is in what can be inspected of a request', async (t)
   app.all('/*', async (request) => ({ seen: inspect(request.llm, { depth: 9, showHidden: true }) + JSON.stringify(request.llm) }))
   for (const [url, headers] of [['/v1/chat/completions', { authorization: `Bearer ${secret}` }], [`/v1beta/models/m:generateContent?key=${secret}`, {}]] as const) {
     const { seen } = (await app.inject({ method: 'POST', url, headers })).json()
-    t.match(seen, /LlmRequest/)
+    t.match(seen, /ModelCall/)
     t.notOk(seen.includes(secret), url)
   }
 })

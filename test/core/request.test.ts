@@ -5,7 +5,7 @@ import errors from '../../plugins/errors/index.js'
 import { joinGateway, releaseHold, type Settler } from '../../plugins/core/gateway.js'
 import metrics from '../../plugins/metrics/index.js'
 import paths from '../../plugins/paths/index.js'
-import type { LlmRequest } from '../../plugins/core/request.js'
+import type { ModelCall } from '../../plugins/core/model-call.js'
 import { call, listen, secret, startGateway } from '../helpers/gateway.js'
 import { replyFixture, startUpstream } from '../helpers/upstream.js'
 
@@ -79,7 +79,7 @@ t.test('a request whose caller left before anybody looked at it settles all the 
   const app = Fastify()
   t.teardown(() => app.close())
   const gateway = joinGateway(app)
-  const settled: LlmRequest[] = []
+  const settled: ModelCall[] = []
   gateway.settlers.push((llm) => settled.push(llm))
   let reached = (): void => {}
   let release = (): void => {}
@@ -107,7 +107,7 @@ t.test('a host\'s own failures on a model route have their outcome', async (t) =
   const app = Fastify()
   t.teardown(() => app.close())
   const gateway = joinGateway(app)
-  const settled: LlmRequest[] = []
+  const settled: ModelCall[] = []
   gateway.settlers.push((llm) => settled.push(llm))
   await app.register(paths)
   app.post('/v1/messages', async (request, reply) => {

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import t from 'tap'
-import type { LlmRequest } from '../../plugins/core/request.js'
+import type { ModelCall } from '../../plugins/core/model-call.js'
 import { call, listen, providerSecret, read, secret, startGateway } from '../helpers/gateway.js'
 import { replyFixture, sha256, startUpstream } from '../helpers/upstream.js'
 
@@ -312,7 +312,7 @@ t.test('a caller that leaves while its request waits for a connection never both
   upstream.queue({ fixture: 'chat_completions.json', before: () => new Promise<void>((resolve) => { release.push(resolve) }) })
   const first = call(`${url}/v1/chat/completions`, { body: chat })
   await upstream.requests.next()
-  const begun: LlmRequest[] = []
+  const begun: ModelCall[] = []
   app.llm.recorder = { ...app.llm.recorder, started: (llm) => begun.push(llm) }
   const second = call(`${url}/v1/chat/completions`, { body: chat })
   await waitFor(() => (begun[0]?.sentAt ?? 0) > 0)
@@ -343,7 +343,7 @@ t.test('bytes that metering held back arrive when the upstream ends without clos
   const { app } = await startGateway(t, upstream.url)
   const first = 'data: {"choices":[{"delta":{"content":"a"}}]}\n\n'
   const last = 'data: {"choices":[]'
-  const begun: LlmRequest[] = []
+  const begun: ModelCall[] = []
   app.llm.recorder = { ...app.llm.recorder, started: (llm) => begun.push(llm) }
   // The second write goes out once the first has been read, so that it is a chunk of its own.
   const apart = { split: [first.length], before: (write: number) => write === 0 ? null : waitFor(() => (begun.at(-1)?.firstChunkAt ?? 0) > 0) }

@@ -2,12 +2,12 @@ import t from 'tap'
 import { replyHeaders } from '../../plugins/forward/reply-headers.js'
 import { addOwnHeaders, ownRequestHeaders } from '../../plugins/forward/request-headers.js'
 import { createResolve } from '../../plugins/core/url/resolve.js'
-import { LlmRequest } from '../../plugins/core/request.js'
+import { ModelCall } from '../../plugins/core/model-call.js'
 
-function request (): LlmRequest {
+function request (): ModelCall {
   const resolved = createResolve('')('POST', '/v1/chat/completions', {})
   if (resolved?.kind !== 'endpoint') throw new Error('not resolved')
-  return new LlmRequest(resolved)
+  return new ModelCall(resolved)
 }
 
 t.test('exactly one trace context goes upstream: ours where a span is active, the caller\'s otherwise', async (t) => {

@@ -7,7 +7,8 @@ import { isEventStream, isPage } from '../../plugins/forward/reply-headers.js'
 import { routeAddresses } from '../../plugins/forward/routes.js'
 import { readUpstreams, upstreamFor, type UpstreamOptions } from '../../plugins/forward/upstreams.js'
 import { createResolve } from '../../plugins/core/url/resolve.js'
-import { LlmRequest, type Group } from '../../plugins/core/request.js'
+import { ModelCall } from '../../plugins/core/model-call.js'
+import type { Group } from '../../plugins/core/types.js'
 
 t.test('an upstream address is read once, without the version that callers bring along', async (t) => {
   const cases: [url: string, origin: string, basePath: string][] = [
@@ -48,14 +49,14 @@ t.test('a request goes to the upstream of its group, or to the only one there is
   const one = readUpstreams({ a: { url: 'http://a' } })
   const two = readUpstreams({ a: { url: 'http://a' }, b: { url: 'http://b' } })
   const resolve = createResolve('')
-  function request (url: string, method: string, upstream: Group['upstream'] | undefined): LlmRequest {
+  function request (url: string, method: string, upstream: Group['upstream'] | undefined): ModelCall {
     const resolved = resolve(method, url, {})
     if (resolved?.kind !== 'endpoint') throw new Error(url)
-    const llm = new LlmRequest(resolved)
+    const llm = new ModelCall(resolved)
     if (upstream !== undefined) llm.group = { id: 'g', protocols: new Set(), thirdParty: true, upstream, models: null, limits: {}, onStoreFailure: 'closed' }
     return llm
   }
-  const name = (llm: LlmRequest, upstreams: typeof one): string | undefined => upstreamFor(llm, upstreams)?.name
+  const name = (llm: ModelCall, upstreams: typeof one): string | undefined => upstreamFor(llm, upstreams)?.name
   t.equal(name(request('/v1/responses', 'POST', undefined), one), 'a')
   t.equal(name(request('/v1/responses', 'POST', null), two), undefined, 'undecided')
   t.equal(name(request('/v1/responses', 'POST', null), new Map()), undefined)

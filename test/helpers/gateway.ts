@@ -4,7 +4,7 @@ import { request as httpRequest, type ClientRequest, type IncomingMessage, type 
 import { setTimeout as wait } from 'node:timers/promises'
 import Fastify, { type FastifyInstance, type FastifyServerOptions } from 'fastify'
 import llmGateway, { type LlmGatewayOptions } from '../../plugins/index.js'
-import type { LlmRequest } from '../../plugins/core/request.js'
+import type { ModelCall } from '../../plugins/core/model-call.js'
 import { Signal } from './upstream.js'
 
 interface Scope {
@@ -28,7 +28,7 @@ export function gatewayOptions (upstreamUrl: string, options: Partial<LlmGateway
 export interface Gateway {
   readonly app: FastifyInstance
   /** Every model request once it is settled. */
-  readonly settled: Signal<LlmRequest>
+  readonly settled: Signal<ModelCall>
 }
 
 export async function startGateway (
@@ -40,8 +40,8 @@ export async function startGateway (
   return { app, settled: watchSettled(app) }
 }
 
-export function watchSettled (app: FastifyInstance): Signal<LlmRequest> {
-  const settled = new Signal<LlmRequest>()
+export function watchSettled (app: FastifyInstance): Signal<ModelCall> {
+  const settled = new Signal<ModelCall>()
   app.llm.settlers.push((llm) => settled.push(llm))
   return settled
 }

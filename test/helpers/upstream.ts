@@ -14,7 +14,7 @@
 import { createHash } from 'node:crypto'
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import type { TokenUsage } from '../../plugins/core/request.js'
+import type { TokenUsage } from '../../plugins/core/types.js'
 import { nativeFixture, replyFixture, usageOf } from './upstream/native.js'
 import { play, wasCut, type Script } from './upstream/play.js'
 import { Signal } from './upstream/signal.js'

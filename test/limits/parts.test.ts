@@ -6,12 +6,12 @@ import { readOptions } from '../../plugins/limits/options.js'
 import { Outbox } from '../../plugins/limits/outbox.js'
 import { hostError } from '../../plugins/limits/refusal.js'
 import { Remaining } from '../../plugins/limits/remaining.js'
-import { LlmRequest } from '../../plugins/core/request.js'
+import { ModelCall } from '../../plugins/core/model-call.js'
 import { memoryBalances, type Balances, type HoldAsk, type Settlement } from '../../plugins/state/index.js'
 import { endpointOf, noTokens } from '../metrics/requests.js'
 
-function request (endpoint: string, given: Partial<LlmRequest> = {}): LlmRequest {
-  const llm = new LlmRequest({ kind: 'endpoint', endpoint: endpointOf(endpoint), url: '/', model: 'm', mountLength: 0, repair: null, keys: null })
+function request (endpoint: string, given: Partial<ModelCall> = {}): ModelCall {
+  const llm = new ModelCall({ kind: 'endpoint', endpoint: endpointOf(endpoint), url: '/', model: 'm', mountLength: 0, repair: null, keys: null })
   return Object.assign(llm, given)
 }
 
@@ -20,7 +20,7 @@ const usage = { ...noTokens, input: 5, output: 7 }
 const held = { tokens: 100, input: 20, goesOn: false }
 
 t.test('what a request is charged', async (t) => {
-  const cases: ReadonlyArray<readonly [what: string, endpoint: string, given: Partial<LlmRequest>, charged: number]> = [
+  const cases: ReadonlyArray<readonly [what: string, endpoint: string, given: Partial<ModelCall>, charged: number]> = [
     ['the real leaves', 'chat_completions', { ...sent, usage }, 12],
     ['the real leaves, also above what was held', 'chat_completions', { ...sent, usage: { ...usage, output: 500 } }, 505],
     ['the real leaves of a stream whose caller left after all of them', 'messages', { ...sent, usage, abortedBy: 'client' }, 12],
@@ -64,8 +64,8 @@ t.test('how much a request may cost', async (t) => {
   t.equal(inputEstimate(request('messages'), '9', sizes), 3, 'by its declared length where nobody read it')
   t.equal(inputEstimate(request('messages', { body: Buffer.alloc(5) }), '900', sizes), 2)
   t.equal(inputEstimate(request('messages', { body: Buffer.alloc(500) }), '500', sizes), 10)
-  const gemini = (generationConfig: object): LlmRequest => request('generate_content.generateContent', { json: { generationConfig } })
-  const cases: ReadonlyArray<readonly [LlmRequest, number]> = [
+  const gemini = (generationConfig: object): ModelCall => request('generate_content.generateContent', { json: { generationConfig } })
+  const cases: ReadonlyArray<readonly [ModelCall, number]> = [
     [request('embeddings'), 0],
     [request('messages'), 50],
     [request('messages', { model: null }), 70],

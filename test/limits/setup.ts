@@ -1,7 +1,7 @@
 /** A gateway whose limits, ledger and upstream a test holds in its hands. */
 import type { FastifyInstance, FastifyServerOptions } from 'fastify'
 import type { LimitsOptions } from '../../plugins/limits/index.js'
-import type { Limits } from '../../plugins/core/request.js'
+import type { Limits } from '../../plugins/core/types.js'
 import { memoryBalances, memoryLedger, type Account, type Balances, type Ledger, type LedgerRecord } from '../../plugins/state/index.js'
 import type { Test } from 'tap'
 import { call, everyProtocol, listen, read, secret, startGateway } from '../helpers/gateway.js'

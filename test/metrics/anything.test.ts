@@ -5,7 +5,8 @@ import t from 'tap'
 import { leaves } from '../../plugins/core/measures.js'
 import { openMetrics, plainText, renderText } from '../../plugins/metrics/exposition.js'
 import { joinRegistry } from '../../plugins/metrics/registry.js'
-import type { LlmRequest, TokenUsage } from '../../plugins/core/request.js'
+import type { ModelCall } from '../../plugins/core/model-call.js'
+import type { TokenUsage } from '../../plugins/core/types.js'
 import { newMeters, samplesOf, sumOf } from './meters.js'
 import { needs, promtool } from './programs.js'
 import { groupOf, noTokens, settledRequest } from './requests.js'
@@ -26,7 +27,7 @@ const usage: fc.Arbitrary<TokenUsage> = fc.record({
   reasoning: amount,
 })
 
-const request: fc.Arbitrary<LlmRequest> = fc.record({
+const request: fc.Arbitrary<ModelCall> = fc.record({
   model: fc.option(name),
   group: fc.option(name),
   upstream: fc.option(name),
@@ -38,7 +39,7 @@ const request: fc.Arbitrary<LlmRequest> = fc.record({
   at: fc.record({ bodyStarted: time, body: time, sent: time, headers: time, firstChunk: time, lastChunk: time, ended: time }),
 }).map(({ group, modality, ...fields }) => settledRequest({ ...fields, group: group === null ? null : groupOf(group), modalities: [modality] }))
 
-function tokensIn (requests: readonly LlmRequest[]): number {
+function tokensIn (requests: readonly ModelCall[]): number {
   const amounts = requests.flatMap((llm) => leaves.map(({ type }) => (llm.usage ?? noTokens)[type]))
   return amounts.filter((tokens) => tokens >= 0 && tokens < 1e9).reduce((sum, tokens) => sum + tokens, 0)
 }

@@ -6,7 +6,7 @@ import Fastify, { type FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
 import { catalogue } from '../../plugins/metrics/catalogue.js'
 import metrics, { type MetricsOptions } from '../../plugins/metrics/index.js'
-import type { LlmRequest } from '../../plugins/core/request.js'
+import type { ModelCall } from '../../plugins/core/model-call.js'
 import { samplesOf, sumOf } from './meters.js'
 import { noTokens, settledRequest } from './requests.js'
 
@@ -39,7 +39,7 @@ async function start (t: Test, options: MetricsOptions): Promise<FastifyInstance
   return app
 }
 
-function pass (app: FastifyInstance, llm: LlmRequest): void {
+function pass (app: FastifyInstance, llm: ModelCall): void {
   app.llm.recorder.started(llm)
   app.llm.recorder.settled(llm)
 }

@@ -1,11 +1,11 @@
 import t from 'tap'
 import { catalogue, prefix } from '../../plugins/metrics/catalogue.js'
-import type { LlmRequest } from '../../plugins/core/request.js'
+import type { ModelCall } from '../../plugins/core/model-call.js'
 import { newMeters, valuesOf } from './meters.js'
 import { groupOf, noTokens, settledRequest } from './requests.js'
 
 /** What the cells hold after these requests, names without their prefix. */
-async function after (...requests: LlmRequest[]): Promise<Record<string, number>> {
+async function after (...requests: ModelCall[]): Promise<Record<string, number>> {
   const meters = newMeters()
   for (const llm of requests) {
     meters.recorder.started(llm)

@@ -1,6 +1,7 @@
 /** Settled requests as the pipeline leaves them, for tests of whoever reads them at the end. */
 import { endpoints, type Endpoint } from '../../plugins/protocols/index.js'
-import { LlmRequest, type Group, type TokenUsage } from '../../plugins/core/request.js'
+import { ModelCall } from '../../plugins/core/model-call.js'
+import type { Group, TokenUsage } from '../../plugins/core/types.js'
 
 export const noTokens: TokenUsage = {
   input: 0, cache_read: 0, cache_write_5m: 0, cache_write_1h: 0, cache_write: 0, tool_input: 0, output: 0, reasoning: 0,
@@ -18,7 +19,7 @@ export function groupOf (id: string): Group {
   }
 }
 
-type Fields = Partial<Pick<LlmRequest,
+type Fields = Partial<Pick<ModelCall,
   | 'stream' | 'group' | 'upstream' | 'upstreamStatus' | 'responseModel' | 'usage' | 'modalities' | 'usageMissing' | 'usageInconsistent' | 'replyFailed'
   | 'outcome' | 'errorCode' | 'abortedBy' | 'model' | 'status' | 'replyWorkMs'>> & { readonly at?: Times, readonly endpoint?: string }
 
@@ -34,8 +35,8 @@ interface Times {
 }
 
 /** A request that went well in one second, changed by `fields`. */
-export function settledRequest ({ at = {}, endpoint = 'chat_completions', ...fields }: Fields = {}): LlmRequest {
-  const llm = new LlmRequest({
+export function settledRequest ({ at = {}, endpoint = 'chat_completions', ...fields }: Fields = {}): ModelCall {
+  const llm = new ModelCall({
     kind: 'endpoint', endpoint: endpointOf(endpoint), url: '/v1/chat/completions', model: 'gpt-5', mountLength: 0, repair: null, keys: null,
   })
   const after = (ms: number): number => ms === 0 ? 0 : llm.startedAt + ms

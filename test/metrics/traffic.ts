@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import { examples } from '../../plugins/protocols/examples.js'
 import { protocolNames, type ProtocolName } from '../../plugins/protocols/index.js'
-import type { LlmRequest } from '../../plugins/core/request.js'
+import type { ModelCall } from '../../plugins/core/model-call.js'
 import { call, read, secret, type Call, type Gateway } from '../helpers/gateway.js'
 import type { Upstream } from '../helpers/upstream.js'
 
@@ -10,12 +10,12 @@ const streamed = protocolNames.filter((name) => name !== 'embeddings')
 
 export interface Traffic {
   /** Everything that was settled. */
-  readonly settled: LlmRequest[]
+  readonly settled: ModelCall[]
 }
 
 /** Runs one request at a time, each to its settlement. */
 export async function sendTraffic (gateway: Gateway, url: string, upstream: Upstream): Promise<Traffic> {
-  const settled: LlmRequest[] = []
+  const settled: ModelCall[] = []
   const pass = async (running: Call): Promise<void> => {
     await read(await running.reply)
     settled.push(await gateway.settled.next())
@@ -40,7 +40,7 @@ export function send (url: string, name: ProtocolName, stream: boolean): Call {
 }
 
 /** The caller leaves after the first bytes; the upstream goes on to its end, and the gateway reads on for the usage. */
-async function leave (gateway: Gateway, url: string, upstream: Upstream, name: ProtocolName): Promise<LlmRequest> {
+async function leave (gateway: Gateway, url: string, upstream: Upstream, name: ProtocolName): Promise<ModelCall> {
   let goOn = (): void => {}
   const left = new Promise<void>((resolve) => { goOn = resolve })
   upstream.queue({ split: 'events', before: (write) => write === 1 ? left : null })

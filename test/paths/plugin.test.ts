@@ -4,7 +4,7 @@ import t from 'tap'
 import errors from '../../plugins/errors/index.js'
 import { joinGateway } from '../../plugins/core/gateway.js'
 import paths, { createRewriteUrl, type PathsOptions } from '../../plugins/paths/index.js'
-import { LlmRequest } from '../../plugins/core/request.js'
+import { ModelCall } from '../../plugins/core/model-call.js'
 import { listen, secret, watchSettled } from '../helpers/gateway.js'
 import { startHost } from '../helpers/host.js'
 import { startUpstream } from '../helpers/upstream.js'
@@ -283,7 +283,7 @@ t.test('a request that another plugin began before it was routed again settles o
   const started: unknown[] = []
   const gateway = joinGateway(app)
   gateway.recorder = { ...gateway.recorder, started: (llm) => started.push(llm) }
-  const served: [llm: LlmRequest, id: string][] = []
+  const served: [llm: ModelCall, id: string][] = []
   gateway.settlers.push((llm, request) => served.push([llm, request.id]))
   await app.register(errors)
   await app.register(paths)

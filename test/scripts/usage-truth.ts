@@ -9,7 +9,7 @@
  */
 import { isDeepStrictEqual } from 'node:util'
 import { argv, stdout } from 'node:process'
-import type { LlmRequest } from '../../plugins/core/request.js'
+import type { ModelCall } from '../../plugins/core/model-call.js'
 import { call, listen, read, secret } from '../helpers/gateway.js'
 import { sha256, startUpstream, type Signal, type Script } from '../helpers/upstream.js'
 import { hosts } from '../usage/hosts.js'
@@ -76,7 +76,7 @@ async function sendAll (host: typeof hosts[0]): Promise<void> {
   stdout.write(`${host.name}: ${count} replies on sockets\n`)
 }
 
-async function check (base: string, settled: Signal<LlmRequest>, { protocol, truth }: Reply, pieces: readonly Buffer[], name: string): Promise<void> {
+async function check (base: string, settled: Signal<ModelCall>, { protocol, truth }: Reply, pieces: readonly Buffer[], name: string): Promise<void> {
   const [url, body] = requests[protocol] ?? ['', '']
   const { bytes } = await read(await call(base + url, { headers, body }).reply)
   const { usage, usageMissing } = await settled.next()

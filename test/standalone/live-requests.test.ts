@@ -1,12 +1,12 @@
 import t from 'tap'
 import { createResolve } from '../../plugins/core/url/resolve.js'
-import { LlmRequest } from '../../plugins/core/request.js'
+import { ModelCall } from '../../plugins/core/model-call.js'
 import { LiveRequests } from '../../plugins/standalone/live-requests.js'
 
-function newRequest (): LlmRequest {
+function newRequest (): ModelCall {
   const resolution = createResolve('')('POST', '/v1/messages', {})
   if (resolution?.kind !== 'endpoint') throw new Error('not an endpoint')
-  return new LlmRequest(resolution)
+  return new ModelCall(resolution)
 }
 
 t.test('what is cut was not ended by its caller, unless it has left before', async (t) => {

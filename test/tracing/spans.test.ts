@@ -2,7 +2,7 @@ import { ProxyTracerProvider, SpanKind, SpanStatusCode, context } from '@opentel
 import type { ReadableSpan } from '@opentelemetry/sdk-trace-node'
 import Fastify from 'fastify'
 import t, { type Test } from 'tap'
-import type { LlmRequest } from '../../plugins/core/request.js'
+import type { ModelCall } from '../../plugins/core/model-call.js'
 import { endCallSpan, startCallSpan } from '../../plugins/tracing/call-span.js'
 import tracing from '../../plugins/tracing/index.js'
 import { requestAttributes } from '../../plugins/tracing/request-attributes.js'
@@ -26,7 +26,7 @@ async function start (t: Test): Promise<Running> {
   return { ...gateway, upstream, url: await listen(gateway.app), spans: finished }
 }
 
-async function chat ({ url, settled, upstream }: Running, body: object, script: Script = {}, key = secret): Promise<LlmRequest> {
+async function chat ({ url, settled, upstream }: Running, body: object, script: Script = {}, key = secret): Promise<ModelCall> {
   upstream.queue(script)
   const payload = JSON.stringify({ model: 'gpt-5', messages: [{ role: 'user', content: 'a private question' }], ...body })
   const { reply } = call(`${url}/v1/chat/completions`, { body: payload, headers: { authorization: `Bearer ${key}` } })

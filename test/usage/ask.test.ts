@@ -2,12 +2,12 @@ import { isDeepStrictEqual } from 'node:util'
 import fc from 'fast-check'
 import t from 'tap'
 import { chatUsage, messagesUsage, type UsageRules } from '../../plugins/protocols/usage-rules.js'
-import type { LlmRequest } from '../../plugins/core/request.js'
+import type { ModelCall } from '../../plugins/core/model-call.js'
 import { askFor } from '../../plugins/usage/ask.js'
 import { requestFor } from './meter-reply.js'
 
 interface Asked {
-  llm: LlmRequest
+  llm: ModelCall
   asked: boolean
   sent: string | null
   headers: Record<string, string>

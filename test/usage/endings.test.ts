@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { Readable } from 'node:stream'
 import type { FastifyInstance } from 'fastify'
 import t from 'tap'
-import type { LlmRequest } from '../../plugins/core/request.js'
+import type { ModelCall } from '../../plugins/core/model-call.js'
 import { call, callersGone, listen, read, secret } from '../helpers/gateway.js'
 import { replyFixture, Signal, startUpstream, usageOf, type Upstream } from '../helpers/upstream.js'
 import { hosts, type HostOptions } from './hosts.js'
@@ -24,8 +24,8 @@ const requests: Record<string, { url: string, body: string, protocol: string }> 
 const chatStream = 'chat_completions.include_usage.sse'
 
 /** What is known when a request is settled; its state may not change any more. */
-interface Settlement extends Pick<LlmRequest, 'usage' | 'usageMissing' | 'outcome' | 'abortedBy' | 'status' | 'holds'> {
-  readonly llm: LlmRequest
+interface Settlement extends Pick<ModelCall, 'usage' | 'usageMissing' | 'outcome' | 'abortedBy' | 'status' | 'holds'> {
+  readonly llm: ModelCall
 }
 
 interface Stage {

@@ -1,29 +1,30 @@
 import { endpoints } from '../../plugins/protocols/index.js'
 import type { Endpoint } from '../../plugins/protocols/types.js'
-import { LlmRequest, type ReplyTap, type TokenUsage } from '../../plugins/core/request.js'
+import { ModelCall } from '../../plugins/core/model-call.js'
+import type { ReplyTap, TokenUsage } from '../../plugins/core/types.js'
 import { planOf } from '../../plugins/usage/plan.js'
 import { ShapeMemory } from '../../plugins/usage/shape-memory.js'
 import { UsageTap } from '../../plugins/usage/tap.js'
 
 export interface Metered {
-  llm: LlmRequest
+  llm: ModelCall
   /** What the caller gets. */
   out: Buffer
 }
 
 /** A model request of the named endpoint, or of the first one of a protocol. */
-export function requestFor (name: string): LlmRequest {
+export function requestFor (name: string): ModelCall {
   const endpoint = endpoints.find((known) => known.id === name || known.protocol === name)
   if (endpoint === undefined) throw new Error(`no endpoint ${name}`)
   return requestOf(endpoint)
 }
 
-function requestOf (endpoint: Endpoint): LlmRequest {
-  return new LlmRequest({ kind: 'endpoint', endpoint, url: '/', mountLength: 0, model: null, keys: null, repair: null })
+function requestOf (endpoint: Endpoint): ModelCall {
+  return new ModelCall({ kind: 'endpoint', endpoint, url: '/', mountLength: 0, model: null, keys: null, repair: null })
 }
 
 /** A tap on the reply to `llm`, as the plugin opens it. `released` resolves when it no longer holds the request. */
-export function tapOn (llm: LlmRequest, headers: Record<string, unknown> = {}, takeOut = false, shapes = new ShapeMemory()): { tap: ReplyTap, released: Promise<void> } {
+export function tapOn (llm: ModelCall, headers: Record<string, unknown> = {}, takeOut = false, shapes = new ShapeMemory()): { tap: ReplyTap, released: Promise<void> } {
   const { usage } = llm.endpoint
   if (usage === null) throw new Error(`${llm.endpoint.id} is not metered`)
   let release = (): void => {}

@@ -4,7 +4,7 @@ import { runInNewContext } from 'node:vm'
 import fc from 'fast-check'
 import t from 'tap'
 import { endpoints } from '../../plugins/protocols/index.js'
-import type { LlmRequest } from '../../plugins/core/request.js'
+import type { ModelCall } from '../../plugins/core/model-call.js'
 import { planOf, type Plan } from '../../plugins/usage/plan.js'
 import { ShapeMemory } from '../../plugins/usage/shape-memory.js'
 import { meter } from './meter-reply.js'
@@ -17,7 +17,7 @@ function planFor (protocol: string): Plan {
 }
 
 /** All that a reading leaves behind. */
-function told ({ usage, usageMissing, usageInconsistent, usagePartial, modalities, responseModel, responseId, finishReason, replyFailed }: LlmRequest): object {
+function told ({ usage, usageMissing, usageInconsistent, usagePartial, modalities, responseModel, responseId, finishReason, replyFailed }: ModelCall): object {
   return { usage, usageMissing, usageInconsistent, usagePartial, modalities, responseModel, responseId, finishReason, replyFailed }
 }
 

@@ -1,5 +1,5 @@
 import t from 'tap'
-import type { AbortSide } from '../../plugins/core/request.js'
+import type { AbortSide } from '../../plugins/core/types.js'
 import { ShapeMemory } from '../../plugins/usage/shape-memory.js'
 import { bytesOf, meter, requestFor, tapOn } from './meter-reply.js'
 

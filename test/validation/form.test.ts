@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import t from 'tap'
 import { endpoints, type Endpoint } from '../../plugins/protocols/index.js'
-import { LlmRequest } from '../../plugins/core/request.js'
+import { ModelCall } from '../../plugins/core/model-call.js'
 import { checkBody } from '../../plugins/validation/check-body.js'
 import { readForm } from '../../plugins/validation/form.js'
 import { readOptions } from '../../plugins/validation/options.js'
@@ -94,10 +94,10 @@ t.test('any form of plain parts gives its fields, and no cut of it does', async 
   t.pass()
 })
 
-function requestTo (id: string): LlmRequest {
+function requestTo (id: string): ModelCall {
   const endpoint: Endpoint | undefined = endpoints.find((candidate) => candidate.id === id)
   if (endpoint === undefined) throw new Error(`no endpoint ${id}`)
-  return new LlmRequest({ kind: 'endpoint', endpoint, url: '/', mountLength: 0, model: null, keys: null, repair: null })
+  return new ModelCall({ kind: 'endpoint', endpoint, url: '/', mountLength: 0, model: null, keys: null, repair: null })
 }
 
 t.test('a form sets the model and the wish for a stream', async (t) => {

@@ -3,7 +3,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js'
 import t from 'tap'
 import { GatewayError } from '../../plugins/core/errors/gateway-error.js'
 import { endpoints, type Endpoint } from '../../plugins/protocols/index.js'
-import { LlmRequest } from '../../plugins/core/request.js'
+import { ModelCall } from '../../plugins/core/model-call.js'
 import { checkBody } from '../../plugins/validation/check-body.js'
 import { isObject } from '../../plugins/validation/json.js'
 import { readOptions, type Rules } from '../../plugins/validation/options.js'
@@ -24,8 +24,8 @@ function endpointOf (schema: string): Endpoint {
   return endpoint
 }
 
-function requestTo (endpoint: Endpoint): LlmRequest {
-  return new LlmRequest({ kind: 'endpoint', endpoint, url: '/', mountLength: 0, model: null, keys: null, repair: null })
+function requestTo (endpoint: Endpoint): ModelCall {
+  return new ModelCall({ kind: 'endpoint', endpoint, url: '/', mountLength: 0, model: null, keys: null, repair: null })
 }
 
 function check (schema: string, bytes: string | Buffer, held: Rules = rules): Rejection | null {
@@ -166,7 +166,7 @@ t.test('the model and the wish for a stream are read from the body, or from the 
 
   const [streamed] = endpoints.filter(({ id }) => id === 'generate_content.streamGenerateContent')
   if (streamed === undefined) throw new Error('endpoint is gone')
-  const path = new LlmRequest({ kind: 'endpoint', endpoint: streamed, url: '/', mountLength: 0, model: 'g', keys: null, repair: null })
+  const path = new ModelCall({ kind: 'endpoint', endpoint: streamed, url: '/', mountLength: 0, model: 'g', keys: null, repair: null })
   checkBody(path, headers, Buffer.from('{"model":"other","stream":false,"contents":[{"parts":[]}]}'), rules)
   t.match(path, { model: 'g', stream: true }, 'the path decides')
 })

@@ -1,5 +1,5 @@
 import type { ErrorFacts, ErrorKind } from '../../protocols/types.js'
-import type { Outcome } from '../request.js'
+import type { Outcome } from '../types.js'
 import { errorTable, type ErrorCode, type ErrorRow } from './table.js'
 
 export interface ErrorExtra {

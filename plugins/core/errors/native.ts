@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { identify } from '../identify.js'
-import { LlmRequest } from '../request.js'
+import { ModelCall } from '../model-call.js'
 import { fromForeign } from './foreign.js'
 import { refuse } from './refuse.js'
 
@@ -10,5 +10,5 @@ export function nativeErrorHandler (error: unknown, request: FastifyRequest, rep
   if (known.statusCode >= 500) request.log.error({ err: error }, 'model request failed')
   // A hook of the host's may have failed before any of ours ran.
   const llm = identify(request.server.llm, request, reply)
-  return llm instanceof LlmRequest ? refuse(request, reply, llm.endpoint.family, known) : reply.code(known.statusCode).send(known)
+  return llm instanceof ModelCall ? refuse(request, reply, llm.endpoint.family, known) : reply.code(known.statusCode).send(known)
 }

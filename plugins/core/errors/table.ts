@@ -4,7 +4,7 @@
  * `retry: false` becomes `x-should-retry: false`: trying again cannot heal it (facts/protocols.md 5.2).
  */
 import type { ErrorKind } from '../../protocols/types.js'
-import type { Outcome } from '../request.js'
+import type { Outcome } from '../types.js'
 
 export interface ErrorRow {
   readonly status: number

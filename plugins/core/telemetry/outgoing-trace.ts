@@ -1,7 +1,7 @@
 import { channel } from 'node:diagnostics_channel'
 import type { Dispatcher } from 'undici'
 import { isOtelInUse, otelApi } from './otel-api.js'
-import type { LlmRequest } from '../request.js'
+import type { ModelCall } from '../model-call.js'
 
 // Held: to look a channel up by its name costs more than all else here.
 const requestCreated = channel('undici:request:create')
@@ -19,7 +19,7 @@ export function clientAddsTrace (): boolean {
  * Sends a request within the context of our span, whichever a handler was run in: an instrumentation of Fastify gives
  * each hook and handler a context of its own, and the span of the HTTP client belongs below ours.
  */
-export function dispatchTraced (client: Dispatcher, options: Dispatcher.DispatchOptions, { traceContext }: LlmRequest, handler: Dispatcher.DispatchHandler): void {
+export function dispatchTraced (client: Dispatcher, options: Dispatcher.DispatchOptions, { traceContext }: ModelCall, handler: Dispatcher.DispatchHandler): void {
   if (traceContext === null) client.dispatch(options, handler)
   else otelApi().context.with(traceContext, client.dispatch, client, options, handler)
 }

@@ -4,7 +4,8 @@ import fastify from 'fastify'
 import { Registry } from 'prom-client'
 import llmGateway from '../../../plugins/index.js'
 import { createResolve } from '../../../plugins/core/url/resolve.js'
-import { LlmRequest, type Group } from '../../../plugins/core/request.js'
+import { ModelCall } from '../../../plugins/core/model-call.js'
+import type { Group } from '../../../plugins/core/types.js'
 import { median } from '../stats.js'
 import { total } from '../verify.js'
 import { gatewayOptions } from './gateway-options.js'
@@ -22,9 +23,9 @@ await projected.ready()
 const resolved = createResolve('')('POST', '/v1/chat/completions', {})
 const protocols: ReadonlySet<string> = new Set(['chat_completions'])
 
-function request (model: string, group: string): LlmRequest {
+function request (model: string, group: string): ModelCall {
   if (resolved?.kind !== 'endpoint') throw new Error('no endpoint')
-  const llm = new LlmRequest(resolved)
+  const llm = new ModelCall(resolved)
   const known: Group = { id: group, protocols, thirdParty: true, upstream: 'main', models: null, limits: {}, onStoreFailure: 'closed' }
   Object.assign(llm, { model, group: known, upstream: 'main', upstreamStatus: 200, status: 200, outcome: 'ok' })
   llm.usage = { input: 10, cache_read: 5, cache_write_5m: 0, cache_write_1h: 0, cache_write: 0, tool_input: 0, output: 7, reasoning: 3 }

@@ -3,7 +3,7 @@
  * known here: a gateway that forwards a path which no provider serves gets a 404, as it would in life.
  */
 import { readFileSync } from 'node:fs'
-import type { TokenUsage } from '../../../plugins/core/request.js'
+import type { TokenUsage } from '../../../plugins/core/types.js'
 
 /** What the choice of a reply depends on. */
 export interface Asked {

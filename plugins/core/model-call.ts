@@ -11,7 +11,7 @@ import type { AbortSide, Group, Key, ModalityTokens, OpenTap, Outcome, TokenUsag
 export type * from './types.js'
 
 /** One model request, from its first header to its settlement. Times are `performance.now()` milliseconds, 0 for not yet. */
-export class LlmRequest {
+export class ModelCall {
   /** Unique in the world: settlement, ledger and `x-request-id` use it. */
   readonly id: string = requestId()
   readonly startedAt: number = performance.now()
