@@ -1,5 +1,6 @@
 import { execFile, spawn } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import httpProxy from '@fastify/http-proxy'
@@ -10,29 +11,43 @@ import { parseConfig } from '../plugins/standalone/config.js'
 import { freePort } from './helpers/free-port.js'
 import { everyProtocol, secret } from './helpers/gateway.js'
 import { startUpstream } from './helpers/upstream.js'
-import { generated, partOf, readmeUrl, writeReadme } from './scripts/readme-tables.js'
+import { generated, pages, partOf, writeTables } from './scripts/tables.js'
 
-if (process.env.UPDATE_README !== undefined) writeReadme()
-const readme = readFileSync(readmeUrl, 'utf8')
+if (process.env.UPDATE_TABLES !== undefined) writeTables()
 const root = fileURLToPath(new URL('..', import.meta.url))
+const papers = pages.map((path) => ({ path, text: readFileSync(`${root}${path}`, 'utf8') }))
+
+function paper (path: string): string {
+  const found = papers.find((each) => each.path === path)
+  if (found === undefined) throw new Error(`there is no ${path}`)
+  return found.text
+}
+
+function blocksOf (text: string, language: string): string[] {
+  return [...text.matchAll(new RegExp(`\`\`\`${language}\\n([\\s\\S]*?)\`\`\``, 'g'))].map(([, code = '']) => code)
+}
 
 function blocks (language: string): string[] {
-  return [...readme.matchAll(new RegExp(`\`\`\`${language}\\n([\\s\\S]*?)\`\`\``, 'g'))].map(([, code = '']) => code)
+  return papers.flatMap(({ text }) => blocksOf(text, language))
 }
 
 t.test('the tables say what the code says', async (t) => {
-  for (const [name, make] of Object.entries(generated)) t.equal(partOf(readme, name), make(), name)
+  for (const [name, { page, make }] of Object.entries(generated)) t.equal(partOf(paper(page), name), make(), name)
+})
+
+t.test('the README stays a page that is read to its end', async (t) => {
+  t.ok(Buffer.byteLength(paper('README.md')) <= 10 * 1024)
 })
 
 /** The one shell block that begins so. It will be run: an install is never among what is looked for. */
 function shellBlock (start: string): string {
   const [found, ...others] = blocks('sh').filter((block) => block.startsWith(start))
-  if (found === undefined || others.length > 0 || found.includes('npm ')) throw new Error(`no single block of the page begins with ${start}`)
+  if (found === undefined || others.length > 0 || found.includes('npm ')) throw new Error(`no single block of the papers begins with ${start}`)
   return found
 }
 
 t.test('the two commands are those of package.json, and the curls answer as the page says', async (t) => {
-  const [commands] = blocks('sh')
+  const [commands] = blocksOf(paper('README.md'), 'sh')
   const curls = shellBlock('curl http')
   t.match(commands, /^npm ci && npm start .*\nnpm ci && npm test /)
   const port = await freePort()
@@ -64,7 +79,7 @@ t.test('the key commands of the page work in its order', async (t) => {
 })
 
 t.test('the configuration file of the page is valid', async (t) => {
-  const [yaml = ''] = blocks('yaml')
+  const [yaml = ''] = blocksOf(paper('docs/configuration.md'), 'yaml')
   t.match(parseConfig(yaml, { OPENAI_API_KEY: 'a', ANTHROPIC_API_KEY: 'b' }), { groups: { chat: { limits: { concurrency: 200 } } } })
   t.throws(() => parseConfig(yaml, {}), /OPENAI_API_KEY/)
 })
@@ -80,7 +95,7 @@ t.test('the example apps of the page start, and end', async (t) => {
 })
 
 t.test('a mount that is not at /v1 passes the version on, as the page says', async (t) => {
-  t.match(readme, "At `/llm` that is `prefix: '/llm'` in the gateway's options, and `rewritePrefix: ''` in the mount's;")
+  t.match(paper('docs/drop-in.md'), "At `/llm` that is `prefix: '/llm'` in the gateway's options, and `rewritePrefix: ''` in the mount's;")
   const upstream = await startUpstream(t)
   const app = Fastify()
   t.teardown(() => app.close())
@@ -95,7 +110,7 @@ t.test('a mount that is not at /v1 passes the version on, as the page says', asy
 })
 
 t.test('the two plugins that the page names count the tokens of a mount', async (t) => {
-  for (const name of ['metrics', 'usage']) t.match(readme, `\`await app.register(${name})\``)
+  for (const name of ['metrics', 'usage']) t.match(paper('docs/drop-in.md'), `\`await app.register(${name})\``)
   const upstream = await startUpstream(t)
   const app = Fastify()
   t.teardown(() => app.close())
@@ -106,7 +121,7 @@ t.test('the two plugins that the page names count the tokens of a mount', async 
   t.match((await app.inject('/metrics')).body, /^llm_gateway_tokens_total\{protocol="chat_completions",.*\} [1-9]/m)
 })
 
-t.test('every option of the configuration file stands on the page', async (t) => {
+t.test('every option of the configuration file stands on a page', async (t) => {
   const names = new Set<string>()
   const walk = (schema: unknown): void => {
     if (typeof schema !== 'object' || schema === null) return
@@ -115,20 +130,30 @@ t.test('every option of the configuration file stands on the page', async (t) =>
   }
   walk(JSON.parse(readFileSync(new URL('../schemas/gateway.schema.json', import.meta.url), 'utf8')))
   t.ok(names.size > 50)
-  t.strictSame([...names].filter((name) => !new RegExp(`\\b${name}\\b`).test(readme)), [])
+  const told = papers.map(({ text }) => text).join('\n')
+  t.strictSame([...names].filter((name) => !new RegExp(`\\b${name}\\b`).test(told)), [])
 })
 
 t.test('the diff of the page is the one of the example', async (t) => {
-  const [diff = ''] = blocks('diff')
+  const [diff = ''] = blocksOf(paper('README.md'), 'diff')
   const [example = ''] = [...readFileSync(new URL('../examples/existing-gateway/README.md', import.meta.url), 'utf8').matchAll(/```diff\n([\s\S]*?)```/g)].map(([, code = '']) => code)
   const added = (text: string): string[] => text.split('\n').filter((line) => line.startsWith('+'))
   t.strictSame(added(diff), added(example))
   t.equal(added(diff).length, 6)
 })
 
-t.test('every file and heading that the page names is there', async (t) => {
-  const headings = [...readme.matchAll(/^#+ (.*)$/gm)].map(([, text = '']) => `#${text.toLowerCase().replaceAll(/[^\w -]/g, '').replaceAll(' ', '-')}`)
-  for (const [, path = ''] of readme.matchAll(/\]\(((?!http)[^)]+)\)/g)) {
-    t.ok(path.startsWith('#') ? headings.includes(path) : existsSync(new URL(`../${path}`, import.meta.url)), path)
+/** As a heading is linked to. */
+function anchors (text: string): string[] {
+  return [...text.matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) => heading.toLowerCase().replaceAll(/[^\w -]/g, '').replaceAll(' ', '-'))
+}
+
+t.test('every file and heading that a page names is there', async (t) => {
+  for (const { path, text } of papers) {
+    for (const [, link = ''] of text.matchAll(/\]\(((?!http)[^)]+)\)/g)) {
+      const [file = '', anchor] = link.split('#')
+      const target = file === '' ? path : join(dirname(path), file)
+      t.ok(existsSync(`${root}${target}`), `${path}: ${link}`)
+      if (anchor !== undefined) t.ok(anchors(readFileSync(`${root}${target}`, 'utf8')).includes(anchor), `${path}: ${link}`)
+    }
   }
 })

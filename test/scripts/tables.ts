@@ -1,14 +1,17 @@
 /**
- * The tables of the README that have their source in the code. `UPDATE_README=1 npx tap test/readme.test.ts` writes them;
- * without it that test fails where the README differs.
+ * The tables of the papers that have their source in the code. `UPDATE_TABLES=1 npx tap test/papers.test.ts` writes them;
+ * without it that test fails where a page differs.
  */
-import { readFileSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { errorTable } from '../../plugins/core/errors/table.js'
 import { catalogue, prefix } from '../../plugins/metrics/catalogue.js'
 import { endpoints, modelLists } from '../../plugins/protocols/index.js'
 import type { Endpoint } from '../../plugins/protocols/index.js'
 
-export const readmeUrl = new URL('../../README.md', import.meta.url)
+const root = new URL('../../', import.meta.url)
+
+/** Every page, from the root of the repository. */
+export const pages: readonly string[] = ['README.md', ...readdirSync(new URL('docs/', root)).filter((name) => name.endsWith('.md')).map((name) => `docs/${name}`)]
 
 function table (head: readonly string[], rows: readonly (readonly string[])[]): string {
   const lines = [head, head.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`)
@@ -27,7 +30,7 @@ function protocols (): string {
     `\`${endpoint.id}\``,
     endpoint.family.name,
     endpoint.allowedBy.map((name) => `\`${name}\``).join(' or '),
-    endpoint.schema === null ? '–' : `[schema](schemas/${endpoint.schema}.request.json)`,
+    endpoint.schema === null ? '–' : `[schema](../schemas/${endpoint.schema}.request.json)`,
     endpoint.metered === 'no' ? '–' : endpoint.metered === 'yes' ? 'yes' : 'where the reply tells them',
   ]))
 }
@@ -42,17 +45,26 @@ function errors (): string {
   return table(['Code', 'Status', 'Message'], Object.entries(errorTable).map(([code, { status, message }]) => [`\`${code}\``, String(status), message]))
 }
 
-export const generated: Readonly<Record<string, () => string>> = { protocols, metrics, errors }
-
-/** What stands between the markers of a generated part; null where there are none. */
-export function partOf (readme: string, name: string): string | null {
-  return new RegExp(`<!-- ${name}:start -->\\n([\\s\\S]*?)\\n?<!-- ${name}:end -->`).exec(readme)?.[1] ?? null
+interface GeneratedTable {
+  readonly page: string
+  readonly make: () => string
 }
 
-export function writeReadme (): void {
-  let readme = readFileSync(readmeUrl, 'utf8')
-  for (const [name, make] of Object.entries(generated)) {
-    readme = readme.replace(new RegExp(`(<!-- ${name}:start -->\\n)[\\s\\S]*?(<!-- ${name}:end -->)`), (_, start: string, end: string) => `${start}${make()}\n${end}`)
+export const generated: Readonly<Record<string, GeneratedTable>> = {
+  protocols: { page: 'docs/clients.md', make: protocols },
+  metrics: { page: 'docs/metrics.md', make: metrics },
+  errors: { page: 'docs/errors.md', make: errors },
+}
+
+/** What stands between the markers of a generated part; null where there are none. */
+export function partOf (page: string, name: string): string | null {
+  return new RegExp(`<!-- ${name}:start -->\\n([\\s\\S]*?)\\n?<!-- ${name}:end -->`).exec(page)?.[1] ?? null
+}
+
+export function writeTables (): void {
+  for (const [name, { page, make }] of Object.entries(generated)) {
+    const url = new URL(page, root)
+    const between = new RegExp(`(<!-- ${name}:start -->\\n)[\\s\\S]*?(<!-- ${name}:end -->)`)
+    writeFileSync(url, readFileSync(url, 'utf8').replace(between, (_, start: string, end: string) => `${start}${make()}\n${end}`))
   }
-  writeFileSync(readmeUrl, readme)
 }

@@ -1,15 +1,15 @@
 /**
- * Writes the table of clients between the markers of README.md, from what the suite found (`results.json`).
+ * Writes the table of clients between the markers of docs/clients.md, from what the suite found (`results.json`).
  *
- *     node test/sdk/readme-table.js            writes
- *     node test/sdk/readme-table.js --check    exit code 1 where the README differs
- *     node test/sdk/readme-table.js --print    prints the table alone
+ *     node test/sdk/clients-table.js            writes
+ *     node test/sdk/clients-table.js --check    exit code 1 where the page differs
+ *     node test/sdk/clients-table.js --print    prints the table alone
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 
 const start = '<!-- clients:start -->'
 const end = '<!-- clients:end -->'
-const readme = new URL('../../README.md', import.meta.url)
+const page = new URL('../../docs/clients.md', import.meta.url)
 
 const { bases, situations, clients } = JSON.parse(readFileSync(new URL('results.json', import.meta.url), 'utf8'))
 
@@ -36,18 +36,18 @@ function table () {
 
 function filled (text) {
   const [from, to] = [text.indexOf(start), text.indexOf(end)]
-  if (from < 0 || to < from) throw new Error(`README.md has no ${start} followed by ${end}`)
+  if (from < 0 || to < from) throw new Error(`docs/clients.md has no ${start} followed by ${end}`)
   return `${text.slice(0, from + start.length)}\n${table()}\n${text.slice(to)}`
 }
 
 if (process.argv.includes('--print')) {
   console.log(table())
 } else {
-  const old = readFileSync(readme, 'utf8')
+  const old = readFileSync(page, 'utf8')
   const text = filled(old)
-  if (!process.argv.includes('--check')) writeFileSync(readme, text)
+  if (!process.argv.includes('--check')) writeFileSync(page, text)
   else if (text !== old) {
-    console.error('The table of clients in README.md is not what the suite found: node test/sdk/readme-table.js')
+    console.error('The table of clients in docs/clients.md is not what the suite found: node test/sdk/clients-table.js')
     process.exitCode = 1
   }
 }
