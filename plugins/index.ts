@@ -65,7 +65,6 @@ async function llmGateway (app: FastifyInstance, options: LlmGatewayOptions): Pr
   await app.register(usagePlugin, options.usage ?? {})
   if (options.tracing !== false) await app.register(tracingPlugin, options.tracing ?? {})
   await app.register(forwardPlugin, { ...options.forward, upstreams, routes, ...(prefix !== undefined && { prefix }) })
-  // Last: its line tells what the others settled.
   if (options.log !== false) await app.register(logPlugin, options.log ?? {})
 }
 

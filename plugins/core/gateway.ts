@@ -11,10 +11,9 @@ import { createResolve, type Resolve } from './url/resolve.js'
 import { belowPrefix, segmentsOf } from './url/segments.js'
 import { endWithConnection } from './pipelined-reply.js'
 import { silentRecorder, type MetricFamily, type Recorder } from './recorder.js'
+import { Settlement, type Settler } from './settlement.js'
 import type { ModelCall } from './model-call.js'
 import type { Upstream } from './types.js'
-
-export type Settler = (llm: ModelCall, request: FastifyRequest) => void
 
 export interface Gateway {
   recorder: Recorder
@@ -34,8 +33,13 @@ export interface Gateway {
   guarded: boolean
   /** What sends requests upstream. Closed before the plugins that write down what a reply told. */
   readonly transports: Set<{ readonly destroy: () => Promise<void> }>
-  /** Called once per model request, after its last byte, error, abort or timeout, in the order of registration. */
-  readonly settlers: Settler[]
+  /** What ends a model request. Each plugin that has a part in it adds its step. */
+  readonly settlement: Settlement
+  /**
+   * Calls a function of the host's once for each model request, after its last byte, error, abort or timeout, when all is known of
+   * it. What it throws, or a promise of its that fails, is logged and harms nothing; nobody waits for it.
+   */
+  readonly onSettled: (settle: Settler) => void
 }
 
 declare module 'fastify' {
@@ -56,7 +60,7 @@ declare module 'fastify' {
  * below which the model endpoints stand, for a plugin that was told one.
  */
 export function joinGateway (app: FastifyInstance, prefix = ''): Gateway {
-  const known = app.hasDecorator('llm') && 'settlers' in Object(app.llm)
+  const known = app.hasDecorator('llm') && 'settlement' in Object(app.llm)
   if (known && prefix === '') return app.llm
   const place = mountPrefix(app.prefix, prefix)
   if (known && app.llm.guarded && place !== app.llm.prefix && !Object.hasOwn(app, 'llm')) {
@@ -64,8 +68,10 @@ export function joinGateway (app: FastifyInstance, prefix = ''): Gateway {
   }
   const resolve = createResolve(place, isCaseSensitive(app))
   if (known) return Object.assign(app.llm, { prefix: place, resolve })
-  const none = { metrics: [], ownScope: null, upstreamFor: () => null, guards: () => true, guarded: false, transports: new Set<never>(), settlers: [] }
-  const gateway: Gateway = { recorder: silentRecorder, prefix: place, resolve, ...none }
+  const none = { metrics: [], ownScope: null, upstreamFor: () => null, guards: () => true, guarded: false, transports: new Set<never>() }
+  const settlement = new Settlement()
+  const gateway: Gateway = { recorder: silentRecorder, prefix: place, resolve, settlement, onSettled: settlement.onSettled, ...none }
+  settlement.add('metrics', (llm) => gateway.recorder.settled(llm))
   app.decorate('llm', gateway)
   app.decorateRequest('llm', null)
   return gateway
@@ -120,8 +126,7 @@ export function releaseHold (gateway: Gateway, request: FastifyRequest, llm: Mod
   if (llm.holds > 0 || llm.settled) return
   llm.settled = true
   llm.outcome ??= outcomeOf(llm, gateway)
-  for (const settle of gateway.settlers) settle(llm, request)
-  gateway.recorder.settled(llm)
+  gateway.settlement.run(llm, request)
   // Nothing of a settled request leads on to all that it had: whole dead requests would outlive the next scavenge.
   llm.openTap = null
   llm.carryOn(null)

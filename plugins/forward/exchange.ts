@@ -4,6 +4,7 @@ import { fromTransport } from '../core/errors/foreign.js'
 import { gatewayError } from '../core/errors/gateway-error.js'
 import { releaseHold } from '../core/gateway.js'
 import type { ReplyTap } from '../core/types.js'
+import { writeLog } from '../core/write-log.js'
 import type { Drain, DrainBudget } from './drain.js'
 import { EventBoundary } from './event-boundary.js'
 import type { ExchangeDone, Owner } from './owner.js'
@@ -182,7 +183,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Source {
   /** A function of the host's that had a say in the reply threw. */
   giveUp (error: unknown): void {
     const { reply, request } = this.#owner
-    request.log.error({ err: error }, 'a reply could not be passed on')
+    writeLog(request.log, 'error', { err: error }, 'a reply could not be passed on')
     reply.raw.destroy()
   }
 
@@ -225,7 +226,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Source {
     const { llm, request } = this.#owner
     const known = fromTransport(error)
     const told = known.code === 'upstream_timeout' ? known : gatewayError('upstream_aborted')
-    request.log.warn({ err: error }, 'the upstream broke off its reply')
+    writeLog(request.log, 'warn', { err: error }, 'the upstream broke off its reply')
     llm.abortedBy = 'upstream'
     llm.errorCode = told.code
     llm.outcome = told.outcome

@@ -2,6 +2,7 @@ import { fromTransport } from '../core/errors/foreign.js'
 import { gatewayError, type GatewayError } from '../core/errors/gateway-error.js'
 import { refuse } from '../core/errors/refuse.js'
 import type { Upstream } from '../core/types.js'
+import { writeLog } from '../core/write-log.js'
 import type { UpstreamDispatcher } from './dispatcher.js'
 import type { ExchangeReply, Owner } from './owner.js'
 import { isPage, passHeaders, replyHeaders } from './reply-headers.js'
@@ -24,7 +25,7 @@ function answer (error: Error | null, from: ExchangeReply | undefined, { llm, re
   if (from === undefined) {
     // Its caller is told no more than that: which address, name or certificate it was is for operators. In words alone, as
     // the error of a certificate has all of it.
-    request.log.warn({ reason: String(error), code: Reflect.get(Object(error), 'code') }, 'the upstream gave no reply')
+    writeLog(request.log, 'warn', { reason: String(error), code: Reflect.get(Object(error), 'code') }, 'the upstream gave no reply')
     refuse(request, reply, family, fromTransport(error))
     return
   }

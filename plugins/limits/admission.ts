@@ -38,6 +38,11 @@ export class Admission {
     return this.#tickets.of(llm)
   }
 
+  /** The same, of a request that is over: it is let go of. */
+  takeTicket (llm: ModelCall): Ticket | undefined {
+    return this.#tickets.take(llm)
+  }
+
   /** Takes a place: a request more, one at a time more, and something left to spend. */
   enter (llm: ModelCall, key: Key, group: Group): Answer | Promise<Answer> {
     const parties = { group: group.id, groupLimits: group.limits, key: key.id, keyLimits: key.limits }
@@ -73,7 +78,7 @@ export class Admission {
   settle (ticket: Ticket, tokens: number): void {
     const { llm, parties, lease } = ticket
     const { group, key } = parties
-    this.#tickets.remove(ticket)
+    this.#close(ticket)
     lease?.balances.settle({ id: llm.id, group, key, tokens, late: none })
     if (lease === null) this.remaining.giveBack(parties, ticket.tokens - tokens)
     this.#outbox.send({ id: llm.id, group, key, tokens, late: this.late(ticket) })
@@ -95,9 +100,14 @@ export class Admission {
   #entered (ticket: Ticket, answer: Answer): Answer {
     if (answer !== 'store down' && answer.ok) return answer
     const { llm: { id }, parties: { group, key } } = ticket
-    this.#tickets.remove(ticket)
+    this.#close(ticket)
     if (ticket.unsure) this.#outbox.send({ id, group, key, tokens: 0, late: this.late(ticket) })
     return answer
+  }
+
+  #close (ticket: Ticket): void {
+    this.#tickets.remove(ticket)
+    this.#tickets.take(ticket.llm)
   }
 
   #ask (ticket: Ticket, requests: number, tokens: number): Answer | Promise<Answer> {

@@ -36,9 +36,14 @@ export function chargeOf (llm: ModelCall, held: Held): number {
   return Math.max(told, Math.min(held.tokens, held.input + relayedEstimate(llm)))
 }
 
-/** Null for what is not metered, or never left. */
+/** False for what is not metered, or never left. */
+export function isRecorded (llm: ModelCall): boolean {
+  return llm.endpoint.metered !== 'no' && wasSent(llm)
+}
+
+/** Null for what is not recorded. */
 export function recordOf (llm: ModelCall, charged: number, late: readonly Scope[]): LedgerRecord | null {
-  if (llm.endpoint.metered === 'no' || !wasSent(llm)) return null
+  if (!isRecorded(llm)) return null
   return {
     time: Date.now(),
     id: llm.id,

@@ -4,6 +4,7 @@ import type { Gateway } from '../core/gateway.js'
 import type { ModelCall } from '../core/model-call.js'
 import { limited } from '../state/parties.js'
 import type { Parties } from '../state/types.js'
+import { writeLog } from '../core/write-log.js'
 import type { Admission, Answer } from './admission.js'
 import { goesOn, inputEstimate, outputBound } from './estimate.js'
 import type { Authorize, Rules } from './options.js'
@@ -63,7 +64,7 @@ export class Gate {
       if (limit !== null) this.#rejected(llm, limit)
       return error
     } catch (error) {
-      request.log.error({ err: error }, 'limits.authorize failed')
+      writeLog(request.log, 'error', { err: error }, 'limits.authorize failed')
       return gatewayError('limit_store_unavailable')
     }
   }

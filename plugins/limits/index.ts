@@ -8,11 +8,12 @@ import fp from 'fastify-plugin'
 import { refuse } from '../core/errors/refuse.js'
 import { joinGateway } from '../core/gateway.js'
 import type { ModelCall } from '../core/model-call.js'
+import { writeLog } from '../core/write-log.js'
 import { Admission } from './admission.js'
 import { Gate, type Verdict } from './gate.js'
 import { readOptions, type LimitsOptions } from './options.js'
 import { Outbox } from './outbox.js'
-import { settleRequest } from './settle.js'
+import { keepRecord, settleLimits } from './settle.js'
 
 export type { Authorization, LimitsOptions, Refusal, RefusalCode } from './options.js'
 
@@ -25,10 +26,10 @@ async function limits (app: FastifyInstance, options: LimitsOptions): Promise<vo
   const { balances, ledger } = rules
   const onLost = (settlement: object): void => {
     ledger?.noteUnsettled?.()
-    app.log.error({ settlement }, 'a settlement could not reach the state store')
+    writeLog(app.log, 'error', { settlement }, 'a settlement could not reach the state store')
   }
   const outbox = new Outbox({ balances, maxWaiting: outboxMax, retryMs: outboxRetryMs, onLost })
-  const admission = new Admission(balances, outbox, rules.leasePercent, (err) => app.log.error({ err }, 'the limit store cannot answer'))
+  const admission = new Admission(balances, outbox, rules.leasePercent, (err) => writeLog(app.log, 'error', { err }, 'the limit store cannot answer'))
   const gate = new Gate(rules, admission, gateway)
 
   app.addHook('onRequest', (request, reply, done) => {
@@ -43,13 +44,14 @@ async function limits (app: FastifyInstance, options: LimitsOptions): Promise<vo
     else follow(gate.hold(llm, request), llm, request, reply, done)
   })
 
+  gateway.settlement.add('limits', (llm) => settleLimits(admission, ledger !== null, llm))
+  if (ledger !== null) gateway.settlement.add('ledger', (llm, { log }) => keepRecord(admission, ledger, llm, log))
+
   const endings: Array<() => void> = []
   app.addHook('onReady', async () => {
-    // Last: whether a request was sent is for others to find out first.
-    gateway.settlers.push((llm, request) => settleRequest(admission, ledger, llm, request))
     const renewing = setInterval(() => admission.renew().catch(() => {}), Math.ceil(balances.holdTtlMs / 3)).unref()
     const forget = gateway.recorder.gauge('balance_remaining_ratio', () => admission.remaining.samples())
-    const unheard = ledger?.onTrouble?.((err) => app.log.error({ err }, 'usage records cannot be written: they wait in memory, and their tokens are not charged yet'))
+    const unheard = ledger?.onTrouble?.((err) => writeLog(app.log, 'error', { err }, 'usage records cannot be written: they wait in memory, and their tokens are not charged yet'))
     endings.push(forget, () => clearInterval(renewing), () => unheard?.())
   })
   app.addHook('onClose', async () => {

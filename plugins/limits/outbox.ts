@@ -30,7 +30,7 @@ export class Outbox {
   }
 
   send (settlement: Settlement): void {
-    const settled = this.#options.balances.settle(settlement)
+    const settled = this.#settle(settlement)
     if (!(settled instanceof Promise)) return
     const sent = settled.catch(() => this.#keep(settlement)).then(() => { this.#sending.delete(sent) })
     this.#sending.add(sent)
@@ -58,6 +58,15 @@ export class Outbox {
     if (this.#timer !== null) clearTimeout(this.#timer)
     await this.flush()
     for (const settlement of this.#waiting) this.#options.onLost(settlement)
+  }
+
+  /** A store of the host's may throw in place of a promise that fails. */
+  #settle (settlement: Settlement): Promise<unknown> | unknown {
+    try {
+      return this.#options.balances.settle(settlement)
+    } catch (error) {
+      return Promise.reject(error)
+    }
   }
 
   #keep (settlement: Settlement): void {

@@ -44,9 +44,15 @@ export class OpenTickets implements Iterable<Ticket> {
     ticket.place = this.#open.push(ticket) - 1
   }
 
-  /** Once or more often. */
+  /** Nothing more may be held on it. */
+  take (llm: ModelCall): Ticket | undefined {
+    const ticket = this.of(llm)
+    llm.ticket = null
+    return ticket
+  }
+
+  /** Once or more often. Its request still knows it. */
   remove (ticket: Ticket): void {
-    ticket.llm.ticket = null
     const last = this.#open.at(-1)
     if (ticket.place < 0 || last === undefined) return
     this.#open[ticket.place] = last

@@ -19,7 +19,7 @@ async function log (app: FastifyInstance, options: LogOptions): Promise<void> {
   if (!levels.includes(level)) throw new OptionError('log.level', `must be one of ${levels.join(', ')}`)
   const gateway = joinGateway(app)
   identifyFirst(app, gateway)
-  gateway.settlers.push((llm, request) => {
+  gateway.settlement.add('log', (llm, request) => {
     if (writes(request.log, level)) request.log[level]({ llm: requestLine(llm) }, 'model request')
   })
 }

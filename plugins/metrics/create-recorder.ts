@@ -37,6 +37,8 @@ export function createRecorder (store: MetricStore, models: ModelNames, listener
     settled: (llm) => {
       active.move(-1, llm.protocol)
       const model = modelLabel(models, llm)
+      // Told nowhere else: on routes of this package a body is cut off before anybody checks it.
+      if (llm.errorCode === 'body_too_large') validationFailures.add(1, llm.protocol, 'too_large')
       settle(llm, { protocol: llm.protocol, group: llm.group?.id ?? 'none', model })
       listener(llm, model)
     },

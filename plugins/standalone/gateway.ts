@@ -40,8 +40,6 @@ export async function createGateway (config: GatewayConfig, parts: GatewayParts)
   app.get('/health', async (_, reply) => parts.life.draining ? reply.code(503).send({ status: 'draining' }) : { status: 'ok' })
   app.setNotFoundHandler(notFound)
   await up(app)
-  // Last: what the other plugins settle is still theirs until then.
-  app.llm.settlers.push((llm) => live.delete(llm))
   return { app, live }
 }
 
@@ -80,6 +78,7 @@ function serverOptions (config: GatewayConfig, { logStream }: GatewayParts): Fas
 /** Registered before every other hook: it knows each request that runs, and refuses new ones while the process ends. */
 function watchLife (app: FastifyInstance, live: LiveRequests, life: GatewayParts['life']): void {
   const gateway = joinGateway(app)
+  gateway.onSettled((llm) => live.delete(llm))
   app.addHook('onRequest', (request, reply, done) => {
     const llm = identify(gateway, request, reply)
     if (!(llm instanceof ModelCall)) {

@@ -58,7 +58,7 @@ async function tracing (app: FastifyInstance, options: TracingOptions): Promise<
     context.with(own, done)
   })
 
-  gateway.settlers.push((llm) => {
+  gateway.settlement.add('trace', (llm) => {
     const span = spans.get(llm)
     if (span !== undefined) endCallSpan(span, llm)
   })

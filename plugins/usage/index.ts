@@ -51,7 +51,7 @@ async function usage (app: FastifyInstance, options: UsageOptions): Promise<void
   })
 
   // Sent on, and left before a reply came: it was paid for, and nobody knows how much. A host's mount does not tell that it sent it.
-  gateway.settlers.push((llm, request) => {
+  gateway.settlement.add('usage', (llm, request) => {
     const unseen = llm.openTap !== null && !llm.tapped && llm.usageMissing === null
     if (!unseen || llm.abortedBy === null || llm.endpoint.metered !== 'yes') return
     if (llm.sentAt > 0 || routeOf(llm, request) === 'host') llm.usageMissing = 'client_abort'

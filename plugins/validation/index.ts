@@ -57,11 +57,6 @@ async function validation (app: FastifyInstance, options: ValidationOptions): Pr
     if (rejection === null) done()
     else refuseRejected(llm, request, reply, rejection)
   })
-
-  // Counted at the end, because on routes of this package a body is cut off before this plugin sees it.
-  gateway.settlers.push((llm) => {
-    if (llm.errorCode === 'body_too_large') gateway.recorder.validationFailed(llm.protocol, 'too_large')
-  })
 }
 
 function beforeBody (rules: Rules, llm: ModelCall, request: FastifyRequest, reply: FastifyReply, payload: RequestPayload, done: Next): void {

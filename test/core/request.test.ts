@@ -2,12 +2,13 @@ import { once } from 'node:events'
 import Fastify from 'fastify'
 import t from 'tap'
 import errors from '../../plugins/errors/index.js'
-import { joinGateway, releaseHold, type Settler } from '../../plugins/core/gateway.js'
+import { joinGateway, releaseHold } from '../../plugins/core/gateway.js'
 import metrics from '../../plugins/metrics/index.js'
 import paths from '../../plugins/paths/index.js'
 import type { ModelCall } from '../../plugins/core/model-call.js'
 import { call, listen, secret, startGateway } from '../helpers/gateway.js'
 import { replyFixture, startUpstream } from '../helpers/upstream.js'
+import type { Settler } from '../../plugins/core/settlement.js'
 
 const headers = { authorization: `Bearer ${secret}`, 'content-type': 'application/json' }
 const chat = '{"model":"m","messages":[{"role":"user","content":"hi"}]}'
@@ -80,7 +81,7 @@ t.test('a request whose caller left before anybody looked at it settles all the 
   t.teardown(() => app.close())
   const gateway = joinGateway(app)
   const settled: ModelCall[] = []
-  gateway.settlers.push((llm) => settled.push(llm))
+  gateway.onSettled((llm) => settled.push(llm))
   let reached = (): void => {}
   let release = (): void => {}
   const waiting = new Promise<void>((resolve) => { reached = resolve })
@@ -108,7 +109,7 @@ t.test('a host\'s own failures on a model route have their outcome', async (t) =
   t.teardown(() => app.close())
   const gateway = joinGateway(app)
   const settled: ModelCall[] = []
-  gateway.settlers.push((llm) => settled.push(llm))
+  gateway.onSettled((llm) => settled.push(llm))
   await app.register(paths)
   app.post('/v1/messages', async (request, reply) => {
     if (request.headers['x-cut'] !== undefined && request.llm !== null) request.llm.abortedBy = 'upstream'
@@ -146,7 +147,7 @@ t.test('what is settled is not settled again, whoever lets go of it once more', 
   const upstream = await startUpstream(t)
   const { app } = await startGateway(t, upstream.url)
   const seen: Array<Parameters<Settler>> = []
-  app.llm.settlers.push((...settled) => seen.push(settled))
+  app.llm.onSettled((...settled) => seen.push(settled))
   await app.inject({ method: 'POST', url: '/v1/chat/completions', headers, payload: chat })
   for (const [llm, request] of [...seen]) releaseHold(app.llm, request, llm)
   t.equal(seen.length, 1)

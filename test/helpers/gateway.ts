@@ -42,7 +42,7 @@ export async function startGateway (
 
 export function watchSettled (app: FastifyInstance): Signal<ModelCall> {
   const settled = new Signal<ModelCall>()
-  app.llm.settlers.push((llm) => settled.push(llm))
+  app.llm.onSettled((llm) => settled.push(llm))
   return settled
 }
 

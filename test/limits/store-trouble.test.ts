@@ -48,7 +48,7 @@ class FarStore implements Balances {
 /** Ends the gateway once `requests` are settled: whatever waited for the store is sent by then, and one look tells all. */
 function endOf ({ app, account }: Setup): (requests: number) => Promise<Account> {
   const settled: string[] = []
-  app.llm.settlers.push(({ id }) => settled.push(id))
+  app.llm.onSettled(({ id }) => settled.push(id))
   return async (requests) => {
     while (settled.length < requests) await new Promise((resolve) => setTimeout(resolve, 5))
     await app.close()
@@ -231,7 +231,7 @@ t.test('a caller that leaves while the store is asked holds nothing', async (t) 
     const end = endOf(gateway)
     const { request } = call(`${url}/v1/chat/completions`, { body: JSON.stringify({ model: 'm', messages }) })
     await asked
-    const settled = new Promise<void>((resolve) => app.llm.settlers.push(() => resolve()))
+    const settled = new Promise<void>((resolve) => app.llm.onSettled(() => resolve()))
     request.destroy()
     await settled
     answer()

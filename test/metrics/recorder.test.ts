@@ -170,6 +170,12 @@ t.test('what the other plugins tell', async (t) => {
   })
 })
 
+t.test('a body beyond the cap is counted where its request ends, wherever it was cut off', async (t) => {
+  const meters = newMeters()
+  meters.recorder.settled(settledRequest({ errorCode: 'body_too_large', endpoint: 'messages' }))
+  t.match(await valuesOf(meters), { 'llm_gateway_validation_failures_total{protocol="messages",keyword="too_large"}': 1 })
+})
+
 t.test('a source that has ended leaves nothing behind', async (t) => {
   const meters = newMeters()
   const end = meters.recorder.gauge('balance_remaining_ratio', () => [{ labels: { group: 'old' }, value: 1 }])

@@ -284,7 +284,7 @@ t.test('a request that another plugin began before it was routed again settles o
   const gateway = joinGateway(app)
   gateway.recorder = { ...gateway.recorder, started: (llm) => started.push(llm) }
   const served: [llm: ModelCall, id: string][] = []
-  gateway.settlers.push((llm, request) => served.push([llm, request.id]))
+  gateway.onSettled((llm, request) => served.push([llm, request.id]))
   await app.register(errors)
   await app.register(paths)
   app.post('/v1/messages', async (request) => { t.equal(request.llm, started[0]); return {} })

@@ -67,3 +67,17 @@ log: { level: silent }
   t.equal((await app.inject('/m')).statusCode, 200)
   t.equal((await app.inject('/console')).statusCode, 200)
 })
+
+t.test('a log that takes no more lines holds no end up', async (t) => {
+  const disk = { full: false }
+  const write = (): void => { if (disk.full) throw new Error('ENOSPC') }
+  const config = parseConfig('upstreams: { a: { url: "http://127.0.0.1:9", credential: c } }\ngroups: { a: { protocols: [messages] } }\nkeys: [{ id: a, group: a, secret: b }]', {})
+  const { app, live } = await createGateway(config, { simulator: null, state: null, cells: {}, consolePath: '/console', life: { draining: false }, logStream: { write } })
+  t.teardown(async () => await app.close())
+  disk.full = true
+  const headers = { 'x-api-key': 'b', 'anthropic-version': '2023-06-01' }
+  const reply = await app.inject({ method: 'POST', url: '/v1/messages', headers, payload: { model: 'm', max_tokens: 1, messages: [{ role: 'user', content: 'x' }] } })
+  t.equal(reply.statusCode, 502)
+  await live.idle()
+  disk.full = false
+})

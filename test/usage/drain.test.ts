@@ -24,7 +24,7 @@ async function stage (t: Parameters<typeof startUpstream>[0] & { teardown: (clos
   const upstream = await startUpstream(t)
   const { app } = await host.start(t, upstream.url, { forward: { drain: { maxMs: longMs, ...drain } } })
   const settled: Stage['settled'] = new Signal()
-  app.llm.settlers.push(({ usage, usageMissing }) => settled.push({ usage, usageMissing }))
+  app.llm.onSettled(({ usage, usageMissing }) => settled.push({ usage, usageMissing }))
   return { upstream, app, url: `${await listen(app)}/v1/chat/completions`, settled }
 }
 

@@ -40,7 +40,7 @@ async function stage (t: Scope, host: typeof hosts[0], options: HostOptions = {}
   const { app } = await host.start(t, upstream.url, options)
   more(app)
   const settlements = new Signal<Settlement>()
-  app.llm.settlers.push((llm) => {
+  app.llm.onSettled((llm) => {
     const { usage, usageMissing, outcome, abortedBy, status, holds } = llm
     settlements.push({ usage, usageMissing, outcome, abortedBy, status, holds, llm })
   })

@@ -27,10 +27,10 @@ const [, , upstreamUrl = '', host = '0'] = process.argv
 const totals = { settled: 0, tokens: 0, missing: {} as Record<string, number> }
 
 async function startMetered (): Promise<FastifyInstance> {
-  const { app } = await (hosts[Number(host)] ?? hosts[0]).start({ teardown: () => {} }, upstreamUrl)
-  // The tests' own watcher keeps every request that it has seen.
-  app.llm.settlers.pop()
-  app.llm.settlers.push((llm) => {
+  const { app, settled } = await (hosts[Number(host)] ?? hosts[0]).start({ teardown: () => {} }, upstreamUrl)
+  // The tests' own watcher keeps every request that nobody took from it.
+  app.llm.onSettled(async () => {
+    const llm = await settled.next()
     totals.settled += 1
     totals.tokens += Object.values(llm.usage ?? {}).reduce((sum: number, tokens: number) => sum + tokens, 0)
     if (llm.usageMissing !== null) totals.missing[llm.usageMissing] = (totals.missing[llm.usageMissing] ?? 0) + 1

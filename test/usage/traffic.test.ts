@@ -139,7 +139,7 @@ async function runTraffic (t: Test, host: typeof hosts[0]): Promise<void> {
   const settled: Totals = {}
   const outcomes: Totals = {}
   const settlements = new Signal<string>()
-  app.llm.settlers.push((llm) => {
+  app.llm.onSettled((llm) => {
     add(settled, llm.protocol, llm.usage)
     settlements.push(String(llm.outcome))
   })

@@ -49,7 +49,12 @@ async function build (t: Test, mount: Mount, options: ValidationOptions = {}, mo
   t.teardown(() => app.close())
   const counted: string[] = []
   const gateway = joinGateway(app)
-  gateway.recorder = { ...gateway.recorder, validationFailed: (protocol, keyword) => counted.push(`${protocol} ${keyword}`) }
+  gateway.recorder = {
+    ...gateway.recorder,
+    validationFailed: (protocol, keyword) => counted.push(`${protocol} ${keyword}`),
+    // As the metrics count it, which are not registered here.
+    settled: ({ protocol, errorCode }) => errorCode === 'body_too_large' && counted.push(`${protocol} too_large`),
+  }
   await app.register(validation, options)
   more(app)
   await mount(app, upstream.url)
@@ -214,7 +219,7 @@ for (const [name, mount] of Object.entries(mounts)) {
     await t.test('a caller that leaves in the middle of its body is not a bad request', async (t) => {
       const { app, upstream, counted } = await build(t, mount)
       const outcomes: Array<string | null> = []
-      app.llm.settlers.push((llm) => outcomes.push(llm.outcome))
+      app.llm.onSettled((llm) => outcomes.push(llm.outcome))
       await app.listen({ port: 0, host: '127.0.0.1' })
       const socket = connect(Number(new URL(app.listeningOrigin).port), '127.0.0.1')
       const begun = once(app.server, 'request')

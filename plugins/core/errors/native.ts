@@ -1,13 +1,14 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { identify } from '../identify.js'
 import { ModelCall } from '../model-call.js'
+import { writeLog } from '../write-log.js'
 import { fromForeign } from './foreign.js'
 import { refuse } from './refuse.js'
 
 /** An error handler for routes of ours: whatever was thrown, the caller reads it in its own protocol. */
 export function nativeErrorHandler (error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const known = fromForeign(error, request)
-  if (known.statusCode >= 500) request.log.error({ err: error }, 'model request failed')
+  if (known.statusCode >= 500) writeLog(request.log, 'error', { err: error }, 'model request failed')
   // A hook of the host's may have failed before any of ours ran.
   const llm = identify(request.server.llm, request, reply)
   return llm instanceof ModelCall ? refuse(request, reply, llm.endpoint.family, known) : reply.code(known.statusCode).send(known)

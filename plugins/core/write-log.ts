@@ -1,0 +1,13 @@
+import type { FastifyBaseLogger } from 'fastify'
+
+/**
+ * Writes a line where a request ends or fails. The logger is the host's and may fail itself, as on a full disk: what a line is
+ * about must go on then, and nobody is left to be told.
+ */
+export function writeLog (log: FastifyBaseLogger, level: 'warn' | 'error', fields: object, message: string): void {
+  try {
+    log[level](fields, message)
+  } catch {
+    // There is no second place to write to.
+  }
+}
