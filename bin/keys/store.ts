@@ -3,7 +3,7 @@ import { dirname, resolve } from 'node:path'
 import { ConfigError } from '../../plugins/standalone/config-error.js'
 import type { GatewayConfig } from '../../plugins/standalone/config-types.js'
 import { ledgerPath, loadConfig, stateConfig } from '../../plugins/standalone/config.js'
-import { openState, type KeyRecord, type KeyStore } from '../../plugins/state/index.js'
+import { openKeys, type KeyRecord, type KeyStore } from '../../plugins/state/index.js'
 import { Refusal, UsageError, type Io } from '../io.js'
 
 /** Opens the key store that the configuration names, for one step. What changes in it reaches gateways that run. */
@@ -13,11 +13,11 @@ export async function withStore (file: string, io: Io, step: (store: KeyStore, c
   if (where.engine === 'memory') throw new ConfigError([{ path: 'state.engine', message: 'is memory, which a command does not share with a gateway that runs: its keys are in the file alone' }])
   const folder = resolve(dirname(ledgerPath(config)))
   if (where.engine === 'lmdb' && !existsSync(folder)) io.err(`${folder} is new: a gateway whose state is in another folder does not see its keys`)
-  const state = await openState(where)
+  const { keys, close } = await openKeys(where)
   try {
-    await step(state.keys, config)
+    await step(keys, config)
   } finally {
-    await state.close()
+    await close()
   }
 }
 
@@ -32,9 +32,9 @@ export function checkGroup (group: string, { groups }: GatewayConfig): void {
   if (!Object.hasOwn(groups, group)) throw new Refusal(`there is no group ${group}`)
 }
 
-/** A key by its id, which stores are otherwise not asked for: a change of nothing tells it. Throws Refusal. */
+/** A key by its id. Throws Refusal. */
 export async function keyOf (store: KeyStore, id: string): Promise<KeyRecord> {
-  return orRefuse(await store.update(id, {}), id)
+  return orRefuse(await store.read(id), id)
 }
 
 export function orRefuse<T> (found: T | null, id: string): T {

@@ -16,9 +16,11 @@ export async function update (file: string, args: string[], io: Io): Promise<voi
   await withStore(file, io, async (store, config) => {
     if (group !== undefined) checkGroup(group, config)
     const before = await keyOf(store, id)
-    const key = orRefuse(await store.update(id, { ...detailsAfter(before, values), disabled: disable || (before.disabled && !enable) }), id)
+    const after = { ...detailsAfter(before, values), disabled: disable || (before.disabled && !enable) }
+    const isSame = isDeepStrictEqual({ ...before, ...after }, before)
+    const key = isSame ? before : orRefuse(await store.update(id, after), id)
     if (json) io.out(keyLine(key))
-    else io.err(`key ${id} ${isDeepStrictEqual(key, before) ? 'is as it was' : 'is changed'}`)
+    else io.err(`key ${id} ${isSame ? 'is as it was' : 'is changed'}`)
   })
 }
 

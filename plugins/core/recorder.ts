@@ -23,6 +23,8 @@ export interface Recorder {
   keyLookedUp: (result: LookupResult, seconds?: number) => void
   validationFailed: (protocol: ProtocolLabel, keyword: string) => void
   limitRejected: (group: string, limit: string) => void
+  /** The disk did not take usage records: they wait, and their tokens are not charged yet. Once for each try. */
+  ledgerFailed: () => void
   /** Adds a source that is read at each scrape, such as the entries of a cache. Returns what takes it away again. */
   gauge: (name: GaugeName, read: () => readonly GaugeSample[]) => () => void
 }
@@ -39,6 +41,7 @@ export const silentRecorder: Recorder = {
   keyLookedUp: nothing,
   validationFailed: nothing,
   limitRejected: nothing,
+  ledgerFailed: nothing,
   gauge: () => nothing,
 }
 

@@ -51,7 +51,10 @@ async function limits (app: FastifyInstance, options: LimitsOptions): Promise<vo
   app.addHook('onReady', async () => {
     const renewing = setInterval(() => admission.renew().catch(() => {}), Math.ceil(balances.holdTtlMs / 3)).unref()
     const forget = gateway.recorder.gauge('balance_remaining_ratio', () => admission.remaining.samples())
-    const unheard = ledger?.onTrouble?.((err) => writeLog(app.log, 'error', { err }, 'usage records cannot be written: they wait in memory, and their tokens are not charged yet'))
+    const unheard = ledger?.onTrouble?.((err, again) => {
+      gateway.recorder.ledgerFailed()
+      if (!again) writeLog(app.log, 'error', { err }, 'usage records cannot be written: they wait in memory, and their tokens are not charged yet')
+    })
     endings.push(forget, () => clearInterval(renewing), () => unheard?.())
   })
   app.addHook('onClose', async () => {

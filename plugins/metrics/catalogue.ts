@@ -75,6 +75,8 @@ export const catalogue = {
     'Request paths that were repaired, by kind of repair.'),
   limit_rejections_total: counter(['group', 'limit'], '{request}',
     'Requests refused because a limit was reached.'),
+  ledger_write_failures_total: counter([], '{write}',
+    'Writes of usage records that the disk refused. The records wait in memory, and are tried again each second.'),
   balance_remaining_ratio: gauge(['group'], '1', 'min',
     'Share of the token balance of a group that is left.'),
   label_overflow_total: counter(['label'], '{event}',

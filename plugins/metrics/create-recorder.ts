@@ -29,6 +29,7 @@ export function createRecorder (store: MetricStore, models: ModelNames, listener
   const validationFailures = store.counter('validation_failures_total')
   const normalizations = store.counter('path_normalizations_total')
   const limitRejections = store.counter('limit_rejections_total')
+  const ledgerFailures = store.counter('ledger_write_failures_total')
   const followed = { key_cache_entries: store.gauge('key_cache_entries'), balance_remaining_ratio: store.gauge('balance_remaining_ratio') }
   store.describeItself()
 
@@ -50,6 +51,7 @@ export function createRecorder (store: MetricStore, models: ModelNames, listener
     },
     validationFailed: (protocol, keyword) => validationFailures.add(1, protocol, keyword),
     limitRejected: (group, limit) => limitRejections.add(1, group, limit),
+    ledgerFailed: () => ledgerFailures.add(1),
     gauge: (name: GaugeName, read: () => readonly GaugeSample[]) => followed[name].follow((set) => {
       for (const sample of read()) set(sample.value, sample.labels)
     }),

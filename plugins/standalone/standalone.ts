@@ -75,7 +75,7 @@ export class Standalone {
       const next = await createGateway(config, await this.#resources.provide(config))
       const fixed = readAtStart.filter((section) => !isDeepStrictEqual(config[section], this.config[section]))
       if (fixed.length > 0) log.warn({ sections: fixed }, 'these sections are read at start only: restart to use their new values')
-      this.#switchboard.replace(next)
+      this.#switchboard.replace(next, (error) => log.error({ err: error }, 'the app of the configuration before could not be closed'))
       log.info('configuration reloaded')
       return true
     } catch (error) {

@@ -17,14 +17,15 @@ export class Switchboard {
     return this.#current.app
   }
 
-  /** From now on requests go to `next`. Resolves once the one before has finished its requests and is closed. */
-  async replace (next: Gateway): Promise<void> {
+  /** From now on requests go to `next`. The one before finishes its requests and is closed; `onError` hears why it could not be. */
+  replace (next: Gateway, onError: (error: unknown) => void): void {
     const old = this.#current
     this.#current = next
     this.#retired.add(old)
-    await old.live.idle()
-    await old.app.close()
-    this.#retired.delete(old)
+    old.live.idle()
+      .then(async () => await old.app.close())
+      .catch(onError)
+      .finally(() => this.#retired.delete(old))
   }
 
   /** Resolves once no app has a request that runs. */

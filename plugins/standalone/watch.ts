@@ -1,14 +1,53 @@
-import { unwatchFile, watchFile, type Stats } from 'node:fs'
+import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { setTimeout as pause } from 'node:timers/promises'
+
+/** A file that is being written is empty, or half there, for a moment: its text counts once it stays for so long. */
+const stayMs = 20
 
 /**
- * Calls back when the file has changed, also when another took its place: editors and mounted configuration maps swap
- * files, which a watcher of the file itself would lose. A file that is gone for the moment is no change. Returns what
- * ends it.
+ * Calls back when the text of the file has changed, also when another took its place: editors and mounted configuration
+ * maps swap files, which a watcher of the file itself would lose. Told by the text and by nothing else: two writes within
+ * one tick of the clock leave the same time, and may leave the same size. A file that is gone for the moment is no change.
+ * Keeps no process alive. Returns what ends it.
  */
 export function watchConfig (file: string, intervalMs: number, changed: () => void): () => void {
-  const look = (now: Stats, before: Stats): void => {
-    if (now.mtimeMs !== 0 && now.mtimeMs !== before.mtimeMs) changed()
+  let seen = digestNow(file)
+  let ended = false
+  const watch = async (): Promise<void> => {
+    for (;;) {
+      await pause(intervalMs, undefined, { ref: false })
+      const now = await stableDigest(file, seen)
+      if (ended) return
+      if (now === seen) continue
+      seen = now
+      changed()
+    }
   }
-  watchFile(file, { interval: intervalMs, persistent: false }, look)
-  return () => unwatchFile(file, look)
+  watch()
+  return () => { ended = true }
+}
+
+/** As soon as two looks agree; the first one is compared with what was seen before. */
+async function stableDigest (file: string, seen: string): Promise<string> {
+  let before = seen
+  for (;;) {
+    const now = await readFile(file).then(digestOf, () => seen)
+    if (now === before) return now
+    before = now
+    await pause(stayMs, undefined, { ref: false })
+  }
+}
+
+function digestNow (file: string): string {
+  try {
+    return digestOf(readFileSync(file))
+  } catch {
+    return ''
+  }
+}
+
+function digestOf (text: Buffer): string {
+  return createHash('sha256').update(text).digest('base64')
 }

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { mkdirSync } from 'node:fs'
+import { constants, mkdirSync } from 'node:fs'
 import { open, rm, type FileHandle } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -24,6 +24,7 @@ interface Waiting {
 }
 
 interface OpenFile {
+  readonly path: string
   readonly handle: FileHandle
   readonly openedAt: number
   bytes: number
@@ -45,8 +46,10 @@ export class FileLedger implements Ledger {
   #failing = false
   /** Whoever waits for a write, and not for its success. */
   #flushes: Array<() => void> = []
-  readonly #listeners = new Set<(error: unknown) => void>()
+  readonly #listeners = new Set<(error: unknown, again: boolean) => void>()
   #allSettled = true
+  /** Files that were full before: their records, too, may be unsettled until the end. */
+  #full: string[] = []
 
   /** `maxWaiting` records may wait for a disk that takes none; one more is refused with an error. */
   constructor (path: string, config: LedgerConfig = {}, now: () => number = Date.now, maxWaiting = 100_000) {
@@ -69,7 +72,7 @@ export class FileLedger implements Ledger {
     await Promise.race([this.#writing, new Promise<void>((resolve) => this.#flushes.push(resolve))])
   }
 
-  readonly onTrouble = (listener: (error: unknown) => void): (() => void) => {
+  readonly onTrouble = (listener: (error: unknown, again: boolean) => void): (() => void) => {
     this.#listeners.add(listener)
     return () => this.#listeners.delete(listener)
   }
@@ -91,6 +94,7 @@ export class FileLedger implements Ledger {
     await (this.#writing ?? undefined)
     if (this.#allSettled) await this.#file?.handle.appendFile(`${endMark}\n`)
     await this.#file?.handle.close()
+    if (this.#allSettled) for (const path of this.#full) await markEnd(path)
   }
 
   async #drain (): Promise<void> {
@@ -123,7 +127,7 @@ export class FileLedger implements Ledger {
 
   #tell (cause: unknown): void {
     for (const resolve of this.#flushes.splice(0)) resolve()
-    if (!this.#failing) for (const listener of this.#listeners) listener(cause)
+    for (const listener of this.#listeners) listener(cause, this.#failing)
     this.#failing = true
   }
 
@@ -133,10 +137,12 @@ export class FileLedger implements Ledger {
     const now = this.#now()
     if (this.#file !== null && this.#file.bytes < maxFileBytes && now - this.#file.openedAt < maxFileAgeMs) return this.#file
     await this.#file?.handle.close()
+    if (this.#file !== null) this.#full.push(this.#file.path)
     this.#file = null
     await dropOld(this.#path, now - keepMs)
     const name = `${String(since).padStart(15, '0')}-${process.pid}-${randomBytes(4).toString('hex')}.ledger`
-    this.#file = { handle: await open(join(this.#path, name), 'ax'), openedAt: now, bytes: 0 }
+    const path = join(this.#path, name)
+    this.#file = { path, handle: await open(path, 'ax'), openedAt: now, bytes: 0 }
     return this.#file
   }
 
@@ -150,6 +156,13 @@ export class FileLedger implements Ledger {
       await file?.handle.close().catch(() => {})
     }
   }
+}
+
+/** A file that is gone needs no mark: it was too old to be kept. */
+async function markEnd (path: string): Promise<void> {
+  const handle = await open(path, constants.O_WRONLY | constants.O_APPEND).catch(() => null)
+  await handle?.appendFile(`${endMark}\n`)
+  await handle?.close()
 }
 
 async function dropOld (path: string, before: number): Promise<void> {

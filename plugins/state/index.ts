@@ -42,24 +42,39 @@ const ledgerChecks = {
  * package is not installed, or with what the engine says. `now` replaces every clock, for tests.
  */
 export async function openState (config: StateConfig, now?: Clock): Promise<State> {
-  // By name, too: a misspelled path would keep what must survive somewhere else.
-  checkOptions('state', config, stateChecks)
-  checkOptions('state.ledger', config.ledger ?? {}, ledgerChecks)
-  const open = engines.get(config.engine)
-  if (open === undefined) throw new OptionError('state.engine', 'must be memory, lmdb or redis')
-  const { keys, balances, ledger, notice, end } = await open(config, now)
+  const { keys, balances, ledger, notice, close: end } = await openEngine(config, now)
   const closing = new AbortController()
   const recovered = recover(ledger, balances, closing.signal)
   recovered.catch(() => {})
   const close = async (): Promise<void> => {
     closing.abort()
     await recovered.catch(() => {})
+    await end()
+  }
+  return { keys, balances, ledger, notice, recovered, close }
+}
+
+/** Its keys alone, for a command that changes them beside a gateway. What processes left unsettled is not looked at. Rejects as `openState` does. */
+export async function openKeys (config: StateConfig): Promise<Pick<State, 'keys' | 'close'>> {
+  const { keys, close } = await openEngine(config)
+  return { keys, close }
+}
+
+async function openEngine (config: StateConfig, now?: Clock): Promise<Omit<State, 'recovered'>> {
+  // By name, too: a misspelled path would keep what must survive somewhere else.
+  checkOptions('state', config, stateChecks)
+  checkOptions('state.ledger', config.ledger ?? {}, ledgerChecks)
+  const open = engines.get(config.engine)
+  if (open === undefined) throw new OptionError('state.engine', 'must be memory, lmdb or redis')
+  const { end, ...parts } = await open(config, now)
+  const { keys, balances, ledger } = parts
+  const close = async (): Promise<void> => {
     await ledger.close()
     await balances.close()
     await keys.close()
     await end()
   }
-  return { keys, balances, ledger, notice, recovered, close }
+  return { ...parts, close }
 }
 
 type Opened = Omit<State, 'close' | 'recovered'> & { readonly end: () => Promise<void> }

@@ -30,6 +30,7 @@ export function lmdbKeys ({ durable, keysByDigest, digestsById, changes }: LmdbF
     changes.putSync(next, change)
     changes.removeSync(next - changesKept)
   }
+  const recordOf = (id: string): KeyRecord | undefined => keysByDigest.get(digestsById.get(id) ?? '')
   const put = (record: KeyRecord): void => {
     keysByDigest.putSync(record.digest, record)
     digestsById.putSync(record.id, record.digest)
@@ -42,6 +43,7 @@ export function lmdbKeys ({ durable, keysByDigest, digestsById, changes }: LmdbF
   }
   return {
     find: async (digest) => keysByDigest.get(digest) ?? null,
+    read: async (id) => recordOf(id) ?? null,
     onChange: listeners.add,
     announce: async (change) => write(() => note(change)),
     create: async (record) => write(() => {
@@ -50,7 +52,7 @@ export function lmdbKeys ({ durable, keysByDigest, digestsById, changes }: LmdbF
       return true
     }),
     update: async (id, changed) => write(() => {
-      const old = keysByDigest.get(digestsById.get(id) ?? '')
+      const old = recordOf(id)
       if (old === undefined) return null
       const record = { ...old, ...changed }
       keysByDigest.removeSync(old.digest)

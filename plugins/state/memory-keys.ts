@@ -14,6 +14,7 @@ export function memoryKeys (): KeyStore {
   return {
     find: async (digest) => byDigest.get(digest) ?? null,
     onChange: listeners.add,
+    read: async (id) => byId.get(id) ?? null,
     announce: async (change) => listeners.tell(change),
     create: async (record) => {
       if (byId.has(record.id) || byDigest.has(record.digest)) return false

@@ -31,6 +31,7 @@ export async function redisKeys (link: RedisLink, prefix: string): Promise<KeySt
   }
   return {
     find: recordAt,
+    read: recordOf,
     onChange: listeners.add,
     announce: async (change) => { await link.ask(async (client) => await client.publish(channel, JSON.stringify(change))) },
     create: async (record) => await put(null, record),

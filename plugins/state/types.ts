@@ -32,6 +32,8 @@ export interface KeyStore {
   onChange: (listener: (change: KeyChange) => void) => () => void
   /** Tells every listener on every worker and host, for changes made outside the store such as a reloaded group. */
   announce: (change: KeyChange) => Promise<void>
+  /** A key by its id. Null: no such key. Tells nobody, unlike a change of nothing. */
+  read: (id: string) => Promise<KeyRecord | null>
   /** False where the id or the digest is taken. */
   create: (record: KeyRecord) => Promise<boolean>
   /** Null: no such key. Resolves once the change is stored and announced. */
@@ -166,8 +168,8 @@ export interface Ledger {
   append: (record: LedgerRecord) => Promise<void>
   /** Resolves when everything appended so far is kept, or the disk has refused it: it is tried again, but nobody should wait for that. */
   flush: () => Promise<void>
-  /** Tells each time that the disk begins to take no records, and why. Returns what ends it. */
-  readonly onTrouble?: (listener: (error: unknown) => void) => () => void
+  /** Tells of each write that failed, and why; `again` where the one before failed too. Returns what ends it. */
+  readonly onTrouble?: (listener: (error: unknown, again: boolean) => void) => () => void
   read: (range?: LedgerRange) => AsyncIterable<LedgerRecord>
   /** The newest records of processes that did not settle all that they recorded, or may not have: they were killed. */
   unsettled: () => AsyncIterable<LedgerRecord>

@@ -19,6 +19,7 @@ function filled () {
   recorder.keyLookedUp('miss', 0.002)
   recorder.validationFailed('messages', 'required')
   recorder.limitRejected('chat', 'balance')
+  recorder.ledgerFailed()
   recorder.gauge('key_cache_entries', () => [{ labels: { kind: 'positive' }, value: 12 }])
   recorder.gauge('balance_remaining_ratio', () => [{ labels: { group: 'chat' }, value: 0.5 }])
   return meters

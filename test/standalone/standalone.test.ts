@@ -214,6 +214,7 @@ t.test('a disk that takes no usage records is told at once, and does not keep th
   t.equal(await status(origin, 'key-a'), 200)
   while (!log().includes('usage records cannot be written')) await new Promise((resolve) => setTimeout(resolve, 5))
   t.equal(await status(origin, 'key-a'), 200)
+  t.match(await (await fetch(`${origin}/metrics`)).text(), /llm_gateway_ledger_write_failures_total [1-9]/)
   await gateway.stop()
   const lines = log().trim().split('\n').map((line) => JSON.parse(line))
   t.match(lines.filter(({ level }) => level === 50), [

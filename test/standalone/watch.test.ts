@@ -1,47 +1,67 @@
-import {
-  mkdirSync, renameSync, rmSync, statSync, symlinkSync, unwatchFile, utimesSync, watchFile, writeFileSync, type Stats,
-} from 'node:fs'
+import { mkdirSync, renameSync, rmSync, statSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
 import t from 'tap'
 import { watchConfig } from '../../plugins/standalone/watch.js'
 import { Signal } from '../helpers/upstream.js'
 
+const someLooksMs = 200
+
 t.test('a change is seen, however the file is replaced', async (t) => {
   const folder = t.testdir({ 'gateway.yaml': 'one' })
   const file = join(folder, 'gateway.yaml')
-  let changes = 0
-  t.teardown(watchConfig(file, 20, () => { changes += 1 }))
-  // Told of the same looks, just after the watcher under test.
-  const looks = new Signal<number>()
-  const look = ({ mtimeMs }: Stats): void => looks.push(mtimeMs)
-  watchFile(file, { interval: 20 }, look)
-  t.teardown(() => unwatchFile(file, look))
-  // The first look may come after the first change: repeat it. Also keeps the process alive, which the watcher does not.
-  let second = 1_700_000_000
-  const touching = setInterval(() => utimesSync(file, second, second++), 50)
-  await looks.next()
-  clearInterval(touching)
+  const changes = new Signal<void>()
+  let count = 0
+  const end = watchConfig(file, 20, () => {
+    count += 1
+    changes.push()
+  })
+  t.teardown(end)
+  // The watcher does not keep the process alive.
   const alive = setInterval(() => {}, 1_000)
   t.teardown(() => clearInterval(alive))
-
-  const seen = async (mtimeMs: number): Promise<number> => {
-    changes = 0
-    while (await looks.next() !== mtimeMs);
-    return changes
+  const replace = (text: string): void => {
+    writeFileSync(join(folder, 'next.yaml'), text)
+    renameSync(join(folder, 'next.yaml'), file)
   }
 
   writeFileSync(file, 'two')
-  t.ok(await seen(statSync(file).mtimeMs) > 0, 'written in place')
+  await changes.next()
+  t.pass('written in place')
 
-  writeFileSync(join(folder, 'next.yaml'), 'three')
-  renameSync(join(folder, 'next.yaml'), file)
-  t.ok(await seen(statSync(file).mtimeMs) > 0, 'another file in its place')
+  replace('three')
+  await changes.next()
+  t.pass('another file in its place')
 
+  const { atime, mtime } = statSync(file)
+  replace('thref')
+  utimesSync(file, atime, mtime)
+  await changes.next()
+  t.pass('another one of the same size and the same time')
+
+  writeFileSync(file, 'thref')
   rmSync(file)
-  t.equal(await seen(0), 0, 'a file that is gone is no change')
+  await pause(someLooksMs)
+  t.equal(count, 3, 'the same text and a file that is gone are no change')
 
   mkdirSync(join(folder, 'mounted'))
   writeFileSync(join(folder, 'mounted', 'gateway.yaml'), 'four')
   symlinkSync(join('mounted', 'gateway.yaml'), file)
-  t.ok(await seen(statSync(file).mtimeMs) > 0, 'a link to another file in its place')
+  await changes.next()
+  t.pass('a link to another file in its place')
+
+  end()
+  writeFileSync(file, 'five')
+  await pause(someLooksMs)
+  t.equal(count, 4, 'nothing after its end')
+})
+
+t.test('a file that is not there yet is seen when it comes', async (t) => {
+  const file = join(t.testdir({}), 'gateway.yaml')
+  const changes = new Signal<void>()
+  t.teardown(watchConfig(file, 20, () => changes.push()))
+  const alive = setInterval(() => {}, 1_000)
+  t.teardown(() => clearInterval(alive))
+  writeFileSync(file, 'one')
+  await changes.next()
 })

@@ -22,6 +22,17 @@ for (const engine of engines) {
       t.equal(await keys.find(first.id), null)
     })
 
+    t.test('are read by id, and nobody is told', async (t) => {
+      const heard: KeyChange[] = []
+      const forget = keys.onChange((change) => heard.push(change))
+      t.same(await keys.read(first.id), first)
+      t.equal(await keys.read('nobody'), null)
+      await keys.announce({ id: 'end' })
+      await until(() => heard.some(({ id }) => id === 'end'))
+      t.same(heard.filter(({ group }) => group !== '*'), [{ id: 'end' }])
+      forget()
+    })
+
     t.test('are never replaced by a new one with their id or digest', async (t) => {
       t.equal(await keys.create({ ...second, digest: 'c'.repeat(64) }), false)
       t.equal(await keys.create({ ...second, id: 'three' }), false)

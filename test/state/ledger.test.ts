@@ -152,6 +152,26 @@ t.test('only what a killed process wrote last may be unsettled', async (t) => {
   await killed.close()
 })
 
+t.test('of a process that ended well no file is looked at again, however many it filled', async (t) => {
+  const path = t.testdir({})
+  const ended = new FileLedger(path, { maxFileBytes: 1 })
+  for (const id of ['a', 'b', 'c', 'd']) await ended.append(record(id))
+  const names = readdirSync(path).sort()
+  t.equal(names.length, 4)
+  t.same(await unsettledIn(ended), ['a', 'b', 'c', 'd'], 'until its end any of them may be unsettled')
+  rmSync(join(path, String(names[0])))
+  await ended.close()
+  t.same(await unsettledIn(new FileLedger(path)), [])
+  t.same(readdirSync(path).sort(), names.slice(1), 'a file that went meanwhile does not come back')
+  t.same(await idsIn(new FileLedger(path)), ['b', 'c', 'd'])
+
+  const left = new FileLedger(path, { maxFileBytes: 1 })
+  for (const id of ['e', 'f']) await left.append(record(id))
+  left.noteUnsettled()
+  await left.close()
+  t.same(await unsettledIn(new FileLedger(path)), ['e', 'f'], 'all of them where it could not settle')
+})
+
 t.test('a record of long ago is not charged again because a newer one stands behind it', async (t) => {
   const path = t.testdir({})
   const killed = new FileLedger(path)
@@ -175,11 +195,15 @@ t.test('a disk that takes nothing: records wait, in order, none twice', async (t
   await ledger.close()
 })
 
-t.test('that a disk takes nothing is told once, and whoever ends waits for one more try at most', async (t) => {
+t.test('that a disk takes nothing is told as news once, and whoever ends waits for one more try at most', async (t) => {
   const path = join(t.testdir({}), 'ledger')
   const ledger = new FileLedger(path)
   const told: unknown[] = []
-  const end = ledger.onTrouble((error) => told.push(error))
+  let tries = 0
+  const end = ledger.onTrouble((error, again) => {
+    tries += 1
+    if (!again) told.push(error)
+  })
   await ledger.flush()
   rmSync(path, { recursive: true })
   const kept = ledger.append(record('first'))
@@ -187,6 +211,7 @@ t.test('that a disk takes nothing is told once, and whoever ends waits for one m
   await ledger.flush()
   t.match(told, [{ code: 'ENOENT' }])
   t.equal(told.length, 1)
+  t.equal(tries, 2, 'each try is')
   mkdirSync(path)
   await kept
   end()

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { openState } from '../../plugins/state/index.js'
+import { openKeys, openState } from '../../plugins/state/index.js'
 import { loadPeer } from '../../plugins/state/peer.js'
 import { recover } from '../../plugins/state/recover.js'
 import { memoryBalances, memoryLedger, type Balances, type LedgerRecord, type StateConfig } from '../../plugins/state/index.js'
@@ -53,6 +53,10 @@ t.test('what a killed process recorded is settled by the next one', async (t) =>
   const limits = { group: 'chat', groupLimits: { balance: 100 }, key: 'ci', keyLimits: {} }
   for (const id of ['a', 'b']) await killed.balances.hold({ id, ...limits, requests: 1, tokens: 40, floor: 10 })
   await killed.ledger.append(record('a'))
+  const command = await openKeys({ engine: 'lmdb', path })
+  t.equal(await command.keys.read('nobody'), null)
+  await command.close()
+  t.match(await killed.balances.read('chat'), { spent: 0, held: 80 }, 'not by a command that only reads keys')
   const next = await openState({ engine: 'lmdb', path })
   t.equal(await next.recovered, 1)
   t.match(await next.balances.read('chat'), { spent: 7, held: 40, active: 1 })
