@@ -92,11 +92,11 @@ function checkUpstreams ({ groups, upstreams = {}, routes = true }: LlmGatewayOp
 export default fp(llmGateway, { fastify: '5.x', name: 'fastify-llm-gateway' })
 export type { AuthOptions, GroupOptions, KeyOptions, KeySource, Lookup, LookupKey } from './auth/index.js'
 export type { HttpProxyOptions, ProxyOptions, UpstreamOptions } from './forward/index.js'
-export type { Gateway } from './core/gateway.js'
+export type { ModelGateway, SettledListener } from './core/gateway.js'
+export type { ModelRequest } from './core/model-request.js'
 export type { Authorization, Refusal } from './limits/index.js'
 export type { MetricsRegistry } from './metrics/index.js'
 export type { RewriteUrlOptions } from './paths/index.js'
-export type { ModelCall } from './core/model-call.js'
-export type { TokenUsage } from './core/types.js'
+export type { Cost, Group, Key, KeyChange, Limits, Outcome, TokenUsage } from './core/types.js'
 export type { ConsoleOptions, ForwardOptions, LimitsOptions, LogOptions, MetricsOptions, PathsOptions, TracingOptions, UsageOptions, ValidationOptions }
 export { auth, consolePage, createRewriteUrl, errors, forward, limits, llmGateway, log, metrics, paths, proxyOptions, tracing, usage, validation }

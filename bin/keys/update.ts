@@ -1,5 +1,5 @@
 import { isDeepStrictEqual, parseArgs } from 'node:util'
-import type { KeyChanges, KeyRecord } from '../../plugins/state/types.js'
+import type { KeyEdit, KeyRecord } from '../../plugins/state/types.js'
 import { UsageError, type Io } from '../io.js'
 import { common, expiryAfter, keyOptions, labelsAfter, limitsAfter, type KeyValues } from './options.js'
 import { keyLine } from './show.js'
@@ -24,7 +24,7 @@ export async function update (file: string, args: string[], io: Io): Promise<voi
   })
 }
 
-function detailsAfter (before: KeyRecord, values: KeyValues): KeyChanges {
+function detailsAfter (before: KeyRecord, values: KeyValues): KeyEdit {
   return {
     group: values.group ?? before.group,
     expiresAt: expiryAfter(before.expiresAt, values),

@@ -8,24 +8,16 @@ import { refuse } from '../core/errors/refuse.js'
 import { joinGateway, refuseOutside, refuseSecond } from '../core/gateway.js'
 import { identify } from '../core/identify.js'
 import { refuseMisdirected } from '../core/refuse-url.js'
-import { ModelCall } from '../core/model-call.js'
+import { ModelCall, modelCallOf } from '../core/model-call.js'
 import { routeOf } from '../core/route-kind.js'
 import { checkModel } from './access.js'
 import { Authenticator, type Verdict } from './authenticator.js'
-import type { KeyChange } from './key-cache.js'
 import { ModelMounts } from './model-mounts.js'
 import type { AuthOptions } from './options.js'
 import { dropCredentials } from './strip.js'
 
 export type { GroupOptions, KeyOptions } from './groups.js'
 export type { AuthOptions, KeySource, Lookup, LookupKey } from './options.js'
-
-declare module 'fastify' {
-  interface FastifyInstance {
-    /** Forgets cached keys: one by digest or id, those of a group, or all (`{ group: '*' }`). */
-    llmInvalidateKeys: (change: KeyChange) => void
-  }
-}
 
 async function auth (app: FastifyInstance, options: AuthOptions): Promise<void> {
   refuseSecond(app)
@@ -36,9 +28,8 @@ async function auth (app: FastifyInstance, options: AuthOptions): Promise<void> 
   mounts.refuseUnguarded()
   gateway.guards = (pattern) => mounts.guards(pattern)
   gateway.guarded = true
-  const invalidate = (change: KeyChange): void => authenticator.invalidate(change)
-  app.decorate('llmInvalidateKeys', invalidate)
-  const endings = [options.store?.onChange(invalidate)]
+  gateway.invalidateKeys = (change) => authenticator.invalidate(change)
+  const endings = [options.store?.onChange(gateway.invalidateKeys)]
   app.addHook('onClose', async () => endings.forEach((end) => end?.()))
   // Not before all plugins are there: the recorder may be registered after this one.
   app.addHook('onReady', async () => {
@@ -63,7 +54,7 @@ async function auth (app: FastifyInstance, options: AuthOptions): Promise<void> 
   })
 
   app.addHook('preHandler', (request, reply, done) => {
-    const { llm } = request
+    const llm = modelCallOf(request)
     if (llm === null) {
       done()
       return

@@ -6,7 +6,7 @@
 import { performance } from 'node:perf_hooks'
 import { LRUCache } from 'lru-cache'
 import type { LookupResult } from '../core/recorder.js'
-import type { Key } from '../core/types.js'
+import type { Key, KeyChange } from '../core/types.js'
 import { LoadBudget } from './load-budget.js'
 
 export interface KeyCacheOptions {
@@ -29,13 +29,6 @@ export interface KeyCacheOptions {
 export type Load = (digest: string) => Promise<Key | null>
 
 export type OnLookup = (result: LookupResult, seconds?: number) => void
-
-/** Which keys a change concerns: one digest, one id, a group, or all of them (`group: '*'`). */
-export interface KeyChange {
-  readonly digest?: string
-  readonly id?: string
-  readonly group?: string
-}
 
 interface Entry {
   readonly key: Key

@@ -1,9 +1,9 @@
 import type { FastifyRequest } from 'fastify'
 import { checkChoice, checkMethods, checkOptions, OptionError, withDefaults } from '../core/options.js'
 import { families } from '../protocols/index.js'
-import type { Key, Limits } from '../core/types.js'
+import type { Key, Limits, KeyChange } from '../core/types.js'
 import type { GroupOptions, KeyOptions } from './groups.js'
-import type { KeyCacheOptions, KeyChange } from './key-cache.js'
+import type { KeyCacheOptions } from './key-cache.js'
 
 /** What a host's own table says of a credential. */
 export interface LookupKey {

@@ -1,6 +1,7 @@
 /**
- * Where the plugins meet: one state object per model request (`request.llm`, null on every other request of the host) and one
- * hub per app (`app.llm`). Plugins never import each other; they read and write these two.
+ * Where the plugins meet: one `ModelCall` per model request (`modelCallOf`, null on every other request of the host) and one
+ * `Gateway` per app (`gatewayOf`). Plugins never import each other; they read and write these two. Hosts have a view of
+ * each: `request.llm` and `app.llm`.
  */
 import { performance } from 'node:perf_hooks'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
@@ -12,8 +13,10 @@ import { belowPrefix, segmentsOf } from './url/segments.js'
 import { endWithConnection } from './pipelined-reply.js'
 import { silentRecorder, type MetricFamily, type Recorder } from './recorder.js'
 import { Settlement, type Settler } from './settlement.js'
-import type { ModelCall } from './model-call.js'
-import type { Upstream } from './types.js'
+import { callPlace, modelCallOf, setModelCall, type ModelCall } from './model-call.js'
+import { modelRequestOf } from './model-request-view.js'
+import type { ModelRequest } from './model-request.js'
+import type { KeyChange, Upstream } from './types.js'
 
 export interface Gateway {
   recorder: Recorder
@@ -35,19 +38,37 @@ export interface Gateway {
   readonly transports: Set<{ readonly destroy: () => Promise<void> }>
   /** What ends a model request. Each plugin that has a part in it adds its step. */
   readonly settlement: Settlement
-  /**
-   * Calls a function of the host's once for each model request, after its last byte, error, abort or timeout, when all is known of
-   * it. What it throws, or a promise of its that fails, is logged and harms nothing; nobody waits for it.
-   */
+  /** Adds a step that follows all others, such as a host's. */
   readonly onSettled: (settle: Settler) => void
+  /** Forgets cached keys. Set by the auth plugin. */
+  invalidateKeys: (change: KeyChange) => void
 }
+
+/** Hears of a model request once, at its end. `request` is the host's request that stood for it. */
+export type SettledListener = (settled: ModelRequest, request: FastifyRequest) => unknown
+
+/** What a host may ask of the gateway: `app.llm`. */
+export interface ModelGateway {
+  /** Forgets cached keys before their time: one by `digest` or `id`, those of a `group`, or every key (`{ group: '*' }`). */
+  invalidateKeys: (change: KeyChange) => void
+  /**
+   * Has `listener` called once for each model request, after its last byte, error, abort or timeout, when its usage, cost
+   * and outcome are known. What it throws, or a promise of its that fails, is logged and harms nothing; nobody waits for it.
+   *
+   *     app.llm.onSettled(({ key, usage }) => bill(key?.id, usage))
+   */
+  onSettled: (listener: SettledListener) => void
+}
+
+const kGateway = Symbol('fastify-llm-gateway.gateway')
 
 declare module 'fastify' {
   interface FastifyRequest {
-    llm: ModelCall | null
+    /** What the gateway knows of a model request, null for any other. */
+    readonly llm: ModelRequest | null
   }
   interface FastifyInstance {
-    llm: Gateway
+    readonly llm: ModelGateway
   }
   interface FastifyContextConfig {
     /** `own`: a route of this package. `proxy`: a host's mount that spreads `proxyOptions()`. */
@@ -55,26 +76,67 @@ declare module 'fastify' {
   }
 }
 
+/** True where a plugin of this package was registered in this scope or around it. */
+export function hasGateway (app: FastifyInstance): boolean {
+  return app.hasDecorator(kGateway)
+}
+
+/** Throws `FST_ERR_DEC_UNDECLARED` where no plugin of this package was registered. */
+export function gatewayOf (app: FastifyInstance): Gateway {
+  return app.getDecorator<Gateway>(kGateway)
+}
+
 /**
  * Makes `request.llm` and `app.llm` exist; fails where the host has its own. Every plugin calls it first. `prefix`: the path
  * below which the model endpoints stand, for a plugin that was told one.
  */
 export function joinGateway (app: FastifyInstance, prefix = ''): Gateway {
-  const known = app.hasDecorator('llm') && 'settlement' in Object(app.llm)
-  if (known && prefix === '') return app.llm
+  const known = hasGateway(app) ? gatewayOf(app) : null
+  if (known !== null && prefix === '') return known
   const place = mountPrefix(app.prefix, prefix)
-  if (known && app.llm.guarded && place !== app.llm.prefix && !Object.hasOwn(app, 'llm')) {
-    throw new OptionError('prefix', `is ${app.llm.prefix || 'none'} for the gateway around this scope, and cannot be ${place} here`)
+  if (known !== null && known.guarded && place !== known.prefix && !Object.hasOwn(app, kGateway)) {
+    throw new OptionError('prefix', `is ${known.prefix || 'none'} for the gateway around this scope, and cannot be ${place} here`)
   }
   const resolve = createResolve(place, isCaseSensitive(app))
-  if (known) return Object.assign(app.llm, { prefix: place, resolve })
-  const none = { metrics: [], ownScope: null, upstreamFor: () => null, guards: () => true, guarded: false, transports: new Set<never>() }
-  const settlement = new Settlement()
-  const gateway: Gateway = { recorder: silentRecorder, prefix: place, resolve, settlement, onSettled: settlement.onSettled, ...none }
-  settlement.add('metrics', (llm) => gateway.recorder.settled(llm))
-  app.decorate('llm', gateway)
-  app.decorateRequest('llm', null)
+  if (known !== null) return Object.assign(known, { prefix: place, resolve })
+  const gateway: Gateway = { ...newGateway(), prefix: place, resolve }
+  gateway.settlement.add('metrics', (llm) => gateway.recorder.settled(llm))
+  app.decorate('llm', viewOf(gateway))
+  app.decorate(kGateway, gateway)
+  app.decorateRequest(callPlace, null)
+  app.decorateRequest('llm', { getter () { return requestView(this) } })
   return gateway
+}
+
+function newGateway (): Omit<Gateway, 'prefix' | 'resolve'> {
+  const settlement = new Settlement()
+  return {
+    recorder: silentRecorder,
+    metrics: [],
+    upstreamFor: () => null,
+    ownScope: null,
+    guards: () => true,
+    guarded: false,
+    transports: new Set<never>(),
+    settlement,
+    onSettled: settlement.onSettled,
+    invalidateKeys () {},
+  }
+}
+
+function viewOf (gateway: Gateway): ModelGateway {
+  return {
+    invalidateKeys: (change) => gateway.invalidateKeys(change),
+    onSettled (listener) {
+      if (typeof listener !== 'function') throw new OptionError('onSettled', 'must be a function')
+      gateway.onSettled((llm, request) => listener(modelRequestOf(llm), request))
+    },
+  }
+}
+
+function requestView (request: FastifyRequest): ModelRequest | null {
+  const call = modelCallOf(request)
+  return call === null ? null : modelRequestOf(call)
 }
 
 /**
@@ -82,7 +144,7 @@ export function joinGateway (app: FastifyInstance, prefix = ''): Gateway {
  * other would be open to anybody. Scopes side by side have a hub each, unless a plugin of this package stands around them.
  */
 export function refuseSecond (app: FastifyInstance): void {
-  if (!app.hasDecorator('llm') || Object(app.llm).guarded !== true) return
+  if (!hasGateway(app) || !gatewayOf(app).guarded) return
   throw new OptionError('auth', 'stands here already, or beside this scope below plugins that both share: one gateway for an app, or one in each scope with all its plugins')
 }
 
@@ -99,7 +161,7 @@ function isCaseSensitive ({ initialConfig }: FastifyInstance): boolean {
 /** Starts the life of a model request: counts it as active and settles it when the reply's socket is done with it. */
 export function beginRequest (gateway: Gateway, request: FastifyRequest, reply: FastifyReply, llm: ModelCall): void {
   const begun = llm.request !== null
-  request.llm = llm
+  setModelCall(request, llm)
   llm.carryOn(request)
   if (begun) return
   gateway.recorder.started(llm)
@@ -107,7 +169,7 @@ export function beginRequest (gateway: Gateway, request: FastifyRequest, reply: 
   let finished = false
   reply.raw.on('finish', () => { finished = reply.raw.writableEnded })
   function closed (): void {
-    llm.endedAt = performance.now()
+    llm.times.endedAt = performance.now()
     // What is finished was sent, whatever a layer of the host's tells in place of `headersSent` (`@fastify/express`).
     if (finished || reply.raw.headersSent) llm.status = reply.raw.statusCode
     if (!finished) llm.abortedBy ??= 'client'
@@ -125,7 +187,7 @@ export function releaseHold (gateway: Gateway, request: FastifyRequest, llm: Mod
   llm.holds -= 1
   if (llm.holds > 0 || llm.settled) return
   llm.settled = true
-  llm.outcome ??= outcomeOf(llm, gateway)
+  llm.outcome ??= outcomeOf(llm, gateway.upstreamFor(llm)?.forwards === true)
   gateway.settlement.run(llm, request)
   // Nothing of a settled request leads on to all that it had: whole dead requests would outlive the next scavenge.
   llm.openTap = null

@@ -5,7 +5,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { beginRequest, type Gateway } from './gateway.js'
-import { ModelCall } from './model-call.js'
+import { ModelCall, modelCallOf } from './model-call.js'
 import { splitKeys } from './url/query.js'
 import type { Refused, Resolve } from './url/resolve.js'
 
@@ -89,9 +89,8 @@ export function identifyFirst (app: FastifyInstance, gateway: Gateway): void {
  * Safe to call from any hook and more than once.
  */
 export function identify (gateway: Gateway, request: FastifyRequest, reply: FastifyReply): ModelCall | Refused | null {
-  if (request.llm instanceof ModelCall) return request.llm
-  // Contexts that the host made before this package was registered do not have the decorator's null.
-  request.llm = null
+  const known = modelCallOf(request)
+  if (known !== null) return known
   const read = readUrl(gateway.resolve, request.raw)
   if (!(read instanceof ModelCall)) return read
   beginRequest(gateway, request, reply, read)

@@ -1,5 +1,4 @@
 /** What the time fields and leaves of a settled request amount to. Seconds; null where it does not apply. */
-import type { Gateway } from './gateway.js'
 import type { ModelCall } from './model-call.js'
 import type { Outcome, TokenUsage } from './types.js'
 
@@ -40,7 +39,7 @@ export function succeeded ({ upstreamStatus, status, replyFailed }: ModelCall): 
 }
 
 export function durationOf (llm: ModelCall): number {
-  return (llm.endedAt - llm.startedAt) / 1_000
+  return (llm.times.endedAt - llm.startedAt) / 1_000
 }
 
 /**
@@ -57,24 +56,24 @@ export function durationOf (llm: ModelCall): number {
  * benchmark measures both as CPU time. Null for requests that never went to an upstream, or on a mount that nobody adapted.
  */
 export function overheadOf (llm: ModelCall): number | null {
-  if (llm.sentAt === 0) return null
-  return (llm.sentAt - llm.startedAt - (llm.bodyAt - llm.bodyStartedAt) + llm.replyWorkMs) / 1_000
+  if (llm.times.sentAt === 0) return null
+  return (llm.times.sentAt - llm.startedAt - (llm.times.bodyAt - llm.times.bodyStartedAt) + llm.replyWorkMs) / 1_000
 }
 
 /** From arrival to the first chunk of a successful streamed reply: what the caller waits until words appear. */
 export function firstChunkOf (llm: ModelCall): number | null {
-  if (!llm.stream || !succeeded(llm) || llm.firstChunkAt === 0) return null
-  return (llm.firstChunkAt - llm.startedAt) / 1_000
+  if (!llm.stream || !succeeded(llm) || llm.times.firstChunkAt === 0) return null
+  return (llm.times.firstChunkAt - llm.startedAt) / 1_000
 }
 
 /** From the dispatch to the upstream until its last byte, or until the caller left; for requests that were sent. */
 export function upstreamDurationOf (llm: ModelCall): number {
-  return (Math.max(llm.lastChunkAt, llm.headersAt, llm.sentAt) - llm.sentAt) / 1_000
+  return (Math.max(llm.times.lastChunkAt, llm.times.headersAt, llm.times.sentAt) - llm.times.sentAt) / 1_000
 }
 
 /** From the dispatch to the upstream to the first chunk of its successful streamed reply. */
 export function upstreamFirstChunkOf (llm: ModelCall): number | null {
-  return firstChunkOf(llm) === null ? null : (llm.firstChunkAt - llm.sentAt) / 1_000
+  return firstChunkOf(llm) === null ? null : (llm.times.firstChunkAt - llm.times.sentAt) / 1_000
 }
 
 /** What failed, in few words and of few kinds: our code, the upstream's status, or the outcome. Null where nothing did. */
@@ -88,31 +87,30 @@ export function errorTypeOf (llm: ModelCall): string | null {
 export function perOutputTokenOf (llm: ModelCall): number | null {
   if (firstChunkOf(llm) === null || llm.usage === null || llm.outcome !== 'ok') return null
   const tokens = tokensOf(llm.usage, 'output')
-  return tokens > 1 ? (llm.lastChunkAt - llm.firstChunkAt) / 1_000 / (tokens - 1) : null
+  return tokens > 1 ? (llm.times.lastChunkAt - llm.times.firstChunkAt) / 1_000 / (tokens - 1) : null
 }
 
 /** `2xx` to `5xx`, `error` where no reply came. Null where there was nothing to answer. */
 export function statusClassOf (llm: ModelCall): string | null {
   if (llm.upstreamStatus > 0) return `${Math.floor(llm.upstreamStatus / 100)}xx`
-  return llm.sentAt === 0 || llm.abortedBy !== null ? null : 'error'
+  return llm.times.sentAt === 0 || llm.abortedBy !== null ? null : 'error'
 }
 
 /** A provider's answers that are not for callers: it has moved, or does not take the credential or the account that it was given. */
 const moved: ReadonlySet<number> = new Set([301, 302, 303, 307, 308])
 const unpaid: ReadonlySet<number> = new Set([401, 402])
 
-function isUpstreamsFault (llm: ModelCall, gateway: Gateway): boolean {
-  const { upstreamStatus: status } = llm
+function isUpstreamsFault ({ upstreamStatus: status, key }: ModelCall, forwards: boolean): boolean {
   if (status >= 500 || moved.has(status)) return true
   // Where nobody asked for a key of ours, the caller's own is what its mount sends on.
-  return unpaid.has(status) && llm.key !== null && gateway.upstreamFor(llm)?.forwards !== true
+  return unpaid.has(status) && key !== null && !forwards
 }
 
-/** How a request ended, where nobody said so by then. */
-export function outcomeOf (llm: ModelCall, gateway: Gateway): Outcome {
+/** How a request ended, where nobody said so by then. `forwards`: its upstream takes the caller's own key. */
+export function outcomeOf (llm: ModelCall, forwards: boolean): Outcome {
   if (llm.abortedBy === 'client') return 'client_abort'
   if (llm.abortedBy !== null) return 'truncated'
-  if (llm.replyFailed || (llm.upstreamStatus >= 300 && isUpstreamsFault(llm, gateway))) return 'upstream_error'
+  if (llm.replyFailed || (llm.upstreamStatus >= 300 && isUpstreamsFault(llm, forwards))) return 'upstream_error'
   if (llm.status >= 500) return 'gateway_error'
   if (llm.status >= 400) return 'client_error'
   return 'ok'

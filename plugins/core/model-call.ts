@@ -1,16 +1,21 @@
-/** The state of one model request: what the plugins read and write in place of each other (`request.llm`). */
+/** The state of one model request: what the plugins read and write in place of each other. Hosts read a view of it (`request.llm`). */
 import { performance } from 'node:perf_hooks'
-import type { Context } from '@opentelemetry/api'
 import type { FastifyRequest } from 'fastify'
 import type { Resolved } from './url/resolve.js'
 import type { Endpoint, ProtocolLabel } from '../protocols/types.js'
 import { requestId } from './request-id.js'
-import type { RouteKind } from './route-kind.js'
-import type { AbortSide, Group, Key, ModalityTokens, OpenTap, Outcome, TokenUsage, TraceIds, UsageMissing } from './types.js'
+import type { ModelRequest } from './model-request.js'
+import type {
+  AbortSide, CallTrace, Cost, Group, Key, ModalityTokens, OpenTap, Outcome, RouteKind, Times, TokenUsage, UsageMissing,
+} from './types.js'
 
-export type * from './types.js'
+const kCall = Symbol('fastify-llm-gateway.call')
 
-/** One model request, from its first header to its settlement. Times are `performance.now()` milliseconds, 0 for not yet. */
+interface Carrier extends Pick<FastifyRequest, 'raw'> {
+  [kCall]?: ModelCall | null
+}
+
+/** One model request, from its first header to its settlement. */
 export class ModelCall {
   /** Unique in the world: settlement, ledger and `x-request-id` use it. */
   readonly id: string = requestId()
@@ -27,6 +32,9 @@ export class ModelCall {
   #secret: string | null = null
   #request: FastifyRequest | null = null
   #exchange: { readonly callerGone: () => void } | null = null
+
+  /** What hosts see of it, made when one asks. */
+  view: ModelRequest | null = null
 
   key: Key | null = null
   group: Group | null = null
@@ -48,12 +56,8 @@ export class ModelCall {
 
   /** The largest body that is read. */
   maxBodyBytes = 32 * 1024 * 1024
-  /** What carries the trace upstream where a span of ours is active; null leaves the caller's own trace headers. */
-  traceHeaders: Record<string, string> | null = null
-  /** Our span of this request, for its log line; null where there is none. */
-  trace: TraceIds | null = null
-  /** What a request is to be sent in, so that a span of the HTTP client's is below ours; null where there is none. */
-  traceContext: Context | null = null
+  /** Set by the tracing plugin where a span of ours is active. */
+  trace: CallTrace | null = null
 
   /** Set by the usage plugin before the request is forwarded. */
   openTap: OpenTap | null = null
@@ -69,6 +73,8 @@ export class ModelCall {
   finishReason: string | null = null
 
   usage: TokenUsage | null = null
+  /** What `usage` costs, where prices are known. */
+  cost: Cost | null = null
   modalities: ModalityTokens[] | null = null
   usageMissing: UsageMissing | null = null
   /** The reply broke off before what it told of its usage was all: `usage` is what was seen, not what was used. */
@@ -86,13 +92,7 @@ export class ModelCall {
   /** Bytes of the reply's body that came from the upstream; in the end as many as they are unpacked. */
   replyBytes = 0
 
-  bodyStartedAt = 0
-  bodyAt = 0
-  sentAt = 0
-  headersAt = 0
-  firstChunkAt = 0
-  lastChunkAt = 0
-  endedAt = 0
+  readonly times: Times = { bodyStartedAt: 0, bodyAt: 0, sentAt: 0, headersAt: 0, firstChunkAt: 0, lastChunkAt: 0, endedAt: 0 }
   /** Milliseconds of our own work on the reply: from the upstream's headers to ours, and from its last byte to ours. */
   replyWorkMs = 0
   /** Status of the reply that the caller got, 0 where it left before one. */
@@ -153,4 +153,17 @@ export class ModelCall {
   get protocol (): ProtocolLabel {
     return this.endpoint.protocol
   }
+}
+
+/** For `decorateRequest`: each request has a place for its call from the start. */
+export const callPlace = kCall
+
+/** The call that a request of Fastify's stands for, null where it is none of ours or was not identified. */
+export function modelCallOf (request: Carrier): ModelCall | null {
+  // Undefined in a context that the host made before this package was registered.
+  return request[kCall] ?? null
+}
+
+export function setModelCall (request: Carrier, call: ModelCall): void {
+  request[kCall] = call
 }

@@ -1,5 +1,5 @@
 /**
- * What happened, told once, by the plugin that knows it. The metrics plugin puts a real recorder in `app.llm.recorder`;
+ * What happened, told once, by the plugin that knows it. The metrics plugin puts a real recorder in `gateway.recorder`;
  * without it every call lands here and costs a no-op.
  */
 import type { ProtocolLabel } from '../protocols/types.js'

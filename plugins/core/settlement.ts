@@ -28,9 +28,8 @@ export class Settlement {
     this.#insert(name, settle)
   }
 
-  /** Adds a function of the host's after all steps, and after the host's functions before it. Throws `LLM_GATEWAY_OPTION` where it is none. */
+  /** Adds a function of the host's after all steps, and after the host's functions before it. */
   readonly onSettled = (settle: Settler): void => {
-    if (typeof settle !== 'function') throw new OptionError('onSettled', 'must be a function')
     this.#insert('host', settle)
   }
 

@@ -1,6 +1,10 @@
-/** The nouns of the gateway (DESIGN 2), as data that plugins pass to each other. */
+/** The nouns of the gateway, as data that plugins pass to each other. */
+import type { Context } from '@opentelemetry/api'
+import type { ProtocolLabel } from '../protocols/types.js'
 
-/** Disjoint token counts of one reply; their sum is the total (DESIGN 2). */
+export type { ProtocolLabel }
+
+/** Disjoint token counts of one reply; their sum is the total. */
 export interface TokenUsage {
   input: number
   cache_read: number
@@ -60,6 +64,24 @@ export interface Key {
   readonly limits: Limits
 }
 
+/** Which keys a change concerns: one by digest or id, those of a group, or every key (`group: '*'`). */
+export interface KeyChange {
+  readonly digest?: string
+  readonly id?: string
+  readonly group?: string
+}
+
+/** What a request cost, exactly. */
+export interface Cost {
+  /** A decimal number, never rounded. */
+  readonly amount: string
+  /** ISO 4217, such as `USD`. */
+  readonly currency: string
+}
+
+/** What serves a request: a route of this package, a mount that spreads `proxyOptions()`, or any other route of the host. */
+export type RouteKind = 'own' | 'proxy' | 'host'
+
 /** Watches a reply's bytes pass. Made by the usage plugin, driven by whoever moves the bytes. */
 export interface ReplyTap {
   /** Returns what the caller gets for this chunk: the chunk itself, or what is left of it, or null for nothing. */
@@ -85,6 +107,27 @@ export interface Upstream {
   readonly credential: string | null
   /** The caller's own secret travels on. */
   readonly forwards: boolean
+}
+
+/** When what happened: `performance.now()` milliseconds, 0 for not yet. */
+export interface Times {
+  bodyStartedAt: number
+  bodyAt: number
+  sentAt: number
+  headersAt: number
+  firstChunkAt: number
+  lastChunkAt: number
+  endedAt: number
+}
+
+/** A request's place in a trace, where a span of ours is active. */
+export interface CallTrace {
+  /** Of our span, for its log line. */
+  readonly ids: TraceIds
+  /** What carries the trace upstream; null leaves the caller's own trace headers. */
+  readonly headers: Record<string, string> | null
+  /** What a request is sent in, so that a span of the HTTP client's is below ours. */
+  readonly context: Context
 }
 
 /** Lower-case hex, as W3C trace context writes them. */

@@ -6,7 +6,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { joinGateway } from '../core/gateway.js'
 import { identify, identifyFirst } from '../core/identify.js'
-import { ModelCall } from '../core/model-call.js'
+import { ModelCall, modelCallOf } from '../core/model-call.js'
 import { errorText } from '../core/errors/error-text.js'
 import { fromForeign } from '../core/errors/foreign.js'
 import { setErrorHead } from '../core/errors/refuse.js'
@@ -17,9 +17,9 @@ async function errors (app: FastifyInstance): Promise<void> {
   identifyFirst(app, gateway)
 
   app.addHook('onSend', (request, reply, payload, done) => {
-    const foreign = foreignError(request.llm, reply, payload)
+    const foreign = foreignError(modelCallOf(request), reply, payload)
     // A hook of the host's may have failed before any of ours ran.
-    const llm = foreign === null ? request.llm : identify(gateway, request, reply)
+    const llm = foreign === null ? modelCallOf(request) : identify(gateway, request, reply)
     if (!(llm instanceof ModelCall)) {
       done(null, payload)
       return
@@ -36,7 +36,7 @@ async function errors (app: FastifyInstance): Promise<void> {
  */
 function foreignError (llm: ModelCall | null, reply: FastifyReply, payload: unknown): object | null {
   if (reply.statusCode < 400) return null
-  if (llm instanceof ModelCall && (llm.errorCode !== null || llm.upstreamStatus !== 0)) return null
+  if (llm !== null && (llm.errorCode !== null || llm.upstreamStatus !== 0)) return null
   if (typeof payload !== 'string' || !/^\{"(?:statusCode|message)":/.test(payload)) return null
   try {
     const error: unknown = JSON.parse(payload)

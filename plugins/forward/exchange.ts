@@ -57,7 +57,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Source {
     this.#done = done
     const { llm } = owner
     llm.holds += 1
-    llm.sentAt = performance.now()
+    llm.times.sentAt = performance.now()
     llm.exchange = this
     // The events of a connection run in the asynchronous context of the request that opened it. What follows a promise
     // runs in the one that it was made in: a host's hooks must not find another request's there. It is also cheaper than a tick.
@@ -72,7 +72,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Source {
   onHeaders (statusCode: number, raw: Buffer[], resume: () => void): boolean {
     if (statusCode < 200) return true
     const { llm } = this.#owner
-    llm.headersAt = performance.now()
+    llm.times.headersAt = performance.now()
     const headers = readHeaders(raw)
     llm.upstreamStatus = statusCode
     llm.tapped = true
@@ -88,7 +88,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Source {
 
   onData (chunk: Buffer): boolean {
     const { llm } = this.#owner
-    if (llm.firstChunkAt === 0) llm.firstChunkAt = this.#now()
+    if (llm.times.firstChunkAt === 0) llm.times.firstChunkAt = this.#now()
     llm.replyBytes += chunk.length
     const passed = this.#tap === null ? chunk : this.#tap.push(chunk)
     if (this.#left) this.#goOnDraining(chunk)
@@ -124,14 +124,14 @@ export class Exchange implements Dispatcher.DispatchHandler, Source {
 
   /** All that comes before the reply is handed on comes in one turn with its headers. */
   #now (): number {
-    return this.#delivered || this.#left ? performance.now() : this.#owner.llm.headersAt
+    return this.#delivered || this.#left ? performance.now() : this.#owner.llm.times.headersAt
   }
 
   /** The clock is read here and not for each chunk, where it cost a hundredth of a stream: an upstream ends its reply with its last chunk. */
   #over (now: number): void {
     this.#ended = true
     const { llm } = this.#owner
-    if (llm.firstChunkAt > 0) llm.lastChunkAt = now
+    if (llm.times.firstChunkAt > 0) llm.times.lastChunkAt = now
   }
 
   /** The caller has left, or nobody reads the body any more. */
@@ -150,7 +150,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Source {
   #abort (): void {
     if (this.#cancel === null) {
       // It waits for a connection, and is not sent when it gets one: what it holds is free now.
-      this.#owner.llm.sentAt = 0
+      this.#owner.llm.times.sentAt = 0
       this.#finish()
     } else this.#cancel(new Error('the caller has left'))
   }
@@ -177,7 +177,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Source {
     this.#early = []
     this.#done(null, { statusCode: this.#statusCode, headers: this.#headers, body }, this.#owner)
     const { llm } = this.#owner
-    llm.replyWorkMs += performance.now() - llm.headersAt
+    llm.replyWorkMs += performance.now() - llm.times.headersAt
   }
 
   /** A function of the host's that had a say in the reply threw. */

@@ -12,7 +12,7 @@ import { refuse } from '../core/errors/refuse.js'
 import { joinGateway } from '../core/gateway.js'
 import { identify, identifyFirst } from '../core/identify.js'
 import { refuseMisdirected } from '../core/refuse-url.js'
-import { ModelCall } from '../core/model-call.js'
+import { ModelCall, modelCallOf } from '../core/model-call.js'
 import { UpstreamDispatcher } from './dispatcher.js'
 import { checkForwardOptions, readTransport, type ForwardOptions } from './options.js'
 import { relay } from './relay.js'
@@ -74,15 +74,15 @@ async function forward (app: FastifyInstance, options: ForwardOptions & { prefix
 
 /** Collects the body of one of our routes as it came; what it must be is validation's business. */
 function readBody (request: FastifyRequest, payload: FastifyRequest['raw'], done: (error: Error | null, body?: Buffer | null) => void): void {
-  const { llm } = request
+  const llm = modelCallOf(request)
   if (llm === null) {
     done(null)
     return
   }
-  llm.bodyStartedAt = performance.now()
+  llm.times.bodyStartedAt = performance.now()
   collectBody(payload, declaredLength(request.headers['content-length']), llm.maxBodyBytes, (error, body) => {
     llm.body = body
-    llm.bodyAt = performance.now()
+    llm.times.bodyAt = performance.now()
     done(error, body)
   })
 }

@@ -1,6 +1,7 @@
 import type { FastifyReplyFromHooks } from '@fastify/reply-from'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { checkChoice, OptionError, unguardedMount } from '../core/options.js'
+import { gatewayOf, hasGateway } from '../core/gateway.js'
 import { identify } from '../core/identify.js'
 import { refuseMisdirected } from '../core/refuse-url.js'
 import { ModelCall } from '../core/model-call.js'
@@ -42,8 +43,8 @@ export function proxyOptions ({ unknown = 'refuse', ...transport }: ProxyOptions
     undici: dispatcher,
     destroyAgent: true,
     handler (request, reply, dest, options) {
-      if (!request.server.hasDecorator('llm')) throw new OptionError('proxyOptions', 'needs the gateway in the same app')
-      const gateway = request.server.llm
+      if (!hasGateway(request.server)) throw new OptionError('proxyOptions', 'needs the gateway in the same app')
+      const gateway = gatewayOf(request.server)
       gateway.transports.add(dispatcher)
       const read = identify(gateway, request, reply)
       if (read instanceof ModelCall) return forwardModel(dispatcher, { gateway, llm: read, request, reply, upstream: gateway.upstreamFor(read) }, dest, options)

@@ -40,7 +40,7 @@ const traceNames: readonly string[] = ['traceparent', 'tracestate']
  */
 export function ownRequestHeaders (headers: IncomingHttpHeaders, llm: ModelCall, upstream: Upstream, body: Buffer | null): string[] {
   const listed = headers.connection === undefined ? none : headers.connection.toLowerCase().split(/[\s,]+/)
-  const left = ownsTrace(llm) ? [...listed, ...traceNames, ...Object.keys({ ...llm.traceHeaders })] : listed
+  const left = ownsTrace(llm) ? [...listed, ...traceNames, ...Object.keys({ ...llm.trace?.headers })] : listed
   const own = ['host', upstream.host]
   for (const name in headers) {
     if (isPassed(name) && !left.includes(name)) append(own, name, headers[name])
@@ -48,7 +48,8 @@ export function ownRequestHeaders (headers: IncomingHttpHeaders, llm: ModelCall,
   if (body !== null && (headers['content-type'] === undefined || left.includes('content-type'))) own.push('content-type', 'application/json')
   const credential = credentialFor(llm, upstream)
   if (credential !== null) own.push(...credential)
-  for (const name in llm.traceHeaders) append(own, name, llm.traceHeaders[name])
+  const traced = llm.trace?.headers
+  for (const name in traced) append(own, name, traced[name])
   return own
 }
 
@@ -66,7 +67,7 @@ function append (headers: string[], name: string, value: string | string[] | und
 export function addOwnHeaders (headers: OwnedHeaders, llm: ModelCall): OwnedHeaders {
   if (ownsTrace(llm)) {
     for (const name of traceNames) delete headers[name]
-    Object.assign(headers, llm.traceHeaders)
+    Object.assign(headers, llm.trace?.headers)
   }
   return headers
 }
@@ -102,5 +103,5 @@ function ownCredential (upstream: Upstream, family: Family, secret: string): Cre
 
 /** The caller's trace context is replaced, by us or by an instrumentation of the HTTP client. */
 function ownsTrace (llm: ModelCall): boolean {
-  return llm.traceHeaders !== null || clientAddsTrace()
+  return (llm.trace?.headers ?? null) !== null || clientAddsTrace()
 }

@@ -49,7 +49,7 @@ export function send (passage: Passage, source: string, options: FastifyReplyFro
     onResponse: options.onResponse ?? ((_request, _reply, { stream }) => pass(passage, stream)),
     onError: options.onError ?? ((_reply, { error }) => refuse(request, reply, llm.endpoint.family, fromTransport(error.cause ?? error))),
   })
-  if (passage.upstream !== null && llm.sentAt === 0) {
+  if (passage.upstream !== null && llm.times.sentAt === 0) {
     request.log.error({ mount: request.routeOptions.url, upstream: llm.upstream }, 'the mount has an undici, http or http2 of its own: its requests do not go to the upstream of their group')
   }
   return sent

@@ -1,7 +1,7 @@
 import type { FastifyReplyFromHooks } from '@fastify/reply-from'
 import type { FastifyInstance, FastifyReply, RouteHandlerMethod } from 'fastify'
 import type { Gateway } from '../core/gateway.js'
-import type { ModelCall } from '../core/model-call.js'
+import { modelCallOf, type ModelCall } from '../core/model-call.js'
 import type { Upstream } from '../core/types.js'
 import type { UpstreamDispatcher } from './dispatcher.js'
 import type { RewriteHeaders } from './owner.js'
@@ -58,7 +58,8 @@ export function rememberShortcuts (app: FastifyInstance, gateway: Gateway): void
 function remembering (gateway: Gateway, handler: RouteHandlerMethod): RouteHandlerMethod {
   const shortcuts = new Map<string, Shortcut>()
   return function (request, reply) {
-    const { llm, raw: { url = '' } } = request
+    const llm = modelCallOf(request)
+    const { url = '' } = request.raw
     // Without a body it may be an upgrade, which the mount serves.
     if (llm === null || llm.body === null) return handler.call(this, request, reply)
     const upstream = gateway.upstreamFor(llm)

@@ -19,7 +19,7 @@ const nothing = { input: 0, cache_read: 0, cache_write_5m: 0, cache_write_1h: 0,
 /** It may have reached its upstream. */
 function wasSent (llm: ModelCall): boolean {
   if (llm.errorCode === 'upstream_unreachable') return false
-  return llm.sentAt > 0 || llm.upstreamStatus > 0 || llm.usageMissing !== null
+  return llm.times.sentAt > 0 || llm.upstreamStatus > 0 || llm.usageMissing !== null
 }
 
 /**

@@ -7,7 +7,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { refuse } from '../core/errors/refuse.js'
 import { joinGateway } from '../core/gateway.js'
-import type { ModelCall } from '../core/model-call.js'
+import { modelCallOf, type ModelCall } from '../core/model-call.js'
 import { writeLog } from '../core/write-log.js'
 import { Admission } from './admission.js'
 import { Gate, type Verdict } from './gate.js'
@@ -33,13 +33,13 @@ async function limits (app: FastifyInstance, options: LimitsOptions): Promise<vo
   const gate = new Gate(rules, admission, gateway)
 
   app.addHook('onRequest', (request, reply, done) => {
-    const { llm } = request
+    const llm = modelCallOf(request)
     if (llm === null) done()
     else follow(gate.enter(llm, request), llm, request, reply, done)
   })
 
   app.addHook('preHandler', (request, reply, done) => {
-    const { llm } = request
+    const llm = modelCallOf(request)
     if (llm === null) done()
     else follow(gate.hold(llm, request), llm, request, reply, done)
   })

@@ -37,8 +37,8 @@ export function requestLine (llm: ModelCall): Record<string, unknown> {
     overhead_ms: milliseconds(overheadOf(llm)),
     usage: llm.usage ?? undefined,
     usage_missing: llm.usageMissing ?? undefined,
-    trace_id: llm.trace?.traceId,
-    span_id: llm.trace?.spanId,
+    trace_id: llm.trace?.ids.traceId,
+    span_id: llm.trace?.ids.spanId,
   }
 }
 

@@ -24,7 +24,7 @@ const sets: Readonly<Record<Semconv, ReadonlyArray<(meter: Meter) => Write>>> = 
 export function recordCalls (meter: Meter, semconv: Semconv): (llm: ModelCall, model: string) => void {
   const writes = sets[semconv].map((open) => open(meter))
   return (llm, model) => {
-    if (llm.sentAt === 0 || llm.endpoint.metered === 'no') return
+    if (llm.times.sentAt === 0 || llm.endpoint.metered === 'no') return
     const { operation, family } = llm.endpoint
     const shared: Attributes = { [attributes.operation]: operation, [attributes.provider]: family.provider }
     if (model !== 'none') shared[attributes.requestModel] = model

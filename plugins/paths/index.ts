@@ -36,8 +36,6 @@ async function paths (app: FastifyInstance, options: PathsOptions): Promise<void
   app.addHook('onRequest', (request, reply, done) => {
     const { raw } = request
     const read = readUrl(gateway.resolve, raw)
-    // Contexts that the host made before this package was registered do not have the decorator's null.
-    request.llm ??= null
     if (read === null) {
       if (isProbe(request)) reply.code(200).send()
       else done()

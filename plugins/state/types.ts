@@ -2,7 +2,9 @@
  * What must survive a restart, behind three small interfaces: keys, balances and the usage ledger. The engines
  * (memory, lmdb, Redis) differ in who shares the state and in nothing that a caller can see.
  */
-import type { Group, Key, Limits, Outcome, TokenUsage } from '../core/types.js'
+import type { Group, Key, KeyChange, Limits, Outcome, TokenUsage } from '../core/types.js'
+
+export type { KeyChange }
 
 /** A key with what only its keepers see. The secret itself is never stored: `digest` is its SHA-256. */
 export interface KeyRecord extends Key {
@@ -14,16 +16,7 @@ export interface KeyRecord extends Key {
 }
 
 /** What may change in a key's life. Disabling revokes it; a new digest rotates it. */
-export type KeyChanges = Partial<Pick<KeyRecord, 'digest' | 'group' | 'disabled' | 'expiresAt' | 'limits' | 'label'>>
-
-/**
- * Says that what is cached of these keys is stale: of one digest, of one key id, of every key of a group, or of every key (`group: '*'`).
- */
-export interface KeyChange {
-  readonly digest?: string
-  readonly id?: string
-  readonly group?: string
-}
+export type KeyEdit = Partial<Pick<KeyRecord, 'digest' | 'group' | 'disabled' | 'expiresAt' | 'limits' | 'label'>>
 
 export interface KeyStore {
   /** `digest`: SHA-256 of the secret, 64 lower-case hex digits. Null: no such key. Rejects: the store cannot answer. */
@@ -37,7 +30,7 @@ export interface KeyStore {
   /** False where the id or the digest is taken. */
   create: (record: KeyRecord) => Promise<boolean>
   /** Null: no such key. Resolves once the change is stored and announced. */
-  update: (id: string, changes: KeyChanges) => Promise<KeyRecord | null>
+  update: (id: string, changes: KeyEdit) => Promise<KeyRecord | null>
   list: () => AsyncIterable<KeyRecord>
   close: () => Promise<void>
 }

@@ -6,7 +6,7 @@ import { otelApi } from '../core/telemetry/otel-api.js'
 /**
  * On a mount that nobody adapted, makes `reply.from` send our trace in the place of the caller's, and within our span's
  * context, whichever the handler runs in. A mount forwards the headers of a request as they are, so the request has ours
- * from here on. `headers` as in `llm.traceHeaders`.
+ * from here on. `headers` as in `llm.trace.headers`.
  */
 export function traceHostMount ({ raw }: FastifyRequest, reply: FastifyReply, own: Context, headers: Readonly<Record<string, string>>): void {
   if (!('from' in reply)) return

@@ -49,10 +49,9 @@ async function tracing (app: FastifyInstance, options: TracingOptions): Promise<
       return
     }
     const own = trace.setSpan(baggage ? parent : propagation.deleteBaggage(parent), span)
-    llm.trace = ids
-    llm.traceContext = own
-    llm.traceHeaders = traceHeaders(own)
-    if (llm.traceHeaders !== null && request.routeOptions.config.llm === undefined) traceHostMount(request, reply, own, llm.traceHeaders)
+    const headers = traceHeaders(own)
+    llm.trace = { ids, context: own, headers }
+    if (headers !== null && request.routeOptions.config.llm === undefined) traceHostMount(request, reply, own, headers)
     spans.set(llm, span)
     if (withContent && span.isRecording()) captureContent(span, llm, upstream)
     context.with(own, done)

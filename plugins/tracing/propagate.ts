@@ -28,7 +28,7 @@ export function parentContext (request: Instrumented): Context {
 }
 
 /**
- * What carries `own` to the upstream, for `llm.traceHeaders`: nothing where the HTTP client's instrumentation does it,
+ * What carries `own` to the upstream, for `llm.trace.headers`: nothing where the HTTP client's instrumentation does it,
  * and null, which leaves the caller's headers, where no propagator does.
  */
 export function traceHeaders (own: Context): Record<string, string> | null {

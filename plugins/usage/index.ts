@@ -7,7 +7,7 @@ import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { joinGateway } from '../core/gateway.js'
 import { identify } from '../core/identify.js'
-import { ModelCall } from '../core/model-call.js'
+import { ModelCall, modelCallOf } from '../core/model-call.js'
 import { routeOf } from '../core/route-kind.js'
 import { askFor } from './ask.js'
 import { tapOpener } from './open-tap.js'
@@ -45,8 +45,8 @@ async function usage (app: FastifyInstance, options: UsageOptions): Promise<void
   })
 
   app.addHook('onSend', (request, reply, payload, done) => {
-    const { llm } = request
-    if (!(llm instanceof ModelCall) || llm.openTap === null || llm.tapped || !(payload instanceof Readable)) done()
+    const llm = modelCallOf(request)
+    if (llm === null || llm.openTap === null || llm.tapped || !(payload instanceof Readable)) done()
     else done(null, watch(gateway, request, reply, llm, llm.openTap, payload))
   })
 
@@ -54,7 +54,7 @@ async function usage (app: FastifyInstance, options: UsageOptions): Promise<void
   gateway.settlement.add('usage', (llm, request) => {
     const unseen = llm.openTap !== null && !llm.tapped && llm.usageMissing === null
     if (!unseen || llm.abortedBy === null || llm.endpoint.metered !== 'yes') return
-    if (llm.sentAt > 0 || routeOf(llm, request) === 'host') llm.usageMissing = 'client_abort'
+    if (llm.times.sentAt > 0 || routeOf(llm, request) === 'host') llm.usageMissing = 'client_abort'
   })
 }
 

@@ -15,7 +15,7 @@ export function watch (
 ): Readable {
   llm.tapped = true
   llm.upstreamStatus = reply.statusCode
-  llm.headersAt = performance.now()
+  llm.times.headersAt = performance.now()
   const tap = openTap(reply.statusCode, reply.getHeaders())
   if (tap === null) return body
   // Its bytes may not be what the upstream counted: an event that only the gateway asked for is taken out.
@@ -28,8 +28,8 @@ export function watch (
   })
   const through = new Transform({
     transform (chunk: Buffer, _encoding, done) {
-      llm.lastChunkAt = performance.now()
-      if (llm.firstChunkAt === 0) llm.firstChunkAt = llm.lastChunkAt
+      llm.times.lastChunkAt = performance.now()
+      if (llm.times.firstChunkAt === 0) llm.times.firstChunkAt = llm.times.lastChunkAt
       llm.replyBytes += chunk.length
       done(null, tap.push(chunk))
     },

@@ -10,10 +10,10 @@ import type { FastifyInstance, FastifyReply, FastifyRequest, RequestPayload } fr
 import fp from 'fastify-plugin'
 import { collectBody, declaredLength } from '../core/collect-body.js'
 import { refuse } from '../core/errors/refuse.js'
-import { joinGateway } from '../core/gateway.js'
+import { gatewayOf, joinGateway } from '../core/gateway.js'
 import { identify } from '../core/identify.js'
 import { refuseMisdirected } from '../core/refuse-url.js'
-import { ModelCall } from '../core/model-call.js'
+import { ModelCall, modelCallOf } from '../core/model-call.js'
 import { routeOf } from '../core/route-kind.js'
 import { checkBody } from './check-body.js'
 import { readMediaType } from './media-type.js'
@@ -48,7 +48,7 @@ async function validation (app: FastifyInstance, options: ValidationOptions): Pr
 
   // A route of this package has its bytes from its own parser; nothing reads them before this hook.
   app.addHook('preValidation', (request, reply, done) => {
-    const { llm } = request
+    const llm = modelCallOf(request)
     if (llm === null || llm.endpoint.body === 'none' || routeOf(llm, request) !== 'own') {
       done()
       return
@@ -72,9 +72,9 @@ function takeBody (rules: Rules, llm: ModelCall, request: FastifyRequest, reply:
   const { headers } = request
   // Body events run in the connection's async context; the hooks after this one must run in the request's.
   const scope = new AsyncResource('llm-gateway.body')
-  llm.bodyStartedAt = performance.now()
+  llm.times.bodyStartedAt = performance.now()
   collectBody(payload, declaredLength(headers['content-length']), llm.maxBodyBytes, (error, body) => {
-    llm.bodyAt = performance.now()
+    llm.times.bodyAt = performance.now()
     if (error !== null) {
       refuse(request, reply, llm.endpoint.family, error)
       return
@@ -93,7 +93,7 @@ function takeBody (rules: Rules, llm: ModelCall, request: FastifyRequest, reply:
 }
 
 function refuseRejected (llm: ModelCall, request: FastifyRequest, reply: FastifyReply, { keyword, error }: Rejection): void {
-  request.server.llm.recorder.validationFailed(llm.protocol, keyword)
+  gatewayOf(request.server).recorder.validationFailed(llm.protocol, keyword)
   refuse(request, reply, llm.endpoint.family, error)
 }
 

@@ -4,7 +4,8 @@ import t from 'tap'
 import auth, { type AuthOptions } from '../../plugins/auth/index.js'
 import { dropCredentials } from '../../plugins/auth/strip.js'
 import errors from '../../plugins/errors/index.js'
-import { joinGateway } from '../../plugins/core/gateway.js'
+import { gatewayOf, joinGateway } from '../../plugins/core/gateway.js'
+import { modelCallOf } from '../../plugins/core/model-call.js'
 import paths from '../../plugins/paths/index.js'
 import { everyProtocol, gatewayOptions, listen, secret, startGateway } from '../helpers/gateway.js'
 import { hostAuth, hostSecret, startHost } from '../helpers/host.js'
@@ -280,7 +281,7 @@ t.test('a host\'s lookup: at once, later, unknown, in a group that is gone, and 
   const before = asked
   for (const [value, ...rest] of expected.slice(0, 5)) t.strictSame(await ask(value), rest, `${value} from memory`)
   t.equal(asked, before)
-  app.llmInvalidateKeys({ id: 'now' })
+  app.llm.invalidateKeys({ id: 'now' })
   await ask('now-1')
   t.equal(asked, before + 1)
   t.ok(counted.includes('negative_hit'))
@@ -374,7 +375,7 @@ t.test('a caller that leaves while its key is looked up is not served', async (t
   const { app } = await build(t, { keys: [], lookup: async () => await options.lookup() })
   let settled = (_: unknown): void => {}
   const done = new Promise<unknown>((resolve) => { settled = resolve })
-  app.llm.onSettled((llm) => settled(llm))
+  gatewayOf(app).onSettled((llm) => settled(llm))
   const wire = new Wire(await listen(app))
   wire.send('GET /v1/responses/r1 HTTP/1.1\r\nhost: h\r\nauthorization: Bearer x\r\n\r\n')
   await asked
@@ -439,10 +440,10 @@ t.test('nothing of a secret is in what can be inspected of a request', async (t)
   t.teardown(() => app.close())
   await app.register(paths)
   await app.register(auth, hostAuth)
-  app.all('/*', async (request) => ({ seen: inspect(request.llm, { depth: 9, showHidden: true }) + JSON.stringify(request.llm) }))
+  app.all('/*', async (request) => ({ seen: [request.llm, modelCallOf(request)].map((part) => inspect(part, { depth: 9, showHidden: true }) + JSON.stringify(part)).join('') }))
   for (const [url, headers] of [['/v1/chat/completions', { authorization: `Bearer ${secret}` }], [`/v1beta/models/m:generateContent?key=${secret}`, {}]] as const) {
     const { seen } = (await app.inject({ method: 'POST', url, headers })).json()
-    t.match(seen, /ModelCall/)
+    t.match(seen, /ModelRequestView.*ModelCall/s)
     t.notOk(seen.includes(secret), url)
   }
 })

@@ -5,6 +5,7 @@
 import fc from 'fast-check'
 import Fastify from 'fastify'
 import t from 'tap'
+import { modelCallOf } from '../../plugins/core/model-call.js'
 import llmGateway from '../../plugins/index.js'
 import { startUpstream } from '../helpers/upstream.js'
 import { calls, credentials, type Call } from './calls.js'
@@ -37,7 +38,7 @@ t.test('router, policy and upstream see the same path', async (t) => {
   let policy: string | undefined
   let routed: string | undefined
   app.addHook('preHandler', async (request) => {
-    policy = request.llm?.url
+    policy = modelCallOf(request)?.url
     routed = request.raw.url
   })
   t.teardown(async () => await app.close())

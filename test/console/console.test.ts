@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { setTimeout } from 'node:timers/promises'
 import Fastify, { type FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
+import { gatewayOf } from '../../plugins/core/gateway.js'
 import consolePage, { type ConsoleOptions } from '../../plugins/console/index.js'
 import { Readings } from '../../plugins/console/readings.js'
 import { boundsOf, tables, tokenRows } from '../../plugins/console/tables.js'
@@ -91,7 +92,7 @@ t.test('the page allows itself its own scripts and data, and nothing else', asyn
 
 t.test('the data tell what is new since a point', async (t) => {
   const app = await start(t, { path: '/console/' })
-  app.llm.recorder.settled(settledRequest({ usage: { ...noTokens, input: 3 } }))
+  gatewayOf(app).recorder.settled(settledRequest({ usage: { ...noTokens, input: 3 } }))
   const data = async (after: string) => (await app.inject(`/console/data${after}`)).json()
   let all = await data('')
   while (all.points.length < 2) {

@@ -2,10 +2,10 @@ import { once } from 'node:events'
 import Fastify from 'fastify'
 import t from 'tap'
 import errors from '../../plugins/errors/index.js'
-import { joinGateway, releaseHold } from '../../plugins/core/gateway.js'
+import { gatewayOf, joinGateway, releaseHold } from '../../plugins/core/gateway.js'
 import metrics from '../../plugins/metrics/index.js'
 import paths from '../../plugins/paths/index.js'
-import type { ModelCall } from '../../plugins/core/model-call.js'
+import { modelCallOf, type ModelCall } from '../../plugins/core/model-call.js'
 import { call, listen, secret, startGateway } from '../helpers/gateway.js'
 import { replyFixture, startUpstream } from '../helpers/upstream.js'
 import type { Settler } from '../../plugins/core/settlement.js'
@@ -19,7 +19,7 @@ t.test('every model request settles once, however it ends', async (t) => {
   const { app, settled } = await startGateway(t, upstream.url, { forward: { drain: { maxMs: 0 } } })
   const url = await listen(app)
   let active = 0
-  const { recorder } = app.llm
+  const { recorder } = gatewayOf(app)
   const { started, settled: ended } = recorder
   recorder.started = (llm) => { active += 1; started(llm) }
   recorder.settled = (llm) => { active -= 1; ended(llm) }
@@ -112,7 +112,8 @@ t.test('a host\'s own failures on a model route have their outcome', async (t) =
   gateway.onSettled((llm) => settled.push(llm))
   await app.register(paths)
   app.post('/v1/messages', async (request, reply) => {
-    if (request.headers['x-cut'] !== undefined && request.llm !== null) request.llm.abortedBy = 'upstream'
+    const call = modelCallOf(request)
+    if (request.headers['x-cut'] !== undefined && call !== null) call.abortedBy = 'upstream'
     return reply.code(Number(request.headers['x-status'])).send({})
   })
   for (const [status, outcome] of [[200, 'ok'], [409, 'client_error'], [501, 'gateway_error']] as const) {
@@ -126,10 +127,10 @@ t.test('a host\'s own failures on a model route have their outcome', async (t) =
 t.test('the second plugin joins what the first one made', async (t) => {
   const app = Fastify({ routerOptions: { caseSensitive: false } })
   t.equal(joinGateway(app, '/llm/'), joinGateway(app))
-  t.equal(app.llm.prefix, '/llm')
-  t.match(app.llm.resolve('POST', '/LLM/v1/messages', {}), { code: 'ambiguous_path' })
-  t.equal(app.llm.upstreamFor(Object(null)), null)
-  const { recorder } = app.llm
+  t.equal(gatewayOf(app).prefix, '/llm')
+  t.match(gatewayOf(app).resolve('POST', '/LLM/v1/messages', {}), { code: 'ambiguous_path' })
+  t.equal(gatewayOf(app).upstreamFor(Object(null)), null)
+  const { recorder } = gatewayOf(app)
   recorder.gauge('key_cache_entries', () => [])()
 })
 
@@ -147,8 +148,8 @@ t.test('what is settled is not settled again, whoever lets go of it once more', 
   const upstream = await startUpstream(t)
   const { app } = await startGateway(t, upstream.url)
   const seen: Array<Parameters<Settler>> = []
-  app.llm.onSettled((...settled) => seen.push(settled))
+  gatewayOf(app).onSettled((...settled) => seen.push(settled))
   await app.inject({ method: 'POST', url: '/v1/chat/completions', headers, payload: chat })
-  for (const [llm, request] of [...seen]) releaseHold(app.llm, request, llm)
+  for (const [llm, request] of [...seen]) releaseHold(gatewayOf(app), request, llm)
   t.equal(seen.length, 1)
 })

@@ -1,5 +1,6 @@
 import Fastify, { type FastifyInstance, type FastifyServerOptions } from 'fastify'
 import t from 'tap'
+import { gatewayOf } from '../../plugins/core/gateway.js'
 import errors from '../../plugins/errors/index.js'
 import { fromForeign, fromTransport } from '../../plugins/core/errors/foreign.js'
 import { gatewayError } from '../../plugins/core/errors/gateway-error.js'
@@ -135,7 +136,7 @@ t.test('a hook of the host\'s that comes before the gateway\'s is heard as it is
       await app.register(llmGateway, gatewayOptions(upstream.url))
     }
     settled.length = 0
-    app.llm.onSettled(({ outcome, errorCode }) => settled.push([outcome, errorCode]))
+    gatewayOf(app).onSettled(({ outcome, errorCode }) => settled.push([outcome, errorCode]))
     for (const [url, status] of [['/v1/chat/completions', '200'], ['/v1/chat/completions', '429'], ['/v1/x', '200']] as const) {
       const words = await app.inject({ method: 'POST', url, headers: { ...headers, 'x-early': 'words', 'x-code': status }, payload: '{}' })
       t.match([words.statusCode, words.body, words.headers['x-request-id']], [Number(status), '{"host":1}', undefined], `${where}: ${url}`)
@@ -178,7 +179,7 @@ t.test('transport failures are told by kind', async (t) => {
 async function refusing (t: { teardown: (close: () => unknown) => unknown }, server: FastifyServerOptions = {}): Promise<string> {
   const app = Fastify(server)
   t.teardown(() => app.close())
-  app.addHook('onRequest', (request, reply) => { request.llm = null; refuse(request, reply, families.openai, gatewayError('missing_api_key')) })
+  app.addHook('onRequest', (request, reply) => { refuse(request, reply, families.openai, gatewayError('missing_api_key')) })
   app.post('/', async () => ({}))
   app.get('/', async () => ({}))
   return await listen(app)

@@ -1,5 +1,6 @@
 import Fastify from 'fastify'
 import t from 'tap'
+import { gatewayOf } from '../../plugins/core/gateway.js'
 import forward from '../../plugins/forward/index.js'
 import { providerSecret } from '../helpers/gateway.js'
 import { sha256, startUpstream } from '../helpers/upstream.js'
@@ -41,7 +42,7 @@ t.test('a route that the reader of paths does not know is nobody\'s', async (t) 
   const app = Fastify()
   t.teardown(() => app.close())
   await app.register(forward, { upstreams: { main: { url: 'http://127.0.0.1:1' } } })
-  app.llm.resolve = () => null
+  gatewayOf(app).resolve = () => null
   t.equal((await app.inject({ method: 'GET', url: '/v1/models' })).statusCode, 404)
 })
 

@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import t from 'tap'
+import { gatewayOf } from '../../plugins/core/gateway.js'
 import type { ModelCall } from '../../plugins/core/model-call.js'
 import { call, listen, providerSecret, read, secret, startGateway } from '../helpers/gateway.js'
 import { replyFixture, sha256, startUpstream } from '../helpers/upstream.js'
@@ -313,11 +314,11 @@ t.test('a caller that leaves while its request waits for a connection never both
   const first = call(`${url}/v1/chat/completions`, { body: chat })
   await upstream.requests.next()
   const begun: ModelCall[] = []
-  app.llm.recorder = { ...app.llm.recorder, started: (llm) => begun.push(llm) }
+  gatewayOf(app).recorder = { ...gatewayOf(app).recorder, started: (llm) => begun.push(llm) }
   const second = call(`${url}/v1/chat/completions`, { body: chat })
-  await waitFor(() => (begun[0]?.sentAt ?? 0) > 0)
+  await waitFor(() => (begun[0]?.times.sentAt ?? 0) > 0)
   second.request.destroy()
-  t.match(await settled.next(), { outcome: 'client_abort', usageMissing: null, sentAt: 0 }, 'nothing was sent that could be paid for')
+  t.match(await settled.next(), { outcome: 'client_abort', usageMissing: null, times: { sentAt: 0 } }, 'nothing was sent that could be paid for')
   release.shift()?.()
   const pump = setInterval(() => release.shift()?.(), 1)
   await read(await first.reply)
@@ -344,9 +345,9 @@ t.test('bytes that metering held back arrive when the upstream ends without clos
   const first = 'data: {"choices":[{"delta":{"content":"a"}}]}\n\n'
   const last = 'data: {"choices":[]'
   const begun: ModelCall[] = []
-  app.llm.recorder = { ...app.llm.recorder, started: (llm) => begun.push(llm) }
+  gatewayOf(app).recorder = { ...gatewayOf(app).recorder, started: (llm) => begun.push(llm) }
   // The second write goes out once the first has been read, so that it is a chunk of its own.
-  const apart = { split: [first.length], before: (write: number) => write === 0 ? null : waitFor(() => (begun.at(-1)?.firstChunkAt ?? 0) > 0) }
+  const apart = { split: [first.length], before: (write: number) => write === 0 ? null : waitFor(() => (begun.at(-1)?.times.firstChunkAt ?? 0) > 0) }
   for (const pieces of [{}, apart]) {
     upstream.queue({ headers: { 'content-type': 'text/event-stream' }, body: first + last, ...pieces })
     const reply = await app.inject({ method: 'POST', url: '/v1/chat/completions', headers, payload: '{"model":"m","stream":true,"messages":[{"role":"user","content":"x"}]}' })

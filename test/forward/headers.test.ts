@@ -1,8 +1,14 @@
+import { ROOT_CONTEXT } from '@opentelemetry/api'
 import t from 'tap'
 import { replyHeaders } from '../../plugins/forward/reply-headers.js'
 import { addOwnHeaders, ownRequestHeaders } from '../../plugins/forward/request-headers.js'
 import { createResolve } from '../../plugins/core/url/resolve.js'
 import { ModelCall } from '../../plugins/core/model-call.js'
+import type { CallTrace } from '../../plugins/core/types.js'
+
+function traced (headers: Record<string, string>): CallTrace {
+  return { ids: { traceId: '', spanId: '' }, headers, context: ROOT_CONTEXT }
+}
 
 function request (): ModelCall {
   const resolved = createResolve('')('POST', '/v1/chat/completions', {})
@@ -14,7 +20,7 @@ t.test('exactly one trace context goes upstream: ours where a span is active, th
   const caller = { traceparent: '00-caller', tracestate: 'a=b' }
   const llm = request()
   t.match(addOwnHeaders({ ...caller }, llm), caller)
-  llm.traceHeaders = { traceparent: '00-ours' }
+  llm.trace = traced({ traceparent: '00-ours' })
   t.strictSame(addOwnHeaders({ ...caller }, llm), { traceparent: '00-ours' })
 })
 
@@ -42,7 +48,7 @@ t.test('a request of our own routes has each header once, ours in place of the c
     pairs([...ours, 'b3', 'theirs', 'content-type', 'application/JSON', 'traceparent', '00-caller', 'set-cookie', 'a', 'set-cookie', 'b']
       .filter((_, at) => at !== 2 && at !== 3)))
   t.ok(sent({ ...caller, 'content-type': 'text/plain', connection: 'content-type' }).includes('content-type: application/json'))
-  llm.traceHeaders = { b3: 'ours' }
+  llm.trace = traced({ b3: 'ours' })
   t.strictSame(sent(caller), pairs([...ours, 'b3', 'ours', 'set-cookie', 'a', 'set-cookie', 'b', 'x-a', '1']))
   const hooked = { ...caller }
   Reflect.set(hooked, 'x-hook', 5)

@@ -5,6 +5,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import httpProxy from '@fastify/http-proxy'
 import Fastify from 'fastify'
 import t from 'tap'
+import { modelCallOf } from '../../plugins/core/model-call.js'
 import llmGateway, { proxyOptions } from '../../plugins/index.js'
 import { call, gatewayOptions, listen, read, secret, watchSettled } from '../helpers/gateway.js'
 import { replyFixture, sha256, startUpstream } from '../helpers/upstream.js'
@@ -46,7 +47,7 @@ t.test('a hook that waits until the upstream has ended gets the whole reply', as
   const app = Fastify()
   t.teardown(() => app.close())
   app.addHook('onSend', async (request, _reply, payload) => {
-    while ((request.llm?.exchange ?? null) !== null) await new Promise(setImmediate)
+    while ((modelCallOf(request)?.exchange ?? null) !== null) await new Promise(setImmediate)
     return payload
   })
   await app.register(llmGateway, gatewayOptions(upstream.url))
@@ -61,7 +62,7 @@ t.test('a hook that waits while the upstream breaks off does not end the process
   const app = Fastify()
   t.teardown(() => app.close())
   app.addHook('onSend', async (request, _reply, payload) => {
-    while ((request.llm?.exchange ?? null) !== null) await new Promise(setImmediate)
+    while ((modelCallOf(request)?.exchange ?? null) !== null) await new Promise(setImmediate)
     return payload
   })
   await app.register(llmGateway, gatewayOptions(upstream.url))

@@ -2,6 +2,7 @@ import httpProxy from '@fastify/http-proxy'
 import replyFrom from '@fastify/reply-from'
 import Fastify, { type FastifyInstance, type FastifyReply } from 'fastify'
 import t from 'tap'
+import { modelCallOf } from '../../plugins/core/model-call.js'
 import llmGateway, { paths, proxyOptions } from '../../plugins/index.js'
 import { call, everyProtocol, gatewayOptions, listen, providerSecret, read, secret, watchSettled, type Gateway } from '../helpers/gateway.js'
 import { replyFixture, sha256, startUpstream } from '../helpers/upstream.js'
@@ -292,7 +293,8 @@ t.test('the handler of a mount works with reply-from alone, and with bodies that
   await app.register(replyFrom, { base: upstream.url, undici, destroyAgent })
   app.post('/v1/chat/completions', {
     config: { llm: 'proxy' },
-    preHandler: async ({ llm }) => {
+    preHandler: async (request) => {
+      const llm = modelCallOf(request)
       if (llm !== null) llm.body = Buffer.from('{}')
     },
   }, (request, reply) => handler(request, reply, '/v1/chat/completions', {}))

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { request as httpRequest, type ClientRequest, type IncomingMessage, type OutgoingHttpHeaders } from 'node:http'
 import { setTimeout as wait } from 'node:timers/promises'
 import Fastify, { type FastifyInstance, type FastifyServerOptions } from 'fastify'
+import { gatewayOf } from '../../plugins/core/gateway.js'
 import llmGateway, { type LlmGatewayOptions } from '../../plugins/index.js'
 import type { ModelCall } from '../../plugins/core/model-call.js'
 import { Signal } from './upstream.js'
@@ -42,7 +43,7 @@ export async function startGateway (
 
 export function watchSettled (app: FastifyInstance): Signal<ModelCall> {
   const settled = new Signal<ModelCall>()
-  app.llm.onSettled((llm) => settled.push(llm))
+  gatewayOf(app).onSettled((llm) => settled.push(llm))
   return settled
 }
 

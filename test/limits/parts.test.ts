@@ -15,7 +15,8 @@ function request (endpoint: string, given: Partial<ModelCall> = {}): ModelCall {
   return Object.assign(llm, given)
 }
 
-const sent = { sentAt: 1, upstreamStatus: 200 }
+const times = { bodyStartedAt: 0, bodyAt: 0, sentAt: 1, headersAt: 0, firstChunkAt: 0, lastChunkAt: 0, endedAt: 0 }
+const sent = { times, upstreamStatus: 200 }
 const usage = { ...noTokens, input: 5, output: 7 }
 const held = { tokens: 100, input: 20, goesOn: false }
 
@@ -25,12 +26,12 @@ t.test('what a request is charged', async (t) => {
     ['the real leaves, also above what was held', 'chat_completions', { ...sent, usage: { ...usage, output: 500 } }, 505],
     ['the real leaves of a stream whose caller left after all of them', 'messages', { ...sent, usage, abortedBy: 'client' }, 12],
     ['nothing where it never left', 'chat_completions', { errorCode: 'limit_store_unavailable' }, 0],
-    ['nothing where the upstream was never reached', 'chat_completions', { sentAt: 1, errorCode: 'upstream_unreachable' }, 0],
-    ['nothing for an error of the upstream', 'chat_completions', { sentAt: 1, upstreamStatus: 500 }, 0],
-    ['what an error tells all the same', 'chat_completions', { sentAt: 1, upstreamStatus: 400, usage }, 12],
+    ['nothing where the upstream was never reached', 'chat_completions', { times, errorCode: 'upstream_unreachable' }, 0],
+    ['nothing for an error of the upstream', 'chat_completions', { times, upstreamStatus: 500 }, 0],
+    ['what an error tells all the same', 'chat_completions', { times, upstreamStatus: 400, usage }, 12],
     ['nothing for what is not metered', 'messages.count_tokens', { ...sent, usage }, 0],
     ['nothing where usage is optional and absent', 'images.variations', sent, 0],
-    ['its input where it was left before a reply', 'chat_completions', { sentAt: 1 }, 20],
+    ['its input where it was left before a reply', 'chat_completions', { times }, 20],
     ['its input where a host sent it and the caller left', 'chat_completions', { usageMissing: 'client_abort' }, 20],
     ['what was relayed of a stream, at 128 bytes a token', 'chat_completions', { ...sent, stream: true, replyBytes: 1_280 }, 30],
     ['what was relayed of a document, at 4 bytes a token', 'chat_completions', { ...sent, replyBytes: 41 }, 31],
@@ -41,9 +42,9 @@ t.test('what a request is charged', async (t) => {
   for (const [what, endpoint, given, charged] of cases) t.equal(chargeOf(request(endpoint, given), held), charged, what)
   const onward: typeof cases = [
     ['all that was held where the work goes on', 'responses', sent, 100],
-    ['all that was held where the caller left and the work goes on', 'responses', { sentAt: 1, abortedBy: 'client' }, 100],
+    ['all that was held where the caller left and the work goes on', 'responses', { times, abortedBy: 'client' }, 100],
     ['the real leaves where they were told', 'responses', { ...sent, usage }, 12],
-    ['nothing for an error', 'responses', { sentAt: 1, upstreamStatus: 400 }, 0],
+    ['nothing for an error', 'responses', { times, upstreamStatus: 400 }, 0],
   ]
   for (const [what, endpoint, given, charged] of onward) t.equal(chargeOf(request(endpoint, given), { ...held, goesOn: true }), charged, what)
 })

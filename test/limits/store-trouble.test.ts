@@ -1,4 +1,5 @@
 import t, { type Test } from 'tap'
+import { gatewayOf } from '../../plugins/core/gateway.js'
 import { memoryBalances, openState, type Account, type Balances, type Decision, type HoldAsk } from '../../plugins/state/index.js'
 import { StoreDownError } from '../../plugins/state/breaker.js'
 import { FileLedger } from '../../plugins/state/file-ledger.js'
@@ -48,7 +49,7 @@ class FarStore implements Balances {
 /** Ends the gateway once `requests` are settled: whatever waited for the store is sent by then, and one look tells all. */
 function endOf ({ app, account }: Setup): (requests: number) => Promise<Account> {
   const settled: string[] = []
-  app.llm.onSettled(({ id }) => settled.push(id))
+  gatewayOf(app).onSettled(({ id }) => settled.push(id))
   return async (requests) => {
     while (settled.length < requests) await new Promise((resolve) => setTimeout(resolve, 5))
     await app.close()
@@ -231,7 +232,7 @@ t.test('a caller that leaves while the store is asked holds nothing', async (t) 
     const end = endOf(gateway)
     const { request } = call(`${url}/v1/chat/completions`, { body: JSON.stringify({ model: 'm', messages }) })
     await asked
-    const settled = new Promise<void>((resolve) => app.llm.onSettled(() => resolve()))
+    const settled = new Promise<void>((resolve) => gatewayOf(app).onSettled(() => resolve()))
     request.destroy()
     await settled
     answer()

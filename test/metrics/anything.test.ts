@@ -55,7 +55,7 @@ t.test('every line is a sample, every number one, no two alike, nothing lost', a
       for (const { recorder } of [meters, everything]) {
         recorder.started(llm)
         recorder.settled(llm)
-        recorder.keyLookedUp('miss', llm.lastChunkAt)
+        recorder.keyLookedUp('miss', llm.times.lastChunkAt)
         recorder.limitRejected(String(llm.model), String(llm.upstream))
       }
     }

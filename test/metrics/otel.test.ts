@@ -4,6 +4,7 @@ import {
 } from '@opentelemetry/sdk-metrics'
 import Fastify, { type FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
+import { gatewayOf } from '../../plugins/core/gateway.js'
 import { catalogue } from '../../plugins/metrics/catalogue.js'
 import metrics, { type MetricsOptions } from '../../plugins/metrics/index.js'
 import type { ModelCall } from '../../plugins/core/model-call.js'
@@ -40,8 +41,8 @@ async function start (t: Test, options: MetricsOptions): Promise<FastifyInstance
 }
 
 function pass (app: FastifyInstance, llm: ModelCall): void {
-  app.llm.recorder.started(llm)
-  app.llm.recorder.settled(llm)
+  gatewayOf(app).recorder.started(llm)
+  gatewayOf(app).recorder.settled(llm)
 }
 
 /** All points of a metric: attributes to value, for histograms to count and sum. */
@@ -99,7 +100,7 @@ t.test('two apps of one process add up', async (t) => {
   for (const balance of [0.5, 0.25]) {
     const app = await start(t, { meterProvider: provider })
     pass(app, settledRequest())
-    app.llm.recorder.gauge('balance_remaining_ratio', () => [{ labels: { group: 'chat' }, value: balance }])
+    gatewayOf(app).recorder.gauge('balance_remaining_ratio', () => [{ labels: { group: 'chat' }, value: balance }])
   }
   const collected = await collect()
   t.equal(pointsOf(collected.get('llm_gateway.requests'))[0]?.[1], 2)

@@ -2,6 +2,7 @@ import { gunzipSync } from 'node:zlib'
 import httpProxy from '@fastify/http-proxy'
 import Fastify, { type FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
+import { gatewayOf } from '../../plugins/core/gateway.js'
 import metrics, { type MetricsOptions } from '../../plugins/metrics/index.js'
 import { startUpstream } from '../helpers/upstream.js'
 import { samplesOf } from './meters.js'
@@ -16,7 +17,7 @@ async function start (t: Test, options: MetricsOptions = {}): Promise<FastifyIns
 
 t.test('serves its text at /metrics', async (t) => {
   const app = await start(t)
-  app.llm.recorder.settled(settledRequest())
+  gatewayOf(app).recorder.settled(settledRequest())
   const reply = await app.inject('/metrics')
   t.equal(reply.statusCode, 200)
   t.equal(reply.headers['content-type'], 'text/plain; version=0.0.4; charset=utf-8')
@@ -47,7 +48,7 @@ t.test('serves elsewhere, or nowhere', async (t) => {
 t.test('two apps in one process count apart', async (t) => {
   const one = await start(t)
   const two = await start(t)
-  one.llm.recorder.authFailed('messages', 'unknown_key')
+  gatewayOf(one).recorder.authFailed('messages', 'unknown_key')
   t.match((await one.inject('/metrics')).body, 'auth_failures_total{')
   t.notMatch((await two.inject('/metrics')).body, 'auth_failures_total{')
 })
@@ -55,9 +56,9 @@ t.test('two apps in one process count apart', async (t) => {
 t.test('an app that takes over from another goes on counting', async (t) => {
   const cells = {}
   const one = await start(t, { cells })
-  one.llm.recorder.authFailed('messages', 'unknown_key')
+  gatewayOf(one).recorder.authFailed('messages', 'unknown_key')
   const two = await start(t, { cells })
-  two.llm.recorder.authFailed('messages', 'unknown_key')
+  gatewayOf(two).recorder.authFailed('messages', 'unknown_key')
   t.match((await two.inject('/metrics')).body, 'auth_failures_total{protocol="messages",reason="unknown_key"} 2\n')
 })
 
@@ -76,7 +77,7 @@ t.test('alone beside a mount of the host, it counts what passes there', async (t
 
 t.test('models can be listed', async (t) => {
   const app = await start(t, { models: ['gpt-5'] })
-  app.llm.recorder.settled(settledRequest({ model: 'gpt-6' }))
+  gatewayOf(app).recorder.settled(settledRequest({ model: 'gpt-6' }))
   t.match((await app.inject('/metrics')).body, 'model="other"')
 })
 

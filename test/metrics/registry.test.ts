@@ -2,6 +2,7 @@ import * as successor from '@prometheus-io/client'
 import Fastify from 'fastify'
 import * as promClient from 'prom-client'
 import t from 'tap'
+import { gatewayOf } from '../../plugins/core/gateway.js'
 import { openMetrics, plainText, renderText } from '../../plugins/metrics/exposition.js'
 import metrics from '../../plugins/metrics/index.js'
 import { joinRegistry, type MetricsRegistry } from '../../plugins/metrics/registry.js'
@@ -88,7 +89,7 @@ for (const { name, newRegistry, newOpenMetrics, count, global } of clients) {
         const app = Fastify()
         t.teardown(() => app.close())
         await app.register(metrics, { registry })
-        app.llm.recorder.authFailed('messages', 'unknown_key')
+        gatewayOf(app).recorder.authFailed('messages', 'unknown_key')
         t.equal((await app.inject('/metrics')).statusCode, 404, `${name}: the registry is served by its owner`)
       }
       t.equal(samplesOf(await registry.metrics()).get('llm_gateway_auth_failures_total{protocol="messages",reason="unknown_key"}'), 2)

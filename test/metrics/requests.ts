@@ -41,12 +41,12 @@ export function settledRequest ({ at = {}, endpoint = 'chat_completions', ...fie
   })
   const after = (ms: number): number => ms === 0 ? 0 : llm.startedAt + ms
   Object.assign(llm, { group: groupOf('chat'), upstream: 'main', upstreamStatus: 200, status: 200, outcome: 'ok', ...fields })
-  llm.bodyStartedAt = after(at.bodyStarted ?? 1)
-  llm.bodyAt = after(at.body ?? 11)
-  llm.sentAt = after(at.sent ?? 12)
-  llm.headersAt = after(at.headers ?? 300)
-  llm.firstChunkAt = after(at.firstChunk ?? 400)
-  llm.lastChunkAt = after(at.lastChunk ?? 900)
-  llm.endedAt = after(at.ended ?? 1_000)
+  llm.times.bodyStartedAt = after(at.bodyStarted ?? 1)
+  llm.times.bodyAt = after(at.body ?? 11)
+  llm.times.sentAt = after(at.sent ?? 12)
+  llm.times.headersAt = after(at.headers ?? 300)
+  llm.times.firstChunkAt = after(at.firstChunk ?? 400)
+  llm.times.lastChunkAt = after(at.lastChunk ?? 900)
+  llm.times.endedAt = after(at.ended ?? 1_000)
   return llm
 }

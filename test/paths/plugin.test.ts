@@ -4,7 +4,7 @@ import t from 'tap'
 import errors from '../../plugins/errors/index.js'
 import { joinGateway } from '../../plugins/core/gateway.js'
 import paths, { createRewriteUrl, type PathsOptions } from '../../plugins/paths/index.js'
-import { ModelCall } from '../../plugins/core/model-call.js'
+import { ModelCall, modelCallOf } from '../../plugins/core/model-call.js'
 import { listen, secret, watchSettled } from '../helpers/gateway.js'
 import { startHost } from '../helpers/host.js'
 import { startUpstream } from '../helpers/upstream.js'
@@ -31,7 +31,7 @@ async function build (t: { teardown: (close: () => unknown) => unknown }, option
   for (const url of ['/v1/*', '/v1beta/*', '/llm/v1/*', '/own']) {
     app.all(url, async (request) => {
       const { llm, raw, query, body, originalUrl } = request
-      seen.push({ url: raw.url, originalUrl, query: typeof query === 'object' ? query && { ...query } : query, llm: llm?.endpoint.id ?? null, body })
+      seen.push({ url: raw.url, originalUrl, query: typeof query === 'object' ? query && { ...query } : query, llm: llm?.endpoint ?? null, body })
       return { ok: true }
     })
   }
@@ -287,7 +287,7 @@ t.test('a request that another plugin began before it was routed again settles o
   gateway.onSettled((llm, request) => served.push([llm, request.id]))
   await app.register(errors)
   await app.register(paths)
-  app.post('/v1/messages', async (request) => { t.equal(request.llm, started[0]); return {} })
+  app.post('/v1/messages', async (request) => { t.equal(modelCallOf(request), started[0]); return {} })
   t.equal((await app.inject({ method: 'POST', url: '/v1/v1/messages' })).statusCode, 200)
   t.equal(started.length, 1)
   t.strictSame(served.map(([llm, id]) => [llm === started[0], id, llm.status]), [[true, '/v1/messages', 200]])
@@ -307,7 +307,7 @@ t.test('a URL that the host puts in place of another is read again', async (t) =
     reply.hijack()
     app.routing(raw, reply.raw)
   })
-  app.post('/v1/messages', async (request) => ({ llm: request.llm?.endpoint.id ?? null, url: request.raw.url }))
+  app.post('/v1/messages', async (request) => ({ llm: request.llm?.endpoint ?? null, url: request.raw.url }))
   t.same((await app.inject({ method: 'POST', url: '/team/v1/v1/messages?a' })).json(), { llm: 'messages', url: '/v1/messages?a' })
 })
 

@@ -56,7 +56,7 @@ t.test('a call that went well', async (t) => {
   t.notOk('gen_ai.request.choice.count' in (span?.attributes ?? {}))
   t.notOk('gen_ai.request.stream' in (span?.attributes ?? {}))
   t.equal(span?.status.code, SpanStatusCode.UNSET)
-  t.strictSame(llm.trace && { traceId: llm.trace.traceId, spanId: llm.trace.spanId }, {
+  t.strictSame(llm.trace && { traceId: llm.trace.ids.traceId, spanId: llm.trace.ids.spanId }, {
     traceId: span?.spanContext().traceId, spanId: span?.spanContext().spanId,
   })
   t.notMatch(JSON.stringify([span?.attributes, span?.events]), /private|Hello/)

@@ -2,6 +2,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { FastifyInstance } from 'fastify'
 import t from 'tap'
+import { gatewayOf } from '../../plugins/core/gateway.js'
 import { call, callersGone, listen, secret } from '../helpers/gateway.js'
 import { replyFixture, Signal, startUpstream, usageOf, type Upstream } from '../helpers/upstream.js'
 import { hosts } from './hosts.js'
@@ -24,7 +25,7 @@ async function stage (t: Parameters<typeof startUpstream>[0] & { teardown: (clos
   const upstream = await startUpstream(t)
   const { app } = await host.start(t, upstream.url, { forward: { drain: { maxMs: longMs, ...drain } } })
   const settled: Stage['settled'] = new Signal()
-  app.llm.onSettled(({ usage, usageMissing }) => settled.push({ usage, usageMissing }))
+  gatewayOf(app).onSettled(({ usage, usageMissing }) => settled.push({ usage, usageMissing }))
   return { upstream, app, url: `${await listen(app)}/v1/chat/completions`, settled }
 }
 

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { Readable } from 'node:stream'
 import type { FastifyInstance } from 'fastify'
 import t from 'tap'
+import { gatewayOf } from '../../plugins/core/gateway.js'
 import type { ModelCall } from '../../plugins/core/model-call.js'
 import { call, callersGone, listen, read, secret } from '../helpers/gateway.js'
 import { replyFixture, Signal, startUpstream, usageOf, type Upstream } from '../helpers/upstream.js'
@@ -40,7 +41,7 @@ async function stage (t: Scope, host: typeof hosts[0], options: HostOptions = {}
   const { app } = await host.start(t, upstream.url, options)
   more(app)
   const settlements = new Signal<Settlement>()
-  app.llm.onSettled((llm) => {
+  gatewayOf(app).onSettled((llm) => {
     const { usage, usageMissing, outcome, abortedBy, status, holds } = llm
     settlements.push({ usage, usageMissing, outcome, abortedBy, status, holds, llm })
   })

@@ -6,6 +6,7 @@
 import process from 'node:process'
 import replyFrom from '@fastify/reply-from'
 import Fastify, { type FastifyInstance } from 'fastify'
+import { gatewayOf } from '../../plugins/core/gateway.js'
 import { listen } from '../helpers/gateway.js'
 import { hosts } from './hosts.js'
 
@@ -29,7 +30,7 @@ const totals = { settled: 0, tokens: 0, missing: {} as Record<string, number> }
 async function startMetered (): Promise<FastifyInstance> {
   const { app, settled } = await (hosts[Number(host)] ?? hosts[0]).start({ teardown: () => {} }, upstreamUrl)
   // The tests' own watcher keeps every request that nobody took from it.
-  app.llm.onSettled(async () => {
+  gatewayOf(app).onSettled(async () => {
     const llm = await settled.next()
     totals.settled += 1
     totals.tokens += Object.values(llm.usage ?? {}).reduce((sum: number, tokens: number) => sum + tokens, 0)

@@ -57,7 +57,7 @@ for (const host of hosts) {
         t.strictSame(llm.usage, usageOf[fixture]?.leaves, `${fixture} ${split ?? 'whole'}`)
         t.equal(sha256(bytes), sha256(gets ?? replyFixture(fixture)))
         t.match(llm, { usageMissing: null, usageInconsistent: false, outcome: 'ok', upstreamStatus: 200, tapped: true })
-        t.ok(llm.headersAt > 0 && llm.firstChunkAt >= llm.headersAt && llm.lastChunkAt >= llm.firstChunkAt)
+        t.ok(llm.times.headersAt > 0 && llm.times.firstChunkAt >= llm.times.headersAt && llm.times.lastChunkAt >= llm.times.firstChunkAt)
       }
     }
     t.equal(settled.size, 0, 'settled once each')

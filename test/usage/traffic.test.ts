@@ -4,6 +4,8 @@ import * as zlib from 'node:zlib'
 import { AggregationTemporality, InMemoryMetricExporter, MeterProvider, PeriodicExportingMetricReader } from '@opentelemetry/sdk-metrics'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import t, { type Test } from 'tap'
+import { gatewayOf } from '../../plugins/core/gateway.js'
+import { modelCallOf, type ModelCall } from '../../plugins/core/model-call.js'
 import type { TokenUsage } from '../../plugins/core/types.js'
 import { call, listen, secret } from '../helpers/gateway.js'
 import { replyFixture, Signal, startUpstream, usageOf, type Script } from '../helpers/upstream.js'
@@ -133,13 +135,14 @@ async function runTraffic (t: Test, host: typeof hosts[0]): Promise<void> {
   const { app } = await host.start(t, upstream.url, { metrics: { meterProvider }, forward: { drain: { maxConcurrent: requestCount } } })
   t.teardown(async () => await meterProvider.shutdown())
   const requests = watchRequests(app)
+  const callOf = (id: string): ModelCall | null => modelCallOf(requests.get(id) ?? Object(null))
   const base = await listen(app)
   const reported: Totals = {}
   const untold: Totals = {}
   const settled: Totals = {}
   const outcomes: Totals = {}
   const settlements = new Signal<string>()
-  app.llm.onSettled((llm) => {
+  gatewayOf(app).onSettled((llm) => {
     add(settled, llm.protocol, llm.usage)
     settlements.push(String(llm.outcome))
   })
@@ -161,9 +164,9 @@ async function runTraffic (t: Test, host: typeof hosts[0]): Promise<void> {
     if (tells === null && cutShort !== null) untold[`${protocol} ${cutShort}`] = (untold[`${protocol} ${cutShort}`] ?? 0) + 1
     const { request, reply } = call(base + url, { headers: { ...headers, 'x-case': id }, body })
     if (leavesAt !== null) {
-      while (!arrived.has(id) || (requests.get(id)?.llm?.replyBytes ?? 0) < leavesAt) await wait(1)
+      while (!arrived.has(id) || (callOf(id)?.replyBytes ?? 0) < leavesAt) await wait(1)
       request.destroy()
-      while (requests.get(id)?.llm?.abortedBy !== 'client') await wait(1)
+      while (callOf(id)?.abortedBy !== 'client') await wait(1)
       leave()
       return
     }

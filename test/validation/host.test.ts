@@ -5,6 +5,7 @@ import replyFrom from '@fastify/reply-from'
 import fc from 'fast-check'
 import Fastify, { type FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
+import { modelCallOf } from '../../plugins/core/model-call.js'
 import validation from '../../plugins/validation/index.js'
 import { startUpstream } from '../helpers/upstream.js'
 
@@ -25,7 +26,7 @@ t.test('requests that are none of ours are left alone', async (t) => {
   const app = await host(t, (app) => {
     app.post('/orders', async ({ body, llm }) => ({ body, llm }))
     app.post('/v1/unknown', async ({ body, llm }) => ({ body, llm }))
-    app.get('/v1/models', async ({ llm }) => ({ endpoint: llm?.endpoint.id }))
+    app.get('/v1/models', async ({ llm }) => ({ endpoint: llm?.endpoint }))
     app.post('/v1/responses/:id/cancel', async ({ body }) => ({ body }))
   })
   const inject = async (method: 'GET' | 'POST', url: string, payload?: string): Promise<unknown> => {
@@ -47,7 +48,7 @@ t.test('a path that could be read in two ways is refused where nobody else does 
 })
 
 t.test('a route of the host on a path of ours gets its body as the host parses it', async (t) => {
-  const app = await host(t, (app) => app.post(chat, async ({ body, llm }) => ({ body, model: llm?.model, bytes: llm?.body?.length })))
+  const app = await host(t, (app) => app.post(chat, async (request) => ({ body: request.body, model: request.llm?.model, bytes: modelCallOf(request)?.body?.length })))
   const reply = await app.inject({ method: 'POST', url: chat, headers: json, payload: valid })
   t.strictSame(reply.json(), { body: JSON.parse(valid), model: 'm', bytes: valid.length })
   t.equal((await app.inject({ method: 'POST', url: chat, headers: json, payload: '{}' })).statusCode, 400)

@@ -7,7 +7,8 @@ import Fastify, { type FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
 import authPlugin from '../../plugins/auth/index.js'
 import forwardPlugin, { proxyOptions } from '../../plugins/forward/index.js'
-import { joinGateway } from '../../plugins/core/gateway.js'
+import { gatewayOf, joinGateway } from '../../plugins/core/gateway.js'
+import { modelCallOf } from '../../plugins/core/model-call.js'
 import validation, { type ValidationOptions } from '../../plugins/validation/index.js'
 import { sha256, startUpstream, type Upstream } from '../helpers/upstream.js'
 
@@ -171,7 +172,8 @@ for (const [name, mount] of Object.entries(mounts)) {
 
     await t.test('what a later plugin sends instead goes out with its own length', async (t) => {
       const { app, upstream } = await build(t, mount, {}, (app) => {
-        app.addHook('preHandler', async ({ llm }) => {
+        app.addHook('preHandler', async (request) => {
+          const llm = modelCallOf(request)
           if (llm !== null) llm.outgoing = Buffer.from('{"rewritten":true}')
         })
       })
@@ -219,7 +221,7 @@ for (const [name, mount] of Object.entries(mounts)) {
     await t.test('a caller that leaves in the middle of its body is not a bad request', async (t) => {
       const { app, upstream, counted } = await build(t, mount)
       const outcomes: Array<string | null> = []
-      app.llm.onSettled((llm) => outcomes.push(llm.outcome))
+      gatewayOf(app).onSettled((llm) => outcomes.push(llm.outcome))
       await app.listen({ port: 0, host: '127.0.0.1' })
       const socket = connect(Number(new URL(app.listeningOrigin).port), '127.0.0.1')
       const begun = once(app.server, 'request')

@@ -1,4 +1,5 @@
 import type { FastifyRequest } from 'fastify'
+import { modelCallOf } from '../model-call.js'
 import { GatewayError, gatewayError } from './gateway-error.js'
 import type { ErrorCode } from './table.js'
 
@@ -56,7 +57,9 @@ function statusOf (error: unknown): number {
   return status >= 400 && status <= 599 ? status : 500
 }
 
-function words ({ llm, method }: FastifyRequest): Record<string, string> {
+function words (request: FastifyRequest): Record<string, string> {
+  const { method } = request
+  const llm = modelCallOf(request)
   const path = llm === null ? '' : llm.url.replace(/\?.*/s, '')
   const baseUrl = llm === null ? '' : llm.endpoint.family.baseUrl('http://<gateway>')
   return { method, path, baseUrl, expected: 'application/json', maxBodyBytes: 'the allowed number of' }

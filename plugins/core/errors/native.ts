@@ -1,4 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { gatewayOf } from '../gateway.js'
 import { identify } from '../identify.js'
 import { ModelCall } from '../model-call.js'
 import { writeLog } from '../write-log.js'
@@ -10,6 +11,6 @@ export function nativeErrorHandler (error: unknown, request: FastifyRequest, rep
   const known = fromForeign(error, request)
   if (known.statusCode >= 500) writeLog(request.log, 'error', { err: error }, 'model request failed')
   // A hook of the host's may have failed before any of ours ran.
-  const llm = identify(request.server.llm, request, reply)
+  const llm = identify(gatewayOf(request.server), request, reply)
   return llm instanceof ModelCall ? refuse(request, reply, llm.endpoint.family, known) : reply.code(known.statusCode).send(known)
 }

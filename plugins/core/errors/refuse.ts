@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Family } from '../../protocols/types.js'
+import { modelCallOf } from '../model-call.js'
 import { errorText } from './error-text.js'
 import type { GatewayError } from './gateway-error.js'
 
@@ -15,7 +16,7 @@ const drainMaxMs = 5_000
  * on its way is drained within bounds, because a caller that reads only after it wrote would otherwise see a reset.
  */
 export function refuse (request: FastifyRequest, reply: FastifyReply, family: Family, error: GatewayError): FastifyReply {
-  const { llm } = request
+  const llm = modelCallOf(request)
   const requestId = llm === null ? request.id : llm.id
   if (llm !== null) {
     llm.errorCode = error.code

@@ -2,6 +2,7 @@
 import { performance } from 'node:perf_hooks'
 import fastify from 'fastify'
 import { Registry } from 'prom-client'
+import { gatewayOf } from '../../../plugins/core/gateway.js'
 import llmGateway from '../../../plugins/index.js'
 import { createResolve } from '../../../plugins/core/url/resolve.js'
 import { ModelCall } from '../../../plugins/core/model-call.js'
@@ -43,8 +44,8 @@ for (let model = 0; total(await text(), 'llm_gateway_series') < wanted; model++)
   for (let at = 0; at < 5 * groups; at++) {
     for (const app of [own, projected]) {
       const llm = request(`model-${model + Math.floor(at / groups)}`, `group-${at % groups}`)
-      app.llm.recorder.started(llm)
-      app.llm.recorder.settled(llm)
+      gatewayOf(app).recorder.started(llm)
+      gatewayOf(app).recorder.settled(llm)
     }
   }
   model += 4
