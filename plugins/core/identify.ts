@@ -40,6 +40,12 @@ export function readUrl (resolve: Resolve, raw: Marked): ModelCall | Refused | n
   return read
 }
 
+/** The model call that a raw request was read as, null where it is none or nobody has looked yet. */
+export function knownRequest (raw: Marked): ModelCall | null {
+  const read = raw[kRead]
+  return read instanceof ModelCall ? read : null
+}
+
 /** Nobody has looked at the URL yet: whoever asks next decides anew. */
 export function forgetUrl (raw: Marked): void {
   delete raw[kRead]

@@ -6,6 +6,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { gatewayError } from '../core/errors/gateway-error.js'
 import { refuse } from '../core/errors/refuse.js'
+import { isDoubtful } from '../core/framing.js'
 import { joinGateway } from '../core/gateway.js'
 import { claimIdentifying, dropQueryKey, identify, readUrl } from '../core/identify.js'
 import { refuseMisdirected } from '../core/refuse-url.js'
@@ -13,6 +14,7 @@ import type { Family } from '../protocols/types.js'
 import { pathOf, withOneVersion } from '../core/url/single-version.js'
 import { ModelCall } from '../core/model-call.js'
 import { routeOf } from '../core/route-kind.js'
+import { setAsideIllFormed } from './ill-formed.js'
 import { checkPathOptions, type PathsOptions } from './options.js'
 import type { Refused } from '../core/url/resolve.js'
 import { takenRoutes } from './taken-routes.js'
@@ -32,6 +34,7 @@ async function paths (app: FastifyInstance, options: PathsOptions): Promise<void
     if (routes.length > 0) app.log.warn({ routes }, 'these routes of the host are taken for model endpoints, whose paths clients send without a version, too: give the gateway a prefix')
   })
 
+  setAsideIllFormed(app, gateway)
   claimIdentifying(app)
   app.addHook('onRequest', (request, reply, done) => {
     const { raw } = request
@@ -51,7 +54,7 @@ async function paths (app: FastifyInstance, options: PathsOptions): Promise<void
       app.routing(raw, reply.raw)
     } else {
       identify(gateway, request, reply)
-      if (hasTwoHosts(raw.rawHeaders)) refuse(request, reply, read.endpoint.family, gatewayError('bad_request'))
+      if (isDoubtful(raw)) refuse(request, reply, read.endpoint.family, gatewayError('bad_request', {}, { headers: { connection: 'close' } }))
       else {
         if (read.repair !== null) gateway.recorder.pathNormalized(read.protocol, read.repair)
         if (routeOf(read, request) === 'host' && 'from' in reply) sendWithOneVersion(reply, read)
@@ -88,16 +91,6 @@ function isProbe (request: FastifyRequest): boolean {
 /** Any other upgrade, such as the `h2c` that some HTTP libraries offer with each first request, is one to ignore. */
 function isUpgrade ({ headers }: FastifyRequest): boolean {
   return headers.upgrade !== undefined && /websocket/i.test(headers.upgrade) && /(?:^|[\s,])upgrade(?:$|[\s,])/i.test(String(headers.connection))
-}
-
-/** RFC 9112 3.2: to be answered 400, and Node does not (facts/reliability.md P12). */
-function hasTwoHosts (rawHeaders: readonly string[]): boolean {
-  let hosts = 0
-  for (let i = 0; i < rawHeaders.length; i += 2) {
-    const name = rawHeaders[i]
-    if (name?.length === 4 && name.toLowerCase() === 'host') hosts += 1
-  }
-  return hosts > 1
 }
 
 export default fp(paths, { fastify: '5.x', name: 'llm-gateway-paths' })

@@ -1,7 +1,8 @@
-import { forgetUrl, keepOut, readUrl, routeBy, type RawRequest } from '../core/identify.js'
+import { forgetUrl, keepOut, readUrl, type RawRequest } from '../core/identify.js'
 import { ModelCall } from '../core/model-call.js'
-import { checkPathOptions } from './options.js'
 import { createResolve } from '../core/url/resolve.js'
+import { setAside } from './ill-formed.js'
+import { checkPathOptions } from './options.js'
 
 export interface RewriteUrlOptions {
   /** Path below which the model endpoints stand, such as `/llm`. Default: none. */
@@ -28,11 +29,8 @@ export function createRewriteUrl (options: RewriteUrlOptions = {}): (raw: RawReq
     // The app's own plugins may know of another prefix or a laxer router.
     if (read === null || read.code === 'unknown_url') forgetUrl(raw)
     if (read === null || (read.code === 'unknown_url' && unknown === 'leave')) return String(raw.url)
+    if (read.code === 'ambiguous_path') return setAside(raw, read)
     keepOut(raw, read)
-    if (read.code !== 'ambiguous_path') return read.url
-    // The router must not answer an ill-formed path in its own words: whatever it makes of this one, a hook refuses it.
-    const url = `/${encodeURIComponent(read.url)}`
-    routeBy(raw, url)
-    return url
+    return read.url
   }
 }

@@ -1,25 +1,62 @@
-/** What a connection is told whose bytes are no HTTP request: it has no path, so no protocol's envelope fits better. */
+/** What a connection is told whose bytes are no HTTP request, or do not come in time, and how it is closed for good. */
+import { STATUS_CODES, type IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
-import { gatewayError } from '../core/errors/gateway-error.js'
-import { families } from '../protocols/index.js'
+import { errorText } from '../core/errors/error-text.js'
+import { gatewayError, type GatewayError } from '../core/errors/gateway-error.js'
+import { errorHeaders } from '../core/errors/refuse.js'
+import { knownRequest } from '../core/identify.js'
+import { requestId } from '../core/request-id.js'
+import { families, familyOf } from '../protocols/index.js'
+import { connectionOf } from './connection.js'
+
+/** A caller that does not close its side of an ended connection is closed then: until it is, its socket counts. */
+const lingerMs = 1_000
+
+/**
+ * Listener for the server's `clientError`. The error is told in words only where they cannot be taken for a part of a reply
+ * or for a reply to something else; a reply that is under way still comes to its end. Nothing of the request is repeated.
+ */
+export function answerClientError (error: NodeJS.ErrnoException, socket: Duplex): void {
+  if (error.code === 'ECONNRESET' || !socket.writable) {
+    socket.destroy()
+    return
+  }
+  const connection = connectionOf(socket)
+  if (connection.closing) return
+  connection.closing = true
+  const [first, ...others] = connection.open
+  if (first === undefined) {
+    const fits = connection.unread === null || connection.unread.complete
+    close(socket, fits ? reply(error, null) : '')
+  } else if (others.length === 0 && !first.req.complete && !first.headersSent) {
+    close(socket, reply(error, first.req))
+  } else {
+    // What has not come by now never will: the last reply is that to the last request that is whole.
+    const last = connection.open.findLast((response) => response.req.complete || response.headersSent) ?? first
+    last.once('finish', () => close(socket, ''))
+  }
+}
+
+/** Node's own end of a connection waits for its other side, which may never come. */
+function close (socket: Duplex, text: string): void {
+  socket.end(text)
+  setTimeout(() => socket.destroy(), lingerMs).unref()
+}
+
+function reply (error: NodeJS.ErrnoException, request: IncomingMessage | null): string {
+  const told = errorOf(error)
+  const llm = request === null ? null : knownRequest(request)
+  const id = llm === null ? requestId() : llm.id
+  if (llm !== null) Object.assign(llm, { status: told.statusCode, errorCode: told.code, outcome: told.outcome })
+  const family = llm === null ? families[familyOf({ headers: request?.headers ?? {}, query: '', versions: [] })] : llm.endpoint.family
+  const body = errorText(family, told, id)
+  const headers = { connection: 'close', ...errorHeaders(told, id), 'content-length': Buffer.byteLength(body) }
+  const status = `HTTP/1.1 ${told.statusCode} ${STATUS_CODES[told.statusCode]}`
+  return [status, ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`), '', body].join('\r\n')
+}
 
 // Codes of Node's HTTP parser and server.
-const statuses: Readonly<Record<string, readonly [status: number, text: string]>> = {
-  ERR_HTTP_REQUEST_TIMEOUT: [408, 'Request Timeout'],
-  HPE_HEADER_OVERFLOW: [431, 'Request Header Fields Too Large'],
-}
-
-/** Listener for the server's `clientError`. Nothing of the request is repeated. */
-export function answerClientError (error: NodeJS.ErrnoException, socket: Duplex): void {
-  if (error.code !== 'ECONNRESET' && socket.writable) socket.end(reply(...statuses[String(error.code)] ?? [400, 'Bad Request']))
-  else socket.destroy()
-}
-
-function reply (status: number, text: string): string {
-  const facts = gatewayError('bad_request', {}, { status }).facts('')
-  const body = JSON.stringify(families.openai.errorBody(facts))
-  return [
-    `HTTP/1.1 ${status} ${text}`, 'connection: close', 'content-type: application/json; charset=utf-8',
-    `content-length: ${Buffer.byteLength(body)}`, '', body,
-  ].join('\r\n')
+function errorOf ({ code }: NodeJS.ErrnoException): GatewayError {
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return gatewayError('request_timeout')
+  return gatewayError('bad_request', {}, { status: code === 'HPE_HEADER_OVERFLOW' ? 431 : 400 })
 }

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { ListenAddress } from './config.js'
 import { answerClientError } from './client-error.js'
+import { accept } from './connection.js'
 
 export type Handler = (request: IncomingMessage, response: ServerResponse) => void
 
@@ -16,8 +17,12 @@ export class Front {
       headersTimeout: Math.min(requestTimeoutMs, 15_000),
       // Longer than the idle time of common load balancers, so that they never reuse a connection that is being closed.
       keepAliveTimeout: 72_000,
+      // Refused by the app, which tells it in words.
+      requireHostHeader: false,
       connectionsCheckingInterval: Math.min(requestTimeoutMs, 5_000),
-    }, handler)
+    }, (request, response) => {
+      if (accept(request, response)) handler(request, response)
+    })
     this.#server.on('clientError', answerClientError)
   }
 

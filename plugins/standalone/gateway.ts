@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto'
 import Fastify, { LogController, type FastifyInstance, type FastifyReply, type FastifyRequest, type FastifyServerOptions } from 'fastify'
 import { gatewayError } from '../core/errors/gateway-error.js'
 import { refuse } from '../core/errors/refuse.js'
+import { isDoubtful } from '../core/framing.js'
 import { joinGateway } from '../core/gateway.js'
 import { identify } from '../core/identify.js'
 import llmGateway from '../index.js'
@@ -50,6 +51,12 @@ function notFound (request: FastifyRequest, reply: FastifyReply): FastifyReply {
   return refuseMisdirected(request, reply, { kind: 'refused', code: 'unknown_url', family, url })
 }
 
+/** What cannot be read, in the envelope that its headers tell. */
+function refuseUnread (request: FastifyRequest, reply: FastifyReply, status: number): void {
+  const family = families[familyOf({ headers: request.headers, query: '', versions: [] })]
+  refuse(request, reply, family, gatewayError('bad_request', {}, { status, headers: { connection: 'close' } }))
+}
+
 /** An app that does not come up leaves nothing behind. */
 async function up (app: FastifyInstance): Promise<void> {
   try {
@@ -65,6 +72,8 @@ function serverOptions (config: GatewayConfig, { logStream }: GatewayParts): Fas
     // Takes the caller's key out of the URL before anything can log it (facts/telemetry.md 6).
     rewriteUrl: createRewriteUrl({ prefix: config.prefix ?? '' }),
     genReqId: () => randomUUID(),
+    // Fastify's own words on a path that its router cannot decode would repeat the URL.
+    frameworkErrors: ({ statusCode = 400 }, request, reply) => refuseUnread(request, reply, statusCode),
     // Instead of Fastify's two lines, which tell a URL, one that tells the model request.
     logController: new LogController({ disableRequestLogging: true }),
     logger: {
@@ -82,7 +91,8 @@ function watchLife (app: FastifyInstance, live: LiveRequests, life: GatewayParts
   app.addHook('onRequest', (request, reply, done) => {
     const llm = identify(gateway, request, reply)
     if (!(llm instanceof ModelCall)) {
-      done()
+      if (isDoubtful(request.raw)) refuseUnread(request, reply, 400)
+      else done()
       return
     }
     live.add(llm)

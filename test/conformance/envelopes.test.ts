@@ -104,6 +104,7 @@ const provocations: Readonly<Record<string, Provoke>> = {
 const elsewhere: Readonly<Record<string, string>> = {
   upstream_aborted: 'told inside a stream: streams.test.ts, check 59',
   request_aborted: 'its caller has left',
+  request_timeout: 'the standalone gateway, whose server looks after slow callers: sockets.test.ts',
   shutting_down: 'the standalone gateway, while it drains',
   request_rate_exceeded: 'limits',
   token_rate_exceeded: 'limits',

@@ -327,3 +327,31 @@ t.test('a wrong option fails at start and names itself', async (t) => {
     await app.close()
   }
 })
+
+t.test('a path of ours that the router cannot decode is refused natively on a socket, without a word of it', async (t) => {
+  for (const server of [{}, { rewriteUrl: createRewriteUrl() }]) {
+    const { app, seen } = await build(t, {}, server)
+    const url = await listen(app)
+    for (const path of ['/v1/%zz?key=c4nary', '/v1beta/models/%c3%28:generateContent?key=c4nary', '/v1/v1/messages/%?key=c4nary']) {
+      const reply = await askOnce(url, [`POST ${path} HTTP/1.1`, 'host: h'], '{}')
+      t.match([reply.status, JSON.parse(reply.body)], [400, { error: { message: /^The URL path holds/ } }], path)
+      t.notMatch(reply.body, /c4nary|zz/)
+    }
+    t.match((await askOnce(url, ['GET /own/%zz HTTP/1.1', 'host: h'])).body, 'FST_ERR_BAD_URL', 'what is not ours stays the host\'s')
+    t.equal((await askOnce(url, ['GET /own?a=%zz HTTP/1.1', 'host: h'])).status, 200)
+    t.equal((await askOnce(url, ['POST /v1/models/a%2Fb:generateContent HTTP/1.1', 'host: h', 'content-type: application/json'], '{}')).status, 200)
+    t.equal(seen.length, 2)
+  }
+})
+
+t.test('a body in a coding that servers disagree on is refused', async (t) => {
+  const { app, seen } = await build(t)
+  const url = await listen(app)
+  for (const coding of ['gzip, chunked', 'identity, chunked']) {
+    const wire = new Wire(url)
+    wire.send(['POST /v1/messages HTTP/1.1', 'host: a', 'content-type: application/json', `transfer-encoding: ${coding}`, '', '2\r\n{}\r\n0\r\n\r\n'].join('\r\n'))
+    t.equal((await wire.reply()).status, 400, coding)
+    wire.destroy()
+  }
+  t.equal(seen.length, 0)
+})

@@ -63,6 +63,7 @@ export const errorTable = {
   invalid_json: badRequest('The request body is not valid JSON: {reason}.'),
   invalid_body: badRequest('{reason}'),
   bad_request: badRequest('The request could not be read.'),
+  request_timeout: row(408, 'invalid_request', 'client_error', true, 'The request did not come in time.'),
 
   // host: what its own plugins refuse
   not_authorized: unauthorized('The request is not authorized.'),
