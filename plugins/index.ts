@@ -97,6 +97,7 @@ export type { ModelRequest } from './core/model-request.js'
 export type { Authorization, Refusal } from './limits/index.js'
 export type { MetricsRegistry } from './metrics/index.js'
 export type { RewriteUrlOptions } from './paths/index.js'
-export type { Cost, Group, Key, KeyChange, Limits, Outcome, TokenUsage } from './core/types.js'
+export type { Cost, CostPart } from './core/cost.js'
+export type { Group, Key, KeyChange, Limits, Outcome, TokenUsage } from './core/types.js'
 export type { ConsoleOptions, ForwardOptions, LimitsOptions, LogOptions, MetricsOptions, PathsOptions, TracingOptions, UsageOptions, ValidationOptions }
 export { auth, consolePage, createRewriteUrl, errors, forward, limits, llmGateway, log, metrics, paths, proxyOptions, tracing, usage, validation }

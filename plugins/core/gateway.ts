@@ -5,6 +5,7 @@
  */
 import { performance } from 'node:perf_hooks'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { Pricing } from './cost.js'
 import { OptionError } from './options.js'
 import { outcomeOf } from './measures.js'
 import { mountPrefix } from './url/mount-prefix.js'
@@ -22,6 +23,8 @@ export interface Gateway {
   recorder: Recorder
   /** What the recorder has counted; empty without the metrics plugin. */
   metrics: readonly MetricFamily[]
+  /** What requests will cost. Set by the costs plugin; null where there are no prices. */
+  pricing: Pricing | null
   /** The upstream of a request's group; null where the host's mount decides. Set by the forward plugin. */
   upstreamFor: (llm: ModelCall) => Upstream | null
   /** Path below which the model endpoints stand, empty for none. */
@@ -113,6 +116,7 @@ function newGateway (): Omit<Gateway, 'prefix' | 'resolve'> {
   return {
     recorder: silentRecorder,
     metrics: [],
+    pricing: null,
     upstreamFor: () => null,
     ownScope: null,
     guards: () => true,

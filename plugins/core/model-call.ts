@@ -1,12 +1,13 @@
 /** The state of one model request: what the plugins read and write in place of each other. Hosts read a view of it (`request.llm`). */
 import { performance } from 'node:perf_hooks'
 import type { FastifyRequest } from 'fastify'
+import type { Cost, Served } from './cost.js'
 import type { Resolved } from './url/resolve.js'
 import type { Endpoint, ProtocolLabel } from '../protocols/types.js'
 import { requestId } from './request-id.js'
 import type { ModelRequest } from './model-request.js'
 import type {
-  AbortSide, CallTrace, Cost, Group, Key, ModalityTokens, OpenTap, Outcome, RouteKind, Times, TokenUsage, UsageMissing,
+  AbortSide, CallTrace, Group, Key, ModalityTokens, OpenTap, Outcome, RouteKind, Times, TokenUsage, UsageMissing,
 } from './types.js'
 
 const kCall = Symbol('fastify-llm-gateway.call')
@@ -73,8 +74,8 @@ export class ModelCall {
   finishReason: string | null = null
 
   usage: TokenUsage | null = null
-  /** What `usage` costs, where prices are known. */
-  cost: Cost | null = null
+  /** How the reply says it was served, and what it counts beside its own tokens; null where it tells of neither. */
+  served: Served | null = null
   modalities: ModalityTokens[] | null = null
   usageMissing: UsageMissing | null = null
   /** The reply broke off before what it told of its usage was all: `usage` is what was seen, not what was used. */
@@ -87,6 +88,8 @@ export class ModelCall {
   /** Code of our own refusal or failure, null where there was none. */
   errorCode: string | null = null
   outcome: Outcome | null = null
+  /** What it cost, once it is over and there are prices; null where nothing was charged for, or nobody knows. */
+  cost: Cost | null = null
   abortedBy: AbortSide | null = null
 
   /** Bytes of the reply's body that came from the upstream; in the end as many as they are unpacked. */

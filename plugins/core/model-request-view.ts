@@ -1,6 +1,7 @@
 import type { ModelCall } from './model-call.js'
 import type { ModelRequest } from './model-request.js'
-import type { Cost, Group, Key, Outcome, ProtocolLabel, TokenUsage } from './types.js'
+import type { Cost } from './cost.js'
+import type { Group, Key, Outcome, ProtocolLabel, TokenUsage } from './types.js'
 
 class ModelRequestView implements ModelRequest {
   // Private: whoever prints a view sees what it is for, and not what the plugins pass to each other.

@@ -1,5 +1,6 @@
 /** What a host may read of a model request: `request.llm`. */
-import type { Cost, Group, Key, Outcome, ProtocolLabel, TokenUsage } from './types.js'
+import type { Cost } from './cost.js'
+import type { Group, Key, Outcome, ProtocolLabel, TokenUsage } from './types.js'
 
 /**
  * One model request as hooks and handlers of the host find it in `request.llm` (null on every other route). It cannot be
@@ -21,7 +22,7 @@ export interface ModelRequest {
   readonly group: Group | null
   /** Tokens that the reply told, once it ended. */
   readonly usage: Readonly<TokenUsage> | null
-  /** What it cost, where prices are known, once it ended. */
+  /** What it cost, once it ended; null without prices, and where nothing was charged for. */
   readonly cost: Cost | null
   /** How it ended. */
   readonly outcome: Outcome | null

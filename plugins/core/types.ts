@@ -71,14 +71,6 @@ export interface KeyChange {
   readonly group?: string
 }
 
-/** What a request cost, exactly. */
-export interface Cost {
-  /** A decimal number, never rounded. */
-  readonly amount: string
-  /** ISO 4217, such as `USD`. */
-  readonly currency: string
-}
-
 /** What serves a request: a route of this package, a mount that spreads `proxyOptions()`, or any other route of the host. */
 export type RouteKind = 'own' | 'proxy' | 'host'
 

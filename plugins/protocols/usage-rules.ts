@@ -4,6 +4,8 @@
  * `#` the number of its elements.
  */
 
+import { generateContentServed, imagesServed, messagesServed, openaiServed, responsesServed, type ServedRules } from './served-rules.js'
+
 /** Where the numbers stand inside a usage object. Of several paths the first that holds a number counts. */
 export interface UsageCounts {
   readonly input: readonly string[]
@@ -61,6 +63,7 @@ export interface UsageRules {
   /** Values of an event's `type` after which no usage comes any more. */
   readonly last: readonly string[]
   readonly counts: UsageCounts
+  readonly served: ServedRules
   readonly request: UsageRequest | null
 }
 
@@ -104,6 +107,7 @@ const openaiReply = {
   merge: 'last',
   last: [],
   counts: openaiCounts,
+  served: openaiServed,
   request: null,
 } as const
 
@@ -118,6 +122,7 @@ export const responsesUsage: UsageRules = {
   ...openaiReply,
   name: 'responses',
   usage: ['usage', 'response.usage'],
+  served: responsesServed,
   tools: ['tool_usage.image_gen', 'response.tool_usage.image_gen'],
   model: ['model', 'response.model'],
   id: ['id', 'response.id'],
@@ -131,6 +136,7 @@ export const imagesUsage: UsageRules = {
   ...openaiReply,
   name: 'images',
   usage: ['usage'],
+  served: imagesServed,
   merge: 'sum',
   counts: { ...openaiCounts, outputKind: 'image' },
 }
@@ -149,6 +155,7 @@ export const messagesUsage: UsageRules = {
   sign: 'kens"',
   merge: 'last',
   last: ['message_stop'],
+  served: messagesServed,
   request: null,
   counts: {
     ...none,
@@ -175,6 +182,7 @@ export const generateContentUsage: UsageRules = {
   finish: ['candidates.*.finishReason'],
   errors: ['error'],
   failed: [],
+  served: generateContentServed,
   sign: 'kenCount"',
   merge: 'last',
   last: [],

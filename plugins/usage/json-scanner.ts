@@ -1,7 +1,7 @@
 import { backslash, closeArray, closeObject, colon, comma, isSpace, openArray, openObject, quote } from './bytes.js'
 import { CapturedValue } from './captured-value.js'
 import { StringEnd } from './string-end.js'
-import { wantOfKey, wantOfName, type Want } from './wants.js'
+import { keepIn, wantOfKey, wantOfName, type Want } from './wants.js'
 
 /** Bytes of one key that are looked at: a key that is looked for fits even with every character escaped. */
 const maxKeyBytes = 256
@@ -42,8 +42,8 @@ export class JsonScanner {
   private inArray = false
   /** What is looked for in the value to come. */
   private target: Want | null
-  /** Slot of the value that is being kept, -1 for none. */
-  private slot = -1
+  /** What the value that is being kept is looked for as. */
+  private kept: Want | null = null
   /** Open containers of a value that is not looked into. */
   private depth = 0
   private readonly string = new StringEnd()
@@ -69,7 +69,7 @@ export class JsonScanner {
     this.node = this.root
     this.inArray = false
     this.target = this.root
-    this.slot = -1
+    this.kept = null
     this.depth = 0
     this.string.reset()
     this.key = ''
@@ -80,7 +80,7 @@ export class JsonScanner {
   /** Reads on. Returns the offset after the document's last byte, or `to` where it goes on. */
   push (chunk: Buffer, from: number, to: number): number {
     let at = from
-    if (this.slot !== -1) this.captured.start = from
+    if (this.kept !== null) this.captured.start = from
     while (at < to && this.state < isDone) {
       switch (this.state) {
         case inValue: at = this.startValue(chunk, at, to); break
@@ -93,7 +93,7 @@ export class JsonScanner {
         default: at = this.readScalar(chunk, at, to)
       }
     }
-    if (this.slot !== -1) this.captured.keep(chunk, to)
+    if (this.kept !== null) this.captured.keep(chunk, to)
     return at
   }
 
@@ -108,7 +108,7 @@ export class JsonScanner {
       if (target.count !== -1) this.found[target.count] = Number(this.found[target.count]) + 1
       if (byte === openObject && target.keys.length > 0) return this.enter(target, false, at + 1)
       if (byte === openArray && target.each !== null) return this.enter(target, true, at + 1)
-      this.slot = target.slot
+      this.kept = target.slot === -1 ? null : target
       this.captured.begin(at)
     }
     if (byte === quote) {
@@ -143,10 +143,10 @@ export class JsonScanner {
   }
 
   private endValue (chunk: Buffer, at: number): number {
-    if (this.slot !== -1) {
-      this.found[this.slot] = this.captured.finish(chunk, at)
+    if (this.kept !== null) {
+      keepIn(this.found, this.kept, this.captured.finish(chunk, at))
       this.overflow ||= this.captured.tooLarge
-      this.slot = -1
+      this.kept = null
     }
     this.depth = 0
     this.state = this.nodes.length === 0 ? isDone : inNext

@@ -1,8 +1,9 @@
 import { tell, type Told } from './count-tokens.js'
 import { JsonScanner } from './json-scanner.js'
-import { tellsFailure, textIn } from './meter.js'
+import { tellsFailure } from './meter.js'
 import type { Plan } from './plan.js'
 import { ReplyShape, type Marks } from './reply-shape.js'
+import { nothingOutside, servedPart, takeOutside, textIn } from './served.js'
 import { isObject, maxTokenDigits, type JsonObject } from './usage-object.js'
 
 /** Values of one shape: the pattern of more takes long to make, and the engine refuses to make the largest. */
@@ -68,12 +69,22 @@ function takeApart (text: string): Apart {
   return { pieces: [...pieces, text.slice(from)], values }
 }
 
+/** Marks, and the values that are part of the shape because something is counted by them. */
+interface Learnt extends Marks {
+  readonly literals: ReadonlySet<Value['stand']>
+}
+
+function textsOf ({ tier, speed, region }: Marks['outside']): Array<string | null> {
+  return [tier, speed, region]
+}
+
 /** The same with only the needed values numbered, from 1, in order. */
-function onlyNeeded ({ pieces, values }: Apart, { model, id, finish, told, usage }: Marks): Apart {
+function onlyNeeded ({ pieces, values }: Apart, { model, id, finish, told, usage, outside, literals }: Learnt): Apart {
   const within = new Set<Value['stand']>(groupsIn(usage))
-  const needed = new Set<Value['stand'] | null>([model, id, finish, ...countedIn(told), ...within])
+  const needed = new Set<Value['stand'] | null>([model, id, finish, ...countedIn(told), ...within, ...groupsIn(textsOf(outside))])
   let group = 0
   const standFor = ({ text, stand }: Value): Value['stand'] => {
+    if (literals.has(stand)) return text
     if (!needed.has(stand)) return 0
     return within.has(stand) && word.test(text) ? text : ++group
   }
@@ -81,7 +92,7 @@ function onlyNeeded ({ pieces, values }: Apart, { model, id, finish, told, usage
 }
 
 /** What the scanner finds in a reply whose values are replaced; null where no shape can tell it. */
-function marksIn (apart: Apart, plan: Plan): Marks | null {
+function marksIn (apart: Apart, plan: Plan): Learnt | null {
   const { slots, counts, wants } = plan
   const text = filled(apart, (piece) => piece, ({ kind, stand }) => typeof stand === 'number' && kind === 'text' ? `#${stand}` : String(stand))
   const bytes = Buffer.from(text, 'latin1')
@@ -92,7 +103,18 @@ function marksIn (apart: Apart, plan: Plan): Marks | null {
   const usage = isPlain ? onlyUsage(found, plan) : null
   const told = usage === null ? null : tell(usage, counts)
   if (usage === null || told === null || !standsIn(text, usage)) return null
-  return { model: markIn(found, slots.model), id: markIn(found, slots.id), finish: markIn(found, slots.finish), told, usage }
+  const outside = nothingOutside()
+  takeOutside(outside, found, plan)
+  return {
+    model: markIn(found, slots.model),
+    id: markIn(found, slots.id),
+    finish: markIn(found, slots.finish),
+    told,
+    usage,
+    outside,
+    inside: servedPart(usage, plan.rules),
+    literals: new Set(groupsIn(slots.counts.flatMap(({ reply, but }) => [...reply, ...but].map((slot) => found[slot])))),
+  }
 }
 
 /** False where a key stands in the usage twice: the value that counts for nothing must be JSON all the same. */
@@ -128,11 +150,11 @@ function countedIn ({ numbers, total, kinds }: Told): Array<number | null> {
   return [...Object.values(numbers), total, ...kinds.map(({ tokens }) => tokens)]
 }
 
-function patternOf (apart: Apart, { model, id, finish, told }: Marks): RegExp {
-  const toldTexts = new Set<Value['stand'] | null>([model, id, finish])
+function patternOf (apart: Apart, { model, id, finish, told, outside }: Marks): RegExp {
+  const toldTexts = new Set<Value['stand'] | null>([model, id, finish, ...groupsIn(textsOf(outside))])
   const counted = new Set<Value['stand'] | null>(countedIn(told))
   const source = filled(apart, escaped, ({ kind, text, stand }) => {
-    if (typeof stand === 'string') return stand
+    if (typeof stand === 'string') return escaped(stand)
     if (kind === 'text') return stand === 0 ? anyText : toldTexts.has(stand) ? toldText : plainText
     if (stand === 0) return anyNumber
     return text.includes('.') && !counted.has(stand) ? fraction : count
@@ -143,7 +165,7 @@ function patternOf (apart: Apart, { model, id, finish, told }: Marks): RegExp {
 /** The numbers of all values within a value, where each has one. */
 function groupsIn (value: unknown): number[] {
   if (typeof value === 'number') return [value]
-  if (typeof value === 'string') return [Number(value.slice(1))]
+  if (typeof value === 'string') return value.startsWith('#') ? [Number(value.slice(1))] : []
   return typeof value === 'object' && value !== null ? Object.values(value).flatMap(groupsIn) : []
 }
 

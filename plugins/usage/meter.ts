@@ -3,6 +3,7 @@ import type { ModalityTokens, UsageMissing } from '../core/types.js'
 import { addCounted, countTokens, type Counted } from './count-tokens.js'
 import type { Plan } from './plan.js'
 import type { Reading } from './reply-shape.js'
+import { nothingOutside, servedOf, takeOutside, textIn, type ReadHeader } from './served.js'
 import { isObject, overlay, type JsonObject } from './usage-object.js'
 
 /** Names and ids are short; what an upstream writes in their place goes into log lines and spans. */
@@ -25,6 +26,7 @@ export class Meter {
   private sum: Counted | null = null
   private reading: Reading | null = null
   private tools: Counted | null = null
+  private outside = nothingOutside()
   private model: string | null = null
   private id: string | null = null
 
@@ -38,6 +40,7 @@ export class Meter {
     this.model = textIn(found, slots.model) ?? this.model
     this.id = textIn(found, slots.id) ?? this.id
     this.finishReason = textIn(found, slots.finish) ?? this.finishReason
+    takeOutside(this.outside, found, this.plan)
     const type = found[slots.type]
     if (typeof type === 'string') {
       this.complete ||= rules.last.includes(type)
@@ -61,6 +64,7 @@ export class Meter {
     this.model = reading.model
     this.id = reading.id
     this.finishReason = reading.finish
+    this.outside = reading.outside
     this.hasUsage = true
     if (this.plan.rules.merge === 'last') this.reading = reading
     else this.sum = reading.counted
@@ -88,12 +92,12 @@ export class Meter {
   /** All that was told, null for nothing. Output of the kind that tools made is not counted again. */
   private total (): Counted | null {
     const own = this.sum ?? this.reading?.counted ?? (this.latest === null ? null : countTokens(this.latest, this.plan.counts))
-    if (own === null || this.tools === null || own.modalities.some(isImageOutput)) return own
-    return addCounted(own, this.tools)
+    if (own?.modalities.some(isImageOutput) === true) this.tools = null
+    return own === null || this.tools === null ? own : addCounted(own, this.tools)
   }
 
   /** Writes down what was read, or why nothing was. */
-  finish (llm: ModelCall, unread: UsageMissing): void {
+  finish (llm: ModelCall, unread: UsageMissing, header: ReadHeader): void {
     // The upstream broke its reply off, in words.
     const missing = this.failed && unread === 'no_usage' ? 'upstream_abort' : unread
     llm.responseModel = bounded(this.model)
@@ -101,6 +105,7 @@ export class Meter {
     llm.finishReason = bounded(this.finishReason)
     llm.replyFailed = this.failed
     const counted = this.total()
+    llm.served = servedOf(this.outside, this.reading === null ? this.latest : this.reading.inside, counted === null ? null : this.tools, header, this.plan)
     if (counted === null) {
       if (llm.endpoint.metered === 'yes') llm.usageMissing = missing
       return
@@ -123,13 +128,4 @@ export function tellsFailure (error: unknown): boolean {
 
 function isImageOutput ({ direction, modality }: ModalityTokens): boolean {
   return direction === 'output' && modality === 'image'
-}
-
-/** The last text that stands at one of the slots; an empty one tells nothing. */
-export function textIn (found: readonly unknown[], slots: readonly number[]): string | null {
-  for (const slot of slots) {
-    const value = found[slot]
-    if (typeof value === 'string' && value !== '') return value
-  }
-  return null
 }

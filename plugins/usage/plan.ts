@@ -1,4 +1,5 @@
 import type { UsageCounts, UsageRules } from '../protocols/usage-rules.js'
+import type { Unit } from '../core/cost.js'
 import type { Place } from './usage-object.js'
 import { compileWants, type Want } from './wants.js'
 
@@ -18,6 +19,11 @@ export interface Plan {
     readonly id: readonly number[]
     readonly finish: readonly number[]
     readonly errors: readonly number[]
+    readonly tier: readonly number[]
+    readonly speed: readonly number[]
+    readonly region: readonly number[]
+    /** By the protocol's rules for counts, each with its paths inside a usage object. */
+    readonly counts: ReadonlyArray<{ readonly unit: Unit, readonly reply: readonly number[], readonly but: readonly number[], readonly inside: ReadonlyArray<readonly string[]> }>
     readonly type: number
     readonly listed: number
   }
@@ -36,7 +42,9 @@ export function planOf (rules: UsageRules): Plan {
 
 function compile (rules: UsageRules): Plan {
   const paths: string[] = []
-  const slotsOf = (added: readonly string[]): number[] => added.map((path) => paths.push(path) - 1)
+  const slotOf = (path: string): number => paths.includes(path) ? paths.indexOf(path) : paths.push(path) - 1
+  const slotsOf = (added: readonly string[]): number[] => added.map(slotOf)
+  const { served } = rules
   const slots = {
     usage: slotsOf(rules.usage),
     tools: slotsOf(rules.tools),
@@ -44,6 +52,12 @@ function compile (rules: UsageRules): Plan {
     id: slotsOf(rules.id),
     finish: slotsOf(rules.finish),
     errors: slotsOf(rules.errors),
+    tier: slotsOf(served.tier.reply),
+    speed: slotsOf(served.speed.reply),
+    region: slotsOf(served.region.reply),
+    counts: served.counts.map(({ unit, reply, but, usage }) => {
+      return { unit, reply: slotsOf(reply), but: slotsOf(but?.reply ?? []), inside: usage.map((path) => path.split('.')) }
+    }),
     type: paths.push('type') - 1,
     listed: rules.request === null ? -1 : paths.push(`${rules.request.emptyList}.#`) - 1,
   }

@@ -1,6 +1,7 @@
 import type { ModalityTokens } from '../core/types.js'
 import { countedOf, type Counted, type Numbers, type Told } from './count-tokens.js'
 import type { CountPlaces } from './plan.js'
+import type { Outside } from './served.js'
 import { isObject, type JsonObject } from './usage-object.js'
 
 /** Replies above this are read as fast by the scanner, which searches for the end of a text natively. */
@@ -12,7 +13,10 @@ export interface Reading {
   readonly id: string | null
   readonly finish: string | null
   readonly counted: Counted
-  /** Its usage object, as far as numbers go: for what else may follow in the same reply. */
+  readonly outside: Outside
+  /** What of its usage object tells how it was served; null for nothing. */
+  readonly inside: JsonObject | null
+  /** Its usage object: for what else may follow in the same reply. */
   readonly usage: () => JsonObject
 }
 
@@ -23,6 +27,9 @@ export interface Marks {
   readonly finish: number | null
   readonly told: Told
   readonly usage: JsonObject
+  /** Texts are `#` and the number of their group, or stand for themselves; so in `inside`. */
+  readonly outside: Outside
+  readonly inside: JsonObject | null
 }
 
 /**
@@ -50,12 +57,16 @@ export class ReplyShape {
   read (reply: Buffer, text: string): Reading | null {
     const match = this.pattern.exec(text)
     if (match === null) return null
-    const { told, usage } = this.marks
+    const { told, usage, outside, inside } = this.marks
     return {
       model: this.model.in(match, reply),
       id: this.id.in(match, reply),
       finish: this.finish.in(match, reply),
       counted: countedOf(toldIn(match, told), this.counts),
+      outside: {
+        tier: textOf(match, outside.tier), speed: textOf(match, outside.speed), region: textOf(match, outside.region), counts: outside.counts,
+      },
+      inside: inside === null ? null : filled(match, inside),
       usage: () => filled(match, usage),
     }
   }
@@ -123,6 +134,11 @@ function filled (match: readonly string[], shape: JsonObject): JsonObject {
 
 function filledValue (match: readonly string[], value: unknown): unknown {
   if (typeof value === 'number') return Number(match[value])
+  if (typeof value === 'string') return textOf(match, value)
   if (Array.isArray(value)) return value.map((each: unknown) => filledValue(match, each))
   return isObject(value) ? filled(match, value) : value
+}
+
+function textOf (match: readonly string[], mark: string | null): string | null {
+  return mark?.startsWith('#') === true ? String(match[Number(mark.slice(1))]) : mark
 }

@@ -35,7 +35,7 @@ export class UsageTap implements ReplyTap {
   private readonly plan: Plan
   private readonly options: TapOptions
   private readonly meter: Meter
-  private readonly contentType: unknown
+  private readonly headers: Headers
   private readonly decoder: SideDecoder | null
   private reader: EventStreamReader | DocumentReader | null = null
   private sieve: EventSieve | null = null
@@ -48,7 +48,7 @@ export class UsageTap implements ReplyTap {
     this.plan = plan
     this.options = options
     this.meter = new Meter(plan)
-    this.contentType = headers['content-type']
+    this.headers = headers
     this.decoder = this.openDecoder(textOf(headers['content-encoding']))
   }
 
@@ -111,7 +111,7 @@ export class UsageTap implements ReplyTap {
   }
 
   private looksLikeEvents (first: number): boolean {
-    return eventBytes.has(first) || textOf(this.contentType).startsWith('text/event-stream')
+    return eventBytes.has(first) || textOf(this.headers['content-type']).startsWith('text/event-stream')
   }
 
   private over (aborted: UsageMissing | null): Buffer | null {
@@ -130,7 +130,7 @@ export class UsageTap implements ReplyTap {
     const isExtra = reader?.end() === true
     const tooLarge = reader?.overflow === true ? 'too_large' : null
     const broken = reader?.broken === true ? 'parse_error' : null
-    this.meter.finish(this.llm, tooLarge ?? this.failure ?? broken ?? 'no_usage')
+    this.meter.finish(this.llm, tooLarge ?? this.failure ?? broken ?? 'no_usage', (name) => textOf(this.headers[name]) || null)
     return sieve === null ? null : sieve.end(isExtra)
   }
 }

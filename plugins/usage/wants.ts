@@ -8,6 +8,8 @@ import { parseJson } from './captured-value.js'
 export interface Want {
   /** Number of the finding that this value is, -1 for none. */
   slot: number
+  /** The finding is the list of all such values, of every element of the array around them. */
+  gathers: boolean
   /** Number of the finding that counts such elements of an array, -1 for none. */
   count: number
   /** Findings that a new value for the same key replaces, as in `JSON.parse`. */
@@ -18,7 +20,7 @@ export interface Want {
 }
 
 function emptyWant (): Want {
-  return { slot: -1, count: -1, below: [], keys: [], each: null }
+  return { slot: -1, gathers: false, count: -1, below: [], keys: [], each: null }
 }
 
 function wantAdded (want: Want, name: string): Want {
@@ -34,7 +36,8 @@ function addPath (root: Want, path: string, slot: number): void {
   let want = root
   // Elements of an array follow each other: only the array as a whole can be replaced.
   let replaceable = true
-  for (const key of path.split('.')) {
+  const gathers = path.endsWith('[]')
+  for (const key of (gathers ? path.slice(0, -2) : path).split('.')) {
     if (key === '#') {
       elementOf(want).count = slot
       return
@@ -44,6 +47,7 @@ function addPath (root: Want, path: string, slot: number): void {
     if (replaceable) want.below.push(slot)
   }
   want.slot = slot
+  want.gathers = gathers
 }
 
 function elementOf (want: Want): Want {
@@ -52,8 +56,8 @@ function elementOf (want: Want): Want {
 }
 
 /**
- * Compiles paths such as `response.usage`, `choices.*.finish_reason` or `choices.#` (a number of elements). The position
- * of a path in the list is its slot. No path leads through the value of another.
+ * Compiles paths such as `response.usage`, `choices.*.finish_reason` (the last one's), `output.*.type[]` (a list of all) or
+ * `choices.#` (a number of elements). The position of a path in the list is its slot. No path leads through the value of another.
  */
 export function compileWants (paths: readonly string[]): Want {
   const root = emptyWant()
@@ -73,4 +77,15 @@ export function wantOfKey (node: Want, chunk: Buffer, from: number, to: number):
 export function wantOfName (node: Want, written: string): Want | null {
   const name = written.includes('\\') ? parseJson(`"${written}"`) : written
   return node.keys.find((key) => key.name === name)?.want ?? null
+}
+
+/** A reply has fewer of what is gathered: what comes after is not kept. */
+const maxGathered = 1_000
+
+/** Writes a value down among the findings. */
+export function keepIn (found: unknown[], { slot, gathers }: Want, value: unknown): void {
+  const list: unknown = found[slot]
+  if (!gathers) found[slot] = value
+  else if (!Array.isArray(list)) found[slot] = [value]
+  else if (list.length < maxGathered) list.push(value)
 }

@@ -1,0 +1,157 @@
+/** The bill of one request: what its reply told, times the price list's row for its model. */
+import type { CostPart, Served, Unit } from '../core/cost.js'
+import { leaves, leafTokens, tokensOf } from '../core/measures.js'
+import type { ModalityTokens, TokenUsage } from '../core/types.js'
+import { add, decimalText, one, times, zero, type Decimal } from '../core/decimal.js'
+import { kinds, type PriceRow, type Rates, type Sheet } from './price-row.js'
+
+/** What is charged for. */
+export interface Bill {
+  readonly usage: TokenUsage | null
+  readonly modalities: readonly ModalityTokens[] | null
+  readonly served: Served | null
+  /** What the price of the upstream is times that of the list. */
+  readonly factor: Decimal
+}
+
+export interface Priced {
+  readonly parts: readonly CostPart[]
+  /** Null where no part has a price. */
+  readonly total: Decimal | null
+  readonly unpriced: boolean
+}
+
+const units: readonly Unit[] = ['search', 'file_search', 'second']
+
+/** Null for a request that told of nothing to charge. `row`: null where the list has none for its model. */
+export function priceBill (bill: Bill, row: PriceRow | null): Priced | null {
+  const lines = new Lines()
+  const { usage, modalities, served, factor } = bill
+  const tools = served?.tools ?? null
+  const own = usage === null || tools === null ? usage : without(usage, tools.usage)
+  const ownKinds = tools === null ? modalities : modalities?.filter((kind) => !tools.modalities.includes(kind)) ?? null
+  if (own !== null) {
+    const situation = row === null ? null : situationOf(row, served)
+    addTokens(lines, '', own, ownKinds, situation?.sheet ?? null, situation === null ? factor : times(situation.factor, factor))
+  }
+  if (tools !== null) addTokens(lines, 'tools.', tools.usage, tools.modalities, row?.tools ?? null, factor)
+  addUnits(lines, bill, row)
+  return lines.done(row, factor)
+}
+
+/** The lines of a bill and their sum. */
+class Lines {
+  readonly #parts: CostPart[] = []
+  #total: Decimal | null = null
+  #unpriced = false
+
+  add (name: string, count: number, rate: Decimal | undefined, factor: Decimal): void {
+    if (rate === undefined) {
+      this.#unpriced = true
+      this.#parts.push({ name, units: count, amount: null })
+      return
+    }
+    const cost = times(priced(rate, count), factor)
+    this.#total = add(this.#total ?? zero, cost)
+    this.#parts.push({ name, units: count, amount: decimalText(cost) })
+  }
+
+  done (row: PriceRow | null, factor: Decimal): Priced | null {
+    const request = row?.each.get('request')
+    if (this.#parts.length === 0) return null
+    if (request !== undefined) this.add('request', 1, request, factor)
+    return { parts: this.#parts, total: this.#total, unpriced: this.#unpriced }
+  }
+}
+
+/** Seconds may be a fraction. */
+function priced (rate: Decimal, count: number): Decimal {
+  if (Number.isInteger(count)) return { units: rate.units * BigInt(count), places: rate.places }
+  const [whole = '', fraction = ''] = count.toFixed(maxFraction).split('.')
+  return { units: rate.units * BigInt(whole + fraction), places: rate.places + maxFraction }
+}
+
+const maxFraction = 6
+
+/** The price list that a request has, and the factor on it; null where there is none for how it was served. */
+function situationOf ({ sheet, tiers, speeds, regions }: PriceRow, served: Served | null): { sheet: Sheet, factor: Decimal } | null {
+  if (served === null) return { sheet, factor: one }
+  let chosen: Sheet | null = null
+  let factor = one
+  for (const [name, variants] of [[served.tier, tiers], [served.speed, speeds]] as const) {
+    if (name === null || name === 'standard') continue
+    const variant = variants.get(name)
+    // Two lists at once have no product.
+    if (variant === undefined || ('sheet' in variant && chosen !== null)) return null
+    if ('sheet' in variant) chosen = variant.sheet
+    else factor = times(factor, variant.factor)
+  }
+  if (served.region === null || served.region === 'standard') return { sheet: chosen ?? sheet, factor }
+  const regional = regions.get(served.region)
+  return regional === undefined ? null : { sheet: chosen ?? sheet, factor: times(factor, regional) }
+}
+
+/** The rates for an input of this size. */
+export function ratesFor ({ rates, above }: Sheet, inputTokens: number): Rates {
+  const step = above.findLast((each) => inputTokens > each.inputTokens || (each.inclusive && inputTokens === each.inputTokens))
+  return step?.rates ?? rates
+}
+
+const noRates: Rates = new Map()
+
+function addTokens (lines: Lines, prefix: string, usage: TokenUsage, modalities: readonly ModalityTokens[] | null, sheet: Sheet | null, factor: Decimal): void {
+  const rates = sheet === null ? noRates : ratesFor(sheet, tokensOf(usage, 'input'))
+  const cached = tokensOf(usage, 'input') - usage.input - usage.tool_input
+  const tokens = leafTokens(usage)
+  leaves.forEach(({ type }, at) => {
+    let left = Number(tokens[at])
+    if (left === 0) return
+    if (modalities !== null && (type === 'input' || type === 'output')) left = addKinds(lines, prefix, type, left, cached, modalities, rates, factor)
+    if (left > 0) lines.add(prefix + type, left, rates.get(type), factor)
+  })
+}
+
+/** Charges kinds of content that have rates of their own; returns the tokens of the leaf that are left. */
+function addKinds (lines: Lines, prefix: string, type: 'input' | 'output', leaf: number, cached: number, modalities: readonly ModalityTokens[], rates: Rates, factor: Decimal): number {
+  let left = leaf
+  for (const kind of kinds) {
+    const name = `${type}_${kind}`
+    const rate = rates.get(name)
+    if (rate === undefined) continue
+    const told = modalities.reduce((sum, { direction, modality, tokens }) => direction === type && modality === kind ? sum + tokens : sum, 0)
+    const count = Math.min(told, left)
+    if (count === 0) continue
+    // How many of them came from a cache is not told: there is no knowing what each cost.
+    const isUnsure = type === 'input' && cached > 0
+    lines.add(prefix + name, count, isUnsure ? undefined : rate, factor)
+    left -= count
+  }
+  return left
+}
+
+function addUnits (lines: Lines, { usage, served, factor }: Bill, row: PriceRow | null): void {
+  if (served === null) return
+  const { counts } = served
+  for (const unit of units) {
+    const count = counts[unit] ?? 0
+    if (count === 0) continue
+    const once = unit === 'search' ? row?.each.get('searched') : undefined
+    if (once === undefined) lines.add(unit, count, row?.each.get(unit), factor)
+    else lines.add('searched', 1, once, factor)
+  }
+  // Where tokens were told, pictures are among them.
+  if (usage === null && counts.image !== undefined && counts.image > 0) lines.add('image', counts.image, row?.each.get('image'), factor)
+}
+
+function without (usage: TokenUsage, part: TokenUsage): TokenUsage {
+  return {
+    input: usage.input - part.input,
+    cache_read: usage.cache_read - part.cache_read,
+    cache_write_5m: usage.cache_write_5m - part.cache_write_5m,
+    cache_write_1h: usage.cache_write_1h - part.cache_write_1h,
+    cache_write: usage.cache_write - part.cache_write,
+    tool_input: usage.tool_input - part.tool_input,
+    output: usage.output - part.output,
+    reasoning: usage.reasoning - part.reasoning,
+  }
+}

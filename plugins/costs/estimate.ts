@@ -1,0 +1,80 @@
+/** What a request may cost at most, told before it is sent. */
+import { leaves } from '../core/measures.js'
+import type { ModelCall } from '../core/model-call.js'
+import { ratesFor } from './cost-of.js'
+import { add, isLess, one, times, zero, type Decimal } from '../core/decimal.js'
+import { kinds, type PriceRow, type Rates, type Sheet } from './price-row.js'
+import { isObject } from './read-row.js'
+
+/** How the request asks to be served. */
+interface Asked {
+  readonly tier: string | null
+  readonly speed: string | null
+  readonly region: string | null
+}
+
+const namesOf = {
+  input: [...leaves.filter(({ direction }) => direction === 'input').map(({ type }) => type), ...kinds.map((kind) => `input_${kind}`)],
+  output: [...leaves.filter(({ direction }) => direction === 'output').map(({ type }) => type), ...kinds.map((kind) => `output_${kind}`)],
+}
+
+/** Null where the row has no price for what is asked. Providers may serve a request as if it had asked for nothing: the dearer counts. */
+export function estimateOf (row: PriceRow, llm: ModelCall, inputTokens: number, outputTokens: number, upstream: Decimal): Decimal | null {
+  const asked = askedOf(llm)
+  const sheets = [row.sheet]
+  let factor = asked.region === null ? one : row.regions.get(asked.region) ?? one
+  for (const [name, variants] of [[asked.tier, row.tiers], [asked.speed, row.speeds]] as const) {
+    if (name === null) continue
+    const variant = variants.get(name)
+    if (variant === undefined) return null
+    if ('sheet' in variant) sheets.push(variant.sheet)
+    else if (isLess(one, variant.factor)) factor = times(factor, variant.factor)
+  }
+  if (isLess(factor, one)) factor = one
+  const costs = sheets.map((sheet) => tokensCost(sheet, inputTokens, outputTokens) ?? imagesCost(row, llm))
+  const tokens = costs.reduce(dearer)
+  if (tokens === null) return null
+  return times(add(times(tokens, factor), row.each.get('request') ?? zero), upstream)
+}
+
+function dearer (a: Decimal | null, b: Decimal | null): Decimal | null {
+  if (a === null || b === null) return null
+  return isLess(a, b) ? b : a
+}
+
+function tokensCost (sheet: Sheet, inputTokens: number, outputTokens: number): Decimal | null {
+  const rates = ratesFor(sheet, inputTokens)
+  const input = rates.has('input') ? dearestOf(rates, namesOf.input) : null
+  const output = outputTokens === 0 ? zero : dearestOf(rates, namesOf.output)
+  if (input === null || output === null) return null
+  return add(times(input, countOf(inputTokens)), times(output, countOf(outputTokens)))
+}
+
+/** Of a model whose pictures have a price and whose tokens have none. */
+function imagesCost (row: PriceRow, { json, endpoint }: ModelCall): Decimal | null {
+  const each = row.each.get('image')
+  const [path] = endpoint.output?.choices ?? []
+  if (each === undefined || path === undefined || row.sheet.rates.size > 0) return null
+  const asked = isObject(json) ? json[path.join('.')] : undefined
+  return times(each, countOf(typeof asked === 'number' && Number.isSafeInteger(asked) && asked > 1 ? asked : 1))
+}
+
+function dearestOf (rates: Rates, names: readonly string[]): Decimal | null {
+  return names.flatMap((name) => rates.get(name) ?? []).reduce<Decimal | null>((most, rate) => most === null || isLess(most, rate) ? rate : most, null)
+}
+
+function countOf (count: number): Decimal {
+  return { units: BigInt(count), places: 0 }
+}
+
+function askedOf ({ json, endpoint }: ModelCall): Asked {
+  const words = endpoint.usage?.served
+  const read = (field: string | null | undefined): string | null => {
+    const value = isObject(json) && field != null ? json[field] : undefined
+    if (words === undefined || typeof value !== 'string') return null
+    const word = value.toLowerCase()
+    const known = words.words[word] ?? word
+    return known === 'standard' ? null : known
+  }
+  return { tier: read(words?.tier.asked), speed: read(words?.speed.asked), region: read(words?.region.asked) }
+}

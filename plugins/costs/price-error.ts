@@ -1,0 +1,32 @@
+import type { PriceProblem } from './price-row.js'
+
+export interface PlacedProblem {
+  /** The file, or the option. */
+  readonly place: string
+  /** Counted from 1; null where it is not known. */
+  readonly line: number | null
+  readonly path: string
+  readonly message: string
+}
+
+/** Price lists cannot be used. Carries every problem that was found. */
+export class PriceError extends Error {
+  readonly code = 'LLM_GATEWAY_PRICES'
+  readonly problems: readonly PlacedProblem[]
+
+  constructor (problems: readonly PlacedProblem[]) {
+    super(problems.map(inWords).join('\n'))
+    this.name = 'PriceError'
+    this.problems = problems
+  }
+}
+
+/** `prices.yaml:7: models.gpt-5.input: must not be negative` */
+function inWords ({ place, line, path, message }: PlacedProblem): string {
+  return [line === null ? place : `${place}:${line}`, path, message].filter(Boolean).join(': ')
+}
+
+/** `['models', 'gpt-5', 'above', 0]` is `models.gpt-5.above[0]`. */
+export function pathText (path: PriceProblem['path']): string {
+  return path.reduce<string>((text, part) => typeof part === 'number' ? `${text}[${part}]` : text === '' ? part : `${text}.${part}`, '')
+}

@@ -1,0 +1,108 @@
+/** A price list in a file: ours in YAML or JSON, or the community's, told apart by their shape. */
+import { readFileSync } from 'node:fs'
+import { isMap, isSeq, LineCounter, parseDocument } from 'yaml'
+import { isCurrency } from './currency.js'
+import { pathText, type PlacedProblem } from './price-error.js'
+import type { Path, PriceProblem, PriceRow, Report } from './price-row.js'
+import { isCommunityList, readCommunityList } from './read-community.js'
+import { isObject, readRows } from './read-row.js'
+
+/** The currency of the community's list. */
+const communityCurrency = 'USD'
+
+/** Models, or globs of their names, with their rows. What is wrong is added to `problems`. */
+export function readPriceFile (file: string, currency: string, problems: PlacedProblem[]): Map<string, PriceRow[]> {
+  const text = readText(file, problems)
+  const value = text === null ? null : parse(text, file, problems)
+  if (text === null || value === undefined) return new Map()
+  const found: PriceProblem[] = []
+  const models = readList(value, currency, (path, message) => found.push({ path, message }))
+  if (found.length > 0) problems.push(...placed(found, file, text))
+  return models
+}
+
+/** The models of a list of ours, as of the option `prices.models`. */
+export function readModels (models: unknown, path: Path, currency: string, report: Report): Map<string, PriceRow[]> {
+  if (isObject(models)) return new Map(Object.entries(models).map(([name, rows]) => [name, readRows(rows, [...path, name], currency, report)]))
+  report(path, 'must be an object of models')
+  return new Map()
+}
+
+function readText (file: string, problems: PlacedProblem[]): string | null {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch (error) {
+    problems.push({ place: file, line: null, path: '', message: `cannot be read (${String(Reflect.get(Object(error), 'code'))})` })
+    return null
+  }
+}
+
+/** JSON by the platform, which takes a hundredth of the time. Undefined for what is neither. */
+function parse (text: string, file: string, problems: PlacedProblem[]): unknown {
+  if (/^\s*\{/.test(text)) {
+    try {
+      return JSON.parse(text)
+    } catch {
+      // YAML has braces too, and says where it is wrong.
+    }
+  }
+  const lines = new LineCounter()
+  const document = parseDocument(text, { lineCounter: lines, prettyErrors: false })
+  const [error] = document.errors
+  if (error === undefined) return document.toJS()
+  problems.push({ place: file, line: lines.linePos(error.pos[0]).line, path: '', message: `not valid YAML or JSON (${error.code})` })
+  return undefined
+}
+
+function readList (value: unknown, currency: string, report: Report): Map<string, PriceRow[]> {
+  if (!isObject(value)) report([], 'must be an object')
+  else if (isObject(value['models'])) return readOwnList(value, currency, report)
+  else if (isCommunityList(value)) {
+    if (currency !== communityCurrency) report([], `is in ${communityCurrency}, and the gateway counts in ${currency}`)
+    return readCommunityList(value, report)
+  } else report([], 'is no price list: it has neither models, as ours, nor the entries of the community\'s')
+  return new Map()
+}
+
+function readOwnList (value: Readonly<Record<string, unknown>>, currency: string, report: Report): Map<string, PriceRow[]> {
+  const { currency: own = currency, models, $schema: _, ...unknown } = value
+  for (const name of Object.keys(unknown)) report([name], 'is not known')
+  if (!isCurrency(own)) report(['currency'], 'is not a currency of ISO 4217')
+  else if (own !== currency) report(['currency'], `is ${own}, and the gateway counts in ${currency}`)
+  return readModels(models, ['models'], currency, report)
+}
+
+function placed (problems: readonly PriceProblem[], file: string, text: string): PlacedProblem[] {
+  const lineOf = lineFinder(text)
+  return problems.map(({ path, message }) => ({ place: file, line: lineOf(path), path: pathText(path), message }))
+}
+
+/** Where a path of a text stands; where nothing does, what it would belong to. */
+function lineFinder (text: string): (path: Path) => number {
+  const lines = new LineCounter()
+  const { contents } = parseDocument(text, { lineCounter: lines, prettyErrors: false })
+  return (path) => {
+    let node: unknown = contents
+    let at = 0
+    for (const part of path) {
+      const next = childOf(node, part)
+      if (next === null) break
+      node = next.node
+      at = next.at
+    }
+    return lines.linePos(at).line
+  }
+}
+
+interface Ranged {
+  readonly range: number[]
+}
+
+function childOf (node: unknown, part: string | number): { node: unknown, at: number } | null {
+  if (isMap<Ranged>(node)) {
+    const pair = node.items.find(({ key }) => String(key) === part)
+    return pair === undefined ? null : { node: pair.value, at: Number(pair.key.range[0]) }
+  }
+  const item = isSeq<Ranged>(node) ? node.items[Number(part)] : undefined
+  return item === undefined ? null : { node: item, at: Number(item.range[0]) }
+}

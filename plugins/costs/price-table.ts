@@ -1,0 +1,106 @@
+/** Which entry of the price lists a model gets. */
+import { hash } from 'node:crypto'
+import { isCurrency } from './currency.js'
+import { PriceError, pathText, type PlacedProblem } from './price-error.js'
+import { readModels, readPriceFile } from './price-file.js'
+import type { PriceRow } from './price-row.js'
+
+/** An entry that fits a name. */
+export interface Entry {
+  /** Its key in the list: a name, or a glob. */
+  readonly key: string
+  /** The file it stands in, or `prices.models`. */
+  readonly place: string
+  readonly how: 'name' | 'name without its date' | 'glob'
+  readonly rows: readonly PriceRow[]
+}
+
+export interface PriceSources {
+  readonly currency?: string | undefined
+  readonly files?: readonly string[] | undefined
+  readonly models?: unknown
+}
+
+interface Layer {
+  readonly place: string
+  readonly models: ReadonlyMap<string, readonly PriceRow[]>
+  /** The longest first. */
+  readonly globs: ReadonlyArray<{ readonly key: string, readonly fits: RegExp }>
+}
+
+const inlinePlace = 'prices.models'
+/** Callers make names up. */
+const maxRemembered = 1_000
+/** `-2025-08-07`, `-20250807`, `@20250807` at the end of a name. */
+const date = /[-@](?:20\d\d-\d\d-\d\d|20\d{6})$/
+
+/** Price lists in the order in which they win: what the configuration says itself, then its files from the last. */
+export class PriceTable {
+  readonly currency: string
+  readonly #layers: readonly Layer[]
+  readonly #found = new Map<string, Entry | null>()
+  readonly #digests = new WeakMap<PriceRow, string>()
+
+  /** Throws PriceError. Files are read at once. */
+  constructor ({ currency = 'USD', files = [], models = {} }: PriceSources) {
+    if (!isCurrency(currency)) throw new PriceError([{ place: 'prices.currency', line: null, path: '', message: 'is not a currency of ISO 4217' }])
+    this.currency = currency
+    const problems: PlacedProblem[] = []
+    const inline = readModels(models, [], currency, (path, message) => problems.push({ place: inlinePlace, line: null, path: pathText(path), message }))
+    const read = files.map((file): Layer => layerOf(file, readPriceFile(file, currency, problems)))
+    if (problems.length > 0) throw new PriceError(problems)
+    this.#layers = [layerOf(inlinePlace, inline), ...read.reverse()]
+  }
+
+  /** The entry for a model's name; null for none. */
+  entry (name: string): Entry | null {
+    const known = this.#found.get(name)
+    if (known !== undefined) return known
+    if (this.#found.size >= maxRemembered) this.#found.clear()
+    const found = this.#find(name)
+    this.#found.set(name, found)
+    return found
+  }
+
+  /** 16 hex digits that are the same for the same prices, wherever they stand. */
+  digest (row: PriceRow): string {
+    const known = this.#digests.get(row)
+    if (known !== undefined) return known
+    const digest = hash('sha256', JSON.stringify([this.currency, row.source]), 'hex').slice(0, 16)
+    this.#digests.set(row, digest)
+    return digest
+  }
+
+  #find (name: string): Entry | null {
+    for (const layer of this.#layers) {
+      const found = inLayer(layer, name)
+      if (found !== null) return found
+    }
+    return null
+  }
+}
+
+/** The row that holds at a time; null for none. */
+export function rowAt (rows: readonly PriceRow[], time: number): PriceRow | null {
+  return rows.find(({ from, until }) => from <= time && time < until) ?? null
+}
+
+function inLayer ({ place, models, globs }: Layer, name: string): Entry | null {
+  const exact = models.get(name)
+  if (exact !== undefined) return { key: name, place, how: 'name', rows: exact }
+  const dateless = name.replace(date, '')
+  const undated = dateless === name ? undefined : models.get(dateless)
+  if (undated !== undefined) return { key: dateless, place, how: 'name without its date', rows: undated }
+  const glob = globs.find(({ fits }) => fits.test(name))
+  return glob === undefined ? null : { key: glob.key, place, how: 'glob', rows: models.get(glob.key) ?? [] }
+}
+
+function layerOf (place: string, models: ReadonlyMap<string, readonly PriceRow[]>): Layer {
+  const globs = [...models.keys()].filter((key) => key.includes('*')).sort((a, b) => b.length - a.length)
+  return { place, models, globs: globs.map((key) => ({ key, fits: globPattern(key) })) }
+}
+
+/** `*` is any run of characters. No other sign has a meaning. */
+function globPattern (glob: string): RegExp {
+  return new RegExp(`^${glob.split('*').map((text) => text.replace(/[\\^$.+?()[\]{}|/]/g, '\\$&')).join('.*')}$`, 's')
+}

@@ -1,0 +1,67 @@
+/** What a request costs, by the price lists. */
+import type { Cost } from '../core/cost.js'
+import type { ModelCall } from '../core/model-call.js'
+import { priceBill } from './cost-of.js'
+import { billionthsOf, decimalText, one, type Decimal } from '../core/decimal.js'
+import { estimateOf } from './estimate.js'
+import type { PriceRow } from './price-row.js'
+import { rowAt, type Entry, type PriceTable } from './price-table.js'
+
+/** Longer names are no model's. */
+const maxNameLength = 256
+
+/** The names that a request's model has, in the order in which they count. */
+export interface ModelNames {
+  readonly reply: string | null
+  readonly asked: string | null
+  readonly alias: string | null
+}
+
+export interface Match {
+  readonly entry: Entry
+  /** Null where none of its rows holds at the time. */
+  readonly row: PriceRow | null
+  readonly by: NonNullable<Cost['by']>
+}
+
+/** Finds the entry of a model: of the one that replied, then of the one asked for, then of what its upstream calls that. */
+export function matchOf (table: PriceTable, names: ModelNames, time: number): Match | null {
+  for (const by of ['reply', 'asked', 'alias'] as const) {
+    const entry = table.entry(names[by]?.slice(0, maxNameLength) ?? '')
+    if (entry !== null) return { entry, row: rowAt(entry.rows, time), by }
+  }
+  return null
+}
+
+/** When a request started, in milliseconds since the epoch: the prices of then are its prices. */
+export function startOf ({ startedAt }: ModelCall): number {
+  return performance.timeOrigin + startedAt
+}
+
+/** Null where the reply told of nothing that is charged. `factor`: of the upstream. */
+export function costOf (table: PriceTable, llm: ModelCall, factor: Decimal = one): Cost | null {
+  const { usage, modalities, served } = llm
+  if (usage === null && served === null) return null
+  const match = matchOf(table, { reply: llm.responseModel, asked: llm.model, alias: null }, startOf(llm))
+  const priced = priceBill({ usage, modalities, served, factor }, match?.row ?? null)
+  if (priced === null) return null
+  const { parts, total, unpriced } = priced
+  return {
+    amount: total === null ? null : decimalText(total),
+    billionths: total === null ? 0 : billionthsOf(total),
+    currency: table.currency,
+    parts,
+    unpriced,
+    entry: match?.entry.key ?? null,
+    by: match?.by ?? null,
+    price: match?.row == null ? null : table.digest(match.row),
+    factor: decimalText(factor),
+  }
+}
+
+/** See `Pricing.estimate`. */
+export function estimate (table: PriceTable, llm: ModelCall, inputTokens: number, outputTokens: number, factor: Decimal = one): number | null {
+  const row = matchOf(table, { reply: null, asked: llm.model, alias: null }, startOf(llm))?.row ?? null
+  const cost = row === null ? null : estimateOf(row, llm, inputTokens, outputTokens, factor)
+  return cost === null ? null : billionthsOf(cost)
+}

@@ -1,0 +1,172 @@
+/**
+ * The community's price list `model_prices_and_context_window.json`, as it is: an entry for each model, prices per token.
+ * https://github.com/BerriAI/litellm/blob/main/model_prices_and_context_window.json
+ *
+ * What it says of a price in words of its own is kept: output prices hold for reasoning that has none of its own, and one
+ * price of a cache write holds for five minutes and where no lifetime was told. A field for something that no reply tells
+ * (pixels, storage, a session) is passed over.
+ */
+import { inclusiveThresholds } from '../protocols/price-conventions.js'
+import { readDecimal, shifted, type Decimal } from '../core/decimal.js'
+import type { EachName, Path, PriceRow, Rates, Report, Sheet, Step, Variant } from './price-row.js'
+import { isObject, readFactor, readPrice } from './read-row.js'
+
+type JsonObject = Readonly<Record<string, unknown>>
+
+/** Prices of a token. */
+const maxPerToken = { units: 1n, places: 2 }
+const maxEach = { units: 1_000n, places: 0 }
+/** Keys of the list that are no models. */
+const notModels: ReadonlySet<string> = new Set(['sample_spec', 'fallback_generalizations'])
+
+const ratesOf = new Map<string, readonly string[]>(Object.entries({
+  input_cost_per_token: ['input', 'tool_input'],
+  output_cost_per_token: ['output'],
+  output_cost_per_reasoning_token: ['reasoning'],
+  cache_read_input_token_cost: ['cache_read'],
+  cache_creation_input_token_cost: ['cache_write_5m', 'cache_write'],
+  // A lifetime, and no number of tokens.
+  cache_creation_input_token_cost_above_1hr: ['cache_write_1h'],
+  input_cost_per_audio_token: ['input_audio'],
+  output_cost_per_audio_token: ['output_audio'],
+  input_cost_per_image_token: ['input_image'],
+  output_cost_per_image_token: ['output_image'],
+  input_cost_per_video_token: ['input_video'],
+  output_cost_per_video_token: ['output_video'],
+}))
+
+/** A price of a token, above a size of the input, in a service tier. */
+const priceField = new RegExp(`^(${[...ratesOf.keys()].sort((a, b) => b.length - a.length).join('|')})(?:_above_(\\d+)(k|m)_tokens)?(?:_([a-z]+))?$`)
+const tierNames = new Map([['batches', 'batch']])
+
+/** True for an object of this form. */
+export function isCommunityList (value: JsonObject): boolean {
+  return Object.values(value).some((entry) => isObject(entry) && entry['litellm_provider'] !== undefined)
+}
+
+/** Models with their rows. */
+export function readCommunityList (list: JsonObject, report: Report): Map<string, PriceRow[]> {
+  const models = Object.entries(list).filter(([name]) => !notModels.has(name))
+  return new Map(models.flatMap(([name, entry]): Array<[string, PriceRow[]]> => {
+    if (isObject(entry)) return [[name, [readEntry(entry, [name], report)]]]
+    report([name], 'must be an object')
+    return []
+  }))
+}
+
+/** What an entry says of one tier, by threshold; 0 for the rates below any. */
+type Written = Map<number, Map<string, Decimal>>
+
+function readEntry (entry: JsonObject, path: Path, report: Report): PriceRow {
+  const tiers = new Map<string, Written>([['', new Map()]])
+  // Prices that change by the hour are those of no hour in particular.
+  const fields = entry['off_peak_pricing'] === undefined ? Object.entries(entry) : []
+  for (const [field, value] of fields) {
+    const found = value === null ? null : priceField.exec(field)
+    if (found === null) continue
+    const [, base = '', size = '0', unit, suffix = ''] = found
+    const threshold = Number(size) * (unit === 'm' ? 1_000_000 : 1_000)
+    const price = readPrice(value, maxPerToken, [...path, field], report)
+    for (const rate of ratesOf.get(base) ?? []) ratesAt(tiers, tierNames.get(suffix) ?? suffix, threshold).set(rate, price)
+  }
+  const common = tiers.get('') ?? new Map()
+  addTieredPricing(entry, common, path, report)
+  const inclusive = inclusiveThresholds.has(String(entry['litellm_provider']))
+  const thresholds = [...common.keys()]
+  tiers.delete('')
+  const { speeds, regions } = readModifiers(entry['provider_specific_entry'], [...path, 'provider_specific_entry'], report)
+  return {
+    sheet: sheetOf(common, thresholds, inclusive),
+    tiers: new Map([...tiers].map(([name, written]) => [name, { sheet: sheetOf(written, [...thresholds, ...written.keys()], inclusive) }])),
+    speeds,
+    regions,
+    each: readEach(entry, path, report),
+    tools: { rates: new Map(), above: [] },
+    from: -Infinity,
+    until: Infinity,
+    source: entry,
+  }
+}
+
+function ratesAt (tiers: Map<string, Written>, tier: string, threshold: number): Map<string, Decimal> {
+  const written = tiers.get(tier) ?? new Map<number, Map<string, Decimal>>()
+  tiers.set(tier, written)
+  return ratesFrom(written, threshold)
+}
+
+function ratesFrom (written: Written, threshold: number): Map<string, Decimal> {
+  const rates = written.get(threshold) ?? new Map<string, Decimal>()
+  written.set(threshold, rates)
+  return rates
+}
+
+/** Prices by ranges of the input, in place of thresholds in names. */
+function addTieredPricing (entry: JsonObject, common: Written, path: Path, report: Report): void {
+  const ranges: unknown[] = Array.isArray(entry['tiered_pricing']) ? entry['tiered_pricing'] : []
+  ranges.forEach((given, index) => {
+    const range: unknown = isObject(given) ? given['range'] : undefined
+    const from: unknown = Array.isArray(range) ? range[0] : undefined
+    if (!isObject(given) || typeof from !== 'number') return
+    for (const [field, names] of ratesOf) {
+      if (typeof given[field] !== 'number') continue
+      const price = readPrice(given[field], maxPerToken, [...path, 'tiered_pricing', index, field], report)
+      for (const rate of names) ratesFrom(common, from).set(rate, price)
+    }
+  })
+}
+
+/** A tier has no price above a threshold of the common prices unless it names one. */
+function sheetOf (written: Written, thresholds: readonly number[], inclusive: boolean): Sheet {
+  const base = written.get(0) ?? new Map<string, Decimal>()
+  const isSame = sameReasoning(base)
+  const sizes = [...new Set(thresholds)].filter((size) => size > 0).sort((a, b) => a - b)
+  const above = sizes.map((inputTokens): Step => ({ inputTokens, inclusive, rates: withReasoning(written.get(inputTokens) ?? new Map(), isSame) }))
+  return { rates: withReasoning(base, isSame), above }
+}
+
+/** Reasoning is output, at its price, unless the entry says another. */
+function sameReasoning (base: Rates): boolean {
+  const own = base.get('reasoning')
+  const output = base.get('output')
+  return own === undefined || (own.units === output?.units && own.places === output.places)
+}
+
+function withReasoning (rates: ReadonlyMap<string, Decimal>, isSame: boolean): Rates {
+  const output = rates.get('output')
+  return !isSame || rates.has('reasoning') || output === undefined ? rates : new Map([...rates, ['reasoning', output]])
+}
+
+/** `fast` is a speed; the others are regions. */
+function readModifiers (value: unknown, path: Path, report: Report): Pick<PriceRow, 'speeds' | 'regions'> {
+  const given = isObject(value) ? Object.entries(value).filter(([, factor]) => typeof factor === 'number') : []
+  const factors = given.map(([name, factor]): [string, Decimal] => [name, readFactor(factor, [...path, name], report)])
+  const isSpeed = ([name]: [string, Decimal]): boolean => name === 'fast'
+  return {
+    speeds: new Map(factors.filter(isSpeed).map(([name, factor]): [string, Variant] => [name, { factor }])),
+    regions: new Map(factors.filter((each) => !isSpeed(each))),
+  }
+}
+
+function readEach (entry: JsonObject, path: Path, report: Report): Map<EachName, Decimal> {
+  const each = new Map<EachName, Decimal>()
+  const take = (name: EachName, field: string, thousand = false): void => {
+    const value = entry[field]
+    if (value === undefined || value === null) return
+    const price = readPrice(value, maxEach, [...path, field], report)
+    each.set(name, thousand ? shifted(price, 3) : price)
+  }
+  take('image', entry['output_cost_per_image'] === undefined && entry['mode'] === 'image_generation' ? 'input_cost_per_image' : 'output_cost_per_image')
+  take('second', 'input_cost_per_second')
+  take('request', 'input_cost_per_request')
+  take('file_search', 'file_search_cost_per_1k_calls', true)
+  const search = searchPrice(entry['search_context_cost_per_query'])
+  if (search !== null) each.set(entry['web_search_billing_unit'] === 'per_prompt' ? 'searched' : 'search', search)
+  return each
+}
+
+/** A reply does not tell how much a search brought: there is a price only where all sizes have the same. */
+function searchPrice (sizes: unknown): Decimal | null {
+  const prices = new Set<unknown>(isObject(sizes) ? Object.values(sizes) : [])
+  const [price] = prices
+  return prices.size === 1 && typeof price === 'number' ? readDecimal(String(price)) : null
+}

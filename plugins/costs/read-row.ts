@@ -1,0 +1,154 @@
+/** Price rows as operators write them: per million tokens, in the list's currency. Everything that is wrong is reported, with its place. */
+import { decimalText, isLess, one, readDecimal, shifted, type Decimal } from '../core/decimal.js'
+import { eachNames, rateNames, type EachName, type Path, type PriceRow, type Rates, type Report, type Sheet, type Step, type Variant } from './price-row.js'
+
+type JsonObject = Readonly<Record<string, unknown>>
+
+/** Prices of a million tokens. No model costs as much as this: whoever writes it has taken one unit for another. */
+const maxPerMillion: Decimal = { units: 10_000n, places: 0 }
+/** Of one search, image, second or request. */
+const maxEach: Decimal = { units: 1_000n, places: 0 }
+const maxFactor: Decimal = { units: 100n, places: 0 }
+/** A number of a JSON or YAML text is exact with so many digits. */
+const maxDigits = 15
+const millionPlaces = 6
+
+const sheetFields: readonly string[] = [...rateNames, 'above']
+const rowFields: readonly string[] = [...sheetFields, 'tiers', 'speeds', 'regions', 'each', 'tools', 'from', 'until', 'currency']
+const dateForm = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d([.]\d+)?)?(Z|[+-]\d\d:\d\d))?$/
+
+export function isObject (value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** The rows of one model: one, or several that follow each other in time. Empty where there are problems. */
+export function readRows (value: unknown, path: Path, currency: string, report: Report): PriceRow[] {
+  if (!Array.isArray(value)) return readRow(value, path, currency, report)
+  const given: unknown[] = value
+  const rows = given.flatMap((each, index) => readRow(each, [...path, index], currency, report))
+  rows.forEach((row, index) => {
+    const before = rows.slice(0, index).some(({ from, until }) => row.from < until && from < row.until)
+    if (before) report([...path, index], 'holds at a time when another of its rows does')
+  })
+  return rows
+}
+
+function readRow (value: unknown, path: Path, currency: string, report: Report): PriceRow[] {
+  if (!isObject(value)) {
+    report(path, 'must be an object of prices')
+    return []
+  }
+  refuseUnknown(value, rowFields, path, report)
+  if (value['currency'] !== undefined && value['currency'] !== currency) {
+    report([...path, 'currency'], `is ${String(value['currency'])} among prices in ${currency}: a gateway counts in one currency`)
+  }
+  const from = readDate(value['from'], [...path, 'from'], report) ?? -Infinity
+  const until = readDate(value['until'], [...path, 'until'], report) ?? Infinity
+  if (from >= until) report([...path, 'until'], 'must be after from')
+  return [{
+    sheet: readSheet(value, path, report),
+    tiers: readVariants(value['tiers'], [...path, 'tiers'], report),
+    speeds: readVariants(value['speeds'], [...path, 'speeds'], report),
+    regions: new Map(entriesOf(value['regions'], [...path, 'regions'], report).map(([name, factor]) => [name, readFactor(factor, [...path, 'regions', name], report)])),
+    each: readEach(value['each'], [...path, 'each'], report),
+    tools: readOwnSheet(value['tools'] ?? {}, [...path, 'tools'], report),
+    from,
+    until,
+    source: value,
+  }]
+}
+
+function refuseUnknown (value: JsonObject, known: readonly string[], path: Path, report: Report): void {
+  for (const name of Object.keys(value)) if (!known.includes(name)) report([...path, name], 'is not known')
+}
+
+/** A sheet that stands alone, so that nothing else may stand in it. */
+function readOwnSheet (value: unknown, path: Path, report: Report): Sheet {
+  if (!isObject(value)) {
+    report(path, 'must be an object of prices')
+    return { rates: new Map(), above: [] }
+  }
+  refuseUnknown(value, sheetFields, path, report)
+  return readSheet(value, path, report)
+}
+
+function readSheet (value: JsonObject, path: Path, report: Report): Sheet {
+  const { above = [] } = value
+  if (!Array.isArray(above)) report([...path, 'above'], 'must be a list')
+  const steps: unknown[] = Array.isArray(above) ? above : []
+  const read = steps.flatMap((step, index) => readStep(step, [...path, 'above', index], report))
+  read.sort((a, b) => a.inputTokens - b.inputTokens)
+  read.forEach(({ inputTokens }, index) => {
+    if (inputTokens === read[index - 1]?.inputTokens) report([...path, 'above'], `has ${inputTokens} twice`)
+  })
+  return { rates: readRates(value, path, report), above: read }
+}
+
+function readStep (value: unknown, path: Path, report: Report): Step[] {
+  if (!isObject(value)) {
+    report(path, 'must be an object with inputTokens and prices')
+    return []
+  }
+  refuseUnknown(value, [...rateNames, 'inputTokens', 'inclusive'], path, report)
+  const { inputTokens, inclusive = false } = value
+  if (typeof inclusive !== 'boolean') report([...path, 'inclusive'], 'must be true or false')
+  if (typeof inputTokens !== 'number' || !Number.isSafeInteger(inputTokens) || inputTokens < 1) {
+    report([...path, 'inputTokens'], 'must be a whole number of at least 1')
+    return []
+  }
+  return [{ inputTokens, inclusive: inclusive === true, rates: readRates(value, path, report) }]
+}
+
+function readRates (value: JsonObject, path: Path, report: Report): Rates {
+  const rates = new Map<string, Decimal>()
+  for (const name of rateNames) {
+    if (value[name] === undefined) continue
+    rates.set(name, shifted(readPrice(value[name], maxPerMillion, [...path, name], report), millionPlaces))
+  }
+  return rates
+}
+
+function readVariants (value: unknown, path: Path, report: Report): Map<string, Variant> {
+  return new Map(entriesOf(value, path, report).map(([name, given]): [string, Variant] => {
+    const at = [...path, name]
+    return [name, typeof given === 'number' ? { factor: readFactor(given, at, report) } : { sheet: readOwnSheet(given, at, report) }]
+  }))
+}
+
+function readEach (value: unknown, path: Path, report: Report): Map<EachName, Decimal> {
+  const given = new Map(entriesOf(value, path, report))
+  for (const name of given.keys()) if (!eachNames.some((known) => known === name)) report([...path, name], 'is not known')
+  return new Map(eachNames.filter((name) => given.has(name)).map((name) => [name, readPrice(given.get(name), maxEach, [...path, name], report)]))
+}
+
+function entriesOf (value: unknown, path: Path, report: Report): Array<[string, unknown]> {
+  if (value === undefined) return []
+  if (isObject(value)) return Object.entries(value)
+  report(path, 'must be an object')
+  return []
+}
+
+/** Reads a price, or reports why it is none. `most`: what nothing costs. */
+export function readPrice (value: unknown, most: Decimal, path: Path, report: Report): Decimal {
+  const problem = typeof value === 'number' ? null : `must be a number, not ${typeof value === 'string' ? 'text' : value === null ? 'null' : typeof value}`
+  const price = typeof value === 'number' ? readDecimal(String(value)) : null
+  if (problem !== null) report(path, problem)
+  else if (price === null) report(path, `must be a number, not ${String(value)}`)
+  else if (price.units < 0n) report(path, 'must not be negative')
+  else if (isLess(most, price)) report(path, `is above ${decimalText(most)}, which nothing costs: is it in another unit?`)
+  else if (price.units.toString().replace(/0+$/, '').length > maxDigits) report(path, `has more than ${maxDigits} digits, and would be rounded`)
+  return price ?? one
+}
+
+export function readFactor (value: unknown, path: Path, report: Report): Decimal {
+  const factor = readPrice(value, maxFactor, path, report)
+  if (factor.units === 0n) report(path, 'must be above 0')
+  return factor
+}
+
+function readDate (value: unknown, path: Path, report: Report): number | null {
+  if (value === undefined) return null
+  const time = typeof value === 'string' && dateForm.test(value) ? Date.parse(value) : NaN
+  if (Number.isNaN(time)) report(path, 'must be a date such as 2027-01-01 or 2027-01-01T00:00:00Z')
+  return time
+}

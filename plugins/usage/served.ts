@@ -1,0 +1,117 @@
+/** What a reply tells of how it was served, and of what is charged for beside tokens. */
+import type { Served, Unit } from '../core/cost.js'
+import { decimalText, readDecimal, shifted } from '../core/decimal.js'
+import type { ServedRules, ToldAt } from '../protocols/served-rules.js'
+import type { Plan } from './plan.js'
+import { isObject, type JsonObject } from './usage-object.js'
+
+const facts = ['tier', 'speed', 'region'] as const
+
+type Fact = typeof facts[number]
+
+/** A header of the reply, null where it has none. */
+export type ReadHeader = (name: string) => string | null
+
+/** What documents told, outside of their usage objects: a later one's word counts. */
+export interface Outside {
+  tier: string | null
+  speed: string | null
+  region: string | null
+  /** By unit. */
+  counts: Partial<Record<Unit, number>>
+}
+
+export const nothingOutside = (): Outside => ({ tier: null, speed: null, region: null, counts: {} })
+
+/** Takes from the findings of one document what stands outside of its usage objects. */
+export function takeOutside (outside: Outside, found: readonly unknown[], { slots, rules }: Plan): void {
+  for (const fact of facts) outside[fact] = textIn(found, slots[fact]) ?? outside[fact]
+  rules.served.counts.forEach((rule, at) => {
+    const { reply = [], but = [] } = slots.counts[at] ?? {}
+    const all = countIn(found, reply, rule.is === null ? null : [rule.is])
+    if (all === null || (all === 0 && outside.counts[rule.unit] === undefined)) return
+    outside.counts[rule.unit] = all - (countIn(found, but, rule.but?.is ?? []) ?? 0)
+  })
+}
+
+/** A number that was found, or how many gathered texts are among some. Null for nothing. */
+function countIn (found: readonly unknown[], slots: readonly number[], words: readonly string[] | null): number | null {
+  for (const slot of slots) {
+    const value = found[slot]
+    if (typeof value === 'number') return value
+    if (Array.isArray(value)) return words === null ? value.length : value.filter((text) => words.includes(text)).length
+  }
+  return null
+}
+
+/** All that a reply told, null for nothing. `usage`: its usage object; `header`: reads a header of it. */
+export function servedOf (outside: Outside, usage: JsonObject | null, tools: Served['tools'], header: ReadHeader, { rules: { served: rules }, slots }: Plan): Served | null {
+  const told = {
+    tier: factOf('tier', outside, usage, header, rules),
+    speed: factOf('speed', outside, usage, header, rules),
+    region: factOf('region', outside, usage, header, rules),
+  }
+  const counts = usage === null ? outside.counts : { ...outside.counts, ...countsIn(usage, slots.counts) }
+  const statedCost = usage === null ? null : costIn(usage, rules.cost)
+  const isNothing = told.tier === null && told.speed === null && told.region === null && tools === null && statedCost === null
+  return isNothing && Object.keys(counts).length === 0 ? null : { ...told, counts, tools, statedCost }
+}
+
+function factOf (fact: Fact, outside: Outside, usage: JsonObject | null, header: ReadHeader, { words, ...rules }: ServedRules): string | null {
+  const at: ToldAt = rules[fact]
+  const inside = usage === null ? null : firstText(usage, at.usage)
+  const word = (outside[fact] ?? inside ?? (at.header === null ? null : header(at.header)))?.toLowerCase()
+  if (word === undefined) return null
+  return words[word] ?? word
+}
+
+function firstText (usage: JsonObject, paths: readonly string[]): string | null {
+  for (const path of paths) {
+    const value = usage[path]
+    if (typeof value === 'string' && value !== '') return value
+  }
+  return null
+}
+
+function countsIn (usage: JsonObject, rules: Plan['slots']['counts']): Partial<Record<Unit, number>> {
+  const counts: Partial<Record<Unit, number>> = {}
+  for (const { unit, inside } of rules) {
+    for (const path of inside) {
+      const value = valueAt(usage, path)
+      if (typeof value === 'number' && Number.isFinite(value) && value >= 0) counts[unit] = value
+    }
+  }
+  return counts
+}
+
+function costIn (usage: JsonObject, places: ServedRules['cost']): string | null {
+  for (const { usage: path, exponent } of places) {
+    const value = usage[path]
+    const cost = typeof value === 'number' && value >= 0 ? readDecimal(String(value)) : null
+    if (cost !== null) return decimalText(shifted(cost, -exponent))
+  }
+  return null
+}
+
+function valueAt (usage: JsonObject, path: readonly string[]): unknown {
+  let value: unknown = usage
+  for (const key of path) value = isObject(value) ? value[key] : undefined
+  return value
+}
+
+/** The last text that stands at one of the slots; an empty one tells nothing. */
+export function textIn (found: readonly unknown[], slots: readonly number[]): string | null {
+  for (const slot of slots) {
+    const value = found[slot]
+    if (typeof value === 'string' && value !== '') return value
+  }
+  return null
+}
+
+/** What of a usage object tells of these things; null for nothing. */
+export function servedPart (usage: JsonObject, { served }: Plan['rules']): JsonObject | null {
+  const paths = [...facts.flatMap((fact) => served[fact].usage), ...served.counts.flatMap((rule) => rule.usage), ...served.cost.map((place) => place.usage)]
+  const keys = new Set(paths.map((path) => String(path.split('.')[0])))
+  const part = Object.entries(usage).filter(([key]) => keys.has(key))
+  return part.length === 0 ? null : Object.fromEntries(part)
+}

@@ -1,0 +1,58 @@
+/** Every rule of a price list against sums that were worked out by hand. */
+import { readFileSync } from 'node:fs'
+import t from 'tap'
+import { parse } from 'yaml'
+import type { Served } from '../../plugins/core/cost.js'
+import { decimalText, one, readDecimal } from '../../plugins/core/decimal.js'
+import type { ModalityTokens, TokenUsage } from '../../plugins/core/types.js'
+import { priceBill, type Priced } from '../../plugins/costs/cost-of.js'
+import { readRows } from '../../plugins/costs/read-row.js'
+
+type Kinds = ReadonlyArray<readonly ['input' | 'output', string, number]>
+
+interface Case {
+  name: string
+  row: object | null
+  usage?: Partial<TokenUsage>
+  modalities?: Kinds
+  served?: Partial<Served>
+  tools?: { usage: Partial<TokenUsage>, modalities: Kinds }
+  factor?: string
+  parts: Record<string, string | null> | null
+  total: string | null
+}
+
+const none: TokenUsage = { input: 0, cache_read: 0, cache_write_5m: 0, cache_write_1h: 0, cache_write: 0, tool_input: 0, output: 0, reasoning: 0 }
+const cases: Case[] = parse(readFileSync(new URL('../fixtures/costs/bills.yaml', import.meta.url), 'utf8'))
+
+function kindsOf (kinds: Kinds): ModalityTokens[] {
+  return kinds.map(([direction, modality, tokens]) => ({ direction, modality, tokens }))
+}
+
+function bill ({ row, usage, modalities = [], served, tools, factor }: Case): Priced | null {
+  const problems: string[] = []
+  const rows = row === null ? [] : readRows(row, [], 'USD', (path, message) => problems.push(`${path.join('.')}: ${message}`))
+  if (problems.length > 0) throw new Error(problems.join('\n'))
+  const toolTokens = tools === undefined ? null : { usage: { ...none, ...tools.usage }, modalities: kindsOf(tools.modalities) }
+  const isTold = served !== undefined || toolTokens !== null
+  const kinds = [...kindsOf(modalities), ...toolTokens?.modalities ?? []]
+  return priceBill({
+    usage: usage === undefined ? null : { ...none, ...usage },
+    modalities: kinds.length === 0 ? null : kinds,
+    served: isTold ? { tier: null, speed: null, region: null, counts: {}, statedCost: null, ...served, tools: toolTokens } : null,
+    factor: factor === undefined ? one : readDecimal(factor) ?? one,
+  }, rows[0] ?? null)
+}
+
+for (const each of cases) {
+  t.test(each.name, async (t) => {
+    const priced = bill(each)
+    if (each.parts === null) {
+      t.equal(priced, null)
+      return
+    }
+    t.strictSame(Object.fromEntries(priced?.parts.map(({ name, amount }) => [name, amount]) ?? []), each.parts)
+    t.equal(priced?.total == null ? null : decimalText(priced.total), each.total)
+    t.equal(priced?.unpriced, Object.values(each.parts).includes(null))
+  })
+}

@@ -1,0 +1,89 @@
+/** The community's price list, read as it is. */
+import { fileURLToPath } from 'node:url'
+import t from 'tap'
+import { decimalText, one, shifted } from '../../plugins/core/decimal.js'
+import type { TokenUsage } from '../../plugins/core/types.js'
+import { priceBill } from '../../plugins/costs/cost-of.js'
+import type { PriceRow } from '../../plugins/costs/price-row.js'
+import { PriceTable } from '../../plugins/costs/price-table.js'
+
+const table = new PriceTable({ files: [fileURLToPath(new URL('../fixtures/costs/community.json', import.meta.url))] })
+
+function row (model: string): PriceRow {
+  const [found] = table.entry(model)?.rows ?? []
+  if (found === undefined) throw new Error(`no entry ${model}`)
+  return found
+}
+
+function perMillion (rates: PriceRow['sheet']['rates']): Record<string, string> {
+  return Object.fromEntries([...rates].map(([name, rate]) => [name, decimalText(shifted({ ...rate, units: rate.units * 1_000_000n }, 0))]))
+}
+
+const none: TokenUsage = { input: 0, cache_read: 0, cache_write_5m: 0, cache_write_1h: 0, cache_write: 0, tool_input: 0, output: 0, reasoning: 0 }
+
+function total (model: string, usage: Partial<TokenUsage>, tier: string | null = null, speed: string | null = null, region: string | null = null): string | null {
+  const served = { tier, speed, region, counts: {}, tools: null, statedCost: null }
+  const priced = priceBill({ usage: { ...none, ...usage }, modalities: null, served, factor: one }, row(model))
+  return priced?.total == null || priced.unpriced ? null : decimalText(priced.total)
+}
+
+t.test('what is no model is passed over', async (t) => {
+  t.equal(table.entry('sample_spec'), null)
+  t.equal(table.entry('fallback_generalizations'), null)
+})
+
+t.test('prices of a token by class', async (t) => {
+  t.strictSame(perMillion(row('plain').sheet.rates), {
+    input: '2.5', tool_input: '2.5', output: '10', cache_read: '0.125', cache_write_5m: '3.125', cache_write: '3.125', cache_write_1h: '5', reasoning: '10',
+  })
+})
+
+t.test('reasoning is output unless it has a price of its own', async (t) => {
+  t.equal(total('own-reasoning', { reasoning: 10 }), '0.00003')
+  t.equal(total('own-reasoning', { input: 128_001, reasoning: 10 }), null, 'which an entry does not tell above its threshold')
+  t.equal(total('same-reasoning', { input: 128_001, reasoning: 10 }), '0.256082')
+})
+
+t.test('thresholds and tiers', async (t) => {
+  const cases: ReadonlyArray<readonly [string, Partial<TokenUsage>, string | null, string | null]> = [
+    ['tiered', { input: 272_000, output: 1 }, null, '0.544008'],
+    ['tiered', { input: 1, cache_read: 272_000, output: 1 }, null, '0.108816'],
+    ['tiered', { input: 10, output: 1 }, 'flex', '0.000014'],
+    ['tiered', { input: 10, cache_read: 1 }, 'flex', null],
+    ['tiered', { input: 272_001 }, 'flex', '0.544002'],
+    ['tiered', { input: 1, output: 272_001 }, 'flex', '1.088005'],
+    ['tiered', { input: 272_001, output: 1 }, 'flex', null],
+    ['tiered', { input: 10 }, 'priority', '0.00004'],
+    ['tiered', { input: 272_001 }, 'priority', null],
+    ['tiered', { input: 10 }, 'batch', '0.00001'],
+    ['tiered', { input: 10 }, 'scale', null],
+    ['inclusive', { input: 199_999 }, null, '0.599997'],
+    ['inclusive', { input: 200_000 }, null, '1.2'],
+    ['million', { input: 90_000 }, null, '0.09'],
+    ['million', { input: 90_001 }, null, '0.180002'],
+    ['million', { input: 128_001 }, null, '0.384003'],
+    ['million', { input: 1_000_001 }, null, '4.000004'],
+    ['ranged', { input: 256_000 }, null, '0.0128'],
+    ['ranged', { input: 256_001, output: 1 }, null, '0.06400225'],
+  ]
+  for (const [model, usage, tier, cost] of cases) t.equal(total(model, usage, tier), cost, `${model} ${JSON.stringify(usage)} ${tier}`)
+})
+
+t.test('regions and speeds', async (t) => {
+  t.equal(total('regional', { input: 1000, cache_write_1h: 10 }, 'standard', 'fast', 'us'), '0.01122')
+  t.equal(total('regional', { input: 1000 }, null, null, 'eu'), null)
+})
+
+t.test('what is charged by the piece', async (t) => {
+  const each = (model: string): Record<string, string> => Object.fromEntries([...row(model).each].map(([name, price]) => [name, decimalText(price)]))
+  t.strictSame(each('pictures'), { image: '0.04' })
+  t.strictSame(each('old-pictures'), { image: '0.02' })
+  t.strictSame(each('seconds'), { second: '0.0001' })
+  t.strictSame(each('searching'), { request: '0.005', file_search: '0.0025', search: '0.01' })
+  t.strictSame(each('by-prompt'), { searched: '0.035' })
+  t.strictSame(each('by-size'), {}, 'no reply tells how much a search brought')
+})
+
+t.test('prices that change by the hour are none', async (t) => {
+  t.equal(total('by-the-hour', { input: 1 }), null)
+})

@@ -1,0 +1,131 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import t from 'tap'
+import { PriceError } from '../../plugins/costs/price-error.js'
+import { PriceTable, rowAt, type PriceSources } from '../../plugins/costs/price-table.js'
+
+const wrongFile = fileURLToPath(new URL('../fixtures/costs/wrong-prices.yaml', import.meta.url))
+
+function problemsOf (sources: PriceSources): string[] {
+  try {
+    return [`no problem: ${new PriceTable(sources).currency}`]
+  } catch (error) {
+    if (!(error instanceof PriceError)) throw error
+    t.equal(error.code, 'LLM_GATEWAY_PRICES')
+    return error.message.split('\n')
+  }
+}
+
+const folder = t.testdir({})
+
+function file (name: string, text: string): string {
+  const path = join(folder, name)
+  writeFileSync(path, text)
+  return path
+}
+
+t.test('everything that is wrong with a file is told at once, each with its line and path', async (t) => {
+  t.strictSame(problemsOf({ files: [wrongFile] }).map((line) => line.replace(`${wrongFile}:`, '')), [
+    '3: models.negative.input: must not be negative',
+    '4: models.nan.input: must be a number, not NaN',
+    '5: models.infinite.input: must be a number, not Infinity',
+    '6: models.huge.input: is above 10000, which nothing costs: is it in another unit?',
+    '7: models.text.input: must be a number, not text',
+    '8: models.nothing.input: must be a number, not null',
+    '9: models.list.input: must be a number, not object',
+    '10: models.digits.input: has more than 15 digits, and would be rounded',
+    '11: models.unknown.inputs: is not known',
+    '12: models.number: must be an object of prices',
+    '13: models.currency.currency: is EUR among prices in USD: a gateway counts in one currency',
+    '14: models.step.above[0].inputTokens: must be a whole number of at least 1',
+    '14: models.step.above[1]: must be an object with inputTokens and prices',
+    '14: models.step.above[2].inclusive: must be true or false',
+    '14: models.step.above[3].outputs: is not known',
+    '14: models.step.above: has 10 twice',
+    '15: models.steps.above: must be a list',
+    '16: models.each.each.pages: is not known',
+    '16: models.each.each.search: must not be negative',
+    '17: models.variants.tiers.flex.inputs: is not known',
+    '17: models.variants.tiers.batch: must be above 0',
+    '17: models.variants.tiers.scale: must be an object of prices',
+    '17: models.variants.speeds: must be an object',
+    '17: models.variants.regions.us: is above 100, which nothing costs: is it in another unit?',
+    '18: models.tools.tools: must be an object of prices',
+    '19: models.dates.from: must be a date such as 2027-01-01 or 2027-01-01T00:00:00Z',
+    '19: models.dates.until: must be a date such as 2027-01-01 or 2027-01-01T00:00:00Z',
+    '20: models.order.until: must be after from',
+    '21: models.overlap[1]: holds at a time when another of its rows does',
+    '21: models.overlap[2]: holds at a time when another of its rows does',
+  ].map((line) => line.replace(/^(\d+): /, '$1: ')))
+})
+
+t.test('wrong lists as a whole', async (t) => {
+  const cases: ReadonlyArray<readonly [string, string, string]> = [
+    ['a.yaml', 'models: [\n', ':2: not valid YAML or JSON (BAD_INDENT)'],
+    ['b.json', '{ "models": { "a": { "input": 1 }, } ', ':1: not valid YAML or JSON'],
+    ['c.yaml', 'models: {}\nmodels: {}\n', ':2: not valid YAML or JSON (DUPLICATE_KEY)'],
+    ['d.yaml', '- 1\n', ':1: must be an object'],
+    ['e.json', '{ "gpt": { "price": 1 } }', ':1: is no price list'],
+    ['f.yaml', 'currency: EUR\nmodels: {}\n', ':1: currency: is EUR, and the gateway counts in USD'],
+    ['g.yaml', 'currency: DOLLARS\nmodels: {}\n', ':1: currency: is not a currency of ISO 4217'],
+    ['h.yaml', 'currencies: USD\nmodels: {}\n', ':1: currencies: is not known'],
+    ['i.json', '{ "a": { "litellm_provider": "x", "input_cost_per_token": 2.5 },\n "b": 1 }', ':1: a.input_cost_per_token: is above 0.01, which nothing costs'],
+  ]
+  for (const [name, text, words] of cases) {
+    const path = file(name, text)
+    t.ok(problemsOf({ files: [path] })[0]?.startsWith(path + words.slice(0, 4)), `${name}: ${problemsOf({ files: [path] })[0]}`)
+    t.ok(problemsOf({ files: [path] })[0]?.includes(words.slice(4)), `${name}: ${problemsOf({ files: [path] })[0]}`)
+  }
+  t.match(problemsOf({ files: ['/nowhere/prices.yaml'] }), [/^\/nowhere\/prices.yaml: cannot be read \(ENOENT\)$/])
+  t.match(problemsOf({ currency: 'EUR', files: [fileURLToPath(new URL('../fixtures/costs/community.json', import.meta.url))] }), [/:1: is in USD, and the gateway counts in EUR$/])
+  t.strictSame(problemsOf({ currency: 'XXL' }), ['prices.currency: is not a currency of ISO 4217'])
+  t.strictSame(problemsOf({ models: { a: { input: -1 } } }), ['prices.models: a.input: must not be negative'])
+  t.strictSame(problemsOf({ models: 5 }), ['prices.models: must be an object of models'])
+})
+
+t.test('which entry a name gets', async (t) => {
+  const first = file('first.yaml', 'models: { both: { input: 1 }, gpt: { input: 1 }, only-first: { input: 1 } }')
+  const second = file('second.json', '{ "$schema": "x", "currency": "USD", "models": { "both": { "input": 2 }, "*.claude-*": { "input": 2 } } }')
+  const table = new PriceTable({ files: [first, second], models: { 'gpt-5*': { input: 3 }, 'gpt-5-mini*': { input: 4 }, 'gpt-5': { input: 5 } } })
+  const cases: ReadonlyArray<readonly [string, string | null, string | null]> = [
+    ['both', 'both', second],
+    ['only-first', 'only-first', first],
+    ['gpt', 'gpt', first],
+    ['gpt-5', 'gpt-5', 'prices.models'],
+    ['gpt-5-2025-08-07', 'gpt-5', 'prices.models'],
+    ['gpt-5-20250807', 'gpt-5', 'prices.models'],
+    ['gpt-5@20250807', 'gpt-5', 'prices.models'],
+    ['gpt-5-pro', 'gpt-5*', 'prices.models'],
+    ['gpt-5-mini-2', 'gpt-5-mini*', 'prices.models'],
+    ['us.claude-x', '*.claude-*', second],
+    ['us-claude-x', null, null],
+    ['vendor/gpt-5', null, null],
+    ['ft:gpt-5:me::1', null, null],
+    ['', null, null],
+  ]
+  for (const [name, key, place] of cases) {
+    const entry = table.entry(name)
+    t.strictSame([entry?.key ?? null, entry?.place ?? null], [key, place], name)
+    t.equal(table.entry(name), entry, 'the same the second time')
+  }
+  for (let made = 0; made < 1_100; made += 1) table.entry(`made-up-${made}`)
+  t.equal(table.entry('both')?.place, second, 'names that are made up push nothing out for good')
+})
+
+t.test('rows have their time, and a digest of what they say', async (t) => {
+  const table = new PriceTable({ models: { a: [{ input: 1, until: '2027-01-01' }, { input: 2, from: '2027-01-01', until: '2028-01-01T00:00:00+01:00' }], b: { input: 1, until: '2027-01-01' } } })
+  const rows = table.entry('a')?.rows ?? []
+  const at = (time: string): unknown => rowAt(rows, Date.parse(time))?.source
+  t.strictSame(at('2026-12-31T23:59:59.999Z'), { input: 1, until: '2027-01-01' })
+  t.match(at('2027-01-01T00:00:00Z'), { input: 2 })
+  t.match(at('2027-12-31T22:59:59Z'), { input: 2 })
+  t.equal(at('2027-12-31T23:00:00Z'), undefined)
+  const [one, two] = rows
+  const [same] = table.entry('b')?.rows ?? []
+  if (one === undefined || two === undefined || same === undefined) throw new Error('rows are missing')
+  t.match(table.digest(one), /^[0-9a-f]{16}$/)
+  t.equal(table.digest(one), table.digest(same))
+  t.equal(table.digest(one), table.digest(one))
+  t.not(table.digest(one), table.digest(two))
+})

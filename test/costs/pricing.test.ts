@@ -1,0 +1,92 @@
+import t from 'tap'
+import { one, readDecimal } from '../../plugins/core/decimal.js'
+import type { ModelCall } from '../../plugins/core/model-call.js'
+import { PriceTable } from '../../plugins/costs/price-table.js'
+import { costOf, estimate } from '../../plugins/costs/pricing.js'
+import { requestFor } from '../usage/meter-reply.js'
+
+const none = { input: 0, cache_read: 0, cache_write_5m: 0, cache_write_1h: 0, cache_write: 0, tool_input: 0, output: 0, reasoning: 0 }
+
+function answered (asked: string | null, replied: string | null, protocol = 'chat_completions'): ModelCall {
+  const llm = requestFor(protocol)
+  llm.model = asked
+  llm.responseModel = replied
+  llm.usage = { ...none, input: 1000, output: 10 }
+  return llm
+}
+
+t.test('the model that replied, then the one asked for', async (t) => {
+  const table = new PriceTable({ models: { 'gpt-5': { input: 1, output: 2 }, 'gpt-5-pro': { input: 10, output: 20 }, free: { input: 0, output: 0 } } })
+  t.match(costOf(table, answered('gpt-5', 'gpt-5-pro')), { amount: '0.0102', billionths: 10_200_000, entry: 'gpt-5-pro', by: 'reply', unpriced: false, currency: 'USD', factor: '1' })
+  t.match(costOf(table, answered('gpt-5', 'other')), { amount: '0.00102', entry: 'gpt-5', by: 'asked' })
+  t.match(costOf(table, answered('gpt-5', null)), { amount: '0.00102', entry: 'gpt-5', by: 'asked' })
+  t.match(costOf(table, answered('other', null)), { amount: null, billionths: 0, entry: null, by: null, price: null, unpriced: true })
+  t.match(costOf(table, answered(null, null)), { amount: null, unpriced: true })
+  t.match(costOf(table, answered('free', null)), { amount: '0', billionths: 0, unpriced: false })
+  t.equal(costOf(table, requestFor('chat_completions')), null)
+  const nothing = answered('gpt-5', null)
+  nothing.usage = none
+  t.equal(costOf(table, nothing), null)
+})
+
+t.test('the prices of the time at which a request started', async (t) => {
+  const tomorrow = new Date(Date.now() + 86_400_000).toISOString()
+  const rows = (first: string): PriceTable => new PriceTable({ models: { a: [{ input: 1, output: 1, until: first }, { input: 2, output: 2, from: first }] } })
+  t.equal(costOf(rows(tomorrow), answered('a', null))?.amount, '0.00101')
+  t.equal(costOf(rows('2020-01-01'), answered('a', null))?.amount, '0.00202')
+  t.match(costOf(new PriceTable({ models: { a: { input: 1, until: '2020-01-01' } } }), answered('a', null)), { amount: null, entry: 'a', by: 'asked', price: null, unpriced: true })
+})
+
+t.test('the parts add up, and billionths are rounded up', async (t) => {
+  const table = new PriceTable({ models: { a: { input: 0.000001, output: 3 } } })
+  const cost = costOf(table, answered('a', 'a'), readDecimal('1.1') ?? one)
+  t.match(cost, { amount: '0.0000330011', billionths: 33_002, factor: '1.1', parts: [{ name: 'input', units: 1000, amount: '0.0000000011' }, { name: 'output', units: 10, amount: '0.000033' }] })
+  t.match(cost?.price, /^[0-9a-f]{16}$/)
+})
+
+t.test('an estimate is the most that a request can cost', async (t) => {
+  const table = new PriceTable({
+    models: {
+      chat: {
+        input: 1,
+        cache_read: 0.1,
+        output: 2,
+        reasoning: 3,
+        above: [{ inputTokens: 1000, input: 2, output: 4 }],
+        tiers: { priority: { input: 5, output: 10 }, flex: 0.5, scale: 3 },
+        each: { request: 0.5 },
+      },
+      message: { input: 1, cache_write: 1.25, cache_write_1h: 2, output: 5, speeds: { fast: { input: 6, output: 30 } }, regions: { us: 1.1, eu: 0.9 } },
+      part: { input: 1 },
+      pictures: { each: { image: 0.04 } },
+      embedding: { input: 0.02 },
+    },
+  })
+  const ask = (protocol: string, model: string, json: unknown, input: number, output: number, factor = '1'): number | null => {
+    const llm = requestFor(protocol)
+    llm.model = model
+    llm.json = json
+    return estimate(table, llm, input, output, readDecimal(factor) ?? one)
+  }
+  t.equal(ask('chat_completions', 'chat', {}, 1000, 100), 501_300_000)
+  t.equal(ask('chat_completions', 'chat', {}, 1001, 100), 502_402_000)
+  t.equal(ask('chat_completions', 'chat', {}, 1000, 100, '1.1'), 551_430_000)
+  t.equal(ask('chat_completions', 'chat', { service_tier: 'auto' }, 1000, 100), 501_300_000)
+  t.equal(ask('chat_completions', 'chat', { service_tier: 'Priority' }, 1000, 100), 506_000_000)
+  t.equal(ask('chat_completions', 'chat', { service_tier: 'fast' }, 1000, 100), 506_000_000)
+  t.equal(ask('chat_completions', 'chat', { service_tier: 'flex' }, 1000, 100), 501_300_000, 'which may be served as if nothing was asked')
+  t.equal(ask('chat_completions', 'chat', { service_tier: 'scale' }, 1000, 100), 503_900_000)
+  t.equal(ask('chat_completions', 'chat', { service_tier: 'unheard-of' }, 1000, 100), null)
+  t.equal(ask('chat_completions', 'chat', { service_tier: 7 }, 0, 0), 500_000_000)
+  t.equal(ask('messages', 'message', { inference_geo: 'us' }, 1000, 100), 2_750_000)
+  t.equal(ask('messages', 'message', { inference_geo: 'eu' }, 1000, 100), 2_500_000)
+  t.equal(ask('messages', 'message', { inference_geo: 'asia' }, 1000, 100), 2_500_000)
+  t.equal(ask('messages', 'message', { speed: 'fast' }, 1000, 100), 9_000_000)
+  t.equal(ask('chat_completions', 'part', undefined, 1000, 100), null)
+  t.equal(ask('chat_completions', 'unknown', undefined, 1000, 100), null)
+  t.equal(ask('images', 'pictures', { n: 3 }, 1000, 100), 120_000_000)
+  t.equal(ask('images', 'pictures', { n: 'three' }, 1000, 100), 40_000_000)
+  t.equal(ask('images', 'pictures', undefined, 1000, 100), 40_000_000)
+  t.equal(ask('embeddings', 'pictures', undefined, 1000, 0), null)
+  t.equal(ask('embeddings', 'embedding', undefined, 1000, 0), 20_000)
+})
