@@ -8,6 +8,7 @@ import { DrainBudget, type DrainOptions } from './drain.js'
 import { Exchange } from './exchange.js'
 import { kOwner, type ExchangeDone, type ExchangeReply, type OwnedHeaders, type Owner } from './owner.js'
 import { readdress } from './request-headers.js'
+import { SlowReaders } from './slow-readers.js'
 
 // An import would have Node search the whole package for the names that it exports, 2 ms of every start.
 const { Agent: UpstreamAgent }: typeof undici = createRequire(import.meta.url)('undici')
@@ -17,7 +18,7 @@ export interface DispatcherOptions {
   connections: number
   /** From the request's last byte to the reply's headers. Default 900,000: a model may think long. */
   headersTimeoutMs: number
-  /** Silence in the middle of a reply. Default 300,000. */
+  /** Silence in the middle of a reply, and how long its caller may take nothing of it. Default 300,000. */
   idleTimeoutMs: number
   /** Default 10,000. */
   connectTimeoutMs: number
@@ -49,6 +50,7 @@ type RequestOptions = Dispatcher.DispatchOptions & { headers: OwnedHeaders }
 export class UpstreamDispatcher {
   readonly #agent: Agent
   readonly #drain: DrainBudget
+  readonly #slow: SlowReaders
   #closed: Promise<void> | null = null
   // Read by reply-from under these names.
   readonly headersTimeout: number
@@ -58,6 +60,7 @@ export class UpstreamDispatcher {
     this.headersTimeout = headersTimeoutMs
     this.bodyTimeout = idleTimeoutMs
     this.#drain = new DrainBudget(drain)
+    this.#slow = new SlowReaders(idleTimeoutMs)
     this.#agent = new UpstreamAgent({ connections, pipelining: 1, connect: { timeout: connectTimeoutMs, ...tls } })
   }
 
@@ -73,12 +76,14 @@ export class UpstreamDispatcher {
       options.path = pathOf(llm, upstream)
       readdress(options.headers, llm, upstream)
     }
+    this.#slow.follow(owner)
     dispatchTraced(this.#agent, options, llm, new Exchange(owner, this.#drain, done))
   }
 
   /** Sends a request of our own routes. */
   send ({ owner, upstream, headers, body }: OwnRequest, done: ExchangeDone): void {
     const { llm } = owner
+    this.#slow.follow(owner)
     dispatchTraced(this.#agent, {
       origin: upstream.origin,
       path: pathOf(llm, upstream),
@@ -95,6 +100,7 @@ export class UpstreamDispatcher {
    * usage. Resolves when all has ended.
    */
   async destroy (): Promise<void> {
+    this.#slow.end()
     this.#closed ??= this.#agent.close()
     await this.#closed
   }

@@ -8,7 +8,7 @@ export interface TransportOptions {
   connections?: number
   /** From the request's last byte to the reply's headers. Default 900,000 (15 minutes): a model may think long. */
   headersTimeoutMs?: number
-  /** Silence in the middle of a reply. Default 300,000 (5 minutes). */
+  /** Silence of the upstream in the middle of a reply, and how long its caller may take nothing of it. 0 for ever. Default 300,000 (5 minutes). */
   idleTimeoutMs?: number
   /** Default 10,000. */
   connectTimeoutMs?: number

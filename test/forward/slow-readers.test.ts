@@ -1,0 +1,85 @@
+/** Callers that take their reply slowly, or not at all. */
+import { connect as connectH2 } from 'node:http2'
+import httpProxy from '@fastify/http-proxy'
+import Fastify from 'fastify'
+import t from 'tap'
+import { proxyOptions } from '../../plugins/forward/index.js'
+import llmGateway from '../../plugins/index.js'
+import { call, gatewayOptions, listen, secret, startGateway, watchSettled } from '../helpers/gateway.js'
+import { startUpstream, type Upstream } from '../helpers/upstream.js'
+
+const body = '{"model":"m","messages":[{"role":"user","content":"hi"}]}'
+// More than the buffers of two loopback connections and of everything between them hold.
+const large = `{"filler":"${'x'.repeat(40_000_000)}","usage":{"prompt_tokens":1,"completion_tokens":2}}`
+const headers = { 'content-type': 'application/json' }
+
+function queueLarge (upstream: Upstream): void {
+  upstream.queue({ headers, body: large })
+}
+
+t.test('who takes nothing for as long as an upstream may be silent is cut, and its request settled', async (t) => {
+  const upstream = await startUpstream(t)
+  const { app, settled } = await startGateway(t, upstream.url, { forward: { idleTimeoutMs: 200, drain: { maxMs: 0 } } })
+  queueLarge(upstream)
+  const { request, reply } = call(`${await listen(app)}/v1/chat/completions`, { body })
+  t.equal((await reply).statusCode, 200)
+  t.match(await settled.next(), { outcome: 'client_abort', abortedBy: 'client', usageMissing: 'client_abort' })
+  t.equal(await upstream.seen[0]?.aborted, true, 'the upstream is cancelled')
+  request.destroy()
+})
+
+t.test('so it is where the whole reply has come already, and on an adapted mount', async (t) => {
+  const upstream = await startUpstream(t)
+  const app = Fastify()
+  t.teardown(async () => await app.close())
+  await app.register(httpProxy, { ...proxyOptions({ idleTimeoutMs: 200 }), upstream: upstream.url, prefix: '/v1', rewritePrefix: '/v1' })
+  await app.register(llmGateway, { ...gatewayOptions(upstream.url), routes: false })
+  // Buffers the whole reply: the upstream is done with it long before its caller is.
+  app.addHook('onSend', async (_, reply, payload) => {
+    const chunks: Buffer[] = []
+    for await (const chunk of Object(payload)) chunks.push(chunk)
+    reply.removeHeader('content-length')
+    return Buffer.concat(chunks)
+  })
+  const settled = watchSettled(app)
+  queueLarge(upstream)
+  const { request } = call(`${await listen(app)}/v1/chat/completions`, { body })
+  t.match(await settled.next(), { outcome: 'client_abort', usage: { input: 1, output: 2 } }, 'what the reply told is kept')
+  request.destroy()
+})
+
+t.test('who takes little at a time, or waits for a slow upstream, is left alone', async (t) => {
+  const upstream = await startUpstream(t)
+  const { app, settled } = await startGateway(t, upstream.url, { forward: { idleTimeoutMs: 1_000 } })
+  const url = `${await listen(app)}/v1/chat/completions`
+  queueLarge(upstream)
+  const { reply } = call(url, { body })
+  const message = await reply
+  let bytes = 0
+  message.on('data', (chunk: Buffer) => {
+    bytes += chunk.length
+    message.pause()
+    // Fast enough to be done in a few times of that.
+    setTimeout(() => message.resume(), bytes % 7 === 0 ? 20 : 1)
+  })
+  t.match(await settled.next(), { outcome: 'ok', usage: { input: 1, output: 2 } })
+})
+
+t.test('over HTTP/2 its stream is cut and no other', async (t) => {
+  const upstream = await startUpstream(t)
+  // Its types know of no server over HTTP/2 without TLS.
+  const app = Fastify({ http2: true } as object)
+  t.teardown(async () => await app.close())
+  await app.register(llmGateway, gatewayOptions(upstream.url, { forward: { idleTimeoutMs: 200, drain: { maxMs: 0 } } }))
+  const settled = watchSettled(app)
+  queueLarge(upstream)
+  const session = connectH2(await listen(app))
+  t.teardown(() => session.destroy())
+  const ask = () => session.request({ ':method': 'POST', ':path': '/v1/chat/completions', authorization: `Bearer ${secret}`, 'content-type': 'application/json' }).end(body)
+  const stuck = ask()
+  stuck.on('error', () => {})
+  t.match(await settled.next(), { outcome: 'client_abort' })
+  const other = ask()
+  other.resume()
+  t.match(await settled.next(), { outcome: 'ok' })
+})
