@@ -1,17 +1,18 @@
 /**
  * Router, policy and upstream see one and the same path, whatever a caller sends; where they would not, nothing is
- * forwarded. `SAME_PATH_RUNS=1000000` is the long run (`npm run test:paths`), the default is for every day.
+ * forwarded. `npm run endurance -- paths` is the long run, the default is for every day.
  */
 import fc from 'fast-check'
 import Fastify from 'fastify'
 import t from 'tap'
 import { modelCallOf } from '../../plugins/core/model-call.js'
 import llmGateway from '../../plugins/index.js'
+import { runs } from '../helpers/runs.js'
 import { startUpstream } from '../helpers/upstream.js'
 import { calls, credentials, type Call } from './calls.js'
 import { keys, optionsFor } from './gateway.js'
 
-const numRuns = Number(process.env.SAME_PATH_RUNS ?? 1_500)
+const numRuns = runs(1_500)
 
 const version = fc.oneof(
   { weight: 30, arbitrary: fc.constantFrom('v1', 'v1beta') },
@@ -45,7 +46,7 @@ t.test('router, policy and upstream see the same path', async (t) => {
 
   const forwarded = new Set<string>()
   await fc.assert(fc.asyncProperty(request, async ({ call: { method, family, body }, url }) => {
-    upstream.seen.length = 0
+    upstream.forget()
     const reply = await app.inject({ url, method, headers: { ...credentials(family, keys[family]), 'content-type': 'application/json' }, ...(body !== '' && { body }) })
     const [seen, ...more] = upstream.seen
     if (more.length > 0) throw new Error('sent twice')

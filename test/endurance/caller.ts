@@ -10,6 +10,8 @@ export interface Answer {
   /** The gateway's id of the request, empty where there was no reply. */
   readonly id: string
   readonly headers: Readonly<Record<string, string | string[] | undefined>>
+  /** Whole, or as far as it came. */
+  readonly text: string
   /** The reply's text where it is a refusal or a failure. */
   readonly error: string
   /** When it began, by `performance.now()`. */
@@ -43,8 +45,8 @@ export function createCaller (connections: number): { call: (origin: string, cha
       const startedAt = performance.now()
       let status = 0
       let headers: Answer['headers'] = {}
-      const answer = (whole: boolean, error: string): Answer => {
-        return { tag: chat.tag, status, whole, headers, error, id: String(headers['x-request-id'] ?? ''), startedAt, ms: performance.now() - startedAt }
+      const answer = (whole: boolean, error: string, text = ''): Answer => {
+        return { tag: chat.tag, status, whole, headers, text, error, id: String(headers['x-request-id'] ?? ''), startedAt, ms: performance.now() - startedAt }
       }
       try {
         const reply = await request(`${origin}/v1/chat/completions`, {
@@ -56,7 +58,7 @@ export function createCaller (connections: number): { call: (origin: string, cha
         status = reply.statusCode
         headers = reply.headers
         const text = await reply.body.text()
-        return answer(chat.stream !== true || status !== 200 || text.endsWith('data: [DONE]\n\n'), status === 200 ? '' : text)
+        return answer(chat.stream !== true || status !== 200 || text.endsWith('data: [DONE]\n\n'), status === 200 ? '' : text, text)
       } catch (error) {
         return answer(false, String(error))
       }

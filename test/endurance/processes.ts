@@ -92,6 +92,11 @@ export async function ledgerIn (path: string, from = 0): Promise<{ records: Ledg
   return { records, damaged }
 }
 
+/** What a process holds in memory now. */
+export function residentMb (pid: number): number {
+  return Math.round(Number(/^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024)
+}
+
 export function sum (numbers: Iterable<number>): number {
   return [...numbers].reduce((total, number) => total + number, 0)
 }

@@ -1,6 +1,7 @@
 /** The ledger and `tokens_total` count the same tokens, whatever becomes of the replies. */
 import { once } from 'node:events'
 import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
 import { protocolNames } from '../../plugins/protocols/index.js'
 import { leaves } from '../../plugins/core/measures.js'
 import { secret, read } from '../helpers/gateway.js'
@@ -8,14 +9,21 @@ import { startUpstream, type Script } from '../helpers/upstream.js'
 import { samplesOf } from '../metrics/meters.js'
 import { send } from '../metrics/traffic.js'
 import { inParallel } from './caller.js'
-import { eventually, launchGateway, ledgerIn, sum, temporaryFolder, type Report } from './processes.js'
+import { eventually, launchGateway, ledgerIn, residentMb, sum, temporaryFolder, type Report } from './processes.js'
 
 /** What a provider does, in turn: mostly its work, now and then half of it, or none. */
 const manners: ReadonlyArray<Script | null> = [
   null, { split: 'events' }, null, { split: 'events', cutAt: 300 }, null, { status: 503, body: { error: { message: 'overloaded' } } }, { split: 'bytes' }, { cutAt: 'headers' },
 ]
 
-export async function reconciliation ({ requests, atOnce }: { readonly requests: number, readonly atOnce: number }): Promise<Report> {
+interface Traffic {
+  readonly requests: number
+  readonly atOnce: number
+  /** Begun in a second; as fast as it goes where it is not said. */
+  readonly perSecond?: number
+}
+
+export async function reconciliation ({ requests, atOnce, perSecond = Infinity }: Traffic): Promise<Report> {
   const folder = temporaryFolder()
   const upstream = await startUpstream()
   let count = 0
@@ -31,7 +39,11 @@ export async function reconciliation ({ requests, atOnce }: { readonly requests:
     metrics: { path: '/metrics' },
   })
   const endings = { whole: 0, cut: 0, left: 0, refused: 0 }
+  const startedAt = performance.now()
+  let settledMb = 0
   await inParallel(requests, atOnce, async (i) => {
+    await pause(startedAt + 1_000 * i / perSecond - performance.now())
+    if (i === Math.floor(requests / 5)) settledMb = residentMb(gateway.pid)
     const { request, reply } = send(gateway.origin, protocolNames[i % protocolNames.length] ?? 'messages', i % 3 !== 0)
     const message = await reply
     if (i % 5 === 4) {
@@ -55,6 +67,8 @@ export async function reconciliation ({ requests, atOnce }: { readonly requests:
     const found = /^llm_gateway_tokens_total\{protocol="(\w+)",group="(\w+)",model="([^"]*)",direction="\w+",type="(\w+)"\}$/.exec(name)
     if (found !== null && value > 0) counted.set(found.slice(1).join(' '), value)
   }
+  const minutes = (performance.now() - startedAt) * 4 / 5 / 60_000
+  const grownMb = residentMb(gateway.pid) - settledMb
   await gateway.kill('SIGTERM')
   const { records, damaged } = await ledgerIn(join(folder.path, 'data', 'ledger'))
   const kept = new Map<string, number>()
@@ -68,7 +82,9 @@ export async function reconciliation ({ requests, atOnce }: { readonly requests:
     .map((name) => `${name}: counted ${counted.get(name)}, in the ledger ${kept.get(name)}`)
   if (!quiet) violations.push('requests are missing in the metrics')
   if (damaged > 0) violations.push(`${damaged} lines are damaged`)
+  // A few minutes tell nothing of memory: a heap grows to its usual size first.
+  if (minutes > 8 && grownMb > minutes / 10 + 8) violations.push(`memory grew by ${grownMb} MB in ${Math.round(minutes)} minutes`)
   await upstream.close()
   folder.remove()
-  return { violations, slow: [], requests, ...endings, records: records.length, series: counted.size, tokens: sum(counted.values()) }
+  return { violations, slow: [], grownMb, requests, ...endings, records: records.length, series: counted.size, tokens: sum(counted.values()) }
 }

@@ -105,6 +105,12 @@ export class Upstream {
     this.respond = () => null
   }
 
+  /** Lets go of every request that was recorded, which long runs would keep. */
+  forget (): void {
+    this.seen.length = 0
+    for (const signal of [this.arrivals, this.requests, this.aborts]) signal.clear()
+  }
+
   async close (): Promise<void> {
     const closed = new Promise((resolve) => this.server.close(resolve))
     this.server.closeAllConnections()

@@ -1,39 +1,28 @@
 /**
- * The long runs of `test/endurance/`, with real gateways, a real Redis and real signals. Each prints its figures as JSON, and
- * exits with 1 where a rule was broken or a time was missed:
+ * The long runs of `test/endurance/`, with real gateways, real stores and real signals. Each prints its figures as JSON, and exits
+ * with 1 where a rule was broken or a time was missed:
  *
- *     npm run build
- *     node --import=@tapjs/typescript/import test/scripts/endurance.ts NAME [{"option": number}]
+ *     npm run endurance -- NAME [NAME...] [{"option": number}]
+ *     npm run endurance -- smuggling '{"baseUrl": "http://127.0.0.1:8080"}'    against a gateway that runs
  */
 import { argv, exit, stderr, stdout } from 'node:process'
-import { fiftyCalls } from '../endurance/fifty-calls.js'
-import { ledgerKills } from '../endurance/ledger-kills.js'
-import { lmdbKills } from '../endurance/lmdb-kills.js'
-import type { Report } from '../endurance/processes.js'
-import { reconciliation } from '../endurance/reconciliation.js'
-import { storeHang } from '../endurance/store-hang.js'
-import { storeOutage } from '../endurance/store-outage.js'
+import { checks } from '../endurance/checks.js'
 
-function run<T extends object> (run: (options: T) => Promise<Report>, defaults: T): (given: object) => Promise<Report> {
-  return async (given) => await run({ ...defaults, ...given })
-}
-
-const runs = new Map(Object.entries({
-  'fifty-calls-redis': run(fiftyCalls, { engine: 'redis', calls: 50, requests: 2_000, processes: 3 }),
-  'fifty-calls-lmdb': run(fiftyCalls, { engine: 'lmdb', calls: 50, requests: 2_000, processes: 3 }),
-  'ledger-kills': run(ledgerKills, { rounds: 50, requests: 10_000, holdTtlMs: 5_000 }),
-  'lmdb-kills': run(lmdbKills, { kills: 1_000 }),
-  'store-outage': run(storeOutage, { processes: 3, awayMs: 10_000, everyMs: 20, commandTimeoutMs: 50 }),
-  'store-hang': run(storeHang, { processes: 3, hangsMs: 10_000, everyMs: 20, commandTimeoutMs: 50 }),
-  reconciliation: run(reconciliation, { requests: 20_000, atOnce: 32 }),
-}))
-
-const [, , name = '', options = '{}'] = argv
-const found = runs.get(name)
-if (found === undefined) {
-  stderr.write(`NAME is one of ${[...runs.keys()].join(', ')}\n`)
+const given = argv.slice(2)
+const options = given.filter((text) => text.startsWith('{')).map((text): object => JSON.parse(text))
+const names = given.filter((text) => !text.startsWith('{'))
+const unknown = names.find((name) => !Object.hasOwn(checks, name))
+if (names.length === 0 || unknown !== undefined) {
+  const list = Object.entries(checks).map(([name, { what }]) => `  ${name.padEnd(20)} ${what}\n`)
+  stderr.write(`${unknown === undefined ? 'Name a check' : `There is no check ${unknown}`}:\n${list.join('')}`)
   exit(2)
 }
-const { violations, slow, ...figures } = await found(JSON.parse(options))
-stdout.write(`${JSON.stringify({ ...figures, violations: violations.slice(0, 20), slow: slow.slice(0, 20) }, null, 1)}\n`)
-exit(violations.length + slow.length > 0 ? 1 : 0)
+let failed = false
+for (const name of names) {
+  const report = await checks[name]?.full(Object.assign({}, ...options))
+  if (report === undefined) continue
+  const { violations, slow, ...figures } = report
+  stdout.write(`${name} ${JSON.stringify({ ...figures, violations: violations.slice(0, 20), slow: slow.slice(0, 20) }, null, 1)}\n`)
+  failed ||= violations.length + slow.length > 0
+}
+exit(failed ? 1 : 0)

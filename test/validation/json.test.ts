@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import t from 'tap'
+import { runs } from '../helpers/runs.js'
 import { readJson } from '../../plugins/validation/json.js'
 import { Rejection } from '../../plugins/validation/rejection.js'
 import { countMembers, duplicateKey } from '../../plugins/validation/scan.js'
@@ -92,7 +93,7 @@ t.test('any JSON, however it is spelled, is read as JSON.parse reads it and to i
     if (exact instanceof Rejection || JSON.stringify(exact.json) !== JSON.stringify(json)) return false
     const tight = depth === 0 ? null : readJson(bytes, depth - 1)
     return bytes.equals(copy) && (tight === null || (tight instanceof Rejection && tight.keyword === 'depth'))
-  }), { numRuns: 3000 })
+  }), { numRuns: runs(3000) })
   t.pass()
 })
 
@@ -116,7 +117,7 @@ t.test('a duplicate key is found exactly where a set of decoded keys finds one',
     const result = readJson(bytes, 64)
     const found = result instanceof Rejection ? result.error.param : null
     return found === first && duplicateKey(bytes) === first && countMembers(bytes, 64) === list.length
-  }), { numRuns: 3000 })
+  }), { numRuns: runs(3000) })
   t.ok(duplicated > 300, `${duplicated} bodies had one`)
 })
 
@@ -131,9 +132,9 @@ t.test('any bytes at all give an answer, and what JSON.parse refuses is refused'
       parsed = false
     }
     return result instanceof Rejection || parsed
-  }), { numRuns: 5000 })
+  }), { numRuns: runs(5000) })
   fc.assert(fc.property(fc.uint8Array({ maxLength: 64 }), (bytes) => {
     readJson(Buffer.from(bytes), 16)
-  }), { numRuns: 2000 })
+  }), { numRuns: runs(2000) })
   t.pass('no exception')
 })

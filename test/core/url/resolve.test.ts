@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import t from 'tap'
+import { runs } from '../../helpers/runs.js'
 import { createResolve, type Resolution } from '../../../plugins/core/url/resolve.js'
 
 const resolve = createResolve('')
@@ -218,5 +219,5 @@ t.test('resolving is idempotent and never ambiguous, for generated spellings', a
     const canonical = /^\/v1(?:beta)?\/(?!v1(?:beta|alpha)?\/)[^?#\\;]+(?:\?.*)?$/
     return again?.kind === 'endpoint' && again.url === first.url && again.endpoint === first.endpoint && again.repair === null &&
       canonical.test(first.url) && !first.url.includes('key=') && !first.url.includes('//') && !/\/\.{1,2}(\/|$)/.test(first.url)
-  }), { numRuns: 20_000 }))
+  }), { numRuns: runs(20_000) }))
 })

@@ -16,6 +16,11 @@ export class Signal<T> {
     return await new Promise((resolve) => this.#waiting.push(resolve))
   }
 
+  /** Forgets what nobody took. */
+  clear (): void {
+    this.#items.length = 0
+  }
+
   /** How many items wait to be taken. */
   get size (): number {
     return this.#items.length

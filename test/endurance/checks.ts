@@ -1,0 +1,75 @@
+/**
+ * The long runs by name: what each shows, at its full figure, and as short as the suite runs it. A check returns what it broke
+ * (`violations`), times that a quiet machine keeps (`slow`), and its figures.
+ */
+import { floodOfKeys } from './flood-of-keys.js'
+import { abortedStreams } from './aborted-streams.js'
+import { byTest } from './by-test.js'
+import { cardinality } from './cardinality.js'
+import { cutEverywhere } from './cut-everywhere.js'
+import { drain } from './drain.js'
+import { evilReplies } from './evil-replies.js'
+import { fiftyCalls } from './fifty-calls.js'
+import { ledgerKills } from './ledger-kills.js'
+import { lmdbKills } from './lmdb-kills.js'
+import type { Report } from './processes.js'
+import { reconciliation } from './reconciliation.js'
+import { silentUpstream } from './silent-upstream.js'
+import { slowReader } from './slow-reader.js'
+import { smuggling } from './smuggling.js'
+import { soak } from './soak.js'
+import { storeHang } from './store-hang.js'
+import { storeOutage } from './store-outage.js'
+import { supplyChain } from './supply-chain.js'
+import { untouched } from './untouched.js'
+
+export interface Check {
+  readonly what: string
+  /** At its full figure; `given` replaces options by name. */
+  readonly full: (given?: object) => Promise<Report>
+  /** As the suite runs it; null where a test of the suite does. */
+  readonly short: (() => Promise<Report>) | null
+  /** The program that it needs on the machine. */
+  readonly needs?: 'redis-server'
+}
+
+function check<T extends object> (what: string, run: (options: T) => Promise<Report>, full: T, short: T | null, needs?: Check['needs']): Check {
+  return {
+    what,
+    full: async (given = {}) => await run({ ...full, ...given }),
+    short: short === null ? null : async () => await run(short),
+    ...(needs !== undefined && { needs }),
+  }
+}
+
+function property (what: string, file: string, runs: number): Check {
+  return check(what, async (options: { readonly runs: number }) => await byTest(file, options), { runs }, null)
+}
+
+export const checks: Readonly<Record<string, Check>> = {
+  paths: property('router, policy and upstream see one path', 'test/conformance/same-path.test.ts', 1_000_000),
+  prefixes: property('no URL resolves to two versions, or to another URL the second time', 'test/core/url/resolve.test.ts', 1_000_000),
+  bodies: property('a body that two readers could read differently is refused', 'test/validation/json.test.ts', 1_000_000),
+  'content-types': property('what is served was validated, whatever its content type', 'test/validation/media-type.test.ts', 100_000),
+  canary: property('no text of a key in logs, spans, metrics and replies', 'test/log/canary.test.ts', 1),
+  groups: property('every credential in every place, every group on every endpoint', 'test/auth/auth.test.ts', 1),
+  untouched: check('bytes go on as they came, with one credential', untouched, { requests: 100_000 }, { requests: 400 }),
+  'key-flood': check('made-up keys do not push out real ones', floodOfKeys, { rounds: 20_000 }, null),
+  smuggling: check('requests that are two to another reader are refused', smuggling, { rounds: 200 }, { rounds: 1 }),
+  'evil-replies': check('what a broken provider sends reaches nobody else', evilReplies, { requests: 100_000, atOnce: 32 }, { requests: 330, atOnce: 8 }),
+  'cut-everywhere': check('a reply cut behind any byte never ends cleanly', cutEverywhere, { every: 1 }, { every: 97 }),
+  'slow-reader': check('a caller that reads slowly costs no memory', slowReader, { megabytes: 1_024, stillMs: 20_000 }, { megabytes: 48, stillMs: 1_000 }),
+  'silent-upstream': check('a provider that falls silent is told of in time', silentUpstream, { requests: 200, timeoutMs: 10_000 }, { requests: 10, timeoutMs: 800 }),
+  'aborted-streams': check('callers that leave leave nothing', abortedStreams, { streams: 100_000, atOnce: 50 }, { streams: 200, atOnce: 10 }),
+  drain: check('SIGTERM cuts no stream', drain, { streams: 500, streamMs: 10_000 }, { streams: 20, streamMs: 1_500 }),
+  cardinality: check('metrics stay bounded', cardinality, { requests: 1_000_000, atOnce: 32 }, { requests: 2_000, atOnce: 16 }),
+  soak: check('everything at once for half an hour', soak, { minutes: 30, perSecond: 400, atOnce: 64 }, { minutes: 0.05, perSecond: 40, atOnce: 8 }),
+  'supply-chain': check('an installation runs no scripts and has no package that is known to be at fault', supplyChain, { maxDirect: 10 }, { maxDirect: 10 }),
+  'fifty-calls-redis': check('a balance for 50 serves 50', fiftyCalls, { engine: 'redis', calls: 50, requests: 2_000, processes: 3 }, null, 'redis-server'),
+  'fifty-calls-lmdb': check('a balance for 50 serves 50', fiftyCalls, { engine: 'lmdb', calls: 50, requests: 2_000, processes: 3 }, null),
+  'ledger-kills': check('kill -9 loses no acknowledged record', ledgerKills, { rounds: 50, requests: 10_000, holdTtlMs: 5_000 }, null),
+  'lmdb-kills': check('kill -9 of two processes loses nothing acknowledged', lmdbKills, { kills: 1_000 }, null),
+  'store-outage': check('Redis dies', storeOutage, { processes: 3, awayMs: 10_000, everyMs: 20, commandTimeoutMs: 50 }, null, 'redis-server'),
+  'store-hang': check('Redis hangs', storeHang, { processes: 3, hangsMs: 10_000, everyMs: 20, commandTimeoutMs: 50 }, null, 'redis-server'),
+  reconciliation: check('ledger and metrics agree', reconciliation, { requests: 20_000, atOnce: 32 }, null),
+}
