@@ -12,7 +12,7 @@ export interface Counted {
 }
 
 /** What a usage object tells, before it is sorted into leaves. */
-export interface Told {
+interface Told {
   readonly numbers: Numbers
   readonly total: number | null
   readonly kinds: readonly ModalityTokens[]
@@ -22,7 +22,7 @@ export interface Told {
   readonly odd: boolean
 }
 
-export type Numbers = Readonly<Record<'input' | 'cacheRead' | 'cacheWrite' | 'cacheWrite5m' | 'cacheWrite1h' | 'toolInput' | 'output' | 'reasoning', number | null>>
+type Numbers = Readonly<Record<'input' | 'cacheRead' | 'cacheWrite' | 'cacheWrite5m' | 'cacheWrite1h' | 'toolInput' | 'output' | 'reasoning', number | null>>
 
 /** The tokens of a usage object, null where it tells of none: absent, null and zero are three things. */
 export function countTokens (object: JsonObject, counts: CountPlaces): Counted | null {
@@ -33,7 +33,7 @@ export function countTokens (object: JsonObject, counts: CountPlaces): Counted |
 }
 
 /** The numbers of a usage object, by what they mean; null where it tells of no tokens. */
-export function tell (object: JsonObject, counts: CountPlaces): Told | null {
+function tell (object: JsonObject, counts: CountPlaces): Told | null {
   const usage = new UsageObject(object)
   const numbers = {
     input: usage.number(counts.input),
@@ -52,7 +52,7 @@ export function tell (object: JsonObject, counts: CountPlaces): Told | null {
   return { numbers, total, kinds, splitsOutput: outputKinds !== null, odd: usage.odd }
 }
 
-export function countedOf ({ numbers, total, kinds, splitsOutput, odd }: Told, counts: CountPlaces): Counted {
+function countedOf ({ numbers, total, kinds, splitsOutput, odd }: Told, counts: CountPlaces): Counted {
   const { usage, clamped } = leavesOf(numbers, total, counts)
   const inconsistent = odd || clamped || (total !== null && total !== totalTokens(usage))
   const tokens = usage.output + usage.reasoning

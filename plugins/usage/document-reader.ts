@@ -3,29 +3,27 @@ import { JsonScanner } from './json-scanner.js'
 import type { Meter } from './meter.js'
 import type { Plan } from './plan.js'
 import type { ReplyReader } from './reply-reader.js'
-import type { ShapeMemory } from './shape-memory.js'
+import { readWhole } from './whole-document.js'
 
 /** What may stand between documents: white space, line ends, the frame of an array, and before the first a byte order mark. */
 const between: ReadonlySet<number | undefined> = new Set(Buffer.from(' \t\r\n,[]\uFEFF'))
 
 /**
  * Reads a JSON reply: one document, or the array of documents that a stream without `alt=sse` is, or one document per
- * line. Each is read as it comes and forgotten. A small reply that comes in one piece mostly has the shape of an earlier one.
+ * line. Each is read as it comes and forgotten.
  */
 export class DocumentReader implements ReplyReader {
   private readonly plan: Plan
   private readonly meter: Meter
-  private readonly shapes: ShapeMemory
-  /** Null while a reading by shape is all that was needed. */
+  /** Null while one small document that came whole is all that there was. */
   private scanner: JsonScanner | null = null
   private isFirst = true
   private isOpen = false
   private inArray = false
 
-  constructor (plan: Plan, meter: Meter, shapes: ShapeMemory) {
+  constructor (plan: Plan, meter: Meter) {
     this.plan = plan
     this.meter = meter
-    this.shapes = shapes
   }
 
   get broken (): boolean {
@@ -42,14 +40,13 @@ export class DocumentReader implements ReplyReader {
       return
     }
     this.isFirst = false
-    const reading = this.shapes.read(this.plan, chunk)
-    if (reading !== null) {
-      this.meter.takeReading(reading)
-      this.meter.complete = true
+    const found = readWhole(chunk, this.plan.wants)
+    if (found === null) {
+      this.scan(chunk)
       return
     }
-    this.scan(chunk)
-    if (this.meter.complete && !this.isOpen) this.shapes.learn(this.plan, chunk)
+    this.meter.take(found)
+    this.meter.complete = true
   }
 
   private scan (chunk: Buffer): void {

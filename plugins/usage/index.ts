@@ -13,7 +13,6 @@ import { askFor } from './ask.js'
 import { tapOpener } from './open-tap.js'
 import { readOptions, type UsageOptions } from './options.js'
 import { acceptReadable } from './readable-codings.js'
-import { ShapeMemory } from './shape-memory.js'
 import { withBody } from './take-body.js'
 import { watch } from './watch.js'
 
@@ -22,9 +21,8 @@ export type { UsageOptions } from './options.js'
 async function usage (app: FastifyInstance, options: UsageOptions): Promise<void> {
   const mayAsk = readOptions(options)
   const gateway = joinGateway(app)
-  const shapes = new ShapeMemory()
-  const openAsIs = tapOpener(gateway, shapes, false)
-  const openAsked = tapOpener(gateway, shapes, true)
+  const openAsIs = tapOpener(gateway, false)
+  const openAsked = tapOpener(gateway, true)
 
   app.addHook('preHandler', (request, reply, done) => {
     const llm = identify(gateway, request, reply)

@@ -2,7 +2,6 @@ import type { ModelCall } from '../core/model-call.js'
 import type { ModalityTokens, UsageMissing } from '../core/types.js'
 import { addCounted, countTokens, type Counted } from './count-tokens.js'
 import type { Plan } from './plan.js'
-import type { Reading } from './reply-shape.js'
 import { nothingOutside, servedOf, takeOutside, textIn, type ReadHeader } from './served.js'
 import { isObject, overlay, type JsonObject } from './usage-object.js'
 
@@ -24,7 +23,6 @@ export class Meter {
   private readonly plan: Plan
   private latest: JsonObject | null = null
   private sum: Counted | null = null
-  private reading: Reading | null = null
   private tools: Counted | null = null
   private outside = nothingOutside()
   private model: string | null = null
@@ -59,22 +57,7 @@ export class Meter {
     for (const slot of slots.tools) this.addTools(found[slot])
   }
 
-  /** Takes a first document that was read by its shape. */
-  takeReading (reading: Reading): void {
-    this.model = reading.model
-    this.id = reading.id
-    this.finishReason = reading.finish
-    this.outside = reading.outside
-    this.hasUsage = true
-    if (this.plan.rules.merge === 'last') this.reading = reading
-    else this.sum = reading.counted
-  }
-
   private add (usage: JsonObject): void {
-    if (this.reading !== null) {
-      this.latest = this.reading.usage()
-      this.reading = null
-    }
     this.latest = overlay(this.plan.rules.merge === 'last' ? this.latest : null, usage)
     if (this.plan.rules.merge === 'last') return
     const counted = countTokens(usage, this.plan.counts)
@@ -91,7 +74,7 @@ export class Meter {
 
   /** All that was told, null for nothing. Output of the kind that tools made is not counted again. */
   private total (): Counted | null {
-    const own = this.sum ?? this.reading?.counted ?? (this.latest === null ? null : countTokens(this.latest, this.plan.counts))
+    const own = this.sum ?? (this.latest === null ? null : countTokens(this.latest, this.plan.counts))
     if (own?.modalities.some(isImageOutput) === true) this.tools = null
     return own === null || this.tools === null ? own : addCounted(own, this.tools)
   }
@@ -105,7 +88,7 @@ export class Meter {
     llm.finishReason = bounded(this.finishReason)
     llm.replyFailed = this.failed
     const counted = this.total()
-    llm.served = servedOf(this.outside, this.reading === null ? this.latest : this.reading.inside, counted === null ? null : this.tools, header, this.plan)
+    llm.served = servedOf(this.outside, this.latest, counted === null ? null : this.tools, header, this.plan)
     if (counted === null) {
       if (llm.endpoint.metered === 'yes') llm.usageMissing = missing
       return
@@ -122,7 +105,7 @@ function bounded (text: string | null): string | null {
 }
 
 /** Null stands in replies of success, and some servers write what is empty there. */
-export function tellsFailure (error: unknown): boolean {
+function tellsFailure (error: unknown): boolean {
   return typeof error === 'string' ? error !== '' : isObject(error) && Object.keys(error).length > 0
 }
 

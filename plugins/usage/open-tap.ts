@@ -3,16 +3,14 @@ import type { UsageRules } from '../protocols/usage-rules.js'
 import type { ModelCall } from '../core/model-call.js'
 import type { OpenTap } from '../core/types.js'
 import { planOf } from './plan.js'
-import type { ShapeMemory } from './shape-memory.js'
 import { UsageTap } from './tap.js'
 
 /** What opens a tap on the reply of one request. Only a reply of status 2xx has usage to tell, or to miss. */
 export type TapOpener = (llm: ModelCall, rules: UsageRules) => OpenTap
 
-export function tapOpener (gateway: Gateway, shapes: ShapeMemory, takeOut: boolean): TapOpener {
+export function tapOpener (gateway: Gateway, takeOut: boolean): TapOpener {
   const options = {
     takeOut,
-    shapes,
     hold: (llm: ModelCall) => { llm.holds += 1 },
     release: (llm: ModelCall) => { if (llm.request !== null) releaseHold(gateway, llm.request, llm) },
   }

@@ -107,11 +107,3 @@ export function textIn (found: readonly unknown[], slots: readonly number[]): st
   }
   return null
 }
-
-/** What of a usage object tells of these things; null for nothing. */
-export function servedPart (usage: JsonObject, { served }: Plan['rules']): JsonObject | null {
-  const paths = [...facts.flatMap((fact) => served[fact].usage), ...served.counts.flatMap((rule) => rule.usage), ...served.cost.map((place) => place.usage)]
-  const keys = new Set(paths.map((path) => String(path.split('.')[0])))
-  const part = Object.entries(usage).filter(([key]) => keys.has(key))
-  return part.length === 0 ? null : Object.fromEntries(part)
-}

@@ -7,7 +7,6 @@ import { EventSieve } from './event-sieve.js'
 import { EventStreamReader } from './event-stream-reader.js'
 import { Meter } from './meter.js'
 import type { Plan } from './plan.js'
-import type { ShapeMemory } from './shape-memory.js'
 
 /** A byte order mark: its first byte, and how many it has. */
 const markByte = 0xef
@@ -18,7 +17,6 @@ const eventBytes: ReadonlySet<number> = new Set(Buffer.from('deir:\uFEFF'))
 export interface TapOptions {
   /** Usage was asked for on the caller's behalf: the event that brings it is taken out again. */
   readonly takeOut: boolean
-  readonly shapes: ShapeMemory
   /** The reading of a compressed reply may end after the reply: settlement waits from `hold` to `release`. */
   readonly hold: (llm: ModelCall) => void
   readonly release: (llm: ModelCall) => void
@@ -103,7 +101,7 @@ export class UsageTap implements ReplyTap {
     const first = chunk[at]
     if (first === undefined) return null
     if (first === openObject || first === openArray || !this.looksLikeEvents(first)) {
-      return new DocumentReader(this.plan, this.meter, this.options.shapes)
+      return new DocumentReader(this.plan, this.meter)
     }
     const reader = new EventStreamReader(this.plan, this.meter)
     if (this.options.takeOut) this.sieve = new EventSieve(reader)

@@ -10,8 +10,7 @@ export interface Place {
  * No reply has more tokens. A larger number is a provider's mistake, and beside it everything counted later would be lost:
  * sums are exact up to 2^53.
  */
-export const maxTokenDigits = 12
-const maxTokens = 10 ** maxTokenDigits - 1
+const maxTokens = 999_999_999_999
 
 /** False for what a field may hold in place of a count of tokens. */
 export function isCount (value: unknown): value is number {

@@ -3,7 +3,6 @@ import type { Endpoint } from '../../plugins/protocols/types.js'
 import { ModelCall } from '../../plugins/core/model-call.js'
 import type { ReplyTap, TokenUsage } from '../../plugins/core/types.js'
 import { planOf } from '../../plugins/usage/plan.js'
-import { ShapeMemory } from '../../plugins/usage/shape-memory.js'
 import { UsageTap } from '../../plugins/usage/tap.js'
 
 export interface Metered {
@@ -24,20 +23,20 @@ function requestOf (endpoint: Endpoint): ModelCall {
 }
 
 /** A tap on the reply to `llm`, as the plugin opens it. `released` resolves when it no longer holds the request. */
-export function tapOn (llm: ModelCall, headers: Record<string, unknown> = {}, takeOut = false, shapes = new ShapeMemory()): { tap: ReplyTap, released: Promise<void> } {
+export function tapOn (llm: ModelCall, headers: Record<string, unknown> = {}, takeOut = false): { tap: ReplyTap, released: Promise<void> } {
   const { usage } = llm.endpoint
   if (usage === null) throw new Error(`${llm.endpoint.id} is not metered`)
   let release = (): void => {}
   const released = new Promise<void>((resolve) => { release = resolve })
   const hold = (): void => { llm.holds += 1 }
-  const tap = new UsageTap(llm, planOf(usage), headers, { takeOut, shapes, hold, release: () => { llm.holds -= 1; release() } })
+  const tap = new UsageTap(llm, planOf(usage), headers, { takeOut, hold, release: () => { llm.holds -= 1; release() } })
   return { tap, released }
 }
 
 /** Passes pieces of a plain reply through a tap to a clean end. */
-export function meter (name: string, pieces: readonly Buffer[], headers: Record<string, unknown> = {}, takeOut = false, shapes = new ShapeMemory()): Metered {
+export function meter (name: string, pieces: readonly Buffer[], headers: Record<string, unknown> = {}, takeOut = false): Metered {
   const llm = requestFor(name)
-  const { tap } = tapOn(llm, headers, takeOut, shapes)
+  const { tap } = tapOn(llm, headers, takeOut)
   return { llm, out: pass(tap, pieces) }
 }
 

@@ -1,7 +1,6 @@
-/** How a reply says it was served, and what it counts beside tokens: as data of the protocols, read whole, split, streamed and by shape. */
+/** How a reply says it was served, and what it counts beside tokens: as data of the protocols, read whole, split and streamed. */
 import t from 'tap'
 import type { Served } from '../../plugins/core/cost.js'
-import { ShapeMemory } from '../../plugins/usage/shape-memory.js'
 import { bytesOf, meter } from './meter-reply.js'
 
 const chat = { id: 'c', model: 'm', choices: [{ finish_reason: 'stop' }], usage: { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 } }
@@ -53,35 +52,10 @@ for (const { name, protocol, reply, headers = {}, served } of cases) {
   t.test(`${protocol}: ${name}`, async (t) => {
     const bytes = Buffer.from(JSON.stringify(reply))
     const wanted = served === null ? null : { ...nothing, ...served }
-    const shapes = new ShapeMemory()
-    for (const round of ['first', 'second', 'third']) t.strictSame(meter(protocol, [bytes], headers, false, shapes).llm.served, wanted, `the ${round} of its shape`)
+    t.strictSame(meter(protocol, [bytes], headers).llm.served, wanted)
     t.strictSame(meter(protocol, bytesOf(bytes), headers).llm.served, wanted, 'byte by byte')
   })
 }
-
-t.test('what is counted by their texts is not mistaken for replies of the same shape', async (t) => {
-  const shapes = new ShapeMemory()
-  const read = (output: object): unknown => meter('responses', [Buffer.from(JSON.stringify({ ...responses, output: [output] }))], {}, false, shapes).llm.served?.counts.search
-  for (const round of [1, 2, 3]) {
-    t.equal(read(search('search')), 1, `round ${round}`)
-    t.equal(read(search('open_page')), 0, `round ${round}`)
-    t.equal(read({ ...search('search'), type: 'other_search_call' }), undefined, `round ${round}`)
-  }
-})
-
-t.test('a shape tells each reply its own tier, speed and searches', async (t) => {
-  const shapes = new ShapeMemory()
-  const read = (tier: string, requests: number): unknown => {
-    const usage = { ...messages.usage, service_tier: tier, server_tool_use: { web_search_requests: requests } }
-    return meter('messages', [Buffer.from(JSON.stringify({ ...messages, usage }))], {}, false, shapes).llm.served
-  }
-  t.strictSame(read('standard', 1), { ...nothing, tier: 'standard', counts: { search: 1 } })
-  t.strictSame(read('priority', 20), { ...nothing, tier: 'priority', counts: { search: 20 } })
-  t.strictSame(read('batch', 3), { ...nothing, tier: 'batch', counts: { search: 3 } })
-  const chats = new ShapeMemory()
-  const tier = (name: string): unknown => meter('chat_completions', [Buffer.from(JSON.stringify({ ...chat, service_tier: name }))], {}, false, chats).llm.served?.tier
-  t.strictSame(['default', 'flex', 'priority', 'default'].map(tier), ['standard', 'flex', 'priority', 'standard'])
-})
 
 t.test('the last event of a stream tells the tier, and each search once', async (t) => {
   const events = [

@@ -1,7 +1,6 @@
 import t from 'tap'
 import type { AbortSide } from '../../plugins/core/types.js'
-import { ShapeMemory } from '../../plugins/usage/shape-memory.js'
-import { bytesOf, meter, requestFor, tapOn } from './meter-reply.js'
+import { bytesOf, cutAt, meter, requestFor, tapOn } from './meter-reply.js'
 
 const usage = { prompt_tokens: 3, completion_tokens: 4, total_tokens: 7 }
 const json = JSON.stringify({ model: 'm', choices: [{ finish_reason: 'stop' }], usage })
@@ -61,10 +60,8 @@ t.test('usage that nests without an end is read as far as it tells', async (t) =
 t.test('a number that no reply can have is no count', async (t) => {
   const most = 999_999_999_999
   for (const [told, counted, inconsistent] of [[most, most, false], [most + 1, 0, true], [Number.MAX_SAFE_INTEGER, 0, true]] as const) {
-    const shapes = new ShapeMemory()
     const reply = (tokens: number): Buffer => Buffer.from(JSON.stringify({ usage: { prompt_tokens: 5, completion_tokens: tokens, completion_tokens_details: { audio_tokens: tokens } } }))
-    meter('chat_completions', [reply(7)], {}, false, shapes)
-    const { usage, usageInconsistent, modalities } = meter('chat_completions', [reply(told)], {}, false, shapes).llm
+    const { usage, usageInconsistent, modalities } = meter('chat_completions', [reply(told)]).llm
     t.strictSame([usage?.input, usage?.output, usageInconsistent], [5, counted, inconsistent])
     t.strictSame(modalities, counted === 0 ? null : [{ direction: 'output', modality: 'audio', tokens: most }])
   }
@@ -72,10 +69,10 @@ t.test('a number that no reply can have is no count', async (t) => {
 
 t.test('a text that is no name of anything does not travel on whole', async (t) => {
   const long = 'x'.repeat(1_000)
-  const shapes = new ShapeMemory()
-  for (const times of [1, 2]) {
-    const { llm } = meter('chat_completions', [Buffer.from(JSON.stringify({ id: long, model: long, choices: [{ finish_reason: long }], usage }))], {}, false, shapes)
-    t.strictSame([llm.responseId?.length, llm.responseModel?.length, llm.finishReason?.length, llm.usage?.output], [256, 256, 256, 4], `time ${times}`)
+  const reply = Buffer.from(JSON.stringify({ id: long, model: long, choices: [{ finish_reason: long }], usage }))
+  for (const pieces of [[reply], cutAt(reply, [100])]) {
+    const { llm } = meter('chat_completions', pieces)
+    t.strictSame([llm.responseId?.length, llm.responseModel?.length, llm.finishReason?.length, llm.usage?.output], [256, 256, 256, 4])
   }
 })
 

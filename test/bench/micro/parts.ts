@@ -13,7 +13,6 @@ import { EventStreamReader } from '../../../plugins/usage/event-stream-reader.js
 import { JsonScanner } from '../../../plugins/usage/json-scanner.js'
 import { Meter } from '../../../plugins/usage/meter.js'
 import { planOf } from '../../../plugins/usage/plan.js'
-import { ShapeMemory } from '../../../plugins/usage/shape-memory.js'
 import { readJson } from '../../../plugins/validation/json.js'
 import { readSchemas } from '../../../plugins/validation/schemas.js'
 import { callerKey, chatWork, imageWork, streamWork } from '../work.js'
@@ -34,10 +33,9 @@ function planFor (endpointId: string): ReturnType<typeof planOf> {
 export function scanners (): Measured[] {
   const scan = (endpointId: string, bytes: Buffer): (() => Meter) => {
     const plan = planFor(endpointId)
-    const shapes = new ShapeMemory()
     return () => {
       const meter = new Meter(plan)
-      const reader = new DocumentReader(plan, meter, shapes)
+      const reader = new DocumentReader(plan, meter)
       for (const piece of pieces(bytes)) reader.read(piece)
       return meter
     }
@@ -56,7 +54,7 @@ export function scanners (): Measured[] {
   const small = chatWork().reply
   const image = imageWork(10).reply
   return [
-    measure('reply by its shape', '700 B', scan('chat_completions', small), 'JSON.parse', parse(small)),
+    measure('reply that came whole', '700 B', scan('chat_completions', small), 'JSON.parse', parse(small)),
     measure('reply scanner', '700 B', scanAlone(small), 'JSON.parse', parse(small)),
     measure('reply scanner', '10 MB image, 64 KB pieces', scan('images', image), 'concat, JSON.parse', parse(image)),
   ]
