@@ -1,11 +1,13 @@
 #!/usr/bin/env node
 import { once } from 'node:events'
+import { LogOutput, outputOf } from '../plugins/standalone/log-output.js'
 import { run } from './cli.js'
 
 // Whoever reads the output may have seen enough, as `head` has.
 process.stdout.on('error', (error) => {
   if (Reflect.get(error, 'code') !== 'EPIPE') throw error
-  process.exit(0)
+  // A gateway goes on without a reader of its log.
+  if (process.argv[2] !== 'start') process.exit(0)
 })
 
 process.exitCode = await run(process.argv.slice(2), {
@@ -14,5 +16,6 @@ process.exitCode = await run(process.argv.slice(2), {
   err: (line) => process.stderr.write(`${line}\n`),
   progress: process.stderr.isTTY ? (text) => process.stderr.write(text) : null,
   onSignal: (signal, listener) => process.on(signal, listener),
+  logStream: new LogOutput(outputOf(process.stdout)),
   exit: (code) => process.exit(code),
 })

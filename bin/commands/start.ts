@@ -8,6 +8,8 @@ import type { Io } from '../io.js'
 /** What shells make of a process that an interrupt ended. */
 const killedCode = 130
 
+const flushMs = 1_000
+
 /** Runs until SIGTERM or SIGINT and the end of the requests that run then; a second one ends it at once. SIGHUP or a changed file reloads. */
 export async function start (file: string, args: string[], io: Io): Promise<number> {
   parseArgs({ args, options: { config: { type: 'string' } } })
@@ -27,6 +29,8 @@ export async function start (file: string, args: string[], io: Io): Promise<numb
   io.onSignal('SIGINT', stop)
   greet(gateway, io)
   await once(ended, 'end')
+  // Lines that nobody takes must not hold the end, as an output that is not empty does.
+  if (await io.logStream?.flush?.(flushMs) === false) io.exit(0)
   return 0
 }
 

@@ -25,6 +25,10 @@ export interface Recorder {
   limitRejected: (group: string, limit: string) => void
   /** The disk did not take usage records: they wait, and their tokens are not charged yet. Once for each try. */
   ledgerFailed: () => void
+  /** A log line of this process was dropped: nobody took it. */
+  logDropped: () => void
+  /** A request was refused because the process has too much to do. */
+  shed: (reason: string) => void
   /** Adds a source that is read at each scrape, such as the entries of a cache. Returns what takes it away again. */
   gauge: (name: GaugeName, read: () => readonly GaugeSample[]) => () => void
 }
@@ -42,6 +46,8 @@ export const silentRecorder: Recorder = {
   validationFailed: nothing,
   limitRejected: nothing,
   ledgerFailed: nothing,
+  logDropped: nothing,
+  shed: nothing,
   gauge: () => nothing,
 }
 

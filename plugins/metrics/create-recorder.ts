@@ -30,6 +30,8 @@ export function createRecorder (store: MetricStore, models: ModelNames, listener
   const normalizations = store.counter('path_normalizations_total')
   const limitRejections = store.counter('limit_rejections_total')
   const ledgerFailures = store.counter('ledger_write_failures_total')
+  const logDrops = store.counter('log_lines_dropped_total')
+  const shed = store.counter('shed_total')
   const followed = { key_cache_entries: store.gauge('key_cache_entries'), balance_remaining_ratio: store.gauge('balance_remaining_ratio') }
   store.describeItself()
 
@@ -52,6 +54,8 @@ export function createRecorder (store: MetricStore, models: ModelNames, listener
     validationFailed: (protocol, keyword) => validationFailures.add(1, protocol, keyword),
     limitRejected: (group, limit) => limitRejections.add(1, group, limit),
     ledgerFailed: () => ledgerFailures.add(1),
+    logDropped: () => logDrops.add(1),
+    shed: (reason) => shed.add(1, reason),
     gauge: (name: GaugeName, read: () => readonly GaugeSample[]) => followed[name].follow((set) => {
       for (const sample of read()) set(sample.value, sample.labels)
     }),

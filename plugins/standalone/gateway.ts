@@ -4,7 +4,7 @@ import Fastify, { LogController, type FastifyInstance, type FastifyReply, type F
 import { gatewayError } from '../core/errors/gateway-error.js'
 import { refuse } from '../core/errors/refuse.js'
 import { isDoubtful } from '../core/framing.js'
-import { joinGateway } from '../core/gateway.js'
+import { gatewayOf, joinGateway } from '../core/gateway.js'
 import { identify } from '../core/identify.js'
 import llmGateway from '../index.js'
 import { refuseMisdirected } from '../core/refuse-url.js'
@@ -22,6 +22,10 @@ export interface Gateway {
 
 export interface LogStream {
   write: (line: string) => void
+  /** Has each line that could not be written counted. */
+  onDrop?: (listener: () => void) => void
+  /** Resolves once all lines are out, or with false where that takes too long. */
+  flush?: (timeoutMs: number) => Promise<boolean>
 }
 
 export interface GatewayParts extends Shared {
@@ -41,6 +45,7 @@ export async function createGateway (config: GatewayConfig, parts: GatewayParts)
   app.get('/health', async (_, reply) => parts.life.draining ? reply.code(503).send({ status: 'draining' }) : { status: 'ok' })
   app.setNotFoundHandler(notFound)
   await up(app)
+  parts.logStream?.onDrop?.(() => gatewayOf(app).recorder.logDropped())
   return { app, live }
 }
 

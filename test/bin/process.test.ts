@@ -1,6 +1,6 @@
 /** The built program as a process of its own: signals, exit codes, what it prints. */
 import { writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
+import { connect, createServer } from 'node:net'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { launch, originOf, program, until, type Child } from '../helpers/launch.js'
@@ -80,4 +80,22 @@ t.test('the file may be named by the environment', async (t) => {
   const child = gateway(t, ['check'], { LLM_GATEWAY_CONFIG: file })
   t.equal(await child.exited, 0)
   t.equal(await child.out.next(), `${file}: ok`)
+})
+
+t.test('a reader of the log that stands still holds neither requests, memory nor the end', async (t) => {
+  const text = 'upstreams: { a: { simulate: true } }\ngroups: { chat: { protocols: [chat_completions] } }\nkeys: [{ id: a, group: chat, secret: key-a }]\nstate: { engine: memory }\n'
+  const file = join(t.testdir({ 'gateway.yaml': text }), 'gateway.yaml')
+  const child = gateway(t, ['start', '--config', file], { PORT: '0' })
+  const origin = await originOf(child)
+  child.process.stdout?.pause()
+  // Each tells a line of a few hundred bytes: more than the pipe and the memory for it hold.
+  const dropped = async (): Promise<number> => Number(/^llm_gateway_log_lines_dropped_total (\d+)/m.exec(await (await fetch(`${origin}/metrics`)).text())?.[1])
+  const socket = connect(Number(new URL(origin).port), '127.0.0.1').resume()
+  for (let sent = 0; !(await dropped() > 0) && sent < 40_000; sent += 1_000) socket.write('GET /v1/models HTTP/1.1\r\nhost: a\r\n\r\n'.repeat(1_000))
+  t.ok(await dropped() > 0, 'lines are dropped')
+  socket.destroy()
+  t.equal(await status(origin, 'key-a'), 200)
+  child.process.kill('SIGTERM')
+  const code = await new Promise((resolve) => child.process.once('exit', resolve))
+  t.equal(code, 0)
 })

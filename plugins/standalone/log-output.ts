@@ -1,0 +1,85 @@
+import { createWriteStream, fstatSync } from 'node:fs'
+import type { Writable } from 'node:stream'
+import type { LogStream } from './gateway.js'
+
+/** Opens what the lines go to, again where it failed. */
+export type OpenOutput = () => Writable
+
+const defaultMaxBytes = 4 * 1024 * 1024
+const reopenMs = 1_000
+
+/**
+ * Takes log lines for an output that may stand still: a pipe that nobody reads, a disk that is full or stalls. Nobody waits
+ * for it and no more than `maxBytes` wait in memory; what comes then is dropped, counted, and told in the first line after.
+ */
+export class LogOutput implements LogStream {
+  readonly #open: OpenOutput
+  readonly #maxBytes: number
+  #out: Writable | null = null
+  #reopenAt = -Infinity
+  #untold = 0
+  #onDrop: () => void = () => {}
+
+  constructor (open: OpenOutput, maxBytes = defaultMaxBytes) {
+    this.#open = open
+    this.#maxBytes = maxBytes
+  }
+
+  /** Called for each line that is dropped; one listener at a time. */
+  onDrop (listener: () => void): void {
+    this.#onDrop = listener
+  }
+
+  write (line: string): void {
+    const out = this.#output()
+    if (out === null || out.writableLength > this.#maxBytes) {
+      this.#dropped()
+      return
+    }
+    const untold = this.#untold
+    this.#untold = 0
+    if (untold > 0) out.write(`${JSON.stringify({ level: 40, time: Date.now(), dropped: untold, msg: 'log lines were dropped: nobody took them' })}\n`)
+    out.write(line, this.#written)
+  }
+
+  /** Resolves with true once all lines are out, or with false after `timeoutMs`. */
+  async flush (timeoutMs: number): Promise<boolean> {
+    const out = this.#out
+    if (out === null) return true
+    return await new Promise((resolve) => {
+      const timer = setTimeout(() => resolve(false), timeoutMs)
+      out.write('', () => {
+        clearTimeout(timer)
+        resolve(true)
+      })
+    })
+  }
+
+  /** Null where it failed a moment ago. */
+  #output (): Writable | null {
+    if (this.#out !== null || Date.now() < this.#reopenAt) return this.#out
+    const out = this.#open()
+    // An error that nobody hears ends the process; each line is told of it, too.
+    out.on('error', () => {})
+    this.#out = out
+    return out
+  }
+
+  readonly #written = (error?: Error | null): void => {
+    if (!error) return
+    this.#out = null
+    this.#reopenAt = Date.now() + reopenMs
+    this.#dropped()
+  }
+
+  #dropped (): void {
+    this.#untold += 1
+    this.#onDrop()
+  }
+}
+
+/** A file's output is written off the loop, which a disk would hold; Node's own standard output does so for pipes alone. */
+export function outputOf (stream: Writable & { readonly fd: number }): OpenOutput {
+  if (!fstatSync(stream.fd).isFile()) return () => stream
+  return () => createWriteStream('', { fd: stream.fd, autoClose: false })
+}

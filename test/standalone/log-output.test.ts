@@ -1,0 +1,59 @@
+import { createWriteStream, openSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { PassThrough } from 'node:stream'
+import t from 'tap'
+import { LogOutput, outputOf } from '../../plugins/standalone/log-output.js'
+
+t.test('lines that nobody takes are bounded in memory, dropped, counted, and told once somebody reads', async (t) => {
+  const pipe = new PassThrough({ highWaterMark: 10 })
+  let drops = 0
+  const log = new LogOutput(() => pipe, 100)
+  log.write('before\n')
+  log.onDrop(() => { drops += 1 })
+  for (let i = 0; i < 1_000; i++) log.write('0123456789\n')
+  t.ok(pipe.writableLength < 150)
+  t.ok(drops > 980)
+  t.equal(await log.flush(10), false, 'nobody waits for it for long')
+  let text = ''
+  pipe.on('data', (chunk) => { text += String(chunk) })
+  t.equal(await log.flush(5_000), true)
+  log.write('after\n')
+  await log.flush(5_000)
+  const [told, after] = text.trim().split('\n').slice(-2)
+  t.match(JSON.parse(told ?? ''), { level: 40, dropped: drops, msg: /dropped/ })
+  t.equal(after, 'after')
+})
+
+t.test('a full disk loses lines and nothing else, and is asked again later', async (t) => {
+  const opened: string[] = []
+  const log = new LogOutput(() => {
+    opened.push('')
+    return createWriteStream('/dev/full')
+  })
+  t.equal(await log.flush(1), true, 'nothing was written yet')
+  let drops = 0
+  log.onDrop(() => { drops += 1 })
+  log.write('lost\n')
+  await new Promise((resolve) => setTimeout(resolve, 200))
+  t.equal(drops, 1)
+  log.write('lost, too\n')
+  t.equal(drops, 2)
+  t.equal(opened.length, 1)
+  t.equal(await log.flush(1), true)
+  await new Promise((resolve) => setTimeout(resolve, 1_050))
+  log.write('a second try\n')
+  t.equal(opened.length, 2)
+})
+
+t.test('a file is written off the loop, anything else by its own stream', async (t) => {
+  const file = join(t.testdir({}), 'log')
+  const fd = openSync(file, 'a')
+  const log = new LogOutput(outputOf(Object.assign(new PassThrough(), { fd })))
+  log.write('a\n')
+  log.write('b\n')
+  t.equal(readFileSync(file, 'utf8'), '', 'not yet')
+  await log.flush(5_000)
+  t.equal(readFileSync(file, 'utf8'), 'a\nb\n')
+  const pipe = Object.assign(new PassThrough(), { fd: openSync('/dev/null', 'w') })
+  t.equal(outputOf(pipe)(), pipe)
+})
