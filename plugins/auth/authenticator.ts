@@ -33,6 +33,11 @@ export class Authenticator {
     this.#optional = new Set(options.optionalSources)
   }
 
+  /** Some group has an upstream of its own. */
+  get namesUpstreams (): boolean {
+    return [...this.#groups.values()].some(({ upstream }) => upstream !== null)
+  }
+
   get cacheSizes (): Readonly<Record<'positive' | 'negative', number>> {
     return this.#cache.sizes
   }
@@ -89,7 +94,9 @@ export class Authenticator {
     llm.key = key
     llm.group = group ?? null
     const accepted = this.#options.versions?.[endpoint.family.name]
-    return checkProtocol(group, endpoint) ?? checkVersion(endpoint.family, request.headers, accepted)
+    // An upgrade has no version yet.
+    const ofVersion = endpoint.protocol === 'sockets' ? null : checkVersion(endpoint.family, request.headers, accepted)
+    return checkProtocol(group, endpoint) ?? ofVersion
   }
 }
 

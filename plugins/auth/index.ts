@@ -5,16 +5,15 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { refuse } from '../core/errors/refuse.js'
-import { joinGateway, refuseOutside, refuseSecond } from '../core/gateway.js'
-import { identify } from '../core/identify.js'
-import { refuseMisdirected } from '../core/refuse-url.js'
-import { ModelCall, modelCallOf } from '../core/model-call.js'
+import { dropCredentials } from '../core/carriers.js'
+import { meet } from '../core/door.js'
+import { joinGateway, refuseOutside, refuseSecond, type Gateway } from '../core/gateway.js'
+import { modelCallOf, type ModelCall } from '../core/model-call.js'
+import { unguardedMount } from '../core/options.js'
 import { routeOf } from '../core/route-kind.js'
 import { checkModel } from './access.js'
 import { Authenticator, type Verdict } from './authenticator.js'
-import { ModelMounts } from './model-mounts.js'
 import type { AuthOptions } from './options.js'
-import { dropCredentials } from './strip.js'
 
 export type { GroupOptions, KeyOptions } from './groups.js'
 export type { AuthOptions, KeySource, Lookup, LookupKey } from './options.js'
@@ -24,10 +23,10 @@ async function auth (app: FastifyInstance, options: AuthOptions): Promise<void> 
   const gateway = joinGateway(app)
   refuseOutside(app, gateway)
   const authenticator = new Authenticator(options, gateway)
-  const mounts = new ModelMounts(app, gateway)
-  mounts.refuseUnguarded()
-  gateway.guards = (pattern) => mounts.guards(pattern)
+  refuseUnguarded(app, gateway)
+  gateway.unknown.mounts = options.unknown ?? 'refuse'
   gateway.guarded = true
+  gateway.namesUpstreams = authenticator.namesUpstreams
   gateway.invalidateKeys = (change) => authenticator.invalidate(change)
   const endings = [options.store?.onChange(gateway.invalidateKeys)]
   app.addHook('onClose', async () => endings.forEach((end) => end?.()))
@@ -38,20 +37,7 @@ async function auth (app: FastifyInstance, options: AuthOptions): Promise<void> 
     }))
   })
 
-  app.addHook('onRequest', (request, reply, done) => {
-    const llm = identify(gateway, request, reply)
-    if (llm === null || (llm instanceof ModelCall && llm.authenticated)) {
-      done()
-    } else if (llm instanceof ModelCall) {
-      const verdict = authenticator.check(llm, request)
-      if (verdict instanceof Promise) verdict.then((later) => conclude(later, llm, request, reply, done))
-      else conclude(verdict, llm, request, reply, done)
-    } else if (llm.code === 'unknown_url' && isLeft(request)) {
-      done()
-    } else {
-      refuseMisdirected(request, reply, llm)
-    }
-  })
+  app.addHook('onRequest', (request, reply, done) => meet(gateway, request, reply, ask, done))
 
   app.addHook('preHandler', (request, reply, done) => {
     const llm = modelCallOf(request)
@@ -63,23 +49,38 @@ async function auth (app: FastifyInstance, options: AuthOptions): Promise<void> 
     conclude(checkModel(llm), llm, request, reply, done)
   })
 
-  /** A path that no endpoint has may be a route of the host; it must not reach a provider unguarded. */
-  function isLeft (request: FastifyRequest): boolean {
-    const { url, config } = request.routeOptions
-    return options.unknown === 'leave' || url === undefined || config.llm !== undefined || !mounts.has(url)
+  function ask (llm: ModelCall, request: FastifyRequest, reply: FastifyReply, passed: () => void): void {
+    const verdict = authenticator.check(llm, request)
+    if (verdict instanceof Promise) verdict.then((later) => conclude(later, llm, request, reply, passed))
+    else conclude(verdict, llm, request, reply, passed)
   }
 
-  function conclude (verdict: Verdict, llm: ModelCall, request: FastifyRequest, reply: FastifyReply, done: () => void): void {
+  function conclude (verdict: Verdict, llm: ModelCall, request: FastifyRequest, reply: FastifyReply, passed: () => void): void {
     // The caller left while its key was looked up.
     if (reply.raw.destroyed) return
     if (verdict === null) {
       llm.authenticated = true
-      done()
+      passed()
       return
     }
     if (verdict.outcome === 'auth_error') gateway.recorder.authFailed(llm.protocol, verdict.code)
     refuse(request, reply, llm.endpoint.family, verdict)
   }
+}
+
+/**
+ * Fails the start where a mount that is registered from now on relies on this package, and nothing below it would ever be
+ * taken for a model request: its callers would meet a 404 for everything. Throws `LLM_GATEWAY_OPTION`.
+ */
+function refuseUnguarded (app: FastifyInstance, gateway: Gateway): void {
+  const adapted: string[] = []
+  app.addHook('onRoute', ({ url, config }) => {
+    if (config?.llm === 'proxy' && url.endsWith('*')) adapted.push(url)
+  })
+  app.addHook('onReady', async () => {
+    const open = adapted.find((pattern) => !gateway.mounts.guards(pattern))
+    if (open !== undefined) throw unguardedMount(open)
+  })
 }
 
 export default fp(auth, { fastify: '5.x', name: 'llm-gateway-auth' })

@@ -8,6 +8,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Pricing } from './cost.js'
 import { OptionError } from './options.js'
 import { outcomeOf } from './measures.js'
+import { ModelMounts } from './model-mounts.js'
 import { mountPrefix } from './url/mount-prefix.js'
 import { createResolve, type Resolve } from './url/resolve.js'
 import { belowPrefix, segmentsOf } from './url/segments.js'
@@ -33,10 +34,14 @@ export interface Gateway {
   resolve: Resolve
   /** Where the routes of this package stand and no other; null where there are none. Set by the forward plugin. */
   ownScope: FastifyInstance | null
-  /** False for a mount (`/openai/*`) below which nothing would be taken for a model request. Set by the auth plugin. */
-  guards: (pattern: string) => boolean
+  /** Which routes of the host serve model endpoints. */
+  readonly mounts: ModelMounts
+  /** What happens to paths below a version that nobody knows: below a host's mount of model endpoints, and where there is no route. */
+  readonly unknown: { mounts: 'refuse' | 'leave', nowhere: 'refuse' | 'leave' }
   /** Somebody asks for keys. Set by the auth plugin. */
   guarded: boolean
+  /** Some group has an upstream of its own. Set by the auth plugin. */
+  namesUpstreams: boolean
   /** What sends requests upstream. Closed before the plugins that write down what a reply told. */
   readonly transports: Set<{ readonly destroy: () => Promise<void> }>
   /** What ends a model request. Each plugin that has a part in it adds its step. */
@@ -76,6 +81,8 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** `own`: a route of this package. `proxy`: a host's mount that spreads `proxyOptions()`. */
     llm?: 'own' | 'proxy'
+    /** A mount that spreads `proxyOptions({ unknown: 'forward' })`. */
+    llmUnknown?: 'forward'
   }
 }
 
@@ -102,7 +109,8 @@ export function joinGateway (app: FastifyInstance, prefix = ''): Gateway {
   }
   const resolve = createResolve(place, isCaseSensitive(app))
   if (known !== null) return Object.assign(known, { prefix: place, resolve })
-  const gateway: Gateway = { ...newGateway(), prefix: place, resolve }
+  const where = { prefix: place, resolve }
+  const gateway: Gateway = Object.assign(where, newGateway(), { mounts: new ModelMounts(app, where) })
   gateway.settlement.add('metrics', (llm) => gateway.recorder.settled(llm))
   app.decorate('llm', viewOf(gateway))
   app.decorate(kGateway, gateway)
@@ -111,7 +119,7 @@ export function joinGateway (app: FastifyInstance, prefix = ''): Gateway {
   return gateway
 }
 
-function newGateway (): Omit<Gateway, 'prefix' | 'resolve'> {
+function newGateway (): Omit<Gateway, 'prefix' | 'resolve' | 'mounts'> {
   const settlement = new Settlement()
   return {
     recorder: silentRecorder,
@@ -119,8 +127,9 @@ function newGateway (): Omit<Gateway, 'prefix' | 'resolve'> {
     pricing: null,
     upstreamFor: () => null,
     ownScope: null,
-    guards: () => true,
+    unknown: { mounts: 'leave', nowhere: 'leave' },
     guarded: false,
+    namesUpstreams: false,
     transports: new Set<never>(),
     settlement,
     onSettled: settlement.onSettled,
@@ -160,6 +169,14 @@ export function refuseOutside (app: FastifyInstance, { prefix }: Gateway): void 
 
 function isCaseSensitive ({ initialConfig }: FastifyInstance): boolean {
   return initialConfig.routerOptions?.caseSensitive !== false && initialConfig.caseSensitive !== false
+}
+
+/**
+ * Asked by whoever is about to send a model request: false where somebody asks for keys, and has not asked for this one's. Its
+ * route is outside of the guard's scope then.
+ */
+export function isLetIn (gateway: Gateway, llm: ModelCall): boolean {
+  return llm.authenticated || !gateway.guarded
 }
 
 /** Starts the life of a model request: counts it as active and settles it when the reply's socket is done with it. */

@@ -5,8 +5,10 @@
 import type { IncomingMessage } from 'node:http'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { beginRequest, type Gateway } from './gateway.js'
+import { takeHostSend } from './host-send.js'
 import { ModelCall, modelCallOf } from './model-call.js'
-import { splitKeys } from './url/query.js'
+import { routeOf } from './route-kind.js'
+import { isCarrier, splitKeys } from './url/query.js'
 import type { Refused, Resolve } from './url/resolve.js'
 
 const kRead = Symbol('fastify-llm-gateway.read')
@@ -33,7 +35,7 @@ export function readUrl (resolve: Resolve, raw: Marked): ModelCall | Refused | n
   const { method = '', url = '', headers } = raw
   const resolution = resolve(method, url, headers)
   const read = resolution?.kind === 'endpoint' ? new ModelCall(resolution) : resolution
-  if (resolution?.kind === 'endpoint' && resolution.keys !== null) raw.url = withoutKeys(url)
+  if (resolution?.kind === 'endpoint') raw.url = withoutKeys(url)
   raw[kRead] = read
   raw[kUrl] = raw.url
   if (read instanceof ModelCall) keepOut(raw, read)
@@ -64,12 +66,14 @@ export function keepOut (raw: Marked, { url }: { readonly url: string }): void {
 
 function withoutKeys (url: string): string {
   const mark = url.indexOf('?')
-  return url.slice(0, mark) + splitKeys(url.slice(mark)).query
+  return mark < 0 ? url : url.slice(0, mark) + splitKeys(url.slice(mark)).query
 }
 
-/** Takes a credential out of the parsed query, where a host may log it or hand it on. */
-export function dropQueryKey ({ query }: FastifyRequest): void {
-  if (typeof query === 'object' && query !== null && 'key' in query) delete query.key
+/** Takes credentials out of the parsed query, where a host may log them or hand them on. */
+export function dropQueryKeys ({ query }: FastifyRequest): void {
+  for (const name in Object(query)) {
+    if (isCarrier(name)) Reflect.deleteProperty(Object(query), name)
+  }
 }
 
 const kIdentifies = Symbol('fastify-llm-gateway.identifies')
@@ -100,6 +104,7 @@ export function identify (gateway: Gateway, request: FastifyRequest, reply: Fast
   const read = readUrl(gateway.resolve, request.raw)
   if (!(read instanceof ModelCall)) return read
   beginRequest(gateway, request, reply, read)
-  if (read.queryKeys !== null) dropQueryKey(request)
+  dropQueryKeys(request)
+  if (routeOf(read, request) === 'host') takeHostSend(gateway, read, request, reply)
   return read
 }

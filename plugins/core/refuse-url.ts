@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { gatewayError } from './errors/gateway-error.js'
 import { refuse } from './errors/refuse.js'
-import { dropQueryKey, routeBy } from './identify.js'
+import { dropQueryKeys, routeBy } from './identify.js'
 import type { Refused } from './url/resolve.js'
 
 /**
@@ -11,7 +11,7 @@ import type { Refused } from './url/resolve.js'
  */
 export function refuseMisdirected (request: FastifyRequest, reply: FastifyReply, { code, family, url, allow = [] }: Refused): FastifyReply {
   routeBy(request.raw, url)
-  dropQueryKey(request)
+  dropQueryKeys(request)
   const path = url.replace(/\?.*/s, '')
   const values = { method: request.method, path, baseUrl: family.baseUrl('http://<gateway>') }
   return refuse(request, reply, family, gatewayError(code === 'blank_in_path' ? 'unknown_url' : code, values, { headers: allow.length === 0 ? {} : { allow: allow.join(', ') } }))

@@ -6,7 +6,7 @@ import type { ModelCall } from '../core/model-call.js'
 import type { Upstream } from '../core/types.js'
 import { DrainBudget, type DrainOptions } from './drain.js'
 import { Exchange } from './exchange.js'
-import { kOwner, type ExchangeDone, type ExchangeReply, type OwnedHeaders, type Owner } from './owner.js'
+import { kOwner, seal, type ExchangeDone, type ExchangeReply, type OwnedHeaders, type Owner } from './owner.js'
 import { readdress } from './request-headers.js'
 import { SlowReaders } from './slow-readers.js'
 
@@ -72,6 +72,7 @@ export class UpstreamDispatcher {
     }
     const { llm, upstream } = owner
     if (upstream !== null) {
+      Reflect.deleteProperty(options.headers, seal)
       options.origin = upstream.origin
       options.path = pathOf(llm, upstream)
       readdress(options.headers, llm, upstream)

@@ -9,7 +9,7 @@ import { collectBody, declaredLength } from '../core/collect-body.js'
 import { gatewayError } from '../core/errors/gateway-error.js'
 import { nativeErrorHandler } from '../core/errors/native.js'
 import { refuse } from '../core/errors/refuse.js'
-import { joinGateway } from '../core/gateway.js'
+import { isLetIn, joinGateway } from '../core/gateway.js'
 import { identify, identifyFirst } from '../core/identify.js'
 import { refuseMisdirected } from '../core/refuse-url.js'
 import { ModelCall, modelCallOf } from '../core/model-call.js'
@@ -17,8 +17,9 @@ import { UpstreamDispatcher } from './dispatcher.js'
 import { checkForwardOptions, readTransport, type ForwardOptions } from './options.js'
 import { relay } from './relay.js'
 import { routeAddresses } from './routes.js'
-import { rememberShortcuts } from './shortcut.js'
 import { readUpstreams, upstreamFor } from './upstreams.js'
+
+import { refuseOtherTransports } from './proxy-options.js'
 
 export { proxyOptions, type HttpProxyOptions, type ProxyOptions } from './proxy-options.js'
 export type { ForwardOptions, TransportOptions } from './options.js'
@@ -64,11 +65,11 @@ async function forward (app: FastifyInstance, options: ForwardOptions & { prefix
 
   function forwardOwn (llm: ModelCall, request: FastifyRequest, reply: FastifyReply): void {
     const upstream = gateway.upstreamFor(llm)
-    if (upstream === null) refuse(request, reply, llm.endpoint.family, gatewayError('internal_error'))
+    if (upstream === null || !isLetIn(gateway, llm)) refuse(request, reply, llm.endpoint.family, gatewayError('internal_error'))
     else relay(dispatcher, upstream, { gateway, llm, request, reply, upstream, streamOnly: false, rewriteHeaders: null })
   }
 
-  rememberShortcuts(app, gateway)
+  refuseOtherTransports(app, gateway)
   if (routes) await app.register(mount)
 }
 

@@ -25,6 +25,12 @@ export type RewriteHeaders = NonNullable<FastifyReplyFromHooks['rewriteHeaders']
 
 export const kOwner = Symbol('fastify-llm-gateway.owner')
 
+/**
+ * A header that no transport sends, as it is no name (RFC 9110 5.1): it stands on what must go to the upstream of its group,
+ * so that a transport which does not know to take it there refuses it before it has sent anything. Ours takes it off.
+ */
+export const seal = ':llm-gateway'
+
 export interface OwnedHeaders extends IncomingHttpHeaders {
   [kOwner]?: Owner
 }

@@ -1,13 +1,13 @@
 import type { FastifyReplyFromHooks } from '@fastify/reply-from'
-import type { FastifyReply, FastifyRequest } from 'fastify'
-import { checkChoice, OptionError, unguardedMount } from '../core/options.js'
-import { gatewayOf, hasGateway } from '../core/gateway.js'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { answer, decisionOf } from '../core/door.js'
+import { gatewayOf, hasGateway, type Gateway } from '../core/gateway.js'
 import { identify } from '../core/identify.js'
-import { refuseMisdirected } from '../core/refuse-url.js'
+import { checkChoice, OptionError } from '../core/options.js'
 import { ModelCall } from '../core/model-call.js'
 import { UpstreamDispatcher } from './dispatcher.js'
 import { readTransport, type TransportOptions } from './options.js'
-import { forwardModel } from './shortcut.js'
+import { createSender } from './sender.js'
 
 export interface ProxyOptions extends TransportOptions {
   /**
@@ -19,10 +19,11 @@ export interface ProxyOptions extends TransportOptions {
 
 /** What a host spreads into its `@fastify/http-proxy` registration (11.5 or later, which has the `handler` option). */
 export interface HttpProxyOptions {
-  readonly config: { readonly llm: 'proxy' }
+  readonly config: { readonly llm: 'proxy', readonly llmUnknown?: 'forward' }
   readonly undici: UpstreamDispatcher
   readonly destroyAgent: true
   readonly handler: (request: FastifyRequest, reply: FastifyReply, dest: string, options: FastifyReplyFromHooks) => FastifyReply | undefined
+  readonly wsServerOptions: { readonly verifyClient: () => boolean }
 }
 
 /**
@@ -30,29 +31,50 @@ export interface HttpProxyOptions {
  * `app.register(httpProxy, { ...proxyOptions(), upstream, prefix: '/v1', rewritePrefix: '/v1' })`. The host's `replyOptions`
  * keep working.
  * A group without an upstream of its own goes where the mount goes, with the credential that the mount sets.
- * Where it has one, the mount's own `preRewrite` has no say in where a request goes, and on a mount that
- * is registered after the gateway it is not called again for a URL that it let pass.
+ * Where it has one, the mount has no say in where a request goes.
  * Throws `LLM_GATEWAY_OPTION`.
  */
 export function proxyOptions ({ unknown = 'refuse', ...transport }: ProxyOptions = {}): HttpProxyOptions {
   // Anything else would let pass what nobody guards.
   checkChoice('proxyOptions.unknown', unknown, ['refuse', 'forward'])
   const dispatcher = new UpstreamDispatcher(readTransport(transport))
-  return {
-    config: { llm: 'proxy' },
+  const sender = createSender(dispatcher)
+  const options: HttpProxyOptions = {
+    config: { llm: 'proxy', ...unknown === 'forward' && { llmUnknown: unknown } },
     undici: dispatcher,
     destroyAgent: true,
+    // Sockets are met at the door. This keeps them out where no door is: of a mount outside of the gateway's scope.
+    wsServerOptions: { verifyClient: () => false },
     handler (request, reply, dest, options) {
       if (!hasGateway(request.server)) throw new OptionError('proxyOptions', 'needs the gateway in the same app')
       const gateway = gatewayOf(request.server)
       gateway.transports.add(dispatcher)
       const read = identify(gateway, request, reply)
-      if (read instanceof ModelCall) return forwardModel(dispatcher, { gateway, llm: read, request, reply, upstream: gateway.upstreamFor(read) }, dest, options)
-      if (read !== null && (unknown === 'refuse' || read.code !== 'unknown_url')) return refuseMisdirected(request, reply, read)
-      const { url = '' } = request.routeOptions
-      // A mount that is older than the gateway was not there to be looked at before the start.
-      if (read === null && !gateway.guards(url)) throw unguardedMount(url)
-      return reply.from(dest, options)
+      if (read instanceof ModelCall) return sender({ gateway, llm: read, request, reply, upstream: gateway.upstreamFor(read) }, dest, options)
+      // Whoever met the request has asked the same, unless nobody did.
+      const decision = decisionOf(gateway, request, read)
+      return decision === 'leave' ? reply.from(dest, options) : answer(decision, request, reply, read)
     },
   }
+  transports.set(options.handler, dispatcher)
+  return options
+}
+
+const transports = new WeakMap<object, UpstreamDispatcher>()
+
+/**
+ * Fails the start where a group has an upstream of its own, and a mount that is registered from now on spreads `proxyOptions()`
+ * and has another transport in the place of theirs, which does not go there. Throws `LLM_GATEWAY_OPTION`.
+ */
+export function refuseOtherTransports (app: FastifyInstance, gateway: Gateway): void {
+  const others: string[] = []
+  app.addHook('onRegister', (_scope, options: Partial<Record<'handler' | 'undici' | 'http' | 'http2' | 'prefix', unknown>>) => {
+    const own = transports.get(Object(options.handler))
+    if (own !== undefined && (options.undici !== own || Boolean(options.http) || Boolean(options.http2))) others.push(String(options.prefix ?? '/'))
+  })
+  app.addHook('onReady', async () => {
+    const [other] = others
+    if (other === undefined || !gateway.namesUpstreams) return
+    throw new OptionError('proxyOptions', `is spread into the mount at ${other}, which has an undici, http or http2 of its own: groups with an upstream could not go there`)
+  })
 }

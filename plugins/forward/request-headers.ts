@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { clientAddsTrace } from '../core/telemetry/outgoing-trace.js'
+import { carriesCredential } from '../core/carriers.js'
 import { credentialHeaders, type Family } from '../protocols/index.js'
 import type { ModelCall } from '../core/model-call.js'
 import type { Upstream } from '../core/types.js'
@@ -9,6 +10,8 @@ import type { OwnedHeaders } from './owner.js'
 // not for third parties, and tenant data that travels as baggage.
 const dropped = new Set([
   ...credentialHeaders,
+  // Would make it another request than the one that was decided about.
+  'x-http-method-override', 'x-http-method', 'x-method-override',
   'connection', 'keep-alive', 'proxy-connection', 'te', 'trailer', 'transfer-encoding', 'upgrade', 'http2-settings', 'expect',
   'forwarded', 'x-real-ip', 'baggage',
 ])
@@ -73,10 +76,13 @@ export function addOwnHeaders (headers: OwnedHeaders, llm: ModelCall): OwnedHead
 }
 
 /**
- * Makes the headers those of the upstream of the group: its host and its one credential. Only our own transport may: a mount
- * with a transport of its own sends to its own upstream, which the credential is not for.
+ * Makes the headers those of the upstream of the group: its host and its one credential, in the place of any that the mount
+ * put in for its own upstream.
  */
 export function readdress (headers: OwnedHeaders, llm: ModelCall, upstream: Upstream): void {
+  for (const name of Object.keys(headers)) {
+    if (carriesCredential(name) || name.toLowerCase() === 'host') delete headers[name]
+  }
   headers.host = upstream.host
   const credential = credentialFor(llm, upstream)
   if (credential !== null) headers[credential[0]] = credential[1]

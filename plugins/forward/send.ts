@@ -8,7 +8,7 @@ import type { Gateway } from '../core/gateway.js'
 import { withOneVersion } from '../core/url/single-version.js'
 import type { ModelCall } from '../core/model-call.js'
 import type { Upstream } from '../core/types.js'
-import { kOwner } from './owner.js'
+import { kOwner, seal } from './owner.js'
 import { isPage, replyHeaders } from './reply-headers.js'
 import { addOwnHeaders, cleanHeaders } from './request-headers.js'
 
@@ -25,14 +25,30 @@ export interface Passage {
 /**
  * Sends a model request on: its bytes as received, one upstream credential in place of the caller's, and its reply as
  * it comes. `options` are those of the host's mount, whose own functions still run, inside ours. A fresh options
- * object for each request: reply-from writes into it.
+ * object for each request: reply-from writes into it. False where nothing was sent, because the mount's own transport
+ * does not go to the upstream of the group: the caller has its 500 then.
  */
-export function send (passage: Passage, source: string, options: FastifyReplyFromHooks): FastifyReply {
-  const { llm, request, reply } = passage
-  const body = llm.outgoing ?? llm.body
+export function send (passage: Passage, source: string, options: FastifyReplyFromHooks): boolean {
+  const { llm, reply } = passage
   llm.json = undefined
   llm.upstream = passage.upstream?.name ?? null
-  const sent = reply.from(withOneVersion(source, llm.url.slice(llm.mountLength)), {
+  let isSent = true
+  const own = ownOptions(passage, options, () => isSent)
+  try {
+    reply.from(withOneVersion(source, llm.url.slice(llm.mountLength)), own)
+  } catch (error) {
+    if (passage.upstream === null || llm.times.sentAt > 0) throw error
+  }
+  isSent = passage.upstream === null || llm.times.sentAt > 0
+  if (!isSent) refuseUnsent(passage)
+  return isSent
+}
+
+function ownOptions (passage: Passage, options: FastifyReplyFromHooks, isSent: () => boolean): FastifyReplyFromHooks {
+  const { llm, request, reply, upstream } = passage
+  const body = llm.outgoing ?? llm.body
+  const onError = options.onError ?? ((_reply, { error }) => refuse(request, reply, llm.endpoint.family, fromTransport(error.cause ?? error)))
+  return {
     ...options,
     ...(body !== null && { body, contentType: request.headers['content-type'] ?? 'application/json' }),
     rewriteRequestHeaders: (req, headers) => {
@@ -40,6 +56,7 @@ export function send (passage: Passage, source: string, options: FastifyReplyFro
       const host = options.rewriteRequestHeaders?.(req, clean) ?? clean
       const own = addOwnHeaders({ ...host }, llm)
       own[kOwner] = { ...passage, streamOnly: options.onResponse !== undefined, rewriteHeaders: null }
+      if (upstream !== null) own[seal] = 'sealed'
       return own
     },
     rewriteHeaders: (headers, req) => {
@@ -47,12 +64,16 @@ export function send (passage: Passage, source: string, options: FastifyReplyFro
       return options.rewriteHeaders?.(kept, req) ?? kept
     },
     onResponse: options.onResponse ?? ((_request, _reply, { stream }) => pass(passage, stream)),
-    onError: options.onError ?? ((_reply, { error }) => refuse(request, reply, llm.endpoint.family, fromTransport(error.cause ?? error))),
-  })
-  if (passage.upstream !== null && llm.times.sentAt === 0) {
-    request.log.error({ mount: request.routeOptions.url, upstream: llm.upstream }, 'the mount has an undici, http or http2 of its own: its requests do not go to the upstream of their group')
+    onError: (failed, info) => {
+      if (isSent()) onError(failed, info)
+    },
   }
-  return sent
+}
+
+function refuseUnsent ({ llm, request, reply }: Passage): void {
+  const what = 'the mount has an undici, http or http2 of its own, or a reply-from that is not known: its requests would not go to the upstream of their group, and are refused'
+  request.log.error({ mount: request.routeOptions.url, upstream: llm.upstream }, what)
+  refuse(request, reply, llm.endpoint.family, gatewayError('internal_error'))
 }
 
 function pass ({ llm, request, reply }: Passage, body: unknown): void {

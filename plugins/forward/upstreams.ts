@@ -1,4 +1,5 @@
 import { checkOptions, OptionError } from '../core/options.js'
+import { givenUpstream } from '../core/given-upstream.js'
 import type { ModelCall } from '../core/model-call.js'
 import type { Upstream } from '../core/types.js'
 import { addressProblem } from '../core/url/upstream-address.js'
@@ -33,12 +34,7 @@ function readUpstream (name: string, options: UpstreamOptions): Upstream {
 
 /** Where a request goes: the upstream of its group, or the only one there is; null where that is undecided. */
 export function upstreamFor (llm: ModelCall, upstreams: ReadonlyMap<string, Upstream>): Upstream | null {
-  const given = llm.group?.upstream ?? null
-  if (given === null) {
-    const [only = null, ...others] = upstreams.values()
-    return others.length === 0 ? only : null
-  }
-  if (typeof given === 'string') return upstreams.get(given) ?? null
-  const protocol = llm.endpoint.allowedBy.find((name) => given[name] !== undefined)
-  return upstreams.get(given[protocol ?? ''] ?? '') ?? null
+  if ((llm.group?.upstream ?? null) !== null) return upstreams.get(givenUpstream(llm) ?? '') ?? null
+  const [only = null, ...others] = upstreams.values()
+  return others.length === 0 ? only : null
 }

@@ -22,7 +22,11 @@ export function routePattern ({ family, tail }: Pick<Endpoint, 'family' | 'tail'
  * neither streamed nor metered), then what each says of itself. `path` is the tail as it is written in documents.
  */
 export function defineEndpoints (shared: Shared, given: readonly Given[]): readonly Endpoint[] {
-  return given.map(({ path, ...own }) => ({
+  return given.map((own) => defineEndpoint(shared, own))
+}
+
+export function defineEndpoint (shared: Shared, { path, ...own }: Given): Endpoint {
+  return {
     ...shared,
     method: 'POST',
     tail: path.split('/'),
@@ -35,5 +39,5 @@ export function defineEndpoints (shared: Shared, given: readonly Given[]): reado
     usage: null,
     output: null,
     ...own,
-  }))
+  }
 }

@@ -30,6 +30,7 @@ export const anthropic: Family = {
     { in: 'header', name: 'x-api-key' },
     { in: 'header', name: 'authorization', scheme: 'bearer' },
   ],
+  queryCarriers: [],
   // Both are sent by current official SDKs, old and new major (facts/protocols.md 0).
   versionHeader: { name: 'anthropic-version', accepted: ['2023-06-01', '2026-10-21'] },
   upstreamHeader: (secret) => ['x-api-key', secret],

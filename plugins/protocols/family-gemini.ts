@@ -45,6 +45,8 @@ export const gemini: Family = {
     { in: 'query', name: 'key' },
     { in: 'header', name: 'authorization', scheme: 'bearer', optional: 'gemini-bearer' },
   ],
+  // System parameters (https://cloud.google.com/apis/docs/system-parameters), which may all stand with `$`; the last carries whole headers.
+  queryCarriers: ['key', 'access_token', 'oauth_token', 'bearer_token', 'httpheaders'],
   versionHeader: null,
   upstreamHeader: (secret) => ['x-goog-api-key', secret],
   errorBody,

@@ -31,6 +31,8 @@ export const openai: Family = {
     { in: 'header', name: 'authorization', scheme: 'bearer' },
     { in: 'header', name: 'api-key', optional: 'api-key' },
   ],
+  // As compatible servers and their API management take it.
+  queryCarriers: ['api_key', 'apikey', 'subscription_key'],
   versionHeader: null,
   upstreamHeader: (secret) => ['authorization', `Bearer ${secret}`],
   errorBody,

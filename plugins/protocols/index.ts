@@ -13,6 +13,7 @@ import type { Endpoint, Family, FamilyName, ProtocolName } from './types.js'
 
 export type * from './types.js'
 export { routePattern } from './endpoint.js'
+export { sockets } from './sockets/endpoint.js'
 
 export const families: Readonly<Record<FamilyName, Family>> = { openai, anthropic, gemini }
 
@@ -46,7 +47,11 @@ export function familyOf ({ headers, query, versions }: Caller): FamilyName {
   return versions.includes('v1beta') && headers.authorization === undefined ? 'gemini' : 'openai'
 }
 
-/** Headers and cookies that may carry a caller's secret in any family: none of them is ever forwarded. */
+/** Headers and cookies that may carry a secret in any family, or at what stands in front of one: none of them is ever forwarded. */
 export const credentialHeaders: readonly string[] = [
   'authorization', 'proxy-authorization', 'api-key', 'x-api-key', 'x-goog-api-key', 'cookie',
+  'apikey', 'ocp-apim-subscription-key', 'x-auth-token', 'x-access-token', 'x-authorization', 'x-goog-iam-authorization-token',
 ]
+
+/** The same of queries, as `Family.queryCarriers`. */
+export const credentialParameters: readonly string[] = Object.values(families).flatMap(({ queryCarriers }) => queryCarriers)

@@ -11,8 +11,8 @@ export type FamilyName = 'openai' | 'anthropic' | 'gemini'
 export type ProtocolName =
   | 'chat_completions' | 'responses' | 'images' | 'embeddings' | 'messages' | 'generate_content'
 
-/** A label for metrics and logs: a protocol, or the model list that belongs to a whole family. */
-export type ProtocolLabel = ProtocolName | 'models'
+/** A label for metrics and logs: a protocol, or what belongs to a whole family: its model list, and upgrades to sockets. */
+export type ProtocolLabel = ProtocolName | 'models' | 'sockets'
 
 export interface HeaderSource {
   readonly in: 'header'
@@ -76,6 +76,11 @@ export interface Family {
   readonly prefix: 'v1' | 'v1beta'
   /** Where the caller's credential may stand, first match wins. */
   readonly credentials: readonly CredentialSource[]
+  /**
+   * Query parameters that may carry a credential at its upstreams, whether or not callers may use them here: lower case, with
+   * `_` for any separator. None of them is ever sent on.
+   */
+  readonly queryCarriers: readonly string[]
   /** A header that every request with a body must carry, and its accepted values. */
   readonly versionHeader: { readonly name: string, readonly accepted: readonly string[] } | null
   /** The upstream credential as one header. */

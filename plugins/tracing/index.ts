@@ -13,7 +13,6 @@ import { otelApi } from '../core/telemetry/otel-api.js'
 import { ModelCall } from '../core/model-call.js'
 import { endCallSpan, startCallSpan } from './call-span.js'
 import { captureContent, capturesContent } from './content.js'
-import { traceHostMount } from './host-mount.js'
 import { isSdkRegistered, parentContext, traceHeaders } from './propagate.js'
 
 export interface TracingOptions {
@@ -49,9 +48,7 @@ async function tracing (app: FastifyInstance, options: TracingOptions): Promise<
       return
     }
     const own = trace.setSpan(baggage ? parent : propagation.deleteBaggage(parent), span)
-    const headers = traceHeaders(own)
-    llm.trace = { ids, context: own, headers }
-    if (headers !== null && request.routeOptions.config.llm === undefined) traceHostMount(request, reply, own, headers)
+    llm.trace = { ids, context: own, headers: traceHeaders(own) }
     spans.set(llm, span)
     if (withContent && span.isRecording()) captureContent(span, llm, upstream)
     context.with(own, done)

@@ -18,7 +18,7 @@ import { routeOf } from '../core/route-kind.js'
 import { checkBody } from './check-body.js'
 import { readMediaType } from './media-type.js'
 import { readOptions, type Rules, type ValidationOptions } from './options.js'
-import { replay, sendBytesAsReceived } from './pass-on.js'
+import { replay } from './pass-on.js'
 import { Rejection } from './rejection.js'
 
 export type { ValidationOptions } from './options.js'
@@ -87,7 +87,6 @@ function takeBody (rules: Rules, llm: ModelCall, request: FastifyRequest, reply:
     }
     // It was met here, and undici refuses to pass it on (facts/reliability.md P14).
     if (headers.expect !== undefined) delete headers.expect
-    if (routeOf(llm, request) === 'host') sendBytesAsReceived(reply, llm, String(headers['content-type']))
     scope.runInAsyncScope(done, null, null, replay(body))
   })
 }

@@ -2,7 +2,7 @@
 import { connect } from 'node:net'
 import t from 'tap'
 import { replyFixture, Signal, type Script } from '../helpers/upstream.js'
-import { calls, plain, send, type Call, type Change } from './calls.js'
+import { calls, credentials, plain, send, type Call, type Change } from './calls.js'
 import { keys, startGateway, type Setup } from './gateway.js'
 
 let gateway: Setup
@@ -122,16 +122,17 @@ t.test('check 59: a stream that breaks off inside an event, and a JSON reply, ar
   }
 })
 
-t.test('check 60: an upgrade is answered 426 at once on every address, with or without a key, and POST works after it', async (t) => {
+t.test('check 60: an upgrade is answered at once on every address, 426 with a key and 401 without, and POST works after it', async (t) => {
   const before = gateway.upstream.seen.length
   const { hostname, port } = new URL(gateway.origin)
   for (const { path, family } of calls) {
-    for (const credential of [`authorization: Bearer ${keys[family]}\r\n`, '']) {
+    const given = Object.entries(credentials(family, keys[family])).map(([name, value]) => `${name}: ${value}\r\n`).join('')
+    for (const [credential, status] of [[given, '426 Upgrade Required'], ['', '401 Unauthorized']]) {
       const socket = connect(Number(port), hostname)
       socket.write(`GET ${path} HTTP/1.1\r\nhost: x\r\nconnection: keep-alive, Upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: a2l0LWtpdC1raXQtMTYhIQ==\r\n${credential}\r\n`)
       const text = await new Promise<string>((resolve) => socket.once('data', (bytes) => resolve(String(bytes))))
       socket.destroy()
-      t.match(text, /^HTTP\/1\.1 426 Upgrade Required\r\n/, path)
+      t.match(text, new RegExp(`^HTTP/1\\.1 ${status}\\r\\n`), path)
     }
   }
   t.equal(gateway.upstream.seen.length, before)

@@ -223,8 +223,10 @@ t.test('an upgrade on a mount that serves WebSockets does not get past the guard
   let upgraded = 0
   upstream.server.on('upgrade', (_, socket) => { upgraded += 1; socket.destroy() })
   const upgrade = ['host: h', 'connection: Upgrade', 'upgrade: websocket', 'sec-websocket-version: 13', 'sec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA==']
-  t.equal((await askOnce(url, ['GET /v1/responses HTTP/1.1', ...upgrade])).status, 426)
-  t.equal((await askOnce(url, ['GET /v1/realtime HTTP/1.1', ...upgrade])).status, 404)
+  for (const path of ['/v1/responses', '/v1/realtime']) {
+    t.equal((await askOnce(url, [`GET ${path} HTTP/1.1`, ...upgrade])).status, 401)
+    t.equal((await askOnce(url, [`GET ${path} HTTP/1.1`, ...upgrade, `authorization: Bearer ${secret}`])).status, 426)
+  }
   t.equal(upgraded, 0)
 })
 

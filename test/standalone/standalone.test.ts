@@ -291,6 +291,6 @@ t.test('bytes that are no HTTP get a reply in JSON', async (t) => {
   t.match(await raw('GET / HTTP/1.1\r\n\r\n'), /^HTTP\/1\.1 400 [^]*\{"error":\{"message":/, 'no host')
   const upgrade = httpRequest(`${origin}/v1/responses`, { headers: { connection: 'upgrade', upgrade: 'websocket' } }).end()
   const [response] = await once(upgrade, 'response') as [IncomingMessage]
-  t.equal(response.statusCode, 426)
+  t.equal(response.statusCode, 401)
   response.resume()
 })

@@ -1,4 +1,5 @@
 import { channel } from 'node:diagnostics_channel'
+import type { IncomingHttpHeaders } from 'node:http'
 import type { Dispatcher } from 'undici'
 import { isOtelInUse, otelApi } from './otel-api.js'
 import type { ModelCall } from '../model-call.js'
@@ -13,6 +14,17 @@ const requestCreated = channel('undici:request:create')
  */
 export function clientAddsTrace (): boolean {
   return requestCreated.hasSubscribers && isOtelInUse() && otelApi().propagation.fields().length > 0
+}
+
+/**
+ * Has a mount of the host's send our trace in the place of the caller's, and within our span's context, whichever its handler
+ * runs in. A mount forwards the headers of a request as they are, so the request has ours from here on.
+ */
+export function sendTraced<T> ({ trace }: ModelCall, headers: IncomingHttpHeaders, send: () => T): T {
+  if (trace === null || trace.headers === null) return send()
+  for (const name of ['traceparent', 'tracestate', 'baggage']) delete headers[name]
+  Object.assign(headers, trace.headers)
+  return otelApi().context.with(trace.context, send)
 }
 
 /**

@@ -1,10 +1,19 @@
-/** A query with the `key` parameter taken out of it. */
+import { credentialParameters } from '../../protocols/index.js'
+
+/** A query with every credential taken out of it. */
 export interface SplitQuery {
   /** With its `?`, or empty; every other parameter byte for byte. */
   readonly query: string
   /** The values of `key`, each decoded once; null where there was none. */
   readonly keys: string[] | null
 }
+
+const carriers = new Set(credentialParameters)
+
+/** What any spelling of a carrier has in it. */
+const suspect = new RegExp(`%|${credentialParameters.map((name) => name.replaceAll('_', '.?')).join('|')}`, 'i')
+
+const maxDecodeRounds = 4
 
 function decodeOnce (text: string): string {
   try {
@@ -14,16 +23,46 @@ function decodeOnce (text: string): string {
   }
 }
 
-/** Separates the credential from the rest of a query (`?...` or empty), whatever spelling its name has. */
+/**
+ * True for a parameter that some upstream may take a credential from, whatever its spelling: `key`, `KEY`, `$key`, `%24key`,
+ * `key[]`, `key[a]`, ` key`, `api-key`.
+ */
+export function isCarrier (name: string): boolean {
+  let plain = name
+  for (let round = 0; round < maxDecodeRounds && /[%+]/.test(plain); round += 1) plain = decodeOnce(plain)
+  plain = plain.replace(/\[.*$/s, '').replace(/^[\s\0$]+|[\s\0]+$/g, '').replace(/[-. ]/g, '_').toLowerCase()
+  return carriers.has(plain)
+}
+
+/**
+ * Separates credentials from the rest of a query (`?...` or empty). Servers differ in whether `;` separates parameters, so
+ * what would be a credential where it does goes too.
+ */
 export function splitKeys (query: string): SplitQuery {
-  if (!/k|%/i.test(query)) return { query, keys: null }
+  if (!suspect.test(query)) return { query, keys: null }
   const keys: string[] = []
   const kept: string[] = []
+  let isWhole = true
   for (const pair of query.slice(1).split('&')) {
-    const [name = '', ...value] = pair.split('=')
-    if (decodeOnce(name) === 'key') keys.push(decodeOnce(value.join('=')))
-    else kept.push(pair)
+    if (decodeOnce(nameOf(pair)) === 'key') keys.push(decodeOnce(pair.slice(nameOf(pair).length + 1)))
+    const rest = withoutCarriers(pair)
+    isWhole &&= rest === pair
+    if (rest !== null) kept.push(rest)
   }
-  if (keys.length === 0) return { query, keys: null }
-  return { query: kept.length === 0 ? '' : `?${kept.join('&')}`, keys }
+  if (isWhole) return { query, keys: null }
+  return { query: kept.length === 0 ? '' : `?${kept.join('&')}`, keys: keys.length === 0 ? null : keys }
+}
+
+/** What is left of one parameter; null for nothing. */
+function withoutCarriers (pair: string): string | null {
+  if (isCarrier(nameOf(pair))) return null
+  const parts = pair.split(';')
+  const kept = parts.filter((part) => !isCarrier(nameOf(part)))
+  if (kept.length === parts.length) return pair
+  return kept.join('') === '' ? null : kept.join(';')
+}
+
+function nameOf (pair: string): string {
+  const end = pair.indexOf('=')
+  return end < 0 ? pair : pair.slice(0, end)
 }

@@ -3,6 +3,7 @@
  */
 import { families, familyOf } from '../../protocols/index.js'
 import type { Caller, Endpoint, Family } from '../../protocols/index.js'
+import { isPreflight } from '../arrival.js'
 import { isRoot, isWhole, matchTail, plainTails, type TailMatch } from './match.js'
 import { splitKeys } from './query.js'
 import { belowPrefix, isDecodable, isSuspicious, leadingVersions, readings, segmentsOf } from './segments.js'
@@ -27,6 +28,8 @@ export interface Refused {
   readonly family: Family
   /** The URL without credentials, safe to log. */
   readonly url: string
+  /** As of `Resolved`; a function, so that nothing that prints this object prints a secret. */
+  readonly keys?: () => string[] | null
   /** Methods that the path has, for `method_not_allowed`. */
   readonly allow?: readonly string[]
 }
@@ -74,7 +77,8 @@ export function createResolve (prefix: string, caseSensitive = true): Resolve {
       : misdirected(parts, match, mount.length > 0)
     if (refusal === null) return null
     const blank = refusal.code === 'ambiguous_path' && !isDoubtful(path.replaceAll('%20', ''))
-    return { kind: 'refused', ...refusal, ...blank && { code: 'blank_in_path' }, url: path + splitKeys(query).query }
+    const { query: kept, keys } = splitKeys(query)
+    return { kind: 'refused', ...refusal, ...blank && { code: 'blank_in_path' }, url: path + kept, keys: () => keys }
   }
 
   function isDoubtful (path: string): boolean {
@@ -112,12 +116,6 @@ function repairOf (prefix: string, versions: readonly string[]): string {
   if (first === undefined) return 'missing_prefix'
   if (versions.length === 1) return first === prefix ? 'slashes' : 'other_version'
   return versions.every((version) => version === first) ? `duplicate_${first}` : 'mixed_prefixes'
-}
-
-/** Carries no credential and asks for nothing: CORS is the host's. Any other `OPTIONS` is a method that we do not have. */
-function isPreflight (method: string, headers: Headers): boolean {
-  return method === 'OPTIONS' && headers['access-control-request-method'] !== undefined &&
-    headers['transfer-encoding'] === undefined && (headers['content-length'] ?? '0') === '0'
 }
 
 type Refusal = Pick<Refused, 'code' | 'family' | 'allow'> | null

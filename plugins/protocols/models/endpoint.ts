@@ -2,7 +2,7 @@ import { defineEndpoints } from '../endpoint.js'
 import { anthropic } from '../family-anthropic.js'
 import { gemini } from '../family-gemini.js'
 import { openai } from '../family-openai.js'
-import type { Endpoint, Family, ProtocolName } from '../types.js'
+import type { Endpoint, Family, FamilyName, ProtocolName } from '../types.js'
 
 export interface ModelLists {
   readonly list: readonly Endpoint[]
@@ -17,9 +17,16 @@ function modelLists (family: Family, allowedBy: readonly ProtocolName[]): ModelL
   }
 }
 
+/** What opens an endpoint that belongs to a whole family. */
+export const familyProtocols = {
+  openai: ['chat_completions', 'responses', 'images', 'embeddings'],
+  anthropic: ['messages'],
+  gemini: ['generate_content'],
+} as const satisfies Record<FamilyName, readonly ProtocolName[]>
+
 /** One address, three families: told apart by headers, see `familyOf`. */
 export const models = {
-  openai: modelLists(openai, ['chat_completions', 'responses', 'images', 'embeddings']),
-  anthropic: modelLists(anthropic, ['messages']),
-  gemini: modelLists(gemini, ['generate_content']),
+  openai: modelLists(openai, familyProtocols.openai),
+  anthropic: modelLists(anthropic, familyProtocols.anthropic),
+  gemini: modelLists(gemini, familyProtocols.gemini),
 }

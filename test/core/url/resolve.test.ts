@@ -111,9 +111,10 @@ t.test('what is not an endpoint of ours is left alone', async (t) => {
     '/openai/deployments/d/chat/completions', '/openai/v1/chat/completions', '*', '', '/a\\b', '/x;y=1', '/models', '/models/a/b',
   ]
   for (const url of urls) t.equal(read('POST', url).replace(/^method_not_allowed.*/, 'not ours'), 'not ours', url)
-  const preflight = { 'access-control-request-method': 'POST', 'content-length': '0' }
+  const preflight = { origin: 'https://page.example', 'access-control-request-method': 'POST', 'content-length': '0' }
   t.equal(read('OPTIONS', '/v1/v1/chat/completions', preflight), 'not ours', 'a preflight is the host\'s')
   t.equal(read('OPTIONS', '/v1/chat/completions'), 'method_not_allowed openai', 'no preflight')
+  t.equal(read('OPTIONS', '/v1/chat/completions', { 'access-control-request-method': 'POST' }), 'method_not_allowed openai', 'a preflight says where it comes from')
   t.equal(read('OPTIONS', '/v1/chat/completions', { ...preflight, 'content-length': '9' }), 'method_not_allowed openai', 'a preflight has no body')
   t.equal(read('OPTIONS', '/v1/chat/completions', { ...preflight, 'transfer-encoding': 'chunked' }), 'method_not_allowed openai', 'a preflight has no body')
 })
@@ -185,12 +186,28 @@ t.test('the key parameter never stays in the query, whatever its spelling, and t
     ['?key=%zz', '', ['%zz']],
     ['?key', '', ['']],
     ['?key=a&key=b', '', ['a', 'b']],
+    ['?a=b;c&key=abc', '?a=b;c', ['abc']],
+    ['?a=b;key=abc;c&key=abc', '?a=b;c', ['abc']],
   ]
   for (const [query, rest, keys] of cases) {
     t.match(resolve('POST', `/v1beta/models/m:generateContent${query}`, {}), { url: `/v1beta/models/m:generateContent${rest}`, keys }, query)
   }
-  t.match(resolve('POST', '/v1/messages?monkey=1&KEY=2', {}), { url: '/v1/messages?monkey=1&KEY=2', keys: null })
+  t.match(resolve('POST', '/v1/messages?monkey=1&tokens=a;b&%24alt=json', {}), { url: '/v1/messages?monkey=1&tokens=a;b&%24alt=json', keys: null })
   t.match(resolve('POST', '/v1/unknown?key=abc&a=1', {}), { kind: 'refused', url: '/v1/unknown?a=1' })
+})
+
+t.test('whatever an upstream may take a credential from is gone from the query, and is none here', async (t) => {
+  const names = [
+    'KEY', '$key', '%24key', '%2524key', '$KEY', 'key[]', 'key[0]', 'key%5B%5D', '%6bey[a]', '+key', '%20key', 'key+', '%00key', 'access_token', 'Access_Token', '$access_token',
+    'access-token', 'oauth_token', 'oauth%5Ftoken', 'bearer_token', 'api_key', 'api-key', 'apikey', 'API_KEY', 'subscription-key', '$httpHeaders', 'httpHeaders',
+  ]
+  for (const name of names) {
+    for (const [query = '', rest] of [[`?${name}=s`, ''], [`?${name}`, ''], [`?a=1&${name}=s&b`, '?a=1&b'], [`?a=1;${name}=s`, '?a=1'], [`?;${name}=s`, ''], [`?a=b;${name}=s;c=d&e`, '?a=b;c=d&e']]) {
+      for (const path of ['/v1beta/models/m:generateContent', '/v1/chat/completions', '/v1/messages']) t.match(resolve('POST', path + query, {}), { url: path + rest, keys: null }, query)
+      t.match(resolve('POST', `/v1/unknown${query}`, {}), { kind: 'refused', url: `/v1/unknown${rest}` })
+    }
+  }
+  for (const name of ['keys', 'monkey', 'a[key]', 'key.a', 'tokens', 'access', 'x-key', '%zz']) t.match(resolve('POST', `/v1/messages?${name}=s`, {}), { url: `/v1/messages?${name}=s` })
 })
 
 t.test('a mount prefix stands before everything and is not sent upstream', async (t) => {

@@ -1,7 +1,12 @@
 import type { FastifyInstance } from 'fastify'
-import { unguardedMount } from '../core/options.js'
-import type { Gateway } from '../core/gateway.js'
 import { endpoints, routePattern } from '../protocols/index.js'
+import type { Resolve } from './url/resolve.js'
+
+/** Where the model endpoints stand, and how URLs are read there. */
+interface Place {
+  readonly prefix: string
+  readonly resolve: Resolve
+}
 
 /**
  * Which routes of a host serve model endpoints beside everything else below them, such as `/v1/*` of a proxy: what they
@@ -9,13 +14,14 @@ import { endpoints, routePattern } from '../protocols/index.js'
  */
 export class ModelMounts {
   readonly #app: FastifyInstance
-  readonly #gateway: Gateway
+  readonly #place: Place
   readonly #known = new Map<string, boolean>()
   readonly #guarded = new Map<string, boolean>()
 
-  constructor (app: FastifyInstance, gateway: Gateway) {
+  /** `place` may still change while plugins are registered. */
+  constructor (app: FastifyInstance, place: Place) {
     this.#app = app
-    this.#gateway = gateway
+    this.#place = place
   }
 
   /** `pattern`: a route's URL as it was registered. Not before all routes are there. */
@@ -24,26 +30,11 @@ export class ModelMounts {
     if (known !== undefined) return known
     const mount = segments(pattern)
     const serves = endpoints.some((endpoint) => {
-      const url = this.#gateway.prefix + routePattern(endpoint)
-      return covers(mount, segments(url)) && !this.#app.hasRoute({ method: endpoint.method, url })
+      const url = this.#place.prefix + routePattern(endpoint)
+      return covers(mount, segments(url)) && this.#mayServe(mount, this.#serverOf(endpoint.method, url))
     })
     this.#known.set(pattern, serves)
     return serves
-  }
-
-  /**
-   * Fails the start where a mount that is registered from now on relies on this package, and nothing below it would ever be
-   * taken for a model request: nobody would be asked for a key there. Throws `LLM_GATEWAY_OPTION`.
-   */
-  refuseUnguarded (): void {
-    const adapted: string[] = []
-    this.#app.addHook('onRoute', ({ url, config }) => {
-      if (config?.llm === 'proxy' && url.endsWith('*')) adapted.push(url)
-    })
-    this.#app.addHook('onReady', async () => {
-      const open = adapted.find((pattern) => !this.guards(pattern))
-      if (open !== undefined) throw unguardedMount(open)
-    })
   }
 
   /** False for a mount below which nothing would be taken for a model request. Not before all plugins have told where they stand. */
@@ -51,10 +42,26 @@ export class ModelMounts {
     const known = this.#guarded.get(pattern)
     if (known !== undefined) return known
     const mount = segments(pattern)
-    const guarded = this.#gateway.resolve('POST', pattern.replace('*', 'any'), {}) !== null ||
-      endpoints.some((endpoint) => covers(mount, segments(this.#gateway.prefix + routePattern(endpoint))))
+    const guarded = this.#place.resolve('POST', pattern.replace('*', 'any'), {}) !== null ||
+      endpoints.some((endpoint) => covers(mount, segments(this.#place.prefix + routePattern(endpoint))))
     this.#guarded.set(pattern, guarded)
     return guarded
+  }
+
+  /** The most special route without parameters that an endpoint meets: its own, or all that is below some part of its path. Null where none is found. */
+  #serverOf (method: string, url: string): string | null {
+    const path = segments(url)
+    const wildcards = Array.from(path, (_, taken) => `/${[...path.slice(0, path.length - 1 - taken), '*'].join('/')}`)
+    return [url, ...wildcards].find((candidate) => this.#app.hasRoute({ method, url: candidate })) ?? null
+  }
+
+  /** Where it cannot be told, it may. */
+  #mayServe (mount: readonly string[], server: string | null): boolean {
+    if (server === null) return true
+    if (!server.endsWith('/*')) return false
+    const below = segments(server).slice(0, -1)
+    const own = mount.filter((segment) => segment !== '*')
+    return below.length <= own.length
   }
 }
 

@@ -1,0 +1,29 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import { credentialHeaders } from '../protocols/index.js'
+
+const carriers = new Set(credentialHeaders)
+
+// Of this connection and not of the request (RFC 9110 7.6.1, 7.8; RFC 9113 8.2.2), or met here (`expect`). undici sends none of them.
+const ofConnection = ['connection', 'upgrade', 'http2-settings', 'expect'] as const
+
+/** True for a header that may carry a secret, in any case, and also where a server behind reads `_` as `-`. */
+export function carriesCredential (name: string): boolean {
+  const lower = name.toLowerCase()
+  return carriers.has(lower) || (lower.includes('_') && carriers.has(lower.replaceAll('_', '-')))
+}
+
+/**
+ * Removes every carrier of every family from a request that a host's own mount forwards. Headers that the caller lists
+ * in `Connection` would be removed after the host added its own (CVE-2026-33805), so the list goes too.
+ */
+export function dropCredentials (headers: IncomingHttpHeaders): void {
+  for (const name of Object.keys(headers)) {
+    if (carriesCredential(name)) delete headers[name]
+  }
+  dropConnection(headers)
+}
+
+/** Removes what is between the caller and this server alone. */
+export function dropConnection (headers: IncomingHttpHeaders): void {
+  for (const name of ofConnection) delete headers[name]
+}

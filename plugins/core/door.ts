@@ -1,0 +1,149 @@
+/**
+ * The one decision about whatever arrives below a model mount, by any method, upgrade or spelling, before a byte of it goes
+ * anywhere: let in with a key, answered here, or left to the host. Every plugin that meets a request first, and every mount
+ * that is about to send one, asks here; none decides by itself.
+ */
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { familyOf, families, sockets } from '../protocols/index.js'
+import { isPreflight, isProbe, isSocketUpgrade } from './arrival.js'
+import { gatewayError } from './errors/gateway-error.js'
+import { refuse } from './errors/refuse.js'
+import { beginRequest, type Gateway } from './gateway.js'
+import { dropQueryKeys, identify, readUrl, routeBy } from './identify.js'
+import { ModelCall } from './model-call.js'
+import { unguardedMount } from './options.js'
+import { refuseMisdirected } from './refuse-url.js'
+import { splitKeys } from './url/query.js'
+import type { Refused, Resolution } from './url/resolve.js'
+
+/** What serves a request: our routes, a mount that spreads `proxyOptions()`, a host's mount of model endpoints that is guarded, any other route, or none. */
+export type Place = 'own' | 'adapted' | 'mount' | 'host' | 'none'
+
+export interface Arrival {
+  readonly what: 'request' | 'upgrade' | 'preflight' | 'probe'
+  /** What its URL is: an endpoint, one that is misspelled or of another method, another path below a version, or none of ours. */
+  readonly url: 'endpoint' | 'wrong' | 'unknown' | 'foreign'
+  readonly place: Place
+  /** The host has what nobody knows pass there. */
+  readonly leaves: boolean
+  /** Somebody asks for keys. */
+  readonly guarded: boolean
+}
+
+export type Decision = 'let_in' | 'leave' | 'refuse_url' | 'refuse_upgrade' | 'answer_preflight' | 'answer_probe'
+
+export function decide ({ what, url, place, leaves, guarded }: Arrival): Decision {
+  const isKnown = url === 'endpoint' || url === 'wrong'
+  const isBelowMount = place === 'adapted' || (url === 'unknown' && (place === 'own' || place === 'mount'))
+  if (what === 'preflight') return isBelowMount || (isKnown && place !== 'host') ? 'answer_preflight' : 'leave'
+  if (what === 'upgrade') return isKnown || isBelowMount || (url === 'unknown' && place === 'none' && !leaves) ? 'refuse_upgrade' : 'leave'
+  if (url === 'endpoint') return 'let_in'
+  if (url === 'wrong') return 'refuse_url'
+  if (what === 'probe' && (place === 'none' || (place === 'adapted' && !leaves))) return 'answer_probe'
+  if (place === 'host' || leaves) return 'leave'
+  if (url === 'foreign') return place === 'adapted' && guarded ? 'refuse_url' : 'leave'
+  return 'refuse_url'
+}
+
+/** Asks a caller for its key: calls `passed`, or has answered. */
+export type AskKey = (llm: ModelCall, request: FastifyRequest, reply: FastifyReply, passed: () => void) => void
+
+/** Who meets a request first: `ask` is the guard's, null for a plugin that knows no keys. */
+export function meet (gateway: Gateway, request: FastifyRequest, reply: FastifyReply, ask: AskKey | null, done: (error?: Error) => void): void {
+  const read = readUrl(gateway.resolve, request.raw)
+  // The hot path: an endpoint, asked for as clients do.
+  const decision = read instanceof ModelCall && request.headers.upgrade === undefined ? 'let_in' : decisionOf(gateway, request, read)
+  if (decision === 'leave') {
+    done()
+  } else if (decision === 'let_in') {
+    letIn(gateway, request, reply, ask, done)
+  } else if (decision === 'refuse_upgrade') {
+    meetUpgrade(gateway, request, reply, read, ask, done)
+  } else if (decision === 'refuse_url' && read === null && !gateway.mounts.guards(String(request.routeOptions.url))) {
+    // A mount that is older than the gateway was not there to be looked at before the start.
+    done(unguardedMount(String(request.routeOptions.url)))
+  } else {
+    answer(decision, request, reply, read)
+  }
+}
+
+export function decisionOf (gateway: Gateway, request: FastifyRequest, read: ModelCall | Refused | null): Decision {
+  const { raw, headers, method } = request
+  const place = placeOf(gateway, request)
+  const path = String(raw.url).replace(/\?.*/s, '')
+  const asked = isPreflight(method, headers)
+  const found = asked ? gateway.resolve(String(headers['access-control-request-method']), String(raw.url), {}) : read
+  return decide({
+    what: asked ? 'preflight' : isSocketUpgrade(headers) ? 'upgrade' : isProbe(method, path) ? 'probe' : 'request',
+    url: urlKind(found),
+    place,
+    leaves: leaves(gateway, request, place),
+    guarded: gateway.guarded,
+  })
+}
+
+function urlKind (found: ModelCall | Resolution): Arrival['url'] {
+  if (found === null) return 'foreign'
+  if (found instanceof ModelCall || found.kind === 'endpoint') return 'endpoint'
+  return found.code === 'unknown_url' ? 'unknown' : 'wrong'
+}
+
+function placeOf (gateway: Gateway, request: FastifyRequest): Place {
+  if (request.is404) return 'none'
+  const { url, config } = request.routeOptions
+  if (config.llm === 'own') return 'own'
+  if (config.llm === 'proxy') return 'adapted'
+  return gateway.guarded && gateway.mounts.has(String(url)) ? 'mount' : 'host'
+}
+
+function leaves ({ unknown }: Gateway, request: FastifyRequest, place: Place): boolean {
+  if (place === 'adapted') return request.routeOptions.config.llmUnknown === 'forward'
+  if (place === 'none') return unknown.nowhere === 'leave'
+  return place === 'mount' && unknown.mounts === 'leave'
+}
+
+function letIn (gateway: Gateway, request: FastifyRequest, reply: FastifyReply, ask: AskKey | null, done: () => void): void {
+  const llm = identify(gateway, request, reply)
+  if (ask === null || !(llm instanceof ModelCall) || llm.authenticated) done()
+  else ask(llm, request, reply, done)
+}
+
+/** Everything that `decide` has answered here but upgrades, which need a key. */
+export function answer (decision: Decision, request: FastifyRequest, reply: FastifyReply, read: ModelCall | Refused | null): FastifyReply {
+  if (decision === 'answer_preflight') return reply.code(204).send()
+  if (decision === 'answer_probe') return reply.code(200).send()
+  return refuseMisdirected(request, reply, read === null || read instanceof ModelCall ? unknownUrl(request) : read)
+}
+
+function unknownUrl ({ headers, raw }: FastifyRequest): Refused {
+  const url = String(raw.url)
+  const mark = url.indexOf('?')
+  const path = mark < 0 ? url : url.slice(0, mark)
+  const { query, keys } = splitKeys(url.slice(path.length))
+  const family = families[familyOf({ headers, query: url.slice(path.length), versions: [] })]
+  return { kind: 'refused', code: 'unknown_url', family, url: path + query, keys: () => keys }
+}
+
+function meetUpgrade (
+  gateway: Gateway, request: FastifyRequest, reply: FastifyReply, read: ModelCall | Refused | null, ask: AskKey | null, done: () => void
+): void {
+  // The guard meets it later.
+  if (ask === null && gateway.guarded) {
+    done()
+    return
+  }
+  const llm = read instanceof ModelCall ? read : socketCall(request, read ?? unknownUrl(request))
+  beginRequest(gateway, request, reply, llm)
+  const refuseUpgrade = (): void => {
+    refuse(request, reply, llm.endpoint.family, gatewayError('upgrade_required', {}, { headers: { upgrade: 'HTTP/1.1' } }))
+  }
+  if (ask === null) refuseUpgrade()
+  else ask(llm, request, reply, refuseUpgrade)
+}
+
+/** An upgrade is counted and logged like any request, whatever its path. */
+function socketCall (request: FastifyRequest, { family, url, keys }: Refused): ModelCall {
+  routeBy(request.raw, url)
+  dropQueryKeys(request)
+  return new ModelCall({ kind: 'endpoint', endpoint: sockets[family.name], url, mountLength: 0, model: null, keys: keys?.() ?? null, repair: null })
+}

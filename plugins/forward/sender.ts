@@ -1,0 +1,37 @@
+import type { FastifyReplyFromHooks } from '@fastify/reply-from'
+import { gatewayError } from '../core/errors/gateway-error.js'
+import { refuse } from '../core/errors/refuse.js'
+import { isLetIn } from '../core/gateway.js'
+import { givenUpstream } from '../core/given-upstream.js'
+import type { UpstreamDispatcher } from './dispatcher.js'
+import { relay } from './relay.js'
+import { send, type Passage } from './send.js'
+
+/** Returns nothing: for a reply that is returned, the framework listens to the whole exchange once more. */
+export type Sender = (passage: Passage, dest: string, options: FastifyReplyFromHooks) => undefined
+
+/**
+ * Sends the model requests of the mounts that share a transport. Where the group has an upstream of its own and the host
+ * changes nothing of the request, `reply.from` has nothing to add but its cost; once it has shown that the mount's
+ * requests come to this transport, they go to it at once. What the mount makes of a reply's headers is kept.
+ */
+export function createSender (dispatcher: UpstreamDispatcher): Sender {
+  const proven = new WeakSet<object>()
+  return function sendModel (passage, dest, options) {
+    const { gateway, llm, request, reply, upstream } = passage
+    const isRead = llm.body !== null || llm.endpoint.body === 'none'
+    if (!isLetIn(gateway, llm) || (upstream === null && givenUpstream(llm) !== null)) {
+      request.log.error({ mount: request.routeOptions.url }, 'nobody was asked for a key here, or the group names an upstream that is not there: nothing was sent')
+      refuse(request, reply, llm.endpoint.family, gatewayError('internal_error'))
+    } else if (upstream !== null && isRead && proven.has(request.server) && rewritesOnlyReplies(options)) {
+      relay(dispatcher, upstream, { gateway, llm, request, reply, upstream, streamOnly: false, rewriteHeaders: options.rewriteHeaders ?? null })
+    } else if (send(passage, dest, options) && upstream !== null) {
+      proven.add(request.server)
+    }
+    return undefined
+  }
+}
+
+function rewritesOnlyReplies (options: FastifyReplyFromHooks): boolean {
+  return Object.keys(options).every((name) => name === 'rewriteHeaders')
+}

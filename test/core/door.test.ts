@@ -1,0 +1,350 @@
+import { createServer } from 'node:http2'
+import httpProxy, { type FastifyHttpProxyOptions } from '@fastify/http-proxy'
+import Fastify, { type FastifyInstance } from 'fastify'
+import t, { type Test } from 'tap'
+import llmGateway, { auth, createRewriteUrl, forward, metrics, paths, proxyOptions, validation, type LlmGatewayOptions } from '../../plugins/index.js'
+import { everyProtocol, gatewayOptions, listen, secret } from '../helpers/gateway.js'
+import { hostAuth } from '../helpers/host.js'
+import { startUpstream, type Upstream } from '../helpers/upstream.js'
+import { askOnce, type RawReply } from '../helpers/wire.js'
+
+const mountSecret = 'canary-mount-secret'
+const groupSecret = 'canary-group-secret'
+const socketHeaders = ['host: h', 'connection: Upgrade', 'upgrade: websocket', 'sec-websocket-version: 13', 'sec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA==']
+const chat = '{"model":"m","messages":[{"role":"user","content":"hi"}]}'
+const json = 'content-type: application/json'
+const bearer = `authorization: Bearer ${secret}`
+const guarded: LlmGatewayOptions = { groups: { all: { protocols: everyProtocol } }, keys: [{ id: 'caller', group: 'all', secret }], routes: false }
+
+interface Provider {
+  readonly upstream: Upstream
+  /** Everything that came, upgrades included, one line each with its headers. */
+  readonly came: () => string[]
+}
+
+async function startProvider (t: Test): Promise<Provider> {
+  const upstream = await startUpstream(t)
+  upstream.respond = ({ method }) => method === 'POST' ? null : { body: { ok: true } }
+  const upgrades: string[] = []
+  upstream.server.on('upgrade', ({ method, url, rawHeaders }, socket) => {
+    upgrades.push(`UPGRADE ${method} ${url} ${rawHeaders.join(' ')}`)
+    socket.destroy()
+  })
+  return { upstream, came: () => [...upstream.seen.map(({ method, url, rawHeaders, body }) => `${method} ${url} ${rawHeaders.join(' ')} ${body.toString()}`), ...upgrades] }
+}
+
+type Mount = Record<string, unknown> & Pick<FastifyHttpProxyOptions, 'prefix'>
+
+/** A mount of the host's, with a credential of its own on requests and on sockets. */
+async function mount (app: FastifyInstance, upstream: string, options: Mount): Promise<void> {
+  const headers = { authorization: `Bearer ${mountSecret}`, 'x-mount': 'yes' }
+  const replyOptions = { rewriteRequestHeaders: (_: unknown, given: object) => ({ ...given, ...headers }) }
+  const all: { upstream: string } = Object.assign({ upstream, replyOptions, wsClientOptions: { headers } }, options)
+  await app.register(httpProxy, all)
+}
+
+async function startApp (t: Test, build: (app: FastifyInstance) => Promise<void>): Promise<{ app: FastifyInstance, url: string }> {
+  const app = Fastify()
+  t.teardown(() => app.close())
+  await build(app)
+  return { app, url: await listen(app) }
+}
+
+async function upgradeOf (url: string, path: string, ...headers: string[]): Promise<RawReply | 'no reply'> {
+  const late = new Promise<'no reply'>((resolve) => setTimeout(resolve, 2_000, 'no reply').unref())
+  return await Promise.race([askOnce(url, [`GET ${path} HTTP/1.1`, ...socketHeaders, ...headers]), late])
+}
+
+const socketPaths = ['/v1/realtime', '/v1/responses', '/v1/anything?model=x', '/v1/', '/v1', '/v1/%2e/realtime', '/v1/v1/realtime', '/v1/responses/resp_1', '/v1beta/models/m:streamGenerateContent']
+
+t.test('an upgrade meets the guard before its handshake, on every mount', async (t) => {
+  const places: Record<string, (app: FastifyInstance, upstream: string) => Promise<void>> = {
+    'an adapted mount that serves sockets': async (app, upstream) => {
+      await app.register(llmGateway, guarded)
+      for (const prefix of ['/v1', '/v1beta']) await mount(app, upstream, { ...proxyOptions(), prefix, rewritePrefix: prefix, websocket: true })
+    },
+    'an adapted mount that is older than the gateway': async (app, upstream) => {
+      for (const prefix of ['/v1', '/v1beta']) await mount(app, upstream, { ...proxyOptions(), prefix, rewritePrefix: prefix, websocket: true })
+      await app.register(llmGateway, guarded)
+    },
+    'an adapted mount of everything': async (app, upstream) => {
+      await app.register(llmGateway, guarded)
+      await mount(app, upstream, { ...proxyOptions(), prefix: '/', websocket: true })
+    },
+    'an adapted mount that passes on what nobody knows': async (app, upstream) => {
+      await app.register(llmGateway, guarded)
+      for (const prefix of ['/v1', '/v1beta']) await mount(app, upstream, { ...proxyOptions({ unknown: 'forward' }), prefix, rewritePrefix: prefix, websocket: true })
+    },
+    'an adapted mount, and another one that serves sockets': async (app, upstream) => {
+      await app.register(llmGateway, guarded)
+      for (const prefix of ['/v1', '/v1beta']) await mount(app, upstream, { ...proxyOptions(), prefix, rewritePrefix: prefix })
+      await mount(app, upstream, { prefix: '/sockets', websocket: true })
+    },
+    'an untouched mount that serves sockets': async (app, upstream) => {
+      await app.register(llmGateway, guarded)
+      for (const prefix of ['/v1', '/v1beta']) await mount(app, upstream, { prefix, rewritePrefix: prefix, websocket: true })
+    },
+    'an untouched mount that is left what nobody knows': async (app, upstream) => {
+      await app.register(llmGateway, { ...guarded, auth: { unknown: 'leave' } })
+      for (const prefix of ['/v1', '/v1beta']) await mount(app, upstream, { prefix, rewritePrefix: prefix, websocket: true })
+    },
+    'routes of our own': async (app, upstream) => {
+      await app.register(llmGateway, gatewayOptions(upstream))
+    },
+    'routes of our own, and a mount that serves sockets': async (app, upstream) => {
+      await app.register(llmGateway, gatewayOptions(upstream))
+      await mount(app, upstream, { prefix: '/sockets', websocket: true })
+    },
+  }
+  for (const [name, build] of Object.entries(places)) {
+    t.test(name, async (t) => {
+      const { upstream, came } = await startProvider(t)
+      const { url } = await startApp(t, async (app) => await build(app, upstream.url))
+      for (const path of socketPaths) {
+        for (const [headers, status] of [[[], 401], [['authorization: Bearer wrong', 'x-goog-api-key: wrong'], 401], [[bearer, `x-goog-api-key: ${secret}`], 426]] as const) {
+          const reply = await upgradeOf(url, path, ...headers)
+          t.equal(reply === 'no reply' ? reply : reply.status, status, `${path} ${headers.join()}`)
+        }
+      }
+      for (const [key, status] of [['wrong', 401], [secret, 426]] as const) {
+        const reply = await upgradeOf(url, `/v1beta/live?key=${key}`)
+        t.equal(reply === 'no reply' ? reply : reply.status, status, 'a key in the query')
+      }
+      t.strictSame(came(), [])
+    })
+  }
+})
+
+t.test('upgrades are counted and logged like any other request', async (t) => {
+  const { upstream } = await startProvider(t)
+  const lines: Array<{ llm?: { outcome?: string, error?: string, status?: number } }> = []
+  // Fastify's own line would hold the key otherwise.
+  const app = Fastify({ rewriteUrl: createRewriteUrl(), logger: { stream: { write: (line: string) => { lines.push(JSON.parse(line)) } } } })
+  t.teardown(() => app.close())
+  await app.register(llmGateway, guarded)
+  await mount(app, upstream.url, { ...proxyOptions(), prefix: '/v1', rewritePrefix: '/v1', websocket: true })
+  const url = await listen(app)
+  for (const path of ['/v1/realtime', '/v1/anything']) await upgradeOf(url, path)
+  await upgradeOf(url, '/v1/realtime', bearer)
+  await new Promise((resolve) => setTimeout(resolve, 50))
+  const { body } = await app.inject('/metrics')
+  t.match(body, /llm_gateway_auth_failures_total\{protocol="sockets",reason="missing_api_key"\} 2/)
+  t.match(body, /llm_gateway_requests_total\{protocol="sockets",.*outcome="auth_error"\} 2/)
+  t.strictSame(lines.flatMap(({ llm }) => llm === undefined ? [] : [[llm.outcome, llm.error, llm.status]]), [
+    ['auth_error', 'missing_api_key', 401], ['auth_error', 'missing_api_key', 401], ['client_error', 'upgrade_required', 426],
+  ])
+  t.notOk(JSON.stringify(lines).includes(secret))
+})
+
+t.test('any other upgrade is one to ignore', async (t) => {
+  for (const adapted of [true, false]) {
+    const { upstream, came } = await startProvider(t)
+    const { url } = await startApp(t, async (app) => {
+      await app.register(llmGateway, guarded)
+      await mount(app, upstream.url, { ...adapted && proxyOptions(), prefix: '/v1', rewritePrefix: '/v1' })
+    })
+    const offer = ['host: h', 'connection: Upgrade, HTTP2-Settings', 'upgrade: h2c', 'http2-settings: AAMAAABkAAQAAP__', json]
+    const reply = await askOnce(url, ['POST /v1/chat/completions HTTP/1.1', ...offer, bearer], chat)
+    t.equal(reply.status, 200, reply.body)
+    t.notMatch(came().join(), /h2c|http2-settings/i)
+    t.equal((await askOnce(url, ['POST /v1/chat/completions HTTP/1.1', ...offer], chat)).status, 401)
+    t.equal(came().length, 1)
+  }
+})
+
+t.test('a preflight never goes upstream', async (t) => {
+  const preflight = ['host: h', 'origin: https://page.example', 'access-control-request-method: POST', 'access-control-request-headers: authorization', bearer, 'x-goog-api-key: canary', 'cookie: canary']
+  const places: Record<string, (app: FastifyInstance, upstream: string) => Promise<void>> = {
+    'an adapted mount': async (app, upstream) => {
+      await app.register(llmGateway, guarded)
+      for (const prefix of ['/v1', '/v1beta']) await mount(app, upstream, { ...proxyOptions(), prefix, rewritePrefix: prefix })
+    },
+    'an adapted mount of everything': async (app, upstream) => {
+      await app.register(llmGateway, guarded)
+      await mount(app, upstream, { ...proxyOptions(), prefix: '/' })
+    },
+    'an adapted mount that passes on what nobody knows': async (app, upstream) => {
+      await app.register(llmGateway, guarded)
+      await mount(app, upstream, { ...proxyOptions({ unknown: 'forward' }), prefix: '/' })
+    },
+    'an adapted mount without keys': async (app, upstream) => {
+      await app.register(paths)
+      await mount(app, upstream, { ...proxyOptions(), prefix: '/' })
+    },
+    'an adapted mount with nothing but the hub': async (app, upstream) => {
+      await app.register(metrics)
+      await mount(app, upstream, { ...proxyOptions(), prefix: '/' })
+    },
+    'an untouched mount': async (app, upstream) => {
+      await app.register(llmGateway, guarded)
+      for (const prefix of ['/v1', '/v1beta']) await mount(app, upstream, { prefix, rewritePrefix: prefix })
+    },
+    'routes of our own': async (app, upstream) => {
+      await app.register(llmGateway, gatewayOptions(upstream))
+    },
+  }
+  for (const [name, build] of Object.entries(places)) {
+    const { upstream, came } = await startProvider(t)
+    const { url } = await startApp(t, async (app) => await build(app, upstream.url))
+    for (const path of ['/v1/chat/completions', '/v1/v1/messages', '/v1/responses/resp_1', '/v1beta/models/m:generateContent', ...name.includes('mount') ? ['/v1/anything', '/v1'] : []]) {
+      const reply = await askOnce(url, [`OPTIONS ${path} HTTP/1.1`, ...preflight])
+      t.match([reply.status, reply.body], [204, ''], `${name}: ${path}`)
+      t.strictSame(Object.keys(reply.headers).filter((name) => name.startsWith('access-control')), [])
+    }
+    t.strictSame(came(), [], name)
+  }
+})
+
+t.test('what is below an adapted mount and no endpoint is answered here, whatever its path', async (t) => {
+  const { upstream, came } = await startProvider(t)
+  const { url } = await startApp(t, async (app) => {
+    await app.register(llmGateway, guarded)
+    await mount(app, `${upstream.url}/v1`, { ...proxyOptions(), prefix: '/' })
+  })
+  for (const path of ['/files', '/realtime', '/anything', '/']) {
+    for (const method of ['GET', 'POST', 'DELETE', 'OPTIONS', 'HEAD']) {
+      for (const key of [[], [bearer]]) {
+        const reply = await askOnce(url, [`${method} ${path} HTTP/1.1`, 'host: h', ...key, 'content-length: 0', 'connection: close']).catch(() => null)
+        // A reply to HEAD has a length and no body.
+        if (method !== 'HEAD') t.equal(reply?.status, 404, `${method} ${path}`)
+      }
+    }
+  }
+  t.strictSame(came(), [])
+})
+
+const ownGroup = {
+  upstreams: { own: { url: 'replaced', credential: groupSecret }, bare: { url: 'replaced' } },
+  groups: { all: { protocols: everyProtocol, upstream: 'own' }, bare: { protocols: everyProtocol, upstream: 'bare' } },
+  keys: [{ id: 'caller', group: 'all', secret }, { id: 'other', group: 'bare', secret: 'sk-bare' }],
+  routes: false,
+} as const
+
+function ownOptions (url: string): LlmGatewayOptions {
+  return { ...ownGroup, upstreams: { own: { url, credential: groupSecret }, bare: { url } }, groups: { ...ownGroup.groups }, keys: [...ownGroup.keys] }
+}
+
+t.test('a request that goes elsewhere than its mount takes none of the mount\'s credentials along', async (t) => {
+  const group = await startProvider(t)
+  const mounted = await startProvider(t)
+  const { url } = await startApp(t, async (app) => {
+    await app.register(llmGateway, ownOptions(group.upstream.url))
+    for (const prefix of ['/v1', '/v1beta']) {
+      await app.register(httpProxy, {
+        ...proxyOptions(),
+        upstream: mounted.upstream.url,
+        prefix,
+        rewritePrefix: prefix,
+        replyOptions: {
+          queryString: () => `key=${mountSecret}`,
+          rewriteRequestHeaders: (_, given) => ({
+            ...given,
+            'x-mount': 'yes',
+            Authorization: `Bearer ${mountSecret}`,
+            authorization: `Bearer ${mountSecret}`,
+            'X-Api-Key': mountSecret,
+            'api-key': mountSecret,
+            'x-goog-api-key': mountSecret,
+            x_goog_api_key: mountSecret,
+            Cookie: mountSecret,
+            'proxy-authorization': mountSecret,
+          }),
+        },
+      })
+    }
+  })
+  const calls = [
+    ['/v1/chat/completions', chat, 'authorization', `Bearer ${groupSecret}`],
+    ['/v1/messages', '{"model":"m","max_tokens":5,"messages":[{"role":"user","content":"hi"}]}', 'x-api-key', groupSecret],
+    ['/v1beta/models/m:generateContent', '{"contents":[{"parts":[{"text":"x"}]}]}', 'x-goog-api-key', groupSecret],
+  ] as const
+  for (const [path, body, name, expected] of calls) {
+    for (const [key, credential] of [[secret, expected], ['sk-bare', undefined]] as const) {
+      const carrier = path.includes('beta') ? `x-goog-api-key: ${key}` : `authorization: Bearer ${key}`
+      const reply = await askOnce(url, [`POST ${path} HTTP/1.1`, 'host: h', carrier, json, 'anthropic-version: 2023-06-01'], body)
+      t.equal(reply.status, 200, reply.body)
+      const { headers, rawHeaders, url: seen } = await group.upstream.requests.next()
+      t.match([headers[name], headers['x-mount'], seen], [credential, 'yes', path])
+      const sent = rawHeaders.join().replace(groupSecret, '')
+      t.notMatch(sent, /canary|sk-/, `${path} ${key}`)
+    }
+  }
+  t.strictSame(mounted.came(), [])
+})
+
+const transports: Record<string, () => object> = {
+  'an undici of the mount\'s own': () => ({ ...proxyOptions(), undici: { connections: 2 } }),
+  'an http of the mount\'s own': () => ({ ...proxyOptions(), http: {} }),
+  'an http2 of the mount\'s own': () => ({ ...proxyOptions(), http2: true }),
+}
+
+const otherMounts: Record<string, () => object> = {
+  'a mount that nobody adapted': () => ({}),
+  'a mount that nobody adapted and that parses bodies': () => ({ proxyPayloads: false }),
+}
+
+const mountReplies = [{}, { rewriteRequestHeaders: (_: unknown, given: object) => ({ ...given, authorization: `Bearer ${mountSecret}` }) }]
+
+t.test('a group with an upstream of its own goes nowhere else', async (t) => {
+  for (const [name, transport] of Object.entries({ ...transports, ...otherMounts })) {
+    const firsts = name in transports ? ['mount'] as const : ['mount', 'gateway'] as const
+    for (const [first, replyOptions] of firsts.flatMap((first) => mountReplies.map((options) => [first, options] as const))) {
+      const group = await startProvider(t)
+      const mounted = await startProvider(t)
+      const streams: string[] = []
+      const http2 = createServer((request) => { streams.push(request.url) })
+      t.teardown(() => http2.close())
+      await new Promise<void>((resolve) => http2.listen(0, '127.0.0.1', resolve))
+      const { port } = Object(http2.address())
+      const upstream = name.includes('http2') ? `http://127.0.0.1:${port}` : mounted.upstream.url
+      const { app, url } = await startApp(t, async (app) => {
+        if (first === 'gateway') await app.register(llmGateway, ownOptions(group.upstream.url))
+        await mount(app, upstream, { prefix: '/v1', rewritePrefix: '/v1', replyOptions, ...transport() })
+        if (first === 'mount') await app.register(llmGateway, ownOptions(group.upstream.url))
+      })
+      for (let turn = 0; turn < 2; turn += 1) {
+        const reply = await askOnce(url, ['POST /v1/chat/completions HTTP/1.1', 'host: h', bearer, json], chat)
+        t.match([reply.status, JSON.parse(reply.body)], [500, { error: { code: 'internal_error' } }], `${name}, ${first} first`)
+      }
+      t.strictSame([...mounted.came(), ...group.came(), ...streams], [], `${name}, ${first} first`)
+      await app.close()
+    }
+  }
+})
+
+t.test('a mount whose transport does not go to the upstreams of groups fails the start', async (t) => {
+  for (const [name, transport] of Object.entries(transports)) {
+    for (const [options, fails] of [[ownOptions('http://127.0.0.1:9'), true], [guarded, false]] as const) {
+      const app = Fastify()
+      t.teardown(() => app.close())
+      await app.register(llmGateway, options)
+      await mount(app, 'http://127.0.0.1:9', { prefix: '/v1', ...transport() })
+      if (fails) await t.rejects(async () => await app.ready(), { code: 'LLM_GATEWAY_OPTION', message: /mount at \/v1, which has an undici/ }, name)
+      else await t.resolves(async () => await app.ready(), name)
+    }
+  }
+})
+
+t.test('without the guard nothing of a guarded hub is sent', async (t) => {
+  const { upstream, came } = await startProvider(t)
+  const { url } = await startApp(t, async (app) => {
+    await app.register(forward, { upstreams: { main: { url: upstream.url, credential: groupSecret } } })
+    await app.register(validation)
+    await mount(app, upstream.url, { ...proxyOptions(), prefix: '/x/v1', websocket: true })
+    await app.register(async (scope) => { await scope.register(auth, hostAuth) })
+  })
+  t.equal((await askOnce(url, ['POST /v1/chat/completions HTTP/1.1', 'host: h', json], chat)).status, 500)
+  t.strictSame(came(), [])
+})
+
+t.test('a mount outside of the scope of its gateway passes nothing', async (t) => {
+  const { upstream, came } = await startProvider(t)
+  const { url } = await startApp(t, async (app) => {
+    await app.register(async (scope) => { await scope.register(llmGateway, guarded) })
+    await mount(app, upstream.url, { ...proxyOptions(), prefix: '/v1', rewritePrefix: '/v1', websocket: true })
+  })
+  t.equal((await askOnce(url, ['POST /v1/chat/completions HTTP/1.1', 'host: h', json], chat)).status, 500)
+  const reply = await upgradeOf(url, '/v1/realtime')
+  t.equal(reply === 'no reply' ? reply : reply.status, 401)
+  t.strictSame(came(), [])
+})
