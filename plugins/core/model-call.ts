@@ -1,10 +1,10 @@
 /** The state of one model request: what the plugins read and write in place of each other. Hosts read a view of it (`request.llm`). */
+import { randomUUID } from 'node:crypto'
 import { performance } from 'node:perf_hooks'
 import type { FastifyRequest } from 'fastify'
 import type { Cost, Served } from './cost.js'
 import type { Resolved } from './url/resolve.js'
 import type { Endpoint, ProtocolLabel } from '../protocols/types.js'
-import { requestId } from './request-id.js'
 import type { ModelRequest } from './model-request.js'
 import type {
   AbortSide, CallTrace, Group, Key, ModalityTokens, OpenTap, Outcome, RouteKind, Times, TokenUsage, UsageMissing,
@@ -19,7 +19,7 @@ interface Carrier extends Pick<FastifyRequest, 'raw'> {
 /** One model request, from its first header to its settlement. */
 export class ModelCall {
   /** Unique in the world: settlement, ledger and `x-request-id` use it. */
-  readonly id: string = requestId()
+  readonly id: string = randomUUID()
   readonly startedAt: number = performance.now()
   readonly endpoint: Endpoint
   /** The canonical path and query, without any credential: what routing, policy, metrics and the upstream see. */

@@ -7,7 +7,7 @@ import fp from 'fastify-plugin'
 import { joinGateway } from '../core/gateway.js'
 import { identify, identifyFirst } from '../core/identify.js'
 import { ModelCall, modelCallOf } from '../core/model-call.js'
-import { errorText } from '../core/errors/error-text.js'
+import { errorText } from '../core/errors/gateway-error.js'
 import { fromForeign } from '../core/errors/foreign.js'
 import { setErrorHead } from '../core/errors/refuse.js'
 

@@ -1,11 +1,10 @@
 /** What a connection is told whose bytes are no HTTP request, or do not come in time, and how it is closed for good. */
+import { randomUUID } from 'node:crypto'
 import { STATUS_CODES, type IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
-import { errorText } from '../core/errors/error-text.js'
-import { gatewayError, type GatewayError } from '../core/errors/gateway-error.js'
+import { errorText, gatewayError, type GatewayError } from '../core/errors/gateway-error.js'
 import { errorHeaders } from '../core/errors/refuse.js'
 import { knownRequest } from '../core/identify.js'
-import { requestId } from '../core/request-id.js'
 import { families, familyOf } from '../protocols/index.js'
 import { connectionOf } from './connection.js'
 
@@ -46,7 +45,7 @@ function close (socket: Duplex, text: string): void {
 function reply (error: NodeJS.ErrnoException, request: IncomingMessage | null): string {
   const told = errorOf(error)
   const llm = request === null ? null : knownRequest(request)
-  const id = llm === null ? requestId() : llm.id
+  const id = llm === null ? randomUUID() : llm.id
   if (llm !== null) Object.assign(llm, { status: told.statusCode, errorCode: told.code, outcome: told.outcome })
   const family = llm === null ? families[familyOf({ headers: request?.headers ?? {}, query: '', versions: [] })] : llm.endpoint.family
   const body = errorText(family, told, id)

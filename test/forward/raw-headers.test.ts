@@ -44,10 +44,3 @@ t.test('whatever came before, a reply has its own headers: other names, another 
     return replies.every((reply) => JSON.stringify(read(reply)) === JSON.stringify(expected(reply)))
   }), { numRuns: 1_000 })
 })
-
-t.test('names without end are forgotten, and no cookie is kept', async (t) => {
-  const many = Array.from({ length: 1_000 }, (_, at): Pair => [`y-${at}`, ''])
-  t.strictSame(read(many), expected(many))
-  const pairs: Pair[] = [['date', 'a'], ['set-cookie', 'c=1'], ['Date', 'b']]
-  for (let times = 0; times < 2; times++) t.strictSame(read(pairs), expected(pairs))
-})

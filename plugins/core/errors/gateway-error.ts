@@ -1,4 +1,4 @@
-import type { ErrorFacts, ErrorKind } from '../../protocols/types.js'
+import type { ErrorFacts, ErrorKind, Family } from '../../protocols/types.js'
 import type { Outcome } from '../types.js'
 import { errorTable, type ErrorCode, type ErrorRow } from './table.js'
 
@@ -15,14 +15,9 @@ export interface ErrorExtra {
 
 const nothing = {}
 
-/**
- * One failure of one request. Always a fresh object: a shared one would carry a caller's details to the next. An `Error`
- * by its prototype and not by its constructor: it tells of a request and not of a place in the code, and the trace that the
- * constructor takes cost more than all else of a refusal (15 of 60 us).
- */
-export class GatewayError implements Error {
-  readonly name = 'GatewayError'
-  readonly message: string
+/** One failure of one request. Always a fresh object: a shared one would carry a caller's details to the next. */
+export class GatewayError extends Error {
+  override readonly name = 'GatewayError'
   readonly code: ErrorCode
   readonly statusCode: number
   readonly kind: ErrorKind
@@ -31,12 +26,10 @@ export class GatewayError implements Error {
   readonly param: string | null
   readonly retryAfterMs: number | null
   readonly headers: Readonly<Record<string, string>>
-  // Private: no log line tells of it.
-  readonly #isFixed: boolean
 
   constructor (code: ErrorCode, values: Readonly<Record<string, string | number>> = nothing, extra: ErrorExtra = nothing) {
     const row: ErrorRow = errorTable[code]
-    this.message = fill(row.message, values)
+    super(fill(row.message, values))
     this.code = code
     this.statusCode = extra.status ?? row.status
     this.kind = row.kind
@@ -45,12 +38,6 @@ export class GatewayError implements Error {
     this.param = extra.param ?? null
     this.retryAfterMs = extra.retryAfterMs ?? null
     this.headers = extra.headers ?? {}
-    this.#isFixed = extra === nothing && this.message === row.message
-  }
-
-  /** It says the same to every caller, but for the id of the request. */
-  get isFixed (): boolean {
-    return this.#isFixed
   }
 
   facts (requestId: string): ErrorFacts {
@@ -59,11 +46,22 @@ export class GatewayError implements Error {
   }
 }
 
-Object.setPrototypeOf(GatewayError.prototype, Error.prototype)
-
-/** A fresh error of the table. `values` fill the `{name}` places of its message. */
+/**
+ * A fresh error of the table. `values` fill the `{name}` places of its message. Without a stack trace: it tells of a request
+ * and not of a place in the code, and taking one costs more than all else of a refusal.
+ */
 export function gatewayError (code: ErrorCode, values?: Readonly<Record<string, string | number>>, extra?: ErrorExtra): GatewayError {
-  return new GatewayError(code, values, extra)
+  const limit = Error.stackTraceLimit
+  // With frozen intrinsics it cannot be set.
+  Reflect.set(Error, 'stackTraceLimit', 0)
+  const error = new GatewayError(code, values, extra)
+  Reflect.set(Error, 'stackTraceLimit', limit)
+  return error
+}
+
+/** An error in the family's envelope. */
+export function errorText (family: Family, error: GatewayError, requestId: string): string {
+  return JSON.stringify(family.errorBody(error.facts(requestId)))
 }
 
 function fill (message: string, values: Readonly<Record<string, string | number>>): string {

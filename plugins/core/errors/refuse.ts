@@ -2,8 +2,7 @@ import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Family } from '../../protocols/types.js'
 import { modelCallOf } from '../model-call.js'
-import { errorText } from './error-text.js'
-import type { GatewayError } from './gateway-error.js'
+import { errorText, type GatewayError } from './gateway-error.js'
 
 /** A body that declares itself no longer than this is left to Node, which reads what remains of it when the reply is out. */
 const smallBytes = 64 * 1024
@@ -24,7 +23,7 @@ export function refuse (request: FastifyRequest, reply: FastifyReply, family: Fa
   }
   if (!request.raw.complete && mayBeLong(request.raw.headers)) drain(request.raw)
   setErrorHead(reply, error, requestId)
-  return reply.send(llm === null ? JSON.stringify(family.errorBody(error.facts(requestId))) : errorText(family, error, requestId))
+  return reply.send(errorText(family, error, requestId))
 }
 
 /** Status and headers of an error reply of ours. A time to try again that stands there is a host's or an upstream's, who know better. */
