@@ -7,8 +7,9 @@ import { openStreams } from './open-streams.js'
 import { scrape } from './scrape.js'
 import { small } from './small.js'
 import { start } from './start.js'
+import { state } from './state.js'
 import { stream } from './stream.js'
 
 export const suites: Readonly<Record<string, (session: Session) => Promise<Findings>>> = {
-  start, small, stream, first: firstChunk, large, open: openStreams, scrape,
+  start, small, state, stream, first: firstChunk, large, open: openStreams, scrape,
 }

@@ -1,0 +1,37 @@
+/** The gateway as a user starts it, by what it counts in: a configuration file, limits on key and group, a ledger on the disk, log lines. */
+import { closeSync, mkdtempSync, openSync, rmSync, writeFileSync, writeSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Standalone } from '../../../plugins/standalone/standalone.js'
+import { callerKey, upstreamKey } from '../work.js'
+import { portOf, serve, settings } from './serve.js'
+
+const plenty = 1_000_000_000_000
+const limits = { requestsPerMinute: plenty, tokensPerMinute: plenty, concurrency: plenty, balance: plenty }
+
+function configuration (state: object): string {
+  return JSON.stringify({
+    listen: { host: '127.0.0.1', port: 0 },
+    upstreams: { main: { url: settings.upstream, credential: upstreamKey } },
+    groups: { bench: { protocols: ['chat_completions', 'responses', 'images', 'embeddings'], upstream: 'main', limits } },
+    keys: [{ id: 'bench', group: 'bench', secret: callerKey, limits }],
+    forward: { connections: settings.connections },
+    metrics: { path: '/metrics' },
+    state,
+  })
+}
+
+/** `state`: what the configuration says of it, without its path. Log lines are written as to a terminal that takes everything. */
+export async function serveStore (state: object): Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), 'gateway-bench-'))
+  const file = join(folder, 'gateway.yaml')
+  writeFileSync(file, configuration({ ...state, path: join(folder, 'data') }))
+  const terminal = openSync('/dev/null', 'a')
+  const gateway = await Standalone.start({ file, env: {}, logStream: { write: line => { writeSync(terminal, line) } } })
+  const port = portOf(gateway.address)
+  process.on('exit', () => {
+    closeSync(terminal)
+    rmSync(folder, { recursive: true, force: true })
+  })
+  serve(port, { metrics: async () => await (await fetch(`http://127.0.0.1:${port}/metrics`)).text() })
+}
