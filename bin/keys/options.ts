@@ -26,7 +26,7 @@ const limitOptions = [
 
 /** The limits of a key after a command; `none` takes one away. Throws UsageError. */
 export function limitsAfter (before: Limits, values: KeyValues): Limits {
-  const after: Record<string, number> = { ...before }
+  const after: Limits = { ...before }
   for (const [name, option, least] of limitOptions) {
     const text = values[option]
     const limit = readCount(`--${option}`, text === 'none' ? undefined : text, least)

@@ -38,6 +38,22 @@ export interface Limits {
   concurrency?: number
   /** Tokens that may still be spent in all. */
   balance?: number
+  /** What may be spent in each period of a calendar; all of them count. */
+  budgets?: readonly Budget[]
+}
+
+/** A budget in money or in tokens, one of the two. */
+export interface Budget {
+  /** Of the currency of the prices; at most nine decimals. */
+  cost?: number
+  tokens?: number
+  /** A calendar's, in `timezone`; weeks begin on Monday. `total` never ends. */
+  period: 'hour' | 'day' | 'week' | 'month' | 'total'
+  /**
+   * IANA name, such as `Europe/Berlin`.
+   * @defaultValue `UTC`
+   */
+  timezone?: string
 }
 
 export interface Group {

@@ -7,7 +7,7 @@ import type { HoldSizes } from './estimate.js'
 
 /** Why a host's own `authorize` refuses. */
 export type RefusalCode = Extract<ErrorCode,
-  'access_denied' | 'insufficient_quota' | 'request_rate_exceeded' | 'token_rate_exceeded' | 'concurrency_exceeded'>
+  'access_denied' | 'insufficient_quota' | 'budget_exceeded' | 'request_rate_exceeded' | 'token_rate_exceeded' | 'concurrency_exceeded'>
 
 export interface Refusal {
   code: RefusalCode

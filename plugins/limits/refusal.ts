@@ -8,6 +8,7 @@ const codes: Readonly<Record<LimitName, RefusalCode>> = {
   tokens: 'token_rate_exceeded',
   concurrency: 'concurrency_exceeded',
   balance: 'insufficient_quota',
+  budget: 'budget_exceeded',
 }
 
 const limitsOf: Readonly<Partial<Record<RefusalCode, LimitName>>> = {
@@ -15,6 +16,7 @@ const limitsOf: Readonly<Partial<Record<RefusalCode, LimitName>>> = {
   token_rate_exceeded: 'tokens',
   concurrency_exceeded: 'concurrency',
   insufficient_quota: 'balance',
+  budget_exceeded: 'budget',
 }
 
 /**
@@ -25,6 +27,7 @@ export function limitError (refused: Refused, family: Family, balanceStatus: num
   const { limit, allowed, free, retryAfterMs } = refused
   const code = codes[limit]
   if (limit === 'balance') return gatewayError(code, {}, { status: balanceStatus })
+  if (limit === 'budget') return gatewayError(code, budgetWords(refused), { status: balanceStatus })
   const rate = limit === 'concurrency' ? {} : family.limitHeaders({ limit, allowed, free, resetMs: retryAfterMs })
   const headers = limit === 'tokens' && tooLarge ? { ...rate, 'x-should-retry': 'false' } : rate
   return gatewayError(code, { limit: allowed }, { retryAfterMs, headers })
@@ -37,4 +40,13 @@ export function hostError ({ code, limit, retryAfterMs }: Refusal, balanceStatus
     ...(code === 'insufficient_quota' && { status: balanceStatus }),
   })
   return { error, limit: limitsOf[code] ?? null }
+}
+
+/** Which budget, and when it begins anew; of nobody else, and no figures. */
+function budgetWords ({ scope, bucket = '', retryAfterMs }: Refused): Record<string, string> {
+  const [, period = '', zone = ''] = bucket.split(' ')
+  const owner = scope === 'key' ? 'this API key' : 'its group'
+  const end = new Date(Date.now() + retryAfterMs).toISOString().replace(/\.\d+/, '')
+  if (period === 'total') return { owner, period: 'its whole life', reset: 'It does not begin anew.' }
+  return { owner, period: `this ${period} (${zone})`, reset: `It begins anew at ${end}.` }
 }

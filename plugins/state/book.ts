@@ -1,52 +1,13 @@
 /**
- * The rules of limits and balances, over any shelf that keeps accounts and holds. The memory and lmdb engines run them
- * here inside one exclusive step; the Redis engine runs the same rules as scripts (`redis-scripts.ts`), and one suite
+ * The rules of limits, balances and budgets, over any shelf that keeps accounts and holds. The memory and lmdb engines run
+ * them here inside one exclusive step; the Redis engine runs the same rules as a script (`redis-scripts.ts`), and one suite
  * holds the two together.
  */
-import { accountOf, leftOf, partiesOf, refusal, scopesOf, type AccountRecord } from './parties.js'
-import type { Account, Decision, HoldAsk, Scope, Settlement } from './types.js'
+import { bucketKeepMs, heldBuckets, newBucket, resize, tellReached, type Amounts } from './buckets.js'
+import { accountOf, leftOf, partiesOf, refusal, scopesOf, type AccountRecord, type Party } from './parties.js'
+import type { Book, HoldRecord, Shelf } from './shelf.js'
+import type { Account, Decision, HoldAsk, Reached, Settlement, Spending } from './types.js'
 import { advance, correct, count } from './window.js'
-
-export interface HoldRecord {
-  readonly id: string
-  readonly group: string
-  readonly key: string
-  /** Parties that are counted, decided when the hold was made. */
-  readonly scopes: readonly Scope[]
-  tokens: number
-  floor: number
-  /** 1 while it takes a place under `concurrency`. */
-  active: 0 | 1
-  /** Where its tokens stand in the window. */
-  second: number
-  deadline: number
-  /** `open` expires and is charged its floor; `closed` only remembers what was charged, for whoever settles late. */
-  state: 'open' | 'closed'
-  /** Its settlement said whom to charge: an ask that arrives only now was overtaken by it, and holds nothing any more. */
-  readonly settled?: true
-}
-
-/**
- * Where accounts and holds of one group are kept. Every call sees the effect of the ones before. What a shelf hands out may
- * be what it keeps: it is saved after each change, and a hold whose state or deadline changes is saved as a new object.
- */
-export interface Shelf {
-  /** The account of the group, or of a key in it. Undefined for a party that was never counted. */
-  account: (key: string | null) => AccountRecord | undefined
-  saveAccount: (key: string | null, account: AccountRecord) => void
-  hold: (id: string) => HoldRecord | undefined
-  /** `before`: what the shelf has of it; the same object where it was changed in place. */
-  saveHold: (hold: HoldRecord, before: HoldRecord | undefined) => void
-  dropHold: (hold: HoldRecord) => void
-  /** Holds whose deadline is not after `now`, at most `max`. */
-  due: (now: number, max: number) => readonly HoldRecord[]
-}
-
-export interface Book {
-  readonly shelfOf: (group: string) => Shelf
-  readonly now: () => number
-  readonly holdTtlMs: number
-}
 
 /** How long a charge is remembered by its request's id, so that a late settlement is counted once. */
 export const rememberMs = 24 * 60 * 60_000
@@ -54,6 +15,7 @@ export const rememberMs = 24 * 60 * 60_000
 export const sweepMax = 1_000
 
 const unknown = { group: null, key: null }
+const nothing: readonly never[] = []
 
 /** Admits everything or changes nothing. */
 export function hold (book: Book, ask: HoldAsk): Decision {
@@ -64,31 +26,48 @@ export function hold (book: Book, ask: HoldAsk): Decision {
   if (found?.settled === true) return { ok: true, left: unknown }
   const open = found?.state === 'open' ? found : undefined
   const parties = partiesOf(ask, shelf)
-  let second = secondOf(nowMs)
+  const second = secondOf(nowMs)
   for (const party of parties) {
     advance(party.account.window, second)
     const refused = refusal(party, ask, open === undefined, nowMs)
     if (refused !== null) return refused
   }
-  for (const { key, account } of parties) {
-    account.held += ask.tokens
-    if (open === undefined) account.active += 1
-    second = count(account.window, second, ask.requests, ask.tokens)
-    shelf.saveAccount(key, account)
-  }
-  shelf.saveHold(open === undefined ? holdOf(book, ask, second, nowMs) : added(open, ask, second), found)
+  const at = take(shelf, ask, parties, open === undefined, nowMs)
+  shelf.saveHold(open === undefined ? holdOf(book, ask, at, nowMs) : added(open, ask, at), found)
   return { ok: true, left: leftOf(parties) }
 }
 
+/** Returns the second that its tokens are counted in. */
+function take (shelf: Shelf, ask: HoldAsk, parties: readonly Party[], entering: boolean, nowMs: number): number {
+  let second = secondOf(nowMs)
+  for (const { key, account, buckets } of parties) {
+    account.held += ask.tokens
+    if (entering) account.active += 1
+    second = count(account.window, second, ask.requests, ask.tokens)
+    shelf.saveAccount(key, account)
+    for (const { bucket, record, isNew } of buckets) {
+      resize(record, bucket.amount)
+      record.held += bucket.unit === 'tokens' ? ask.tokens : ask.cost ?? 0
+      if (isNew) shelf.dropBuckets(key, nowMs - bucketKeepMs)
+      shelf.saveBucket(key, bucket.id, record)
+    }
+  }
+  return second
+}
+
 function holdOf ({ holdTtlMs }: Book, ask: HoldAsk, second: number, nowMs: number): HoldRecord {
-  const { id, group, key, tokens, floor } = ask
-  return { id, group, key, scopes: scopesOf(ask), tokens, floor, active: 1, second, deadline: nowMs + holdTtlMs, state: 'open' }
+  const { id, group, key, tokens, floor, cost = 0, costFloor = 0 } = ask
+  const scopes = scopesOf(ask)
+  const buckets = heldBuckets(ask, scopes)
+  return { id, group, key, scopes, buckets, tokens, cost, floor, costFloor, active: 1, second, deadline: nowMs + holdTtlMs, state: 'open' }
 }
 
 /** A later step of the same request. Its deadline stays: whoever runs it renews it. */
-function added (open: HoldRecord, { tokens, floor }: HoldAsk, second: number): HoldRecord {
+function added (open: HoldRecord, { tokens, floor, cost = 0, costFloor = 0 }: HoldAsk, second: number): HoldRecord {
   open.tokens += tokens
+  open.cost += cost
   open.floor = floor
+  open.costFloor = costFloor
   open.second = second
   return open
 }
@@ -102,19 +81,23 @@ export function leave (book: Book, group: string, id: string): void {
   shelf.saveHold(found, found)
 }
 
-export function settle (book: Book, settlement: Settlement): void {
+export function settle (book: Book, settlement: Settlement): readonly Reached[] {
   const shelf = book.shelfOf(settlement.group)
-  const found = shelf.hold(settlement.id) ?? strangerOf(settlement)
-  if (found === null) return
+  const found = shelf.hold(settlement.id) ?? strangerOf(shelf, settlement)
+  if (found === null) return nothing
+  const { tokens, cost = 0, late } = settlement
   const nowMs = book.now()
   const second = secondOf(nowMs)
   forEachAccount(shelf, found, (account) => {
-    account.spent += settlement.tokens
+    account.spent += tokens
     if (found.state === 'closed') account.spent -= found.tokens
-    else release(account, found, settlement.tokens, second)
+    else release(account, found, tokens, second)
   })
-  if (settlement.late.length === 0) shelf.dropHold(found)
-  else shelf.saveHold({ ...found, tokens: settlement.tokens, state: 'closed', settled: true, deadline: nowMs + rememberMs }, found)
+  const reached: Reached[] = []
+  charge(shelf, found, { tokens, cost }, reached)
+  if (late.length === 0) shelf.dropHold(found)
+  else shelf.saveHold({ ...found, tokens, cost, state: 'closed', settled: true, deadline: nowMs + rememberMs }, found)
+  return reached
 }
 
 export function renew (book: Book, group: string, ids: readonly string[]): void {
@@ -138,6 +121,13 @@ export function read (book: Book, group: string, key: string | null = null): Acc
   return { spent, held, active, requests: window.requests, tokens: window.tokens }
 }
 
+export function readBucket (book: Book, id: string, group: string, key: string | null = null): Spending {
+  const shelf = book.shelfOf(group)
+  sweepDue(shelf, book.now())
+  const { spent = 0, held = 0 } = shelf.bucket(key, id) ?? {}
+  return { spent, held }
+}
+
 function sweepDue (shelf: Shelf, nowMs: number): number {
   const due = shelf.due(nowMs, sweepMax)
   for (const found of due) {
@@ -150,9 +140,26 @@ function sweepDue (shelf: Shelf, nowMs: number): number {
       account.held -= found.tokens
       account.active -= found.active
     })
-    shelf.saveHold({ ...found, tokens: found.floor, active: 0, state: 'closed', deadline: nowMs + rememberMs }, found)
+    const { floor: tokens, costFloor: cost } = found
+    charge(shelf, found, { tokens, cost }, null)
+    shelf.saveHold({ ...found, tokens, cost, active: 0, state: 'closed', deadline: nowMs + rememberMs }, found)
   }
   return due.length
+}
+
+/** Charges its buckets, in place of what it held or was charged before. `reached`: where it is told what that reaches; null: another settlement tells it. */
+function charge (shelf: Shelf, found: HoldRecord, amounts: Amounts, reached: Reached[] | null): void {
+  for (const held of found.buckets) {
+    const { scope, id, unit } = held
+    const owner = scope === 'group' ? null : found.key
+    const record = shelf.bucket(owner, id)
+    if (record === undefined) continue
+    record.spent += amounts[unit]
+    if (found.state === 'closed') record.spent -= found[unit]
+    else record.held -= found[unit]
+    if (reached !== null) tellReached(record, held, reached)
+    shelf.saveBucket(owner, id, record)
+  }
 }
 
 function release (account: AccountRecord, found: HoldRecord, tokens: number, second: number): void {
@@ -168,9 +175,14 @@ function openHold (shelf: Shelf, id: string): HoldRecord | undefined {
 }
 
 /** A settlement whose hold was never made: counted only where it says whom to charge. */
-function strangerOf ({ id, group, key, late }: Settlement): HoldRecord | null {
+function strangerOf (shelf: Shelf, { id, group, key, late, lateBuckets = nothing }: Settlement): HoldRecord | null {
   if (late.length === 0) return null
-  return { id, group, key, scopes: late, tokens: 0, floor: 0, active: 0, second: 0, deadline: 0, state: 'open' }
+  for (const bucket of lateBuckets) {
+    const owner = bucket.scope === 'group' ? null : key
+    if (shelf.bucket(owner, bucket.id) === undefined) shelf.saveBucket(owner, bucket.id, newBucket(bucket))
+  }
+  const buckets = lateBuckets.map((bucket) => ({ scope: bucket.scope, id: bucket.id, unit: bucket.unit }))
+  return { id, group, key, scopes: late, buckets, tokens: 0, cost: 0, floor: 0, costFloor: 0, active: 0, second: 0, deadline: 0, state: 'open' }
 }
 
 /** Changes and saves the account of each party that a hold counts for. */

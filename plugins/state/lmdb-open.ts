@@ -1,9 +1,11 @@
-import { mkdirSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Database, RootDatabase } from 'lmdb'
-import type { HoldRecord } from './book.js'
-import type { AccountRecord } from './parties.js'
+import { bucketKeepMs } from './buckets.js'
+import { writeAccount, writeBucket } from './lmdb-codec.js'
+import type { LmdbTables, Spent } from './lmdb-shelves.js'
 import { loadPeer } from './peer.js'
+import { newWindow } from './window.js'
 import type { KeyChange, KeyRecord } from './types.js'
 
 /** The files of one host. `durable` is on the disk when a write resolves; `balances` are as safe as the running system. */
@@ -12,14 +14,11 @@ export interface LmdbFiles {
   readonly keysByDigest: Database<KeyRecord, string>
   readonly digestsById: Database<string, string>
   readonly changes: Database<KeyChange, number>
-  /** Tokens spent by each account, some seconds old: what is left of the balances after a power failure. */
-  readonly spent: Database<number, string>
+  /** What each account and each bucket has spent, some seconds old: what is left of them after a power failure. */
+  readonly spent: Database<Spent, string>
 
   readonly balances: RootDatabase
-  readonly accounts: Database<AccountRecord, string>
-  readonly holds: Database<HoldRecord, string>
-  /** [group, state, deadline, id], in this order. */
-  readonly deadlines: Database<true, Array<string | number>>
+  readonly tables: LmdbTables
 }
 
 /**
@@ -31,21 +30,18 @@ export interface LmdbFiles {
 export async function openLmdb (path: string, bootId: string | null = readBootId()): Promise<LmdbFiles> {
   const { open } = await loadPeer('state.engine lmdb', 'lmdb', async () => await import('lmdb'))
   mkdirSync(path, { recursive: true })
-  const balancesPath = join(path, 'balances.mdb')
+  const balancesPath = join(path, 'limits.mdb')
   const durable = open({ path: join(path, 'keys.mdb'), overlappingSync: false, maxDbs: 8 })
-  const spent = durable.openDB<number, string>({ name: 'spent' })
+  const spent = durable.openDB<Spent, string>({ name: 'spent' })
   const openBalances = (): RootDatabase => open({ path: balancesPath, overlappingSync: false, maxDbs: 4, noSync: bootId !== null })
-  const accountsIn = (balances: RootDatabase): LmdbFiles['accounts'] => balances.openDB({ name: 'accounts' })
 
   const balances = durable.transactionSync(() => {
-    if (bootId === null || durable.get('boot') === bootId) return openBalances()
+    const isKept = bootId === null || durable.get('boot') === bootId
+    if (isKept && existsSync(balancesPath)) return openBalances()
     for (const file of [balancesPath, `${balancesPath}-lock`]) rmSync(file, { force: true })
     const fresh = openBalances()
-    const accounts = accountsIn(fresh)
-    for (const { key, value } of spent.getRange()) {
-      accounts.putSync(key, { spent: value, held: 0, active: 0, window: { entries: [], requests: 0, tokens: 0 } })
-    }
-    durable.put('boot', bootId)
+    fresh.transactionSync(() => restore(tablesOf(fresh), spent))
+    if (bootId !== null) durable.put('boot', bootId)
     return fresh
   })
   return {
@@ -55,9 +51,22 @@ export async function openLmdb (path: string, bootId: string | null = readBootId
     changes: durable.openDB({ name: 'changes' }),
     spent,
     balances,
-    accounts: accountsIn(balances),
-    holds: balances.openDB({ name: 'holds' }),
-    deadlines: balances.openDB({ name: 'deadlines' }),
+    tables: tablesOf(balances),
+  }
+}
+
+function tablesOf (balances: RootDatabase): LmdbTables {
+  const table = (name: string): LmdbTables['accounts'] => balances.openDB({ name, encoding: 'binary' })
+  return { accounts: table('accounts'), buckets: table('buckets'), holds: table('holds'), groups: table('groups') }
+}
+
+/** Nothing is held: whoever held it is gone with the system that ran. */
+function restore ({ accounts, buckets }: LmdbTables, spent: Database<Spent, string>): void {
+  for (const { key, value } of spent.getRange()) {
+    if (typeof value === 'number') accounts.putSync(key, writeAccount({ spent: value, held: 0, active: 0, window: newWindow() }))
+    const [gone = 0, amount = 0, told = 0, endsAt = Infinity] = Array.isArray(value) ? value : []
+    if (!Array.isArray(value) || endsAt + bucketKeepMs < Date.now()) continue
+    buckets.putSync(key, writeBucket({ spent: gone, held: 0, amount, told, endsAt: endsAt === Infinity ? null : endsAt }))
   }
 }
 

@@ -1,5 +1,7 @@
-import { hold, leave, read, renew, settle, sweep, type Book, type HoldRecord, type Shelf } from './book.js'
+import { hold, leave, read, readBucket, renew, settle, sweep } from './book.js'
+import type { BucketRecord } from './buckets.js'
 import type { AccountRecord } from './parties.js'
+import type { Book, HoldRecord, Shelf } from './shelf.js'
 import type { Balances } from './types.js'
 
 export interface MemoryBalancesOptions {
@@ -19,6 +21,7 @@ export function memoryBalances ({ now = Date.now, holdTtlMs = 60_000 }: MemoryBa
     renew: (group, ids) => renew(book, group, ids),
     sweep: (group) => sweep(book, group),
     read: (group, key) => read(book, group, key),
+    readBucket: (id, group, key) => readBucket(book, id, group, key),
     close: async () => {},
   }
 }
@@ -68,6 +71,7 @@ const none: readonly HoldRecord[] = []
 
 class GroupShelf implements Shelf {
   readonly #keys = new Map<string, AccountRecord>()
+  readonly #buckets = new Map<string | null, Map<string, BucketRecord>>()
   readonly #open = new Holds()
   readonly #closed = new Holds()
   #account: AccountRecord | undefined
@@ -81,6 +85,21 @@ class GroupShelf implements Shelf {
   saveAccount (key: string | null, account: AccountRecord): void {
     if (key === null) this.#account = account
     else this.#keys.set(key, account)
+  }
+
+  bucket (key: string | null, id: string): BucketRecord | undefined {
+    return this.#buckets.get(key)?.get(id)
+  }
+
+  saveBucket (key: string | null, id: string, bucket: BucketRecord): void {
+    const buckets = this.#buckets.get(key)
+    if (buckets === undefined) this.#buckets.set(key, new Map([[id, bucket]]))
+    else buckets.set(id, bucket)
+  }
+
+  dropBuckets (key: string | null, before: number): void {
+    const buckets = this.#buckets.get(key) ?? []
+    for (const [id, { endsAt }] of buckets) if (endsAt !== null && endsAt < before) this.#buckets.get(key)?.delete(id)
   }
 
   hold (id: string): HoldRecord | undefined {

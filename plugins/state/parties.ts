@@ -1,6 +1,7 @@
 /** What a group and a key allow, and the first thing that one of them refuses. Pure; counts nothing. */
 import type { Limits } from '../core/types.js'
-import type { HoldAsk, Left, LimitName, Parties, Refused, Scope } from './types.js'
+import { bucketsOf, newBucket, type BucketRecord } from './buckets.js'
+import type { Bucket, HoldAsk, Left, LimitName, Parties, Refused, Scope } from './types.js'
 import { newWindow, waitMs, type Window } from './window.js'
 
 export interface AccountRecord {
@@ -19,11 +20,20 @@ export interface Party {
   readonly key: string | null
   readonly limits: Limits
   readonly account: AccountRecord
+  readonly buckets: readonly OpenBucket[]
+}
+
+export interface OpenBucket {
+  readonly bucket: Bucket
+  readonly record: BucketRecord
+  /** It has just been made. */
+  readonly isNew: boolean
 }
 
 /** Of one group. */
 interface Accounts {
   account: (key: string | null) => AccountRecord | undefined
+  bucket: (key: string | null, id: string) => BucketRecord | undefined
 }
 
 /** A name for each account. The length keeps two pairs of names from ever giving one. */
@@ -37,7 +47,7 @@ export function accountOf (accounts: Accounts, key: string | null): AccountRecor
 
 export function limited (limits: Limits): boolean {
   return limits.balance !== undefined || limits.concurrency !== undefined ||
-    limits.requestsPerMinute !== undefined || limits.tokensPerMinute !== undefined
+    limits.requestsPerMinute !== undefined || limits.tokensPerMinute !== undefined || limits.budgets !== undefined
 }
 
 const none: readonly never[] = []
@@ -53,31 +63,45 @@ export function scopesOf ({ groupLimits, keyLimits }: Parties): readonly Scope[]
 
 export function partiesOf (ask: HoldAsk, accounts: Accounts): readonly Party[] {
   const { key, keyLimits, groupLimits } = ask
-  const group = limited(groupLimits) ? partyOf('group', null, groupLimits, accounts) : null
+  const group = limited(groupLimits) ? partyOf(ask, 'group', null, groupLimits, accounts) : null
   if (!limited(keyLimits)) return group === null ? none : [group]
-  const holder = partyOf('key', key, keyLimits, accounts)
+  const holder = partyOf(ask, 'key', key, keyLimits, accounts)
   return group === null ? [holder] : [holder, group]
 }
 
-function partyOf (scope: Scope, key: string | null, limits: Limits, accounts: Accounts): Party {
-  return { scope, key, limits, account: accountOf(accounts, key) }
+function partyOf (ask: HoldAsk, scope: Scope, key: string | null, limits: Limits, accounts: Accounts): Party {
+  const wanted = bucketsOf(ask, scope)
+  const buckets = wanted.length === 0 ? none : wanted.map((bucket) => openBucket(bucket, key, accounts))
+  return { scope, key, limits, account: accountOf(accounts, key), buckets }
+}
+
+function openBucket (bucket: Bucket, key: string | null, accounts: Accounts): OpenBucket {
+  const found = accounts.bucket(key, bucket.id)
+  return { bucket, record: found ?? newBucket(bucket), isNew: found === undefined }
 }
 
 export function leftOf (parties: readonly Party[]): Left {
   const left: { group: number | null, key: number | null } = { group: null, key: null }
-  for (const { scope, limits, account } of parties) {
+  const inBuckets: number[] = []
+  for (const { scope, limits, account, buckets } of parties) {
     if (limits.balance !== undefined) left[scope] = limits.balance - account.spent - account.held
+    for (const { bucket, record } of buckets) inBuckets.push(bucket.amount - record.spent - record.held)
   }
-  return left
+  return inBuckets.length === 0 ? left : { ...left, buckets: inBuckets }
 }
 
 /** Null where the party allows it all. What time cannot heal is named first. */
-export function refusal ({ scope, limits, account }: Party, ask: HoldAsk, entering: boolean, nowMs: number): Refused | null {
+export function refusal ({ scope, limits, account, buckets }: Party, ask: HoldAsk, entering: boolean, nowMs: number): Refused | null {
   const { window } = account
   const { balance, concurrency, requestsPerMinute, tokensPerMinute } = limits
   const tokens = Math.max(1, ask.tokens)
   const gone = account.spent + account.held
   if (balance !== undefined && gone + tokens > balance) return refused(scope, 'balance', balance, gone, 0)
+  for (const { bucket: { id, unit, amount, endsAt }, record: { spent, held } } of buckets) {
+    const need = unit === 'tokens' ? tokens : Math.max(1, ask.cost ?? 0)
+    if (spent + held + need <= amount) continue
+    return { ...refused(scope, 'budget', amount, spent + held, endsAt === null ? 0 : Math.max(0, endsAt - nowMs)), bucket: id }
+  }
   if (concurrency !== undefined && entering && account.active >= concurrency) {
     return refused(scope, 'concurrency', concurrency, account.active, concurrencyRetryMs)
   }

@@ -29,7 +29,8 @@ async function settle (balances: Balances, { id, key, group, charged, late }: Le
   if (key === null || group === null) return
   for (;;) {
     try {
-      return await balances.settle({ id, group, key, tokens: charged, late })
+      await balances.settle({ id, group, key, tokens: charged, late })
+      return
     } catch {
       await pause(retryMs, undefined, { signal: closing, ref: false })
     }

@@ -1,9 +1,8 @@
-import type { Limits } from '../core/types.js'
-import { StoreDownError } from './breaker.js'
 import { limited } from './parties.js'
+import { StoreDownError } from './breaker.js'
 import type { RedisLink } from './redis-link.js'
-import type { ScriptName } from './redis-scripts.js'
-import type { Account, Balances, Decision, LimitName, Scope } from './types.js'
+import { redisTurns, type Step } from './redis-turns.js'
+import type { Account, Balances, Bucket, Decision, HoldAsk, Left, LimitName, Limits, Reached, Scope, Settlement } from './types.js'
 
 export interface RedisBalancesOptions {
   readonly prefix: string
@@ -12,49 +11,59 @@ export interface RedisBalancesOptions {
   readonly now?: () => number
 }
 
-/** Balances that every process with the same Redis shares. */
+/** Balances that every process with the same Redis shares. What is asked in one turn of the event loop is one command for each group. */
 export function redisBalances (link: RedisLink, { prefix, holdTtlMs, now }: RedisBalancesOptions): Balances {
-  const run = async (name: ScriptName, group: string, key: string, values: ReadonlyArray<string | number>): Promise<unknown[]> => {
-    const clock = now === undefined ? '' : now()
-    const reply = await link.script(name, keysOf(prefix, group, key), [clock, ...values])
-    return Array.isArray(reply) ? reply : [reply]
-  }
+  const turns = redisTurns(link, { prefix, holdTtlMs, now })
+  const soon = async (group: string, step: Step): Promise<unknown[]> => asList(await turns.soon(group, step))
   return {
     holdTtlMs,
-    hold: async (ask) => {
-      const { group, key } = ask
-      const counts = [ask.requests, ask.tokens, ask.floor]
-      const values = [holdTtlMs, ask.id, key, ...counts, ...limitValues(ask.keyLimits), ...limitValues(ask.groupLimits)]
-      return decisionOf(await run('hold', group, key, values))
-    },
-    leave: async (id, group) => { await run('leave', group, '', [id]) },
-    settle: async ({ id, group, key, tokens, late }) => { await run('settle', group, key, [id, key, tokens, ...late]) },
-    renew: async (group, ids) => { await run('renew', group, '', [holdTtlMs, ...ids]) },
-    sweep: async (group) => Number((await run('sweep', group, '', []))[0]),
-    read: async (group, key) => {
-      const scope: Scope = key === undefined ? 'group' : 'key'
-      return accountOf(await run('read', group, key ?? '', [scope, key ?? '']))
+    hold: async (ask) => decisionOf(await soon(ask.group, holdStep(ask))),
+    leave: async (id, group) => { await soon(group, { name: 'leave', key: null, values: [id] }) },
+    settle: async (settlement) => reachedOf(asList(await turns.later(settlement.group, settleStep(settlement)))),
+    renew: async (group, ids) => { await soon(group, { name: 'renew', key: null, values: ids }) },
+    sweep: async (group) => Number((await soon(group, { name: 'sweep', key: null, values: [] }))[0]),
+    read: async (group, key) => accountOf(await soon(group, { name: 'read', key: key ?? '', values: [scopeOf(key), key ?? ''] })),
+    readBucket: async (id, group, key) => {
+      const [spent, held] = await soon(group, { name: 'readBucket', key: null, values: [scopeOf(key), key ?? '', id] })
+      return { spent: Number(spent), held: Number(held) }
     },
     close: async () => {},
   }
 }
 
-/** One hash tag for all that a step touches: one slot of a cluster. Encoded, because a brace would end the tag. */
-function keysOf (prefix: string, group: string, key: string): string[] {
-  const tag = `${prefix}:{${encodeURIComponent(group)}}`
-  return [`${tag}:holds`, `${tag}:deadlines`, `${tag}:accounts`, `${tag}:minute`, `${tag}:minute:${key}`]
+function scopeOf (key: string | undefined): Scope {
+  return key === undefined ? 'group' : 'key'
 }
 
-function limitValues (limits: Limits): Array<string | number> {
+function asList (reply: unknown): unknown[] {
+  return Array.isArray(reply) ? reply : [reply]
+}
+
+function holdStep (ask: HoldAsk): Step {
+  const { id, key, requests, tokens, floor, cost = 0, costFloor = 0 } = ask
+  const limits = [...partyValues(ask.keyLimits, ask.keyBuckets), ...partyValues(ask.groupLimits, ask.groupBuckets)]
+  return { name: 'hold', key, values: [id, key], more: [requests, tokens, floor, cost, costFloor, ...limits] }
+}
+
+function settleStep ({ id, key, tokens, cost = 0, late, lateBuckets = [] }: Settlement): Step {
+  const buckets = lateBuckets.flatMap((bucket) => [bucket.scope, ...bucketValues(bucket)])
+  return { name: 'settle', key, values: [id, key], more: [tokens, cost, late.length, ...late, lateBuckets.length, ...buckets] }
+}
+
+function partyValues (limits: Limits, buckets: readonly Bucket[] = []): Array<string | number> {
   const { balance = '', concurrency = '', requestsPerMinute = '', tokensPerMinute = '' } = limits
-  return [limited(limits) ? 1 : 0, balance, concurrency, requestsPerMinute, tokensPerMinute]
+  return [limited(limits) ? 1 : 0, balance, concurrency, requestsPerMinute, tokensPerMinute, buckets.length, ...buckets.flatMap(bucketValues)]
 }
 
-const limitNames: readonly LimitName[] = ['requests', 'tokens', 'concurrency', 'balance']
+function bucketValues ({ id, unit, amount, endsAt }: Bucket): Array<string | number> {
+  return [id, unit, amount, endsAt ?? '']
+}
+
+const limitNames: readonly LimitName[] = ['requests', 'tokens', 'concurrency', 'balance', 'budget']
 
 function decisionOf ([ok, ...rest]: unknown[]): Decision {
-  if (ok === 1) return { ok: true, left: { key: leftOf(rest[0]), group: leftOf(rest[1]) } }
-  const [name, scope, allowed, free, retryAfterMs] = rest
+  if (ok === 1) return { ok: true, left: leftOf(rest) }
+  const [name, scope, allowed, free, retryAfterMs, bucket] = rest
   const limit = limitNames.find((known) => known === name)
   if (limit === undefined) throw new StoreDownError('gave an answer that cannot be read')
   return {
@@ -64,11 +73,25 @@ function decisionOf ([ok, ...rest]: unknown[]): Decision {
     allowed: Number(allowed),
     free: Number(free),
     retryAfterMs: Number(retryAfterMs),
+    ...typeof bucket === 'string' && { bucket },
   }
 }
 
-function leftOf (value: unknown): number | null {
+function leftOf ([key, group, ...buckets]: unknown[]): Left {
+  const left = { key: numberOrNull(key), group: numberOrNull(group) }
+  return buckets.length === 0 ? left : { ...left, buckets: buckets.map(Number) }
+}
+
+function numberOrNull (value: unknown): number | null {
   return value === '' ? null : Number(value)
+}
+
+function reachedOf (told: readonly unknown[]): Reached[] {
+  const reached: Reached[] = []
+  for (let at = 0; at + 2 < told.length; at += 3) {
+    reached.push({ scope: told[at] === 'key' ? 'key' : 'group', bucket: String(told[at + 1]), percent: Number(told[at + 2]) })
+  }
+  return reached
 }
 
 function accountOf ([spent, held, active, requests, tokens]: unknown[]): Account {

@@ -2,8 +2,10 @@
  * What must survive a restart, behind three small interfaces: keys, balances and the usage ledger. The engines
  * (memory, lmdb, Redis) differ in who shares the state and in nothing that a caller can see.
  */
+import type { OwnedBucket, Balances, Scope } from '../core/balances.js'
 import type { Group, Key, KeyChange, Limits, Outcome, TokenUsage } from '../core/types.js'
 
+export type * from '../core/balances.js'
 export type { KeyChange }
 
 /** A key with what only its keepers see. The secret itself is never stored: `digest` is its SHA-256. */
@@ -35,98 +37,6 @@ export interface KeyStore {
   close: () => Promise<void>
 }
 
-export type LimitName = 'requests' | 'tokens' | 'concurrency' | 'balance'
-
-/** Whose limit: the group's, or within it the key's. */
-export type Scope = 'group' | 'key'
-
-/** Whose limits a request meets. A party without limits is not counted. */
-export interface Parties {
-  readonly group: string
-  readonly groupLimits: Limits
-  readonly key: string
-  readonly keyLimits: Limits
-}
-
-export interface HoldAsk extends Parties {
-  /** The request's unique id. Asking again for the same id adds to what it holds. */
-  readonly id: string
-  /** How many requests this counts as: 1 at first, 0 when a later step holds its tokens. */
-  readonly requests: number
-  /** Tokens to set aside. Even 0 is refused where the balance is spent. */
-  readonly tokens: number
-  /** Tokens that are charged if nobody ever settles: the process died and the request may have reached its upstream. */
-  readonly floor: number
-}
-
-/** Tokens that may still be spent once every hold is settled in full, null where there is no balance. */
-export interface Left {
-  readonly group: number | null
-  readonly key: number | null
-}
-
-export interface Admitted {
-  readonly ok: true
-  readonly left: Left
-}
-
-export interface Refused {
-  readonly ok: false
-  readonly limit: LimitName
-  readonly scope: Scope
-  /** What the limit allows. */
-  readonly allowed: number
-  /** What of it is free now. */
-  readonly free: number
-  /** When asking again makes sense; 0 where time alone does not help. */
-  readonly retryAfterMs: number
-}
-
-export type Decision = Admitted | Refused
-
-/** Counters of one party. `spent + held` is what is gone from its balance. Integers. */
-export interface Account {
-  readonly spent: number
-  readonly held: number
-  /** Requests that are running. */
-  readonly active: number
-  /** In the last minute. */
-  readonly requests: number
-  readonly tokens: number
-}
-
-/** How a hold ends. */
-export interface Settlement {
-  readonly id: string
-  readonly group: string
-  readonly key: string
-  /** What the request really used. */
-  readonly tokens: number
-  /** Parties to charge, once, even if the store never made the hold because it was away. */
-  readonly late: readonly Scope[]
-}
-
-/**
- * One atomic decision over requests a minute, tokens a minute, concurrency and balance of a group and a key at once.
- * An engine that can answer at once does so without a promise; a promise that rejects means that the store cannot answer.
- */
-export interface Balances {
-  /** A hold that is not renewed for this long expires. */
-  readonly holdTtlMs: number
-  hold: (ask: HoldAsk) => Decision | Promise<Decision>
-  /** The request runs no more, its tokens are still being counted: frees its place under `concurrency`. Idempotent. */
-  leave: (id: string, group: string) => void | Promise<void>
-  /** Replaces the hold by what was used. Idempotent by id, also after the hold was swept. */
-  settle: (settlement: Settlement) => void | Promise<void>
-  /** Keeps holds of running requests from expiring. */
-  renew: (group: string, ids: readonly string[]) => void | Promise<void>
-  /** Charges the floor of a group's expired holds; returns how many. Every `hold` also does it for its group. */
-  sweep: (group: string) => number | Promise<number>
-  /** A group's counters, or with `key` those of a key in it. */
-  read: (group: string, key?: string) => Account | Promise<Account>
-  close: () => Promise<void>
-}
-
 /** One metered request, as it is exported. Times are milliseconds since the epoch. */
 export interface LedgerRecord extends TokenUsage {
   /** When the reply ended. */
@@ -143,6 +53,8 @@ export interface LedgerRecord extends TokenUsage {
   readonly charged: number
   /** Parties whose store was away when the request was admitted: charged when it is back. */
   readonly late: readonly Scope[]
+  /** Their budgets. */
+  readonly lateBuckets?: readonly OwnedBucket[]
 }
 
 export interface LedgerRange {

@@ -1,6 +1,7 @@
 /** A balance for so many calls, more callers than that at once, several processes: not one call too many. */
 import { setTimeout as pause } from 'node:timers/promises'
 import { Redis } from 'ioredis'
+import { accountIn, holdsIn } from './lmdb-contents.js'
 import { openLmdb } from '../../plugins/state/lmdb-open.js'
 import { startRedis } from '../state/redis-server.js'
 import { createCaller, floorTokens, inParallel } from './caller.js'
@@ -131,9 +132,9 @@ const stores: Readonly<Record<FiftyCalls['engine'], (folder: string) => Promise<
     return {
       state: { engine: 'lmdb', path: './data' },
       sample: async () => files.balances.transactionSync(() => {
-        const { spent = 0, held = 0, active = 0 } = files.accounts.get('g:chat') ?? {}
-        const open = [...files.holds.getRange()].filter(({ value }) => value.state === 'open')
-        return { spent, held, active, openTokens: sum(open.map(({ value }) => value.tokens)), open: open.length }
+        const { spent = 0, held = 0, active = 0 } = accountIn(files, 'g:chat') ?? {}
+        const open = [...holdsIn(files, 'chat').values()].filter(({ state }) => state === 'open')
+        return { spent, held, active, openTokens: sum(open.map(({ tokens }) => tokens)), open: open.length }
       }),
       close: async () => {
         await files.balances.close()

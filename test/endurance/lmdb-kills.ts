@@ -4,6 +4,7 @@ import { closeSync, openSync, readFileSync, readdirSync, statSync } from 'node:f
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { openLmdb, type LmdbFiles } from '../../plugins/state/lmdb-open.js'
+import { accountIn, holdsIn, quietIn } from './lmdb-contents.js'
 import { sum, temporaryFolder, type Report } from './processes.js'
 
 const script = new URL('lmdb-writer.js', import.meta.url).pathname
@@ -30,7 +31,7 @@ export async function lmdbKills ({ kills }: { readonly kills: number }): Promise
     }
   }
   const violations = check(files, notes)
-  const sizes = ['balances.mdb', 'keys.mdb'].map((name) => Math.round(statSync(join(path, name)).size / 1_048_576))
+  const sizes = ['limits.mdb', 'keys.mdb'].map((name) => Math.round(statSync(join(path, name)).size / 1_048_576))
   await files.balances.close()
   await files.durable.close()
   folder.remove()
@@ -52,7 +53,7 @@ async function writeUntilKilled (folder: string, path: string, name: string): Pr
 
 function check (files: LmdbFiles, notes: Readonly<Record<'h' | 'i' | 's' | 'k', ReadonlySet<string>>>): string[] {
   const violations: string[] = []
-  const holds = new Map([...files.holds.getRange()].map(({ key, value }) => [key, value]))
+  const holds = holdsIn(files, 'chat')
   const none = (ids: ReadonlySet<string>, what: string, lost: (id: string) => boolean): void => {
     const found = [...ids].filter(lost)
     if (found.length > 0) violations.push(`${found.length} ${what}: ${found.slice(0, 3).join(' ')}`)
@@ -66,11 +67,13 @@ function check (files: LmdbFiles, notes: Readonly<Record<'h' | 'i' | 's' | 'k', 
   const open = [...holds.values()].filter(({ state }) => state === 'open')
   const closed = [...holds.values()].filter(({ state }) => state === 'closed')
   const dropped = [...i].filter((id) => id.endsWith('once') && !holds.has(id))
-  const account = files.accounts.get('k:4:chat:one')
+  const account = accountIn(files, 'k:4:chat:one')
   const balance = (what: string, is: number | undefined, should: number): void => { if (is !== should) violations.push(`${what} ${is}, not ${should}`) }
   balance('spent', account?.spent, sum(closed.map(({ tokens }) => tokens)) + dropped.length * settledTokens)
   balance('held', account?.held, sum(open.map(({ tokens }) => tokens)))
   balance('active', account?.active, open.length)
-  balance('deadlines', [...files.deadlines.getKeys()].length, holds.size)
+  const [openUntil, closedUntil] = quietIn(files, 'chat')
+  const missed = [...holds.values()].filter(({ state, deadline }) => deadline < (state === 'open' ? openUntil : closedUntil))
+  balance('holds that no sweep would find', missed.length, 0)
   return violations
 }

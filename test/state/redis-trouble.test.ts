@@ -165,7 +165,7 @@ t.test('a script with an error says so', { skip }, async (t) => {
   const link = await linkRedis({ engine: 'redis', url: server.url, commandTimeoutMs: 5_000 })
   t.teardown(link.close)
   for (let i = 0; i < 2; i += 1) {
-    await t.rejects(link.script('hold', [], []), { ...down, cause: Error })
+    await t.rejects(link.script('takeSteps', [], ['', 1, 'nothing', 0]), { ...down, cause: Error })
     while (await link.ask(async () => true).catch(() => false) !== true) await new Promise((resolve) => setTimeout(resolve, 5))
   }
 })

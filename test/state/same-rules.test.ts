@@ -2,7 +2,7 @@ import { deepStrictEqual } from 'node:assert'
 import fc from 'fast-check'
 import t from 'tap'
 import { memoryBalances } from '../../plugins/state/index.js'
-import type { Balances, HoldAsk, Limits } from '../../plugins/state/types.js'
+import type { Balances, Bucket, HoldAsk, Limits } from '../../plugins/state/types.js'
 import { engines } from './engines.js'
 
 const ids = ['a', 'b', 'c', 'd', 'e']
@@ -16,20 +16,28 @@ const limits = fc.oneof({ weight: 4, arbitrary: some }, { weight: 1, arbitrary: 
 const id = fc.constantFrom(...ids)
 const key = fc.constantFrom(...keys)
 const tokens = fc.integer({ min: 0, max: 60 })
+const bucketIds = ['day', 'month', 'all']
+/** What is counted in what, and until when, is the same for all asks; how much may differ. */
+const buckets: fc.Arbitrary<Bucket[]> = fc.subarray(bucketIds).chain((chosen) => fc.tuple(...chosen.map((each) => fc.record({
+  id: fc.constant(each),
+  unit: fc.constant(each === 'day' ? 'tokens' as const : 'cost' as const),
+  amount: fc.integer({ min: 1, max: 200 }),
+  endsAt: fc.constant(each === 'all' ? null : 1_700_000_100_000),
+}))))
 
 type Step =
   | { readonly do: 'hold', readonly ask: Omit<HoldAsk, 'group'> }
-  | { readonly do: 'settle', readonly id: string, readonly key: string, readonly tokens: number, readonly late: typeof scopes[number] }
+  | { readonly do: 'settle', readonly id: string, readonly key: string, readonly tokens: number, readonly cost: number, readonly late: typeof scopes[number], readonly buckets: Bucket[] }
   | { readonly do: 'leave' | 'renew', readonly id: string }
   | { readonly do: 'sweep' }
   | { readonly do: 'wait', readonly ms: number }
 
 const holds: fc.Arbitrary<Step> = fc.record({
   do: fc.constant('hold' as const),
-  ask: fc.record({ id, key, groupLimits: limits, keyLimits: limits, requests: fc.constantFrom(0, 1), tokens, floor: tokens }),
+  ask: fc.record({ id, key, groupLimits: limits, keyLimits: limits, requests: fc.constantFrom(0, 1), tokens, floor: tokens, cost: tokens, costFloor: tokens, keyBuckets: buckets, groupBuckets: buckets }),
 })
 const others: fc.Arbitrary<Step> = fc.oneof(
-  fc.record({ do: fc.constant('settle' as const), id, key, tokens, late: fc.constantFrom(...scopes) }),
+  fc.record({ do: fc.constant('settle' as const), id, key, tokens, cost: tokens, late: fc.constantFrom(...scopes), buckets }),
   fc.record({ do: fc.constantFrom('leave' as const, 'renew' as const), id }),
   fc.record({ do: fc.constant('sweep' as const) }),
   fc.record({ do: fc.constant('wait' as const), ms: fc.integer({ min: 0, max: 25_000 }) })
@@ -39,7 +47,11 @@ const keyOf = (id: string): string => keys[ids.indexOf(id) % keys.length] ?? 'k1
 
 async function take (balances: Balances, group: string, step: Step): Promise<unknown> {
   if (step.do === 'hold') return await balances.hold({ ...step.ask, group, id: group + step.ask.id, key: keyOf(step.ask.id) })
-  if (step.do === 'settle') return await balances.settle({ id: group + step.id, group, key: keyOf(step.id), tokens: step.tokens, late: step.late })
+  if (step.do === 'settle') {
+    const { tokens, cost, late } = step
+    const lateBuckets = late.flatMap((scope) => step.buckets.map((bucket) => ({ ...bucket, scope })))
+    return await balances.settle({ id: group + step.id, group, key: keyOf(step.id), tokens, cost, late, lateBuckets })
+  }
   if (step.do === 'leave') return await balances.leave(group + step.id, group)
   if (step.do === 'renew') return await balances.renew(group, [group + step.id])
   return step.do === 'sweep' ? await balances.sweep(group) : null
@@ -58,6 +70,9 @@ for (const engine of engines.filter(({ name }) => name === 'lmdb' || name === 'r
         deepStrictEqual(await take(state.balances, group, step), await take(model, group, step), step.do)
         for (const each of [undefined, ...keys]) {
           deepStrictEqual(await state.balances.read(group, each), await model.read(group, each), `account after ${step.do}`)
+          for (const bucket of bucketIds) {
+            deepStrictEqual(await state.balances.readBucket(bucket, group, each), await model.readBucket(bucket, group, each), `bucket after ${step.do}`)
+          }
         }
       }
     }), { numRuns: 150 })

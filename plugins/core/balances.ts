@@ -1,0 +1,146 @@
+/**
+ * Who counts what keys and groups may spend, as the limits ask it and as each engine of the state answers it. One interface,
+ * so that a host may bring an engine of its own.
+ */
+import type { Limits } from './types.js'
+
+export type LimitName = 'requests' | 'tokens' | 'concurrency' | 'balance' | 'budget'
+
+/** Whose limit: the group's, or within it the key's. */
+export type Scope = 'group' | 'key'
+
+/** A budget in one of its periods. */
+export interface Bucket {
+  /** Of the budget and of the period; one within its party. */
+  readonly id: string
+  /** What it is counted in: tokens, or whole billionths of a currency. */
+  readonly unit: Unit
+  readonly amount: number
+  /** When its period ends, milliseconds since the epoch; null for never. */
+  readonly endsAt: number | null
+}
+
+export type Unit = 'tokens' | 'cost'
+
+/** Whose limits a request meets. A party without limits is not counted. */
+export interface Parties {
+  readonly group: string
+  readonly groupLimits: Limits
+  readonly groupBuckets?: readonly Bucket[]
+  readonly key: string
+  readonly keyLimits: Limits
+  readonly keyBuckets?: readonly Bucket[]
+}
+
+export interface HoldAsk extends Parties {
+  /** The request's unique id. Asking again for the same id adds to what it holds. */
+  readonly id: string
+  /** How many requests this counts as: 1 at first, 0 when a later step holds its tokens. */
+  readonly requests: number
+  /** Tokens to set aside. Even 0 is refused where the balance is spent. */
+  readonly tokens: number
+  /** Tokens that are charged if nobody ever settles: the process died and the request may have reached its upstream. */
+  readonly floor: number
+  /** The same of what it may cost, in billionths. Default 0. */
+  readonly cost?: number
+  readonly costFloor?: number
+}
+
+/** Tokens that may still be spent once every hold is settled in full, null where there is no balance. */
+export interface Left {
+  readonly group: number | null
+  readonly key: number | null
+  /** Of the buckets of the key, then of those of the group; absent where there are none. */
+  readonly buckets?: readonly number[]
+}
+
+export interface Admitted {
+  readonly ok: true
+  readonly left: Left
+}
+
+export interface Refused {
+  readonly ok: false
+  readonly limit: LimitName
+  readonly scope: Scope
+  /** Where the limit is a budget: its bucket. */
+  readonly bucket?: string
+  /** What the limit allows. */
+  readonly allowed: number
+  /** What of it is free now. */
+  readonly free: number
+  /** When asking again makes sense; 0 where time alone does not help. */
+  readonly retryAfterMs: number
+}
+
+export type Decision = Admitted | Refused
+
+/** Counters of one party. `spent + held` is what is gone from its balance. Integers. */
+export interface Account {
+  readonly spent: number
+  readonly held: number
+  /** Requests that are running. */
+  readonly active: number
+  /** In the last minute. */
+  readonly requests: number
+  readonly tokens: number
+}
+
+/** How a hold ends. */
+export interface Settlement {
+  readonly id: string
+  readonly group: string
+  readonly key: string
+  /** What the request really used. */
+  readonly tokens: number
+  /** What it cost, in billionths. Default 0. */
+  readonly cost?: number
+  /** Parties to charge, once, even if the store never made the hold because it was away. */
+  readonly late: readonly Scope[]
+  /** The buckets of these parties. */
+  readonly lateBuckets?: readonly OwnedBucket[]
+}
+
+export interface OwnedBucket extends Bucket {
+  readonly scope: Scope
+}
+
+/** A share of a budget that is spent now and was not before. Told once for each bucket and share, whichever process reached it. */
+export interface Reached {
+  readonly scope: Scope
+  readonly bucket: string
+  /** 50, 80 or 100. */
+  readonly percent: number
+}
+
+/** Nothing, where an engine has no budgets. */
+export type Settled = readonly Reached[] | void
+
+/** What has gone of a bucket. */
+export interface Spending {
+  readonly spent: number
+  readonly held: number
+}
+
+/**
+ * One atomic decision over requests a minute, tokens a minute, concurrency and balance of a group and a key at once.
+ * An engine that can answer at once does so without a promise; a promise that rejects means that the store cannot answer.
+ */
+export interface Balances {
+  /** A hold that is not renewed for this long expires. */
+  readonly holdTtlMs: number
+  hold: (ask: HoldAsk) => Decision | Promise<Decision>
+  /** The request runs no more, its tokens are still being counted: frees its place under `concurrency`. Idempotent. */
+  leave: (id: string, group: string) => void | Promise<void>
+  /** Replaces the hold by what was used, in the buckets that it was held in. Idempotent by id, also after the hold was swept. Tells what it made a budget reach. */
+  settle: (settlement: Settlement) => Settled | Promise<Settled>
+  /** Keeps holds of running requests from expiring. */
+  renew: (group: string, ids: readonly string[]) => void | Promise<void>
+  /** Charges the floor of a group's expired holds; returns how many. Every `hold` also does it for its group. */
+  sweep: (group: string) => number | Promise<number>
+  /** A group's counters, or with `key` those of a key in it. */
+  read: (group: string, key?: string) => Account | Promise<Account>
+  /** A bucket of a group, or with `key` of a key in it. */
+  readBucket: (bucket: string, group: string, key?: string) => Spending | Promise<Spending>
+  close: () => Promise<void>
+}

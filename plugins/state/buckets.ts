@@ -1,0 +1,70 @@
+/** What has gone of a budget in one of its periods. Pure. */
+import type { Bucket, HoldAsk, OwnedBucket, Parties, Reached, Scope, Unit } from './types.js'
+
+export interface BucketRecord {
+  spent: number
+  held: number
+  /** As of the latest ask, for a settlement does not know it. */
+  amount: number
+  /** The largest of the shares that was told, in percent. */
+  told: number
+  readonly endsAt: number | null
+}
+
+/** A bucket that a request holds some of. */
+export interface HeldBucket {
+  readonly scope: Scope
+  readonly id: string
+  readonly unit: Unit
+}
+
+/** What is set aside, charged or forgiven, by unit. */
+export interface Amounts {
+  readonly tokens: number
+  readonly cost: number
+}
+
+export const toldPercents: readonly number[] = [100, 80, 50]
+
+/** A bucket outlives its period by so long: settlements may be late by a day (`rememberMs`), and clocks be set. */
+export const bucketKeepMs = 2 * 24 * 60 * 60_000
+
+const none: readonly never[] = []
+
+export function newBucket ({ amount, endsAt }: Bucket): BucketRecord {
+  return { spent: 0, held: 0, amount, told: 0, endsAt }
+}
+
+export function bucketsOf ({ keyBuckets = none, groupBuckets = none }: Parties, scope: Scope): readonly Bucket[] {
+  return scope === 'key' ? keyBuckets : groupBuckets
+}
+
+/** Those of the parties that are counted, the key's first. */
+export function heldBuckets (ask: HoldAsk, scopes: readonly Scope[]): readonly HeldBucket[] {
+  if (ask.keyBuckets === undefined && ask.groupBuckets === undefined) return none
+  return scopes.flatMap((scope) => bucketsOf(ask, scope).map(({ id, unit }) => ({ scope, id, unit })))
+}
+
+/** As `lateBuckets` of a settlement. */
+export function ownedBuckets (parties: Parties, scopes: readonly Scope[]): readonly OwnedBucket[] {
+  return scopes.flatMap((scope) => bucketsOf(parties, scope).map((bucket) => ({ ...bucket, scope })))
+}
+
+/** Another amount is another budget: what of it is reached already is told again when it is passed again. */
+export function resize (record: BucketRecord, amount: number): void {
+  if (record.amount === amount) return
+  record.amount = amount
+  record.told = Math.min(record.told, reachedPercent(record))
+}
+
+/** Adds to `reached` what was not told yet. */
+export function tellReached (record: BucketRecord, { scope, id }: HeldBucket, reached: Reached[]): void {
+  const percent = reachedPercent(record)
+  if (percent <= record.told) return
+  record.told = percent
+  reached.push({ scope, bucket: id, percent })
+}
+
+function reachedPercent ({ spent, amount }: BucketRecord): number {
+  return toldPercents.find((percent) => spent * 100 >= amount * percent) ?? 0
+}

@@ -1,0 +1,58 @@
+import type { Database } from 'lmdb'
+
+export type Binary = Database<Buffer, string>
+
+/** More names than these are not known at once. */
+export const maxKnown = 100_000
+
+/** Records of one table that this process has read or written, and which of them it has changed. */
+export class Known<T> {
+  readonly #table: Binary
+  readonly #read: (value: Buffer) => T
+  readonly #write: (record: T) => Buffer
+  readonly #known = new Map<string, T>()
+  readonly #changed = new Set<string>()
+
+  constructor (table: Binary, read: (value: Buffer) => T, write: (record: T) => Buffer) {
+    this.#table = table
+    this.#read = read
+    this.#write = write
+  }
+
+  get (name: string): T | undefined {
+    const known = this.#known.get(name)
+    if (known !== undefined) return known
+    const stored = this.#table.getBinaryFast(name)
+    if (stored === undefined) return undefined
+    const record = this.#read(stored)
+    this.#known.set(name, record)
+    return record
+  }
+
+  set (name: string, record: T): void {
+    this.#known.set(name, record)
+    this.#changed.add(name)
+  }
+
+  drop (name: string): void {
+    this.#known.delete(name)
+    this.#changed.delete(name)
+  }
+
+  /** True where something was written. */
+  flush (): boolean {
+    if (this.#changed.size === 0) return false
+    for (const name of this.#changed) {
+      const record = this.#known.get(name)
+      if (record !== undefined) this.#table.putSync(name, this.#write(record))
+    }
+    this.#changed.clear()
+    if (this.#known.size > maxKnown) this.#known.clear()
+    return true
+  }
+
+  forget (): void {
+    this.#known.clear()
+    this.#changed.clear()
+  }
+}

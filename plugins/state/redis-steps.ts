@@ -1,0 +1,181 @@
+/**
+ * The rules of `book.ts` as one Redis script, which takes any number of steps of one group in their order: one atomic
+ * decision on the server, by the server's clock. Every key of a group carries the group as its hash tag, so that the script
+ * touches one slot of a cluster. ARGV, behind those of the prelude: for each step its name, how many arguments it has, and those.
+ */
+import { concurrencyRetryMs } from './parties.js'
+import { prelude } from './redis-prelude.js'
+
+/** id, key, place of its window, requests, tokens, floor, cost, floor of the cost; then for the key and for the group: counted, balance, concurrency, requests, tokens, buckets, and of each of them id, unit, amount, end. */
+const hold = `
+steps.hold = function (a)
+  local id, key, place = a[1], a[2], tonumber(a[3])
+  local requests, tokens, floor, cost, costFloor = tonumber(a[4]), tonumber(a[5]), tonumber(a[6]), tonumber(a[7]), tonumber(a[8])
+  sweep()
+  local open = load(id)
+  if open and open.settled then return { 1, '', '' } end
+  if open and open.state ~= 'open' then open = nil end
+  local scopes, windows, buckets, left = {}, {}, {}, { key = '', group = '' }
+  local at = 9
+  for _, scope in ipairs({ 'key', 'group' }) do
+    local count = tonumber(a[at + 5])
+    if a[at] == '1' then
+      local balance, concurrency = tonumber(a[at + 1]), tonumber(a[at + 2])
+      local perMinute, tokensPerMinute = tonumber(a[at + 3]), tonumber(a[at + 4])
+      local party = account(scope, key)
+      local w = advance(windowOf(scope, place))
+      local function refuse (limit, allowed, used, retry, bucket)
+        return { 0, limit, scope, int(allowed), int(math.max(0, allowed - used)), int(retry), bucket }
+      end
+      local need = math.max(1, tokens)
+      local gone = party.spent + party.held
+      if balance and gone + need > balance then return refuse('balance', balance, gone, 0) end
+      for i = 1, count do
+        local b = at + 2 + i * 4
+        local amount, unit = tonumber(a[b + 2]), a[b + 1]
+        local bucket = openBucket(scope, key, a[b], amount, a[b + 3])
+        local used = bucket.spent + bucket.held
+        local wanted = need
+        if unit == 'cost' then wanted = math.max(1, cost) end
+        if used + wanted > amount then
+          return refuse('budget', amount, used, bucket.ends and math.max(0, bucket.ends - now) or 0, a[b])
+        end
+        bucket.scope, bucket.id, bucket.unit, bucket.wanted = scope, a[b], unit, amount
+        buckets[#buckets + 1] = bucket
+      end
+      if concurrency and not open and party.active >= concurrency then
+        return refuse('concurrency', concurrency, party.active, ${concurrencyRetryMs})
+      end
+      if perMinute and requests > 0 and w.r + requests > perMinute then
+        return refuse('requests', perMinute, w.r, wait(w, 'r', w.r + requests - perMinute))
+      end
+      if tokensPerMinute and w.t + need > tokensPerMinute then
+        return refuse('tokens', tokensPerMinute, w.t, wait(w, 't', w.t + need - tokensPerMinute))
+      end
+      scopes[#scopes + 1] = scope
+      windows[#windows + 1] = w
+      if balance then left[scope] = int(balance - gone - tokens) end
+    end
+    at = at + 6 + count * 4
+  end
+  local counted = second
+  for i, scope in ipairs(scopes) do
+    move(scope, key, 0, tokens, open and 0 or 1)
+    counted = windows[i].b
+    count(windows[i], counted, requests, tokens)
+  end
+  local answer, held = { 1, left.key, left.group }, {}
+  for i, bucket in ipairs(buckets) do
+    makeBucket(bucket)
+    if bucket.amount ~= bucket.wanted then
+      bucket.amount = bucket.wanted
+      bucket.told = math.min(bucket.told, reachedPercent(bucket))
+    end
+    bucket.held = bucket.held + (bucket.unit == 'cost' and cost or tokens)
+    saveBucket(bucket)
+    held[i] = { scope = bucket.scope, id = bucket.id, unit = bucket.unit }
+    answer[#answer + 1] = int(bucket.amount - bucket.spent - bucket.held)
+  end
+  if open then
+    open.tokens, open.floor, open.second = open.tokens + tokens, floor, counted
+    open.cost, open.costFloor = open.cost + cost, costFloor
+    redis.call('HSET', H, id, cmsgpack.pack(open))
+  else
+    save(id, {
+      key = key, scopes = scopes, buckets = held, tokens = tokens, cost = cost, floor = floor, costFloor = costFloor,
+      active = 1, second = counted, state = 'open',
+    }, now + ttl)
+  end
+  return answer
+end
+`
+
+/** id. */
+const leave = `
+steps.leave = function (a)
+  local hold = load(a[1])
+  if not hold or hold.state ~= 'open' or hold.active == 0 then return 0 end
+  for _, scope in ipairs(hold.scopes) do move(scope, hold.key, 0, 0, -1) end
+  hold.active = 0
+  redis.call('HSET', H, a[1], cmsgpack.pack(hold))
+  return 1
+end
+`
+
+/** id, key, place of its window, tokens, cost, scopes of a late settlement and their buckets: how many, and of each of those scope, id, unit, amount, end. */
+const settle = `
+local function stranger (a, late)
+  local hold = { key = a[2], scopes = {}, buckets = {}, tokens = 0, cost = 0, floor = 0, costFloor = 0, active = 0, second = 0, state = 'open' }
+  for i = 1, late do hold.scopes[i] = a[6 + i] end
+  for at = 8 + late, #a, 5 do
+    local bucket = openBucket(a[at], a[2], a[at + 1], tonumber(a[at + 3]), a[at + 4])
+    makeBucket(bucket)
+    if bucket.isNew then saveBucket(bucket) end
+    hold.buckets[#hold.buckets + 1] = { scope = a[at], id = a[at + 1], unit = a[at + 2] }
+  end
+  return hold
+end
+steps.settle = function (a)
+  local id, place, tokens, cost, late = a[1], tonumber(a[3]), tonumber(a[4]), tonumber(a[5]), tonumber(a[6])
+  local told = {}
+  local hold = load(id)
+  if not hold then
+    if late == 0 then return told end
+    hold = stranger(a, late)
+  end
+  for _, scope in ipairs(hold.scopes) do
+    if hold.state == 'closed' then
+      move(scope, hold.key, tokens - hold.tokens, 0, 0)
+    else
+      move(scope, hold.key, tokens, -hold.tokens, -hold.active)
+      correct(advance(windowOf(scope, place)), hold.second, tokens - hold.tokens)
+    end
+  end
+  charge(hold, tokens, cost, told)
+  if late == 0 then
+    drop(id)
+    return told
+  end
+  hold.tokens, hold.cost, hold.active, hold.state, hold.settled = tokens, cost, 0, 'closed', true
+  save(id, hold, now + REMEMBER)
+  return told
+end
+`
+
+/** ids; nothing; scope, key, place of its window; scope, key, bucket. */
+const others = `
+steps.renew = function (a)
+  for _, id in ipairs(a) do
+    local hold = load(id)
+    if hold and hold.state == 'open' then redis.call('ZADD', D, int(now + ttl), id) end
+  end
+  return 0
+end
+steps.sweep = sweep
+steps.read = function (a)
+  sweep()
+  local party = account(a[1], a[2])
+  local w = advance(windowOf(a[1], tonumber(a[3])))
+  return { int(party.spent), int(party.held), int(party.active), int(w.r), int(w.t) }
+end
+steps.readBucket = function (a)
+  sweep()
+  local bucket = readBucket(bucketName(a[1], a[2], a[3]))
+  return { int(bucket.spent), int(bucket.held) }
+end
+`
+
+const run = `
+local answers, at = {}, 3
+while at < #ARGV do
+  local step, arguments = steps[ARGV[at]], {}
+  for i = 1, tonumber(ARGV[at + 1]) do arguments[i] = ARGV[at + 1 + i] end
+  answers[#answers + 1] = step(arguments)
+  at = at + 2 + #arguments
+end
+return answers
+`
+
+export type StepName = 'hold' | 'leave' | 'settle' | 'renew' | 'sweep' | 'read' | 'readBucket'
+
+export const takeSteps = `${prelude}local steps = {}\n` + hold + leave + settle + others + run

@@ -1,0 +1,54 @@
+/** Where an engine keeps accounts and holds. */
+import type { BucketRecord, HeldBucket } from './buckets.js'
+import type { AccountRecord } from './parties.js'
+import type { Scope } from './types.js'
+
+export interface HoldRecord {
+  readonly id: string
+  readonly group: string
+  readonly key: string
+  /** Parties that are counted, decided when the hold was made. */
+  readonly scopes: readonly Scope[]
+  /** Their buckets: it is settled in the periods that it was made in. */
+  readonly buckets: readonly HeldBucket[]
+  tokens: number
+  cost: number
+  floor: number
+  costFloor: number
+  /** 1 while it takes a place under `concurrency`. */
+  active: 0 | 1
+  /** Where its tokens stand in the window. */
+  second: number
+  deadline: number
+  /** `open` expires and is charged its floor; `closed` only remembers what was charged, for whoever settles late. */
+  state: 'open' | 'closed'
+  /** Its settlement said whom to charge: an ask that arrives only now was overtaken by it, and holds nothing any more. */
+  readonly settled?: true
+}
+
+/**
+ * Where accounts and holds of one group are kept. Every call sees the effect of the ones before. What a shelf hands out may
+ * be what it keeps: it is saved after each change, and a hold whose state or deadline changes is saved as a new object.
+ */
+export interface Shelf {
+  /** The account of the group, or of a key in it. Undefined for a party that was never counted. */
+  account: (key: string | null) => AccountRecord | undefined
+  saveAccount: (key: string | null, account: AccountRecord) => void
+  /** A bucket of the group, or of a key in it. */
+  bucket: (key: string | null, id: string) => BucketRecord | undefined
+  saveBucket: (key: string | null, id: string, bucket: BucketRecord) => void
+  /** Forgets those of one party whose period ended before. */
+  dropBuckets: (key: string | null, before: number) => void
+  hold: (id: string) => HoldRecord | undefined
+  /** `before`: what the shelf has of it; the same object where it was changed in place. */
+  saveHold: (hold: HoldRecord, before: HoldRecord | undefined) => void
+  dropHold: (hold: HoldRecord) => void
+  /** Holds whose deadline is not after `now`, at most `max`. */
+  due: (now: number, max: number) => readonly HoldRecord[]
+}
+
+export interface Book {
+  readonly shelfOf: (group: string) => Shelf
+  readonly now: () => number
+  readonly holdTtlMs: number
+}
