@@ -1,8 +1,8 @@
 /** The nouns of the gateway, as data that plugins pass to each other. */
 import type { Context } from '@opentelemetry/api'
-import type { ProtocolLabel } from '../protocols/types.js'
+import type { ProtocolLabel, StreamFacts } from '../protocols/types.js'
 
-export type { ProtocolLabel }
+export type { ProtocolLabel, StreamFacts }
 
 /** Disjoint token counts of one reply; their sum is the total. */
 export interface TokenUsage {
@@ -100,6 +100,12 @@ export interface ReplyTap {
   abort: (side: AbortSide) => void
   /** True once reading on cannot add to the usage. */
   readonly complete: boolean
+  /**
+   * After `end`: false where the reply is a stream without the last event that its protocol promises, and so was cut. A promise
+   * where its packed bytes are still being read.
+   */
+  readonly whole: boolean | Promise<boolean>
+  readonly told: StreamFacts
 }
 
 export type OpenTap = (statusCode: number, headers: Readonly<Record<string, unknown>>) => ReplyTap | null

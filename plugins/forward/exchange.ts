@@ -1,16 +1,18 @@
 import { performance } from 'node:perf_hooks'
 import type { Dispatcher } from 'undici'
-import { fromTransport } from '../core/errors/foreign.js'
-import { gatewayError } from '../core/errors/gateway-error.js'
+import { StreamCutError } from '../core/errors/stream-cut.js'
+import { isEventStream } from '../core/event-stream.js'
 import { releaseHold } from '../core/gateway.js'
+import { cutReply } from '../core/cut-reply.js'
 import type { ReplyTap } from '../core/types.js'
 import { writeLog } from '../core/write-log.js'
+import { lastEvent, noteBroken } from './broken-reply.js'
 import type { Drain, DrainBudget } from './drain.js'
 import { EventBoundary } from './event-boundary.js'
 import type { ExchangeDone, Owner } from './owner.js'
 import { joined, ReplyBody, type Source } from './reply-body.js'
 import { readHeaders, type Headers } from './raw-headers.js'
-import { isEventStream } from './reply-headers.js'
+import { flushHead, isPlain } from './reply-headers.js'
 
 // No closure captures an exchange on the way of every request: that doubled what each scavenge had to keep.
 function deliver (exchange: Exchange): void {
@@ -47,6 +49,8 @@ export class Exchange implements Dispatcher.DispatchHandler, Source {
   /** A byte of the body was passed on. */
   #passed = false
   #ended = false
+  /** It has ended, and may have ended too early. */
+  #undecided = false
   /** The caller has left. */
   #left = false
   #drain: Drain | null = null
@@ -80,7 +84,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Source {
     this.#statusCode = statusCode
     this.#headers = headers
     this.#tap = llm.openTap === null ? null : llm.openTap(statusCode, headers)
-    if (isEventStream(headers) && headers['content-encoding'] === undefined) this.#boundary = new EventBoundary()
+    if (isEventStream(headers) && isPlain(headers)) this.#boundary = new EventBoundary()
     // A small reply arrives whole in the same turn as its headers; anything else is passed on without waiting for more.
     this.#wake?.(this)
     return true
@@ -104,7 +108,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Source {
     const rest = this.#tap === null ? null : this.#tap.end()
     if (!this.#left) {
       if (rest !== null) this.#pass(rest)
-      this.#body?.finish()
+      this.#conclude(this.#tap === null ? true : this.#tap.whole)
     }
     // A whole reply ends in the turn in which it is delivered, which tells its time.
     if (wasStream) llm.replyWorkMs += performance.now() - since
@@ -172,7 +176,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Source {
       this.#done(this.#error, undefined, this.#owner)
       return
     }
-    const whole = this.#ended && !this.#owner.streamOnly
+    const whole = this.#ended && !this.#undecided && !this.#owner.streamOnly
     const body = whole ? joined(this.#early) : this.#open()
     this.#early = []
     this.#done(null, { statusCode: this.#statusCode, headers: this.#headers, body }, this.#owner)
@@ -190,14 +194,14 @@ export class Exchange implements Dispatcher.DispatchHandler, Source {
   #open (): ReplyBody {
     const body = new ReplyBody(this)
     for (const chunk of this.#early) body.push(chunk)
-    if (this.#ended) body.finish()
+    if (this.#ended && !this.#undecided) body.finish()
     this.#body = body
     return body
   }
 
   /** The caller takes more. */
   wanted (): void {
-    this.#flushHead()
+    if (!this.#passed) flushHead(this.#owner.reply)
     if (!this.#ended) this.#goOn()
   }
 
@@ -212,29 +216,26 @@ export class Exchange implements Dispatcher.DispatchHandler, Source {
     this.#resume?.()
   }
 
-  /**
-   * Node holds the head back until the first byte; a caller should not wait for a model's first word to learn that its
-   * request was taken. Only once Fastify has set the headers: a host's `onSend` may read the body before that.
-   */
-  #flushHead (): void {
-    const { raw } = this.#owner.reply
-    if (!this.#passed && !raw.headersSent && raw.hasHeader('x-request-id')) raw.flushHeaders()
+  /** A stream is whole where its last event says so; one that merely ends was cut. Told later where its packed bytes are still being read. */
+  #conclude (whole: boolean | Promise<boolean>): void {
+    this.#undecided = typeof whole !== 'boolean'
+    if (whole === true) this.#body?.finish()
+    else if (whole === false) this.#breakOff(new StreamCutError())
+    else whole.then((isWhole) => this.#conclude(isWhole))
   }
 
-  /** A stream that failed after it began: told as an event of the protocol where that is possible, else by cutting the socket. */
+  /** A stream that failed after it began: told as an event of the protocol where that is possible, else by cutting the connection. */
   #breakOff (error: Error): void {
-    const { llm, request } = this.#owner
-    const known = fromTransport(error)
-    const told = known.code === 'upstream_timeout' ? known : gatewayError('upstream_aborted')
-    writeLog(request.log, 'warn', { err: error }, 'the upstream broke off its reply')
-    llm.abortedBy = 'upstream'
-    llm.errorCode = told.code
-    llm.outcome = told.outcome
+    const told = noteBroken(this.#owner, error)
     if (this.#boundary?.atBoundary === true) {
-      this.#body?.pass(Buffer.from(llm.endpoint.family.streamError(told.facts(llm.id), llm.protocol)))
+      this.#pass(lastEvent(this.#owner.llm, told, this.#tap))
       this.#body?.finish()
+    } else if (this.#body === null) {
+      // Nothing was passed on yet.
+      this.#error = error
     } else {
-      this.#body?.destroy(error)
+      cutReply(this.#owner.reply)
+      this.#body.destroy(error)
     }
   }
 

@@ -1,3 +1,5 @@
+import type { FastifyReply } from 'fastify'
+import { isEventStream } from '../core/event-stream.js'
 import type { ModelCall } from '../core/model-call.js'
 import type { Headers } from './raw-headers.js'
 
@@ -23,9 +25,10 @@ const none: readonly string[] = []
 export function passHeaders (headers: Headers, llm: ModelCall, pass: Pass): void {
   const page = isPage(llm.upstreamStatus, headers)
   const listed = headers.connection === undefined ? none : String(headers.connection).toLowerCase().split(/[\s,]+/)
+  // Its bytes may not be what the upstream counted: a chunk that only we asked for is taken out, and a stream that broke off is told so.
+  const isOurs = llm.outgoing !== null || (llm.stream && llm.openTap !== null && llm.upstreamStatus < 300) || isEventStream(headers)
   for (const name in headers) {
-    // Its bytes may not be what the upstream counted: a chunk that only we asked for is taken out.
-    if (name === 'content-length' && llm.outgoing !== null) continue
+    if (name === 'content-length' && isOurs) continue
     if (page ? keptWithPage.has(name) : !dropped.has(name) && !listed.includes(name)) pass(name, headers[name])
   }
   passIds(headers, listed, llm, pass)
@@ -51,9 +54,18 @@ export function replyHeaders (headers: Headers, llm: ModelCall): Headers {
   return kept
 }
 
-export function isEventStream (headers: Readonly<Record<string, unknown>>): boolean {
-  const type = headers['content-type']
-  return type !== 'application/json' && /^\s*text\/event-stream\s*(?:;|$)/i.test(String(type))
+/**
+ * Node holds the head back until the first byte; a caller should not wait for a model's first word to learn that its request was
+ * taken. Only once Fastify has set the headers: a host's `onSend` may read the body before that.
+ */
+export function flushHead ({ raw }: FastifyReply): void {
+  if (!raw.headersSent && raw.hasHeader('x-request-id')) raw.flushHeaders()
+}
+
+/** Its bytes are what they say. */
+export function isPlain (headers: Headers): boolean {
+  const coding = headers['content-encoding']
+  return coding === undefined || /^\s*identity\s*$/i.test(String(coding))
 }
 
 /** A page for people where the caller's library expects its protocol: some proxies in front of providers answer so. */

@@ -1,5 +1,5 @@
 /** OpenAI conventions: `Authorization: Bearer`, `/v1`, `{error:{message,type,param,code}}` with all four keys present. */
-import type { ErrorFacts, ErrorKind, Family } from './types.js'
+import type { ErrorFacts, ErrorKind, Family, StreamFacts } from './types.js'
 
 // Types as the public API uses them; SDKs pick the class by status and show `type` and `code` (facts/protocols.md 5).
 const types: Readonly<Record<ErrorKind, string>> = {
@@ -23,6 +23,43 @@ function errorBody (facts: ErrorFacts): Record<string, unknown> {
   return { error: errorObject(facts) }
 }
 
+function failedChunk (facts: ErrorFacts, { id, model, createdAt }: StreamFacts): string {
+  // No `choices`: clients that know no errors would take it for one chunk more, and what follows for a clean end.
+  const chunk = id === null ? {} : { id, object: 'chat.completion.chunk', created: createdAt, model }
+  return `data: ${JSON.stringify({ ...chunk, ...errorBody(facts) })}\n\n`
+}
+
+/**
+ * `response.failed` is what agents show the message of. Typed clients want every field that a response must have, and the same
+ * id as before; those of them that know no failed response (Go) raise what stands in an `error` beside it.
+ */
+function failedResponse (facts: ErrorFacts, told: StreamFacts): string {
+  const failed = {
+    type: 'response.failed',
+    sequence_number: told.sequence === null ? 0 : told.sequence + 1,
+    response: {
+      id: told.id ?? facts.requestId,
+      object: 'response',
+      created_at: told.createdAt ?? Math.floor(Date.now() / 1_000),
+      status: 'failed',
+      error: { code: facts.code, message: facts.message },
+      incomplete_details: null,
+      instructions: null,
+      metadata: {},
+      model: told.model ?? '',
+      output: [],
+      parallel_tool_calls: true,
+      temperature: null,
+      tool_choice: 'auto',
+      tools: [],
+      top_p: null,
+      usage: null,
+    },
+    ...errorBody(facts),
+  }
+  return `event: response.failed\ndata: ${JSON.stringify(failed)}\n\n`
+}
+
 export const openai: Family = {
   name: 'openai',
   provider: 'openai',
@@ -42,14 +79,6 @@ export const openai: Family = {
     [`x-ratelimit-remaining-${limit}`]: String(free),
     [`x-ratelimit-reset-${limit}`]: `${Math.ceil(resetMs / 1_000)}s`,
   }),
-  streamError (facts, protocol) {
-    if (protocol !== 'responses') return `data: ${JSON.stringify(errorBody(facts))}\n\n`
-    // Only `response.failed` shows its message in every known client of typed events (facts/protocols.md 5.3).
-    const failed = {
-      type: 'response.failed',
-      response: { id: facts.requestId, object: 'response', status: 'failed', error: { code: facts.code, message: facts.message } },
-    }
-    return `event: response.failed\ndata: ${JSON.stringify(failed)}\n\n`
-  },
+  streamError: (facts, protocol, told) => protocol === 'responses' ? failedResponse(facts, told) : failedChunk(facts, told),
   baseUrl: (origin) => `${origin}/v1`,
 }

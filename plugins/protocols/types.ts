@@ -68,6 +68,16 @@ export interface ErrorFacts {
   readonly retryAfterMs?: number | null
 }
 
+/** What a stream told of itself before it broke off; null for what it did not tell. */
+export interface StreamFacts {
+  readonly id: string | null
+  readonly model: string | null
+  /** Seconds since the epoch. */
+  readonly createdAt: number | null
+  /** Number of its last event. */
+  readonly sequence: number | null
+}
+
 export interface Family {
   readonly name: FamilyName
   /** `gen_ai.provider.name` of OpenTelemetry's GenAI conventions: whose API it is, whoever serves it. */
@@ -90,7 +100,7 @@ export interface Family {
   /** Headers that tell a caller which rate it has met, as clients of this family know them. */
   readonly limitHeaders: (facts: LimitFacts) => Record<string, string>
   /** What tells a caller of a stream, in the family's own way, that it failed after it began. Bytes of whole events. */
-  readonly streamError: (facts: ErrorFacts, protocol: ProtocolLabel) => string
+  readonly streamError: (facts: ErrorFacts, protocol: ProtocolLabel, told: StreamFacts) => string
   /** The base address that a client of this family is given, as a hint in 404 messages. `origin` has no slash at its end. */
   readonly baseUrl: (origin: string) => string
 }

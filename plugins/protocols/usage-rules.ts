@@ -40,6 +40,16 @@ export interface UsageRequest {
   readonly emptyList: string
 }
 
+/** How a stream says that it is whole. One that ends without it was cut, however cleanly it ends. */
+export interface StreamEnding {
+  /** Values of an event's `type`, besides those after which no usage comes. */
+  readonly types: readonly string[]
+  /** Paths of a text that stands in the last event with content, such as why a model stopped. */
+  readonly reasons: readonly string[]
+  /** A stream may be an array of documents, which ends in the same way. */
+  readonly arrays: boolean
+}
+
 export interface UsageRules {
   readonly name: string
   /** Paths of usage objects in a reply, an event or an array element. Where several stand, a later path wins over an earlier. */
@@ -49,6 +59,9 @@ export interface UsageRules {
   readonly model: readonly string[]
   readonly id: readonly string[]
   readonly finish: readonly string[]
+  /** Paths of when the reply was made, and of an event's number: for an event of ours that ends a stream. */
+  readonly created: readonly string[]
+  readonly sequence: readonly string[]
   /** Paths of what stands in a reply or an event that tells of a failure after its status was success (facts/protocols.md 5.3). */
   readonly errors: readonly string[]
   /** Values of a reply's or an event's `type` that tell the same. */
@@ -62,6 +75,11 @@ export interface UsageRules {
   readonly merge: 'last' | 'sum'
   /** Values of an event's `type` after which no usage comes any more. */
   readonly last: readonly string[]
+  /**
+   * What a stream ends with beside `[DONE]`, a failure and the events of `last`. Null where the protocol promises nothing.
+   * Sources: the streaming references of each API; compatible servers leave out `[DONE]` and never the reason.
+   */
+  readonly ending: StreamEnding | null
   readonly counts: UsageCounts
   readonly served: ServedRules
   readonly request: UsageRequest | null
@@ -103,9 +121,12 @@ const openaiReply = {
   model: ['model'],
   id: ['id'],
   finish: ['choices.*.finish_reason'],
+  created: ['created'],
+  sequence: [],
   sign: 'kens"',
   merge: 'last',
   last: [],
+  ending: { types: [], reasons: ['choices.*.finish_reason'], arrays: false },
   counts: openaiCounts,
   served: openaiServed,
   request: null,
@@ -127,6 +148,8 @@ export const responsesUsage: UsageRules = {
   model: ['model', 'response.model'],
   id: ['id', 'response.id'],
   finish: ['choices.*.finish_reason', 'status', 'response.status'],
+  created: ['response.created_at'],
+  sequence: ['sequence_number'],
   errors: ['error', 'response.error'],
   failed: ['error', 'response.failed'],
   last: ['response.completed', 'response.incomplete', 'response.failed'],
@@ -138,10 +161,11 @@ export const imagesUsage: UsageRules = {
   usage: ['usage'],
   served: imagesServed,
   merge: 'sum',
+  ending: { types: ['image_generation.completed', 'image_edit.completed'], reasons: [], arrays: false },
   counts: { ...openaiCounts, outputKind: 'image' },
 }
 
-export const embeddingsUsage: UsageRules = { ...openaiReply, name: 'embeddings', usage: ['usage'] }
+export const embeddingsUsage: UsageRules = { ...openaiReply, name: 'embeddings', usage: ['usage'], ending: null }
 
 export const messagesUsage: UsageRules = {
   name: 'messages',
@@ -150,12 +174,15 @@ export const messagesUsage: UsageRules = {
   model: ['message.model', 'model'],
   id: ['message.id', 'id'],
   finish: ['message.stop_reason', 'delta.stop_reason', 'stop_reason'],
+  created: [],
+  sequence: [],
   errors: ['error'],
   failed: ['error'],
   sign: 'kens"',
   merge: 'last',
   last: ['message_stop'],
   served: messagesServed,
+  ending: { types: [], reasons: [], arrays: false },
   request: null,
   counts: {
     ...none,
@@ -180,12 +207,16 @@ export const generateContentUsage: UsageRules = {
   model: ['modelVersion'],
   id: ['responseId'],
   finish: ['candidates.*.finishReason'],
+  created: [],
+  sequence: [],
   errors: ['error'],
   failed: [],
   served: generateContentServed,
   sign: 'kenCount"',
   merge: 'last',
   last: [],
+  // A prompt that is blocked has no candidate.
+  ending: { types: [], reasons: ['candidates.*.finishReason', 'promptFeedback.blockReason'], arrays: true },
   request: null,
   counts: {
     ...none,

@@ -6,7 +6,7 @@
 import type { Span } from '@opentelemetry/api'
 import { attributes } from '../core/telemetry/genai.js'
 import type { ModelCall } from '../core/model-call.js'
-import type { OpenTap, ReplyTap, Upstream } from '../core/types.js'
+import type { OpenTap, ReplyTap, StreamFacts, Upstream } from '../core/types.js'
 import { inputMessages } from './input-messages.js'
 import { ReplyText } from './reply-text.js'
 import { TextBudget } from './text-budget.js'
@@ -84,6 +84,14 @@ class ListeningTap implements ReplyTap {
 
   get complete (): boolean {
     return this.#tap.complete
+  }
+
+  get whole (): boolean | Promise<boolean> {
+    return this.#tap.whole
+  }
+
+  get told (): StreamFacts {
+    return this.#tap.told
   }
 
   push (chunk: Buffer): Buffer | null {

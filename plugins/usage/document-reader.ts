@@ -30,6 +30,10 @@ export class DocumentReader implements ReplyReader {
     return this.isOpen
   }
 
+  get whole (): boolean {
+    return this.meter.ended || !this.inArray || this.plan.rules.ending?.arrays !== true
+  }
+
   get overflow (): boolean {
     return this.scanner?.overflow === true
   }

@@ -30,6 +30,8 @@ export class EventStreamReader implements ReplyReader {
   private passed: Buffer | null = null
   private passedFrom = 0
   private passedTo = 0
+  /** No event was read since. */
+  private isPassedNewest = false
 
   constructor (plan: Plan, meter: Meter) {
     this.plan = plan
@@ -42,6 +44,10 @@ export class EventStreamReader implements ReplyReader {
 
   get overflow (): boolean {
     return this.scanner.overflow
+  }
+
+  get whole (): boolean {
+    return this.meter.complete || this.meter.ended || this.plan.rules.ending === null
   }
 
   /** True where the event that is being read may still turn out to be the added one. */
@@ -89,6 +95,7 @@ export class EventStreamReader implements ReplyReader {
     const { scanner, meter } = this
     if (scanner.first === undefined) return false
     this.first -= 1
+    this.isPassedNewest = false
     if (scanner.done) meter.take(scanner.found)
     else this.broken ||= scanner.first === openObject
     // `[DONE]`, the one event that is no object.
@@ -108,12 +115,14 @@ export class EventStreamReader implements ReplyReader {
 
   /** Reads the last event that was passed by, where something is still looked for. */
   private readPassed (isWanted: boolean): void {
-    const { passed } = this
+    const { passed, isPassedNewest, meter: { ended } } = this
     this.passed = null
     if (passed === null || !isWanted) return
     const last = Math.max(this.passedFrom, endOfEvents(passed, this.passedTo - 2))
     new EventReader(this.scanner).next(passed, last)
     this.endEvent()
+    // What came after it has the last word.
+    if (!isPassedNewest) this.meter.ended ||= ended
   }
 
   /** Returns the offset up to which `chunk` holds whole events that tell nothing of usage, `at` or less for none. */
@@ -123,6 +132,7 @@ export class EventStreamReader implements ReplyReader {
     const end = endOfEvents(chunk, findEscapedLetter(chunk, at, sign === -1 ? chunk.length : sign))
     if (end <= at || (allOnly && end < chunk.length) || !endsInObject(chunk, end)) return at
     this.events.skipped()
+    this.isPassedNewest = true
     if (end - at > shortBytes) {
       this.passed = chunk
       this.passedFrom = at

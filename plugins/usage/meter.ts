@@ -1,5 +1,5 @@
 import type { ModelCall } from '../core/model-call.js'
-import type { ModalityTokens, UsageMissing } from '../core/types.js'
+import type { ModalityTokens, StreamFacts, UsageMissing } from '../core/types.js'
 import { addCounted, countTokens, type Counted } from './count-tokens.js'
 import type { Plan } from './plan.js'
 import { nothingOutside, servedOf, takeOutside, textIn, type ReadHeader } from './served.js'
@@ -19,6 +19,8 @@ export class Meter {
   finishReason: string | null = null
   /** True once a document told that the reply failed. */
   failed = false
+  /** True where the newest document that has content, or one after it, said that the stream is whole. */
+  ended = false
 
   private readonly plan: Plan
   private latest: JsonObject | null = null
@@ -27,6 +29,8 @@ export class Meter {
   private outside = nothingOutside()
   private model: string | null = null
   private id: string | null = null
+  private createdAt: number | null = null
+  private sequence: number | null = null
 
   constructor (plan: Plan) {
     this.plan = plan
@@ -55,6 +59,22 @@ export class Meter {
       this.add(usage)
     }
     for (const slot of slots.tools) this.addTools(found[slot])
+    this.createdAt = numberIn(found, slots.created) ?? this.createdAt
+    this.sequence = numberIn(found, slots.sequence) ?? this.sequence
+    this.takeEnding(found, type)
+  }
+
+  /** What an event of ours at the end of the stream goes on from. */
+  get told (): StreamFacts {
+    const { id, model, createdAt, sequence } = this
+    return { id, model, createdAt, sequence }
+  }
+
+  /** One of several answers that has ended says nothing of the others: an event of theirs may follow. */
+  private takeEnding (found: readonly unknown[], type: unknown): void {
+    const { slots, rules: { ending } } = this.plan
+    if (this.complete || this.failed || textIn(found, slots.reasons) !== null || ending?.types.some((last) => last === type) === true) this.ended = true
+    else if (Number(found[slots.listed]) > 0 && !this.hasUsage) this.ended = false
   }
 
   private add (usage: JsonObject): void {
@@ -111,4 +131,12 @@ function tellsFailure (error: unknown): boolean {
 
 function isImageOutput ({ direction, modality }: ModalityTokens): boolean {
   return direction === 'output' && modality === 'image'
+}
+
+function numberIn (found: readonly unknown[], slots: readonly number[]): number | null {
+  for (const slot of slots) {
+    const value = found[slot]
+    if (typeof value === 'number') return value
+  }
+  return null
 }

@@ -15,7 +15,7 @@ export function tapOpener (gateway: Gateway, takeOut: boolean): TapOpener {
     release: (llm: ModelCall) => { if (llm.request !== null) releaseHold(gateway, llm.request, llm) },
   }
   return (llm, rules) => (statusCode, headers) => {
-    if (statusCode < 200 || statusCode > 299) return null
+    if (statusCode < 200 || statusCode > 299 || statusCode === 204) return null
     return new UsageTap(llm, planOf(rules), headers, options)
   }
 }

@@ -24,6 +24,9 @@ export interface Plan {
     readonly region: readonly number[]
     /** By the protocol's rules for counts, each with its paths inside a usage object. */
     readonly counts: ReadonlyArray<{ readonly unit: Unit, readonly reply: readonly number[], readonly but: readonly number[], readonly inside: ReadonlyArray<readonly string[]> }>
+    readonly created: readonly number[]
+    readonly sequence: readonly number[]
+    readonly reasons: readonly number[]
     readonly type: number
     readonly listed: number
   }
@@ -58,6 +61,9 @@ function compile (rules: UsageRules): Plan {
     counts: served.counts.map(({ unit, reply, but, usage }) => {
       return { unit, reply: slotsOf(reply), but: slotsOf(but?.reply ?? []), inside: usage.map((path) => path.split('.')) }
     }),
+    created: slotsOf(rules.created),
+    sequence: slotsOf(rules.sequence),
+    reasons: slotsOf(rules.ending?.reasons ?? []),
     type: paths.push('type') - 1,
     listed: rules.request === null ? -1 : paths.push(`${rules.request.emptyList}.#`) - 1,
   }

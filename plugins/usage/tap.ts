@@ -1,5 +1,5 @@
 import type { ModelCall } from '../core/model-call.js'
-import type { AbortSide, ReplyTap, UsageMissing } from '../core/types.js'
+import type { AbortSide, ReplyTap, StreamFacts, UsageMissing } from '../core/types.js'
 import { isSpace, openArray, openObject } from './bytes.js'
 import { codings, SideDecoder } from './decoder.js'
 import { DocumentReader } from './document-reader.js'
@@ -40,6 +40,10 @@ export class UsageTap implements ReplyTap {
   /** Why there is no usage, where that is known before the reader is asked. */
   private failure: UsageMissing | null = null
   private isOver = false
+  private isWhole = true
+  /** Has the reading of packed bytes ended. */
+  private isRead = false
+  private onRead: ((isWhole: boolean) => void) | null = null
 
   constructor (llm: ModelCall, plan: Plan, headers: Headers, options: TapOptions) {
     this.llm = llm
@@ -52,6 +56,16 @@ export class UsageTap implements ReplyTap {
 
   get complete (): boolean {
     return this.meter.complete
+  }
+
+  get told (): StreamFacts {
+    return this.meter.told
+  }
+
+  /** Only what may be a stream is waited for. */
+  get whole (): boolean | Promise<boolean> {
+    if (this.isRead || !this.mayBeStream) return this.isWhole
+    return new Promise((resolve) => { this.onRead = resolve })
   }
 
   push (chunk: Buffer): Buffer | null {
@@ -109,7 +123,15 @@ export class UsageTap implements ReplyTap {
   }
 
   private looksLikeEvents (first: number): boolean {
-    return eventBytes.has(first) || textOf(this.headers['content-type']).startsWith('text/event-stream')
+    return eventBytes.has(first) || this.isEventStream
+  }
+
+  private get isEventStream (): boolean {
+    return textOf(this.headers['content-type']).startsWith('text/event-stream')
+  }
+
+  private get mayBeStream (): boolean {
+    return this.isEventStream || this.llm.stream
   }
 
   private over (aborted: UsageMissing | null): Buffer | null {
@@ -126,9 +148,13 @@ export class UsageTap implements ReplyTap {
     const { reader, sieve } = this
     this.llm.replyBytes = Math.max(this.llm.replyBytes, this.decoder?.decodedBytes ?? 0)
     const isExtra = reader?.end() === true
+    this.isWhole = this.failure !== null || (reader === null ? !this.isEventStream || this.plan.rules.ending === null : reader.whole)
     const tooLarge = reader?.overflow === true ? 'too_large' : null
     const broken = reader?.broken === true ? 'parse_error' : null
-    this.meter.finish(this.llm, tooLarge ?? this.failure ?? broken ?? 'no_usage', (name) => textOf(this.headers[name]) || null)
+    const cut = this.isWhole ? null : 'upstream_abort'
+    this.meter.finish(this.llm, tooLarge ?? this.failure ?? cut ?? broken ?? 'no_usage', (name) => textOf(this.headers[name]) || null)
+    this.isRead = true
+    this.onRead?.(this.isWhole)
     return sieve === null ? null : sieve.end(isExtra)
   }
 }

@@ -1,9 +1,12 @@
 import { performance } from 'node:perf_hooks'
-import { pipeline, Transform, type Readable } from 'node:stream'
+import { pipeline, Transform, type Readable, type TransformCallback } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { fromTransport } from '../core/errors/foreign.js'
+import { StreamCutError } from '../core/errors/stream-cut.js'
+import { isEventStream } from '../core/event-stream.js'
 import { releaseHold, type Gateway } from '../core/gateway.js'
 import type { ModelCall } from '../core/model-call.js'
+import { cutReply } from '../core/cut-reply.js'
 import type { OpenTap, ReplyTap } from '../core/types.js'
 
 /**
@@ -18,8 +21,9 @@ export function watch (
   llm.times.headersAt = performance.now()
   const tap = openTap(reply.statusCode, reply.getHeaders())
   if (tap === null) return body
-  // Its bytes may not be what the upstream counted: an event that only the gateway asked for is taken out.
-  if (llm.outgoing !== null) reply.removeHeader('content-length')
+  // Its bytes may not be what the upstream counted: an event that only the gateway asked for is taken out. A stream that is cut
+  // must not end where it was said to.
+  if (llm.outgoing !== null || llm.stream || isEventStream(reply.getHeaders())) reply.removeHeader('content-length')
   llm.holds += 1
   let isLeft = false
   // The caller's own leaving is known before its stream is taken down.
@@ -34,7 +38,10 @@ export function watch (
       done(null, tap.push(chunk))
     },
     flush (done) {
-      done(null, tap.end())
+      const rest = tap.end()
+      const { whole } = tap
+      if (typeof whole === 'boolean') conclude(whole, rest, done)
+      else whole.then((isWhole) => conclude(isWhole, rest, done))
     },
   })
   // Nobody reads on where the caller has left, or a host's hook put something else in its place.
@@ -42,11 +49,18 @@ export function watch (
     isLeft = !through.writableFinished && !through.destroyed
     if (isLeft) through.destroy()
   })
+  // Before the framework hears of it.
+  through.once('error', () => cutReply(reply))
   pipeline(body, through, (error) => {
     if (error != null) breakOff(llm, tap, error, isLeft)
     releaseHold(gateway, request, llm)
   })
   return through
+}
+
+/** A stream that ends without its last event was cut, however cleanly it ends. */
+function conclude (isWhole: boolean, rest: Buffer | null, done: TransformCallback): void {
+  done(isWhole ? null : new StreamCutError(), rest)
 }
 
 function breakOff (llm: ModelCall, tap: ReplyTap, error: Error, isLeft: boolean): void {
@@ -55,6 +69,7 @@ function breakOff (llm: ModelCall, tap: ReplyTap, error: Error, isLeft: boolean)
     return
   }
   tap.abort('upstream')
+  llm.abortedBy ??= 'upstream'
   const { code, outcome } = fromTransport(error)
   llm.errorCode = code === 'upstream_timeout' ? code : 'upstream_aborted'
   if (code === 'upstream_timeout') llm.outcome = outcome

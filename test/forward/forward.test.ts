@@ -342,7 +342,7 @@ t.test('early hints of an upstream are not its reply', async (t) => {
 t.test('bytes that metering held back arrive when the upstream ends without closing its last event', async (t) => {
   const upstream = await startUpstream(t)
   const { app } = await startGateway(t, upstream.url)
-  const first = 'data: {"choices":[{"delta":{"content":"a"}}]}\n\n'
+  const first = 'data: {"choices":[{"delta":{"content":"a"},"finish_reason":"stop"}]}\n\n'
   const last = 'data: {"choices":[]'
   const begun: ModelCall[] = []
   gatewayOf(app).recorder = { ...gatewayOf(app).recorder, started: (llm) => begun.push(llm) }

@@ -22,7 +22,8 @@ t.test('a hook that puts its own stream in place gets every byte, and holds the 
   await app.register(llmGateway, gatewayOptions(upstream.url))
   const url = await listen(app)
   const megabyte = 1024 * 1024
-  const large = Buffer.alloc(48 * megabyte, 'data: {"choices":[]}\n\n')
+  const event = 'data: {"choices":[]}\n\n'
+  const large = Buffer.from(event.repeat(48 * megabyte / event.length) + 'data: [DONE]\n\n')
   const taken = { megabytes: 0 }
   upstream.queue({
     headers: { 'content-type': 'text/event-stream' },
@@ -40,6 +41,17 @@ t.test('a hook that puts its own stream in place gets every byte, and holds the 
   t.ok(seen < 40, `${seen} of 48 MB were taken from the upstream while the caller read nothing`)
   const { bytes } = await read(reply)
   t.equal(sha256(bytes), sha256(large))
+})
+
+t.test('a hook that puts its own stream in place, and does not end it when the upstream breaks off, leaves no caller waiting', async (t) => {
+  const upstream = await startUpstream(t)
+  const app = Fastify()
+  t.teardown(() => app.close())
+  app.addHook('onSend', async (_request, _reply, payload) => payload instanceof Readable ? payload.pipe(new PassThrough()) : payload)
+  await app.register(llmGateway, gatewayOptions(upstream.url))
+  const url = await listen(app)
+  upstream.queue({ fixture: 'chat_completions.sse', split: [200, 400], cutAt: 500 })
+  t.equal((await read(await call(`${url}/v1/chat/completions`, { headers, body }).reply)).cut, true)
 })
 
 t.test('a hook that waits until the upstream has ended gets the whole reply', async (t) => {

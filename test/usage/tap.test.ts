@@ -34,11 +34,13 @@ t.test('a field that only an event stream may begin with', async (t) => {
 
 const missing: [name: string, text: string, reason: string][] = [
   ['no usage in JSON', '{"model":"m"}', 'no_usage'],
-  ['no usage in a stream', 'data: {"choices":[]}\n\n', 'no_usage'],
+  ['no usage in a stream', 'data: {"choices":[{"finish_reason":"stop"}]}\n\n', 'no_usage'],
+  ['a stream without its last event', 'data: {"choices":[]}\n\n', 'upstream_abort'],
   ['nothing at all', '', 'no_usage'],
   ['white space', '  \n', 'no_usage'],
   ['half a document', '{"model":"m","usage":{"prompt_tokens":1', 'parse_error'],
-  ['half an event', 'data: {"model":"m"', 'parse_error'],
+  ['half an event', 'data: {"model":"m"', 'upstream_abort'],
+  ['half an object in a whole event', 'data: {"model":"m"\n\ndata: [DONE]\n\n', 'parse_error'],
   ['a page', '<html></html>', 'parse_error'],
   ['usage beyond all bounds', JSON.stringify({ usage: { prompt_tokens: 1, pad: 'x'.repeat(70_000) } }), 'too_large'],
   ['usage beyond all bounds in an event', `data: ${JSON.stringify({ usage: { prompt_tokens: 1, pad: 'x'.repeat(70_000) } })}\n\n`, 'too_large'],

@@ -23,6 +23,7 @@ const byCode: ReadonlyMap<string, ErrorCode> = new Map([
   ['UND_ERR_RES_CONTENT_LENGTH_MISMATCH', 'upstream_invalid'],
   ['FST_REPLY_FROM_INTERNAL_SERVER_ERROR', 'upstream_unreachable'],
   ['FST_REPLY_FROM_SERVICE_UNAVAILABLE', 'upstream_unreachable'],
+  ['LLM_GATEWAY_STREAM_CUT', 'upstream_aborted'],
   ['UND_ERR_DESTROYED', 'shutting_down'],
   ['UND_ERR_CLOSED', 'shutting_down'],
 ])

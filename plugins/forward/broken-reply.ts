@@ -1,0 +1,26 @@
+/** What becomes of a reply that its upstream broke off. */
+import { fromTransport } from '../core/errors/foreign.js'
+import { gatewayError, type GatewayError } from '../core/errors/gateway-error.js'
+import type { ModelCall } from '../core/model-call.js'
+import type { ReplyTap, StreamFacts } from '../core/types.js'
+import { writeLog } from '../core/write-log.js'
+import type { Owner } from './owner.js'
+
+/** Nothing is known of a stream that nobody read. */
+const untold: StreamFacts = { id: null, model: null, createdAt: null, sequence: null }
+
+/** Writes down that the upstream broke off, and returns what its caller is told of it. */
+export function noteBroken ({ llm, request }: Owner, error: Error): GatewayError {
+  const known = fromTransport(error)
+  const told = known.code === 'upstream_timeout' ? known : gatewayError('upstream_aborted')
+  writeLog(request.log, 'warn', { err: error }, 'the upstream broke off its reply')
+  llm.abortedBy ??= 'upstream'
+  llm.errorCode = told.code
+  llm.outcome = told.outcome
+  return told
+}
+
+/** The last event of such a stream, in the words of its protocol, going on from what the stream told of itself. */
+export function lastEvent ({ endpoint, protocol, id }: ModelCall, error: GatewayError, tap: ReplyTap | null): Buffer {
+  return Buffer.from(endpoint.family.streamError(error.facts(id), protocol, tap === null ? untold : tap.told))
+}

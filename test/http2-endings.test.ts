@@ -1,0 +1,74 @@
+/** A host that speaks HTTP/2: a stream that its upstream broke off must not end as a whole one does. */
+import { connect, type ClientHttp2Session } from 'node:http2'
+import httpProxy from '@fastify/http-proxy'
+import Fastify, { type FastifyInstance } from 'fastify'
+import t from 'tap'
+import llmGateway, { proxyOptions } from '../plugins/index.js'
+import { everyProtocol, gatewayOptions, secret, watchSettled } from './helpers/gateway.js'
+import { replyFixture, startUpstream, type Script } from './helpers/upstream.js'
+
+const fixture = 'chat_completions.include_usage.sse'
+const body = JSON.stringify({ model: 'm', stream: true, stream_options: { include_usage: true }, messages: [{ role: 'user', content: 'hi' }] })
+const headers = { ':method': 'POST', ':path': '/v1/chat/completions', authorization: `Bearer ${secret}`, 'content-type': 'application/json' }
+
+const mounts: Readonly<Record<string, (app: FastifyInstance, url: string) => Promise<void>>> = {
+  'routes of this package': async (app, url) => {
+    await app.register(llmGateway, gatewayOptions(url))
+  },
+  'a mount that spreads proxyOptions': async (app, url) => {
+    await app.register(llmGateway, withoutRoutes(url))
+    await app.register(httpProxy, { upstream: url, prefix: '/v1', rewritePrefix: '/v1', ...proxyOptions() })
+  },
+  'a mount that nobody adapted': async (app, url) => {
+    await app.register(llmGateway, withoutRoutes(url))
+    await app.register(httpProxy, { upstream: url, prefix: '/v1', rewritePrefix: '/v1' })
+  },
+}
+
+function withoutRoutes (url: string): ReturnType<typeof gatewayOptions> {
+  const { upstreams: _, ...own } = gatewayOptions(url, { groups: { all: { protocols: everyProtocol } }, routes: false })
+  return own
+}
+
+/** What the caller got, and whether its stream ended as a whole one does. */
+async function ask (client: ClientHttp2Session): Promise<{ text: string, failed: boolean }> {
+  const stream = client.request(headers).end(body)
+  const chunks: Buffer[] = []
+  stream.on('data', (chunk: Buffer) => chunks.push(chunk))
+  return await new Promise((resolve) => {
+    let failed = false
+    stream.on('error', () => { failed = true })
+    stream.on('close', () => resolve({ text: Buffer.concat(chunks).toString(), failed }))
+  })
+}
+
+for (const [name, mount] of Object.entries(mounts)) {
+  t.test(name, async (t) => {
+    const upstream = await startUpstream(t)
+    const app: FastifyInstance = Object(Fastify({ http2: true }))
+    await mount(app, upstream.url)
+    const settled = watchSettled(app)
+    const client = connect(await app.listen({ port: 0, host: '127.0.0.1' }))
+    t.teardown(async () => {
+      client.destroy()
+      await app.close()
+    })
+    upstream.queue({ fixture, split: 'events' })
+    t.match(await ask(client), { text: replyFixture(fixture).toString(), failed: false })
+    t.match(await settled.next(), { outcome: 'ok' })
+
+    const cuts: Record<string, Script> = { 'by its upstream': { fixture, split: [400], cutAt: 1_000 }, cleanly: { body: replyFixture(fixture).subarray(0, 1_000), headers: { 'content-type': 'text/event-stream' }, split: [400] } }
+    for (const [how, script] of Object.entries(cuts)) {
+      let go = (): void => {}
+      const begun = new Promise<void>((resolve) => { go = resolve })
+      upstream.queue({ ...script, before: async (write) => { if (write === 2) await begun } })
+      const asked = ask(client)
+      setTimeout(go, 50)
+      const { text, failed } = await asked
+      t.equal(failed, true, `cut within an event ${how}`)
+      t.equal(replyFixture(fixture).toString().startsWith(text) && text.length > 0, true, 'what came before was passed on')
+      t.match(await settled.next(), { outcome: 'truncated', abortedBy: 'upstream' })
+    }
+    t.equal(settled.size, 0)
+  })
+}
