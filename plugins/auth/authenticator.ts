@@ -6,6 +6,7 @@ import type { ModelCall } from '../core/model-call.js'
 import type { Group, Key, KeyChange } from '../core/types.js'
 import { checkKey, checkProtocol, checkVersion } from './access.js'
 import { expectedCredential, findCredential } from './credential.js'
+import { FailureBudget } from './failure-budget.js'
 import { digestOf, readGroups, readKeys } from './groups.js'
 import { KeyCache, type Load } from './key-cache.js'
 import { toKey, withinTime } from './lookup.js'
@@ -22,6 +23,7 @@ export class Authenticator {
   readonly #fixedKeys: ReadonlyMap<string, Key>
   readonly #cache: KeyCache
   readonly #optional: ReadonlySet<string>
+  readonly #failures: FailureBudget | null
 
   constructor (options: AuthOptions, gateway: Gateway) {
     const cacheOptions = checkAuthOptions(options)
@@ -31,6 +33,7 @@ export class Authenticator {
     this.#fixedKeys = readKeys(options.keys ?? [], this.#groups)
     this.#cache = new KeyCache(cacheOptions, (result, seconds) => gateway.recorder.keyLookedUp(result, seconds))
     this.#optional = new Set(options.optionalSources)
+    this.#failures = options.failures ? new FailureBudget({ maxAddresses: 10_000, ...options.failures }) : null
   }
 
   /** Some group has an upstream of its own. */
@@ -56,8 +59,10 @@ export class Authenticator {
     }
     llm.keepSecret(found.secret)
     const digest = digestOf(found.secret)
+    const retryAfterMs = this.#failures === null ? null : this.#failures.waitMs(addressOf(request), digest, performance.now())
+    if (retryAfterMs !== null) return gatewayError('too_many_auth_failures', {}, { retryAfterMs })
     const key = this.#known(digest)
-    return key === undefined ? this.#ask(digest, found.secret, llm, request) : this.#judge(key, llm, request)
+    return key === undefined ? this.#ask(digest, found.secret, llm, request) : this.#judge(key, digest, llm, request)
   }
 
   /** Null: no such key. Undefined: somebody must be asked. */
@@ -72,7 +77,7 @@ export class Authenticator {
   async #ask (digest: string, secret: string, llm: ModelCall, request: FastifyRequest): Promise<Verdict> {
     try {
       const key = await this.#cache.load(digest, this.#loadFor(secret, request))
-      return this.#judge(key, llm, request)
+      return this.#judge(key, digest, llm, request)
     } catch (error) {
       request.log.error({ reason: withoutSecret(textOf(error), secret) }, 'the key store cannot answer')
       return gatewayError('key_store_unavailable')
@@ -85,10 +90,13 @@ export class Authenticator {
     return (digest) => withinTime(load(digest), lookupTimeoutMs)
   }
 
-  #judge (key: Key | null, llm: ModelCall, request: FastifyRequest): Verdict {
-    if (key === null) return gatewayError('invalid_api_key')
-    const invalid = checkKey(key, Date.now())
-    if (invalid !== null) return invalid
+  #judge (key: Key | null, digest: string, llm: ModelCall, request: FastifyRequest): Verdict {
+    const invalid = key === null ? gatewayError('invalid_api_key') : checkKey(key, Date.now())
+    if (key === null || invalid !== null) {
+      this.#failures?.wrong(addressOf(request), performance.now())
+      return invalid
+    }
+    this.#failures?.right(addressOf(request), digest)
     const { endpoint } = llm
     const group = this.#groups.get(key.group)
     llm.key = key
@@ -98,6 +106,11 @@ export class Authenticator {
     const ofVersion = endpoint.protocol === 'sockets' ? null : checkVersion(endpoint.family, request.headers, accepted)
     return checkProtocol(group, endpoint) ?? ofVersion
   }
+}
+
+/** None over a socket that has no address, such as one in the file system: all its callers are one. */
+function addressOf ({ ip }: FastifyRequest): string {
+  return String(ip)
 }
 
 /** A host may reject with anything, even with what cannot be made a text. */

@@ -14,6 +14,7 @@ import { routeOf } from '../core/route-kind.js'
 import { checkModel } from './access.js'
 import { Authenticator, type Verdict } from './authenticator.js'
 import type { AuthOptions } from './options.js'
+import { orderWarnings } from './order-warnings.js'
 
 export type { GroupOptions, KeyOptions } from './groups.js'
 export type { AuthOptions, KeySource, Lookup, LookupKey } from './options.js'
@@ -30,8 +31,10 @@ async function auth (app: FastifyInstance, options: AuthOptions): Promise<void> 
   gateway.invalidateKeys = (change) => authenticator.invalidate(change)
   const endings = [options.store?.onChange(gateway.invalidateKeys)]
   app.addHook('onClose', async () => endings.forEach((end) => end?.()))
+  const warnings = orderWarnings(app, options)
   // Not before all plugins are there: the recorder may be registered after this one.
   app.addHook('onReady', async () => {
+    for (const warning of warnings()) app.log.warn(warning)
     endings.push(gateway.recorder.gauge('key_cache_entries', () => {
       return Object.entries(authenticator.cacheSizes).map(([kind, value]) => ({ labels: { kind }, value }))
     }))
@@ -63,7 +66,7 @@ async function auth (app: FastifyInstance, options: AuthOptions): Promise<void> 
       passed()
       return
     }
-    if (verdict.outcome === 'auth_error') gateway.recorder.authFailed(llm.protocol, verdict.code)
+    if (verdict.outcome === 'auth_error' || verdict.code === 'too_many_auth_failures') gateway.recorder.authFailed(llm.protocol, verdict.code)
     refuse(request, reply, llm.endpoint.family, verdict)
   }
 }

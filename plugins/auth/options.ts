@@ -2,6 +2,7 @@ import type { FastifyRequest } from 'fastify'
 import { checkChoice, checkMethods, checkOptions, OptionError, withDefaults } from '../core/options.js'
 import { families } from '../protocols/index.js'
 import type { Key, Limits, KeyChange } from '../core/types.js'
+import type { FailureOptions } from './failure-budget.js'
 import type { GroupOptions, KeyOptions } from './groups.js'
 import type { KeyCacheOptions } from './key-cache.js'
 
@@ -38,6 +39,13 @@ export interface AuthOptions {
   /** How long `lookup` or `store` may take; what takes longer has failed. Default 5,000. */
   lookupTimeoutMs?: number
   cache?: Partial<KeyCacheOptions>
+  /**
+   * Slows down who guesses keys: an address (IPv6: a /64) with more wrong keys a minute is answered 429 without its key being
+   * looked at, until its budget has grown again. A key that was right from that address before gets in all the same.
+   * Addresses are those of `request.ip`: behind a proxy, tell Fastify with `trustProxy` which proxies to believe. Each process has
+   * budgets of its own. Default false: none.
+   */
+  failures?: (Pick<FailureOptions, 'perMinute'> & Partial<FailureOptions>) | false
   /** Two different credentials in one request: the family's `first` source wins and is counted, or `reject`. Default `first`. */
   conflict?: 'first' | 'reject'
   /** Credential sources that are off by default, by the names that the families give them. */
@@ -64,6 +72,7 @@ export function checkAuthOptions (options: AuthOptions): KeyCacheOptions {
     lookup: 'a function',
     lookupTimeoutMs: 'a whole number of at least 1',
     cache: 'an object',
+    failures: 'an object or false',
     conflict: 'anything',
     optionalSources: 'anything',
     unknown: 'anything',
@@ -85,12 +94,18 @@ export function checkAuthOptions (options: AuthOptions): KeyCacheOptions {
     maxLoads: 'a whole number of at least 1',
     maxLoadsPerSecond: 'a whole number of at least 1',
   })
+  if (options.failures) checkFailures(options.failures)
   if (!Array.isArray(optionalSources)) throw new OptionError('auth.optionalSources', 'must be a list')
   checkNames('auth.optionalSources', optionalSources, optionalNames())
   checkNames('auth.versions', Object.keys(versions), Object.keys(families))
   const notListed = Object.entries(versions).find(([, accepted]) => accepted !== undefined && !Array.isArray(accepted))
   if (notListed !== undefined) throw new OptionError(`auth.versions.${notListed[0]}`, 'must be a list')
   return withDefaults(cacheDefaults, cache)
+}
+
+function checkFailures (failures: Partial<FailureOptions>): void {
+  checkOptions('auth.failures', failures, { perMinute: 'a whole number of at least 1', maxAddresses: 'a whole number of at least 1' })
+  if (failures.perMinute === undefined) throw new OptionError('auth.failures.perMinute', 'is required')
 }
 
 function optionalNames (): string[] {

@@ -15,6 +15,9 @@ export interface Shared {
   readonly state: Pick<State, 'keys' | 'balances' | 'ledger'> | null
 }
 
+/** More than a person mistypes or a badly set up client retries, and nothing to find a key with. */
+const authFailures = { perMinute: 120 }
+
 // Stands for the simulated upstream where none runs, as in `check`.
 const nowhere = { url: 'http://127.0.0.1:9', credential: 'none' }
 
@@ -27,6 +30,7 @@ export function bundleOptions (config: GatewayConfig, { simulator, cells, consol
   })
   return {
     ...parts,
+    auth: { failures: authFailures, ...config.auth },
     upstreams: Object.fromEntries(entries),
     metrics: { ...config.metrics, cells },
     // Its port is the process's, not the app's: two apps could not both listen during a reload.

@@ -1,5 +1,6 @@
 /** What a schema cannot say: names that must exist, values that exclude each other, addresses and dates that must parse. */
 import { createHash } from 'node:crypto'
+import { isIP } from 'node:net'
 import type { GroupOptions, KeyOptions } from '../auth/index.js'
 import { addressProblem } from '../core/url/upstream-address.js'
 import { joinPath, type Problem } from './config-error.js'
@@ -10,13 +11,25 @@ export function crossCheck (config: GatewayConfig): Problem[] {
   const upstreams = Object.entries(config.upstreams).flatMap(([name, upstream]) => checkUpstream(`upstreams.${name}`, upstream))
   const groups = Object.entries(config.groups).flatMap(([name, group]) => checkGroup(`groups.${name}`, group, config))
   const keys = (config.keys ?? []).flatMap((key, index) => checkKey(`keys[${index}]`, key, config))
-  return [...upstreams, ...groups, ...keys, ...checkUnique(config.keys ?? []), ...checkIncludeUsage(config), ...checkPaths(config)]
+  return [...upstreams, ...groups, ...keys, ...checkUnique(config.keys ?? []), ...checkIncludeUsage(config), ...checkPaths(config), ...checkProxies(config)]
 }
 
 function checkIncludeUsage ({ usage, upstreams }: GatewayConfig): Problem[] {
   const names = typeof usage?.includeUsage === 'object' ? Object.keys(usage.includeUsage) : []
   return names.filter((name) => !Object.hasOwn(upstreams, name))
     .map((name) => ({ path: joinPath('usage.includeUsage', name), message: `there is no upstream ${name}` }))
+}
+
+const proxyNames = ['loopback', 'linklocal', 'uniquelocal']
+
+/** One that cannot be read would fail the start without naming the field. */
+function checkProxies ({ listen: { trustProxy = [] } = {} }: GatewayConfig): Problem[] {
+  return trustProxy.flatMap((proxy, index) => {
+    const [address = '', bits, ...more] = proxy.split('/')
+    const most = isIP(address) === 6 ? 128 : 32
+    const known = proxyNames.includes(proxy) || (isIP(address) > 0 && more.length === 0 && (bits === undefined || (/^[0-9]{1,3}$/.test(bits) && Number(bits) <= most)))
+    return known ? [] : [{ path: `listen.trustProxy[${index}]`, message: `must be an address, a network such as 10.0.0.0/8, or one of ${proxyNames.join(', ')}` }]
+  })
 }
 
 /** Two routes cannot stand at one path; the router would say so without naming the field. */

@@ -10,6 +10,7 @@ export interface ListenEntry {
   readonly port?: number
   readonly requestTimeoutMs?: number
   readonly shutdownGraceMs?: number
+  readonly trustProxy?: string[]
 }
 
 export type UpstreamEntry =

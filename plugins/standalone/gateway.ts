@@ -76,6 +76,7 @@ function serverOptions (config: GatewayConfig, { logStream }: GatewayParts): Fas
   return {
     // Takes the caller's key out of the URL before anything can log it (facts/telemetry.md 6).
     rewriteUrl: createRewriteUrl({ prefix: config.prefix ?? '' }),
+    ...config.listen?.trustProxy && { trustProxy: config.listen.trustProxy },
     genReqId: () => randomUUID(),
     // Fastify's own words on a path that its router cannot decode would repeat the URL.
     frameworkErrors: ({ statusCode = 400 }, request, reply) => refuseUnread(request, reply, statusCode),

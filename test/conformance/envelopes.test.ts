@@ -106,6 +106,7 @@ const elsewhere: Readonly<Record<string, string>> = {
   request_aborted: 'its caller has left',
   request_timeout: 'the standalone gateway, whose server looks after slow callers: sockets.test.ts',
   shutting_down: 'the standalone gateway, while it drains',
+  too_many_auth_failures: 'test/auth/failures.test.ts',
   request_rate_exceeded: 'limits',
   token_rate_exceeded: 'limits',
   concurrency_exceeded: 'limits',

@@ -14,7 +14,7 @@ t.test('a request in a log line is its method and path, without the query', asyn
 
 t.test('every field that the schema knows is taken by the part it is for', async (t) => {
   const config = parseConfig(`
-listen: { host: 127.0.0.1, port: 0, requestTimeoutMs: 60000, shutdownGraceMs: 0 }
+listen: { host: 127.0.0.1, port: 0, requestTimeoutMs: 60000, shutdownGraceMs: 0, trustProxy: [loopback, 10.0.0.0/8, ::1] }
 prefix: /llm/v-2
 upstreams:
   main: { url: https://models.example/base, credential: forward }
@@ -39,6 +39,7 @@ state:
   ledger: { maxFileBytes: 1, maxFileAgeMs: 1, keepMs: 1 }
 auth:
   cache: { max: 1, ttlMs: 0, negativeMax: 1, negativeTtlMs: 0, staleMs: 0, maxLoads: 1, maxLoadsPerSecond: 1 }
+  failures: { perMinute: 1, maxAddresses: 1 }
   conflict: reject
   optionalSources: [api-key, gemini-bearer]
   versions: { anthropic: [2023-06-01] }

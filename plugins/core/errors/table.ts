@@ -37,6 +37,7 @@ export const errorTable = {
   malformed_api_key: unauthorized('The API key is malformed. Send it as {expected}.'),
   duplicate_api_key: unauthorized('The request carries more than one API key.'),
   invalid_api_key: unauthorized('The API key is not known.'),
+  too_many_auth_failures: limited('Too many wrong API keys came from this address. Try again later.'),
   disabled_api_key: unauthorized('The API key has been disabled.'),
   expired_api_key: unauthorized('The API key has expired.'),
   missing_version: badRequest('Header {header} is required. Accepted: {accepted}.'),

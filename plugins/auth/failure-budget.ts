@@ -1,0 +1,78 @@
+import { LRUCache } from 'lru-cache'
+
+/** How often callers of one address may be wrong about their key. */
+export interface FailureOptions {
+  /** Wrong keys from one address (IPv6: one /64) a minute, and after a pause that many at once. */
+  perMinute: number
+  /** Addresses that are remembered; those that were not heard of for longest are forgotten. Default 10,000. */
+  maxAddresses: number
+}
+
+interface Budget {
+  /** Below zero after wrong keys that were looked up at the same time: the rate holds all the same. */
+  left: number
+  at: number
+}
+
+/**
+ * Slows down who guesses keys, in constant memory. An address that was wrong too often is not asked again for a while,
+ * neither are stores: whether its next guess would be right, it is not told. A key that was right from this address before
+ * is let through all the same, so that nobody behind a shared address is locked out by somebody else's guesses there.
+ */
+export class FailureBudget {
+  readonly #perMinute: number
+  readonly #budgets: LRUCache<string, Budget>
+  /** Address and digest of keys that were right. Only a right key gets in, so that no flood crowds out others. */
+  readonly #right: LRUCache<string, true>
+
+  constructor ({ perMinute, maxAddresses }: FailureOptions) {
+    this.#perMinute = perMinute
+    this.#budgets = new LRUCache({ max: maxAddresses })
+    this.#right = new LRUCache({ max: maxAddresses })
+  }
+
+  /** Null: may be asked. Else after how many milliseconds. */
+  waitMs (address: string, digest: string, now: number): number | null {
+    const budget = this.#budgets.get(networkOf(address))
+    if (budget === undefined || this.#right.has(pairOf(address, digest))) return null
+    const left = this.#refill(budget, now)
+    return left >= 1 ? null : Math.ceil((1 - left) * 60_000 / this.#perMinute)
+  }
+
+  wrong (address: string, now: number): void {
+    const network = networkOf(address)
+    const budget = this.#budgets.get(network)
+    if (budget === undefined) this.#budgets.set(network, { left: this.#perMinute - 1, at: now })
+    else budget.left = this.#refill(budget, now) - 1
+  }
+
+  right (address: string, digest: string): void {
+    this.#right.set(pairOf(address, digest), true)
+  }
+
+  #refill (budget: Budget, now: number): number {
+    budget.left = Math.min(this.#perMinute, budget.left + (now - budget.at) * this.#perMinute / 60_000)
+    budget.at = now
+    return budget.left
+  }
+}
+
+function pairOf (address: string, digest: string): string {
+  return `${networkOf(address)} ${digest}`
+}
+
+/** What one caller has at the least: an IPv4 address, also where it stands in an IPv6 one, or the /64 of an IPv6 address. */
+export function networkOf (address: string): string {
+  if (!address.includes(':')) return address
+  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)
+  if (mapped?.[1] !== undefined) return mapped[1]
+  const [head = '', tail] = address.replace(/%.*$/, '').split('::')
+  const first = groupsOf(head)
+  const last = groupsOf(tail ?? '')
+  const zeros = tail === undefined ? [] : Array<string>(Math.max(0, 8 - first.length - last.length)).fill('0')
+  return `${[...first, ...zeros, ...last].slice(0, 4).map((group) => parseInt(group, 16).toString(16)).join(':')}::/64`
+}
+
+function groupsOf (text: string): string[] {
+  return text === '' ? [] : text.split(':')
+}
