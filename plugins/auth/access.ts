@@ -20,8 +20,10 @@ export function checkProtocol (group: Group | undefined, endpoint: Endpoint): Ga
 }
 
 /** 403 where the group allows only some models and this is none of them; 400 where it cannot be told. */
-export function checkModel ({ group, model, endpoint }: ModelCall): GatewayError | null {
+export function checkModel ({ group, model, otherModels, endpoint }: ModelCall): GatewayError | null {
   if (group === null || group.models === null) return null
+  const { models } = group
+  if (otherModels.some((other) => !models.has(other))) return gatewayError('model_not_allowed', {}, { param: endpoint.modelField })
   if (model !== null) return group.models.has(model) ? null : gatewayError('model_not_allowed', {}, { param: endpoint.modelField })
   return endpoint.modelField === null ? null : gatewayError('model_required', {}, { param: endpoint.modelField })
 }

@@ -3,8 +3,11 @@ import { credentialHeaders } from '../protocols/index.js'
 
 const carriers = new Set(credentialHeaders)
 
+/** What would make of a request another one than was decided about. */
+export const methodOverrides: readonly string[] = ['x-http-method-override', 'x-http-method', 'x-method-override']
+
 // Of this connection and not of the request (RFC 9110 7.6.1, 7.8; RFC 9113 8.2.2), or met here (`expect`). undici sends none of them.
-const ofConnection = ['connection', 'upgrade', 'http2-settings', 'expect'] as const
+const ofConnection: readonly string[] = ['connection', 'upgrade', 'http2-settings', 'expect', ...methodOverrides]
 
 /** True for a header that may carry a secret, in any case, and also where a server behind reads `_` as `-`. */
 export function carriesCredential (name: string): boolean {
@@ -23,7 +26,9 @@ export function dropCredentials (headers: IncomingHttpHeaders): void {
   dropConnection(headers)
 }
 
-/** Removes what is between the caller and this server alone. */
+/** Removes what is between the caller and this server alone, and any other method than the request's own. */
 export function dropConnection (headers: IncomingHttpHeaders): void {
-  for (const name of ofConnection) delete headers[name]
+  for (const name in headers) {
+    if (ofConnection.includes(name.replaceAll('_', '-'))) delete headers[name]
+  }
 }

@@ -10,6 +10,8 @@ import type {
   AbortSide, CallTrace, Group, Key, ModalityTokens, OpenTap, Outcome, RouteKind, Times, TokenUsage, UsageMissing,
 } from './types.js'
 
+const none: readonly string[] = []
+
 const kCall = Symbol('fastify-llm-gateway.call')
 
 interface Carrier extends Pick<FastifyRequest, 'raw'> {
@@ -50,6 +52,8 @@ export class ModelCall {
   outgoing: Buffer | null = null
   /** As the caller asked, from the path or the body; null where it named none. */
   model: string | null
+  /** More models that the body names, of which the upstream may use any. */
+  otherModels: readonly string[] = none
   stream: boolean
 
   /** See `routeOf`. Null for not asked. */

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { clientAddsTrace } from '../core/telemetry/outgoing-trace.js'
-import { carriesCredential } from '../core/carriers.js'
+import { carriesCredential, methodOverrides } from '../core/carriers.js'
 import { credentialHeaders, type Family } from '../protocols/index.js'
 import type { ModelCall } from '../core/model-call.js'
 import type { Upstream } from '../core/types.js'
@@ -10,8 +10,7 @@ import type { OwnedHeaders } from './owner.js'
 // not for third parties, and tenant data that travels as baggage.
 const dropped = new Set([
   ...credentialHeaders,
-  // Would make it another request than the one that was decided about.
-  'x-http-method-override', 'x-http-method', 'x-method-override',
+  ...methodOverrides,
   'connection', 'keep-alive', 'proxy-connection', 'te', 'trailer', 'transfer-encoding', 'upgrade', 'http2-settings', 'expect',
   'forwarded', 'x-real-ip', 'baggage',
 ])

@@ -36,6 +36,7 @@ export function defineEndpoint (shared: Shared, { path, ...own }: Given): Endpoi
     metered: 'no',
     streams: 'never',
     modelField: null,
+    otherModels: [],
     usage: null,
     output: null,
     ...own,

@@ -31,6 +31,8 @@ export const anthropic: Family = {
     { in: 'header', name: 'authorization', scheme: 'bearer' },
   ],
   queryCarriers: [],
+  hiding: null,
+  modelPrefix: '',
   // Both are sent by current official SDKs, old and new major (facts/protocols.md 0).
   versionHeader: { name: 'anthropic-version', accepted: ['2023-06-01', '2026-10-21'] },
   upstreamHeader: (secret) => ['x-api-key', secret],

@@ -45,8 +45,14 @@ export const gemini: Family = {
     { in: 'query', name: 'key' },
     { in: 'header', name: 'authorization', scheme: 'bearer', optional: 'gemini-bearer' },
   ],
-  // System parameters (https://cloud.google.com/apis/docs/system-parameters), which may all stand with `$`; the last carries whole headers.
-  queryCarriers: ['key', 'access_token', 'oauth_token', 'bearer_token', 'httpheaders'],
+  // System parameters (https://cloud.google.com/apis/docs/system-parameters), which may all stand with `$`. The last two carry
+  // whole headers, and another method than the one that was decided about.
+  queryCarriers: ['key', 'access_token', 'oauth_token', 'bearer_token', 'httpheaders', 'httpmethod'],
+  hiding: {
+    parameters: new Map([['fields', []], ['callback', []], ['alt', ['sse', 'json', 'json;enum-encoding=int']]]),
+    headers: new Map([['x-goog-fieldmask', /./], ['x-goog-encode-response-if-executable', /./], ['accept', /protobuf|proto/i]]),
+  },
+  modelPrefix: 'models/',
   versionHeader: null,
   upstreamHeader: (secret) => ['x-goog-api-key', secret],
   errorBody,

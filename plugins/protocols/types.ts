@@ -78,6 +78,14 @@ export interface StreamFacts {
   readonly sequence: number | null
 }
 
+/** What would have a reply tell less of its usage, or tell it in a form that is not read: refused on metered endpoints. */
+export interface UsageHiding {
+  /** Query parameters, written as in `Family.queryCarriers`, and the values that change nothing; none for a parameter that always does. */
+  readonly parameters: ReadonlyMap<string, readonly string[]>
+  /** Headers, and the values that do. */
+  readonly headers: ReadonlyMap<string, RegExp>
+}
+
 export interface Family {
   readonly name: FamilyName
   /** `gen_ai.provider.name` of OpenTelemetry's GenAI conventions: whose API it is, whoever serves it. */
@@ -91,6 +99,10 @@ export interface Family {
    * `_` for any separator. None of them is ever sent on.
    */
   readonly queryCarriers: readonly string[]
+  /** What of a request would have a reply hide its usage; null where nothing can. */
+  readonly hiding: UsageHiding | null
+  /** What may stand in front of a model's name in a body, and means nothing. */
+  readonly modelPrefix: string
   /** A header that every request with a body must carry, and its accepted values. */
   readonly versionHeader: { readonly name: string, readonly accepted: readonly string[] } | null
   /** The upstream credential as one header. */
@@ -127,6 +139,8 @@ export interface Endpoint {
   readonly streams: 'body' | 'path' | 'never'
   /** Top-level body field that names the model, or null where the path does or there is none. */
   readonly modelField: string | null
+  /** Body fields that name more models, of which any may be used: paths of keys, `*` for each element of a list. */
+  readonly otherModels: readonly string[]
   /** `gen_ai.operation.name` of OpenTelemetry's GenAI conventions. */
   readonly operation: string
   /** How the reply tells its usage; null where it is not metered. */

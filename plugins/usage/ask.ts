@@ -31,10 +31,30 @@ export function askForUsage (body: Buffer, json: JsonObject, request: UsageReque
   const asked = `"${flag}":true`
   if (options === undefined) return splice(body, [body.indexOf('{') + 1, body.indexOf('{') + 1], `"${field}":{${asked}},`)
   if (options === null) return splice(body, spanOf(body, field), `{${asked}}`)
-  if (!isObject(options) || options[flag] === true) return null
+  if (!isObject(options) || isPlainlyAsked(body, field, asked)) return null
+  // Which of two counts is the upstream's choice: neither is taken for the caller's word.
+  if (holdsTwice(body.toString('utf8', ...spanOf(body, field)), options)) return splice(body, spanOf(body, field), JSON.stringify({ ...options, [flag]: true }))
+  if (options[flag] === true) return null
   if (flag in options) return splice(body, spanOf(body, `${field}.${flag}`), 'true')
   const [start] = spanOf(body, field)
   return splice(body, [start + 1, start + 1], Object.keys(options).length > 0 ? `${asked},` : asked)
+}
+
+/** The usual words, there once: no more need be looked at. An escape could spell the field anew. */
+function isPlainlyAsked (body: Buffer, field: string, asked: string): boolean {
+  return body.includes(`"${field}":{${asked}}`) && body.indexOf(field) === body.lastIndexOf(field) && !body.includes('\\u00')
+}
+
+/** True where the text of an object has more members than the object. */
+function holdsTwice (text: string, object: JsonObject): boolean {
+  let depth = 0
+  let members = 0
+  for (const sign of text.replace(/"(?:[^"\\]|\\.)*"/gs, '').replace(/[^{}[\]:]/g, '')) {
+    if (sign === ':' && depth === 1) members += 1
+    else if (sign === '{' || sign === '[') depth += 1
+    else if (sign === '}' || sign === ']') depth -= 1
+  }
+  return members > Object.keys(object).length
 }
 
 /** Where the value at a path stands in the bytes of a document that has it. */

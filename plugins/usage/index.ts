@@ -5,10 +5,12 @@
 import { Readable } from 'node:stream'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
+import { refuse } from '../core/errors/refuse.js'
 import { joinGateway } from '../core/gateway.js'
 import { identify } from '../core/identify.js'
 import { ModelCall, modelCallOf } from '../core/model-call.js'
 import { routeOf } from '../core/route-kind.js'
+import { checkHiding } from '../core/usage-hiding.js'
 import { askFor } from './ask.js'
 import { tapOpener } from './open-tap.js'
 import { readOptions, type UsageOptions } from './options.js'
@@ -23,6 +25,14 @@ async function usage (app: FastifyInstance, options: UsageOptions): Promise<void
   const gateway = joinGateway(app)
   const openAsIs = tapOpener(gateway, false)
   const openAsked = tapOpener(gateway, true)
+
+  // Before its body is read.
+  app.addHook('preParsing', (request, reply, _payload, done) => {
+    const llm = identify(gateway, request, reply)
+    const hidden = llm instanceof ModelCall ? checkHiding(llm, request.headers) : null
+    if (hidden === null || !(llm instanceof ModelCall)) done()
+    else refuse(request, reply, llm.endpoint.family, hidden)
+  })
 
   app.addHook('preHandler', (request, reply, done) => {
     const llm = identify(gateway, request, reply)

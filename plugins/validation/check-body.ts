@@ -2,6 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { ErrorObject } from 'ajv'
 import type { Endpoint } from '../protocols/types.js'
 import type { ModelCall } from '../core/model-call.js'
+import { otherModels } from '../core/other-models.js'
 import { explain } from './explain.js'
 import { readForm } from './form.js'
 import { isObject, readJson } from './json.js'
@@ -29,6 +30,7 @@ function checkJson (llm: ModelCall, bytes: Buffer, { checks, maxDepth }: Rules):
   const [error] = checks.get(endpoint.id)?.errorsOf(json) ?? []
   if (error !== undefined) return schemaRejection(endpoint, json, error, checks)
   llm.json = json
+  llm.otherModels = otherModels(json, endpoint.otherModels, endpoint.family.modelPrefix)
   if (isObject(json)) setWishes(llm, endpoint.modelField === null ? null : json[endpoint.modelField], json.stream === true)
   return null
 }

@@ -88,6 +88,7 @@ const provocations: Readonly<Record<string, Provoke>> = {
       return { param, reason, body }
     },
   },
+  usage_hidden: { change: ({ path }) => ({ path: `${path}?fields=candidates` }) },
   bad_request: { change: header({ 'x-host': '400' }) },
   internal_error: { change: header({ 'x-host': '500' }) },
   not_authorized: { change: header({ 'x-host': '401' }) },
@@ -118,6 +119,7 @@ const without: Readonly<Record<string, readonly string[]>> = {
   key_in_query: ['generate_content'],
   missing_version: ['chat_completions', 'responses', 'images', 'embeddings', 'generate_content'],
   unsupported_version: ['chat_completions', 'responses', 'images', 'embeddings', 'generate_content'],
+  usage_hidden: ['chat_completions', 'responses', 'images', 'embeddings', 'messages'],
   // Elsewhere the schema wants the model, and validation tells its absence.
   model_required: ['chat_completions', 'responses', 'embeddings', 'messages', 'generate_content'],
 }

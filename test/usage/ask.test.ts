@@ -29,6 +29,11 @@ const rewritten: [name: string, body: string, sent: string][] = [
   ['empty', '{"stream":true,"stream_options":{ }}', '{"stream":true,"stream_options":{"include_usage":true }}'],
   ['other options', '{"stream":true,"stream_options":{"include_obfuscation":false}}', '{"stream":true,"stream_options":{"include_usage":true,"include_obfuscation":false}}'],
   ['false', '{"stream":true,"stream_options":{"include_usage":false,"a":1}}', '{"stream":true,"stream_options":{"include_usage":true,"a":1}}'],
+  ['false, then true', '{"stream":true,"stream_options":{"include_usage":false, "include_usage":true},"n":1.0}', '{"stream":true,"stream_options":{"include_usage":true},"n":1.0}'],
+  ['true, then false', '{"stream":true,"stream_options":{"include_usage":true,"include_usage":false,"a":[{"b":":"}]}}', '{"stream":true,"stream_options":{"include_usage":true,"a":[{"b":":"}]}}'],
+  ['twice, one of them escaped', '{"stream":true,"stream_options":{"include\\u005fusage":false,"a":{"include_usage":1},"include_usage":true}}', '{"stream":true,"stream_options":{"include_usage":true,"a":{"include_usage":1}}}'],
+  ['true elsewhere, and twice where it counts', '{"x":{"stream_options":{"include_usage":true}},"stream":true,"stream\\u005foptions":{"include_usage":false,"include_usage":true}}',
+    '{"x":{"stream_options":{"include_usage":true}},"stream":true,"stream\\u005foptions":{"include_usage":true}}'],
   ['null flag', '{"stream":true,"stream_options":{"a":{"include_usage":false},"include_usage" : null}}', '{"stream":true,"stream_options":{"a":{"include_usage":false},"include_usage" : true}}'],
   ['text that looks like it', '{"messages":[{"content":"\\"stream_options\\":null}"}],"x":{"stream_options":null},"stream":true,"stream_options":null}',
     '{"messages":[{"content":"\\"stream_options\\":null}"}],"x":{"stream_options":null},"stream":true,"stream_options":{"include_usage":true}}'],
@@ -48,6 +53,7 @@ for (const [name, body, sent] of rewritten) {
 
 const untouched: [name: string, body: string | null, rules?: UsageRules][] = [
   ['asked by the caller', '{"stream":true,"stream_options":{"include_usage":true}}'],
+  ['asked by the caller, with other options', '{"stream":true,"stream_options": { "include_usage" : true, "a": {"include_usage":false} }}'],
   ['not streamed', '{"stream":false}'],
   ['no word of a stream', '{}'],
   ['no body that was read', null],

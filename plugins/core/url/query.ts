@@ -28,10 +28,25 @@ function decodeOnce (text: string): string {
  * `key[]`, `key[a]`, ` key`, `api-key`.
  */
 export function isCarrier (name: string): boolean {
-  let plain = name
+  return carriers.has(plainName(name))
+}
+
+/** A parameter's name as the laxest server may read it: decoded, in lower case, without `$` and brackets, `_` for any separator. */
+export function plainName (name: string): string {
+  return fullyDecoded(name).replace(/\[.*$/s, '').replace(/^[\s\0$]+|[\s\0]+$/g, '').replace(/[-. ]/g, '_').toLowerCase()
+}
+
+function fullyDecoded (text: string): string {
+  let plain = text
   for (let round = 0; round < maxDecodeRounds && /[%+]/.test(plain); round += 1) plain = decodeOnce(plain)
-  plain = plain.replace(/\[.*$/s, '').replace(/^[\s\0$]+|[\s\0]+$/g, '').replace(/[-. ]/g, '_').toLowerCase()
-  return carriers.has(plain)
+  return plain
+}
+
+/** The parameters of a query (`?...` or empty), each as `plainName` and its value decoded; those after a `;` too, as some servers read them. */
+export function parametersOf (query: string): Array<readonly [name: string, value: string]> {
+  const pairs = query.slice(1).split('&')
+  return pairs.flatMap((pair) => [pair, ...pair.split(';').slice(1)])
+    .map((pair) => [plainName(nameOf(pair)), fullyDecoded(pair.slice(nameOf(pair).length + 1))] as const)
 }
 
 /**

@@ -13,6 +13,8 @@ export const chatCompletions = defineEndpoints(
       metered: 'yes',
       streams: 'body',
       modelField: 'model',
+      // As aggregators take them.
+      otherModels: ['models', 'fallbacks', 'tools.*.model'],
       usage: chatUsage,
       output: { max: [['max_completion_tokens'], ['max_tokens']], choices: [['n']] },
     },

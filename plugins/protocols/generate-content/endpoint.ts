@@ -15,14 +15,21 @@ const output = {
 const actions = [
   { action: 'generateContent', schema: 'generate-content', metered: 'yes', usage: generateContentUsage, output },
   { action: 'streamGenerateContent', schema: 'generate-content', metered: 'yes', streams: 'path', usage: generateContentUsage, output },
-  { action: 'countTokens', schema: 'generate-content.count_tokens' },
+  { action: 'countTokens', schema: 'generate-content.count_tokens', otherModels: ['model', 'generateContentRequest.model', 'generate_content_request.model'] },
   { action: 'embedContent', schema: 'generate-content.embed', metered: 'optional', operation: 'embeddings', usage: generateContentUsage },
-  { action: 'batchEmbedContents', schema: 'generate-content.batch_embed', metered: 'optional', operation: 'embeddings', usage: generateContentUsage },
+  {
+    action: 'batchEmbedContents',
+    schema: 'generate-content.batch_embed',
+    metered: 'optional',
+    operation: 'embeddings',
+    usage: generateContentUsage,
+    otherModels: ['model', 'requests.*.model'],
+  },
 ] as const
 
 export const generateContent = defineEndpoints(
   { protocol: 'generate_content', family: gemini, operation: 'generate_content', allowedBy: ['generate_content'] },
   actions.flatMap((rules) => [
-    { id: `generate_content.${rules.action}`, path: 'models/:model', ...rules },
-    { id: `generate_content.tuned.${rules.action}`, path: 'tunedModels/:model', ...rules },
+    { id: `generate_content.${rules.action}`, path: 'models/:model', otherModels: ['model'], ...rules },
+    { id: `generate_content.tuned.${rules.action}`, path: 'tunedModels/:model', otherModels: ['model'], ...rules },
   ]))

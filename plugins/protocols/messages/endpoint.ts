@@ -13,6 +13,7 @@ export const messages = defineEndpoints(
       metered: 'yes',
       streams: 'body',
       modelField: 'model',
+      otherModels: ['models', 'fallbacks', 'tools.*.model'],
       usage: messagesUsage,
       output: { max: [['max_tokens']], choices: [] },
     },

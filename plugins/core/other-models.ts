@@ -1,0 +1,28 @@
+const none: readonly string[] = []
+
+/**
+ * Every model that a body names in one of these fields, such as `requests.*.model` (`*` for each element of a list): a name,
+ * a list, or a list of objects that hold one. `prefix` may stand before a name and means nothing.
+ */
+export function otherModels (json: unknown, paths: readonly string[], prefix: string): readonly string[] {
+  if (paths.length === 0) return none
+  const names = paths.flatMap((path) => namesIn(valuesAt(json, path.split('.'))))
+  return names.map((name) => name.startsWith(prefix) ? name.slice(prefix.length) : name)
+}
+
+function valuesAt (json: unknown, [key, ...rest]: readonly string[]): unknown[] {
+  if (key === undefined) return [json]
+  if (key === '*') return Array.isArray(json) ? json.flatMap((element) => valuesAt(element, rest)) : []
+  return isObject(json) ? valuesAt(json[key], rest) : []
+}
+
+function namesIn (value: unknown): string[] {
+  if (typeof value === 'string') return [value]
+  if (Array.isArray(value)) return value.flatMap(namesIn)
+  if (!isObject(value)) return []
+  return 'model' in value ? namesIn(value['model']) : Object.values(value).flatMap(namesIn)
+}
+
+function isObject (value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
