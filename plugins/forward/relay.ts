@@ -30,8 +30,8 @@ function answer (error: Error | null, from: ExchangeReply | undefined, { llm, re
     return
   }
   const { statusCode, headers, body } = from
-  if (rewriteHeaders === null) passHeaders(headers, llm, (name, value) => { reply.header(name, value) })
-  else reply.headers(rewriteHeaders(replyHeaders(headers, llm), request))
+  if (rewriteHeaders === null) passHeaders(headers, llm, reply, (name, value) => { reply.header(name, value) })
+  else reply.headers(rewriteHeaders(replyHeaders(headers, llm, reply), request))
   const failure = failureOf(statusCode, headers)
   if (failure === null) {
     reply.code(statusCode).send(body)

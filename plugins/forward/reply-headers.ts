@@ -22,13 +22,13 @@ const none: readonly string[] = []
  * Passes the headers of an upstream's reply on as the caller gets them. Adds the request ids, and to event streams what
  * keeps proxies from holding them back.
  */
-export function passHeaders (headers: Headers, llm: ModelCall, pass: Pass): void {
+export function passHeaders (headers: Headers, llm: ModelCall, reply: FastifyReply | null, pass: Pass): void {
   const page = isPage(llm.upstreamStatus, headers)
   const listed = headers.connection === undefined ? none : String(headers.connection).toLowerCase().split(/[\s,]+/)
   // Its bytes may not be what the upstream counted: a chunk that only we asked for is taken out, and a stream that broke off is told so.
   const isOurs = llm.outgoing !== null || (llm.stream && llm.openTap !== null && llm.upstreamStatus < 300) || isEventStream(headers)
   for (const name in headers) {
-    if (name === 'content-length' && isOurs) continue
+    if ((name === 'content-length' && isOurs) || (name.startsWith('access-control-') && hasCors(reply))) continue
     if (page ? keptWithPage.has(name) : !dropped.has(name) && !listed.includes(name)) pass(name, headers[name])
   }
   passIds(headers, listed, llm, pass)
@@ -47,10 +47,15 @@ function passIds (headers: Headers, listed: readonly string[], llm: ModelCall, p
   if (other === undefined) pass('request-id', id ?? llm.id)
 }
 
+/** Which pages may read a reply is the host's to say, where it does. */
+function hasCors (reply: FastifyReply | null): boolean {
+  return reply?.hasHeader('access-control-allow-origin') === true
+}
+
 /** The same as an object, for a host's functions. */
-export function replyHeaders (headers: Headers, llm: ModelCall): Headers {
+export function replyHeaders (headers: Headers, llm: ModelCall, reply: FastifyReply | null = null): Headers {
   const kept: Headers = {}
-  passHeaders(headers, llm, (name, value) => { kept[name] = value })
+  passHeaders(headers, llm, reply, (name, value) => { kept[name] = value })
   return kept
 }
 

@@ -60,7 +60,7 @@ function ownOptions (passage: Passage, options: FastifyReplyFromHooks, isSent: (
       return own
     },
     rewriteHeaders: (headers, req) => {
-      const kept = replyHeaders(headers, llm)
+      const kept = replyHeaders(headers, llm, reply)
       return options.rewriteHeaders?.(kept, req) ?? kept
     },
     onResponse: options.onResponse ?? ((_request, _reply, { stream }) => pass(passage, stream)),

@@ -23,7 +23,7 @@ const nowhere = { url: 'http://127.0.0.1:9', credential: 'none' }
 
 /** The file's sections as the options of the bundle: one to one, but for what the process itself provides. */
 export function bundleOptions (config: GatewayConfig, { simulator, cells, consolePath, state: open }: Shared): LlmGatewayOptions {
-  const { listen, state, log, upstreams, ...parts } = config
+  const { listen, state, log, cors, upstreams, ...parts } = config
   const entries = Object.entries(upstreams).map(([name, entry]): [string, UpstreamOptions] => {
     const { url, credential } = entry.simulate === true ? simulator ?? nowhere : entry
     return [name, { url, credential }]

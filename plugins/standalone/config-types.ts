@@ -2,6 +2,7 @@
 import type { GroupOptions, KeyOptions } from '../auth/index.js'
 import type { LlmGatewayOptions } from '../index.js'
 import type { MetricsOptions } from '../metrics/index.js'
+import type { CorsEntry } from './cors.js'
 import type { StateConfig } from '../state/types.js'
 import type { TracingOptions } from '../tracing/index.js'
 
@@ -32,4 +33,5 @@ export interface GatewayConfig extends PartSections {
   readonly state?: StateConfig
   readonly metrics?: MetricsOptions & { path?: string }
   readonly log?: LogEntry
+  readonly cors?: CorsEntry
 }

@@ -13,6 +13,7 @@ import { families, familyOf } from '../protocols/index.js'
 import { ModelCall } from '../core/model-call.js'
 import { bundleOptions, type Shared } from './bundle-options.js'
 import type { GatewayConfig } from './config-types.js'
+import { allowOrigins } from './cors.js'
 import { LiveRequests } from './live-requests.js'
 
 export interface Gateway {
@@ -39,6 +40,7 @@ export interface GatewayParts extends Shared {
 export async function createGateway (config: GatewayConfig, parts: GatewayParts): Promise<Gateway> {
   const app = Fastify(serverOptions(config, parts))
   const live = new LiveRequests()
+  if (config.cors !== undefined) await allowOrigins(app, config.cors)
   watchLife(app, live, parts.life)
   app.register(llmGateway, bundleOptions(config, parts))
   app.get('/', async () => ({ name: 'llm-gateway' }))

@@ -1,4 +1,5 @@
 import { createServer } from 'node:http2'
+import cors from '@fastify/cors'
 import httpProxy, { type FastifyHttpProxyOptions } from '@fastify/http-proxy'
 import Fastify, { type FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
@@ -192,6 +193,23 @@ t.test('a preflight never goes upstream', async (t) => {
       t.strictSame(Object.keys(reply.headers).filter((name) => name.startsWith('access-control')), [])
     }
     t.strictSame(came(), [], name)
+  }
+})
+
+t.test('preflights of a host that has CORS are answered by it, and its word on who may read a reply stays', async (t) => {
+  for (const rewriting of [false, true]) {
+    const { upstream, came } = await startProvider(t)
+    const { url } = await startApp(t, async (app) => {
+      await app.register(cors, { origin: 'https://page.example' })
+      await app.register(llmGateway, guarded)
+      await mount(app, upstream.url, { ...proxyOptions(), prefix: '/v1', rewritePrefix: '/v1', ...!rewriting && { replyOptions: {} } })
+    })
+    const reply = await askOnce(url, ['OPTIONS /v1/chat/completions HTTP/1.1', 'host: h', 'origin: https://page.example', 'access-control-request-method: POST'])
+    t.match([reply.status, reply.headers['access-control-allow-origin']], [204, 'https://page.example'])
+    t.strictSame(came(), [])
+    upstream.queue({ fixture: 'chat_completions.json', headers: { 'access-control-allow-origin': '*' } })
+    const read = await askOnce(url, ['POST /v1/chat/completions HTTP/1.1', 'host: h', 'origin: https://page.example', bearer, json], chat)
+    t.match([read.status, read.headers['access-control-allow-origin']], [200, 'https://page.example'])
   }
 })
 

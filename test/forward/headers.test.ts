@@ -28,6 +28,7 @@ t.test('a reply without hop-by-hop headers keeps all it has, and gets ids', asyn
   const llm = request()
   t.strictSame(replyHeaders({ 'content-length': '3', 'x-a': ['1', '2'] }, llm), { 'content-length': '3', 'x-a': ['1', '2'], 'x-request-id': llm.id, 'request-id': llm.id })
   t.equal(llm.upstreamRequestId, null)
+  t.match(replyHeaders({ 'access-control-allow-origin': '*' }, llm), { 'access-control-allow-origin': '*' }, 'nobody else has said who may read it')
   t.match(replyHeaders({ 'request-id': 'up' }, llm), { 'x-request-id': 'up', 'request-id': 'up' })
   t.equal(llm.upstreamRequestId, 'up')
   llm.outgoing = Buffer.from('{}')

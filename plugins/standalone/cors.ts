@@ -1,0 +1,25 @@
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { gatewayOf } from '../core/gateway.js'
+
+export interface CorsEntry {
+  /** As browsers send them, such as `https://app.example`; `*` for any. */
+  readonly origins: readonly string[]
+}
+
+/**
+ * Lets pages of these origins call the model endpoints, and nothing else of the app. Before all that answers requests, so that
+ * a page can read refusals, too. Keys travel in headers and never in cookies: no credentials in the sense of CORS.
+ */
+export async function allowOrigins (app: FastifyInstance, { origins }: CorsEntry): Promise<void> {
+  // Not loaded where no page may call.
+  const { default: cors } = await import('@fastify/cors')
+  const allowed = { origin: [...origins], methods: ['GET', 'HEAD', 'POST', 'DELETE'], exposedHeaders: '*', maxAge: 600, strictPreflight: false }
+  await app.register(cors, {
+    delegator: (request: FastifyRequest, done) => done(null, isModelPath(request) ? allowed : { origin: false }),
+  })
+}
+
+function isModelPath ({ server, method, headers, raw }: FastifyRequest): boolean {
+  const asked = method === 'OPTIONS' ? String(headers['access-control-request-method']) : method
+  return gatewayOf(server).resolve(asked, String(raw.url), {}) !== null
+}
