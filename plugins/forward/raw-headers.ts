@@ -1,4 +1,4 @@
-import { util } from 'undici'
+import { util } from './undici.js'
 
 /** By lower-case name; what comes more than once is a list. */
 export type Headers = Record<string, string | string[] | undefined>

@@ -1,6 +1,4 @@
 /** `--profile TARGET`: where a target's processor time goes once it is warm, by package and by function. */
-import { readFileSync } from 'node:fs'
-import { fileURLToPath } from 'node:url'
 import { table } from './report.js'
 import { closed, interleave, lane, refusedLane, type Lane } from './rounds.js'
 import type { Session } from './session.js'
@@ -27,32 +25,17 @@ function asProfile (value: unknown): Profile {
   throw new Error('the target sent no profile')
 }
 
-const readLines = new Map<string, readonly string[]>()
-
-function linesOf (url: string): readonly string[] {
-  const lines = readLines.get(url) ?? readFileSync(fileURLToPath(url), 'utf8').split('\n')
-  readLines.set(url, lines)
-  return lines
-}
-
-/** The source of a line of a built file, which names the source of each of its parts. */
-function sourceOf ({ url, lineNumber }: Frame): string {
-  if (!url.includes('/dist/chunks/')) return url
-  const heading = linesOf(url).slice(0, lineNumber + 1).findLast(line => line.startsWith('// plugins/'))
-  return heading === undefined ? url : url.replace(/chunks\/.*/, heading.slice(3))
-}
-
 /** A package, a part of Node, or a folder of ours. */
 function packageOf (frame: Frame): string {
   if (frame.url === '') return frame.functionName
-  const url = sourceOf(frame)
+  const { url } = frame
   const plugin = /\/dist\/(plugins\/[^/]+)/.exec(url)
   const dependency = /\/node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(url)
   return plugin?.[1] ?? dependency?.[1] ?? url.replace(/^file:.*\//, '')
 }
 
 function placeOf (frame: Frame): string {
-  return `${frame.functionName || '(anonymous)'} ${packageOf(frame)} ${sourceOf(frame).replace(/^.*\//, '')}:${frame.lineNumber + 1}`
+  return `${frame.functionName || '(anonymous)'} ${packageOf(frame)} ${frame.url.replace(/^.*\//, '')}:${frame.lineNumber + 1}`
 }
 
 /** Microseconds by the name that `nameOf` gives a frame, idle time left out. */

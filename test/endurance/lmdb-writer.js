@@ -5,7 +5,7 @@
  *     node lmdb-writer.js FOLDER NAME
  */
 import { writeSync } from 'node:fs'
-import { openState } from '../../dist/chunks/state.js'
+import { openState } from '../../dist/plugins/state/index.js'
 
 const [, , path, name] = process.argv
 const { balances, keys } = await openState({ engine: 'lmdb', path, holdTtlMs: 24 * 60 * 60_000 })
