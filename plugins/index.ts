@@ -20,10 +20,12 @@ import logPlugin, { log, type LogOptions } from './log/index.js'
 import metricsPlugin, { metrics, type MetricsOptions } from './metrics/index.js'
 import pathsPlugin, { createRewriteUrl, paths, type PathsOptions } from './paths/index.js'
 import tracingPlugin, { tracing, type TracingOptions } from './tracing/index.js'
+import { groupMistakes } from './upstreams/check-groups.js'
+import upstreamsPlugin, { upstreams, type UpstreamsOptions } from './upstreams/index.js'
 import usagePlugin, { usage, type UsageOptions } from './usage/index.js'
 import validationPlugin, { validation, type ValidationOptions } from './validation/index.js'
 
-export interface LlmGatewayOptions extends Pick<AuthOptions, 'groups' | 'keys' | 'lookup' | 'store'>, Pick<ForwardOptions, 'upstreams' | 'routes'> {
+export interface LlmGatewayOptions extends Pick<AuthOptions, 'groups' | 'keys' | 'lookup' | 'store'>, Pick<ForwardOptions, 'routes'>, UpstreamsOptions {
   /** Path below which the model endpoints stand, such as `/llm`. Default: none. */
   prefix?: string
   /** More options of the parts. */
@@ -40,13 +42,13 @@ export interface LlmGatewayOptions extends Pick<AuthOptions, 'groups' | 'keys' |
   log?: LogOptions | false
   /** `false` leaves out the span for each model call. */
   tracing?: TracingOptions | false
-  forward?: Omit<ForwardOptions, 'upstreams' | 'routes'>
+  forward?: Omit<ForwardOptions, 'routes'>
 }
 
 async function llmGateway (app: FastifyInstance, options: LlmGatewayOptions): Promise<void> {
   checkOptions('llmGateway', options, known)
   refuseSecond(app)
-  const { prefix, upstreams = {}, routes = true, groups, keys, lookup, store } = options
+  const { prefix, upstreams = {}, pools = {}, health, routes = true, groups, keys, lookup, store } = options
   if (options.console !== undefined) await app.register(consolePlugin, options.console)
   // Before whatever begins requests: one whose path is repaired passes the router again, and must not have begun before.
   await app.register(pathsPlugin, { ...options.paths, ...(prefix !== undefined && { prefix }) })
@@ -59,39 +61,33 @@ async function llmGateway (app: FastifyInstance, options: LlmGatewayOptions): Pr
     ...(lookup !== undefined && { lookup }),
     ...(store !== undefined && { store }),
   })
+  await app.register(upstreamsPlugin, { upstreams, pools, ...(health !== undefined && { health }) })
   checkUpstreams(options)
   await app.register(limitsPlugin, options.limits ?? {})
   await app.register(validationPlugin, options.validation ?? {})
   await app.register(usagePlugin, options.usage ?? {})
   if (options.tracing !== false) await app.register(tracingPlugin, options.tracing ?? {})
-  await app.register(forwardPlugin, { ...options.forward, upstreams, routes, ...(prefix !== undefined && { prefix }) })
+  await app.register(forwardPlugin, { ...options.forward, routes, ...(prefix !== undefined && { prefix }) })
   if (options.log !== false) await app.register(logPlugin, options.log ?? {})
 }
 
 /** What the others must be, their parts say. Fastify itself takes `true` for no options. */
 const known = {
-  ...Object.fromEntries(['prefix', 'upstreams', 'routes', 'groups', 'keys', 'lookup', 'store'].map((name) => [name, 'anything' as const])),
+  ...Object.fromEntries(['prefix', 'upstreams', 'pools', 'health', 'routes', 'groups', 'keys', 'lookup', 'store'].map((name) => [name, 'anything' as const])),
   ...Object.fromEntries(['paths', 'auth', 'limits', 'validation', 'usage', 'console', 'forward'].map((name) => [name, 'an object' as const])),
   ...Object.fromEntries(['metrics', 'log', 'tracing'].map((name) => [name, 'an object or false' as const])),
 }
 
 /** A group must not find out at its first request that it has nowhere to go. What a group must be, auth has said by then. */
-function checkUpstreams ({ groups, upstreams = {}, routes = true }: LlmGatewayOptions): void {
-  for (const [id, { upstream, protocols }] of Object.entries(groups)) {
-    const named = typeof upstream === 'string' ? [upstream] : Object.values(upstream ?? {})
-    const unknown = named.find((name) => !Object.hasOwn(upstreams, name))
-    if (unknown !== undefined) throw new OptionError(`groups.${id}.upstream`, `names ${unknown}, which is not one of the upstreams`)
-    if (routes && upstream === undefined && Object.keys(upstreams).length !== 1) {
-      throw new OptionError(`groups.${id}.upstream`, 'is required where there is not exactly one upstream, unless with routes: false the mount of the app has its own')
-    }
-    const missing = routes && typeof upstream === 'object' ? protocols.find((name) => upstream[name] === undefined) : undefined
-    if (missing !== undefined) throw new OptionError(`groups.${id}.upstream.${missing}`, 'is required')
-  }
+function checkUpstreams ({ groups, upstreams = {}, pools = {}, routes = true }: LlmGatewayOptions): void {
+  const [first] = groupMistakes({ groups, upstreams, pools, complete: routes })
+  if (first !== undefined) throw new OptionError(first.path, first.message)
 }
 
 export default fp(llmGateway, { fastify: '5.x', name: 'fastify-llm-gateway' })
 export type { AuthOptions, GroupOptions, KeyOptions, KeySource, Lookup, LookupKey } from './auth/index.js'
-export type { HttpProxyOptions, ProxyOptions, UpstreamOptions } from './forward/index.js'
+export type { HttpProxyOptions, ProxyOptions } from './forward/index.js'
+export type { PoolOptions, UpstreamOptions } from './upstreams/index.js'
 export type { ModelGateway, SettledListener } from './core/gateway.js'
 export type { ModelRequest } from './core/model-request.js'
 export type { Authorization, Refusal } from './limits/index.js'
@@ -100,4 +96,4 @@ export type { RewriteUrlOptions } from './paths/index.js'
 export type { Cost, CostPart } from './core/cost.js'
 export type { Group, Key, KeyChange, Limits, Outcome, TokenUsage } from './core/types.js'
 export type { ConsoleOptions, ForwardOptions, LimitsOptions, LogOptions, MetricsOptions, PathsOptions, TracingOptions, UsageOptions, ValidationOptions }
-export { auth, consolePage, createRewriteUrl, errors, forward, limits, llmGateway, log, metrics, paths, proxyOptions, tracing, usage, validation }
+export { auth, consolePage, createRewriteUrl, errors, forward, limits, llmGateway, log, metrics, paths, proxyOptions, tracing, upstreams, usage, validation }

@@ -38,7 +38,7 @@ export class Authenticator {
 
   /** Some group has an upstream of its own. */
   get namesUpstreams (): boolean {
-    return [...this.#groups.values()].some(({ upstream }) => upstream !== null)
+    return [...this.#groups.values()].some(({ upstream, routes = [] }) => upstream !== null || routes.length > 0)
   }
 
   get cacheSizes (): Readonly<Record<'positive' | 'negative', number>> {

@@ -10,6 +10,8 @@ export interface GroupOptions {
   protocols: ReadonlyArray<ProtocolName | (string & Record<never, never>)>
   /** Upstream name, or one for each protocol. Default: the only upstream there is, or the host's mount. */
   upstream?: string | Record<string, string>
+  /** Upstreams for some models: the first whose `models` fit (`*` stands for any part of a name) wins over `upstream`. */
+  routes?: ReadonlyArray<{ readonly models: readonly string[], readonly upstream: string }>
   /** False lacks every protocol. Default true. */
   thirdParty?: boolean
   /** Models that may be asked for. Default: any. */
@@ -48,14 +50,15 @@ function readGroup (id: string, options: GroupOptions): Group {
   const at = `groups.${id}`
   // By name, too: a misspelled `thirdParty` or `models` would leave a group open.
   checkOptions(at, options, {
-    protocols: 'anything', upstream: 'anything', thirdParty: 'a boolean', models: 'anything', limits: 'an object', onStoreFailure: 'anything',
+    protocols: 'anything', upstream: 'anything', routes: 'anything', thirdParty: 'a boolean', models: 'anything', limits: 'an object', onStoreFailure: 'anything',
   })
   checkChoice(`${at}.onStoreFailure`, options.onStoreFailure, ['closed', 'local'])
-  const { protocols, upstream = null, thirdParty = true, models, limits = {}, onStoreFailure = 'closed' } = options
+  const { protocols, upstream = null, routes = [], thirdParty = true, models, limits = {}, onStoreFailure = 'closed' } = options
   if (!Array.isArray(protocols)) throw new OptionError(`${at}.protocols`, 'must be a list')
   const unknown = protocols.find((name) => !protocolNames.some((known) => known === name))
   if (unknown !== undefined) throw new OptionError(`${at}.protocols`, `holds ${JSON.stringify(unknown)}, which is none of ${protocolNames.join(', ')}`)
   if (upstream !== null && !isUpstream(upstream)) throw new OptionError(`${at}.upstream`, 'must be a name, or one for each protocol')
+  checkRoutes(`${at}.routes`, routes)
   if (models !== undefined && !Array.isArray(models)) throw new OptionError(`${at}.models`, 'must be a list')
   checkLimits(`${at}.limits`, limits)
   return {
@@ -63,10 +66,23 @@ function readGroup (id: string, options: GroupOptions): Group {
     protocols: new Set(protocols),
     thirdParty,
     upstream,
+    routes,
     models: models === undefined ? null : new Set(models),
     limits,
     onStoreFailure,
   }
+}
+
+function checkRoutes (at: string, routes: unknown): void {
+  if (!Array.isArray(routes)) throw new OptionError(at, 'must be a list')
+  routes.forEach((route: unknown, i) => {
+    const own = `${at}[${i}]`
+    checkOptions(own, Object(route), { models: 'anything', upstream: 'a string' })
+    const { models, upstream } = Object(route)
+    const areNames = Array.isArray(models) && models.length > 0 && models.every((name) => typeof name === 'string' && name !== '')
+    if (!areNames) throw new OptionError(`${own}.models`, 'must be a list of names, with * for any part of one')
+    if (upstream === undefined) throw new OptionError(`${own}.upstream`, 'is required')
+  })
 }
 
 function isUpstream (upstream: unknown): boolean {

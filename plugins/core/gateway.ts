@@ -18,7 +18,8 @@ import { Settlement, type Settler } from './settlement.js'
 import { callPlace, modelCallOf, setModelCall, type ModelCall } from './model-call.js'
 import { modelRequestOf } from './model-request-view.js'
 import type { ModelRequest } from './model-request.js'
-import type { KeyChange, Upstream } from './types.js'
+import type { KeyChange } from './types.js'
+import type { Destination } from './upstream.js'
 
 export interface Gateway {
   recorder: Recorder
@@ -26,8 +27,8 @@ export interface Gateway {
   metrics: readonly MetricFamily[]
   /** What requests will cost. Set by the costs plugin; null where there are no prices. */
   pricing: Pricing | null
-  /** The upstream of a request's group; null where the host's mount decides. Set by the forward plugin. */
-  upstreamFor: (llm: ModelCall) => Upstream | null
+  /** Where a request goes, an upstream or a pool; null where the host's mount decides. Set by the upstreams plugin. */
+  destinationOf: (llm: ModelCall) => Destination | null
   /** Path below which the model endpoints stand, empty for none. */
   prefix: string
   /** How URLs are read, below that prefix. */
@@ -125,7 +126,7 @@ function newGateway (): Omit<Gateway, 'prefix' | 'resolve' | 'mounts'> {
     recorder: silentRecorder,
     metrics: [],
     pricing: null,
-    upstreamFor: () => null,
+    destinationOf: () => null,
     ownScope: null,
     unknown: { mounts: 'leave', nowhere: 'leave' },
     guarded: false,
@@ -208,7 +209,7 @@ export function releaseHold (gateway: Gateway, request: FastifyRequest, llm: Mod
   llm.holds -= 1
   if (llm.holds > 0 || llm.settled) return
   llm.settled = true
-  llm.outcome ??= outcomeOf(llm, gateway.upstreamFor(llm)?.forwards === true)
+  llm.outcome ??= outcomeOf(llm, llm.forwards)
   gateway.settlement.run(llm, request)
   // Nothing of a settled request leads on to all that it had: whole dead requests would outlive the next scavenge.
   llm.openTap = null

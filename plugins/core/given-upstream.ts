@@ -1,9 +1,14 @@
 import type { ModelCall } from './model-call.js'
 
-/** The name of the upstream that the group of a request has for its protocol: it must go there and nowhere else. Null where it has none. */
+/** The name of the upstream or pool that the group of a request has for its protocol, whatever its model. Null where it has none. */
 export function givenUpstream ({ group, endpoint }: ModelCall): string | null {
   const given = group?.upstream ?? null
   if (given === null || typeof given === 'string') return given
   const protocol = endpoint.allowedBy.find((name) => given[name] !== undefined)
   return protocol === undefined ? null : given[protocol] ?? null
+}
+
+/** True where a request must go to what its group names, by its model or by its protocol, and nowhere else. */
+export function hasOwnUpstream (llm: ModelCall): boolean {
+  return (llm.group?.routes?.length ?? 0) > 0 || givenUpstream(llm) !== null
 }

@@ -8,7 +8,7 @@ import { dropConnection } from './carriers.js'
 import { gatewayError } from './errors/gateway-error.js'
 import { refuse } from './errors/refuse.js'
 import { isLetIn, type Gateway } from './gateway.js'
-import { givenUpstream } from './given-upstream.js'
+import { hasOwnUpstream } from './given-upstream.js'
 import type { ModelCall } from './model-call.js'
 import { sendTraced } from './telemetry/outgoing-trace.js'
 import { withOneVersion } from './url/single-version.js'
@@ -43,6 +43,6 @@ export function takeHostSend (gateway: Gateway, llm: ModelCall, request: Fastify
 /** Why a request must not go where a mount would send it, for operators; null for nothing. */
 function reasonToKeep (gateway: Gateway, llm: ModelCall): string | null {
   if (!isLetIn(gateway, llm)) return 'this route is outside of the scope that asks for keys: nothing was sent'
-  if (givenUpstream(llm) === null) return null
+  if (!hasOwnUpstream(llm)) return null
   return 'the group has an upstream of its own, where a mount without proxyOptions() does not send it: nothing was sent'
 }

@@ -9,6 +9,7 @@ import type { ModelRequest } from './model-request.js'
 import type {
   AbortSide, CallTrace, Group, Key, ModalityTokens, OpenTap, Outcome, RouteKind, Times, TokenUsage, UsageMissing,
 } from './types.js'
+import type { AttemptRecord } from './upstream.js'
 
 const none: readonly string[] = []
 
@@ -69,6 +70,14 @@ export class ModelCall {
   tapped = false
 
   upstream: string | null = null
+  /** The upstream's own name for the model, where it is another one. */
+  sentModel: string | null = null
+  /** What counts the requests that run at its upstream, where there was nothing to choose. */
+  visited: { active: number } | null = null
+  /** The caller's own secret travelled on. */
+  forwards = false
+  /** Attempts that are over, in their order; null where there was nothing to choose. */
+  attempts: AttemptRecord[] | null = null
   /** Status of the upstream's reply, 0 before or without one. */
   upstreamStatus = 0
   upstreamRequestId: string | null = null

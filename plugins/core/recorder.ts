@@ -23,6 +23,10 @@ export interface Recorder {
   keyLookedUp: (result: LookupResult, seconds?: number) => void
   validationFailed: (protocol: ProtocolLabel, keyword: string) => void
   limitRejected: (group: string, limit: string) => void
+  /** One attempt at an upstream is over. `result` is a closed word. */
+  upstreamAttempted: (upstream: string, result: string) => void
+  /** Another attempt follows one that failed. */
+  failedOver: (pool: string, reason: string) => void
   /** The disk did not take usage records: they wait, and their tokens are not charged yet. Once for each try. */
   ledgerFailed: () => void
   /** A log line of this process was dropped: nobody took it. */
@@ -33,7 +37,7 @@ export interface Recorder {
   gauge: (name: GaugeName, read: () => readonly GaugeSample[]) => () => void
 }
 
-export type GaugeName = 'key_cache_entries' | 'balance_remaining_ratio'
+export type GaugeName = 'key_cache_entries' | 'balance_remaining_ratio' | 'upstream_available' | 'upstream_active_requests' | 'model_aliases'
 
 function nothing (): void {}
 
@@ -45,6 +49,8 @@ export const silentRecorder: Recorder = {
   keyLookedUp: nothing,
   validationFailed: nothing,
   limitRejected: nothing,
+  upstreamAttempted: nothing,
+  failedOver: nothing,
   ledgerFailed: nothing,
   logDropped: nothing,
   shed: nothing,

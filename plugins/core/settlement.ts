@@ -5,10 +5,10 @@ import type { ModelCall } from './model-call.js'
 import { writeLog } from './write-log.js'
 
 /**
- * Each builds on those before it: what was used, what that costs, what is charged for it and what is kept of it, and then
- * those who tell of it. Last the functions of the host.
+ * Each builds on those before it: what was used, what that costs, what is charged for it and what is kept of it, by the
+ * gateway and by its upstream, and then those who tell of it. Last the functions of the host.
  */
-export const settlementSteps = ['usage', 'costs', 'limits', 'ledger', 'trace', 'metrics', 'log', 'host'] as const
+export const settlementSteps = ['usage', 'costs', 'limits', 'ledger', 'upstreams', 'trace', 'metrics', 'log', 'host'] as const
 
 export type SettlementStep = typeof settlementSteps[number]
 

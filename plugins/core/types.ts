@@ -56,6 +56,13 @@ export interface Budget {
   timezone?: string
 }
 
+export interface ModelRoute {
+  /** Names of models; `*` stands for any part of one. */
+  readonly models: readonly string[]
+  /** An upstream or a pool. */
+  readonly upstream: string
+}
+
 export interface Group {
   readonly id: string
   readonly protocols: ReadonlySet<string>
@@ -63,6 +70,8 @@ export interface Group {
   readonly thirdParty: boolean
   /** Upstream name for each protocol, or one for all. */
   readonly upstream: string | Readonly<Record<string, string>> | null
+  /** Upstreams for some models; the first that fits wins over `upstream`. */
+  readonly routes?: readonly ModelRoute[]
   /** Null allows any model. */
   readonly models: ReadonlySet<string> | null
   readonly limits: Limits
@@ -109,19 +118,6 @@ export interface ReplyTap {
 }
 
 export type OpenTap = (statusCode: number, headers: Readonly<Record<string, unknown>>) => ReplyTap | null
-
-/** Where requests go. */
-export interface Upstream {
-  readonly name: string
-  readonly origin: string
-  /** Host and port, as the `host` header says them. */
-  readonly host: string
-  /** Path before the version segment, without a slash at its end. */
-  readonly basePath: string
-  readonly credential: string | null
-  /** The caller's own secret travels on. */
-  readonly forwards: boolean
-}
 
 /** When what happened: `performance.now()` milliseconds, 0 for not yet. */
 export interface Times {

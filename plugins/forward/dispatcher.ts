@@ -1,11 +1,13 @@
+import { Readable } from 'node:stream'
 import type { Agent, Dispatcher } from 'undici'
 import { dispatchTraced } from '../core/telemetry/outgoing-trace.js'
-import type { ModelCall } from '../core/model-call.js'
-import type { Upstream } from '../core/types.js'
+import { GatewayError } from '../core/errors/gateway-error.js'
+import type { Call, Destination } from '../core/upstream.js'
 import { DrainBudget, type DrainOptions } from './drain.js'
 import { Exchange } from './exchange.js'
+import { Failover, unsent } from './failover.js'
 import { kOwner, seal, type ExchangeDone, type ExchangeReply, type OwnedHeaders, type Owner } from './owner.js'
-import { readdress } from './request-headers.js'
+import { ownRequestHeaders, readdress } from './request-headers.js'
 import { SlowReaders } from './slow-readers.js'
 import { UpstreamAgent } from './undici.js'
 
@@ -21,15 +23,6 @@ export interface DispatcherOptions {
   drain: DrainOptions
   /** More options of undici's connector, such as `ca`. TLS verification is on unless `rejectUnauthorized: false`. */
   tls: Readonly<Record<string, unknown>>
-}
-
-/** A request of our own, ready to go. */
-export interface OwnRequest {
-  readonly owner: Owner
-  readonly upstream: Upstream
-  /** Names and values by turns. */
-  readonly headers: string[]
-  readonly body: Buffer | null
 }
 
 /** As reply-from calls back. */
@@ -66,30 +59,51 @@ export class UpstreamDispatcher {
       this.#agent.request(options, done)
       return
     }
-    const { llm, upstream } = owner
-    if (upstream !== null) {
-      Reflect.deleteProperty(options.headers, seal)
-      options.origin = upstream.origin
-      options.path = pathOf(llm, upstream)
-      readdress(options.headers, llm, upstream)
+    const { llm, destination } = owner
+    if (destination === null) {
+      this.#slow.follow(owner)
+      dispatchTraced(this.#agent, options, llm, new Exchange(owner, this.#drain, done))
+      return
     }
-    this.#slow.follow(owner)
-    dispatchTraced(this.#agent, options, llm, new Exchange(owner, this.#drain, done))
+    this.#dispatch(owner, destination, done, options.body instanceof Readable, (call) => mounted(options, call))
   }
 
   /** Sends a request of our own routes. */
-  send ({ owner, upstream, headers, body }: OwnRequest, done: ExchangeDone): void {
-    const { llm } = owner
-    this.#slow.follow(owner)
-    dispatchTraced(this.#agent, {
-      origin: upstream.origin,
-      path: pathOf(llm, upstream),
+  send (owner: Owner, destination: Destination, done: ExchangeDone): void {
+    const { llm, request } = owner
+    this.#dispatch(owner, destination, done, false, (call) => ({
+      origin: call.upstream.origin,
+      path: call.path,
       method: llm.endpoint.method,
-      headers,
-      body,
+      headers: ownRequestHeaders(request.raw.headers, llm, call),
+      body: call.body,
       headersTimeout: this.headersTimeout,
       bodyTimeout: this.bodyTimeout,
-    }, llm, new Exchange(owner, this.#drain, done))
+    }))
+  }
+
+  /** `once`: what is sent cannot be sent a second time. */
+  #dispatch (owner: Owner, destination: Destination, done: ExchangeDone, once: boolean, optionsOf: (call: Call) => Dispatcher.DispatchOptions): void {
+    const { llm, request } = owner
+    this.#slow.follow(owner)
+    const exchange = new Exchange(owner, this.#drain, done)
+    const called = destination.call?.(llm)
+    if (called instanceof GatewayError) {
+      exchange.onError(called)
+      unsent(llm)
+    } else if (called !== undefined) {
+      dispatchTraced(this.#agent, optionsOf(called), llm, exchange)
+    } else {
+      new Failover(owner, destination.open(llm, request.raw.headers, once), exchange, (call, handler) => {
+        dispatchTraced(this.#agent, { ...optionsOf(call), headersTimeout: this.#headersTimeout(call) }, llm, handler)
+      }).begin()
+    }
+  }
+
+  /** 0 stands for none. */
+  #headersTimeout ({ headersTimeoutMs }: Call): number {
+    if (headersTimeoutMs === null || this.headersTimeout === 0) return headersTimeoutMs ?? this.headersTimeout
+    return Math.min(headersTimeoutMs, this.headersTimeout)
   }
 
   /**
@@ -103,6 +117,10 @@ export class UpstreamDispatcher {
   }
 }
 
-function pathOf (llm: ModelCall, upstream: Upstream): string {
-  return upstream.basePath + llm.url.slice(llm.mountLength)
+/** The request of a mount as the upstream gets it. A body that nobody read goes on as it comes. */
+function mounted (options: RequestOptions, call: Call): Dispatcher.DispatchOptions {
+  const headers = { ...options.headers }
+  Reflect.deleteProperty(headers, seal)
+  readdress(headers, call)
+  return { ...options, origin: call.upstream.origin, path: call.path, headers, body: call.body ?? options.body ?? null }
 }

@@ -16,29 +16,23 @@ import { ModelCall, modelCallOf } from '../core/model-call.js'
 import { UpstreamDispatcher } from './dispatcher.js'
 import { checkForwardOptions, readTransport, type ForwardOptions } from './options.js'
 import { relay } from './relay.js'
-import { routeAddresses } from './routes.js'
-import { readUpstreams, upstreamFor } from './upstreams.js'
-
 import { refuseOtherTransports } from './proxy-options.js'
+import { routeAddresses } from './routes.js'
 
 export { proxyOptions, type HttpProxyOptions, type ProxyOptions } from './proxy-options.js'
 export type { ForwardOptions, TransportOptions } from './options.js'
-export type { UpstreamOptions } from './upstreams.js'
 
 async function forward (app: FastifyInstance, options: ForwardOptions & { prefix?: string }): Promise<void> {
   const { prefix = '', ...own } = options
   checkForwardOptions(own)
-  const { upstreams: given = {}, routes = true, ...transport } = own
+  const { routes = true, ...transport } = own
   const gateway = joinGateway(app, prefix)
-  const upstreams = readUpstreams(given)
   const dispatcher = new UpstreamDispatcher(readTransport(transport))
   gateway.transports.add(dispatcher)
   // Waited for, where reply-from does not: a reply whose caller has left is still read for its usage.
   app.addHook('onClose', async () => {
     await Promise.all([...gateway.transports].map(async (transport) => await transport.destroy()))
   })
-  // Without routes of our own, a group that names no upstream goes where the host's mount goes.
-  gateway.upstreamFor = (llm) => routes || (llm.group?.upstream ?? null) !== null ? upstreamFor(llm, upstreams) : null
 
   async function mount (scope: FastifyInstance): Promise<void> {
     gateway.ownScope = scope
@@ -64,9 +58,9 @@ async function forward (app: FastifyInstance, options: ForwardOptions & { prefix
   }
 
   function forwardOwn (llm: ModelCall, request: FastifyRequest, reply: FastifyReply): void {
-    const upstream = gateway.upstreamFor(llm)
-    if (upstream === null || !isLetIn(gateway, llm)) refuse(request, reply, llm.endpoint.family, gatewayError('internal_error'))
-    else relay(dispatcher, upstream, { gateway, llm, request, reply, upstream, streamOnly: false, rewriteHeaders: null })
+    const destination = gateway.destinationOf(llm)
+    if (destination === null || !isLetIn(gateway, llm)) refuse(request, reply, llm.endpoint.family, gatewayError('internal_error'))
+    else relay(dispatcher, destination, { gateway, llm, request, reply, destination, streamOnly: false, rewriteHeaders: null })
   }
 
   refuseOtherTransports(app, gateway)

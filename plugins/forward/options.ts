@@ -1,7 +1,6 @@
 import { checkOptions, withDefaults } from '../core/options.js'
 import { drainDefaults, type DrainOptions } from './drain.js'
 import type { DispatcherOptions } from './dispatcher.js'
-import type { UpstreamOptions } from './upstreams.js'
 
 export interface TransportOptions {
   /** Connections to one upstream; each carries one request at a time. Default 1,024. */
@@ -19,7 +18,6 @@ export interface TransportOptions {
 }
 
 export interface ForwardOptions extends TransportOptions {
-  upstreams?: Record<string, UpstreamOptions>
   /** Whether to mount routes for every endpoint here. Off for a host that mounts them itself. Default true. */
   routes?: boolean
 }
@@ -40,7 +38,7 @@ const drainChecks = {
 } as const
 
 export function checkForwardOptions (options: ForwardOptions): void {
-  checkOptions('forward', options, { ...transportChecks, upstreams: 'an object', routes: 'a boolean' })
+  checkOptions('forward', options, { ...transportChecks, routes: 'a boolean' })
   checkOptions('forward.drain', options.drain ?? {}, drainChecks)
 }
 

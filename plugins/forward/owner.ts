@@ -4,7 +4,7 @@ import type { FastifyReplyFromHooks } from '@fastify/reply-from'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Gateway } from '../core/gateway.js'
 import type { ModelCall } from '../core/model-call.js'
-import type { Upstream } from '../core/types.js'
+import type { Destination } from '../core/upstream.js'
 import type { Headers } from './raw-headers.js'
 
 /** What an exchange must know of the request it serves; rides on the headers object, invisible on the wire. */
@@ -14,7 +14,7 @@ export interface Owner {
   readonly request: FastifyRequest
   readonly reply: FastifyReply
   /** Null: where the host's mount goes. */
-  readonly upstream: Upstream | null
+  readonly destination: Destination | null
   /** The host reads the reply itself and expects a stream. */
   readonly streamOnly: boolean
   /** What a host's mount makes of the reply's headers, null for nothing. */

@@ -50,7 +50,7 @@ export function proxyOptions ({ unknown = 'refuse', ...transport }: ProxyOptions
       const gateway = gatewayOf(request.server)
       gateway.transports.add(dispatcher)
       const read = identify(gateway, request, reply)
-      if (read instanceof ModelCall) return sender({ gateway, llm: read, request, reply, upstream: gateway.upstreamFor(read) }, dest, options)
+      if (read instanceof ModelCall) return sender({ gateway, llm: read, request, reply, destination: gateway.destinationOf(read) }, dest, options)
       // Whoever met the request has asked the same, unless nobody did.
       const decision = decisionOf(gateway, request, read)
       return decision === 'leave' ? reply.from(dest, options) : answer(decision, request, reply, read)

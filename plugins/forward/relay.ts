@@ -1,23 +1,20 @@
 import { fromTransport } from '../core/errors/foreign.js'
 import { gatewayError, type GatewayError } from '../core/errors/gateway-error.js'
 import { refuse } from '../core/errors/refuse.js'
-import type { Upstream } from '../core/types.js'
 import { writeLog } from '../core/write-log.js'
+import type { Destination } from '../core/upstream.js'
 import type { UpstreamDispatcher } from './dispatcher.js'
 import type { ExchangeReply, Owner } from './owner.js'
 import { isPage, passHeaders, replyHeaders } from './reply-headers.js'
-import { ownRequestHeaders } from './request-headers.js'
 
 /**
  * Sends a model request on past reply-from, where nothing of a host's has a say in the request: on our own routes, and on a
  * mount that adds nothing to it. The headers are then made once and not four times. Same rules as `send`.
  */
-export function relay (dispatcher: UpstreamDispatcher, upstream: Upstream, owner: Owner): void {
-  const { llm, request } = owner
-  const body = llm.outgoing ?? llm.body
-  llm.json = undefined
-  llm.upstream = upstream.name
-  dispatcher.send({ owner, upstream, body, headers: ownRequestHeaders(request.raw.headers, llm, upstream, body) }, answer)
+export function relay (dispatcher: UpstreamDispatcher, destination: Destination, owner: Owner): void {
+  dispatcher.send(owner, destination, answer)
+  // What the way of a request depends on was read by then.
+  owner.llm.json = undefined
 }
 
 function answer (error: Error | null, from: ExchangeReply | undefined, { llm, request, reply, rewriteHeaders }: Owner): void {

@@ -1,9 +1,9 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { clientAddsTrace } from '../core/telemetry/outgoing-trace.js'
 import { carriesCredential, methodOverrides } from '../core/carriers.js'
-import { credentialHeaders, type Family } from '../protocols/index.js'
+import { credentialHeaders } from '../protocols/index.js'
 import type { ModelCall } from '../core/model-call.js'
-import type { Upstream } from '../core/types.js'
+import type { Call, Header } from '../core/upstream.js'
 import type { OwnedHeaders } from './owner.js'
 
 // Hop-by-hop headers (RFC 9110 7.6.1), `expect` which this server has answered, where the caller came from, which is
@@ -40,16 +40,15 @@ const traceNames: readonly string[] = ['traceparent', 'tracestate']
  * lists stays behind before anything of ours is added (a caller could strip it otherwise), and so do HTTP/2's pseudo headers;
  * the host is the upstream's, the length is the transport's to write.
  */
-export function ownRequestHeaders (headers: IncomingHttpHeaders, llm: ModelCall, upstream: Upstream, body: Buffer | null): string[] {
+export function ownRequestHeaders (headers: IncomingHttpHeaders, llm: ModelCall, { upstream, body, headers: upstreams }: Call): string[] {
   const listed = headers.connection === undefined ? none : headers.connection.toLowerCase().split(/[\s,]+/)
   const left = ownsTrace(llm) ? [...listed, ...traceNames, ...Object.keys({ ...llm.trace?.headers })] : listed
   const own = ['host', upstream.host]
   for (const name in headers) {
-    if (isPassed(name) && !left.includes(name)) append(own, name, headers[name])
+    if (isPassed(name) && !left.includes(name) && !isAmong(upstreams, name)) append(own, name, headers[name])
   }
   if (body !== null && (headers['content-type'] === undefined || left.includes('content-type'))) own.push('content-type', 'application/json')
-  const credential = credentialFor(llm, upstream)
-  if (credential !== null) own.push(...credential)
+  for (const [name, value] of upstreams) own.push(name, value)
   const traced = llm.trace?.headers
   for (const name in traced) append(own, name, traced[name])
   return own
@@ -75,35 +74,21 @@ export function addOwnHeaders (headers: OwnedHeaders, llm: ModelCall): OwnedHead
 }
 
 /**
- * Makes the headers those of the upstream of the group: its host and its one credential, in the place of any that the mount
- * put in for its own upstream.
+ * Makes the headers those of the upstream of the group: its host, and what it has of its own, its one credential among it, in
+ * the place of any that the mount put in for its own upstream.
  */
-export function readdress (headers: OwnedHeaders, llm: ModelCall, upstream: Upstream): void {
-  for (const name of Object.keys(headers)) {
-    if (carriesCredential(name) || name.toLowerCase() === 'host') delete headers[name]
+export function readdress (headers: OwnedHeaders, { upstream, headers: upstreams, body }: Call): void {
+  for (const given of Object.keys(headers)) {
+    const name = given.toLowerCase()
+    if (carriesCredential(name) || name === 'host' || isAmong(upstreams, name)) delete headers[given]
   }
   headers.host = upstream.host
-  const credential = credentialFor(llm, upstream)
-  if (credential !== null) headers[credential[0]] = credential[1]
+  if (body !== null && headers['content-length'] !== undefined) headers['content-length'] = String(body.length)
+  for (const [name, value] of upstreams) headers[name] = value
 }
 
-type Credential = readonly [name: string, value: string]
-
-/** Made once: a text that was joined anew must be flattened anew by whoever reads it. */
-const credentials = new WeakMap<Upstream, Map<Family, Credential>>()
-
-function credentialFor ({ secret, endpoint: { family } }: ModelCall, upstream: Upstream): Credential | null {
-  if (upstream.forwards && secret !== null) return family.upstreamHeader(secret)
-  return upstream.credential === null ? null : ownCredential(upstream, family, upstream.credential)
-}
-
-function ownCredential (upstream: Upstream, family: Family, secret: string): Credential {
-  const byFamily = credentials.get(upstream) ?? new Map<Family, Credential>()
-  const known = byFamily.get(family)
-  if (known !== undefined) return known
-  const made = family.upstreamHeader(secret)
-  credentials.set(upstream, byFamily.set(family, made))
-  return made
+function isAmong (headers: readonly Header[], name: string): boolean {
+  return headers.some(([own]) => own === name)
 }
 
 /** The caller's trace context is replaced, by us or by an instrumentation of the HTTP client. */

@@ -7,7 +7,7 @@ import { refuse } from '../core/errors/refuse.js'
 import type { Gateway } from '../core/gateway.js'
 import { withOneVersion } from '../core/url/single-version.js'
 import type { ModelCall } from '../core/model-call.js'
-import type { Upstream } from '../core/types.js'
+import type { Destination } from '../core/upstream.js'
 import { kOwner, seal } from './owner.js'
 import { isPage, replyHeaders } from './reply-headers.js'
 import { addOwnHeaders, cleanHeaders } from './request-headers.js'
@@ -19,7 +19,7 @@ export interface Passage {
   readonly request: FastifyRequest
   readonly reply: FastifyReply
   /** Null: the host's own mount decides. */
-  readonly upstream: Upstream | null
+  readonly destination: Destination | null
 }
 
 /**
@@ -29,23 +29,23 @@ export interface Passage {
  * does not go to the upstream of the group: the caller has its 500 then.
  */
 export function send (passage: Passage, source: string, options: FastifyReplyFromHooks): boolean {
-  const { llm, reply } = passage
-  llm.json = undefined
-  llm.upstream = passage.upstream?.name ?? null
+  const { llm, reply, destination } = passage
   let isSent = true
   const own = ownOptions(passage, options, () => isSent)
   try {
     reply.from(withOneVersion(source, llm.url.slice(llm.mountLength)), own)
   } catch (error) {
-    if (passage.upstream === null || llm.times.sentAt > 0) throw error
+    if (destination === null || llm.times.sentAt > 0) throw error
   }
-  isSent = passage.upstream === null || llm.times.sentAt > 0
+  // What the way of a request depends on was read by then.
+  llm.json = undefined
+  isSent = destination === null || llm.times.sentAt > 0
   if (!isSent) refuseUnsent(passage)
   return isSent
 }
 
 function ownOptions (passage: Passage, options: FastifyReplyFromHooks, isSent: () => boolean): FastifyReplyFromHooks {
-  const { llm, request, reply, upstream } = passage
+  const { llm, request, reply, destination } = passage
   const body = llm.outgoing ?? llm.body
   const onError = options.onError ?? ((_reply, { error }) => refuse(request, reply, llm.endpoint.family, fromTransport(error.cause ?? error)))
   return {
@@ -56,7 +56,7 @@ function ownOptions (passage: Passage, options: FastifyReplyFromHooks, isSent: (
       const host = options.rewriteRequestHeaders?.(req, clean) ?? clean
       const own = addOwnHeaders({ ...host }, llm)
       own[kOwner] = { ...passage, streamOnly: options.onResponse !== undefined, rewriteHeaders: null }
-      if (upstream !== null) own[seal] = 'sealed'
+      if (destination !== null) own[seal] = 'sealed'
       return own
     },
     rewriteHeaders: (headers, req) => {
@@ -70,9 +70,9 @@ function ownOptions (passage: Passage, options: FastifyReplyFromHooks, isSent: (
   }
 }
 
-function refuseUnsent ({ llm, request, reply }: Passage): void {
+function refuseUnsent ({ llm, request, reply, destination }: Passage): void {
   const what = 'the mount has an undici, http or http2 of its own, or a reply-from that is not known: its requests would not go to the upstream of their group, and are refused'
-  request.log.error({ mount: request.routeOptions.url, upstream: llm.upstream }, what)
+  request.log.error({ mount: request.routeOptions.url, upstream: destination?.name }, what)
   refuse(request, reply, llm.endpoint.family, gatewayError('internal_error'))
 }
 

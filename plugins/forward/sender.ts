@@ -2,7 +2,7 @@ import type { FastifyReplyFromHooks } from '@fastify/reply-from'
 import { gatewayError } from '../core/errors/gateway-error.js'
 import { refuse } from '../core/errors/refuse.js'
 import { isLetIn } from '../core/gateway.js'
-import { givenUpstream } from '../core/given-upstream.js'
+import { hasOwnUpstream } from '../core/given-upstream.js'
 import type { UpstreamDispatcher } from './dispatcher.js'
 import { relay } from './relay.js'
 import { send, type Passage } from './send.js'
@@ -18,14 +18,14 @@ export type Sender = (passage: Passage, dest: string, options: FastifyReplyFromH
 export function createSender (dispatcher: UpstreamDispatcher): Sender {
   const proven = new WeakSet<object>()
   return function sendModel (passage, dest, options) {
-    const { gateway, llm, request, reply, upstream } = passage
+    const { gateway, llm, request, reply, destination } = passage
     const isRead = llm.body !== null || llm.endpoint.body === 'none'
-    if (!isLetIn(gateway, llm) || (upstream === null && givenUpstream(llm) !== null)) {
+    if (!isLetIn(gateway, llm) || (destination === null && hasOwnUpstream(llm))) {
       request.log.error({ mount: request.routeOptions.url }, 'nobody was asked for a key here, or the group names an upstream that is not there: nothing was sent')
       refuse(request, reply, llm.endpoint.family, gatewayError('internal_error'))
-    } else if (upstream !== null && isRead && proven.has(request.server) && rewritesOnlyReplies(options)) {
-      relay(dispatcher, upstream, { gateway, llm, request, reply, upstream, streamOnly: false, rewriteHeaders: options.rewriteHeaders ?? null })
-    } else if (send(passage, dest, options) && upstream !== null) {
+    } else if (destination !== null && isRead && proven.has(request.server) && rewritesOnlyReplies(options)) {
+      relay(dispatcher, destination, { gateway, llm, request, reply, destination, streamOnly: false, rewriteHeaders: options.rewriteHeaders ?? null })
+    } else if (send(passage, dest, options) && destination !== null) {
       proven.add(request.server)
     }
     return undefined

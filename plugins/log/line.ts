@@ -1,5 +1,6 @@
 import { durationOf, firstChunkOf, overheadOf } from '../core/measures.js'
 import type { ModelCall } from '../core/model-call.js'
+import type { AttemptRecord } from '../core/upstream.js'
 
 /** Longer names and ids are none that are known. */
 const maxLength = 128
@@ -28,6 +29,8 @@ export function requestLine (llm: ModelCall): Record<string, unknown> {
     error: llm.errorCode ?? undefined,
     aborted_by: llm.abortedBy ?? undefined,
     upstream: llm.upstream ?? undefined,
+    upstream_model: llm.sentModel?.slice(0, maxLength),
+    attempts: llm.attempts !== null && llm.attempts.length > 1 ? llm.attempts.map(attemptLine) : undefined,
     upstream_status: llm.upstreamStatus === 0 ? undefined : llm.upstreamStatus,
     upstream_request_id: llm.upstreamRequestId?.slice(0, maxLength),
     response_model: llm.responseModel?.slice(0, maxLength),
@@ -40,6 +43,10 @@ export function requestLine (llm: ModelCall): Record<string, unknown> {
     trace_id: llm.trace?.ids.traceId,
     span_id: llm.trace?.ids.spanId,
   }
+}
+
+function attemptLine ({ upstream, result, status, durationMs }: AttemptRecord): Record<string, unknown> {
+  return { upstream, result, status: status === 0 ? undefined : status, duration_ms: durationMs }
 }
 
 function milliseconds (seconds: number | null): number | undefined {

@@ -32,7 +32,9 @@ export function createRecorder (store: MetricStore, models: ModelNames, listener
   const ledgerFailures = store.counter('ledger_write_failures_total')
   const logDrops = store.counter('log_lines_dropped_total')
   const shed = store.counter('shed_total')
-  const followed = { key_cache_entries: store.gauge('key_cache_entries'), balance_remaining_ratio: store.gauge('balance_remaining_ratio') }
+  const attempts = store.counter('upstream_attempts_total')
+  const failovers = store.counter('failovers_total')
+  const followed = { key_cache_entries: store.gauge('key_cache_entries'), balance_remaining_ratio: store.gauge('balance_remaining_ratio'), ...upstreamGauges(store) }
   store.describeItself()
 
   return {
@@ -53,12 +55,22 @@ export function createRecorder (store: MetricStore, models: ModelNames, listener
     },
     validationFailed: (protocol, keyword) => validationFailures.add(1, protocol, keyword),
     limitRejected: (group, limit) => limitRejections.add(1, group, limit),
+    upstreamAttempted: (upstream, result) => attempts.add(1, upstream, result),
+    failedOver: (pool, reason) => failovers.add(1, pool, reason),
     ledgerFailed: () => ledgerFailures.add(1),
     logDropped: () => logDrops.add(1),
     shed: (reason) => shed.add(1, reason),
     gauge: (name: GaugeName, read: () => readonly GaugeSample[]) => followed[name].follow((set) => {
       for (const sample of read()) set(sample.value, sample.labels)
     }),
+  }
+}
+
+function upstreamGauges (store: MetricStore) {
+  return {
+    upstream_available: store.gauge('upstream_available'),
+    upstream_active_requests: store.gauge('upstream_active_requests'),
+    model_aliases: store.gauge('model_aliases'),
   }
 }
 

@@ -1,5 +1,5 @@
 import type { LlmGatewayOptions } from '../index.js'
-import type { UpstreamOptions } from '../forward/index.js'
+import type { UpstreamOptions } from '../upstreams/index.js'
 import type { State } from '../state/types.js'
 import type { GatewayConfig } from './config-types.js'
 
@@ -25,13 +25,16 @@ const nowhere = { url: 'http://127.0.0.1:9', credential: 'none' }
 export function bundleOptions (config: GatewayConfig, { simulator, cells, consolePath, state: open }: Shared): LlmGatewayOptions {
   const { listen, state, log, cors, upstreams, ...parts } = config
   const entries = Object.entries(upstreams).map(([name, entry]): [string, UpstreamOptions] => {
-    const { url, credential } = entry.simulate === true ? simulator ?? nowhere : entry
+    if (entry.simulate !== true) return [name, entry]
+    const { url, credential } = simulator ?? nowhere
     return [name, { url, credential }]
   })
   return {
     ...parts,
     auth: { failures: authFailures, ...config.auth },
     upstreams: Object.fromEntries(entries),
+    // What an app knows of how its upstreams do is known to the one that takes over.
+    health: cells,
     metrics: { ...config.metrics, cells },
     // Its port is the process's, not the app's: two apps could not both listen during a reload.
     ...config.console && { console: { path: config.console.path ?? consolePath } },

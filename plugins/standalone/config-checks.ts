@@ -1,7 +1,8 @@
 /** What a schema cannot say: names that must exist, values that exclude each other, addresses and dates that must parse. */
 import { createHash } from 'node:crypto'
 import { isIP } from 'node:net'
-import type { GroupOptions, KeyOptions } from '../auth/index.js'
+import type { KeyOptions } from '../auth/index.js'
+import { groupMistakes } from '../upstreams/check-groups.js'
 import { addressProblem } from '../core/url/upstream-address.js'
 import { joinPath, type Problem } from './config-error.js'
 import type { GatewayConfig, UpstreamEntry } from './config-types.js'
@@ -9,7 +10,7 @@ import type { GatewayConfig, UpstreamEntry } from './config-types.js'
 /** Every such mistake of a configuration whose form is right. */
 export function crossCheck (config: GatewayConfig): Problem[] {
   const upstreams = Object.entries(config.upstreams).flatMap(([name, upstream]) => checkUpstream(`upstreams.${name}`, upstream))
-  const groups = Object.entries(config.groups).flatMap(([name, group]) => checkGroup(`groups.${name}`, group, config))
+  const groups = groupMistakes({ ...config, pools: config.pools ?? {}, upstreams: Object.fromEntries(Object.entries(config.upstreams).map(([name, entry]) => [name, entry.simulate ? {} : entry])), complete: true })
   const keys = (config.keys ?? []).flatMap((key, index) => checkKey(`keys[${index}]`, key, config))
   return [...upstreams, ...groups, ...keys, ...checkUnique(config.keys ?? []), ...checkIncludeUsage(config), ...checkPaths(config), ...checkProxies(config)]
 }
@@ -45,22 +46,6 @@ function checkUpstream (path: string, upstream: UpstreamEntry): Problem[] {
   if (upstream.simulate) return []
   const problem = addressProblem(upstream.url)
   return problem === null ? [] : [{ path: `${path}.url`, message: problem }]
-}
-
-function checkGroup (path: string, group: GroupOptions, config: GatewayConfig): Problem[] {
-  const at = `${path}.upstream`
-  const known = (name: string, where: string): Problem[] =>
-    Object.hasOwn(config.upstreams, name) ? [] : [{ path: where, message: `there is no upstream ${name}` }]
-  const { upstream, protocols } = group
-  if (typeof upstream === 'string') return known(upstream, at)
-  if (upstream === undefined) {
-    return Object.keys(config.upstreams).length === 1 ? [] : [{ path: at, message: 'is required, for there is more than one upstream' }]
-  }
-  const missing = protocols.filter((protocol) => upstream[protocol] === undefined)
-  return [
-    ...Object.entries(upstream).flatMap(([protocol, name]) => known(name, joinPath(at, protocol))),
-    ...missing.map((protocol) => ({ path: joinPath(at, protocol), message: 'is required' })),
-  ]
 }
 
 function checkKey (path: string, key: KeyOptions, config: GatewayConfig): Problem[] {

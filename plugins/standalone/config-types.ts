@@ -5,6 +5,7 @@ import type { MetricsOptions } from '../metrics/index.js'
 import type { CorsEntry } from './cors.js'
 import type { StateConfig } from '../state/types.js'
 import type { TracingOptions } from '../tracing/index.js'
+import type { UpstreamOptions } from '../upstreams/index.js'
 
 export interface ListenEntry {
   readonly host?: string
@@ -16,14 +17,14 @@ export interface ListenEntry {
 
 export type UpstreamEntry =
   | { readonly simulate: true }
-  | { readonly url: string, readonly credential: string, readonly simulate?: never }
+  | UpstreamOptions & { readonly simulate?: never }
 
 export interface LogEntry {
   readonly level?: string
 }
 
 /** Sections that are the options of the part of the same name, checked by the schema and by the part. */
-type PartSections = Pick<LlmGatewayOptions, 'prefix' | 'auth' | 'limits' | 'validation' | 'usage' | 'forward' | 'console'> & { tracing?: TracingOptions }
+type PartSections = Pick<LlmGatewayOptions, 'prefix' | 'pools' | 'auth' | 'limits' | 'validation' | 'usage' | 'forward' | 'console'> & { tracing?: TracingOptions }
 
 export interface GatewayConfig extends PartSections {
   readonly listen?: ListenEntry

@@ -3,18 +3,20 @@ import { attributes } from '../core/telemetry/genai.js'
 import { errorTypeOf, succeeded, tokensOf, upstreamFirstChunkOf } from '../core/measures.js'
 import { otelApi } from '../core/telemetry/otel-api.js'
 import type { ModelCall } from '../core/model-call.js'
-import type { Upstream } from '../core/types.js'
+import type { Upstream } from '../core/upstream.js'
 import { requestAttributes } from './request-attributes.js'
 
 /** Span names make statistics in many backends: only a plain name may be part of one. */
 const plausible = /^[A-Za-z0-9._:/@-]{1,64}$/
 
 /** The span of one model call, as a client of its provider. What sampling may look at is there from the start. */
-export function startCallSpan (tracer: Tracer, llm: ModelCall, upstream: Upstream | null, parent: Context): Span {
+export function startCallSpan (tracer: Tracer, llm: ModelCall, upstreams: readonly Upstream[], parent: Context): Span {
   const { operation, family } = llm.endpoint
   const start: Attributes = { [attributes.operation]: operation, [attributes.provider]: family.provider }
   if (llm.model !== null) start[attributes.requestModel] = llm.model.slice(0, 128)
-  if (upstream !== null) Object.assign(start, serverAttributes(upstream))
+  const [only, ...others] = upstreams
+  // Which one of several it is, the attempts tell.
+  if (only !== undefined && others.length === 0) Object.assign(start, serverAttributes(only))
   const name = llm.model !== null && plausible.test(llm.model) ? `${operation} ${llm.model}` : operation
   const span = tracer.startSpan(name, { kind: otelApi().SpanKind.CLIENT, attributes: start }, parent)
   if (!span.isRecording()) return span
@@ -45,6 +47,10 @@ export function endCallSpan (span: Span, llm: ModelCall): void {
     // That a caller hung up is no failure of the call.
     if (llm.outcome !== 'client_abort') span.setStatus({ code: otelApi().SpanStatusCode.ERROR, message: errorType })
   }
+  for (const { upstream, result, status, durationMs } of llm.attempts ?? []) {
+    span.addEvent('llm_gateway.attempt', { 'llm_gateway.upstream': upstream, 'llm_gateway.result': result, 'llm_gateway.status': status, 'llm_gateway.duration_ms': durationMs })
+  }
+  if (llm.upstream !== null) span.setAttribute('llm_gateway.upstream', llm.upstream)
   // A name that no provider knows is a caller's invention.
   if (!succeeded(llm)) span.updateName(llm.endpoint.operation)
   span.end()

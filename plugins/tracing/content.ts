@@ -6,7 +6,8 @@
 import type { Span } from '@opentelemetry/api'
 import { attributes } from '../core/telemetry/genai.js'
 import type { ModelCall } from '../core/model-call.js'
-import type { OpenTap, ReplyTap, StreamFacts, Upstream } from '../core/types.js'
+import type { OpenTap, ReplyTap, StreamFacts } from '../core/types.js'
+import type { Upstream } from '../core/upstream.js'
 import { inputMessages } from './input-messages.js'
 import { ReplyText } from './reply-text.js'
 import { TextBudget } from './text-budget.js'
@@ -27,8 +28,8 @@ type Hide = (text: string) => string
 const shortestPiece = 6
 
 /** Nobody captures a key on purpose; callers do paste theirs into prompts, and models repeat them. */
-function hideKeys (llm: ModelCall, upstream: Upstream | null): Hide {
-  const keys = [llm.secret, upstream?.credential ?? null].filter((key) => key !== null)
+function hideKeys (llm: ModelCall, upstreams: readonly Upstream[]): Hide {
+  const keys = [llm.secret, ...upstreams.map(({ secret }) => secret.known())].filter((key) => key !== null)
   return (text) => keys.reduce((rest, key) => withoutBeginning(rest.replaceAll(key, '[key]'), key), text)
 }
 
@@ -40,8 +41,8 @@ function withoutBeginning (text: string, key: string): string {
 }
 
 /** Puts what the caller said on the span, and what the model answers once the reply ends. Call it before the request is sent. */
-export function captureContent (span: Span, llm: ModelCall, upstream: Upstream | null): void {
-  const hide = hideKeys(llm, upstream)
+export function captureContent (span: Span, llm: ModelCall, upstreams: readonly Upstream[]): void {
+  const hide = hideKeys(llm, upstreams)
   const budget = new TextBudget(maxTextLength)
   const messages = inputMessages(llm.json, (text) => budget.take(hide(text)))
   if (messages.length > 0) span.setAttribute(attributes.inputMessages, JSON.stringify(messages))

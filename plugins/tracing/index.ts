@@ -39,8 +39,8 @@ async function tracing (app: FastifyInstance, options: TracingOptions): Promise<
     const { context, isSpanContextValid, propagation, trace } = otelApi()
     tracer ??= (tracerProvider ?? trace).getTracer('fastify-llm-gateway')
     const parent = parentContext(request)
-    const upstream = gateway.upstreamFor(llm)
-    const span = startCallSpan(tracer, llm, upstream, parent)
+    const { upstreams } = gateway.destinationOf(llm) ?? { upstreams: [] }
+    const span = startCallSpan(tracer, llm, upstreams, parent)
     const ids = span.spanContext()
     // A provider that makes no spans: the caller's trace headers travel as they are.
     if (!isSpanContextValid(ids)) {
@@ -50,7 +50,7 @@ async function tracing (app: FastifyInstance, options: TracingOptions): Promise<
     const own = trace.setSpan(baggage ? parent : propagation.deleteBaggage(parent), span)
     llm.trace = { ids, context: own, headers: traceHeaders(own) }
     spans.set(llm, span)
-    if (withContent && span.isRecording()) captureContent(span, llm, upstream)
+    if (withContent && span.isRecording()) captureContent(span, llm, upstreams)
     context.with(own, done)
   })
 

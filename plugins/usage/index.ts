@@ -9,6 +9,7 @@ import { refuse } from '../core/errors/refuse.js'
 import { joinGateway } from '../core/gateway.js'
 import { identify } from '../core/identify.js'
 import { ModelCall, modelCallOf } from '../core/model-call.js'
+import type { Upstream } from '../core/upstream.js'
 import { routeOf } from '../core/route-kind.js'
 import { checkHiding } from '../core/usage-hiding.js'
 import { askFor } from './ask.js'
@@ -43,7 +44,7 @@ async function usage (app: FastifyInstance, options: UsageOptions): Promise<void
     const rules = llm.endpoint.usage
     llm.openTap = openAsIs(llm, rules)
     acceptReadable(request.raw.headers)
-    if (rules.request === null || !mayAsk(gateway.upstreamFor(llm)?.name ?? null)) {
+    if (rules.request === null || !mayAskAll(gateway.destinationOf(llm)?.upstreams, mayAsk)) {
       done()
       return
     }
@@ -64,6 +65,11 @@ async function usage (app: FastifyInstance, options: UsageOptions): Promise<void
     if (!unseen || llm.abortedBy === null || llm.endpoint.metered !== 'yes') return
     if (llm.times.sentAt > 0 || routeOf(llm, request) === 'host') llm.usageMissing = 'client_abort'
   })
+}
+
+/** Which one of a pool gets the request is not known yet. */
+function mayAskAll (upstreams: readonly Upstream[] | undefined, mayAsk: (upstream: string | null) => boolean): boolean {
+  return upstreams === undefined ? mayAsk(null) : upstreams.every(({ name }) => mayAsk(name))
 }
 
 export default fp(usage, { fastify: '5.x', name: 'llm-gateway-usage' })

@@ -3,8 +3,9 @@
  * (a 10 MB image costs 0.1 ms; facts/performance.md 5). The text may be malformed: then the answer means nothing, and
  * the real parser says so.
  */
+import { closingQuote } from '../core/json-text.js'
+
 const quote = 0x22
-const backslash = 0x5c
 const colon = 0x3a
 const openArray = 0x5b
 const closeArray = 0x5d
@@ -53,17 +54,4 @@ export function duplicateKey (bytes: Buffer): string | null {
     }
   }
   return null
-}
-
-/** Where the string that opens at `start` closes, or the end of the text. */
-function closingQuote (bytes: Buffer, start: number): number {
-  let at = start
-  for (;;) {
-    at = bytes.indexOf(quote, at + 1)
-    if (at < 0) return bytes.length
-    if (bytes[at - 1] !== backslash) return at
-    let run = at - 1
-    while (bytes[run] === backslash) run -= 1
-    if ((at - run) % 2 === 1) return at
-  }
 }

@@ -11,6 +11,7 @@ import { everyProtocol, gatewayOptions, listen, secret, startGateway } from '../
 import { hostAuth, hostSecret, startHost } from '../helpers/host.js'
 import { startUpstream } from '../helpers/upstream.js'
 import { Wire } from '../helpers/wire.js'
+import upstreams from '../../plugins/upstreams/index.js'
 
 const groups = {
   chat: { protocols: ['chat_completions', 'responses', 'images'] },
@@ -431,7 +432,8 @@ t.test('what a mount serves beside the endpoints is refused, or left to it', asy
   t.equal(await status(beside, '/v1/users'), 404, 'a parameter may stand for the version')
   const own = await startHost(t, upstream.url, { mounts: ['/'] })
   const { default: forward } = await import('../../plugins/forward/index.js')
-  await own.register(forward, { upstreams: { main: { url: upstream.url } } })
+  await own.register(upstreams, { upstreams: { main: { url: upstream.url } } })
+  await own.register(forward)
   t.equal(await status(own, '/v1/users'), 200, 'model requests have routes of their own: the mount is the host\'s')
 })
 

@@ -3,7 +3,7 @@ import cors from '@fastify/cors'
 import httpProxy, { type FastifyHttpProxyOptions } from '@fastify/http-proxy'
 import Fastify, { type FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
-import llmGateway, { auth, createRewriteUrl, forward, metrics, paths, proxyOptions, validation, type LlmGatewayOptions } from '../../plugins/index.js'
+import llmGateway, { auth, createRewriteUrl, forward, metrics, paths, proxyOptions, upstreams, validation, type LlmGatewayOptions } from '../../plugins/index.js'
 import { everyProtocol, gatewayOptions, listen, secret } from '../helpers/gateway.js'
 import { hostAuth } from '../helpers/host.js'
 import { startUpstream, type Upstream } from '../helpers/upstream.js'
@@ -346,7 +346,8 @@ t.test('a mount whose transport does not go to the upstreams of groups fails the
 t.test('without the guard nothing of a guarded hub is sent', async (t) => {
   const { upstream, came } = await startProvider(t)
   const { url } = await startApp(t, async (app) => {
-    await app.register(forward, { upstreams: { main: { url: upstream.url, credential: groupSecret } } })
+    await app.register(upstreams, { upstreams: { main: { url: upstream.url, credential: groupSecret } } })
+    await app.register(forward)
     await app.register(validation)
     await mount(app, upstream.url, { ...proxyOptions(), prefix: '/x/v1', websocket: true })
     await app.register(async (scope) => { await scope.register(auth, hostAuth) })

@@ -129,7 +129,7 @@ t.test('the second plugin joins what the first one made', async (t) => {
   t.equal(joinGateway(app, '/llm/'), joinGateway(app))
   t.equal(gatewayOf(app).prefix, '/llm')
   t.match(gatewayOf(app).resolve('POST', '/LLM/v1/messages', {}), { code: 'ambiguous_path' })
-  t.equal(gatewayOf(app).upstreamFor(Object(null)), null)
+  t.equal(gatewayOf(app).destinationOf(Object(null)), null)
   const { recorder } = gatewayOf(app)
   recorder.gauge('key_cache_entries', () => [])()
 })

@@ -2,6 +2,7 @@ import Fastify from 'fastify'
 import t from 'tap'
 import { gatewayOf } from '../../plugins/core/gateway.js'
 import forward from '../../plugins/forward/index.js'
+import upstreams from '../../plugins/upstreams/index.js'
 import { providerSecret } from '../helpers/gateway.js'
 import { sha256, startUpstream } from '../helpers/upstream.js'
 
@@ -9,7 +10,8 @@ t.test('the forward plugin alone is an open door with the provider\'s credential
   const upstream = await startUpstream(t)
   const app = Fastify({ routerOptions: { caseSensitive: false } })
   t.teardown(() => app.close())
-  await app.register(forward, { upstreams: { main: { url: upstream.url, credential: providerSecret } }, prefix: '/llm' })
+  await app.register(upstreams, { upstreams: { main: { url: upstream.url, credential: providerSecret } } })
+  await app.register(forward, { prefix: '/llm' })
 
   const payload = '{"any": 1.0}'
   const reply = await app.inject({ method: 'POST', url: '/llm/v1/chat/completions', payload, headers: { 'content-type': 'application/json' } })
@@ -41,7 +43,8 @@ t.test('a request that no upstream is there for is the gateway\'s fault', async 
 t.test('a route that the reader of paths does not know is nobody\'s', async (t) => {
   const app = Fastify()
   t.teardown(() => app.close())
-  await app.register(forward, { upstreams: { main: { url: 'http://127.0.0.1:1' } } })
+  await app.register(upstreams, { upstreams: { main: { url: 'http://127.0.0.1:1' } } })
+  await app.register(forward)
   gatewayOf(app).resolve = () => null
   t.equal((await app.inject({ method: 'GET', url: '/v1/models' })).statusCode, 404)
 })
@@ -57,7 +60,8 @@ t.test('own routes stand where the scope and the prefix together say, once', asy
     const app = Fastify()
     t.teardown(() => app.close())
     await app.register(async (scope) => {
-      await scope.register(forward, { upstreams: { main: { url: upstream.url } }, ...prefix !== undefined && { prefix } })
+      await scope.register(upstreams, { upstreams: { main: { url: upstream.url } } })
+      await scope.register(forward, { ...prefix !== undefined && { prefix } })
     }, { prefix: scopePrefix })
     t.equal((await app.inject({ method: 'POST', url, payload: {} })).statusCode, 200, `${url} in ${scopePrefix}`)
     t.equal((await upstream.requests.next()).url, '/v1/embeddings')

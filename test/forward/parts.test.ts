@@ -6,68 +6,6 @@ import { proxyOptions } from '../../plugins/forward/proxy-options.js'
 import { isEventStream } from '../../plugins/core/event-stream.js'
 import { isPage } from '../../plugins/forward/reply-headers.js'
 import { routeAddresses } from '../../plugins/forward/routes.js'
-import { readUpstreams, upstreamFor, type UpstreamOptions } from '../../plugins/forward/upstreams.js'
-import { createResolve } from '../../plugins/core/url/resolve.js'
-import { ModelCall } from '../../plugins/core/model-call.js'
-import type { Group } from '../../plugins/core/types.js'
-
-t.test('an upstream address is read once, without the version that callers bring along', async (t) => {
-  const cases: [url: string, origin: string, basePath: string][] = [
-    ['https://api.example', 'https://api.example', ''],
-    ['https://api.example/', 'https://api.example', ''],
-    ['https://api.example/v1', 'https://api.example', ''],
-    ['https://api.example/v1beta/', 'https://api.example', ''],
-    ['http://127.0.0.1:11434/api/v1', 'http://127.0.0.1:11434', '/api'],
-    ['https://api.example/openai/v1/', 'https://api.example', '/openai'],
-    ['https://api.example/v10', 'https://api.example', '/v10'],
-  ]
-  for (const [url, origin, basePath] of cases) {
-    t.match(readUpstreams({ u: { url } }).get('u'), { name: 'u', origin, basePath, credential: null, forwards: false }, url)
-  }
-  t.match(readUpstreams({ u: { url: 'http://h', credential: 'forward' } }).get('u'), { credential: null, forwards: true })
-  t.match(readUpstreams({ u: { url: 'http://h', credential: 'secret' } }).get('u'), { credential: 'secret', forwards: false })
-})
-
-t.test('a wrong upstream is refused at start, by the name of its field and without its value', async (t) => {
-  const cases: [options: UpstreamOptions, message: RegExp][] = [
-    [{ url: 'nothing' }, /upstreams\.u\.url is not an address such as/],
-    [{ url: 'ftp://h' }, /upstreams\.u\.url must begin with https:\/\/ or http:\/\//],
-    [{ url: 'http://user@h' }, /must not hold a name or password/],
-    [{ url: 'http://h/?key=s3cret' }, /must not hold a query or fragment/],
-    [{ url: 'https://h/v1/chat/completions' }, /upstreams\.u\.url must be the base address, without the path of an endpoint/],
-    [{ url: 'http://h', credential: '' }, /upstreams\.u\.credential must be visible/],
-    [{ url: 'http://h', credential: undefined }, /upstreams\.u\.credential must be visible/],
-    [Object({ url: 'http://h', credentials: 'misspelled' }), /upstreams\.u\.credentials is not known/],
-    [{ url: 'http://h', credential: 's3cret with blank' }, /upstreams\.u\.credential must be visible/],
-  ]
-  for (const [options, message] of cases) {
-    t.throws(() => readUpstreams({ u: options }), { code: 'LLM_GATEWAY_OPTION', message })
-    t.throws(() => readUpstreams({ u: options }), { message: /^(?!.*s3cret)/ })
-  }
-})
-
-t.test('a request goes to the upstream of its group, or to the only one there is', async (t) => {
-  const one = readUpstreams({ a: { url: 'http://a' } })
-  const two = readUpstreams({ a: { url: 'http://a' }, b: { url: 'http://b' } })
-  const resolve = createResolve('')
-  function request (url: string, method: string, upstream: Group['upstream'] | undefined): ModelCall {
-    const resolved = resolve(method, url, {})
-    if (resolved?.kind !== 'endpoint') throw new Error(url)
-    const llm = new ModelCall(resolved)
-    if (upstream !== undefined) llm.group = { id: 'g', protocols: new Set(), thirdParty: true, upstream, models: null, limits: {}, onStoreFailure: 'closed' }
-    return llm
-  }
-  const name = (llm: ModelCall, upstreams: typeof one): string | undefined => upstreamFor(llm, upstreams)?.name
-  t.equal(name(request('/v1/responses', 'POST', undefined), one), 'a')
-  t.equal(name(request('/v1/responses', 'POST', null), two), undefined, 'undecided')
-  t.equal(name(request('/v1/responses', 'POST', null), new Map()), undefined)
-  t.equal(name(request('/v1/responses', 'POST', 'b'), two), 'b')
-  t.equal(name(request('/v1/responses', 'POST', 'c'), two), undefined)
-  const map = { responses: 'b', embeddings: 'a' }
-  t.equal(name(request('/v1/responses', 'POST', map), two), 'b')
-  t.equal(name(request('/v1/chat/completions', 'POST', map), two), undefined)
-  t.equal(name(request('/v1/models', 'GET', map), two), 'b', 'the model list of the first protocol that has an upstream')
-})
 
 t.test('only whole events are a place for an event of ours', async (t) => {
   const cases: [text: string, boundary: boolean][] = [

@@ -2,7 +2,7 @@ import { gzipSync } from 'node:zlib'
 import Fastify from 'fastify'
 import httpProxy from '@fastify/http-proxy'
 import t from 'tap'
-import { auth, limits, paths, proxyOptions, usage, forward } from '../../plugins/index.js'
+import { auth, limits, paths, proxyOptions, upstreams, usage, forward } from '../../plugins/index.js'
 import type { LimitsOptions } from '../../plugins/limits/index.js'
 import { memoryBalances, memoryLedger, type Ledger } from '../../plugins/state/index.js'
 import { call, everyProtocol, listen, read, secret, startGateway, watchSettled } from '../helpers/gateway.js'
@@ -192,7 +192,8 @@ t.test('a caller that leaves between the asking for its key and for its limits t
   await app.register(limits, { balances })
   const passed = new Signal<unknown>()
   app.addHook('onRequest', async (request) => { passed.push(request) })
-  await app.register(forward, { upstreams: { main: { url: upstream.url } } })
+  await app.register(upstreams, { upstreams: { main: { url: upstream.url } } })
+  await app.register(forward)
   const settled = watchSettled(app)
   const { request } = call(`${await listen(app)}/v1/chat/completions`, { body: JSON.stringify(body) })
   await reached
@@ -270,7 +271,8 @@ t.test('a request that passes the router twice is counted once', async (t) => {
     await app.register(limits, { balances, ...authorize && { authorize } })
     await app.register(paths)
     await app.register(usage)
-    await app.register(forward, { upstreams: {}, routes: false })
+    await app.register(upstreams, { upstreams: {} })
+    await app.register(forward, { routes: false })
     await app.register(httpProxy, { upstream: upstream.url, ...proxyOptions() })
     const url = await listen(app)
     const { reply } = call(`${url}/v1/v1/chat/completions`, { body: JSON.stringify(body) })

@@ -96,9 +96,12 @@ t.test('all that can be said', async (t) => {
     errorCode: 'upstream_aborted',
     abortedBy: 'upstream',
   })
-  Object.assign(llm, { finishReason: 'stop', upstreamRequestId: 'r'.repeat(500), trace: { traceId: 'a'.repeat(32), spanId: 'b'.repeat(16) } })
+  const attempts = [{ upstream: 'a', result: 'connect', status: 0, durationMs: 1 }, { upstream: 'main', result: 'ok', status: 200, durationMs: 2 }]
+  Object.assign(llm, { attempts, sentModel: 'theirs', finishReason: 'stop', upstreamRequestId: 'r'.repeat(500), trace: { ids: { traceId: 'a'.repeat(32), spanId: 'b'.repeat(16) }, headers: null, context: null } })
   t.match(requestLine(llm), {
     model: 'm'.repeat(128),
+    upstream_model: 'theirs',
+    attempts: [{ upstream: 'a', result: 'connect', status: undefined, duration_ms: 1 }, { upstream: 'main', result: 'ok', status: 200, duration_ms: 2 }],
     response_model: 'gpt-5-2026',
     ttfc_ms: 400,
     overhead_ms: 2,

@@ -88,17 +88,17 @@ t.test('every mistake names its path and never a value', async (t) => {
     ['an unknown protocol in a map', file({ groups: '{ chat: { protocols: [], upstream: { chat: main } } }' }), 'groups.chat.upstream.chat: must be one of chat_completions,responses,images,embeddings,messages,generate_content'],
     ['a missing section', 'upstreams: { a: { simulate: true } }', 'groups: is required'],
     ['a missing credential', file({ upstreams: '{ main: { url: "https://models.example" } }' }), 'upstreams.main.credential: is required'],
-    ['an empty credential', file({ upstreams: '{ main: { url: "https://models.example", credential: "" } }' }), 'upstreams.main.credential: is not valid: it must be visible ASCII characters without blanks; `forward` sends the caller\'s own key on'],
+    ['an empty credential', file({ upstreams: '{ main: { url: "https://models.example", credential: "" } }' }), 'upstreams.main.credential: is not valid: it must be visible ASCII characters without blanks; `forward` sends the caller\'s own key on; { file: PATH } is read again when it changes'],
     ['a simulated upstream with an address', file({ upstreams: '{ main: { simulate: true, url: "https://models.example" } }' }), 'upstreams.main.url: has no place beside simulate'],
     ['a name with a slash', file({ upstreams: '{ main: { simulate: true }, a/b: { simulate: true } }' }), 'upstreams.a/b: is not valid: a name is 1 to 64 letters, digits, dots, dashes and underscores, and starts with a letter or digit'],
     ['an address that is none', file({ upstreams: '{ main: { url: models, credential: x } }' }), 'upstreams.main.url: is not an address such as https://api.example.com'],
     ['an address of another kind', file({ upstreams: '{ main: { url: "ftp://models.example", credential: x } }' }), 'upstreams.main.url: must begin with https:// or http://'],
     ['an address with a password', file({ upstreams: '{ main: { url: "https://u:hunter2@models.example", credential: x } }' }), 'upstreams.main.url: must not hold a name or password'],
     ['an address with a query', file({ upstreams: '{ main: { url: "https://models.example?a=1", credential: x } }' }), 'upstreams.main.url: must not hold a query or fragment'],
-    ['a group without an upstream', file({ upstreams: '{ a: { simulate: true }, b: { simulate: true } }', groups: '{ chat: { protocols: [messages] } }' }), 'groups.chat.upstream: is required, for there is more than one upstream'],
-    ['a group whose upstream is not there', file({ groups: '{ chat: { protocols: [messages], upstream: constructor } }' }), 'groups.chat.upstream: there is no upstream constructor'],
+    ['a group without an upstream', file({ upstreams: '{ a: { simulate: true }, b: { simulate: true } }', groups: '{ chat: { protocols: [messages] } }' }), 'groups.chat.upstream: is required where there is not exactly one upstream'],
+    ['a group whose upstream is not there', file({ groups: '{ chat: { protocols: [messages], upstream: constructor } }' }), 'groups.chat.upstream: names constructor, which is not one of the upstreams'],
     ['a map that lacks a protocol', file({ groups: '{ chat: { protocols: [messages, images], upstream: { messages: main } } }' }), 'groups.chat.upstream.images: is required'],
-    ['a map whose upstream is not there', file({ groups: '{ chat: { protocols: [messages], upstream: { messages: mian } } }' }), 'groups.chat.upstream.messages: there is no upstream mian'],
+    ['a map whose upstream is not there', file({ groups: '{ chat: { protocols: [messages], upstream: { messages: mian } } }' }), 'groups.chat.upstream.messages: names mian, which is not one of the upstreams'],
     ['a key without a group', file({ keys: '[{ id: a, secret: x }]' }), 'keys[0].group: is required'],
     ['a key of no group', file({ keys: '[{ id: a, group: toString, secret: x }]' }), 'keys[0].group: there is no group toString'],
     ['a key without a secret', file({ keys: '[{ id: a, group: chat }]' }), 'keys[0].secret: is required, or a hash'],
@@ -190,8 +190,8 @@ t.test('a mistake is told with its line, or with that of what it is missing from
 
 t.test('all mistakes are told at once', async (t) => {
   t.same(problemsOf(file({ groups: '{ chat: { protocols: [messages], upstream: x }, b: { protocols: [messages], upstream: y } }' })), [
-    'groups.chat.upstream: there is no upstream x',
-    'groups.b.upstream: there is no upstream y',
+    'groups.chat.upstream: names x, which is not one of the upstreams',
+    'groups.b.upstream: names y, which is not one of the upstreams',
   ])
 })
 

@@ -138,7 +138,7 @@ t.test('who moves the bytes drives the usage tap as before', async (t) => {
     told,
   })
   const span = provider.getTracer('x').startSpan('x')
-  captureContent(span, llm, null)
+  captureContent(span, llm, [])
   const tap = llm.openTap(200, {})
   t.equal(tap?.complete, true)
   t.equal(tap?.push(Buffer.from('{"choices":[{"message":{"content":"Hel'))?.toString().slice(0, 3), '"ch')

@@ -10,6 +10,7 @@ import { call, everyProtocol, listen, read, secret, startGateway, type Gateway }
 import { startUpstream, type Script, type Upstream } from '../helpers/upstream.js'
 import { noTokens, settledRequest } from '../metrics/requests.js'
 import { startTracing } from './sdk.js'
+import { readUpstreams } from '../../plugins/upstreams/read-upstream.js'
 
 const alone = { sdk: true, http: false, undici: false }
 
@@ -133,7 +134,7 @@ t.test('what a reply tells', async (t) => {
   const usage = { ...noTokens, input: 10, cache_read: 5, cache_write: 1, cache_write_5m: 2, cache_write_1h: 3, output: 20, reasoning: 7 }
   const llm = settledRequest({ usage, stream: true, responseModel: 'gpt-5-2026' })
   Object.assign(llm, { responseId: 'resp_1', finishReason: 'stop' })
-  endCallSpan(startCallSpan(provider.getTracer('x'), llm, null, context.active()), llm)
+  endCallSpan(startCallSpan(provider.getTracer('x'), llm, [], context.active()), llm)
   t.match(finished()[0]?.attributes, {
     'gen_ai.response.id': 'resp_1',
     'gen_ai.response.model': 'gpt-5-2026',
@@ -151,7 +152,7 @@ t.test('the name of a span', async (t) => {
   const names: Array<[string | null, string]> = [['gpt-5', 'chat gpt-5'], [null, 'chat'], ['a b', 'chat'], ['x'.repeat(65), 'chat']]
   for (const [model] of names) {
     const llm = settledRequest({ model, group: null })
-    endCallSpan(startCallSpan(provider.getTracer('x'), llm, null, context.active()), llm)
+    endCallSpan(startCallSpan(provider.getTracer('x'), llm, [], context.active()), llm)
   }
   t.strictSame(finished().map(({ name }) => name), names.map(([, name]) => name))
 })
@@ -160,9 +161,9 @@ t.test('an upstream without a port has that of its scheme', async (t) => {
   const { finished, provider } = startTracing(t, alone)
   for (const origin of ['https://a.example', 'http://b.example']) {
     const llm = settledRequest()
-    const upstream = { name: 'x', origin, host: 'x', basePath: '', credential: null, forwards: false }
-    endCallSpan(startCallSpan(provider.getTracer('x'), llm, upstream, context.active()), llm)
-    endCallSpan(startCallSpan(provider.getTracer('x'), llm, upstream, context.active()), llm)
+    const upstreams = [...readUpstreams({ x: { url: origin } }).values()]
+    endCallSpan(startCallSpan(provider.getTracer('x'), llm, upstreams, context.active()), llm)
+    endCallSpan(startCallSpan(provider.getTracer('x'), llm, upstreams, context.active()), llm)
   }
   t.strictSame(finished().map(({ attributes }) => attributes['server.port']), [443, 443, 80, 80])
 })

@@ -7,6 +7,7 @@ import Fastify, { type FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
 import authPlugin from '../../plugins/auth/index.js'
 import forwardPlugin, { proxyOptions } from '../../plugins/forward/index.js'
+import upstreams from '../../plugins/upstreams/index.js'
 import { gatewayOf, joinGateway } from '../../plugins/core/gateway.js'
 import { modelCallOf } from '../../plugins/core/model-call.js'
 import validation, { type ValidationOptions } from '../../plugins/validation/index.js'
@@ -28,7 +29,8 @@ const keys = [{ id: 'k', group: 'all', secret: 'sk-all' }]
 const mounts: Record<string, Mount> = {
   'own routes': async (app, url) => {
     await app.register(authPlugin, { groups, keys })
-    await app.register(forwardPlugin, { upstreams: { main: { url, credential: 'secret' } } })
+    await app.register(upstreams, { upstreams: { main: { url, credential: 'secret' } } })
+    await app.register(forwardPlugin)
   },
   'an adapted http-proxy mount': async (app, url) => {
     await app.register(httpProxy, { upstream: url, prefix: '/v1', rewritePrefix: '/v1', ...proxyOptions() })

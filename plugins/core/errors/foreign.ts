@@ -68,6 +68,7 @@ function words (request: FastifyRequest): Record<string, string> {
 
 /** Why an exchange with an upstream failed, told from the error that its transport gave. */
 export function fromTransport (error: unknown): GatewayError {
+  if (error instanceof GatewayError) return error
   // Told by its name: undici leaves the code out where its parser's error has none.
   if (property(error, 'name') === 'HTTPParserError') return gatewayError('upstream_invalid')
   return gatewayError(byCode.get(String(property(error, 'code'))) ?? 'upstream_unreachable')

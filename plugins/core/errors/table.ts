@@ -80,6 +80,9 @@ export const errorTable = {
   upstream_timeout: row(504, 'timeout', 'timeout', true, 'The model provider did not answer in time.'),
   upstream_aborted: row(502, 'internal', 'truncated', true, 'The model provider broke off its reply.'),
   upstream_error: row(502, 'internal', 'upstream_error', true, 'The model provider answered with an error.'),
+  upstream_credential_unavailable: row(503, 'overloaded', 'gateway_error', true, 'The credential for the model provider cannot be had at the moment. Try again shortly.'),
+  upstream_busy: row(503, 'overloaded', 'gateway_error', true, 'All that may run at the model providers at the same time is running. Try again shortly.'),
+  model_not_found: row(404, 'not_found', 'client_error', false, 'The requested model does not exist here.'),
   shutting_down: row(503, 'overloaded', 'gateway_error', true, 'The gateway is shutting down. Try again.'),
   internal_error: row(500, 'internal', 'gateway_error', true, 'The gateway failed to handle the request.'),
 } as const satisfies Record<string, ErrorRow>

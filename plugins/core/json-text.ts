@@ -1,0 +1,75 @@
+/**
+ * Finds places in a JSON text without parsing it: one pass over the bytes, strings skipped with native `indexOf`. The text
+ * may be malformed: then the answer means nothing.
+ */
+const quote = 0x22
+const backslash = 0x5c
+const comma = 0x2c
+const colon = 0x3a
+const openArray = 0x5b
+const closeArray = 0x5d
+const openObject = 0x7b
+const closeObject = 0x7d
+
+/** Where something stands: from its first byte to behind its last. */
+export type Span = readonly [start: number, end: number]
+
+/** Where the string that opens at `start` closes, or the end of the text. */
+export function closingQuote (bytes: Buffer, start: number): number {
+  let at = start
+  for (;;) {
+    at = bytes.indexOf(quote, at + 1)
+    if (at < 0) return bytes.length
+    if (bytes[at - 1] !== backslash) return at
+    let run = at - 1
+    while (bytes[run] === backslash) run -= 1
+    if ((at - run) % 2 === 1) return at
+  }
+}
+
+/**
+ * Where the texts stand, quotes and all, that a top-level object has under a key: each time that it is there, however the
+ * key is spelled. Values that are no text are left out.
+ */
+export function textsOf (bytes: Buffer, key: string): Span[] {
+  const found: Span[] = []
+  let depth = 0
+  let name: Span = [0, 0]
+  let isWanted = false
+  for (let at = 0; at < bytes.length; at += 1) {
+    const byte = bytes[at]
+    if (byte === quote) {
+      const end = closingQuote(bytes, at)
+      if (depth === 1 && isWanted) found.push([at, end + 1])
+      if (depth === 1) name = [at, end + 1]
+      isWanted = false
+      at = end
+    } else if (byte === openObject || byte === openArray) {
+      depth += 1
+      isWanted = false
+    } else if (byte === closeObject || byte === closeArray) {
+      depth -= 1
+    } else if (byte === colon) {
+      isWanted = depth === 1 && isText(bytes, name, key)
+    } else if (byte === comma) {
+      isWanted = false
+    }
+  }
+  return found
+}
+
+/** What a text of a well-formed document says; null where it is none. */
+export function textAt (bytes: Buffer, [start, end]: Span): string | null {
+  try {
+    const value: unknown = JSON.parse(bytes.toString('utf8', start, end))
+    return typeof value === 'string' ? value : null
+  } catch {
+    return null
+  }
+}
+
+/** Most keys have no escape, and are told apart by their length. */
+function isText (bytes: Buffer, [start, end]: Span, wanted: string): boolean {
+  const written = bytes.toString('utf8', start + 1, end - 1)
+  return written === wanted || (written.includes('\\') && textAt(bytes, [start, end]) === wanted)
+}

@@ -1,0 +1,130 @@
+import type { Dispatcher } from 'undici'
+import { isEventStream } from '../core/event-stream.js'
+import type { KeptReply, StreamHead, Upstream } from '../core/upstream.js'
+import type { Failover } from './failover.js'
+import { readHeaders, type Headers } from './raw-headers.js'
+import { joined } from './reply-body.js'
+import { isPlain } from './reply-headers.js'
+
+/** A reply that is to be judged by its body is passed on where it has more than this, or takes longer. */
+const heldBytes = 256 * 1024
+const heldMs = 1_000
+
+/** What is done with the bytes of a reply: passed on, held to its end, held to its first content, or held to the end of its failure. */
+type Mode = 'waiting' | 'passed' | 'whole' | 'head' | 'failed_head'
+
+/** One attempt: from its dispatch to where its reply is passed on, or kept, or given up. */
+export class AttemptHandler implements Dispatcher.DispatchHandler {
+  readonly #failover: Failover
+  readonly #upstream: Upstream
+  #mode: Mode = 'waiting'
+  #abort: ((error: Error) => void) | null = null
+  #cancelled: Error | null = null
+  #resume: () => void = nothing
+  #status = 0
+  #rawHeaders: Buffer[] = []
+  #headers: Headers = {}
+  #head: StreamHead | null = null
+  #held: Buffer[] = []
+  #bytes = 0
+  #timer: NodeJS.Timeout | undefined
+
+  constructor (failover: Failover, upstream: Upstream) {
+    this.#failover = failover
+    this.#upstream = upstream
+  }
+
+  get isPassed (): boolean {
+    return this.#mode === 'passed'
+  }
+
+  /** One that waits for a connection is not sent when it gets one. */
+  cancel (error: Error): void {
+    clearTimeout(this.#timer)
+    this.#cancelled = error
+    this.#abort?.(error)
+  }
+
+  onConnect (abort: (error?: Error) => void): void {
+    this.#abort = abort
+    if (this.#cancelled === null) this.#failover.sent()
+    else abort(this.#cancelled)
+  }
+
+  onHeaders (status: number, raw: Buffer[], resume: () => void): boolean {
+    if (status < 200) return true
+    this.#status = status
+    this.#rawHeaders = raw
+    this.#resume = resume
+    const look = this.#failover.attempts.look(status)
+    if (look === 'pass') return this.#pass()
+    this.#headers = readHeaders(raw)
+    if (look === 'head' && !isReadableStream(this.#headers)) return this.#pass()
+    this.#mode = look
+    if (look === 'head') this.#head = this.#failover.attempts.openHead()
+    else this.#timer = setTimeout(() => this.#pass(), heldMs)
+    return true
+  }
+
+  onData (chunk: Buffer): boolean {
+    if (this.#mode === 'passed') return this.#failover.exchange.onData(chunk)
+    this.#held.push(chunk)
+    this.#bytes += chunk.length
+    if (this.#mode === 'whole' && this.#bytes > heldBytes) return this.#pass()
+    if (this.#mode !== 'head') return true
+    const told = this.#head?.push(chunk)
+    if (told === 'pass') return this.#pass()
+    if (told === 'failed') this.#holdFailure()
+    return true
+  }
+
+  onComplete (): void {
+    clearTimeout(this.#timer)
+    if (this.#mode === 'head') this.#pass()
+    if (this.#mode === 'passed') {
+      this.#failover.ended('complete')
+      this.#failover.exchange.onComplete()
+    } else if (this.#cancelled === null) {
+      this.#failover.failed({ kind: this.#mode === 'whole' ? 'reply' : 'head', reply: this.#kept(null) })
+    }
+  }
+
+  onError (error: Error): void {
+    clearTimeout(this.#timer)
+    if (this.#mode === 'passed') {
+      this.#failover.ended('broken')
+      this.#failover.exchange.onError(error)
+    } else if (this.#cancelled === null) {
+      const isHead = this.#mode === 'head' || this.#mode === 'failed_head'
+      this.#failover.failed(isHead ? { kind: 'head', reply: this.#kept(error) } : { kind: 'transport', error, sent: this.#abort !== null })
+    }
+  }
+
+  /** The rest of a stream that told its failure comes with it or at once. */
+  #holdFailure (): void {
+    this.#mode = 'failed_head'
+    this.#timer = setTimeout(() => this.#abort?.(new Error('a stream that failed did not end')), heldMs)
+  }
+
+  /** From here on the caller gets what comes, and no other attempt is made. */
+  #pass (): boolean {
+    clearTimeout(this.#timer)
+    this.#mode = 'passed'
+    const { exchange, attempts } = this.#failover
+    attempts.passed()
+    let goesOn = exchange.onHeaders(this.#status, this.#rawHeaders, this.#resume)
+    for (const chunk of this.#held) goesOn = exchange.onData(chunk)
+    this.#held = []
+    return goesOn
+  }
+
+  #kept (error: Error | null): KeptReply {
+    return { status: this.#status, headers: this.#headers, rawHeaders: this.#rawHeaders, body: joined(this.#held), error, upstream: this.#upstream }
+  }
+}
+
+function nothing (): void {}
+
+function isReadableStream (headers: Headers): boolean {
+  return isEventStream(headers) && isPlain(headers)
+}

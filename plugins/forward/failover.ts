@@ -1,0 +1,125 @@
+import { AsyncResource } from 'node:async_hooks'
+import type { Dispatcher } from 'undici'
+import { GatewayError } from '../core/errors/gateway-error.js'
+import type { ModelCall } from '../core/model-call.js'
+import type { Attempts, Call, Called, Failure, KeptReply } from '../core/upstream.js'
+import { AttemptHandler } from './attempt-handler.js'
+import type { Exchange } from './exchange.js'
+import type { Owner } from './owner.js'
+
+/** Sends a call, and tells the handler what becomes of it. */
+export type Dispatch = (call: Call, handler: Dispatcher.DispatchHandler) => void
+
+/**
+ * Feeds one exchange, which knows nothing of it, from the first upstream whose reply is to be passed on: one reply from its first
+ * byte to its last, or one failure. Nothing is sent any more once a byte was passed on, or its caller has left.
+ */
+export class Failover {
+  readonly exchange: Exchange
+  readonly attempts: Attempts
+  readonly #owner: Owner
+  readonly #dispatch: Dispatch
+  // What tells of a failure runs in the asynchronous context of whichever request opened the connection.
+  readonly #scope = new AsyncResource('llm-gateway.attempts')
+  #current: AttemptHandler | null = null
+  #waiting: NodeJS.Timeout | undefined
+  #isSent = false
+  #isOver = false
+
+  constructor (owner: Owner, attempts: Attempts, exchange: Exchange, dispatch: Dispatch) {
+    this.#owner = owner
+    this.attempts = attempts
+    this.exchange = exchange
+    this.#dispatch = dispatch
+  }
+
+  begin (): void {
+    this.exchange.onConnect((error) => this.#leave(error ?? new Error('the caller has left')))
+    this.#next()
+  }
+
+  /** Nothing of the request is wanted any more. */
+  get isOver (): boolean {
+    return this.#isOver
+  }
+
+  /** Something of the request is about to be written. */
+  sent (): void {
+    this.#isSent = true
+  }
+
+  /** The reply was passed on, and is over. */
+  ended (end: 'complete' | 'broken'): void {
+    const left = this.#isOver
+    this.#isOver = true
+    this.attempts.over(left ? 'left' : end)
+  }
+
+  failed (failure: Failure): void {
+    const wait = this.attempts.failed(failure)
+    if (wait instanceof Promise) wait.then((ms) => this.#goOn(ms))
+    else this.#goOn(wait)
+  }
+
+  #goOn (wait: number | null): void {
+    if (this.#isOver) return
+    if (wait === null) this.#conclude(this.attempts.last())
+    else if (wait === 0) this.#scope.runInAsyncScope(() => this.#next())
+    else this.#waiting = setTimeout(() => this.#scope.runInAsyncScope(() => this.#next()), wait)
+  }
+
+  #next (): void {
+    if (this.#isOver) return
+    const called = this.attempts.next()
+    if (called instanceof Promise) called.then((later) => this.#scope.runInAsyncScope(() => this.#send(later)))
+    else this.#send(called)
+  }
+
+  #send (called: Called): void {
+    if (this.#isOver) return
+    if (called instanceof GatewayError) {
+      this.#conclude(this.attempts.last())
+      return
+    }
+    this.#current = new AttemptHandler(this, called.upstream)
+    this.#dispatch(called, this.#current)
+  }
+
+  /** No other attempt: what was kept of the earlier ones is passed on as if it came now. */
+  #conclude (last: KeptReply | Error): void {
+    this.#isOver = true
+    this.attempts.over('complete')
+    const { exchange } = this
+    if (last instanceof Error) {
+      exchange.onError(last)
+      if (last instanceof GatewayError && !this.#isSent) unsent(this.#owner.llm)
+      return
+    }
+    exchange.onHeaders(last.status, last.rawHeaders, () => {})
+    if (last.body.length > 0) exchange.onData(last.body)
+    if (last.error === null) exchange.onComplete()
+    else exchange.onError(last.error)
+  }
+
+  #leave (error: Error): void {
+    const current = this.#current
+    if (current?.isPassed === true) {
+      this.#isOver = true
+      current.cancel(error)
+      return
+    }
+    if (this.#isOver) return
+    this.#isOver = true
+    clearTimeout(this.#waiting)
+    this.attempts.over('left')
+    // What was never sent is not counted as lost usage.
+    if (!this.#isSent) this.#owner.llm.times.sentAt = 0
+    current?.cancel(error)
+    this.exchange.onError(error)
+  }
+}
+
+/** Not at once: by its time of sending a mount tells whether its request came here. */
+export function unsent (llm: ModelCall): void {
+  queueMicrotask(() => { llm.times.sentAt = 0 })
+}

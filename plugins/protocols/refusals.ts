@@ -1,0 +1,85 @@
+/**
+ * How providers word what concerns the account that was used and not the request, and when to come again. Types and statuses are
+ * not to be relied on: a bad key is 400 with one provider and 401 with another, a spent budget 400, 402, 403 or 429.
+ */
+
+/**
+ * Account is spent, stopped or unknown. OpenAI: https://help.openai.com/en/articles/5955604; Anthropic:
+ * https://docs.anthropic.com/en/api/errors; Gemini: https://ai.google.dev/gemini-api/docs/troubleshooting.
+ */
+const accountWords: readonly RegExp[] = [
+  /"(?:insufficient_quota|credit_balance_exhausted|organization_usage_limit_exceeded|organization_spend_limit_exceeded|project_spend_limit_exceeded)"/,
+  /"(?:enforced_spend_limit_reached|account_deactivated|billing_hard_limit_reached|API_KEY_INVALID|BILLING_DISABLED)"/,
+  /credit balance is too low/i,
+  /api key not valid/i,
+  /has been suspended/i,
+]
+
+const statusesWithWords: ReadonlySet<number> = new Set([400, 403, 429])
+
+/** True for statuses whose body has to be read to know whether the account is meant. */
+export function mayNameAccount (status: number): boolean {
+  return statusesWithWords.has(status)
+}
+
+export function namesAccount (body: Buffer): boolean {
+  const text = body.toString('utf8', 0, 16 * 1024)
+  return accountWords.some((words) => words.test(text))
+}
+
+type Headers = Readonly<Record<string, unknown>>
+
+/** Longer than this no provider's window is; a number of seconds that is larger is a point in time. */
+const thirtyDays = 30 * 86_400
+/** Windows that tell when they are free again: `6m0s`, `850ms`, or a date. */
+const resets = [
+  'x-ratelimit-reset-requests', 'x-ratelimit-reset-tokens',
+  'anthropic-ratelimit-requests-reset', 'anthropic-ratelimit-input-tokens-reset', 'anthropic-ratelimit-output-tokens-reset',
+] as const
+
+/**
+ * After how many milliseconds a refused request may come again, as the reply tells it; null where it does not. `retry-after`
+ * is RFC 9110 10.2.3, `retry-after-ms` is Azure's, the rest tells windows of which the first that ends counts.
+ */
+export function waitMsOf (headers: Headers, body: Buffer, nowMs: number): number | null {
+  return numberOf(headers['retry-after-ms']) ?? retryAfterMs(headers['retry-after'], nowMs) ?? resetMs(headers['x-ratelimit-reset'], nowMs) ??
+    smallest(resets.map((name) => durationMs(headers[name], nowMs))) ?? retryInfoMs(body)
+}
+
+function retryAfterMs (value: unknown, nowMs: number): number | null {
+  const seconds = numberOf(value)
+  return seconds === null ? dateMs(value, nowMs) : seconds * 1_000
+}
+
+function resetMs (value: unknown, nowMs: number): number | null {
+  const seconds = numberOf(value)
+  if (seconds === null) return null
+  return seconds < thirtyDays ? seconds * 1_000 : Math.max(0, seconds * 1_000 - nowMs)
+}
+
+const unitMs: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
+
+function durationMs (value: unknown, nowMs: number): number | null {
+  if (typeof value !== 'string' || !/^(?:\d+(?:\.\d+)?(?:ms|s|m|h|d))+$/.test(value)) return dateMs(value, nowMs)
+  return [...value.matchAll(/(\d+(?:\.\d+)?)(ms|s|m|h|d)/g)].reduce((sum, [, amount, unit]) => sum + Number(amount) * Number(unitMs[String(unit)]), 0)
+}
+
+/** `google.rpc.RetryInfo`, which stands in the body. */
+function retryInfoMs (body: Buffer): number | null {
+  const [, seconds] = /"retryDelay"\s*:\s*"(\d+(?:\.\d+)?)s"/.exec(body.toString('utf8', 0, 16 * 1024)) ?? []
+  return seconds === undefined ? null : Number(seconds) * 1_000
+}
+
+function dateMs (value: unknown, nowMs: number): number | null {
+  const at = typeof value === 'string' ? Date.parse(value) : Number.NaN
+  return Number.isNaN(at) ? null : Math.max(0, at - nowMs)
+}
+
+function numberOf (value: unknown): number | null {
+  return typeof value === 'string' && /^\d+(?:\.\d+)?$/.test(value.trim()) ? Number(value) : null
+}
+
+function smallest (values: ReadonlyArray<number | null>): number | null {
+  const known = values.filter((value) => value !== null)
+  return known.length === 0 ? null : Math.min(...known)
+}

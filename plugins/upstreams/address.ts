@@ -1,0 +1,47 @@
+import { gatewayError, type GatewayError } from '../core/errors/gateway-error.js'
+import type { ModelCall } from '../core/model-call.js'
+import type { Upstream } from '../core/upstream.js'
+
+const modelPlace = '{model}'
+
+/** Path and query as an upstream gets them; `model` is the name that it knows. A refusal where its address needs a model and the request names none. */
+export function pathAt (upstream: Upstream, llm: ModelCall, model: string | null): string | GatewayError {
+  const { mountLength, url } = llm
+  const own = upstream.verbatim ? url.indexOf('/', mountLength + 1) : mountLength
+  const mark = url.indexOf('?', own)
+  const tail = withModel(mark < 0 ? url.slice(own) : url.slice(own, mark), llm, model)
+  const query = mark < 0 ? '' : url.slice(mark + 1)
+  const path = upstream.basePath + tail + joined(upstream, query)
+  if (!upstream.basePath.includes(modelPlace)) return path
+  return model === null ? gatewayError('model_required') : path.replace(modelPlace, () => encodeURIComponent(model))
+}
+
+/** Where the model stands in the path and has another name upstream, that name; every other byte as it was. */
+function withModel (tail: string, { endpoint, model }: ModelCall, sent: string | null): string {
+  if (sent === null || sent === model || endpoint.modelField !== null) return tail
+  const [root = ''] = endpoint.tail
+  const start = tail.indexOf(`/${root}/`) + root.length + 2
+  const end = endpoint.action === null ? tail.length : tail.length - endpoint.action.length - 1
+  return tail.slice(0, start) + inPath(sent.startsWith(`${root}/`) ? sent.slice(root.length + 1) : sent) + tail.slice(end)
+}
+
+/** A model as it stands in a path, where it may hold what parts a path elsewhere. */
+function inPath (model: string): string {
+  return encodeURIComponent(model).replace(/%(?:2F|3A|40)/g, decodeURIComponent)
+}
+
+/** The upstream's own parameters win over the caller's of the same name; what is left of those stays byte for byte. */
+function joined ({ query: own, queryNames }: Upstream, callers: string): string {
+  if (own === '') return callers === '' ? '' : `?${callers}`
+  const left = callers.split('&').filter((pair) => pair !== '' && !queryNames.has(nameOf(pair)))
+  return `?${[own, ...left].join('&')}`
+}
+
+function nameOf (pair: string): string {
+  const [written = ''] = pair.split('=', 1)
+  try {
+    return decodeURIComponent(written.replaceAll('+', ' '))
+  } catch {
+    return written
+  }
+}

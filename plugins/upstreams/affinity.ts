@@ -1,0 +1,59 @@
+import { LRUCache } from 'lru-cache'
+import type { Member } from './member.js'
+import { score } from './rendezvous.js'
+
+/** A member may have this much more than its share before what would go to it goes elsewhere. */
+const bound = 1.25
+/** So few in all are no load: where a pool idles, nothing moves. */
+const ease = 8
+const maxHomes = 50_000
+/** Longer than any provider keeps an unused prompt cache without being asked to. */
+const homeTtlMs = 3_600_000
+
+/** What keeps to a member. */
+export interface Tie {
+  readonly hash: number
+  /** It stays where it went last, so that a member that comes back does not move it twice. False for a key, which may be all of the load. */
+  readonly stays: boolean
+}
+
+/**
+ * Sends what belongs together to the same member: the first of its own order of the members (rendezvous) that is not far busier
+ * than the others. Every process finds the same one; each remembers where a conversation went.
+ */
+export class Affinity {
+  readonly #homes = new LRUCache<number, Member>({ max: maxHomes, ttl: homeTtlMs })
+
+  /** One of the members, of which there is at least one. */
+  pick (members: readonly [Member, ...Member[]], tie: Tie, now: number): Member {
+    const fits = roomFor(members, now)
+    const home = tie.stays ? this.#homes.get(tie.hash) : undefined
+    const chosen = home !== undefined && members.includes(home) && fits(home) ? home : first(members, tie.hash, fits)
+    if (tie.stays && chosen !== home) this.#homes.set(tie.hash, chosen)
+    return chosen
+  }
+}
+
+/** Tells whether a member has room for one more, by its share of the load of all. */
+function roomFor (members: readonly Member[], now: number): (member: Member) => boolean {
+  let total = 1
+  let weights = 0
+  for (const { load, weight } of members) {
+    total += load.at(now)
+    weights += weight
+  }
+  return ({ load, weight }) => load.at(now) + 1 <= Math.max(ease, bound * total * weight / weights)
+}
+
+/** There is always one with room: not all can be above their share. */
+function first ([head, ...others]: readonly [Member, ...Member[]], hash: number, fits: (member: Member) => boolean): Member {
+  let best = head
+  let highest = fits(head) ? score(hash, head.hash, head.weight) : -1
+  for (const member of others) {
+    const own = score(hash, member.hash, member.weight)
+    if (own <= highest || !fits(member)) continue
+    best = member
+    highest = own
+  }
+  return best
+}

@@ -1,0 +1,222 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import { gatewayError, GatewayError } from '../core/errors/gateway-error.js'
+import type { ModelCall } from '../core/model-call.js'
+import type { Attempts, Called, Failure, KeptReply, StreamHead } from '../core/upstream.js'
+import type { Tie } from './affinity.js'
+import { callOf, countFor } from './call.js'
+import { choose, noModel } from './choice.js'
+import { judge, needsBody, passedOn, usefulness, type AttemptResult, type Judgement } from './judgement.js'
+import type { Member } from './member.js'
+import type { Pool } from './pool.js'
+import type { RetryBudget } from './retry-budget.js'
+import { EventHead } from './stream-head.js'
+import { tieOf } from './tie.js'
+import { Visit } from './visit.js'
+
+/** What all attempts of one process share. */
+export interface Surroundings {
+  readonly budget: RetryBudget
+  readonly attempted: (upstream: string, result: AttemptResult) => void
+  readonly failedOver: (pool: string, reason: string) => void
+  readonly now: () => number
+  readonly random: () => number
+}
+
+/** About this long is waited before the same upstream is asked again. */
+const againMs = 100
+
+const unpacked = ['accept-encoding', 'identity'] as const
+
+/** The attempts of one request at the members of a pool. */
+export class PoolAttempts implements Attempts {
+  readonly #pool: Pool
+  readonly #around: Surroundings
+  readonly #llm: ModelCall
+  readonly #tie: Tie | null
+  readonly #until: number
+  readonly #most: number
+  readonly #holdsHeads: boolean
+  readonly #tried: Member[] = []
+  readonly #refusedBy: string[] = []
+  #next: Member | null = null
+  #visit: Visit | null = null
+  #status = 0
+  #sends = 0
+  #retries = false
+  #secret: string | null = null
+  /** The secret that came in place of one that was refused, once. */
+  #renewed: string | null = null
+  #mayRenew: boolean
+  #best: KeptReply | null = null
+  #error: Error | null = null
+  #isOver = false
+
+  constructor (pool: Pool, llm: ModelCall, headers: IncomingHttpHeaders, once: boolean, around: Surroundings) {
+    this.#pool = pool
+    this.#most = once ? 1 : pool.attempts
+    this.#mayRenew = !once
+    this.#holdsHeads = llm.stream && pool.causes.has('first_event')
+    this.#llm = llm
+    this.#around = around
+    this.#tie = tieOf(pool, llm, headers)
+    this.#until = around.now() + pool.deadlineMs
+    around.budget.begin()
+  }
+
+  next (): Called | Promise<Called> {
+    const member = this.#next ?? this.#choose()
+    if (member === null) return this.#refused(gatewayError('upstream_busy'))
+    this.#next = null
+    this.#visit = new Visit(member, this.#model, this.#around.now())
+    this.#tried.push(member)
+    const secret = this.#renewed ?? member.upstream.secret.current()
+    this.#renewed = null
+    return secret instanceof Promise ? this.#wait(member, secret) : this.#call(member, secret)
+  }
+
+  async #wait (member: Member, secret: Promise<string>): Promise<Called> {
+    try {
+      return this.#call(member, await secret)
+    } catch (error) {
+      return await this.#withoutSecret(error)
+    }
+  }
+
+  /** Nothing was sent: another member is asked, and it counts as no attempt. */
+  async #withoutSecret (error: unknown): Promise<Called> {
+    this.#end('credential', 0, { blames: 'credential', waitMs: null })
+    const next = this.#isOver ? null : this.#choose()
+    if (next === null || this.#tried.includes(next)) return this.#refused(error instanceof GatewayError ? error : gatewayError('upstream_credential_unavailable'))
+    this.#next = next
+    this.#around.failedOver(this.#pool.name, 'credential')
+    return await this.next()
+  }
+
+  #call (member: Member, secret: string | null): Called {
+    const leftMs = Math.max(1, this.#until - this.#around.now())
+    this.#secret = secret
+    this.#sends += 1
+    const called = callOf(member.upstream, this.#llm, secret, Math.ceil(Math.min(this.#pool.attemptTimeoutMs, leftMs)))
+    if (called instanceof GatewayError) return this.#refused(called)
+    // What is packed cannot be looked at.
+    return this.#holdsHeads ? { ...called, headers: [...called.headers, unpacked] } : called
+  }
+
+  /** Nothing is sent. */
+  #refused (error: GatewayError): GatewayError {
+    this.#error ??= error
+    return error
+  }
+
+  look (status: number): 'pass' | 'whole' | 'head' {
+    this.#status = status
+    if (needsBody(status)) return 'whole'
+    return this.#holdsHeads && status === 200 && this.#sends < this.#most ? 'head' : 'pass'
+  }
+
+  openHead (): StreamHead {
+    return new EventHead(this.#llm.protocol)
+  }
+
+  passed (): void {
+    this.#tell(passedOn(this.#status))
+  }
+
+  failed (failure: Failure): number | null | Promise<number | null> {
+    const upstream = this.#visit?.member.upstream
+    const judgement = judge(failure, upstream?.forwards === false, Date.now())
+    this.#keep(failure, judgement)
+    const status = failure.kind === 'transport' ? 0 : failure.reply.status
+    if (status === 401 && this.#mayRenew && this.#secret !== null && upstream?.secret.renew) return this.#renew(upstream.secret.renew, this.#secret, judgement)
+    this.#end(judgement.result, status, judgement)
+    return this.#goOn(judgement)
+  }
+
+  /** The provider takes the secret no more: the same one is asked once more with another. That is no retry of a failure of its. */
+  async #renew (renew: (refused: string) => Promise<string>, refused: string, judgement: Judgement): Promise<number | null> {
+    this.#mayRenew = false
+    const member = this.#visit?.member ?? null
+    const renewed = await renew(refused).catch(() => refused)
+    this.#end('credential', 401, renewed === refused ? judgement : null)
+    if (this.#isOver) return null
+    if (renewed === refused) return this.#goOn(judgement)
+    this.#sends -= 1
+    this.#renewed = renewed
+    this.#next = member
+    this.#around.failedOver(this.#pool.name, 'credential')
+    return 0
+  }
+
+  /** After how long there is another attempt, null for none. */
+  #goOn ({ cause, blames }: Judgement): number | null {
+    const { causes, name } = this.#pool
+    const { now, random, failedOver } = this.#around
+    if (cause === null || (cause !== 'credential' && !causes.has(cause)) || this.#sends >= this.#most || now() >= this.#until) return null
+    const account = this.#tried.at(-1)?.health.account.name
+    if (blames === 'account_model' && account !== undefined) this.#refusedBy.push(account)
+    const next = this.#choose()
+    if (next === null || !this.#takeRetry()) return null
+    this.#next = next
+    failedOver(name, cause)
+    return this.#tried.includes(next) ? againMs * (0.5 + random()) : 0
+  }
+
+  #takeRetry (): boolean {
+    this.#retries ||= this.#around.budget.take()
+    return this.#retries
+  }
+
+  last (): KeptReply | Error {
+    if (this.#best !== null) countFor(this.#best.upstream, this.#llm)
+    return this.#best ?? this.#error ?? gatewayError('internal_error')
+  }
+
+  over (end: 'complete' | 'broken' | 'left'): void {
+    this.#isOver = true
+    if (this.#visit !== null) {
+      const told = passedOn(this.#status)
+      if (end === 'broken') this.#end('reset', this.#status, { blames: 'upstream', waitMs: null })
+      else this.#end(end === 'left' ? 'left' : told.result, this.#status, null)
+    }
+    if (this.#retries) this.#around.budget.give()
+    this.#around.budget.end()
+  }
+
+  get #model (): string {
+    return this.#llm.model ?? noModel
+  }
+
+  #choose (): Member | null {
+    const { now, random } = this.#around
+    return choose(this.#pool, { model: this.#model, tie: this.#tie, now: now(), tried: this.#tried, refusedBy: this.#refusedBy, random })
+  }
+
+  #keep (failure: Failure, { result }: Judgement): void {
+    if (failure.kind === 'transport') this.#error ??= failure.error
+    // What is wrong with the request is the answer to it, whatever was wrong with other members.
+    else if (result === 'client_error' || this.#best === null || usefulness(failure.reply, Date.now()) < usefulness(this.#best, Date.now())) this.#best = failure.reply
+  }
+
+  /** Null: nothing was told of anybody. */
+  #end (result: AttemptResult, status: number, told: Pick<Judgement, 'blames' | 'waitMs'> | null): void {
+    const visit = this.#visit
+    if (visit === null) return
+    const { upstream } = visit.member
+    if (told !== null) this.#tell(told)
+    visit.end()
+    this.#visit = null
+    this.#around.attempted(upstream.name, result)
+    this.#llm.attempts ??= []
+    this.#llm.attempts.push({ upstream: upstream.name, result, status, durationMs: Math.round(this.#around.now() - visit.beganAt) })
+  }
+
+  #tell (told: Pick<Judgement, 'blames' | 'waitMs'>): void {
+    const visit = this.#visit
+    if (visit === null) return
+    const now = this.#around.now()
+    const wasAlone = visit.isTry && told.blames !== 'upstream' && this.#pool.members.every(({ health }) => health.breaker.isOpen)
+    visit.tell(told, now)
+    // All were out, and one is back: the others are tried at once, so that it does not get the load of all.
+    if (wasAlone) for (const { health } of this.#pool.members) health.breaker.hurry(now)
+  }
+}

@@ -1,0 +1,54 @@
+import { GatewayError } from '../core/errors/gateway-error.js'
+import type { ModelCall } from '../core/model-call.js'
+import type { Called, Header, Upstream } from '../core/upstream.js'
+import type { Family } from '../protocols/index.js'
+import { pathAt } from './address.js'
+import { renameModel } from './rename-model.js'
+
+/** The request as one upstream gets it, with the secret that it takes now; null for none. */
+export function callOf (upstream: Upstream, llm: ModelCall, secret: string | null, headersTimeoutMs: number | null): Called {
+  const { endpoint, model } = llm
+  const sent = model === null ? null : upstream.models.get(model) ?? model
+  const path = pathAt(upstream, llm, sent)
+  if (path instanceof GatewayError) return path
+  countFor(upstream, llm)
+  return { upstream, path, body: bodyOf(upstream, llm), headers: headersOf(upstream, endpoint.family, llm, secret), headersTimeoutMs }
+}
+
+/** From here on the request is this upstream's. */
+export function countFor ({ name, models, forwards }: Upstream, llm: ModelCall): void {
+  llm.upstream = name
+  llm.sentModel = llm.model === null ? null : models.get(llm.model) ?? null
+  llm.forwards = forwards
+}
+
+function bodyOf ({ models }: Upstream, { body, outgoing, endpoint }: ModelCall): Buffer | null {
+  const bytes = outgoing ?? body
+  if (bytes === null || models.size === 0 || endpoint.modelField === null) return bytes
+  return renameModel(bytes, endpoint.modelField, models) ?? bytes
+}
+
+/** Made once for each secret: a text that was joined anew must be flattened anew by whoever reads it. */
+interface Made {
+  readonly secret: string
+  readonly headers: readonly Header[]
+}
+
+const made = new WeakMap<Upstream, Map<Family, Made>>()
+
+function headersOf (upstream: Upstream, family: Family, llm: ModelCall, own: string | null): readonly Header[] {
+  const secret = upstream.forwards ? llm.secret : own
+  if (secret === null) return upstream.headers
+  if (upstream.forwards) return [...upstream.headers, credentialOf(upstream, family, secret)]
+  const byFamily = made.get(upstream) ?? new Map<Family, Made>()
+  const known = byFamily.get(family)
+  if (known?.secret === secret) return known.headers
+  const headers = [...upstream.headers, credentialOf(upstream, family, secret)]
+  made.set(upstream, byFamily.set(family, { secret, headers }))
+  return headers
+}
+
+function credentialOf ({ credentialHeader }: Upstream, family: Family, secret: string): Header {
+  if (credentialHeader === null) return family.upstreamHeader(secret)
+  return [credentialHeader, credentialHeader === 'authorization' ? `Bearer ${secret}` : secret]
+}

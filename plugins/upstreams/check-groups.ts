@@ -1,0 +1,83 @@
+/** What no part can say by itself: that the upstreams and pools which groups name are there, and speak what the groups use. */
+import { endpoints } from '../protocols/index.js'
+import type { PoolOptions, UpstreamOptions } from './options.js'
+
+/** One mistake of a configuration. */
+export interface Mistake {
+  readonly path: string
+  readonly message: string
+}
+
+interface GroupNames {
+  readonly protocols: readonly string[]
+  readonly upstream?: string | Readonly<Record<string, string>>
+  readonly routes?: ReadonlyArray<{ readonly upstream: string }>
+}
+
+export interface Named {
+  readonly upstreams: Readonly<Record<string, Pick<UpstreamOptions, 'protocols'>>>
+  readonly pools: Readonly<Record<string, Pick<PoolOptions, 'members'>>>
+  readonly groups: Readonly<Record<string, GroupNames>>
+  /** Each group must have somewhere to go. False where a mount of the host's may be it. */
+  readonly complete: boolean
+}
+
+/** What one group uses a name for. */
+interface Use {
+  readonly path: string
+  readonly name: string
+  readonly protocols: readonly string[]
+}
+
+export function groupMistakes (config: Named): Mistake[] {
+  const groups = Object.entries(config.groups)
+  const uses = groups.flatMap(([id, group]) => usesOf(`groups.${id}`, group))
+  return [...groups.flatMap(([id, group]) => missing(`groups.${id}`, group, config)), ...uses.flatMap((use) => wrongUse(use, config)), ...mixedPools(config, uses)]
+}
+
+function usesOf (at: string, { protocols, upstream, routes = [] }: GroupNames): Use[] {
+  const routed = routes.map((route, i) => ({ path: `${at}.routes[${i}].upstream`, name: route.upstream, protocols }))
+  if (upstream === undefined) return routed
+  if (typeof upstream === 'string') return [...routed, { path: `${at}.upstream`, name: upstream, protocols }]
+  return [...routed, ...Object.entries(upstream).map(([protocol, name]) => ({ path: `${at}.upstream.${protocol}`, name, protocols: [protocol] }))]
+}
+
+function missing (at: string, { protocols, upstream, routes = [] }: GroupNames, { upstreams, pools, complete }: Named): Mistake[] {
+  if (!complete) return []
+  if (typeof upstream === 'object') {
+    return protocols.filter((name) => upstream[name] === undefined).map((name) => ({ path: `${at}.upstream.${name}`, message: 'is required' }))
+  }
+  const only = Object.keys(upstreams).length + Object.keys(pools).length === 1
+  if (upstream !== undefined || routes.length > 0 || only) return []
+  return [{ path: `${at}.upstream`, message: 'is required where there is not exactly one upstream' }]
+}
+
+function wrongUse ({ path, name, protocols }: Use, { upstreams, pools }: Named): Mistake[] {
+  const upstream = ownOf(upstreams, name)
+  if (upstream === undefined && ownOf(pools, name) === undefined) return [{ path, message: `names ${name}, which is not one of the upstreams` }]
+  const unspoken = upstream?.protocols === undefined ? undefined : protocols.find((protocol) => upstream.protocols?.includes(protocol) === false)
+  return unspoken === undefined ? [] : [{ path, message: `names ${name}, which does not speak ${unspoken}` }]
+}
+
+/** A member is known by what it says that it speaks, or else by what groups use it for by itself. */
+function mixedPools (config: Named, uses: readonly Use[]): Mistake[] {
+  return Object.entries(config.pools).flatMap(([pool, { members }]) => {
+    const named = Array.isArray(members) ? members.map((member) => typeof member === 'string' ? member : member.upstream) : []
+    const known = named.flatMap((name) => {
+      const families = familiesOf(ownOf(config.upstreams, name)?.protocols ?? uses.flatMap((use) => use.name === name ? use.protocols : []))
+      return families.size === 0 ? [] : [{ name, families }]
+    })
+    const [first, ...others] = known
+    const stranger = others.find(({ families }) => ![...families].some((family) => first?.families.has(family)))
+    if (first === undefined || stranger === undefined) return []
+    return [{ path: `pools.${pool}.members`, message: `holds ${first.name} and ${stranger.name}, which speak protocols of different families` }]
+  })
+}
+
+function familiesOf (protocols: readonly string[]): ReadonlySet<string> {
+  return new Set(endpoints.filter(({ protocol }) => protocols.includes(protocol)).map(({ family }) => family.name))
+}
+
+function ownOf<T> (named: Readonly<Record<string, T>>, name: string): T | undefined {
+  return Object.hasOwn(named, name) ? named[name] : undefined
+}

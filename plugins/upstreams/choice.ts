@@ -1,0 +1,57 @@
+import type { Tie } from './affinity.js'
+import { lessBusy } from './less-busy.js'
+import type { Member } from './member.js'
+import type { Pool } from './pool.js'
+
+/** What stands for the model in all that is kept by model, where a request names none. */
+export const noModel = ''
+
+export interface Ask {
+  readonly model: string
+  readonly tie: Tie | null
+  readonly now: number
+  /** What this request was sent to before. */
+  readonly tried: readonly Member[]
+  /** Accounts that refused it. */
+  readonly refusedBy: readonly string[]
+  readonly random: () => number
+}
+
+type Some = readonly [Member, ...Member[]]
+
+/**
+ * The member that gets a request: of the lowest tier that has any that may serve, the one that it is tied to, or the less busy
+ * of two. Where all are out, the one that returns soonest. Null where all that may run is running, or each account refused.
+ */
+export function choose (pool: Pool, ask: Ask): Member | null {
+  const open = pool.members.filter((member) => isAskable(member, ask) && !ask.tried.includes(member))
+  const serving = lowestTier(open.filter((member) => mayServe(member, ask)))
+  if (serving !== null) return ask.tie === null ? lessBusy(serving, ask.random) : pool.homes.pick(serving, ask.tie, ask.now)
+  // A second time to one that is well comes before a first time to one that is out.
+  const again = lowestTier(pool.members.filter((member) => ask.tried.includes(member) && isAskable(member, ask) && mayServe(member, ask)))
+  return again === null ? soonest(open, ask) : lessBusy(again, ask.random)
+}
+
+function isAskable ({ health, concurrency, load }: Member, { refusedBy }: Ask): boolean {
+  return load.active < concurrency && !refusedBy.includes(health.account.name)
+}
+
+function mayServe ({ health }: Member, { model, now }: Ask): boolean {
+  return health.allows(model, now) && health.account.allows(model, now)
+}
+
+/** Members are in the order of their tiers. */
+function lowestTier (members: readonly Member[]): Some | null {
+  const [first] = members
+  if (first === undefined) return null
+  const [, ...others] = members
+  return [first, ...others.filter(({ tier }) => tier === first.tier)]
+}
+
+function soonest (members: readonly Member[], { model }: Ask): Member | null {
+  let best: Member | null = null
+  for (const member of members) {
+    if (best === null || member.health.returnsAt(model) < best.health.returnsAt(model)) best = member
+  }
+  return best
+}

@@ -1,0 +1,23 @@
+import { conversationFields, type ConversationField } from '../protocols/conversation.js'
+
+/** Longer texts are no ids. */
+const maxLength = 255
+
+/** The id of the conversation that a request is part of, by the first of what tells one; null where nothing does. `json`: its parsed body. */
+export function conversationOf (headers: Readonly<Record<string, unknown>>, json: unknown): string | null {
+  for (const field of conversationFields) {
+    const id = field.in === 'header' ? headers[String(field.path[0])] : bodyText(json, field)
+    if (typeof id === 'string' && id !== '' && id.length <= maxLength) return id
+  }
+  return null
+}
+
+function bodyText (json: unknown, { path, part }: ConversationField): string | undefined {
+  let value = json
+  for (const name of path) {
+    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, name)) return undefined
+    value = Reflect.get(value, name)
+  }
+  if (typeof value !== 'string') return undefined
+  return part === undefined ? value : part.exec(value.slice(0, 4_096))?.[1]
+}

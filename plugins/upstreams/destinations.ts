@@ -1,0 +1,36 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import { GatewayError } from '../core/errors/gateway-error.js'
+import type { ModelCall } from '../core/model-call.js'
+import type { Called, Destination, Upstream } from '../core/upstream.js'
+import { PoolAttempts, type Surroundings } from './attempts.js'
+import { callOf } from './call.js'
+import type { Health, HealthBook } from './health.js'
+import { poolOfOne, type Pool } from './pool.js'
+
+/** One upstream by itself. Where its secret never changes there is nothing to decide: what it is sent is known at once. */
+export function upstreamDestination (upstream: Upstream, book: HealthBook, around: Surroundings): Destination {
+  return { ...poolDestination(poolOfOne(upstream, book), around), call: fixedCall(upstream, book.of(upstream)) }
+}
+
+function fixedCall (upstream: Upstream, health: Health): ((llm: ModelCall) => Called) | null {
+  if (upstream.secret.renew !== null) return null
+  const secret = upstream.secret.current()
+  if (secret instanceof Promise) return null
+  return (llm) => {
+    const called = callOf(upstream, llm, secret, null)
+    if (llm.visited === null && !(called instanceof GatewayError)) {
+      llm.visited = health
+      health.active += 1
+    }
+    return called
+  }
+}
+
+export function poolDestination (pool: Pool, around: Surroundings): Destination {
+  return {
+    name: pool.name,
+    upstreams: pool.members.map(({ upstream }) => upstream),
+    call: null,
+    open: (llm: ModelCall, headers: IncomingHttpHeaders, once: boolean) => new PoolAttempts(pool, llm, headers, once, around),
+  }
+}

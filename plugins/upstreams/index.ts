@@ -1,0 +1,80 @@
+/**
+ * Which upstream gets a request: by its group, its model, and how the members of a pool do. Answers what no upstream has to
+ * be asked for: the models of a group that lists them, and a model that none of its routes takes.
+ */
+import { performance } from 'node:perf_hooks'
+import type { FastifyInstance } from 'fastify'
+import fp from 'fastify-plugin'
+import { GatewayError } from '../core/errors/gateway-error.js'
+import { refuse } from '../core/errors/refuse.js'
+import { hasOwnUpstream } from '../core/given-upstream.js'
+import { joinGateway } from '../core/gateway.js'
+import { modelCallOf } from '../core/model-call.js'
+import { checkOptions } from '../core/options.js'
+import { routeOf } from '../core/route-kind.js'
+import type { Destination, Upstream } from '../core/upstream.js'
+import { addressWarning } from './address-warning.js'
+import type { Surroundings } from './attempts.js'
+import { poolDestination, upstreamDestination } from './destinations.js'
+import { followHealth } from './gauges.js'
+import { healthBook } from './health.js'
+import { modelsAnswer } from './model-list.js'
+import type { UpstreamsOptions } from './options.js'
+import { plainResult } from './plain-result.js'
+import { readPools } from './pool.js'
+import { readUpstreams } from './read-upstream.js'
+import { RetryBudget } from './retry-budget.js'
+import { Router } from './router.js'
+
+export type { PoolOptions, RouteOptions, UpstreamOptions, UpstreamsOptions } from './options.js'
+
+async function upstreams (app: FastifyInstance, options: UpstreamsOptions): Promise<void> {
+  checkOptions('upstreams', options, { upstreams: 'an object', pools: 'an object', health: 'an object' })
+  const gateway = joinGateway(app)
+  const book = healthBook(options.health ?? {})
+  const around: Surroundings = {
+    budget: new RetryBudget(),
+    attempted: (upstream, result) => gateway.recorder.upstreamAttempted(upstream, result),
+    failedOver: (pool, reason) => gateway.recorder.failedOver(pool, reason),
+    now: () => performance.now(),
+    random: Math.random,
+  }
+  const known = readUpstreams(options.upstreams ?? {})
+  for (const [name, upstream] of Object.entries(options.upstreams ?? {})) {
+    const warning = addressWarning(upstream)
+    if (warning !== null) app.log.warn(`upstreams.${name}.url ${warning}`)
+  }
+  const pools = readPools(options.pools ?? {}, known, book)
+  const router = new Router(destinations(known))
+
+  // A host that has mounts alone decides by them where the requests of a group go that names no upstream.
+  gateway.destinationOf = (llm) => gateway.ownScope !== null || hasOwnUpstream(llm) ? router.find(llm) : null
+
+  app.addHook('preHandler', (request, reply, done) => {
+    const llm = modelCallOf(request)
+    if (llm === null || llm.group === null || routeOf(llm, request) === 'host' || (gateway.ownScope === null && !hasOwnUpstream(llm))) {
+      done()
+      return
+    }
+    const answer = modelsAnswer(llm, router) ?? router.refusal(llm)
+    if (answer === null) done()
+    else if (answer instanceof GatewayError) refuse(request, reply, llm.endpoint.family, answer)
+    else reply.header('x-request-id', llm.id).header('request-id', llm.id).send(answer)
+  })
+
+  gateway.settlement.add('upstreams', (llm) => {
+    if (llm.visited === null) return
+    llm.visited.active -= 1
+    gateway.recorder.upstreamAttempted(String(llm.upstream), plainResult(llm))
+  })
+
+  followHealth(app, gateway, known, book)
+
+  function destinations (upstreams: ReadonlyMap<string, Upstream>): Map<string, Destination> {
+    const single = [...upstreams.values()].map((upstream) => [upstream.name, upstreamDestination(upstream, book, around)] as const)
+    return new Map([...single, ...[...pools.values()].map((pool) => [pool.name, poolDestination(pool, around)] as const)])
+  }
+}
+
+export default fp(upstreams, { fastify: '5.x', name: 'llm-gateway-upstreams' })
+export { upstreams }

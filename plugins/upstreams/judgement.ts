@@ -1,0 +1,64 @@
+import { mayNameAccount, namesAccount, waitMsOf } from '../protocols/refusals.js'
+import type { Failure, KeptReply } from '../core/upstream.js'
+
+/** How an attempt ended, as the metrics, the log line and the span tell it. */
+export type AttemptResult =
+  | 'ok' | 'client_error' | 'rate_limited' | 'overloaded' | 'server_error' | 'credential' | 'connect' | 'reset' | 'timeout' | 'invalid' | 'first_event' | 'left'
+
+/** What a failed attempt means for its upstream, and for another attempt. */
+export interface Judgement {
+  readonly result: AttemptResult
+  /** Under which of a pool's causes another member is asked; null for none. `credential`: always. */
+  readonly cause: string | null
+  /** What is out for a while: the upstream, its credential, its credential for this model, its account for this model, or nothing. */
+  readonly blames: 'upstream' | 'credential' | 'credential_model' | 'account_model' | null
+  /** After how long the upstream says that it may be asked again. */
+  readonly waitMs: number | null
+}
+
+const nothing = { cause: null, blames: null, waitMs: null }
+
+/** True for replies whose body has a say in what becomes of them. */
+export function needsBody (status: number): boolean {
+  return status === 400 || status === 401 || status === 402 || status === 403 || status === 429 || status >= 500
+}
+
+/** What a reply that was passed on says of its upstream. */
+export function passedOn (status: number): Judgement {
+  if (status >= 500) return { ...nothing, result: 'server_error', blames: 'upstream' }
+  return { ...nothing, result: status >= 400 ? 'client_error' : 'ok' }
+}
+
+export function judge (failure: Failure, ownCredential: boolean, nowMs: number): Judgement {
+  if (failure.kind === 'transport') return judgeTransport(failure.error, failure.sent)
+  if (failure.kind === 'head') return { result: 'first_event', cause: 'first_event', blames: 'upstream', waitMs: null }
+  return judgeReply(failure.reply, ownCredential, nowMs)
+}
+
+const timeouts: ReadonlySet<unknown> = new Set(['UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT', 'ETIMEDOUT'])
+
+/** Before anything was sent, no provider has done anything. After that, it may have. */
+function judgeTransport (error: Error, sent: boolean): Judgement {
+  if (!sent) return { result: 'connect', cause: 'connect', blames: 'upstream', waitMs: null }
+  if (error.name === 'HTTPParserError') return { ...nothing, result: 'invalid', blames: 'upstream' }
+  const result = timeouts.has(Reflect.get(error, 'code')) ? 'timeout' : 'reset'
+  return { result, cause: result, blames: 'upstream', waitMs: null }
+}
+
+function judgeReply ({ status, headers, body }: KeptReply, ownCredential: boolean, nowMs: number): Judgement {
+  if (ownCredential && mayNameAccount(status) && namesAccount(body)) return { result: 'credential', cause: 'credential', blames: 'credential', waitMs: null }
+  if (status === 429) return { result: 'rate_limited', cause: '429', blames: 'account_model', waitMs: waitMsOf(headers, body, nowMs) }
+  if (status >= 500) {
+    const waitMs = status === 503 || status === 529 ? waitMsOf(headers, body, nowMs) : null
+    return { result: status === 503 || status === 529 ? 'overloaded' : 'server_error', cause: String(status), blames: 'upstream', waitMs }
+  }
+  if (!ownCredential || status === 400) return { ...nothing, result: 'client_error' }
+  return { result: 'credential', cause: 'credential', blames: status === 403 ? 'credential_model' : 'credential', waitMs: null }
+}
+
+/** The less the better for the caller: a limit tells it when to come again, an overload that it may, anything else nothing. */
+export function usefulness ({ status, headers, body }: KeptReply, nowMs: number): number {
+  if (status === 429) return waitMsOf(headers, body, nowMs) ?? 1e15
+  if (status >= 500 || status < 400) return 2e15
+  return 3e15
+}

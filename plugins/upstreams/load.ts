@@ -1,0 +1,31 @@
+/** How fast what was is forgotten: after this many milliseconds a third of it is left. */
+const decayMs = 30_000
+
+/** How busy a member of a pool is: what runs there, and what was begun there of late. */
+export class Load {
+  #active = 0
+  #recent = 0
+  #at = 0
+
+  get active (): number {
+    return this.#active
+  }
+
+  at (now: number): number {
+    return this.#active + this.#recentAt(now)
+  }
+
+  begin (now: number): void {
+    this.#recent = this.#recentAt(now) + 1
+    this.#at = now
+    this.#active += 1
+  }
+
+  end (): void {
+    this.#active -= 1
+  }
+
+  #recentAt (now: number): number {
+    return this.#recent === 0 ? 0 : this.#recent * Math.exp((this.#at - now) / decayMs)
+  }
+}

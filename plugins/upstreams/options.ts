@@ -1,0 +1,72 @@
+import type { CredentialFunction } from './secret.js'
+
+export interface UpstreamOptions {
+  /** Base address. `{model}` in its path is the model that is asked for. */
+  url: string
+  /**
+   * What follows the base address: the family's version and the path (`canonical`; a version at the end of `url` is the
+   * gateway's business and dropped), or only the path behind the version (`verbatim`), for a base that has a version of its own.
+   * @defaultValue `canonical`
+   */
+  path?: 'canonical' | 'verbatim'
+  /** Parameters that are sent with each request, such as `api-version`. They win over the caller's. */
+  query?: Readonly<Record<string, string | number>>
+  /** Headers that are sent with each request. They win over the caller's. */
+  headers?: Readonly<Record<string, string>>
+  /** The header that carries the credential, where it is not the one of the request's family; `authorization` carries it as Bearer token. */
+  credentialHeader?: string
+  /**
+   * The provider's secret; or `forward`: the caller's own travels on; or a file that holds it, read again when it changes; or in code
+   * a function, asked again when what it gave has ended, or in each half minute where it does not tell an end.
+   * Default: none is sent; undefined, as of a variable that is not set, fails the start.
+   */
+  credential?: string | { readonly file: string } | CredentialFunction | undefined
+  /** Names of models as callers say them, and as this upstream knows them. */
+  models?: Readonly<Record<string, string>>
+  /** Upstreams with the same account share its rate limits: none of them is asked again where one was refused. Default: the upstream's own name. */
+  account?: string
+  /** The protocols that it speaks. Default: whichever its groups use it for. */
+  protocols?: readonly string[]
+}
+
+export interface MemberOptions {
+  upstream: string
+  /** Its share of the requests, by that of the others. @defaultValue 1 */
+  weight?: number
+  /** Requests that it may have at the same time. Default: any number. */
+  concurrency?: number
+  /** Members of a higher tier are asked only where those of all lower ones are out. @defaultValue 1 */
+  tier?: number
+}
+
+export type RetryCause = 'connect' | 'reset' | 'timeout' | 'first_event' | '429' | '500' | '502' | '503' | '504' | '529'
+
+export interface PoolOptions {
+  members: ReadonlyArray<string | MemberOptions>
+  /** Sends of one request at most, the first included. @defaultValue 3 */
+  attempts?: number
+  /** After which failures another member is asked. Default: those after which no provider has done paid work, `connect`, 429, 503 and 529. */
+  retryOn?: ReadonlyArray<RetryCause | number>
+  /** What keeps to one member, so that its prompt cache stays warm: a conversation, a key, or nothing. @defaultValue `conversation` */
+  affinity?: 'conversation' | 'key' | 'none'
+  /** How long what is bound to an account, such as a stored response, is remembered with its member. @defaultValue one day */
+  affinityTtlMs?: number
+  /** Time to the headers of an attempt; then it has failed with `timeout`. Default: that of the transport, `forward.headersTimeoutMs`. */
+  attemptTimeoutMs?: number
+  /** Time that all attempts together have to the headers of a reply. Default: that of the transport. */
+  deadlineMs?: number
+}
+
+export interface RouteOptions {
+  /** Names of models; `*` stands for any part of one. */
+  models: readonly string[]
+  /** An upstream or a pool. */
+  upstream: string
+}
+
+export interface UpstreamsOptions {
+  upstreams?: Readonly<Record<string, UpstreamOptions>>
+  pools?: Readonly<Record<string, PoolOptions>>
+  /** Whose knowledge of how upstreams do is shared: apps that are given the same object, such as one that takes over from another. */
+  health?: object
+}

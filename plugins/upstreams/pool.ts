@@ -1,0 +1,98 @@
+import { checkChoice, checkOptions, OptionError } from '../core/options.js'
+import type { Upstream } from '../core/upstream.js'
+import { Affinity } from './affinity.js'
+import type { HealthBook } from './health.js'
+import { memberDefaults, newMember, type Member } from './member.js'
+import type { MemberOptions, PoolOptions } from './options.js'
+
+export interface Pool {
+  readonly name: string
+  /** The lowest tier first. */
+  readonly members: readonly Member[]
+  readonly attempts: number
+  readonly causes: ReadonlySet<string>
+  readonly affinity: 'conversation' | 'key' | 'none'
+  readonly homes: Affinity
+  readonly affinityTtlMs: number
+  /** Infinity: the transport's own. */
+  readonly attemptTimeoutMs: number
+  readonly deadlineMs: number
+}
+
+const causes: readonly string[] = ['connect', 'reset', 'timeout', 'first_event', '429', '500', '502', '503', '504', '529']
+
+const defaults = {
+  attempts: 3,
+  retryOn: ['connect', 429, 503, 529],
+  affinity: 'conversation',
+  affinityTtlMs: 86_400_000,
+  attemptTimeoutMs: Infinity,
+  deadlineMs: 900_000,
+} as const
+
+const known = {
+  members: 'anything',
+  attempts: 'a whole number of at least 1',
+  retryOn: 'anything',
+  affinity: 'anything',
+  affinityTtlMs: 'a whole number of at least 1',
+  attemptTimeoutMs: 'a whole number of at least 1',
+  deadlineMs: 'a whole number of at least 1',
+} as const
+
+const memberChecks = {
+  upstream: 'anything',
+  weight: 'a whole number of at least 1',
+  concurrency: 'a whole number of at least 1',
+  tier: 'a whole number of at least 1',
+} as const
+
+/** Throws `LLM_GATEWAY_OPTION` naming the field. */
+export function readPools (options: Readonly<Record<string, PoolOptions>>, upstreams: ReadonlyMap<string, Upstream>, book: HealthBook): Map<string, Pool> {
+  return new Map(Object.entries(options).map(([name, pool]) => {
+    if (upstreams.has(name)) throw new OptionError(`pools.${name}`, 'has the name of an upstream')
+    return [name, readPool(name, pool, { upstreams, book, pools: Object.keys(options) })]
+  }))
+}
+
+interface Known {
+  readonly upstreams: ReadonlyMap<string, Upstream>
+  readonly pools: readonly string[]
+  readonly book: HealthBook
+}
+
+function readPool (name: string, options: PoolOptions, beside: Known): Pool {
+  const at = `pools.${name}`
+  checkOptions(at, options, known)
+  checkChoice(`${at}.affinity`, options.affinity, ['conversation', 'key', 'none'])
+  const { members, retryOn, ...others } = { ...defaults, ...options }
+  if (!Array.isArray(members) || members.length === 0) throw new OptionError(`${at}.members`, 'must be a list of at least one upstream')
+  const read = members.map((member: unknown, i) => readMember(`${at}.members[${i}]`, member, beside))
+  const twice = read.find(({ upstream }, i) => read.findIndex((other) => other.upstream === upstream) < i)
+  if (twice !== undefined) throw new OptionError(`${at}.members`, `holds ${twice.upstream.name} twice`)
+  return { ...others, name, members: read.sort((one, other) => one.tier - other.tier), causes: readCauses(`${at}.retryOn`, retryOn), homes: new Affinity() }
+}
+
+function readMember (at: string, given: unknown, { upstreams, pools, book }: Known): Member {
+  const options: MemberOptions = typeof given === 'string' ? { upstream: given } : Object(given)
+  checkOptions(at, options, memberChecks)
+  const { upstream: name, ...rules } = options
+  if (pools.includes(name)) throw new OptionError(at, `names ${name}, which is a pool: a pool has upstreams`)
+  const upstream = upstreams.get(name)
+  if (upstream === undefined) throw new OptionError(at, `names ${String(name)}, which is not one of the upstreams`)
+  return newMember(upstream, book.of(upstream), { ...memberDefaults, ...rules })
+}
+
+function readCauses (at: string, given: unknown): ReadonlySet<string> {
+  if (!Array.isArray(given)) throw new OptionError(at, 'must be a list')
+  const named = given.map(String)
+  const unknown = named.find((name) => !causes.includes(name))
+  if (unknown !== undefined) throw new OptionError(at, `holds ${unknown}, which is none of ${causes.join(', ')}`)
+  return new Set(named)
+}
+
+/** What an upstream that is in no pool has of one: a single attempt, whatever becomes of it. */
+export function poolOfOne (upstream: Upstream, book: HealthBook): Pool {
+  const { retryOn, ...others } = defaults
+  return { ...others, name: upstream.name, members: [newMember(upstream, book.of(upstream))], attempts: 1, affinity: 'none', causes: new Set(), homes: new Affinity() }
+}

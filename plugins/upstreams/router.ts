@@ -1,0 +1,102 @@
+import { gatewayError, type GatewayError } from '../core/errors/gateway-error.js'
+import { givenUpstream } from '../core/given-upstream.js'
+import { textAt, textsOf } from '../core/json-text.js'
+import type { ModelCall } from '../core/model-call.js'
+import type { Group } from '../core/types.js'
+import type { Destination } from '../core/upstream.js'
+import { compileGlobs } from './globs.js'
+
+interface Route {
+  readonly takes: (model: string) => boolean
+  readonly destination: Destination
+}
+
+/** Where the requests of one group go. */
+interface Ways {
+  readonly routes: readonly Route[]
+  /** Models that were asked for; an invented one is forgotten with the others. */
+  readonly known: Map<string, Destination | null>
+}
+
+const rememberedModels = 256
+
+/** Finds where a request goes, by its group and its model. */
+export class Router {
+  readonly #destinations: ReadonlyMap<string, Destination>
+  readonly #ways = new WeakMap<Group, Ways>()
+
+  constructor (destinations: ReadonlyMap<string, Destination>) {
+    this.#destinations = destinations
+  }
+
+  /** Null where nothing that is named takes it. */
+  find (llm: ModelCall): Destination | null {
+    const { group } = llm
+    if (group === null) return this.#only()
+    const ways = group.routes === undefined || group.routes.length === 0 ? null : this.#waysOf(group)
+    const routed = ways === null ? null : byModel(ways, modelOf(llm))
+    return routed ?? this.#unrouted(llm, group) ?? this.#modelless(llm, ways)
+  }
+
+  /** False where the requests of a group go by their models, and those for this one nowhere. */
+  takes (group: Group, model: string, llm: ModelCall): boolean {
+    return group.routes === undefined || group.routes.length === 0 || byModel(this.#waysOf(group), model) !== null || this.#unrouted(llm, group) !== null
+  }
+
+  /** Why a request of a group that has routes goes nowhere; null where it goes somewhere. */
+  refusal (llm: ModelCall): GatewayError | null {
+    const { group, endpoint } = llm
+    if (group === null || group.routes === undefined || group.routes.length === 0 || this.find(llm) !== null) return null
+    const model = modelOf(llm)
+    const param = endpoint.modelField
+    return model === null ? gatewayError('model_required', {}, { param }) : gatewayError('model_not_found', {}, { param })
+  }
+
+  #unrouted (llm: ModelCall, { upstream, routes }: Group): Destination | null {
+    if (upstream !== null) return this.#named(givenUpstream(llm) ?? '')
+    return routes === undefined || routes.length === 0 ? this.#only() : null
+  }
+
+  /** A request for no model, such as for a stored reply, of a group that has only routes. */
+  #modelless ({ endpoint, model }: ModelCall, ways: Ways | null): Destination | null {
+    return model === null && endpoint.modelField === null ? ways?.routes[0]?.destination ?? null : null
+  }
+
+  #named (name: string): Destination | null {
+    return this.#destinations.get(name) ?? null
+  }
+
+  #only (): Destination | null {
+    const [only = null, ...others] = this.#destinations.values()
+    return others.length === 0 ? only : null
+  }
+
+  #waysOf (group: Group): Ways {
+    const known = this.#ways.get(group)
+    if (known !== undefined) return known
+    const routes = (group.routes ?? []).flatMap(({ models, upstream }) => {
+      const destination = this.#named(upstream)
+      return destination === null ? [] : [{ takes: compileGlobs(models), destination }]
+    })
+    const ways = { routes, known: new Map<string, Destination | null>() }
+    this.#ways.set(group, ways)
+    return ways
+  }
+}
+
+function byModel ({ routes, known }: Ways, model: string | null): Destination | null {
+  if (model === null) return null
+  const before = known.get(model)
+  if (before !== undefined) return before
+  const found = routes.find(({ takes }) => takes(model))?.destination ?? null
+  if (known.size >= rememberedModels) known.clear()
+  known.set(model, found)
+  return found
+}
+
+/** Where nobody read the body for its model, it is looked for here: the last one counts, as for a parser. */
+function modelOf ({ model, body, endpoint }: ModelCall): string | null {
+  if (model !== null || body === null || endpoint.modelField === null) return model
+  const last = textsOf(body, endpoint.modelField).at(-1)
+  return last === undefined ? null : textAt(body, last)
+}

@@ -1,0 +1,140 @@
+import { readFile } from 'node:fs/promises'
+import { gatewayError } from '../core/errors/gateway-error.js'
+import type { Secret } from '../core/upstream.js'
+
+/** A secret with the time of its end: milliseconds since the epoch, or a date. */
+export interface ExpiringSecret {
+  readonly secret: string
+  readonly expiresAt: number | Date
+}
+
+type Given = string | ExpiringSecret
+
+/** Asked for the provider's secret whenever another one may be due. */
+export type CredentialFunction = () => Given | Promise<Given>
+
+export interface RenewalRules {
+  /** How long a secret that does not tell its end is used before it is asked for again. */
+  readonly keepMs: number
+  /** The longest that an answer is waited for. */
+  readonly timeoutMs: number
+  /** After a failure, and between two that are forced. */
+  readonly pauseMs: number
+  readonly now: () => number
+}
+
+/** A file is read again each second in which it is used: Kubernetes swaps a link above it, which no watch of the file tells. */
+const fileRules: RenewalRules = { keepMs: 1_000, timeoutMs: 5_000, pauseMs: 1_000, now: Date.now }
+const functionRules: RenewalRules = { keepMs: 30_000, timeoutMs: 10_000, pauseMs: 5_000, now: Date.now }
+
+/** As the official client libraries of providers have it: renewed from two minutes ahead, and waited for in the last half minute. */
+const aheadMs = 120_000
+const lastMs = 30_000
+
+interface Held {
+  readonly text: string
+  /** Until then nobody asks for another one. */
+  readonly freshUntil: number
+  /** From then on another one is waited for. */
+  readonly goodUntil: number
+  readonly endsAt: number
+}
+
+export function fixedSecret (text: string | null): Secret {
+  return { current: () => text, known: () => text, renew: null }
+}
+
+export function fileSecret (path: string, rules: Partial<RenewalRules> = {}): Secret {
+  return new RenewedSecret(async () => (await readFile(path, 'utf8')).trim(), { ...fileRules, ...rules })
+}
+
+export function functionSecret (ask: CredentialFunction, rules: Partial<RenewalRules> = {}): Secret {
+  return new RenewedSecret(async () => await ask(), { ...functionRules, ...rules })
+}
+
+/** True for what a header can carry: visible ASCII without blanks. */
+export function isSecret (value: unknown): value is string {
+  return typeof value === 'string' && /^[\x21-\x7e]+$/.test(value)
+}
+
+/** One that changes: asked for once at a time, kept until it ends, renewed ahead; while that fails, the old one is used as long as it is good. */
+class RenewedSecret implements Secret {
+  readonly #ask: () => Promise<Given>
+  readonly #rules: RenewalRules
+  #held: Held | null = null
+  #asking: Promise<string> | null = null
+  #forcing: Promise<string> | null = null
+  #failedAt = -Infinity
+  #forcedAt = -Infinity
+
+  constructor (ask: () => Promise<Given>, rules: RenewalRules) {
+    this.#ask = ask
+    this.#rules = rules
+  }
+
+  readonly current = (): string | Promise<string> => {
+    const now = this.#rules.now()
+    const held = this.#held
+    if (held === null || now >= held.goodUntil) return this.#awaited()
+    if (now >= held.freshUntil && now >= this.#failedAt + this.#rules.pauseMs) this.#asked().catch(() => {})
+    return held.text
+  }
+
+  readonly known = (): string | null => this.#held?.text ?? null
+
+  /** An answer that was asked for before the refusal may be the one that was refused: it is never joined. */
+  readonly renew = async (refused: string): Promise<string> => {
+    const held = this.#held
+    if (held !== null && held.text !== refused) return held.text
+    const now = this.#rules.now()
+    if (this.#forcing === null && now < this.#forcedAt + this.#rules.pauseMs) return refused
+    this.#forcedAt = now
+    this.#forcing ??= this.#load().finally(() => { this.#forcing = null })
+    return await this.#forcing
+  }
+
+  /** The old one where no other is to be had, as long as it lasts. */
+  async #awaited (): Promise<string> {
+    try {
+      return await this.#asked()
+    } catch (error) {
+      if (this.#held === null || this.#rules.now() >= this.#held.endsAt) throw error
+      return this.#held.text
+    }
+  }
+
+  async #asked (): Promise<string> {
+    this.#asking ??= this.#load().finally(() => { this.#asking = null })
+    return await this.#asking
+  }
+
+  async #load (): Promise<string> {
+    try {
+      const held = readGiven(await within(this.#rules.timeoutMs, this.#ask()), this.#rules)
+      this.#held = held
+      this.#failedAt = -Infinity
+      return held.text
+    } catch {
+      // What it says may hold the secret, or where it is.
+      this.#failedAt = this.#rules.now()
+      throw gatewayError('upstream_credential_unavailable')
+    }
+  }
+}
+
+function readGiven (given: Given, { keepMs, now }: RenewalRules): Held {
+  const text = typeof given === 'string' ? given : given.secret
+  if (!isSecret(text)) throw new TypeError('no secret')
+  if (typeof given === 'string') return { text, freshUntil: now() + keepMs, goodUntil: Infinity, endsAt: Infinity }
+  const endsAt = Number(given.expiresAt)
+  const left = endsAt - now()
+  if (!(left > 0)) throw new TypeError('the secret has ended')
+  return { text, freshUntil: endsAt - Math.min(aheadMs, left / 2), goodUntil: endsAt - Math.min(lastMs, left / 8), endsAt }
+}
+
+async function within<T> (timeoutMs: number, answer: Promise<T>): Promise<T> {
+  return await new Promise<T>((resolve, reject) => {
+    const timer = setTimeout(() => reject(new Error('no answer')), timeoutMs)
+    answer.then(resolve, reject).finally(() => clearTimeout(timer))
+  })
+}

@@ -1,0 +1,68 @@
+import type { Judgement } from './judgement.js'
+import type { Member } from './member.js'
+
+/** Without a word of the provider's own, a rate limit is asked again after this time. */
+const coolMs = 5_000
+/** Longer than this nobody is believed: the account is asked again, by whatever request comes. */
+const longestCoolMs = 3_600_000
+
+type Told = Pick<Judgement, 'blames' | 'waitMs'>
+
+/** One request's time at one member: counts as load until its end, and tells the member's health how it went. */
+export class Visit {
+  readonly member: Member
+  readonly beganAt: number
+  readonly #model: string
+  /** Breakers for which this request is the one that tells. */
+  readonly #triesUpstream: boolean
+  readonly #triesCredential: boolean
+  readonly #triesModel: boolean
+  #told = false
+
+  constructor (member: Member, model: string, now: number) {
+    const { health, load } = member
+    this.member = member
+    this.beganAt = now
+    this.#model = model
+    load.begin(now)
+    health.active += 1
+    this.#triesUpstream = health.breaker.enter()
+    this.#triesCredential = health.credential.enter()
+    this.#triesModel = health.models.get(model)?.enter() === true
+  }
+
+  /** True where the upstream was out until now. */
+  get isTry (): boolean {
+    return this.#triesUpstream
+  }
+
+  tell ({ blames, waitMs }: Told, now: number): void {
+    const { breaker, credential, account, models } = this.member.health
+    const first = !this.#told
+    this.#told = true
+    if (blames === 'upstream') breaker.failed(now, first && this.#triesUpstream, Math.min(waitMs ?? 0, longestCoolMs))
+    else breaker.succeeded()
+    if (blames === 'credential') credential.failed(now, first && this.#triesCredential)
+    else if (blames !== 'upstream') credential.succeeded()
+    if (blames === 'credential_model') this.member.health.modelBreaker(this.#model).failed(now, first && this.#triesModel)
+    else if (blames === null) models.delete(this.#model)
+    if (blames === 'account_model') account.cool(this.#model, now + Math.min(waitMs ?? coolMs, longestCoolMs))
+    if (first) this.#leaveUntold(blames)
+  }
+
+  /** It is over. What it could not tell stays open to the next one. */
+  end (): void {
+    const { health, load } = this.member
+    load.end()
+    health.active -= 1
+    if (!this.#told) this.#leaveUntold('nothing')
+    this.#told = true
+  }
+
+  #leaveUntold (blames: Judgement['blames'] | 'nothing'): void {
+    const { breaker, credential, models } = this.member.health
+    if (blames === 'nothing') breaker.untold(this.#triesUpstream)
+    if (blames === 'nothing' || blames === 'upstream') credential.untold(this.#triesCredential)
+    if (blames !== null && blames !== 'credential_model') models.get(this.#model)?.untold(this.#triesModel)
+  }
+}

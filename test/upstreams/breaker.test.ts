@@ -1,0 +1,171 @@
+import fc from 'fast-check'
+import t from 'tap'
+import { Breaker, failureRules, refusalRules } from '../../plugins/upstreams/breaker.js'
+import { Account, HealthBook, healthBook } from '../../plugins/upstreams/health.js'
+import { newMember } from '../../plugins/upstreams/member.js'
+import { RetryBudget } from '../../plugins/upstreams/retry-budget.js'
+import { Visit } from '../../plugins/upstreams/visit.js'
+import { upstreamOf } from './request.js'
+
+t.test('failures in a row open it, a single success before closes it for all', async (t) => {
+  const breaker = new Breaker(failureRules)
+  for (let i = 0; i < 4; i += 1) breaker.failed(0, false)
+  t.ok(breaker.allows(0))
+  breaker.succeeded()
+  for (let i = 0; i < 5; i += 1) {
+    t.ok(breaker.allows(0))
+    breaker.failed(0, false)
+  }
+  t.ok(breaker.isOpen)
+  t.notOk(breaker.allows(999))
+  t.ok(breaker.allows(1_000))
+})
+
+t.test('one real request tells, longer each time, a minute at most', async (t) => {
+  const breaker = new Breaker({ ...failureRules, failures: 1 })
+  let now = 0
+  breaker.failed(now, false)
+  const waits: number[] = []
+  for (let i = 0; i < 8; i += 1) {
+    waits.push(breaker.until - now)
+    now = breaker.until
+    t.ok(breaker.allows(now))
+    t.ok(breaker.enter())
+    t.notOk(breaker.allows(now), 'one at a time')
+    t.notOk(breaker.enter())
+    breaker.failed(now, false)
+    t.ok(breaker.isTried, 'what was on its way before tells nothing')
+    breaker.failed(now, true)
+  }
+  t.strictSame(waits, [1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000])
+  now = breaker.until
+  t.ok(breaker.enter())
+  breaker.untold(true)
+  t.ok(breaker.allows(now), 'a caller that left told nothing')
+  t.ok(breaker.enter())
+  breaker.succeeded()
+  t.notOk(breaker.isOpen)
+  breaker.failed(now, false)
+  t.equal(breaker.until - now, 1_000, 'from the beginning')
+})
+
+t.test('what the upstream says itself is the least that is waited, and never shortens', async (t) => {
+  const breaker = new Breaker({ ...failureRules, failures: 1 })
+  breaker.failed(0, false, 20_000)
+  t.equal(breaker.until, 20_000)
+  breaker.failed(1_000, false, 5_000)
+  t.equal(breaker.until, 20_000)
+  breaker.failed(1_000, false, 30_000)
+  t.equal(breaker.until, 31_000)
+  breaker.hurry(2_000)
+  t.equal(breaker.until, 2_000)
+  breaker.hurry(3_000)
+  t.equal(breaker.until, 2_000)
+})
+
+t.test('an account waits by model, and a later refusal never shortens it', async (t) => {
+  const account = new Account('a')
+  t.ok(account.allows('m', 0))
+  account.cool('m', 20_000)
+  account.cool('m', 5_000)
+  t.notOk(account.allows('m', 19_999))
+  t.ok(account.allows('m', 20_000))
+  t.ok(account.allows('other', 0))
+  t.strictSame(account.cooled(0), [['m', 20_000]])
+  t.strictSame(account.cooled(20_000), [])
+})
+
+t.test('what a request tells of its upstream', async (t) => {
+  const book = new HealthBook()
+  const upstream = upstreamOf({ url: 'http://h', account: 'shared' })
+  const member = newMember(upstream, book.of(upstream))
+  const { health } = member
+  const visit = (blames: 'upstream' | 'credential' | 'credential_model' | 'account_model' | null, now: number, waitMs: number | null = null): void => {
+    const visit = new Visit(member, 'm', now)
+    visit.tell({ blames, waitMs }, now)
+    visit.end()
+  }
+  t.equal(book.of(upstream), health, 'one for each upstream')
+  t.equal(book.of(upstreamOf({ url: 'http://h', account: 'shared' }, 'v')).account, health.account, 'upstreams of one account share it')
+  visit('credential', 0)
+  t.notOk(health.allows('m', 29_999), 'a refused credential is out for half a minute')
+  t.notOk(health.allows('other', 29_999))
+  t.equal(health.returnsAt('m'), 30_000)
+  visit('credential', 30_000)
+  t.notOk(health.allows('m', 89_999), 'longer each time')
+  visit(null, 90_000)
+  t.ok(health.allows('m', 90_000))
+  visit('credential_model', 90_000)
+  t.notOk(health.allows('m', 90_001))
+  t.ok(health.allows('other', 90_001), 'a model that the credential may not use is out alone')
+  visit(null, 120_000)
+  t.ok(health.allows('m', 120_000))
+  visit('account_model', 120_000, 20_000)
+  t.notOk(health.account.allows('m', 139_999))
+  t.ok(health.account.allows('m', 140_000))
+  visit('account_model', 140_000)
+  t.notOk(health.account.allows('m', 144_999), 'five seconds where the provider tells no time')
+  visit('account_model', 200_000, 1e12)
+  t.equal(health.account.until('m'), 3_800_000, 'an hour at most')
+  t.equal(health.active, 0)
+  t.equal(member.load.active, 0)
+})
+
+t.test('a caller that leaves leaves what it was to tell to the next one', async (t) => {
+  const book = new HealthBook()
+  const upstream = upstreamOf({ url: 'http://h' })
+  const member = newMember(upstream, book.of(upstream))
+  const { breaker, credential } = member.health
+  for (let i = 0; i < 5; i += 1) breaker.failed(0, false)
+  credential.failed(0, false)
+  member.health.modelBreaker('m').failed(0, false)
+  const visit = new Visit(member, 'm', 40_000)
+  t.ok(visit.isTry)
+  t.notOk(member.health.allows('m', 40_000))
+  t.equal(member.health.active, 1)
+  visit.end()
+  t.ok(member.health.allows('m', 40_000))
+  const failing = new Visit(member, 'm', 40_000)
+  failing.tell({ blames: 'upstream', waitMs: null }, 40_000)
+  t.notOk(breaker.allows(40_000))
+  t.ok(credential.allows(40_000), 'a broken connection tells nothing of the credential')
+  failing.tell({ blames: 'upstream', waitMs: null }, 40_000)
+  failing.end()
+})
+
+t.test('the same owner has the same book', async (t) => {
+  const owner = {}
+  t.equal(healthBook(owner), healthBook(owner))
+  t.not(healthBook(owner), healthBook({}))
+})
+
+t.test('retries are a fifth of what runs, and three always', async () => {
+  fc.assert(fc.property(fc.array(fc.constantFrom('begin', 'end', 'take', 'give')), (steps) => {
+    const budget = new RetryBudget()
+    let running = 0
+    let retries = 0
+    return steps.every((step) => {
+      if (step === 'begin') running += 1
+      else if (step === 'end' && running > 0) running -= 1
+      else if (step === 'give' && retries > 0) retries -= 1
+      else if (step !== 'take') return true
+      if (step !== 'take') {
+        budget[step]()
+        return true
+      }
+      const expected = retries < Math.max(3, Math.floor(running / 5))
+      if (expected) retries += 1
+      return budget.take() === expected
+    })
+  }))
+})
+
+t.test('a refused credential comes back within an hour', async (t) => {
+  const breaker = new Breaker(refusalRules)
+  let now = 0
+  for (let i = 0; i < 20; i += 1) {
+    breaker.failed(now, breaker.enter())
+    t.ok(breaker.until - now <= 3_600_000)
+    now = breaker.until
+  }
+})

@@ -1,0 +1,291 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import t from 'tap'
+import { gatewayOf } from '../../plugins/core/gateway.js'
+import { call, listen, read } from '../helpers/gateway.js'
+import { replyFixture, sha256, type Script } from '../helpers/upstream.js'
+import { ask, inOrder, overloaded, seenBy, startPool, type PoolGateway } from './pool-gateway.js'
+
+const chat = { model: 'gpt-5', messages: [{ role: 'user', content: 'Hi' }] }
+const reply = replyFixture('chat_completions.json').toString()
+
+t.test('another member is asked after a failure for which nobody has worked', async (t) => {
+  const refusals: ReadonlyArray<readonly [what: string, script: Script, reason: string]> = [
+    ['429', { status: 429, headers: { 'retry-after': '20' }, body: {} }, '429'],
+    ['503', overloaded, '503'],
+    ['529', { status: 529, body: {} }, '529'],
+    ['a wrong credential', { status: 401, body: {} }, 'credential'],
+    ['an unpaid account', { status: 402, body: {} }, 'credential'],
+    ['a spent budget told as 400', { status: 400, body: { error: { message: 'Your credit balance is too low' } } }, 'credential'],
+    ['a bad key told as 400', { status: 400, body: { error: { message: 'API key not valid. Please pass a valid API key.' } } }, 'credential'],
+  ]
+  for (const [what, script, reason] of refusals) {
+    const gateway = await startPool(t, { rules: inOrder })
+    const [first, second] = gateway.members
+    first?.queue(script)
+    const answer = await ask(gateway)
+    t.match(answer, { status: 200, body: reply }, what)
+    t.strictSame(seenBy(gateway), [1, 1], what)
+    t.equal(first?.seen[0]?.sha256, second?.seen[0]?.sha256, 'the same bytes')
+    t.match([first?.seen[0]?.headers.authorization, second?.seen[0]?.headers.authorization], ['Bearer secret-0', 'Bearer secret-1'])
+    const llm = await gateway.settled.next()
+    t.match(llm, { upstream: 'm1', upstreamStatus: 200, outcome: 'ok', usage: { input: 80, output: 30 }, attempts: [{ upstream: 'm0', result: /./, status: script.status }, { upstream: 'm1', result: 'ok', status: 200 }] }, what)
+    t.match(JSON.stringify(metricsOf(gateway)), new RegExp(`failovers_total.*"reason":"${reason}"`), what)
+  }
+})
+
+function metricsOf ({ app }: PoolGateway): unknown {
+  return gatewayOf(app).metrics.filter(({ name }) => /upstream|failover/.test(name)).map(({ name, read: values }) => [name, values().map((value) => ({ ...value.labels, value: Reflect.get(value, 'value') }))])
+}
+
+t.test('nothing else is sent twice', async (t) => {
+  const finals: ReadonlyArray<readonly [what: string, script: Script, status: number]> = [
+    ['a request that is wrong', { status: 400, body: { error: { message: 'max_tokens is too large' } } }, 400],
+    ['a model that is not there', { status: 404, body: { error: {} } }, 404],
+    ['too large', { status: 413, body: {} }, 413],
+    ['cannot be processed', { status: 422, body: {} }, 422],
+    ['500', { status: 500, body: { error: { message: 'x' } } }, 500],
+    ['502', { status: 502, body: {} }, 502],
+    ['504', { status: 504, body: {} }, 504],
+    ['a connection that breaks after the request was written', { cutAt: 'headers' }, 502],
+  ]
+  for (const [what, script, status] of finals) {
+    const gateway = await startPool(t, { rules: inOrder })
+    gateway.members[0]?.queue(script)
+    const answer = await ask(gateway)
+    t.equal(answer.status, status, what)
+    if (script.body !== undefined) t.equal(answer.body, JSON.stringify(script.body), `${what}: as it came`)
+    t.strictSame(seenBy(gateway), [1, 0], what)
+    const llm = await gateway.settled.next()
+    t.match(llm, { upstream: 'm0', attempts: [{ upstream: 'm0' }] }, what)
+  }
+})
+
+t.test('what may have been worked for is sent again where the pool says so', async (t) => {
+  const gateway = await startPool(t, { rules: inOrder, pool: { retryOn: ['reset', 'timeout', 500, '502', 504], attemptTimeoutMs: 300 } })
+  const [first] = gateway.members
+  for (const script of [{ cutAt: 'headers' }, { status: 500, body: {} }, { status: 502, body: {} }, { status: 504, body: {} }] satisfies Script[]) {
+    first?.queue(script)
+    t.equal((await ask(gateway)).status, 200)
+  }
+  t.strictSame(seenBy(gateway), [4, 4])
+  const other = await startPool(t, { rules: inOrder, pool: { retryOn: ['timeout'], attemptTimeoutMs: 300 } })
+  other.members[0]?.queue({ stallAt: 'headers' })
+  t.equal((await ask(other)).status, 200, 'a member that hangs')
+  t.strictSame(seenBy(other), [1, 1])
+  t.match(await other.settled.next(), { attempts: [{ result: 'timeout' }, { result: 'ok' }] })
+})
+
+t.test('a member that cannot be reached costs nobody a request', async (t) => {
+  const gateway = await startPool(t, { rules: inOrder })
+  await gateway.members[0]?.close()
+  for (let i = 0; i < 8; i += 1) t.equal((await ask(gateway)).status, 200)
+  t.strictSame(seenBy(gateway), [0, 8])
+  const llms = await Promise.all(Array.from({ length: 8 }, async () => await gateway.settled.next()))
+  t.strictSame(llms.map(({ attempts }) => attempts?.length), [2, 2, 2, 2, 2, 1, 1, 1], 'after five failures it is left alone')
+  t.match(JSON.stringify(metricsOf(gateway)), /upstream_available.*"upstream":"m0","value":0.*"upstream":"m1","value":1/)
+})
+
+t.test('when all fail the caller gets the most useful reply, as it came', async (t) => {
+  const cases: ReadonlyArray<readonly [what: string, scripts: readonly Script[], status: number, body: string, retryAfter?: string]> = [
+    ['limits', [{ status: 503, body: { a: 1 } }, { status: 429, headers: { 'retry-after': '30' }, body: { b: 1 } }, { status: 429, headers: { 'retry-after': '7', 'x-odd': 'kept' }, body: { c: 1 } }], 429, '{"c":1}', '7'],
+    ['overloads', [{ status: 401, body: { a: 1 } }, { status: 529, headers: { 'retry-after': '9' }, body: { b: 1 } }, { status: 503, body: { c: 1 } }], 529, '{"b":1}', '9'],
+    ['what is wrong with the request', [{ status: 503, body: { a: 1 } }, { status: 400, body: { b: 1 } }], 400, '{"b":1}'],
+    ['refused credentials', [{ status: 401, body: { a: 1 } }, { status: 401, body: { b: 1 } }, { status: 401, body: { c: 1 } }], 401, '{"a":1}'],
+  ]
+  for (const [what, scripts, status, body, retryAfter] of cases) {
+    const gateway = await startPool(t, { members: 3, rules: inOrder })
+    gateway.members.forEach((member, i) => { const script = scripts[i]; if (script !== undefined) member.queue(script) })
+    const answer = await ask(gateway)
+    t.match(answer, { status, body }, what)
+    t.equal(answer.headers['retry-after'], retryAfter)
+    const llm = await gateway.settled.next()
+    t.equal(llm.attempts?.length, scripts.length)
+    t.equal(llm.upstreamStatus, status)
+    t.equal(llm.upstream, `m${scripts.findIndex((script) => JSON.stringify(script.body) === body)}`)
+  }
+  const gone = await startPool(t, { rules: inOrder })
+  await Promise.all(gone.members.map(async (member) => await member.close()))
+  const answer = await ask(gone)
+  t.equal(answer.status, 502)
+  t.match(JSON.parse(answer.body), { error: { code: 'upstream_unreachable' } })
+})
+
+t.test('upstreams of one account are not asked one after the other, and other models go on', async (t) => {
+  const gateway = await startPool(t, { members: 3, rules: inOrder, upstreams: [{ account: 'shared' }, { account: 'shared' }] })
+  gateway.members[0]?.queue({ status: 429, headers: { 'retry-after': '20' }, body: {} })
+  t.equal((await ask(gateway)).status, 200)
+  t.strictSame(seenBy(gateway), [1, 0, 1])
+  t.equal((await ask(gateway)).status, 200)
+  t.strictSame(seenBy(gateway), [1, 0, 2], 'nor by the next request for the model')
+  t.equal((await ask(gateway, { ...chat, model: 'gpt-4o' })).status, 200)
+  t.strictSame(seenBy(gateway), [2, 0, 2], 'another model')
+})
+
+t.test('a body of any size is sent again', async (t) => {
+  const gateway = await startPool(t, { rules: inOrder })
+  for (const size of [300_000, 20_000_000]) {
+    gateway.members[0]?.queue(overloaded)
+    const body = JSON.stringify({ ...chat, messages: [{ role: 'user', content: 'x'.repeat(size) }] })
+    t.equal((await ask(gateway, body)).status, 200)
+    const [first, second] = gateway.members.map(({ seen }) => seen.at(-1)?.sha256)
+    t.equal(first, sha256(body))
+    t.equal(second, sha256(body))
+  }
+  const url = await listen(gateway.app)
+  gateway.members[0]?.queue(overloaded)
+  const chunked = call(`${url}/v1/chat/completions`, { headers: { 'transfer-encoding': 'chunked' }, body: JSON.stringify(chat) })
+  t.equal((await chunked.reply).statusCode, 200)
+  t.equal(gateway.members[1]?.seen.at(-1)?.sha256, sha256(JSON.stringify(chat)))
+})
+
+const event = (name: string, data: object): string => `event: ${name}\ndata: ${JSON.stringify({ type: name, ...data })}\n\n`
+const stream = { 'content-type': 'text/event-stream' }
+const preamble = event('response.created', { response: {} }) + event('response.in_progress', { response: {} })
+
+t.test('a stream that fails before its first content is another member\'s stream, from its first byte', async (t) => {
+  const gateway = await startPool(t, { rules: inOrder, pool: { retryOn: ['first_event'] } })
+  const [first] = gateway.members
+  const full = replyFixture('responses.sse').toString()
+  for (const split of [undefined, 'bytes'] as const) {
+    first?.queue({ headers: stream, body: preamble + event('error', { code: 'server_is_overloaded' }) + event('response.failed', {}), ...split && { split } })
+    const answer = await ask(gateway, { model: 'gpt-5', input: 'Hi', stream: true }, {}, '/v1/responses')
+    t.equal(answer.body, full)
+    t.match(await gateway.settled.next(), { attempts: [{ result: 'first_event', status: 200 }, { result: 'ok' }], usage: {}, outcome: 'ok' })
+    t.equal(first?.seen.at(-1)?.headers['accept-encoding'], 'identity')
+  }
+  t.strictSame(seenBy(gateway), [2, 2])
+  const twice = await startPool(t, { rules: inOrder, pool: { retryOn: ['first_event'], attempts: 2 } })
+  twice.members[1]?.queue({ headers: stream, body: 'event: error\ndata: {"type":"error","error":{"type":"overloaded_error"}}\n\n' })
+  twice.members[0]?.queue({ headers: stream, body: event('message_start', { message: {} }) + event('error', { error: { type: 'overloaded_error' } }) })
+  const both = await ask(twice, { model: 'claude', max_tokens: 9, messages: [{ role: 'user', content: 'x' }], stream: true }, { 'anthropic-version': '2023-06-01' }, '/v1/messages')
+  t.match(both.body, /overloaded_error/, 'all failed: one of them, as it came')
+  t.notMatch(both.body, /message_start[^]*message_start/)
+})
+
+t.test('once content was passed on nothing is sent again', async (t) => {
+  const gateway = await startPool(t, { rules: inOrder, pool: { retryOn: ['first_event', 'reset', 500] } })
+  const [first] = gateway.members
+  const content = event('response.output_text.delta', { delta: 'Hel' })
+  const url = await listen(gateway.app)
+  for (const script of [{ body: preamble + content + event('error', { code: 'server_error' }) }, { body: preamble + content, cutAt: preamble.length + content.length }]) {
+    first?.queue({ headers: stream, ...script })
+    const { reply } = call(`${url}/v1/responses`, { body: JSON.stringify({ model: 'gpt-5', input: 'Hi', stream: true }) })
+    const { bytes } = await read(await reply)
+    t.ok(bytes.toString().startsWith(preamble + content))
+  }
+  t.strictSame(seenBy(gateway), [2, 0])
+})
+
+t.test('a preamble that is too long is passed on, and so is a stream that ends in it', async (t) => {
+  const gateway = await startPool(t, { rules: inOrder, pool: { retryOn: ['first_event'] } })
+  const [first] = gateway.members
+  const pings = event('ping', {}).repeat(64)
+  for (const body of [pings + event('error', { error: {} }), event('message_start', { message: {} }), '']) {
+    first?.queue({ headers: stream, body, split: 'events' })
+    const answer = await ask(gateway, { model: 'claude', max_tokens: 9, messages: [{ role: 'user', content: 'x' }], stream: true }, { 'anthropic-version': '2023-06-01' }, '/v1/messages')
+    t.ok(answer.body.startsWith(body))
+  }
+  t.strictSame(seenBy(gateway), [3, 0])
+})
+
+t.test('a failure that is long or slow is passed on as it comes', async (t) => {
+  const gateway = await startPool(t, { rules: inOrder })
+  const [first] = gateway.members
+  const long = Buffer.alloc(400_000, 'x')
+  first?.queue({ status: 503, headers: { 'content-type': 'text/plain' }, body: long })
+  t.equal((await ask(gateway)).body, long.toString())
+  first?.queue({ status: 503, body: 'ab', split: [1], before: async (write) => { if (write === 1) await wait(1_500) } })
+  t.match(await ask(gateway), { status: 503, body: 'ab' })
+  t.strictSame(seenBy(gateway), [2, 0])
+})
+
+t.test('a caller that leaves takes its attempt along, and nothing is sent after it', async (t) => {
+  const gateway = await startPool(t, { rules: inOrder, pool: { retryOn: [503, 'timeout'] } })
+  const [first, second] = gateway.members
+  const url = await listen(gateway.app)
+  first?.queue(overloaded)
+  second?.queue({ stallAt: 'headers' })
+  const { request } = call(`${url}/v1/chat/completions`, { body: JSON.stringify(chat) })
+  const arrived = await second?.arrivals.next()
+  const leftAt = performance.now()
+  request.destroy()
+  t.equal(await arrived?.aborted, true)
+  t.ok(performance.now() - leftAt < 1_000)
+  const llm = await gateway.settled.next()
+  t.match(llm, { outcome: 'client_abort', attempts: [{ result: 'overloaded' }, { result: 'left' }] })
+  t.strictSame(seenBy(gateway), [1, 1])
+  t.match(JSON.stringify(metricsOf(gateway)), /upstream_active_requests",\[\{"upstream":"m0","value":0\},\{"upstream":"m1","value":0\}\]/)
+
+  const alone = await startPool(t, { members: 1 })
+  const other = await listen(alone.app)
+  alone.members[0]?.queue(overloaded)
+  const left = call(`${other}/v1/chat/completions`, { body: JSON.stringify(chat) })
+  await alone.members[0]?.requests.next()
+  await wait(20)
+  left.request.destroy()
+  t.match(await alone.settled.next(), { outcome: 'client_abort' })
+  await wait(300)
+  t.strictSame(seenBy(alone), [1], 'while it waited to ask the same one again')
+})
+
+t.test('a pool of one asks it again, a little later', async (t) => {
+  const gateway = await startPool(t, { members: 1 })
+  gateway.members[0]?.queue(overloaded, overloaded)
+  t.equal((await ask(gateway)).status, 200)
+  t.strictSame(seenBy(gateway), [3])
+  gateway.members[0]?.queue(overloaded, overloaded, overloaded, overloaded)
+  t.equal((await ask(gateway)).status, 503)
+  t.strictSame(seenBy(gateway), [6])
+})
+
+t.test('no member has more than it may have at the same time', async (t) => {
+  const gateway = await startPool(t, { rules: [{ concurrency: 1 }, { concurrency: 2 }], pool: { affinity: 'none' } })
+  let release = (): void => {}
+  const held = new Promise<void>((resolve) => { release = resolve })
+  for (const member of gateway.members) member.respond = () => ({ before: async () => await held })
+  const running = [ask(gateway), ask(gateway), ask(gateway)]
+  await Promise.all([gateway.members[0]?.arrivals.next(), gateway.members[1]?.arrivals.next(), gateway.members[1]?.arrivals.next()])
+  const busy = await ask(gateway)
+  t.equal(busy.status, 503)
+  t.match(JSON.parse(busy.body), { error: { code: 'upstream_busy' } })
+  t.ok(busy.headers['retry-after'])
+  release()
+  for (const each of running) t.equal((await each).status, 200)
+  t.strictSame(seenBy(gateway), [1, 2])
+  t.equal((await ask(gateway)).status, 200)
+})
+
+t.test('a secret that ended between two requests is renewed once for all', async (t) => {
+  let asked = 0
+  const gateway = await startPool(t, { members: 1, pool: { attempts: 1 }, upstreams: [{ credential: async () => { asked += 1; await wait(10); return `token-${asked}` } }] })
+  const [member] = gateway.members
+  if (member === undefined) throw new Error('none')
+  member.respond = ({ headers }) => headers.authorization === 'Bearer token-2' ? null : { status: 401, body: { error: {} } }
+  const answers = await Promise.all(Array.from({ length: 100 }, async () => await ask(gateway)))
+  t.ok(answers.every(({ status }) => status === 200))
+  t.equal(asked, 2)
+  t.equal(member.seen.length, 200)
+  member.respond = () => ({ status: 401, body: { error: { message: 'still' } } })
+  t.match(await ask(gateway), { status: 401, body: /still/ })
+  t.equal(asked, 2, 'not again right after')
+})
+
+t.test('without its secret a member is passed by, and alone it is a native 503', async (t) => {
+  const broken = (): string => { throw new Error('s3cret') }
+  const gateway = await startPool(t, { rules: inOrder, upstreams: [{ credential: broken }] })
+  t.equal((await ask(gateway)).status, 200)
+  t.strictSame(seenBy(gateway), [0, 1])
+  const alone = await startPool(t, { members: 1, upstreams: [{ credential: { file: '/nowhere/token' } }] })
+  const answer = await ask(alone)
+  t.equal(answer.status, 503)
+  t.match(JSON.parse(answer.body), { error: { code: 'upstream_credential_unavailable' } })
+  t.notMatch(answer.body, /nowhere|s3cret/)
+  t.match(await alone.settled.next(), { errorCode: 'upstream_credential_unavailable', times: { sentAt: 0 } })
+  t.strictSame(seenBy(alone), [0])
+})
+
+t.test('a conversation keeps to its member, also where two callers chose the same words', async (t) => {
+  const gateway = await startPool(t, { members: 4 })
+  for (let i = 0; i < 8; i += 1) t.equal((await ask(gateway, chat, { 'session-id': 'one' })).status, 200)
+  t.strictSame(seenBy(gateway).filter((seen) => seen > 0), [8])
+})

@@ -1,0 +1,85 @@
+import t from 'tap'
+import type { KeptReply } from '../../plugins/core/upstream.js'
+import { waitMsOf } from '../../plugins/protocols/refusals.js'
+import { judge, needsBody, passedOn, usefulness } from '../../plugins/upstreams/judgement.js'
+import { upstreamOf } from './request.js'
+
+const upstream = upstreamOf({ url: 'http://h' })
+
+function kept (status: number, body: string | object = '', headers: Record<string, unknown> = {}): KeptReply {
+  return { status, headers, rawHeaders: [], body: Buffer.from(typeof body === 'string' ? body : JSON.stringify(body)), error: null, upstream }
+}
+
+function judged (reply: KeptReply, own = true): readonly unknown[] {
+  const { result, cause, blames, waitMs } = judge({ kind: 'reply', reply }, own, 0)
+  return [result, cause, blames, waitMs]
+}
+
+function failed (code: string | undefined, sent: boolean, name = 'Error'): readonly unknown[] {
+  const error = Object.assign(new Error('x'), { name }, code === undefined ? {} : { code })
+  const { result, cause, blames } = judge({ kind: 'transport', error, sent }, true, 0)
+  return [result, cause, blames]
+}
+
+t.test('what a reply means for its upstream and for another attempt', async (t) => {
+  const credential = ['credential', 'credential', 'credential', null]
+  const cases: ReadonlyArray<readonly [reply: KeptReply, told: readonly unknown[]]> = [
+    [kept(429, '', { 'retry-after': '20' }), ['rate_limited', '429', 'account_model', 20_000]],
+    [kept(429), ['rate_limited', '429', 'account_model', null]],
+    [kept(429, { error: { code: 'insufficient_quota' } }, { 'retry-after': '1' }), credential],
+    [kept(429, { error: { details: { error_code: 'enforced_spend_limit_reached' } } }), credential],
+    [kept(400, { error: { message: 'API key not valid. Please pass a valid API key.' } }), credential],
+    [kept(400, { error: { message: 'Your credit balance is too low to access the Anthropic API.' } }), credential],
+    [kept(403, { error: { message: 'Permission denied: Consumer api_key:x has been suspended.' } }), credential],
+    [kept(401), credential],
+    [kept(402), credential],
+    [kept(403), ['credential', 'credential', 'credential_model', null]],
+    [kept(400, { error: { message: 'max_tokens is too large' } }), ['client_error', null, null, null]],
+    [kept(503, '', { 'retry-after': '3' }), ['overloaded', '503', 'upstream', 3_000]],
+    [kept(529), ['overloaded', '529', 'upstream', null]],
+    [kept(500, '', { 'retry-after': '3' }), ['server_error', '500', 'upstream', null]],
+    [kept(524), ['server_error', '524', 'upstream', null]],
+  ]
+  for (const [reply, told] of cases) t.strictSame(judged(reply), told, `${reply.status} ${reply.body.toString()}`)
+  for (const status of [400, 401, 402, 403]) t.strictSame(judged(kept(status, 'api key not valid'), false), ['client_error', null, null, null], "a caller's own credential")
+  for (const status of [400, 401, 402, 403, 429, 500, 529]) t.ok(needsBody(status))
+  for (const status of [200, 404, 408, 413, 422]) t.notOk(needsBody(status))
+  t.match([200, 404, 503].map((status) => passedOn(status)), [{ result: 'ok', blames: null }, { result: 'client_error', blames: null }, { result: 'server_error', blames: 'upstream' }])
+})
+
+t.test('a failure before anything was sent is another one than after', async (t) => {
+  t.strictSame(failed('ECONNREFUSED', false), ['connect', 'connect', 'upstream'])
+  t.strictSame(failed('ECONNRESET', false), ['connect', 'connect', 'upstream'], 'within the handshake of TLS')
+  t.strictSame(failed('ECONNRESET', true), ['reset', 'reset', 'upstream'])
+  t.strictSame(failed('UND_ERR_SOCKET', true), ['reset', 'reset', 'upstream'])
+  t.strictSame(failed('UND_ERR_HEADERS_TIMEOUT', true), ['timeout', 'timeout', 'upstream'])
+  t.strictSame(failed(undefined, true, 'HTTPParserError'), ['invalid', null, 'upstream'])
+  t.match(judge({ kind: 'head', reply: kept(200) }, true, 0), { result: 'first_event', cause: 'first_event', blames: 'upstream' })
+})
+
+t.test('when to come again is read as providers write it', async (t) => {
+  const now = Date.parse('2026-11-22T00:00:00Z')
+  const cases: ReadonlyArray<readonly [headers: Record<string, string>, body: string, ms: number | null]> = [
+    [{ 'retry-after': '20' }, '', 20_000],
+    [{ 'retry-after': '1.5' }, '', 1_500],
+    [{ 'retry-after-ms': '250', 'retry-after': '1' }, '', 250],
+    [{ 'retry-after': 'Sun, 22 Nov 2026 00:00:30 GMT' }, '', 30_000],
+    [{ 'retry-after': 'Sun, 22 Nov 2020 00:00:30 GMT' }, '', 0],
+    [{ 'retry-after': 'soon' }, '', null],
+    [{ 'x-ratelimit-reset': '12' }, '', 12_000],
+    [{ 'x-ratelimit-reset': String(now / 1_000 + 40) }, '', 40_000],
+    [{ 'x-ratelimit-reset': 'never' }, '', null],
+    [{ 'x-ratelimit-reset-requests': '6m0s', 'x-ratelimit-reset-tokens': '850ms' }, '', 850],
+    [{ 'x-ratelimit-reset-tokens': '1h2m3.5s' }, '', 3_723_500],
+    [{ 'anthropic-ratelimit-requests-reset': '2026-11-22T00:01:00Z' }, '', 60_000],
+    [{}, '{"error":{"details":[{"retryDelay": "37.5s"}]}}', 37_500],
+    [{}, '{}', null],
+  ]
+  for (const [headers, body, ms] of cases) t.equal(waitMsOf(headers, Buffer.from(body), now), ms, JSON.stringify(headers) + body)
+})
+
+t.test('of several replies the one that helps most: a limit with its end, then an overload, then any other', async (t) => {
+  const replies = [kept(401), kept(503), kept(429, '', { 'retry-after': '20' }), kept(429), kept(429, '', { 'retry-after': '3' }), kept(200)]
+  const sorted = [...replies].sort((one, other) => usefulness(one, 0) - usefulness(other, 0))
+  t.strictSame(sorted.map(({ status, headers }) => [status, headers['retry-after']]), [[429, '3'], [429, '20'], [429, undefined], [503, undefined], [200, undefined], [401, undefined]])
+})

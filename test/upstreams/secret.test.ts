@@ -1,0 +1,108 @@
+import { mkdir, rename, symlink, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import t from 'tap'
+import { fileSecret, fixedSecret, functionSecret, type CredentialFunction } from '../../plugins/upstreams/secret.js'
+
+const unavailable = { code: 'upstream_credential_unavailable', statusCode: 503 }
+
+t.test('a fixed secret is there at once, and never another one', async (t) => {
+  t.equal(fixedSecret('s3').current(), 's3')
+  t.equal(fixedSecret(null).current(), null)
+  t.equal(fixedSecret('s3').renew, null)
+})
+
+t.test('one question at a time, and none while the answer is fresh', async (t) => {
+  let now = 1_000_000
+  let asked = 0
+  const secret = functionSecret(async () => {
+    asked += 1
+    await wait(5)
+    return { secret: `s${asked}`, expiresAt: now + 3_600_000 }
+  }, { now: () => now })
+  t.strictSame(await Promise.all([secret.current(), secret.current(), secret.current()]), ['s1', 's1', 's1'])
+  t.equal(secret.current(), 's1')
+  t.equal(asked, 1)
+  now += 3_600_000 - 119_000
+  t.equal(secret.current(), 's1', 'the last two minutes: the old one, while another is on its way')
+  t.equal(secret.current(), 's1')
+  await wait(30)
+  t.equal(asked, 2)
+  t.equal(secret.current(), 's2')
+  now += 3_600_000 - 20_000
+  t.equal(await secret.current(), 's3', 'the last half minute: the new one is waited for')
+})
+
+t.test('while no other is to be had the old one is used as long as it lasts', async (t) => {
+  let now = 1_000_000
+  let works = true
+  let asked = 0
+  const secret = functionSecret(() => {
+    asked += 1
+    if (!works) throw new Error('s3cret is in here')
+    return { secret: 's1', expiresAt: new Date(now + 3_600_000) }
+  }, { now: () => now })
+  t.equal(await secret.current(), 's1')
+  works = false
+  now += 3_600_000 - 100_000
+  t.equal(secret.current(), 's1')
+  await wait(1)
+  t.equal(secret.current(), 's1')
+  t.equal(asked, 2, 'not asked again right after a failure')
+  now += 80_000
+  t.equal(await secret.current(), 's1')
+  now += 30_000
+  await t.rejects(Promise.resolve(secret.current()), unavailable)
+  works = true
+  t.equal(await secret.current(), 's1')
+})
+
+t.test('what is no secret is not sent', async (t) => {
+  const cases: ReadonlyArray<readonly [what: string, ask: CredentialFunction]> = [
+    ['blank', () => 'with blank'], ['empty', () => ''], ['ended', () => ({ secret: 's', expiresAt: 1 })], ['no end', () => Object({ secret: 's', expiresAt: 'soon' })],
+    ['nothing', () => JSON.parse('null')], ['rejected', async () => await Promise.reject(new Error('no'))], ['never', async () => await new Promise(() => {})],
+  ]
+  for (const [what, ask] of cases) {
+    await t.rejects(Promise.resolve(functionSecret(ask, { timeoutMs: 20 }).current()), unavailable, what)
+  }
+})
+
+t.test('a secret that was refused is replaced once for all who had it', async (t) => {
+  let now = 1_000_000
+  let asked = 0
+  const secret = functionSecret(async () => {
+    asked += 1
+    await wait(5)
+    return `s${asked}`
+  }, { now: () => now })
+  t.equal(await secret.current(), 's1')
+  const renewed = await Promise.all(Array.from({ length: 100 }, async () => await secret.renew?.('s1')))
+  t.strictSame(new Set(renewed), new Set(['s2']))
+  t.equal(asked, 2)
+  t.equal(await secret.renew?.('s1'), 's2', 'it was replaced already')
+  t.equal(await secret.renew?.('s2'), 's2', 'not again right after')
+  t.equal(asked, 2)
+  now += 6_000
+  t.equal(await secret.renew?.('s2'), 's3')
+})
+
+t.test('a file is read again when it changes, also through a link that is swapped above it', async (t) => {
+  let now = 0
+  const folder = t.testdir({ one: { token: 'first\n' }, two: { token: 'second' } })
+  await symlink(join(folder, 'one'), join(folder, 'data'))
+  await mkdir(join(folder, 'mount'))
+  await symlink(join('..', 'data', 'token'), join(folder, 'mount', 'token'))
+  const secret = fileSecret(join(folder, 'mount', 'token'), { now: () => now })
+  t.equal(await secret.current(), 'first')
+  await symlink(join(folder, 'two'), join(folder, 'next'))
+  await rename(join(folder, 'next'), join(folder, 'data'))
+  t.equal(secret.current(), 'first', 'it was read in this second')
+  now += 1_001
+  t.equal(secret.current(), 'first')
+  while (secret.current() === 'first') await wait(1)
+  t.equal(secret.current(), 'second')
+  await writeFile(join(folder, 'two', 'token'), 'third')
+  now += 2_000
+  t.equal(await secret.renew?.('second'), 'third', 'a refusal reads it at once')
+  await t.rejects(Promise.resolve(fileSecret(join(folder, 'none')).current()), unavailable)
+})
