@@ -4,19 +4,29 @@ import { gatewayError, type GatewayError } from './errors/gateway-error.js'
 
 type Done = (...result: [error: null, body: Buffer] | [error: GatewayError, body: null]) => void
 
+/** Tells readers of large bodies to wait while there are too many already. */
+export interface Pace {
+  readonly isFull: boolean
+  /** Calls once that is over. */
+  readonly onRoom: (goOn: () => void) => void
+}
+
+/** A body beyond this is large: what is done with it is done beside the loop. Its bytes lie in memory of their own. */
+export const largeBytes = 256 * 1024
+
 /** A declared length is believed up to here; the rest is reserved once this much has really come. */
 const eagerBytes = 1024 * 1024
 
 const nothing: Buffer = Buffer.alloc(0)
 
 /**
- * Reads a request's whole body into one buffer, each byte copied at most once, or not at all where it comes in one
+ * Reads a request's whole body into one buffer, each byte copied at most once, or not at all where it is small and comes in one
  * piece. `contentLength` is what the caller declared, null where it did not; a longer body than `maxBytes` is refused
  * by its declared length before a byte is read, or as soon as it passes the cap.
  * `done` is called once: `body_too_large`, or `request_aborted` where the caller left before the end.
- * What is still on its way after a refusal is not read here: `refuse` drains it within bounds.
+ * What is still on its way after a refusal is not read here: `refuse` drains it within bounds. A large body is read as `pace` has room.
  */
-export function collectBody (stream: Readable, contentLength: number | null, maxBytes: number, done: Done): void {
+export function collectBody (stream: Readable, contentLength: number | null, maxBytes: number, done: Done, pace: Pace | null = null): void {
   let body = nothing
   let length = 0
   // Instead of taking the listeners off again at each end, which costs as much as all the reading of a small body.
@@ -32,13 +42,17 @@ export function collectBody (stream: Readable, contentLength: number | null, max
       done(tooLarge(maxBytes), null)
       return
     }
-    if (length === 0) {
+    if (length === 0 && needed <= largeBytes) {
       body = bytes
     } else {
-      if (needed > body.length) body = grown(body, length, roomFor(needed, contentLength))
+      if (needed > body.length) body = grown(body, length, Math.min(roomFor(needed, contentLength), maxBytes))
       bytes.copy(body, length)
     }
     length = needed
+    if (length > largeBytes && pace?.isFull === true) {
+      stream.pause()
+      pace.onRoom(() => stream.resume())
+    }
   }
 
   function onEnd (): void {
@@ -77,8 +91,9 @@ export function declaredLength (header: string | undefined): number | null {
   return header === undefined ? null : Number(header)
 }
 
+/** What is reserved and not written to takes no memory; what is copied again, in one turn, takes time. */
 function roomFor (needed: number, contentLength: number | null): number {
-  if (contentLength === null || contentLength < needed) return needed * 2
+  if (contentLength === null || contentLength < needed) return needed * (needed > eagerBytes ? 8 : 2)
   return needed > eagerBytes ? contentLength : Math.min(contentLength, eagerBytes)
 }
 

@@ -5,6 +5,7 @@
  */
 import { performance } from 'node:perf_hooks'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { Pace } from './collect-body.js'
 import type { Pricing } from './cost.js'
 import { OptionError } from './options.js'
 import { outcomeOf } from './measures.js'
@@ -39,6 +40,8 @@ export interface Gateway {
   readonly mounts: ModelMounts
   /** What happens to paths below a version that nobody knows: below a host's mount of model endpoints, and where there is no route. */
   readonly unknown: { mounts: 'refuse' | 'leave', nowhere: 'refuse' | 'leave' }
+  /** At which large bodies are read; null for as they come. Set by the validation plugin. */
+  bodyPace: Pace | null
   /** Somebody asks for keys. Set by the auth plugin. */
   guarded: boolean
   /** Some group has an upstream of its own. Set by the auth plugin. */
@@ -127,6 +130,7 @@ function newGateway (): Omit<Gateway, 'prefix' | 'resolve' | 'mounts'> {
     metrics: [],
     pricing: null,
     destinationOf: () => null,
+    bodyPace: null,
     ownScope: null,
     unknown: { mounts: 'leave', nowhere: 'leave' },
     guarded: false,

@@ -14,16 +14,26 @@ const closeObject = 0x7d
 /** Where something stands: from its first byte to behind its last. */
 export type Span = readonly [start: number, end: number]
 
+/** A native search costs as much as so many bytes. */
+const nearBytes = 8
+
 /** Where the string that opens at `start` closes, or the end of the text. */
 export function closingQuote (bytes: Buffer, start: number): number {
-  let at = start
+  let from = start + 1
   for (;;) {
-    at = bytes.indexOf(quote, at + 1)
+    const at = bytes.indexOf(quote, from)
     if (at < 0) return bytes.length
     if (bytes[at - 1] !== backslash) return at
     let run = at - 1
     while (bytes[run] === backslash) run -= 1
     if ((at - run) % 2 === 1) return at
+    // Escaped quotes come in crowds: text that is full of them would need a native search for each.
+    from = at + 1
+    for (const near = from + nearBytes; from < near; from += 1) {
+      const byte = bytes[from]
+      if (byte === quote) return from
+      if (byte === backslash) from += 1
+    }
   }
 }
 

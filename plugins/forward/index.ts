@@ -9,7 +9,7 @@ import { collectBody, declaredLength } from '../core/collect-body.js'
 import { gatewayError } from '../core/errors/gateway-error.js'
 import { nativeErrorHandler } from '../core/errors/native.js'
 import { refuse } from '../core/errors/refuse.js'
-import { isLetIn, joinGateway } from '../core/gateway.js'
+import { isLetIn, joinGateway, type Gateway } from '../core/gateway.js'
 import { identify, identifyFirst } from '../core/identify.js'
 import { refuseMisdirected } from '../core/refuse-url.js'
 import { ModelCall, modelCallOf } from '../core/model-call.js'
@@ -40,7 +40,7 @@ async function forward (app: FastifyInstance, options: ForwardOptions & { prefix
     identifyFirst(scope, gateway)
     scope.removeAllContentTypeParsers()
     // By name, too: the framework looks a catch-all up anew for each request.
-    scope.addContentTypeParser(['application/json', '*'], readBody)
+    scope.addContentTypeParser(['application/json', '*'], (request, payload, done) => readBody(gateway, request, payload, done))
     const place = scope.prefix.replace(/\/+$/, '')
     for (const { method, url } of routeAddresses(gateway.prefix)) {
       // A scope that ends in a version has no place for the endpoints of another one.
@@ -67,8 +67,10 @@ async function forward (app: FastifyInstance, options: ForwardOptions & { prefix
   if (routes) await app.register(mount)
 }
 
+type BodyDone = (error: Error | null, body?: Buffer | null) => void
+
 /** Collects the body of one of our routes as it came; what it must be is validation's business. */
-function readBody (request: FastifyRequest, payload: FastifyRequest['raw'], done: (error: Error | null, body?: Buffer | null) => void): void {
+function readBody (gateway: Gateway, request: FastifyRequest, payload: FastifyRequest['raw'], done: BodyDone): void {
   const llm = modelCallOf(request)
   if (llm === null) {
     done(null)
@@ -79,7 +81,7 @@ function readBody (request: FastifyRequest, payload: FastifyRequest['raw'], done
     llm.body = body
     llm.times.bodyAt = performance.now()
     done(error, body)
-  })
+  }, gateway.bodyPace)
 }
 
 export default fp(forward, { fastify: '5.x', name: 'llm-gateway-forward' })

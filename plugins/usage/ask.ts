@@ -1,20 +1,27 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { UsageRequest, UsageRules } from '../protocols/usage-rules.js'
+import { largeBytes } from '../core/collect-body.js'
 import type { ModelCall } from '../core/model-call.js'
+import { openObject } from './bytes.js'
 import { parseJson } from './captured-value.js'
-import { JsonScanner } from './json-scanner.js'
-import { isObject, type JsonObject } from './usage-object.js'
-import { compileWants } from './wants.js'
+import { fieldOf, type Edit, type Field } from './body-field.js'
+import { insertSlowly, searchSlowly } from './large-body.js'
+import { isObject } from './usage-object.js'
 
 /**
  * Asks for usage on behalf of a caller who streams and did not. True where the request was changed: the reply then has an
- * event that its caller must not see. To take it out the bytes must be plain, so no compression is asked for.
+ * event that its caller must not see. To take it out the bytes must be plain, so no compression is asked for. A promise
+ * where the body is large.
  */
-export function askFor (llm: ModelCall, headers: IncomingHttpHeaders, rules: UsageRules): boolean {
+export function askFor (llm: ModelCall, headers: IncomingHttpHeaders, rules: UsageRules): boolean | Promise<boolean> {
   if (rules.request === null || llm.body === null) return false
+  if (llm.body.length > largeBytes) return askInLarge(llm, llm.body, headers, rules.request)
   const json = llm.json === undefined ? parseJson(llm.body.toString()) : llm.json
-  const outgoing = isObject(json) && json['stream'] === true ? askForUsage(llm.body, json, rules.request) : null
-  if (outgoing === null) return false
+  const outgoing = isObject(json) && json['stream'] === true ? askForUsage(llm.body, json[rules.request.field], rules.request) : null
+  return outgoing !== null && asked(llm, headers, outgoing)
+}
+
+function asked (llm: ModelCall, headers: IncomingHttpHeaders, outgoing: Buffer): true {
   llm.outgoing = outgoing
   headers['accept-encoding'] = 'identity'
   return true
@@ -22,31 +29,56 @@ export function askFor (llm: ModelCall, headers: IncomingHttpHeaders, rules: Usa
 
 /**
  * Puts the switch that asks for usage into the raw bytes of a streamed request whose caller did not ask; every other byte
- * stays as it was. `json` is the same body, parsed. Null where the caller asked, or where the field is no object and its
- * answer is the upstream's to give.
+ * stays as it was. `options` is what the field has in it. Null where the caller asked, or where the field is no object and
+ * its answer is the upstream's to give.
  */
-export function askForUsage (body: Buffer, json: JsonObject, request: UsageRequest): Buffer | null {
-  const { field, flag } = request
-  const options = json[field]
-  const asked = `"${flag}":true`
-  if (options === undefined) return splice(body, [body.indexOf('{') + 1, body.indexOf('{') + 1], `"${field}":{${asked}},`)
-  if (options === null) return splice(body, spanOf(body, field), `{${asked}}`)
-  if (!isObject(options) || isPlainlyAsked(body, field, asked)) return null
+function askForUsage (body: Buffer, options: unknown, request: UsageRequest): Buffer | null {
+  if (isObject(options) && isPlainlyAsked(body, request)) return null
+  const edit = editFor(body, options === undefined ? noField : fieldOf(body, request.field), options, request)
+  return edit === null ? null : Buffer.concat([body.subarray(0, edit.start), Buffer.from(edit.text), body.subarray(edit.end)])
+}
+
+/** The same for a body that would hold the loop. Of one that was checked its JSON has these fields, and little more. */
+async function askInLarge (llm: ModelCall, body: Buffer, headers: IncomingHttpHeaders, request: UsageRequest): Promise<boolean> {
+  const { json } = llm
+  if (!await asksForStream(body, json)) return false
+  const told = isObject(json) ? json[request.field] : null
+  const field = told === undefined ? noField : await searchSlowly(body, request.field)
+  const edit = field === null ? null : editFor(body, field, field.value, request)
+  return edit !== null && asked(llm, headers, await insertSlowly(body, edit))
+}
+
+async function asksForStream (body: Buffer, json: unknown): Promise<boolean> {
+  if (json !== undefined) return isObject(json) && json['stream'] === true
+  const field = await searchSlowly(body, 'stream')
+  return field?.value === true
+}
+
+const noField: Field = { value: undefined, start: 0, end: 0 }
+
+function editFor (body: Buffer, { start, end }: Field, options: unknown, { field, flag }: UsageRequest): Edit | null {
+  const asking = `"${flag}":true`
+  const first = body.indexOf(openObject) + 1
+  if (options === undefined) return { start: first, end: first, text: `"${field}":{${asking}},` }
+  if (options === null) return { start, end, text: `{${asking}}` }
+  if (!isObject(options)) return null
   // Which of two counts is the upstream's choice: neither is taken for the caller's word.
-  if (holdsTwice(body.toString('utf8', ...spanOf(body, field)), options)) return splice(body, spanOf(body, field), JSON.stringify({ ...options, [flag]: true }))
+  if (holdsTwice(body.toString('utf8', start, end), options)) return { start, end, text: JSON.stringify({ ...options, [flag]: true }) }
   if (options[flag] === true) return null
-  if (flag in options) return splice(body, spanOf(body, `${field}.${flag}`), 'true')
-  const [start] = spanOf(body, field)
-  return splice(body, [start + 1, start + 1], Object.keys(options).length > 0 ? `${asked},` : asked)
+  if (flag in options) {
+    const inner = fieldOf(body.subarray(start, end), flag)
+    return { start: start + inner.start, end: start + inner.end, text: 'true' }
+  }
+  return { start: start + 1, end: start + 1, text: Object.keys(options).length > 0 ? `${asking},` : asking }
 }
 
 /** The usual words, there once: no more need be looked at. An escape could spell the field anew. */
-function isPlainlyAsked (body: Buffer, field: string, asked: string): boolean {
-  return body.includes(`"${field}":{${asked}}`) && body.indexOf(field) === body.lastIndexOf(field) && !body.includes('\\u00')
+function isPlainlyAsked (body: Buffer, { field, flag }: UsageRequest): boolean {
+  return body.includes(`"${field}":{"${flag}":true}`) && body.indexOf(field) === body.lastIndexOf(field) && !body.includes('\\u00')
 }
 
 /** True where the text of an object has more members than the object. */
-function holdsTwice (text: string, object: JsonObject): boolean {
+function holdsTwice (text: string, object: object): boolean {
   let depth = 0
   let members = 0
   for (const sign of text.replace(/"(?:[^"\\]|\\.)*"/gs, '').replace(/[^{}[\]:]/g, '')) {
@@ -55,15 +87,4 @@ function holdsTwice (text: string, object: JsonObject): boolean {
     else if (sign === '}' || sign === ']') depth -= 1
   }
   return members > Object.keys(object).length
-}
-
-/** Where the value at a path stands in the bytes of a document that has it. */
-function spanOf (body: Buffer, path: string): [start: number, end: number] {
-  const scanner = new JsonScanner(compileWants([path]))
-  scanner.push(body, 0, body.length)
-  return [scanner.captured.start, scanner.captured.end]
-}
-
-function splice (body: Buffer, [start, end]: [number, number], text: string): Buffer {
-  return Buffer.concat([body.subarray(0, start), Buffer.from(text), body.subarray(end)])
 }

@@ -8,11 +8,14 @@ export class CapturedValue {
   /** Where the value, or what is left of it, starts and ends in the newest piece. */
   start = 0
   end = 0
+  /** Where it started in its own piece. */
+  origin = 0
   private parts: Buffer[] = []
   private size = 0
 
   begin (at: number): void {
     this.start = at
+    this.origin = at
     this.parts = []
     this.size = 0
   }

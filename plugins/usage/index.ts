@@ -48,8 +48,12 @@ async function usage (app: FastifyInstance, options: UsageOptions): Promise<void
       done()
       return
     }
+    const watchFor = (isAsked: boolean): void => {
+      if (isAsked) llm.openTap = openAsked(llm, rules)
+    }
     withBody(request, reply, llm, () => {
-      if (askFor(llm, request.raw.headers, rules)) llm.openTap = openAsked(llm, rules)
+      const asked = askFor(llm, request.raw.headers, rules)
+      return asked instanceof Promise ? asked.then(watchFor) : watchFor(asked)
     }, done)
   })
 

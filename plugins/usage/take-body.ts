@@ -5,16 +5,18 @@ import { collectBody, declaredLength } from '../core/collect-body.js'
 import { refuse } from '../core/errors/refuse.js'
 import type { ModelCall } from '../core/model-call.js'
 
+/** A promise for a large body. */
+type Ask = () => void | Promise<void>
+
 /**
  * Reads the body of a request that no plugin before this one read, and that a host's mount would pass on as a stream, so
  * that usage can be asked for in it. `ask` runs once `llm.body` is there, or cannot be had on this route; what it left
  * to send stands where the stream stood. A body above the cap is refused.
  */
-export function withBody (request: FastifyRequest, reply: FastifyReply, llm: ModelCall, ask: () => void, done: () => void): void {
+export function withBody (request: FastifyRequest, reply: FastifyReply, llm: ModelCall, ask: Ask, done: () => void): void {
   const { body } = request
   if (llm.body !== null || !(body instanceof Readable)) {
-    ask()
-    done()
+    afterwards(llm, ask(), done)
     return
   }
   // Body events run in the connection's async context; the hooks after this one must run in the request's.
@@ -25,10 +27,21 @@ export function withBody (request: FastifyRequest, reply: FastifyReply, llm: Mod
       return
     }
     llm.body = bytes
-    ask()
-    request.body = Readable.from([llm.outgoing ?? bytes], { objectMode: false })
-    const { headers } = request.raw
-    if (llm.outgoing !== null && headers['content-length'] !== undefined) headers['content-length'] = String(llm.outgoing.length)
-    scope.runInAsyncScope(done)
+    afterwards(llm, ask(), () => {
+      request.body = Readable.from([llm.outgoing ?? bytes], { objectMode: false })
+      const { headers } = request.raw
+      if (llm.outgoing !== null && headers['content-length'] !== undefined) headers['content-length'] = String(llm.outgoing.length)
+      scope.runInAsyncScope(done)
+    })
   })
+}
+
+/** Not for a caller that left in the meantime: its request is settled, and goes no further. */
+function afterwards (llm: ModelCall, asking: void | Promise<void>, goOn: () => void): void {
+  if (asking === undefined) goOn()
+  else {
+    asking.then(() => {
+      if (!llm.settled) goOn()
+    })
+  }
 }

@@ -1,57 +1,67 @@
-import type { IncomingHttpHeaders } from 'node:http'
 import type { ErrorObject } from 'ajv'
 import type { Endpoint } from '../protocols/types.js'
-import type { ModelCall } from '../core/model-call.js'
 import { otherModels } from '../core/other-models.js'
 import { explain } from './explain.js'
 import { readForm } from './form.js'
 import { isObject, readJson } from './json.js'
 import { lookAlike } from './likeness.js'
-import { readMediaType } from './media-type.js'
-import type { Rules } from './options.js'
-import { Rejection, reject } from './rejection.js'
+import type { MediaType } from './media-type.js'
+import { clipped, Rejection, reject } from './rejection.js'
+import type { Bounds } from './scan.js'
 import type { Checks } from './schemas.js'
 
-/**
- * Checks a whole body and sets what it says on the request: the parsed JSON, the model, whether a stream is asked for.
- * Null where the body may pass. The bytes are only read.
- */
-export function checkBody (llm: ModelCall, headers: IncomingHttpHeaders, bytes: Buffer, rules: Rules): Rejection | null {
-  const type = readMediaType(llm.endpoint, headers)
-  if (type instanceof Rejection) return type
-  return type.kind === 'json' ? checkJson(llm, bytes, rules) : checkForm(llm, bytes, type.boundary)
+/** What bodies are held against. */
+export interface BodyRules extends Bounds {
+  readonly checks: Checks
 }
 
-function checkJson (llm: ModelCall, bytes: Buffer, { checks, maxDepth }: Rules): Rejection | null {
-  const { endpoint } = llm
-  const read = readJson(bytes, maxDepth)
+/** What a body that may pass says. */
+export interface Findings {
+  /** Undefined for a form. */
+  readonly json: unknown
+  /** Null where it names none. */
+  readonly model: string | null
+  /** Models that it names beside that one. */
+  readonly otherModels: readonly string[]
+  readonly stream: boolean
+}
+
+const mostModels = 1_000
+
+/** Checks a whole body. The bytes are only read. */
+export function checkBody (endpoint: Endpoint, type: MediaType, bytes: Buffer, rules: BodyRules): Findings | Rejection {
+  return type.kind === 'json' ? checkJson(endpoint, bytes, rules) : checkForm(endpoint, bytes, type.boundary)
+}
+
+function checkJson (endpoint: Endpoint, bytes: Buffer, rules: BodyRules): Findings | Rejection {
+  const read = readJson(bytes, rules)
   if (read instanceof Rejection) return read
   const { json } = read
+  const { checks } = rules
   const [error] = checks.get(endpoint.id)?.errorsOf(json) ?? []
   if (error !== undefined) return schemaRejection(endpoint, json, error, checks)
-  llm.json = json
-  llm.otherModels = otherModels(json, endpoint.otherModels, endpoint.family.modelPrefix)
-  if (isObject(json)) setWishes(llm, endpoint.modelField === null ? null : json[endpoint.modelField], json.stream === true)
-  return null
+  const named = otherModels(json, endpoint.otherModels, endpoint.family.modelPrefix)
+  const others = named.length === 0 ? named : [...new Set(named)]
+  if (others.length > mostModels) return reject('models', 'invalid_body', { reason: `The request body names more than ${mostModels} models.` })
+  if (!isObject(json)) return { json, model: null, otherModels: others, stream: false }
+  const { modelField } = endpoint
+  return { json, model: nameOf(modelField === null ? null : json[modelField]), otherModels: others, stream: json['stream'] === true }
 }
 
-function checkForm (llm: ModelCall, bytes: Buffer, boundary: string): Rejection | null {
-  const modelField = String(llm.endpoint.modelField)
+function checkForm (endpoint: Endpoint, bytes: Buffer, boundary: string): Findings | Rejection {
+  const modelField = String(endpoint.modelField)
   const fields = readForm(bytes, boundary, [modelField, 'stream'])
   if (fields instanceof Rejection) return fields
-  setWishes(llm, fields.get(modelField), fields.get('stream') === 'true')
-  return null
+  return { json: undefined, model: nameOf(fields.get(modelField)), otherModels: [], stream: fields.get('stream') === 'true' }
 }
 
-/** What the path says stands where the body has no say in it. */
-function setWishes (llm: ModelCall, model: unknown, stream: boolean): void {
-  if (typeof model === 'string' && model !== '') llm.model = model
-  if (llm.endpoint.streams === 'body') llm.stream = stream
+function nameOf (model: unknown): string | null {
+  return typeof model === 'string' && model !== '' ? model : null
 }
 
 function schemaRejection (endpoint: Endpoint, json: unknown, error: ErrorObject, checks: Checks): Rejection {
   const { param, reason } = explain(error)
   const meant = isObject(json) ? lookAlike(checks, endpoint, json) : null
   const hint = meant === null ? '' : ` This looks like a body for POST ${meant}.`
-  return reject(error.keyword, 'invalid_body', { reason: reason + hint }, { param })
+  return reject(error.keyword, 'invalid_body', { reason: reason + hint }, param === null ? null : clipped(param))
 }

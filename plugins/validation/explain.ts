@@ -1,4 +1,5 @@
 import type { ErrorObject } from 'ajv'
+import { clipped } from './rejection.js'
 
 /** Which field of a body is wrong, as `messages[0].role`, and what is wrong with it, in words. */
 export interface Explanation {
@@ -26,7 +27,7 @@ export function explain (error: ErrorObject): Explanation {
   const problem = keyword === 'pattern' && typeof parentSchema?.description === 'string'
     ? `must be ${parentSchema.description}`
     : words[keyword]?.(params) ?? String(message)
-  return { param, reason: `${param ?? 'The request body'} ${problem}.` }
+  return { param, reason: `${param === null ? 'The request body' : clipped(param)} ${problem}.` }
 }
 
 /** A JSON pointer (RFC 6901) and maybe a field below it, as a dotted path; null for the whole body. */

@@ -15,7 +15,7 @@ import { identify } from '../core/identify.js'
 import { refuseMisdirected } from '../core/refuse-url.js'
 import { ModelCall, modelCallOf } from '../core/model-call.js'
 import { routeOf } from '../core/route-kind.js'
-import { checkBody } from './check-body.js'
+import { Checker, type Verdict } from './checker.js'
 import { readMediaType } from './media-type.js'
 import { readOptions, type Rules, type ValidationOptions } from './options.js'
 import { replay } from './pass-on.js'
@@ -31,6 +31,9 @@ type Next = (error?: null, payload?: RequestPayload) => void
 async function validation (app: FastifyInstance, options: ValidationOptions): Promise<void> {
   const gateway = joinGateway(app)
   const rules = readOptions(options)
+  const checker = new Checker(rules, (err) => app.log.error({ err }, 'a request body could not be checked'))
+  gateway.bodyPace = checker.threads
+  app.addHook('onClose', async () => await checker.threads.close())
 
   app.addHook('preParsing', (request, reply, payload, done) => {
     const llm = identify(gateway, request, reply)
@@ -38,7 +41,7 @@ async function validation (app: FastifyInstance, options: ValidationOptions): Pr
       done()
     } else if (llm instanceof ModelCall) {
       if (llm.endpoint.body === 'none') done()
-      else beforeBody(rules, llm, request, reply, payload, done)
+      else beforeBody({ rules, checker }, llm, request, reply, payload, done)
     } else if (llm.code === 'unknown_url') {
       done()
     } else {
@@ -53,22 +56,29 @@ async function validation (app: FastifyInstance, options: ValidationOptions): Pr
       done()
       return
     }
-    const rejection = checkBody(llm, request.headers, llm.body ?? nothing, rules)
-    if (rejection === null) done()
-    else refuseRejected(llm, request, reply, rejection)
+    follow(checker.check(llm, request.headers, llm.body ?? nothing), llm, request, reply, () => {
+      // A large one has been away, and is another object now.
+      request.body = llm.body
+      done()
+    })
   })
 }
 
-function beforeBody (rules: Rules, llm: ModelCall, request: FastifyRequest, reply: FastifyReply, payload: RequestPayload, done: Next): void {
-  llm.maxBodyBytes = rules.maxBodyBytesOf(llm.endpoint.id)
+interface Parts {
+  readonly rules: Rules
+  readonly checker: Checker
+}
+
+function beforeBody (parts: Parts, llm: ModelCall, request: FastifyRequest, reply: FastifyReply, payload: RequestPayload, done: Next): void {
+  llm.maxBodyBytes = parts.rules.maxBodyBytesOf(llm.endpoint.id)
   const type = readMediaType(llm.endpoint, request.headers)
   if (type instanceof Rejection) refuseRejected(llm, request, reply, type)
   else if (routeOf(llm, request) === 'own') done()
-  else takeBody(rules, llm, request, reply, payload, done)
+  else takeBody(parts.checker, llm, request, reply, payload, done)
 }
 
 /** Reads and checks the body of a host's mount, and hands the same bytes on to whatever parser the mount has. */
-function takeBody (rules: Rules, llm: ModelCall, request: FastifyRequest, reply: FastifyReply, payload: RequestPayload, done: Next): void {
+function takeBody (checker: Checker, llm: ModelCall, request: FastifyRequest, reply: FastifyReply, payload: RequestPayload, done: Next): void {
   const { headers } = request
   // Body events run in the connection's async context; the hooks after this one must run in the request's.
   const scope = new AsyncResource('llm-gateway.body')
@@ -80,15 +90,24 @@ function takeBody (rules: Rules, llm: ModelCall, request: FastifyRequest, reply:
       return
     }
     llm.body = body
-    const rejection = checkBody(llm, headers, body, rules)
-    if (rejection !== null) {
-      refuseRejected(llm, request, reply, rejection)
-      return
-    }
-    // It was met here, and undici refuses to pass it on (facts/reliability.md P14).
-    if (headers.expect !== undefined) delete headers.expect
-    scope.runInAsyncScope(done, null, null, replay(body))
-  })
+    follow(checker.check(llm, headers, body), llm, request, reply, () => {
+      // It was met here, and undici refuses to pass it on.
+      if (headers.expect !== undefined) delete headers.expect
+      scope.runInAsyncScope(done, null, null, replay(llm.body ?? nothing))
+    })
+  }, checker.threads)
+}
+
+/** Goes on with a body that may pass, at once or once that is known. */
+function follow (verdict: Verdict | Promise<Verdict>, llm: ModelCall, request: FastifyRequest, reply: FastifyReply, goOn: () => void): void {
+  if (verdict === null) goOn()
+  else if (verdict instanceof Rejection) refuseRejected(llm, request, reply, verdict)
+  else {
+    verdict.then((later) => {
+      // The caller left while the body was checked: its request is settled, and goes no further.
+      if (!llm.settled) follow(later, llm, request, reply, goOn)
+    })
+  }
 }
 
 function refuseRejected (llm: ModelCall, request: FastifyRequest, reply: FastifyReply, { keyword, error }: Rejection): void {

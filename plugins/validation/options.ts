@@ -1,6 +1,8 @@
 import { checkOptions } from '../core/options.js'
 import { endpoints } from '../protocols/index.js'
-import { readSchemas, type Checks, type SchemaSource } from './schemas.js'
+import type { BodyRules } from './check-body.js'
+import type { RulesData } from './questions.js'
+import { readSchemas, readSources, type SchemaSource } from './schemas.js'
 
 export interface ValidationOptions {
   /** Longest request body in bytes. Default 33,554,432 (32 MiB), the longest that current services take. */
@@ -11,12 +13,17 @@ export interface ValidationOptions {
   schemas?: Record<string, SchemaSource>
   /** Deepest nesting of a JSON body. Default 256. */
   maxDepth?: number
+  /** Most values (members and elements) in a JSON body; an empty object or list counts twice. Default 1,000,000. */
+  maxValues?: number
 }
 
 /** What requests are held against. */
 export interface Rules {
-  readonly checks: Checks
-  readonly maxDepth: number
+  readonly bodies: BodyRules
+  /** The same for what is checked on the loop. */
+  readonly here: BodyRules
+  /** The same for a thread, which compiles its own schemas. */
+  readonly data: RulesData
   readonly maxBodyBytesOf: (endpointId: string) => number
 }
 
@@ -29,6 +36,12 @@ const defaultMaxBodyBytes = 32 * 1024 * 1024
  */
 const defaultMaxDepth = 256
 
+/** A body of a million values takes two seconds and 100 MB to parse where each has another key. The largest lists of token ids have a third of that. */
+const defaultMaxValues = 1_000_000
+
+/** A small body with more values than this would hold the loop for 20 ms. */
+const fewValues = 8_192
+
 /** Throws `LLM_GATEWAY_OPTION` with the name of the option that is wrong. */
 export function readOptions (options: ValidationOptions): Rules {
   checkOptions('validation', options, {
@@ -36,11 +49,19 @@ export function readOptions (options: ValidationOptions): Rules {
     maxBodyBytesByEndpoint: 'an object',
     schemas: 'an object',
     maxDepth: 'a whole number of at least 1',
+    maxValues: 'a whole number of at least 1',
   })
-  const { maxBodyBytes = defaultMaxBodyBytes, maxBodyBytesByEndpoint = {}, schemas = {}, maxDepth = defaultMaxDepth } = options
+  const { maxBodyBytes = defaultMaxBodyBytes, maxBodyBytesByEndpoint = {}, schemas = {} } = options
+  const { maxDepth = defaultMaxDepth, maxValues = defaultMaxValues } = options
   checkOptions('validation.maxBodyBytesByEndpoint', maxBodyBytesByEndpoint, byEndpoint)
   const caps = new Map(Object.entries(maxBodyBytesByEndpoint))
-  return { checks: readSchemas(schemas), maxDepth, maxBodyBytesOf: (id) => caps.get(id) ?? maxBodyBytes }
+  const bodies = { checks: readSchemas(schemas), maxDepth, maxValues }
+  return {
+    bodies,
+    here: { ...bodies, maxValues: Math.min(maxValues, fewValues) },
+    data: { schemas: JSON.stringify(readSources(schemas)), maxDepth, maxValues },
+    maxBodyBytesOf: (id) => caps.get(id) ?? maxBodyBytes,
+  }
 }
 
 const byEndpoint = Object.fromEntries(endpoints.map(({ id }) => [id, 'a whole number of at least 1' as const]))

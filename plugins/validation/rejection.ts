@@ -1,20 +1,43 @@
-import { gatewayError, type ErrorExtra, type GatewayError } from '../core/errors/gateway-error.js'
+import { gatewayError, type GatewayError } from '../core/errors/gateway-error.js'
 import type { ErrorCode } from '../core/errors/table.js'
 
-/**
- * What a body was refused for, as a label: a keyword of JSON Schema, or one of `media_type`, `encoding`, `empty`,
- * `too_large`, `bom`, `utf8`, `depth`, `json`, `duplicate_key`, `form`. A closed set, whatever callers send.
- */
+/** The data of a rejection, as it travels between threads. */
+export interface RejectionFacts {
+  /**
+   * What a body was refused for, as a label: a keyword of JSON Schema, or one of `media_type`, `encoding`, `empty`, `too_large`,
+   * `bom`, `utf8`, `depth`, `values`, `json`, `duplicate_key`, `models`, `form`, `unchecked`. A closed set, whatever callers send.
+   */
+  readonly keyword: string
+  readonly code: ErrorCode
+  readonly values: Readonly<Record<string, string | number>>
+  /** Dotted path of the failing field. */
+  readonly param: string | null
+}
+
+/** Why a body may not pass. */
 export class Rejection {
   readonly keyword: string
-  readonly error: GatewayError
+  readonly facts: RejectionFacts
 
-  constructor (keyword: string, error: GatewayError) {
-    this.keyword = keyword
-    this.error = error
+  constructor (facts: RejectionFacts) {
+    this.keyword = facts.keyword
+    this.facts = facts
+  }
+
+  /** A fresh one each time. */
+  get error (): GatewayError {
+    const { code, values, param } = this.facts
+    return param === null ? gatewayError(code, values) : gatewayError(code, values, { param })
   }
 }
 
-export function reject (keyword: string, code: ErrorCode, values: Readonly<Record<string, string | number>> = {}, extra: ErrorExtra = {}): Rejection {
-  return new Rejection(keyword, gatewayError(code, values, extra))
+export function reject (keyword: string, code: ErrorCode, values: RejectionFacts['values'] = {}, param: string | null = null): Rejection {
+  return new Rejection({ keyword, code, values, param })
+}
+
+/** Most of a caller's own words, such as a key, that an error repeats: they may be as long as a body. */
+const maxWords = 200
+
+export function clipped (words: string): string {
+  return words.length <= maxWords ? words : `${words.slice(0, maxWords)}...`
 }

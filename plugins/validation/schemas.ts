@@ -71,6 +71,11 @@ export function bundledPath (name: string): string {
   return join(schemaFolder, `${name}.request.json`)
 }
 
+/** Schemas by name, those that stand in files read. */
+export function readSources (given: Readonly<Record<string, SchemaSource>>): Readonly<Record<string, unknown>> {
+  return Object.fromEntries(Object.entries(given).map(([name, source]) => [name, typeof source === 'string' ? readSchema(source) : source]))
+}
+
 function compileGiven (name: string, source: SchemaSource): Check {
   const option = `validation.schemas.${name}`
   if (!checked.some(({ id, schema }) => name === id || name === schema)) throw new OptionError(option, 'is no endpoint that takes JSON')

@@ -1,7 +1,7 @@
 import { PassThrough, Readable } from 'node:stream'
 import fc from 'fast-check'
 import t from 'tap'
-import { collectBody, declaredLength } from '../../plugins/core/collect-body.js'
+import { collectBody, declaredLength, largeBytes } from '../../plugins/core/collect-body.js'
 
 type Outcome = Buffer | string
 
@@ -90,4 +90,24 @@ t.test('a caller that leaves is told apart', async (t) => {
 t.test('a declared length is a number or null', async (t) => {
   t.equal(declaredLength('12'), 12)
   t.equal(declaredLength(undefined), null)
+})
+
+t.test('a large body is read as there is room for it, and lies in memory of its own', async (t) => {
+  const rooms: Array<() => void> = []
+  const pace = { isFull: true, onRoom: (goOn: () => void) => { rooms.push(goOn) } }
+  const stream = new PassThrough({ highWaterMark: 4 * largeBytes })
+  const bytes = Buffer.alloc(2 * largeBytes, 'x')
+  const collected = new Promise<Buffer | null>((resolve) => collectBody(stream, null, 4 * largeBytes, (_error, body) => resolve(body), pace))
+  stream.write(bytes.subarray(0, largeBytes))
+  await new Promise(setImmediate)
+  t.equal(stream.isPaused(), false, 'one that is not large is not held')
+  stream.write(bytes.subarray(largeBytes))
+  stream.end()
+  await new Promise(setImmediate)
+  t.equal(stream.isPaused(), true)
+  pace.isFull = false
+  for (const goOn of rooms) goOn()
+  t.ok(bytes.equals(await collected ?? Buffer.alloc(0)))
+  const whole = await collect(Readable.from([bytes]), bytes.length, bytes.length)
+  t.ok(typeof whole !== 'string' && whole.equals(bytes) && whole.buffer !== bytes.buffer)
 })

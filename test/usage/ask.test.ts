@@ -4,6 +4,7 @@ import t from 'tap'
 import { chatUsage, messagesUsage, type UsageRules } from '../../plugins/protocols/usage-rules.js'
 import type { ModelCall } from '../../plugins/core/model-call.js'
 import { askFor } from '../../plugins/usage/ask.js'
+import { parseJson } from '../../plugins/usage/captured-value.js'
 import { requestFor } from './meter-reply.js'
 
 interface Asked {
@@ -13,12 +14,12 @@ interface Asked {
   headers: Record<string, string>
 }
 
-function ask (body: string | null, rules: UsageRules = chatUsage, json?: unknown): Asked {
+async function ask (body: string | null, rules: UsageRules = chatUsage, json?: unknown): Promise<Asked> {
   const llm = requestFor('chat_completions')
   llm.body = body === null ? null : Buffer.from(body)
   llm.json = json
   const headers = { 'accept-encoding': 'gzip, br' }
-  const asked = askFor(llm, headers, rules)
+  const asked = await askFor(llm, headers, rules)
   return { llm, asked, sent: llm.outgoing?.toString() ?? null, headers }
 }
 
@@ -43,10 +44,26 @@ const rewritten: [name: string, body: string, sent: string][] = [
 for (const [name, body, sent] of rewritten) {
   t.test(`stream_options: ${name}`, async (t) => {
     for (const json of [undefined, JSON.parse(body)]) {
-      const result = ask(body, chatUsage, json)
+      const result = await ask(body, chatUsage, json)
       t.strictSame([result.asked, result.sent], [true, sent])
       t.equal(result.llm.body?.toString(), body, 'what was received stays as it is')
       t.equal(result.headers['accept-encoding'], 'identity', 'an event can be taken out of plain bytes only')
+    }
+  })
+}
+
+/** Leading white space makes a body large, and puts its fields on either side of where a turn ends. */
+const margins = [...Array(12).keys()].map((index) => ' '.repeat(256 * 1024 - index * 7))
+
+for (const [name, body, sent] of rewritten) {
+  t.test(`stream_options of a large body: ${name}`, async (t) => {
+    for (const margin of margins) {
+      for (const json of [undefined, JSON.parse(body)]) {
+        const result = await ask(`${margin}${body} `, chatUsage, json)
+        t.strictSame([result.asked, result.sent?.trim()], [true, sent.trim()])
+        t.equal(result.sent?.length, margin.length + sent.length + 1)
+        t.equal(result.headers['accept-encoding'], 'identity')
+      }
     }
   })
 }
@@ -66,17 +83,27 @@ const untouched: [name: string, body: string | null, rules?: UsageRules][] = [
 
 for (const [name, body, rules] of untouched) {
   t.test(`leaves a request alone: ${name}`, async (t) => {
-    const result = ask(body, rules)
+    const result = await ask(body, rules)
     t.strictSame([result.asked, result.sent, result.headers['accept-encoding']], [false, null, 'gzip, br'])
+    if (body === null) return
+    const large = await ask(margins.join('') + body, rules)
+    t.strictSame([large.asked, large.sent, large.headers['accept-encoding']], [false, null, 'gzip, br'], 'a large one')
+    const parsed = parseJson(body)
+    if (parsed !== undefined) t.match(await ask(margins.join('') + body, rules, parsed), { asked: false, sent: null }, 'a large one that was checked')
   })
 }
+
+t.test('options that are too large to be looked at are replaced: they could hide the usage', async (t) => {
+  const body = JSON.stringify({ stream: true, stream_options: { a: 'x'.repeat(300_000), include_usage: false } })
+  t.match(await ask(body), { asked: true, sent: '{"stream":true,"stream_options":{"include_usage":true}}' })
+})
 
 t.test('changes nothing but the switch, in any body', async (t) => {
   const options = fc.oneof(fc.constant(undefined), fc.constant(null), fc.dictionary(fc.constantFrom('include_usage', 'a', '"', 'x}'), fc.jsonValue()))
   const bodies = fc.tuple(fc.dictionary(fc.string().map((name) => `x${name}`), fc.jsonValue()), options, fc.boolean(), fc.constantFrom(undefined, 2))
-  fc.assert(fc.property(bodies, ([fields, streamOptions, last, space]) => {
+  await fc.assert(fc.asyncProperty(bodies, async ([fields, streamOptions, last, space]) => {
     const body = { ...(!last && { stream_options: streamOptions }), ...fields, stream: true, ...(last && { stream_options: streamOptions }) }
-    const { asked, sent } = ask(JSON.stringify(body, null, space))
+    const { asked, sent } = await ask(JSON.stringify(body, null, space))
     if (!asked) return body.stream_options?.['include_usage'] === true
     const expected = { ...body, stream_options: { ...body.stream_options, include_usage: true } }
     return isDeepStrictEqual(JSON.parse(String(sent)), JSON.parse(JSON.stringify(expected)))

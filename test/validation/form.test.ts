@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import t from 'tap'
 import { endpoints, type Endpoint } from '../../plugins/protocols/index.js'
 import { ModelCall } from '../../plugins/core/model-call.js'
-import { checkBody } from '../../plugins/validation/check-body.js'
+import { Checker } from '../../plugins/validation/checker.js'
 import { readForm } from '../../plugins/validation/form.js'
 import { readOptions } from '../../plugins/validation/options.js'
 import { Rejection } from '../../plugins/validation/rejection.js'
@@ -101,17 +101,17 @@ function requestTo (id: string): ModelCall {
 }
 
 t.test('a form sets the model and the wish for a stream', async (t) => {
-  const rules = readOptions({})
+  const checker = new Checker(readOptions({}), () => {})
   const headers = { 'content-type': 'multipart/form-data; boundary=b' }
   const edit = requestTo('images.edits')
-  t.equal(checkBody(edit, headers, Buffer.from(field('model', 'm') + field('stream', 'true') + '--b--'), rules), null)
+  t.equal(checker.check(edit, headers, Buffer.from(field('model', 'm') + field('stream', 'true') + '--b--')), null)
   t.match(edit, { model: 'm', stream: true, json: undefined })
   const plain = requestTo('images.edits')
-  t.equal(checkBody(plain, headers, Buffer.from(field('model', '') + field('stream', 'false') + '--b--'), rules), null)
+  t.equal(checker.check(plain, headers, Buffer.from(field('model', '') + field('stream', 'false') + '--b--')), null)
   t.match(plain, { model: null, stream: false })
   const variation = requestTo('images.variations')
-  t.equal(checkBody(variation, headers, Buffer.from(field('stream', 'true') + '--b--'), rules), null)
+  t.equal(checker.check(variation, headers, Buffer.from(field('stream', 'true') + '--b--')), null)
   t.match(variation, { model: null, stream: false }, 'an endpoint that cannot stream')
-  t.match(checkBody(edit, headers, Buffer.from('x'), rules), { keyword: 'form', error: { code: 'invalid_body', statusCode: 400 } })
-  t.match(checkBody(edit, { 'content-type': 'text/plain' }, Buffer.from('x'), rules), { keyword: 'media_type' })
+  t.match(checker.check(edit, headers, Buffer.from('x')), { keyword: 'form', error: { code: 'invalid_body', statusCode: 400 } })
+  t.match(checker.check(edit, { 'content-type': 'text/plain' }, Buffer.from('x')), { keyword: 'media_type' })
 })

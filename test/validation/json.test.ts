@@ -5,8 +5,10 @@ import { readJson } from '../../plugins/validation/json.js'
 import { Rejection } from '../../plugins/validation/rejection.js'
 import { countMembers, duplicateKey } from '../../plugins/validation/scan.js'
 
-function read (text: string | Buffer, maxDepth = 64): unknown {
-  const result = readJson(Buffer.from(text), maxDepth)
+const maxValues = 1_000_000
+
+function read (text: string | Buffer, maxDepth = 64, values = maxValues): unknown {
+  const result = readJson(Buffer.from(text), { maxDepth, maxValues: values })
   return result instanceof Rejection ? `${result.keyword}: ${result.error.message}` : result.json
 }
 
@@ -89,9 +91,9 @@ t.test('any JSON, however it is spelled, is read as JSON.parse reads it and to i
     const bytes = Buffer.from(text)
     const depth = depthOf(json)
     const copy = Buffer.from(bytes)
-    const exact = readJson(bytes, depth)
+    const exact = readJson(bytes, { maxDepth: depth, maxValues })
     if (exact instanceof Rejection || JSON.stringify(exact.json) !== JSON.stringify(json)) return false
-    const tight = depth === 0 ? null : readJson(bytes, depth - 1)
+    const tight = depth === 0 ? null : readJson(bytes, { maxDepth: depth - 1, maxValues })
     return bytes.equals(copy) && (tight === null || (tight instanceof Rejection && tight.keyword === 'depth'))
   }), { numRuns: runs(3000) })
   t.pass()
@@ -114,9 +116,9 @@ t.test('a duplicate key is found exactly where a set of decoded keys finds one',
     })
     const bytes = Buffer.from(`{${parts.join(',')}}`)
     if (first !== null) duplicated += 1
-    const result = readJson(bytes, 64)
+    const result = readJson(bytes, { maxDepth: 64, maxValues })
     const found = result instanceof Rejection ? result.error.param : null
-    return found === first && duplicateKey(bytes) === first && countMembers(bytes, 64) === list.length
+    return found === first && duplicateKey(bytes) === first && countMembers(bytes, { maxDepth: 64, maxValues }) === list.length
   }), { numRuns: runs(3000) })
   t.ok(duplicated > 300, `${duplicated} bodies had one`)
 })
@@ -124,7 +126,7 @@ t.test('a duplicate key is found exactly where a set of decoded keys finds one',
 t.test('any bytes at all give an answer, and what JSON.parse refuses is refused', async (t) => {
   const soup = fc.string({ unit: fc.constantFrom('{', '}', '[', ']', '"', '\\', ':', ',', 'a', '1', ' ', 'é') })
   fc.assert(fc.property(soup, (text) => {
-    const result = readJson(Buffer.from(text), 16)
+    const result = readJson(Buffer.from(text), { maxDepth: 16, maxValues })
     let parsed = true
     try {
       JSON.parse(text)
@@ -134,7 +136,7 @@ t.test('any bytes at all give an answer, and what JSON.parse refuses is refused'
     return result instanceof Rejection || parsed
   }), { numRuns: runs(5000) })
   fc.assert(fc.property(fc.uint8Array({ maxLength: 64 }), (bytes) => {
-    readJson(Buffer.from(bytes), 16)
+    readJson(Buffer.from(bytes), { maxDepth: 16, maxValues })
   }), { numRuns: runs(2000) })
   t.pass('no exception')
 })

@@ -65,6 +65,7 @@ export const errorTable = {
   invalid_json: badRequest('The request body is not valid JSON: {reason}.'),
   invalid_body: badRequest('{reason}'),
   usage_hidden: badRequest('{name} is not accepted here: the reply could hide its token usage.'),
+  body_unchecked: row(503, 'overloaded', 'gateway_error', false, 'The request body could not be checked.'),
   bad_request: badRequest('The request could not be read.'),
   request_timeout: row(408, 'invalid_request', 'client_error', true, 'The request did not come in time.'),
 

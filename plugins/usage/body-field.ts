@@ -1,0 +1,27 @@
+import { JsonScanner } from './json-scanner.js'
+import { compileWants } from './wants.js'
+
+/** Where something is put into the bytes of a body, in place of what. */
+export interface Edit {
+  readonly start: number
+  readonly end: number
+  readonly text: string
+}
+
+/** A field of a body: its value, undefined for none, and where that stands. */
+export interface Field {
+  readonly value: unknown
+  readonly start: number
+  readonly end: number
+}
+
+export function fieldFound ({ captured: { origin, end }, found: [value] }: JsonScanner): Field {
+  return { value, start: origin, end }
+}
+
+/** A field of a document that has it. */
+export function fieldOf (body: Buffer, name: string): Field {
+  const scanner = new JsonScanner(compileWants([name]))
+  scanner.push(body, 0, body.length)
+  return fieldFound(scanner)
+}

@@ -1,0 +1,36 @@
+/** Work on a large body, a piece a turn: all at once would hold the loop for 40 ms and more. */
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { fieldFound, type Edit, type Field } from './body-field.js'
+import { openObject } from './bytes.js'
+import { JsonScanner } from './json-scanner.js'
+import { compileWants } from './wants.js'
+
+/** Either takes a few milliseconds, however hard a body makes it. */
+const searchedInTurn = 256 * 1024
+const copiedInTurn = 4 * 1024 * 1024
+
+/** A top-level field of a JSON object, null where there is no such object. One that is too large to be looked at counts for null. */
+export async function searchSlowly (body: Buffer, name: string): Promise<Field | null> {
+  const scanner = new JsonScanner(compileWants([name]))
+  for (let from = 0; from < body.length; from += searchedInTurn) {
+    scanner.push(body, from, Math.min(from + searchedInTurn, body.length))
+    await nextTurn()
+  }
+  if (!scanner.done || scanner.first !== openObject) return null
+  return scanner.overflow ? { ...fieldFound(scanner), value: null } : fieldFound(scanner)
+}
+
+export async function insertSlowly (body: Buffer, { start, end, text }: Edit): Promise<Buffer> {
+  const result = Buffer.allocUnsafe(start + text.length + body.length - end)
+  await copySlowly(body.subarray(0, start), result)
+  result.write(text, start)
+  await copySlowly(body.subarray(end), result.subarray(start + text.length))
+  return result
+}
+
+async function copySlowly (from: Buffer, to: Buffer): Promise<void> {
+  for (let at = 0; at < from.length; at += copiedInTurn) {
+    from.copy(to, at, at, at + copiedInTurn)
+    await nextTurn()
+  }
+}

@@ -1,0 +1,89 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import { availableParallelism } from 'node:os'
+import { extname } from 'node:path'
+import { largeBytes } from '../core/collect-body.js'
+import type { ModelCall } from '../core/model-call.js'
+import { checkBody, type Findings } from './check-body.js'
+import { readMediaType, type MediaType } from './media-type.js'
+import type { Rules } from './options.js'
+import type { Answer, Question } from './questions.js'
+import { reject, Rejection } from './rejection.js'
+import { Threads } from './threads.js'
+
+/** Null where a body may pass. */
+export type Verdict = Rejection | null
+
+/** One core is the loop's own. */
+const maxThreads = Math.max(1, Math.min(availableParallelism() - 1, 4))
+const idleMs = 10_000
+const answerMs = 60_000
+const maxWaitingBytes = 64 * 1024 * 1024
+
+/** Checks bodies and sets what they say on their requests: small ones at once, large ones and those of many values in a thread. */
+export class Checker {
+  readonly threads: Threads<Answer>
+  readonly #rules: Rules
+  readonly #onTrouble: (error: unknown) => void
+
+  /** `onTrouble`: a body could not be checked, and why. */
+  constructor (rules: Rules, onTrouble: (error: unknown) => void) {
+    const { data, bodies } = rules
+    this.#rules = rules
+    this.#onTrouble = onTrouble
+    this.threads = new Threads({
+      file: new URL(`./check-thread${extname(import.meta.url)}`, import.meta.url),
+      data,
+      maxThreads,
+      // Twice what the most expensive values take, and what the longest text does.
+      heapMb: 256 + Math.ceil(bodies.maxValues / 2_500),
+      idleMs,
+      answerMs,
+      maxWaitingBytes,
+    })
+  }
+
+  /** A promise where it takes longer; the bytes are not on the request until then. */
+  check (llm: ModelCall, headers: IncomingHttpHeaders, bytes: Buffer): Verdict | Promise<Verdict> {
+    const type = readMediaType(llm.endpoint, headers)
+    if (type instanceof Rejection) return type
+    if (bytes.length > largeBytes) return this.#ask(llm, type, bytes)
+    const { here, bodies } = this.#rules
+    const verdict = checkBody(llm.endpoint, type, bytes, here)
+    if (!(verdict instanceof Rejection)) return passed(llm, verdict)
+    return verdict.keyword === 'values' && bodies.maxValues > here.maxValues ? this.#ask(llm, type, bytes) : verdict
+  }
+
+  async #ask (llm: ModelCall, type: MediaType, given: Buffer): Promise<Verdict> {
+    const bytes = ownBytes(given)
+    const question: Question = { endpoint: llm.endpoint.id, type, bytes }
+    // It is the thread's now.
+    llm.body = null
+    try {
+      const answer = await this.threads.ask(question, bytes.buffer, () => !llm.settled)
+      return answer === null ? reject('unchecked', 'request_aborted') : answered(llm, answer)
+    } catch (error) {
+      this.#onTrouble(error)
+      return reject('unchecked', 'body_unchecked')
+    }
+  }
+}
+
+/** Memory that can be given away: that of a small body may hold more than the body. */
+function ownBytes (bytes: Buffer): Uint8Array<ArrayBuffer> {
+  const { buffer, byteOffset, length } = bytes
+  return length > largeBytes && buffer instanceof ArrayBuffer ? new Uint8Array(buffer, byteOffset, length) : new Uint8Array(bytes)
+}
+
+function answered (llm: ModelCall, { bytes, verdict }: Answer): Verdict {
+  llm.body = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
+  return 'keyword' in verdict ? new Rejection(verdict) : passed(llm, verdict)
+}
+
+/** What the path says stands where the body has no say in it. */
+function passed (llm: ModelCall, { json, model, otherModels, stream }: Findings): null {
+  llm.json = json
+  llm.otherModels = otherModels
+  if (model !== null) llm.model = model
+  if (llm.endpoint.streams === 'body') llm.stream = stream
+  return null
+}

@@ -1,0 +1,49 @@
+/** Bodies on their way to a thread and back: their memory changes hands, and what was found travels as little data. */
+import { endpoints, type Endpoint } from '../protocols/index.js'
+import { checkBody, type BodyRules, type Findings } from './check-body.js'
+import type { MediaType } from './media-type.js'
+import { outline } from './outline.js'
+import { Rejection, type RejectionFacts } from './rejection.js'
+import type { Bounds } from './scan.js'
+import { readSchemas } from './schemas.js'
+
+export interface Question {
+  readonly endpoint: string
+  readonly type: MediaType
+  readonly bytes: Uint8Array<ArrayBuffer>
+}
+
+export interface Answer {
+  /** The body as it came. */
+  readonly bytes: Uint8Array<ArrayBuffer>
+  readonly verdict: RejectionFacts | Findings
+}
+
+/** Rules as they travel. */
+export interface RulesData extends Bounds {
+  /** The schemas that were replaced, by name, as JSON. */
+  readonly schemas: string
+}
+
+export function rulesFrom ({ schemas, maxDepth, maxValues }: RulesData): BodyRules {
+  return { checks: readSchemas(JSON.parse(schemas)), maxDepth, maxValues }
+}
+
+export function answerQuestion ({ endpoint: id, type, bytes }: Question, rules: BodyRules): Answer {
+  const endpoint = endpoints.find((known) => known.id === id)
+  if (endpoint === undefined) throw new Error(`there is no endpoint ${id}`)
+  const verdict = checkBody(endpoint, type, Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length), rules)
+  if (verdict instanceof Rejection) return { bytes, verdict: verdict.facts }
+  return { bytes, verdict: { ...verdict, json: outline(verdict.json, fieldsReadOf(endpoint)) } }
+}
+
+/** What other plugins decide by: it must be there however many other fields there are. */
+function fieldsReadOf ({ output, usage }: Endpoint): ReadonlyArray<readonly string[]> {
+  const asking = usage?.request ?? null
+  return [
+    ...output?.max ?? [],
+    ...output?.choices ?? [],
+    ...output?.goesOn === undefined ? [] : [output.goesOn],
+    ...asking === null ? [] : [[asking.field, asking.flag]],
+  ]
+}

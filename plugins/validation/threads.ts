@@ -1,0 +1,157 @@
+import { AsyncResource } from 'node:async_hooks'
+import { Worker, type Transferable } from 'node:worker_threads'
+import type { Pace } from '../core/collect-body.js'
+
+export interface ThreadOptions {
+  /** The file that a thread runs: it answers each message with one message. */
+  readonly file: URL
+  /** The file's `workerData`. */
+  readonly data: unknown
+  readonly maxThreads: number
+  /** Heap of one thread, MB: one that needs more is ended. */
+  readonly heapMb: number
+  /** A thread without work ends after so long, and gives its memory back. */
+  readonly idleMs: number
+  /** One that has not answered by then is ended. */
+  readonly answerMs: number
+  /** With so many bytes waiting for a thread, no more should be read. */
+  readonly maxWaitingBytes: number
+}
+
+interface Task<Answer> {
+  readonly question: unknown
+  /** Given away to the thread. */
+  readonly bytes: ArrayBuffer
+  readonly isWanted: () => boolean
+  readonly resolve: (answer: Answer | null) => void
+  readonly reject: (error: Error) => void
+}
+
+/** A thread at work or waiting for some. */
+interface Thread<Answer> {
+  readonly worker: Worker
+  task: Task<Answer> | null
+  timer: NodeJS.Timeout | null
+  /** Why it ends, where it told. */
+  error: Error | null
+}
+
+/**
+ * A few threads for work that would hold the loop, started when there is some and ended when there was none for a while.
+ * Node's own workers and not a pool from a package: what is needed of one is a queue, and a package would listen on the
+ * process, or be loaded for 50 ms in the middle of a request.
+ */
+export class Threads<Answer> implements Pace {
+  readonly #options: ThreadOptions
+  /** A thread outlives the request that it was started for: its events must not run in that one's context. */
+  readonly #scope = new AsyncResource('llm-gateway.threads')
+  readonly #threads = new Set<Thread<Answer>>()
+  readonly #queue: Array<Task<Answer>> = []
+  readonly #paused: Array<() => void> = []
+  #waitingBytes = 0
+  #closed = false
+
+  constructor (options: ThreadOptions) {
+    this.#options = options
+  }
+
+  /**
+   * Answered by a thread; null where nobody wants the answer any more by the time that a thread is free. Rejects where the
+   * thread ends, is out of memory or takes too long: the next question goes to another one.
+   */
+  async ask (question: unknown, bytes: ArrayBuffer, isWanted: () => boolean): Promise<Answer | null> {
+    return await new Promise((resolve, reject) => {
+      this.#queue.push({ question, bytes, isWanted, resolve, reject })
+      this.#waitingBytes += bytes.byteLength
+      this.#next()
+    })
+  }
+
+  get isFull (): boolean {
+    return this.#waitingBytes > this.#options.maxWaitingBytes
+  }
+
+  onRoom (goOn: () => void): void {
+    this.#paused.push(goOn)
+  }
+
+  async close (): Promise<void> {
+    this.#closed = true
+    this.#next()
+    await Promise.all([...this.#threads].map(async ({ worker }) => await worker.terminate()))
+  }
+
+  #next (): void {
+    const free = this.#closed ? undefined : [...this.#threads].find(({ task }) => task === null)
+    if (free === undefined && !this.#closed && this.#threads.size >= this.#options.maxThreads) return
+    const task = this.#wanted()
+    if (task === undefined) return
+    try {
+      this.#give(free ?? this.#start(), task)
+    } catch (error) {
+      task.reject(error instanceof Error ? error : new Error(String(error)))
+    }
+  }
+
+  /** The next task that somebody waits for. */
+  #wanted (): Task<Answer> | undefined {
+    let task = this.#queue.shift()
+    while (task !== undefined) {
+      this.#waitingBytes -= task.bytes.byteLength
+      if (this.#closed) task.reject(new Error('the threads are closed'))
+      else if (task.isWanted()) break
+      else task.resolve(null)
+      task = this.#queue.shift()
+    }
+    if (!this.isFull) for (const goOn of this.#paused.splice(0)) goOn()
+    return task
+  }
+
+  #start (): Thread<Answer> {
+    const { file, data, heapMb } = this.#options
+    // Run from its source it needs what this process reads sources with. Else nothing of the process's: a module that is
+    // loaded before everything, as telemetry is, would begin a second time.
+    const own = file.pathname.endsWith('.ts') ? {} : { execArgv: [], env: {} }
+    const worker = this.#scope.runInAsyncScope(() => new Worker(file, {
+      ...own, workerData: data, name: 'llm-gateway', resourceLimits: { maxOldGenerationSizeMb: heapMb },
+    }))
+    const thread: Thread<Answer> = { worker, task: null, timer: null, error: null }
+    worker.on('message', (answer: Answer) => this.#answered(thread, answer))
+    worker.on('error', (error) => { thread.error = error })
+    worker.on('exit', () => this.#ended(thread))
+    this.#threads.add(thread)
+    return thread
+  }
+
+  #give (thread: Thread<Answer>, task: Task<Answer>): void {
+    const transfer: Transferable[] = [task.bytes]
+    thread.worker.postMessage(task.question, transfer)
+    thread.task = task
+    thread.worker.ref()
+    this.#endAfter(thread, this.#options.answerMs)
+  }
+
+  #answered (thread: Thread<Answer>, answer: Answer): void {
+    thread.task?.resolve(answer)
+    thread.task = null
+    thread.worker.unref()
+    this.#endAfter(thread, this.#options.idleMs)
+    this.#next()
+  }
+
+  #ended (thread: Thread<Answer>): void {
+    this.#threads.delete(thread)
+    if (thread.timer !== null) clearTimeout(thread.timer)
+    thread.task?.reject(thread.error ?? new Error('the thread has ended'))
+    this.#next()
+  }
+
+  #endAfter (thread: Thread<Answer>, ms: number): void {
+    if (thread.timer !== null) clearTimeout(thread.timer)
+    thread.timer = setTimeout(() => {
+      // One that is ending must not be given more.
+      if (thread.task === null) this.#threads.delete(thread)
+      thread.worker.terminate()
+    }, ms).unref()
+  }
+}

@@ -1,0 +1,60 @@
+import fc from 'fast-check'
+import t from 'tap'
+import { endpoints } from '../../plugins/protocols/index.js'
+import { readOptions } from '../../plugins/validation/options.js'
+import { outline } from '../../plugins/validation/outline.js'
+import { answerQuestion, rulesFrom } from '../../plugins/validation/questions.js'
+
+t.test('a small document is kept whole', async (t) => {
+  const texts = fc.json({ maxDepth: 4 }).filter((text) => !text.includes('__proto__') && text.length < 2_000)
+  fc.assert(fc.property(texts, (text) => {
+    const json = JSON.parse(text)
+    const kept = outline(json, [['a'], ['a', 'b']])
+    t.strictSame(kept, json)
+    return true
+  }), { numRuns: 200 })
+})
+
+t.test('fields that decide are kept wherever they stand', async (t) => {
+  const many = Object.fromEntries([...Array(5_000).keys()].map((index) => [`k${index}`, index]))
+  const json = { ...many, max_tokens: 5, config: { ...many, max: [1], n: 3 }, list: [...Array(5_000).keys()], text: 'x' }
+  const kept = outline(json, [['max_tokens'], ['config', 'max'], ['config', 'n'], ['config', 'absent'], ['absent', 'x'], ['list', 'length'], ['text', 'x']])
+  t.match(kept, { k0: 0, max_tokens: 5, config: { max: [], n: 3 }, text: 'x' })
+  t.ok(JSON.stringify(kept).length < 100_000)
+})
+
+t.test('what is kept is bounded: values, text, names', async (t) => {
+  const long = 'x'.repeat(100_000)
+  const cases: unknown[] = [
+    [...Array(1_000_000).keys()], Array(1_000).fill(long), long, Array(200_000).fill({ a: { b: [] } }),
+    Object.fromEntries([...Array(1_000).keys()].map((index) => [long + index, { index }])),
+    { messages: Array(1_000).fill({ role: 'user', content: [{ type: 'image_url', image_url: { url: long } }] }) },
+  ]
+  for (const json of cases) t.ok(JSON.stringify(outline(json, [])).length < 400_000)
+  t.match(outline({ b: { c: 1 }, messages: [{ content: long }], a: 1 }, []), { a: 1, b: { c: 1 }, messages: [{ content: 'x'.repeat(17 * 1024) }] })
+})
+
+t.test('a name that would change what an object is has no place in it', async (t) => {
+  const kept = outline(JSON.parse('{"__proto__":{"stream":true},"a":1}'), [])
+  t.strictSame(JSON.stringify(kept), '{"a":1}')
+  t.equal(Object(kept).stream, undefined)
+  t.strictSame(JSON.stringify(outline(JSON.parse('{"a":{"constructor":{"x":1},"__proto__":{"x":[1]}}}'), [])), '{"a":{"constructor":{"x":1}}}')
+  t.equal(Object({}).x, undefined, 'nor is any other object changed')
+})
+
+t.test('a question is answered with what the body says, and with the body', async (t) => {
+  const rules = rulesFrom(readOptions({}).data)
+  const ask = (endpoint: string, text: string): unknown => {
+    const { bytes, verdict } = answerQuestion({ endpoint, type: { kind: 'json' }, bytes: new Uint8Array(Buffer.from(text)) }, rules)
+    t.equal(Buffer.from(bytes).toString(), text)
+    return verdict
+  }
+  for (const { id, schema } of endpoints) if (schema !== null) t.match(ask(id, '{'), { keyword: 'json', code: 'invalid_json' }, id)
+  t.strictSame(ask('chat_completions', '{"model":"m","messages":[{"role":"user","content":"x"}],"stream":true,"models":["a","b","a"]}'), {
+    json: { model: 'm', messages: [{ role: 'user', content: 'x' }], stream: true, models: ['a', 'b', 'a'] }, model: 'm', otherModels: ['a', 'b'], stream: true,
+  })
+  t.match(ask('messages', '{"model":"m"}'), { keyword: 'required', param: 'max_tokens' })
+  const models = [...Array(1_001).keys()].map((index) => `m${index}`)
+  t.match(ask('chat_completions', JSON.stringify({ model: 'm', messages: [{ role: 'user', content: 'x' }], models })), { keyword: 'models', code: 'invalid_body' })
+  t.throws(() => ask('nothing', '{}'), { message: 'there is no endpoint nothing' })
+})
