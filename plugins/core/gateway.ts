@@ -13,6 +13,7 @@ import { ModelMounts } from './model-mounts.js'
 import { mountPrefix } from './url/mount-prefix.js'
 import { createResolve, type Resolve } from './url/resolve.js'
 import { belowPrefix, segmentsOf } from './url/segments.js'
+import { ignoreOffers } from './offered-upgrade.js'
 import { endWithConnection } from './pipelined-reply.js'
 import { silentRecorder, type MetricFamily, type Recorder } from './recorder.js'
 import { Settlement, type Settler } from './settlement.js'
@@ -116,6 +117,7 @@ export function joinGateway (app: FastifyInstance, prefix = ''): Gateway {
   const where = { prefix: place, resolve }
   const gateway: Gateway = Object.assign(where, newGateway(), { mounts: new ModelMounts(app, where) })
   gateway.settlement.add('metrics', (llm) => gateway.recorder.settled(llm))
+  ignoreOffers(app, gateway)
   app.decorate('llm', viewOf(gateway))
   app.decorate(kGateway, gateway)
   app.decorateRequest(callPlace, null)

@@ -7,7 +7,7 @@ import llmGateway, { auth, createRewriteUrl, forward, metrics, paths, proxyOptio
 import { everyProtocol, gatewayOptions, listen, secret } from '../helpers/gateway.js'
 import { hostAuth } from '../helpers/host.js'
 import { startUpstream, type Upstream } from '../helpers/upstream.js'
-import { askOnce, type RawReply } from '../helpers/wire.js'
+import { askOnce, Wire, type RawReply } from '../helpers/wire.js'
 
 const mountSecret = 'canary-mount-secret'
 const groupSecret = 'canary-group-secret'
@@ -151,6 +151,34 @@ t.test('any other upgrade is one to ignore', async (t) => {
     t.equal((await askOnce(url, ['POST /v1/chat/completions HTTP/1.1', ...offer], chat)).status, 401)
     t.equal(came().length, 1)
   }
+})
+
+t.test('an offer is ignored on a server that takes upgrades for sockets, too, and the connection goes on', async (t) => {
+  const { upstream, came } = await startProvider(t)
+  const { url } = await startApp(t, async (app) => {
+    await app.register(llmGateway, guarded)
+    await mount(app, upstream.url, { ...proxyOptions(), prefix: '/v1', rewritePrefix: '/v1', websocket: true })
+    app.get('/own', async () => 'own')
+  })
+  const offer = ['host: h', 'Connection: Upgrade, HTTP2-Settings', 'Upgrade: h2c', 'http2-settings: AAMAAABkAAQAAP__', json, bearer]
+  const wire = new Wire(url)
+  t.teardown(() => wire.destroy())
+  for (let turn = 0; turn < 2; turn += 1) {
+    const reply = await wire.ask(['POST /v1/chat/completions HTTP/1.1', ...offer], chat)
+    t.equal(reply.status, 200, reply.body)
+  }
+  wire.send(['POST /v1/v1/chat/completions?a=b HTTP/1.1', ...offer, 'transfer-encoding: chunked', '', ''].join('\r\n'))
+  await new Promise((resolve) => setTimeout(resolve, 50))
+  wire.send(`${chat.length.toString(16)}\r\n${chat}\r\n0\r\n\r\n`)
+  t.equal((await wire.reply()).status, 200, 'a body that comes later')
+  t.strictSame(came().map((line) => [line.endsWith(chat), /h2c|http2-settings/i.test(line), line.split(' ')[1]]), [
+    [true, false, '/v1/chat/completions'], [true, false, '/v1/chat/completions'], [true, false, '/v1/chat/completions?a=b'],
+  ])
+  t.equal((await wire.ask(['POST /v1/chat/completions HTTP/1.1', ...offer.slice(0, -1)], chat)).status, 401)
+  t.equal((await askOnce(url, ['POST /v1/chat/completions HTTP/1.1', ...offer, 'connection: close'], chat)).headers['connection'], 'close')
+  t.equal((await askOnce(url, ['GET /v1/models HTTP/1.1', ...offer])).status, 200)
+  t.equal((await askOnce(url, ['POST /v1/nothing HTTP/1.1', ...offer], chat)).status, 404)
+  t.equal((await askOnce(url, ['GET /own HTTP/1.1', ...offer])).body, 'own')
 })
 
 t.test('a preflight never goes upstream', async (t) => {

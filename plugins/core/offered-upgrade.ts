@@ -1,0 +1,44 @@
+import type { IncomingMessage } from 'node:http'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { isSocketUpgrade } from './arrival.js'
+import type { Resolve } from './url/resolve.js'
+
+const notAgain: ReadonlySet<string> = new Set(['upgrade', 'http2-settings', 'connection'])
+
+/**
+ * Node takes any offer to upgrade for an upgrade where a server has a listener for them, as for the sockets of one mount: the
+ * body of a POST that only offers `h2c`, as some HTTP libraries do with each first request, is then no body of it any more,
+ * and who waits for it waits for ever. A server may ignore an offer (RFC 9110 7.8): the request is put back on its connection
+ * without it, and read anew. `place` may still change while plugins are registered.
+ */
+export function ignoreOffers (app: FastifyInstance, place: { readonly resolve: Resolve }): void {
+  app.addHook('onRequest', (request, reply, done) => {
+    const { raw, headers } = request
+    if (headers.upgrade === undefined || Reflect.get(raw, 'upgrade') !== true || isSocketUpgrade(headers)) done()
+    else if (place.resolve(String(raw.method), String(raw.url), headers)?.kind !== 'endpoint') done()
+    else putBack(request, reply)
+  })
+}
+
+function putBack ({ raw, server }: FastifyRequest, reply: FastifyReply): void {
+  const { socket } = raw
+  reply.hijack()
+  reply.raw.detachSocket(socket)
+  // Once whoever listens for upgrades is done with this one.
+  setImmediate(() => {
+    socket.unshift(Buffer.concat([Buffer.from(headOf(raw), 'latin1'), bytesAfter(raw)]))
+    server.server.emit('connection', socket)
+  })
+}
+
+function headOf ({ method, url, rawHeaders, headers }: IncomingMessage): string {
+  const lines = rawHeaders.flatMap((name, i) => i % 2 === 0 && !notAgain.has(name.toLowerCase()) ? [`${name}: ${rawHeaders[i + 1]}`] : [])
+  const connection = /(?:^|[\s,])close(?:$|[\s,])/i.test(String(headers.connection)) ? ['connection: close'] : []
+  return [`${method} ${url} HTTP/1.1`, ...lines, ...connection, '', ''].join('\r\n')
+}
+
+/** What came of the body together with the head: whoever listens for upgrades keeps it on the request, under a symbol of its own. */
+function bytesAfter (raw: IncomingMessage): Buffer {
+  const kept = Object.getOwnPropertySymbols(raw).map((symbol): unknown => Reflect.get(raw, symbol))
+  return kept.find((value) => Buffer.isBuffer(value)) ?? Buffer.alloc(0)
+}
