@@ -1,17 +1,7 @@
 /** The kit's own provider: answers every protocol in the plainest way, records what arrives, and plays scripts. */
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { nativeReply } from './replies.js'
-
-export interface Script {
-  readonly status?: number
-  readonly headers?: Readonly<Record<string, string>>
-  /** Written one after the other. */
-  readonly pieces: ReadonlyArray<string | Buffer>
-  /** Awaited before piece `index`. */
-  readonly before?: (index: number) => unknown
-  /** `cut`: the socket closes after the last piece. `reset`: before the first byte of a reply. Default: a clean end. */
-  readonly then?: 'cut' | 'reset'
-}
+import type { Script } from './script.js'
 
 export interface Seen {
   readonly method: string

@@ -7,7 +7,8 @@ import type { Check, Need } from './check.js'
 import { checks } from './checks/index.js'
 import { FarSide } from './far-side.js'
 import { readOptions, usage, UsageError, type Options } from './options.js'
-import { messageOf, resultOf, table, tally, type Result } from './report.js'
+import { messageOf } from './message-of.js'
+import { resultOf, table, tally, type Result } from './report.js'
 import { createSubject } from './subject.js'
 
 export interface Io {

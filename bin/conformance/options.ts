@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util'
-import { messageOf } from './report.js'
+import { messageOf } from './message-of.js'
 
 export type FamilyName = 'openai' | 'anthropic' | 'gemini'
 

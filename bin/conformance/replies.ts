@@ -1,5 +1,5 @@
 /** The plainest reply of each endpoint, with the usage that the checks expect. */
-import type { Script } from './far-side.js'
+import type { Script } from './script.js'
 
 export const json = (value: unknown, status = 200): Script => ({ status, pieces: [JSON.stringify(value)] })
 

@@ -15,11 +15,6 @@ export function resultOf ({ number, title }: Check, verdict: Verdict, seen: stri
   return { number, title, verdict, seen, ms: Math.round(ms) }
 }
 
-/** What an error says, without its name. */
-export function messageOf (error: unknown): string {
-  return String(error).replace(/^\w*Error(?: \[\w+\])?: /, '')
-}
-
 /** Lines of a table, one per check. */
 export function table (results: readonly Result[]): string[] {
   const width = Math.max(...results.map(({ title }) => title.length))

@@ -1,5 +1,4 @@
-/** What a request costs, as plugins tell it to each other: `request.llm.cost`, and `app.llm.pricing` before there is one. */
-import type { ModelCall } from './model-call.js'
+/** What a request costs, as plugins tell it to each other. */
 import type { ModalityTokens, TokenUsage } from './types.js'
 
 /** What a provider may charge for beside tokens. */
@@ -47,15 +46,4 @@ export interface Cost {
   readonly price: string | null
   /** What the price of the upstream is times that of the list, as decimal text. */
   readonly factor: string
-}
-
-/** Prices, before there is a reply. Null in `app.llm.pricing` where none are configured. */
-export interface Pricing {
-  /** ISO 4217. */
-  readonly currency: string
-  /**
-   * The most that a request can cost, in whole billionths of the currency, rounded up; null where its model has no price.
-   * What it asks for in its body (a tier, a speed) counts, and the dearest way in which its tokens may be charged.
-   */
-  readonly estimate: (llm: ModelCall, inputTokens: number, outputTokens: number) => number | null
 }

@@ -6,7 +6,7 @@
 import { performance } from 'node:perf_hooks'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Pace } from './collect-body.js'
-import type { Pricing } from './cost.js'
+import type { Pricing } from './pricing.js'
 import { OptionError } from './options.js'
 import { outcomeOf } from './measures.js'
 import { ModelMounts } from './model-mounts.js'

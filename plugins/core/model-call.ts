@@ -7,9 +7,8 @@ import type { Resolved } from './url/resolve.js'
 import type { Endpoint, ProtocolLabel } from '../protocols/types.js'
 import type { ModelRequest } from './model-request.js'
 import type {
-  AbortSide, CallTrace, Group, Key, ModalityTokens, OpenTap, Outcome, RouteKind, Times, TokenUsage, UsageMissing,
+  AbortSide, AttemptRecord, CallTrace, Group, Key, ModalityTokens, OpenTap, Outcome, RouteKind, Times, TokenUsage, UsageMissing,
 } from './types.js'
-import type { AttemptRecord } from './upstream.js'
 
 const none: readonly string[] = []
 

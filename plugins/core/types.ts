@@ -145,3 +145,13 @@ export interface TraceIds {
   readonly traceId: string
   readonly spanId: string
 }
+
+/** What became of one attempt, for the log line and the span. */
+export interface AttemptRecord {
+  readonly upstream: string
+  /** A closed word such as `ok`, `connect` or `rate_limited`. */
+  readonly result: string
+  /** 0 without a reply. */
+  readonly status: number
+  readonly durationMs: number
+}

@@ -43,16 +43,6 @@ export interface Upstream {
 
 export type Header = readonly [name: string, value: string]
 
-/** What became of one attempt, for the log line and the span. */
-export interface AttemptRecord {
-  readonly upstream: string
-  /** A closed word such as `ok`, `connect` or `rate_limited`. */
-  readonly result: string
-  /** 0 without a reply. */
-  readonly status: number
-  readonly durationMs: number
-}
-
 /** One request as one upstream is to get it. */
 export interface Call {
   readonly upstream: Upstream

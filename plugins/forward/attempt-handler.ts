@@ -1,7 +1,7 @@
 import type { Dispatcher } from 'undici'
 import { isEventStream } from '../core/event-stream.js'
-import type { KeptReply, StreamHead, Upstream } from '../core/upstream.js'
-import type { Failover } from './failover.js'
+import type { Attempts, Failure, KeptReply, StreamHead, Upstream } from '../core/upstream.js'
+import type { Exchange } from './exchange.js'
 import { readHeaders, type Headers } from './raw-headers.js'
 import { joined } from './reply-body.js'
 import { isPlain } from './reply-headers.js'
@@ -13,9 +13,20 @@ const heldMs = 1_000
 /** What is done with the bytes of a reply: passed on, held to its end, held to its first content, or held to the end of its failure. */
 type Mode = 'waiting' | 'passed' | 'whole' | 'head' | 'failed_head'
 
+/** Whose attempt it is. */
+export interface AttemptOwner {
+  readonly exchange: Exchange
+  readonly attempts: Attempts
+  /** Something of the request is about to be written. */
+  sent: () => void
+  /** The reply was passed on, and is over. */
+  ended: (end: 'complete' | 'broken') => void
+  failed: (failure: Failure) => void
+}
+
 /** One attempt: from its dispatch to where its reply is passed on, or kept, or given up. */
 export class AttemptHandler implements Dispatcher.DispatchHandler {
-  readonly #failover: Failover
+  readonly #owner: AttemptOwner
   readonly #upstream: Upstream
   #mode: Mode = 'waiting'
   #abort: ((error: Error) => void) | null = null
@@ -29,8 +40,8 @@ export class AttemptHandler implements Dispatcher.DispatchHandler {
   #bytes = 0
   #timer: NodeJS.Timeout | undefined
 
-  constructor (failover: Failover, upstream: Upstream) {
-    this.#failover = failover
+  constructor (owner: AttemptOwner, upstream: Upstream) {
+    this.#owner = owner
     this.#upstream = upstream
   }
 
@@ -47,7 +58,7 @@ export class AttemptHandler implements Dispatcher.DispatchHandler {
 
   onConnect (abort: (error?: Error) => void): void {
     this.#abort = abort
-    if (this.#cancelled === null) this.#failover.sent()
+    if (this.#cancelled === null) this.#owner.sent()
     else abort(this.#cancelled)
   }
 
@@ -56,18 +67,18 @@ export class AttemptHandler implements Dispatcher.DispatchHandler {
     this.#status = status
     this.#rawHeaders = raw
     this.#resume = resume
-    const look = this.#failover.attempts.look(status)
+    const look = this.#owner.attempts.look(status)
     if (look === 'pass') return this.#pass()
     this.#headers = readHeaders(raw)
     if (look === 'head' && !isReadableStream(this.#headers)) return this.#pass()
     this.#mode = look
-    if (look === 'head') this.#head = this.#failover.attempts.openHead()
+    if (look === 'head') this.#head = this.#owner.attempts.openHead()
     else this.#timer = setTimeout(() => this.#pass(), heldMs)
     return true
   }
 
   onData (chunk: Buffer): boolean {
-    if (this.#mode === 'passed') return this.#failover.exchange.onData(chunk)
+    if (this.#mode === 'passed') return this.#owner.exchange.onData(chunk)
     this.#held.push(chunk)
     this.#bytes += chunk.length
     if (this.#mode === 'whole' && this.#bytes > heldBytes) return this.#pass()
@@ -82,21 +93,21 @@ export class AttemptHandler implements Dispatcher.DispatchHandler {
     clearTimeout(this.#timer)
     if (this.#mode === 'head') this.#pass()
     if (this.#mode === 'passed') {
-      this.#failover.ended('complete')
-      this.#failover.exchange.onComplete()
+      this.#owner.ended('complete')
+      this.#owner.exchange.onComplete()
     } else if (this.#cancelled === null) {
-      this.#failover.failed({ kind: this.#mode === 'whole' ? 'reply' : 'head', reply: this.#kept(null) })
+      this.#owner.failed({ kind: this.#mode === 'whole' ? 'reply' : 'head', reply: this.#kept(null) })
     }
   }
 
   onError (error: Error): void {
     clearTimeout(this.#timer)
     if (this.#mode === 'passed') {
-      this.#failover.ended('broken')
-      this.#failover.exchange.onError(error)
+      this.#owner.ended('broken')
+      this.#owner.exchange.onError(error)
     } else if (this.#cancelled === null) {
       const isHead = this.#mode === 'head' || this.#mode === 'failed_head'
-      this.#failover.failed(isHead ? { kind: 'head', reply: this.#kept(error) } : { kind: 'transport', error, sent: this.#abort !== null })
+      this.#owner.failed(isHead ? { kind: 'head', reply: this.#kept(error) } : { kind: 'transport', error, sent: this.#abort !== null })
     }
   }
 
@@ -110,7 +121,7 @@ export class AttemptHandler implements Dispatcher.DispatchHandler {
   #pass (): boolean {
     clearTimeout(this.#timer)
     this.#mode = 'passed'
-    const { exchange, attempts } = this.#failover
+    const { exchange, attempts } = this.#owner
     attempts.passed()
     let goesOn = exchange.onHeaders(this.#status, this.#rawHeaders, this.#resume)
     for (const chunk of this.#held) goesOn = exchange.onData(chunk)

@@ -3,7 +3,7 @@ import type { Dispatcher } from 'undici'
 import { GatewayError } from '../core/errors/gateway-error.js'
 import type { ModelCall } from '../core/model-call.js'
 import type { Attempts, Call, Called, Failure, KeptReply } from '../core/upstream.js'
-import { AttemptHandler } from './attempt-handler.js'
+import { AttemptHandler, type AttemptOwner } from './attempt-handler.js'
 import type { Exchange } from './exchange.js'
 import type { Owner } from './owner.js'
 
@@ -14,7 +14,7 @@ export type Dispatch = (call: Call, handler: Dispatcher.DispatchHandler) => void
  * Feeds one exchange, which knows nothing of it, from the first upstream whose reply is to be passed on: one reply from its first
  * byte to its last, or one failure. Nothing is sent any more once a byte was passed on, or its caller has left.
  */
-export class Failover {
+export class Failover implements AttemptOwner {
   readonly exchange: Exchange
   readonly attempts: Attempts
   readonly #owner: Owner

@@ -1,6 +1,6 @@
 import { durationOf, firstChunkOf, overheadOf } from '../core/measures.js'
 import type { ModelCall } from '../core/model-call.js'
-import type { AttemptRecord } from '../core/upstream.js'
+import type { AttemptRecord } from '../core/types.js'
 
 /** Longer names and ids are none that are known. */
 const maxLength = 128

@@ -1,6 +1,6 @@
 /** What the usage checks ask, what the far side answers, and what must be counted. */
 import { expect, type Change, type Kind } from '../check.js'
-import type { Script } from '../far-side.js'
+import type { Script } from '../script.js'
 import { chatUsageChunk, done, event, generated, json, messageDelta, messageStart, messageStop, plainChatUsage, responseEvent, sse } from '../replies.js'
 import { eventsOf, type Reply } from '../wire.js'
 

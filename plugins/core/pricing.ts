@@ -1,0 +1,12 @@
+import type { ModelCall } from './model-call.js'
+
+/** Prices, before there is a reply. Null in `gateway.pricing` where none are configured. */
+export interface Pricing {
+  /** ISO 4217. */
+  readonly currency: string
+  /**
+   * The most that a request can cost, in whole billionths of the currency, rounded up; null where its model has no price.
+   * What it asks for in its body (a tier, a speed) counts, and the dearest way in which its tokens may be charged.
+   */
+  readonly estimate: (llm: ModelCall, inputTokens: number, outputTokens: number) => number | null
+}
