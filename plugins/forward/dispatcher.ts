@@ -3,10 +3,12 @@ import type { Agent, Dispatcher } from 'undici'
 import { dispatchTraced } from '../core/telemetry/outgoing-trace.js'
 import { GatewayError } from '../core/errors/gateway-error.js'
 import type { Call, Destination } from '../core/upstream.js'
+import { ConnectionQueue } from './connection-queue.js'
 import { DrainBudget, type DrainOptions } from './drain.js'
 import { Exchange } from './exchange.js'
 import { Failover, unsent } from './failover.js'
 import { kOwner, seal, type ExchangeDone, type ExchangeReply, type OwnedHeaders, type Owner } from './owner.js'
+import type { ReplyHandler } from './placed-handler.js'
 import { ownRequestHeaders, readdress } from './request-headers.js'
 import { SlowReaders } from './slow-readers.js'
 import { UpstreamAgent } from './undici.js'
@@ -14,6 +16,10 @@ import { UpstreamAgent } from './undici.js'
 export interface DispatcherOptions {
   /** Connections to one upstream; each carries one request at a time. Default 1,024. */
   connections: number
+  /** Requests that may wait for a connection. */
+  maxQueued: number
+  /** How long each may wait. */
+  queueMs: number
   /** From the request's last byte to the reply's headers. Default 900,000: a model may think long. */
   headersTimeoutMs: number
   /** Silence in the middle of a reply, and how long its caller may take nothing of it. Default 300,000. */
@@ -40,16 +46,19 @@ export class UpstreamDispatcher {
   readonly #agent: Agent
   readonly #drain: DrainBudget
   readonly #slow: SlowReaders
+  readonly #queue: ConnectionQueue
   #closed: Promise<void> | null = null
   // Read by reply-from under these names.
   readonly headersTimeout: number
   readonly bodyTimeout: number
 
-  constructor ({ connections, headersTimeoutMs, idleTimeoutMs, connectTimeoutMs, drain, tls }: DispatcherOptions) {
+  constructor (options: DispatcherOptions) {
+    const { connections, headersTimeoutMs, idleTimeoutMs, connectTimeoutMs, drain, tls } = options
     this.headersTimeout = headersTimeoutMs
     this.bodyTimeout = idleTimeoutMs
     this.#drain = new DrainBudget(drain)
     this.#slow = new SlowReaders(idleTimeoutMs)
+    this.#queue = new ConnectionQueue(options)
     this.#agent = new UpstreamAgent({ connections, pipelining: 1, connect: { timeout: connectTimeoutMs, ...tls } })
   }
 
@@ -59,10 +68,10 @@ export class UpstreamDispatcher {
       this.#agent.request(options, done)
       return
     }
-    const { llm, destination } = owner
+    const { destination } = owner
     if (destination === null) {
       this.#slow.follow(owner)
-      dispatchTraced(this.#agent, options, llm, new Exchange(owner, this.#drain, done))
+      this.#queued(options, owner, new Exchange(owner, this.#drain, done))
       return
     }
     this.#dispatch(owner, destination, done, options.body instanceof Readable, (call) => mounted(options, call))
@@ -92,12 +101,16 @@ export class UpstreamDispatcher {
       exchange.onError(called)
       unsent(llm)
     } else if (called !== undefined) {
-      dispatchTraced(this.#agent, optionsOf(called), llm, exchange)
+      this.#queued(optionsOf(called), owner, exchange)
     } else {
       new Failover(owner, destination.open(llm, request.raw.headers, once), exchange, (call, handler) => {
-        dispatchTraced(this.#agent, { ...optionsOf(call), headersTimeout: this.#headersTimeout(call) }, llm, handler)
+        this.#queued({ ...optionsOf(call), headersTimeout: this.#headersTimeout(call) }, owner, handler)
       }).begin()
     }
+  }
+
+  #queued (options: Dispatcher.DispatchOptions, owner: Owner, handler: ReplyHandler): void {
+    this.#queue.send(String(options.origin), owner, handler, (placed) => dispatchTraced(this.#agent, options, owner.llm, placed))
   }
 
   /** 0 stands for none. */

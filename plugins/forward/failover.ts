@@ -1,14 +1,14 @@
 import { AsyncResource } from 'node:async_hooks'
-import type { Dispatcher } from 'undici'
 import { GatewayError } from '../core/errors/gateway-error.js'
 import type { ModelCall } from '../core/model-call.js'
 import type { Attempts, Call, Called, Failure, KeptReply } from '../core/upstream.js'
 import { AttemptHandler, type AttemptOwner } from './attempt-handler.js'
 import type { Exchange } from './exchange.js'
 import type { Owner } from './owner.js'
+import type { ReplyHandler } from './placed-handler.js'
 
 /** Sends a call, and tells the handler what becomes of it. */
-export type Dispatch = (call: Call, handler: Dispatcher.DispatchHandler) => void
+export type Dispatch = (call: Call, handler: ReplyHandler) => void
 
 /**
  * Feeds one exchange, which knows nothing of it, from the first upstream whose reply is to be passed on: one reply from its first

@@ -5,6 +5,10 @@ import type { DispatcherOptions } from './dispatcher.js'
 export interface TransportOptions {
   /** Connections to one upstream; each carries one request at a time. Default 1,024. */
   connections?: number
+  /** Requests that may wait for a connection at the same time; another one is refused with 503. Default 1,024. */
+  maxQueued?: number
+  /** How long each may wait, then it is refused with 503. Default 2,000. */
+  queueMs?: number
   /** From the request's last byte to the reply's headers. Default 900,000 (15 minutes): a model may think long. */
   headersTimeoutMs?: number
   /** Silence of the upstream in the middle of a reply, and how long its caller may take nothing of it. 0 for ever. Default 300,000 (5 minutes). */
@@ -24,6 +28,8 @@ export interface ForwardOptions extends TransportOptions {
 
 const transportChecks = {
   connections: 'a whole number of at least 1',
+  maxQueued: 'a whole number of at least 0',
+  queueMs: 'a whole number of at least 1',
   headersTimeoutMs: 'a whole number of at least 0',
   idleTimeoutMs: 'a whole number of at least 0',
   connectTimeoutMs: 'a whole number of at least 1',
@@ -48,6 +54,8 @@ export function readTransport (options: TransportOptions): DispatcherOptions {
   checkOptions('proxyOptions.drain', options.drain ?? {}, drainChecks)
   return {
     connections: options.connections ?? 1_024,
+    maxQueued: options.maxQueued ?? 1_024,
+    queueMs: options.queueMs ?? 2_000,
     headersTimeoutMs: options.headersTimeoutMs ?? 900_000,
     idleTimeoutMs: options.idleTimeoutMs ?? 300_000,
     connectTimeoutMs: options.connectTimeoutMs ?? 10_000,

@@ -1,5 +1,5 @@
 import { fromTransport } from '../core/errors/foreign.js'
-import { gatewayError, type GatewayError } from '../core/errors/gateway-error.js'
+import { GatewayError, gatewayError } from '../core/errors/gateway-error.js'
 import { refuse } from '../core/errors/refuse.js'
 import { writeLog } from '../core/write-log.js'
 import type { Destination } from '../core/upstream.js'
@@ -22,7 +22,7 @@ function answer (error: Error | null, from: ExchangeReply | undefined, { llm, re
   if (from === undefined) {
     // Its caller is told no more than that: which address, name or certificate it was is for operators. In words alone, as
     // the error of a certificate has all of it.
-    writeLog(request.log, 'warn', { reason: String(error), code: Reflect.get(Object(error), 'code') }, 'the upstream gave no reply')
+    if (!(error instanceof GatewayError)) writeLog(request.log, 'warn', { reason: String(error), code: Reflect.get(Object(error), 'code') }, 'the upstream gave no reply')
     refuse(request, reply, family, fromTransport(error))
     return
   }

@@ -1,0 +1,6 @@
+import { gatewayError, type GatewayError } from './gateway-error.js'
+
+/** The process has too much to do. Callers that were refused together are not to come back together. */
+export function overloaded (): GatewayError {
+  return gatewayError('overloaded', {}, { retryAfterMs: 1_000 + Math.random() * 2_000 })
+}

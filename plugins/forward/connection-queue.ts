@@ -1,0 +1,111 @@
+import { AsyncResource } from 'node:async_hooks'
+import { overloaded } from '../core/errors/overloaded.js'
+import { Exchange } from './exchange.js'
+import { unsent } from './failover.js'
+import type { Owner } from './owner.js'
+import { PlacedHandler, type ReplyHandler } from './placed-handler.js'
+
+export interface QueueOptions {
+  /** Connections to one upstream. */
+  connections: number
+  /** Requests that may wait for one, of all upstreams together; another one is refused at once. */
+  maxQueued: number
+  /** How long each may wait. */
+  queueMs: number
+}
+
+export type Start = (handler: ReplyHandler) => void
+
+/** A request that waits. */
+interface Waiting {
+  readonly owner: Owner
+  readonly handler: ReplyHandler
+  readonly start: Start
+  readonly origin: string
+  readonly until: number
+  /** It goes on in an event of another request. */
+  readonly scope: AsyncResource
+}
+
+/** The requests to one upstream. */
+interface Line {
+  running: number
+  readonly waiting: Set<Waiting>
+}
+
+/**
+ * Who may have a connection to an upstream. The transport would keep any number of requests, whole bodies included, for as
+ * long as the replies before them take; here each waits for a bounded time, and is let go of when it is up.
+ */
+export class ConnectionQueue {
+  readonly #options: QueueOptions
+  readonly #lines = new Map<string, Line>()
+  /** In the order in which their time is up. */
+  readonly #all = new Set<Waiting>()
+  #timer: NodeJS.Timeout | null = null
+
+  constructor (options: QueueOptions) {
+    this.#options = options
+  }
+
+  /** Has a request sent by `start` as soon as its upstream has a place for it, or tells its handler that it is refused. */
+  send (origin: string, owner: Owner, handler: ReplyHandler, start: Start): void {
+    const line = this.#lineOf(origin)
+    if (line.running < this.#options.connections) {
+      line.running += 1
+      start(new PlacedHandler(handler, () => this.#free(line)))
+      return
+    }
+    if (this.#all.size >= this.#options.maxQueued) {
+      refuse(owner, handler, 'queue_full')
+      return
+    }
+    const waiting = { owner, handler, start, origin, until: performance.now() + this.#options.queueMs, scope: new AsyncResource('llm-gateway.queue') }
+    line.waiting.add(waiting)
+    this.#all.add(waiting)
+    this.#timer ??= setTimeout(() => this.#sweep(), this.#options.queueMs).unref()
+  }
+
+  /** A request is over, and the next one may be sent. */
+  #free (line: Line): void {
+    line.running -= 1
+    const [next] = line.waiting
+    if (next === undefined) return
+    this.#drop(next)
+    next.scope.runInAsyncScope(() => this.send(next.origin, next.owner, next.handler, next.start))
+  }
+
+  #lineOf (origin: string): Line {
+    const known = this.#lines.get(origin)
+    if (known !== undefined) return known
+    const line = { running: 0, waiting: new Set<Waiting>() }
+    this.#lines.set(origin, line)
+    return line
+  }
+
+  #drop (waiting: Waiting): void {
+    this.#lineOf(waiting.origin).waiting.delete(waiting)
+    this.#all.delete(waiting)
+  }
+
+  #sweep (): void {
+    const now = performance.now()
+    this.#timer = null
+    for (const waiting of this.#all) {
+      if (waiting.until > now) {
+        this.#timer = setTimeout(() => this.#sweep(), Math.ceil(waiting.until - now)).unref()
+        break
+      }
+      this.#drop(waiting)
+      waiting.scope.runInAsyncScope(() => refuse(waiting.owner, waiting.handler, 'queue_timeout'))
+    }
+  }
+}
+
+function refuse ({ gateway, llm }: Owner, handler: ReplyHandler, reason: string): void {
+  // Its caller has left meanwhile.
+  if (!llm.settled) gateway.recorder.shed(reason)
+  handler.onError(overloaded())
+  // Of several attempts, an earlier one may have been sent.
+  if (handler instanceof Exchange) unsent(llm)
+}

@@ -1,0 +1,37 @@
+import type { Dispatcher } from 'undici'
+
+/** What hears of a reply as undici's transport tells it. */
+export type ReplyHandler = Required<Pick<Dispatcher.DispatchHandler, 'onConnect' | 'onHeaders' | 'onData' | 'onComplete' | 'onError'>>
+
+/** A handler whose request has one of the places of its upstream until the transport is done with it. */
+export class PlacedHandler implements ReplyHandler {
+  readonly #handler: ReplyHandler
+  readonly #free: () => void
+
+  constructor (handler: ReplyHandler, free: () => void) {
+    this.#handler = handler
+    this.#free = free
+  }
+
+  onConnect (cancel: (error?: Error) => void): void {
+    this.#handler.onConnect(cancel)
+  }
+
+  onHeaders (statusCode: number, headers: Buffer[], resume: () => void, statusText: string): boolean {
+    return this.#handler.onHeaders(statusCode, headers, resume, statusText)
+  }
+
+  onData (chunk: Buffer): boolean {
+    return this.#handler.onData(chunk)
+  }
+
+  onComplete (trailers: string[] | null): void {
+    this.#handler.onComplete(trailers)
+    this.#free()
+  }
+
+  onError (error: Error): void {
+    this.#handler.onError(error)
+    this.#free()
+  }
+}
