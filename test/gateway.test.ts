@@ -110,6 +110,7 @@ t.test('a wrong option fails at start and names itself', async (t) => {
     [{ groups: { all: { upstream: { responses: 'main' } } } }, /groups\.all\.protocols must be a list/],
     [{ groups: { all: { protocols: [], upstream: 5 } } }, /groups\.all\.upstream must be a name, or one for each protocol/],
     [{ groups: { all: { protocols: [], upstream: { responses: 5 } } } }, /groups\.all\.upstream must be a name, or one for each protocol/],
+    [{ groups: { all: { protocols: ['responses'], upstream: { responses: 'main', respones: 'main' } } } }, /groups\.all\.upstream holds "respones"/],
     [{ groups: { all: null } }, /groups\.all must be an object/],
     [{ groups: 'all' }, /auth\.groups must be an object/],
     [{ upstreams: { main: 'http://a' } }, /upstreams\.main must be an object/],

@@ -55,9 +55,10 @@ function readGroup (id: string, options: GroupOptions): Group {
   checkChoice(`${at}.onStoreFailure`, options.onStoreFailure, ['closed', 'local'])
   const { protocols, upstream = null, routes = [], thirdParty = true, models, limits = {}, onStoreFailure = 'closed' } = options
   if (!Array.isArray(protocols)) throw new OptionError(`${at}.protocols`, 'must be a list')
-  const unknown = protocols.find((name) => !protocolNames.some((known) => known === name))
+  const unknown = protocols.find((name) => !isProtocol(name))
   if (unknown !== undefined) throw new OptionError(`${at}.protocols`, `holds ${JSON.stringify(unknown)}, which is none of ${protocolNames.join(', ')}`)
   if (upstream !== null && !isUpstream(upstream)) throw new OptionError(`${at}.upstream`, 'must be a name, or one for each protocol')
+  checkNames(`${at}.upstream`, upstream)
   checkRoutes(`${at}.routes`, routes)
   if (models !== undefined && !Array.isArray(models)) throw new OptionError(`${at}.models`, 'must be a list')
   checkLimits(`${at}.limits`, limits)
@@ -83,6 +84,16 @@ function checkRoutes (at: string, routes: unknown): void {
     if (!areNames) throw new OptionError(`${own}.models`, 'must be a list of names, with * for any part of one')
     if (upstream === undefined) throw new OptionError(`${own}.upstream`, 'is required')
   })
+}
+
+/** A misspelled protocol would leave its requests without an upstream. */
+function checkNames (at: string, upstream: string | Readonly<Record<string, string>> | null): void {
+  const misspelled = Object.keys(typeof upstream === 'string' ? {} : upstream ?? {}).find((name) => !isProtocol(name))
+  if (misspelled !== undefined) throw new OptionError(at, `holds ${JSON.stringify(misspelled)}, which is none of ${protocolNames.join(', ')}`)
+}
+
+function isProtocol (name: string): boolean {
+  return protocolNames.some((known) => known === name)
 }
 
 function isUpstream (upstream: unknown): boolean {

@@ -2,17 +2,18 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { gatewayError } from './errors/gateway-error.js'
 import { refuse } from './errors/refuse.js'
 import { dropQueryKeys, routeBy } from './identify.js'
+import { ownAddress } from './own-address.js'
+import { knownActions } from './url/match.js'
 import type { Refused } from './url/resolve.js'
 
 /**
  * Answers a request whose path is ours but no endpoint: the native 400, 404 or 405 of the caller's protocol, with the
- * base URL that its client should be given. The gateway's own address is not known behind a proxy, so it is a place
- * to fill in. A credential in its query is gone from the request's URL.
+ * base URL that its client should be given. A credential in its query is gone from the request's URL.
  */
 export function refuseMisdirected (request: FastifyRequest, reply: FastifyReply, { code, family, url, allow = [] }: Refused): FastifyReply {
   routeBy(request.raw, url)
   dropQueryKeys(request)
   const path = url.replace(/\?.*/s, '')
-  const values = { method: request.method, path, baseUrl: family.baseUrl('http://<gateway>') }
+  const values = { method: request.method, path, baseUrl: family.baseUrl(ownAddress(request)), known: knownActions.join(', ') }
   return refuse(request, reply, family, gatewayError(code === 'blank_in_path' ? 'unknown_url' : code, values, { headers: allow.length === 0 ? {} : { allow: allow.join(', ') } }))
 }

@@ -1,6 +1,6 @@
 import { performance } from 'node:perf_hooks'
 import type { Dispatcher } from 'undici'
-import { StreamCutError } from '../core/errors/stream-cut.js'
+import { ReplyCodedError, StreamCutError } from '../core/errors/reply-errors.js'
 import { isEventStream } from '../core/event-stream.js'
 import { releaseHold } from '../core/gateway.js'
 import { cutReply } from '../core/cut-reply.js'
@@ -12,7 +12,7 @@ import { EventBoundary } from './event-boundary.js'
 import type { ExchangeDone, Owner } from './owner.js'
 import { joined, ReplyBody, type Source } from './reply-body.js'
 import { readHeaders, type Headers } from './raw-headers.js'
-import { flushHead, isPlain } from './reply-headers.js'
+import { flushHead, isCoded, isPlain } from './reply-headers.js'
 
 // No closure captures an exchange on the way of every request: that doubled what each scavenge had to keep.
 function deliver (exchange: Exchange): void {
@@ -37,7 +37,6 @@ export class Exchange implements Dispatcher.DispatchHandler, Source {
   /** The upstream is held: the caller takes no more for now. */
   #paused = false
   #tap: ReplyTap | null = null
-  #statusCode = 0
   #headers: Headers = {}
   #early: Buffer[] = []
   #body: ReplyBody | null = null
@@ -78,10 +77,13 @@ export class Exchange implements Dispatcher.DispatchHandler, Source {
     const { llm } = this.#owner
     llm.times.headersAt = performance.now()
     const headers = readHeaders(raw)
+    if (isCoded(headers)) {
+      this.#cancel?.(new ReplyCodedError())
+      return true
+    }
     llm.upstreamStatus = statusCode
     llm.tapped = true
     this.#resume = resume
-    this.#statusCode = statusCode
     this.#headers = headers
     this.#tap = llm.openTap === null ? null : llm.openTap(statusCode, headers)
     if (isEventStream(headers) && isPlain(headers)) this.#boundary = new EventBoundary()
@@ -179,7 +181,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Source {
     const whole = this.#ended && !this.#undecided && !this.#owner.streamOnly
     const body = whole ? joined(this.#early) : this.#open()
     this.#early = []
-    this.#done(null, { statusCode: this.#statusCode, headers: this.#headers, body }, this.#owner)
+    this.#done(null, { statusCode: this.#owner.llm.upstreamStatus, headers: this.#headers, body }, this.#owner)
     const { llm } = this.#owner
     llm.replyWorkMs += performance.now() - llm.times.headersAt
   }

@@ -45,7 +45,7 @@ async function forward (app: FastifyInstance, options: ForwardOptions & { prefix
     for (const { method, url } of routeAddresses(gateway.prefix)) {
       // A scope that ends in a version has no place for the endpoints of another one.
       if (!url.startsWith(`${place}/`)) continue
-      scope.route({ method, url: url.slice(place.length), exposeHeadRoute: false, config: { llm: 'own' }, handler })
+      scope.route({ method: method === 'GET' ? ['GET', 'HEAD'] : method, url: url.slice(place.length), exposeHeadRoute: false, config: { llm: 'own' }, handler })
     }
   }
 

@@ -14,10 +14,12 @@ export function readHeaders (raw: readonly Buffer[]): Headers {
   return headers
 }
 
+/** A reply has one type: of two the first counts. A list that stands in two headers is one list (RFC 9110 5.3). */
 function add (headers: Headers, name: string, value: string): void {
   const before = headers[name]
   // A name may also be that of something which every object has.
   if (before === undefined || !Object.hasOwn(headers, name)) headers[name] = value
-  else if (typeof before === 'string') headers[name] = [before, value]
-  else before.push(value)
+  else if (name === 'content-encoding') headers[name] = `${String(before)}, ${value}`
+  else if (typeof before !== 'string') before.push(value)
+  else if (name !== 'content-type') headers[name] = [before, value]
 }

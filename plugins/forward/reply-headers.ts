@@ -67,6 +67,11 @@ export function flushHead ({ raw }: FastifyReply): void {
   if (!raw.headersSent && raw.hasHeader('x-request-id')) raw.flushHeaders()
 }
 
+/** Packed on its way, which nobody asked for (RFC 9112 7.4): it would reach its caller packed, and without the header that says so. */
+export function isCoded ({ 'transfer-encoding': coding }: Headers): boolean {
+  return coding !== undefined && !/^\s*(?:chunked|identity)\s*$/i.test(String(coding))
+}
+
 /** Its bytes are what they say. */
 export function isPlain (headers: Headers): boolean {
   const coding = headers['content-encoding']

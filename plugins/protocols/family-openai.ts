@@ -4,7 +4,8 @@ import type { ErrorFacts, ErrorKind, Family, StreamFacts } from './types.js'
 // Types as the public API uses them; SDKs pick the class by status and show `type` and `code` (facts/protocols.md 5).
 const types: Readonly<Record<ErrorKind, string>> = {
   invalid_request: 'invalid_request_error',
-  authentication: 'invalid_request_error',
+  // The public API says `invalid_request_error` here too; wrappers of many providers then take a missing key for a bad body.
+  authentication: 'authentication_error',
   permission: 'invalid_request_error',
   billing: 'insufficient_quota',
   not_found: 'invalid_request_error',

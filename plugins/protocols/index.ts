@@ -44,7 +44,10 @@ export interface Caller {
 export function familyOf ({ headers, query, versions }: Caller): FamilyName {
   if (headers['anthropic-version'] !== undefined) return 'anthropic'
   if (headers['x-goog-api-key'] !== undefined || /[?&]key=/.test(query)) return 'gemini'
-  return versions.includes('v1beta') && headers.authorization === undefined ? 'gemini' : 'openai'
+  if (headers.authorization !== undefined) return 'openai'
+  if (versions.includes('v1beta')) return 'gemini'
+  // Its caller is told of its version header, and not to send another family's key.
+  return headers['x-api-key'] === undefined ? 'openai' : 'anthropic'
 }
 
 /** Headers and cookies that may carry a secret in any family, or at what stands in front of one: none of them is ever forwarded. */

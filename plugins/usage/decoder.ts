@@ -4,6 +4,8 @@ import type { Transform } from 'node:stream'
 /** Decoded bytes that any reply may have, and what each encoded byte adds: no reply is packed that tightly, a bomb is. */
 const freeBytes = 512 * 1024
 const maxRatio = 256
+/** Nobody packs a reply more than twice. */
+const maxLayers = 2
 /** Encoded bytes that may wait for the decoder. */
 const maxWaitingBytes = 16 * 1024 * 1024
 /** Encoded bytes that are decoded at once: few at the start, so that a bomb is seen before it has come to a mebibyte. */
@@ -45,6 +47,13 @@ export const codings = codingsOf(zlib)
 export interface DecodedSink {
   read: (chunk: Buffer) => void
   over: (failure: 'too_large' | 'parse_error' | null) => void
+}
+
+/** What opens each of a reply's codings, in the order in which they were applied; null where one is not known, or there are too many. */
+export function openersOf (header: string): Open[] | null {
+  const names = header.split(',').map((name) => name.trim()).filter((name) => name !== '' && name !== 'identity')
+  const openers = names.flatMap((name) => codings.get(name) ?? [])
+  return openers.length === names.length && names.length <= maxLayers ? openers : null
 }
 
 /**

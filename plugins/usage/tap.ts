@@ -1,7 +1,7 @@
 import type { ModelCall } from '../core/model-call.js'
 import type { AbortSide, ReplyTap, StreamFacts, UsageMissing } from '../core/types.js'
 import { isSpace, openArray, openObject } from './bytes.js'
-import { codings, SideDecoder } from './decoder.js'
+import { openersOf, SideDecoder } from './decoder.js'
 import { DocumentReader } from './document-reader.js'
 import { EventSieve } from './event-sieve.js'
 import { EventStreamReader } from './event-stream-reader.js'
@@ -35,6 +35,7 @@ export class UsageTap implements ReplyTap {
   private readonly meter: Meter
   private readonly headers: Headers
   private readonly decoder: SideDecoder | null
+  private innermost: SideDecoder | null = null
   private reader: EventStreamReader | DocumentReader | null = null
   private sieve: EventSieve | null = null
   /** Why there is no usage, where that is known before the reader is asked. */
@@ -83,19 +84,27 @@ export class UsageTap implements ReplyTap {
     this.over(side === 'client' ? 'client_abort' : 'upstream_abort')
   }
 
+  /** The decoder that gets the bytes as they come. What the last one makes of them is read. */
   private openDecoder (coding: string): SideDecoder | null {
-    if (coding === '' || coding === 'identity') return null
-    const open = codings.get(coding)
-    if (open === undefined) {
-      this.failure = 'parse_error'
-      return null
-    }
-    return new SideDecoder(open, {
+    const openers = openersOf(coding)
+    if (openers === null) this.failure = 'parse_error'
+    const [inner, outer] = openers ?? []
+    if (inner === undefined) return null
+    const last = new SideDecoder(inner, {
       read: (chunk) => { this.read(chunk) },
       over: (failure) => {
         this.failure ??= failure
         this.settle()
         this.options.release(this.llm)
+      },
+    })
+    this.innermost = last
+    if (outer === undefined) return last
+    return new SideDecoder(outer, {
+      read: (chunk) => { last.push(chunk) },
+      over: (failure) => {
+        this.failure ??= failure
+        last.end()
       },
     })
   }
@@ -146,7 +155,7 @@ export class UsageTap implements ReplyTap {
 
   private settle (): Buffer | null {
     const { reader, sieve } = this
-    this.llm.replyBytes = Math.max(this.llm.replyBytes, this.decoder?.decodedBytes ?? 0)
+    this.llm.replyBytes = Math.max(this.llm.replyBytes, this.innermost?.decodedBytes ?? 0)
     const isExtra = reader?.end() === true
     this.isWhole = this.failure !== null || (reader === null ? !this.isEventStream || this.plan.rules.ending === null : reader.whole)
     const tooLarge = reader?.overflow === true ? 'too_large' : null
@@ -160,5 +169,5 @@ export class UsageTap implements ReplyTap {
 }
 
 function textOf (header: unknown): string {
-  return typeof header === 'string' ? header.trim().toLowerCase() : ''
+  return header === undefined ? '' : String(header).trim().toLowerCase()
 }

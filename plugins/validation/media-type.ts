@@ -14,11 +14,16 @@ const json: MediaType = { kind: 'json' }
  * CVE-2026-33806). JSON must be UTF-8 (RFC 8259 8.1); a compressed body cannot be checked without unpacking it.
  */
 export function readMediaType (endpoint: Endpoint, headers: IncomingHttpHeaders): MediaType | Rejection {
-  if (headers['content-encoding'] !== undefined) return reject('encoding', 'unsupported_encoding')
+  if (isEncoded(headers)) return reject('encoding', 'unsupported_encoding')
   const type = headers['content-type']
   if (type === 'application/json') return json
   if (type === undefined && !hasBody(headers)) return reject('empty', 'missing_body')
   return parseType(endpoint, type ?? '') ?? reject('media_type', 'unsupported_media_type', { expected: expected(endpoint) })
+}
+
+/** `identity` is what a body without any coding is (RFC 9110 8.4). */
+function isEncoded ({ 'content-encoding': coding }: IncomingHttpHeaders): boolean {
+  return coding !== undefined && coding.trim().toLowerCase() !== 'identity'
 }
 
 function parseType (endpoint: Endpoint, text: string): MediaType | null {

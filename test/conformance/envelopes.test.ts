@@ -56,6 +56,7 @@ const provocations: Readonly<Record<string, Provoke>> = {
   doubled_path: { change: ({ path }) => ({ path: `/v1/chat/completions${path}` }) },
   ambiguous_path: { change: ({ path }) => ({ path: path.replace('/v1', '/%2e/v1') }) },
   method_not_allowed: { change: () => ({ method: 'PUT' }) },
+  unknown_action: { change: ({ path }) => ({ path: path.replace(/:\w+$/, ':answer') }), names: ({ path }) => ({ path: path.replace(/:\w+$/, ':answer') }) },
   upgrade_required: { change: header({ connection: 'upgrade', upgrade: 'websocket' }) },
   key_in_query: { change: ({ path }) => ({ path: `${path}?key=sk-good` }) },
   missing_api_key: { change: header(nobody) },
@@ -117,6 +118,7 @@ const elsewhere: Readonly<Record<string, string>> = {
 /** Codes that a family cannot meet: it has no such header, or takes the key in the query. */
 const without: Readonly<Record<string, readonly string[]>> = {
   key_in_query: ['generate_content'],
+  unknown_action: ['chat_completions', 'responses', 'images', 'embeddings', 'messages'],
   missing_version: ['chat_completions', 'responses', 'images', 'embeddings', 'generate_content'],
   unsupported_version: ['chat_completions', 'responses', 'images', 'embeddings', 'generate_content'],
   usage_hidden: ['chat_completions', 'responses', 'images', 'embeddings', 'messages'],
@@ -201,7 +203,7 @@ t.test('every error, on every protocol, in the envelope of its family', async (t
         const expected = fixtures[call.family]?.[code]
         const id = String(reply.headers['x-request-id'])
         t.equal(reply.status, expected?.status, `${call.protocol}: ${reply.text}`)
-        t.strictSame(reply.json, fill(expected?.body, { id, ...names?.(call) }), call.protocol)
+        t.strictSame(reply.json, fill(expected?.body, { id, origin: origins[gateway], ...names?.(call) }), call.protocol)
         t.match(reply.headers, { 'content-type': 'application/json; charset=utf-8', 'request-id': id, ...expected?.headers })
         for (const name of ['retry-after', 'x-should-retry']) t.equal(reply.headers[name], expected?.headers[name], name)
       }

@@ -177,11 +177,11 @@ t.test('unknown paths below a version: the host\'s routes stay whole, the rest i
 t.test('a doubled path and a wrong method are refused, with what would be right', async (t) => {
   const { app, seen } = await build(t)
   const doubled = await app.inject({ method: 'POST', url: '/v1/chat/completions/chat/completions?key=canary' })
-  t.match([doubled.statusCode, doubled.json()], [404, { error: { code: 'doubled_path', message: /should be http:\/\/<gateway>\/v1,/ } }])
+  t.match([doubled.statusCode, doubled.json()], [404, { error: { code: 'doubled_path', message: /should be http:\/\/localhost:80\/v1,/ } }])
   const method = await app.inject({ method: 'GET', url: '/v1/chat/completions' })
   t.match([method.statusCode, method.json(), method.headers], [405, { error: { code: 'method_not_allowed' } }, { allow: 'POST', 'x-should-retry': 'false' }])
   const answers = await app.inject({ method: 'PUT', url: '/v1/responses/resp_1' })
-  t.equal(answers.headers.allow, 'GET, DELETE')
+  t.equal(answers.headers.allow, 'GET, HEAD, DELETE')
   t.equal(seen.length, 0)
 })
 

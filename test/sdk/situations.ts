@@ -148,7 +148,7 @@ export const situations: Readonly<Record<string, (bench: Bench) => Promise<void>
   call: async (bench) => equal(await open(bench).call(), hello),
   stream: async (bench) => equal(await textOf(open(bench).stream()), hello),
   'keep-alive comments': expectKeepAlive,
-  'wrong key': async (bench) => await expectRefused(bench, 'sk-suite-wrong', 401, /The API key is not known/),
+  'wrong key': async (bench) => await expectRefused(bench, 'sk-suite-wrong', 401, /Incorrect API key provided/),
   'refused group': async (bench) => await expectRefused(bench, refusedKey, 403, /This API key may not/),
   'upstream 429 with retry-after': expectRetryAfter,
   'upstream 529': async (bench) => await expectUpstreamError(bench, 529, { 'retry-after-ms': '1' }),

@@ -57,7 +57,7 @@ t.test('probes of a load balancer are answered', async (t) => {
 
 t.test('what nobody serves is a native 404', async (t) => {
   const { origin } = await start(t, yaml('http://127.0.0.1:9', []))
-  const message = 'Unknown request URL: GET /nowhere. Use the base URL http://<gateway>/v1 with your client.'
+  const message = `Unknown request URL: GET /nowhere. Use the base URL ${origin}/v1 with your client.`
   t.match(await (await fetch(`${origin}/nowhere`)).json(), { error: { message, code: 'unknown_url' } })
   const anthropic = await fetch(`${origin}/nowhere`, { headers: { 'anthropic-version': '2023-06-01' } })
   t.equal(anthropic.status, 404)

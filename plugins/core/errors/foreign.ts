@@ -1,5 +1,6 @@
 import type { FastifyRequest } from 'fastify'
 import { modelCallOf } from '../model-call.js'
+import { ownAddress } from '../own-address.js'
 import { GatewayError, gatewayError } from './gateway-error.js'
 import type { ErrorCode } from './table.js'
 
@@ -23,6 +24,7 @@ const byCode: ReadonlyMap<string, ErrorCode> = new Map([
   ['UND_ERR_RES_CONTENT_LENGTH_MISMATCH', 'upstream_invalid'],
   ['FST_REPLY_FROM_INTERNAL_SERVER_ERROR', 'upstream_unreachable'],
   ['FST_REPLY_FROM_SERVICE_UNAVAILABLE', 'upstream_unreachable'],
+  ['LLM_GATEWAY_REPLY_CODED', 'upstream_invalid'],
   ['LLM_GATEWAY_STREAM_CUT', 'upstream_aborted'],
   ['UND_ERR_DESTROYED', 'shutting_down'],
   ['UND_ERR_CLOSED', 'shutting_down'],
@@ -62,7 +64,7 @@ function words (request: FastifyRequest): Record<string, string> {
   const { method } = request
   const llm = modelCallOf(request)
   const path = llm === null ? '' : llm.url.replace(/\?.*/s, '')
-  const baseUrl = llm === null ? '' : llm.endpoint.family.baseUrl('http://<gateway>')
+  const baseUrl = llm === null ? '' : llm.endpoint.family.baseUrl(ownAddress(request))
   return { method, path, baseUrl, expected: 'application/json', maxBodyBytes: 'the allowed number of' }
 }
 

@@ -30,16 +30,17 @@ export const errorTable = {
   ambiguous_path: badRequest('The URL path holds characters that could be read in two ways. Send it plainly, below the base URL {baseUrl}.'),
   method_not_allowed: row(405, 'invalid_request', 'client_error', false, 'Method {method} is not allowed here.'),
   upgrade_required: row(426, 'invalid_request', 'client_error', false, 'WebSocket is not offered here. Send an HTTP POST instead.'),
+  unknown_action: row(404, 'not_found', 'client_error', false, 'Unknown action at the end of {method} {path}. The model name and the action are joined by a colon: {known}.'),
 
-  // auth
+  // auth: wrappers of many providers know a wrong key by the first words (LiteLLM)
   key_in_query: badRequest('An API key in the URL is not accepted on this endpoint. Send it as a header.'),
   missing_api_key: unauthorized('No API key was given. Send it as {expected}.'),
   malformed_api_key: unauthorized('The API key is malformed. Send it as {expected}.'),
   duplicate_api_key: unauthorized('The request carries more than one API key.'),
-  invalid_api_key: unauthorized('The API key is not known.'),
+  invalid_api_key: unauthorized('Incorrect API key provided: it is not known here.'),
   too_many_auth_failures: limited('Too many wrong API keys came from this address. Try again later.'),
-  disabled_api_key: unauthorized('The API key has been disabled.'),
-  expired_api_key: unauthorized('The API key has expired.'),
+  disabled_api_key: unauthorized('Incorrect API key provided: it has been disabled.'),
+  expired_api_key: unauthorized('Incorrect API key provided: it has expired.'),
   missing_version: badRequest('Header {header} is required. Accepted: {accepted}.'),
   unsupported_version: badRequest('Header {header} has a value that is not accepted. Accepted: {accepted}.'),
   protocol_not_allowed: forbidden('This API key may not be used for {protocol}. It allows: {allowed}.'),

@@ -26,6 +26,9 @@ function add (map: Map<string, Endpoint[]>, key: string, endpoint: Endpoint): vo
   map.set(key, [...map.get(key) ?? [], endpoint])
 }
 
+/** The words that may follow the last colon of a path. */
+export const knownActions: readonly string[] = [...new Set(endpoints.flatMap(({ action }) => action ?? []))]
+
 /** Tails without parameters, for the fast path. */
 export const plainTails: ReadonlyMap<string, readonly Endpoint[]> = plain
 

@@ -24,7 +24,7 @@ export interface Resolved {
 export interface Refused {
   readonly kind: 'refused'
   /** `blank_in_path` is answered as `unknown_url`, but never left to a mount: an upstream may drop the blank. */
-  readonly code: 'ambiguous_path' | 'blank_in_path' | 'doubled_path' | 'method_not_allowed' | 'unknown_url'
+  readonly code: 'ambiguous_path' | 'blank_in_path' | 'doubled_path' | 'method_not_allowed' | 'unknown_action' | 'unknown_url'
   readonly family: Family
   /** The URL without credentials, safe to log. */
   readonly url: string
@@ -70,11 +70,11 @@ export function createResolve (prefix: string, caseSensitive = true): Resolve {
     const query = mark < 0 ? '' : url.slice(mark)
     const parts = split(path, path[0] === '/' ? segmentsOf(path) : [], mount, headers, query)
     const match = matchTail(parts.tail ?? [], parts.caller)
-    const endpoint = match?.endpoints.find((candidate) => candidate.method === method)
+    const endpoint = match?.endpoints.find((candidate) => candidate.method === readAs(method))
     if (match !== null && endpoint !== undefined) return found(endpoint, match, parts, base)
     const refusal = match === null && isDoubtful(path)
       ? worst(readings(path, caseSensitive).map((segments) => doubtful(split(path, segments, loose, headers, query), mount.length > 0)))
-      : misdirected(parts, match, mount.length > 0)
+      : misdirected(parts, match, method, mount.length > 0)
     if (refusal === null) return null
     const blank = refusal.code === 'ambiguous_path' && !isDoubtful(path.replaceAll('%20', ''))
     const { query: kept, keys } = splitKeys(query)
@@ -86,8 +86,13 @@ export function createResolve (prefix: string, caseSensitive = true): Resolve {
   }
 
   return function resolve (method, url, headers) {
-    return canonical.get(method)?.get(url) ?? (isPreflight(method, headers) ? null : resolveSlowly(method, url, headers))
+    return canonical.get(readAs(method))?.get(url) ?? (isPreflight(method, headers) ? null : resolveSlowly(method, url, headers))
   }
+}
+
+/** HEAD is GET without a body, wherever there is GET (RFC 9110 9.1, 9.3.2). */
+function readAs (method: string): string {
+  return method === 'HEAD' ? 'GET' : method
 }
 
 /** By method and URL: what nearly every request is, told without taking it apart. */
@@ -137,14 +142,20 @@ function worst (refusals: readonly Refusal[]): Refusal {
 }
 
 /** A plain path that is no endpoint of this method: doubled, of another method, or unknown below the mount. */
-function misdirected ({ tail, caller }: Parts, match: TailMatch | null, mounted: boolean): Refusal {
+function misdirected ({ tail, caller }: Parts, match: TailMatch | null, method: string, mounted: boolean): Refusal {
   if (tail === null) return null
   const doubled = doubledFamily(tail, caller)
   if (doubled !== null) return { code: 'doubled_path', family: doubled }
   const others = match?.endpoints ?? []
   const [other] = others
-  if (other !== undefined) return { code: 'method_not_allowed', family: other.family, allow: others.map(({ method }) => method) }
+  if (other !== undefined && method === 'POST' && endsInWord(tail)) return { code: 'unknown_action', family: other.family }
+  if (other !== undefined) return { code: 'method_not_allowed', family: other.family, allow: others.flatMap((allowed) => allowed.method === 'GET' ? ['GET', 'HEAD'] : [allowed.method]) }
   return caller.versions.length > 0 || mounted ? { code: 'unknown_url', family: families[familyOf(caller)] } : null
+}
+
+/** A model in the path may have an action after it; what stands there is none that is known, or another case of one. */
+function endsInWord (tail: readonly string[]): boolean {
+  return tail[0] === 'models' && /(?::|%3A)[A-Za-z]+$/i.test(tail.at(-1) ?? '')
 }
 
 /** More than an endpoint has. Without a bound, a path of thousands of segments took half a second to refuse. */

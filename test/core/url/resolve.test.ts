@@ -127,7 +127,8 @@ t.test('an unknown path under a version is told as such, for whoever owns the mo
   t.equal(read('POST', '/v1/../x'), 'unknown_url openai', 'whoever resolves the dots')
   t.equal(read('GET', '/v1/files/a%20b'), 'unknown_url openai', 'odd, but no endpoint however it is read')
   t.equal(read('GET', '/v1/images/a%20b'), 'blank_in_path openai', 'odd, and below an endpoint\'s root')
-  t.equal(read('POST', '/v1beta/models/m:unknownAction'), 'method_not_allowed gemini', 'it could be read as a model')
+  t.equal(read('POST', '/v1beta/models/m:unknownAction'), 'unknown_action gemini')
+  t.equal(read('PUT', '/v1beta/models/m:unknownAction'), 'method_not_allowed gemini', 'it could be read as a model')
 })
 
 t.test('a doubled endpoint is refused in the terms of its last family', async (t) => {

@@ -1,0 +1,141 @@
+/** Replies that are odd in their headers, and requests that are odd in their method. */
+import type { OutgoingHttpHeaders } from 'node:http'
+import { brotliCompressSync, gzipSync } from 'node:zlib'
+import t from 'tap'
+import { call, listen, read, secret, startGateway } from '../helpers/gateway.js'
+import { replyFixture, startUpstream, usageOf } from '../helpers/upstream.js'
+
+const body = '{"model":"m","messages":[{"role":"user","content":"hi"}]}'
+const fixture = replyFixture('chat_completions.json')
+const leaves = usageOf['chat_completions.json']?.leaves
+
+t.test('two types of a reply are the first one', async (t) => {
+  const upstream = await startUpstream(t)
+  const { app, settled } = await startGateway(t, upstream.url)
+  const url = await listen(app)
+  for (const types of [['application/json', 'application/json'], ['application/json; charset=utf-8', 'text/html']]) {
+    upstream.queue({ headers: { 'content-type': types }, body: fixture })
+    const reply = await call(`${url}/v1/chat/completions`, { body }).reply
+    t.equal(reply.headers['content-type'], types[0])
+    t.equal((await read(reply)).bytes.toString(), fixture.toString())
+    t.match(await settled.next(), { outcome: 'ok', usage: leaves })
+  }
+})
+
+t.test('a reply that is packed twice is passed on as one list, and counted', async (t) => {
+  const upstream = await startUpstream(t)
+  const { app, settled } = await startGateway(t, upstream.url)
+  const url = await listen(app)
+  const twice = gzipSync(gzipSync(fixture))
+  const cases: ReadonlyArray<readonly [header: string | string[], bytes: Buffer, told: string]> = [
+    ['gzip, gzip', twice, 'gzip, gzip'],
+    [['gzip', 'gzip'], twice, 'gzip, gzip'],
+    ['br, GZIP', gzipSync(brotliCompressSync(fixture)), 'br, GZIP'],
+    ['identity', fixture, 'identity'],
+    ['identity, gzip', gzipSync(fixture), 'identity, gzip'],
+  ]
+  for (const [header, bytes, told] of cases) {
+    const headers: OutgoingHttpHeaders = { ['Content-Encoding' as string]: header }
+    upstream.queue({ headers, body: bytes, split: [30] })
+    const reply = await call(`${url}/v1/chat/completions`, { headers: { 'accept-encoding': 'gzip, br' }, body }).reply
+    t.equal(reply.headers['content-encoding'], told)
+    t.equal((await read(reply)).bytes.equals(bytes), true)
+    t.match(await settled.next(), { outcome: 'ok', usage: leaves, usageMissing: null, replyBytes: fixture.length }, told)
+  }
+  for (const [header, bytes] of [['gzip, gzip, gzip', gzipSync(twice)], ['gzip, rot13', twice], ['gzip, gzip', gzipSync(fixture)], ['gzip, gzip', gzipSync(Buffer.from('no'))]] as const) {
+    upstream.queue({ headers: { 'content-encoding': header }, body: bytes })
+    const reply = await call(`${url}/v1/chat/completions`, { body }).reply
+    t.equal((await read(reply)).bytes.equals(bytes), true, 'what cannot be read is passed on')
+    t.match(await settled.next(), { usage: null, usageMissing: 'parse_error' }, header)
+  }
+})
+
+t.test('a reply under a transfer coding that nobody offered to unpack is refused', async (t) => {
+  const upstream = await startUpstream(t)
+  const { app, settled } = await startGateway(t, upstream.url)
+  const url = await listen(app)
+  for (const coding of ['gzip, chunked', 'GZip,Chunked', 'deflate, chunked']) {
+    upstream.respond = ({ raw }) => {
+      const bytes = gzipSync(fixture)
+      raw.res.socket?.write(`HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: ${coding}\r\n\r\n${bytes.length.toString(16)}\r\n`)
+      raw.res.socket?.write(Buffer.concat([bytes, Buffer.from('\r\n0\r\n\r\n')]))
+      return { stallAt: 'headers' }
+    }
+    const reply = await call(`${url}/v1/chat/completions`, { body }).reply
+    t.equal(reply.statusCode, 502)
+    t.match(JSON.parse((await read(reply)).bytes.toString()), { error: { code: 'upstream_invalid' } })
+    t.match(await settled.next(), { outcome: 'upstream_error', errorCode: 'upstream_invalid' })
+  }
+  upstream.respond = ({ raw }) => {
+    raw.res.socket?.write(`HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nTransfer-Encoding: Chunked\r\n\r\n${fixture.length.toString(16)}\r\n${fixture.toString()}\r\n0\r\n\r\n`)
+    return { stallAt: 'headers' }
+  }
+  t.equal((await call(`${url}/v1/chat/completions`, { body }).reply).statusCode, 200)
+})
+
+t.test('HEAD is GET without a body, and as guarded', async (t) => {
+  const upstream = await startUpstream(t)
+  const { app, settled } = await startGateway(t, upstream.url)
+  const url = await listen(app)
+  for (const path of ['/v1/models', '/models', '/v1/responses/resp_1', '/v1/models/m-1']) {
+    const head = await call(url + path, { method: 'HEAD' }).reply
+    t.equal(head.statusCode, 200, path)
+    t.equal((await read(head)).bytes.length, 0)
+    t.equal((await upstream.requests.next()).method, 'GET')
+    t.match(await settled.next(), { outcome: 'ok', status: 200 })
+    const get = await call(url + path, { method: 'GET' }).reply
+    const { bytes } = await read(get)
+    t.equal(Number(head.headers['content-length'] ?? bytes.length), bytes.length)
+    t.equal(head.headers['content-type'], get.headers['content-type'])
+    await upstream.requests.next()
+    await settled.next()
+    const stranger = await call(url + path, { method: 'HEAD', headers: { authorization: 'Bearer sk-nobody' } }).reply
+    t.equal(stranger.statusCode, 401)
+    t.match(await settled.next(), { outcome: 'auth_error' })
+  }
+  upstream.queue({ body: Buffer.alloc(3_000_000, 'x'), split: [1_000, 1_000_000] })
+  const large = await call(`${url}/v1/models`, { method: 'HEAD' }).reply
+  t.strictSame([large.statusCode, (await read(large)).bytes.length], [200, 0])
+  await settled.next()
+  const none = await call(`${url}/v1/chat/completions`, { method: 'HEAD' }).reply
+  t.strictSame([none.statusCode, none.headers.allow], [405, 'POST'])
+})
+
+t.test('the model list with a key of the messages API alone is told of what that API lacks', async (t) => {
+  const upstream = await startUpstream(t)
+  const { app } = await startGateway(t, upstream.url)
+  const alone = await app.inject({ url: '/v1/models', headers: { 'x-api-key': secret } })
+  t.strictSame([alone.statusCode, alone.json().error.type], [400, 'invalid_request_error'])
+  t.match(alone.json().error.message, /anthropic-version is required/)
+  const wrong = await app.inject({ url: '/v1/models', headers: { 'x-api-key': 'sk-wrong', 'anthropic-version': '2023-06-01' } })
+  t.match([wrong.statusCode, wrong.json().error], [401, { type: 'authentication_error', message: /^Incorrect API key provided/ }])
+  const other = await app.inject({ url: '/v1/models', headers: { 'x-api-key': 'x', authorization: `Bearer ${secret}` } })
+  t.equal(other.statusCode, 200)
+  const openai = await app.inject({ url: '/v1/models', headers: { authorization: 'Bearer sk-wrong' } })
+  t.match([openai.statusCode, openai.json().error], [401, { type: 'authentication_error', code: 'invalid_api_key', message: /^Incorrect API key provided/ }])
+})
+
+t.test('an unknown action is a 404 that says so, and another method of a model is none', async (t) => {
+  const upstream = await startUpstream(t)
+  const { app } = await startGateway(t, upstream.url)
+  const headers = { 'x-goog-api-key': secret, 'content-type': 'application/json' }
+  for (const path of ['/v1beta/models/m:answer', '/v1beta/models/a%2Fb%3Aanswer', '/models/m:GenerateContent']) {
+    const reply = await app.inject({ method: 'POST', url: path, headers, payload: '{}' })
+    t.equal(reply.statusCode, 404, path)
+    t.match(reply.json(), { error: { status: 'NOT_FOUND', message: /Unknown action .* generateContent, / } })
+  }
+  for (const [method, path] of [['POST', '/v1beta/models/m'], ['PUT', '/v1beta/models/m:answer']] as const) {
+    const reply = await app.inject({ method, url: path, headers, payload: '{}' })
+    t.strictSame([reply.statusCode, reply.headers.allow], [405, 'GET, HEAD'], `${method} ${path}`)
+  }
+})
+
+t.test('a body that is coded as identity is plain, and any other coding is refused', async (t) => {
+  const upstream = await startUpstream(t)
+  const { app } = await startGateway(t, upstream.url)
+  const post = async (coding: string): Promise<number> => {
+    const headers = { authorization: `Bearer ${secret}`, 'content-type': 'application/json', 'content-encoding': coding }
+    return (await app.inject({ method: 'POST', url: '/v1/chat/completions', headers, payload: body })).statusCode
+  }
+  t.strictSame([await post('identity'), await post(' Identity'), await post('gzip'), await post('identity, gzip')], [200, 200, 415, 415])
+})
