@@ -1,5 +1,5 @@
 /**
- * The gateway as one plugin: its parts, registered in the order in which a request meets them (DESIGN 3).
+ * The gateway as one plugin: its parts, registered in the order in which a request meets them (docs/architecture.md).
  *
  *     await app.register(llmGateway, {
  *       upstreams: { main: { url: 'https://provider.example', credential: process.env.PROVIDER_KEY } },

@@ -14,8 +14,8 @@ export interface FoundCredential {
 
 /**
  * The first source of the family that is present wins, even where its value is malformed: no source is tried after
- * another one failed (DESIGN 5). One without a value is not present: clients send it where a variable is set to nothing,
- * beside the one that holds the key (facts/protocols.md 2). `optional` names the opt-in sources that are read.
+ * another one failed (docs/security.md). One without a value is not present: clients send it where a variable is set to nothing,
+ * beside the one that holds the key. `optional` names the opt-in sources that are read.
  */
 export function findCredential (
   { credentials }: Family, rawHeaders: readonly string[], queryKeys: readonly string[] | null, optional: ReadonlySet<string>

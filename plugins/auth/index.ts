@@ -1,5 +1,5 @@
 /**
- * Who calls: credential -> digest -> key -> group, before the body is read (DESIGN 5). 401 for a wrong or missing
+ * Who calls: credential -> digest -> key -> group, before the body is read (docs/security.md). 401 for a wrong or missing
  * credential, 403 for what its group does not allow, 503 where keys cannot be checked.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'

@@ -1,5 +1,5 @@
 /**
- * Digest -> key, cached (DESIGN 5). Known and unknown keys live in separate bounded caches, so that a flood of made-up
+ * Digest -> key, cached (docs/security.md). Known and unknown keys live in separate bounded caches, so that a flood of made-up
  * keys cannot evict good ones; one load per digest at a time; an answer of the store that was under way when its key
  * was invalidated is thrown away and asked for again.
  */

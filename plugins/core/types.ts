@@ -75,7 +75,7 @@ export interface Group {
   /** Null allows any model. */
   readonly models: ReadonlySet<string> | null
   readonly limits: Limits
-  /** What happens to limits while their store cannot answer (DESIGN 11). */
+  /** What happens to limits while their store cannot answer (docs/keys-and-limits.md). */
   readonly onStoreFailure: 'closed' | 'local'
 }
 

@@ -1,6 +1,6 @@
 /**
  * Makes every failure on a model route speak the caller's protocol: what Fastify, a host's mount or an upstream's
- * silence would otherwise answer in their own shape (DESIGN 10). Also puts the request ids on every reply.
+ * silence would otherwise answer in their own shape (docs/errors.md). Also puts the request ids on every reply.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'

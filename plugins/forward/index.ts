@@ -1,5 +1,5 @@
 /**
- * To the upstream and back: the same bytes, one provider credential, cancelled when the caller leaves (DESIGN 7).
+ * To the upstream and back: the same bytes, one provider credential, cancelled when the caller leaves (docs/architecture.md).
  * Mounts a route for every endpoint; hosts that mount `@fastify/http-proxy` themselves spread `proxyOptions()` instead.
  */
 import { performance } from 'node:perf_hooks'

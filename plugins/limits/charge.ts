@@ -24,7 +24,7 @@ function wasSent (llm: ModelCall): boolean {
 
 /**
  * The real leaves wherever the reply told them. Where it broke off before, or told nothing, what it is known to have cost
- * at least: never nothing once it was sent, and never all that was held (facts/reliability.md 4.2.3), unless the work goes on.
+ * at least: never nothing once it was sent, and never all that was held, unless the work goes on.
  */
 export function chargeOf (llm: ModelCall, held: Held): number {
   if (!wasSent(llm) || llm.endpoint.metered === 'no') return 0

@@ -1,5 +1,5 @@
 /**
- * What a key and its group may still spend: requests and tokens a minute, requests at the same time, a balance (DESIGN 11).
+ * What a key and its group may still spend: requests and tokens a minute, requests at the same time, a balance (docs/keys-and-limits.md).
  * Two steps, each one atomic decision: a place before the body is read, and once it is known the tokens that the request
  * may cost. Settled once, at the request's end, to what was really used. Registered after auth.
  */

@@ -21,7 +21,7 @@ const limitsOf: Readonly<Partial<Record<RefusalCode, LimitName>>> = {
 
 /**
  * A limit's refusal, with the headers by which the family's clients know it. `tooLarge`: the request may use
- * more tokens than a minute ever has, so that waiting does not help and no client should (DESIGN 10).
+ * more tokens than a minute ever has, so that waiting does not help and no client should (docs/errors.md).
  */
 export function limitError (refused: Refused, family: Family, balanceStatus: number, tooLarge: boolean): GatewayError {
   const { limit, allowed, free, retryAfterMs } = refused

@@ -8,7 +8,7 @@ const maxLength = 128
 /**
  * What one line says of one settled request, under `llm`; what does not apply is undefined and so not written. Ids, names,
  * numbers and closed words only: no URL, no header, no content, no credential and nothing made from one. `usage` holds the
- * disjoint leaves (facts/telemetry.md 6).
+ * disjoint leaves.
  */
 export function requestLine (llm: ModelCall): Record<string, unknown> {
   const { endpoint } = llm

@@ -2,7 +2,7 @@
  * Upper bounds of the histograms, ascending, in the unit of their metric.
  *
  * `operation` is the advice of OpenTelemetry's GenAI conventions (0.01 s, doubled up to 81.92 s) and three more doublings:
- * long reasoning and large images take minutes (facts/telemetry.md 9). `token` is the advice for time per output token with
+ * long reasoning and large images take minutes. `token` is the advice for time per output token with
  * one finer and one coarser bound. The others span what their work really takes: microseconds for a lookup in memory,
  * up to a second for a store that is in trouble.
  */

@@ -74,7 +74,7 @@ function upstreamGauges (store: MetricStore) {
   }
 }
 
-/** A refused stranger's words are no label, not even where they name a known model (facts/telemetry.md 5). */
+/** A refused stranger's words are no label, not even where they name a known model. */
 function modelLabel (models: ModelNames, llm: ModelCall): string {
   if (llm.outcome === 'auth_error') return 'none'
   return models.label(llm.model ?? llm.responseModel, succeeded(llm))

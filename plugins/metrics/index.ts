@@ -1,5 +1,5 @@
 /**
- * Counts what the other plugins tell and shows it to Prometheus and OpenTelemetry (DESIGN 9): two projections of the same
+ * Counts what the other plugins tell and shows it to Prometheus and OpenTelemetry (docs/metrics.md): two projections of the same
  * cells. Register it before the other plugins of the gateway.
  */
 import type { FastifyInstance } from 'fastify'

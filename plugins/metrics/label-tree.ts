@@ -93,8 +93,8 @@ function seriesOf (names: readonly string[], values: readonly string[]): Series 
 }
 
 /**
- * Writes what could break a text format, or collide in a reader that joins label values by commas (prom-client 15 does,
- * facts/telemetry.md 4), as `%` and four hex digits. Two different values never become the same.
+ * Writes what could break a text format, or collide in a reader that joins label values by commas (prom-client 15 does), as
+ * `%` and four hex digits. Two different values never become the same.
  */
 export function escapeValue (value: string): string {
   return value.replace(/[%,"\\\p{Cc}\p{Cs}]/gu, (character) => `%${character.charCodeAt(0).toString(16).padStart(4, '0')}`)

@@ -11,7 +11,7 @@ export interface ModelNameRules {
 
 /**
  * The label for a model name. A listed name is itself. Without a list, a name is learnt when a provider answered it with
- * success, up to `maxModels` names of a plain alphabet (facts/telemetry.md 5): a caller who invents names, or a scanner,
+ * success, up to `maxModels` names of a plain alphabet: a caller who invents names, or a scanner,
  * adds nothing. All other names are `other`, no name is `none`.
  */
 export class ModelNames {

@@ -9,7 +9,7 @@ import type { Family, HistogramFamily, ValueFamily } from './store.js'
  */
 const observed = new WeakMap<MeterProvider, Map<string, ValueFamily[]>>()
 
-/** The instrument that becomes this family's Prometheus name again when it is translated (facts/telemetry.md 3). */
+/** The instrument that becomes this family's Prometheus name again when it is translated. */
 function instrumentName (family: Family): string {
   return `llm_gateway.${family.name.slice(prefix.length).replace(/_(?:total|seconds|ratio)$/, '')}`
 }

@@ -16,7 +16,7 @@ const scopeName = 'fastify-llm-gateway'
 
 /**
  * The projection to OpenTelemetry. An instrument that is made before an SDK is registered stays without effect for ever
- * (the API has no proxy for meters, facts/telemetry.md 3), so none is made until a real meter is there; until then each
+ * (the API has no proxy for meters), so none is made until a real meter is there; until then each
  * request costs one look at the API.
  */
 export class OtelProjection {

@@ -1,5 +1,5 @@
 /**
- * Path normalization: whatever base address a client was given, its request reaches one canonical path (DESIGN 4).
+ * Path normalization: whatever base address a client was given, its request reaches one canonical path (docs/clients.md).
  * Works in an app that this plugin did not create, beside any mount, registered before or after it.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'

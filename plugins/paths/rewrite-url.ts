@@ -17,7 +17,7 @@ export interface RewriteUrlOptions {
 /**
  * For hosts that own the Fastify constructor: `Fastify({ rewriteUrl: createRewriteUrl() })`. Normalizes before routing,
  * which spares the second pass of the `paths` plugin, and keeps `?key=` out of Fastify's own request log: its first
- * line is written before any hook runs (facts/telemetry.md 6). Throws `LLM_GATEWAY_OPTION`.
+ * line is written before any hook runs. Throws `LLM_GATEWAY_OPTION`.
  */
 export function createRewriteUrl (options: RewriteUrlOptions = {}): (raw: RawRequest) => string {
   checkPathOptions('createRewriteUrl', options)

@@ -33,7 +33,7 @@ export const anthropic: Family = {
   queryCarriers: [],
   hiding: null,
   modelPrefix: '',
-  // Both are sent by current official SDKs, old and new major (facts/protocols.md 0).
+  // Both are sent by current official SDKs, old and new major.
   versionHeader: { name: 'anthropic-version', accepted: ['2023-06-01', '2026-10-21'] },
   upstreamHeader: (secret) => ['x-api-key', secret],
   errorBody,

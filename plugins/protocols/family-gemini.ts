@@ -58,7 +58,7 @@ export const gemini: Family = {
   errorBody,
   // Clients read the envelope's RetryInfo instead.
   limitHeaders: () => ({}),
-  // No `event:` line: the official client drops such events silently (facts/protocols.md 6).
+  // No `event:` line: the official client drops such events silently.
   streamError: (facts) => `data: ${JSON.stringify(errorBody(facts))}\n\n`,
   baseUrl: (origin) => origin,
 }

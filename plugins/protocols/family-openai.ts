@@ -1,7 +1,7 @@
 /** OpenAI conventions: `Authorization: Bearer`, `/v1`, `{error:{message,type,param,code}}` with all four keys present. */
 import type { ErrorFacts, ErrorKind, Family, StreamFacts } from './types.js'
 
-// Types as the public API uses them; SDKs pick the class by status and show `type` and `code` (facts/protocols.md 5).
+// Types as the public API uses them; SDKs pick the class by status and show `type` and `code`.
 const types: Readonly<Record<ErrorKind, string>> = {
   invalid_request: 'invalid_request_error',
   // The public API says `invalid_request_error` here too; wrappers of many providers then take a missing key for a bad body.

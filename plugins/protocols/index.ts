@@ -38,7 +38,7 @@ export interface Caller {
 }
 
 /**
- * The family by headers and query alone, for the model list and for paths that are nobody's (DESIGN 4.5). Where no
+ * The family by headers and query alone, for the model list and for paths that are nobody's (docs/clients.md). Where no
  * header tells it, a version that only one family uses does.
  */
 export function familyOf ({ headers, query, versions }: Caller): FamilyName {

@@ -1,6 +1,6 @@
 /**
  * How the replies of each protocol tell their token usage, as data for the readers in `plugins/usage/`. Evidence for each
- * line: facts/protocols.md 4.1-4.3. A path is a list of object keys joined by dots; `*` is every element of an array,
+ * line: the replies of the providers in test/fixtures. A path is a list of object keys joined by dots; `*` is every element of an array,
  * `#` the number of its elements.
  */
 
@@ -62,7 +62,7 @@ export interface UsageRules {
   /** Paths of when the reply was made, and of an event's number: for an event of ours that ends a stream. */
   readonly created: readonly string[]
   readonly sequence: readonly string[]
-  /** Paths of what stands in a reply or an event that tells of a failure after its status was success (facts/protocols.md 5.3). */
+  /** Paths of what stands in a reply or an event that tells of a failure after its status was success. */
   readonly errors: readonly string[]
   /** Values of a reply's or an event's `type` that tell the same. */
   readonly failed: readonly string[]
@@ -99,7 +99,7 @@ const none = {
   outputKind: null,
 } as const
 
-/** Chat-style and responses-style names alike: third parties mix them (facts/protocols.md 4.2, users.md 4). */
+/** Chat-style and responses-style names alike: third parties mix them. */
 const openaiCounts: UsageCounts = {
   ...none,
   input: ['prompt_tokens', 'input_tokens'],

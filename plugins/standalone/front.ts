@@ -10,7 +10,7 @@ export type Handler = (request: IncomingMessage, response: ServerResponse) => vo
 export class Front {
   readonly #server: Server
 
-  /** `requestTimeoutMs`: a slower request, headers and body together, is cut off (facts/reliability.md P28). */
+  /** `requestTimeoutMs`: a slower request, headers and body together, is cut off. */
   constructor (handler: Handler, requestTimeoutMs: number) {
     this.#server = createServer({
       requestTimeout: requestTimeoutMs,

@@ -76,7 +76,7 @@ async function up (app: FastifyInstance): Promise<void> {
 
 function serverOptions (config: GatewayConfig, { logStream }: GatewayParts): FastifyServerOptions {
   return {
-    // Takes the caller's key out of the URL before anything can log it (facts/telemetry.md 6).
+    // Takes the caller's key out of the URL before anything can log it.
     rewriteUrl: createRewriteUrl({ prefix: config.prefix ?? '' }),
     ...config.listen?.trustProxy && { trustProxy: config.listen.trustProxy },
     genReqId: () => randomUUID(),

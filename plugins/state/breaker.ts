@@ -30,7 +30,7 @@ export interface Breaker {
 
 /**
  * One failure stops the asking until a probe is answered: while the store hangs, callers lose `timeoutMs` once and not
- * each, and commands do not pile up in its socket (facts/reliability.md 4.4).
+ * each, and commands do not pile up in its socket.
  */
 export function createBreaker (options: BreakerOptions): Breaker {
   let down = false

@@ -25,7 +25,7 @@ export interface LmdbFiles {
  * Opens both files, made where there are none. A write to `balances` does not wait for the disk: the system keeps it when
  * the process is killed, and after a restart of the system (another boot id) the file is made anew from `spent`. Where
  * there is no boot id, every write waits for the disk.
- * `overlappingSync: false` throughout: with it on, kills lost writes (facts/reliability.md 4.3).
+ * `overlappingSync: false` throughout: with it on, kills lost writes.
  */
 export async function openLmdb (path: string, bootId: string | null = readBootId()): Promise<LmdbFiles> {
   const { open } = await loadPeer('state.engine lmdb', 'lmdb', async () => await import('lmdb'))

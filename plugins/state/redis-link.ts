@@ -21,8 +21,7 @@ export interface RedisLink {
 const maxPending = 5_000
 const probeEveryMs = 100
 
-// Without these, commands wait in queues for as long as the server is away, and are sent again after it came back
-// (facts/reliability.md 4.4).
+// Without these, commands wait in queues for as long as the server is away, and are sent again after it came back.
 const settings = {
   enableOfflineQueue: false,
   maxRetriesPerRequest: 0,

@@ -1,5 +1,5 @@
 /**
- * Every token of every reply, counted once, while its bytes pass (DESIGN 8). Gives each metered request what opens a tap on
+ * Every token of every reply, counted once, while its bytes pass (docs/metrics.md). Gives each metered request what opens a tap on
  * its reply; whoever moves the bytes drives it. On a mount of the host that nobody adapted, this plugin does.
  */
 import { Readable } from 'node:stream'

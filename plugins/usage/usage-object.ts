@@ -65,7 +65,7 @@ export class UsageObject {
 
 /**
  * Lays a newer usage object of the same reply over an older one, in place: per field the newer value wins, unless it is
- * null (facts/protocols.md 4.2: values are cumulative, a missing one keeps what was told before; never sum, never max).
+ * null: values are cumulative, and a missing one keeps what was told before. Never sum, never max.
  * As deep as a `Place` goes and no deeper: a reply may nest thousands of objects.
  */
 export function overlay (older: JsonObject | null, newer: JsonObject, isWithin = false): JsonObject {

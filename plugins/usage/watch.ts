@@ -11,7 +11,7 @@ import type { OpenTap, ReplyTap } from '../core/types.js'
 
 /**
  * Puts a tap on a reply that a mount of the host sends as a stream. Bytes pass in the turn in which they come;
- * `pipeline` carries backpressure and breaks both ways (facts/fastify.md 0.8).
+ * `pipeline` carries backpressure and breaks both ways.
  */
 export function watch (
   gateway: Gateway, request: FastifyRequest, reply: FastifyReply, llm: ModelCall, openTap: OpenTap, body: Readable

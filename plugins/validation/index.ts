@@ -1,5 +1,5 @@
 /**
- * Bytes -> JSON -> schema, before anything is sent upstream (DESIGN 6): 415 for what is not plain JSON (or a form,
+ * Bytes -> JSON -> schema, before anything is sent upstream (docs/configuration.md): 415 for what is not plain JSON (or a form,
  * where one is taken), 413 past the cap, 400 for what does not parse or lacks what the endpoint needs. The body is read
  * and never changed. It runs between authentication and the host's own body parsers, whatever order plugins were
  * registered in.

@@ -32,7 +32,7 @@ const defaultMaxBodyBytes = 32 * 1024 * 1024
 /**
  * The deepest bodies that are sent are tool definitions: each level of a nested parameter schema takes two or three
  * levels of JSON, so that 256 leaves room for 80 levels of parameters, which no service accepts. The parser and every
- * reader after it handle 256 levels without thought (facts/reliability.md P18 has what 10,000 do).
+ * reader after it handle 256 levels without thought.
  */
 const defaultMaxDepth = 256
 

@@ -27,7 +27,7 @@ const require = createRequire(import.meta.url)
 /** Found once: looking each file up through the package's exports took longer than reading it. */
 const schemaFolder = join(dirname(require.resolve('fastify-llm-gateway/package.json')), 'schemas')
 
-// A validator that changes what it checks would let the checked body and the forwarded bytes differ (facts/fastify.md 4).
+// A validator that changes what it checks would let the checked body and the forwarded bytes differ.
 const settings = {
   strict: true,
   allowUnionTypes: true,

@@ -23,7 +23,7 @@ const messages = plain('messages')
 const gemini = plain('generate_content.generateContent')
 const action = 'models/model-1:generateContent'
 
-// What clients send for base addresses that people paste (facts/protocols.md 1).
+// What clients send for base addresses that people paste.
 const checks: ReadonlyArray<readonly [check: string, call: Call, paths: readonly string[]]> = [
   ['check 1: OpenAI clients with /v1 and /v1/', chat, ['/v1/chat/completions']],
   ['check 2: OpenAI clients with the bare origin', chat, ['/chat/completions']],

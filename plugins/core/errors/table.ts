@@ -1,7 +1,7 @@
 /**
  * Every failure that the gateway itself can tell a caller: status, what it is about, what it counts as, and its words.
  * `{name}` in a message is filled from the values given; a value never is an address, a key or a raw URL.
- * `retry: false` becomes `x-should-retry: false`: trying again cannot heal it (facts/protocols.md 5.2).
+ * `retry: false` becomes `x-should-retry: false`: trying again cannot heal it.
  */
 import type { ErrorKind } from '../../protocols/types.js'
 import type { Outcome } from '../types.js'

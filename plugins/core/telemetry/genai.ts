@@ -1,7 +1,7 @@
 /**
  * What OpenTelemetry's GenAI conventions call things; the only place where their names are written. The conventions are
  * in development (https://github.com/open-telemetry/semantic-conventions-genai): a test holds these against the constants
- * of the published package, but for the names of `nextMetrics`, which it does not have yet (facts/telemetry.md 1.2).
+ * of the published package, but for the names of `nextMetrics`, which it does not have yet.
  */
 export const attributes = {
   operation: 'gen_ai.operation.name',

@@ -9,7 +9,7 @@ const requestCreated = channel('undici:request:create')
 
 /**
  * Whether an instrumentation of the HTTP client will add trace headers to what is sent, by itself: it listens where undici
- * tells of new requests, and a propagator is registered. It appends and never replaces (facts/telemetry.md 6): whoever
+ * tells of new requests, and a propagator is registered. It appends and never replaces: whoever
  * sends a request must then leave these headers out, or the upstream gets two of each and reads neither.
  */
 export function clientAddsTrace (): boolean {

@@ -4,7 +4,7 @@ const triplets: ReadonlyMap<string, string> = new Map([['%2F', '/'], ['%3A', ':'
 
 /**
  * The model that a piece of path names, decoded exactly once; null where it holds anything that is not plainly a model
- * id. A model may hold `/`, `:` and `@` (facts/protocols.md 1), but neither empty nor dot segments.
+ * id. A model may hold `/`, `:` and `@`, but neither empty nor dot segments.
  */
 export function modelName (raw: string): string | null {
   if (!/^(?:[A-Za-z0-9._~:/@+=,()!*-]|%2F|%3A|%40|%2B)+$/i.test(raw)) return null

@@ -1,5 +1,5 @@
 /**
- * Raw URL -> endpoint and canonical URL (DESIGN 4). Pure and idempotent: resolving a canonical URL gives the same URL.
+ * Raw URL -> endpoint and canonical URL (docs/clients.md). Pure and idempotent: resolving a canonical URL gives the same URL.
  */
 import { families, familyOf } from '../../protocols/index.js'
 import type { Caller, Endpoint, Family } from '../../protocols/index.js'

@@ -1,6 +1,6 @@
 /**
  * Reading a raw request path as segments, without ever decoding it into something else: what the router, the policy and
- * the upstream see must be one and the same text (facts/reliability.md, P3-P8).
+ * the upstream see must be one and the same text.
  */
 
 const versions = new Set(['v1', 'v1beta', 'v1alpha'])

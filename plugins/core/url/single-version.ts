@@ -1,6 +1,6 @@
 /**
  * Where a mount sends a model request, without a version that stands in front of the request's own: `/v1/v1/messages` has
- * one too many. It comes from the mount's `rewritePrefix`, or from the base address of its upstream (DESIGN 4). `own`: the
+ * one too many. It comes from the mount's `rewritePrefix`, or from the base address of its upstream (docs/clients.md). `own`: the
  * canonical URL below the mount. What a host made of it otherwise stays.
  */
 export function withOneVersion (dest: string, own: string): string {

@@ -24,7 +24,7 @@ function reply (ask: Ask): Record<string, unknown> {
   }
 }
 
-/** Usage only where it was asked for; then every other chunk says null (facts/protocols.md 4.1). */
+/** Usage only where it was asked for; then every other chunk says null. */
 function events (ask: Ask): readonly SimulatedEvent[] {
   const asked = field(ask.body, 'stream_options', 'include_usage') === true
   const head = { ...frame(ask, 'chat.completion.chunk'), ...asked && { usage: null } }
