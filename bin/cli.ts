@@ -19,6 +19,9 @@ export const usage = `Usage: llm-gateway COMMAND [options]
   usage                      the usage ledger, one JSON object a line
        [--from DATE] [--to DATE] [--group GROUP] [--key ID] [--model M] [--protocol P] [--outcome O]
        [--by group|key|model|day]...   sums, in a table
+  prices show MODEL          the prices that a model has, and why
+  prices check               models of the ledger without a price; fails where there are any
+       [--from DATE] [--to DATE]
   conformance                test any gateway from outside (see conformance --help)
 
 keys and usage --by print JSON lines with --json. A DATE is 2027-01-01 or 2027-01-01T00:00:00Z.
@@ -29,6 +32,7 @@ const commands = new Map<string, Command>(Object.entries({
   check: async (...given) => await (await import('./commands/check.js')).check(...given),
   keys: async (...given) => await (await import('./commands/keys.js')).keys(...given),
   usage: async (...given) => await (await import('./commands/usage.js')).usage(...given),
+  prices: async (...given) => await (await import('./commands/prices.js')).prices(...given),
 } satisfies Record<string, Command>))
 
 /** Resolves with the exit code: 0 done, 1 failed, 2 the command line is wrong. */

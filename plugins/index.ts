@@ -11,10 +11,12 @@ import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { auth, default as authPlugin, type AuthOptions } from './auth/index.js'
 import consolePlugin, { consolePage, type ConsoleOptions } from './console/index.js'
+import costsPlugin, { costs, type CostsOptions, type PriceOptions } from './costs/index.js'
 import errorsPlugin, { errors } from './errors/index.js'
 import { checkOptions, OptionError } from './core/options.js'
 import forwardPlugin, { forward, proxyOptions, type ForwardOptions } from './forward/index.js'
 import { refuseSecond } from './core/gateway.js'
+import labelsPlugin, { labels, type LabelsOptions } from './labels/index.js'
 import limitsPlugin, { limits, type LimitsOptions } from './limits/index.js'
 import logPlugin, { log, type LogOptions } from './log/index.js'
 import metricsPlugin, { metrics, type MetricsOptions } from './metrics/index.js'
@@ -34,6 +36,11 @@ export interface LlmGatewayOptions extends Pick<AuthOptions, 'groups' | 'keys' |
   limits?: LimitsOptions
   validation?: ValidationOptions
   usage?: UsageOptions
+  /** What requests cost. Default: nobody knows. */
+  prices?: Omit<CostsOptions, 'header' | 'factors'>
+  costs?: Pick<CostsOptions, 'header'>
+  /** Labels that callers give to their requests. Default: none. */
+  labels?: LabelsOptions
   /** `false` leaves out the metrics. */
   metrics?: MetricsOptions | false
   /** A page that shows the metrics, at a path or a port of its own. Default: none. */
@@ -66,6 +73,8 @@ async function llmGateway (app: FastifyInstance, options: LlmGatewayOptions): Pr
   await app.register(limitsPlugin, options.limits ?? {})
   await app.register(validationPlugin, options.validation ?? {})
   await app.register(usagePlugin, options.usage ?? {})
+  if (options.prices !== undefined) await app.register(costsPlugin, { ...options.prices, ...options.costs, factors: factorsOf(upstreams) })
+  if (options.labels !== undefined) await app.register(labelsPlugin, options.labels)
   if (options.tracing !== false) await app.register(tracingPlugin, options.tracing ?? {})
   await app.register(forwardPlugin, { ...options.forward, routes, ...(prefix !== undefined && { prefix }) })
   if (options.log !== false) await app.register(logPlugin, options.log ?? {})
@@ -74,8 +83,13 @@ async function llmGateway (app: FastifyInstance, options: LlmGatewayOptions): Pr
 /** What the others must be, their parts say. Fastify itself takes `true` for no options. */
 const known = {
   ...Object.fromEntries(['prefix', 'upstreams', 'pools', 'health', 'routes', 'groups', 'keys', 'lookup', 'store'].map((name) => [name, 'anything' as const])),
-  ...Object.fromEntries(['paths', 'auth', 'limits', 'validation', 'usage', 'console', 'forward'].map((name) => [name, 'an object' as const])),
+  ...Object.fromEntries(['paths', 'auth', 'limits', 'validation', 'usage', 'prices', 'costs', 'labels', 'console', 'forward'].map((name) => [name, 'an object' as const])),
   ...Object.fromEntries(['metrics', 'log', 'tracing'].map((name) => [name, 'an object or false' as const])),
+}
+
+/** Regions and contracts with prices of their own, of upstreams whose replies do not tell it. */
+function factorsOf (upstreams: NonNullable<LlmGatewayOptions['upstreams']>): Record<string, number> {
+  return Object.fromEntries(Object.entries(upstreams).flatMap(([name, { priceFactor }]) => priceFactor === undefined ? [] : [[name, priceFactor]]))
 }
 
 /** A group must not find out at its first request that it has nowhere to go. What a group must be, auth has said by then. */
@@ -94,6 +108,6 @@ export type { Authorization, Refusal } from './limits/index.js'
 export type { MetricsRegistry } from './metrics/index.js'
 export type { RewriteUrlOptions } from './paths/index.js'
 export type { Cost, CostPart } from './core/cost.js'
-export type { Group, Key, KeyChange, Limits, Outcome, TokenUsage } from './core/types.js'
-export type { ConsoleOptions, ForwardOptions, LimitsOptions, LogOptions, MetricsOptions, PathsOptions, TracingOptions, UsageOptions, ValidationOptions }
-export { auth, consolePage, createRewriteUrl, errors, forward, limits, llmGateway, log, metrics, paths, proxyOptions, tracing, upstreams, usage, validation }
+export type { Group, Key, KeyChange, Labels, Limits, Outcome, TokenUsage } from './core/types.js'
+export type { ConsoleOptions, CostsOptions, PriceOptions, LabelsOptions, ForwardOptions, LimitsOptions, LogOptions, MetricsOptions, PathsOptions, TracingOptions, UsageOptions, ValidationOptions }
+export { auth, consolePage, costs, createRewriteUrl, errors, forward, labels, limits, llmGateway, log, metrics, paths, proxyOptions, tracing, upstreams, usage, validation }

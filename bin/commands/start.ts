@@ -5,6 +5,7 @@ import { Standalone } from '../../plugins/standalone/standalone.js'
 import { watchConfig } from '../../plugins/standalone/watch.js'
 import type { Io } from '../io.js'
 
+const watchMs = 2_000
 /** What shells make of a process that an interrupt ended. */
 const killedCode = 130
 
@@ -14,7 +15,7 @@ const flushMs = 1_000
 export async function start (file: string, args: string[], io: Io): Promise<number> {
   parseArgs({ args, options: { config: { type: 'string' } } })
   const gateway = await Standalone.start({ file, env: io.env, ...io.logStream && { logStream: io.logStream } })
-  const unwatch = watchConfig(file, 2_000, () => gateway.reload())
+  const unwatch = watchConfig(file, watchMs, () => gateway.reload(), () => gateway.priceFiles)
   const ended = new EventEmitter()
   let stopping = false
   const stop = (): void => {

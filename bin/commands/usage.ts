@@ -1,10 +1,10 @@
 import { parseArgs } from 'node:util'
 import { ConfigError } from '../../plugins/standalone/config-error.js'
 import { ledgerPath, loadConfig, stateConfig } from '../../plugins/standalone/config.js'
-import { readLedger } from '../../plugins/state/ledger-read.js'
 import type { LedgerRecord } from '../../plugins/state/types.js'
-import { readDate, Refusal, UsageError, type Io } from '../io.js'
+import { readDate, UsageError, type Io } from '../io.js'
 import { ProgressBar } from '../progress-bar.js'
+import { ledgerRecords } from '../usage/records.js'
 import { sumLines, sumTable } from '../usage/show.js'
 import { dimensions, isDimension, Sums, type Dimension } from '../usage/sums.js'
 
@@ -40,7 +40,7 @@ export async function usage (file: string, args: string[], io: Io): Promise<numb
   const damaged = new Map<string, number>()
   const range = { from, to, onProgress: bar.update, onDamage: (name: string) => damaged.set(name, (damaged.get(name) ?? 0) + 1) }
   const sums = new Sums(by)
-  for await (const record of records(ledgerPath(config), range)) {
+  for await (const record of ledgerRecords(ledgerPath(config), range)) {
     if (!keeps(record)) continue
     if (by.length > 0) sums.add(record)
     else {
@@ -52,15 +52,6 @@ export async function usage (file: string, args: string[], io: Io): Promise<numb
   if (by.length > 0) for (const line of values.json ? sumLines(sums, by) : sumTable(sums, by)) await io.out(line)
   for (const [name, lines] of damaged) io.err(`${name}: ${lines} lines are not whole and were left out`)
   return 0
-}
-
-async function * records (path: string, range: Parameters<typeof readLedger>[1]): AsyncGenerator<LedgerRecord> {
-  try {
-    yield * readLedger(path, range)
-  } catch (error) {
-    if (Reflect.get(Object(error), 'code') !== 'ENOENT') throw error
-    throw new Refusal(`there is no usage ledger at ${path}: no gateway with this configuration has run here`)
-  }
 }
 
 function readDimensions (given: readonly string[]): Dimension[] {

@@ -2,7 +2,8 @@
 import { hash } from 'node:crypto'
 import { checkChoice, checkOptions, OptionError } from '../core/options.js'
 import { protocolNames, type ProtocolName } from '../protocols/index.js'
-import type { Group, Key, Limits } from '../core/types.js'
+import { checkLabels } from '../core/labels.js'
+import type { Group, Key, Labels, Limits } from '../core/types.js'
 import { isPlain } from './credential.js'
 
 export interface GroupOptions {
@@ -19,6 +20,8 @@ export interface GroupOptions {
   limits?: Limits
   /** What happens to limits while their store cannot answer. Default `closed`. */
   onStoreFailure?: 'closed' | 'local'
+  /** Who the group's requests are for, in reports: `{ team: 'search' }`. */
+  labels?: Labels
 }
 
 export interface KeyOptions {
@@ -32,6 +35,8 @@ export interface KeyOptions {
   expires?: string
   disabled?: boolean
   limits?: Limits
+  /** As of a group; where both say something, the key's counts. */
+  labels?: Labels
 }
 
 const limitNames = new Set(['requestsPerMinute', 'tokensPerMinute', 'concurrency', 'balance'])
@@ -50,10 +55,10 @@ function readGroup (id: string, options: GroupOptions): Group {
   const at = `groups.${id}`
   // By name, too: a misspelled `thirdParty` or `models` would leave a group open.
   checkOptions(at, options, {
-    protocols: 'anything', upstream: 'anything', routes: 'anything', thirdParty: 'a boolean', models: 'anything', limits: 'an object', onStoreFailure: 'anything',
+    protocols: 'anything', upstream: 'anything', routes: 'anything', thirdParty: 'a boolean', models: 'anything', limits: 'an object', onStoreFailure: 'anything', labels: 'an object',
   })
   checkChoice(`${at}.onStoreFailure`, options.onStoreFailure, ['closed', 'local'])
-  const { protocols, upstream = null, routes = [], thirdParty = true, models, limits = {}, onStoreFailure = 'closed' } = options
+  const { protocols, upstream = null, routes = [], thirdParty = true, models, limits = {}, onStoreFailure = 'closed', labels } = options
   if (!Array.isArray(protocols)) throw new OptionError(`${at}.protocols`, 'must be a list')
   const unknown = protocols.find((name) => !isProtocol(name))
   if (unknown !== undefined) throw new OptionError(`${at}.protocols`, `holds ${JSON.stringify(unknown)}, which is none of ${protocolNames.join(', ')}`)
@@ -62,6 +67,7 @@ function readGroup (id: string, options: GroupOptions): Group {
   checkRoutes(`${at}.routes`, routes)
   if (models !== undefined && !Array.isArray(models)) throw new OptionError(`${at}.models`, 'must be a list')
   checkLimits(`${at}.limits`, limits)
+  checkLabels(`${at}.labels`, labels ?? {})
   return {
     id,
     protocols: new Set(protocols),
@@ -71,6 +77,7 @@ function readGroup (id: string, options: GroupOptions): Group {
     models: models === undefined ? null : new Set(models),
     limits,
     onStoreFailure,
+    ...labels && { labels },
   }
 }
 
@@ -118,15 +125,16 @@ export function readKeys (keys: readonly KeyOptions[], groups: ReadonlyMap<strin
 
 function readKey (at: string, options: KeyOptions, groups: ReadonlyMap<string, Group>): Key {
   checkOptions(at, options, {
-    id: 'anything', group: 'anything', secret: 'anything', hash: 'anything', expires: 'anything', disabled: 'a boolean', limits: 'an object',
+    id: 'anything', group: 'anything', secret: 'anything', hash: 'anything', expires: 'anything', disabled: 'a boolean', limits: 'an object', labels: 'an object',
   })
-  const { id, group, expires, disabled = false, limits = {} } = options
+  const { id, group, expires, disabled = false, limits = {}, labels } = options
   if (typeof id !== 'string' || id === '') throw new OptionError(`${at}.id`, 'must be a string')
   if (!groups.has(group)) throw new OptionError(`${at}.group`, 'is not one of the groups')
   const expiresAt = expires === undefined ? null : Date.parse(expires)
   if (Number.isNaN(expiresAt)) throw new OptionError(`${at}.expires`, 'must be an ISO 8601 date and time')
   checkLimits(`${at}.limits`, limits)
-  return { id, group, disabled, expiresAt, limits }
+  checkLabels(`${at}.labels`, labels ?? {})
+  return { id, group, disabled, expiresAt, limits, ...labels && { labels } }
 }
 
 function readDigest (at: string, { secret, hash: given }: KeyOptions): string {

@@ -1,5 +1,6 @@
 /** Answers of a host's own table, held to what they must be: one that says nothing clear opens nothing and holds nobody up. */
 import { OptionError } from '../core/options.js'
+import { checkLabels } from '../core/labels.js'
 import type { Key } from '../core/types.js'
 import { checkLimits } from './groups.js'
 import type { LookupKey } from './options.js'
@@ -17,7 +18,9 @@ export function toKey (found: LookupKey | null | undefined): Key | null {
   const time = expiresAt === undefined || expiresAt === null ? null : Number(expiresAt)
   if (Number.isNaN(time)) throw new OptionError('lookup().expiresAt', 'must be milliseconds since the epoch')
   checkLimits('lookup().limits', limits)
-  return { id, group, disabled: Boolean(disabled), expiresAt: time, limits }
+  const labels = found.labels ?? null
+  checkLabels('lookup().labels', labels ?? {})
+  return { id, group, disabled: Boolean(disabled), expiresAt: time, limits, ...labels && { labels } }
 }
 
 /** Rejects where an answer takes longer; a later one is dropped. */

@@ -1,7 +1,7 @@
 import type { FastifyRequest } from 'fastify'
 import { checkChoice, checkMethods, checkOptions, OptionError, withDefaults } from '../core/options.js'
 import { families } from '../protocols/index.js'
-import type { Key, Limits, KeyChange } from '../core/types.js'
+import type { Key, KeyChange, Labels, Limits } from '../core/types.js'
 import type { FailureOptions } from './failure-budget.js'
 import type { GroupOptions, KeyOptions } from './groups.js'
 import type { KeyCacheOptions } from './key-cache.js'
@@ -14,6 +14,7 @@ export interface LookupKey {
   /** Milliseconds since the epoch, null for never. */
   expiresAt?: number | null
   limits?: Limits
+  labels?: Labels
 }
 
 /** A host's own table: credential -> key, null for unknown. */

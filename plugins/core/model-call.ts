@@ -7,7 +7,7 @@ import type { Resolved } from './url/resolve.js'
 import type { Endpoint, ProtocolLabel } from '../protocols/types.js'
 import type { ModelRequest } from './model-request.js'
 import type {
-  AbortSide, AttemptRecord, CallTrace, Group, Key, ModalityTokens, OpenTap, Outcome, RouteKind, Times, TokenUsage, UsageMissing,
+  AbortSide, AttemptRecord, CallTrace, Group, Key, Labels, ModalityTokens, OpenTap, Outcome, RouteKind, Times, TokenUsage, UsageMissing,
 } from './types.js'
 
 const none: readonly string[] = []
@@ -41,6 +41,8 @@ export class ModelCall {
 
   key: Key | null = null
   group: Group | null = null
+  /** What the caller says of it in a header, where that is read. */
+  callerLabels: Labels | null = null
   /** Auth let it pass; a second pass through the router does not ask again. */
   authenticated = false
 

@@ -29,6 +29,9 @@ export type Outcome =
   | 'ok' | 'client_error' | 'auth_error' | 'limited' | 'upstream_error' | 'gateway_error' | 'timeout'
   | 'client_abort' | 'truncated'
 
+/** One value for each name, such as `team: search`. */
+export type Labels = Readonly<Record<string, string>>
+
 export type AbortSide = 'client' | 'upstream' | 'gateway'
 
 /** Limits of a key or a group. Integers; an absent field is no limit. */
@@ -77,6 +80,7 @@ export interface Group {
   readonly limits: Limits
   /** What happens to limits while their store cannot answer (docs/keys-and-limits.md). */
   readonly onStoreFailure: 'closed' | 'local'
+  readonly labels?: Labels
 }
 
 /** A known credential. Never holds the secret. */
@@ -87,6 +91,7 @@ export interface Key {
   /** Milliseconds since the epoch, null for never. */
   readonly expiresAt: number | null
   readonly limits: Limits
+  readonly labels?: Labels
 }
 
 /** Which keys a change concerns: one by digest or id, those of a group, or every key (`group: '*'`). */

@@ -33,6 +33,11 @@ export function matchOf (table: PriceTable, names: ModelNames, time: number): Ma
   return null
 }
 
+/** The model that was asked for has a price now. */
+export function isPriced (table: PriceTable, llm: ModelCall): boolean {
+  return matchOf(table, { reply: null, asked: llm.model, alias: null }, startOf(llm))?.row != null
+}
+
 /** When a request started, in milliseconds since the epoch: the prices of then are its prices. */
 export function startOf ({ startedAt }: ModelCall): number {
   return performance.timeOrigin + startedAt
@@ -42,7 +47,7 @@ export function startOf ({ startedAt }: ModelCall): number {
 export function costOf (table: PriceTable, llm: ModelCall, factor: Decimal = one): Cost | null {
   const { usage, modalities, served } = llm
   if (usage === null && served === null) return null
-  const match = matchOf(table, { reply: llm.responseModel, asked: llm.model, alias: null }, startOf(llm))
+  const match = matchOf(table, { reply: llm.responseModel, asked: llm.model, alias: llm.sentModel }, startOf(llm))
   const priced = priceBill({ usage, modalities, served, factor }, match?.row ?? null)
   if (priced === null) return null
   const { parts, total, unpriced } = priced

@@ -2,6 +2,7 @@
 import { leafTokens } from '../core/measures.js'
 import type { ModelCall } from '../core/model-call.js'
 import type { LedgerRecord, Scope } from '../state/types.js'
+import { ledgerCost } from './bill.js'
 import { relayedEstimate } from './estimate.js'
 
 export interface Held {
@@ -57,6 +58,7 @@ export function recordOf (llm: ModelCall, charged: number, late: readonly Scope[
     ...llm.usage,
     charged,
     late,
+    ...ledgerCost(llm),
   }
 }
 

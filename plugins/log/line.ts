@@ -1,4 +1,5 @@
 import { durationOf, firstChunkOf, overheadOf } from '../core/measures.js'
+import { labelsOf } from '../core/labels.js'
 import type { ModelCall } from '../core/model-call.js'
 import type { AttemptRecord } from '../core/types.js'
 
@@ -40,6 +41,11 @@ export function requestLine (llm: ModelCall): Record<string, unknown> {
     overhead_ms: milliseconds(overheadOf(llm)),
     usage: llm.usage ?? undefined,
     usage_missing: llm.usageMissing ?? undefined,
+    service_tier: llm.served?.tier ?? undefined,
+    cost: llm.cost?.amount ?? undefined,
+    currency: llm.cost?.currency,
+    unpriced: llm.cost?.unpriced === true ? true : undefined,
+    labels: labelsOf(llm) ?? undefined,
     trace_id: llm.trace?.ids.traceId,
     span_id: llm.trace?.ids.spanId,
   }

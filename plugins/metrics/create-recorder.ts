@@ -1,6 +1,7 @@
 import {
   durationOf, firstChunkOf, overheadOf, perOutputTokenOf, statusClassOf, succeeded,
 } from '../core/measures.js'
+import type { Cost } from '../core/cost.js'
 import type { GaugeName, GaugeSample, Recorder } from '../core/recorder.js'
 import type { ModelCall } from '../core/model-call.js'
 import type { ModelNames } from './model-names.js'
@@ -83,6 +84,7 @@ function modelLabel (models: ModelNames, llm: ModelCall): string {
 function settlement (store: MetricStore): (llm: ModelCall, labels: Labels) => void {
   const requests = store.counter('requests_total')
   const recordTokens = tokenRecording(store)
+  const recordCost = costRecording(store)
   const recordTimes = timeRecording(store)
   const upstreamResponses = store.counter('upstream_responses_total')
   const aborts = store.counter('stream_aborts_total')
@@ -91,6 +93,7 @@ function settlement (store: MetricStore): (llm: ModelCall, labels: Labels) => vo
     const { protocol, group, model } = labels
     requests.add(1, protocol, group, model, String(llm.stream), String(llm.outcome))
     recordTokens(llm, labels)
+    if (llm.cost !== null) recordCost(llm.cost, labels)
     recordTimes(llm, model)
     const statusClass = statusClassOf(llm)
     if (statusClass !== null) upstreamResponses.add(1, llm.upstream ?? 'none', statusClass)
@@ -113,6 +116,16 @@ function tokenRecording (store: MetricStore): (llm: ModelCall, labels: Labels) =
     }
     if (llm.usageMissing !== null) missing.add(1, protocol, llm.usageMissing)
     if (llm.usageInconsistent) inconsistent.add(1, protocol)
+  }
+}
+
+function costRecording (store: MetricStore): (cost: Cost, labels: Labels) => void {
+  const costs = store.counter('cost_total')
+  const unpriced = store.counter('unpriced_requests_total')
+
+  return (cost, { protocol, group, model }) => {
+    if (cost.amount !== null) costs.add(Number(cost.amount), protocol, group, model, cost.currency)
+    if (cost.unpriced) unpriced.add(1, protocol, model)
   }
 }
 

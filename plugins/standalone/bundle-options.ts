@@ -27,7 +27,7 @@ export function bundleOptions (config: GatewayConfig, { simulator, cells, consol
   const entries = Object.entries(upstreams).map(([name, entry]): [string, UpstreamOptions] => {
     if (entry.simulate !== true) return [name, entry]
     const { url, credential } = simulator ?? nowhere
-    return [name, { url, credential }]
+    return [name, { url, credential, ...entry.priceFactor !== undefined && { priceFactor: entry.priceFactor } }]
   })
   return {
     ...parts,

@@ -6,9 +6,11 @@ import type { GatewayConfig } from './config-types.js'
 
 const require = createRequire(import.meta.url)
 const schema: object = require('fastify-llm-gateway/schemas/gateway.schema.json')
+const prices: object = require('fastify-llm-gateway/schemas/prices.schema.json')
 
 // All errors at once: the file is the operator's own, and a list saves rounds.
 const ajv = new Ajv2020({ strict: true, strictRequired: false, allowUnionTypes: true, allErrors: true, verbose: true })
+ajv.addSchema(prices)
 const validate = ajv.compile<GatewayConfig>(schema)
 
 /** Throws ConfigError. */

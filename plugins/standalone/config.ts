@@ -1,7 +1,7 @@
 /** The configuration file: found, read, filled from the environment, checked. */
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { dirname, join } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import type { StateConfig } from '../state/types.js'
 import { crossCheck } from './config-checks.js'
 import { ConfigError } from './config-error.js'
@@ -22,7 +22,10 @@ export function configFile (named: string | undefined, env: Environment): string
 
 /** Throws ConfigError with every problem found; each names its path in the file. */
 export function loadConfig (file: string, env: Environment): GatewayConfig {
-  return parseConfig(readText(file), env)
+  const config = parseConfig(readText(file), env)
+  const { prices } = config
+  // Beside the file that names them, wherever the process was started.
+  return prices?.files === undefined ? config : { ...config, prices: { ...prices, files: prices.files.map((name) => resolve(dirname(file), name)) } }
 }
 
 export function parseConfig (text: string, env: Environment): GatewayConfig {

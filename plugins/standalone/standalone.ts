@@ -31,12 +31,14 @@ export class Standalone {
   readonly #switchboard: Switchboard
   readonly #fronts: Fronts
   readonly #hurry = new AbortController()
+  #priceFiles: readonly string[]
   #turn: Promise<unknown> = Promise.resolve()
   #end: Promise<void> | null = null
 
   private constructor (options: StandaloneOptions, config: GatewayConfig, parts: readonly [Resources, Switchboard, Fronts]) {
     this.#options = options
     this.config = config
+    this.#priceFiles = config.prices?.files ?? []
     ;[this.#resources, this.#switchboard, this.#fronts] = parts
     this.address = this.#fronts.address
     this.consoleAddress = this.#fronts.consoleAddress
@@ -60,6 +62,11 @@ export class Standalone {
     }
   }
 
+  /** The price lists that the file names. */
+  get priceFiles (): readonly string[] {
+    return this.#priceFiles
+  }
+
   /** Reads the file again. False, and everything as it was, where the file is not right. One at a time. */
   async reload (): Promise<boolean> {
     const reloaded = this.#turn.then(async () => await this.#reload())
@@ -72,6 +79,7 @@ export class Standalone {
     if (this.#end !== null) return false
     try {
       const config = loadConfig(this.#options.file, this.#options.env)
+      this.#priceFiles = config.prices?.files ?? []
       const next = await createGateway(config, await this.#resources.provide(config))
       const fixed = readAtStart.filter((section) => !isDeepStrictEqual(config[section], this.config[section]))
       if (fixed.length > 0) log.warn({ sections: fixed }, 'these sections are read at start only: restart to use their new values')

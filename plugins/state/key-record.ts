@@ -1,3 +1,4 @@
+import { readLabels } from '../core/labels.js'
 import type { KeyChange, KeyRecord } from './types.js'
 
 /** The text that a store keeps. */
@@ -9,7 +10,12 @@ export function writeKey (record: KeyRecord): string {
 export function readKey (text: string): KeyRecord {
   const value: unknown = JSON.parse(text)
   if (!isKeyRecord(value)) throw new Error('a stored key cannot be read')
-  return value
+  return withLabels(value)
+}
+
+/** The labels that stand in a record's text, for who counts requests by them. */
+export function withLabels (record: KeyRecord): KeyRecord {
+  return record.label == null ? record : { ...record, labels: readLabels(record.label) }
 }
 
 function isKeyRecord (value: unknown): value is KeyRecord {

@@ -1,4 +1,4 @@
-import { Listeners } from './key-record.js'
+import { Listeners, withLabels } from './key-record.js'
 import type { KeyRecord, KeyStore } from './types.js'
 
 /** Keys of this process alone: lost at exit. */
@@ -12,7 +12,10 @@ export function memoryKeys (): KeyStore {
     listeners.tell({ id: record.id, digest: record.digest })
   }
   return {
-    find: async (digest) => byDigest.get(digest) ?? null,
+    find: async (digest) => {
+      const record = byDigest.get(digest)
+      return record === undefined ? null : withLabels(record)
+    },
     onChange: listeners.add,
     read: async (id) => byId.get(id) ?? null,
     announce: async (change) => listeners.tell(change),

@@ -3,7 +3,8 @@
  * (memory, lmdb, Redis) differ in who shares the state and in nothing that a caller can see.
  */
 import type { OwnedBucket, Balances, Scope } from '../core/balances.js'
-import type { Group, Key, KeyChange, Limits, Outcome, TokenUsage } from '../core/types.js'
+import type { Served } from '../core/cost.js'
+import type { Group, Key, KeyChange, Labels, Limits, ModalityTokens, Outcome, TokenUsage } from '../core/types.js'
 
 export type * from '../core/balances.js'
 export type { KeyChange }
@@ -37,8 +38,41 @@ export interface KeyStore {
   close: () => Promise<void>
 }
 
+/** What a bill is made of beside the leaves. A field that does not apply is absent. */
+export interface LedgerBill {
+  /** When the request arrived: prices of then are its prices. */
+  readonly startedAt: number
+  /** The model that replied, where it calls itself otherwise than the one asked for. */
+  readonly model?: string
+  /** What the prices of the upstream are times those of the lists. */
+  readonly factor?: string
+  readonly modalities?: readonly ModalityTokens[]
+  readonly speed?: string
+  readonly region?: string
+  readonly counts?: Served['counts']
+  readonly tools?: NonNullable<Served['tools']>
+  /** What the provider says that it costs. */
+  readonly statedCost?: string
+}
+
+/** What a request cost. A field that does not apply is absent, as in records of a gateway without prices. */
+export interface LedgerCost {
+  /** Exact decimal text, the sum of the parts; null where nothing of it has a price. */
+  readonly cost?: string | null
+  /** ISO 4217. */
+  readonly currency?: string
+  /** Digest of the price list's entry. */
+  readonly price?: string
+  /** By leaf, kind of content or unit; null for a part without a price. */
+  readonly costParts?: Readonly<Record<string, string | null>>
+  /** As the reply tells it. */
+  readonly serviceTier?: string
+  readonly labels?: Labels
+  readonly bill?: LedgerBill
+}
+
 /** One metered request, as it is exported. Times are milliseconds since the epoch. */
-export interface LedgerRecord extends TokenUsage {
+export interface LedgerRecord extends TokenUsage, LedgerCost {
   /** When the reply ended. */
   readonly time: number
   /** The gateway's own id of the request: its `x-request-id` where the upstream gave none, and the `id` of its log line. */

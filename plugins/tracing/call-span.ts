@@ -40,7 +40,7 @@ function serverAttributes (upstream: Upstream): Attributes {
 
 /** Ends the span of a settled request, be it after its last byte, an abort or a failure. */
 export function endCallSpan (span: Span, llm: ModelCall): void {
-  span.setAttributes({ 'llm_gateway.outcome': String(llm.outcome), ...replyAttributes(llm), ...usageAttributes(llm) })
+  span.setAttributes({ 'llm_gateway.outcome': String(llm.outcome), ...replyAttributes(llm), ...usageAttributes(llm), ...costAttributes(llm) })
   const errorType = errorTypeOf(llm)
   if (errorType !== null) {
     span.setAttribute(attributes.errorType, errorType)
@@ -64,6 +64,14 @@ function replyAttributes (llm: ModelCall): Attributes {
   const firstChunk = upstreamFirstChunkOf(llm)
   if (firstChunk !== null) found[attributes.timeToFirstChunk] = firstChunk
   return found
+}
+
+/** The exact decimal text: a number would be rounded. */
+function costAttributes ({ cost, served }: ModelCall): Attributes {
+  const found: Attributes = {}
+  if (served !== null && served.tier !== null) found['llm_gateway.service_tier'] = served.tier
+  if (cost === null || cost.amount === null) return found
+  return { ...found, 'llm_gateway.cost': cost.amount, 'llm_gateway.currency': cost.currency }
 }
 
 /** Input includes what was cached and output includes reasoning, as the conventions want; the parts follow. */

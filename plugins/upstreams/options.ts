@@ -21,6 +21,11 @@ export interface UpstreamOptions {
    * Default: none is sent; undefined, as of a variable that is not set, fails the start.
    */
   credential?: string | { readonly file: string } | CredentialFunction | undefined
+  /**
+   * What its prices are times those of the price lists, such as 1.1 for a region that costs a tenth more.
+   * @defaultValue 1
+   */
+  priceFactor?: number
   /** Names of models as callers say them, and as this upstream knows them. */
   models?: Readonly<Record<string, string>>
   /** Upstreams with the same account share its rate limits: none of them is asked again where one was refused. Default: the upstream's own name. */

@@ -12,6 +12,7 @@ const known = {
   headers: 'an object',
   credentialHeader: 'a string',
   credential: 'anything',
+  priceFactor: 'anything',
   models: 'an object',
   account: 'a string',
   protocols: 'anything',

@@ -1,0 +1,56 @@
+import { parseArgs } from 'node:util'
+import { PriceTable, rowAt } from '../../plugins/costs/price-table.js'
+import { matchOf } from '../../plugins/costs/pricing.js'
+import { ledgerPath, loadConfig } from '../../plugins/standalone/config.js'
+import { readDate, Refusal, UsageError, type Io } from '../io.js'
+import { ledgerRecords } from '../usage/records.js'
+
+type Action = (table: PriceTable, given: Given) => Promise<number>
+
+interface Given {
+  readonly positionals: readonly string[]
+  readonly range: { readonly from: number, readonly to: number }
+  readonly path: string
+  readonly io: Io
+}
+
+const actions = new Map(Object.entries<Action>({ show, check }))
+
+/** What the configuration's price lists say. */
+export async function prices (file: string, [name = '', ...args]: string[], io: Io): Promise<number> {
+  const action = actions.get(name)
+  if (action === undefined) throw new UsageError(`prices takes ${[...actions.keys()].join(' or ')}`)
+  const options = { config: { type: 'string' }, from: { type: 'string' }, to: { type: 'string' } } as const
+  const { values, positionals } = parseArgs({ args, options, allowPositionals: true })
+  const range = { from: readDate('--from', values.from) ?? -Infinity, to: readDate('--to', values.to) ?? Infinity }
+  const config = loadConfig(file, io.env)
+  if (config.prices === undefined) throw new Refusal(`${file} names no prices`)
+  return await action(new PriceTable(config.prices), { positionals, range, path: ledgerPath(config), io })
+}
+
+/** The entry of a model as it was written, after a line that says which it is. */
+async function show (table: PriceTable, { positionals, io }: Given): Promise<number> {
+  const [model, ...more] = positionals
+  if (model === undefined || more.length > 0) throw new UsageError('prices show takes one model')
+  const entry = table.entry(model)
+  if (entry === null) throw new Refusal(`${model} has no price: no entry has its name, its name without a date, or a glob that fits`)
+  const row = rowAt(entry.rows, Date.now())
+  io.err(`${model} has the entry ${entry.key} of ${entry.place}, by its ${entry.how}${row === null ? ', and none of its rows holds now' : ''}`)
+  for (const each of entry.rows) {
+    const { source } = each
+    io.out(JSON.stringify({ model, entry: entry.key, place: entry.place, currency: table.currency, price: table.digest(each), now: each === row, row: source }))
+  }
+  return 0
+}
+
+/** Models of the ledger that have no price, with the number of their requests. */
+async function check (table: PriceTable, { range, path, io }: Given): Promise<number> {
+  const missing = new Map<string, number>()
+  for await (const { model, bill, time } of ledgerRecords(path, range)) {
+    const match = matchOf(table, { reply: bill?.model ?? model, asked: model, alias: null }, bill?.startedAt ?? time)
+    if (match?.row == null) missing.set(String(model), (missing.get(String(model)) ?? 0) + 1)
+  }
+  for (const [model, requests] of [...missing].sort(([a], [b]) => a < b ? -1 : 1)) await io.out(JSON.stringify({ model, requests }))
+  if (missing.size === 0) io.err('every model of the ledger has a price')
+  return missing.size === 0 ? 0 : 1
+}

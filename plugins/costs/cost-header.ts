@@ -1,0 +1,56 @@
+import { Readable } from 'node:stream'
+import type { FastifyInstance } from 'fastify'
+import { modelCallOf, type ModelCall } from '../core/model-call.js'
+
+/** A reply beyond this is passed on as it comes, and does not tell its cost. */
+const maxHeldBytes = 4 * 1024 * 1024
+
+export const costHeader = 'x-llm-gateway-cost'
+
+/**
+ * Tells the caller what its reply cost, in a header. The header stands before the reply's bytes, so those are held until
+ * all of them are there. `amountOf`: of a reply that was read whole. Registered after the usage plugin, which reads it.
+ */
+export function addCostHeader (app: FastifyInstance, amountOf: (llm: ModelCall) => string | null): void {
+  app.addHook('preHandler', (request, _reply, done) => {
+    const llm = modelCallOf(request)
+    // What is compressed is read beside the reply, and not before its end.
+    if (llm !== null && !llm.stream && llm.endpoint.usage !== null) request.raw.headers['accept-encoding'] = 'identity'
+    done()
+  })
+  app.addHook('onSend', async (request, reply, payload) => {
+    const llm = modelCallOf(request)
+    if (llm === null || llm.stream || llm.endpoint.usage === null || reply.statusCode >= 300) return payload
+    const held = payload instanceof Readable ? await hold(payload) : payload
+    const amount = amountOf(llm)
+    if (amount !== null) reply.header(costHeader, amount)
+    return held
+  })
+}
+
+/** The whole reply; or, where it is too large or breaks off, a stream of the same bytes and the same end. */
+async function hold (stream: Readable): Promise<Buffer | Readable> {
+  const chunks: Buffer[] = []
+  const rest: AsyncIterator<Buffer> = stream[Symbol.asyncIterator]()
+  let bytes = 0
+  try {
+    for (let next = await rest.next(); next.done !== true; next = await rest.next()) {
+      chunks.push(next.value)
+      bytes += next.value.length
+      if (bytes > maxHeldBytes) return Readable.from(continued(chunks, rest))
+    }
+    return Buffer.concat(chunks)
+  } catch (error) {
+    return Readable.from(broken(chunks, error))
+  }
+}
+
+async function * continued (chunks: Buffer[], rest: AsyncIterator<Buffer>): AsyncGenerator<Buffer> {
+  yield * chunks.splice(0)
+  for (let next = await rest.next(); next.done !== true; next = await rest.next()) yield next.value
+}
+
+async function * broken (chunks: readonly Buffer[], error: unknown): AsyncGenerator<Buffer> {
+  yield * chunks
+  throw error
+}

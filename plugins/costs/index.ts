@@ -1,0 +1,34 @@
+/**
+ * What each request costs, to the last digit: its tokens and whatever else its reply counts, at the prices of the model that
+ * replied. Prices are those of the lists at the time at which a request started; a request keeps the lists it began with.
+ */
+import type { FastifyInstance } from 'fastify'
+import fp from 'fastify-plugin'
+import { gatewayError } from '../core/errors/gateway-error.js'
+import { refuse } from '../core/errors/refuse.js'
+import { joinGateway } from '../core/gateway.js'
+import { modelCallOf } from '../core/model-call.js'
+import { addCostHeader } from './cost-header.js'
+import { readOptions, type CostsOptions } from './options.js'
+import { costOf, estimate, isPriced } from './pricing.js'
+
+export type { CostsOptions, PriceOptions } from './options.js'
+
+async function costs (app: FastifyInstance, options: CostsOptions): Promise<void> {
+  const { table, refuses, header, factorOf, dearest } = readOptions(options)
+  const gateway = joinGateway(app)
+  gateway.pricing = {
+    currency: table.currency,
+    estimate: (llm, input, output) => estimate(table, llm, input, output, dearest),
+  }
+  app.addHook('preHandler', (request, reply, done) => {
+    const llm = modelCallOf(request)
+    if (llm === null || llm.endpoint.metered === 'no' || !refuses(llm) || isPriced(table, llm)) done()
+    else refuse(request, reply, llm.endpoint.family, gatewayError('model_not_priced'))
+  })
+  if (header) addCostHeader(app, (llm) => costOf(table, llm, factorOf(llm.upstream))?.amount ?? null)
+  gateway.settlement.add('costs', (llm) => { llm.cost = costOf(table, llm, factorOf(llm.upstream)) })
+}
+
+export default fp(costs, { fastify: '5.x', name: 'llm-gateway-costs' })
+export { costs }

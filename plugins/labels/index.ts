@@ -1,0 +1,34 @@
+/** Labels that callers give their requests themselves, in a header. It ends here and does not go upstream. */
+import type { FastifyInstance } from 'fastify'
+import fp from 'fastify-plugin'
+import { joinGateway } from '../core/gateway.js'
+import { identifyFirst } from '../core/identify.js'
+import { readLabels } from '../core/labels.js'
+import { modelCallOf } from '../core/model-call.js'
+import { checkOptions, OptionError } from '../core/options.js'
+import { credentialHeaders } from '../protocols/index.js'
+
+export interface LabelsOptions {
+  /** The header that holds a request's labels, such as `x-llm-labels: team=search,app=shop`. Default: none is read. */
+  header?: string
+}
+
+async function labels (app: FastifyInstance, options: LabelsOptions): Promise<void> {
+  checkOptions('labels', options, { header: 'a string' })
+  const header = options.header?.toLowerCase()
+  if (header === undefined) return
+  if (!/^[a-z0-9-]+$/.test(header) || credentialHeaders.includes(header)) throw new OptionError('labels.header', 'must be the name of a header of its own')
+  identifyFirst(app, joinGateway(app))
+  app.addHook('onRequest', (request, _reply, done) => {
+    const llm = modelCallOf(request)
+    const given = request.raw.headers[header]
+    if (llm !== null && given !== undefined) {
+      llm.callerLabels = readLabels(String(given))
+      Reflect.deleteProperty(request.raw.headers, header)
+    }
+    done()
+  })
+}
+
+export default fp(labels, { fastify: '5.x', name: 'llm-gateway-labels' })
+export { labels }

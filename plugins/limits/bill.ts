@@ -1,0 +1,48 @@
+/** What a ledger record says of the cost, and all that it takes to work it out again with other prices. */
+import type { Cost } from '../core/cost.js'
+import { labelsOf } from '../core/labels.js'
+import type { ModelCall } from '../core/model-call.js'
+import type { LedgerBill, LedgerCost } from '../state/types.js'
+
+const maxNameLength = 128
+
+/** Only what applies: most records are short. */
+export function ledgerCost (llm: ModelCall): LedgerCost {
+  const { cost, served } = llm
+  const labels = labelsOf(llm)
+  return {
+    ...cost === null ? null : costFields(cost),
+    ...served === null || served.tier === null ? null : { serviceTier: served.tier },
+    ...labels === null ? null : { labels },
+    bill: billOf(llm),
+  }
+}
+
+function costFields ({ amount, currency, parts, price }: Cost): LedgerCost {
+  return {
+    cost: amount,
+    currency,
+    ...price === null ? null : { price },
+    costParts: Object.fromEntries(parts.map((part) => [part.name, part.amount])),
+  }
+}
+
+function billOf ({ startedAt, model, responseModel, served, modalities, cost }: ModelCall): LedgerBill {
+  return {
+    startedAt: Math.round(performance.timeOrigin + startedAt),
+    ...responseModel === null || responseModel === model ? null : { model: responseModel.slice(0, maxNameLength) },
+    ...cost === null || cost.factor === '1' ? null : { factor: cost.factor },
+    ...modalities === null ? null : { modalities },
+    ...served === null ? null : servedFields(served),
+  }
+}
+
+function servedFields ({ speed, region, counts, tools, statedCost }: NonNullable<ModelCall['served']>): Partial<LedgerBill> {
+  return {
+    ...speed === null ? null : { speed },
+    ...region === null ? null : { region },
+    ...Object.keys(counts).length === 0 ? null : { counts },
+    ...tools === null ? null : { tools },
+    ...statedCost === null ? null : { statedCost },
+  }
+}

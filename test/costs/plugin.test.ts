@@ -1,0 +1,181 @@
+/** What requests cost, from the reply through every place that tells it. */
+import { gzipSync } from 'node:zlib'
+import t from 'tap'
+import { gatewayOf } from '../../plugins/core/gateway.js'
+import { memoryKeys, memoryLedger, type LedgerRecord } from '../../plugins/state/index.js'
+import { call, listen, read, secret, startGateway } from '../helpers/gateway.js'
+import { sha256, startUpstream } from '../helpers/upstream.js'
+
+const models = { 'gpt-5': { input: 1, cache_read: 0.1, output: 2, reasoning: 2, tiers: { flex: 0.5 } }, 'claude-*': { input: 3, cache_read: 0.3, cache_write_5m: 3.75, output: 15, reasoning: 15 } }
+const chat = { id: 'c', object: 'chat.completion', model: 'gpt-5-2025-08-07', service_tier: 'flex', choices: [{ index: 0, finish_reason: 'stop', message: { role: 'assistant', content: 'hi' } }], usage: { prompt_tokens: 1000, completion_tokens: 10, total_tokens: 1010 } }
+const json = { 'content-type': 'application/json' }
+
+function ask (model = 'gpt-5', more: object = {}): object {
+  return { method: 'POST', url: '/v1/chat/completions', headers: { authorization: `Bearer ${secret}` }, payload: { model, messages: [{ role: 'user', content: 'hi' }], ...more } }
+}
+
+async function recordsIn (ledger: ReturnType<typeof memoryLedger>): Promise<LedgerRecord[]> {
+  const records: LedgerRecord[] = []
+  for await (const record of ledger.read()) records.push(record)
+  return records
+}
+
+t.test('the cost of a reply is in the request, the ledger and the metrics', async (t) => {
+  const upstream = await startUpstream(t)
+  const ledger = memoryLedger()
+  const { app, settled } = await startGateway(t, upstream.url, {
+    prices: { models },
+    limits: { ledger },
+    groups: { all: { protocols: ['chat_completions'], labels: { team: 'search', stage: 'test' } } },
+    keys: [{ id: 'caller', group: 'all', secret, labels: { team: 'shop' } }],
+    upstreams: { main: { url: upstream.url, credential: 'x', priceFactor: 1.1 } },
+  })
+  upstream.queue({ headers: json, body: chat })
+  t.equal((await app.inject(ask())).statusCode, 200)
+  const llm = await settled.next()
+  // 1000 x 1 x 0.5 x 1.1 + 10 x 2 x 0.5 x 1.1, of a million
+  t.match(llm.cost, { amount: '0.000561', billionths: 561_000, currency: 'USD', entry: 'gpt-5', by: 'reply', factor: '1.1', unpriced: false })
+  await ledger.flush()
+  const [record] = await recordsIn(ledger)
+  t.match(record, {
+    cost: '0.000561',
+    currency: 'USD',
+    price: llm.cost?.price,
+    costParts: { input: '0.00055', output: '0.000011' },
+    serviceTier: 'flex',
+    labels: { team: 'shop', stage: 'test' },
+    bill: { startedAt: Number, model: 'gpt-5-2025-08-07', factor: '1.1' },
+  })
+  const { body } = await app.inject('/metrics')
+  t.match(body, /llm_gateway_cost_total\{protocol="chat_completions",group="all",model="gpt-5",currency="USD"\} 0\.000561\n/)
+  t.notMatch(body, /llm_gateway_unpriced_requests_total\{/)
+  t.equal(gatewayOf(app).pricing?.currency, 'USD')
+})
+
+t.test('what has no price is counted, and free for nobody', async (t) => {
+  const upstream = await startUpstream(t)
+  const ledger = memoryLedger()
+  const { app, settled } = await startGateway(t, upstream.url, { prices: { models: { ...models, partly: { input: 1 } } }, limits: { ledger } })
+  for (const model of ['unheard-of', 'partly']) {
+    upstream.queue({ headers: json, body: { ...chat, model, service_tier: null } })
+    await app.inject(ask(model))
+  }
+  t.match((await settled.next()).cost, { amount: null, entry: null, unpriced: true })
+  t.match((await settled.next()).cost, { amount: '0.001', unpriced: true, parts: [{ name: 'input', amount: '0.001' }, { name: 'output', amount: null }] })
+  const [none, part] = await recordsIn(ledger)
+  t.match(none, { cost: null, currency: 'USD', costParts: { input: null, output: null } })
+  t.equal(none?.price, undefined)
+  t.match(part, { cost: '0.001', price: /^[0-9a-f]{16}$/ })
+  const { body } = await app.inject('/metrics')
+  t.match(body, /llm_gateway_unpriced_requests_total\{protocol="chat_completions",model="unheard-of"\} 1\n/)
+  t.match(body, /llm_gateway_unpriced_requests_total\{protocol="chat_completions",model="partly"\} 1\n/)
+})
+
+t.test('a request that was refused, or failed upstream, costs nothing', async (t) => {
+  const upstream = await startUpstream(t)
+  const { app, settled } = await startGateway(t, upstream.url, { prices: { models } })
+  upstream.queue({ status: 429, headers: json, body: { error: { message: 'slow down' } } })
+  t.equal((await app.inject(ask())).statusCode, 429)
+  t.equal((await settled.next()).cost, null)
+  t.equal((await app.inject({ ...ask(), headers: {} })).statusCode, 401)
+  t.equal((await settled.next()).cost, null)
+})
+
+t.test('models without a price can be refused', async (t) => {
+  const upstream = await startUpstream(t)
+  const { app, settled } = await startGateway(t, upstream.url, { prices: { models, unpriced: 'refuse' } })
+  const refused = await app.inject(ask('unheard-of'))
+  t.equal(refused.statusCode, 403)
+  t.match(refused.json(), { error: { code: 'model_not_priced' } })
+  t.match(await settled.next(), { errorCode: 'model_not_priced', cost: null })
+  upstream.queue({ headers: json, body: chat })
+  t.equal((await app.inject(ask())).statusCode, 200)
+  t.equal((await app.inject({ method: 'GET', url: '/v1/models', headers: { authorization: `Bearer ${secret}` } })).statusCode, 200, 'a list of models costs nothing')
+  t.equal(upstream.seen.length, 2)
+})
+
+t.test('where a budget is in money, they are refused unless that is allowed', async (t) => {
+  const upstream = await startUpstream(t)
+  const limited = { keys: [], store: memoryKeys() }
+  const limits = { budgets: [{ tokens: 1_000_000, period: 'day' as const }, { cost: 5, period: 'month' as const }] }
+  await limited.store.create({ id: 'k', group: 'all', digest: sha256(secret), disabled: false, expiresAt: null, createdAt: 0, label: 'team=search', limits })
+  const { app, settled } = await startGateway(t, upstream.url, { ...limited, prices: { models } })
+  t.equal((await app.inject(ask('unheard-of'))).statusCode, 403)
+  t.strictSame((await settled.next()).key?.labels, { team: 'search' })
+  t.equal((await app.inject(ask())).statusCode, 200)
+  const lenient = await startGateway(t, upstream.url, { ...limited, prices: { models, unpriced: 'allow' } })
+  t.equal((await lenient.app.inject(ask('unheard-of'))).statusCode, 200)
+})
+
+t.test('the cost as a header', async (t) => {
+  const upstream = await startUpstream(t)
+  const { app, settled } = await startGateway(t, upstream.url, { prices: { models }, costs: { header: true } })
+  const url = await listen(app)
+  const body = JSON.stringify({ model: 'gpt-5', messages: [{ role: 'user', content: 'hi' }] })
+  const post = async (more: object = {}) => {
+    const reply = await call(`${url}/v1/chat/completions`, { body, headers: { 'accept-encoding': 'gzip' }, ...more }).reply
+    return { reply, header: reply.headers['x-llm-gateway-cost'], ...await read(reply) }
+  }
+  upstream.queue({ headers: json, body: chat })
+  const small = await post()
+  t.equal(small.header, '0.00051')
+  t.strictSame(JSON.parse(small.bytes.toString()), chat)
+  t.equal((await upstream.requests.next()).headers['accept-encoding'], 'identity')
+
+  const large = { ...chat, choices: [{ ...chat.choices[0], message: { content: 'x'.repeat(300_000) } }] }
+  const text = Buffer.from(JSON.stringify(large))
+  upstream.queue({ headers: json, body: text, split: [1000] })
+  const split = await post()
+  t.equal(split.header, '0.00051', 'of a reply in pieces')
+  t.ok(split.bytes.equals(text))
+
+  const huge = Buffer.from(JSON.stringify({ ...chat, choices: [{ message: { content: 'x'.repeat(5 * 1024 * 1024) } }] }))
+  upstream.queue({ headers: json, body: huge, split: [1000] })
+  const passed = await post()
+  t.equal(passed.header, undefined, 'of one that is too large to be held')
+  t.ok(passed.bytes.equals(huge))
+
+  upstream.queue({ headers: { ...json, 'content-encoding': 'gzip' }, body: gzipSync(JSON.stringify(chat)) })
+  t.equal((await post()).header, undefined, 'of an upstream that packs what nobody asked it to')
+
+  upstream.queue({ headers: json, body: { ...chat, model: 'x', usage: null } })
+  t.equal((await post()).header, undefined, 'of a reply that tells no usage')
+
+  upstream.queue({ status: 400, headers: json, body: { error: { message: 'no' } } })
+  t.equal((await post()).header, undefined, 'of a failure')
+
+  upstream.queue({ headers: json, body: text, split: [1000], cutAt: 2000 })
+  t.equal((await post().catch(() => ({ cut: true }))).cut, true, 'a reply that breaks off is broken off')
+  for (let each = 0; each < 7; each += 1) await settled.next()
+})
+
+t.test('callers label their own requests where that is read', async (t) => {
+  const upstream = await startUpstream(t)
+  const ledger = memoryLedger()
+  const { app } = await startGateway(t, upstream.url, {
+    labels: { header: 'X-LLM-Labels' },
+    limits: { ledger },
+    groups: { all: { protocols: ['chat_completions'], labels: { team: 'search' } } },
+  })
+  upstream.queue({ headers: json, body: chat })
+  await app.inject({ ...ask(), headers: { authorization: `Bearer ${secret}`, 'x-llm-labels': 'team=other, app=shop=1,app=shop,=x, bad name=1,user=u 1' } })
+  t.equal((await upstream.requests.next()).headers['x-llm-labels'], undefined)
+  upstream.queue({ headers: json, body: chat })
+  await app.inject(ask())
+  const [labelled, plain] = await recordsIn(ledger)
+  t.strictSame(labelled?.labels, { app: 'shop', user: 'u 1', team: 'search' })
+  t.strictSame(plain?.labels, { team: 'search' })
+})
+
+t.test('wrong options are refused by name', async (t) => {
+  const upstream = await startUpstream(t)
+  const start = async (options: object): Promise<unknown> => await startGateway(t, upstream.url, options)
+  await t.rejects(start({ prices: { files: 'prices.yaml' } }), { code: 'LLM_GATEWAY_OPTION', message: /costs\.files/ })
+  await t.rejects(start({ prices: { unpriced: 'maybe' } }), { code: 'LLM_GATEWAY_OPTION', message: /costs\.unpriced/ })
+  await t.rejects(start({ prices: { models: { a: { input: -1 } } } }), { code: 'LLM_GATEWAY_PRICES', message: /prices\.models: a\.input: must not be negative/ })
+  await t.rejects(start({ prices: {}, upstreams: { main: { url: upstream.url, priceFactor: 0 } } }), { message: /upstreams\.main\.priceFactor must be above 0/ })
+  await t.rejects(start({ labels: { header: 'authorization' } }), { message: /labels\.header/ })
+  await t.rejects(start({ groups: { all: { protocols: [], labels: { 'a b': 'c' } } } }), { message: /groups\.all\.labels\.a b/ })
+  await t.rejects(start({ groups: { all: { protocols: [], labels: Object.fromEntries(Array.from({ length: 17 }, (_, at) => [`l${at}`, 'x'])) } } }), { message: /at most 16/ })
+  await t.resolves(start({ labels: {} }))
+})

@@ -1,0 +1,92 @@
+/** Prices in a gateway of its own: read at start, and again when they change. */
+import { readFileSync, writeFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { dirname, join } from 'node:path'
+import { Ajv2020 } from 'ajv/dist/2020.js'
+import t from 'tap'
+import { parse } from 'yaml'
+import { readRows } from '../../plugins/costs/read-row.js'
+import { ConfigError } from '../../plugins/standalone/config-error.js'
+import { parseConfig } from '../../plugins/standalone/config.js'
+import { watchConfig } from '../../plugins/standalone/watch.js'
+import { Signal, startUpstream } from '../helpers/upstream.js'
+import { chat, start, yaml } from '../standalone/run.js'
+
+const reply = { id: 'c', model: 'm', choices: [{ finish_reason: 'stop' }], usage: { prompt_tokens: 1000, completion_tokens: 0, total_tokens: 1000 } }
+
+t.test('a changed price list counts from the next reload on, and a wrong one is refused', async (t) => {
+  const upstream = await startUpstream(t)
+  const running = await start(t, yaml(upstream.url, ['key']))
+  const list = join(dirname(running.file), 'prices.yaml')
+  const cost = async (): Promise<string | null> => {
+    upstream.queue({ headers: { 'content-type': 'application/json' }, body: reply })
+    const { headers } = await chat(running.origin, 'key')
+    return headers.get('x-llm-gateway-cost')
+  }
+  writeFileSync(list, 'models: { m: { input: 1 } }')
+  running.write(yaml(upstream.url, ['key'], 'prices: { files: [prices.yaml] }\ncosts: { header: true }'))
+  t.equal(await running.gateway.reload(), true)
+  t.strictSame(running.gateway.priceFiles, [list])
+  t.equal(await cost(), '0.001')
+  writeFileSync(list, 'models: { m: { input: 2 } }')
+  t.equal(await cost(), '0.001')
+  t.equal(await running.gateway.reload(), true)
+  t.equal(await cost(), '0.002')
+  writeFileSync(list, 'models:\n  m: { input: two }')
+  t.equal(await running.gateway.reload(), false)
+  t.match(running.log(), /prices\.yaml:2: models\.m\.input: must be a number, not text/)
+  t.equal(await cost(), '0.002')
+})
+
+t.test('price lists are watched with the configuration', async (t) => {
+  const folder = t.testdir({ 'gateway.yaml': 'a', 'one.yaml': '1', 'two.yaml': '2' })
+  const file = (name: string): string => join(folder, name)
+  const changes = new Signal<number>()
+  let others = [file('one.yaml')]
+  const end = watchConfig(file('gateway.yaml'), 5, () => changes.push(1), () => others)
+  // The watcher keeps no process alive.
+  const alive = setInterval(() => {}, 1_000)
+  t.teardown(() => {
+    end()
+    clearInterval(alive)
+  })
+  writeFileSync(file('one.yaml'), 'changed')
+  await changes.next()
+  others = [file('two.yaml')]
+  writeFileSync(file('gateway.yaml'), 'changed')
+  await changes.next()
+  writeFileSync(file('two.yaml'), 'changed')
+  await changes.next()
+})
+
+t.test('wrong prices in the configuration itself are told with their line', async (t) => {
+  const wrong = (more: string): string[] => {
+    try {
+      parseConfig(yaml('http://127.0.0.1:9', ['key'], more), {})
+      return []
+    } catch (error) {
+      return error instanceof ConfigError ? error.toLines('gateway.yaml') : [String(error)]
+    }
+  }
+  t.strictSame(wrong('prices:\n  models:\n    m: { input: -1 }'), ['gateway.yaml:7: prices.models.m.input: must be >= 0'])
+  t.strictSame(wrong('prices:\n  models:\n    m: [{ input: "1" }]'), ['gateway.yaml:7: prices.models.m[0].input: must be number, not string'])
+  t.strictSame(wrong('prices:\n  currency: dollars'), ['gateway.yaml:6: prices.currency: is not valid: it must be a code of ISO 4217, such as USD; every price of a gateway is in the same one'])
+  t.strictSame(wrong('prices: { unpriced: deny }'), ['gateway.yaml:5: prices.unpriced: must be one of allow,refuse'])
+})
+
+t.test('the schema of price lists agrees with their reader', async (t) => {
+  const schema: object = createRequire(import.meta.url)('../../schemas/prices.schema.json')
+  const ajv = new Ajv2020({ strict: true, strictRequired: false, allowUnionTypes: true })
+  const validate = ajv.compile(schema)
+  const agrees = (name: string, rows: unknown): void => {
+    const problems: string[] = []
+    readRows(rows, [], 'USD', (path, message) => problems.push(`${path.join('.')} ${message}`))
+    t.equal(validate({ models: { m: rows } }), problems.length === 0, `${name}: ${problems.join(', ')} ${JSON.stringify(validate.errors)}`)
+  }
+  const wrong: { models: Record<string, unknown> } = parse(readFileSync(new URL('../fixtures/costs/wrong-prices.yaml', import.meta.url), 'utf8'))
+  // What a schema cannot say: how long a number is, what stands twice, and what follows what.
+  const beyond = ['digits', 'order', 'overlap', 'currency']
+  for (const [name, rows] of Object.entries(wrong.models)) if (!beyond.includes(name)) agrees(name, rows)
+  const bills: Array<{ name: string, row: unknown }> = parse(readFileSync(new URL('../fixtures/costs/bills.yaml', import.meta.url), 'utf8'))
+  for (const { name, row } of bills) if (row !== null) agrees(name, row)
+})
