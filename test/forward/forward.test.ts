@@ -324,7 +324,10 @@ t.test('a caller that leaves while its request waits for a connection never both
   await read(await first.reply)
   clearInterval(pump)
   t.match(await settled.next(), { outcome: 'ok' })
-  t.equal(upstream.seen.length, 1)
+  // The one connection serves whoever waits in the order of their coming: after a third request the second would have been sent.
+  const third = call(`${url}/v1/chat/completions`, { body: chat.replace('hi', 'the third') })
+  await read(await third.reply)
+  t.strictSame(upstream.seen.map(({ body }) => body.includes('the third')), [false, true])
 })
 
 t.test('early hints of an upstream are not its reply', async (t) => {

@@ -125,3 +125,27 @@ t.test('a function of the host that throws over a reply ends this request and no
   upstream.queue({ fixture: 'chat_completions.json' })
   t.equal((await read(await call(`${url}/v1/chat/completions`, { headers, body }).reply)).cut, false)
 })
+
+t.test('a hook that reads a stream before its head is written still sets headers', async (t) => {
+  const upstream = await startUpstream(t)
+  const app = Fastify()
+  t.teardown(() => app.close())
+  await app.register(llmGateway, gatewayOptions(upstream.url))
+  app.addHook('onSend', async (_request, reply, payload) => {
+    if (!(payload instanceof Readable)) return payload
+    const packed = payload.pipe(new PassThrough())
+    await new Promise(setImmediate)
+    reply.header('x-packed', 'yes')
+    return packed
+  })
+  let goOn = (): void => {}
+  const heard = new Promise<void>((resolve) => { goOn = resolve })
+  upstream.queue({ fixture, split: 'events', before: (write) => write === 0 ? heard : null })
+  const { reply } = call(`${await listen(app)}/v1/chat/completions`, { headers, body })
+  await upstream.requests.next()
+  await wait(50)
+  goOn()
+  const { statusCode, headers: got } = await reply
+  t.match({ statusCode, got }, { statusCode: 200, got: { 'x-packed': 'yes', 'content-type': /^text\/event-stream/ } })
+  t.equal(sha256((await read(await reply)).bytes), sha256(replyFixture(fixture)))
+})
