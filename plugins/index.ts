@@ -55,7 +55,7 @@ export interface LlmGatewayOptions extends Pick<AuthOptions, 'groups' | 'keys' |
 async function llmGateway (app: FastifyInstance, options: LlmGatewayOptions): Promise<void> {
   checkOptions('llmGateway', options, known)
   refuseSecond(app)
-  const { prefix, upstreams = {}, pools = {}, health, routes = true, groups, keys, lookup, store } = options
+  const { prefix, upstreams = {}, pools = {}, health, notes, routes = true, groups, keys, lookup, store } = options
   if (options.console !== undefined) await app.register(consolePlugin, options.console)
   // Before whatever begins requests: one whose path is repaired passes the router again, and must not have begun before.
   await app.register(pathsPlugin, { ...options.paths, ...(prefix !== undefined && { prefix }) })
@@ -68,7 +68,7 @@ async function llmGateway (app: FastifyInstance, options: LlmGatewayOptions): Pr
     ...(lookup !== undefined && { lookup }),
     ...(store !== undefined && { store }),
   })
-  await app.register(upstreamsPlugin, { upstreams, pools, ...(health !== undefined && { health }) })
+  await app.register(upstreamsPlugin, { upstreams, pools, ...(health !== undefined && { health }), ...(notes !== undefined && { notes }) })
   checkUpstreams(options)
   await app.register(limitsPlugin, options.limits ?? {})
   await app.register(validationPlugin, options.validation ?? {})
@@ -82,7 +82,7 @@ async function llmGateway (app: FastifyInstance, options: LlmGatewayOptions): Pr
 
 /** What the others must be, their parts say. Fastify itself takes `true` for no options. */
 const known = {
-  ...Object.fromEntries(['prefix', 'upstreams', 'pools', 'health', 'routes', 'groups', 'keys', 'lookup', 'store'].map((name) => [name, 'anything' as const])),
+  ...Object.fromEntries(['prefix', 'upstreams', 'pools', 'health', 'notes', 'routes', 'groups', 'keys', 'lookup', 'store'].map((name) => [name, 'anything' as const])),
   ...Object.fromEntries(['paths', 'auth', 'limits', 'validation', 'usage', 'prices', 'costs', 'labels', 'console', 'forward'].map((name) => [name, 'an object' as const])),
   ...Object.fromEntries(['metrics', 'log', 'tracing'].map((name) => [name, 'an object or false' as const])),
 }

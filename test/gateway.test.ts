@@ -102,7 +102,7 @@ t.test('usage is still read after the caller has left, within the drain\'s bound
 t.test('a wrong option fails at start and names itself', async (t) => {
   const cases: [options: Record<string, unknown>, message: RegExp][] = [
     [{ groups: { all: { protocols: everyProtocol, upstream: 'nowhere' } } }, /groups\.all\.upstream names nowhere/],
-    [{ groups: { all: { protocols: everyProtocol, upstream: { responses: 'gone' } } } }, /groups\.all\.upstream names gone/],
+    [{ groups: { all: { protocols: everyProtocol, upstream: { responses: 'gone' } } } }, /groups\.all\.upstream\.responses names gone/],
     [{ groups: { all: { protocols: ['responses', 'images'], upstream: { responses: 'main' } } } }, /groups\.all\.upstream\.images is required/],
     [{ look_up: () => null }, /llmGateway\.look_up is not known/],
     [{ upstreams: { a: { url: 'http://a' }, b: { url: 'http://b' } } }, /groups\.all\.upstream is required/],

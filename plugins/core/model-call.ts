@@ -75,6 +75,8 @@ export class ModelCall {
   sentModel: string | null = null
   /** What counts the requests that run at its upstream, where there was nothing to choose. */
   visited: { active: number } | null = null
+  /** How long what its reply makes is remembered with the upstream that made it, 0 for not. */
+  boundMs = 0
   /** The caller's own secret travelled on. */
   forwards = false
   /** Attempts that are over, in their order; null where there was nothing to choose. */

@@ -98,6 +98,12 @@ export interface Attempts {
   over: (end: 'complete' | 'broken' | 'left') => void
 }
 
+/** Small texts by name that are remembered for a while, in a state engine. A promise that rejects means that it cannot answer. */
+export interface Notes {
+  read: (name: string) => string | null | Promise<string | null>
+  write: (name: string, text: string, ttlMs: number) => void | Promise<void>
+}
+
 /** Where the requests of a group go: an upstream or a pool of them. */
 export interface Destination {
   readonly name: string

@@ -53,6 +53,7 @@ export function recordOf (llm: ModelCall, charged: number, late: readonly Scope[
     protocol: llm.protocol,
     // As in `tokens_total`. A caller may have made it up, at any length.
     model: (llm.model ?? llm.responseModel)?.slice(0, maxModelLength) ?? null,
+    ...llm.sentModel !== null && { upstreamModel: llm.sentModel.slice(0, maxModelLength) },
     outcome: llm.outcome ?? 'ok',
     ...nothing,
     ...llm.usage,

@@ -12,7 +12,7 @@ export interface Shared {
   /** Where the console is served in the app, for the port of its own. */
   readonly consolePath: string
   /** Issued keys, balances and the ledger; null where none is open, as in `check`. */
-  readonly state: Pick<State, 'keys' | 'balances' | 'ledger'> | null
+  readonly state: Pick<State, 'keys' | 'balances' | 'ledger' | 'notes'> | null
 }
 
 /** More than a person mistypes or a badly set up client retries, and nothing to find a key with. */
@@ -38,7 +38,7 @@ export function bundleOptions (config: GatewayConfig, { simulator, cells, consol
     metrics: { ...config.metrics, cells },
     // Its port is the process's, not the app's: two apps could not both listen during a reload.
     ...config.console && { console: { path: config.console.path ?? consolePath } },
-    ...open && { store: open.keys, limits: { ...config.limits, balances: open.balances, ledger: open.ledger } },
+    ...open && { notes: open.notes, store: open.keys, limits: { ...config.limits, balances: open.balances, ledger: open.ledger } },
   }
 }
 

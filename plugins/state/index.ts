@@ -10,6 +10,7 @@ import { memoryLedger } from './memory-ledger.js'
 import { redisBalances } from './redis-balances.js'
 import { redisKeys } from './redis-keys.js'
 import { linkRedis } from './redis-link.js'
+import { lmdbNotes, memoryNotes, redisNotes } from './notes.js'
 import { recover } from './recover.js'
 import type { State, StateConfig } from './types.js'
 
@@ -42,7 +43,7 @@ const ledgerChecks = {
  * package is not installed, or with what the engine says. `now` replaces every clock, for tests.
  */
 export async function openState (config: StateConfig, now?: Clock): Promise<State> {
-  const { keys, balances, ledger, notice, close: end } = await openEngine(config, now)
+  const { keys, balances, ledger, notes, notice, close: end } = await openEngine(config, now)
   const closing = new AbortController()
   const recovered = recover(ledger, balances, closing.signal)
   recovered.catch(() => {})
@@ -51,7 +52,7 @@ export async function openState (config: StateConfig, now?: Clock): Promise<Stat
     await recovered.catch(() => {})
     await end()
   }
-  return { keys, balances, ledger, notice, recovered, close }
+  return { keys, balances, ledger, notes, notice, recovered, close }
 }
 
 /** Its keys alone, for a command that changes them beside a gateway. What processes left unsettled is not looked at. Rejects as `openState` does. */
@@ -86,6 +87,7 @@ const engines: ReadonlyMap<string, Open> = new Map(Object.entries<Open>({
     keys: memoryKeys(),
     balances: memoryBalances({ holdTtlMs, ...(now === undefined ? {} : { now }) }),
     ledger: memoryLedger(),
+    notes: memoryNotes(),
     notice: 'state.engine is memory: issued keys, balances and usage records are lost when the process ends',
     end: async () => {},
   }),
@@ -95,6 +97,7 @@ const engines: ReadonlyMap<string, Open> = new Map(Object.entries<Open>({
       keys: lmdbKeys(files),
       balances: lmdbBalances(files, { holdTtlMs, now }),
       ledger: new FileLedger(join(path, 'ledger'), ledger, now),
+      notes: lmdbNotes(files.notes, now),
       notice: null,
       end: async () => {
         await files.balances.close()
@@ -115,6 +118,7 @@ const engines: ReadonlyMap<string, Open> = new Map(Object.entries<Open>({
       keys,
       balances: redisBalances(link, { prefix, holdTtlMs, ...(now === undefined ? {} : { now }) }),
       ledger,
+      notes: redisNotes(link, prefix),
       notice: null,
       end: link.close,
     }

@@ -4,6 +4,7 @@ import type { Database, RootDatabase } from 'lmdb'
 import { bucketKeepMs } from './buckets.js'
 import { writeAccount, writeBucket } from './lmdb-codec.js'
 import type { LmdbTables, Spent } from './lmdb-shelves.js'
+import type { StoredNote } from './notes.js'
 import { loadPeer } from './peer.js'
 import { newWindow } from './window.js'
 import type { KeyChange, KeyRecord } from './types.js'
@@ -14,6 +15,7 @@ export interface LmdbFiles {
   readonly keysByDigest: Database<KeyRecord, string>
   readonly digestsById: Database<string, string>
   readonly changes: Database<KeyChange, number>
+  readonly notes: Database<StoredNote, string>
   /** What each account and each bucket has spent, some seconds old: what is left of them after a power failure. */
   readonly spent: Database<Spent, string>
 
@@ -49,6 +51,7 @@ export async function openLmdb (path: string, bootId: string | null = readBootId
     keysByDigest: durable.openDB({ name: 'keys' }),
     digestsById: durable.openDB({ name: 'ids' }),
     changes: durable.openDB({ name: 'changes' }),
+    notes: durable.openDB({ name: 'notes' }),
     spent,
     balances,
     tables: tablesOf(balances),

@@ -5,6 +5,7 @@
 import type { OwnedBucket, Balances, Scope } from '../core/balances.js'
 import type { Served } from '../core/cost.js'
 import type { Group, Key, KeyChange, Labels, Limits, ModalityTokens, Outcome, TokenUsage } from '../core/types.js'
+import type { Notes } from '../core/upstream.js'
 
 export type * from '../core/balances.js'
 export type { KeyChange }
@@ -82,6 +83,8 @@ export interface LedgerRecord extends TokenUsage, LedgerCost {
   readonly protocol: string
   /** As the caller asked, or as the reply says where it named none; at most 128 characters. */
   readonly model: string | null
+  /** The upstream's own name for it, where that is another one. */
+  readonly upstreamModel?: string
   readonly outcome: Outcome
   /** Tokens taken from the balances. Differs from the sum of the leaves only where the reply broke off. */
   readonly charged: number
@@ -147,6 +150,8 @@ export interface State {
   readonly keys: KeyStore
   readonly balances: Balances
   readonly ledger: Ledger
+  /** Small texts that are remembered for a while, such as which upstream made a response. */
+  readonly notes: Notes
   /** What an operator should be told at start, null for nothing. */
   readonly notice: string | null
   /**

@@ -3,28 +3,19 @@ import { gatewayError, GatewayError } from '../core/errors/gateway-error.js'
 import type { ModelCall } from '../core/model-call.js'
 import type { Attempts, Called, Failure, KeptReply, StreamHead } from '../core/upstream.js'
 import type { Tie } from './affinity.js'
+import { namedBy, type BoundId } from './bindings.js'
 import { callOf, countFor } from './call.js'
 import { choose, noModel } from './choice.js'
-import { judge, needsBody, passedOn, usefulness, type AttemptResult, type Judgement } from './judgement.js'
+import { judge, moreUseful, needsBody, passedOn, type AttemptResult, type Judgement } from './judgement.js'
 import type { Member } from './member.js'
 import type { Pool } from './pool.js'
-import type { RetryBudget } from './retry-budget.js'
 import { EventHead } from './stream-head.js'
+import type { Surroundings } from './surroundings.js'
 import { tieOf } from './tie.js'
 import { Visit } from './visit.js'
 
-/** What all attempts of one process share. */
-export interface Surroundings {
-  readonly budget: RetryBudget
-  readonly attempted: (upstream: string, result: AttemptResult) => void
-  readonly failedOver: (pool: string, reason: string) => void
-  readonly now: () => number
-  readonly random: () => number
-}
-
 /** About this long is waited before the same upstream is asked again. */
 const againMs = 100
-
 const unpacked = ['accept-encoding', 'identity'] as const
 
 /** The attempts of one request at the members of a pool. */
@@ -34,7 +25,10 @@ export class PoolAttempts implements Attempts {
   readonly #llm: ModelCall
   readonly #tie: Tie | null
   readonly #until: number
-  readonly #most: number
+  #most: number
+  readonly #bound: BoundId | null
+  /** Who made what is asked for; null where nobody knows. */
+  #owner: Member | null | undefined
   readonly #holdsHeads: boolean
   readonly #tried: Member[] = []
   readonly #refusedBy: string[] = []
@@ -59,11 +53,32 @@ export class PoolAttempts implements Attempts {
     this.#llm = llm
     this.#around = around
     this.#tie = tieOf(pool, llm, headers)
+    this.#bound = pool.members.length > 1 ? namedBy(llm) : null
+    llm.boundMs = pool.members.length > 1 ? pool.affinityTtlMs : 0
     this.#until = around.now() + pool.deadlineMs
     around.budget.begin()
   }
 
   next (): Called | Promise<Called> {
+    const owner = this.#sends === 0 && this.#bound !== null && this.#owner === undefined ? this.#around.bindings.find(this.#bound) : null
+    if (owner instanceof Promise) return this.#found(owner)
+    if (owner !== null) this.#bindTo(owner)
+    return this.#begin()
+  }
+
+  async #found (owner: Promise<string | null>): Promise<Called> {
+    this.#bindTo(await owner)
+    return this.#isOver ? this.#refused(gatewayError('internal_error')) : await this.#begin()
+  }
+
+  /** What one upstream made goes to that one, however it does; what nobody knows is looked for with all. */
+  #bindTo (name: string | null): void {
+    this.#owner = this.#pool.members.find(({ upstream }) => upstream.name === name) ?? null
+    this.#next = this.#owner
+    if (this.#isOwned) this.#most = 1
+  }
+
+  #begin (): Called | Promise<Called> {
     const member = this.#next ?? this.#choose()
     if (member === null) return this.#refused(gatewayError('upstream_busy'))
     this.#next = null
@@ -85,11 +100,11 @@ export class PoolAttempts implements Attempts {
   /** Nothing was sent: another member is asked, and it counts as no attempt. */
   async #withoutSecret (error: unknown): Promise<Called> {
     this.#end('credential', 0, { blames: 'credential', waitMs: null })
-    const next = this.#isOver ? null : this.#choose()
+    const next = this.#isOver || this.#isOwned ? null : this.#choose()
     if (next === null || this.#tried.includes(next)) return this.#refused(error instanceof GatewayError ? error : gatewayError('upstream_credential_unavailable'))
     this.#next = next
     this.#around.failedOver(this.#pool.name, 'credential')
-    return await this.next()
+    return await this.#begin()
   }
 
   #call (member: Member, secret: string | null): Called {
@@ -110,8 +125,16 @@ export class PoolAttempts implements Attempts {
 
   look (status: number): 'pass' | 'whole' | 'head' {
     this.#status = status
-    if (needsBody(status)) return 'whole'
+    if (needsBody(status) || (status === 404 && this.#isLookedFor)) return 'whole'
     return this.#holdsHeads && status === 200 && this.#sends < this.#most ? 'head' : 'pass'
+  }
+
+  get #isLookedFor (): boolean {
+    return this.#bound?.isWanted === true && !this.#isOwned
+  }
+
+  get #isOwned (): boolean {
+    return (this.#owner ?? null) !== null
   }
 
   openHead (): StreamHead {
@@ -125,7 +148,8 @@ export class PoolAttempts implements Attempts {
   failed (failure: Failure): number | null | Promise<number | null> {
     const upstream = this.#visit?.member.upstream
     const judgement = judge(failure, upstream?.forwards === false, Date.now())
-    this.#keep(failure, judgement)
+    if (failure.kind === 'transport') this.#error ??= failure.error
+    else this.#best = moreUseful(this.#best, failure.reply, judgement.result)
     const status = failure.kind === 'transport' ? 0 : failure.reply.status
     if (status === 401 && this.#mayRenew && this.#secret !== null && upstream?.secret.renew) return this.#renew(upstream.secret.renew, this.#secret, judgement)
     this.#end(judgement.result, status, judgement)
@@ -151,6 +175,7 @@ export class PoolAttempts implements Attempts {
   #goOn ({ cause, blames }: Judgement): number | null {
     const { causes, name } = this.#pool
     const { now, random, failedOver } = this.#around
+    if (this.#isLookedFor && this.#status === 404) return this.#lookOn()
     if (cause === null || (cause !== 'credential' && !causes.has(cause)) || this.#sends >= this.#most || now() >= this.#until) return null
     const account = this.#tried.at(-1)?.health.account.name
     if (blames === 'account_model' && account !== undefined) this.#refusedBy.push(account)
@@ -159,6 +184,15 @@ export class PoolAttempts implements Attempts {
     this.#next = next
     failedOver(name, cause)
     return this.#tried.includes(next) ? againMs * (0.5 + random()) : 0
+  }
+
+  /** Only who made it has it. Asking costs nothing. */
+  #lookOn (): number | null {
+    const next = this.#choose()
+    if (next === null || this.#tried.includes(next)) return null
+    this.#next = next
+    this.#around.failedOver(this.#pool.name, 'unknown_id')
+    return 0
   }
 
   #takeRetry (): boolean {
@@ -189,12 +223,6 @@ export class PoolAttempts implements Attempts {
   #choose (): Member | null {
     const { now, random } = this.#around
     return choose(this.#pool, { model: this.#model, tie: this.#tie, now: now(), tried: this.#tried, refusedBy: this.#refusedBy, random })
-  }
-
-  #keep (failure: Failure, { result }: Judgement): void {
-    if (failure.kind === 'transport') this.#error ??= failure.error
-    // What is wrong with the request is the answer to it, whatever was wrong with other members.
-    else if (result === 'client_error' || this.#best === null || usefulness(failure.reply, Date.now()) < usefulness(this.#best, Date.now())) this.#best = failure.reply
   }
 
   /** Null: nothing was told of anybody. */

@@ -32,7 +32,7 @@ interface Use {
 export function groupMistakes (config: Named): Mistake[] {
   const groups = Object.entries(config.groups)
   const uses = groups.flatMap(([id, group]) => usesOf(`groups.${id}`, group))
-  return [...groups.flatMap(([id, group]) => missing(`groups.${id}`, group, config)), ...uses.flatMap((use) => wrongUse(use, config)), ...mixedPools(config, uses)]
+  return [...uses.flatMap((use) => wrongUse(use, config)), ...groups.flatMap(([id, group]) => missing(`groups.${id}`, group, config)), ...mixedPools(config, uses)]
 }
 
 function usesOf (at: string, { protocols, upstream, routes = [] }: GroupNames): Use[] {

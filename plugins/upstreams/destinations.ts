@@ -2,10 +2,11 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { GatewayError } from '../core/errors/gateway-error.js'
 import type { ModelCall } from '../core/model-call.js'
 import type { Called, Destination, Upstream } from '../core/upstream.js'
-import { PoolAttempts, type Surroundings } from './attempts.js'
+import { PoolAttempts } from './attempts.js'
 import { callOf } from './call.js'
 import type { Health, HealthBook } from './health.js'
 import { poolOfOne, type Pool } from './pool.js'
+import type { Surroundings } from './surroundings.js'
 
 /** One upstream by itself. Where its secret never changes there is nothing to decide: what it is sent is known at once. */
 export function upstreamDestination (upstream: Upstream, book: HealthBook, around: Surroundings): Destination {

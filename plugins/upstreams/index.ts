@@ -10,29 +10,34 @@ import { refuse } from '../core/errors/refuse.js'
 import { hasOwnUpstream } from '../core/given-upstream.js'
 import { joinGateway } from '../core/gateway.js'
 import { modelCallOf } from '../core/model-call.js'
-import { checkOptions } from '../core/options.js'
+import { checkMethods, checkOptions } from '../core/options.js'
 import { routeOf } from '../core/route-kind.js'
 import type { Destination, Upstream } from '../core/upstream.js'
+import { writeLog } from '../core/write-log.js'
 import { addressWarning } from './address-warning.js'
-import type { Surroundings } from './attempts.js'
+import { Bindings } from './bindings.js'
 import { poolDestination, upstreamDestination } from './destinations.js'
 import { followHealth } from './gauges.js'
 import { healthBook } from './health.js'
 import { modelsAnswer } from './model-list.js'
 import type { UpstreamsOptions } from './options.js'
 import { plainResult } from './plain-result.js'
-import { readPools } from './pool.js'
+import { poolDefaults, poolOf, readPools } from './pool.js'
 import { readUpstreams } from './read-upstream.js'
 import { RetryBudget } from './retry-budget.js'
 import { Router } from './router.js'
+import type { Surroundings } from './surroundings.js'
 
 export type { PoolOptions, RouteOptions, UpstreamOptions, UpstreamsOptions } from './options.js'
 
 async function upstreams (app: FastifyInstance, options: UpstreamsOptions): Promise<void> {
-  checkOptions('upstreams', options, { upstreams: 'an object', pools: 'an object', health: 'an object' })
+  checkOptions('upstreams', options, { upstreams: 'an object', pools: 'an object', health: 'an object', notes: 'an object' })
+  checkMethods('upstreams.notes', options.notes, ['read', 'write'])
   const gateway = joinGateway(app)
   const book = healthBook(options.health ?? {})
+  const bindings = new Bindings(options.notes ?? null, (err) => writeLog(app.log, 'warn', { err }, 'the state engine has no answer on who made a response'))
   const around: Surroundings = {
+    bindings,
     budget: new RetryBudget(),
     attempted: (upstream, result) => gateway.recorder.upstreamAttempted(upstream, result),
     failedOver: (pool, reason) => gateway.recorder.failedOver(pool, reason),
@@ -45,7 +50,7 @@ async function upstreams (app: FastifyInstance, options: UpstreamsOptions): Prom
     if (warning !== null) app.log.warn(`upstreams.${name}.url ${warning}`)
   }
   const pools = readPools(options.pools ?? {}, known, book)
-  const router = new Router(destinations(known))
+  const router = new Router(destinations(known), (first, others) => poolDestination(poolOf(first, others, book), around))
 
   // A host that has mounts alone decides by them where the requests of a group go that names no upstream.
   gateway.destinationOf = (llm) => gateway.ownScope !== null || hasOwnUpstream(llm) ? router.find(llm) : null
@@ -63,9 +68,12 @@ async function upstreams (app: FastifyInstance, options: UpstreamsOptions): Prom
   })
 
   gateway.settlement.add('upstreams', (llm) => {
-    if (llm.visited === null) return
-    llm.visited.active -= 1
-    gateway.recorder.upstreamAttempted(String(llm.upstream), plainResult(llm))
+    if (llm.visited !== null) {
+      llm.visited.active -= 1
+      gateway.recorder.upstreamAttempted(String(llm.upstream), plainResult(llm))
+    }
+    const boundMs = llm.boundMs > 0 || (llm.group?.routes?.length ?? 0) === 0 ? llm.boundMs : poolDefaults.affinityTtlMs
+    if (boundMs > 0 && llm.upstream !== null) bindings.keep(llm, llm.upstream, boundMs)
   })
 
   followHealth(app, gateway, known, book)

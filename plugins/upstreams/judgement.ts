@@ -52,7 +52,7 @@ function judgeReply ({ status, headers, body }: KeptReply, ownCredential: boolea
     const waitMs = status === 503 || status === 529 ? waitMsOf(headers, body, nowMs) : null
     return { result: status === 503 || status === 529 ? 'overloaded' : 'server_error', cause: String(status), blames: 'upstream', waitMs }
   }
-  if (!ownCredential || status === 400) return { ...nothing, result: 'client_error' }
+  if (!ownCredential || status === 400 || status === 404) return { ...nothing, result: 'client_error' }
   return { result: 'credential', cause: 'credential', blames: status === 403 ? 'credential_model' : 'credential', waitMs: null }
 }
 
@@ -61,4 +61,10 @@ export function usefulness ({ status, headers, body }: KeptReply, nowMs: number)
   if (status === 429) return waitMsOf(headers, body, nowMs) ?? 1e15
   if (status >= 500 || status < 400) return 2e15
   return 3e15
+}
+
+/** What is wrong with the request is the answer to it, whatever was wrong with other upstreams. */
+export function moreUseful (best: KeptReply | null, reply: KeptReply, result: AttemptResult): KeptReply {
+  const now = Date.now()
+  return result === 'client_error' || best === null || usefulness(reply, now) < usefulness(best, now) ? reply : best
 }

@@ -1,3 +1,4 @@
+import type { Notes } from '../core/upstream.js'
 import type { CredentialFunction } from './secret.js'
 
 export interface UpstreamOptions {
@@ -72,6 +73,8 @@ export interface RouteOptions {
 export interface UpstreamsOptions {
   upstreams?: Readonly<Record<string, UpstreamOptions>>
   pools?: Readonly<Record<string, PoolOptions>>
+  /** Where it is remembered which upstream made what is bound to its account: a state engine's notes. Default: this process's memory. */
+  notes?: Notes
   /** Whose knowledge of how upstreams do is shared: apps that are given the same object, such as one that takes over from another. */
   health?: object
 }

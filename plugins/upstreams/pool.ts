@@ -21,7 +21,7 @@ export interface Pool {
 
 const causes: readonly string[] = ['connect', 'reset', 'timeout', 'first_event', '429', '500', '502', '503', '504', '529']
 
-const defaults = {
+export const poolDefaults = {
   attempts: 3,
   retryOn: ['connect', 429, 503, 529],
   affinity: 'conversation',
@@ -65,7 +65,7 @@ function readPool (name: string, options: PoolOptions, beside: Known): Pool {
   const at = `pools.${name}`
   checkOptions(at, options, known)
   checkChoice(`${at}.affinity`, options.affinity, ['conversation', 'key', 'none'])
-  const { members, retryOn, ...others } = { ...defaults, ...options }
+  const { members, retryOn, ...others } = { ...poolDefaults, ...options }
   if (!Array.isArray(members) || members.length === 0) throw new OptionError(`${at}.members`, 'must be a list of at least one upstream')
   const read = members.map((member: unknown, i) => readMember(`${at}.members[${i}]`, member, beside))
   const twice = read.find(({ upstream }, i) => read.findIndex((other) => other.upstream === upstream) < i)
@@ -93,6 +93,13 @@ function readCauses (at: string, given: unknown): ReadonlySet<string> {
 
 /** What an upstream that is in no pool has of one: a single attempt, whatever becomes of it. */
 export function poolOfOne (upstream: Upstream, book: HealthBook): Pool {
-  const { retryOn, ...others } = defaults
+  const { retryOn, ...others } = poolDefaults
   return { ...others, name: upstream.name, members: [newMember(upstream, book.of(upstream))], attempts: 1, affinity: 'none', causes: new Set(), homes: new Affinity() }
+}
+
+/** All that may have what a request without a model asks for: `first` are those that it goes to where nobody knows. */
+export function poolOf (first: readonly Upstream[], others: readonly Upstream[], book: HealthBook): Pool {
+  const { retryOn, ...rules } = poolDefaults
+  const tiers = [...new Set([...first, ...others])].map((upstream) => newMember(upstream, book.of(upstream), { ...memberDefaults, tier: first.includes(upstream) ? 1 : 2 }))
+  return { ...rules, name: 'all', members: tiers, affinity: 'none', causes: new Set(['connect']), homes: new Affinity() }
 }

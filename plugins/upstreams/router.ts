@@ -3,7 +3,8 @@ import { givenUpstream } from '../core/given-upstream.js'
 import { textAt, textsOf } from '../core/json-text.js'
 import type { ModelCall } from '../core/model-call.js'
 import type { Group } from '../core/types.js'
-import type { Destination } from '../core/upstream.js'
+import type { Destination, Upstream } from '../core/upstream.js'
+import { boundIds } from '../protocols/bound-ids.js'
 import { compileGlobs } from './globs.js'
 
 interface Route {
@@ -16,17 +17,23 @@ interface Ways {
   readonly routes: readonly Route[]
   /** Models that were asked for; an invented one is forgotten with the others. */
   readonly known: Map<string, Destination | null>
+  any: Destination | null
 }
 
 const rememberedModels = 256
+
+/** One destination of several upstreams, for what any of them may have; the first ones are asked before the others. */
+export type Unite = (first: readonly Upstream[], others: readonly Upstream[]) => Destination
 
 /** Finds where a request goes, by its group and its model. */
 export class Router {
   readonly #destinations: ReadonlyMap<string, Destination>
   readonly #ways = new WeakMap<Group, Ways>()
+  readonly #unite: Unite
 
-  constructor (destinations: ReadonlyMap<string, Destination>) {
+  constructor (destinations: ReadonlyMap<string, Destination>, unite: Unite) {
     this.#destinations = destinations
+    this.#unite = unite
   }
 
   /** Null where nothing that is named takes it. */
@@ -34,8 +41,10 @@ export class Router {
     const { group } = llm
     if (group === null) return this.#only()
     const ways = group.routes === undefined || group.routes.length === 0 ? null : this.#waysOf(group)
+    const isModelless = llm.model === null && llm.endpoint.modelField === null
+    if (ways !== null && isModelless && boundIds[llm.protocol] !== undefined) return this.#anyOf(ways, this.#unrouted(llm, group))
     const routed = ways === null ? null : byModel(ways, modelOf(llm))
-    return routed ?? this.#unrouted(llm, group) ?? this.#modelless(llm, ways)
+    return routed ?? this.#unrouted(llm, group) ?? (isModelless ? ways?.routes[0]?.destination ?? null : null)
   }
 
   /** False where the requests of a group go by their models, and those for this one nowhere. */
@@ -57,9 +66,11 @@ export class Router {
     return routes === undefined || routes.length === 0 ? this.#only() : null
   }
 
-  /** A request for no model, such as for a stored reply, of a group that has only routes. */
-  #modelless ({ endpoint, model }: ModelCall, ways: Ways | null): Destination | null {
-    return model === null && endpoint.modelField === null ? ways?.routes[0]?.destination ?? null : null
+  /** What was made for a model is asked for without one: wherever the group goes, it may be there. */
+  #anyOf (ways: Ways, preferred: Destination | null): Destination {
+    const others = ways.routes.flatMap(({ destination }) => destination.upstreams)
+    ways.any ??= preferred === null ? this.#unite(others, []) : this.#unite(preferred.upstreams, others)
+    return ways.any
   }
 
   #named (name: string): Destination | null {
@@ -78,7 +89,7 @@ export class Router {
       const destination = this.#named(upstream)
       return destination === null ? [] : [{ takes: compileGlobs(models), destination }]
     })
-    const ways = { routes, known: new Map<string, Destination | null>() }
+    const ways: Ways = { routes, known: new Map(), any: null }
     this.#ways.set(group, ways)
     return ways
   }

@@ -20,9 +20,10 @@ export interface PoolWishes {
   readonly rules?: ReadonlyArray<Omit<MemberOptions, 'upstream'>>
   readonly upstreams?: ReadonlyArray<Partial<UpstreamOptions>>
   readonly gateway?: Partial<LlmGatewayOptions>
+  readonly server?: object
 }
 
-export async function startPool (t: Scope, { members: count = 2, pool, rules = [], upstreams = [], gateway = {} }: PoolWishes = {}): Promise<PoolGateway> {
+export async function startPool (t: Scope, { members: count = 2, pool, rules = [], upstreams = [], gateway = {}, server = {} }: PoolWishes = {}): Promise<PoolGateway> {
   const members = await Promise.all(Array.from({ length: count }, async () => await startUpstream({ teardown: (close) => t.teardown(close) })))
   const options = {
     upstreams: Object.fromEntries(members.map(({ url }, i) => [`m${i}`, { url, credential: `secret-${i}`, ...upstreams[i] }])),
@@ -30,7 +31,7 @@ export async function startPool (t: Scope, { members: count = 2, pool, rules = [
     groups: { all: { protocols: everyProtocol, upstream: 'pool' } },
     ...gateway,
   }
-  return { ...await startGateway(t, '', options), members, options }
+  return { ...await startGateway(t, '', options, server), members, options }
 }
 
 /** The first member is asked first: the second one is of a higher tier. */

@@ -1,13 +1,15 @@
 import t from 'tap'
 import type { Group } from '../../plugins/core/types.js'
-import type { Destination } from '../../plugins/core/upstream.js'
+import type { Destination, Upstream } from '../../plugins/core/upstream.js'
 import { compileGlobs } from '../../plugins/upstreams/globs.js'
 import { modelsAnswer } from '../../plugins/upstreams/model-list.js'
 import { Router } from '../../plugins/upstreams/router.js'
-import { requestTo, type Asked } from './request.js'
+import { requestTo, upstreamOf, type Asked } from './request.js'
 
 function routerTo (...names: string[]): Router {
-  return new Router(new Map(names.map((name): [string, Destination] => [name, { name, upstreams: [], call: null, open: () => { throw new Error(name) } }])))
+  const destination = (name: string, upstreams: readonly Upstream[]): Destination => ({ name, upstreams, call: null, open: () => { throw new Error(name) } })
+  const all = names.map((name): [string, Destination] => [name, destination(name, [upstreamOf({ url: `http://${name}` }, name)])])
+  return new Router(new Map(all), (first, others) => destination([first, others].map((each) => each.map(({ name }) => name).join()).join('|'), [...first, ...others]))
 }
 
 function groupOf (fields: Partial<Group>): Group {
@@ -68,7 +70,10 @@ t.test('the first route that takes the model wins, then the upstream of the grou
   t.equal(found(router, responses, closed, { model: 'other' }), 'model_not_found')
   t.equal(found(router, responses, closed), 'model_required')
   t.equal(found(router, responses, closed, { body: '{"model":5}' }), 'model_required')
-  t.equal(found(router, `${responses}/resp_1`, closed, { method: 'GET' }), 'a', 'what has no model goes to the first')
+  t.equal(found(router, `${responses}/resp_1`, closed, { method: 'GET' }), 'a,b|', 'what has no model may be with any of them')
+  t.equal(found(router, `${responses}/resp_1`, open, { method: 'GET' }), 'c|a,b')
+  t.equal(found(router, `${responses}/resp_1`, open, { method: 'GET' }), 'c|a,b', 'and again')
+  t.equal(found(router, '/v1/models', closed, { method: 'GET' }), 'a', 'a list is asked of the first')
   t.equal(found(routerTo('b'), responses, groupOf({ routes }), { model: 'glm-4' }), 'b', 'a route to nowhere is none')
   for (let i = 0; i < 600; i += 1) t.equal(found(router, responses, closed, { model: `gpt-${i}` }), 'b')
 })

@@ -1,0 +1,85 @@
+import { LRUCache } from 'lru-cache'
+import { textAt, textsOf } from '../core/json-text.js'
+import type { ModelCall } from '../core/model-call.js'
+import type { Notes } from '../core/upstream.js'
+import { boundIds } from '../protocols/bound-ids.js'
+
+const maxHeld = 10_000
+/** Longer texts are no ids. */
+const maxIdLength = 256
+
+/** An id that a request names, of something that is bound to an account. */
+export interface BoundId {
+  readonly name: string
+  /** It is all that the request asks for: whoever has it may be looked for. */
+  readonly isWanted: boolean
+}
+
+/** Which upstream made what is bound to its account: held here, and in the state engine for other processes and hosts. */
+export class Bindings {
+  readonly #held = new LRUCache<string, string>({ max: maxHeld })
+  readonly #notes: Notes | null
+  readonly #failed: (error: unknown) => void
+
+  constructor (notes: Notes | null, failed: (error: unknown) => void) {
+    this.#notes = notes
+    this.#failed = failed
+  }
+
+  /** The name of the upstream; null where nobody knows, or the state engine cannot answer. */
+  find (id: BoundId): string | null | Promise<string | null> {
+    const held = this.#held.get(id.name)
+    return held === undefined && this.#notes !== null ? this.#ask(this.#notes, id.name) : held ?? null
+  }
+
+  /** Of a request that is settled: what its reply made, or what it found. */
+  keep (llm: ModelCall, upstream: string, ttlMs: number): void {
+    const id = madeBy(llm)
+    if (id === null || this.#held.get(id) === upstream) return
+    this.#held.set(id, upstream, { ttl: ttlMs })
+    this.#write(id, upstream, ttlMs).catch(this.#failed)
+  }
+
+  async #write (id: string, upstream: string, ttlMs: number): Promise<void> {
+    await this.#notes?.write(id, upstream, ttlMs)
+  }
+
+  async #ask (notes: Notes, name: string): Promise<string | null> {
+    try {
+      return await notes.read(name)
+    } catch (error) {
+      this.#failed(error)
+      return null
+    }
+  }
+}
+
+/** The id that a request names, in its path or its body; null for none. */
+export function namedBy (llm: ModelCall): BoundId | null {
+  const bound = boundIds[llm.protocol]
+  if (bound === undefined) return null
+  const inPath = idInPath(llm)
+  if (inPath !== null) return { name: `${llm.protocol}:${inPath}`, isWanted: llm.endpoint.method === 'GET' || llm.endpoint.method === 'DELETE' }
+  const id = textIn(llm, bound.field)
+  return id === null || id.length > maxIdLength ? null : { name: `${llm.protocol}:${id}`, isWanted: false }
+}
+
+function textIn ({ json, body }: ModelCall, field: string): string | null {
+  if (typeof json === 'object' && json !== null) {
+    const value: unknown = Reflect.get(json, field)
+    return typeof value === 'string' ? value : null
+  }
+  const last = json === undefined && body !== null ? textsOf(body, field).at(-1) : undefined
+  return last === undefined || body === null ? null : textAt(body, last)
+}
+
+function madeBy (llm: ModelCall): string | null {
+  if (boundIds[llm.protocol] === undefined || llm.upstreamStatus < 200 || llm.upstreamStatus > 299) return null
+  const id = idInPath(llm) ?? llm.responseId
+  return id === null || id.length > maxIdLength ? null : `${llm.protocol}:${id}`
+}
+
+function idInPath ({ endpoint, url, mountLength }: ModelCall): string | null {
+  const place = endpoint.tail.indexOf(':id')
+  return place < 0 ? null : url.slice(mountLength).split(/[/?]/)[place + 2] ?? null
+}
