@@ -20,6 +20,7 @@ import labelsPlugin, { labels, type LabelsOptions } from './labels/index.js'
 import limitsPlugin, { limits, type LimitsOptions } from './limits/index.js'
 import logPlugin, { log, type LogOptions } from './log/index.js'
 import metricsPlugin, { metrics, type MetricsOptions } from './metrics/index.js'
+import overloadPlugin, { overload, type OverloadOptions } from './overload/index.js'
 import pathsPlugin, { createRewriteUrl, paths, type PathsOptions } from './paths/index.js'
 import tracingPlugin, { tracing, type TracingOptions } from './tracing/index.js'
 import { groupMistakes } from './upstreams/check-groups.js'
@@ -33,6 +34,8 @@ export interface LlmGatewayOptions extends Pick<AuthOptions, 'groups' | 'keys' |
   /** More options of the parts. */
   paths?: Pick<PathsOptions, 'unknown'>
   auth?: Omit<AuthOptions, 'groups' | 'keys' | 'lookup' | 'store'>
+  /** Refuse requests while the process has too much to do. Default `false`: only waiting for an upstream connection is bounded. */
+  overload?: OverloadOptions | false
   limits?: LimitsOptions
   validation?: ValidationOptions
   usage?: UsageOptions
@@ -70,13 +73,16 @@ async function llmGateway (app: FastifyInstance, options: LlmGatewayOptions): Pr
   })
   await app.register(upstreamsPlugin, { upstreams, pools, ...(health !== undefined && { health }), ...(notes !== undefined && { notes }) })
   checkUpstreams(options)
+  const { maxQueued, queueMs, ...overload } = options.overload || {}
+  if (options.overload) await app.register(overloadPlugin, overload)
   await app.register(limitsPlugin, options.limits ?? {})
   await app.register(validationPlugin, options.validation ?? {})
   await app.register(usagePlugin, options.usage ?? {})
   if (options.prices !== undefined) await app.register(costsPlugin, { ...options.prices, ...options.costs, factors: factorsOf(upstreams) })
   if (options.labels !== undefined) await app.register(labelsPlugin, options.labels)
   if (options.tracing !== false) await app.register(tracingPlugin, options.tracing ?? {})
-  await app.register(forwardPlugin, { ...options.forward, routes, ...(prefix !== undefined && { prefix }) })
+  const queue = { ...(maxQueued !== undefined && { maxQueued }), ...(queueMs !== undefined && { queueMs }) }
+  await app.register(forwardPlugin, { ...options.forward, ...queue, routes, ...(prefix !== undefined && { prefix }) })
   if (options.log !== false) await app.register(logPlugin, options.log ?? {})
 }
 
@@ -84,7 +90,7 @@ async function llmGateway (app: FastifyInstance, options: LlmGatewayOptions): Pr
 const known = {
   ...Object.fromEntries(['prefix', 'upstreams', 'pools', 'health', 'notes', 'routes', 'groups', 'keys', 'lookup', 'store'].map((name) => [name, 'anything' as const])),
   ...Object.fromEntries(['paths', 'auth', 'limits', 'validation', 'usage', 'prices', 'costs', 'labels', 'console', 'forward'].map((name) => [name, 'an object' as const])),
-  ...Object.fromEntries(['metrics', 'log', 'tracing'].map((name) => [name, 'an object or false' as const])),
+  ...Object.fromEntries(['metrics', 'log', 'tracing', 'overload'].map((name) => [name, 'an object or false' as const])),
 }
 
 /** Regions and contracts with prices of their own, of upstreams whose replies do not tell it. */
@@ -109,5 +115,5 @@ export type { MetricsRegistry } from './metrics/index.js'
 export type { RewriteUrlOptions } from './paths/index.js'
 export type { Cost, CostPart } from './core/cost.js'
 export type { Group, Key, KeyChange, Labels, Limits, Outcome, TokenUsage } from './core/types.js'
-export type { ConsoleOptions, CostsOptions, PriceOptions, LabelsOptions, ForwardOptions, LimitsOptions, LogOptions, MetricsOptions, PathsOptions, TracingOptions, UsageOptions, ValidationOptions }
-export { auth, consolePage, costs, createRewriteUrl, errors, forward, labels, limits, llmGateway, log, metrics, paths, proxyOptions, tracing, upstreams, usage, validation }
+export type { ConsoleOptions, CostsOptions, PriceOptions, LabelsOptions, ForwardOptions, LimitsOptions, LogOptions, MetricsOptions, OverloadOptions, PathsOptions, TracingOptions, UsageOptions, ValidationOptions }
+export { auth, consolePage, costs, createRewriteUrl, errors, forward, labels, limits, llmGateway, log, metrics, overload, paths, proxyOptions, tracing, upstreams, usage, validation }

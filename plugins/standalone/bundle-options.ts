@@ -31,6 +31,7 @@ export function bundleOptions (config: GatewayConfig, { simulator, cells, consol
   })
   return {
     ...parts,
+    overload: config.overload ?? {},
     auth: { failures: authFailures, ...config.auth },
     upstreams: Object.fromEntries(entries),
     // What an app knows of how its upstreams do is known to the one that takes over.

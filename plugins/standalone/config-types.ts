@@ -24,7 +24,7 @@ export interface LogEntry {
 }
 
 /** Sections that are the options of the part of the same name, checked by the schema and by the part. */
-type PartSections = Pick<LlmGatewayOptions, 'prefix' | 'pools' | 'auth' | 'limits' | 'validation' | 'usage' | 'prices' | 'costs' | 'labels' | 'forward' | 'console'> & { tracing?: TracingOptions }
+type PartSections = Pick<LlmGatewayOptions, 'prefix' | 'pools' | 'auth' | 'limits' | 'validation' | 'usage' | 'prices' | 'costs' | 'labels' | 'forward' | 'console' | 'overload'> & { tracing?: TracingOptions }
 
 export interface GatewayConfig extends PartSections {
   readonly listen?: ListenEntry

@@ -26,6 +26,12 @@ export class Front {
     this.#server.on('clientError', answerClientError)
   }
 
+  /** A connection above that number is closed at once. */
+  limit (maxConnections: number, dropped: () => void): void {
+    this.#server.maxConnections = maxConnections
+    this.#server.on('drop', dropped)
+  }
+
   /** Resolves with the address that was bound; rejects with Node's error, such as EADDRINUSE. */
   async listen (address: ListenAddress): Promise<ListenAddress> {
     this.#server.listen(address)

@@ -1,6 +1,7 @@
 /** The gateway as a process of its own: one port, the current app behind it, reloads, and an end that cuts no stream. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
+import { gatewayOf } from '../core/gateway.js'
 import { ConfigError } from './config-error.js'
 import type { GatewayConfig } from './config-types.js'
 import type { Environment } from './config-yaml.js'
@@ -51,8 +52,10 @@ export class Standalone {
     const resources = new Resources(options.logStream)
     let switchboard: Switchboard | null = null
     try {
-      switchboard = new Switchboard(await createGateway(config, await resources.provide(config)))
-      const fronts = await openFronts(config, wanted, switchboard.handle, resources.consolePath)
+      const board = new Switchboard(await createGateway(config, await resources.provide(config)))
+      switchboard = board
+      const dropped = (): void => gatewayOf(board.app).recorder.shed('connections')
+      const fronts = await openFronts(config, wanted, board.handle, resources.consolePath, dropped)
       if (resources.notice !== null) switchboard.app.log.warn(resources.notice)
       return new Standalone(options, config, [resources, switchboard, fronts])
     } catch (error) {

@@ -1,0 +1,37 @@
+import type { ModelCall } from '../core/model-call.js'
+
+/** Up to this part of all places nobody asks whose they are. */
+const freePart = 0.8
+
+/** The model requests that run, and whose they are. */
+export class ActiveRequests {
+  readonly #max: number
+  readonly #keys = new Map<string, number>()
+  readonly #calls = new Map<ModelCall, string>()
+
+  constructor (max: number) {
+    this.#max = max
+  }
+
+  /** Null: it has a place, until `leave`. Else why not. */
+  enter (llm: ModelCall): 'active' | 'key_share' | null {
+    if (this.#calls.has(llm)) return null
+    if (this.#calls.size >= this.#max) return 'active'
+    const key = llm.key?.id ?? ''
+    const own = this.#keys.get(key) ?? 0
+    // One more than there are, so that a place is free for a key that comes next.
+    if (this.#calls.size >= this.#max * freePart && own >= this.#max / (this.#keys.size + 1)) return 'key_share'
+    this.#calls.set(llm, key)
+    this.#keys.set(key, own + 1)
+    return null
+  }
+
+  leave (llm: ModelCall): void {
+    const key = this.#calls.get(llm)
+    if (key === undefined) return
+    this.#calls.delete(llm)
+    const rest = Number(this.#keys.get(key)) - 1
+    if (rest === 0) this.#keys.delete(key)
+    else this.#keys.set(key, rest)
+  }
+}

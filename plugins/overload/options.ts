@@ -1,0 +1,31 @@
+import { checkOptions } from '../core/options.js'
+
+export interface OverloadOptions {
+  /**
+   * Delay of the event loop, averaged over half a second, beyond which a growing share of requests is refused until it is
+   * lower again. 0: it is not watched. Default 200.
+   */
+  maxLoopDelayMs?: number
+  /** Connections of callers; another one is closed at once. Default: any number. */
+  maxConnections?: number
+  /**
+   * Model requests that run at the same time. The last fifth is kept for keys that have less than an equal share of them.
+   * Default: any number.
+   */
+  maxActive?: number
+  /** Requests that may wait for a connection to their upstream. Default 1,024. */
+  maxQueued?: number
+  /** How long each may wait. Default 2,000. */
+  queueMs?: number
+}
+
+/** Throws `LLM_GATEWAY_OPTION` naming the option. */
+export function checkOverloadOptions (options: OverloadOptions): void {
+  checkOptions('overload', options, {
+    maxLoopDelayMs: 'a whole number of at least 0',
+    maxConnections: 'a whole number of at least 1',
+    maxActive: 'a whole number of at least 1',
+    maxQueued: 'a whole number of at least 0',
+    queueMs: 'a whole number of at least 1',
+  })
+}

@@ -1,0 +1,143 @@
+/** Requests that are refused because the process has too much to do. */
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import Fastify, { type FastifyInstance } from 'fastify'
+import t, { type Test } from 'tap'
+import { gatewayOf } from '../../plugins/core/gateway.js'
+import { ModelCall } from '../../plugins/core/model-call.js'
+import { createResolve } from '../../plugins/core/url/resolve.js'
+import llmGateway, { type OverloadOptions } from '../../plugins/index.js'
+import { ActiveRequests } from '../../plugins/overload/active-requests.js'
+import { Pressure } from '../../plugins/overload/pressure.js'
+import { call, gatewayOptions, listen, read } from '../helpers/gateway.js'
+import { startUpstream, type Upstream } from '../helpers/upstream.js'
+import { start, yaml } from '../standalone/run.js'
+
+const body = '{"model":"m","messages":[{"role":"user","content":"hi"}]}'
+
+async function build (t: Test, upstream: Upstream, overload: OverloadOptions | false): Promise<FastifyInstance> {
+  const app = Fastify({ forceCloseConnections: true })
+  t.teardown(async () => await app.close())
+  const keys = ['greedy', 'modest', 'third'].map((id) => ({ id, group: 'all', secret: id }))
+  await app.register(llmGateway, gatewayOptions(upstream.url, { keys, overload }))
+  return app
+}
+
+function shed (app: FastifyInstance): Record<string, number> {
+  const family = gatewayOf(app).metrics.find(({ name }) => name.endsWith('shed_total'))
+  return Object.fromEntries((family?.read() ?? []).map((reading) => [String(reading.labels['reason']), 'value' in reading ? reading.value : NaN]))
+}
+
+async function ask (url: string, key: string): Promise<{ status: number | undefined, error: unknown, retryAfter: string | undefined }> {
+  const message = await call(`${url}/v1/chat/completions`, { body, headers: { authorization: `Bearer ${key}` } }).reply
+  const { error } = JSON.parse(String((await read(message)).bytes))
+  return { status: message.statusCode, error, retryAfter: message.headers['retry-after'] }
+}
+
+t.test('beyond maxActive requests are refused natively before their body is read; the last fifth is for others than a greedy key', async (t) => {
+  const upstream = await startUpstream(t)
+  let answer = (): void => {}
+  const gate = new Promise<void>((resolve) => { answer = resolve })
+  upstream.respond = () => ({ before: async () => await gate })
+  const app = await build(t, upstream, { maxActive: 10, maxLoopDelayMs: 0 })
+  const url = await listen(app)
+  const running: Array<ReturnType<typeof ask>> = []
+  const begin = async (key: string, times: number): Promise<void> => {
+    for (let i = 0; i < times; i++) {
+      running.push(ask(url, key))
+      await upstream.arrivals.next()
+    }
+  }
+  await begin('greedy', 8)
+  const refused = await ask(url, 'greedy')
+  t.match(refused, { status: 503, error: { code: 'overloaded', message: /too busy/ }, retryAfter: /^[123]$/ })
+  t.same(shed(app), { key_share: 1 })
+  await begin('modest', 2)
+  t.match(await ask(url, 'third'), { status: 503 })
+  t.same(shed(app), { key_share: 1, active: 1 })
+  const half = call(`${url}/v1/chat/completions`, { headers: { authorization: 'Bearer third', 'content-length': 1_000_000 }, body: '{' })
+  t.equal((await half.reply).statusCode, 503, 'before its body')
+  half.request.destroy()
+  t.equal((await app.inject('/metrics')).statusCode, 200)
+  answer()
+  t.same(new Set((await Promise.all(running)).map(({ status }) => status)), new Set([200]))
+  t.equal((await ask(url, 'third')).status, 200, 'places are free again')
+})
+
+t.test('while the event loop is late a share of requests is refused, other routes are not, and it goes on once it is in time', async (t) => {
+  const upstream = await startUpstream(t)
+  const app = await build(t, upstream, { maxLoopDelayMs: 100 })
+  app.get('/health', async () => 'ok')
+  const busy = setInterval(() => {
+    for (const until = performance.now() + 300; performance.now() < until;);
+  }, 1)
+  const inject = async () => (await app.inject({ method: 'POST', url: '/v1/chat/completions', headers: { authorization: 'Bearer greedy', 'content-type': 'application/json' }, payload: body })).statusCode
+  let status = 200
+  for (const until = Date.now() + 60_000; status === 200 && Date.now() < until;) status = await inject()
+  t.equal(status, 503)
+  t.equal((await app.inject('/health')).statusCode, 200)
+  t.ok(Number(shed(app)['loop_delay']) > 0)
+  clearInterval(busy)
+  let quiet = 0
+  for (const until = Date.now() + 60_000; quiet < 20 && Date.now() < until;) {
+    quiet = await inject() === 200 ? quiet + 1 : 0
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+  t.equal(quiet, 20, 'recovered')
+})
+
+t.test('the share that is refused grows with the delay, ends soon, and heeds no single pause', async (t) => {
+  const pressure = new Pressure(100)
+  const shares = [50, 5_000, 50, 150, 400, 400, 4_000, 4_000, 90, 90, 90, 90, 90, 90].map((delay) => {
+    pressure.note(delay)
+    return pressure.share
+  })
+  const expected = [0, 0, 0, 0, 0.75, 0.85, 0.975, 0.98, 0.49, 0.245, 0.122, 0.061, 0.031, 0]
+  t.ok(shares.every((share, i) => Math.abs(share - Number(expected[i])) < 0.001), String(shares))
+  pressure.note(NaN)
+  t.equal(pressure.share, 0)
+})
+
+t.test('a call has one place, and gives back what it has', async (t) => {
+  const active = new ActiveRequests(2)
+  const one = createResolve('')('POST', '/v1/chat/completions', {})
+  if (one?.kind !== 'endpoint') throw new Error('no endpoint')
+  const [a, b, c] = [new ModelCall(one), new ModelCall(one), new ModelCall(one)]
+  t.equal(active.enter(a), null)
+  t.equal(active.enter(a), null)
+  t.equal(active.enter(b), null)
+  t.equal(active.enter(c), 'active')
+  active.leave(c)
+  active.leave(a)
+  t.equal(active.enter(c), null)
+  active.leave(b)
+  active.leave(c)
+})
+
+t.test('connections above their number are closed at once, in an app and in the standalone gateway', async (t) => {
+  const upstream = await startUpstream(t)
+  const app = await build(t, upstream, { maxConnections: 1 })
+  const { origin } = await start(t, yaml(upstream.url, ['key-a'], 'overload: { maxConnections: 1 }'))
+  for (const url of [await listen(app), origin]) {
+    const port = Number(new URL(url).port)
+    const first = connect(port, '127.0.0.1')
+    await once(first, 'connect')
+    const second = connect(port, '127.0.0.1').on('error', () => {}).resume()
+    await once(second, 'close')
+    first.write('GET /metrics HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n')
+    let text = ''
+    for await (const chunk of first) text += String(chunk)
+    t.match(text, /^HTTP\/1\.1 200/)
+    t.match(text, /llm_gateway_shed_total\{reason="connections"\} 1/)
+  }
+})
+
+t.test('an app that did not ask for it watches nothing, and options that are wrong fail the start', async (t) => {
+  const upstream = await startUpstream(t)
+  await build(t, upstream, false)
+  for (const overload of [{ maxActive: 0 }, { queueMs: 0 }, { maxLoopDelayMs: -1 }, { unknown: 1 }, true]) {
+    const app = Fastify()
+    const options = Object.assign(gatewayOptions(upstream.url), { overload })
+    await t.rejects(async () => await app.register(llmGateway, options), { code: 'LLM_GATEWAY_OPTION' })
+  }
+})
