@@ -1,5 +1,6 @@
 /** Groups and keys as an operator writes them, checked and put into the shape that requests are decided on. */
 import { hash } from 'node:crypto'
+import { checkBudgets } from '../core/budget.js'
 import { checkChoice, checkOptions, OptionError } from '../core/options.js'
 import { protocolNames, type ProtocolName } from '../protocols/index.js'
 import { checkLabels } from '../core/labels.js'
@@ -150,7 +151,8 @@ function readDigest (at: string, { secret, hash: given }: KeyOptions): string {
 }
 
 /** Throws `LLM_GATEWAY_OPTION` for a limit that is not known or no whole number. */
-export function checkLimits (at: string, limits: Limits): void {
+export function checkLimits (at: string, { budgets, ...limits }: Limits): void {
+  if (budgets !== undefined) checkBudgets(`${at}.budgets`, budgets)
   for (const [name, value] of Object.entries(limits)) {
     if (!limitNames.has(name)) throw new OptionError(`${at}.${name}`, 'is not known')
     if (!Number.isSafeInteger(value) || value < 0) throw new OptionError(`${at}.${name}`, 'must be a whole number of at least 0')

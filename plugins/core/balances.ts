@@ -22,6 +22,9 @@ export interface Bucket {
 
 export type Unit = 'tokens' | 'cost'
 
+/** What is set aside or charged: tokens, and billionths of the currency. */
+export type Amounts = Readonly<Record<Unit, number>>
+
 /** Whose limits a request meets. A party without limits is not counted. */
 export interface Parties {
   readonly group: string

@@ -4,6 +4,8 @@ import type { ModelCall } from './model-call.js'
 export interface Pricing {
   /** ISO 4217. */
   readonly currency: string
+  /** Said on purpose: models without a price are let through, also where a budget is in money. */
+  readonly unpriced?: 'allow'
   /**
    * The most that a request can cost, in whole billionths of the currency, rounded up; null where its model has no price.
    * What it asks for in its body (a tier, a speed) counts, and the dearest way in which its tokens may be charged.

@@ -27,6 +27,8 @@ export interface Recorder {
   upstreamAttempted: (upstream: string, result: string) => void
   /** Another attempt follows one that failed. */
   failedOver: (pool: string, reason: string) => void
+  /** So many percent of a budget of a group, or of one of its keys, are spent. */
+  budgetReached: (group: string, period: string, percent: number) => void
   /** The disk did not take usage records: they wait, and their tokens are not charged yet. Once for each try. */
   ledgerFailed: () => void
   /** A log line of this process was dropped: nobody took it. */
@@ -37,7 +39,7 @@ export interface Recorder {
   gauge: (name: GaugeName, read: () => readonly GaugeSample[]) => () => void
 }
 
-export type GaugeName = 'key_cache_entries' | 'balance_remaining_ratio' | 'upstream_available' | 'upstream_active_requests' | 'model_aliases'
+export type GaugeName = 'key_cache_entries' | 'balance_remaining_ratio' | 'budget_remaining_ratio' | 'upstream_available' | 'upstream_active_requests' | 'model_aliases'
 
 function nothing (): void {}
 
@@ -51,6 +53,7 @@ export const silentRecorder: Recorder = {
   limitRejected: nothing,
   upstreamAttempted: nothing,
   failedOver: nothing,
+  budgetReached: nothing,
   ledgerFailed: nothing,
   logDropped: nothing,
   shed: nothing,

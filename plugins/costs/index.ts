@@ -19,6 +19,7 @@ async function costs (app: FastifyInstance, options: CostsOptions): Promise<void
   const gateway = joinGateway(app)
   gateway.pricing = {
     currency: table.currency,
+    ...options.unpriced === 'allow' && { unpriced: options.unpriced },
     estimate: (llm, input, output) => estimate(table, llm, input, output, dearest),
   }
   app.addHook('preHandler', (request, reply, done) => {

@@ -2,7 +2,9 @@ import type { ModelCall } from '../core/model-call.js'
 import type { Group, Key } from '../core/types.js'
 import { StoreDownError } from '../state/breaker.js'
 import { scopesOf } from '../state/parties.js'
-import type { Balances, Decision, HoldAsk, Scope } from '../state/types.js'
+import { ownedBuckets } from '../state/buckets.js'
+import type { Amounts, Balances, Decision, HoldAsk, OwnedBucket, Parties, Scope, Settlement } from '../state/types.js'
+import { bucketsOf } from './budgets.js'
 import { Lease } from './lease.js'
 import type { Outbox } from './outbox.js'
 import { Remaining } from './remaining.js'
@@ -14,6 +16,7 @@ const renewAtOnce = 500
 /** An outage is told so often, not once for each request. */
 const tellEveryMs = 10_000
 const none: readonly Scope[] = []
+const nothing: Amounts = { tokens: 0, cost: 0 }
 
 /** Asks the store, or what a group falls back to while the store is away, and ends what was begun. */
 export class Admission {
@@ -45,23 +48,29 @@ export class Admission {
 
   /** Takes a place: a request more, one at a time more, and something left to spend. */
   enter (llm: ModelCall, key: Key, group: Group): Answer | Promise<Answer> {
-    const parties = { group: group.id, groupLimits: group.limits, key: key.id, keyLimits: key.limits }
-    const ticket = new Ticket(llm, parties, group.onStoreFailure)
+    const ticket = new Ticket(llm, partiesOf(key, group), group.onStoreFailure)
     this.#tickets.add(ticket)
-    const answer = this.#ask(ticket, 1, 0)
+    const answer = this.#ask(ticket, 1, nothing)
     return answer instanceof Promise ? answer.then((later) => this.#entered(ticket, later)) : this.#entered(ticket, answer)
   }
 
-  /** Sets aside what the request may cost. */
-  hold (ticket: Ticket, input: number, output: number): Answer | Promise<Answer> {
-    ticket.input = input
-    ticket.tokens = input + output
-    return this.#ask(ticket, 0, ticket.tokens)
+  /** Sets aside what the request may cost, all of it and what is for the request itself. */
+  hold (ticket: Ticket, all: Amounts, input: Amounts): Answer | Promise<Answer> {
+    ticket.input = input.tokens
+    ticket.inputCost = input.cost
+    ticket.tokens = all.tokens
+    ticket.cost = all.cost
+    return this.#ask(ticket, 0, all)
   }
 
   /** Parties to charge later, because the store did not make the hold, or may make it when its request is over. */
   late ({ lease, unsure, parties }: Ticket): readonly Scope[] {
     return lease === null && !unsure ? none : scopesOf(parties)
+  }
+
+  /** Their budgets, in the periods in which the request began. */
+  lateBuckets (ticket: Ticket): readonly OwnedBucket[] {
+    return ownedBuckets(ticket.parties, this.late(ticket))
   }
 
   /** The request is over and its record is being kept: its place is free at once, whatever its tokens wait for. */
@@ -75,13 +84,12 @@ export class Admission {
   }
 
   /** The request is over, and what it used is known. */
-  settle (ticket: Ticket, tokens: number): void {
-    const { llm, parties, lease } = ticket
-    const { group, key } = parties
+  settle (ticket: Ticket, { tokens, cost }: Amounts): void {
+    const { parties, lease } = ticket
     this.#close(ticket)
-    lease?.balances.settle({ id: llm.id, group, key, tokens, late: none })
-    if (lease === null) this.remaining.giveBack(parties, ticket.tokens - tokens)
-    this.#outbox.send({ id: llm.id, group, key, tokens, late: this.late(ticket) })
+    lease?.balances.settle(settlementOf(ticket, { tokens, cost }, none))
+    if (lease === null) this.remaining.giveBack(parties, { tokens: ticket.tokens - tokens, cost: ticket.cost - cost })
+    this.#outbox.send(settlementOf(ticket, { tokens, cost }, this.late(ticket)))
   }
 
   /** Tells the store that these requests still run. */
@@ -99,9 +107,8 @@ export class Admission {
 
   #entered (ticket: Ticket, answer: Answer): Answer {
     if (answer !== 'store down' && answer.ok) return answer
-    const { llm: { id }, parties: { group, key } } = ticket
     this.#close(ticket)
-    if (ticket.unsure) this.#outbox.send({ id, group, key, tokens: 0, late: this.late(ticket) })
+    if (ticket.unsure) this.#outbox.send(settlementOf(ticket, nothing, this.late(ticket)))
     return answer
   }
 
@@ -110,10 +117,10 @@ export class Admission {
     this.#tickets.take(ticket.llm)
   }
 
-  #ask (ticket: Ticket, requests: number, tokens: number): Answer | Promise<Answer> {
-    const { llm, parties: { group, groupLimits, key, keyLimits }, input } = ticket
-    const ask = { id: llm.id, group, groupLimits, key, keyLimits, requests, tokens, floor: input }
-    if (ticket.lease !== null) return ticket.lease.hold(ask, this.remaining.left(ticket.parties))
+  #ask (ticket: Ticket, requests: number, { tokens, cost }: Amounts): Answer | Promise<Answer> {
+    const { llm, parties, input, inputCost } = ticket
+    const ask = { ...parties, id: llm.id, requests, tokens, floor: input, cost, costFloor: inputCost }
+    if (ticket.lease !== null) return this.#leased(ticket.lease, ticket, ask)
     const answer = this.#balances.hold(ask)
     if (!(answer instanceof Promise)) return this.#answered(ticket, answer)
     return answer.then((decision) => this.#answered(ticket, decision), async (error) => await this.#withoutStore(ticket, ask, error))
@@ -125,6 +132,7 @@ export class Admission {
       this.remaining.noteRefused(ticket.parties, decision)
       // What was not taken is not given back.
       ticket.tokens = 0
+      ticket.cost = 0
     }
     // What the lease spent is known to the store: another outage begins another.
     if (this.#outbox.empty) this.#lease = null
@@ -143,10 +151,37 @@ export class Admission {
     ticket.unsure ||= !(error instanceof StoreDownError) || error.asked
     if (ticket.llm.settled || ticket.onStoreFailure === 'closed' || this.#outbox.full) {
       ticket.tokens = 0
+      ticket.cost = 0
       return 'store down'
     }
     this.#lease ??= new Lease(this.#leasePercent)
     ticket.lease = this.#lease
-    return ticket.lease.hold(ask, this.remaining.left(ticket.parties))
+    return this.#leased(ticket.lease, ticket, ask)
   }
+
+  #leased (lease: Lease, { parties }: Ticket, ask: HoldAsk): Answer | Promise<Answer> {
+    const { remaining } = this
+    return lease.hold(ask, remaining.left(parties), (bucket) => remaining.budgets.left(parties.group, bucket))
+  }
+}
+
+/** The buckets of this moment: a request stays in the periods in which it began. */
+function partiesOf (key: Key, group: Group): Parties {
+  const now = Date.now()
+  const groupBuckets = bucketsOf(group.limits, now)
+  const keyBuckets = bucketsOf(key.limits, now)
+  return {
+    group: group.id,
+    groupLimits: group.limits,
+    ...groupBuckets && { groupBuckets },
+    key: key.id,
+    keyLimits: key.limits,
+    ...keyBuckets && { keyBuckets },
+  }
+}
+
+function settlementOf ({ llm: { id }, parties }: Ticket, { tokens, cost }: Amounts, late: readonly Scope[]): Settlement {
+  const { group, key } = parties
+  const settlement = { id, group, key, tokens, cost, late }
+  return late.length === 0 ? settlement : { ...settlement, lateBuckets: ownedBuckets(parties, late) }
 }

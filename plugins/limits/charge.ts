@@ -1,7 +1,8 @@
 /** What a request is charged when it is over, and what the ledger keeps of it. */
+import type { Pricing } from '../core/pricing.js'
 import { leafTokens } from '../core/measures.js'
 import type { ModelCall } from '../core/model-call.js'
-import type { LedgerRecord, Scope } from '../state/types.js'
+import type { Amounts, LedgerRecord, OwnedBucket, Scope } from '../state/types.js'
 import { ledgerCost } from './bill.js'
 import { relayedEstimate } from './estimate.js'
 
@@ -23,18 +24,40 @@ function wasSent (llm: ModelCall): boolean {
   return llm.times.sentAt > 0 || llm.upstreamStatus > 0 || llm.usageMissing !== null
 }
 
+/** What is known at its end of what it used: nothing was, all of it, a part, or a part and the work goes on. */
+function knownOf (llm: ModelCall, { goesOn }: Held): 'nothing' | 'all' | 'a part' | 'goes on' {
+  if (!wasSent(llm) || llm.endpoint.metered === 'no') return 'nothing'
+  if (llm.usage !== null && !llm.usagePartial) return 'all'
+  if (llm.upstreamStatus >= 400 || (llm.usage === null && llm.endpoint.metered === 'optional')) return 'all'
+  return goesOn ? 'goes on' : 'a part'
+}
+
 /**
  * The real leaves wherever the reply told them. Where it broke off before, or told nothing, what it is known to have cost
  * at least: never nothing once it was sent, and never all that was held, unless the work goes on.
  */
 export function chargeOf (llm: ModelCall, held: Held): number {
-  if (!wasSent(llm) || llm.endpoint.metered === 'no') return 0
+  const known = knownOf(llm, held)
+  if (known === 'nothing') return 0
   const told = totalOf(llm)
-  if (llm.usage !== null && !llm.usagePartial) return told
-  if (llm.upstreamStatus >= 400 || (llm.usage === null && llm.endpoint.metered === 'optional')) return told
+  if (known === 'all') return told
   // It would be free for whoever asks for the result later.
-  if (held.goesOn) return Math.max(told, held.tokens)
+  if (known === 'goes on') return Math.max(told, held.tokens)
   return Math.max(told, Math.min(held.tokens, held.input + relayedEstimate(llm)))
+}
+
+/** The same in billionths of the currency: what the reply cost, and where it broke off what its parts may have. */
+export function costChargeOf (llm: ModelCall, held: Held & { readonly cost: number }, pricing: Pricing | null): number {
+  const known = knownOf(llm, held)
+  if (known === 'nothing') return 0
+  const told = llm.cost?.billionths ?? 0
+  if (known === 'all') return told
+  if (known === 'goes on') return Math.max(told, held.cost)
+  return Math.max(told, Math.min(held.cost, pricing?.estimate(llm, held.input, relayedEstimate(llm)) ?? 0))
+}
+
+export function chargesOf (llm: ModelCall, held: Held & { readonly cost: number }, pricing: Pricing | null): Amounts {
+  return { tokens: chargeOf(llm, held), cost: costChargeOf(llm, held, pricing) }
 }
 
 /** False for what is not metered, or never left. */
@@ -43,7 +66,7 @@ export function isRecorded (llm: ModelCall): boolean {
 }
 
 /** Null for what is not recorded. */
-export function recordOf (llm: ModelCall, charged: number, late: readonly Scope[]): LedgerRecord | null {
+export function recordOf (llm: ModelCall, { tokens, cost }: Amounts, late: readonly Scope[], lateBuckets: readonly OwnedBucket[] = []): LedgerRecord | null {
   if (!isRecorded(llm)) return null
   return {
     time: Date.now(),
@@ -57,9 +80,11 @@ export function recordOf (llm: ModelCall, charged: number, late: readonly Scope[
     outcome: llm.outcome ?? 'ok',
     ...nothing,
     ...llm.usage,
-    charged,
+    charged: tokens,
     late,
     ...ledgerCost(llm),
+    ...lateBuckets.length === 0 ? null : { lateBuckets },
+    ...cost === 0 ? null : { chargedCost: cost },
   }
 }
 

@@ -9,6 +9,7 @@ import type { Admission, Answer } from './admission.js'
 import { goesOn, inputEstimate, outputBound } from './estimate.js'
 import type { Authorize, Rules } from './options.js'
 import { hostError, limitError } from './refusal.js'
+import type { Ticket } from './ticket.js'
 
 /** Null: let it pass. */
 export type Verdict = GatewayError | null
@@ -44,7 +45,10 @@ export class Gate {
     ticket.goesOn = goesOn(llm)
     const input = inputEstimate(llm, request.headers['content-length'], sizes)
     const output = outputBound(llm, sizes)
-    return this.#judge(this.#admission.hold(ticket, input, output), llm, input + output > mostTokens(ticket.parties))
+    const tooLarge = input + output > mostTokens(ticket.parties)
+    const cost = this.#costOf(ticket, llm, input, output)
+    if (cost === null) return gatewayError('model_not_priced')
+    return this.#judge(this.#admission.hold(ticket, { tokens: input + output, cost: cost.all }, { tokens: input, cost: cost.input }), llm, tooLarge)
   }
 
   #enter (llm: ModelCall): Verdict | Promise<Verdict> {
@@ -53,6 +57,15 @@ export class Gate {
     if (llm.settled || key === null || group === null || (!limited(key.limits) && !limited(group.limits))) return null
     if (this.#admission.ticketOf(llm) !== undefined) return null
     return this.#judge(this.#admission.enter(llm, key, group), llm, false)
+  }
+
+  /** What it may cost and what of that is for the request itself; null where a budget has to know it and nobody does. */
+  #costOf ({ parties }: Ticket, llm: ModelCall, input: number, output: number): { readonly all: number, readonly input: number } | null {
+    if (!countsCost(parties)) return free
+    const { pricing } = this.#gateway
+    const all = pricing?.estimate(llm, input, output) ?? null
+    if (all !== null) return { all, input: pricing?.estimate(llm, input, 0) ?? all }
+    return pricing?.unpriced === 'allow' ? free : null
   }
 
   async #authorize (authorize: Authorize, llm: ModelCall, request: FastifyRequest): Promise<Verdict> {
@@ -83,6 +96,12 @@ export class Gate {
   #rejected (llm: ModelCall, limit: string): void {
     this.#gateway.recorder.limitRejected(String(llm.group?.id), limit)
   }
+}
+
+const free = { all: 0, input: 0 }
+
+function countsCost ({ groupBuckets = [], keyBuckets = [] }: Parties): boolean {
+  return groupBuckets.some(({ unit }) => unit === 'cost') || keyBuckets.some(({ unit }) => unit === 'cost')
 }
 
 function mostTokens ({ groupLimits, keyLimits }: Parties): number {

@@ -14,7 +14,9 @@ import { Gate, type Verdict } from './gate.js'
 import { readOptions, type LimitsOptions } from './options.js'
 import { Outbox } from './outbox.js'
 import { keepRecord, settleLimits } from './settle.js'
+import { budgetWarnings } from './warnings.js'
 
+export type { BudgetEvent, OnBudget } from './warnings.js'
 export type { Authorization, LimitsOptions, Refusal, RefusalCode } from './options.js'
 
 const outboxMax = 10_000
@@ -28,7 +30,7 @@ async function limits (app: FastifyInstance, options: LimitsOptions): Promise<vo
     ledger?.noteUnsettled?.()
     writeLog(app.log, 'error', { settlement }, 'a settlement could not reach the state store')
   }
-  const outbox = new Outbox({ balances, maxWaiting: outboxMax, retryMs: outboxRetryMs, onLost })
+  const outbox = new Outbox({ balances, maxWaiting: outboxMax, retryMs: outboxRetryMs, onLost, onSettled: budgetWarnings(() => gateway.recorder, app.log, rules.onBudget) })
   const admission = new Admission(balances, outbox, rules.leasePercent, (err) => writeLog(app.log, 'error', { err }, 'the limit store cannot answer'))
   const gate = new Gate(rules, admission, gateway)
 
@@ -44,8 +46,9 @@ async function limits (app: FastifyInstance, options: LimitsOptions): Promise<vo
     else follow(gate.hold(llm, request), llm, request, reply, done)
   })
 
-  gateway.settlement.add('limits', (llm) => settleLimits(admission, ledger !== null, llm))
-  if (ledger !== null) gateway.settlement.add('ledger', (llm, { log }) => keepRecord(admission, ledger, llm, log))
+  const books = { admission, ledger, pricing: () => gateway.pricing }
+  gateway.settlement.add('limits', (llm) => settleLimits(books, llm))
+  if (ledger !== null) gateway.settlement.add('ledger', (llm, { log }) => keepRecord(books, ledger, llm, log))
 
   const endings: Array<() => void> = []
   app.addHook('onReady', async () => {
@@ -55,7 +58,8 @@ async function limits (app: FastifyInstance, options: LimitsOptions): Promise<vo
       gateway.recorder.ledgerFailed()
       if (!again) writeLog(app.log, 'error', { err }, 'usage records cannot be written: they wait in memory, and their tokens are not charged yet')
     })
-    endings.push(forget, () => clearInterval(renewing), () => unheard?.())
+    const forgetBudgets = gateway.recorder.gauge('budget_remaining_ratio', () => admission.remaining.budgets.samples())
+    endings.push(forget, forgetBudgets, () => clearInterval(renewing), () => unheard?.())
   })
   app.addHook('onClose', async () => {
     for (const end of endings) end()

@@ -1,3 +1,4 @@
+import type { Bucket } from '../core/balances.js'
 import type { Limits } from '../core/types.js'
 import { memoryBalances } from '../state/memory-balances.js'
 import { accountName } from '../state/parties.js'
@@ -16,18 +17,29 @@ export class Lease {
     this.#percent = percent
   }
 
-  /** `left`: what was left when the store last answered, null where it never did. */
-  hold (ask: HoldAsk, left: Left): Decision | Promise<Decision> {
+  /** `left`: what was left when the store last answered, null where it never did; `inBucket`: the same of a budget of the group. */
+  hold (ask: HoldAsk, left: Left, inBucket: (bucket: Bucket) => number): Decision | Promise<Decision> {
+    const { group, key, groupBuckets, keyBuckets } = ask
     return this.balances.hold({
       ...ask,
+      ...groupBuckets && { groupBuckets: groupBuckets.map((bucket) => this.#slice(accountName(group), bucket, inBucket(bucket))) },
+      ...keyBuckets && { keyBuckets: keyBuckets.map((bucket) => this.#slice(accountName(group, key), bucket, bucket.amount)) },
       groupLimits: this.#share(accountName(ask.group), ask.groupLimits, left.group),
       keyLimits: this.#share(accountName(ask.group, ask.key), ask.keyLimits, left.key),
     })
   }
 
+  #slice (account: string, bucket: Bucket, left: number): Bucket {
+    const name = `${account} ${bucket.id}`
+    const slice = this.#slices.get(name) ?? this.#part(Math.max(0, left))
+    this.#slices.set(name, slice)
+    return { ...bucket, amount: slice }
+  }
+
   #share (account: string, limits: Limits, left: number | null): Limits {
-    const share: Limits = {}
-    const { balance, ...rates } = limits
+    const { balance, budgets, ...rates } = limits
+    // Their buckets have a share of their own; that there are some makes it a party that is counted.
+    const share: Limits = budgets === undefined ? {} : { budgets }
     if (balance !== undefined) {
       const slice = this.#slices.get(account) ?? this.#part(Math.max(0, left ?? balance))
       this.#slices.set(account, slice)

@@ -4,6 +4,7 @@ import { checkMethods, checkOptions, OptionError } from '../core/options.js'
 import type { Balances, Ledger } from '../state/types.js'
 import { memoryBalances } from '../state/memory-balances.js'
 import type { HoldSizes } from './estimate.js'
+import type { OnBudget } from './warnings.js'
 
 /** Why a host's own `authorize` refuses. */
 export type RefusalCode = Extract<ErrorCode,
@@ -41,6 +42,11 @@ export interface LimitsOptions {
   maxOutputTokens?: Record<string, number>
   /** Most tokens that are held for a request's input, whatever its size. Default 200,000. */
   maxInputTokens?: number
+  /**
+   * Hears when 50, 80 and 100 percent of a budget are spent: once for each period, in the process whose request reached it. Nobody
+   * waits for it; what it throws is logged.
+   */
+  onBudget?: OnBudget
   /** What each process may spend of every limit while the store is away, in groups with `onStoreFailure: local`. Default 5. */
   leasePercent?: number
 }
@@ -52,6 +58,7 @@ export interface Rules {
   readonly authorize: Authorize | null
   readonly sizes: HoldSizes
   readonly leasePercent: number
+  readonly onBudget: OnBudget | null
 }
 
 const statuses: readonly unknown[] = [402, 403, 429]
@@ -63,11 +70,12 @@ export function readOptions (options: LimitsOptions): Rules {
     ledger: 'an object',
     balanceStatus: 'anything',
     authorize: 'a function',
+    onBudget: 'a function',
     maxOutputTokens: 'an object',
     maxInputTokens: 'a whole number of at least 0',
     leasePercent: 'a whole number of at least 1',
   })
-  const { balances, ledger = null, balanceStatus = 403, authorize = null, maxOutputTokens = {}, maxInputTokens = 200_000, leasePercent = 5 } = options
+  const { balances, ledger = null, balanceStatus = 403, authorize = null, maxOutputTokens = {}, maxInputTokens = 200_000, leasePercent = 5, onBudget = null } = options
   checkMethods('limits.balances', balances, ['hold', 'leave', 'settle', 'renew'])
   checkMethods('limits.ledger', ledger ?? undefined, ['append', 'flush'])
   if (!statuses.includes(balanceStatus)) throw new OptionError('limits.balanceStatus', 'must be 402, 403 or 429')
@@ -77,5 +85,5 @@ export function readOptions (options: LimitsOptions): Rules {
   }
   const { '*': otherOutput = 8_192, ...byModel } = maxOutputTokens
   const sizes = { maxInputTokens, otherOutput, outputByModel: new Map(Object.entries(byModel)) }
-  return { balances: balances ?? memoryBalances(), ledger, balanceStatus, authorize, sizes, leasePercent }
+  return { balances: balances ?? memoryBalances(), ledger, balanceStatus, authorize, sizes, leasePercent, onBudget }
 }

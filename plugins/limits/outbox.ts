@@ -1,4 +1,4 @@
-import type { Balances, Settlement } from '../state/types.js'
+import type { Balances, Settled, Settlement } from '../state/types.js'
 
 export interface OutboxOptions {
   readonly balances: Balances
@@ -6,6 +6,8 @@ export interface OutboxOptions {
   readonly maxWaiting: number
   readonly retryMs: number
   readonly onLost: (settlement: Settlement) => void
+  /** The settlement is in the store, which says what it made budgets reach. */
+  readonly onSettled?: (settlement: Settlement, settled: Settled) => void
 }
 
 const atOnce = 100
@@ -31,8 +33,9 @@ export class Outbox {
 
   send (settlement: Settlement): void {
     const settled = this.#settle(settlement)
-    if (!(settled instanceof Promise)) return
-    const sent = settled.catch(() => this.#keep(settlement)).then(() => { this.#sending.delete(sent) })
+    if (!isLater(settled)) return this.#options.onSettled?.(settlement, settled)
+    const told = settled.then((later) => this.#options.onSettled?.(settlement, later), () => this.#keep(settlement))
+    const sent = told.then(() => { this.#sending.delete(sent) })
     this.#sending.add(sent)
   }
 
@@ -43,7 +46,8 @@ export class Outbox {
       const failed: Settlement[] = []
       await Promise.all([...batch].map(async (settlement) => {
         try {
-          await this.#options.balances.settle(settlement)
+          const settled = await this.#settle(settlement)
+          this.#options.onSettled?.(settlement, settled)
         } catch {
           failed.push(settlement)
         }
@@ -61,7 +65,7 @@ export class Outbox {
   }
 
   /** A store of the host's may throw in place of a promise that fails. */
-  #settle (settlement: Settlement): Promise<unknown> | unknown {
+  #settle (settlement: Settlement): Settled | Promise<Settled> {
     try {
       return this.#options.balances.settle(settlement)
     } catch (error) {
@@ -85,4 +89,8 @@ export class Outbox {
       if (!this.empty) this.#later()
     }, this.#options.retryMs).unref()
   }
+}
+
+function isLater (settled: Settled | Promise<Settled>): settled is Promise<Settled> {
+  return settled instanceof Promise
 }

@@ -1,6 +1,7 @@
 import { gatewayError, type GatewayError } from '../core/errors/gateway-error.js'
 import type { Family } from '../protocols/types.js'
 import type { LimitName, Refused } from '../state/types.js'
+import { readBucketId } from './budgets.js'
 import type { Refusal, RefusalCode } from './options.js'
 
 const codes: Readonly<Record<LimitName, RefusalCode>> = {
@@ -44,9 +45,9 @@ export function hostError ({ code, limit, retryAfterMs }: Refusal, balanceStatus
 
 /** Which budget, and when it begins anew; of nobody else, and no figures. */
 function budgetWords ({ scope, bucket = '', retryAfterMs }: Refused): Record<string, string> {
-  const [, period = '', zone = ''] = bucket.split(' ')
+  const { period, timezone } = readBucketId(bucket)
   const owner = scope === 'key' ? 'this API key' : 'its group'
   const end = new Date(Date.now() + retryAfterMs).toISOString().replace(/\.\d+/, '')
   if (period === 'total') return { owner, period: 'its whole life', reset: 'It does not begin anew.' }
-  return { owner, period: `this ${period} (${zone})`, reset: `It begins anew at ${end}.` }
+  return { owner, period: `this ${period} (${timezone})`, reset: `It begins anew at ${end}.` }
 }

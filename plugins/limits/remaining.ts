@@ -1,6 +1,7 @@
 import { LRUCache } from 'lru-cache'
 import type { GaugeSample } from '../core/recorder.js'
-import type { Left, Parties, Refused } from '../state/types.js'
+import type { Amounts, Left, Parties, Refused } from '../core/balances.js'
+import { RemainingBudgets } from './remaining-budgets.js'
 
 /** More keys with a balance of their own than this are not remembered at once. */
 const maxKeys = 10_000
@@ -12,16 +13,22 @@ interface Balance {
 
 /** What was left of each balance when the store last answered: for the gauge, and for leases while it does not. */
 export class Remaining {
+  readonly budgets = new RemainingBudgets()
   readonly #groups = new Map<string, Balance>()
   readonly #keys = new LRUCache<string, number>({ max: maxKeys })
 
-  note ({ group, groupLimits, key, keyLimits }: Parties, left: Left): void {
+  note (parties: Parties, left: Left): void {
+    const { group, groupLimits, key, keyLimits } = parties
+    if (left.buckets !== undefined) this.budgets.note(parties, left)
     if (groupLimits.balance !== undefined && left.group !== null) this.#noteGroup(group, groupLimits.balance, left.group)
     if (keyLimits.balance !== undefined && left.key !== null) this.#keys.set(key, left.key)
   }
 
   /** A refusal tells it too: once a balance is spent, a process that was started since hears nothing else. */
-  noteRefused ({ group, key }: Parties, { limit, scope, allowed, free }: Refused): void {
+  noteRefused (parties: Parties, refused: Refused): void {
+    const { limit, scope, allowed, free } = refused
+    const { group, key } = parties
+    if (limit === 'budget') this.budgets.noteRefused(parties, refused)
     if (limit !== 'balance') return
     if (scope === 'group') this.#noteGroup(group, allowed, free)
     else this.#keys.set(key, free)
@@ -37,7 +44,10 @@ export class Remaining {
   }
 
   /** A hold ended and gave back what it did not use. */
-  giveBack ({ group, key }: Parties, tokens: number): void {
+  giveBack (parties: Parties, amounts: Amounts): void {
+    const { group, key } = parties
+    const { tokens } = amounts
+    if (parties.groupBuckets !== undefined) this.budgets.giveBack(parties, amounts)
     const balance = this.#groups.get(group)
     if (balance !== undefined) balance.left += tokens
     const left = this.#keys.size === 0 ? undefined : this.#keys.get(key)

@@ -1,28 +1,36 @@
 import type { FastifyBaseLogger } from 'fastify'
+import type { Pricing } from '../core/pricing.js'
 import type { ModelCall } from '../core/model-call.js'
 import type { Ledger, LedgerRecord } from '../state/types.js'
 import { writeLog } from '../core/write-log.js'
 import type { Admission } from './admission.js'
-import { chargeOf, isRecorded, recordOf } from './charge.js'
+import { chargesOf, isRecorded, recordOf } from './charge.js'
 
-const nothingHeld = { tokens: 0, input: 0, goesOn: false }
+const nothingHeld = { tokens: 0, input: 0, cost: 0, goesOn: false }
+
+/** Where a request's end is written down. */
+export interface Books {
+  readonly admission: Admission
+  readonly ledger: Ledger | null
+  readonly pricing: () => Pricing | null
+}
 
 /**
  * Once per request, at its end: its place is free at once. What it used is charged now only where no record of it is kept: a
  * record comes before its charge, as what a crash takes from the balances is put right from the ledger, never the other way round.
  */
-export function settleLimits (admission: Admission, keepsRecords: boolean, llm: ModelCall): void {
+export function settleLimits ({ admission, ledger, pricing }: Books, llm: ModelCall): void {
   const ticket = admission.ticketOf(llm)
   if (ticket === undefined) return
-  if (keepsRecords && isRecorded(llm)) admission.leave(ticket)
-  else admission.settle(ticket, chargeOf(llm, ticket))
+  if (ledger !== null && isRecorded(llm)) admission.leave(ticket)
+  else admission.settle(ticket, chargesOf(llm, ticket, pricing()))
 }
 
 /** After it, where there is a ledger: keeps the record, and charges what it says, kept or not. The reply has left by then, and nobody waits for either. */
-export function keepRecord (admission: Admission, ledger: Ledger, llm: ModelCall, log: FastifyBaseLogger): void {
+export function keepRecord ({ admission, pricing }: Books, ledger: Ledger, llm: ModelCall, log: FastifyBaseLogger): void {
   const ticket = admission.takeTicket(llm)
-  const charged = chargeOf(llm, ticket ?? nothingHeld)
-  const record = recordOf(llm, charged, ticket === undefined ? [] : admission.late(ticket))
+  const charged = chargesOf(llm, ticket ?? nothingHeld, pricing())
+  const record = ticket === undefined ? recordOf(llm, charged, []) : recordOf(llm, charged, admission.late(ticket), admission.lateBuckets(ticket))
   if (record === null) return
   const settle = (): void => {
     if (ticket !== undefined) admission.settle(ticket, charged)

@@ -12,6 +12,9 @@ export class Ticket {
   tokens = 0
   /** Estimated tokens of the request itself. */
   input = 0
+  /** The same in billionths of the currency, where a budget counts them: what it holds, and what of it is for the request itself. */
+  cost = 0
+  inputCost = 0
   /** The work may go on when the request is over. */
   goesOn = false
   /** Where it is counted while the store is away. */

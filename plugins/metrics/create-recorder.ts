@@ -30,12 +30,18 @@ export function createRecorder (store: MetricStore, models: ModelNames, listener
   const validationFailures = store.counter('validation_failures_total')
   const normalizations = store.counter('path_normalizations_total')
   const limitRejections = store.counter('limit_rejections_total')
+  const budgetWarnings = store.counter('budget_warnings_total')
   const ledgerFailures = store.counter('ledger_write_failures_total')
   const logDrops = store.counter('log_lines_dropped_total')
   const shed = store.counter('shed_total')
   const attempts = store.counter('upstream_attempts_total')
   const failovers = store.counter('failovers_total')
-  const followed = { key_cache_entries: store.gauge('key_cache_entries'), balance_remaining_ratio: store.gauge('balance_remaining_ratio'), ...upstreamGauges(store) }
+  const followed = {
+    key_cache_entries: store.gauge('key_cache_entries'),
+    balance_remaining_ratio: store.gauge('balance_remaining_ratio'),
+    budget_remaining_ratio: store.gauge('budget_remaining_ratio'),
+    ...upstreamGauges(store),
+  }
   store.describeItself()
 
   return {
@@ -58,6 +64,7 @@ export function createRecorder (store: MetricStore, models: ModelNames, listener
     limitRejected: (group, limit) => limitRejections.add(1, group, limit),
     upstreamAttempted: (upstream, result) => attempts.add(1, upstream, result),
     failedOver: (pool, reason) => failovers.add(1, pool, reason),
+    budgetReached: (group, period, percent) => budgetWarnings.add(1, group, period, String(percent)),
     ledgerFailed: () => ledgerFailures.add(1),
     logDropped: () => logDrops.add(1),
     shed: (reason) => shed.add(1, reason),

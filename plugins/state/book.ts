@@ -3,10 +3,10 @@
  * them here inside one exclusive step; the Redis engine runs the same rules as a script (`redis-scripts.ts`), and one suite
  * holds the two together.
  */
-import { bucketKeepMs, heldBuckets, newBucket, resize, tellReached, type Amounts } from './buckets.js'
+import { bucketKeepMs, heldBuckets, newBucket, resize, tellReached } from './buckets.js'
 import { accountOf, leftOf, partiesOf, refusal, scopesOf, type AccountRecord, type Party } from './parties.js'
 import type { Book, HoldRecord, Shelf } from './shelf.js'
-import type { Account, Decision, HoldAsk, Reached, Settlement, Spending } from './types.js'
+import type { Account, Amounts, Decision, HoldAsk, Reached, Settlement, Spending } from './types.js'
 import { advance, correct, count } from './window.js'
 
 /** How long a charge is remembered by its request's id, so that a late settlement is counted once. */

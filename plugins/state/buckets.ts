@@ -18,12 +18,6 @@ export interface HeldBucket {
   readonly unit: Unit
 }
 
-/** What is set aside, charged or forgiven, by unit. */
-export interface Amounts {
-  readonly tokens: number
-  readonly cost: number
-}
-
 export const toldPercents: readonly number[] = [100, 80, 50]
 
 /** A bucket outlives its period by so long: settlements may be late by a day (`rememberMs`), and clocks be set. */

@@ -25,11 +25,11 @@ export async function recover (ledger: Ledger, balances: Balances, closing: Abor
   return count
 }
 
-async function settle (balances: Balances, { id, key, group, charged, late }: LedgerRecord, closing: AbortSignal): Promise<void> {
+async function settle (balances: Balances, { id, key, group, charged, chargedCost = 0, late, lateBuckets = [] }: LedgerRecord, closing: AbortSignal): Promise<void> {
   if (key === null || group === null) return
   for (;;) {
     try {
-      await balances.settle({ id, group, key, tokens: charged, late })
+      await balances.settle({ id, group, key, tokens: charged, cost: chargedCost, late, lateBuckets })
       return
     } catch {
       await pause(retryMs, undefined, { signal: closing, ref: false })

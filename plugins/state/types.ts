@@ -92,6 +92,8 @@ export interface LedgerRecord extends TokenUsage, LedgerCost {
   readonly late: readonly Scope[]
   /** Their budgets. */
   readonly lateBuckets?: readonly OwnedBucket[]
+  /** What was taken from budgets in money, billionths of the currency; absent for nothing. */
+  readonly chargedCost?: number
 }
 
 export interface LedgerRange {

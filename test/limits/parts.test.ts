@@ -7,7 +7,7 @@ import { Outbox } from '../../plugins/limits/outbox.js'
 import { hostError } from '../../plugins/limits/refusal.js'
 import { Remaining } from '../../plugins/limits/remaining.js'
 import { ModelCall } from '../../plugins/core/model-call.js'
-import { memoryBalances, type Balances, type HoldAsk, type Settlement } from '../../plugins/state/index.js'
+import { memoryBalances, type Balances, type Bucket, type HoldAsk, type Settlement } from '../../plugins/state/index.js'
 import { endpointOf, noTokens } from '../metrics/requests.js'
 
 function request (endpoint: string, given: Partial<ModelCall> = {}): ModelCall {
@@ -50,13 +50,13 @@ t.test('what a request is charged', async (t) => {
 })
 
 t.test('what the ledger keeps', async (t) => {
-  t.equal(recordOf(request('chat_completions'), 0, []), null, 'nothing of what never left')
-  t.equal(recordOf(request('messages.count_tokens', sent), 0, []), null, 'nothing of what is not metered')
-  t.match(recordOf(request('messages', sent), 9, ['key']), { key: null, group: null, model: 'm', outcome: 'ok', ...noTokens, charged: 9, late: ['key'] })
-  t.match(recordOf(request('messages', { ...sent, usage, responseModel: 'real', outcome: 'truncated' }), 12, []), { model: 'm', outcome: 'truncated', ...usage }, 'the name that tokens_total has')
-  t.match(recordOf(request('messages', { ...sent, model: null, responseModel: 'real' }), 12, []), { model: 'real' })
-  t.equal(recordOf(request('messages', { ...sent, model: null }), 12, [])?.model, null)
-  t.equal(recordOf(request('messages', { ...sent, model: 'm'.repeat(1_000) }), 12, [])?.model?.length, 128)
+  t.equal(recordOf(request('chat_completions'), { tokens: 0, cost: 0 }, []), null, 'nothing of what never left')
+  t.equal(recordOf(request('messages.count_tokens', sent), { tokens: 0, cost: 0 }, []), null, 'nothing of what is not metered')
+  t.match(recordOf(request('messages', sent), { tokens: 9, cost: 0 }, ['key']), { key: null, group: null, model: 'm', outcome: 'ok', ...noTokens, charged: 9, late: ['key'] })
+  t.match(recordOf(request('messages', { ...sent, usage, responseModel: 'real', outcome: 'truncated' }), { tokens: 12, cost: 0 }, []), { model: 'm', outcome: 'truncated', ...usage }, 'the name that tokens_total has')
+  t.match(recordOf(request('messages', { ...sent, model: null, responseModel: 'real' }), { tokens: 12, cost: 0 }, []), { model: 'real' })
+  t.equal(recordOf(request('messages', { ...sent, model: null }), { tokens: 12, cost: 0 }, [])?.model, null)
+  t.equal(recordOf(request('messages', { ...sent, model: 'm'.repeat(1_000) }), { tokens: 12, cost: 0 }, [])?.model?.length, 128)
 })
 
 t.test('how much a request may cost', async (t) => {
@@ -109,29 +109,35 @@ t.test('a host refuses in the same words', async (t) => {
 t.test('a lease is a share of every limit', async (t) => {
   const ask = (id: string, given: Partial<HoldAsk>): HoldAsk => ({ id, group: 'g', groupLimits: {}, key: 'k', keyLimits: {}, requests: 1, tokens: 1, floor: 0, ...given })
   const nothing = { group: null, key: null }
+  const whole = ({ amount }: Bucket): number => amount
   const balance = new Lease(10)
-  t.match(balance.hold(ask('a', { tokens: 10, groupLimits: { balance: 100 } }), nothing), { ok: true })
-  t.match(balance.hold(ask('b', { groupLimits: { balance: 100 } }), { group: 1_000, key: null }), { ok: false, limit: 'balance', allowed: 10 }, 'the slice stays what it was')
-  t.match(new Lease(10).hold(ask('a', { groupLimits: { balance: 100 } }), { group: 55, key: null }), { ok: true, left: { group: 4 } }, 'of what was left')
-  t.match(new Lease(10).hold(ask('a', { keyLimits: { balance: 100 } }), { group: null, key: -5 }), { ok: false, allowed: 0 }, 'nothing of an overdrawn one')
+  t.match(balance.hold(ask('a', { tokens: 10, groupLimits: { balance: 100 } }), nothing, whole), { ok: true })
+  t.match(balance.hold(ask('b', { groupLimits: { balance: 100 } }), { group: 1_000, key: null }, whole), { ok: false, limit: 'balance', allowed: 10 }, 'the slice stays what it was')
+  t.match(new Lease(10).hold(ask('a', { groupLimits: { balance: 100 } }), { group: 55, key: null }, whole), { ok: true, left: { group: 4 } }, 'of what was left')
+  t.match(new Lease(10).hold(ask('a', { keyLimits: { balance: 100 } }), { group: null, key: -5 }, whole), { ok: false, allowed: 0 }, 'nothing of an overdrawn one')
   for (const limit of ['requestsPerMinute', 'concurrency'] as const) {
     const rates = new Lease(10)
-    t.match(rates.hold(ask('a', { keyLimits: { [limit]: 3 } }), nothing), { ok: true }, 'at least one')
-    t.match(rates.hold(ask('b', { keyLimits: { [limit]: 3 } }), nothing), { ok: false, allowed: 1 })
+    t.match(rates.hold(ask('a', { keyLimits: { [limit]: 3 } }), nothing, whole), { ok: true }, 'at least one')
+    t.match(rates.hold(ask('b', { keyLimits: { [limit]: 3 } }), nothing, whole), { ok: false, allowed: 1 })
   }
-  t.match(new Lease(10).hold(ask('a', { tokens: 11, keyLimits: { tokensPerMinute: 100 } }), nothing), { ok: false, allowed: 10 })
+  t.match(new Lease(10).hold(ask('a', { tokens: 11, keyLimits: { tokensPerMinute: 100 } }), nothing, whole), { ok: false, allowed: 10 })
+  const bucket: Bucket = { id: 'cost day UTC 2026-11-22', unit: 'cost', amount: 1_000, endsAt: null }
+  const budgets = new Lease(10)
+  const inBudget = { groupLimits: { budgets: [] }, groupBuckets: [bucket], keyLimits: { budgets: [] }, keyBuckets: [bucket] }
+  t.match(budgets.hold(ask('a', { cost: 51, ...inBudget }), nothing, () => 500), { ok: false, limit: 'budget', scope: 'group', allowed: 50 }, 'of what was left of a group, of all of a key')
+  t.match(budgets.hold(ask('a', { cost: 50, ...inBudget }), nothing, () => 500), { ok: true, left: { buckets: [50, 0] } })
 })
 
 t.test('what is left is known of groups and keys that have a balance', async (t) => {
   const remaining = new Remaining()
   const parties = { group: 'g', groupLimits: { balance: 100 }, key: 'k', keyLimits: { balance: 50 } }
   t.same(remaining.left(parties), { group: null, key: null })
-  remaining.giveBack(parties, 5)
+  remaining.giveBack(parties, { tokens: 5, cost: 0 })
   remaining.note({ ...parties, groupLimits: {}, keyLimits: {} }, { group: null, key: null })
   remaining.note(parties, { group: null, key: null })
   t.same(remaining.samples(), [])
   remaining.note(parties, { group: 40, key: 20 })
-  remaining.giveBack(parties, 10)
+  remaining.giveBack(parties, { tokens: 10, cost: 0 })
   t.same(remaining.left(parties), { group: 50, key: 30 })
   remaining.note({ ...parties, group: 'none', groupLimits: { balance: 0 } }, { group: -1, key: null })
   t.same(remaining.samples(), [{ labels: { group: 'g' }, value: 0.5 }, { labels: { group: 'none' }, value: 0 }])

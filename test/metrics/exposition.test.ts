@@ -20,6 +20,10 @@ function filled () {
   recorder.validationFailed('messages', 'required')
   recorder.limitRejected('chat', 'balance')
   recorder.ledgerFailed()
+  recorder.logDropped()
+  recorder.shed('loop')
+  recorder.budgetReached('chat', 'day', 80)
+  recorder.gauge('budget_remaining_ratio', () => [{ labels: { group: 'chat', period: 'day' }, value: 0.5 }])
   recorder.gauge('key_cache_entries', () => [{ labels: { kind: 'positive' }, value: 12 }])
   recorder.gauge('balance_remaining_ratio', () => [{ labels: { group: 'chat' }, value: 0.5 }])
   return meters

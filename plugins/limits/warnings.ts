@@ -1,0 +1,43 @@
+/** Tells that a share of a budget is spent: in the log, in a metric, and to the host. */
+import type { FastifyBaseLogger } from 'fastify'
+import type { Reached, Settled, Settlement } from '../core/balances.js'
+import type { Period } from '../core/budget.js'
+import type { Recorder } from '../core/recorder.js'
+import { writeLog } from '../core/write-log.js'
+import { readBucketId } from './budgets.js'
+
+/** A budget of a group, or of a key in it, has come to 50, 80 or 100 percent: once for each period, whichever process saw it. */
+export interface BudgetEvent {
+  readonly group: string
+  /** Null for a budget of the group. */
+  readonly key: string | null
+  readonly unit: 'tokens' | 'cost'
+  readonly period: Period
+  readonly timezone: string
+  /** Of the period: the date of its first day there; the moment of an hour, in UTC; empty for `total`. */
+  readonly start: string
+  readonly percent: number
+}
+
+export type OnBudget = (event: BudgetEvent) => unknown
+
+/** What settles are told to. A hook of the host that throws, or whose promise fails, is told in the log. */
+export function budgetWarnings (recorder: () => Recorder, log: FastifyBaseLogger, onBudget: OnBudget | null): (settlement: Settlement, settled: Settled) => void {
+  const fail = (err: unknown): void => writeLog(log, 'error', { err }, 'limits.onBudget failed')
+  const tell = (event: BudgetEvent): void => {
+    recorder().budgetReached(event.group, event.period, event.percent)
+    writeLog(log, 'warn', { budget: event }, `a budget has reached ${event.percent} %`)
+    try {
+      Promise.resolve(onBudget?.(event)).catch(fail)
+    } catch (error) {
+      fail(error)
+    }
+  }
+  return (settlement, settled) => {
+    if (settled !== undefined) for (const reached of settled) tell(eventOf(settlement, reached))
+  }
+}
+
+function eventOf ({ group, key }: Settlement, { scope, bucket, percent }: Reached): BudgetEvent {
+  return { group, key: scope === 'key' ? key : null, ...readBucketId(bucket), percent }
+}
