@@ -8,33 +8,67 @@ import type { Group, Key, Labels, Limits } from '../core/types.js'
 import { isPlain } from './credential.js'
 
 export interface GroupOptions {
-  /** Protocols that keys of this group may use. Any text to the compiler, so that editors offer the names and lists made elsewhere pass. */
-  protocols: ReadonlyArray<ProtocolName | (string & Record<never, never>)>
-  /** Upstream name, or one for each protocol. Default: the only upstream there is, or the host's mount. */
-  upstream?: string | Record<string, string>
+  /** Protocols that keys of this group may use; an empty list allows none. */
+  protocols: readonly ProtocolName[]
+  /**
+   * Name of an upstream or a pool, or one for each protocol: `{ chat_completions: 'main', messages: 'other' }`.
+   * @defaultValue the only upstream there is, or the host's mount
+   */
+  upstream?: string | Partial<Record<ProtocolName, string>>
   /** Upstreams for some models: the first whose `models` fit (`*` stands for any part of a name) wins over `upstream`. */
   routes?: ReadonlyArray<{ readonly models: readonly string[], readonly upstream: string }>
-  /** False lacks every protocol. Default true. */
+  /**
+   * False lacks every protocol: the group is for calls that do not pass this gateway.
+   * @defaultValue true
+   */
   thirdParty?: boolean
-  /** Models that may be asked for. Default: any. */
+  /**
+   * Models that may be asked for, by the names that callers use.
+   * @defaultValue any
+   */
   models?: readonly string[]
+  /** What its keys may spend together. */
   limits?: Limits
-  /** What happens to limits while their store cannot answer. Default `closed`. */
+  /**
+   * While the store of the limits cannot answer: refuse requests (`closed`), or let each process spend a share of its own (`local`).
+   * @defaultValue 'closed'
+   */
   onStoreFailure?: 'closed' | 'local'
   /** Who the group's requests are for, in reports: `{ team: 'search' }`. */
   labels?: Labels
 }
 
-export interface KeyOptions {
+/** A key by its secret or by the hash of it; both at once fail the start. */
+export type KeyOptions = KeyDetails & (KeyBySecret | KeyByHash)
+
+interface KeyBySecret {
+  /** The secret itself; only its digest is kept. Undefined, as of a variable that is not set, fails the start. */
+  secret: string | undefined
+  hash?: undefined
+}
+
+interface KeyByHash {
+  /** SHA-256 of the secret: `sha256:` and 64 hex digits. */
+  hash: string
+  secret?: undefined
+}
+
+interface KeyDetails {
+  /** Names the key in metrics, logs and the ledger, and never its secret. */
   id: string
+  /** Name of its group. */
   group: string
-  /** The secret itself; only its digest is kept. Undefined, as of a variable that is not set, fails the start unless there is a hash. */
-  secret?: string | undefined
-  /** Instead of the secret: `sha256:` and 64 hex digits. */
-  hash?: string
-  /** ISO 8601 date and time. */
+  /**
+   * ISO 8601 date and time from which on the key is refused: `2027-01-01T00:00:00Z`.
+   * @defaultValue never
+   */
   expires?: string
+  /**
+   * Refused for now.
+   * @defaultValue false
+   */
   disabled?: boolean
+  /** What the key may spend, within what its group may. */
   limits?: Limits
   /** As of a group; where both say something, the key's counts. */
   labels?: Labels

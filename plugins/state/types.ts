@@ -131,12 +131,18 @@ export interface LedgerConfig {
   readonly keepMs?: number
 }
 
-export interface StateConfig {
-  readonly engine: 'memory' | 'lmdb' | 'redis'
-  /** Directory of the lmdb files and of the ledger. Default `./data`. */
+/** Where the state is kept. The engine `redis` needs its address. */
+export type StateConfig = StateDetails & (
+  | { readonly engine: 'memory' | 'lmdb', readonly url?: undefined }
+  | { readonly engine: 'redis', /** `redis://[user:password@]host:port/db`. */ readonly url: string }
+)
+
+interface StateDetails {
+  /**
+   * Directory of the lmdb files and of the ledger.
+   * @defaultValue './data'
+   */
   readonly path?: string
-  /** `redis://[user:password@]host:port/db`. */
-  readonly url?: string
   /** True where `url` is one node of a Redis Cluster. */
   readonly cluster?: boolean
   /** In front of every Redis key. Default `llm-gateway`. */

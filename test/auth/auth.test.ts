@@ -1,7 +1,7 @@
 import { inspect } from 'node:util'
 import Fastify, { type FastifyInstance } from 'fastify'
 import t from 'tap'
-import auth, { type AuthOptions } from '../../plugins/auth/index.js'
+import auth, { type AuthOptions, type GroupOptions } from '../../plugins/auth/index.js'
 import { dropCredentials } from '../../plugins/core/carriers.js'
 import errors from '../../plugins/errors/index.js'
 import { gatewayOf, joinGateway } from '../../plugins/core/gateway.js'
@@ -13,7 +13,7 @@ import { startUpstream } from '../helpers/upstream.js'
 import { Wire } from '../helpers/wire.js'
 import upstreams from '../../plugins/upstreams/index.js'
 
-const groups = {
+const groups: Record<string, GroupOptions> = {
   chat: { protocols: ['chat_completions', 'responses', 'images'] },
   messages: { protocols: ['messages'] },
   gemini: { protocols: ['generate_content'] },

@@ -2,6 +2,7 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import t, { type Test } from 'tap'
+import type { GroupOptions } from '../../plugins/index.js'
 import { sha256 } from '../helpers/upstream.js'
 import { calls, main, plain, send, type Call, type Change } from './calls.js'
 import { keys, startGateway, type Setup } from './gateway.js'
@@ -104,7 +105,7 @@ t.test('check 38: an image edit and a variation as a form pass unmodified', asyn
 })
 
 t.test('check 38: a group with a model list reads the model from the form', async (t) => {
-  const groups = { images: { protocols: ['images'], upstream: 'main', models: ['allowed'] } }
+  const groups: Record<string, GroupOptions> = { images: { protocols: ['images'], upstream: 'main', models: ['allowed'] } }
   const { origin, upstream } = await startGateway(t, { groups, keys: [{ id: 'k', group: 'images', secret: keys.openai }] })
   const edits = plain('images.edits')
   t.equal((await send(origin, edits, { headers, body: form(field('model', 'allowed'), field('prompt', 'x')) })).status, 200)

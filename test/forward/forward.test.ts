@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import t from 'tap'
+import type { GroupOptions } from '../../plugins/index.js'
 import { gatewayOf } from '../../plugins/core/gateway.js'
 import type { ModelCall } from '../../plugins/core/model-call.js'
 import { call, listen, providerSecret, read, secret, startGateway } from '../helpers/gateway.js'
@@ -86,7 +87,7 @@ t.test('status, headers and bytes of an upstream error pass unchanged, without w
 t.test('what a provider has against the operator is no mistake of the caller', async (t) => {
   const upstream = await startUpstream(t)
   const upstreams = { main: { url: upstream.url, credential: providerSecret }, passing: { url: upstream.url, credential: 'forward' } }
-  const groups = { all: { protocols: ['chat_completions'], upstream: 'main' }, own: { protocols: ['chat_completions'], upstream: 'passing' } }
+  const groups: Record<string, GroupOptions> = { all: { protocols: ['chat_completions'], upstream: 'main' }, own: { protocols: ['chat_completions'], upstream: 'passing' } }
   const keys = [{ id: 'caller', group: 'all', secret }, { id: 'payer', group: 'own', secret: 'sk-own' }]
   const { app, settled } = await startGateway(t, upstream.url, { upstreams, groups, keys })
   const cases = [

@@ -3,6 +3,7 @@ import { posix } from 'node:path'
 import fc from 'fast-check'
 import type { FastifyServerOptions } from 'fastify'
 import t from 'tap'
+import type { GroupOptions } from '../../plugins/index.js'
 import { listen, secret } from '../helpers/gateway.js'
 import { startHost, type HostOptions } from '../helpers/host.js'
 import { startUpstream } from '../helpers/upstream.js'
@@ -82,7 +83,7 @@ t.test('without the paths plugin nothing without a key gets through either', asy
 })
 
 t.test('a key gets no further than its own endpoints', async (t) => {
-  const groups = { all: { protocols: ['embeddings'] } }
+  const groups: Record<string, GroupOptions> = { all: { protocols: ['embeddings'] } }
   const seen = await fuzz(t, { auth: { groups } }, { authorization: `Bearer ${secret}` })
   const strange = seen.filter((line) => !/^(?:POST \/v1\/embeddings|GET \/v1\/models(?:\/[^?#;\\]*)?)(?:\?.*)?$/.test(line))
   t.strictSame(strange, [])

@@ -1,4 +1,5 @@
 import t from 'tap'
+import type { GroupOptions } from '../../plugins/index.js'
 import type { GatewayConfig } from '../../plugins/standalone/config-types.js'
 import { curlLines, originOf } from '../../plugins/standalone/curls.js'
 
@@ -40,7 +41,7 @@ t.test('a secret is shown only where all it opens is simulated', async (t) => {
     { id: 'a', group: 'g', secret: 'a-secret', disabled: true },
     { id: 'b', group: 'g', secret: 'b-secret' },
   ]
-  const group = { protocols: ['messages'] }
+  const group: GroupOptions = { protocols: ['messages'] }
   t.equal(keyIn({ groups: { g: { ...group, upstream: 'main' } }, keys }), 'b-secret')
   t.equal(keyIn({ groups: { g: { ...group, upstream: { messages: 'main' } } }, keys }), 'b-secret')
   t.equal(keyIn({ groups: { g: group }, upstreams: { main: { simulate: true } }, keys }), 'b-secret')

@@ -10,7 +10,7 @@ export interface Engine {
   readonly name: string
   readonly skip: string | false
   /** States that share everything: as many as processes would. Null where the engine shares nothing. */
-  readonly open: (config?: Partial<StateConfig>) => Promise<OpenEngine>
+  readonly open: (config?: Partial<Omit<StateConfig, 'engine' | 'url'>>) => Promise<OpenEngine>
 }
 
 export interface OpenEngine {

@@ -16,7 +16,7 @@ t.test('an engine that there is not', async (t) => {
 })
 
 t.test('an address is required', async (t) => {
-  await t.rejects(openState({ engine: 'redis' }), { code: 'LLM_GATEWAY_OPTION', message: /state\.url is required/ })
+  await t.rejects(openState(Object({ engine: 'redis' })), { code: 'LLM_GATEWAY_OPTION', message: /state\.url is required/ })
 })
 
 t.test('a wrong or misspelled option opens nothing, and is named', async (t) => {

@@ -5,6 +5,7 @@ import { text } from 'node:stream/consumers'
 import httpProxy from '@fastify/http-proxy'
 import Fastify, { type FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
+import type { GroupOptions } from '../../plugins/index.js'
 import authPlugin from '../../plugins/auth/index.js'
 import forwardPlugin, { proxyOptions } from '../../plugins/forward/index.js'
 import upstreams from '../../plugins/upstreams/index.js'
@@ -22,7 +23,7 @@ interface Rig {
 
 type Mount = (app: FastifyInstance, url: string) => Promise<void>
 
-const groups = { all: { protocols: ['chat_completions', 'responses', 'images', 'embeddings', 'messages', 'generate_content'] } }
+const groups: Record<string, GroupOptions> = { all: { protocols: ['chat_completions', 'responses', 'images', 'embeddings', 'messages', 'generate_content'] } }
 const keys = [{ id: 'k', group: 'all', secret: 'sk-all' }]
 
 /** The three ways in which a route can stand between the caller and the upstream, and the host's parsed variant. */

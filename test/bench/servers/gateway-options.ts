@@ -1,5 +1,5 @@
 /** The gateway as it is measured: every part on, one group, keys from a table behind the cache, the metrics as text of its own. */
-import type { LlmGatewayOptions } from '../../../plugins/index.js'
+import type { GroupOptions, LlmGatewayOptions } from '../../../plugins/index.js'
 import { callerKey, upstreamKey } from '../work.js'
 import { otherKey } from './other-keys.js'
 import { settings } from './serve.js'
@@ -10,7 +10,7 @@ const groupOf = (at: number): string => groupCount === 0 ? 'bench' : `group-${at
 const others = new Map(Array.from({ length: Number(process.env['BENCH_KEYS'] ?? 0) }, (_, at) => [otherKey(at), { id: `other-${at}`, group: groupOf(at) }]))
 
 const plenty = 1_000_000_000_000
-const group = {
+const group: GroupOptions = {
   protocols: ['chat_completions', 'responses', 'images', 'embeddings'],
   upstream: 'main',
   limits: { requestsPerMinute: plenty, tokensPerMinute: plenty, concurrency: plenty, balance: plenty },
