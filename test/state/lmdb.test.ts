@@ -57,6 +57,56 @@ t.test('after a start of the system they are what the disk had', async (t) => {
   await end(second)
 })
 
+t.test('of budgets, too, and what ended long ago goes', async (t) => {
+  const path = t.testdir({})
+  const first = await openLmdb(path, 'boot-1')
+  const balances = lmdbBalances(first, { holdTtlMs: 60_000 })
+  const groupBuckets = [
+    { id: 'now', unit: 'cost', amount: 10, endsAt: null },
+    { id: 'then', unit: 'tokens', amount: 10, endsAt: 1 },
+    { id: 'soon', unit: 'tokens', amount: 10, endsAt: Date.now() + 60_000 },
+  ] as const
+  await balances.hold({ ...ask('a', 5), groupBuckets, cost: 4 })
+  await balances.settle({ id: 'a', group: 'chat', key: 'ci', tokens: 6, cost: 3, late: [] })
+  await balances.close()
+  await end(first)
+  const second = await openLmdb(path, 'boot-2')
+  const again = lmdbBalances(second, { holdTtlMs: 60_000 })
+  t.same(await again.readBucket('now', 'chat'), { spent: 3, held: 0 })
+  t.same(await again.readBucket('soon', 'chat'), { spent: 6, held: 0 })
+  t.same(await again.readBucket('then', 'chat'), { spent: 0, held: 0 })
+  await again.close()
+  await end(second)
+})
+
+t.test('of two processes that note what is spent, the newer one counts', async (t) => {
+  const files = await openLmdb(t.testdir({}), 'boot-1')
+  const one = lmdbBalances(files, { holdTtlMs: 60_000 })
+  const other = lmdbBalances(files, { holdTtlMs: 60_000 })
+  await spend(one, 'a', 10)
+  await spend(other, 'b', 5)
+  await other.close()
+  t.equal(files.spent.get('g:chat'), 15)
+  await one.close()
+  t.equal(files.spent.get('g:chat'), 15, 'what the first one knows is older')
+  await end(files)
+})
+
+t.test('each process sees what another wrote between two steps of its own', async (t) => {
+  const files = await openLmdb(t.testdir({}), 'boot-1')
+  const one = lmdbBalances(files, { holdTtlMs: 60_000 })
+  const other = lmdbBalances(files, { holdTtlMs: 60_000 })
+  await one.hold(ask('a', 100))
+  await other.hold(ask('b', 200))
+  t.match(await one.hold(ask('c', 1)), { ok: true, left: { group: 699 } })
+  await other.settle({ id: 'a', group: 'chat', key: 'ci', tokens: 50, late: [] })
+  await one.settle({ id: 'a', group: 'chat', key: 'ci', tokens: 70, late: [] })
+  t.match(await one.read('chat'), { spent: 50, held: 201, active: 2 }, 'what the other one settled is settled')
+  await one.close()
+  await other.close()
+  await end(files)
+})
+
 t.test('without a start to tell by, every write is on the disk and nothing is made anew', async (t) => {
   const path = t.testdir({})
   for (const spent of [7, 14]) {

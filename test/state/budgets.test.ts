@@ -1,0 +1,93 @@
+/** Buckets of budgets, on every engine: what is held and settled in them, over several openings of one state. */
+import t from 'tap'
+import type { Bucket, Decision, HoldAsk, Reached } from '../../plugins/state/types.js'
+import { engines } from './engines.js'
+
+const day = 24 * 60 * 60_000
+
+function ask (given: Partial<HoldAsk> & { readonly id: string }): HoldAsk {
+  return { group: 'chat', groupLimits: { budgets: [] }, key: 'ci', keyLimits: {}, requests: 1, tokens: 0, floor: 0, ...given }
+}
+
+const settled = { group: 'chat', key: 'ci', tokens: 0, late: [] }
+
+for (const engine of engines) {
+  t.test(`budgets in ${engine.name}`, { skip: engine.skip }, async (t) => {
+    const { state: { balances }, clock, another, close } = await engine.open({ holdTtlMs: 10_000 })
+    t.teardown(close)
+    const other = another === null ? balances : (await another()).balances
+    const bucket = (id: string, amount: number, unit: Bucket['unit'] = 'cost', endsAt: number | null = clock.now + day): Bucket => ({ id, unit, amount, endsAt })
+
+    t.test('are held, refused with what is free, and settled to what was used', async (t) => {
+      const groupBuckets = [bucket('a', 100), bucket('b', 1_000, 'tokens', null)]
+      t.same(await balances.hold(ask({ id: 'h1', tokens: 10, cost: 60, groupBuckets })), { ok: true, left: { group: null, key: null, buckets: [40, 990] } })
+      t.match(await other.hold(ask({ id: 'h2', tokens: 10, cost: 41, groupBuckets })), { ok: false, limit: 'budget', scope: 'group', bucket: 'a', allowed: 100, free: 40, retryAfterMs: day })
+      t.match(await other.hold(ask({ id: 'h2', tokens: 991, cost: 0, groupBuckets })), { ok: false, bucket: 'b', free: 990, retryAfterMs: 0 })
+      await balances.settle({ ...settled, id: 'h1', tokens: 7, cost: 20 })
+      t.same(await other.readBucket('a', 'chat'), { spent: 20, held: 0 })
+      t.same(await other.readBucket('b', 'chat'), { spent: 7, held: 0 })
+      t.same(await other.readBucket('nothing', 'chat', 'ci'), { spent: 0, held: 0 })
+    })
+
+    t.test('tell once what is reached, whichever process made them reach it', async (t) => {
+      const reached: Reached[] = []
+      const spend = async (id: string, cost: number, amount = 100): Promise<void> => {
+        for (const [at, by] of [balances, other].entries()) {
+          const groupBuckets = [bucket('told', amount)]
+          await by.hold(ask({ id: `${id}${at}`, cost: 1, groupBuckets }))
+          reached.push(...await by.settle({ ...settled, id: `${id}${at}`, cost: cost / 2 }) ?? [])
+        }
+      }
+      await spend('t', 60)
+      await spend('u', 20)
+      t.same(reached, [{ scope: 'group', bucket: 'told', percent: 50 }, { scope: 'group', bucket: 'told', percent: 80 }])
+      await spend('v', 4, 1_000)
+      await spend('w', 420, 1_000)
+      t.same(reached.slice(2), [{ scope: 'group', bucket: 'told', percent: 50 }], 'of a budget that was raised once more')
+      t.match(await balances.hold(ask({ id: 'x', cost: 1, groupBuckets: [bucket('told', 400)] })), { ok: false, limit: 'budget' }, 'and lowered below what is spent')
+      t.match(await balances.hold(ask({ id: 'x', cost: 1 })), { ok: true }, 'and taken away')
+    })
+
+    t.test('spent, held and left are the whole at every moment, and 2,000 at once on one for 50 are 50', async (t) => {
+      const groupBuckets = [bucket('whole', 5_000)]
+      const decisions = await Promise.all(Array.from({ length: 2_000 }, async (_, at): Promise<Decision> => {
+        const decision = await (at % 2 === 0 ? balances : other).hold(ask({ id: `n${at}`, cost: 100, groupBuckets }))
+        if (decision.ok && at % 3 === 0) await balances.settle({ ...settled, id: `n${at}`, cost: 100 })
+        return decision
+      }))
+      const left = decisions.flatMap((decision) => decision.ok ? decision.left.buckets ?? [] : [])
+      t.equal(left.length, 50)
+      t.same(left.sort((a, b) => b - a), Array.from({ length: 50 }, (_, at) => 4_900 - at * 100), 'each sees what is left of the whole')
+      const { spent, held } = await balances.readBucket('whole', 'chat')
+      t.equal(spent + held, 5_000)
+    })
+
+    t.test('a hold whose process is gone is charged its floor, and put right by whoever settles it', async (t) => {
+      const keyBuckets = [bucket('floor', 100)]
+      await balances.hold(ask({ id: 'gone', keyLimits: { budgets: [] }, cost: 50, costFloor: 5, keyBuckets }))
+      clock.now += 20_000
+      t.same(await other.readBucket('floor', 'chat', 'ci'), { spent: 5, held: 0 })
+      await other.settle({ ...settled, id: 'gone', cost: 30 })
+      t.same(await balances.readBucket('floor', 'chat', 'ci'), { spent: 30, held: 0 })
+    })
+
+    t.test('what is charged late counts in the period that it says, once', async (t) => {
+      const late = { ...settled, id: 'late', cost: 3, late: ['key', 'group'] as const, lateBuckets: [{ ...bucket('late', 5), scope: 'key' as const }, { ...bucket('late', 5, 'tokens', null), scope: 'group' as const }] }
+      for (const by of [balances, other]) await by.settle({ ...late, tokens: 2 })
+      t.same(await balances.readBucket('late', 'chat', 'ci'), { spent: 3, held: 0 })
+      t.same(await balances.readBucket('late', 'chat'), { spent: 2, held: 0 })
+    })
+
+    t.test('periods of long ago are forgotten when another begins; others are kept', async (t) => {
+      await balances.hold(ask({ id: 'old', cost: 1, groupBuckets: [bucket('day 1', 100), bucket('ever', 100, 'cost', null)] }))
+      await balances.settle({ ...settled, id: 'old', cost: 9 })
+      clock.now += 2 * day
+      await other.hold(ask({ id: 'next', cost: 1, groupBuckets: [bucket('day 3', 100)] }))
+      t.same(await balances.readBucket('day 1', 'chat'), { spent: 9, held: 0 }, 'somebody may settle in it late')
+      clock.now += 2 * day
+      await other.hold(ask({ id: 'then', cost: 1, groupBuckets: [bucket('day 5', 100)] }))
+      t.same(await balances.readBucket('day 1', 'chat'), { spent: 0, held: 0 })
+      t.same(await balances.readBucket('ever', 'chat'), { spent: 9, held: 0 })
+    })
+  })
+}
