@@ -2,19 +2,19 @@ import type { Database } from 'lmdb'
 
 export type Binary = Database<Buffer, string>
 
-/** More names than these are not known at once. */
-export const maxKnown = 100_000
-
 /** Records of one table that this process has read or written, and which of them it has changed. */
 export class Known<T> {
   readonly #table: Binary
   readonly #read: (value: Buffer) => T
   readonly #write: (record: T) => Buffer
   readonly #known = new Map<string, T>()
-  readonly #changed = new Set<string>()
+  readonly #changed = new Map<string, T>()
+  readonly #max: number
 
-  constructor (table: Binary, read: (value: Buffer) => T, write: (record: T) => Buffer) {
+  /** More than `max` are not known for longer than a turn. */
+  constructor (table: Binary, max: number, read: (value: Buffer) => T, write: (record: T) => Buffer) {
     this.#table = table
+    this.#max = max
     this.#read = read
     this.#write = write
   }
@@ -31,7 +31,7 @@ export class Known<T> {
 
   set (name: string, record: T): void {
     this.#known.set(name, record)
-    this.#changed.add(name)
+    this.#changed.set(name, record)
   }
 
   drop (name: string): void {
@@ -42,12 +42,9 @@ export class Known<T> {
   /** True where something was written. */
   flush (): boolean {
     if (this.#changed.size === 0) return false
-    for (const name of this.#changed) {
-      const record = this.#known.get(name)
-      if (record !== undefined) this.#table.putSync(name, this.#write(record))
-    }
+    for (const [name, record] of this.#changed) this.#table.putSync(name, this.#write(record))
     this.#changed.clear()
-    if (this.#known.size > maxKnown) this.#known.clear()
+    if (this.#known.size > this.#max) this.#known.clear()
     return true
   }
 

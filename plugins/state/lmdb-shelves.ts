@@ -4,7 +4,7 @@
  */
 import { readAccount, readBucketRecord, readHold, readNumbers, writeAccount, writeBucket, writeHold, writeQuiet } from './lmdb-codec.js'
 import type { BucketRecord } from './buckets.js'
-import { Known, maxKnown, type Binary } from './lmdb-known.js'
+import { Known, type Binary } from './lmdb-known.js'
 import { accountName, type AccountRecord } from './parties.js'
 import type { HoldRecord, Shelf } from './shelf.js'
 
@@ -45,18 +45,23 @@ export class LmdbShelves {
   readonly #changedHolds = new Map<string, { now: HoldRecord | null, stored: State | null }>()
   readonly #shelves = new Map<string, Shelf>()
 
-  constructor (tables: LmdbTables, spent: Map<string, Spent>) {
+  readonly #max: number
+
+  /** More than `max` accounts, buckets, holds or groups are not known for longer than a turn. */
+  constructor (tables: LmdbTables, spent: Map<string, Spent>, max = 100_000) {
+    this.#max = max
     this.#tables = tables
     this.#spent = spent
-    this.#accounts = new Known(tables.accounts, readAccount, writeAccount)
-    this.#buckets = new Known(tables.buckets, readBucketRecord, writeBucket)
-    this.#quiet = new Known(tables.groups, readQuiet, ({ open, closed }) => writeQuiet(open, closed))
+    this.#accounts = new Known(tables.accounts, max, readAccount, writeAccount)
+    this.#buckets = new Known(tables.buckets, max, readBucketRecord, writeBucket)
+    this.#quiet = new Known(tables.groups, max, readQuiet, ({ open, closed }) => writeQuiet(open, closed))
   }
 
   readonly of = (group: string): Shelf => {
     const known = this.#shelves.get(group)
     if (known !== undefined) return known
     const made = this.#shelf(group)
+    if (this.#shelves.size >= this.#max) this.#shelves.clear()
     this.#shelves.set(group, made)
     return made
   }
@@ -80,7 +85,6 @@ export class LmdbShelves {
     for (const known of [this.#accounts, this.#buckets, this.#quiet]) known.forget()
     this.#holds.clear()
     this.#changedHolds.clear()
-    if (this.#shelves.size > maxKnown) this.#shelves.clear()
   }
 
   #shelf (group: string): Shelf {
@@ -147,7 +151,7 @@ export class LmdbShelves {
     }
     const changed = this.#changedHolds.size > 0
     this.#changedHolds.clear()
-    if (this.#holds.size > maxKnown) this.#holds.clear()
+    if (this.#holds.size > this.#max) this.#holds.clear()
     return changed
   }
 

@@ -1,7 +1,9 @@
 import { spawnSync } from 'node:child_process'
 import t from 'tap'
+import { hold, read, settle } from '../../plugins/state/book.js'
 import { lmdbBalances } from '../../plugins/state/lmdb-balances.js'
 import { lmdbKeys } from '../../plugins/state/lmdb-keys.js'
+import { LmdbShelves } from '../../plugins/state/lmdb-shelves.js'
 import { openLmdb, readBootId, type LmdbFiles } from '../../plugins/state/lmdb-open.js'
 import type { Balances, KeyChange, Limits } from '../../plugins/state/types.js'
 
@@ -104,6 +106,26 @@ t.test('each process sees what another wrote between two steps of its own', asyn
   t.match(await one.read('chat'), { spent: 50, held: 201, active: 2 }, 'what the other one settled is settled')
   await one.close()
   await other.close()
+  await end(files)
+})
+
+t.test('what is not known any more is read again', async (t) => {
+  const files = await openLmdb(t.testdir({}), 'boot-1')
+  const shelves = new LmdbShelves(files.tables, new Map(), 1)
+  const turn = (work: () => void): void => files.balances.transactionSync(() => {
+    shelves.begin()
+    work()
+    shelves.end()
+  })
+  const book = { shelfOf: shelves.of, now: () => 1_000, holdTtlMs: 60_000 }
+  for (const group of ['a', 'b']) {
+    turn(() => { for (const id of ['1', '2', '3']) hold(book, { ...ask(group + id, 5, group), keyLimits: groupLimits }) })
+  }
+  turn(() => {
+    for (let again = 0; again < 2; again += 1) settle(book, { id: 'a1', group: 'a', key: 'ci', tokens: 1, late: [] })
+    t.throws(() => hold(book, ask('x'.repeat(3_000), 1)), { message: /key size/ })
+  })
+  for (const [group, spent, held] of [['a', 1, 10], ['b', 0, 15]] as const) turn(() => { t.match(read(book, group, 'ci'), { spent, held }) })
   await end(files)
 })
 
