@@ -16,11 +16,13 @@ import type { Report } from './processes.js'
 import { reconciliation } from './reconciliation.js'
 import { silentUpstream } from './silent-upstream.js'
 import { slowReader } from './slow-reader.js'
+import { slowSockets } from './slow-sockets.js'
 import { smuggling } from './smuggling.js'
 import { soak } from './soak.js'
 import { storeHang } from './store-hang.js'
 import { storeOutage } from './store-outage.js'
 import { supplyChain } from './supply-chain.js'
+import { timing } from './timing.js'
 import { untouched } from './untouched.js'
 
 export interface Check {
@@ -59,6 +61,8 @@ export const checks: Readonly<Record<string, Check>> = {
   'evil-replies': check('what a broken provider sends reaches nobody else', evilReplies, { requests: 100_000, atOnce: 32 }, { requests: 330, atOnce: 8 }),
   'cut-everywhere': check('a reply cut behind any byte never ends cleanly', cutEverywhere, { every: 1 }, { every: 97 }),
   'slow-reader': check('a caller that reads slowly costs no memory', slowReader, { megabytes: 1_024, stillMs: 20_000 }, { megabytes: 48, stillMs: 1_000 }),
+  'slow-sockets': check('callers that dribble are closed, and nobody waits for them', slowSockets, { sockets: 5_000, timeoutMs: 60_000 }, { sockets: 200, timeoutMs: 1_000 }),
+  timing: check('a key whose beginning is right is refused as soon as any other', timing, { pairs: 1_000_000 }, { pairs: 20_000 }),
   'silent-upstream': check('a provider that falls silent is told of in time', silentUpstream, { requests: 200, timeoutMs: 10_000 }, { requests: 10, timeoutMs: 800 }),
   'aborted-streams': check('callers that leave leave nothing', abortedStreams, { streams: 100_000, atOnce: 50 }, { streams: 200, atOnce: 10 }),
   drain: check('SIGTERM cuts no stream', drain, { streams: 500, streamMs: 10_000 }, { streams: 20, streamMs: 1_500 }),

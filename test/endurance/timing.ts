@@ -1,0 +1,49 @@
+/** Whether a wrong key is refused sooner or later where its beginning is right: Welch's t of the two over many pairs. */
+import { randomBytes } from 'node:crypto'
+import Fastify, { type FastifyRequest } from 'fastify'
+import { Authenticator } from '../../plugins/auth/authenticator.js'
+import { joinGateway } from '../../plugins/core/gateway.js'
+import { ModelCall } from '../../plugins/core/model-call.js'
+import { createResolve } from '../../plugins/core/url/resolve.js'
+import type { Report } from './processes.js'
+
+const limit = 4.5
+/** What a garbage collection or another process does to a single one is no sign of ours. */
+const cropped = 0.95
+
+export async function timing ({ pairs }: { readonly pairs: number }): Promise<Report> {
+  const right = `sk-lgw-${randomBytes(24).toString('base64url')}`
+  const authenticator = new Authenticator({ groups: { all: { protocols: ['chat_completions'] } }, keys: [{ id: 'a', group: 'all', secret: right }] }, joinGateway(Fastify()))
+  const resolved = createResolve('')('POST', '/v1/chat/completions', {})
+  if (resolved?.kind !== 'endpoint') throw new Error('no endpoint')
+  const call = new ModelCall(resolved)
+  const prefixed: number[] = []
+  const random: number[] = []
+  for (let i = 0; i < pairs * 1.1; i++) {
+    const tail = randomBytes(24).toString('base64url')
+    const guesses: Array<[number[], string]> = [[prefixed, right.slice(0, -4) + tail.slice(0, 4)], [random, `sk-lgw-${tail}`]]
+    if (i % 2 === 1) guesses.reverse()
+    for (const [times, guess] of guesses) {
+      const request = { raw: { rawHeaders: ['authorization', `Bearer ${guess}`] }, headers: {} } as FastifyRequest
+      const startedAt = process.hrtime.bigint()
+      authenticator.check(call, request)
+      const took = Number(process.hrtime.bigint() - startedAt)
+      // The first ones are told apart by the compiler.
+      if (i >= pairs * 0.1) times.push(took)
+    }
+  }
+  const bound = [...prefixed, ...random].sort((a, b) => a - b)[Math.floor(2 * pairs * cropped)] ?? Infinity
+  const t = welch(prefixed.filter((ns) => ns <= bound), random.filter((ns) => ns <= bound))
+  const slow = Math.abs(t) < limit ? [] : [`t is ${t.toFixed(2)}`]
+  return { violations: [], slow, pairs, t: Number(t.toFixed(3)), meanNs: [mean(prefixed), mean(random)].map(Math.round) }
+}
+
+function mean (values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0) / values.length
+}
+
+function welch (a: readonly number[], b: readonly number[]): number {
+  const [meanA, meanB] = [mean(a), mean(b)]
+  const variance = (values: readonly number[], center: number): number => values.reduce((sum, value) => sum + (value - center) ** 2, 0) / (values.length - 1)
+  return (meanA - meanB) / Math.sqrt(variance(a, meanA) / a.length + variance(b, meanB) / b.length)
+}
