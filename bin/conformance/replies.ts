@@ -27,8 +27,9 @@ export const messageDelta = (usage: object): string =>
 
 export const messageStop = event({ type: 'message_stop' })
 
-export const generated = (text: string, usageMetadata: object): Record<string, unknown> =>
-  ({ candidates: [{ index: 0, content: { role: 'model', parts: [{ text }] } }], usageMetadata, modelVersion: 'model-1' })
+/** `finishReason` stands in the last chunk of a stream and in a whole reply. */
+export const generated = (text: string, usageMetadata: object, finishReason?: 'STOP'): Record<string, unknown> =>
+  ({ candidates: [{ index: 0, content: { role: 'model', parts: [{ text }] }, finishReason }], usageMetadata, modelVersion: 'model-1' })
 
 export const responseEvent = (type: string, usage: object | null): string =>
   event({ type, sequence_number: 0, response: { id: 'r1', object: 'response', model: 'model-1', output: [], usage } })
@@ -63,7 +64,7 @@ const answers: ReadonlyArray<readonly [path: RegExp, answer: Answer]> = [
   [/\/v1\/embeddings(\?|$)/, () => json({ object: 'list', model: 'model-1', data: [{ object: 'embedding', index: 0, embedding: [0.5] }], usage: { prompt_tokens: 8, total_tokens: 8 } })],
   [/\/v1\/images\/(generations|edits|variations)(\?|$)/, () => json({ created: 1, data: [{ b64_json: 'AA==' }] })],
   [/\/v1(beta)?\/(models|tunedModels)\/.+:countTokens/, () => json({ totalTokens: 3 })],
-  [/\/v1(beta)?\/(models|tunedModels)\/.+:\w+/, () => json(generated('Hi', geminiUsage))],
+  [/\/v1(beta)?\/(models|tunedModels)\/.+:\w+/, () => json(generated('Hi', geminiUsage, 'STOP'))],
   [/\/v1(beta)?\/models(\/|\?|$)/, () => json({ object: 'list', data: [], models: [], has_more: false })],
 ]
 

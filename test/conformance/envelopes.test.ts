@@ -114,6 +114,12 @@ const elsewhere: Readonly<Record<string, string>> = {
   token_rate_exceeded: 'limits',
   concurrency_exceeded: 'limits',
   limit_store_unavailable: 'limits',
+  budget_exceeded: 'limits',
+  model_not_priced: 'costs',
+  model_not_found: 'upstreams',
+  upstream_busy: 'upstreams',
+  upstream_credential_unavailable: 'upstreams',
+  body_unchecked: 'test/validation/large-bodies.test.ts',
 }
 
 /** Codes that a family cannot meet: it has no such header, or takes the key in the query. */

@@ -18,7 +18,7 @@ const whole: Readonly<Record<keyof typeof streamed, readonly string[]>> = {
   chat: [chatChunk('Hi'), ': comment\n\n', chatUsageChunk(plainChatUsage), done],
   responses: [responseEvent('response.created', null), responseEvent('response.completed', { input_tokens: 1, output_tokens: 1, total_tokens: 2 })],
   messages: [messageStart({ input_tokens: 1, output_tokens: 1 }), event({ type: 'ping' }), messageDelta({ output_tokens: 1 }), messageStop],
-  gemini: [event(generated('Hi', geminiUsage)), event(generated('!', geminiUsage))].map(crlf),
+  gemini: [event(generated('Hi', geminiUsage)), event(generated('!', geminiUsage, 'STOP'))].map(crlf),
 }
 
 async function askStream (subject: Subject, kind: keyof typeof streamed, change: Change = {}): Promise<Reply> {

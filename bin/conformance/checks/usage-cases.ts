@@ -151,7 +151,7 @@ export const metered: readonly Metered[] = [
     change: generateStream,
     script: sse(
       event(generated('a', { promptTokenCount: 71, thoughtsTokenCount: 9, totalTokenCount: 80 })),
-      event(generated('b', { promptTokenCount: 71, candidatesTokenCount: 20, thoughtsTokenCount: 9, totalTokenCount: 100 }))
+      event(generated('b', { promptTokenCount: 71, candidatesTokenCount: 20, thoughtsTokenCount: 9, totalTokenCount: 100 }, 'STOP'))
     ),
     input: 71,
     output: 29,
@@ -161,7 +161,7 @@ export const metered: readonly Metered[] = [
     title: 'generateContent: tool-use prompts are input',
     kind: 'gemini',
     change: plain,
-    script: json(generated('a', { promptTokenCount: 10, toolUsePromptTokenCount: 72, candidatesTokenCount: 33, totalTokenCount: 115 })),
+    script: json(generated('a', { promptTokenCount: 10, toolUsePromptTokenCount: 72, candidatesTokenCount: 33, totalTokenCount: 115 }, 'STOP')),
     input: 82,
     output: 33,
   },
