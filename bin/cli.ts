@@ -18,7 +18,9 @@ export const usage = `Usage: llm-gateway COMMAND [options]
   keys revoke ID             end a key
   usage                      the usage ledger, one JSON object a line
        [--from DATE] [--to DATE] [--group GROUP] [--key ID] [--model M] [--protocol P] [--outcome O]
-       [--by group|key|model|day]...   sums, in a table
+       [--by group|key|model|protocol|day|month|label:NAME]...   sums, in a table
+       [--json | --csv] [--timezone ZONE]
+  usage reprice --prices FILE   what it would have cost with other price lists; takes the same options
   prices show MODEL          the prices that a model has, and why
   prices check               models of the ledger without a price; fails where there are any
        [--from DATE] [--to DATE]

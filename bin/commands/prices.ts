@@ -46,9 +46,11 @@ async function show (table: PriceTable, { positionals, io }: Given): Promise<num
 /** Models of the ledger that have no price, with the number of their requests. */
 async function check (table: PriceTable, { range, path, io }: Given): Promise<number> {
   const missing = new Map<string, number>()
-  for await (const { model, bill, time } of ledgerRecords(path, range)) {
-    const match = matchOf(table, { reply: bill?.model ?? model, asked: model, alias: null }, bill?.startedAt ?? time)
-    if (match?.row == null) missing.set(String(model), (missing.get(String(model)) ?? 0) + 1)
+  for await (const batch of ledgerRecords(path, range)) {
+    for (const { model, bill, time } of batch) {
+      const match = matchOf(table, { reply: bill?.model ?? model, asked: model, alias: null }, bill?.startedAt ?? time)
+      if (match?.row == null) missing.set(String(model), (missing.get(String(model)) ?? 0) + 1)
+    }
   }
   for (const [model, requests] of [...missing].sort(([a], [b]) => a < b ? -1 : 1)) await io.out(JSON.stringify({ model, requests }))
   if (missing.size === 0) io.err('every model of the ledger has a price')

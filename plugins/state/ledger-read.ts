@@ -1,7 +1,6 @@
 import { createReadStream } from 'node:fs'
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { createInterface } from 'node:readline'
 import { readFrame } from './ledger-frame.js'
 import type { LedgerRange, LedgerRecord } from './types.js'
 
@@ -12,6 +11,7 @@ const tailBytes = 4 * 1024 * 1024
 
 /** A file's own time is not exact, and its system's clock may have been set. */
 const slackMs = 60_000
+const pieceBytes = 256 * 1024
 
 export interface LedgerFile {
   readonly path: string
@@ -33,17 +33,26 @@ export async function ledgerFiles (path: string): Promise<LedgerFile[]> {
 
 /** Whole records of a range, in order within each process. A line that a crash cut off was never acknowledged. */
 export async function * readLedger (path: string, range: LedgerRange = {}): AsyncGenerator<LedgerRecord> {
+  for await (const batch of readBatches(path, range)) yield * batch
+}
+
+/** The same, as many at a time as were read: one at a time costs as much as all the rest of a report. */
+export async function * readBatches (path: string, range: LedgerRange = {}): AsyncGenerator<LedgerRecord[]> {
   const { from = 0, to = Infinity, onProgress } = range
   const files = (await ledgerFiles(path)).filter((file) => file.endedAt >= from - slackMs && file.startedAt < to)
   const total = files.reduce((sum, file) => sum + file.bytes, 0)
   let done = 0
   for (const file of files) {
-    for await (const line of linesOf(file.path)) {
-      done += Buffer.byteLength(line) + 1
+    for await (const lines of linesOf(file.path)) {
+      const batch: LedgerRecord[] = []
+      for (const line of lines) {
+        done += Buffer.byteLength(line) + 1
+        const record = readFrame(line)
+        if (record !== null && record.time >= from && record.time < to) batch.push(record)
+        if (record === null && line !== endMark) range.onDamage?.(file.path)
+      }
       onProgress?.(Math.min(done, total), total)
-      const record = readFrame(line)
-      if (record !== null && record.time >= from && record.time < to) yield record
-      if (record === null && line !== endMark) range.onDamage?.(file.path)
+      yield batch
     }
   }
 }
@@ -53,11 +62,19 @@ export async function * readUnsettled (path: string, since: number): AsyncGenera
   for (const file of await ledgerFiles(path)) {
     if (file.endedAt < since) continue
     const lines: string[] = []
-    for await (const line of linesOf(file.path, Math.max(0, file.bytes - tailBytes))) lines.push(line)
+    for await (const some of linesOf(file.path, Math.max(0, file.bytes - tailBytes))) lines.push(...some)
     if (lines.at(-1) !== endMark) yield * lines.flatMap((line) => readFrame(line) ?? []).filter(({ time }) => time >= since)
   }
 }
 
-function linesOf (path: string, start = 0): AsyncIterable<string> {
-  return createInterface({ input: createReadStream(path, { start }), crlfDelay: Infinity })
+/** Lines, as many at a time as were read. The last one may have no end. */
+async function * linesOf (path: string, start = 0): AsyncGenerator<string[]> {
+  let rest = ''
+  const pieces: AsyncIterable<string> = createReadStream(path, { start, encoding: 'utf8', highWaterMark: pieceBytes })
+  for await (const piece of pieces) {
+    const lines = (rest + piece).split('\n')
+    rest = lines.pop() ?? ''
+    yield lines
+  }
+  if (rest !== '') yield [rest]
 }

@@ -1,0 +1,29 @@
+import { one, readDecimal } from '../../plugins/core/decimal.js'
+import { leaves } from '../../plugins/core/measures.js'
+import { priceBill } from '../../plugins/costs/cost-of.js'
+import type { PriceTable } from '../../plugins/costs/price-table.js'
+import { matchOf } from '../../plugins/costs/pricing.js'
+import type { LedgerRecord } from '../../plugins/state/types.js'
+import type { RecordCost } from './sums.js'
+
+/** What a record would have cost with other price lists, at the prices of the time at which its request started. Null for nothing. */
+export function repriced (table: PriceTable, record: LedgerRecord): RecordCost | null {
+  const { model, serviceTier = null, time, bill } = record
+  const match = matchOf(table, { reply: bill?.model ?? model, asked: model, alias: null }, bill?.startedAt ?? time)
+  const served = { tier: serviceTier, speed: bill?.speed ?? null, region: bill?.region ?? null, counts: bill?.counts ?? {}, tools: bill?.tools ?? null, statedCost: null }
+  const usage = leaves.some(({ type }) => record[type] > 0) ? record : null
+  const factor = readDecimal(bill?.factor ?? '1') ?? one
+  const priced = priceBill({ usage, modalities: kindsOf(bill), served, factor }, match?.row ?? null)
+  return priced === null ? null : { amount: priced.total, currency: table.currency, unpriced: priced.unpriced }
+}
+
+/** Kinds that tools made are told apart by their place in the list of a live request; here, by being the same. */
+function kindsOf (bill: LedgerRecord['bill']): NonNullable<NonNullable<LedgerRecord['bill']>['modalities']> | null {
+  const tools = [...bill?.tools?.modalities ?? []]
+  if (bill?.modalities === undefined || tools.length === 0) return bill?.modalities ?? null
+  return bill.modalities.filter((kind) => {
+    const at = tools.findIndex(({ direction, modality, tokens }) => direction === kind.direction && modality === kind.modality && tokens === kind.tokens)
+    if (at !== -1) tools.splice(at, 1)
+    return at === -1
+  })
+}
