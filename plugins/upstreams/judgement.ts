@@ -18,6 +18,10 @@ export interface Judgement {
 
 const nothing = { cause: null, blames: null, waitMs: null }
 
+const well: Judgement = { ...nothing, result: 'ok' }
+const refusing: Judgement = { ...nothing, result: 'client_error' }
+const failing: Judgement = { ...nothing, result: 'server_error', blames: 'upstream' }
+
 /** True for replies whose body has a say in what becomes of them. */
 export function needsBody (status: number): boolean {
   return status === 400 || status === 401 || status === 402 || status === 403 || status === 429 || status >= 500
@@ -25,8 +29,8 @@ export function needsBody (status: number): boolean {
 
 /** What a reply that was passed on says of its upstream. */
 export function passedOn (status: number): Judgement {
-  if (status >= 500) return { ...nothing, result: 'server_error', blames: 'upstream' }
-  return { ...nothing, result: status >= 400 ? 'client_error' : 'ok' }
+  if (status >= 500) return failing
+  return status >= 400 ? refusing : well
 }
 
 export function judge (failure: Failure, ownCredential: boolean, nowMs: number): Judgement {

@@ -5,17 +5,21 @@ import type { Member } from './member.js'
  * member (Mitzenmacher, The power of two choices, 2001). `random`: from 0 to below 1.
  */
 export function lessBusy (members: readonly [Member, ...Member[]], random: () => number): Member {
-  const one = drawn(members, random)
-  if (members.length === 1) return one
-  const other = drawn(members, random)
+  const one = drawn(members, null, random)
+  const other = drawn(members, one, random)
   return other.load.active / other.weight < one.load.active / one.weight ? other : one
 }
 
-function drawn (members: readonly [Member, ...Member[]], random: () => number): Member {
-  let left = random() * members.reduce((sum, { weight }) => sum + weight, 0)
+/** One of the members by weight, but for `left`: of two, the busier one is never taken. */
+function drawn (members: readonly [Member, ...Member[]], left: Member | null, random: () => number): Member {
+  const total = members.reduce((sum, member) => member === left ? sum : sum + member.weight, 0)
+  let rest = random() * total
+  let last: Member = members[0]
   for (const member of members) {
-    left -= member.weight
-    if (left < 0) return member
+    if (member === left) continue
+    last = member
+    rest -= member.weight
+    if (rest < 0) break
   }
-  return members[0]
+  return last
 }

@@ -12,6 +12,7 @@ import { evilReplies } from './evil-replies.js'
 import { fiftyCalls } from './fifty-calls.js'
 import { ledgerKills } from './ledger-kills.js'
 import { lmdbKills } from './lmdb-kills.js'
+import { pools } from './pools.js'
 import type { Report } from './processes.js'
 import { reconciliation } from './reconciliation.js'
 import { silentUpstream } from './silent-upstream.js'
@@ -60,6 +61,7 @@ export const checks: Readonly<Record<string, Check>> = {
   smuggling: check('requests that are two to another reader are refused', smuggling, { rounds: 200 }, { rounds: 1 }),
   'evil-replies': check('what a broken provider sends reaches nobody else', evilReplies, { requests: 100_000, atOnce: 32 }, { requests: 330, atOnce: 8 }),
   'cut-everywhere': check('a reply cut behind any byte never ends cleanly', cutEverywhere, { every: 1 }, { every: 97 }),
+  pools: check('members that are dead, hang or are overloaded cost callers nothing that a healthy one could serve', pools, { requests: 15_000, perSecond: 500, attemptTimeoutMs: 1_000, maxAmplification: 1.2 }, { requests: 240, perSecond: 60, attemptTimeoutMs: 2_000, maxAmplification: 1.5 }),
   'slow-reader': check('a caller that reads slowly costs no memory', slowReader, { megabytes: 1_024, stillMs: 20_000 }, { megabytes: 48, stillMs: 1_000 }),
   'slow-sockets': check('callers that dribble are closed, and nobody waits for them', slowSockets, { sockets: 5_000, timeoutMs: 60_000 }, { sockets: 200, timeoutMs: 1_000 }),
   timing: check('a key whose beginning is right is refused as soon as any other', timing, { pairs: 1_000_000 }, { pairs: 20_000 }),

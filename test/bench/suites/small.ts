@@ -23,7 +23,7 @@ interface Cast {
 async function cast (session: Session): Promise<Cast> {
   const work = session.work('bench-small')
   const bare = [await session.start('d'), await session.start('e')]
-  const ours = [await session.start('chain'), await session.start('dropin')]
+  const ours = [await session.start('chain'), await session.start('dropin'), await session.start('pool')]
   const refusing = await session.start('chain 401', 'chain')
   const twins = [await session.start('e2', 'e'), await session.start('d2', 'd')]
   const floors = session.mode === 'full' ? [await session.start('c2'), ...await session.nginx()] : []
