@@ -1,4 +1,6 @@
+import { ServerResponse, type IncomingMessage } from 'node:http'
 import { createServer } from 'node:http2'
+import type { Socket } from 'node:net'
 import cors from '@fastify/cors'
 import httpProxy, { type FastifyHttpProxyOptions } from '@fastify/http-proxy'
 import Fastify, { type FastifyInstance } from 'fastify'
@@ -116,6 +118,22 @@ t.test('an upgrade meets the guard before its handshake, on every mount', async 
   }
 })
 
+t.test('an upgrade of a path that is none of the gateway\'s meets it below an adapted mount, and is left anywhere else', async (t) => {
+  const { upstream, came } = await startProvider(t)
+  const { url } = await startApp(t, async (app) => {
+    await app.register(llmGateway, guarded)
+    await mount(app, upstream.url, { ...proxyOptions(), prefix: '/', websocket: true })
+    app.get('/own', async () => 'own')
+  })
+  for (const [path, status] of [['/realtime', 401], ['/realtime?a=b', 401], [`/realtime?key=${secret}`, 426], ['/ws/live?key=wrong', 401]] as const) {
+    const reply = await upgradeOf(url, path)
+    t.equal(reply === 'no reply' ? reply : reply.status, status, path)
+  }
+  const own = await upgradeOf(url, '/own')
+  t.equal(own === 'no reply' ? own : own.body, 'own')
+  t.strictSame(came(), [])
+})
+
 t.test('upgrades are counted and logged like any other request', async (t) => {
   const { upstream } = await startProvider(t)
   const lines: Array<{ llm?: { outcome?: string, error?: string, status?: number } }> = []
@@ -179,6 +197,19 @@ t.test('an offer is ignored on a server that takes upgrades for sockets, too, an
   t.equal((await askOnce(url, ['GET /v1/models HTTP/1.1', ...offer])).status, 200)
   t.equal((await askOnce(url, ['POST /v1/nothing HTTP/1.1', ...offer], chat)).status, 404)
   t.equal((await askOnce(url, ['GET /own HTTP/1.1', ...offer])).body, 'own')
+})
+
+t.test('an offer is ignored whoever listens for upgrades', async (t) => {
+  const { upstream } = await startProvider(t)
+  const { url } = await startApp(t, async (app) => {
+    await app.register(llmGateway, gatewayOptions(upstream.url))
+    app.server.on('upgrade', (raw: IncomingMessage, socket: Socket) => {
+      const reply = new ServerResponse(raw)
+      reply.assignSocket(socket)
+      app.routing(raw, reply)
+    })
+  })
+  t.equal((await askOnce(url, ['GET /v1/models HTTP/1.1', 'host: h', 'connection: upgrade', 'upgrade: h2c', bearer])).status, 200)
 })
 
 t.test('a preflight never goes upstream', async (t) => {
@@ -360,12 +391,13 @@ t.test('a group with an upstream of its own goes nowhere else', async (t) => {
 
 t.test('a mount whose transport does not go to the upstreams of groups fails the start', async (t) => {
   for (const [name, transport] of Object.entries(transports)) {
-    for (const [options, fails] of [[ownOptions('http://127.0.0.1:9'), true], [guarded, false]] as const) {
+    for (const [options, at, fails] of [[ownOptions('http://127.0.0.1:9'), '/v1', true], [ownOptions('http://127.0.0.1:9'), undefined, true], [guarded, '/v1', false]] as const) {
       const app = Fastify()
       t.teardown(() => app.close())
       await app.register(llmGateway, options)
-      await mount(app, 'http://127.0.0.1:9', { prefix: '/v1', ...transport() })
-      if (fails) await t.rejects(async () => await app.ready(), { code: 'LLM_GATEWAY_OPTION', message: /mount at \/v1, which has an undici/ }, name)
+      await mount(app, 'http://127.0.0.1:9', { ...at !== undefined && { prefix: at }, ...transport() })
+      const message = new RegExp(`mount at ${at ?? '/'}, which has an undici`)
+      if (fails) await t.rejects(async () => await app.ready(), { code: 'LLM_GATEWAY_OPTION', message }, name)
       else await t.resolves(async () => await app.ready(), name)
     }
   }
@@ -382,6 +414,47 @@ t.test('without the guard nothing of a guarded hub is sent', async (t) => {
   })
   t.equal((await askOnce(url, ['POST /v1/chat/completions HTTP/1.1', 'host: h', json], chat)).status, 500)
   t.strictSame(came(), [])
+})
+
+t.test('a mount outside of the scope that asks for keys, with the plugins around both, passes nothing', async (t) => {
+  for (const more of [proxyOptions, () => ({})]) {
+    const { upstream, came } = await startProvider(t)
+    const { url } = await startApp(t, async (app) => {
+      await app.register(paths)
+      await mount(app, upstream.url, { ...more(), prefix: '/v1', rewritePrefix: '/v1' })
+      await app.register(async (scope) => { await scope.register(auth, hostAuth) })
+    })
+    for (const key of [[], [bearer]]) {
+      const reply = await askOnce(url, ['POST /v1/chat/completions HTTP/1.1', 'host: h', json, ...key], chat)
+      t.equal(reply.status, 500, reply.body)
+    }
+    t.strictSame(came(), [])
+  }
+})
+
+t.test('a mount of some hosts alone is guarded, too', async (t) => {
+  const { upstream, came } = await startProvider(t)
+  const { url } = await startApp(t, async (app) => {
+    await app.register(llmGateway, guarded)
+    await mount(app, upstream.url, { prefix: '/v1', rewritePrefix: '/v1', constraints: { host: 'h' } })
+  })
+  t.equal((await askOnce(url, ['GET /v1/files HTTP/1.1', 'host: h'])).status, 404)
+  t.equal((await askOnce(url, ['POST /v1/chat/completions HTTP/1.1', 'host: h', json], chat)).status, 401)
+  t.strictSame(came(), [])
+  t.equal((await askOnce(url, ['POST /v1/chat/completions HTTP/1.1', 'host: h', json, bearer], chat)).status, 200)
+})
+
+t.test('a mount of everything beside one of models is the host\'s', async (t) => {
+  const models = await startProvider(t)
+  const site = await startProvider(t)
+  const { url } = await startApp(t, async (app) => {
+    await app.register(llmGateway, guarded)
+    for (const prefix of ['/v1', '/v1beta']) await mount(app, models.upstream.url, { ...proxyOptions(), prefix, rewritePrefix: prefix })
+    await mount(app, site.upstream.url, { prefix: '/' })
+  })
+  for (const path of ['/', '/page', '/v1alpha/page']) t.equal((await askOnce(url, [`GET ${path} HTTP/1.1`, 'host: h'])).status, 200, path)
+  t.equal(site.came().length, 3)
+  t.strictSame(models.came(), [])
 })
 
 t.test('a mount outside of the scope of its gateway passes nothing', async (t) => {

@@ -313,6 +313,18 @@ t.test('the handler of a mount works without any option of reply-from, past it',
   await app.register(llmGateway, { ...gatewayOptions(upstream.url), groups: { all: { protocols: everyProtocol, upstream: 'main' } }, routes: false })
   await app.register(replyFrom, { base: upstream.url, undici, destroyAgent })
   app.post('/v1/chat/completions', { config: { llm: 'proxy' } }, (request, reply) => handler(request, reply, '/v1/chat/completions', {}))
+  for (let turn = 0; turn < 2; turn += 1) {
+    const reply = await app.inject({ method: 'POST', url: '/v1/chat/completions', headers, payload: chat })
+    t.equal(sha256(reply.rawPayload), sha256(replyFixture('chat_completions.json')))
+  }
+})
+
+t.test('a function of the mount that throws fails its request alone', async (t) => {
+  const upstream = await startUpstream(t)
+  const app = await startSeam(t, upstream.url, { rewriteRequestHeaders: () => { throw new Error('a secret of the host') } })
+  await app.register(llmGateway, { groups: { all: { protocols: everyProtocol } }, keys: [{ id: 'a', group: 'all', secret }], routes: false })
   const reply = await app.inject({ method: 'POST', url: '/v1/chat/completions', headers, payload: chat })
-  t.equal(sha256(reply.rawPayload), sha256(replyFixture('chat_completions.json')))
+  t.match([reply.statusCode, reply.json().error.code], [500, 'internal_error'])
+  t.notMatch(reply.body, /secret/)
+  t.equal(upstream.seen.length, 0)
 })
