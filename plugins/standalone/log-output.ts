@@ -80,6 +80,8 @@ export class LogOutput implements LogStream {
 
 /** A file's output is written off the loop, which a disk would hold; Node's own standard output does so for pipes alone. */
 export function outputOf (stream: Writable & { readonly fd: number }): OpenOutput {
-  if (!fstatSync(stream.fd).isFile()) return () => stream
+  // As big integers: Node's `realpathSync` looks at what the plain form left behind, takes a pipe for the end of any path that it
+  // resolves next, and modules behind symbolic links (as pnpm has them) are not found (lib/fs.js of Node 20 to 24).
+  if (!fstatSync(stream.fd, { bigint: true }).isFile()) return () => stream
   return () => createWriteStream('', { fd: stream.fd, autoClose: false })
 }
