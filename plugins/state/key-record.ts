@@ -1,9 +1,9 @@
 import { readLabels } from '../core/labels.js'
 import type { KeyChange, KeyRecord } from './types.js'
 
-/** The text that a store keeps. */
+/** The text that a store keeps: the same for a record as it was read, whose labels stand in it as text already. */
 export function writeKey (record: KeyRecord): string {
-  return JSON.stringify(record)
+  return JSON.stringify({ ...record, labels: undefined })
 }
 
 /** Throws where the text was not written by `writeKey`. */

@@ -1,4 +1,4 @@
-import { Listeners } from './key-record.js'
+import { Listeners, withLabels } from './key-record.js'
 import type { LmdbFiles } from './lmdb-open.js'
 import type { KeyChange, KeyRecord, KeyStore } from './types.js'
 
@@ -42,7 +42,10 @@ export function lmdbKeys ({ durable, keysByDigest, digestsById, changes }: LmdbF
     return result
   }
   return {
-    find: async (digest) => keysByDigest.get(digest) ?? null,
+    find: async (digest) => {
+      const found = keysByDigest.get(digest)
+      return found === undefined ? null : withLabels(found)
+    },
     read: async (id) => recordOf(id) ?? null,
     onChange: listeners.add,
     announce: async (change) => write(() => note(change)),

@@ -3,7 +3,7 @@ import type { KeyChange, KeyRecord } from '../../plugins/state/types.js'
 import { engines } from './engines.js'
 
 function record (id: string, digest: string): KeyRecord {
-  return { id, digest, group: 'chat', disabled: false, expiresAt: null, limits: { balance: 5 }, label: 'for CI', createdAt: 1 }
+  return { id, digest, group: 'chat', disabled: false, expiresAt: null, limits: { balance: 5 }, label: null, createdAt: 1 }
 }
 
 const first = record('one', 'a'.repeat(64))
@@ -53,6 +53,15 @@ for (const engine of engines) {
       const ids: string[] = []
       for await (const { id } of keys.list()) ids.push(id)
       t.same(ids.sort(), ['one', 'two'])
+    })
+
+    t.test('with labels tell them, and are changed like any other', async (t) => {
+      const labelled = { ...record('labelled', 'f'.repeat(64)), label: 'team=search' }
+      t.equal(await keys.create(labelled), true)
+      t.match(await keys.find(labelled.digest), { labels: { team: 'search' } })
+      t.match(await keys.update('labelled', { disabled: true }), { disabled: true })
+      t.match(await keys.update('labelled', { label: 'team=other' }), { label: 'team=other' })
+      t.match(await keys.find(labelled.digest), { disabled: true, labels: { team: 'other' } })
     })
 
     t.test('tell of every change, to whoever still listens', async (t) => {
