@@ -18,13 +18,12 @@ export type { OverloadOptions } from './options.js'
 
 const windowMs = 500
 const resolutionMs = 20
-const fullHeap = 0.92
 
 async function overload (app: FastifyInstance, options: Omit<OverloadOptions, 'maxQueued' | 'queueMs'>): Promise<void> {
   checkOverloadOptions(options)
-  const { maxLoopDelayMs = 200, maxActive, maxConnections } = options
+  const { maxLoopDelayMs = 200, maxHeapPercent = 92, maxActive, maxConnections } = options
   const gateway = joinGateway(app)
-  const pressure = new Pressure(maxLoopDelayMs)
+  const pressure = new Pressure(maxLoopDelayMs === 0 ? Infinity : maxLoopDelayMs)
   const active = maxActive === undefined ? null : new ActiveRequests(maxActive)
   if (active !== null) gateway.onSettled((llm) => active.leave(llm))
   let heapIsFull = false
@@ -33,7 +32,7 @@ async function overload (app: FastifyInstance, options: Omit<OverloadOptions, 'm
     app.server.maxConnections = maxConnections
     app.server.on('drop', () => gateway.recorder.shed('connections'))
   }
-  if (maxLoopDelayMs > 0) app.addHook('onClose', watch())
+  app.addHook('onClose', watch())
 
   app.addHook('onRequest', (request, reply, done) => {
     const llm = modelCallOf(request)
@@ -61,7 +60,7 @@ async function overload (app: FastifyInstance, options: Omit<OverloadOptions, 'm
       pressure.note(delays.mean / 1e6 - resolutionMs)
       delays.reset()
       const { used_heap_size: used, heap_size_limit: limit } = getHeapStatistics()
-      heapIsFull = used > limit * fullHeap
+      heapIsFull = used > limit * maxHeapPercent / 100
     }, windowMs).unref()
     return async () => {
       clearInterval(timer)

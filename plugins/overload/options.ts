@@ -6,6 +6,8 @@ export interface OverloadOptions {
    * lower again. 0: it is not watched. Default 200.
    */
   maxLoopDelayMs?: number
+  /** How full the heap may be; beyond it every request is refused. Default 92. */
+  maxHeapPercent?: number
   /** Connections of callers; another one is closed at once. Default: any number. */
   maxConnections?: number
   /**
@@ -23,6 +25,7 @@ export interface OverloadOptions {
 export function checkOverloadOptions (options: OverloadOptions): void {
   checkOptions('overload', options, {
     maxLoopDelayMs: 'a whole number of at least 0',
+    maxHeapPercent: 'a whole number of at least 1',
     maxConnections: 'a whole number of at least 1',
     maxActive: 'a whole number of at least 1',
     maxQueued: 'a whole number of at least 0',

@@ -31,7 +31,7 @@ export function answerClientError (error: NodeJS.ErrnoException, socket: Duplex)
     close(socket, reply(error, first.req))
   } else {
     // What has not come by now never will: the last reply is that to the last request that is whole.
-    const last = connection.open.findLast((response) => response.req.complete || response.headersSent) ?? first
+    const last = connection.open.reduce((found, response) => response.req.complete || response.headersSent ? response : found, first)
     last.once('finish', () => close(socket, ''))
   }
 }

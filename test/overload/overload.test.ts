@@ -86,6 +86,17 @@ t.test('while the event loop is late a share of requests is refused, other route
   t.equal(quiet, 20, 'recovered')
 })
 
+t.test('with a heap that is fuller than it may be every request is refused', async (t) => {
+  const app = await build(t, await startUpstream(t), { maxHeapPercent: 1, maxLoopDelayMs: 0 })
+  let status = 200
+  for (const until = Date.now() + 60_000; status !== 503 && Date.now() < until;) {
+    status = (await app.inject({ method: 'POST', url: '/v1/chat/completions', headers: { authorization: 'Bearer third' } })).statusCode
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+  t.equal(status, 503)
+  t.same(Object.keys(shed(app)), ['heap'])
+})
+
 t.test('the share that is refused grows with the delay, ends soon, and heeds no single pause', async (t) => {
   const pressure = new Pressure(100)
   const shares = [50, 5_000, 50, 150, 400, 400, 4_000, 4_000, 90, 90, 90, 90, 90, 90].map((delay) => {

@@ -57,7 +57,7 @@ forward:
   idleTimeoutMs: 0
   connectTimeoutMs: 1
   drain: { maxMs: 0, maxBytes: 0, maxConcurrent: 0 }
-overload: { maxLoopDelayMs: 0, maxConnections: 1, maxActive: 1, maxQueued: 0, queueMs: 1 }
+overload: { maxLoopDelayMs: 0, maxHeapPercent: 100, maxConnections: 1, maxActive: 1, maxQueued: 0, queueMs: 1 }
 tracing: { baggage: true }
 metrics: { path: /m, models: [m], maxModels: 1, maxCells: 1, openTelemetry: false, semconv: both }
 log: { level: silent }

@@ -8,7 +8,7 @@ t.test('lines that nobody takes are bounded in memory, dropped, counted, and tol
   const pipe = new PassThrough({ highWaterMark: 10 })
   let drops = 0
   const log = new LogOutput(() => pipe, 100)
-  log.write('before\n')
+  for (let i = 0; i < 20; i++) log.write('before anybody counts\n')
   log.onDrop(() => { drops += 1 })
   for (let i = 0; i < 1_000; i++) log.write('0123456789\n')
   t.ok(pipe.writableLength < 150)
@@ -20,7 +20,7 @@ t.test('lines that nobody takes are bounded in memory, dropped, counted, and tol
   log.write('after\n')
   await log.flush(5_000)
   const [told, after] = text.trim().split('\n').slice(-2)
-  t.match(JSON.parse(told ?? ''), { level: 40, dropped: drops, msg: /dropped/ })
+  t.match(JSON.parse(told ?? ''), { level: 40, dropped: Number, msg: /dropped/ })
   t.equal(after, 'after')
 })
 

@@ -56,6 +56,7 @@ t.test('who sends half a head or half a body is told 408 in its protocol, and it
     ['nothing', '', /"error":\{"message"/],
     ['half a head', 'POST /v1/chat/completions HTTP/1.1\r\nhost: a\r\n', /"error":\{"message"/],
     ['half a body', head('/v1/chat/completions', 'content-length: 100') + '{', /"error":\{"message"/],
+    ['half a body of nobody', head('/nowhere', 'content-length: 100') + '{', /"error":\{"message"/],
     ['half a body of another protocol', head('/v1/messages', 'anthropic-version: 2023-06-01', 'content-length: 100') + '{', /\{"type":"error"/],
   ]
   await Promise.all(cases.map(async ([name, bytes, envelope]) => {
@@ -67,6 +68,28 @@ t.test('who sends half a head or half a body is told 408 in its protocol, and it
     await gone(slow)
   }))
   t.match(log(), /"protocol":"messages".*"outcome":"client_error","status":408,"error":"request_timeout"/)
+})
+
+t.test('what is completed too late is not served any more', async (t) => {
+  const upstream = await startUpstream(t)
+  const { origin } = await start(t, yaml(upstream.url, ['key-a'], 'listen: { requestTimeoutMs: 1000 }'))
+  const late = caller(origin)
+  late.socket.write(whole.slice(0, 40))
+  await late.seen(/\}$/)
+  late.socket.write(whole.slice(40))
+  await gone(late)
+  t.same(late.text().match(/HTTP\/1\.1 \d+/g), ['HTTP/1.1 408'])
+  t.equal(upstream.seen.length, 0)
+})
+
+t.test('what is no HTTP after a body that came later than its reply is told 400', async (t) => {
+  const { origin } = await start(t, yaml('http://127.0.0.1:9', ['key-a']))
+  const wrong = caller(origin)
+  wrong.socket.write(head('/v1/chat/completions', 'content-length: 3').replace('key-a', 'key-x') + '{')
+  await wrong.seen(/\}$/)
+  wrong.socket.write('}\nnonsense\r\n\r\n')
+  await wrong.seen(/HTTP\/1\.1 400 Bad Request/)
+  await gone(wrong)
 })
 
 t.test('what is no HTTP is told 400, and closed as well', async (t) => {
