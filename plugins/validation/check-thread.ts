@@ -1,10 +1,5 @@
-/** What runs beside the loop: each message is a body with its endpoint, each answer what `answerQuestion` says of it. */
+/** What runs beside the loop. */
 import { parentPort, workerData } from 'node:worker_threads'
-import { answerQuestion, rulesFrom, type Question } from './questions.js'
+import { serveQuestions } from './questions.js'
 
-const rules = rulesFrom(workerData)
-
-parentPort?.on('message', (question: Question) => {
-  const answer = answerQuestion(question, rules)
-  parentPort?.postMessage(answer, [answer.bytes.buffer])
-})
+serveQuestions(parentPort, workerData)

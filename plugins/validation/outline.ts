@@ -5,88 +5,81 @@ const maxValues = 2_000
 const maxText = 256 * 1024
 const maxOneText = 17 * 1024
 
-type Container = Record<string, unknown> | unknown[]
-
 /**
  * The beginning of a JSON document whose whole would take too long to hand on: each container in its order, plain values
  * before those that hold others, long texts cut. `fields`, as paths of names, are kept wherever they stand.
  */
 export function outline (json: unknown, fields: ReadonlyArray<readonly string[]>): unknown {
-  const room = { values: maxValues, text: maxText }
-  const kept = shellOf(json, room)
+  const kept: Fields = {}
   for (const path of fields) keep(kept, json, path)
-  if (isContainer(kept)) fill(kept, json, room)
-  return kept
+  return copyOf(json, { values: maxValues, text: maxText }, kept)
 }
+
+type Fields = Record<string, unknown>
 
 interface Room {
   values: number
   text: number
 }
 
-/** The value without what it holds. */
-function shellOf (value: unknown, room: Room): unknown {
-  room.values -= 1
-  if (typeof value === 'string') return cut(value, room)
+/** Outside of what there is room for: there are few of them. */
+function keep (target: Fields, source: unknown, [name = '', ...rest]: readonly string[]): void {
+  if (!isObject(source) || !Object.hasOwn(source, name)) return
+  const below: unknown = target[name]
+  const shell = isObject(below) ? { ...below } : emptied(source[name])
+  target[name] = shell
+  if (rest.length > 0 && isFields(shell)) keep(shell, source[name], rest)
+}
+
+function emptied (value: unknown): unknown {
+  if (typeof value === 'string') return value.slice(0, maxOneText)
   if (Array.isArray(value)) return []
   return isObject(value) ? {} : value
 }
 
+/** `kept` is what is there of it already. */
+function copyOf (value: unknown, room: Room, kept: unknown): unknown {
+  room.values -= 1
+  if (typeof value === 'string') return cut(value, room)
+  if (Array.isArray(value)) return listOf(value, room)
+  return isObject(value) ? fieldsOf(value, room, isFields(kept) ? kept : {}) : value
+}
+
 function cut (text: string, room: Room): string {
-  const kept = text.slice(0, Math.max(0, Math.min(maxOneText, room.text)))
-  room.text -= kept.length
-  return kept
+  const taken = text.slice(0, Math.max(0, Math.min(maxOneText, room.text)))
+  room.text -= taken.length
+  return taken
 }
 
-function keep (target: unknown, source: unknown, [name = '', ...rest]: readonly string[]): void {
-  if (!isRecord(target) || !isObject(source) || !Object.hasOwn(source, name)) return
-  // Outside of what there is room for: there are few of them.
-  if (!Object.hasOwn(target, name)) target[name] = shellOf(source[name], { values: 1, text: maxOneText })
-  if (rest.length > 0) keep(target[name], source[name], rest)
-}
-
-function fill (target: Container, source: unknown, room: Room): void {
-  if (Array.isArray(target)) fillList(target, source, room)
-  else fillRecord(target, source, room)
-}
-
-function fillList (target: unknown[], source: unknown, room: Room): void {
-  if (!Array.isArray(source)) return
+function listOf (source: readonly unknown[], room: Room): unknown[] {
+  const copies: unknown[] = []
   for (const value of source) {
-    if (room.values <= 0) return
-    const kept = shellOf(value, room)
-    target.push(kept)
-    if (isContainer(kept)) fill(kept, value, room)
+    if (room.values <= 0) break
+    copies.push(copyOf(value, room, undefined))
   }
+  return copies
 }
 
-function fillRecord (target: Record<string, unknown>, source: unknown, room: Room): void {
-  if (!isObject(source)) return
+function fieldsOf (source: Readonly<Fields>, room: Room, target: Fields): Fields {
   const containers: string[] = []
   for (const name of Object.keys(source)) {
     if (room.values <= 0) break
-    if (isContainer(source[name])) containers.push(name)
-    else if (!Object.hasOwn(target, name)) set(target, name, shellOf(source[name], room), room)
+    if (typeof source[name] === 'object') containers.push(name)
+    else if (!Object.hasOwn(target, name)) set(target, name, copyOf(source[name], room, undefined), room)
   }
   for (const name of containers) {
-    if (room.values <= 0) return
-    if (!Object.hasOwn(target, name)) set(target, name, shellOf(source[name], room), room)
-    // Never what it inherits.
-    const kept = Object.hasOwn(target, name) ? target[name] : null
-    if (isContainer(kept)) fill(kept, source[name], room)
+    if (room.values <= 0) break
+    set(target, name, copyOf(source[name], room, Object.hasOwn(target, name) ? target[name] : undefined), room)
   }
+  return target
 }
 
 /** A name has its length of the room, too, and one that would change what an object is has no place in another. */
-function set (target: Record<string, unknown>, name: string, value: unknown, room: Room): void {
+function set (target: Fields, name: string, value: unknown, room: Room): void {
   room.text -= name.length
   if (room.text >= 0 && name !== '__proto__') target[name] = value
 }
 
-function isContainer (value: unknown): value is Container {
-  return typeof value === 'object' && value !== null
-}
-
-function isRecord (value: unknown): value is Record<string, unknown> {
-  return isContainer(value) && !Array.isArray(value)
+function isFields (value: unknown): value is Fields {
+  return isObject(value)
 }

@@ -1,4 +1,5 @@
 /** Bodies on their way to a thread and back: their memory changes hands, and what was found travels as little data. */
+import type { MessagePort } from 'node:worker_threads'
 import { endpoints, type Endpoint } from '../protocols/index.js'
 import { checkBody, type BodyRules, type Findings } from './check-body.js'
 import type { MediaType } from './media-type.js'
@@ -35,6 +36,16 @@ export function answerQuestion ({ endpoint: id, type, bytes }: Question, rules: 
   const verdict = checkBody(endpoint, type, Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length), rules)
   if (verdict instanceof Rejection) return { bytes, verdict: verdict.facts }
   return { bytes, verdict: { ...verdict, json: outline(verdict.json, fieldsReadOf(endpoint)) } }
+}
+
+/** Answers each message of a thread's port; there is none outside of a thread. */
+export function serveQuestions (port: MessagePort | null, data: RulesData): void {
+  if (port === null) return
+  const rules = rulesFrom(data)
+  port.on('message', (question: Question) => {
+    const answer = answerQuestion(question, rules)
+    port.postMessage(answer, [answer.bytes.buffer])
+  })
 }
 
 /** What other plugins decide by: it must be there however many other fields there are. */

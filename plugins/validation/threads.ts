@@ -24,14 +24,14 @@ interface Task<Answer> {
   readonly bytes: ArrayBuffer
   readonly isWanted: () => boolean
   readonly resolve: (answer: Answer | null) => void
-  readonly reject: (error: Error) => void
+  readonly reject: (error: unknown) => void
 }
 
 /** A thread at work or waiting for some. */
 interface Thread<Answer> {
   readonly worker: Worker
   task: Task<Answer> | null
-  timer: NodeJS.Timeout | null
+  timer: NodeJS.Timeout | undefined
   /** Why it ends, where it told. */
   error: Error | null
 }
@@ -89,7 +89,7 @@ export class Threads<Answer> implements Pace {
     try {
       this.#give(free ?? this.#start(), task)
     } catch (error) {
-      task.reject(error instanceof Error ? error : new Error(String(error)))
+      task.reject(error)
     }
   }
 
@@ -115,7 +115,7 @@ export class Threads<Answer> implements Pace {
     const worker = this.#scope.runInAsyncScope(() => new Worker(file, {
       ...own, workerData: data, name: 'llm-gateway', resourceLimits: { maxOldGenerationSizeMb: heapMb },
     }))
-    const thread: Thread<Answer> = { worker, task: null, timer: null, error: null }
+    const thread: Thread<Answer> = { worker, task: null, timer: undefined, error: null }
     worker.on('message', (answer: Answer) => this.#answered(thread, answer))
     worker.on('error', (error) => { thread.error = error })
     worker.on('exit', () => this.#ended(thread))
@@ -141,13 +141,13 @@ export class Threads<Answer> implements Pace {
 
   #ended (thread: Thread<Answer>): void {
     this.#threads.delete(thread)
-    if (thread.timer !== null) clearTimeout(thread.timer)
+    clearTimeout(thread.timer)
     thread.task?.reject(thread.error ?? new Error('the thread has ended'))
     this.#next()
   }
 
   #endAfter (thread: Thread<Answer>, ms: number): void {
-    if (thread.timer !== null) clearTimeout(thread.timer)
+    clearTimeout(thread.timer)
     thread.timer = setTimeout(() => {
       // One that is ending must not be given more.
       if (thread.task === null) this.#threads.delete(thread)

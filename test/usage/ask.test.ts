@@ -4,6 +4,7 @@ import t from 'tap'
 import { chatUsage, messagesUsage, type UsageRules } from '../../plugins/protocols/usage-rules.js'
 import type { ModelCall } from '../../plugins/core/model-call.js'
 import { askFor } from '../../plugins/usage/ask.js'
+import { withBody } from '../../plugins/usage/take-body.js'
 import { parseJson } from '../../plugins/usage/captured-value.js'
 import { requestFor } from './meter-reply.js'
 
@@ -96,6 +97,17 @@ for (const [name, body, rules] of untouched) {
 t.test('options that are too large to be looked at are replaced: they could hide the usage', async (t) => {
   const body = JSON.stringify({ stream: true, stream_options: { a: 'x'.repeat(300_000), include_usage: false } })
   t.match(await ask(body), { asked: true, sent: '{"stream":true,"stream_options":{"include_usage":true}}' })
+})
+
+t.test('a large body that is not what it was said to be is left alone', async (t) => {
+  t.match(await ask(margins.join('') + '{"stream":true', chatUsage, { stream: true, stream_options: null }), { asked: false, sent: null })
+})
+
+t.test('a caller that leaves while its large body is asked in is not sent on', async (t) => {
+  const llm = requestFor('chat_completions')
+  llm.settled = true
+  withBody(Object({ body: null }), Object({}), llm, async () => {}, () => t.fail('it went on'))
+  await new Promise(setImmediate)
 })
 
 t.test('changes nothing but the switch, in any body', async (t) => {

@@ -61,7 +61,7 @@ t.test('a form is taken where an endpoint takes one, with one boundary as RFC 20
 })
 
 t.test('a compressed body is 415, and a request without a body is told so', async (t) => {
-  for (const encoding of ['gzip', 'identity', '']) {
+  for (const encoding of ['gzip', '']) {
     const result = readMediaType(chat, { 'content-type': 'application/json', 'content-encoding': encoding })
     t.match(result, { keyword: 'encoding', error: { code: 'unsupported_encoding', statusCode: 415 } }, encoding)
   }

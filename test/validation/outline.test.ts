@@ -1,9 +1,11 @@
+import { once } from 'node:events'
+import { MessageChannel } from 'node:worker_threads'
 import fc from 'fast-check'
 import t from 'tap'
 import { endpoints } from '../../plugins/protocols/index.js'
 import { readOptions } from '../../plugins/validation/options.js'
 import { outline } from '../../plugins/validation/outline.js'
-import { answerQuestion, rulesFrom } from '../../plugins/validation/questions.js'
+import { answerQuestion, rulesFrom, serveQuestions } from '../../plugins/validation/questions.js'
 
 t.test('a small document is kept whole', async (t) => {
   const texts = fc.json({ maxDepth: 4 }).filter((text) => !text.includes('__proto__') && text.length < 2_000)
@@ -31,6 +33,7 @@ t.test('what is kept is bounded: values, text, names', async (t) => {
     { messages: Array(1_000).fill({ role: 'user', content: [{ type: 'image_url', image_url: { url: long } }] }) },
   ]
   for (const json of cases) t.ok(JSON.stringify(outline(json, [])).length < 400_000)
+  t.strictSame(Object.keys(Object(outline({ a: [...Array(3_000).keys()], b: {} }, []))), ['a'], 'what there is no room for is left out')
   t.match(outline({ b: { c: 1 }, messages: [{ content: long }], a: 1 }, []), { a: 1, b: { c: 1 }, messages: [{ content: 'x'.repeat(17 * 1024) }] })
 })
 
@@ -57,4 +60,27 @@ t.test('a question is answered with what the body says, and with the body', asyn
   const models = [...Array(1_001).keys()].map((index) => `m${index}`)
   t.match(ask('chat_completions', JSON.stringify({ model: 'm', messages: [{ role: 'user', content: 'x' }], models })), { keyword: 'models', code: 'invalid_body' })
   t.throws(() => ask('nothing', '{}'), { message: 'there is no endpoint nothing' })
+})
+
+t.test('every endpoint can be asked about, and long names are cut', async (t) => {
+  const { data } = readOptions({ maxValues: 4 })
+  const rules = rulesFrom(data)
+  for (const { id } of endpoints) {
+    const { verdict } = answerQuestion({ endpoint: id, type: { kind: 'form', boundary: 'b' }, bytes: new Uint8Array(Buffer.from('--b--')) }, rules)
+    t.match(verdict, { model: null, stream: false }, id)
+  }
+  const json = (text: string): unknown => answerQuestion({ endpoint: 'chat_completions', type: { kind: 'json' }, bytes: new Uint8Array(Buffer.from(text)) }, rules).verdict
+  t.match(json('[{},{},{},{}]'), { keyword: 'values' })
+  const name = 'x'.repeat(1_000)
+  t.match(json(`{"${name}":1,"${name}":2}`), { keyword: 'duplicate_key', param: /^x{200}\.\.\.$/ })
+})
+
+t.test('a thread answers what comes through its port', async (t) => {
+  const { port1, port2 } = new MessageChannel()
+  t.teardown(() => port1.close())
+  serveQuestions(port2, readOptions({}).data)
+  const bytes = new Uint8Array(Buffer.from('{'))
+  port1.postMessage({ endpoint: 'chat_completions', type: { kind: 'json' }, bytes })
+  t.match(await once(port1, 'message'), [{ bytes, verdict: { keyword: 'json' } }])
+  await t.resolves(import('../../plugins/validation/check-thread.js'), 'and outside of a thread there is nothing to answer')
 })
