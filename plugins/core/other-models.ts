@@ -5,8 +5,11 @@ const none: readonly string[] = []
  * a list, or a list of objects that hold one. `prefix` may stand before a name and means nothing.
  */
 export function otherModels (json: unknown, paths: readonly string[], prefix: string): readonly string[] {
-  if (paths.length === 0) return none
-  const names = paths.flatMap((path) => namesIn(valuesAt(json, path.split('.'))))
+  if (!isObject(json)) return none
+  // Nearly every body has none of the fields.
+  const there = paths.filter((path) => json[firstKey(path)] !== undefined)
+  if (there.length === 0) return none
+  const names = there.flatMap((path) => namesIn(valuesAt(json, path.split('.'))))
   return names.map((name) => name.startsWith(prefix) ? name.slice(prefix.length) : name)
 }
 
@@ -25,4 +28,9 @@ function namesIn (value: unknown): string[] {
 
 function isObject (value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function firstKey (path: string): string {
+  const end = path.indexOf('.')
+  return end < 0 ? path : path.slice(0, end)
 }
