@@ -40,15 +40,15 @@ t.test('the README stays a page that is read to its end', async (t) => {
 })
 
 /** The one shell block that begins so. It will be run: an install is never among what is looked for. */
-function shellBlock (start: string): string {
-  const [found, ...others] = blocks('sh').filter((block) => block.startsWith(start))
-  if (found === undefined || others.length > 0 || found.includes('npm ')) throw new Error(`no single block of the papers begins with ${start}`)
+function shellBlock (page: string, start: string): string {
+  const [found, ...others] = blocksOf(paper(page), 'sh').filter((block) => block.startsWith(start))
+  if (found === undefined || others.length > 0 || found.includes('npm ')) throw new Error(`no single block of ${page} begins with ${start}`)
   return found
 }
 
 t.test('the two commands are those of package.json, and the curls answer as the page says', async (t) => {
   const [commands] = blocksOf(paper('README.md'), 'sh')
-  const curls = shellBlock('curl http')
+  const curls = shellBlock('README.md', 'curl http')
   t.match(commands, /^npm ci && npm start .*\nnpm ci && npm test /)
   const port = await freePort()
   const child = spawn(process.execPath, ['dist/bin/llm-gateway.js', 'start'], { cwd: root, env: { ...process.env, PORT: String(port) }, stdio: ['ignore', 'pipe', 'inherit'] })
@@ -65,8 +65,8 @@ t.test('the two commands are those of package.json, and the curls answer as the 
 })
 
 t.test('the key commands of the page work in its order', async (t) => {
-  const commands = shellBlock('export LLM_GATEWAY_CONFIG')
-  const questions = shellBlock('llm-gateway usage')
+  const commands = shellBlock('docs/keys-and-limits.md', 'export LLM_GATEWAY_CONFIG')
+  const questions = shellBlock('docs/keys-and-limits.md', 'llm-gateway usage')
   const folder = t.testdir({ 'gateway.yaml': 'upstreams: { demo: { simulate: true } }\ngroups: { chat: { protocols: [responses], upstream: demo } }\nstate: { engine: lmdb, path: ./data }\n' })
   const script = `${commands}${questions}`.replaceAll(/^llm-gateway /gm, `"${process.execPath}" "${root}dist/bin/llm-gateway.js" `)
   const { stdout } = await promisify(execFile)('bash', ['-ec', script], { cwd: folder })

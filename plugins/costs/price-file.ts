@@ -1,11 +1,19 @@
 /** A price list in a file: ours in YAML or JSON, or the community's, told apart by their shape. */
 import { readFileSync } from 'node:fs'
-import { isMap, isSeq, LineCounter, parseDocument } from 'yaml'
+import { createRequire } from 'node:module'
+import type * as Yaml from 'yaml'
 import { isCurrency } from './currency.js'
 import { pathText, type PlacedProblem } from './price-error.js'
 import type { Path, PriceProblem, PriceRow, Report } from './price-row.js'
 import { isCommunityList, readCommunityList } from './read-community.js'
 import { isObject, readRows } from './read-row.js'
+
+const require = createRequire(import.meta.url)
+
+/** Loaded on use: 70 files that an app without price lists has no need of. */
+function yaml (): typeof Yaml {
+  return require('yaml')
+}
 
 /** The currency of the community's list. */
 const communityCurrency = 'USD'
@@ -46,6 +54,7 @@ function parse (text: string, file: string, problems: PlacedProblem[]): unknown 
       // YAML has braces too, and says where it is wrong.
     }
   }
+  const { LineCounter, parseDocument } = yaml()
   const lines = new LineCounter()
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false })
   const [error] = document.errors
@@ -79,6 +88,7 @@ function placed (problems: readonly PriceProblem[], file: string, text: string):
 
 /** Where a path of a text stands; where nothing does, what it would belong to. */
 function lineFinder (text: string): (path: Path) => number {
+  const { LineCounter, parseDocument } = yaml()
   const lines = new LineCounter()
   const { contents } = parseDocument(text, { lineCounter: lines, prettyErrors: false })
   return (path) => {
@@ -99,6 +109,7 @@ interface Ranged {
 }
 
 function childOf (node: unknown, part: string | number): { node: unknown, at: number } | null {
+  const { isMap, isSeq } = yaml()
   if (isMap<Ranged>(node)) {
     const pair = node.items.find(({ key }) => String(key) === part)
     return pair === undefined ? null : { node: pair.value, at: Number(pair.key.range[0]) }

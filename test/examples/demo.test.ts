@@ -54,7 +54,7 @@ t.test('wrong keys are told so in the words of the protocol', { skip: noCurl }, 
   const { commands } = await start(t)
   const of = (protocol: string): string => String(commands[protocolNames.findIndex((name) => name === protocol)])
   t.match(runCommand(of('chat_completions').replace('demo-chat', 'wrong')), {
-    status: 401, reply: { error: { message: String, type: 'invalid_request_error', code: 'invalid_api_key' } },
+    status: 401, reply: { error: { message: String, type: 'authentication_error', code: 'invalid_api_key' } },
   })
   t.match(runCommand(of('messages').replace(/-H 'x-api-key: [^']*'/, '')), {
     status: 401, reply: { type: 'error', error: { type: 'authentication_error', message: String }, request_id: String },
