@@ -31,7 +31,7 @@ export class AttemptHandler implements Dispatcher.DispatchHandler {
   #mode: Mode = 'waiting'
   #abort: ((error: Error) => void) | null = null
   #cancelled: Error | null = null
-  #resume: () => void = nothing
+  #resume: () => void = nothingToResume
   #status = 0
   #rawHeaders: Buffer[] = []
   #headers: Headers = {}
@@ -134,7 +134,8 @@ export class AttemptHandler implements Dispatcher.DispatchHandler {
   }
 }
 
-function nothing (): void {}
+/** Of a reply that is all there. */
+export function nothingToResume (): void {}
 
 function isReadableStream (headers: Headers): boolean {
   return isEventStream(headers) && isPlain(headers)

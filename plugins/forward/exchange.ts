@@ -67,7 +67,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Source {
     new Promise<this>((resolve) => { this.#wake = resolve }).then(deliver)
   }
 
-  onConnect (cancel: (error?: Error) => void): void {
+  onConnect (cancel: (error: Error) => void): void {
     this.#cancel = cancel
     if (this.#left) this.#abort()
   }

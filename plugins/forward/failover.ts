@@ -2,7 +2,7 @@ import { AsyncResource } from 'node:async_hooks'
 import { GatewayError } from '../core/errors/gateway-error.js'
 import type { ModelCall } from '../core/model-call.js'
 import type { Attempts, Call, Called, Failure, KeptReply } from '../core/upstream.js'
-import { AttemptHandler, type AttemptOwner } from './attempt-handler.js'
+import { AttemptHandler, nothingToResume, type AttemptOwner } from './attempt-handler.js'
 import type { Exchange } from './exchange.js'
 import type { Owner } from './owner.js'
 import type { ReplyHandler } from './placed-handler.js'
@@ -34,13 +34,8 @@ export class Failover implements AttemptOwner {
   }
 
   begin (): void {
-    this.exchange.onConnect((error) => this.#leave(error ?? new Error('the caller has left')))
+    this.exchange.onConnect((error) => this.#leave(error))
     this.#next()
-  }
-
-  /** Nothing of the request is wanted any more. */
-  get isOver (): boolean {
-    return this.#isOver
   }
 
   /** Something of the request is about to be written. */
@@ -95,7 +90,7 @@ export class Failover implements AttemptOwner {
       if (last instanceof GatewayError && !this.#isSent) unsent(this.#owner.llm)
       return
     }
-    exchange.onHeaders(last.status, last.rawHeaders, () => {})
+    exchange.onHeaders(last.status, last.rawHeaders, nothingToResume)
     if (last.body.length > 0) exchange.onData(last.body)
     if (last.error === null) exchange.onComplete()
     else exchange.onError(last.error)
@@ -108,7 +103,6 @@ export class Failover implements AttemptOwner {
       current.cancel(error)
       return
     }
-    if (this.#isOver) return
     this.#isOver = true
     clearTimeout(this.#waiting)
     this.attempts.over('left')

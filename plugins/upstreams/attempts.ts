@@ -12,10 +12,11 @@ import type { Pool } from './pool.js'
 import { EventHead } from './stream-head.js'
 import type { Surroundings } from './surroundings.js'
 import { tieOf } from './tie.js'
-import { Visit } from './visit.js'
+import { tellPool, Visit, type Told } from './visit.js'
 
 /** About this long is waited before the same upstream is asked again. */
 const againMs = 100
+const untold = new Error('nothing was tried')
 const unpacked = ['accept-encoding', 'identity'] as const
 
 /** The attempts of one request at the members of a pool. */
@@ -32,7 +33,7 @@ export class PoolAttempts implements Attempts {
   readonly #holdsHeads: boolean
   readonly #tried: Member[] = []
   readonly #refusedBy: string[] = []
-  #next: Member | null = null
+  #next: Member | null | undefined = null
   #visit: Visit | null = null
   #status = 0
   #sends = 0
@@ -42,7 +43,7 @@ export class PoolAttempts implements Attempts {
   #renewed: string | null = null
   #mayRenew: boolean
   #best: KeptReply | null = null
-  #error: Error | null = null
+  #error: Error = untold
   #isOver = false
 
   constructor (pool: Pool, llm: ModelCall, headers: IncomingHttpHeaders, once: boolean, around: Surroundings) {
@@ -92,16 +93,16 @@ export class PoolAttempts implements Attempts {
   async #wait (member: Member, secret: Promise<string>): Promise<Called> {
     try {
       return this.#call(member, await secret)
-    } catch (error) {
-      return await this.#withoutSecret(error)
+    } catch {
+      return await this.#withoutSecret()
     }
   }
 
   /** Nothing was sent: another member is asked, and it counts as no attempt. */
-  async #withoutSecret (error: unknown): Promise<Called> {
+  async #withoutSecret (): Promise<Called> {
     this.#end('credential', 0, { blames: 'credential', waitMs: null })
     const next = this.#isOver || this.#isOwned ? null : this.#choose()
-    if (next === null || this.#tried.includes(next)) return this.#refused(error instanceof GatewayError ? error : gatewayError('upstream_credential_unavailable'))
+    if (next === null || this.#tried.includes(next)) return this.#refused(gatewayError('upstream_credential_unavailable'))
     this.#next = next
     this.#around.failedOver(this.#pool.name, 'credential')
     return await this.#begin()
@@ -117,9 +118,14 @@ export class PoolAttempts implements Attempts {
     return this.#holdsHeads ? { ...called, headers: [...called.headers, unpacked] } : called
   }
 
+  /** The first one counts. */
+  #note (error: Error): void {
+    if (this.#error === untold) this.#error = error
+  }
+
   /** Nothing is sent. */
   #refused (error: GatewayError): GatewayError {
-    this.#error ??= error
+    this.#note(error)
     return error
   }
 
@@ -142,13 +148,13 @@ export class PoolAttempts implements Attempts {
   }
 
   passed (): void {
-    this.#tell(passedOn(this.#status))
+    if (this.#visit !== null) tellPool(this.#pool.members, this.#visit, passedOn(this.#status), this.#around.now())
   }
 
   failed (failure: Failure): number | null | Promise<number | null> {
     const upstream = this.#visit?.member.upstream
     const judgement = judge(failure, upstream?.forwards === false, Date.now())
-    if (failure.kind === 'transport') this.#error ??= failure.error
+    if (failure.kind === 'transport') this.#note(failure.error)
     else this.#best = moreUseful(this.#best, failure.reply, judgement.result)
     const status = failure.kind === 'transport' ? 0 : failure.reply.status
     if (status === 401 && this.#mayRenew && this.#secret !== null && upstream?.secret.renew) return this.#renew(upstream.secret.renew, this.#secret, judgement)
@@ -159,7 +165,7 @@ export class PoolAttempts implements Attempts {
   /** The provider takes the secret no more: the same one is asked once more with another. That is no retry of a failure of its. */
   async #renew (renew: (refused: string) => Promise<string>, refused: string, judgement: Judgement): Promise<number | null> {
     this.#mayRenew = false
-    const member = this.#visit?.member ?? null
+    const member = this.#visit?.member
     const renewed = await renew(refused).catch(() => refused)
     this.#end('credential', 401, renewed === refused ? judgement : null)
     if (this.#isOver) return null
@@ -202,7 +208,7 @@ export class PoolAttempts implements Attempts {
 
   last (): KeptReply | Error {
     if (this.#best !== null) countFor(this.#best.upstream, this.#llm)
-    return this.#best ?? this.#error ?? gatewayError('internal_error')
+    return this.#best ?? this.#error
   }
 
   over (end: 'complete' | 'broken' | 'left'): void {
@@ -225,26 +231,17 @@ export class PoolAttempts implements Attempts {
     return choose(this.#pool, { model: this.#model, tie: this.#tie, now: now(), tried: this.#tried, refusedBy: this.#refusedBy, random })
   }
 
-  /** Null: nothing was told of anybody. */
-  #end (result: AttemptResult, status: number, told: Pick<Judgement, 'blames' | 'waitMs'> | null): void {
+  /** Null: nothing was told of anybody. A caller that left has ended it already. */
+  #end (result: AttemptResult, status: number, told: Told | null): void {
     const visit = this.#visit
     if (visit === null) return
     const { upstream } = visit.member
-    if (told !== null) this.#tell(told)
+    const now = this.#around.now()
+    if (told !== null) tellPool(this.#pool.members, visit, told, now)
     visit.end()
     this.#visit = null
     this.#around.attempted(upstream.name, result)
     this.#llm.attempts ??= []
-    this.#llm.attempts.push({ upstream: upstream.name, result, status, durationMs: Math.round(this.#around.now() - visit.beganAt) })
-  }
-
-  #tell (told: Pick<Judgement, 'blames' | 'waitMs'>): void {
-    const visit = this.#visit
-    if (visit === null) return
-    const now = this.#around.now()
-    const wasAlone = visit.isTry && told.blames !== 'upstream' && this.#pool.members.every(({ health }) => health.breaker.isOpen)
-    visit.tell(told, now)
-    // All were out, and one is back: the others are tried at once, so that it does not get the load of all.
-    if (wasAlone) for (const { health } of this.#pool.members) health.breaker.hurry(now)
+    this.#llm.attempts.push({ upstream: upstream.name, result, status, durationMs: Math.round(now - visit.beganAt) })
   }
 }

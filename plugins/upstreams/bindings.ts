@@ -81,5 +81,5 @@ function madeBy (llm: ModelCall): string | null {
 
 function idInPath ({ endpoint, url, mountLength }: ModelCall): string | null {
   const place = endpoint.tail.indexOf(':id')
-  return place < 0 ? null : url.slice(mountLength).split(/[/?]/)[place + 2] ?? null
+  return place < 0 ? null : String(url.slice(mountLength).split(/[/?]/)[place + 2])
 }

@@ -15,8 +15,7 @@ export function upstreamDestination (upstream: Upstream, book: HealthBook, aroun
 
 function fixedCall (upstream: Upstream, health: Health): ((llm: ModelCall) => Called) | null {
   if (upstream.secret.renew !== null) return null
-  const secret = upstream.secret.current()
-  if (secret instanceof Promise) return null
+  const secret = upstream.secret.known()
   return (llm) => {
     const called = callOf(upstream, llm, secret, null)
     if (llm.visited === null && !(called instanceof GatewayError)) {

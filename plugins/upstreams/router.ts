@@ -2,7 +2,7 @@ import { gatewayError, type GatewayError } from '../core/errors/gateway-error.js
 import { givenUpstream } from '../core/given-upstream.js'
 import { textAt, textsOf } from '../core/json-text.js'
 import type { ModelCall } from '../core/model-call.js'
-import type { Group } from '../core/types.js'
+import type { Group, ModelRoute } from '../core/types.js'
 import type { Destination, Upstream } from '../core/upstream.js'
 import { boundIds } from '../protocols/bound-ids.js'
 import { compileGlobs } from './globs.js'
@@ -40,7 +40,7 @@ export class Router {
   find (llm: ModelCall): Destination | null {
     const { group } = llm
     if (group === null) return this.#only()
-    const ways = group.routes === undefined || group.routes.length === 0 ? null : this.#waysOf(group)
+    const ways = group.routes === undefined || group.routes.length === 0 ? null : this.#waysOf(group, group.routes)
     const isModelless = llm.model === null && llm.endpoint.modelField === null
     if (ways !== null && isModelless && boundIds[llm.protocol] !== undefined) return this.#anyOf(ways, this.#unrouted(llm, group))
     const routed = ways === null ? null : byModel(ways, modelOf(llm))
@@ -49,7 +49,7 @@ export class Router {
 
   /** False where the requests of a group go by their models, and those for this one nowhere. */
   takes (group: Group, model: string, llm: ModelCall): boolean {
-    return group.routes === undefined || group.routes.length === 0 || byModel(this.#waysOf(group), model) !== null || this.#unrouted(llm, group) !== null
+    return group.routes === undefined || group.routes.length === 0 || byModel(this.#waysOf(group, group.routes), model) !== null || this.#unrouted(llm, group) !== null
   }
 
   /** Why a request of a group that has routes goes nowhere; null where it goes somewhere. */
@@ -82,10 +82,10 @@ export class Router {
     return others.length === 0 ? only : null
   }
 
-  #waysOf (group: Group): Ways {
+  #waysOf (group: Group, given: readonly ModelRoute[]): Ways {
     const known = this.#ways.get(group)
     if (known !== undefined) return known
-    const routes = (group.routes ?? []).flatMap(({ models, upstream }) => {
+    const routes = given.flatMap(({ models, upstream }) => {
       const destination = this.#named(upstream)
       return destination === null ? [] : [{ takes: compileGlobs(models), destination }]
     })

@@ -6,7 +6,7 @@ const coolMs = 5_000
 /** Longer than this nobody is believed: the account is asked again, by whatever request comes. */
 const longestCoolMs = 3_600_000
 
-type Told = Pick<Judgement, 'blames' | 'waitMs'>
+export type Told = Pick<Judgement, 'blames' | 'waitMs'>
 
 /** One request's time at one member: counts as load until its end, and tells the member's health how it went. */
 export class Visit {
@@ -65,4 +65,11 @@ export class Visit {
     if (blames === 'nothing' || blames === 'upstream') credential.untold(this.#triesCredential)
     if (blames !== null && blames !== 'credential_model') models.get(this.#model)?.untold(this.#triesModel)
   }
+}
+
+/** The same for one member of a pool. All were out, and it is back: the others are tried at once, so that it does not get the load of all. */
+export function tellPool (members: readonly Member[], visit: Visit, told: Told, now: number): void {
+  const isFirstBack = visit.isTry && told.blames !== 'upstream' && members.every(({ health }) => health.breaker.isOpen)
+  visit.tell(told, now)
+  if (isFirstBack) for (const { health } of members) health.breaker.hurry(now)
 }

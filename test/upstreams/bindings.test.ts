@@ -1,9 +1,10 @@
+import { setTimeout as wait } from 'node:timers/promises'
 import t from 'tap'
 import type { Notes } from '../../plugins/core/upstream.js'
 import { openState } from '../../plugins/state/index.js'
 import { memoryNotes } from '../../plugins/state/notes.js'
 import { Bindings, namedBy } from '../../plugins/upstreams/bindings.js'
-import { everyProtocol, secret, startGateway } from '../helpers/gateway.js'
+import { call, everyProtocol, listen, secret, startGateway } from '../helpers/gateway.js'
 import { startUpstream, type Upstream } from '../helpers/upstream.js'
 import { ask, inOrder, overloaded, seenBy, startPool, type PoolGateway } from './pool-gateway.js'
 import { requestTo } from './request.js'
@@ -128,6 +129,8 @@ t.test('ids are read from the path and from the body', async (t) => {
   const read = requestTo('/v1/responses')
   read.json = { previous_response_id: 'resp_3' }
   t.strictSame(namedBy(read), { name: 'responses:resp_3', isWanted: false })
+  read.json = 'text'
+  t.equal(namedBy(read), null)
   read.json = { previous_response_id: 5 }
   t.equal(namedBy(read), null)
   t.equal(namedBy(requestTo('/v1/responses', { body: `{"previous_response_id":"${'x'.repeat(300)}"}` })), null)
@@ -138,4 +141,18 @@ t.test('ids are read from the path and from the body', async (t) => {
   const failed = requestTo('/v1/responses')
   failed.upstreamStatus = 500
   bindings.keep(failed, 'u', 1_000)
+})
+
+t.test('a caller that leaves while nobody knows yet who made it has sent nothing', async (t) => {
+  let tell = (_name: string | null): void => {}
+  const answer = new Promise<string | null>((resolve) => { tell = resolve })
+  const gateway = await startPool(t, { rules: inOrder, gateway: { notes: { read: async () => await answer, write: () => {} } } })
+  const url = await listen(gateway.app)
+  const { request } = call(`${url}/v1/responses/resp_1`, { method: 'GET' })
+  await wait(50)
+  request.destroy()
+  t.match(await gateway.settled.next(), { outcome: 'client_abort', times: { sentAt: 0 } })
+  tell('m1')
+  await wait(20)
+  t.strictSame(seenBy(gateway), [0, 0])
 })

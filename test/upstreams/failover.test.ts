@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import t from 'tap'
 import { gatewayOf } from '../../plugins/core/gateway.js'
-import { call, listen, read } from '../helpers/gateway.js'
+import { call, listen, read, secret } from '../helpers/gateway.js'
 import { replyFixture, sha256, type Script } from '../helpers/upstream.js'
 import { ask, inOrder, overloaded, seenBy, startPool, type PoolGateway } from './pool-gateway.js'
 
@@ -288,4 +288,125 @@ t.test('a conversation keeps to its member, also where two callers chose the sam
   const gateway = await startPool(t, { members: 4 })
   for (let i = 0; i < 8; i += 1) t.equal((await ask(gateway, chat, { 'session-id': 'one' })).status, 200)
   t.strictSame(seenBy(gateway).filter((seen) => seen > 0), [8])
+})
+
+t.test('a head that broke off with all members is one native error', async (t) => {
+  const gateway = await startPool(t, { members: 3, rules: inOrder, pool: { retryOn: ['first_event'], attempts: 2 } })
+  const [first, second] = gateway.members
+  first?.queue({ headers: stream, body: preamble, cutAt: preamble.length })
+  await second?.close()
+  const url = await listen(gateway.app)
+  const reply = await call(`${url}/v1/responses`, { body: JSON.stringify({ model: 'gpt-5', input: 'Hi', stream: true }) }).reply
+  t.equal(reply.statusCode, 502)
+  t.match(JSON.parse((await read(reply)).bytes.toString()), { error: { code: 'upstream_reset' } })
+  t.match(await gateway.settled.next(), { attempts: [{ result: 'first_event' }, { result: 'connect' }] })
+})
+
+t.test('a stream that failed and does not end holds nobody up', async (t) => {
+  const gateway = await startPool(t, { rules: inOrder, pool: { retryOn: ['first_event'] } })
+  const body = preamble + event('error', {})
+  gateway.members[0]?.queue({ headers: stream, body, stallAt: body.length })
+  const answer = await ask(gateway, { model: 'gpt-5', input: 'Hi', stream: true }, {}, '/v1/responses')
+  t.equal(answer.body, replyFixture('responses.sse').toString())
+})
+
+t.test('a caller that leaves a stream of a pool takes it along', async (t) => {
+  const gateway = await startPool(t, { rules: inOrder, gateway: { forward: { drain: { maxMs: 0 } } } })
+  const [first] = gateway.members
+  const content = event('response.output_text.delta', { delta: 'Hel' })
+  first?.queue({ headers: stream, body: preamble + content, stallAt: preamble.length + content.length })
+  const url = await listen(gateway.app)
+  const { request, reply } = call(`${url}/v1/responses`, { body: JSON.stringify({ model: 'gpt-5', input: 'Hi', stream: true }) })
+  await reply
+  request.destroy()
+  t.equal(await first?.seen[0]?.aborted, true)
+  t.match(await gateway.settled.next(), { outcome: 'client_abort', attempts: [{ upstream: 'm0', result: 'left', status: 200 }] })
+})
+
+t.test('a caller that leaves before its secret or its connection came has sent nothing', async (t) => {
+  let refuse = (_error: Error): void => {}
+  const later = new Promise<string>((_resolve, reject) => { refuse = reject })
+  const gateway = await startPool(t, { upstreams: [{ credential: async () => await later }], rules: inOrder })
+  const url = await listen(gateway.app)
+  const early = call(`${url}/v1/chat/completions`, { body: JSON.stringify(chat) })
+  await wait(50)
+  early.request.destroy()
+  t.match(await gateway.settled.next(), { outcome: 'client_abort', times: { sentAt: 0 } })
+  refuse(new Error('late'))
+  await wait(50)
+  t.strictSame(seenBy(gateway), [0, 0])
+
+  const narrow = await startPool(t, { members: 1, gateway: { forward: { connections: 1 } } })
+  const [member] = narrow.members
+  const other = await listen(narrow.app)
+  let release = (): void => {}
+  const held = new Promise<void>((resolve) => { release = resolve })
+  member?.queue({ before: async () => await held })
+  const running = ask(narrow)
+  await member?.arrivals.next()
+  const waiting = call(`${other}/v1/chat/completions`, { body: JSON.stringify(chat) })
+  await wait(100)
+  waiting.request.destroy()
+  t.match(await narrow.settled.next(), { outcome: 'client_abort', times: { sentAt: 0 } })
+  release()
+  t.equal((await running).status, 200)
+  await wait(50)
+  t.strictSame(seenBy(narrow), [1])
+})
+
+t.test('a caller that leaves while a secret is renewed has nothing sent again', async (t) => {
+  let give = (_secret: string): void => {}
+  const asked: string[] = []
+  const later = new Promise<string>((resolve) => { give = resolve })
+  const gateway = await startPool(t, { members: 1, upstreams: [{ credential: async () => asked.push('') === 1 ? 'old' : await later }] })
+  gateway.members[0]?.queue({ status: 401, body: {} })
+  const url = await listen(gateway.app)
+  const { request } = call(`${url}/v1/chat/completions`, { body: JSON.stringify(chat) })
+  await gateway.members[0]?.requests.next()
+  while (asked.length < 2) await wait(5)
+  request.destroy()
+  t.match(await gateway.settled.next(), { outcome: 'client_abort' })
+  give('new')
+  await wait(50)
+  t.strictSame(seenBy(gateway), [1])
+})
+
+t.test('with one account there is nobody else to ask after a limit', async (t) => {
+  const gateway = await startPool(t, { rules: inOrder, upstreams: [{ account: 'one' }, { account: 'one' }] })
+  gateway.members[0]?.queue({ status: 429, headers: { 'retry-after': '5' }, body: {} })
+  t.match(await ask(gateway), { status: 429, headers: { 'retry-after': '5' } })
+  t.strictSame(seenBy(gateway), [1, 0])
+})
+
+t.test('a member whose base needs a model refuses a request that names none', async (t) => {
+  const gateway = await startPool(t, { members: 1, upstreams: [{ url: 'http://127.0.0.1:9/{model}' }] })
+  const reply = await gateway.app.inject({ url: '/v1/models', headers: { authorization: `Bearer ${secret}` } })
+  t.equal(reply.statusCode, 400)
+  t.match(reply.json(), { error: { code: 'model_required' } })
+})
+
+t.test('early hints and replies that are no streams pass where heads are held', async (t) => {
+  const gateway = await startPool(t, { rules: inOrder, pool: { retryOn: ['first_event'] } })
+  const [first] = gateway.members
+  if (first === undefined) throw new Error('none')
+  first.respond = ({ raw }) => {
+    raw.res.writeEarlyHints({ link: '</x>; rel=preload' })
+    return { body: { id: 'x', choices: [] } }
+  }
+  t.match(await ask(gateway, { ...chat, stream: true }), { status: 200, body: '{"id":"x","choices":[]}' })
+})
+
+t.test('a caller that left while a hook of the host waited has nothing sent', async (t) => {
+  const gateway = await startPool(t)
+  let goOn = (): void => {}
+  const waited = new Promise<void>((resolve) => { goOn = resolve })
+  gateway.app.addHook('preHandler', async () => await waited)
+  const url = await listen(gateway.app)
+  const { request } = call(`${url}/v1/chat/completions`, { body: JSON.stringify(chat) })
+  await wait(100)
+  request.destroy()
+  await gateway.settled.next()
+  goOn()
+  await wait(50)
+  t.strictSame(seenBy(gateway), [0, 0])
 })

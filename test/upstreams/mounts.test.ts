@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import httpProxy from '@fastify/http-proxy'
 import Fastify from 'fastify'
 import t from 'tap'
-import llmGateway, { proxyOptions } from '../../plugins/index.js'
+import llmGateway, { auth, paths, proxyOptions, upstreams } from '../../plugins/index.js'
 import { call, everyProtocol, listen, read, secret, watchSettled } from '../helpers/gateway.js'
 import { replyFixture, sha256, startUpstream } from '../helpers/upstream.js'
 import { inOrder, overloaded, startPool } from './pool-gateway.js'
@@ -78,4 +78,36 @@ t.test('over HTTP/2 a request has its attempts too', async (t) => {
   const chunks: Buffer[] = []
   for await (const chunk of stream) chunks.push(chunk)
   t.equal(Buffer.concat(chunks).toString(), replyFixture('chat_completions.json').toString())
+})
+
+t.test('a body that nobody has read is sent once', async (t) => {
+  const [first, second] = [await startUpstream(t), await startUpstream(t)]
+  const app = Fastify()
+  t.teardown(() => app.close())
+  await app.register(paths)
+  await app.register(auth, { groups: { all: { protocols: everyProtocol, upstream: 'pool' } }, keys: [{ id: 'caller', group: 'all', secret }] })
+  await app.register(upstreams, {
+    upstreams: { first: { url: first.url, credential: 'one' }, second: { url: second.url, credential: 'two' } },
+    pools: { pool: { members: ['first', { upstream: 'second', tier: 2 }] } },
+  })
+  await app.register(httpProxy, { ...proxyOptions(), upstream: 'http://127.0.0.1:9', prefix: '/v1', rewritePrefix: '/v1' })
+  const url = await listen(app)
+  first.queue(overloaded)
+  const refused = await call(`${url}/v1/chat/completions`, { body: JSON.stringify(chat) }).reply
+  t.equal(refused.statusCode, 503)
+  t.equal((await call(`${url}/v1/chat/completions`, { body: JSON.stringify(chat) }).reply).statusCode, 200)
+  t.strictSame([first.seen.length, second.seen.length], [2, 0])
+})
+
+t.test('without any upstream the plugin stands by, and a base with a version of its own is told in the log', async (t) => {
+  const lines: string[] = []
+  const app = Fastify({ logger: { stream: { write: (line: string) => { lines.push(line) } } } })
+  t.teardown(() => app.close())
+  await app.register(upstreams)
+  await app.ready()
+  t.strictSame(lines, [])
+  const other = Fastify({ logger: { stream: { write: (line: string) => { lines.push(line) } } } })
+  t.teardown(() => other.close())
+  await other.register(upstreams, { upstreams: { zhipu: { url: 'https://h/api/paas/v4', credential: 'x' } } })
+  t.match(lines.join(), /upstreams\.zhipu\.url holds v4, which looks like a version/)
 })

@@ -46,6 +46,7 @@ t.test('a request goes to the upstream of its group, or to the only one there is
   t.equal(found(one, responses, groupOf({})), 'a')
   t.equal(found(two, responses, groupOf({})), undefined, 'undecided')
   t.equal(found(routerTo(), responses, groupOf({})), undefined)
+  t.equal(found(two, '/v1/models', groupOf({}), { method: 'GET' }), undefined)
   t.equal(found(two, responses, groupOf({ upstream: 'b' })), 'b')
   t.equal(found(two, responses, groupOf({ upstream: 'c' })), undefined)
   const map = { responses: 'b', embeddings: 'a' }

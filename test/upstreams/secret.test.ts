@@ -9,6 +9,7 @@ const unavailable = { code: 'upstream_credential_unavailable', statusCode: 503 }
 t.test('a fixed secret is there at once, and never another one', async (t) => {
   t.equal(fixedSecret('s3').current(), 's3')
   t.equal(fixedSecret(null).current(), null)
+  t.equal(fixedSecret('s3').known(), 's3')
   t.equal(fixedSecret('s3').renew, null)
 })
 
@@ -20,7 +21,9 @@ t.test('one question at a time, and none while the answer is fresh', async (t) =
     await wait(5)
     return { secret: `s${asked}`, expiresAt: now + 3_600_000 }
   }, { now: () => now })
+  t.equal(secret.known(), null)
   t.strictSame(await Promise.all([secret.current(), secret.current(), secret.current()]), ['s1', 's1', 's1'])
+  t.equal(secret.known(), 's1')
   t.equal(secret.current(), 's1')
   t.equal(asked, 1)
   now += 3_600_000 - 119_000

@@ -1,0 +1,124 @@
+import t from 'tap'
+import { nothingToResume } from '../../plugins/forward/attempt-handler.js'
+import { choose, type Ask } from '../../plugins/upstreams/choice.js'
+import { HealthBook } from '../../plugins/upstreams/health.js'
+import type { Member } from '../../plugins/upstreams/member.js'
+import { plainResult } from '../../plugins/upstreams/plain-result.js'
+import { poolOf, readPools, type Pool } from '../../plugins/upstreams/pool.js'
+import { readUpstreams } from '../../plugins/upstreams/read-upstream.js'
+import { tieOf } from '../../plugins/upstreams/tie.js'
+import { tellPool, Visit } from '../../plugins/upstreams/visit.js'
+import { settledRequest } from '../metrics/requests.js'
+import { requestTo, upstreamOf } from './request.js'
+
+function poolWith (rules: ReadonlyArray<object>, options: object = {}): Pool {
+  const upstreams = readUpstreams(Object.fromEntries(rules.map((_, i) => [`m${i}`, { url: `http://m${i}` }])))
+  const pool = readPools({ p: { ...options, members: rules.map((each, i) => ({ upstream: `m${i}`, ...each })) } }, upstreams, new HealthBook()).get('p')
+  if (pool === undefined) throw new Error('none')
+  return pool
+}
+
+function chosen (pool: Pool, ask: Partial<Ask> = {}): string | undefined {
+  return choose(pool, { model: 'm', tie: null, now: 0, tried: [], refusedBy: [], random: () => 0, ...ask })?.upstream.name
+}
+
+function memberAt (pool: Pool, at: number): Member {
+  const member = pool.members[at]
+  if (member === undefined) throw new Error('none')
+  return member
+}
+
+function open (member: Member, times = 1): void {
+  for (let i = 0; i < 5; i += 1) member.health.breaker.failed(0, false)
+  for (let i = 1; i < times; i += 1) {
+    member.health.breaker.enter()
+    member.health.breaker.failed(0, true)
+  }
+}
+
+t.test('of those that are out the one that returns soonest is asked, and never none', async (t) => {
+  const pool = poolWith([{}, {}, {}])
+  pool.members.forEach((member, i) => open(member, 3 - i))
+  t.equal(chosen(pool), 'm2')
+  memberAt(pool, 2).health.account.cool('m', 90_000)
+  t.equal(chosen(pool), 'm1')
+  t.equal(chosen(pool, { model: 'other' }), 'm2', 'a limit is of one model')
+  memberAt(pool, 1).health.credential.failed(0, false)
+  t.equal(chosen(pool), 'm0')
+  memberAt(pool, 0).health.modelBreaker('m').failed(100_000, false)
+  t.equal(chosen(pool), 'm1')
+  t.equal(chosen(pool, { refusedBy: ['m0', 'm1', 'm2'] }), undefined)
+})
+
+t.test('when all were out and one is back, the others are tried at once', async (t) => {
+  const pool = poolWith([{}, {}, {}])
+  for (const member of pool.members) open(member, 6)
+  const visit = new Visit(memberAt(pool, 0), 'm', 10)
+  tellPool(pool.members, visit, { blames: null, waitMs: null }, 20)
+  visit.end()
+  t.equal(memberAt(pool, 0).health.breaker.isOpen, false)
+  for (const at of [1, 2]) t.ok(memberAt(pool, at).health.allows('m', 20))
+  open(memberAt(pool, 0))
+  const other = new Visit(memberAt(pool, 0), 'm', 5_000)
+  memberAt(pool, 1).health.breaker.succeeded()
+  tellPool(pool.members, other, { blames: null, waitMs: null }, 5_000)
+  other.end()
+})
+
+t.test('lower tiers first, those that were asked last, and none beyond its concurrency', async (t) => {
+  const pool = poolWith([{ tier: 2 }, { concurrency: 1 }])
+  t.equal(chosen(pool), 'm1')
+  memberAt(pool, 0).load.begin(0)
+  t.equal(chosen(pool), 'm0')
+  const [first, second] = [memberAt(pool, 0), memberAt(pool, 1)]
+  second.load.begin(0)
+  open(first)
+  t.equal(chosen(pool, { tried: [second] }), 'm0', 'a first time to one that is out, where no other is well')
+  const well = poolWith([{}, {}])
+  open(memberAt(well, 1))
+  t.equal(chosen(well, { tried: [memberAt(well, 0)] }), 'm0', 'a second time to one that is well, before a first time to one that is out')
+})
+
+t.test('what keeps to a member', async (t) => {
+  const llm = requestTo('/v1/responses', { body: '{}' })
+  const headers = { 'session-id': 'one' }
+  t.equal(tieOf(poolWith([{}, {}], { affinity: 'none' }), llm, headers), null)
+  t.equal(tieOf(poolWith([{}]), llm, headers), null)
+  t.match(tieOf(poolWith([{}, {}]), llm, headers), { stays: true })
+  t.match(tieOf(poolWith([{}, {}], { affinity: 'key' }), llm, headers), { stays: false })
+  const other = requestTo('/v1/responses', { body: '{}', key: 'other' })
+  const pool = poolWith([{}, {}])
+  t.not(tieOf(pool, llm, headers)?.hash, tieOf(pool, other, headers)?.hash, 'two callers with the same words are two')
+  other.key = null
+  t.match(tieOf(pool, other, {}), { stays: false })
+})
+
+t.test('all that may have something: those of the group\'s own upstream before the others', async (t) => {
+  const [a, b] = [upstreamOf({ url: 'http://a' }, 'a'), upstreamOf({ url: 'http://b' }, 'b')]
+  t.match(poolOf([b], [a, b], new HealthBook()).members, [{ upstream: { name: 'b' }, tier: 1 }, { upstream: { name: 'a' }, tier: 2 }])
+  nothingToResume()
+})
+
+t.test('how a single attempt ended', async (t) => {
+  const cases: ReadonlyArray<readonly [fields: Parameters<typeof settledRequest>[0], result: string, forwards?: boolean]> = [
+    [{}, 'ok'],
+    [{ upstreamStatus: 404 }, 'client_error'],
+    [{ upstreamStatus: 429 }, 'rate_limited'],
+    [{ upstreamStatus: 503 }, 'overloaded'],
+    [{ upstreamStatus: 529 }, 'overloaded'],
+    [{ upstreamStatus: 500 }, 'server_error'],
+    [{ upstreamStatus: 401 }, 'credential'],
+    [{ upstreamStatus: 401 }, 'client_error', true],
+    [{ abortedBy: 'client' }, 'left'],
+    [{ abortedBy: 'upstream' }, 'reset'],
+    [{ abortedBy: 'upstream', errorCode: 'upstream_timeout' }, 'timeout'],
+    [{ upstreamStatus: 0, errorCode: 'upstream_unreachable' }, 'connect'],
+    [{ upstreamStatus: 0, errorCode: 'upstream_invalid' }, 'invalid'],
+    [{ upstreamStatus: 0, errorCode: 'upstream_reset' }, 'reset'],
+  ]
+  for (const [fields, result, forwards = false] of cases) {
+    const llm = settledRequest(fields)
+    llm.forwards = forwards
+    t.equal(plainResult(llm), result, JSON.stringify(fields))
+  }
+})
