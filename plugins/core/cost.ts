@@ -38,7 +38,7 @@ export interface Cost {
   readonly parts: readonly CostPart[]
   /** True where some part, or all of it, has no price. */
   readonly unpriced: boolean
-  /** Name of the price list's entry, such as `gpt-5*`; null where none fits. */
+  /** Name of the price list's entry, a model or a glob of models; null where none fits. */
   readonly entry: string | null
   /** Whose name found it: the model's that replied, of the one asked for, or of what the upstream calls that. */
   readonly by: 'reply' | 'asked' | 'alias' | null
