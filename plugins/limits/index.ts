@@ -46,9 +46,9 @@ async function limits (app: FastifyInstance, options: LimitsOptions): Promise<vo
     else follow(gate.hold(llm, request), llm, request, reply, done)
   })
 
-  const books = { admission, ledger, pricing: () => gateway.pricing }
-  gateway.settlement.add('limits', (llm) => settleLimits(books, llm))
-  if (ledger !== null) gateway.settlement.add('ledger', (llm, { log }) => keepRecord(books, ledger, llm, log))
+  const parts = { admission, ledger, pricing: () => gateway.pricing }
+  gateway.settlement.add('limits', (llm) => settleLimits(parts, llm))
+  if (ledger !== null) gateway.settlement.add('ledger', (llm, { log }) => keepRecord(parts, ledger, llm, log))
 
   const endings: Array<() => void> = []
   app.addHook('onReady', async () => {

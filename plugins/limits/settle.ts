@@ -9,7 +9,7 @@ import { chargesOf, isRecorded, recordOf } from './charge.js'
 const nothingHeld = { tokens: 0, input: 0, cost: 0, goesOn: false }
 
 /** Where a request's end is written down. */
-export interface Books {
+export interface SettlementParts {
   readonly admission: Admission
   readonly ledger: Ledger | null
   readonly pricing: () => Pricing | null
@@ -19,7 +19,7 @@ export interface Books {
  * Once per request, at its end: its place is free at once. What it used is charged now only where no record of it is kept: a
  * record comes before its charge, as what a crash takes from the balances is put right from the ledger, never the other way round.
  */
-export function settleLimits ({ admission, ledger, pricing }: Books, llm: ModelCall): void {
+export function settleLimits ({ admission, ledger, pricing }: SettlementParts, llm: ModelCall): void {
   const ticket = admission.ticketOf(llm)
   if (ticket === undefined) return
   if (ledger !== null && isRecorded(llm)) admission.leave(ticket)
@@ -27,7 +27,7 @@ export function settleLimits ({ admission, ledger, pricing }: Books, llm: ModelC
 }
 
 /** After it, where there is a ledger: keeps the record, and charges what it says, kept or not. The reply has left by then, and nobody waits for either. */
-export function keepRecord ({ admission, pricing }: Books, ledger: Ledger, llm: ModelCall, log: FastifyBaseLogger): void {
+export function keepRecord ({ admission, pricing }: SettlementParts, ledger: Ledger, llm: ModelCall, log: FastifyBaseLogger): void {
   const ticket = admission.takeTicket(llm)
   const charged = chargesOf(llm, ticket ?? nothingHeld, pricing())
   const record = ticket === undefined ? recordOf(llm, charged, []) : recordOf(llm, charged, admission.late(ticket), admission.lateBuckets(ticket))

@@ -1,7 +1,7 @@
-import { hold, leave, read, readBucket, renew, settle, sweep } from './book.js'
+import { hold, leave, read, readBucket, renew, settle, sweep } from './balance-rules.js'
 import type { LmdbFiles } from './lmdb-open.js'
-import { LmdbShelves, type Spent } from './lmdb-shelves.js'
-import type { Book } from './shelf.js'
+import { LmdbGroupStores, type Spent } from './lmdb-group-stores.js'
+import type { Engine } from './group-store.js'
 import { inTurns } from './turns.js'
 import type { Balances } from './types.js'
 
@@ -23,17 +23,17 @@ const checkpointMs = 5_000
  */
 export function lmdbBalances (files: LmdbFiles, { now = Date.now, holdTtlMs }: LmdbBalancesOptions): Balances {
   const dirty = new Map<string, Spent>()
-  const shelves = new LmdbShelves(files.tables, dirty)
-  const book: Book = { shelfOf: shelves.of, now, holdTtlMs }
+  const stores = new LmdbGroupStores(files.tables, dirty)
+  const engine: Engine = { storeOf: stores.of, now, holdTtlMs }
   const transaction = (work: () => void): void => {
     try {
       files.balances.transactionSync(() => {
-        shelves.begin()
+        stores.begin()
         work()
-        shelves.end()
+        stores.end()
       })
     } catch (error) {
-      shelves.forget()
+      stores.forget()
       throw error
     }
   }
@@ -51,13 +51,13 @@ export function lmdbBalances (files: LmdbFiles, { now = Date.now, holdTtlMs }: L
   const timer = setInterval(checkpoint, checkpointMs).unref()
   return {
     holdTtlMs,
-    hold: async (ask) => await turns.soon(() => hold(book, ask)),
-    leave: async (id, group) => await turns.soon(() => leave(book, group, id)),
-    settle: async (settlement) => await turns.later(() => settle(book, settlement)),
-    renew: async (group, ids) => await turns.soon(() => renew(book, group, ids)),
-    sweep: async (group) => await turns.soon(() => sweep(book, group)),
-    read: async (group, key) => await turns.soon(() => read(book, group, key)),
-    readBucket: async (id, group, key) => await turns.soon(() => readBucket(book, id, group, key)),
+    hold: async (ask) => await turns.soon(() => hold(engine, ask)),
+    leave: async (id, group) => await turns.soon(() => leave(engine, group, id)),
+    settle: async (settlement) => await turns.later(() => settle(engine, settlement)),
+    renew: async (group, ids) => await turns.soon(() => renew(engine, group, ids)),
+    sweep: async (group) => await turns.soon(() => sweep(engine, group)),
+    read: async (group, key) => await turns.soon(() => read(engine, group, key)),
+    readBucket: async (id, group, key) => await turns.soon(() => readBucket(engine, id, group, key)),
     close: async () => {
       clearInterval(timer)
       await turns.soon(checkpoint)

@@ -5,7 +5,7 @@
 import { newWindow } from './window.js'
 import type { BucketRecord, HeldBucket } from './buckets.js'
 import type { AccountRecord } from './parties.js'
-import type { HoldRecord } from './shelf.js'
+import type { HoldRecord } from './group-store.js'
 import type { Scope } from './types.js'
 
 /** Longer names of parties without limits of their own are cut: nobody reads them. */

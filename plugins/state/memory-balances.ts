@@ -1,7 +1,7 @@
-import { hold, leave, read, readBucket, renew, settle, sweep } from './book.js'
+import { hold, leave, read, readBucket, renew, settle, sweep } from './balance-rules.js'
 import type { BucketRecord } from './buckets.js'
 import type { AccountRecord } from './parties.js'
-import type { Book, HoldRecord, Shelf } from './shelf.js'
+import type { Engine, GroupStore, HoldRecord } from './group-store.js'
 import type { Balances } from './types.js'
 
 export interface MemoryBalancesOptions {
@@ -12,16 +12,16 @@ export interface MemoryBalancesOptions {
 
 /** Balances of this process alone: lost at exit, answered without a promise. */
 export function memoryBalances ({ now = Date.now, holdTtlMs = 60_000 }: MemoryBalancesOptions = {}): Balances {
-  const book: Book = { shelfOf: memoryShelves(), now, holdTtlMs }
+  const engine: Engine = { storeOf: memoryGroupStores(), now, holdTtlMs }
   return {
     holdTtlMs,
-    hold: (ask) => hold(book, ask),
-    leave: (id, group) => leave(book, group, id),
-    settle: (settlement) => settle(book, settlement),
-    renew: (group, ids) => renew(book, group, ids),
-    sweep: (group) => sweep(book, group),
-    read: (group, key) => read(book, group, key),
-    readBucket: (id, group, key) => readBucket(book, id, group, key),
+    hold: (ask) => hold(engine, ask),
+    leave: (id, group) => leave(engine, group, id),
+    settle: (settlement) => settle(engine, settlement),
+    renew: (group, ids) => renew(engine, group, ids),
+    sweep: (group) => sweep(engine, group),
+    read: (group, key) => read(engine, group, key),
+    readBucket: (id, group, key) => readBucket(engine, id, group, key),
     close: async () => {},
   }
 }
@@ -69,7 +69,7 @@ class Holds {
 
 const none: readonly HoldRecord[] = []
 
-class GroupShelf implements Shelf {
+class MemoryGroupStore implements GroupStore {
   readonly #keys = new Map<string, AccountRecord>()
   readonly #buckets = new Map<string | null, Map<string, BucketRecord>>()
   readonly #open = new Holds()
@@ -129,12 +129,12 @@ class GroupShelf implements Shelf {
   }
 }
 
-function memoryShelves (): (group: string) => Shelf {
-  const groups = new Map<string, Shelf>()
+function memoryGroupStores (): (group: string) => GroupStore {
+  const groups = new Map<string, GroupStore>()
   return (group) => {
     const known = groups.get(group)
     if (known !== undefined) return known
-    const made = new GroupShelf()
+    const made = new MemoryGroupStore()
     groups.set(group, made)
     return made
   }

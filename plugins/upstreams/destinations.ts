@@ -4,13 +4,13 @@ import type { ModelCall } from '../core/model-call.js'
 import type { Called, Destination, Upstream } from '../core/upstream.js'
 import { PoolAttempts } from './attempts.js'
 import { callOf } from './call.js'
-import type { Health, HealthBook } from './health.js'
+import type { Health, HealthRegistry } from './health.js'
 import { poolOfOne, type Pool } from './pool.js'
 import type { Surroundings } from './surroundings.js'
 
 /** One upstream by itself. Where its secret never changes there is nothing to decide: what it is sent is known at once. */
-export function upstreamDestination (upstream: Upstream, book: HealthBook, around: Surroundings): Destination {
-  return { ...poolDestination(poolOfOne(upstream, book), around), call: fixedCall(upstream, book.of(upstream)) }
+export function upstreamDestination (upstream: Upstream, registry: HealthRegistry, around: Surroundings): Destination {
+  return { ...poolDestination(poolOfOne(upstream, registry), around), call: fixedCall(upstream, registry.of(upstream)) }
 }
 
 function fixedCall (upstream: Upstream, health: Health): ((llm: ModelCall) => Called) | null {

@@ -2,11 +2,11 @@ import { performance } from 'node:perf_hooks'
 import type { FastifyInstance } from 'fastify'
 import type { Gateway } from '../core/gateway.js'
 import type { Upstream } from '../core/upstream.js'
-import type { HealthBook } from './health.js'
+import type { HealthRegistry } from './health.js'
 
 /** Shows how the upstreams do, and counts what ran where there was nothing to decide. */
-export function followHealth (app: FastifyInstance, gateway: Gateway, upstreams: ReadonlyMap<string, Upstream>, book: HealthBook): void {
-  const healths = [...upstreams.values()].map((upstream) => ({ labels: { upstream: upstream.name }, health: book.of(upstream) }))
+export function followHealth (app: FastifyInstance, gateway: Gateway, upstreams: ReadonlyMap<string, Upstream>, registry: HealthRegistry): void {
+  const healths = [...upstreams.values()].map((upstream) => ({ labels: { upstream: upstream.name }, health: registry.of(upstream) }))
   const aliases = [...upstreams.values()].flatMap(({ name, models }) => [...models].map(([model, sentAs]) => ({ labels: { upstream: name, model, sent_as: sentAs }, value: 1 })))
   const endings: Array<() => void> = []
   // Not before all plugins are there: the recorder may be registered after this one.

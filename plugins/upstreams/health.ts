@@ -71,7 +71,7 @@ export class Account {
 }
 
 /** All that one process knows of its upstreams, by what they are. */
-export class HealthBook {
+export class HealthRegistry {
   readonly #accounts = new Map<string, Account>()
   readonly #upstreams = new Map<string, Health>()
 
@@ -89,11 +89,11 @@ export class HealthBook {
   }
 }
 
-const books = new WeakMap<object, HealthBook>()
+const registries = new WeakMap<object, HealthRegistry>()
 
-/** The same book for the same owner: an app that takes over from another one knows what that one knew. */
-export function healthBook (owner: object): HealthBook {
-  const known = books.get(owner) ?? new HealthBook()
-  books.set(owner, known)
+/** The same registry for the same owner: an app that takes over from another one knows what that one knew. */
+export function healthRegistry (owner: object): HealthRegistry {
+  const known = registries.get(owner) ?? new HealthRegistry()
+  registries.set(owner, known)
   return known
 }

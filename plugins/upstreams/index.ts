@@ -18,7 +18,7 @@ import { addressWarning } from './address-warning.js'
 import { Bindings } from './bindings.js'
 import { poolDestination, upstreamDestination } from './destinations.js'
 import { followHealth } from './gauges.js'
-import { healthBook } from './health.js'
+import { healthRegistry } from './health.js'
 import { modelsAnswer } from './model-list.js'
 import type { UpstreamsOptions } from './options.js'
 import { plainResult } from './plain-result.js'
@@ -34,7 +34,7 @@ async function upstreams (app: FastifyInstance, options: UpstreamsOptions): Prom
   checkOptions('upstreams', options, { upstreams: 'an object', pools: 'an object', health: 'an object', notes: 'an object' })
   checkMethods('upstreams.notes', options.notes, ['read', 'write'])
   const gateway = joinGateway(app)
-  const book = healthBook(options.health ?? {})
+  const registry = healthRegistry(options.health ?? {})
   const bindings = new Bindings(options.notes ?? null, (err) => writeLog(app.log, 'warn', { err }, 'the state engine has no answer on who made a response'))
   const around: Surroundings = {
     bindings,
@@ -49,8 +49,8 @@ async function upstreams (app: FastifyInstance, options: UpstreamsOptions): Prom
     const warning = addressWarning(upstream)
     if (warning !== null) app.log.warn(`upstreams.${name}.url ${warning}`)
   }
-  const pools = readPools(options.pools ?? {}, known, book)
-  const router = new Router(destinations(known), (first, others) => poolDestination(poolOf(first, others, book), around))
+  const pools = readPools(options.pools ?? {}, known, registry)
+  const router = new Router(destinations(known), (first, others) => poolDestination(poolOf(first, others, registry), around))
 
   // A host that has mounts alone decides by them where the requests of a group go that names no upstream.
   gateway.destinationOf = (llm) => gateway.ownScope !== null || hasOwnUpstream(llm) ? router.find(llm) : null
@@ -76,10 +76,10 @@ async function upstreams (app: FastifyInstance, options: UpstreamsOptions): Prom
     if (boundMs > 0 && llm.upstream !== null) bindings.keep(llm, llm.upstream, boundMs)
   })
 
-  followHealth(app, gateway, known, book)
+  followHealth(app, gateway, known, registry)
 
   function destinations (upstreams: ReadonlyMap<string, Upstream>): Map<string, Destination> {
-    const single = [...upstreams.values()].map((upstream) => [upstream.name, upstreamDestination(upstream, book, around)] as const)
+    const single = [...upstreams.values()].map((upstream) => [upstream.name, upstreamDestination(upstream, registry, around)] as const)
     return new Map([...single, ...[...pools.values()].map((pool) => [pool.name, poolDestination(pool, around)] as const)])
   }
 }

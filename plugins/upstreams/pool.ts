@@ -1,7 +1,7 @@
 import { checkChoice, checkOptions, OptionError } from '../core/options.js'
 import type { Upstream } from '../core/upstream.js'
 import { Affinity } from './affinity.js'
-import type { HealthBook } from './health.js'
+import type { HealthRegistry } from './health.js'
 import { memberDefaults, newMember, type Member } from './member.js'
 import type { MemberOptions, PoolOptions } from './options.js'
 
@@ -48,17 +48,17 @@ const memberChecks = {
 } as const
 
 /** Throws `LLM_GATEWAY_OPTION` naming the field. */
-export function readPools (options: Readonly<Record<string, PoolOptions>>, upstreams: ReadonlyMap<string, Upstream>, book: HealthBook): Map<string, Pool> {
+export function readPools (options: Readonly<Record<string, PoolOptions>>, upstreams: ReadonlyMap<string, Upstream>, registry: HealthRegistry): Map<string, Pool> {
   return new Map(Object.entries(options).map(([name, pool]) => {
     if (upstreams.has(name)) throw new OptionError(`pools.${name}`, 'has the name of an upstream')
-    return [name, readPool(name, pool, { upstreams, book, pools: Object.keys(options) })]
+    return [name, readPool(name, pool, { upstreams, registry, pools: Object.keys(options) })]
   }))
 }
 
 interface Known {
   readonly upstreams: ReadonlyMap<string, Upstream>
   readonly pools: readonly string[]
-  readonly book: HealthBook
+  readonly registry: HealthRegistry
 }
 
 function readPool (name: string, options: PoolOptions, beside: Known): Pool {
@@ -73,14 +73,14 @@ function readPool (name: string, options: PoolOptions, beside: Known): Pool {
   return { ...others, name, members: read.sort((one, other) => one.tier - other.tier), causes: readCauses(`${at}.retryOn`, retryOn), homes: new Affinity() }
 }
 
-function readMember (at: string, given: unknown, { upstreams, pools, book }: Known): Member {
+function readMember (at: string, given: unknown, { upstreams, pools, registry }: Known): Member {
   const options: MemberOptions = typeof given === 'string' ? { upstream: given } : Object(given)
   checkOptions(at, options, memberChecks)
   const { upstream: name, ...rules } = options
   if (pools.includes(name)) throw new OptionError(at, `names ${name}, which is a pool: a pool has upstreams`)
   const upstream = upstreams.get(name)
   if (upstream === undefined) throw new OptionError(at, `names ${String(name)}, which is not one of the upstreams`)
-  return newMember(upstream, book.of(upstream), { ...memberDefaults, ...rules })
+  return newMember(upstream, registry.of(upstream), { ...memberDefaults, ...rules })
 }
 
 function readCauses (at: string, given: unknown): ReadonlySet<string> {
@@ -92,14 +92,14 @@ function readCauses (at: string, given: unknown): ReadonlySet<string> {
 }
 
 /** What an upstream that is in no pool has of one: a single attempt, whatever becomes of it. */
-export function poolOfOne (upstream: Upstream, book: HealthBook): Pool {
+export function poolOfOne (upstream: Upstream, registry: HealthRegistry): Pool {
   const { retryOn, ...others } = poolDefaults
-  return { ...others, name: upstream.name, members: [newMember(upstream, book.of(upstream))], attempts: 1, affinity: 'none', causes: new Set(), homes: new Affinity() }
+  return { ...others, name: upstream.name, members: [newMember(upstream, registry.of(upstream))], attempts: 1, affinity: 'none', causes: new Set(), homes: new Affinity() }
 }
 
 /** All that may have what a request without a model asks for: `first` are those that it goes to where nobody knows. */
-export function poolOf (first: readonly Upstream[], others: readonly Upstream[], book: HealthBook): Pool {
+export function poolOf (first: readonly Upstream[], others: readonly Upstream[], registry: HealthRegistry): Pool {
   const { retryOn, ...rules } = poolDefaults
-  const tiers = [...new Set([...first, ...others])].map((upstream) => newMember(upstream, book.of(upstream), { ...memberDefaults, tier: first.includes(upstream) ? 1 : 2 }))
+  const tiers = [...new Set([...first, ...others])].map((upstream) => newMember(upstream, registry.of(upstream), { ...memberDefaults, tier: first.includes(upstream) ? 1 : 2 }))
   return { ...rules, name: 'all', members: tiers, affinity: 'none', causes: new Set(['connect']), homes: new Affinity() }
 }

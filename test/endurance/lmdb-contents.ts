@@ -2,7 +2,7 @@
 import { readAccount, readHold } from '../../plugins/state/lmdb-codec.js'
 import type { LmdbFiles } from '../../plugins/state/lmdb-open.js'
 import type { AccountRecord } from '../../plugins/state/parties.js'
-import type { HoldRecord } from '../../plugins/state/shelf.js'
+import type { HoldRecord } from '../../plugins/state/group-store.js'
 
 export function holdsIn ({ tables }: LmdbFiles, group: string): Map<string, HoldRecord> {
   const holds = new Map<string, HoldRecord>()

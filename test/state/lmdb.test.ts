@@ -1,9 +1,9 @@
 import { spawnSync } from 'node:child_process'
 import t from 'tap'
-import { hold, read, settle } from '../../plugins/state/book.js'
+import { hold, read, settle } from '../../plugins/state/balance-rules.js'
 import { lmdbBalances } from '../../plugins/state/lmdb-balances.js'
 import { lmdbKeys } from '../../plugins/state/lmdb-keys.js'
-import { LmdbShelves } from '../../plugins/state/lmdb-shelves.js'
+import { LmdbGroupStores } from '../../plugins/state/lmdb-group-stores.js'
 import { openLmdb, readBootId, type LmdbFiles } from '../../plugins/state/lmdb-open.js'
 import type { Balances, KeyChange, Limits } from '../../plugins/state/types.js'
 
@@ -111,21 +111,21 @@ t.test('each process sees what another wrote between two steps of its own', asyn
 
 t.test('what is not known any more is read again', async (t) => {
   const files = await openLmdb(t.testdir({}), 'boot-1')
-  const shelves = new LmdbShelves(files.tables, new Map(), 1)
+  const stores = new LmdbGroupStores(files.tables, new Map(), 1)
   const turn = (work: () => void): void => files.balances.transactionSync(() => {
-    shelves.begin()
+    stores.begin()
     work()
-    shelves.end()
+    stores.end()
   })
-  const book = { shelfOf: shelves.of, now: () => 1_000, holdTtlMs: 60_000 }
+  const engine = { storeOf: stores.of, now: () => 1_000, holdTtlMs: 60_000 }
   for (const group of ['a', 'b']) {
-    turn(() => { for (const id of ['1', '2', '3']) hold(book, { ...ask(group + id, 5, group), keyLimits: groupLimits }) })
+    turn(() => { for (const id of ['1', '2', '3']) hold(engine, { ...ask(group + id, 5, group), keyLimits: groupLimits }) })
   }
   turn(() => {
-    for (let again = 0; again < 2; again += 1) settle(book, { id: 'a1', group: 'a', key: 'ci', tokens: 1, late: [] })
-    t.throws(() => hold(book, ask('x'.repeat(3_000), 1)), { message: /key size/ })
+    for (let again = 0; again < 2; again += 1) settle(engine, { id: 'a1', group: 'a', key: 'ci', tokens: 1, late: [] })
+    t.throws(() => hold(engine, ask('x'.repeat(3_000), 1)), { message: /key size/ })
   })
-  for (const [group, spent, held] of [['a', 1, 10], ['b', 0, 15]] as const) turn(() => { t.match(read(book, group, 'ci'), { spent, held }) })
+  for (const [group, spent, held] of [['a', 1, 10], ['b', 0, 15]] as const) turn(() => { t.match(read(engine, group, 'ci'), { spent, held }) })
   await end(files)
 })
 

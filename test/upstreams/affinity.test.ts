@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import t from 'tap'
 import { Affinity } from '../../plugins/upstreams/affinity.js'
-import { HealthBook } from '../../plugins/upstreams/health.js'
+import { HealthRegistry } from '../../plugins/upstreams/health.js'
 import { lessBusy } from '../../plugins/upstreams/less-busy.js'
 import { Load } from '../../plugins/upstreams/load.js'
 import { newMember, type Member } from '../../plugins/upstreams/member.js'
@@ -11,10 +11,10 @@ import { upstreamOf } from './request.js'
 type Some = [Member, ...Member[]]
 
 function members (...weights: number[]): Some {
-  const book = new HealthBook()
+  const registry = new HealthRegistry()
   const [first, ...others] = weights.map((weight, i) => {
     const upstream = upstreamOf({ url: `http://h${i}` }, `u${i}`)
-    return newMember(upstream, book.of(upstream), { weight, concurrency: Infinity, tier: 1 })
+    return newMember(upstream, registry.of(upstream), { weight, concurrency: Infinity, tier: 1 })
   })
   if (first === undefined) throw new Error('none')
   return [first, ...others]

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import t from 'tap'
 import { Breaker, failureRules, refusalRules } from '../../plugins/upstreams/breaker.js'
-import { Account, HealthBook, healthBook } from '../../plugins/upstreams/health.js'
+import { Account, HealthRegistry, healthRegistry } from '../../plugins/upstreams/health.js'
 import { newMember } from '../../plugins/upstreams/member.js'
 import { RetryBudget } from '../../plugins/upstreams/retry-budget.js'
 import { Visit } from '../../plugins/upstreams/visit.js'
@@ -76,17 +76,17 @@ t.test('an account waits by model, and a later refusal never shortens it', async
 })
 
 t.test('what a request tells of its upstream', async (t) => {
-  const book = new HealthBook()
+  const registry = new HealthRegistry()
   const upstream = upstreamOf({ url: 'http://h', account: 'shared' })
-  const member = newMember(upstream, book.of(upstream))
+  const member = newMember(upstream, registry.of(upstream))
   const { health } = member
   const visit = (blames: 'upstream' | 'credential' | 'credential_model' | 'account_model' | null, now: number, waitMs: number | null = null): void => {
     const visit = new Visit(member, 'm', now)
     visit.tell({ blames, waitMs }, now)
     visit.end()
   }
-  t.equal(book.of(upstream), health, 'one for each upstream')
-  t.equal(book.of(upstreamOf({ url: 'http://h', account: 'shared' }, 'v')).account, health.account, 'upstreams of one account share it')
+  t.equal(registry.of(upstream), health, 'one for each upstream')
+  t.equal(registry.of(upstreamOf({ url: 'http://h', account: 'shared' }, 'v')).account, health.account, 'upstreams of one account share it')
   visit('credential', 0)
   t.notOk(health.allows('m', 29_999), 'a refused credential is out for half a minute')
   t.notOk(health.allows('other', 29_999))
@@ -112,9 +112,9 @@ t.test('what a request tells of its upstream', async (t) => {
 })
 
 t.test('a caller that leaves leaves what it was to tell to the next one', async (t) => {
-  const book = new HealthBook()
+  const registry = new HealthRegistry()
   const upstream = upstreamOf({ url: 'http://h' })
-  const member = newMember(upstream, book.of(upstream))
+  const member = newMember(upstream, registry.of(upstream))
   const { breaker, credential } = member.health
   for (let i = 0; i < 5; i += 1) breaker.failed(0, false)
   credential.failed(0, false)
@@ -133,10 +133,10 @@ t.test('a caller that leaves leaves what it was to tell to the next one', async 
   failing.end()
 })
 
-t.test('the same owner has the same book', async (t) => {
+t.test('the same owner has the same registry', async (t) => {
   const owner = {}
-  t.equal(healthBook(owner), healthBook(owner))
-  t.not(healthBook(owner), healthBook({}))
+  t.equal(healthRegistry(owner), healthRegistry(owner))
+  t.not(healthRegistry(owner), healthRegistry({}))
 })
 
 t.test('retries are a fifth of what runs, and three always', async () => {

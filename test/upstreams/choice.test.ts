@@ -1,7 +1,7 @@
 import t from 'tap'
 import { nothingToResume } from '../../plugins/forward/attempt-handler.js'
 import { choose, type Ask } from '../../plugins/upstreams/choice.js'
-import { HealthBook } from '../../plugins/upstreams/health.js'
+import { HealthRegistry } from '../../plugins/upstreams/health.js'
 import type { Member } from '../../plugins/upstreams/member.js'
 import { plainResult } from '../../plugins/upstreams/plain-result.js'
 import { poolOf, readPools, type Pool } from '../../plugins/upstreams/pool.js'
@@ -13,7 +13,7 @@ import { requestTo, upstreamOf } from './request.js'
 
 function poolWith (rules: ReadonlyArray<object>, options: object = {}): Pool {
   const upstreams = readUpstreams(Object.fromEntries(rules.map((_, i) => [`m${i}`, { url: `http://m${i}` }])))
-  const pool = readPools({ p: { ...options, members: rules.map((each, i) => ({ upstream: `m${i}`, ...each })) } }, upstreams, new HealthBook()).get('p')
+  const pool = readPools({ p: { ...options, members: rules.map((each, i) => ({ upstream: `m${i}`, ...each })) } }, upstreams, new HealthRegistry()).get('p')
   if (pool === undefined) throw new Error('none')
   return pool
 }
@@ -95,7 +95,7 @@ t.test('what keeps to a member', async (t) => {
 
 t.test('all that may have something: those of the group\'s own upstream before the others', async (t) => {
   const [a, b] = [upstreamOf({ url: 'http://a' }, 'a'), upstreamOf({ url: 'http://b' }, 'b')]
-  t.match(poolOf([b], [a, b], new HealthBook()).members, [{ upstream: { name: 'b' }, tier: 1 }, { upstream: { name: 'a' }, tier: 2 }])
+  t.match(poolOf([b], [a, b], new HealthRegistry()).members, [{ upstream: { name: 'b' }, tier: 1 }, { upstream: { name: 'a' }, tier: 2 }])
   nothingToResume()
 })
 

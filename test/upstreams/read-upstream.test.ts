@@ -3,7 +3,7 @@ import { OptionError } from '../../plugins/core/options.js'
 import type { PoolOptions, UpstreamOptions } from '../../plugins/upstreams/options.js'
 import { addressWarning } from '../../plugins/upstreams/address-warning.js'
 import { groupMistakes, type Named } from '../../plugins/upstreams/check-groups.js'
-import { HealthBook } from '../../plugins/upstreams/health.js'
+import { HealthRegistry } from '../../plugins/upstreams/health.js'
 import { readPools } from '../../plugins/upstreams/pool.js'
 import { readUpstreams } from '../../plugins/upstreams/read-upstream.js'
 
@@ -81,16 +81,16 @@ t.test('a wrong pool is refused at start, by name', async (t) => {
     [{ p: { members: ['a'], deadlineMs: 0 } }, /pools\.p\.deadlineMs must be a whole number/],
   ]
   for (const [pools, message] of cases) {
-    t.throws(() => readPools(Object(pools), upstreams, new HealthBook()), { code: 'LLM_GATEWAY_OPTION', message })
+    t.throws(() => readPools(Object(pools), upstreams, new HealthRegistry()), { code: 'LLM_GATEWAY_OPTION', message })
   }
   const pool: PoolOptions = { members: [{ upstream: 'b', tier: 2 }, 'a'], retryOn: ['reset', 500, '503'] }
-  t.match(readPools({ p: pool }, upstreams, new HealthBook()).get('p'), {
+  t.match(readPools({ p: pool }, upstreams, new HealthRegistry()).get('p'), {
     members: [{ upstream: { name: 'a' }, weight: 1, concurrency: Infinity, tier: 1 }, { upstream: { name: 'b' }, tier: 2 }],
     attempts: 3,
     causes: new Set(['reset', '500', '503']),
     affinity: 'conversation',
   })
-  t.strictSame(readPools({ p: { members: ['a'] } }, upstreams, new HealthBook()).get('p')?.causes, new Set(['connect', '429', '503', '529']))
+  t.strictSame(readPools({ p: { members: ['a'] } }, upstreams, new HealthRegistry()).get('p')?.causes, new Set(['connect', '429', '503', '529']))
 })
 
 t.test('what groups name is there, and speaks what they use it for', async (t) => {

@@ -6,7 +6,7 @@ import { readAccount, readBucketRecord, readHold, readNumbers, writeAccount, wri
 import type { BucketRecord } from './buckets.js'
 import { Known, type Binary } from './lmdb-known.js'
 import { accountName, type AccountRecord } from './parties.js'
-import type { HoldRecord, Shelf } from './shelf.js'
+import type { GroupStore, HoldRecord } from './group-store.js'
 
 export interface LmdbTables {
   readonly accounts: Binary
@@ -32,7 +32,7 @@ type State = HoldRecord['state']
 
 const none: readonly never[] = []
 
-export class LmdbShelves {
+export class LmdbGroupStores {
   readonly #tables: LmdbTables
   readonly #spent: Map<string, Spent>
   /** A number of this opening of the file alone. */
@@ -43,7 +43,7 @@ export class LmdbShelves {
   readonly #holds = new Map<string, HoldRecord>()
   /** By its name: where the file has it, null for nowhere. */
   readonly #changedHolds = new Map<string, { now: HoldRecord | null, stored: State | null }>()
-  readonly #shelves = new Map<string, Shelf>()
+  readonly #stores = new Map<string, GroupStore>()
 
   readonly #max: number
 
@@ -57,12 +57,12 @@ export class LmdbShelves {
     this.#quiet = new Known(tables.groups, max, readQuiet, ({ open, closed }) => writeQuiet(open, closed))
   }
 
-  readonly of = (group: string): Shelf => {
-    const known = this.#shelves.get(group)
+  readonly of = (group: string): GroupStore => {
+    const known = this.#stores.get(group)
     if (known !== undefined) return known
-    const made = this.#shelf(group)
-    if (this.#shelves.size >= this.#max) this.#shelves.clear()
-    this.#shelves.set(group, made)
+    const made = this.#newStore(group)
+    if (this.#stores.size >= this.#max) this.#stores.clear()
+    this.#stores.set(group, made)
     return made
   }
 
@@ -87,7 +87,7 @@ export class LmdbShelves {
     this.#changedHolds.clear()
   }
 
-  #shelf (group: string): Shelf {
+  #newStore (group: string): GroupStore {
     const prefix = `${group.length}:${fit(group)}:`
     const ownerOf = (key: string | null): string => accountName(group, key === null ? null : fit(key))
     const nameOf = (key: string | null, id: string): string => bucketPrefix(group, key) + id

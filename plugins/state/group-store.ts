@@ -27,10 +27,10 @@ export interface HoldRecord {
 }
 
 /**
- * Where accounts and holds of one group are kept. Every call sees the effect of the ones before. What a shelf hands out may
+ * Where accounts and holds of one group are kept. Every call sees the effect of the ones before. What a store hands out may
  * be what it keeps: it is saved after each change, and a hold whose state or deadline changes is saved as a new object.
  */
-export interface Shelf {
+export interface GroupStore {
   /** The account of the group, or of a key in it. Undefined for a party that was never counted. */
   account: (key: string | null) => AccountRecord | undefined
   saveAccount: (key: string | null, account: AccountRecord) => void
@@ -40,15 +40,15 @@ export interface Shelf {
   /** Forgets those of one party whose period ended before. */
   dropBuckets: (key: string | null, before: number) => void
   hold: (id: string) => HoldRecord | undefined
-  /** `before`: what the shelf has of it; the same object where it was changed in place. */
+  /** `before`: what the store has of it; the same object where it was changed in place. */
   saveHold: (hold: HoldRecord, before: HoldRecord | undefined) => void
   dropHold: (hold: HoldRecord) => void
   /** Holds whose deadline is not after `now`, at most `max`. */
   due: (now: number, max: number) => readonly HoldRecord[]
 }
 
-export interface Book {
-  readonly shelfOf: (group: string) => Shelf
+export interface Engine {
+  readonly storeOf: (group: string) => GroupStore
   readonly now: () => number
   readonly holdTtlMs: number
 }

@@ -1,11 +1,11 @@
 /**
- * The rules of limits, balances and budgets, over any shelf that keeps accounts and holds. The memory and lmdb engines run
+ * The rules of limits, balances and budgets, over any store that keeps accounts and holds. The memory and lmdb engines run
  * them here inside one exclusive step; the Redis engine runs the same rules as a script (`redis-scripts.ts`), and one suite
  * holds the two together.
  */
 import { bucketKeepMs, heldBuckets, newBucket, resize, tellReached } from './buckets.js'
 import { accountOf, leftOf, partiesOf, refusal, scopesOf, type AccountRecord, type Party } from './parties.js'
-import type { Book, HoldRecord, Shelf } from './shelf.js'
+import type { Engine, GroupStore, HoldRecord } from './group-store.js'
 import type { Account, Amounts, Decision, HoldAsk, Reached, Settlement, Spending } from './types.js'
 import { advance, correct, count } from './window.js'
 
@@ -18,44 +18,44 @@ const unknown = { group: null, key: null }
 const nothing: readonly never[] = []
 
 /** Admits everything or changes nothing. */
-export function hold (book: Book, ask: HoldAsk): Decision {
-  const shelf = book.shelfOf(ask.group)
-  const nowMs = book.now()
-  sweepDue(shelf, nowMs)
-  const found = shelf.hold(ask.id)
+export function hold (engine: Engine, ask: HoldAsk): Decision {
+  const store = engine.storeOf(ask.group)
+  const nowMs = engine.now()
+  sweepDue(store, nowMs)
+  const found = store.hold(ask.id)
   if (found?.settled === true) return { ok: true, left: unknown }
   const open = found?.state === 'open' ? found : undefined
-  const parties = partiesOf(ask, shelf)
+  const parties = partiesOf(ask, store)
   const second = secondOf(nowMs)
   for (const party of parties) {
     advance(party.account.window, second)
     const refused = refusal(party, ask, open === undefined, nowMs)
     if (refused !== null) return refused
   }
-  const at = take(shelf, ask, parties, open === undefined, nowMs)
-  shelf.saveHold(open === undefined ? holdOf(book, ask, at, nowMs) : added(open, ask, at), found)
+  const at = take(store, ask, parties, open === undefined, nowMs)
+  store.saveHold(open === undefined ? holdOf(engine, ask, at, nowMs) : added(open, ask, at), found)
   return { ok: true, left: leftOf(parties) }
 }
 
 /** Returns the second that its tokens are counted in. */
-function take (shelf: Shelf, ask: HoldAsk, parties: readonly Party[], entering: boolean, nowMs: number): number {
+function take (store: GroupStore, ask: HoldAsk, parties: readonly Party[], entering: boolean, nowMs: number): number {
   let second = secondOf(nowMs)
   for (const { key, account, buckets } of parties) {
     account.held += ask.tokens
     if (entering) account.active += 1
     second = count(account.window, second, ask.requests, ask.tokens)
-    shelf.saveAccount(key, account)
+    store.saveAccount(key, account)
     for (const { bucket, record, isNew } of buckets) {
       resize(record, bucket.amount)
       record.held += bucket.unit === 'tokens' ? ask.tokens : ask.cost ?? 0
-      if (isNew) shelf.dropBuckets(key, nowMs - bucketKeepMs)
-      shelf.saveBucket(key, bucket.id, record)
+      if (isNew) store.dropBuckets(key, nowMs - bucketKeepMs)
+      store.saveBucket(key, bucket.id, record)
     }
   }
   return second
 }
 
-function holdOf ({ holdTtlMs }: Book, ask: HoldAsk, second: number, nowMs: number): HoldRecord {
+function holdOf ({ holdTtlMs }: Engine, ask: HoldAsk, second: number, nowMs: number): HoldRecord {
   const { id, group, key, tokens, floor, cost = 0, costFloor = 0 } = ask
   const scopes = scopesOf(ask)
   const buckets = heldBuckets(ask, scopes)
@@ -72,93 +72,93 @@ function added (open: HoldRecord, { tokens, floor, cost = 0, costFloor = 0 }: Ho
   return open
 }
 
-export function leave (book: Book, group: string, id: string): void {
-  const shelf = book.shelfOf(group)
-  const found = openHold(shelf, id)
+export function leave (engine: Engine, group: string, id: string): void {
+  const store = engine.storeOf(group)
+  const found = openHold(store, id)
   if (found === undefined || found.active === 0) return
-  forEachAccount(shelf, found, (account) => { account.active -= 1 })
+  forEachAccount(store, found, (account) => { account.active -= 1 })
   found.active = 0
-  shelf.saveHold(found, found)
+  store.saveHold(found, found)
 }
 
-export function settle (book: Book, settlement: Settlement): readonly Reached[] {
-  const shelf = book.shelfOf(settlement.group)
-  const found = shelf.hold(settlement.id) ?? strangerOf(shelf, settlement)
+export function settle (engine: Engine, settlement: Settlement): readonly Reached[] {
+  const store = engine.storeOf(settlement.group)
+  const found = store.hold(settlement.id) ?? strangerOf(store, settlement)
   if (found === null) return nothing
   const { tokens, cost = 0, late } = settlement
-  const nowMs = book.now()
+  const nowMs = engine.now()
   const second = secondOf(nowMs)
-  forEachAccount(shelf, found, (account) => {
+  forEachAccount(store, found, (account) => {
     account.spent += tokens
     if (found.state === 'closed') account.spent -= found.tokens
     else release(account, found, tokens, second)
   })
   const reached: Reached[] = []
-  charge(shelf, found, { tokens, cost }, reached)
-  if (late.length === 0) shelf.dropHold(found)
-  else shelf.saveHold({ ...found, tokens, cost, state: 'closed', settled: true, deadline: nowMs + rememberMs }, found)
+  charge(store, found, { tokens, cost }, reached)
+  if (late.length === 0) store.dropHold(found)
+  else store.saveHold({ ...found, tokens, cost, state: 'closed', settled: true, deadline: nowMs + rememberMs }, found)
   return reached
 }
 
-export function renew (book: Book, group: string, ids: readonly string[]): void {
-  const shelf = book.shelfOf(group)
+export function renew (engine: Engine, group: string, ids: readonly string[]): void {
+  const store = engine.storeOf(group)
   for (const id of ids) {
-    const found = openHold(shelf, id)
-    if (found !== undefined) shelf.saveHold({ ...found, deadline: book.now() + book.holdTtlMs }, found)
+    const found = openHold(store, id)
+    if (found !== undefined) store.saveHold({ ...found, deadline: engine.now() + engine.holdTtlMs }, found)
   }
 }
 
-export function sweep (book: Book, group: string): number {
-  return sweepDue(book.shelfOf(group), book.now())
+export function sweep (engine: Engine, group: string): number {
+  return sweepDue(engine.storeOf(group), engine.now())
 }
 
-export function read (book: Book, group: string, key: string | null = null): Account {
-  const shelf = book.shelfOf(group)
-  const nowMs = book.now()
-  sweepDue(shelf, nowMs)
-  const { spent, held, active, window } = accountOf(shelf, key)
+export function read (engine: Engine, group: string, key: string | null = null): Account {
+  const store = engine.storeOf(group)
+  const nowMs = engine.now()
+  sweepDue(store, nowMs)
+  const { spent, held, active, window } = accountOf(store, key)
   advance(window, secondOf(nowMs))
   return { spent, held, active, requests: window.requests, tokens: window.tokens }
 }
 
-export function readBucket (book: Book, id: string, group: string, key: string | null = null): Spending {
-  const shelf = book.shelfOf(group)
-  sweepDue(shelf, book.now())
-  const { spent = 0, held = 0 } = shelf.bucket(key, id) ?? {}
+export function readBucket (engine: Engine, id: string, group: string, key: string | null = null): Spending {
+  const store = engine.storeOf(group)
+  sweepDue(store, engine.now())
+  const { spent = 0, held = 0 } = store.bucket(key, id) ?? {}
   return { spent, held }
 }
 
-function sweepDue (shelf: Shelf, nowMs: number): number {
-  const due = shelf.due(nowMs, sweepMax)
+function sweepDue (store: GroupStore, nowMs: number): number {
+  const due = store.due(nowMs, sweepMax)
   for (const found of due) {
     if (found.state === 'closed') {
-      shelf.dropHold(found)
+      store.dropHold(found)
       continue
     }
-    forEachAccount(shelf, found, (account) => {
+    forEachAccount(store, found, (account) => {
       account.spent += found.floor
       account.held -= found.tokens
       account.active -= found.active
     })
     const { floor: tokens, costFloor: cost } = found
-    charge(shelf, found, { tokens, cost }, null)
-    shelf.saveHold({ ...found, tokens, cost, active: 0, state: 'closed', deadline: nowMs + rememberMs }, found)
+    charge(store, found, { tokens, cost }, null)
+    store.saveHold({ ...found, tokens, cost, active: 0, state: 'closed', deadline: nowMs + rememberMs }, found)
   }
   return due.length
 }
 
 /** Charges its buckets, in place of what it held or was charged before. `reached`: where it is told what that reaches; null: another settlement tells it. */
-function charge (shelf: Shelf, found: HoldRecord, amounts: Amounts, reached: Reached[] | null): void {
+function charge (store: GroupStore, found: HoldRecord, amounts: Amounts, reached: Reached[] | null): void {
   for (const held of found.buckets) {
     const { scope, id, unit } = held
     const owner = scope === 'group' ? null : found.key
-    const record = shelf.bucket(owner, id)
+    const record = store.bucket(owner, id)
     if (record === undefined) continue
     record.spent += amounts[unit]
     if (found.state === 'closed') record.spent -= found[unit]
     else record.held -= found[unit]
     if (reached !== null) tellReached(record, held, reached)
-    shelf.saveBucket(owner, id, record)
+    store.saveBucket(owner, id, record)
   }
 }
 
@@ -169,29 +169,29 @@ function release (account: AccountRecord, found: HoldRecord, tokens: number, sec
   correct(account.window, found.second, second, tokens - found.tokens)
 }
 
-function openHold (shelf: Shelf, id: string): HoldRecord | undefined {
-  const found = shelf.hold(id)
+function openHold (store: GroupStore, id: string): HoldRecord | undefined {
+  const found = store.hold(id)
   return found?.state === 'open' ? found : undefined
 }
 
 /** A settlement whose hold was never made: counted only where it says whom to charge. */
-function strangerOf (shelf: Shelf, { id, group, key, late, lateBuckets = nothing }: Settlement): HoldRecord | null {
+function strangerOf (store: GroupStore, { id, group, key, late, lateBuckets = nothing }: Settlement): HoldRecord | null {
   if (late.length === 0) return null
   for (const bucket of lateBuckets) {
     const owner = bucket.scope === 'group' ? null : key
-    if (shelf.bucket(owner, bucket.id) === undefined) shelf.saveBucket(owner, bucket.id, newBucket(bucket))
+    if (store.bucket(owner, bucket.id) === undefined) store.saveBucket(owner, bucket.id, newBucket(bucket))
   }
   const buckets = lateBuckets.map((bucket) => ({ scope: bucket.scope, id: bucket.id, unit: bucket.unit }))
   return { id, group, key, scopes: late, buckets, tokens: 0, cost: 0, floor: 0, costFloor: 0, active: 0, second: 0, deadline: 0, state: 'open' }
 }
 
 /** Changes and saves the account of each party that a hold counts for. */
-function forEachAccount (shelf: Shelf, { key, scopes }: HoldRecord, change: (account: AccountRecord) => void): void {
+function forEachAccount (store: GroupStore, { key, scopes }: HoldRecord, change: (account: AccountRecord) => void): void {
   for (const scope of scopes) {
     const of = scope === 'group' ? null : key
-    const account = accountOf(shelf, of)
+    const account = accountOf(store, of)
     change(account)
-    shelf.saveAccount(of, account)
+    store.saveAccount(of, account)
   }
 }
 
