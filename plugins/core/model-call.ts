@@ -4,7 +4,7 @@ import { performance } from 'node:perf_hooks'
 import type { FastifyRequest } from 'fastify'
 import type { Cost, Served } from './cost.js'
 import type { Resolved } from './url/resolve.js'
-import type { Endpoint, ProtocolLabel } from '../protocols/types.js'
+import type { Endpoint, ProtocolLabel } from '../protocols/index.js'
 import type { ModelRequest } from './model-request.js'
 import type {
   AbortSide, AttemptRecord, CallTrace, Group, Key, Labels, ModalityTokens, OpenTap, Outcome, RouteKind, Times, TokenUsage, UsageMissing,

@@ -2,7 +2,7 @@
  * What happened, told once, by the plugin that knows it. The metrics plugin puts a real recorder in `gateway.recorder`;
  * without it every call lands here and costs a no-op.
  */
-import type { ProtocolLabel } from '../protocols/types.js'
+import type { ProtocolLabel } from '../protocols/index.js'
 import type { ModelCall } from './model-call.js'
 
 export type LookupResult = 'hit' | 'negative_hit' | 'miss' | 'coalesced' | 'stale' | 'error'

@@ -1,6 +1,6 @@
 /** The nouns of the gateway, as data that plugins pass to each other. */
 import type { Context } from '@opentelemetry/api'
-import type { ProtocolLabel, StreamFacts } from '../protocols/types.js'
+import type { ProtocolLabel, StreamFacts } from '../protocols/index.js'
 
 export type { ProtocolLabel, StreamFacts }
 

@@ -21,6 +21,6 @@ export function noteBroken ({ llm, request }: Owner, error: Error): GatewayError
 }
 
 /** The last event of such a stream, in the words of its protocol, going on from what the stream told of itself. */
-export function lastEvent ({ endpoint, protocol, id }: ModelCall, error: GatewayError, tap: ReplyTap | null): Buffer {
-  return Buffer.from(endpoint.family.streamError(error.facts(id), protocol, tap === null ? untold : tap.told))
+export function lastEvent ({ endpoint, id }: ModelCall, error: GatewayError, tap: ReplyTap | null): Buffer {
+  return Buffer.from(endpoint.streamError(error.facts(id), tap === null ? untold : tap.told))
 }

@@ -1,33 +1,50 @@
-import type { Endpoint, Family, ProtocolLabel, ProtocolName } from './types.js'
+import type { EndpointOf, Family, Protocol, ProtocolExample, TellStreamError } from './types.js'
+import type { Simulation } from './simulate-text.js'
+import type { TextRules } from './text-rules.js'
 
-type Given = Pick<Endpoint, 'id'> & { readonly path: string } & Partial<Omit<Endpoint, 'id' | 'tail' | 'family'>>
+/** What an endpoint says of itself. `path` is the tail as it is written in documents. */
+export type GivenEndpoint = Pick<EndpointOf, 'id'> & { readonly path: string } & Partial<Omit<EndpointOf, 'id' | 'tail' | 'family' | 'protocol' | 'allowedBy'>>
 
-interface Shared {
-  readonly protocol: ProtocolLabel
+/** What the endpoints of a protocol share. */
+interface Shared<Label extends string, Name extends string> {
+  readonly protocol: Label
   readonly family: Family
   readonly operation: string
-  readonly allowedBy: readonly ProtocolName[]
+  readonly allowedBy: readonly Name[]
+  readonly text?: TextRules
+  readonly boundIdField?: string
+  readonly streamError?: TellStreamError
+}
+
+interface GivenProtocol<Name extends string> extends Omit<Shared<Name, Name>, 'protocol' | 'allowedBy'> {
+  readonly name: Name
+  readonly endpoints: readonly GivenEndpoint[]
+  readonly example: ProtocolExample
+  readonly simulations: Readonly<Record<string, Simulation>>
 }
 
 /**
  * Where a router finds an endpoint, below a mount prefix: all that follows the first variable part is a wildcard. A model
  * may hold `/` and `:`, and routers bound the length of a named parameter (Fastify: 100 characters), which ids exceed.
  */
-export function routePattern ({ family, tail }: Pick<Endpoint, 'family' | 'tail'>): string {
+export function routePattern ({ family, tail }: Pick<EndpointOf, 'family' | 'tail'>): string {
   return `/${family.prefix}/${tail.join('/').replace(/:.*$/s, '*')}`
 }
 
-/**
- * Completes the endpoints of one protocol: what they share, then the plain case (POST of JSON that names its model,
- * neither streamed nor metered), then what each says of itself. `path` is the tail as it is written in documents.
- */
-export function defineEndpoints (shared: Shared, given: readonly Given[]): readonly Endpoint[] {
-  return given.map((own) => defineEndpoint(shared, own))
+export function defineProtocol<const Name extends string> (given: GivenProtocol<Name>): Protocol<Name> {
+  const { name, endpoints, example, simulations, ...shared } = given
+  return {
+    name,
+    family: shared.family,
+    endpoints: endpoints.map((own) => defineEndpoint({ ...shared, protocol: name, allowedBy: [name] }, own)),
+    example,
+    simulations,
+  }
 }
 
-export function defineEndpoint (shared: Shared, { path, ...own }: Given): Endpoint {
+/** Completes an endpoint: what its protocol shares, then the plain case (POST of JSON that is neither streamed nor metered), then its own. */
+export function defineEndpoint<const Label extends string, const Name extends string> (shared: Shared<Label, Name>, { path, ...own }: GivenEndpoint): EndpointOf<Label, Name> {
   return {
-    ...shared,
     method: 'POST',
     tail: path.split('/'),
     action: null,
@@ -38,7 +55,11 @@ export function defineEndpoint (shared: Shared, { path, ...own }: Given): Endpoi
     modelField: null,
     otherModels: [],
     usage: null,
+    text: null,
     output: null,
+    boundIdField: null,
+    streamError: shared.family.streamError,
+    ...shared,
     ...own,
   }
 }

@@ -30,37 +30,6 @@ function failedChunk (facts: ErrorFacts, { id, model, createdAt }: StreamFacts):
   return `data: ${JSON.stringify({ ...chunk, ...errorBody(facts) })}\n\n`
 }
 
-/**
- * `response.failed` is what agents show the message of. Typed clients want every field that a response must have, and the same
- * id as before; those of them that know no failed response (Go) raise what stands in an `error` beside it.
- */
-function failedResponse (facts: ErrorFacts, told: StreamFacts): string {
-  const failed = {
-    type: 'response.failed',
-    sequence_number: told.sequence === null ? 0 : told.sequence + 1,
-    response: {
-      id: told.id ?? facts.requestId,
-      object: 'response',
-      created_at: told.createdAt ?? Math.floor(Date.now() / 1_000),
-      status: 'failed',
-      error: { code: facts.code, message: facts.message },
-      incomplete_details: null,
-      instructions: null,
-      metadata: {},
-      model: told.model ?? '',
-      output: [],
-      parallel_tool_calls: true,
-      temperature: null,
-      tool_choice: 'auto',
-      tools: [],
-      top_p: null,
-      usage: null,
-    },
-    ...errorBody(facts),
-  }
-  return `event: response.failed\ndata: ${JSON.stringify(failed)}\n\n`
-}
-
 export const openai: Family = {
   name: 'openai',
   provider: 'openai',
@@ -82,6 +51,6 @@ export const openai: Family = {
     [`x-ratelimit-remaining-${limit}`]: String(free),
     [`x-ratelimit-reset-${limit}`]: `${Math.ceil(resetMs / 1_000)}s`,
   }),
-  streamError: (facts, protocol, told) => protocol === 'responses' ? failedResponse(facts, told) : failedChunk(facts, told),
+  streamError: failedChunk,
   baseUrl: (origin) => `${origin}/v1`,
 }

@@ -1,30 +1,24 @@
-/** Every endpoint that the gateway knows. A new protocol is one file of this folder and its name in the folder's lists, one schema and its fixtures. */
-import { chatCompletions } from './chat-completions/endpoint.js'
-import { embeddings } from './embeddings/endpoint.js'
+/** Every protocol and endpoint that the gateway knows. */
 import { anthropic } from './family-anthropic.js'
 import { gemini } from './family-gemini.js'
 import { openai } from './family-openai.js'
-import { generateContent } from './generate-content/endpoint.js'
-import { images } from './images/endpoint.js'
-import { messages } from './messages/endpoint.js'
+import { protocols, type ProtocolLabel, type ProtocolName } from './list.js'
 import { models } from './models/endpoint.js'
-import { responses } from './responses/endpoint.js'
-import type { Endpoint, Family, FamilyName, ProtocolName } from './types.js'
+import type { EndpointOf, Family, FamilyName } from './types.js'
 
 export type * from './types.js'
 export { routePattern } from './endpoint.js'
+export { protocols, type ProtocolLabel, type ProtocolName } from './list.js'
 export { sockets } from './sockets/endpoint.js'
+
+export type Endpoint = EndpointOf<ProtocolLabel, ProtocolName>
 
 export const families: Readonly<Record<FamilyName, Family>> = { openai, anthropic, gemini }
 
-export const protocolNames: readonly ProtocolName[] = [
-  'chat_completions', 'responses', 'images', 'embeddings', 'messages', 'generate_content',
-]
+export const protocolNames: readonly ProtocolName[] = protocols.map(({ name }) => name)
 
 /** All endpoints but the model lists, which need headers to be told apart. */
-export const endpoints: readonly Endpoint[] = [
-  ...chatCompletions, ...responses, ...images, ...embeddings, ...messages, ...generateContent,
-]
+export const endpoints: readonly Endpoint[] = protocols.flatMap<Endpoint>((protocol) => protocol.endpoints)
 
 export const modelLists = models
 

@@ -37,62 +37,8 @@ export interface ServedRules {
   readonly cost: ReadonlyArray<{ readonly usage: string, readonly exponent: number }>
 }
 
-const nowhere: ToldAt = { reply: [], usage: [], header: null, asked: null }
-const count: Omit<CountRule, 'unit'> = { usage: [], reply: [], is: null, but: null }
+/** For what a protocol does not tell. */
+export const nowhere: ToldAt = { reply: [], usage: [], header: null, asked: null }
 
-/**
- * https://platform.openai.com/docs/api-reference/chat/object (`service_tier`): the tier that served it, which may differ from
- * the one asked for; `fast` is answered as `priority`. Others of the family state their own cost inside the usage.
- */
-export const openaiServed: ServedRules = {
-  tier: { ...nowhere, reply: ['service_tier'], asked: 'service_tier' },
-  speed: nowhere,
-  region: nowhere,
-  words: { default: 'standard', auto: 'standard', on_demand: 'standard', fast: 'priority' },
-  counts: [{ ...count, unit: 'second', usage: ['seconds'] }],
-  cost: [{ usage: 'cost', exponent: 0 }, { usage: 'cost_in_usd_ticks', exponent: -10 }],
-}
-
-/** A call of the search tool that opens a page or looks for words in it is no search. */
-const otherActions = ['open_page', 'find_in_page', 'find']
-
-export const responsesServed: ServedRules = {
-  ...openaiServed,
-  tier: { ...openaiServed.tier, reply: ['service_tier', 'response.service_tier'] },
-  counts: [
-    {
-      ...count,
-      unit: 'search',
-      reply: ['output.*.type[]', 'response.output.*.type[]'],
-      is: 'web_search_call',
-      but: { reply: ['output.*.action.type[]', 'response.output.*.action.type[]'], is: otherActions },
-    },
-    { ...count, unit: 'file_search', reply: ['output.*.type[]', 'response.output.*.type[]'], is: 'file_search_call' },
-  ],
-}
-
-/** Pictures, for models that are paid by the piece. */
-export const imagesServed: ServedRules = { ...openaiServed, counts: [{ ...count, unit: 'image', reply: ['data.#'] }] }
-
-/** https://docs.anthropic.com/en/api/service-tiers and https://docs.anthropic.com/en/docs/about-claude/pricing */
-export const messagesServed: ServedRules = {
-  tier: { ...nowhere, usage: ['service_tier'] },
-  speed: { ...nowhere, usage: ['speed'], asked: 'speed' },
-  region: { ...nowhere, usage: ['inference_geo'], asked: 'inference_geo' },
-  words: { global: 'standard', not_available: 'standard' },
-  counts: [{ ...count, unit: 'search', usage: ['server_tool_use.web_search_requests'] }],
-  cost: [],
-}
-
-/**
- * https://ai.google.dev/gemini-api/docs/priority-inference: the tier that served it stands in a header; on Vertex AI in
- * `trafficType`. A search with grounding is paid by the query.
- */
-export const generateContentServed: ServedRules = {
-  tier: { reply: [], usage: ['serviceTier', 'trafficType'], header: 'x-gemini-service-tier', asked: 'service_tier' },
-  speed: nowhere,
-  region: nowhere,
-  words: { on_demand: 'standard', traffic_type_unspecified: 'standard', on_demand_priority: 'priority', on_demand_flex: 'flex' },
-  counts: [{ ...count, unit: 'search', reply: ['candidates.*.groundingMetadata.webSearchQueries.#'] }],
-  cost: [],
-}
+/** What most counts do without. */
+export const plainCount: Omit<CountRule, 'unit'> = { usage: [], reply: [], is: null, but: null }

@@ -2,17 +2,12 @@
  * The vocabulary of the protocol table. Everything in this folder is data and tiny pure functions: the request
  * pipeline reads it and never branches on a provider's name.
  */
+import type { Simulation } from './simulate-text.js'
+import type { TextRules } from './text-rules.js'
 import type { UsageRules } from './usage-rules.js'
 
 /** The conventions of one provider kind: version prefix, credential sources, error envelope. */
 export type FamilyName = 'openai' | 'anthropic' | 'gemini'
-
-/** What a group may be allowed to use. */
-export type ProtocolName =
-  | 'chat_completions' | 'responses' | 'images' | 'embeddings' | 'messages' | 'generate_content'
-
-/** A label for metrics and logs: a protocol, or what belongs to a whole family: its model list, and upgrades to sockets. */
-export type ProtocolLabel = ProtocolName | 'models' | 'sockets'
 
 export interface HeaderSource {
   readonly in: 'header'
@@ -78,6 +73,9 @@ export interface StreamFacts {
   readonly sequence: number | null
 }
 
+/** What tells a caller of a stream that it failed after it began. Bytes of whole events. */
+export type TellStreamError = (facts: ErrorFacts, told: StreamFacts) => string
+
 /** What would have a reply tell less of its usage, or tell it in a form that is not read: refused on metered endpoints. */
 export interface UsageHiding {
   /** Query parameters, written as in `Family.queryCarriers`, and the values that change nothing; none for a parameter that always does. */
@@ -111,8 +109,8 @@ export interface Family {
   readonly errorBody: (facts: ErrorFacts) => Record<string, unknown>
   /** Headers that tell a caller which rate it has met, as clients of this family know them. */
   readonly limitHeaders: (facts: LimitFacts) => Record<string, string>
-  /** What tells a caller of a stream, in the family's own way, that it failed after it began. Bytes of whole events. */
-  readonly streamError: (facts: ErrorFacts, protocol: ProtocolLabel, told: StreamFacts) => string
+  /** In the family's own way; a protocol may have another. */
+  readonly streamError: TellStreamError
   /** The base address that a client of this family is given, as a hint in 404 messages. `origin` has no slash at its end. */
   readonly baseUrl: (origin: string) => string
 }
@@ -120,10 +118,11 @@ export interface Family {
 /** Where a reply's usage counts: `yes` also counts its absence, `optional` does not, `no` never feeds token counters. */
 export type Metered = 'yes' | 'optional' | 'no'
 
-export interface Endpoint {
+/** `Label` is its protocol, and `Name` are those that open it. */
+export interface EndpointOf<Label extends string = string, Name extends string = string> {
   /** Unique name, for options such as replaced schemas: `messages`, `messages.count_tokens`. */
   readonly id: string
-  readonly protocol: ProtocolLabel
+  readonly protocol: Label
   readonly family: Family
   readonly method: 'GET' | 'POST' | 'DELETE'
   /** Segments after the version prefix. `:name` is one segment; see `action` for the last colon. */
@@ -145,8 +144,30 @@ export interface Endpoint {
   readonly operation: string
   /** How the reply tells its usage; null where it is not metered. */
   readonly usage: UsageRules | null
+  /** Where its texts and settings stand; null where there are none. */
+  readonly text: TextRules | null
+  /** The field of the body that names what the provider keeps for the account it was made with: it means nothing to any other. Null for none. */
+  readonly boundIdField: string | null
+  readonly streamError: TellStreamError
   /** How the request bounds what is produced; null where nothing is. */
   readonly output: OutputFields | null
   /** Protocols that open this endpoint: its own, or for the model list any protocol of the family. */
-  readonly allowedBy: readonly ProtocolName[]
+  readonly allowedBy: readonly Name[]
+}
+
+/** One small request, as users of the protocol write it: for the commands that the gateway prints, and for docs. */
+export interface ProtocolExample {
+  readonly model: string
+  readonly path: (model: string) => string
+  readonly body: (model: string) => Record<string, unknown>
+}
+
+/** All that is known of one protocol. */
+export interface Protocol<Name extends string = string> {
+  readonly name: Name
+  readonly family: Family
+  readonly endpoints: ReadonlyArray<EndpointOf<Name, Name>>
+  readonly example: ProtocolExample
+  /** What the simulated upstream answers, by the id of the endpoint. */
+  readonly simulations: Readonly<Record<string, Simulation>>
 }

@@ -4,7 +4,7 @@
  * `#` the number of its elements.
  */
 
-import { generateContentServed, imagesServed, messagesServed, openaiServed, responsesServed, type ServedRules } from './served-rules.js'
+import type { ServedRules } from './served-rules.js'
 
 /** Where the numbers stand inside a usage object. Of several paths the first that holds a number counts. */
 export interface UsageCounts {
@@ -50,8 +50,15 @@ export interface StreamEnding {
   readonly arrays: boolean
 }
 
+/** What stands at the head of a stream before its first content. */
+export interface StreamHead {
+  /** Values of an event's `type` that come before content. */
+  readonly preamble: readonly string[]
+  /** Events that have no `type`: true where they hold nothing yet. */
+  readonly isEmpty: (document: Readonly<Record<string, unknown>>) => boolean
+}
+
 export interface UsageRules {
-  readonly name: string
   /** Paths of usage objects in a reply, an event or an array element. Where several stand, a later path wins over an earlier. */
   readonly usage: readonly string[]
   /** Paths of what tools of the reply made with models of their own: not in its usage, and on the same bill. */
@@ -80,12 +87,14 @@ export interface UsageRules {
    * Sources: the streaming references of each API; compatible servers leave out `[DONE]` and never the reason.
    */
   readonly ending: StreamEnding | null
+  readonly head: StreamHead
   readonly counts: UsageCounts
   readonly served: ServedRules
   readonly request: UsageRequest | null
 }
 
-const none = {
+/** For what a protocol does not tell. */
+export const noCounts = {
   cacheRead: [],
   cacheWrite: [],
   cacheWrite5m: [],
@@ -99,136 +108,5 @@ const none = {
   outputKind: null,
 } as const
 
-/** Chat-style and responses-style names alike: third parties mix them. */
-const openaiCounts: UsageCounts = {
-  ...none,
-  input: ['prompt_tokens', 'input_tokens'],
-  cacheRead: ['prompt_tokens_details.cached_tokens', 'input_tokens_details.cached_tokens', 'prompt_cache_hit_tokens'],
-  cacheWrite: ['prompt_tokens_details.cache_write_tokens', 'input_tokens_details.cache_write_tokens'],
-  output: ['completion_tokens', 'output_tokens'],
-  reasoning: ['completion_tokens_details.reasoning_tokens', 'output_tokens_details.reasoning_tokens', 'reasoning_tokens'],
-  total: ['total_tokens'],
-  inputHoldsCache: true,
-  outputHoldsReasoning: true,
-  inputKinds: ['prompt_tokens_details', 'input_tokens_details'],
-  outputKinds: ['completion_tokens_details', 'output_tokens_details'],
-}
-
-const openaiReply = {
-  errors: ['error'],
-  failed: ['error'],
-  tools: [],
-  model: ['model'],
-  id: ['id'],
-  finish: ['choices.*.finish_reason'],
-  created: ['created'],
-  sequence: [],
-  sign: 'kens"',
-  merge: 'last',
-  last: [],
-  ending: { types: [], reasons: ['choices.*.finish_reason'], arrays: false },
-  counts: openaiCounts,
-  served: openaiServed,
-  request: null,
-} as const
-
-export const chatUsage: UsageRules = {
-  ...openaiReply,
-  name: 'chat',
-  usage: ['x_groq.usage', 'usage'],
-  request: { field: 'stream_options', flag: 'include_usage', emptyList: 'choices' },
-}
-
-export const responsesUsage: UsageRules = {
-  ...openaiReply,
-  name: 'responses',
-  usage: ['usage', 'response.usage'],
-  served: responsesServed,
-  tools: ['tool_usage.image_gen', 'response.tool_usage.image_gen'],
-  model: ['model', 'response.model'],
-  id: ['id', 'response.id'],
-  finish: ['choices.*.finish_reason', 'status', 'response.status'],
-  created: ['response.created_at'],
-  sequence: ['sequence_number'],
-  errors: ['error', 'response.error'],
-  failed: ['error', 'response.failed'],
-  last: ['response.completed', 'response.incomplete', 'response.failed'],
-}
-
-export const imagesUsage: UsageRules = {
-  ...openaiReply,
-  name: 'images',
-  usage: ['usage'],
-  served: imagesServed,
-  merge: 'sum',
-  ending: { types: ['image_generation.completed', 'image_edit.completed'], reasons: [], arrays: false },
-  counts: { ...openaiCounts, outputKind: 'image' },
-}
-
-export const embeddingsUsage: UsageRules = { ...openaiReply, name: 'embeddings', usage: ['usage'], ending: null }
-
-export const messagesUsage: UsageRules = {
-  name: 'messages',
-  usage: ['message.usage', 'usage'],
-  tools: [],
-  model: ['message.model', 'model'],
-  id: ['message.id', 'id'],
-  finish: ['message.stop_reason', 'delta.stop_reason', 'stop_reason'],
-  created: [],
-  sequence: [],
-  errors: ['error'],
-  failed: ['error'],
-  sign: 'kens"',
-  merge: 'last',
-  last: ['message_stop'],
-  served: messagesServed,
-  ending: { types: [], reasons: [], arrays: false },
-  request: null,
-  counts: {
-    ...none,
-    input: ['input_tokens'],
-    cacheRead: ['cache_read_input_tokens'],
-    cacheWrite: ['cache_creation_input_tokens'],
-    cacheWrite5m: ['cache_creation.ephemeral_5m_input_tokens'],
-    cacheWrite1h: ['cache_creation.ephemeral_1h_input_tokens'],
-    output: ['output_tokens'],
-    reasoning: ['output_tokens_details.thinking_tokens'],
-    inputHoldsCache: false,
-    outputHoldsReasoning: true,
-    // The top level leaves compaction out; an `advisor_message` is another model's bill, and a fallback is in the top level.
-    added: { list: 'iterations', type: 'compaction' },
-  },
-}
-
-export const generateContentUsage: UsageRules = {
-  name: 'generate_content',
-  usage: ['usageMetadata'],
-  tools: [],
-  model: ['modelVersion'],
-  id: ['responseId'],
-  finish: ['candidates.*.finishReason'],
-  created: [],
-  sequence: [],
-  errors: ['error'],
-  failed: [],
-  served: generateContentServed,
-  sign: 'kenCount"',
-  merge: 'last',
-  last: [],
-  // A prompt that is blocked has no candidate.
-  ending: { types: [], reasons: ['candidates.*.finishReason', 'promptFeedback.blockReason'], arrays: true },
-  request: null,
-  counts: {
-    ...none,
-    input: ['promptTokenCount'],
-    cacheRead: ['cachedContentTokenCount'],
-    toolInput: ['toolUsePromptTokenCount'],
-    output: ['candidatesTokenCount'],
-    reasoning: ['thoughtsTokenCount'],
-    total: ['totalTokenCount'],
-    inputHoldsCache: true,
-    outputHoldsReasoning: false,
-    inputKinds: ['promptTokensDetails'],
-    outputKinds: ['candidatesTokensDetails'],
-  },
-}
+/** Of streams whose first event has content. */
+export const noHead: StreamHead = { preamble: [], isEmpty: () => false }

@@ -1,7 +1,6 @@
 /** A command that works for each protocol, to be copied from the terminal. */
 import type { GroupOptions } from '../auth/index.js'
-import { examples } from '../protocols/examples.js'
-import { protocolNames, type ProtocolName } from '../protocols/index.js'
+import { protocols, type Family, type Protocol } from '../protocols/index.js'
 import type { GatewayConfig } from './config-types.js'
 import type { ListenAddress } from './config.js'
 
@@ -13,19 +12,23 @@ export function originOf ({ host, port }: ListenAddress): string {
 
 /** One line for each protocol that some group offers. */
 export function curlLines (config: GatewayConfig, origin: string): string[] {
-  return protocolNames.flatMap((protocol) => {
-    const found = Object.entries(config.groups).find(([, group]) => group.thirdParty !== false && group.protocols.includes(protocol))
+  return protocols.flatMap((protocol) => {
+    const found = Object.entries(config.groups).find(([, group]) => group.thirdParty !== false && group.protocols.includes(protocol.name))
     return found === undefined ? [] : [curlLine(config, origin, protocol, ...found)]
   })
 }
 
-function curlLine (config: GatewayConfig, origin: string, protocol: ProtocolName, groupId: string, group: GroupOptions): string {
-  const example = examples[protocol]
+function curlLine (config: GatewayConfig, origin: string, { family, example }: Protocol, groupId: string, group: GroupOptions): string {
   const model = group.models?.[0] ?? example.model
-  const [name, value] = example.family.upstreamHeader(keyFor(config, groupId, group))
-  const headers = Object.entries({ [name]: value, 'content-type': 'application/json', ...example.headers })
+  const [name, value] = family.upstreamHeader(keyFor(config, groupId, group))
+  const headers = Object.entries({ [name]: value, 'content-type': 'application/json', ...versionHeader(family) })
   const parts = headers.map(([header, text]) => `-H ${quote(`${header}: ${text}`)}`)
   return `curl ${quote(origin + (config.prefix ?? '') + example.path(model))} ${parts.join(' ')} -d ${quote(JSON.stringify(example.body(model)))}`
+}
+
+function versionHeader ({ versionHeader: known }: Family): Record<string, string> {
+  const [newest] = known?.accepted ?? []
+  return known === null || newest === undefined ? {} : { [known.name]: newest }
 }
 
 /** A secret is shown only where it opens nothing but the simulated upstream. */

@@ -20,7 +20,7 @@ export function startCallSpan (tracer: Tracer, llm: ModelCall, upstreams: readon
   const name = llm.model !== null && plausible.test(llm.model) ? `${operation} ${llm.model}` : operation
   const span = tracer.startSpan(name, { kind: otelApi().SpanKind.CLIENT, attributes: start }, parent)
   if (!span.isRecording()) return span
-  span.setAttributes({ 'llm_gateway.protocol': llm.protocol, 'llm_gateway.request_id': llm.id, ...requestAttributes(llm.json) })
+  span.setAttributes({ 'llm_gateway.protocol': llm.protocol, 'llm_gateway.request_id': llm.id, ...requestAttributes(llm.endpoint, llm.json) })
   if (llm.stream) span.setAttribute(attributes.stream, true)
   if (llm.group !== null) span.setAttribute('llm_gateway.group', llm.group.id)
   return span

@@ -44,7 +44,7 @@ function withoutBeginning (text: string, key: string): string {
 export function captureContent (span: Span, llm: ModelCall, upstreams: readonly Upstream[]): void {
   const hide = hideKeys(llm, upstreams)
   const budget = new TextBudget(maxTextLength)
-  const messages = inputMessages(llm.json, (text) => budget.take(hide(text)))
+  const messages = inputMessages(llm.endpoint.text, llm.json, (text) => budget.take(hide(text)))
   if (messages.length > 0) span.setAttribute(attributes.inputMessages, JSON.stringify(messages))
   if (budget.truncated) span.setAttribute('llm_gateway.input_truncated', true)
   const { openTap } = llm
@@ -57,7 +57,7 @@ function listenIn (span: Span, llm: ModelCall, hide: Hide, openTap: OpenTap): Op
     // What is compressed would have to be unpacked twice.
     if (tap === null || headers['content-encoding'] !== undefined) return tap
     const budget = new TextBudget(maxTextLength)
-    const reply = new ReplyText(budget, String(headers['content-type']).startsWith('text/event-stream'))
+    const reply = new ReplyText(llm.endpoint.text?.output ?? [], budget, String(headers['content-type']).startsWith('text/event-stream'))
     const tell = (): void => {
       reply.end()
       if (reply.text !== '') span.setAttribute(attributes.outputMessages, JSON.stringify([outputMessage(hide(reply.text), llm)]))

@@ -2,6 +2,8 @@
  * The messages of a request as the GenAI conventions write them, `[{ role, parts: [{ type, content }] }]`. Its texts
  * alone: images, files and tools are named by their type and left out.
  */
+import type { TextRules } from '../protocols/text-rules.js'
+
 export interface Part {
   readonly type: string
   readonly content?: string
@@ -12,17 +14,15 @@ export interface Message {
   readonly parts: readonly Part[]
 }
 
-/** Fields that hold what the caller said, in one protocol or another; the first that is there counts. */
-const inputFields = ['messages', 'input', 'contents', 'content', 'prompt']
-
 /** What is left of a text: all, a part, or nothing. */
 type Take = (text: string) => string
 
-export function inputMessages (json: unknown, take: Take): Message[] {
-  const said = inputFields.map((name) => fieldOf(json, name)).find((value) => value !== undefined)
+export function inputMessages (rules: TextRules | null, json: unknown, take: Take): Message[] {
+  if (rules === null) return []
+  const said = rules.input.map((name) => fieldOf(json, name)).find((value) => value !== undefined)
   const items: readonly unknown[] = Array.isArray(said) ? said : [said]
   return items.flatMap((item) => {
-    const parts = partsOf(fieldOf(item, 'content') ?? fieldOf(item, 'parts') ?? item, take)
+    const parts = partsOf(fieldOf(item, rules.parts) ?? item, take)
     const role = fieldOf(item, 'role')
     return parts.length === 0 ? [] : [{ role: typeof role === 'string' ? role : 'user', parts }]
   })

@@ -1,37 +1,23 @@
 /** The text of a reply, as much as a budget allows: a JSON document when it has ended, an event stream event by event. */
 import { StringDecoder } from 'node:string_decoder'
+import type { TextPlace } from '../protocols/text-rules.js'
 import { fieldOf } from './input-messages.js'
 import type { TextBudget } from './text-budget.js'
 
 /** A document, or one event, that is longer is not read. */
 const maxDocumentLength = 256 * 1024
 
-interface TextPlace {
-  /** Dots go down, a star is each item of a list. */
-  readonly path: readonly string[]
-  /** The `type` of the documents that hold it; null for any. */
-  readonly type: string | null
-}
-
-/** Where replies and the events of streams hold words of the model. */
-const places: readonly TextPlace[] = [
-  { path: ['choices', '*', 'message', 'content'], type: null },
-  { path: ['choices', '*', 'delta', 'content'], type: null },
-  { path: ['output', '*', 'content', '*', 'text'], type: null },
-  { path: ['delta'], type: 'response.output_text.delta' },
-  { path: ['content', '*', 'text'], type: 'message' },
-  { path: ['delta', 'text'], type: 'content_block_delta' },
-  { path: ['candidates', '*', 'content', 'parts', '*', 'text'], type: null },
-]
-
 export class ReplyText {
   text = ''
+  readonly #places: readonly TextPlace[]
   readonly #budget: TextBudget
   readonly #events: boolean
   readonly #decoder = new StringDecoder()
   #pending = ''
 
-  constructor (budget: TextBudget, events: boolean) {
+  /** `places`: where replies of the protocol hold words of the model. */
+  constructor (places: readonly TextPlace[], budget: TextBudget, events: boolean) {
+    this.#places = places
     this.#budget = budget
     this.#events = events
   }
@@ -62,7 +48,7 @@ export class ReplyText {
     // A stream that is no event stream is a list of what would be its events.
     for (const document of Array.isArray(json) ? json : [json]) {
       const type = fieldOf(document, 'type')
-      for (const place of places) {
+      for (const place of this.#places) {
         if (place.type !== null && place.type !== type) continue
         for (const found of textsAt(document, place.path)) this.text += this.#budget.take(found)
       }

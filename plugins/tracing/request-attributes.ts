@@ -1,41 +1,38 @@
 import type { Attributes } from '@opentelemetry/api'
 import { attributes } from '../core/telemetry/genai.js'
-
-interface Field {
-  readonly attribute: string
-  /** Where the protocols write it, first match wins; dots go down. */
-  readonly paths: readonly string[]
-}
-
-const fields: readonly Field[] = [
-  {
-    attribute: attributes.maxTokens,
-    paths: ['max_completion_tokens', 'max_output_tokens', 'max_tokens', 'generationConfig.maxOutputTokens', 'generation_config.max_output_tokens'],
-  },
-  { attribute: attributes.temperature, paths: ['temperature', 'generationConfig.temperature', 'generation_config.temperature'] },
-  { attribute: attributes.topP, paths: ['top_p', 'generationConfig.topP', 'generation_config.top_p'] },
-  { attribute: attributes.topK, paths: ['top_k', 'generationConfig.topK', 'generation_config.top_k'] },
-  { attribute: attributes.seed, paths: ['seed', 'generationConfig.seed', 'generation_config.seed'] },
-  { attribute: attributes.choiceCount, paths: ['n', 'generationConfig.candidateCount', 'generation_config.candidate_count'] },
-]
+import type { Endpoint } from '../protocols/index.js'
+import type { FieldPath } from '../protocols/text-rules.js'
 
 /** The settings of a model call, from its parsed body: numbers only, so that no content can get in. */
-export function requestAttributes (json: unknown): Attributes {
+export function requestAttributes ({ output, text }: Endpoint, json: unknown): Attributes {
   const found: Attributes = {}
-  for (const { attribute, paths } of fields) {
-    const value = paths.map((path) => valueAt(json, path)).find((candidate) => typeof candidate === 'number')
-    // One choice is what everybody gets: the conventions leave it out.
-    if (value === undefined || (attribute === attributes.choiceCount && value === 1)) continue
-    found[attribute] = value
+  const set = (attribute: string, paths: readonly FieldPath[] = [], unsaid: number | null = null): void => {
+    const value = numberAt(json, paths)
+    if (value !== unsaid && value !== null) found[attribute] = value
   }
+  set(attributes.maxTokens, output?.max)
+  set(attributes.temperature, text?.settings.temperature)
+  set(attributes.topP, text?.settings.topP)
+  set(attributes.topK, text?.settings.topK)
+  set(attributes.seed, text?.settings.seed)
+  // One choice is what everybody gets: the conventions leave it out.
+  set(attributes.choiceCount, output?.choices, 1)
   return found
 }
 
-function valueAt (json: unknown, path: string): number | undefined {
+function numberAt (json: unknown, paths: readonly FieldPath[]): number | null {
+  for (const path of paths) {
+    const value = valueAt(json, path)
+    if (typeof value === 'number') return value
+  }
+  return null
+}
+
+function valueAt (json: unknown, path: FieldPath): unknown {
   let value = json
-  for (const name of path.split('.')) {
+  for (const name of path) {
     if (typeof value !== 'object' || value === null) return undefined
     value = Reflect.get(value, name)
   }
-  return typeof value === 'number' ? value : undefined
+  return value
 }

@@ -144,7 +144,7 @@ export class PoolAttempts implements Attempts {
   }
 
   openHead (): StreamHead {
-    return new EventHead(this.#llm.protocol)
+    return new EventHead(this.#llm.endpoint.usage)
   }
 
   passed (): void {

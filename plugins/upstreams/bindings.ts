@@ -2,7 +2,6 @@ import { LRUCache } from 'lru-cache'
 import { textAt, textsOf } from '../core/json-text.js'
 import type { ModelCall } from '../core/model-call.js'
 import type { Notes } from '../core/upstream.js'
-import { boundIds } from '../protocols/bound-ids.js'
 
 const maxHeld = 10_000
 /** Longer texts are no ids. */
@@ -56,11 +55,11 @@ export class Bindings {
 
 /** The id that a request names, in its path or its body; null for none. */
 export function namedBy (llm: ModelCall): BoundId | null {
-  const bound = boundIds[llm.protocol]
-  if (bound === undefined) return null
+  const field = llm.endpoint.boundIdField
+  if (field === null) return null
   const inPath = idInPath(llm)
   if (inPath !== null) return { name: `${llm.protocol}:${inPath}`, isWanted: llm.endpoint.method === 'GET' || llm.endpoint.method === 'DELETE' }
-  const id = textIn(llm, bound.field)
+  const id = textIn(llm, field)
   return id === null || id.length > maxIdLength ? null : { name: `${llm.protocol}:${id}`, isWanted: false }
 }
 
@@ -74,7 +73,7 @@ function textIn ({ json, body }: ModelCall, field: string): string | null {
 }
 
 function madeBy (llm: ModelCall): string | null {
-  if (boundIds[llm.protocol] === undefined || llm.upstreamStatus < 200 || llm.upstreamStatus > 299) return null
+  if (llm.endpoint.boundIdField === null || llm.upstreamStatus < 200 || llm.upstreamStatus > 299) return null
   const id = idInPath(llm) ?? llm.responseId
   return id === null || id.length > maxIdLength ? null : `${llm.protocol}:${id}`
 }

@@ -4,7 +4,6 @@ import { textAt, textsOf } from '../core/json-text.js'
 import type { ModelCall } from '../core/model-call.js'
 import type { Group, ModelRoute } from '../core/types.js'
 import type { Destination, Upstream } from '../core/upstream.js'
-import { boundIds } from '../protocols/bound-ids.js'
 import { compileGlobs } from './globs.js'
 
 interface Route {
@@ -42,7 +41,7 @@ export class Router {
     if (group === null) return this.#only()
     const ways = group.routes === undefined || group.routes.length === 0 ? null : this.#waysOf(group, group.routes)
     const isModelless = llm.model === null && llm.endpoint.modelField === null
-    if (ways !== null && isModelless && boundIds[llm.protocol] !== undefined) return this.#anyOf(ways, this.#unrouted(llm, group))
+    if (ways !== null && isModelless && llm.endpoint.boundIdField !== null) return this.#anyOf(ways, this.#unrouted(llm, group))
     const routed = ways === null ? null : byModel(ways, modelOf(llm))
     return routed ?? this.#unrouted(llm, group) ?? (isModelless ? ways?.routes[0]?.destination ?? null : null)
   }

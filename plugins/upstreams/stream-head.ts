@@ -1,6 +1,6 @@
+import { isObject } from '../core/json-object.js'
 import type { StreamHead } from '../core/upstream.js'
-import { headEventOf } from '../protocols/stream-heads.js'
-import type { ProtocolLabel } from '../protocols/types.js'
+import { noHead, type UsageRules } from '../protocols/usage-rules.js'
 
 /** No more of a preamble is held; what comes then is passed on whatever it is. */
 const maxEvents = 64
@@ -9,16 +9,22 @@ const maxBytes = 64 * 1024
 /** A blank line, as the HTML standard has event streams (9.2). */
 const blankLine = /\r\n\r\n|\n\n|\r\r/
 
+type HeadEvent = 'preamble' | 'failed' | 'content'
+type HeadRules = Pick<UsageRules, 'failed' | 'head'>
+
+/** Of a reply that nobody reads for its usage. */
+const unmetered: HeadRules = { failed: ['error'], head: noHead }
+
 /** Reads a stream's first events until one of them has content or tells of a failure. */
 export class EventHead implements StreamHead {
-  readonly #protocol: ProtocolLabel
+  readonly #rules: HeadRules
   readonly #decoder = new TextDecoder()
   #text = ''
   #bytes = 0
   #events = 0
 
-  constructor (protocol: ProtocolLabel) {
-    this.#protocol = protocol
+  constructor (rules: HeadRules | null) {
+    this.#rules = rules ?? unmetered
   }
 
   push (chunk: Buffer): 'more' | 'pass' | 'failed' {
@@ -34,14 +40,22 @@ export class EventHead implements StreamHead {
     return this.#bytes >= maxBytes ? 'pass' : 'more'
   }
 
-  #read (event: string): 'preamble' | 'failed' | 'content' {
+  #read (event: string): HeadEvent {
     const lines = event.split(/\r\n|\n|\r/)
     const data = lines.filter((line) => /^data(?::|$)/.test(line)).map((line) => line.slice(5).replace(/^ /, '')).join('\n')
     if (data === '') return 'preamble'
     try {
-      return headEventOf(this.#protocol, JSON.parse(data))
+      return headEventOf(this.#rules, JSON.parse(data))
     } catch {
       return 'content'
     }
   }
+}
+
+/** What one event is, by its parsed data. Some providers answer 200 and say only then that they are overloaded. */
+function headEventOf ({ failed, head }: HeadRules, data: unknown): HeadEvent {
+  if (!isObject(data)) return 'content'
+  const type = String(data['type'])
+  if (isObject(data['error']) || failed.includes(type)) return 'failed'
+  return head.preamble.includes(type) || head.isEmpty(data) ? 'preamble' : 'content'
 }

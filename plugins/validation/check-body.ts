@@ -1,5 +1,5 @@
 import type { ErrorObject } from 'ajv'
-import type { Endpoint } from '../protocols/types.js'
+import type { Endpoint } from '../protocols/index.js'
 import { otherModels } from '../core/other-models.js'
 import { explain } from './explain.js'
 import { readForm } from './form.js'

@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import type { Endpoint } from '../protocols/types.js'
+import type { Endpoint } from '../protocols/index.js'
 import { readParameters } from './parameters.js'
 import { reject, type Rejection } from './rejection.js'
 

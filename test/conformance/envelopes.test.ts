@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:net'
 import Fastify from 'fastify'
 import t from 'tap'
-import type { ProtocolName } from '../../plugins/protocols/index.js'
+import { protocolNames, type ProtocolName } from '../../plugins/protocols/index.js'
 import llmGateway, { type LlmGatewayOptions } from '../../plugins/index.js'
 import { errorTable } from '../../plugins/core/errors/table.js'
 import { startUpstream, type Script } from '../helpers/upstream.js'
@@ -36,7 +36,7 @@ interface Provoke {
   readonly names?: (call: Call) => Readonly<Record<string, string>>
 }
 
-const all: ProtocolName[] = ['chat_completions', 'responses', 'images', 'embeddings', 'messages', 'generate_content']
+const all: ProtocolName[] = [...protocolNames]
 const nobody = { authorization: null, 'x-api-key': null, 'x-goog-api-key': null }
 const key = (secret: string) => (): Change => ({ key: secret })
 const header = (headers: NonNullable<Change['headers']>) => (): Change => ({ headers })

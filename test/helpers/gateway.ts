@@ -4,7 +4,7 @@ import { request as httpRequest, type ClientRequest, type IncomingMessage, type 
 import { setTimeout as wait } from 'node:timers/promises'
 import Fastify, { type FastifyInstance, type FastifyServerOptions } from 'fastify'
 import { gatewayOf } from '../../plugins/core/gateway.js'
-import type { ProtocolName } from '../../plugins/protocols/index.js'
+import { protocolNames, type ProtocolName } from '../../plugins/protocols/index.js'
 import llmGateway, { type LlmGatewayOptions } from '../../plugins/index.js'
 import type { ModelCall } from '../../plugins/core/model-call.js'
 import { Signal } from './upstream.js'
@@ -13,7 +13,7 @@ interface Scope {
   teardown: (close: () => unknown) => unknown
 }
 
-export const everyProtocol: ProtocolName[] = ['chat_completions', 'responses', 'images', 'embeddings', 'messages', 'generate_content']
+export const everyProtocol: ProtocolName[] = [...protocolNames]
 
 export const secret = 'sk-caller-0123456789'
 export const providerSecret = 'provider-secret-9876543210'

@@ -1,7 +1,6 @@
 /** Model requests of every protocol, streamed and not, left early and broken off, through a gateway and its upstream. */
 import { once } from 'node:events'
-import { examples } from '../../plugins/protocols/examples.js'
-import { protocolNames, type ProtocolName } from '../../plugins/protocols/index.js'
+import { protocolNames, protocols, type ProtocolName } from '../../plugins/protocols/index.js'
 import type { ModelCall } from '../../plugins/core/model-call.js'
 import { call, read, secret, type Call, type Gateway } from '../helpers/gateway.js'
 import type { Upstream } from '../helpers/upstream.js'
@@ -32,7 +31,9 @@ export async function sendTraffic (gateway: Gateway, url: string, upstream: Upst
 }
 
 export function send (url: string, name: ProtocolName, stream: boolean): Call {
-  const { family, model, path, body, headers } = examples[name]
+  const { family, example: { model, path, body } } = protocols.find((protocol) => protocol.name === name) ?? protocols[0]
+  const { versionHeader } = family
+  const headers = versionHeader === null ? {} : { [versionHeader.name]: String(versionHeader.accepted[0]) }
   const [header, value] = family.upstreamHeader(secret)
   const streamPath = path(model).replace(':generateContent', ':streamGenerateContent?alt=sse')
   const payload = JSON.stringify(stream && family.name !== 'gemini' ? { ...body(model), stream } : body(model))

@@ -3,7 +3,9 @@ import type { ReadableSpan } from '@opentelemetry/sdk-trace-node'
 import Fastify from 'fastify'
 import t, { type Test } from 'tap'
 import llmGateway from '../../plugins/index.js'
-import { protocolNames, type ProtocolName } from '../../plugins/protocols/index.js'
+import { choiceTexts } from '../../plugins/protocols/openai-rules.js'
+import { endpoints, protocolNames, type ProtocolName } from '../../plugins/protocols/index.js'
+import type { TextRules } from '../../plugins/protocols/text-rules.js'
 import { captureContent, capturesContent } from '../../plugins/tracing/content.js'
 import { inputMessages } from '../../plugins/tracing/input-messages.js'
 import { ReplyText } from '../../plugins/tracing/reply-text.js'
@@ -177,9 +179,11 @@ t.test('a key that was pasted or repeated is not captured, nor the beginning of 
   t.equal(cut, 'z'.repeat(budgetUnits - 8))
 })
 
+const textOf = (name: string): TextRules | null => endpoints.find(({ protocol }) => protocol === name)?.text ?? null
+
 t.test('input in the shapes of the protocols', async (t) => {
   const all = (text: string): string => text
-  t.strictSame(inputMessages({
+  t.strictSame(inputMessages(textOf('chat_completions'), {
     messages: [
       { role: 'system', content: 'be brief' },
       { role: 'user', content: [{ type: 'text', text: 'what is this' }, { type: 'image_url', image_url: { url: 'data:...' } }] },
@@ -189,11 +193,13 @@ t.test('input in the shapes of the protocols', async (t) => {
     { role: 'system', parts: [{ type: 'text', content: 'be brief' }] },
     { role: 'user', parts: [{ type: 'text', content: 'what is this' }, { type: 'image_url' }] },
   ])
-  t.strictSame(inputMessages({ contents: { parts: { text: 'one' } } }, all), [{ role: 'user', parts: [{ type: 'text', content: 'one' }] }])
-  t.strictSame(inputMessages({ input: ['a', 'b'] }, all), ['a', 'b'].map((content) => ({ role: 'user', parts: [{ type: 'text', content }] })))
-  t.strictSame(inputMessages({ content: { parts: [{ text: 'x' }] } }, all), [{ role: 'user', parts: [{ type: 'text', content: 'x' }] }])
-  for (const json of [undefined, null, 5, 'text', {}, { input: [[1, 2]] }, { messages: [{ content: {} }, null] }]) t.strictSame(inputMessages(json, all), [])
-  t.strictSame(inputMessages({ input: ['a', { type: 'x' }] }, () => ''), [])
+  t.strictSame(inputMessages(textOf('generate_content'), { contents: { parts: { text: 'one' } } }, all), [{ role: 'user', parts: [{ type: 'text', content: 'one' }] }])
+  t.strictSame(inputMessages(textOf('responses'), { input: ['a', 'b'] }, all), ['a', 'b'].map((content) => ({ role: 'user', parts: [{ type: 'text', content }] })))
+  t.strictSame(inputMessages(textOf('generate_content'), { content: { parts: [{ text: 'x' }] } }, all), [{ role: 'user', parts: [{ type: 'text', content: 'x' }] }])
+  for (const json of [undefined, null, 5, 'text', {}, { input: [[1, 2]] }, { messages: [{ content: {} }, null] }]) {
+    for (const name of [...protocolNames, 'models']) t.strictSame(inputMessages(textOf(name), json, all), [], name)
+  }
+  t.strictSame(inputMessages(textOf('responses'), { input: ['a', { type: 'x' }] }, () => ''), [])
 })
 
 t.test('a budget cuts no character in two', async (t) => {
@@ -207,13 +213,13 @@ t.test('a budget cuts no character in two', async (t) => {
 t.test('reply text is read in whatever pieces it comes', async (t) => {
   const bytes = Buffer.from('event: x\r\ndata: {"choices":[{"delta":{"content":"wel👋"}}]}\r\n\r\ndata: broken\n\ndata:{"choices":[{"delta":{"content":"come"}}]}\n\ndata: [DONE]\n\n')
   for (const size of [1, 2, 7, bytes.length]) {
-    const reply = new ReplyText(new TextBudget(100), true)
+    const reply = new ReplyText(choiceTexts, new TextBudget(100), true)
     for (let at = 0; at < bytes.length; at += size) reply.push(bytes.subarray(at, at + size))
     reply.end()
     t.equal(reply.text, 'wel👋come', `pieces of ${size}`)
   }
   const budget = new TextBudget(100)
-  const endless = new ReplyText(budget, true)
+  const endless = new ReplyText(choiceTexts, budget, true)
   for (let n = 0; n < 10; n += 1) endless.push(Buffer.alloc(64 * 1024, 'x'))
   endless.end()
   t.ok(budget.truncated, 'a line without end is not kept')

@@ -8,7 +8,7 @@ import tracing from '../../plugins/tracing/index.js'
 import { requestAttributes } from '../../plugins/tracing/request-attributes.js'
 import { call, everyProtocol, listen, read, secret, startGateway, type Gateway } from '../helpers/gateway.js'
 import { startUpstream, type Script, type Upstream } from '../helpers/upstream.js'
-import { noTokens, settledRequest } from '../metrics/requests.js'
+import { endpointOf, noTokens, settledRequest } from '../metrics/requests.js'
 import { startTracing } from './sdk.js'
 import { readUpstreams } from '../../plugins/upstreams/read-upstream.js'
 
@@ -169,12 +169,13 @@ t.test('an upstream without a port has that of its scheme', async (t) => {
 })
 
 t.test('settings of a call, in each protocol\'s spelling', async (t) => {
+  const gemini = endpointOf('generate_content.generateContent')
   const expected = { 'gen_ai.request.max_tokens': 5, 'gen_ai.request.top_p': 0.1, 'gen_ai.request.top_k': 3, 'gen_ai.request.seed': 7, 'gen_ai.request.choice.count': 2 }
-  t.strictSame(requestAttributes({ max_output_tokens: 5, top_p: 0.1, top_k: 3, seed: 7, n: 2 }), expected)
-  t.strictSame(requestAttributes({ generationConfig: { maxOutputTokens: 5, topP: 0.1, topK: 3, seed: 7, candidateCount: 2 } }), expected)
-  t.strictSame(requestAttributes({ generation_config: { max_output_tokens: 5, top_p: 0.1, top_k: 3, seed: 7, candidate_count: 2 } }), expected)
+  t.strictSame(requestAttributes(endpointOf('chat_completions'), { max_completion_tokens: 5, top_p: 0.1, top_k: 3, seed: 7, n: 2 }), expected)
+  t.strictSame(requestAttributes(gemini, { generationConfig: { maxOutputTokens: 5, topP: 0.1, topK: 3, seed: 7, candidateCount: 2 } }), expected)
+  t.strictSame(requestAttributes(gemini, { generation_config: { max_output_tokens: 5, top_p: 0.1, top_k: 3, seed: 7, candidate_count: 2 } }), expected)
   for (const json of [undefined, null, 'text', [], { temperature: 'hot', seed: null, generationConfig: 5 }]) {
-    t.strictSame(requestAttributes(json), {})
+    for (const id of ['chat_completions', 'images', 'responses.retrieve']) t.strictSame(requestAttributes(endpointOf(id), json), {})
   }
 })
 

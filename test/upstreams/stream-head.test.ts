@@ -1,11 +1,11 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import t from 'tap'
-import type { ProtocolLabel } from '../../plugins/protocols/types.js'
+import { endpoints } from '../../plugins/protocols/index.js'
 import { EventHead } from '../../plugins/upstreams/stream-head.js'
 
-function read (protocol: ProtocolLabel, text: string | Buffer, size = Infinity): string {
-  const head = new EventHead(protocol)
+function read (protocol: string, text: string | Buffer, size = Infinity): string {
+  const head = new EventHead(endpoints.find((endpoint) => endpoint.id === protocol)?.usage ?? null)
   const bytes = Buffer.from(text)
   for (let at = 0; at < bytes.length; at += Math.min(size, bytes.length)) {
     const told = head.push(bytes.subarray(at, at + Math.min(size, bytes.length)))
@@ -21,7 +21,7 @@ t.test('an error before the first content is told from content, however the byte
   const created = event({ type: 'response.created', response: { error: null } }, 'response.created') + event({ type: 'response.in_progress' }, 'response.in_progress')
   const started = event({ type: 'message_start', message: {} }, 'message_start') + event({ type: 'ping' }, 'ping')
   const role = delta({ role: 'assistant', content: '', refusal: null, tool_calls: [] })
-  const cases: ReadonlyArray<readonly [ProtocolLabel, string, 'more' | 'pass' | 'failed']> = [
+  const cases: ReadonlyArray<readonly [id: string, text: string, told: 'more' | 'pass' | 'failed']> = [
     ['responses', created, 'more'],
     ['responses', created + event({ type: 'error', code: 'server_is_overloaded' }, 'error'), 'failed'],
     ['responses', created + event({ type: 'response.failed' }), 'failed'],
@@ -35,11 +35,13 @@ t.test('an error before the first content is told from content, however the byte
     ['chat_completions', role + delta({}, { finish_reason: 'stop' }), 'pass'],
     ['chat_completions', event('[DONE]'), 'pass'],
     ['chat_completions', event('[1]'), 'pass'],
-    ['generate_content', event({ error: { code: 503 } }), 'failed'],
-    ['generate_content', event({ modelVersion: 'x' }), 'more'],
-    ['generate_content', event({ candidates: [] }), 'pass'],
-    ['generate_content', event({ promptFeedback: {} }), 'pass'],
+    ['generate_content.streamGenerateContent', event({ error: { code: 503 } }), 'failed'],
+    ['generate_content.streamGenerateContent', event({ modelVersion: 'x' }), 'more'],
+    ['generate_content.streamGenerateContent', event({ candidates: [] }), 'pass'],
+    ['generate_content.streamGenerateContent', event({ promptFeedback: {} }), 'pass'],
     ['images', event({ type: 'error' }), 'failed'],
+    ['models', event({ type: 'error' }), 'failed'],
+    ['models', event({ type: 'ping' }), 'pass'],
     ['images', event({ type: 'image_generation.partial_image' }), 'pass'],
     ['messages', ': comment\n\n\n\nretry: 5\n\n', 'more'],
     ['messages', '\uFEFFdata: {"type":\r\ndata:"error"}\r\n\r\n', 'failed'],

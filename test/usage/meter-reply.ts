@@ -1,5 +1,5 @@
 import { endpoints } from '../../plugins/protocols/index.js'
-import type { Endpoint } from '../../plugins/protocols/types.js'
+import type { Endpoint } from '../../plugins/protocols/index.js'
 import { ModelCall } from '../../plugins/core/model-call.js'
 import type { ReplyTap, TokenUsage } from '../../plugins/core/types.js'
 import { planOf } from '../../plugins/usage/plan.js'

@@ -1,11 +1,16 @@
-import { defineEndpoints } from '../endpoint.js'
+import { defineProtocol } from '../endpoint.js'
 import { openai } from '../family-openai.js'
-import { chatUsage } from '../usage-rules.js'
+import { simulateChatCompletions } from './simulate.js'
+import { chatText } from './text.js'
+import { chatUsage } from './usage.js'
 
 /** https://platform.openai.com/docs/api-reference/chat */
-export const chatCompletions = defineEndpoints(
-  { protocol: 'chat_completions', family: openai, operation: 'chat', allowedBy: ['chat_completions'] },
-  [
+export const chatCompletions = defineProtocol({
+  name: 'chat_completions',
+  family: openai,
+  operation: 'chat',
+  text: chatText,
+  endpoints: [
     {
       id: 'chat_completions',
       path: 'chat/completions',
@@ -18,4 +23,11 @@ export const chatCompletions = defineEndpoints(
       usage: chatUsage,
       output: { max: [['max_completion_tokens'], ['max_tokens']], choices: [['n']] },
     },
-  ])
+  ],
+  example: {
+    model: 'gpt-5-mini',
+    path: () => '/v1/chat/completions',
+    body: (model) => ({ model, messages: [{ role: 'user', content: 'Say hello' }] }),
+  },
+  simulations: simulateChatCompletions,
+})

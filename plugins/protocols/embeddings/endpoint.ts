@@ -1,11 +1,16 @@
-import { defineEndpoints } from '../endpoint.js'
+import { defineProtocol } from '../endpoint.js'
 import { openai } from '../family-openai.js'
-import { embeddingsUsage } from '../usage-rules.js'
+import { simulateEmbeddings } from './simulate.js'
+import { embeddingsText } from './text.js'
+import { embeddingsUsage } from './usage.js'
 
 /** https://platform.openai.com/docs/api-reference/embeddings */
-export const embeddings = defineEndpoints(
-  { protocol: 'embeddings', family: openai, operation: 'embeddings', allowedBy: ['embeddings'] },
-  [
+export const embeddings = defineProtocol({
+  name: 'embeddings',
+  family: openai,
+  operation: 'embeddings',
+  text: embeddingsText,
+  endpoints: [
     {
       id: 'embeddings',
       path: 'embeddings',
@@ -14,4 +19,11 @@ export const embeddings = defineEndpoints(
       modelField: 'model',
       usage: embeddingsUsage,
     },
-  ])
+  ],
+  example: {
+    model: 'text-embedding-3-small',
+    path: () => '/v1/embeddings',
+    body: (model) => ({ model, input: 'Say hello' }),
+  },
+  simulations: simulateEmbeddings,
+})

@@ -1,12 +1,11 @@
-import { defineEndpoints } from '../endpoint.js'
+import { defineProtocol } from '../endpoint.js'
 import { gemini } from '../family-gemini.js'
-import { generateContentUsage } from '../usage-rules.js'
+import { settingAt } from './settings.js'
+import { simulateGenerateContent } from './simulate.js'
+import { generateContentText } from './text.js'
+import { generateContentUsage } from './usage.js'
 
-// Both spellings are valid at each level.
-const output = {
-  max: [['generationConfig', 'maxOutputTokens'], ['generation_config', 'max_output_tokens'], ['generationConfig', 'max_output_tokens'], ['generation_config', 'maxOutputTokens']],
-  choices: [['generationConfig', 'candidateCount'], ['generation_config', 'candidate_count'], ['generationConfig', 'candidate_count'], ['generation_config', 'candidateCount']],
-}
+const output = { max: settingAt('maxOutputTokens', 'max_output_tokens'), choices: settingAt('candidateCount', 'candidate_count') }
 
 /**
  * https://ai.google.dev/api/generate-content
@@ -27,9 +26,19 @@ const actions = [
   },
 ] as const
 
-export const generateContent = defineEndpoints(
-  { protocol: 'generate_content', family: gemini, operation: 'generate_content', allowedBy: ['generate_content'] },
-  actions.flatMap((rules) => [
+export const generateContent = defineProtocol({
+  name: 'generate_content',
+  family: gemini,
+  operation: 'generate_content',
+  text: generateContentText,
+  endpoints: actions.flatMap((rules) => [
     { id: `generate_content.${rules.action}`, path: 'models/:model', otherModels: ['model'], ...rules },
     { id: `generate_content.tuned.${rules.action}`, path: 'tunedModels/:model', otherModels: ['model'], ...rules },
-  ]))
+  ]),
+  example: {
+    model: 'gemini-2.5-flash',
+    path: (model) => `/v1beta/models/${model}:generateContent`,
+    body: () => ({ contents: [{ role: 'user', parts: [{ text: 'Say hello' }] }] }),
+  },
+  simulations: simulateGenerateContent,
+})

@@ -1,13 +1,18 @@
-import { defineEndpoints } from '../endpoint.js'
+import { defineProtocol } from '../endpoint.js'
 import { openai } from '../family-openai.js'
-import { imagesUsage } from '../usage-rules.js'
+import { simulateImages } from './simulate.js'
+import { imagesText } from './text.js'
+import { imagesUsage } from './usage.js'
 
 const output = { max: [], choices: [['n']] }
 
 /** https://platform.openai.com/docs/api-reference/images */
-export const images = defineEndpoints(
-  { protocol: 'images', family: openai, operation: 'image_generation', allowedBy: ['images'] },
-  [
+export const images = defineProtocol({
+  name: 'images',
+  family: openai,
+  operation: 'image_generation',
+  text: imagesText,
+  endpoints: [
     {
       id: 'images',
       path: 'images/generations',
@@ -39,4 +44,11 @@ export const images = defineEndpoints(
       usage: imagesUsage,
       output,
     },
-  ])
+  ],
+  example: {
+    model: 'gpt-image-1',
+    path: () => '/v1/images/generations',
+    body: (model) => ({ model, prompt: 'A lighthouse at dawn', size: '1024x1024', quality: 'low' }),
+  },
+  simulations: simulateImages,
+})

@@ -1,11 +1,16 @@
-import { defineEndpoints } from '../endpoint.js'
+import { defineProtocol } from '../endpoint.js'
 import { anthropic } from '../family-anthropic.js'
-import { messagesUsage } from '../usage-rules.js'
+import { simulateMessages } from './simulate.js'
+import { messagesText } from './text.js'
+import { messagesUsage } from './usage.js'
 
 /** https://docs.anthropic.com/en/api/messages */
-export const messages = defineEndpoints(
-  { protocol: 'messages', family: anthropic, operation: 'chat', allowedBy: ['messages'] },
-  [
+export const messages = defineProtocol({
+  name: 'messages',
+  family: anthropic,
+  operation: 'chat',
+  text: messagesText,
+  endpoints: [
     {
       id: 'messages',
       path: 'messages',
@@ -18,4 +23,11 @@ export const messages = defineEndpoints(
       output: { max: [['max_tokens']], choices: [] },
     },
     { id: 'messages.count_tokens', path: 'messages/count_tokens', schema: 'messages.count_tokens', modelField: 'model' },
-  ])
+  ],
+  example: {
+    model: 'claude-sonnet-4-5',
+    path: () => '/v1/messages',
+    body: (model) => ({ model, max_tokens: 256, messages: [{ role: 'user', content: 'Say hello' }] }),
+  },
+  simulations: simulateMessages,
+})

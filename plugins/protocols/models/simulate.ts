@@ -1,5 +1,9 @@
-import { examples } from '../examples.js'
+import { anthropic } from '../family-anthropic.js'
+import { gemini } from '../family-gemini.js'
+import { openai } from '../family-openai.js'
+import { protocols } from '../list.js'
 import type { Ask, Simulation } from '../simulate-text.js'
+import type { Family } from '../types.js'
 
 const createdAt = '2026-01-01T00:00:00Z'
 
@@ -16,17 +20,22 @@ const geminiModel: Describe = (id) => ({
   supportedGenerationMethods: ['generateContent', 'streamGenerateContent', 'countTokens'],
 })
 
-const openaiIds = [...new Set([examples.chat_completions, examples.responses, examples.images, examples.embeddings].map(({ model }) => model))]
-const anthropicId = examples.messages.model
+/** The models of the family's examples, each once. */
+function idsOf (family: Family): string[] {
+  return [...new Set(protocols.filter((protocol) => protocol.family === family).map(({ example }) => example.model))]
+}
 
 const retrieve = (describe: Describe): Simulation => ({ reply: (ask: Ask) => describe(ask.model) })
 
 export const simulateModels: Readonly<Record<string, Simulation>> = {
-  'models.openai': { reply: () => ({ object: 'list', data: openaiIds.map(openaiModel) }) },
+  'models.openai': { reply: () => ({ object: 'list', data: idsOf(openai).map(openaiModel) }) },
   'models.anthropic': {
-    reply: () => ({ data: [anthropicModel(anthropicId)], has_more: false, first_id: anthropicId, last_id: anthropicId }),
+    reply: () => {
+      const ids = idsOf(anthropic)
+      return { data: ids.map(anthropicModel), has_more: false, first_id: ids[0], last_id: ids.at(-1) }
+    },
   },
-  'models.gemini': { reply: () => ({ models: [geminiModel(examples.generate_content.model)] }) },
+  'models.gemini': { reply: () => ({ models: idsOf(gemini).map(geminiModel) }) },
   'models.openai.retrieve': retrieve(openaiModel),
   'models.anthropic.retrieve': retrieve(anthropicModel),
   'models.gemini.retrieve': retrieve(geminiModel),

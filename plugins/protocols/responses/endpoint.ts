@@ -1,6 +1,9 @@
-import { defineEndpoints } from '../endpoint.js'
+import { defineProtocol } from '../endpoint.js'
 import { openai } from '../family-openai.js'
-import { responsesUsage } from '../usage-rules.js'
+import { simulateResponses } from './simulate.js'
+import { failedResponse } from './stream-error.js'
+import { responsesText } from './text.js'
+import { responsesUsage } from './usage.js'
 
 const output = { max: [['max_output_tokens']], choices: [] }
 
@@ -8,9 +11,14 @@ const output = { max: [['max_output_tokens']], choices: [] }
  * https://platform.openai.com/docs/api-reference/responses
  * A retrieved response repeats the usage of its creation, so only creation and compaction are metered.
  */
-export const responses = defineEndpoints(
-  { protocol: 'responses', family: openai, operation: 'chat', allowedBy: ['responses'] },
-  [
+export const responses = defineProtocol({
+  name: 'responses',
+  family: openai,
+  operation: 'chat',
+  text: responsesText,
+  boundIdField: 'previous_response_id',
+  streamError: failedResponse,
+  endpoints: [
     {
       id: 'responses',
       path: 'responses',
@@ -37,4 +45,11 @@ export const responses = defineEndpoints(
     { id: 'responses.input_items', path: 'responses/:id/input_items', method: 'GET', body: 'none' },
     { id: 'responses.retrieve', path: 'responses/:id', method: 'GET', body: 'none' },
     { id: 'responses.delete', path: 'responses/:id', method: 'DELETE', body: 'none' },
-  ])
+  ],
+  example: {
+    model: 'gpt-5-mini',
+    path: () => '/v1/responses',
+    body: (model) => ({ model, input: 'Say hello' }),
+  },
+  simulations: simulateResponses,
+})

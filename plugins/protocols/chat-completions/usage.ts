@@ -1,0 +1,27 @@
+import { openaiReply } from '../openai-rules.js'
+import type { UsageRules } from '../usage-rules.js'
+
+export const chatUsage: UsageRules = {
+  ...openaiReply,
+  usage: ['x_groq.usage', 'usage'],
+  request: { field: 'stream_options', flag: 'include_usage', emptyList: 'choices' },
+  head: { preamble: [], isEmpty: ({ choices }) => listOf(choices).every(isEmptyChoice) },
+}
+
+/** A role without a word of its own: many providers send it before they have asked the model. */
+function isEmptyChoice (choice: unknown): boolean {
+  const { delta, finish_reason: finish } = fieldsOf(choice)
+  return (finish === undefined || finish === null) && Object.entries(fieldsOf(delta)).every(([name, value]) => name === 'role' || isNothing(value))
+}
+
+function fieldsOf (value: unknown): Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && !Array.isArray(value) ? { ...value } : {}
+}
+
+function isNothing (value: unknown): boolean {
+  return value === null || value === '' || (Array.isArray(value) && value.length === 0)
+}
+
+function listOf (value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : []
+}

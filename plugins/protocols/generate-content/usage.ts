@@ -1,0 +1,48 @@
+import { nowhere, plainCount, type ServedRules } from '../served-rules.js'
+import { noCounts, type UsageRules } from '../usage-rules.js'
+
+/**
+ * https://ai.google.dev/gemini-api/docs/priority-inference: the tier that served it stands in a header; on Vertex AI in
+ * `trafficType`. A search with grounding is paid by the query.
+ */
+const served: ServedRules = {
+  tier: { reply: [], usage: ['serviceTier', 'trafficType'], header: 'x-gemini-service-tier', asked: 'service_tier' },
+  speed: nowhere,
+  region: nowhere,
+  words: { on_demand: 'standard', traffic_type_unspecified: 'standard', on_demand_priority: 'priority', on_demand_flex: 'flex' },
+  counts: [{ ...plainCount, unit: 'search', reply: ['candidates.*.groundingMetadata.webSearchQueries.#'] }],
+  cost: [],
+}
+
+export const generateContentUsage: UsageRules = {
+  usage: ['usageMetadata'],
+  tools: [],
+  model: ['modelVersion'],
+  id: ['responseId'],
+  finish: ['candidates.*.finishReason'],
+  created: [],
+  sequence: [],
+  errors: ['error'],
+  failed: [],
+  served,
+  sign: 'kenCount"',
+  merge: 'last',
+  last: [],
+  // A prompt that is blocked has no candidate.
+  ending: { types: [], reasons: ['candidates.*.finishReason', 'promptFeedback.blockReason'], arrays: true },
+  head: { preamble: [], isEmpty: ({ candidates, promptFeedback }) => candidates === undefined && promptFeedback === undefined },
+  request: null,
+  counts: {
+    ...noCounts,
+    input: ['promptTokenCount'],
+    cacheRead: ['cachedContentTokenCount'],
+    toolInput: ['toolUsePromptTokenCount'],
+    output: ['candidatesTokenCount'],
+    reasoning: ['thoughtsTokenCount'],
+    total: ['totalTokenCount'],
+    inputHoldsCache: true,
+    outputHoldsReasoning: false,
+    inputKinds: ['promptTokensDetails'],
+    outputKinds: ['candidatesTokensDetails'],
+  },
+}

@@ -1,0 +1,20 @@
+import { chatCompletions } from './chat-completions/endpoint.js'
+import { embeddings } from './embeddings/endpoint.js'
+import { generateContent } from './generate-content/endpoint.js'
+import { images } from './images/endpoint.js'
+import { messages } from './messages/endpoint.js'
+import { responses } from './responses/endpoint.js'
+import type { Family } from './types.js'
+
+/** Every protocol. A new one is a folder beside this file and a line in this list, a schema and its fixtures. */
+export const protocols = [chatCompletions, responses, images, embeddings, messages, generateContent] as const
+
+/** What a group may be allowed to use. */
+export type ProtocolName = typeof protocols[number]['name']
+
+/** A label for metrics and logs: a protocol, or what belongs to a whole family: its model list, and upgrades to sockets. */
+export type ProtocolLabel = ProtocolName | 'models' | 'sockets'
+
+export function protocolsOf (family: Family): readonly ProtocolName[] {
+  return protocols.filter((protocol) => protocol.family === family).map(({ name }) => name)
+}

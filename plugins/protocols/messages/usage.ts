@@ -1,0 +1,45 @@
+import { nowhere, plainCount, type ServedRules } from '../served-rules.js'
+import { noCounts, type UsageRules } from '../usage-rules.js'
+
+/** https://docs.anthropic.com/en/api/service-tiers and https://docs.anthropic.com/en/docs/about-claude/pricing */
+const served: ServedRules = {
+  tier: { ...nowhere, usage: ['service_tier'] },
+  speed: { ...nowhere, usage: ['speed'], asked: 'speed' },
+  region: { ...nowhere, usage: ['inference_geo'], asked: 'inference_geo' },
+  words: { global: 'standard', not_available: 'standard' },
+  counts: [{ ...plainCount, unit: 'search', usage: ['server_tool_use.web_search_requests'] }],
+  cost: [],
+}
+
+export const messagesUsage: UsageRules = {
+  usage: ['message.usage', 'usage'],
+  tools: [],
+  model: ['message.model', 'model'],
+  id: ['message.id', 'id'],
+  finish: ['message.stop_reason', 'delta.stop_reason', 'stop_reason'],
+  created: [],
+  sequence: [],
+  errors: ['error'],
+  failed: ['error'],
+  sign: 'kens"',
+  merge: 'last',
+  last: ['message_stop'],
+  served,
+  ending: { types: [], reasons: [], arrays: false },
+  head: { preamble: ['message_start', 'ping'], isEmpty: () => false },
+  request: null,
+  counts: {
+    ...noCounts,
+    input: ['input_tokens'],
+    cacheRead: ['cache_read_input_tokens'],
+    cacheWrite: ['cache_creation_input_tokens'],
+    cacheWrite5m: ['cache_creation.ephemeral_5m_input_tokens'],
+    cacheWrite1h: ['cache_creation.ephemeral_1h_input_tokens'],
+    output: ['output_tokens'],
+    reasoning: ['output_tokens_details.thinking_tokens'],
+    inputHoldsCache: false,
+    outputHoldsReasoning: true,
+    // The top level leaves compaction out; an `advisor_message` is another model's bill, and a fallback is in the top level.
+    added: { list: 'iterations', type: 'compaction' },
+  },
+}

@@ -1,0 +1,57 @@
+/** What the replies of one family's protocols share: third parties mix the names of all of them. */
+import { nowhere, plainCount, type ServedRules } from './served-rules.js'
+import type { TextPlace } from './text-rules.js'
+import { noCounts, noHead, type UsageCounts } from './usage-rules.js'
+
+/** Chat-style and responses-style names alike. */
+export const openaiCounts: UsageCounts = {
+  ...noCounts,
+  input: ['prompt_tokens', 'input_tokens'],
+  cacheRead: ['prompt_tokens_details.cached_tokens', 'input_tokens_details.cached_tokens', 'prompt_cache_hit_tokens'],
+  cacheWrite: ['prompt_tokens_details.cache_write_tokens', 'input_tokens_details.cache_write_tokens'],
+  output: ['completion_tokens', 'output_tokens'],
+  reasoning: ['completion_tokens_details.reasoning_tokens', 'output_tokens_details.reasoning_tokens', 'reasoning_tokens'],
+  total: ['total_tokens'],
+  inputHoldsCache: true,
+  outputHoldsReasoning: true,
+  inputKinds: ['prompt_tokens_details', 'input_tokens_details'],
+  outputKinds: ['completion_tokens_details', 'output_tokens_details'],
+}
+
+/**
+ * https://platform.openai.com/docs/api-reference/chat/object (`service_tier`): the tier that served it, which may differ from
+ * the one asked for; `fast` is answered as `priority`. Others of the family state their own cost inside the usage.
+ */
+export const openaiServed: ServedRules = {
+  tier: { ...nowhere, reply: ['service_tier'], asked: 'service_tier' },
+  speed: nowhere,
+  region: nowhere,
+  words: { default: 'standard', auto: 'standard', on_demand: 'standard', fast: 'priority' },
+  counts: [{ ...plainCount, unit: 'second', usage: ['seconds'] }],
+  cost: [{ usage: 'cost', exponent: 0 }, { usage: 'cost_in_usd_ticks', exponent: -10 }],
+}
+
+export const openaiReply = {
+  errors: ['error'],
+  failed: ['error'],
+  tools: [],
+  model: ['model'],
+  id: ['id'],
+  finish: ['choices.*.finish_reason'],
+  created: ['created'],
+  sequence: [],
+  sign: 'kens"',
+  merge: 'last',
+  last: [],
+  ending: { types: [], reasons: ['choices.*.finish_reason'], arrays: false },
+  head: noHead,
+  counts: openaiCounts,
+  served: openaiServed,
+  request: null,
+} as const
+
+/** Words of the model in the chunks and replies of chats. */
+export const choiceTexts: readonly TextPlace[] = [
+  { path: ['choices', '*', 'message', 'content'], type: null },
+  { path: ['choices', '*', 'delta', 'content'], type: null },
+]

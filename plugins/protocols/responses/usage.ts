@@ -1,0 +1,37 @@
+import { openaiReply, openaiServed } from '../openai-rules.js'
+import { plainCount, type ServedRules } from '../served-rules.js'
+import type { UsageRules } from '../usage-rules.js'
+
+/** A call of the search tool that opens a page or looks for words in it is no search. */
+const otherActions = ['open_page', 'find_in_page', 'find']
+
+const served: ServedRules = {
+  ...openaiServed,
+  tier: { ...openaiServed.tier, reply: ['service_tier', 'response.service_tier'] },
+  counts: [
+    {
+      ...plainCount,
+      unit: 'search',
+      reply: ['output.*.type[]', 'response.output.*.type[]'],
+      is: 'web_search_call',
+      but: { reply: ['output.*.action.type[]', 'response.output.*.action.type[]'], is: otherActions },
+    },
+    { ...plainCount, unit: 'file_search', reply: ['output.*.type[]', 'response.output.*.type[]'], is: 'file_search_call' },
+  ],
+}
+
+export const responsesUsage: UsageRules = {
+  ...openaiReply,
+  usage: ['usage', 'response.usage'],
+  served,
+  tools: ['tool_usage.image_gen', 'response.tool_usage.image_gen'],
+  model: ['model', 'response.model'],
+  id: ['id', 'response.id'],
+  finish: ['choices.*.finish_reason', 'status', 'response.status'],
+  created: ['response.created_at'],
+  sequence: ['sequence_number'],
+  errors: ['error', 'response.error'],
+  failed: ['error', 'response.failed'],
+  last: ['response.completed', 'response.incomplete', 'response.failed'],
+  head: { preamble: ['response.created', 'response.in_progress', 'response.queued', 'keepalive', 'ping'], isEmpty: () => false },
+}
