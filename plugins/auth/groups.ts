@@ -1,7 +1,7 @@
 /** Groups and keys as an operator writes them, checked and put into the shape that requests are decided on. */
 import { hash } from 'node:crypto'
 import { checkBudgets } from '../core/budget.js'
-import { checkChoice, checkOptions, OptionError } from '../core/options.js'
+import { checkChoice, checkOptions, checkTexts, missingSecret, OptionError } from '../core/options.js'
 import { protocolNames, type ProtocolName } from '../protocols/index.js'
 import { checkLabels } from '../core/labels.js'
 import type { Group, Key, Labels, Limits } from '../core/types.js'
@@ -74,7 +74,10 @@ interface KeyDetails {
   labels?: Labels
 }
 
-const limitNames = new Set(['requestsPerMinute', 'tokensPerMinute', 'concurrency', 'balance'])
+/** Limits with the least that each may be: none of the others could ever let a request pass, where a balance may be filled again. */
+const leastLimits: ReadonlyMap<string, number> = new Map([['requestsPerMinute', 1], ['tokensPerMinute', 1], ['concurrency', 1], ['balance', 0]])
+
+const dateTime = /^\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:[.]\d+)?)?(?:Z|[+-]\d\d:\d\d)$/
 
 /** The digest under which a secret is known: SHA-256, 64 lower-case hex digits. High-entropy keys need no slow hash. */
 export function digestOf (secret: string): string {
@@ -100,7 +103,7 @@ function readGroup (id: string, options: GroupOptions): Group {
   if (upstream !== null && !isUpstream(upstream)) throw new OptionError(`${at}.upstream`, 'must be a name, or one for each protocol')
   checkNames(`${at}.upstream`, upstream)
   checkRoutes(`${at}.routes`, routes)
-  if (models !== undefined && !Array.isArray(models)) throw new OptionError(`${at}.models`, 'must be a list')
+  checkTexts(`${at}.models`, models)
   checkLimits(`${at}.limits`, limits)
   checkLabels(`${at}.labels`, labels ?? {})
   return {
@@ -165,8 +168,9 @@ function readKey (at: string, options: KeyOptions, groups: ReadonlyMap<string, G
   const { id, group, expires, disabled = false, limits = {}, labels } = options
   if (typeof id !== 'string' || id === '') throw new OptionError(`${at}.id`, 'must be a string')
   if (!groups.has(group)) throw new OptionError(`${at}.group`, 'is not one of the groups')
-  const expiresAt = expires === undefined ? null : Date.parse(expires)
-  if (Number.isNaN(expiresAt)) throw new OptionError(`${at}.expires`, 'must be an ISO 8601 date and time')
+  // Without a zone it would mean another moment on each machine.
+  const expiresAt = expires === undefined ? null : Date.parse(dateTime.test(expires) ? expires : '')
+  if (Number.isNaN(expiresAt)) throw new OptionError(`${at}.expires`, 'must be an ISO 8601 date and time, such as 2027-01-01T00:00:00Z')
   checkLimits(`${at}.limits`, limits)
   checkLabels(`${at}.labels`, labels ?? {})
   return { id, group, disabled, expiresAt, limits, ...labels && { labels } }
@@ -179,8 +183,9 @@ function readDigest (at: string, { secret, hash: given }: KeyOptions): string {
     return given.slice('sha256:'.length)
   }
   // An empty secret would make every request without a key a known one.
-  if (typeof secret !== 'string' || secret === '') throw new OptionError(`${at}.secret`, 'must be a string that is not empty')
-  if (!isPlain(secret)) throw new OptionError(`${at}.secret`, 'must be visible ASCII without blanks or commas, as no request could carry it otherwise')
+  const missing = missingSecret(secret)
+  if (missing !== null) throw new OptionError(`${at}.secret`, missing)
+  if (typeof secret !== 'string' || !isPlain(secret)) throw new OptionError(`${at}.secret`, 'must be visible ASCII without blanks or commas, as no request could carry it otherwise')
   return digestOf(secret)
 }
 
@@ -188,7 +193,8 @@ function readDigest (at: string, { secret, hash: given }: KeyOptions): string {
 export function checkLimits (at: string, { budgets, ...limits }: Limits): void {
   if (budgets !== undefined) checkBudgets(`${at}.budgets`, budgets)
   for (const [name, value] of Object.entries(limits)) {
-    if (!limitNames.has(name)) throw new OptionError(`${at}.${name}`, 'is not known')
-    if (!Number.isSafeInteger(value) || value < 0) throw new OptionError(`${at}.${name}`, 'must be a whole number of at least 0')
+    const least = leastLimits.get(name)
+    if (least === undefined) throw new OptionError(`${at}.${name}`, 'is not known')
+    if (!Number.isSafeInteger(value) || value < least) throw new OptionError(`${at}.${name}`, `must be a whole number of at least ${least}`)
   }
 }

@@ -40,9 +40,11 @@ async function auth (app: FastifyInstance, options: AuthOptions): Promise<void> 
     }))
   })
 
-  app.addHook('onRequest', (request, reply, done) => meet(gateway, request, reply, ask, done))
+  app.addHook('onRequest', function llmGatewayAuth (request, reply, done) {
+    meet(gateway, request, reply, ask, done)
+  })
 
-  app.addHook('preHandler', (request, reply, done) => {
+  app.addHook('preHandler', function llmGatewayAuth (request, reply, done) {
     const llm = modelCallOf(request)
     if (llm === null) {
       done()

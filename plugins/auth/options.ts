@@ -1,5 +1,5 @@
 import type { FastifyRequest } from 'fastify'
-import { checkChoice, checkMethods, checkOptions, OptionError, withDefaults } from '../core/options.js'
+import { checkChoice, checkMethods, checkOptions, checkTexts, OptionError, withDefaults } from '../core/options.js'
 import { families } from '../protocols/index.js'
 import type { Key, KeyChange, Labels, Limits } from '../core/types.js'
 import type { FailureOptions } from './failure-budget.js'
@@ -99,8 +99,7 @@ export function checkAuthOptions (options: AuthOptions): KeyCacheOptions {
   if (!Array.isArray(optionalSources)) throw new OptionError('auth.optionalSources', 'must be a list')
   checkNames('auth.optionalSources', optionalSources, optionalNames())
   checkNames('auth.versions', Object.keys(versions), Object.keys(families))
-  const notListed = Object.entries(versions).find(([, accepted]) => accepted !== undefined && !Array.isArray(accepted))
-  if (notListed !== undefined) throw new OptionError(`auth.versions.${notListed[0]}`, 'must be a list')
+  for (const [family, accepted] of Object.entries(versions)) checkTexts(`auth.versions.${family}`, accepted)
   return withDefaults(cacheDefaults, cache)
 }
 

@@ -28,7 +28,8 @@ async function consolePage (app: FastifyInstance, options: ConsoleOptions): Prom
   const own = Fastify()
   servePage(own, '/', readings, history)
   app.addHook('onClose', async () => await own.close())
-  const address = await own.listen(options.listen)
+  // A copy: Fastify writes into what it is given.
+  const address = await own.listen({ ...options.listen })
   app.log.info({ console: address }, 'the console listens')
 }
 

@@ -88,7 +88,7 @@ export function claimIdentifying (app: FastifyInstance): boolean {
 /** Begins each model request of this scope before any other hook, unless that is done already. */
 export function identifyFirst (app: FastifyInstance, gateway: Gateway): void {
   if (claimIdentifying(app)) return
-  app.addHook('onRequest', (request, reply, done) => {
+  app.addHook('onRequest', function llmGatewayIdentify (request, reply, done) {
     identify(gateway, request, reply)
     done()
   })

@@ -12,7 +12,7 @@ const notAgain: ReadonlySet<string> = new Set(['upgrade', 'http2-settings', 'con
  * without it, and read anew. `place` may still change while plugins are registered.
  */
 export function ignoreOffers (app: FastifyInstance, place: { readonly resolve: Resolve }): void {
-  app.addHook('onRequest', (request, reply, done) => {
+  app.addHook('onRequest', function llmGatewayOffers (request, reply, done) {
     const { raw, headers } = request
     if (headers.upgrade === undefined || Reflect.get(raw, 'upgrade') !== true || isSocketUpgrade(headers)) done()
     else if (place.resolve(String(raw.method), String(raw.url), headers)?.kind !== 'endpoint') done()

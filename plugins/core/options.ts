@@ -48,6 +48,20 @@ export function checkMethods (option: string, value: object | undefined, methods
   if (missing !== undefined) throw new OptionError(option, `has no method ${missing}`)
 }
 
+/** Throws `LLM_GATEWAY_OPTION` where an option is given and is no list of texts that are not empty. */
+export function checkTexts (option: string, value: unknown): void {
+  if (value === undefined) return
+  if (!Array.isArray(value)) throw new OptionError(option, 'must be a list')
+  const wrong = value.findIndex((text) => typeof text !== 'string' || text === '')
+  if (wrong >= 0) throw new OptionError(`${option}[${wrong}]`, 'must be a text that is not empty')
+}
+
+/** What to say of a secret that is not there, null for one that is: mostly it is read from a variable that is not set. */
+export function missingSecret (value: unknown): string | null {
+  if (value === undefined) return 'is undefined: where it is read from an environment variable, that one is not set'
+  return value === '' ? 'is empty: where it is read from an environment variable, that one is set to nothing' : null
+}
+
 /** Throws `LLM_GATEWAY_OPTION` where an option is given and is none of its values. */
 export function checkChoice (option: string, value: unknown, choices: readonly string[]): void {
   if (value !== undefined && !choices.some((choice) => choice === value)) throw new OptionError(option, `must be ${choices.join(' or ')}`)

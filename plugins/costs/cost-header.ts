@@ -12,13 +12,13 @@ export const costHeader = 'x-llm-gateway-cost'
  * all of them are there. `amountOf`: of a reply that was read whole. Registered after the usage plugin, which reads it.
  */
 export function addCostHeader (app: FastifyInstance, amountOf: (llm: ModelCall) => string | null): void {
-  app.addHook('preHandler', (request, _reply, done) => {
+  app.addHook('preHandler', function llmGatewayCostHeader (request, _reply, done) {
     const llm = modelCallOf(request)
     // What is compressed is read beside the reply, and not before its end.
     if (llm !== null && !llm.stream && llm.endpoint.usage !== null) request.raw.headers['accept-encoding'] = 'identity'
     done()
   })
-  app.addHook('onSend', async (request, reply, payload) => {
+  app.addHook('onSend', async function llmGatewayCostHeader (request, reply, payload) {
     const llm = modelCallOf(request)
     if (llm === null || llm.stream || llm.endpoint.usage === null || reply.statusCode >= 300) return payload
     const held = payload instanceof Readable ? await hold(payload) : payload

@@ -22,7 +22,7 @@ async function costs (app: FastifyInstance, options: CostsOptions): Promise<void
     ...options.unpriced === 'allow' && { unpriced: options.unpriced },
     estimate: (llm, input, output) => estimate(table, llm, input, output, dearest),
   }
-  app.addHook('preHandler', (request, reply, done) => {
+  app.addHook('preHandler', function llmGatewayCosts (request, reply, done) {
     const llm = modelCallOf(request)
     if (llm === null || llm.endpoint.metered === 'no' || !refuses(llm) || isPriced(table, llm)) done()
     else refuse(request, reply, llm.endpoint.family, gatewayError('model_not_priced'))

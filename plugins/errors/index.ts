@@ -16,7 +16,7 @@ async function errors (app: FastifyInstance): Promise<void> {
 
   identifyFirst(app, gateway)
 
-  app.addHook('onSend', (request, reply, payload, done) => {
+  app.addHook('onSend', function llmGatewayErrors (request, reply, payload, done) {
     const foreign = foreignError(modelCallOf(request), reply, payload)
     // A hook of the host's may have failed before any of ours ran.
     const llm = foreign === null ? modelCallOf(request) : identify(gateway, request, reply)

@@ -45,12 +45,12 @@ async function forward (app: FastifyInstance, options: ForwardOptions & { prefix
     for (const { method, url } of routeAddresses(gateway.prefix)) {
       // A scope that ends in a version has no place for the endpoints of another one.
       if (!url.startsWith(`${place}/`)) continue
-      scope.route({ method: method === 'GET' ? ['GET', 'HEAD'] : method, url: url.slice(place.length), exposeHeadRoute: false, config: { llm: 'own' }, handler })
+      scope.route({ method: method === 'GET' ? ['GET', 'HEAD'] : method, url: url.slice(place.length), exposeHeadRoute: false, config: { llm: 'own' }, handler: llmGatewayForward })
     }
   }
 
   // Returns nothing: for a reply that is returned, the framework listens to the whole exchange once more.
-  function handler (request: FastifyRequest, reply: FastifyReply): void {
+  function llmGatewayForward (request: FastifyRequest, reply: FastifyReply): void {
     const llm = identify(gateway, request, reply)
     if (llm === null) reply.callNotFound()
     else if (llm instanceof ModelCall) forwardOwn(llm, request, reply)

@@ -1,11 +1,12 @@
 import type { FastifyReplyFromHooks } from '@fastify/reply-from'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { answer, decisionOf } from '../core/door.js'
-import { gatewayOf, hasGateway, type Gateway } from '../core/gateway.js'
+import { gatewayOf, type Gateway } from '../core/gateway.js'
 import { identify } from '../core/identify.js'
 import { checkChoice, OptionError } from '../core/options.js'
 import { ModelCall } from '../core/model-call.js'
 import { UpstreamDispatcher } from './dispatcher.js'
+import { checkGateway, needsGateway } from './needs-gateway.js'
 import { readTransport, type TransportOptions } from './options.js'
 import { createSender } from './sender.js'
 
@@ -23,6 +24,7 @@ export interface HttpProxyOptions {
   readonly undici: UpstreamDispatcher
   readonly destroyAgent: true
   readonly handler: (request: FastifyRequest, reply: FastifyReply, dest: string, options: FastifyReplyFromHooks) => FastifyReply | undefined
+  readonly beforeHandler: (request: FastifyRequest, reply: FastifyReply, done: () => void) => void
   readonly wsServerOptions: { readonly verifyClient: () => boolean }
 }
 
@@ -43,10 +45,12 @@ export function proxyOptions ({ unknown = 'refuse', ...transport }: ProxyOptions
     config: { llm: 'proxy', ...unknown === 'forward' && { llmUnknown: unknown } },
     undici: dispatcher,
     destroyAgent: true,
+    // Where a host has a `preHandler` of its own that one counts, and a missing gateway is told at the first request.
+    beforeHandler: needsGateway(),
     // Sockets are met at the door. This keeps them out where no door is: of a mount outside of the gateway's scope.
     wsServerOptions: { verifyClient: () => false },
     handler (request, reply, dest, options) {
-      if (!hasGateway(request.server)) throw new OptionError('proxyOptions', 'needs the gateway in the same app')
+      checkGateway(request.server)
       const gateway = gatewayOf(request.server)
       gateway.transports.add(dispatcher)
       const read = identify(gateway, request, reply)
@@ -59,6 +63,12 @@ export function proxyOptions ({ unknown = 'refuse', ...transport }: ProxyOptions
   transports.set(options.handler, dispatcher)
   return options
 }
+
+// Spread without having been called it would leave a mount as it is.
+Object.defineProperty(proxyOptions, 'handler', {
+  enumerable: true,
+  get () { throw new OptionError('proxyOptions', 'is a function: spread what it returns, ...proxyOptions()') },
+})
 
 const transports = new WeakMap<object, UpstreamDispatcher>()
 

@@ -19,7 +19,7 @@ async function labels (app: FastifyInstance, options: LabelsOptions): Promise<vo
   if (header === undefined) return
   if (!/^[a-z0-9-]+$/.test(header) || credentialHeaders.includes(header)) throw new OptionError('labels.header', 'must be the name of a header of its own')
   identifyFirst(app, joinGateway(app))
-  app.addHook('onRequest', (request, _reply, done) => {
+  app.addHook('onRequest', function llmGatewayLabels (request, _reply, done) {
     const llm = modelCallOf(request)
     const given = request.raw.headers[header]
     if (llm !== null && given !== undefined) {

@@ -34,13 +34,13 @@ async function limits (app: FastifyInstance, options: LimitsOptions): Promise<vo
   const admission = new Admission(balances, outbox, rules.leasePercent, (err) => writeLog(app.log, 'error', { err }, 'the limit store cannot answer'))
   const gate = new Gate(rules, admission, gateway)
 
-  app.addHook('onRequest', (request, reply, done) => {
+  app.addHook('onRequest', function llmGatewayLimits (request, reply, done) {
     const llm = modelCallOf(request)
     if (llm === null) done()
     else follow(gate.enter(llm, request), llm, request, reply, done)
   })
 
-  app.addHook('preHandler', (request, reply, done) => {
+  app.addHook('preHandler', function llmGatewayLimits (request, reply, done) {
     const llm = modelCallOf(request)
     if (llm === null) done()
     else follow(gate.hold(llm, request), llm, request, reply, done)

@@ -1,5 +1,5 @@
 import type { MeterProvider } from '@opentelemetry/api'
-import { checkMethods, checkOptions, OptionError } from '../core/options.js'
+import { checkMethods, checkOptions, checkTexts, OptionError } from '../core/options.js'
 import type { MeterRules } from './meters.js'
 import type { Semconv } from './otel-genai.js'
 import type { MetricsRegistry } from './registry.js'
@@ -43,12 +43,8 @@ export function checkMetricsOptions (options: MetricsOptions): void {
   })
   checkMethods('metrics.registry', others.registry, ['getSingleMetric', 'registerMetric', 'metrics'])
   if (path !== undefined && path !== false && !/^\/./.test(String(path))) throw new OptionError('metrics.path', 'must be false or begin with a slash')
-  if (models !== undefined && !isListOfStrings(models)) throw new OptionError('metrics.models', 'must be a list of strings')
+  checkTexts('metrics.models', models)
   if (semconv !== undefined && !semconvs.includes(semconv)) throw new OptionError('metrics.semconv', `must be one of ${semconvs.join(', ')}`)
-}
-
-function isListOfStrings (value: unknown): boolean {
-  return Array.isArray(value) && value.every((item) => typeof item === 'string')
 }
 
 export function meterRules (options: MetricsOptions): MeterRules {

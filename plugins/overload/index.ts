@@ -34,7 +34,7 @@ async function overload (app: FastifyInstance, options: Omit<OverloadOptions, 'm
   }
   app.addHook('onClose', watch())
 
-  app.addHook('onRequest', (request, reply, done) => {
+  app.addHook('onRequest', function llmGatewayOverload (request, reply, done) {
     const llm = modelCallOf(request)
     const reason = llm === null ? null : reasonAgainst(llm)
     if (llm === null || reason === null) {

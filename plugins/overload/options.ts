@@ -1,4 +1,4 @@
-import { checkOptions } from '../core/options.js'
+import { checkOptions, OptionError } from '../core/options.js'
 
 export interface OverloadOptions {
   /**
@@ -31,4 +31,5 @@ export function checkOverloadOptions (options: OverloadOptions): void {
     maxQueued: 'a whole number of at least 0',
     queueMs: 'a whole number of at least 1',
   })
+  if (Number(options.maxHeapPercent) > 100) throw new OptionError('overload.maxHeapPercent', 'must be at most 100')
 }

@@ -35,7 +35,7 @@ async function paths (app: FastifyInstance, options: PathsOptions): Promise<void
   setAsideIllFormed(app, gateway)
   gateway.unknown.nowhere = unknown
   claimIdentifying(app)
-  app.addHook('onRequest', (request, reply, done) => {
+  app.addHook('onRequest', function llmGatewayPaths (request, reply, done) {
     const { raw } = request
     const read = readUrl(gateway.resolve, raw)
     if (read instanceof ModelCall && !isSocketUpgrade(request.headers)) {

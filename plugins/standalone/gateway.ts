@@ -96,7 +96,7 @@ function serverOptions (config: GatewayConfig, { logStream }: GatewayParts): Fas
 function watchLife (app: FastifyInstance, live: LiveRequests, life: GatewayParts['life']): void {
   const gateway = joinGateway(app)
   gateway.onSettled((llm) => live.delete(llm))
-  app.addHook('onRequest', (request, reply, done) => {
+  app.addHook('onRequest', function llmGatewayLife (request, reply, done) {
     const llm = identify(gateway, request, reply)
     if (!(llm instanceof ModelCall)) {
       if (isDoubtful(request.raw)) refuseUnread(request, reply, 400)

@@ -32,6 +32,8 @@ const stateChecks = {
   ledger: 'an object',
 } as const
 
+const redisOnly = ['url', 'cluster', 'prefix', 'commandTimeoutMs'] as const
+
 const ledgerChecks = {
   maxFileBytes: 'a whole number of at least 1',
   maxFileAgeMs: 'a whole number of at least 1',
@@ -67,6 +69,8 @@ async function openEngine (config: StateConfig, now?: Clock): Promise<Omit<State
   checkOptions('state.ledger', config.ledger ?? {}, ledgerChecks)
   const open = engines.get(config.engine)
   if (open === undefined) throw new OptionError('state.engine', 'must be memory, lmdb or redis')
+  const unread = config.engine === 'redis' ? undefined : redisOnly.find((name) => Reflect.get(config, name) !== undefined)
+  if (unread !== undefined) throw new OptionError(`state.${unread}`, 'belongs to the engine redis')
   const { end, ...parts } = await open(config, now)
   const { keys, balances, ledger } = parts
   const close = async (): Promise<void> => {

@@ -30,7 +30,7 @@ async function tracing (app: FastifyInstance, options: TracingOptions): Promise<
   const withContent = capturesContent(process.env)
   const spans = new WeakMap<ModelCall, Span>()
 
-  app.addHook('preHandler', (request, reply, done) => {
+  app.addHook('preHandler', function llmGatewayTracing (request, reply, done) {
     const llm = tracerProvider === undefined && !isSdkRegistered() ? null : identify(gateway, request, reply)
     if (!(llm instanceof ModelCall)) {
       done()

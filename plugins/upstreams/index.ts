@@ -55,7 +55,7 @@ async function upstreams (app: FastifyInstance, options: UpstreamsOptions): Prom
   // A host that has mounts alone decides by them where the requests of a group go that names no upstream.
   gateway.destinationOf = (llm) => gateway.ownScope !== null || hasOwnUpstream(llm) ? router.find(llm) : null
 
-  app.addHook('preHandler', (request, reply, done) => {
+  app.addHook('preHandler', function llmGatewayUpstreams (request, reply, done) {
     const llm = modelCallOf(request)
     if (llm === null || llm.group === null || routeOf(llm, request) === 'host' || (gateway.ownScope === null && !hasOwnUpstream(llm))) {
       done()

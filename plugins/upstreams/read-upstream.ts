@@ -1,4 +1,4 @@
-import { checkChoice, checkOptions, OptionError } from '../core/options.js'
+import { checkChoice, checkOptions, missingSecret, OptionError } from '../core/options.js'
 import type { Header, Secret, Upstream } from '../core/upstream.js'
 import { addressProblem } from '../core/url/upstream-address.js'
 import { credentialHeaders, protocolNames } from '../protocols/index.js'
@@ -96,7 +96,7 @@ function readSecret (at: string, options: UpstreamOptions): Secret {
     if (credential.file === undefined) throw new OptionError(`${at}.file`, 'is required')
     return fileSecret(credential.file)
   }
-  if (!isSecret(credential)) throw new OptionError(at, 'must be visible ASCII without blanks')
+  if (!isSecret(credential)) throw new OptionError(at, missingSecret(credential) ?? 'must be visible ASCII without blanks')
   return fixedSecret(credential)
 }
 

@@ -28,14 +28,14 @@ async function usage (app: FastifyInstance, options: UsageOptions): Promise<void
   const openAsked = tapOpener(gateway, true)
 
   // Before its body is read.
-  app.addHook('preParsing', (request, reply, _payload, done) => {
+  app.addHook('preParsing', function llmGatewayUsage (request, reply, _payload, done) {
     const llm = identify(gateway, request, reply)
     const hidden = llm instanceof ModelCall ? checkHiding(llm, request.headers) : null
     if (hidden === null || !(llm instanceof ModelCall)) done()
     else refuse(request, reply, llm.endpoint.family, hidden)
   })
 
-  app.addHook('preHandler', (request, reply, done) => {
+  app.addHook('preHandler', function llmGatewayUsage (request, reply, done) {
     const llm = identify(gateway, request, reply)
     if (!(llm instanceof ModelCall) || llm.endpoint.usage === null) {
       done()
@@ -57,7 +57,7 @@ async function usage (app: FastifyInstance, options: UsageOptions): Promise<void
     }, done)
   })
 
-  app.addHook('onSend', (request, reply, payload, done) => {
+  app.addHook('onSend', function llmGatewayUsage (request, reply, payload, done) {
     const llm = modelCallOf(request)
     if (llm === null || llm.openTap === null || llm.tapped || !(payload instanceof Readable)) done()
     else done(null, watch(gateway, request, reply, llm, llm.openTap, payload))

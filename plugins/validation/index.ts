@@ -35,7 +35,7 @@ async function validation (app: FastifyInstance, options: ValidationOptions): Pr
   gateway.bodyPace = checker.threads
   app.addHook('onClose', async () => await checker.threads.close())
 
-  app.addHook('preParsing', (request, reply, payload, done) => {
+  app.addHook('preParsing', function llmGatewayValidation (request, reply, payload, done) {
     const llm = identify(gateway, request, reply)
     if (llm === null) {
       done()
@@ -50,7 +50,7 @@ async function validation (app: FastifyInstance, options: ValidationOptions): Pr
   })
 
   // A route of this package has its bytes from its own parser; nothing reads them before this hook.
-  app.addHook('preValidation', (request, reply, done) => {
+  app.addHook('preValidation', function llmGatewayValidation (request, reply, done) {
     const llm = modelCallOf(request)
     if (llm === null || llm.endpoint.body === 'none' || routeOf(llm, request) !== 'own') {
       done()

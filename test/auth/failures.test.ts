@@ -1,4 +1,5 @@
 /** Who guesses keys is slowed down, and nobody else. */
+import cors from '@fastify/cors'
 import helmet from '@fastify/helmet'
 import rateLimit from '@fastify/rate-limit'
 import Fastify, { type FastifyServerOptions } from 'fastify'
@@ -159,4 +160,32 @@ t.test('the start says which plugins of the host do not see a wrong key, and in 
   t.same(told.warnings, [])
   t.same(told.replies.map(({ statusCode }) => statusCode), [401, 401, 429])
   t.ok(told.replies[0]?.headers['x-frame-options'], 'registered before, helmet has its say')
+})
+
+t.test('a limiter of the host that is a hook before the gateway counts wrong keys, as the warning says', async (t) => {
+  const warnings: string[] = []
+  const app = Fastify({ logger: { level: 'warn', stream: { write: (line) => warnings.push(JSON.parse(line).msg) } } })
+  t.teardown(async () => await app.close())
+  await app.register(rateLimit, { max: 2, global: false })
+  app.addHook('onRequest', app.rateLimit())
+  await app.register(llmGateway, gatewayOptions('http://127.0.0.1:9', { auth: { failures: false } }))
+  const guess = async () => (await app.inject({ method: 'POST', url: '/v1/chat/completions', headers: { authorization: 'Bearer wrong' } })).statusCode
+  t.same([await guess(), await guess(), await guess()], [401, 401, 429])
+  t.same(warnings, [])
+})
+
+t.test('a page can read why its key was refused where cors is registered before the gateway, and the start says so', async (t) => {
+  for (const before of [true, false]) {
+    const warnings: string[] = []
+    const app = Fastify({ logger: { level: 'warn', stream: { write: (line) => warnings.push(JSON.parse(line).msg) } } })
+    t.teardown(async () => await app.close())
+    if (before) app.register(cors, { origin: true })
+    app.register(llmGateway, gatewayOptions('http://127.0.0.1:9'))
+    if (!before) app.register(cors, { origin: true })
+    const reply = await app.inject({ method: 'POST', url: '/v1/chat/completions', headers: { authorization: 'Bearer wrong', origin: 'https://app.example' } })
+    t.equal(reply.statusCode, 401)
+    t.equal(reply.headers['access-control-allow-origin'], before ? 'https://app.example' : undefined)
+    t.match(warnings, before ? [] : [/^@fastify\/cors is registered after the gateway/])
+    t.equal(warnings.length, before ? 0 : 1)
+  }
 })

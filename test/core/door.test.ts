@@ -457,11 +457,12 @@ t.test('a mount of everything beside one of models is the host\'s', async (t) =>
   t.strictSame(models.came(), [])
 })
 
-t.test('a mount outside of the scope of its gateway passes nothing', async (t) => {
+t.test('a mount outside of the scope of its gateway passes nothing, where a hook of its own keeps the start from telling', async (t) => {
   const { upstream, came } = await startProvider(t)
   const { url } = await startApp(t, async (app) => {
     await app.register(async (scope) => { await scope.register(llmGateway, guarded) })
-    await mount(app, upstream.url, { ...proxyOptions(), prefix: '/v1', rewritePrefix: '/v1', websocket: true })
+    const preHandler = (_request: unknown, _reply: unknown, done: () => void): void => done()
+    await mount(app, upstream.url, { ...proxyOptions(), prefix: '/v1', rewritePrefix: '/v1', websocket: true, preHandler })
   })
   t.equal((await askOnce(url, ['POST /v1/chat/completions HTTP/1.1', 'host: h', json], chat)).status, 500)
   const reply = await upgradeOf(url, '/v1/realtime')

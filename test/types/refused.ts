@@ -52,3 +52,10 @@ export function host (request: ModelRequest, gateway: ModelGateway): void {
   // @ts-expect-error: what the plugins share is not the host's
   gateway.settlement.add('log', () => {})
 }
+
+/** What `docs/drop-in.md` advises leads with our own words. */
+export const satisfied = {
+  groups: {},
+  // @ts-expect-error: told at the option, not by overloads of `register`
+  gruops: {},
+} satisfies LlmGatewayOptions
