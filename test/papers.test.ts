@@ -11,7 +11,7 @@ import { parseConfig } from '../plugins/standalone/config.js'
 import { freePort } from './helpers/free-port.js'
 import { everyProtocol, secret } from './helpers/gateway.js'
 import { startUpstream } from './helpers/upstream.js'
-import { generated, pages, partOf, writeTables } from './scripts/tables.js'
+import { generated, pages, partOf, withProtocols, writeTables } from './scripts/tables.js'
 
 if (process.env.UPDATE_TABLES !== undefined) writeTables()
 const root = fileURLToPath(new URL('..', import.meta.url))
@@ -33,6 +33,12 @@ function blocks (language: string): string[] {
 
 t.test('the tables say what the code says', async (t) => {
   for (const [name, { page, make }] of Object.entries(generated)) t.equal(partOf(paper(page), name), make(), name)
+})
+
+t.test('the schema of the configuration file knows every protocol', async (t) => {
+  const schema = readFileSync(`${root}schemas/gateway.schema.json`, 'utf8')
+  t.equal(schema, withProtocols(schema))
+  t.match(schema, `"${everyProtocol.join('", "')}"`)
 })
 
 t.test('the README stays a page that is read to its end', async (t) => {

@@ -5,7 +5,7 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { errorTable } from '../../plugins/core/errors/table.js'
 import { catalogue, prefix } from '../../plugins/metrics/catalogue.js'
-import { endpoints, modelLists } from '../../plugins/protocols/index.js'
+import { endpoints, modelLists, protocolNames } from '../../plugins/protocols/index.js'
 import type { Endpoint } from '../../plugins/protocols/index.js'
 
 const root = new URL('../../', import.meta.url)
@@ -61,7 +61,16 @@ export function partOf (page: string, name: string): string | null {
   return new RegExp(`<!-- ${name}:start -->\\n([\\s\\S]*?)\\n?<!-- ${name}:end -->`).exec(page)?.[1] ?? null
 }
 
+const schemaFile = new URL('schemas/gateway.schema.json', root)
+
+/** The schema of the configuration file, with the names of the protocols as the table has them. */
+export function withProtocols (schema: string): string {
+  const names = protocolNames.map((name) => JSON.stringify(name)).join(', ')
+  return schema.replace(/("protocol": \{\s*"enum": \[)[^\]]*/, (_, start: string) => start + names)
+}
+
 export function writeTables (): void {
+  writeFileSync(schemaFile, withProtocols(readFileSync(schemaFile, 'utf8')))
   for (const [name, { page, make }] of Object.entries(generated)) {
     const url = new URL(page, root)
     const between = new RegExp(`(<!-- ${name}:start -->\\n)[\\s\\S]*?(<!-- ${name}:end -->)`)

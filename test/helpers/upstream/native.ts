@@ -29,6 +29,8 @@ export interface ReportedUsage {
 
 const folder = new URL('../../fixtures/replies/', import.meta.url)
 
+const calls: ReadonlyArray<{ readonly id: string, readonly method: string, readonly path: string }> = JSON.parse(readFileSync(new URL('../calls.json', folder), 'utf8'))
+
 /** The bytes of a reply fixture, such as `messages.sse`. */
 export function replyFixture (name: string): Buffer {
   return readFileSync(new URL(name, folder))
@@ -62,22 +64,18 @@ const model = '/v1(beta)?/(tunedModels|models)/.+'
 const routes: readonly Route[] = [
   { method: 'POST', path: /^\/v1\/chat\/completions$/, fixture: chat },
   { method: 'POST', path: /^\/v1\/responses$/, fixture: streamed('responses') },
-  { method: 'POST', path: /^\/v1\/responses\/compact$/, fixture: always('responses.compact.json') },
-  { method: 'POST', path: /^\/v1\/responses\/input_tokens$/, fixture: always('responses.input_tokens.json') },
   { method: 'POST', path: /^\/v1\/responses\/[^/]+\/cancel$/, fixture: always('responses.cancel.json') },
   { method: 'GET', path: /^\/v1\/responses\/[^/]+\/input_items$/, fixture: always('responses.input_items.json') },
   { method: 'GET', path: /^\/v1\/responses\/[^/]+$/, fixture: always('responses.retrieve.json') },
   { method: 'DELETE', path: /^\/v1\/responses\/[^/]+$/, fixture: always('responses.delete.json') },
   { method: 'POST', path: /^\/v1\/images\/generations$/, fixture: streamed('images') },
   { method: 'POST', path: /^\/v1\/images\/edits$/, fixture: edits },
-  { method: 'POST', path: /^\/v1\/images\/variations$/, fixture: always('images.variations.json') },
   {
     method: 'POST',
     path: /^\/v1\/embeddings$/,
     fixture: ({ json }) => json.encoding_format === 'base64' ? 'embeddings.base64.json' : 'embeddings.json',
   },
   { method: 'POST', path: /^\/v1\/messages$/, fixture: streamed('messages') },
-  { method: 'POST', path: /^\/v1\/messages\/count_tokens$/, fixture: always('messages.count_tokens.json') },
   { method: 'POST', path: new RegExp(`^${model}:generateContent$`), fixture: always('generate_content.json') },
   {
     method: 'POST',
@@ -91,8 +89,14 @@ const routes: readonly Route[] = [
   { method: 'GET', path: /^\/v1(beta)?\/models\/.+$/, fixture: (asked) => `models.${family(asked)}.retrieve.json` },
 ]
 
+/** Where nothing depends on the request, the plain call of an endpoint has the fixture of its id. */
+function plainFixture (asked: Asked): string | null {
+  const call = calls.find(({ method, path }) => method === asked.method && path === asked.path)
+  return call === undefined ? null : `${call.id}.json`
+}
+
 /** Name of the fixture that a provider would answer with; null where no provider serves such a request. */
 export function nativeFixture (asked: Asked): string | null {
   const route = routes.find(({ method, path }) => method === asked.method && path.test(asked.path))
-  return route === undefined ? null : route.fixture(asked)
+  return route === undefined ? plainFixture(asked) : route.fixture(asked)
 }
