@@ -1,10 +1,11 @@
 import type { Dispatcher } from 'undici'
 import { isEventStream } from '../core/event-stream.js'
-import type { Attempts, Failure, KeptReply, StreamHead, Upstream } from '../core/upstream.js'
+import type { Attempts, Call, Failure, KeptReply, StreamHead, Upstream } from '../core/upstream.js'
 import type { Exchange } from './exchange.js'
 import { readHeaders, type Headers } from './raw-headers.js'
 import { joined } from './reply-body.js'
 import { isPlain } from './reply-headers.js'
+import { errors } from './undici.js'
 
 /** A reply that is to be judged by its body is passed on where it has more than this, or takes longer. */
 const heldBytes = 256 * 1024
@@ -24,7 +25,10 @@ export interface AttemptOwner {
   failed: (failure: Failure) => void
 }
 
-/** One attempt: from its dispatch to where its reply is passed on, or kept, or given up. */
+/**
+ * One attempt: from its dispatch to where its reply is passed on, or kept, or given up. Its time has a clock of its own: the
+ * transport's is coarse, to about a second, and does not run before there is a connection.
+ */
 export class AttemptHandler implements Dispatcher.DispatchHandler {
   readonly #owner: AttemptOwner
   readonly #upstream: Upstream
@@ -40,9 +44,10 @@ export class AttemptHandler implements Dispatcher.DispatchHandler {
   #bytes = 0
   #timer: NodeJS.Timeout | undefined
 
-  constructor (owner: AttemptOwner, upstream: Upstream) {
+  constructor (owner: AttemptOwner, { upstream, headersTimeoutMs }: Call) {
     this.#owner = owner
     this.#upstream = upstream
+    if (headersTimeoutMs !== null) this.#timer = setTimeout(() => this.#timeIsUp(), headersTimeoutMs)
   }
 
   get isPassed (): boolean {
@@ -73,7 +78,7 @@ export class AttemptHandler implements Dispatcher.DispatchHandler {
     if (look === 'head' && !isReadableStream(this.#headers)) return this.#pass()
     this.#mode = look
     if (look === 'head') this.#head = this.#owner.attempts.openHead()
-    else this.#timer = setTimeout(() => this.#pass(), heldMs)
+    else this.#hold(() => this.#pass())
     return true
   }
 
@@ -114,7 +119,24 @@ export class AttemptHandler implements Dispatcher.DispatchHandler {
   /** The rest of a stream that told its failure comes with it or at once. */
   #holdFailure (): void {
     this.#mode = 'failed_head'
-    this.#timer = setTimeout(() => this.#abort?.(new Error('a stream that failed did not end')), heldMs)
+    this.#hold(() => this.#abort?.(new Error('a stream that failed did not end')))
+  }
+
+  #hold (end: () => void): void {
+    clearTimeout(this.#timer)
+    this.#timer = setTimeout(end, heldMs)
+  }
+
+  /** No headers came, which is a failure; or nothing of content behind them, which is for the caller to wait for. */
+  #timeIsUp (): void {
+    if (this.#mode === 'head') {
+      this.#pass()
+      return
+    }
+    const sent = this.#abort !== null
+    const error = sent ? new errors.HeadersTimeoutError() : new errors.ConnectTimeoutError()
+    this.cancel(error)
+    this.#owner.failed({ kind: 'transport', error, sent })
   }
 
   /** From here on the caller gets what comes, and no other attempt is made. */

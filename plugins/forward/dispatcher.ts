@@ -104,19 +104,13 @@ export class UpstreamDispatcher {
       this.#queued(optionsOf(called), owner, exchange)
     } else {
       new Failover(owner, destination.open(llm, request.raw.headers, once), exchange, (call, handler) => {
-        this.#queued({ ...optionsOf(call), headersTimeout: this.#headersTimeout(call) }, owner, handler)
+        this.#queued(optionsOf(call), owner, handler)
       }).begin()
     }
   }
 
   #queued (options: Dispatcher.DispatchOptions, owner: Owner, handler: ReplyHandler): void {
     this.#queue.send(String(options.origin), owner, handler, (placed) => dispatchTraced(this.#agent, options, owner.llm, placed))
-  }
-
-  /** 0 stands for none. */
-  #headersTimeout ({ headersTimeoutMs }: Call): number {
-    if (headersTimeoutMs === null || this.headersTimeout === 0) return headersTimeoutMs ?? this.headersTimeout
-    return Math.min(headersTimeoutMs, this.headersTimeout)
   }
 
   /**

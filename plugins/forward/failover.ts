@@ -76,7 +76,7 @@ export class Failover implements AttemptOwner {
       this.#conclude(this.attempts.last())
       return
     }
-    this.#current = new AttemptHandler(this, called.upstream)
+    this.#current = new AttemptHandler(this, called)
     this.#dispatch(called, this.#current)
   }
 
@@ -87,7 +87,7 @@ export class Failover implements AttemptOwner {
     const { exchange } = this
     if (last instanceof Error) {
       exchange.onError(last)
-      if (last instanceof GatewayError && !this.#isSent) unsent(this.#owner.llm)
+      if (!this.#isSent) unsent(this.#owner.llm)
       return
     }
     exchange.onHeaders(last.status, last.rawHeaders, nothingToResume)

@@ -4,7 +4,7 @@ import type { ModelCall } from '../core/model-call.js'
 import type { Attempts, Called, Failure, KeptReply, StreamHead } from '../core/upstream.js'
 import type { Tie } from './affinity.js'
 import { namedBy, type BoundId } from './bindings.js'
-import { callOf, countFor } from './call.js'
+import { callOf, countFor, unpacked } from './call.js'
 import { choose, noModel } from './choice.js'
 import { judge, moreUseful, needsBody, passedOn, type AttemptResult, type Judgement } from './judgement.js'
 import type { Member } from './member.js'
@@ -13,11 +13,11 @@ import { EventHead } from './stream-head.js'
 import type { Surroundings } from './surroundings.js'
 import { tieOf } from './tie.js'
 import { tellPool, Visit, type Told } from './visit.js'
+import { timerMs, within } from './within.js'
 
 /** About this long is waited before the same upstream is asked again. */
 const againMs = 100
 const untold = new Error('nothing was tried')
-const unpacked = ['accept-encoding', 'identity'] as const
 
 /** The attempts of one request at the members of a pool. */
 export class PoolAttempts implements Attempts {
@@ -92,7 +92,7 @@ export class PoolAttempts implements Attempts {
 
   async #wait (member: Member, secret: Promise<string>): Promise<Called> {
     try {
-      return this.#call(member, await secret)
+      return this.#call(member, await within(this.#leftMs, secret))
     } catch {
       return await this.#withoutSecret()
     }
@@ -101,7 +101,7 @@ export class PoolAttempts implements Attempts {
   /** Nothing was sent: another member is asked, and it counts as no attempt. */
   async #withoutSecret (): Promise<Called> {
     this.#end('credential', 0, { blames: 'credential', waitMs: null })
-    const next = this.#isOver || this.#isOwned ? null : this.#choose()
+    const next = this.#isOver || this.#isOwned || this.#around.now() >= this.#until ? null : this.#choose()
     if (next === null || this.#tried.includes(next)) return this.#refused(gatewayError('upstream_credential_unavailable'))
     this.#next = next
     this.#around.failedOver(this.#pool.name, 'credential')
@@ -109,13 +109,15 @@ export class PoolAttempts implements Attempts {
   }
 
   #call (member: Member, secret: string | null): Called {
-    const leftMs = Math.max(1, this.#until - this.#around.now())
     this.#secret = secret
     this.#sends += 1
-    const called = callOf(member.upstream, this.#llm, secret, Math.ceil(Math.min(this.#pool.attemptTimeoutMs, leftMs)))
+    const called = callOf(member.upstream, this.#llm, secret, timerMs(Math.min(this.#pool.attemptTimeoutMs, this.#leftMs)))
     if (called instanceof GatewayError) return this.#refused(called)
-    // What is packed cannot be looked at.
-    return this.#holdsHeads ? { ...called, headers: [...called.headers, unpacked] } : called
+    return this.#holdsHeads ? unpacked(called) : called
+  }
+
+  get #leftMs (): number {
+    return Math.max(1, this.#until - this.#around.now())
   }
 
   /** The first one counts. */

@@ -1,6 +1,6 @@
 import { GatewayError } from '../core/errors/gateway-error.js'
 import type { ModelCall } from '../core/model-call.js'
-import type { Called, Header, Upstream } from '../core/upstream.js'
+import type { Call, Called, Header, Upstream } from '../core/upstream.js'
 import type { Family } from '../protocols/index.js'
 import { pathAt } from './address.js'
 import { renameModel } from './rename-model.js'
@@ -13,6 +13,11 @@ export function callOf (upstream: Upstream, llm: ModelCall, secret: string | nul
   if (path instanceof GatewayError) return path
   countFor(upstream, llm)
   return { upstream, path, body: bodyOf(upstream, llm), headers: headersOf(upstream, endpoint.family, llm, secret), headersTimeoutMs }
+}
+
+/** A call whose reply is to be looked at, which what is packed cannot be. */
+export function unpacked (call: Call): Call {
+  return { ...call, headers: [...call.headers, ['accept-encoding', 'identity']] }
 }
 
 /** From here on the request is this upstream's. */

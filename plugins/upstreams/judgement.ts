@@ -1,3 +1,4 @@
+import { GatewayError } from '../core/errors/gateway-error.js'
 import { mayNameAccount, namesAccount, waitMsOf } from '../protocols/refusals.js'
 import type { Failure, KeptReply } from '../core/upstream.js'
 
@@ -43,7 +44,8 @@ const timeouts: ReadonlySet<unknown> = new Set(['UND_ERR_HEADERS_TIMEOUT', 'UND_
 
 /** Before anything was sent, no provider has done anything. After that, it may have. */
 function judgeTransport (error: Error, sent: boolean): Judgement {
-  if (!sent) return { result: 'connect', cause: 'connect', blames: 'upstream', waitMs: null }
+  // A queue of ours that is full says nothing of the upstream.
+  if (!sent) return { result: 'connect', cause: 'connect', blames: error instanceof GatewayError ? null : 'upstream', waitMs: null }
   if (error.name === 'HTTPParserError') return { ...nothing, result: 'invalid', blames: 'upstream' }
   const result = timeouts.has(Reflect.get(error, 'code')) ? 'timeout' : 'reset'
   return { result, cause: result, blames: 'upstream', waitMs: null }

@@ -94,7 +94,7 @@ function readCauses (at: string, given: unknown): ReadonlySet<string> {
 /** What an upstream that is in no pool has of one: a single attempt, whatever becomes of it. */
 export function poolOfOne (upstream: Upstream, registry: HealthRegistry): Pool {
   const { retryOn, ...others } = poolDefaults
-  return { ...others, name: upstream.name, members: [newMember(upstream, registry.of(upstream))], attempts: 1, affinity: 'none', causes: new Set(), homes: new Affinity() }
+  return { ...others, name: upstream.name, members: [newMember(upstream, registry.of(upstream))], attempts: 1, affinity: 'none', causes: new Set(), homes: new Affinity(), deadlineMs: Infinity }
 }
 
 /** All that may have what a request without a model asks for: `first` are those that it goes to where nobody knows. */

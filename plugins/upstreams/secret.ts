@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { gatewayError } from '../core/errors/gateway-error.js'
 import type { Secret } from '../core/upstream.js'
+import { within } from './within.js'
 
 /** A secret with the time of its end: milliseconds since the epoch, or a date. */
 export interface ExpiringSecret {
@@ -130,11 +131,4 @@ function readGiven (given: Given, { keepMs, now }: RenewalRules): Held {
   const left = endsAt - now()
   if (!(left > 0)) throw new TypeError('the secret has ended')
   return { text, freshUntil: endsAt - Math.min(aheadMs, left / 2), goodUntil: endsAt - Math.min(lastMs, left / 8), endsAt }
-}
-
-async function within<T> (timeoutMs: number, answer: Promise<T>): Promise<T> {
-  return await new Promise<T>((resolve, reject) => {
-    const timer = setTimeout(() => reject(new Error('no answer')), timeoutMs)
-    answer.then(resolve, reject).finally(() => clearTimeout(timer))
-  })
 }

@@ -1,0 +1,94 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { setTimeout as wait } from 'node:timers/promises'
+import t, { type Test } from 'tap'
+import { call, listen, read, type Gateway } from '../helpers/gateway.js'
+import { replyFixture } from '../helpers/upstream.js'
+import { ask, inOrder, seenBy, startPool } from './pool-gateway.js'
+
+/** An address that takes no connection and refuses none: its process stands still, and its queue is full. */
+async function startSilence (t: Test): Promise<string> {
+  const program = 'const s = require("net").createServer().listen({ port: 0, host: "127.0.0.1", backlog: 1 }, () => console.log(s.address().port))'
+  const child = spawn(process.execPath, ['-e', program], { stdio: ['ignore', 'pipe', 'inherit'] })
+  t.teardown(() => child.kill('SIGKILL'))
+  const [line] = await once(child.stdout, 'data')
+  child.kill('SIGSTOP')
+  const port = Number(String(line))
+  const fillers = Array.from({ length: 8 }, () => connect(port, '127.0.0.1').on('error', () => {}))
+  t.teardown(() => fillers.forEach((socket) => socket.destroy()))
+  await wait(100)
+  return `http://127.0.0.1:${port}`
+}
+
+/** What an app does at its first request alone is done. */
+async function warm ({ app, settled }: Gateway): Promise<void> {
+  await app.inject('/v1/models')
+  settled.clear()
+}
+
+t.test('a member that is silent costs its time and no more, connected or not', async (t) => {
+  const silence = await startSilence(t)
+  for (const upstreams of [[], [{ url: silence }]]) {
+    const gateway = await startPool(t, { rules: inOrder, upstreams, pool: { attemptTimeoutMs: 500, retryOn: ['connect', 'timeout'] } })
+    await warm(gateway)
+    gateway.members[0]?.queue({ stallAt: 'headers' })
+    const since = performance.now()
+    t.match(await ask(gateway), { status: 200, body: replyFixture('chat_completions.json').toString() })
+    t.ok(performance.now() - since < 5_000, `${performance.now() - since} ms`)
+    t.match(await gateway.settled.next(), { attempts: [{ result: upstreams.length === 0 ? 'timeout' : 'connect' }, { result: 'ok' }] })
+  }
+})
+
+t.test('nobody waits for longer than the deadline', async (t) => {
+  const silence = await startSilence(t)
+  const pool = { deadlineMs: 200, retryOn: ['connect', 'timeout'] as const }
+  const cases = [
+    { upstreams: [], sent: true },
+    { upstreams: [{ url: silence }, { url: silence }], sent: false },
+    { upstreams: [{ credential: async () => await new Promise<string>(() => {}) }, { credential: async () => await new Promise<string>(() => {}) }], sent: false },
+  ]
+  for (const { upstreams, sent } of cases) {
+    const gateway = await startPool(t, { rules: inOrder, upstreams, pool })
+    await warm(gateway)
+    for (const member of gateway.members) member.respond = () => ({ stallAt: 'headers' })
+    const since = performance.now()
+    const { status } = await ask(gateway)
+    t.ok(status === 504 || status === 503, String(status))
+    const took = performance.now() - since
+    t.ok(took >= 190 && took < 5_000, `${took} ms`)
+    const llm = await gateway.settled.next()
+    t.equal(llm.times.sentAt > 0, sent, 'what was never sent is not paid for')
+    t.strictSame(seenBy(gateway), sent ? [1, 0] : [0, 0])
+  }
+})
+
+t.test('a head without content is held no longer than an attempt may take', async (t) => {
+  const gateway = await startPool(t, { rules: inOrder, pool: { attemptTimeoutMs: 100, retryOn: ['first_event', 'timeout'] } })
+  await warm(gateway)
+  const full = replyFixture('responses.sse').toString()
+  const head = full.slice(0, full.indexOf('event: response.in_progress'))
+  let goOn = (): void => {}
+  const wanted = new Promise<void>((resolve) => { goOn = resolve })
+  gateway.members[0]?.queue({ headers: { 'content-type': 'text/event-stream' }, body: full, split: [head.length], before: async (write) => { if (write === 1) await wanted } })
+  const url = await listen(gateway.app)
+  const reply = await call(`${url}/v1/responses`, { body: JSON.stringify({ model: 'gpt-5', input: 'Hi', stream: true }) }).reply
+  // The rest comes only now: it is the caller who waits for it.
+  goOn()
+  t.equal((await read(reply)).bytes.toString(), full)
+  t.strictSame(seenBy(gateway), [1, 0])
+})
+
+t.test('a queue of ours that is full is no fault of the upstream\'s', async (t) => {
+  const gateway = await startPool(t, { rules: inOrder, gateway: { forward: { connections: 1, maxQueued: 0 } } })
+  let release = (): void => {}
+  const held = new Promise<void>((resolve) => { release = resolve })
+  gateway.members[0]?.queue({ before: async () => await held })
+  const first = ask(gateway)
+  await gateway.members[0]?.arrivals.next()
+  for (let i = 0; i < 6; i += 1) t.equal((await ask(gateway)).status, 200)
+  release()
+  t.equal((await first).status, 200)
+  t.equal((await ask(gateway)).status, 200)
+  t.strictSame(seenBy(gateway), [2, 6], 'it is not left alone')
+})
