@@ -6,7 +6,8 @@ import fc from 'fast-check'
 import t from 'tap'
 import { runs } from '../helpers/runs.js'
 import type { Step } from './schedule/far-side.js'
-import { play, type CallerPlan, type MemberPlan, type Schedule } from './schedule/play.js'
+import { play } from './schedule/play.js'
+import type { CallerPlan, MemberPlan, Schedule } from './schedule/world.js'
 
 const times = { delayMs: fc.constantFrom(0, 0, 5, 40, 120), betweenMs: fc.constantFrom(0, 0, 1, 15) }
 const part = fc.oneof(fc.constant('nothing' as const), fc.double({ min: 0, max: 1, noNaN: true }))
