@@ -29,10 +29,10 @@ export type Amounts = Readonly<Record<Unit, number>>
 export interface Parties {
   readonly group: string
   readonly groupLimits: Limits
-  readonly groupBuckets?: readonly Bucket[]
+  readonly groupBuckets?: readonly Bucket[] | undefined
   readonly key: string
   readonly keyLimits: Limits
-  readonly keyBuckets?: readonly Bucket[]
+  readonly keyBuckets?: readonly Bucket[] | undefined
 }
 
 export interface HoldAsk extends Parties {
@@ -101,7 +101,7 @@ export interface Settlement {
   /** Parties to charge, once, even if the store never made the hold because it was away. */
   readonly late: readonly Scope[]
   /** The buckets of these parties. */
-  readonly lateBuckets?: readonly OwnedBucket[]
+  readonly lateBuckets?: readonly OwnedBucket[] | undefined
 }
 
 export interface OwnedBucket extends Bucket {

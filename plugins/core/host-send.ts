@@ -34,7 +34,7 @@ export function takeHostSend (gateway: Gateway, llm: ModelCall, request: Fastify
     const body = llm.outgoing ?? llm.body
     const isOurs = body !== null && options?.body === undefined
     const contentType = request.headers['content-type'] ?? 'application/json'
-    const own = isOurs ? { ...options, body, contentType } : options
+    const own = isOurs ? Object.assign({}, options, { body, contentType }) : options
     const dest = source === undefined ? undefined : withOneVersion(source, llm.url.slice(llm.mountLength))
     return sendTraced(llm, request.raw.headers, () => from.call(reply, dest, own))
   }

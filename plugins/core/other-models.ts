@@ -7,9 +7,9 @@ const none: readonly string[] = []
 export function otherModels (json: unknown, paths: readonly string[], prefix: string): readonly string[] {
   if (!isObject(json)) return none
   // Nearly every body has none of the fields.
-  const there = paths.filter((path) => json[firstKey(path)] !== undefined)
+  const there = keysOf(paths).filter(([first = '']) => json[first] !== undefined)
   if (there.length === 0) return none
-  const names = there.flatMap((path) => namesIn(valuesAt(json, path.split('.'))))
+  const names = there.flatMap((keys) => namesIn(valuesAt(json, keys)))
   return names.map((name) => name.startsWith(prefix) ? name.slice(prefix.length) : name)
 }
 
@@ -30,7 +30,13 @@ function isObject (value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-function firstKey (path: string): string {
-  const end = path.indexOf('.')
-  return end < 0 ? path : path.slice(0, end)
+const split = new WeakMap<readonly string[], ReadonlyArray<readonly string[]>>()
+
+/** Taken apart once: the paths are those of an endpoint. */
+function keysOf (paths: readonly string[]): ReadonlyArray<readonly string[]> {
+  const known = split.get(paths)
+  if (known !== undefined) return known
+  const keys = paths.map((path) => path.split('.'))
+  split.set(paths, keys)
+  return keys
 }

@@ -7,7 +7,7 @@ import { ConnectionQueue } from './connection-queue.js'
 import { DrainBudget, type DrainOptions } from './drain.js'
 import { Exchange } from './exchange.js'
 import { Failover, unsent } from './failover.js'
-import { kOwner, seal, type ExchangeDone, type ExchangeReply, type OwnedHeaders, type Owner } from './owner.js'
+import { kOwner, type ExchangeDone, type ExchangeReply, type OwnedHeaders, type Owner } from './owner.js'
 import type { ReplyHandler } from './placed-handler.js'
 import { ownRequestHeaders, readdress } from './request-headers.js'
 import { SlowReaders } from './slow-readers.js'
@@ -126,8 +126,6 @@ export class UpstreamDispatcher {
 
 /** The request of a mount as the upstream gets it. A body that nobody read goes on as it comes. */
 function mounted (options: RequestOptions, call: Call): Dispatcher.DispatchOptions {
-  const headers = { ...options.headers }
-  Reflect.deleteProperty(headers, seal)
-  readdress(headers, call)
-  return { ...options, origin: call.upstream.origin, path: call.path, headers, body: call.body ?? options.body ?? null }
+  const { upstream: { origin }, path } = call
+  return Object.assign({}, options, { origin, path, headers: readdress(options.headers, call), body: call.body ?? options.body ?? null })
 }

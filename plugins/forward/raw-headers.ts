@@ -6,10 +6,13 @@ export type Headers = Record<string, string | string[] | undefined>
 /** The headers of an upstream's reply, from their bytes: names and values by turns. */
 export function readHeaders (raw: readonly Buffer[]): Headers {
   const headers: Headers = {}
-  let name = ''
-  for (const [at, bytes] of raw.entries()) {
-    if (at % 2 === 0) name = util.headerNameToString(bytes)
-    else add(headers, name, bytes.toString('latin1'))
+  let name: string | null = null
+  for (const bytes of raw) {
+    if (name === null) name = util.headerNameToString(bytes)
+    else {
+      add(headers, name, bytes.toString('latin1'))
+      name = null
+    }
   }
   return headers
 }

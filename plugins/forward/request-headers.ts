@@ -4,7 +4,7 @@ import { carriesCredential, methodOverrides } from '../core/carriers.js'
 import { credentialHeaders } from '../protocols/index.js'
 import type { ModelCall } from '../core/model-call.js'
 import type { Call, Header } from '../core/upstream.js'
-import type { OwnedHeaders } from './owner.js'
+import { seal, type OwnedHeaders } from './owner.js'
 
 // Hop-by-hop headers (RFC 9110 7.6.1), `expect` which this server has answered, where the caller came from, which is
 // not for third parties, and tenant data that travels as baggage.
@@ -74,17 +74,18 @@ export function addOwnHeaders (headers: OwnedHeaders, llm: ModelCall): OwnedHead
 }
 
 /**
- * Makes the headers those of the upstream of the group: its host, and what it has of its own, its one credential among it, in
- * the place of any that the mount put in for its own upstream.
+ * The headers of a mount's request as the upstream of the group gets them: with its host, and what it has of its own, its one
+ * credential among it, in the place of any that the mount put in for its own upstream. They are unsealed.
  */
-export function readdress (headers: OwnedHeaders, { upstream, headers: upstreams, body }: Call): void {
-  for (const given of Object.keys(headers)) {
+export function readdress (headers: OwnedHeaders, { upstream, headers: upstreams, body }: Call): OwnedHeaders {
+  const own: OwnedHeaders = { host: upstream.host }
+  for (const given in headers) {
     const name = given.toLowerCase()
-    if (carriesCredential(name) || name === 'host' || isAmong(upstreams, name)) delete headers[given]
+    if (name !== 'host' && name !== seal && !carriesCredential(name) && !isAmong(upstreams, name)) own[given] = headers[given]
   }
-  headers.host = upstream.host
-  if (body !== null && headers['content-length'] !== undefined) headers['content-length'] = String(body.length)
-  for (const [name, value] of upstreams) headers[name] = value
+  if (body !== null && own['content-length'] !== undefined) own['content-length'] = String(body.length)
+  for (const [name, value] of upstreams) own[name] = value
+  return own
 }
 
 function isAmong (headers: readonly Header[], name: string): boolean {

@@ -48,14 +48,14 @@ function ownOptions (passage: Passage, options: FastifyReplyFromHooks, isSent: (
   const { llm, request, reply, destination } = passage
   const body = llm.outgoing ?? llm.body
   const onError = options.onError ?? ((_reply, { error }) => refuse(request, reply, llm.endpoint.family, fromTransport(error.cause ?? error)))
-  return {
-    ...options,
-    ...(body !== null && { body, contentType: request.headers['content-type'] ?? 'application/json' }),
+  const sent = body === null ? {} : { body, contentType: request.headers['content-type'] ?? 'application/json' }
+  // Assigned, not spread: V8 clones an object and adds to it in microseconds.
+  return Object.assign({}, options, sent, {
     rewriteRequestHeaders: (req, headers) => {
       const clean = cleanHeaders(headers)
       const host = options.rewriteRequestHeaders?.(req, clean) ?? clean
-      const own = addOwnHeaders({ ...host }, llm)
-      own[kOwner] = { ...passage, streamOnly: options.onResponse !== undefined, rewriteHeaders: null }
+      const own = addOwnHeaders(Object.assign({}, host), llm)
+      own[kOwner] = { gateway: passage.gateway, llm, request, reply, destination, streamOnly: options.onResponse !== undefined, rewriteHeaders: null }
       if (destination !== null) own[seal] = 'sealed'
       return own
     },
@@ -67,7 +67,7 @@ function ownOptions (passage: Passage, options: FastifyReplyFromHooks, isSent: (
     onError: (failed, info) => {
       if (isSent()) onError(failed, info)
     },
-  }
+  } satisfies FastifyReplyFromHooks)
 }
 
 function refuseUnsent ({ llm, request, reply, destination }: Passage): void {

@@ -49,8 +49,11 @@ export interface DecodedSink {
   over: (failure: 'too_large' | 'parse_error' | null) => void
 }
 
+const none: readonly Open[] = []
+
 /** What opens each of a reply's codings, in the order in which they were applied; null where one is not known, or there are too many. */
-export function openersOf (header: string): Open[] | null {
+export function openersOf (header: string): readonly Open[] | null {
+  if (header === '') return none
   const names = header.split(',').map((name) => name.trim()).filter((name) => name !== '' && name !== 'identity')
   const openers = names.flatMap((name) => codings.get(name) ?? [])
   return openers.length === names.length && names.length <= maxLayers ? openers : null

@@ -46,23 +46,22 @@ function countIn (found: readonly unknown[], slots: readonly number[], words: re
 
 /** All that a reply told, null for nothing. `usage`: its usage object; `header`: reads a header of it. */
 export function servedOf (outside: Outside, usage: JsonObject | null, tools: Served['tools'], header: ReadHeader, { rules: { served: rules }, slots }: Plan): Served | null {
-  const told = {
-    tier: factOf('tier', outside, usage, header, rules),
-    speed: factOf('speed', outside, usage, header, rules),
-    region: factOf('region', outside, usage, header, rules),
-  }
-  const counts = usage === null ? outside.counts : { ...outside.counts, ...countsIn(usage, slots.counts) }
+  const tier = factOf('tier', outside, usage, header, rules)
+  const speed = factOf('speed', outside, usage, header, rules)
+  const region = factOf('region', outside, usage, header, rules)
+  const { counts } = outside
+  if (usage !== null) addCounts(counts, usage, slots.counts)
   const statedCost = usage === null ? null : costIn(usage, rules.cost)
-  const isNothing = told.tier === null && told.speed === null && told.region === null && tools === null && statedCost === null
-  return isNothing && Object.keys(counts).length === 0 ? null : { ...told, counts, tools, statedCost }
+  const isNothing = tier === null && speed === null && region === null && tools === null && statedCost === null
+  return isNothing && Object.keys(counts).length === 0 ? null : { tier, speed, region, counts, tools, statedCost }
 }
 
-function factOf (fact: Fact, outside: Outside, usage: JsonObject | null, header: ReadHeader, { words, ...rules }: ServedRules): string | null {
+function factOf (fact: Fact, outside: Outside, usage: JsonObject | null, header: ReadHeader, rules: ServedRules): string | null {
   const at: ToldAt = rules[fact]
   const inside = usage === null ? null : firstText(usage, at.usage)
   const word = (outside[fact] ?? inside ?? (at.header === null ? null : header(at.header)))?.toLowerCase()
   if (word === undefined) return null
-  return words[word] ?? word
+  return rules.words[word] ?? word
 }
 
 function firstText (usage: JsonObject, paths: readonly string[]): string | null {
@@ -73,15 +72,13 @@ function firstText (usage: JsonObject, paths: readonly string[]): string | null 
   return null
 }
 
-function countsIn (usage: JsonObject, rules: Plan['slots']['counts']): Partial<Record<Unit, number>> {
-  const counts: Partial<Record<Unit, number>> = {}
+function addCounts (counts: Partial<Record<Unit, number>>, usage: JsonObject, rules: Plan['slots']['counts']): void {
   for (const { unit, inside } of rules) {
     for (const path of inside) {
       const value = valueAt(usage, path)
       if (typeof value === 'number' && Number.isFinite(value) && value >= 0) counts[unit] = value
     }
   }
-  return counts
 }
 
 function costIn (usage: JsonObject, places: ServedRules['cost']): string | null {
