@@ -1,7 +1,7 @@
 /**
  * The long runs of `test/auth/store-load.test.ts`, on every engine that shares keys:
  *
- *     node --import=@tapjs/typescript/import test/scripts/key-stores.ts [keys, default 1000000] [rounds of 21 requests, default 20000]
+ *     node --import=tsx test/scripts/key-stores.ts [keys, default 1000000] [rounds of 21 requests, default 20000]
  */
 import { argv, stdout } from 'node:process'
 import { flood, growKeys } from '../auth/store-load.js'

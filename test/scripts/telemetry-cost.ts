@@ -1,7 +1,7 @@
 /**
  * What telemetry costs a request, in nanoseconds of processor time:
  *
- *     node --import=@tapjs/typescript/import test/scripts/telemetry-cost.ts
+ *     node --import=tsx test/scripts/telemetry-cost.ts
  *
  * The cost of tracing without an SDK is the difference of two apps that answer in turn, one with the plugin and one
  * without; a second app without it tells the noise.

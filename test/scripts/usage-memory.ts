@@ -3,7 +3,7 @@
  * where a stream makes the process grow by 32 MB or more, and where aborted streams leave 5 MB of heap, a socket, a timer
  * or an upstream request behind:
  *
- *     node --import=@tapjs/typescript/import test/scripts/usage-memory.ts [megabytes, default 1024] [aborted streams, default 100000]
+ *     node --import=tsx test/scripts/usage-memory.ts [megabytes, default 1024] [aborted streams, default 100000]
  */
 import process, { argv, stdout } from 'node:process'
 import { abortStreams, readSlowly } from '../usage/memory-load.js'

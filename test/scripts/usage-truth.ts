@@ -5,7 +5,7 @@
  * `cuts`: through a tap, cut in two at every offset, or at 2,000 random ones where it has more than 4 KiB; compressed too.
  * `sockets`: through a gateway on real sockets, on every kind of mount, with bytes compared by hash. Fails at the first difference:
  *
- *     node --import=@tapjs/typescript/import test/scripts/usage-truth.ts [cuts | sockets, default both]
+ *     node --import=tsx test/scripts/usage-truth.ts [cuts | sockets, default both]
  */
 import { isDeepStrictEqual } from 'node:util'
 import { argv, stdout } from 'node:process'
