@@ -6,9 +6,10 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { refuse } from '../core/errors/refuse.js'
-import { joinGateway } from '../core/gateway.js'
+import { joinGateway, type Gateway } from '../core/gateway.js'
 import { modelCallOf, type ModelCall } from '../core/model-call.js'
 import { writeLog } from '../core/write-log.js'
+import type { Shipping } from '../state/types.js'
 import { Admission } from './admission.js'
 import { Gate, type Verdict } from './gate.js'
 import { readOptions, type LimitsOptions } from './options.js'
@@ -58,6 +59,7 @@ async function limits (app: FastifyInstance, options: LimitsOptions): Promise<vo
       gateway.recorder.ledgerFailed()
       if (!again) writeLog(app.log, 'error', { err }, 'usage records cannot be written: they wait in memory, and their tokens are not charged yet')
     })
+    if (ledger?.shipping) endings.push(watchShipping(ledger.shipping, gateway, app))
     const forgetBudgets = gateway.recorder.gauge('budget_remaining_ratio', () => admission.remaining.budgets.samples())
     endings.push(forget, forgetBudgets, () => clearInterval(renewing), () => unheard?.())
   })
@@ -66,6 +68,18 @@ async function limits (app: FastifyInstance, options: LimitsOptions): Promise<vo
     await ledger?.flush()
     await outbox.close()
   })
+}
+
+/** Returns what ends it. */
+function watchShipping (shipping: Shipping, { recorder }: Gateway, { log }: FastifyInstance): () => void {
+  const endings = [
+    recorder.gauge('ledger_unshipped_records', () => [{ labels: {}, value: shipping.unshipped }]),
+    recorder.gauge('ledger_lag_seconds', () => [{ labels: {}, value: shipping.lagMs / 1_000 }]),
+    shipping.onTrouble((err, again) => {
+      if (!again) writeLog(log, 'error', { err }, 'usage records do not reach the usage store: they wait in the files of the ledger')
+    }),
+  ]
+  return () => endings.forEach((end) => end())
 }
 
 function follow (verdict: Verdict | Promise<Verdict>, llm: ModelCall, request: FastifyRequest, reply: FastifyReply, done: () => void): void {

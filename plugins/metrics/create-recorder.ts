@@ -40,6 +40,8 @@ export function createRecorder (store: MetricStore, models: ModelNames, listener
     key_cache_entries: store.gauge('key_cache_entries'),
     balance_remaining_ratio: store.gauge('balance_remaining_ratio'),
     budget_remaining_ratio: store.gauge('budget_remaining_ratio'),
+    ledger_unshipped_records: store.gauge('ledger_unshipped_records'),
+    ledger_lag_seconds: store.gauge('ledger_lag_seconds'),
     ...upstreamGauges(store),
   }
   store.describeItself()

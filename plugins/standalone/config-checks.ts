@@ -12,13 +12,19 @@ export function crossCheck (config: GatewayConfig): Problem[] {
   const upstreams = Object.entries(config.upstreams).flatMap(([name, upstream]) => checkUpstream(`upstreams.${name}`, upstream))
   const groups = groupMistakes({ ...config, pools: config.pools ?? {}, upstreams: Object.fromEntries(Object.entries(config.upstreams).map(([name, entry]) => [name, entry.simulate ? {} : entry])), complete: true })
   const keys = (config.keys ?? []).flatMap((key, index) => checkKey(`keys[${index}]`, key, config))
-  return [...upstreams, ...groups, ...keys, ...checkUnique(config.keys ?? []), ...checkIncludeUsage(config), ...checkPaths(config), ...checkProxies(config)]
+  return [...upstreams, ...groups, ...keys, ...checkUnique(config.keys ?? []), ...checkIncludeUsage(config), ...checkPaths(config), ...checkUsageStore(config), ...checkProxies(config)]
 }
 
 function checkIncludeUsage ({ usage, upstreams }: GatewayConfig): Problem[] {
   const names = typeof usage?.includeUsage === 'object' ? Object.keys(usage.includeUsage) : []
   return names.filter((name) => !Object.hasOwn(upstreams, name))
     .map((name) => ({ path: joinPath('usage.includeUsage', name), message: `there is no upstream ${name}` }))
+}
+
+/** Records of memory are gone with the process. */
+function checkUsageStore ({ state }: GatewayConfig): Problem[] {
+  const isLost = state?.engine === 'memory' && state.usageStore !== undefined
+  return isLost ? [{ path: 'state.usageStore', message: 'needs an engine that keeps records on the disk: lmdb or redis' }] : []
 }
 
 const proxyNames = ['loopback', 'linklocal', 'uniquelocal']

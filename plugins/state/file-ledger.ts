@@ -1,13 +1,13 @@
 import { randomBytes } from 'node:crypto'
 import { constants, mkdirSync } from 'node:fs'
 import { open, rm, type FileHandle } from 'node:fs/promises'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { withDefaults } from '../core/options.js'
 import { StoreDownError } from './breaker.js'
 import { writeFrame } from './ledger-frame.js'
 import { endMark, ledgerFiles, readLedger, readUnsettled } from './ledger-read.js'
-import type { Ledger, LedgerConfig, LedgerRange, LedgerRecord } from './types.js'
+import type { Ledger, LedgerConfig, LedgerRange, LedgerRecord, Shipping, Trouble } from './types.js'
 
 const defaults = { maxFileBytes: 64 * 1024 * 1024, maxFileAgeMs: 24 * 60 * 60_000, keepMs: Infinity }
 const retryMs = 1_000
@@ -21,6 +21,11 @@ interface Waiting {
   readonly line: string
   readonly resolve: () => void
   readonly reject: (error: Error) => void
+}
+
+interface FileShipping extends Shipping {
+  /** Whether all of a file is shipped. */
+  readonly has: (name: string) => boolean
 }
 
 interface OpenFile {
@@ -46,7 +51,10 @@ export class FileLedger implements Ledger {
   #failing = false
   /** Whoever waits for a write, and not for its success. */
   #flushes: Array<() => void> = []
-  readonly #listeners = new Set<(error: unknown, again: boolean) => void>()
+  readonly #listeners = new Set<Trouble>()
+  #shipping: FileShipping | null = null
+  /** Names of the files that this process has made. */
+  readonly #own = new Set<string>()
   #allSettled = true
   /** Files that were full before: their records, too, may be unsettled until the end. */
   #full: string[] = []
@@ -72,7 +80,19 @@ export class FileLedger implements Ledger {
     await Promise.race([this.#writing, new Promise<void>((resolve) => this.#flushes.push(resolve))])
   }
 
-  readonly onTrouble = (listener: (error: unknown, again: boolean) => void): (() => void) => {
+  /** From now on no file is deleted before all of it is shipped. */
+  shipBy (shipping: FileShipping): void {
+    this.#shipping = shipping
+  }
+
+  get shipping (): Shipping | null {
+    return this.#shipping
+  }
+
+  /** Whether this process has made the file. */
+  readonly owns = (name: string): boolean => this.#own.has(name)
+
+  readonly onTrouble = (listener: Trouble): (() => void) => {
     this.#listeners.add(listener)
     return () => this.#listeners.delete(listener)
   }
@@ -139,9 +159,10 @@ export class FileLedger implements Ledger {
     await this.#file?.handle.close()
     if (this.#file !== null) this.#full.push(this.#file.path)
     this.#file = null
-    await dropOld(this.#path, now - keepMs)
+    await dropOld(this.#path, now - keepMs, this.#shipping)
     const name = `${String(since).padStart(15, '0')}-${process.pid}-${randomBytes(4).toString('hex')}.ledger`
     const path = join(this.#path, name)
+    this.#own.add(name)
     this.#file = { path, handle: await open(path, 'ax'), openedAt: now, bytes: 0 }
     return this.#file
   }
@@ -165,7 +186,7 @@ async function markEnd (path: string): Promise<void> {
   await handle?.close()
 }
 
-async function dropOld (path: string, before: number): Promise<void> {
-  const old = (await ledgerFiles(path)).filter((file) => file.endedAt < before)
+async function dropOld (path: string, before: number, shipping: FileShipping | null): Promise<void> {
+  const old = (await ledgerFiles(path)).filter((file) => file.endedAt < before && shipping?.has(basename(file.path)) !== false)
   await Promise.all(old.map(async (file) => await rm(file.path)))
 }

@@ -12,7 +12,9 @@ import { redisKeys } from './redis-keys.js'
 import { linkRedis } from './redis-link.js'
 import { lmdbNotes, memoryNotes, redisNotes } from './notes.js'
 import { recover } from './recover.js'
-import type { State, StateConfig } from './types.js'
+import { readUsageStore } from './usage-store/options.js'
+import { Shipper } from './usage-store/shipper.js'
+import type { Ledger, State, StateConfig } from './types.js'
 
 export type * from './types.js'
 export { memoryBalances, memoryKeys, memoryLedger }
@@ -30,6 +32,7 @@ const stateChecks = {
   commandTimeoutMs: 'a whole number of at least 1',
   holdTtlMs: 'a whole number of at least 1',
   ledger: 'an object',
+  usageStore: 'an object',
 } as const
 
 const redisOnly = ['url', 'cluster', 'prefix', 'commandTimeoutMs'] as const
@@ -46,6 +49,8 @@ const ledgerChecks = {
  */
 export async function openState (config: StateConfig, now?: Clock): Promise<State> {
   const { keys, balances, ledger, notes, notice, close: end } = await openEngine(config, now)
+  const shipper = shipperOf(config, ledger, now)
+  shipper?.start()
   const closing = new AbortController()
   const recovered = recover(ledger, balances, closing.signal)
   recovered.catch(() => {})
@@ -53,8 +58,17 @@ export async function openState (config: StateConfig, now?: Clock): Promise<Stat
     closing.abort()
     await recovered.catch(() => {})
     await end()
+    await shipper?.close()
   }
   return { keys, balances, ledger, notes, notice, recovered, close }
+}
+
+/** What the process's records go to the usage store by; null where there is none. */
+function shipperOf ({ path = defaults.path, usageStore }: StateConfig, ledger: Ledger, now: () => number = Date.now): Shipper | null {
+  if (usageStore === undefined || !(ledger instanceof FileLedger)) return null
+  const shipper = new Shipper({ folder: join(path, 'ledger'), rules: readUsageStore(usageStore), owns: ledger.owns, now })
+  ledger.shipBy(shipper)
+  return shipper
 }
 
 /** Its keys alone, for a command that changes them beside a gateway. What processes left unsettled is not looked at. Rejects as `openState` does. */
@@ -67,6 +81,8 @@ async function openEngine (config: StateConfig, now?: Clock): Promise<Omit<State
   // By name, too: a misspelled path would keep what must survive somewhere else.
   checkOptions('state', config, stateChecks)
   checkOptions('state.ledger', config.ledger ?? {}, ledgerChecks)
+  if (config.usageStore !== undefined) readUsageStore(config.usageStore)
+  if (config.usageStore !== undefined && config.engine === 'memory') throw new OptionError('state.usageStore', 'needs an engine that keeps records on the disk: lmdb or redis')
   const open = engines.get(config.engine)
   if (open === undefined) throw new OptionError('state.engine', 'must be memory, lmdb or redis')
   const unread = config.engine === 'redis' ? undefined : redisOnly.find((name) => Reflect.get(config, name) !== undefined)

@@ -6,9 +6,10 @@ import type { OwnedBucket, Balances, Scope } from '../core/balances.js'
 import type { Served } from '../core/cost.js'
 import type { Group, Key, KeyChange, Labels, Limits, ModalityTokens, Outcome, TokenUsage } from '../core/types.js'
 import type { Notes } from '../core/upstream.js'
+import type { UsageStoreConfig } from './usage-store/options.js'
 
 export type * from '../core/balances.js'
-export type { KeyChange }
+export type { KeyChange, UsageStoreConfig }
 
 /** A key with what only its keepers see. The secret itself is never stored: `digest` is its SHA-256. */
 export interface KeyRecord extends Key {
@@ -107,13 +108,28 @@ export interface LedgerRange {
   readonly onDamage?: (file: string) => void
 }
 
+/** Hears why something failed; `again` where it failed the time before, too. */
+export type Trouble = (error: unknown, again: boolean) => void
+
+/** How records go on to a usage store that has those of all hosts. */
+export interface Shipping {
+  /** Records of this host that are not there yet. */
+  readonly unshipped: number
+  /** Age of the oldest of them; 0 where there is none. */
+  readonly lagMs: number
+  /** Tells of each time that the store could not be asked, or refused a record. Returns what ends it. */
+  readonly onTrouble: (listener: Trouble) => () => void
+}
+
 export interface Ledger {
   /** Resolves once the record cannot be lost by a crash; many records share one write. Rejects when it could not be kept. */
   append: (record: LedgerRecord) => Promise<void>
   /** Resolves when everything appended so far is kept, or the disk has refused it: it is tried again, but nobody should wait for that. */
   flush: () => Promise<void>
-  /** Tells of each write that failed, and why; `again` where the one before failed too. Returns what ends it. */
-  readonly onTrouble?: (listener: (error: unknown, again: boolean) => void) => () => void
+  /** Tells of each write that failed. Returns what ends it. */
+  readonly onTrouble?: (listener: Trouble) => () => void
+  /** Null where records go to no usage store. */
+  readonly shipping?: Shipping | null
   read: (range?: LedgerRange) => AsyncIterable<LedgerRecord>
   /** The newest records of processes that did not settle all that they recorded, or may not have: they were killed. */
   unsettled: () => AsyncIterable<LedgerRecord>
@@ -152,6 +168,8 @@ interface StateDetails {
   /** How long a hold outlives the last sign of its process. Default 60 s. */
   readonly holdTtlMs?: number
   readonly ledger?: LedgerConfig
+  /** Where the usage records of all hosts go, too. Default: they stay where they were written. */
+  readonly usageStore?: UsageStoreConfig
 }
 
 export interface State {

@@ -1,5 +1,6 @@
 /** Short runs of what `test/scripts/endurance.ts` does at length. Times are told, not judged: the machine may be busy. */
 import t from 'tap'
+import { startPostgres, withoutPostgres } from '../state/postgres-server.js'
 import { withoutRedis } from '../state/redis-server.js'
 import { fiftyCalls } from './fifty-calls.js'
 import { ledgerKills } from './ledger-kills.js'
@@ -14,8 +15,10 @@ for (const [engine, skip] of [['redis', withoutRedis], ['lmdb', false]] as const
   })
 }
 
-t.test('kill -9 in the middle of requests loses no acknowledged record, and makes none twice', async (t) => {
-  const { violations, ...figures } = await ledgerKills({ rounds: 2, requests: 400, holdTtlMs: 1_500 })
+t.test('kill -9 in the middle of requests loses no acknowledged record, and makes none twice, nor in the usage store', async (t) => {
+  const postgres = withoutPostgres === false ? await startPostgres() : undefined
+  t.teardown(async () => await postgres?.stop())
+  const { violations, ...figures } = await ledgerKills({ rounds: 2, requests: 400, holdTtlMs: 1_500, postgres })
   t.comment(figures)
   t.same(violations, [])
   t.match(figures, { lost: 0 })

@@ -2,8 +2,9 @@
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { openState } from '../../plugins/state/index.js'
+import { openState, type LedgerRecord } from '../../plugins/state/index.js'
 import { freePort } from '../helpers/free-port.js'
+import type { PostgresServer } from '../state/postgres-server.js'
 import { createCaller, floorTokens, inParallel, type Answer } from './caller.js'
 import { eventually, launchGateway, ledgerIn, quantile, sum, temporaryFolder, type GatewayProcess, type Report } from './processes.js'
 import { startProvider } from './provider.js'
@@ -16,6 +17,8 @@ export interface LedgerKills {
   /** Sent in each round; the kill comes after a random share of them was answered. */
   readonly requests: number
   readonly holdTtlMs: number
+  /** Where records go, too: each is to be there once in the end. */
+  readonly postgres?: PostgresServer | undefined
 }
 
 /**
@@ -23,7 +26,7 @@ export interface LedgerKills {
  * be charged. What the caller saw is later than its reply and earlier than the acknowledgement: replies of the last moments
  * before a kill, as many as the disk takes its time for, may have no record, and are charged the floor of their hold.
  */
-export async function ledgerKills ({ rounds, requests, holdTtlMs }: LedgerKills): Promise<Report> {
+export async function ledgerKills ({ rounds, requests, holdTtlMs, postgres }: LedgerKills): Promise<Report> {
   const folder = temporaryFolder()
   const ledger = join(folder.path, 'data', 'ledger')
   const provider = await startProvider({ delayMs: () => Math.random() * 4 })
@@ -31,7 +34,7 @@ export async function ledgerKills ({ rounds, requests, holdTtlMs }: LedgerKills)
     upstreams: { main: { url: provider.url, credential: 'provider-key' } },
     groups: { chat: { protocols: ['chat_completions'], limits: { balance: 1e12, concurrency: 10_000 } } },
     keys: [{ id: 'one', group: 'chat', secret }],
-    state: { engine: 'lmdb', path: './data', holdTtlMs },
+    state: { engine: 'lmdb', path: './data', holdTtlMs, ...postgres && { usageStore: { url: postgres.url, intervalMs: 10 } } },
   }
   const port = await freePort()
   const violations: string[] = []
@@ -98,6 +101,7 @@ export async function ledgerKills ({ rounds, requests, holdTtlMs }: LedgerKills)
     violations.push(`spent ${spent}, in the ledger ${inLedger}: ${floors} floors of ${unrecorded} requests without a record, ${unacknowledged} of them whole replies`)
   }
   await state.close()
+  if (postgres !== undefined) violations.push(...await notShipped(postgres, records))
   await gateway.kill('SIGTERM')
   await provider.close()
   const slow = restarts.filter((ms) => ms >= 1_000).map((ms) => `a restart took ${Math.round(ms)} ms`)
@@ -118,6 +122,20 @@ export async function ledgerKills ({ rounds, requests, holdTtlMs }: LedgerKills)
     files,
     restartMs: { p50: quantile(restarts, 0.5), p95: quantile(restarts, 0.95), max: quantile(restarts, 1) },
   }
+}
+
+/** In what the usage store differs from the ledger. */
+async function notShipped (server: PostgresServer, records: readonly LedgerRecord[]): Promise<string[]> {
+  const expected = { requests: records.length, charged: sum(records.map(({ charged }) => charged)) }
+  const of = async (what: string, table: string): Promise<string> => {
+    const [row] = await server.ask(`SELECT ${what}::int AS requests, sum(charged)::int AS charged FROM llm_gateway.${table}`)
+    return JSON.stringify(row)
+  }
+  const wanted = JSON.stringify(expected)
+  // What a killed process wrote is shipped by another one some seconds later.
+  await eventually(async () => await of('count(*)', 'usage') === wanted)
+  const found = [await of('count(*)', 'usage'), await of('sum(requests)', 'usage_quarters')]
+  return found.filter((each) => each !== wanted).map((each) => `the usage store has ${each}, not ${wanted}`)
 }
 
 /** One real request, from a caller of its own. */

@@ -1,0 +1,103 @@
+/** What of the ledger's files the usage store does not have yet. */
+import { readdir, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { endMark } from '../ledger-read.js'
+import { countRecords, readPiece, type Piece } from './pieces.js'
+
+/** A file, and how much of it is in the store. */
+export interface Unshipped {
+  readonly name: string
+  readonly path: string
+  /** Bytes that the store has. */
+  shipped: number
+  /** Bytes whose records are counted. */
+  counted: number
+  /** Records between these two. */
+  records: number
+  /** When the oldest of these was written, or one that is older. Milliseconds since the epoch. */
+  since: number
+  /** Nobody writes to it any more. */
+  ended: boolean
+}
+
+export class Backlog {
+  readonly #path: string
+  readonly #files = new Map<string, Unshipped>()
+
+  constructor (path: string) {
+    this.#path = path
+  }
+
+  /** Oldest first. */
+  get files (): readonly Unshipped[] {
+    return [...this.#files.values()]
+  }
+
+  get records (): number {
+    return this.files.reduce((sum, { records }) => sum + records, 0)
+  }
+
+  /** The time of the oldest record that waits; null where none does. */
+  get since (): number | null {
+    const waiting = this.files.filter(({ records }) => records > 0)
+    return waiting.length === 0 ? null : Math.min(...waiting.map(({ since }) => since))
+  }
+
+  /** Whether the store has all that is in the file, as far as anybody has looked. */
+  has (name: string): boolean {
+    return this.#files.get(name)?.records === 0
+  }
+
+  /** Looks for new files and new records. `shippedOf`: how much of a new file the store is known to have. */
+  async look (shippedOf: (name: string) => number): Promise<void> {
+    const names = (await readdir(this.#path)).filter((name) => name.endsWith('.ledger')).sort()
+    const there = new Set(names)
+    for (const name of this.#files.keys()) if (!there.has(name)) this.#files.delete(name)
+    for (const name of names) {
+      const file = this.#files.get(name) ?? newFile(this.#path, name, shippedOf(name))
+      this.#files.set(name, file)
+      if (!file.ended) await count(file)
+    }
+  }
+
+  /** The store says how far it has read: another process may have made it more, an older copy of the store less. */
+  note (positions: ReadonlyMap<string, number>): void {
+    for (const [name, bytes] of positions) {
+      const file = this.#files.get(name)
+      // Counted again from there.
+      if (file !== undefined && file.shipped !== bytes) Object.assign(file, { shipped: bytes, counted: bytes, records: 0, ended: false })
+    }
+  }
+
+  /** The store has the file up to `end`, so many records more; `time`: of the last of them. */
+  shipped (file: Unshipped, { end, records, time = file.since }: { readonly end: number, readonly records: number, readonly time: number | undefined }): void {
+    file.shipped = end
+    file.counted = Math.max(file.counted, end)
+    file.records = Math.max(0, file.records - records)
+    file.since = time
+  }
+}
+
+function newFile (folder: string, name: string, shipped: number): Unshipped {
+  return { name, path: join(folder, name), shipped, counted: shipped, records: 0, since: 0, ended: false }
+}
+
+async function count (file: Unshipped): Promise<void> {
+  const { size } = await stat(file.path)
+  while (file.counted < size) {
+    const piece = await readPiece(file.path, file.counted)
+    // A line that is being written, or that a crash cut off.
+    if (piece === null) return
+    if (file.records === 0) file.since = timeOf(piece)
+    file.records += countRecords(piece, endMark)
+    file.counted = piece.end
+    file.ended = piece.bytes.toString('latin1', piece.bytes.length - endMark.length - 1) === `\n${endMark}` || piece.bytes.equals(end)
+  }
+}
+
+const end = Buffer.from(endMark)
+
+/** Of its first record; now where that is not whole. */
+function timeOf ({ bytes }: Piece): number {
+  return Number(/"time":(\d+)/.exec(bytes.toString('latin1', 0, 4_096))?.[1] ?? Date.now())
+}

@@ -1,0 +1,86 @@
+/** One connection to PostgreSQL, bounded in time at every step. It is not made again: whoever meets an error opens another. */
+import type { Client } from 'pg'
+import { loadPeer } from '../peer.js'
+import { migrations } from './migrations.js'
+import type { UsageStoreRules } from './options.js'
+
+export interface Connection {
+  readonly ask: <Row extends object>(text: string, values?: readonly unknown[]) => Promise<Row[]>
+  /** Rows as they come, some at a time, however many there are. */
+  readonly stream: <Row extends object>(text: string, values: readonly unknown[]) => AsyncGenerator<Row[]>
+  readonly close: () => Promise<void>
+}
+
+const connectTimeoutMs = 5_000
+const rowsAtOnce = 2_000
+
+/** Throws `LLM_GATEWAY_MISSING_PEER`, or what the client or the server says. The password is in none of it. */
+export async function connect ({ url, timeoutMs }: Pick<UsageStoreRules, 'url' | 'timeoutMs'>): Promise<Connection> {
+  const pg = await loadPeer('state.usageStore', 'pg', async () => await import('pg'))
+  const client = new pg.Client({
+    connectionString: url,
+    application_name: 'llm-gateway',
+    connectionTimeoutMillis: connectTimeoutMs,
+    statement_timeout: timeoutMs,
+    lock_timeout: Math.ceil(timeoutMs / 2),
+    // Where nothing comes back at all, the client itself gives up, somewhat later.
+    query_timeout: timeoutMs + 1_000,
+    keepAlive: true,
+  })
+  // A connection that breaks while nobody asks is met by the next question.
+  client.on('error', () => {})
+  try {
+    await client.connect()
+  } catch (error) {
+    end(client)
+    throw error
+  }
+  return {
+    ask: async <Row extends object>(text: string, values: readonly unknown[] = []) => (await client.query<Row>(text, [...values])).rows,
+    stream: <Row extends object>(text: string, values: readonly unknown[]) => streamed<Row>(client, text, values),
+    close: async () => end(client),
+  }
+}
+
+/** Not waited for: a server that hangs would never let go. */
+function end (client: Client): void {
+  client.end().catch(() => {})
+}
+
+async function * streamed<Row extends object> (client: Client, text: string, values: readonly unknown[]): AsyncGenerator<Row[]> {
+  await client.query('BEGIN READ ONLY')
+  await client.query(`DECLARE report NO SCROLL CURSOR FOR ${text}`, [...values])
+  for (;;) {
+    const { rows } = await client.query<Row>(`FETCH ${rowsAtOnce} FROM report`)
+    if (rows.length === 0) break
+    yield rows
+  }
+  await client.query('COMMIT')
+}
+
+/** Makes the tables, or what newer versions of the gateway have added to them. One host does it while others wait. */
+export async function migrate ({ ask }: Connection, schema: string): Promise<void> {
+  const version = await versionOf(ask, schema)
+  if (version > migrations.length) throw new Error(`the schema ${schema} was made by a newer version of the gateway`)
+  if (version === migrations.length) return
+  const steps = migrations.map((step, at) => `IF done <= ${at} THEN ${step(schema)} END IF;`)
+  await ask(`
+    DO $$ DECLARE done integer; BEGIN
+      PERFORM pg_advisory_xact_lock(hashtext('${schema}'));
+      IF to_regnamespace('${schema}') IS NULL THEN CREATE SCHEMA ${schema}; END IF;
+      IF to_regclass('${schema}.version') IS NULL THEN
+        CREATE TABLE ${schema}.version (version integer NOT NULL);
+        INSERT INTO ${schema}.version VALUES (0);
+      END IF;
+      SELECT version INTO done FROM ${schema}.version;
+      ${steps.join('\n')}
+      UPDATE ${schema}.version SET version = ${migrations.length} WHERE version < ${migrations.length};
+    END $$`)
+}
+
+async function versionOf (ask: Connection['ask'], schema: string): Promise<number> {
+  const [found] = await ask<{ made: boolean }>('SELECT to_regclass($1) IS NOT NULL AS made', [`${schema}.version`])
+  if (found?.made !== true) return 0
+  const [row] = await ask<{ version: number }>(`SELECT version FROM ${schema}.version`)
+  return Number(row?.version)
+}

@@ -1,0 +1,35 @@
+import { checkOptions, OptionError, withDefaults } from '../../core/options.js'
+
+/** A PostgreSQL that has the usage of all hosts. */
+export interface UsageStoreConfig {
+  /** `postgres://user:password@host:port/database`, with more parameters of libpq, such as `sslmode`, behind it. */
+  readonly url: string
+  /** The PostgreSQL schema that holds its tables; made where it is not there. Default `llm_gateway`. */
+  readonly schema?: string
+  /** How often new records go there. Default 1,000 ms. */
+  readonly intervalMs?: number
+  /** How long a statement may take. Default 30,000 ms. */
+  readonly timeoutMs?: number
+  /** Months are dropped when their last record is older than this; sums stay. Default: never. */
+  readonly keepMs?: number
+}
+
+export type UsageStoreRules = Required<UsageStoreConfig>
+
+const defaults = { schema: 'llm_gateway', intervalMs: 1_000, timeoutMs: 30_000, keepMs: Infinity }
+
+/** Throws `LLM_GATEWAY_OPTION` naming the option that is wrong. */
+export function readUsageStore (config: UsageStoreConfig): UsageStoreRules {
+  checkOptions('state.usageStore', config, {
+    url: 'a string',
+    schema: 'a string',
+    intervalMs: 'a whole number of at least 1',
+    timeoutMs: 'a whole number of at least 1',
+    keepMs: 'a whole number of at least 1',
+  })
+  const { url, schema = defaults.schema } = config
+  if (!/^postgres(?:ql)?:\/\/./.test(String(url))) throw new OptionError('state.usageStore.url', 'must begin with postgres://')
+  // It stands in statements as it is.
+  if (!/^[a-z_][a-z0-9_]{0,62}$/.test(schema)) throw new OptionError('state.usageStore.schema', 'must be a name of lower-case letters, digits and underscores')
+  return { ...withDefaults(defaults, config), url }
+}

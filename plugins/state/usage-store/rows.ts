@@ -1,0 +1,55 @@
+/** A usage record as a row of the table, and back. */
+import { leaves } from '../../core/measures.js'
+import type { LedgerRecord } from '../types.js'
+
+export interface Column {
+  readonly name: string
+  /** What the record calls it. */
+  readonly field: string
+  readonly type: string
+}
+
+function text (name: string, field = name): Column {
+  return { name, field, type: 'text' }
+}
+
+const leafColumns = leaves.map(({ type }): Column => ({ name: type, field: type, type: 'bigint' }))
+
+/** The columns of the table; what a record has beside them is in `details`. */
+export const columns: readonly Column[] = [
+  text('id'),
+  { name: 'time', field: 'time', type: 'timestamptz' },
+  text('key_id', 'key'),
+  text('group_id', 'group'),
+  text('protocol'),
+  text('model'),
+  text('upstream_model', 'upstreamModel'),
+  text('outcome'),
+  ...leafColumns,
+  { name: 'charged', field: 'charged', type: 'bigint' },
+  { name: 'cost', field: 'cost', type: 'numeric' },
+  text('currency'),
+  { name: 'unpriced', field: 'unpriced', type: 'boolean' },
+  text('price'),
+  text('service_tier', 'serviceTier'),
+  { name: 'labels', field: 'labels', type: 'jsonb' },
+  { name: 'details', field: 'details', type: 'jsonb' },
+]
+
+/**
+ * As JSON text, which the store takes apart itself. Zero bytes and halves of characters, for which it has no place, are shown as
+ * unknown characters.
+ */
+export function rowsText (records: readonly LedgerRecord[]): string {
+  return JSON.stringify(records.map(rowOf)).replace(/\\(?:u0000|ud[89a-f][0-9a-f]{2}|.)/g, (escape) => escape.length > 2 ? '\\ufffd' : escape)
+}
+
+function rowOf ({ time, bill, costParts, late, lateBuckets, chargedCost, ...rest }: LedgerRecord): object {
+  const details = { bill, costParts, late, lateBuckets, chargedCost }
+  return { ...rest, time: new Date(time).toISOString(), unpriced: isUnpriced(costParts), details }
+}
+
+export function isUnpriced (parts: LedgerRecord['costParts']): boolean {
+  for (const name in parts) if (parts[name] === null) return true
+  return false
+}

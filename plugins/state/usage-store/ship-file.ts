@@ -1,0 +1,58 @@
+/** One file of the ledger into the store: some lines at a time, each time in one transaction with the place up to which it is read. */
+import { appendFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { readFrame } from '../ledger-frame.js'
+import { endMark } from '../ledger-read.js'
+import type { LedgerRecord } from '../types.js'
+import type { Backlog, Unshipped } from './backlog.js'
+import { firstLines, readPiece } from './pieces.js'
+import type { UsageStore } from './store.js'
+
+const maxRecords = 500
+
+/** Beside the ledger's files: records that the store has no place for, with the reason, as JSON lines. */
+export const refusedFile = 'refused.jsonl'
+
+/** Ships what the backlog has counted. `onRefused` hears why the store would not have a record. Rejects where the store cannot be asked. */
+export async function shipFile (store: UsageStore, backlog: Backlog, file: Unshipped, onRefused: (error: unknown) => void): Promise<void> {
+  while (file.shipped < file.counted) {
+    const piece = await readPiece(file.path, file.shipped)
+    if (piece === null) return
+    const { lines, end } = firstLines(piece, maxRecords)
+    const written = lines.filter((line) => line !== endMark)
+    const records = written.flatMap((line) => readFrame(line) ?? [])
+    const bytes = await takeIn({ store, file, onRefused }, records, end)
+    backlog.shipped(file, { end, records: written.length, time: records.at(-1)?.time })
+    // Another process has read on.
+    if (bytes !== end) backlog.note(new Map([[file.name, bytes]]))
+  }
+}
+
+interface Way {
+  readonly store: UsageStore
+  readonly file: Unshipped
+  readonly onRefused: (error: unknown) => void
+}
+
+/** A record that the store has no place for must not keep others from it: it is found by halves, and put aside. */
+async function takeIn (way: Way, records: readonly LedgerRecord[], end: number): Promise<number> {
+  const { store, file, onRefused } = way
+  try {
+    return await store.takeIn(records, file.name, end)
+  } catch (error) {
+    if (!isRefusal(error)) throw error
+    if (records.length > 1) {
+      const half = records.length >> 1
+      await takeIn(way, records.slice(0, half), file.shipped)
+      return await takeIn(way, records.slice(half), end)
+    }
+    await appendFile(join(dirname(file.path), refusedFile), `${JSON.stringify({ reason: String(error), record: records[0] })}\n`)
+    onRefused(error)
+    return await store.takeIn([], file.name, end)
+  }
+}
+
+/** Not the store's state but the record is what it minds: SQLSTATE classes data exception, integrity constraint, program limit. */
+function isRefusal (error: unknown): boolean {
+  return error instanceof RangeError || /^(?:22|23|54)/.test(String(Reflect.get(Object(error), 'code')))
+}

@@ -1,0 +1,135 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import type { Shipping, Trouble } from '../types.js'
+import { Backlog, type Unshipped } from './backlog.js'
+import { readMarks, writeMarks, type Marks } from './marks.js'
+import type { UsageStoreRules } from './options.js'
+import { shipFile } from './ship-file.js'
+import { UsageStore } from './store.js'
+
+export interface ShipperParts {
+  /** Of the ledger's files. */
+  readonly folder: string
+  readonly rules: UsageStoreRules
+  /** Whether this process writes the file. */
+  readonly owns: (name: string) => boolean
+  readonly now: () => number
+}
+
+/** Who writes a file ships it. What waits longer is shipped by whoever sees it: its writer is dead, or cannot. */
+const orphanMs = 10_000
+const maxWaitMs = 10_000
+const closeMs = 2_000
+
+/**
+ * Brings the ledger's files into the usage store, behind every reply. A store that is away is asked again, and delays reports and
+ * nothing else.
+ */
+export class Shipper implements Shipping {
+  readonly #parts: ShipperParts
+  readonly #backlog: Backlog
+  readonly #listeners = new Set<Trouble>()
+  readonly #closing = new AbortController()
+  #store: UsageStore | null = null
+  #marks: Marks
+  #running: Promise<void> | null = null
+  #closed = false
+  #failures = 0
+
+  constructor (parts: ShipperParts) {
+    this.#parts = parts
+    this.#backlog = new Backlog(parts.folder)
+    this.#marks = readMarks(parts.folder, parts.rules)
+  }
+
+  start (): void {
+    this.#running = this.#run()
+  }
+
+  readonly onTrouble = (listener: Trouble): (() => void) => {
+    this.#listeners.add(listener)
+    return () => this.#listeners.delete(listener)
+  }
+
+  get unshipped (): number {
+    return this.#backlog.records
+  }
+
+  get lagMs (): number {
+    const { since } = this.#backlog
+    return since === null ? 0 : Math.max(0, this.#parts.now() - since)
+  }
+
+  /** Whether the store has all of a file, which then need not be kept for it. */
+  readonly has = (name: string): boolean => this.#backlog.has(name)
+
+  /** Ships what is there once more, for a short while: the rest waits for the next process. */
+  async close (): Promise<void> {
+    this.#closing.abort()
+    const late = new AbortController()
+    const last = this.#running?.then(async () => this.#closed ? undefined : await this.#pass())
+    await Promise.race([last, pause(closeMs, undefined, { signal: late.signal }).catch(() => {})])
+    late.abort()
+    this.#closed = true
+    await this.#leave()
+  }
+
+  async #run (): Promise<void> {
+    const { signal } = this.#closing
+    while (!signal.aborted) {
+      await this.#pass()
+      const { intervalMs } = this.#parts.rules
+      const waitMs = this.#failures === 0 ? intervalMs : Math.min(maxWaitMs, intervalMs * 2 ** this.#failures) * (0.5 + Math.random() / 2)
+      await pause(waitMs, undefined, { signal, ref: false }).catch(() => {})
+    }
+  }
+
+  /** All that is there now. Tells where it fails, and never throws. */
+  async #pass (): Promise<void> {
+    try {
+      await this.#backlog.look((name) => this.#marks.get(name) ?? 0)
+      const store = await this.#open()
+      await store.tend()
+      for (const file of this.#backlog.files) if (this.#isOurs(file)) await shipFile(store, this.#backlog, file, this.#tell)
+      await this.#keepMarks()
+      this.#failures = 0
+    } catch (error) {
+      await this.#leave()
+      if (!this.#closed) this.#tell(error)
+      this.#failures += 1
+    }
+  }
+
+  /** The store, which is asked how far files are read when a connection begins, and where others may have read on. */
+  async #open (): Promise<UsageStore> {
+    const { rules, now, owns } = this.#parts
+    const isNew = this.#store === null
+    const store = this.#store ?? await UsageStore.open(rules, now)
+    this.#store = store
+    if (this.#closed) throw new Error('it was closed meanwhile')
+    const asked = this.#backlog.files.filter(({ name, records }) => isNew || (records > 0 && !owns(name))).map(({ name }) => name)
+    if (asked.length > 0) this.#backlog.note(await store.positions(asked))
+    await this.#backlog.look(() => 0)
+    return store
+  }
+
+  #isOurs ({ name, since }: Unshipped): boolean {
+    return this.#parts.owns(name) || this.#parts.now() - since >= orphanMs
+  }
+
+  async #keepMarks (): Promise<void> {
+    const { files } = this.#backlog
+    if (files.length === this.#marks.size && files.every(({ name, shipped }) => this.#marks.get(name) === shipped)) return
+    this.#marks = new Map(files.map(({ name, shipped }) => [name, shipped]))
+    await writeMarks(this.#parts.folder, this.#parts.rules, this.#marks)
+  }
+
+  readonly #tell: (error: unknown) => void = (error) => {
+    for (const listener of this.#listeners) listener(error, this.#failures > 0)
+  }
+
+  async #leave (): Promise<void> {
+    const store = this.#store
+    this.#store = null
+    await store?.close()
+  }
+}

@@ -1,0 +1,73 @@
+/** The statements of the usage store. Each is one transaction by itself. */
+import { leaves } from '../../core/measures.js'
+import { columns } from './rows.js'
+
+const names = columns.map(({ name }) => name).join(', ')
+const given = columns.map(({ field }) => `r."${field}"`).join(', ')
+const typed = columns.map(({ field, type }) => `"${field}" ${type}`).join(', ')
+
+/** What records are summed by; the digest of its values makes a key that has no nulls. */
+const dimensions = 'key_id, group_id, protocol, model, outcome, currency, labels'
+const sums = ['requests', ...leaves.map(({ type }) => type), 'charged', 'cost', 'unpriced']
+const summed = leaves.map(({ type }) => `sum(${type})`).join(', ')
+const added = sums.map((name) => name === 'cost' ? 'cost = coalesce(q.cost + excluded.cost, q.cost, excluded.cost)' : `${name} = q.${name} + excluded.${name}`).join(', ')
+
+/**
+ * Takes a batch in: records that are not there yet, their sums, and how far their file is read; all of it or nothing, and all of it
+ * a second time changes nothing. Parameters: records, the time before which none is wanted, file, bytes. Tells the bytes that are read.
+ * Rows are locked in the order of their keys, so that two hosts never wait for each other.
+ */
+export function takeIn (schema: string): string {
+  return `
+    WITH batch AS (
+      INSERT INTO ${schema}.usage (${names})
+      SELECT ${given} FROM json_to_recordset($1::json) AS r(${typed}) WHERE r.time >= $2::timestamptz ORDER BY r.id
+      ON CONFLICT DO NOTHING RETURNING *
+    ), added AS (
+      INSERT INTO ${schema}.usage_quarters AS q (quarter, digest, ${dimensions}, ${sums.join(', ')})
+      SELECT to_timestamp(floor(extract(epoch FROM time) / 900) * 900), md5(jsonb_build_array(${dimensions})::text)::uuid, ${dimensions},
+        count(*), ${summed}, sum(charged), sum(cost), count(*) FILTER (WHERE unpriced)
+      FROM batch GROUP BY 1, 2, ${dimensions} ORDER BY 1, 2
+      ON CONFLICT (quarter, digest) DO UPDATE SET ${added}
+    )
+    INSERT INTO ${schema}.shipped_files AS f (file, bytes, shipped_at) VALUES ($3, $4, now())
+    ON CONFLICT (file) DO UPDATE SET bytes = greatest(f.bytes, excluded.bytes), shipped_at = now()
+    RETURNING bytes`
+}
+
+/** How far each of the files is read. Parameter: their names. */
+export function positions (schema: string): string {
+  return `SELECT file, bytes FROM ${schema}.shipped_files WHERE file = ANY($1)`
+}
+
+/** Adds the table of a month. It takes no lock that a report or another host's batch would wait for. */
+export function addMonth (schema: string, { name, from, to }: Month): string {
+  return `
+    DO $$ BEGIN
+      PERFORM pg_advisory_xact_lock(hashtext('${schema}'));
+      IF to_regclass('${schema}.${name}') IS NULL THEN
+        CREATE TABLE ${schema}.${name} (LIKE ${schema}.usage INCLUDING ALL);
+        ALTER TABLE ${schema}.usage ATTACH PARTITION ${schema}.${name} FOR VALUES FROM ('${from}') TO ('${to}');
+      END IF;
+    END $$`
+}
+
+/** Tables of months. */
+export function months (schema: string): string {
+  return `SELECT child.relname AS name FROM pg_inherits JOIN pg_class child ON child.oid = inhrelid WHERE inhparent = '${schema}.usage'::regclass`
+}
+
+export interface Month {
+  /** Of its table. */
+  readonly name: string
+  readonly from: string
+  readonly to: string
+}
+
+/** The month (of UTC) of a moment, as a table. */
+export function monthOf (time: number): Month {
+  const date = new Date(time)
+  const [year, month] = [date.getUTCFullYear(), date.getUTCMonth()]
+  const from = new Date(Date.UTC(year, month)).toISOString()
+  return { name: `usage_${from.slice(0, 7).replace('-', '_')}`, from, to: new Date(Date.UTC(year, month + 1)).toISOString() }
+}

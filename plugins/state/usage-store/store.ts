@@ -1,0 +1,89 @@
+/** The tables of the usage store, as one host's shipper uses them. */
+import type { LedgerRecord } from '../types.js'
+import { connect, migrate, type Connection } from './connection.js'
+import type { UsageStoreRules } from './options.js'
+import { rowsText } from './rows.js'
+import { addMonth, monthOf, months, positions, takeIn } from './statements.js'
+
+const dayMs = 24 * 60 * 60_000
+/** SQLSTATE of a row that no partition takes. */
+const noPartition = '23514'
+
+/** A connection with the tables ready. It is left, with everything it knows, at its first error. */
+export class UsageStore {
+  readonly #connection: Connection
+  readonly #rules: UsageStoreRules
+  readonly #now: () => number
+  /** Tables that are known to be there. */
+  readonly #months = new Set<string>()
+  #lookedAt = 0
+
+  private constructor (connection: Connection, rules: UsageStoreRules, now: () => number) {
+    this.#connection = connection
+    this.#rules = rules
+    this.#now = now
+  }
+
+  static async open (rules: UsageStoreRules, now: () => number): Promise<UsageStore> {
+    const connection = await connect(rules)
+    try {
+      await migrate(connection, rules.schema)
+      return new UsageStore(connection, rules, now)
+    } catch (error) {
+      await connection.close()
+      throw error
+    }
+  }
+
+  /** How many bytes of each file are read; 0 of a file that is not known. */
+  async positions (files: readonly string[]): Promise<ReadonlyMap<string, number>> {
+    const rows = await this.#connection.ask<{ file: string, bytes: string }>(positions(this.#rules.schema), [files])
+    const known = new Map(rows.map(({ file, bytes }) => [file, Number(bytes)]))
+    return new Map(files.map((file) => [file, known.get(file) ?? 0]))
+  }
+
+  /** Takes records of a file in, which is then read up to `bytes`. Returns how far it is read: another process may have read more. */
+  async takeIn (records: readonly LedgerRecord[], file: string, bytes: number): Promise<number> {
+    const { schema, keepMs } = this.#rules
+    const kept = keepMs === Infinity ? 0 : Date.parse(monthOf(this.#now() - keepMs).from)
+    const take = async (): Promise<number> => {
+      for (const { time } of records) if (time >= kept) await this.#haveMonth(time)
+      const [row] = await this.#connection.ask<{ bytes: string }>(takeIn(schema), [rowsText(records), new Date(kept).toISOString(), file, bytes])
+      return Number(row?.bytes)
+    }
+    return await take().catch(async (error: unknown) => {
+      // A month that was there may have been dropped by hand.
+      if (Reflect.get(Object(error), 'code') !== noPartition || this.#months.size === 0) throw error
+      this.#months.clear()
+      return await take()
+    })
+  }
+
+  /** Adds the next month before it begins, and drops those that are no longer kept. Looks once a day. */
+  async tend (): Promise<void> {
+    const now = this.#now()
+    if (now - this.#lookedAt < dayMs) return
+    const { schema, keepMs } = this.#rules
+    for (const time of [now, now + 28 * dayMs]) await this.#haveMonth(time)
+    if (keepMs < Infinity) {
+      const { name: oldest } = monthOf(now - keepMs)
+      const names = (await this.#connection.ask<{ name: string }>(months(schema))).map(({ name }) => name)
+      for (const name of names.filter((each) => each < oldest)) {
+        await this.#connection.ask(`DROP TABLE ${schema}.${name}`)
+        this.#months.delete(name)
+      }
+    }
+    this.#lookedAt = now
+  }
+
+  async close (): Promise<void> {
+    await this.#connection.close()
+  }
+
+  async #haveMonth (time: number): Promise<void> {
+    const month = monthOf(time)
+    if (this.#months.has(month.name)) return
+    await this.#connection.ask(addMonth(this.#rules.schema, month))
+    this.#months.add(month.name)
+  }
+}

@@ -1,0 +1,130 @@
+import { spawnSync } from 'node:child_process'
+import { chmodSync, mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import t from 'tap'
+import pg from 'pg'
+import type { LedgerRecord } from '../../plugins/state/index.js'
+import { startPostgres, withoutPostgres } from './postgres-server.js'
+import { agrees, arrive, folder, host, idsIn, keep, records, storeOf } from './usage-store.js'
+
+t.test('a usage store in trouble', { skip: withoutPostgres }, async (t) => {
+  const server = await startPostgres({ max_connections: 12, superuser_reserved_connections: 1 })
+  t.teardown(server.stop)
+
+  t.test('a server that is killed and comes back has lost nothing and has nothing twice', async (t) => {
+    const store = storeOf(server)
+    const state = await host(t, folder(t), store)
+    const told: boolean[] = []
+    state.ledger.shipping?.onTrouble((_, again) => told.push(again))
+    const all: LedgerRecord[] = []
+    for (let round = 0; round < 3; round += 1) {
+      const some = records(800)
+      all.push(...some)
+      await keep(state, some)
+      await pause(Math.random() * 60)
+      await server.kill()
+      const waiting = records(50)
+      all.push(...waiting)
+      await keep(state, waiting)
+      while (Number(state.ledger.shipping?.unshipped) < waiting.length) await pause(10)
+      t.ok(Number(state.ledger.shipping?.lagMs) >= 0)
+      await server.start()
+    }
+    await arrive(server, store, all)
+    await agrees(t, server, store, all)
+    t.equal(told[0], false, 'trouble is told')
+  })
+
+  t.test('connections that are used up by others', async (t) => {
+    const store = storeOf(server)
+    const others = Array.from({ length: 16 }, () => new pg.Client({ connectionString: server.url }))
+    for (const other of others) other.on('error', () => {})
+    const connected = await Promise.allSettled(others.map(async (other) => await other.connect()))
+    t.ok(connected.some(({ status }) => status === 'rejected'), 'there is none left')
+    const state = await host(t, folder(t), store)
+    const codes: unknown[] = []
+    state.ledger.shipping?.onTrouble((error) => codes.push(Reflect.get(Object(error), 'code')))
+    const all = records(100)
+    await keep(state, all)
+    while (codes.length === 0) await pause(10)
+    t.equal(codes[0], '53300')
+    await Promise.all(others.map(async (other) => await other.end().catch(() => {})))
+    await arrive(server, store, all)
+    await agrees(t, server, store, all)
+  })
+
+  t.test('a disk that is full', async (t) => {
+    const disk = join(server.dir, 'disk')
+    mkdirSync(disk)
+    if (spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=1m,mode=777', 'tmpfs', disk]).status !== 0) return t.comment('no file system can be mounted here')
+    t.teardown(() => spawnSync('umount', ['-l', disk]))
+    chmodSync(disk, 0o777)
+    const space = join(disk, 'space')
+    spawnSync('install', ['-d', '-o', process.getuid?.() === 0 ? 'nobody' : String(process.getuid?.()), '-m', '700', space])
+    await server.ask(`CREATE TABLESPACE small LOCATION '${space}'`)
+    await server.ask('ALTER DATABASE postgres SET default_tablespace = small')
+    const store = storeOf(server)
+    const state = await host(t, folder(t), store)
+    const codes: unknown[] = []
+    state.ledger.shipping?.onTrouble((error) => codes.push(Reflect.get(Object(error), 'code')))
+    const all = records(3_000, { labels: { team: 'x'.repeat(400) } })
+    await keep(state, all)
+    while (codes.length === 0) await pause(10)
+    t.equal(codes[0], '53100')
+    t.ok((await idsIn(server, store)).length < all.length)
+    t.equal(spawnSync('mount', ['-o', 'remount,size=64m', disk]).status, 0)
+    await arrive(server, store, all)
+    await agrees(t, server, store, all)
+    await state.close()
+    await server.ask(`DROP SCHEMA ${store.schema} CASCADE`)
+    await server.ask('ALTER DATABASE postgres RESET default_tablespace')
+    await server.ask('DROP TABLESPACE small')
+  })
+
+  t.test('a server that takes nothing more, as a replica or one whose disk is nearly full', async (t) => {
+    const store = storeOf(server)
+    const state = await host(t, folder(t), store)
+    const all = records(20)
+    await keep(state, all.slice(0, 10))
+    await arrive(server, store, all.slice(0, 10))
+    const codes: unknown[] = []
+    state.ledger.shipping?.onTrouble((error) => codes.push(Reflect.get(Object(error), 'code')))
+    await server.ask('ALTER SYSTEM SET default_transaction_read_only = on')
+    await server.ask('SELECT pg_reload_conf()')
+    await pause(100)
+    await keep(state, all.slice(10))
+    while (codes.length === 0) await pause(10)
+    t.equal(codes[0], '25006')
+    await server.ask('ALTER SYSTEM RESET default_transaction_read_only')
+    await server.ask('SELECT pg_reload_conf()')
+    await arrive(server, store, all)
+    await agrees(t, server, store, all)
+  })
+
+  t.test('a server that hangs holds neither records nor the end', async (t) => {
+    const store = storeOf(server, { timeoutMs: 300 })
+    const path = folder(t)
+    const state = await host(t, path, store)
+    const all = records(20)
+    await keep(state, all.slice(0, 10))
+    await arrive(server, store, all.slice(0, 10))
+    const serving = (await server.ask<{ pid: number }>("SELECT pid FROM pg_stat_activity WHERE application_name = 'llm-gateway'")).map(({ pid }) => pid)
+    t.equal(serving.length, 1)
+    for (const pid of serving) process.kill(pid, 'SIGSTOP')
+    const reasons: string[] = []
+    state.ledger.shipping?.onTrouble((error) => reasons.push(String(error)))
+    await keep(state, all.slice(10))
+    while (reasons.length === 0) await pause(10)
+    t.match(reasons, [/timeout/])
+    // Whoever is asked next hangs, too.
+    server.signal('SIGSTOP')
+    await state.close()
+    server.signal('SIGCONT')
+    for (const pid of serving) process.kill(pid, 'SIGCONT')
+    const next = await host(t, path, store)
+    await arrive(server, store, all)
+    await agrees(t, server, store, all)
+    await next.close()
+  })
+})

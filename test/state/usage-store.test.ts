@@ -1,0 +1,196 @@
+import { appendFileSync, cpSync, existsSync, readdirSync, readFileSync, statSync, truncateSync, utimesSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import t from 'tap'
+import { openState } from '../../plugins/state/index.js'
+import { monthOf } from '../../plugins/state/usage-store/statements.js'
+import { startPostgres, withoutPostgres } from './postgres-server.js'
+import { agrees, arrive, folder, host, idsIn, keep, record, records, shipped, storeOf } from './usage-store.js'
+
+t.test('usage store', { skip: withoutPostgres }, async (t) => {
+  const server = await startPostgres()
+  t.teardown(server.stop)
+
+  t.test('every record arrives once, with all that it says, in the month of its end', async (t) => {
+    const store = storeOf(server)
+    const state = await host(t, folder(t), store)
+    const full = record({
+      time: Date.parse('2026-01-31T23:59:59.999Z'),
+      upstreamModel: 'm-2',
+      cost: '123456789012.000000000001',
+      price: '0123456789abcdef',
+      serviceTier: 'flex',
+      labels: { team: 'search', app: 'a "b"' },
+      late: ['group'],
+      lateBuckets: [],
+      chargedCost: 7,
+      bill: { startedAt: Date.parse('2026-01-31T23:59:58Z'), counts: { search: 2 } },
+    })
+    const none = record({ time: Date.parse('2026-02-01T00:00:00Z'), key: null, group: null, model: null, cost: null, costParts: { input: null } })
+    const all = [full, none, ...records(1_200)]
+    await keep(state, all)
+    await arrive(server, store, all)
+    await agrees(t, server, store, all)
+    t.match(await server.ask(`SELECT *, time::text AS at, cost::text AS exact FROM ${store.schema}.usage_2026_01`), [{
+      id: full.id,
+      key_id: 'ci',
+      group_id: 'chat',
+      model: 'm',
+      upstream_model: 'm-2',
+      exact: full.cost,
+      currency: 'USD',
+      price: full.price,
+      service_tier: 'flex',
+      unpriced: false,
+      labels: full.labels,
+      details: { late: ['group'], chargedCost: 7, bill: full.bill, costParts: full.costParts },
+    }])
+    t.match(await server.ask(`SELECT * FROM ${store.schema}.usage_2026_02`), [{ id: none.id, key_id: null, model: null, cost: null, unpriced: true, labels: null }])
+    await shipped(state)
+    t.match(state.ledger.shipping, { unshipped: 0, lagMs: 0 })
+  })
+
+  t.test('a batch that is sent again, and a second host with the same files, change nothing', async (t) => {
+    const store = storeOf(server)
+    const path = folder(t)
+    const all = records(700)
+    const first = await host(t, path, store)
+    await keep(first, all)
+    await arrive(server, store, all)
+    await first.close()
+    const [twin, copy] = [folder(t), folder(t)]
+    for (const to of [twin, copy]) cpSync(join(path, 'ledger'), join(to, 'ledger'), { recursive: true })
+    await server.ask(`DELETE FROM ${store.schema}.shipped_files`)
+    const hosts = await Promise.all([twin, copy].map(async (at) => await host(t, at, store)))
+    const more = records(300)
+    await Promise.all(hosts.map(async (each, at) => await keep(each, more.slice(at * 150, at * 150 + 150))))
+    await arrive(server, store, [...all, ...more])
+    await agrees(t, server, store, [...all, ...more])
+  })
+
+  t.test('what a killed process left is shipped by another one of its folder, and a torn line is none', async (t) => {
+    const store = storeOf(server)
+    const path = folder(t)
+    const all = records(20)
+    const killed = await openState({ engine: 'lmdb', path })
+    await keep(killed, all.slice(0, 10))
+    const [name = ''] = readdirSync(join(path, 'ledger'))
+    const dead = join(path, 'ledger', name.replace(/-.*/, '-1-0badc0de.ledger'))
+    cpSync(join(path, 'ledger', name), dead)
+    await keep(killed, [record()])
+    await killed.close()
+    // Its last line was cut off, and it has no end.
+    appendFileSync(dead, '0badc0de {"time":1}\n12')
+    truncateSync(join(path, 'ledger', name), statSync(dead).size)
+    let now = Date.now()
+    const state = await host(t, path, store, { now: () => now })
+    await keep(state, all.slice(10))
+    await pause(100)
+    t.equal((await idsIn(server, store)).length, 10, 'a file of another process is its own affair for a while')
+    now += 10_000
+    await arrive(server, store, all)
+    await agrees(t, server, store, all)
+    await shipped(state)
+  })
+
+  t.test('a record that the store has no place for is put aside, and keeps none of the others from it', async (t) => {
+    const store = storeOf(server)
+    const path = folder(t)
+    const state = await host(t, path, store)
+    const reasons: string[] = []
+    state.ledger.shipping?.onTrouble((error) => reasons.push(String(error)))
+    const odd = record({ model: 'nul \u0000, half \ud800, whole \u{1F600}, \\u0000' })
+    const [before, after] = [records(5), records(5)]
+    await keep(state, [...before, record({ id: 'fraction', charged: 1.5 }), odd, record({ id: 'when', time: 1e20 }), ...after])
+    const all = [...before, odd, ...after]
+    await arrive(server, store, all)
+    await agrees(t, server, store, all)
+    t.strictSame(await server.ask(`SELECT model FROM ${store.schema}.usage WHERE id = $1`, [odd.id]), [{ model: 'nul \ufffd, half \ufffd, whole \u{1F600}, \\u0000' }])
+    while (reasons.length < 2) await pause(10)
+    const refused = readFileSync(join(path, 'ledger', 'refused.jsonl'), 'utf8').trim().split('\n').map((line) => JSON.parse(line))
+    t.match(refused, [{ reason: /bigint/, record: { id: 'fraction' } }, { reason: /RangeError/, record: { id: 'when' } }])
+    await shipped(state)
+  })
+
+  t.test('months end: their tables are dropped when they are old, files are not before they are shipped', async (t) => {
+    const dayMs = 24 * 60 * 60_000
+    const store = storeOf(server, { keepMs: 40 * dayMs })
+    const path = folder(t)
+    let now = Date.parse('2026-03-05T00:00:00Z')
+    const ledger = { maxFileAgeMs: 1, keepMs: dayMs }
+    const state = await host(t, path, store, { now: () => now, ledger })
+    const tables = async (): Promise<string[]> => (await server.ask<{ name: string }>(`SELECT child.relname AS name FROM pg_inherits JOIN pg_class child ON child.oid = inhrelid WHERE inhparent = '${store.schema}.usage'::regclass ORDER BY 1`)).map(({ name }) => name)
+    const february = record({ time: now - 10 * dayMs })
+    const tooOld = record({ time: now - 80 * dayMs })
+    await keep(state, [tooOld, february])
+    await arrive(server, store, [february])
+    t.same(await tables(), ['usage_2026_02', 'usage_2026_03', 'usage_2026_04'], 'the next one is there before it begins')
+    await server.ask(`DROP TABLE ${store.schema}.usage_2026_02`)
+    const late = record({ time: now - 9 * dayMs })
+    now += 1
+    await keep(state, [late])
+    await arrive(server, store, [late])
+    now = Date.parse('2026-04-12T00:00:00Z')
+    while ((await tables()).includes('usage_2026_02')) await pause(20)
+    t.same(await tables(), ['usage_2026_03', 'usage_2026_04', 'usage_2026_05'])
+    t.match(await server.ask(`SELECT sum(requests)::int AS requests FROM ${store.schema}.usage_quarters`), [{ requests: 2 }], 'sums stay')
+
+    await server.ask(`ALTER TABLE ${store.schema}.usage RENAME TO away`)
+    const kept = record({ time: now })
+    await keep(state, [kept])
+    for (const name of readdirSync(join(path, 'ledger'))) utimesSync(join(path, 'ledger', name), 1, 1)
+    now += 2
+    await keep(state, [record({ time: now })])
+    const files = (): string => readdirSync(join(path, 'ledger')).filter((name) => name.endsWith('.ledger')).map((name) => readFileSync(join(path, 'ledger', name), 'utf8')).join('')
+    t.match(files(), kept.id)
+    t.notMatch(files(), february.id, 'what is shipped went')
+    await server.ask(`ALTER TABLE ${store.schema}.away RENAME TO usage`)
+    await shipped(state)
+  })
+
+  t.test('tables are made once, by whoever comes first, and never by an older version', async (t) => {
+    const store = storeOf(server)
+    const hosts = await Promise.all([0, 1, 2].map(async () => await host(t, folder(t), store)))
+    const all = records(3)
+    await Promise.all(hosts.map(async (each, at) => await keep(each, all.slice(at, at + 1))))
+    await arrive(server, store, all)
+    t.match(await server.ask(`SELECT version FROM ${store.schema}.version`), [{ version: 1 }])
+    await Promise.all(hosts.map(async (each) => await each.close()))
+    await server.ask(`UPDATE ${store.schema}.version SET version = 99`)
+    const older = await host(t, folder(t), store)
+    const reasons: string[] = []
+    older.ledger.shipping?.onTrouble((error) => reasons.push(String(error)))
+    while (reasons.length === 0) await pause(10)
+    t.match(reasons, [/was made by a newer version of the gateway/])
+  })
+
+  t.test('what is not shipped is known after a restart while the store is away', async (t) => {
+    const store = storeOf(server)
+    const path = folder(t)
+    const first = await host(t, path, store)
+    await keep(first, records(10))
+    await shipped(first)
+    await first.close()
+    t.ok(existsSync(join(path, 'ledger')))
+    const away = { ...store, url: 'postgres://tester@127.0.0.1:9/postgres' }
+    const [mark = ''] = readdirSync(join(path, 'ledger')).filter((name) => name.startsWith('shipped-'))
+    t.match(JSON.parse(readFileSync(join(path, 'ledger', mark), 'utf8')), { [String(readdirSync(join(path, 'ledger')).find((name) => name.endsWith('.ledger')))]: Number })
+    const other = await host(t, path, away)
+    while (other.ledger.shipping?.unshipped !== 10) await pause(10)
+    t.pass('another store has none of it')
+  })
+
+  t.test('wrong options are named', async (t) => {
+    const path = folder(t)
+    const cases: ReadonlyArray<readonly [object, RegExp]> = [
+      [{ url: 'mysql://x' }, /state\.usageStore\.url must begin with postgres:/],
+      [{}, /state\.usageStore\.url must begin/],
+      [{ url: 'postgres://x', schema: 'a b' }, /state\.usageStore\.schema must be a name/],
+      [{ url: 'postgres://x', keepMs: 0 }, /state\.usageStore\.keepMs must be/],
+      [{ url: 'postgres://x', table: 'a' }, /state\.usageStore\.table is not known/],
+    ]
+    for (const [usageStore, said] of cases) await t.rejects(openState({ engine: 'lmdb', path, usageStore: Object(usageStore) }), { message: said })
+    await t.rejects(openState({ engine: 'memory', usageStore: { url: 'postgres://x' } }), /state\.usageStore needs an engine/)
+    t.same(monthOf(Date.parse('2026-12-31T23:59:59Z')), { name: 'usage_2026_12', from: '2026-12-01T00:00:00.000Z', to: '2027-01-01T00:00:00.000Z' })
+  })
+})
