@@ -25,7 +25,7 @@ interface Waiting {
 
 interface FileShipping extends Shipping {
   /** Whether all of a file is shipped. */
-  readonly has: (name: string) => boolean
+  readonly has: (name: string, bytes: number) => boolean
 }
 
 interface OpenFile {
@@ -187,6 +187,6 @@ async function markEnd (path: string): Promise<void> {
 }
 
 async function dropOld (path: string, before: number, shipping: FileShipping | null): Promise<void> {
-  const old = (await ledgerFiles(path)).filter((file) => file.endedAt < before && shipping?.has(basename(file.path)) !== false)
+  const old = (await ledgerFiles(path)).filter((file) => file.endedAt < before && shipping?.has(basename(file.path), file.bytes) !== false)
   await Promise.all(old.map(async (file) => await rm(file.path)))
 }

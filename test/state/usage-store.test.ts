@@ -85,7 +85,7 @@ t.test('usage store', { skip: withoutPostgres }, async (t) => {
     let now = Date.now()
     const state = await host(t, path, store, { now: () => now })
     await keep(state, all.slice(10))
-    await pause(100)
+    await arrive(server, store, all.slice(10))
     t.equal((await idsIn(server, store)).length, 10, 'a file of another process is its own affair for a while')
     now += 10_000
     await arrive(server, store, all)
@@ -138,7 +138,7 @@ t.test('usage store', { skip: withoutPostgres }, async (t) => {
     await server.ask(`ALTER TABLE ${store.schema}.usage RENAME TO away`)
     const kept = record({ time: now })
     await keep(state, [kept])
-    for (const name of readdirSync(join(path, 'ledger'))) utimesSync(join(path, 'ledger', name), 1, 1)
+    for (const name of readdirSync(join(path, 'ledger')).filter((each) => each.endsWith('.ledger'))) utimesSync(join(path, 'ledger', name), 1, 1)
     now += 2
     await keep(state, [record({ time: now })])
     const files = (): string => readdirSync(join(path, 'ledger')).filter((name) => name.endsWith('.ledger')).map((name) => readFileSync(join(path, 'ledger', name), 'utf8')).join('')

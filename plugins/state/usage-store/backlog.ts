@@ -8,6 +8,8 @@ import { countRecords, readPiece, type Piece } from './pieces.js'
 export interface Unshipped {
   readonly name: string
   readonly path: string
+  /** When it was last looked at. */
+  size: number
   /** Bytes that the store has. */
   shipped: number
   /** Bytes whose records are counted. */
@@ -43,9 +45,10 @@ export class Backlog {
     return waiting.length === 0 ? null : Math.min(...waiting.map(({ since }) => since))
   }
 
-  /** Whether the store has all that is in the file, as far as anybody has looked. */
-  has (name: string): boolean {
-    return this.#files.get(name)?.records === 0
+  /** Whether the store has all of a file that is so long. */
+  has (name: string, bytes: number): boolean {
+    const file = this.#files.get(name)
+    return file?.size === bytes && file.records === 0
   }
 
   /** Looks for new files and new records. `shippedOf`: how much of a new file the store is known to have. */
@@ -79,11 +82,12 @@ export class Backlog {
 }
 
 function newFile (folder: string, name: string, shipped: number): Unshipped {
-  return { name, path: join(folder, name), shipped, counted: shipped, records: 0, since: 0, ended: false }
+  return { name, path: join(folder, name), size: 0, shipped, counted: shipped, records: 0, since: 0, ended: false }
 }
 
 async function count (file: Unshipped): Promise<void> {
   const { size } = await stat(file.path)
+  file.size = size
   while (file.counted < size) {
     const piece = await readPiece(file.path, file.counted)
     // A line that is being written, or that a crash cut off.

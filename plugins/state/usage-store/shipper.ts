@@ -60,7 +60,7 @@ export class Shipper implements Shipping {
   }
 
   /** Whether the store has all of a file, which then need not be kept for it. */
-  readonly has = (name: string): boolean => this.#backlog.has(name)
+  readonly has = (name: string, bytes: number): boolean => this.#backlog.has(name, bytes)
 
   /** Ships what is there once more, for a short while: the rest waits for the next process. */
   async close (): Promise<void> {
