@@ -1,5 +1,6 @@
 import type { Environment } from '../plugins/standalone/config-yaml.js'
 import type { LogStream } from '../plugins/standalone/gateway.js'
+import type { Channel } from '../plugins/standalone/workers/worker.js'
 
 export type SignalName = 'SIGHUP' | 'SIGINT' | 'SIGTERM'
 
@@ -17,6 +18,8 @@ export interface Io {
   readonly exit: (code: number) => void
   /** Where log lines go; default stdout. */
   readonly logStream?: LogStream
+  /** Null, or none: this process is no worker of another one. */
+  readonly primary?: Channel | null
 }
 
 /** The command line is wrong: the message says how. */

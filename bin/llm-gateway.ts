@@ -1,6 +1,8 @@
 #!/usr/bin/env node
+import cluster from 'node:cluster'
 import { once } from 'node:events'
 import { LogOutput, outputOf } from '../plugins/standalone/log-output.js'
+import { channelOf } from '../plugins/standalone/workers/worker.js'
 import { run } from './cli.js'
 
 // Whoever reads the output may have seen enough, as `head` has.
@@ -17,5 +19,6 @@ process.exitCode = await run(process.argv.slice(2), {
   progress: process.stderr.isTTY ? (text) => process.stderr.write(text) : null,
   onSignal: (signal, listener) => process.on(signal, listener),
   logStream: new LogOutput(outputOf(process.stdout)),
+  primary: channelOf(cluster.worker),
   exit: (code) => process.exit(code),
 })

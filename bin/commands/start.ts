@@ -1,8 +1,13 @@
 import { once, EventEmitter } from 'node:events'
 import { parseArgs } from 'node:util'
+import Fastify from 'fastify'
+import { listenAddress, loadConfig, workersOf, type ListenAddress } from '../../plugins/standalone/config.js'
+import type { GatewayConfig } from '../../plugins/standalone/config-types.js'
 import { curlLines, originOf } from '../../plugins/standalone/curls.js'
 import { Standalone } from '../../plugins/standalone/standalone.js'
 import { watchConfig } from '../../plugins/standalone/watch.js'
+import { Primary } from '../../plugins/standalone/workers/primary.js'
+import { runWorker, type Channel } from '../../plugins/standalone/workers/worker.js'
 import type { Io } from '../io.js'
 
 const watchMs = 2_000
@@ -14,12 +19,17 @@ const flushMs = 1_000
 /** Runs until SIGTERM or SIGINT and the end of the requests that run then; a second one ends it at once. SIGHUP or a changed file reloads. */
 export async function start (file: string, args: string[], io: Io): Promise<number> {
   parseArgs({ args, options: { config: { type: 'string' } } })
-  const gateway = await Standalone.start({ file, env: io.env, ...io.logStream && { logStream: io.logStream } })
+  if (io.primary) return await work(file, io, io.primary)
+  const config = loadConfig(file, io.env)
+  const gateway = await startGateway(file, config, io)
   const unwatch = watchConfig(file, watchMs, () => gateway.reload(), () => gateway.priceFiles)
   const ended = new EventEmitter()
   let stopping = false
   const stop = (): void => {
-    if (stopping) return io.exit(killedCode)
+    if (stopping) {
+      if (gateway instanceof Primary) gateway.kill()
+      return io.exit(killedCode)
+    }
     stopping = true
     unwatch()
     io.out('stopping once the requests that run have ended; another signal stops at once')
@@ -28,14 +38,37 @@ export async function start (file: string, args: string[], io: Io): Promise<numb
   io.onSignal('SIGHUP', () => gateway.reload())
   io.onSignal('SIGTERM', stop)
   io.onSignal('SIGINT', stop)
-  greet(gateway, io)
+  greet(config, gateway, io)
   await once(ended, 'end')
   // Lines that nobody takes must not hold the end, as an output that is not empty does.
   if (await io.logStream?.flush?.(flushMs) === false) io.exit(0)
   return 0
 }
 
-function greet ({ config, address, consoleAddress }: Standalone, io: Io): void {
+async function startGateway (file: string, config: GatewayConfig, io: Io): Promise<Standalone | Primary> {
+  const { env, logStream } = io
+  const workers = workersOf(config)
+  if (workers === 1) return await Standalone.start({ file, env, ...logStream && { logStream } })
+  listenAddress(config, env)
+  const { log } = Fastify({ logger: { level: config.log?.level ?? 'info', ...logStream && { stream: logStream } } })
+  return await Primary.start({ file, env, workers, log })
+}
+
+/** One of several processes behind the port. Signals are for the primary to hear: a terminal sends them to all. */
+async function work (file: string, io: Io, primary: Channel): Promise<number> {
+  for (const name of ['SIGHUP', 'SIGTERM', 'SIGINT'] as const) io.onSignal(name, () => {})
+  const code = await runWorker({ file, env: io.env, ...io.logStream && { logStream: io.logStream } }, primary)
+  await io.logStream?.flush?.(flushMs)
+  primary.close()
+  return code
+}
+
+interface Addresses {
+  readonly address: ListenAddress
+  readonly consoleAddress: ListenAddress | null
+}
+
+function greet (config: GatewayConfig, { address, consoleAddress }: Addresses, io: Io): void {
   const origin = originOf(address)
   io.out(`llm-gateway listens on ${origin}`)
   io.out(`metrics: ${origin}${config.metrics?.path ?? '/metrics'}`)

@@ -18,11 +18,17 @@ export interface HistogramCell extends Series {
   count: number
 }
 
+export type Cell = ValueCell | HistogramCell
+
+export type Told = ((cell: Cell) => void) | null
+
 /** Where and how a family's cells are kept. */
 export interface FamilyRules {
   readonly row: CatalogueRow
   readonly maxCells: number
   readonly overflowed: (label: string) => void
+  /** Told each cell of a counter or histogram that was counted in; none where nobody asks. */
+  readonly counted?: Told
 }
 
 type Labels = readonly string[]
@@ -34,13 +40,18 @@ export function isAmount (value: number): boolean {
 
 export class Counter<L extends Labels> {
   readonly #tree: LabelTree<ValueCell>
+  readonly #counted: Told
 
-  constructor ({ row, maxCells, overflowed }: FamilyRules) {
+  constructor ({ row, maxCells, overflowed, counted = null }: FamilyRules) {
     this.#tree = new LabelTree(row.labels, maxCells, newValueCell, overflowed)
+    this.#counted = counted
   }
 
   add (amount: number, ...values: LabelValues<L>): void {
-    if (isAmount(amount)) this.#tree.find(values).value += amount
+    if (!isAmount(amount)) return
+    const cell = this.#tree.find(values)
+    cell.value += amount
+    if (this.#counted !== null) this.#counted(cell)
   }
 
   read (): readonly ValueCell[] {
@@ -94,9 +105,11 @@ export type ValueListener = (value: number, labels: Readonly<Record<string, stri
 
 export class Histogram<L extends Labels> {
   readonly #tree: LabelTree<HistogramCell>
+  readonly #counted: Told
   #listener: ValueListener | null = null
 
-  constructor ({ row, maxCells, overflowed }: FamilyRules) {
+  constructor ({ row, maxCells, overflowed, counted = null }: FamilyRules) {
+    this.#counted = counted
     const bounds = [...row.buckets, Infinity]
     this.#tree = new LabelTree(row.labels, maxCells, (series) => newHistogramCell(series, bounds), overflowed)
   }
@@ -111,6 +124,7 @@ export class Histogram<L extends Labels> {
       bucket.count += 1
       break
     }
+    if (this.#counted !== null) this.#counted(cell)
     if (this.#listener !== null) this.#listener(value, cell.labels)
   }
 

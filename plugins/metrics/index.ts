@@ -8,24 +8,29 @@ import { joinGateway } from '../core/gateway.js'
 import { identifyFirst } from '../core/identify.js'
 import { sharedMeters } from './meters.js'
 import { checkMetricsOptions, meterRules, type MetricsOptions } from './options.js'
+import { withPeers } from './peers.js'
 import { joinRegistry } from './registry.js'
 import { registryScraper, serveScrapes, storeScraper } from './scrape-route.js'
 
 export { catalogue, prefix } from './catalogue.js'
 export type { MetricsOptions } from './options.js'
+export type { Cell } from './families.js'
+export type { Peers } from './peers.js'
+export type { Family } from './store.js'
 export type { MetricsRegistry } from './registry.js'
 
 async function metrics (app: FastifyInstance, options: MetricsOptions): Promise<void> {
   checkMetricsOptions(options)
-  const { registry, cells = {}, path = registry === undefined ? '/metrics' : false } = options
+  const { registry, cells = {}, peers = null, path = registry === undefined ? '/metrics' : false } = options
   const meters = sharedMeters(registry ?? cells, meterRules(options))
   if (registry !== undefined) joinRegistry(registry, meters.store.families)
+  const families = peers === null ? meters.store.families : withPeers(meters.store.families, peers)
   const gateway = joinGateway(app)
   gateway.recorder = meters.recorder
-  gateway.metrics = meters.store.families
+  gateway.metrics = families
   identifyFirst(app, gateway)
   app.addHook('onReady', async () => meters.connect())
-  if (path !== false) serveScrapes(app, path, registry === undefined ? storeScraper(meters.store.families) : registryScraper(registry))
+  if (path !== false) serveScrapes(app, path, registry === undefined ? storeScraper(families, peers) : registryScraper(registry))
 }
 
 export default fp(metrics, { fastify: '5.x', name: 'llm-gateway-metrics' })

@@ -2,12 +2,14 @@ import type { Recorder } from '../core/recorder.js'
 import { createRecorder } from './create-recorder.js'
 import { ModelNames } from './model-names.js'
 import { OtelProjection, type OtelRules } from './otel.js'
+import type { Peers } from './peers.js'
 import { MetricStore } from './store.js'
 
 export interface MeterRules {
   readonly models: readonly string[] | null
   readonly maxModels: number
   readonly maxCells: number
+  readonly peers?: Peers | null
   /** Null: nothing goes to OpenTelemetry. */
   readonly otel: OtelRules | null
 }
@@ -22,8 +24,8 @@ export interface Meters {
 
 const byOwner = new WeakMap<object, Meters>()
 
-export function openMeters ({ models, maxModels, maxCells, otel }: MeterRules): Meters {
-  const store = new MetricStore(maxCells)
+export function openMeters ({ models, maxModels, maxCells, peers = null, otel }: MeterRules): Meters {
+  const store = new MetricStore(maxCells, peers?.counted)
   const names = new ModelNames({ listed: models, maxModels, overflowed: store.overflowed })
   if (otel === null) return { store, recorder: createRecorder(store, names, ignore), connect: ignore }
   const projection = new OtelProjection(store.families, otel)

@@ -2,6 +2,7 @@ import type { MeterProvider } from '@opentelemetry/api'
 import { checkMethods, checkOptions, checkTexts, OptionError } from '../core/options.js'
 import type { MeterRules } from './meters.js'
 import type { Semconv } from './otel-genai.js'
+import type { Peers } from './peers.js'
 import type { MetricsRegistry } from './registry.js'
 
 export interface MetricsOptions {
@@ -9,6 +10,8 @@ export interface MetricsOptions {
   registry?: MetricsRegistry
   /** Apps that are given the same object share their cells: an app that takes over from another goes on counting. */
   cells?: object
+  /** Processes that count together: what is served is the sum of all. */
+  peers?: Peers
   /** Where the text is served, or false for nowhere. Default: `/metrics`; with a `registry` nowhere, its owner serves it. */
   path?: string | false
   /** The model names that may be label values. Default: learnt from successful replies, up to `maxModels`. */
@@ -36,11 +39,13 @@ export function checkMetricsOptions (options: MetricsOptions): void {
   checkOptions('metrics', others, {
     registry: 'an object',
     cells: 'an object',
+    peers: 'an object',
     maxModels: 'a whole number of at least 1',
     maxCells: 'a whole number of at least 1',
     openTelemetry: 'a boolean',
     meterProvider: 'an object',
   })
+  checkMethods('metrics.peers', others.peers, ['counted', 'join', 'refresh', 'cells'])
   checkMethods('metrics.registry', others.registry, ['getSingleMetric', 'registerMetric', 'metrics'])
   if (path !== undefined && path !== false && !/^\/./.test(String(path))) throw new OptionError('metrics.path', 'must be false or begin with a slash')
   checkTexts('metrics.models', models)
@@ -48,6 +53,6 @@ export function checkMetricsOptions (options: MetricsOptions): void {
 }
 
 export function meterRules (options: MetricsOptions): MeterRules {
-  const { models = null, maxModels = 100, maxCells = 1_000, openTelemetry = true, meterProvider = null, semconv = 'legacy' } = options
-  return { models, maxModels, maxCells, otel: openTelemetry ? { meterProvider, semconv } : null }
+  const { models = null, maxModels = 100, maxCells = 1_000, openTelemetry = true, meterProvider = null, semconv = 'legacy', peers = null } = options
+  return { models, maxModels, maxCells, peers, otel: openTelemetry ? { meterProvider, semconv } : null }
 }

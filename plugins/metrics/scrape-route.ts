@@ -3,6 +3,7 @@ import { gzip } from 'node:zlib'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { openMetrics, plainText, renderText } from './exposition.js'
 import { OptionError } from '../core/options.js'
+import type { Peers } from './peers.js'
 import type { MetricsRegistry } from './registry.js'
 import type { Family } from './store.js'
 
@@ -16,9 +17,10 @@ interface Scrape {
 /** Makes the text of one scrape for what the server accepts. */
 export type Scraper = (accept: string) => Promise<Scrape>
 
-/** Our own text of our own cells, as OpenMetrics where the server asks for it. */
-export function storeScraper (families: readonly Family[]): Scraper {
+/** Our own text of our own cells and those of peers, as OpenMetrics where the server asks for it. */
+export function storeScraper (families: readonly Family[], peers: Peers | null = null): Scraper {
   return async (accept) => {
+    await peers?.refresh()
     const format = accept.includes('application/openmetrics-text') ? openMetrics : plainText
     return { contentType: format.contentType, text: await renderText(families, format) }
   }

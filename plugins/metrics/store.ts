@@ -4,7 +4,7 @@ import {
   catalogue, prefix, type CatalogueRow, type LabelsOf, type MetricName, type NameOf,
 } from './catalogue.js'
 import {
-  Counter, Gauge, Histogram, type FamilyRules, type HistogramCell, type ValueCell, type ValueListener,
+  Counter, Gauge, Histogram, type Cell, type FamilyRules, type HistogramCell, type Told, type ValueCell, type ValueListener,
 } from './families.js'
 import { TokenCounter } from './token-counter.js'
 
@@ -25,19 +25,24 @@ export interface HistogramFamily extends FamilyOf<HistogramCell> {
 
 export type Family = ValueFamily | HistogramFamily
 
+/** Told each cell of a counter or histogram that was counted in, and of which metric it is. */
+export type CountListener = (name: string, cell: Cell) => void
+
 /** Labels whose values come from outside; all others are closed words of ours. */
 const openLabels = ['model', 'group', 'upstream']
 
 export class MetricStore {
   readonly families: Family[] = []
   readonly #maxCells: number
+  readonly #counted: CountListener | null
   readonly #overflow: Counter<LabelsOf<'label_overflow_total'>>
 
   /** `maxCells` is the most series (for a histogram: label sets) that one metric may have. */
-  constructor (maxCells: number) {
+  constructor (maxCells: number, counted: CountListener | null = null) {
     this.#maxCells = maxCells
+    this.#counted = counted
     // Its labels are the catalogue's own; a cap here would count its own overflow for ever.
-    const rules = { row: catalogue.label_overflow_total, maxCells: Infinity, overflowed: this.overflowed }
+    const rules = { row: catalogue.label_overflow_total, maxCells: Infinity, overflowed: this.overflowed, counted: this.#countedIn('label_overflow_total') }
     this.#overflow = this.#join('label_overflow_total', new Counter(rules))
     // There before the first one: a rate sees no rise in a counter that begins at 1.
     for (const label of openLabels) this.#overflow.add(0, label)
@@ -71,7 +76,12 @@ export class MetricStore {
   }
 
   #rules (name: MetricName): FamilyRules {
-    return { row: catalogue[name], maxCells: this.#maxCells, overflowed: this.overflowed }
+    return { row: catalogue[name], maxCells: this.#maxCells, overflowed: this.overflowed, counted: this.#countedIn(name) }
+  }
+
+  #countedIn (name: MetricName): Told {
+    const counted = this.#counted
+    return counted === null ? null : (cell) => counted(prefix + name, cell)
   }
 
   #join<F extends Pick<ValueFamily, 'read'>> (name: MetricName, family: F): F {

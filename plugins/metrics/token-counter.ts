@@ -1,6 +1,6 @@
 import { leafTokens, leaves } from '../core/measures.js'
 import type { TokenUsage } from '../core/types.js'
-import { isAmount, type FamilyRules, type ValueCell } from './families.js'
+import { isAmount, type FamilyRules, type Told, type ValueCell } from './families.js'
 import { LabelTree, type Series } from './label-tree.js'
 
 /**
@@ -9,8 +9,10 @@ import { LabelTree, type Series } from './label-tree.js'
  */
 export class TokenCounter {
   readonly #tree: LabelTree<readonly ValueCell[]>
+  readonly #counted: Told
 
-  constructor ({ row, maxCells, overflowed }: FamilyRules) {
+  constructor ({ row, maxCells, overflowed, counted = null }: FamilyRules) {
+    this.#counted = counted
     this.#tree = new LabelTree(row.labels, maxCells, leafCells, overflowed)
   }
 
@@ -19,7 +21,9 @@ export class TokenCounter {
     let at = 0
     for (const cell of this.#tree.find([protocol, group, model])) {
       const amount = Number(amounts[at++])
-      if (isAmount(amount)) cell.value += amount
+      if (!isAmount(amount)) continue
+      cell.value += amount
+      if (this.#counted !== null && amount > 0) this.#counted(cell)
     }
   }
 

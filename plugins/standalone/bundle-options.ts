@@ -1,5 +1,6 @@
 import type { LlmGatewayOptions } from '../index.js'
 import type { UpstreamOptions } from '../upstreams/index.js'
+import type { Peers } from '../metrics/index.js'
 import type { State } from '../state/types.js'
 import type { GatewayConfig } from './config-types.js'
 
@@ -9,6 +10,8 @@ export interface Shared {
   readonly simulator: UpstreamOptions | null
   /** Whose metrics the app counts in: the same object for each app of the process. */
   readonly cells: object
+  /** Processes that count together with this one. */
+  readonly peers?: Peers | undefined
   /** Where the console is served in the app, for the port of its own. */
   readonly consolePath: string
   /** Issued keys, balances and the ledger; null where none is open, as in `check`. */
@@ -22,7 +25,7 @@ const authFailures = { perMinute: 120 }
 const nowhere = { url: 'http://127.0.0.1:9', credential: 'none' }
 
 /** The file's sections as the options of the bundle: one to one, but for what the process itself provides. */
-export function bundleOptions (config: GatewayConfig, { simulator, cells, consolePath, state: open }: Shared): LlmGatewayOptions {
+export function bundleOptions (config: GatewayConfig, { simulator, cells, peers, consolePath, state: open }: Shared): LlmGatewayOptions {
   const { listen, state, log, cors, upstreams, ...parts } = config
   const entries = Object.entries(upstreams).map(([name, entry]): [string, UpstreamOptions] => {
     if (entry.simulate !== true) return [name, entry]
@@ -36,7 +39,7 @@ export function bundleOptions (config: GatewayConfig, { simulator, cells, consol
     upstreams: Object.fromEntries(entries),
     // What an app knows of how its upstreams do is known to the one that takes over.
     health: cells,
-    metrics: { ...config.metrics, cells },
+    metrics: { ...config.metrics, cells, ...peers && { peers } },
     // Its port is the process's, not the app's: two apps could not both listen during a reload.
     ...config.console && { console: { path: config.console.path ?? consolePath } },
     ...open && { notes: open.notes, store: open.keys, limits: { ...config.limits, balances: open.balances, ledger: open.ledger } },

@@ -12,7 +12,7 @@ export function crossCheck (config: GatewayConfig): Problem[] {
   const upstreams = Object.entries(config.upstreams).flatMap(([name, upstream]) => checkUpstream(`upstreams.${name}`, upstream))
   const groups = groupMistakes({ ...config, pools: config.pools ?? {}, upstreams: Object.fromEntries(Object.entries(config.upstreams).map(([name, entry]) => [name, entry.simulate ? {} : entry])), complete: true })
   const keys = (config.keys ?? []).flatMap((key, index) => checkKey(`keys[${index}]`, key, config))
-  return [...upstreams, ...groups, ...keys, ...checkUnique(config.keys ?? []), ...checkIncludeUsage(config), ...checkPaths(config), ...checkUsageStore(config), ...checkProxies(config)]
+  return [...upstreams, ...groups, ...keys, ...checkUnique(config.keys ?? []), ...checkIncludeUsage(config), ...checkPaths(config), ...checkUsageStore(config), ...checkProxies(config), ...checkWorkers(config)]
 }
 
 function checkIncludeUsage ({ usage, upstreams }: GatewayConfig): Problem[] {
@@ -25,6 +25,12 @@ function checkIncludeUsage ({ usage, upstreams }: GatewayConfig): Problem[] {
 function checkUsageStore ({ state }: GatewayConfig): Problem[] {
   const isLost = state?.engine === 'memory' && state.usageStore !== undefined
   return isLost ? [{ path: 'state.usageStore', message: 'needs an engine that keeps records on the disk: lmdb or redis' }] : []
+}
+
+/** Each worker would count for itself, and a key would have its limits as many times. */
+function checkWorkers ({ listen: { workers = 1 } = {}, state }: GatewayConfig): Problem[] {
+  const isShared = workers === 1 || state?.engine !== 'memory'
+  return isShared ? [] : [{ path: 'state.engine', message: 'must be lmdb or redis with listen.workers: memory is of one process alone' }]
 }
 
 const proxyNames = ['loopback', 'linklocal', 'uniquelocal']

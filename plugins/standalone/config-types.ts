@@ -13,6 +13,7 @@ export interface ListenEntry {
   readonly requestTimeoutMs?: number
   readonly shutdownGraceMs?: number
   readonly trustProxy?: string[]
+  readonly workers?: number | 'auto'
 }
 
 export type UpstreamEntry =

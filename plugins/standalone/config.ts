@@ -1,6 +1,7 @@
 /** The configuration file: found, read, filled from the environment, checked. */
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
+import { availableParallelism } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import type { StateConfig } from '../state/types.js'
 import { crossCheck } from './config-checks.js'
@@ -20,9 +21,9 @@ export function configFile (named: string | undefined, env: Environment): string
   return named ?? (env['LLM_GATEWAY_CONFIG'] || demoFile)
 }
 
-/** Throws ConfigError with every problem found; each names its path in the file. */
-export function loadConfig (file: string, env: Environment): GatewayConfig {
-  const config = parseConfig(readText(file), env)
+/** Throws ConfigError with every problem found; each names its path in the file. `text`: of the file, where it was read before. */
+export function loadConfig (file: string, env: Environment, text = readText(file)): GatewayConfig {
+  const config = parseConfig(text, env)
   const { prices } = config
   // Beside the file that names them, wherever the process was started.
   return prices?.files === undefined ? config : { ...config, prices: { ...prices, files: prices.files.map((name) => resolve(dirname(file), name)) } }
@@ -40,7 +41,8 @@ export function parseConfig (text: string, env: Environment): GatewayConfig {
   }
 }
 
-function readText (file: string): string {
+/** Throws ConfigError where the file cannot be read. */
+export function readText (file: string): string {
   try {
     return readFileSync(file, 'utf8')
   } catch (error) {
@@ -72,4 +74,9 @@ export function stateConfig (config: GatewayConfig): StateConfig {
 /** Where the usage ledger of this host is. */
 export function ledgerPath (config: GatewayConfig): string {
   return join(stateConfig(config).path ?? './data', 'ledger')
+}
+
+/** How many processes serve: `listen.workers`, or one for each core. */
+export function workersOf ({ listen: { workers = 1 } = {} }: GatewayConfig): number {
+  return workers === 'auto' ? availableParallelism() : workers
 }

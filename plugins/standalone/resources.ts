@@ -4,6 +4,7 @@ import { simulates } from './bundle-options.js'
 import type { GatewayConfig } from './config-types.js'
 import { stateConfig } from './config.js'
 import type { GatewayParts, LogStream } from './gateway.js'
+import type { Peers } from '../metrics/index.js'
 import { startSimulator, type Simulator } from './simulator.js'
 
 /** What lives as long as the process, whatever the configuration becomes. */
@@ -14,11 +15,13 @@ export class Resources {
   readonly consolePath = `/console-${randomBytes(16).toString('hex')}`
   readonly #cells = {}
   readonly #logStream: LogStream | undefined
+  readonly #peers: Peers | undefined
   #simulator: Simulator | null = null
   #state: State | null = null
 
-  constructor (logStream: LogStream | undefined) {
+  constructor (logStream: LogStream | undefined, peers: Peers | undefined = undefined) {
     this.#logStream = logStream
+    this.#peers = peers
   }
 
   /** Opens what the configuration needs and is not there yet. */
@@ -29,6 +32,7 @@ export class Resources {
       simulator: this.#simulator,
       state: this.#state,
       cells: this.#cells,
+      peers: this.#peers,
       consolePath: this.consolePath,
       life: this,
       ...this.#logStream && { logStream: this.#logStream },

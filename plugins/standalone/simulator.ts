@@ -33,7 +33,8 @@ export async function startSimulator ({ eventDelayMs = 15 }: SimulatorOptions = 
   const server = createServer((request, response) => {
     answer(request, response, credential, eventDelayMs).catch(() => response.destroy())
   })
-  server.listen(0, '127.0.0.1')
+  // Of this process alone: workers of one cluster would share the port, and refuse the credentials of each other.
+  server.listen({ host: '127.0.0.1', port: 0, exclusive: true })
   await once(server, 'listening')
   return {
     url: `http://127.0.0.1:${boundAddress(server).port}`,

@@ -6,6 +6,7 @@ import { ConfigError } from './config-error.js'
 import type { GatewayConfig } from './config-types.js'
 import type { Environment } from './config-yaml.js'
 import { listenAddress, loadConfig, type ListenAddress } from './config.js'
+import type { Peers } from '../metrics/index.js'
 import { openFronts, type Fronts } from './fronts.js'
 import { createGateway, type LogStream } from './gateway.js'
 import { Resources } from './resources.js'
@@ -16,6 +17,14 @@ export interface StandaloneOptions {
   readonly env: Environment
   /** Where log lines go; default stdout. */
   readonly logStream?: LogStream
+  /** The text of the file, where another process reads it. Throws ConfigError. Default: the file. */
+  readonly text?: () => string
+  /** Processes that count together with this one. */
+  readonly peers?: Peers
+}
+
+function configOf ({ file, env, text }: StandaloneOptions): GatewayConfig {
+  return loadConfig(file, env, text?.())
 }
 
 /** Sections that are read once: a change of theirs waits for a restart. */
@@ -47,9 +56,9 @@ export class Standalone {
 
   /** Throws ConfigError, an option error of a plugin, or Node's error where the address is taken; nothing is left open then. */
   static async start (options: StandaloneOptions): Promise<Standalone> {
-    const config = loadConfig(options.file, options.env)
+    const config = configOf(options)
     const wanted = listenAddress(config, options.env)
-    const resources = new Resources(options.logStream)
+    const resources = new Resources(options.logStream, options.peers)
     let switchboard: Switchboard | null = null
     try {
       const board = new Switchboard(await createGateway(config, await resources.provide(config)))
@@ -81,7 +90,7 @@ export class Standalone {
     const { log } = this.#switchboard.app
     if (this.#end !== null) return false
     try {
-      const config = loadConfig(this.#options.file, this.#options.env)
+      const config = configOf(this.#options)
       this.#priceFiles = config.prices?.files ?? []
       const next = await createGateway(config, await this.#resources.provide(config))
       const fixed = readAtStart.filter((section) => !isDeepStrictEqual(config[section], this.config[section]))

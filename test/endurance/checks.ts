@@ -25,6 +25,7 @@ import { storeOutage } from './store-outage.js'
 import { supplyChain } from './supply-chain.js'
 import { timing } from './timing.js'
 import { untouched } from './untouched.js'
+import { workersUnderFire } from './workers.js'
 
 export interface Check {
   readonly what: string
@@ -81,6 +82,7 @@ export const checks: Readonly<Record<string, Check>> = {
   'silent-upstream': check('a provider that falls silent is told of in time', silentUpstream, { requests: 200, timeoutMs: 10_000 }, { requests: 10, timeoutMs: 800 }),
   'aborted-streams': check('callers that leave leave nothing', abortedStreams, { streams: 100_000, atOnce: 50 }, { streams: 200, atOnce: 10 }),
   drain: check('SIGTERM cuts no stream', drain, { streams: 500, streamMs: 10_000 }, { streams: 20, streamMs: 1_500 }),
+  workers: check('workers die and reload under load, and every count is right', workersUnderFire, { workers: 2, reloads: 60, kills: 20, atOnce: 16, everyMs: 200 }, { workers: 2, reloads: 3, kills: 2, atOnce: 8, everyMs: 200 }),
   cardinality: check('metrics stay bounded', cardinality, { requests: 1_000_000, atOnce: 32 }, { requests: 2_000, atOnce: 16 }),
   soak: check('everything at once for half an hour', soak, { minutes: 30, perSecond: 400, atOnce: 64 }, { minutes: 0.05, perSecond: 40, atOnce: 8 }),
   'supply-chain': check('an installation runs no scripts and has no package that is known to be at fault', supplyChain, { maxDirect: 10 }, { maxDirect: 10 }),

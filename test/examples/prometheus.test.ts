@@ -5,7 +5,7 @@ import t, { type Test } from 'tap'
 import { parse, stringify } from 'yaml'
 import { freePort } from '../helpers/free-port.js'
 import { listen, startGateway } from '../helpers/gateway.js'
-import { launch, until } from '../helpers/launch.js'
+import { launch, originOf, program, until } from '../helpers/launch.js'
 import { startUpstream } from '../helpers/upstream.js'
 import { samplesOf, sumOf } from '../metrics/meters.js'
 import { needs } from '../metrics/programs.js'
@@ -93,7 +93,7 @@ function sorted (values: Record<string, number>): Array<[string, number]> {
   return Object.entries(values).sort()
 }
 
-const env = { UPSTREAM_KEY: 'provider-key', GATEWAY_KEY: 'my-key-0123456789', PORT: '0', METRICS_PORT: '0' }
+const env = { UPSTREAM_KEY: 'provider-key', GATEWAY_KEY: 'my-key-0123456789', PORT: '0' }
 
 async function chat (origin: string): Promise<void> {
   const reply = await fetch(`${origin}/v1/chat/completions`, {
@@ -115,18 +115,17 @@ t.test('app.js: the gateway\'s metrics join those of the app', async (t) => {
   t.ok(samples.has('process_resident_memory_bytes'))
 })
 
-t.test('cluster.js: one scrape has the sum of all workers', async (t) => {
+t.test('workers.yaml: one scrape has the sum of all workers', async (t) => {
   const upstream = await startUpstream(t)
-  const child = launch(t, new URL('prometheus/cluster.js', examples).pathname, [], { ...env, UPSTREAM_URL: upstream.url, WORKERS: '2' })
-  const [, scrape = ''] = await until(child.out, /^metrics on (.*)$/)
-  const worker = /^worker \d listening on (.*)$/
-  const [, first = ''] = await until(child.out, worker)
-  const [, second] = await until(child.out, worker)
-  t.equal(first, second, 'one port for both')
-  for (let n = 0; n < 10; n += 1) await chat(first)
-  const samples = samplesOf(await (await fetch(scrape)).text())
+  const config = new URL('prometheus/workers.yaml', examples).pathname
+  const child = launch(t, program, ['start', '--config', config], { ...env, UPSTREAM_URL: upstream.url }, t.testdir({}))
+  const origin = await originOf(child)
+  for (let n = 0; n < 10; n += 1) await chat(origin)
+  const samples = samplesOf(await (await fetch(`${origin}/metrics`)).text())
   t.equal(sumOf(samples, 'llm_gateway_requests_total'), 10)
   t.equal(sumOf(samples, 'llm_gateway_tokens_total'), 1_700)
   t.equal(sumOf(samples, 'llm_gateway_build_info'), 1, 'information is not added up')
   t.equal(samples.get('llm_gateway_request_duration_seconds_bucket{protocol="chat_completions",model="gpt-5",stream="false",outcome="ok",le="+Inf"}'), 10)
+  child.process.kill('SIGTERM')
+  t.equal(await child.exited, 0)
 })

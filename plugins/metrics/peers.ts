@@ -1,0 +1,54 @@
+import type { Aggregator } from './catalogue.js'
+import type { Cell } from './families.js'
+import type { Family } from './store.js'
+
+/** The other processes of one gateway, as one of them sees them. */
+export interface Peers {
+  /** A cell of a counter or histogram was counted in. */
+  readonly counted: (name: string, cell: Cell) => void
+  /** Where this process counts. */
+  readonly join: (families: readonly Family[]) => void
+  /** Resolves once `cells` are what the others have now, and what those that are gone had counted. */
+  readonly refresh: () => Promise<void>
+  /** `bounds`: of a histogram's buckets, but for the last; empty for any other family. */
+  readonly cells: (name: string, bounds: readonly number[]) => readonly Cell[]
+}
+
+/** Families that are read as the sum of all processes. */
+export function withPeers (families: readonly Family[], peers: Peers): readonly Family[] {
+  peers.join(families)
+  return families.map((family) => {
+    const read = (): Cell[] => merged([family.read(), peers.cells(family.name, family.row.buckets)], family.row.aggregator)
+    if ('listen' in family) return { ...family, read: () => read().filter((cell) => 'buckets' in cell) }
+    return { ...family, read: () => read().filter((cell) => 'value' in cell) }
+  })
+}
+
+/** One cell for each label set of the lists. */
+export function merged (lists: ReadonlyArray<readonly Cell[]>, aggregator: Aggregator): Cell[] {
+  const cells = new Map<string, Cell>()
+  for (const cell of lists.flat()) {
+    const known = cells.get(cell.text)
+    if (known === undefined) cells.set(cell.text, copyOf(cell))
+    else join(known, cell, aggregator)
+  }
+  return [...cells.values()]
+}
+
+function copyOf (cell: Cell): Cell {
+  return 'buckets' in cell ? { ...cell, buckets: cell.buckets.map((bucket) => ({ ...bucket })) } : { ...cell }
+}
+
+const joins: Readonly<Record<Aggregator, (one: number, other: number) => number>> = {
+  sum: (one, other) => one + other,
+  min: Math.min,
+  max: Math.max,
+}
+
+function join (into: Cell, from: Cell, aggregator: Aggregator): void {
+  if ('value' in into && 'value' in from) into.value = joins[aggregator](into.value, from.value)
+  if (!('buckets' in into && 'buckets' in from)) return
+  into.sum += from.sum
+  into.count += from.count
+  for (const [index, bucket] of into.buckets.entries()) bucket.count += from.buckets[index]?.count ?? 0
+}

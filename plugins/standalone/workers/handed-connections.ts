@@ -1,0 +1,34 @@
+import type { Worker } from 'node:cluster'
+
+interface Handle {
+  readonly close: () => void
+}
+
+/** To whom each connection was handed last. */
+const holders = new WeakMap<Handle, Worker>()
+
+/**
+ * Closes the connections that a worker was handed and did not take before it ended. Node's primary would keep them open, and
+ * their callers would wait for ever (lib/internal/cluster/round_robin_handle.js of Node 20 to 24: one for each port, closed
+ * when the worker answers). To close one that the worker took does nothing: it is closed here already.
+ */
+export function closeWithWorker (worker: Worker): void {
+  const { process } = worker
+  const send = process.send.bind(process)
+  const handed = new Map<unknown, Handle>()
+  Reflect.set(process, 'send', (...args: Parameters<typeof send>): boolean => {
+    const [message, handle] = args
+    if (isHandle(handle)) {
+      handed.set(Reflect.get(Object(message), 'key'), handle)
+      holders.set(handle, worker)
+    }
+    return send(...args)
+  })
+  worker.once('exit', () => {
+    for (const handle of handed.values()) if (holders.get(handle) === worker) handle.close()
+  })
+}
+
+function isHandle (value: unknown): value is Handle {
+  return typeof value === 'object' && value !== null && 'close' in value && typeof value.close === 'function'
+}

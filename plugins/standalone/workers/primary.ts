@@ -1,0 +1,161 @@
+/** The process that holds the port and the sums, and has workers do everything else. */
+import cluster, { type Worker } from 'node:cluster'
+import type { FastifyBaseLogger } from 'fastify'
+import { ConfigError } from '../config-error.js'
+import type { Environment } from '../config-yaml.js'
+import { loadConfig, readText, type ListenAddress } from '../config.js'
+import { closeWithWorker } from './handed-connections.js'
+import { tell, workers, type FromWorker } from './messages.js'
+import { Rollout, type Edition } from './rollout.js'
+import { Sums } from './sums.js'
+
+export interface PrimaryOptions {
+  readonly file: string
+  readonly env: Environment
+  readonly workers: number
+  readonly log: FastifyBaseLogger
+  /** A worker that does not answer a reload within that time is replaced. Default 60,000. */
+  readonly answerMs?: number
+  /** What a worker runs. Default: what this process runs. */
+  readonly program?: { readonly exec: string, readonly args: readonly string[], readonly execArgv: readonly string[] }
+}
+
+/** A worker that lived for so long had no trouble with its start. */
+const soundMs = 1_000
+const firstRetryMs = 100
+const lastRetryMs = 10_000
+
+export class Primary {
+  readonly #options: PrimaryOptions
+  /** Workers that listen, and since when. */
+  readonly #ready = new Map<Worker, number>()
+  readonly #sums = new Sums(() => this.#ready.keys())
+  readonly #rollout: Rollout
+  #failures = 0
+  #stopping = false
+  #turn: Promise<unknown> = Promise.resolve()
+  address: ListenAddress = { host: '', port: 0 }
+  consoleAddress: ListenAddress | null = null
+
+  private constructor (options: PrimaryOptions, first: Edition) {
+    this.#options = options
+    this.#rollout = new Rollout(first, () => this.#ready.keys(), options.answerMs)
+  }
+
+  /** Resolves once every worker listens. Rejects with ConfigError or with what the first one failed of; none is left then. */
+  static async start (options: PrimaryOptions): Promise<Primary> {
+    const primary = new Primary(options, readEdition(options))
+    const { program } = options
+    if (program !== undefined) cluster.setupPrimary({ exec: program.exec, args: [...program.args], execArgv: [...program.execArgv] })
+    try {
+      await Promise.all(Array.from({ length: options.workers }, async () => await primary.#begin()))
+    } catch (error) {
+      primary.#stopping = true
+      primary.kill()
+      throw error
+    }
+    return primary
+  }
+
+  get pids (): readonly number[] {
+    return [...this.#ready.keys()].flatMap(({ process: { pid } }) => pid ?? [])
+  }
+
+  /** The price lists that the file names. */
+  get priceFiles (): readonly string[] {
+    return this.#rollout.current.priceFiles
+  }
+
+  /** Has one worker after the other take the file as it is now. False, and everything as it was, where it is not right. */
+  async reload (): Promise<boolean> {
+    const reloaded = this.#turn.then(async () => await this.#reload())
+    this.#turn = reloaded
+    return await reloaded
+  }
+
+  async #reload (): Promise<boolean> {
+    const { file, log } = this.#options
+    try {
+      return await this.#rollout.replace(readEdition(this.#options))
+    } catch (error) {
+      const problems = error instanceof ConfigError ? error.toLines(file) : [String(error)]
+      log.error({ problems }, 'configuration refused, the old one stays')
+      return false
+    }
+  }
+
+  /** All workers end at the same time, each once its requests have. */
+  async stop (): Promise<void> {
+    this.#stopping = true
+    await Promise.all(workers().map(async (worker) => {
+      const ended = new Promise((resolve) => worker.once('exit', resolve))
+      tell(worker, { type: 'stop' })
+      await ended
+    }))
+  }
+
+  /** At once, whatever runs. */
+  kill (): void {
+    for (const worker of workers()) worker.process.kill('SIGKILL')
+  }
+
+  async #begin (): Promise<void> {
+    const worker = cluster.fork()
+    closeWithWorker(worker)
+    await new Promise<void>((resolve, reject) => {
+      worker.on('message', (message: FromWorker) => {
+        if (message.type === 'failed') reject(new Error(message.message))
+        else if (message.type === 'ready') {
+          this.address = message.address
+          this.consoleAddress = message.consoleAddress
+          this.#joined(worker)
+          resolve()
+        } else this.#hear(worker, message)
+      })
+      worker.once('exit', (code, signal) => {
+        reject(new Error(`a worker ended before it listened (${signal ?? code})`))
+        this.#ended(worker, signal ?? code)
+      })
+    })
+  }
+
+  #joined (worker: Worker): void {
+    this.#ready.set(worker, Date.now())
+    // The configuration may have changed while it started.
+    if (this.#rollout.isBehind(worker)) this.#turn = this.#turn.then(async () => await this.#rollout.catchUp())
+  }
+
+  #hear (worker: Worker, message: FromWorker): void {
+    // One that was not listening yet when all were told to stop has not heard of it.
+    if (message.type === 'asks to start' && this.#stopping) tell(worker, { type: 'stop' })
+    else if (message.type === 'asks to start') this.#rollout.begin(worker)
+    else if (message.type === 'reloaded') this.#rollout.answered(worker, message.ok)
+    else this.#sums.hear(worker, message)
+  }
+
+  #ended (worker: Worker, why: string | number): void {
+    const readyAt = this.#ready.get(worker)
+    this.#ready.delete(worker)
+    this.#sums.ended(worker)
+    this.#rollout.ended(worker)
+    if (this.#stopping) return
+    const lived = readyAt !== undefined && Date.now() - readyAt >= soundMs
+    this.#failures = lived ? 0 : this.#failures + 1
+    const waitMs = lived ? 0 : Math.min(firstRetryMs * 2 ** (this.#failures - 1), lastRetryMs)
+    this.#options.log.error({ pid: worker.process.pid, why, waitMs }, 'a worker ended, another one takes its place')
+    setTimeout(() => this.#replace(), waitMs)
+  }
+
+  #replace (): void {
+    if (this.#stopping) return
+    this.#begin().catch((error) => {
+      if (!this.#stopping) this.#options.log.error({ err: error }, 'a worker did not start')
+    })
+  }
+}
+
+/** Throws ConfigError where the file is not right. */
+function readEdition ({ file, env }: PrimaryOptions): Edition {
+  const text = readText(file)
+  return { text, priceFiles: loadConfig(file, env, text).prices?.files ?? [] }
+}

@@ -1,0 +1,91 @@
+import type { Worker } from 'node:cluster'
+import { tell } from './messages.js'
+
+/** One reading of the configuration file. Read again it is another one: a price list that it names may have changed. */
+export interface Edition {
+  readonly text: string
+  readonly priceFiles: readonly string[]
+}
+
+type Outcome = 'taken' | 'refused' | 'gone'
+
+/** A worker that has not answered by then never will: another one takes its place. */
+const defaultAnswerMs = 60_000
+
+/** Which worker serves which configuration, and how another one reaches all: one worker after the other, each without a pause. */
+export class Rollout {
+  readonly #ready: () => Iterable<Worker>
+  readonly #answerMs: number
+  readonly #served = new WeakMap<Worker, Edition>()
+  #asked: { readonly worker: Worker, readonly done: (outcome: Outcome) => void } | null = null
+  #current: Edition
+
+  constructor (first: Edition, ready: () => Iterable<Worker>, answerMs = defaultAnswerMs) {
+    this.#current = first
+    this.#ready = ready
+    this.#answerMs = answerMs
+  }
+
+  get current (): Edition {
+    return this.#current
+  }
+
+  isBehind (worker: Worker): boolean {
+    return this.#served.get(worker) !== this.#current
+  }
+
+  begin (worker: Worker): void {
+    this.#served.set(worker, this.#current)
+    tell(worker, { type: 'start', text: this.#current.text })
+  }
+
+  /** False where a worker refuses it; all serve what they did before then. */
+  async replace (next: Edition): Promise<boolean> {
+    const before = this.#current
+    let outcome: Outcome = 'taken'
+    // Those that begin meanwhile begin with it once the first one has taken it.
+    for (let worker = this.#other(next); worker !== undefined; worker = this.#other(next)) {
+      outcome = await this.#change(worker, next)
+      if (outcome === 'refused') break
+      if (outcome === 'taken') this.#current = next
+    }
+    if (outcome !== 'refused') {
+      this.#current = next
+      return true
+    }
+    this.#current = before
+    await this.catchUp()
+    return false
+  }
+
+  /** Has all that serve another configuration than the current one change to it. */
+  async catchUp (): Promise<void> {
+    for (const worker of [...this.#ready()]) if (this.isBehind(worker)) await this.#change(worker, this.#current)
+  }
+
+  /** A worker told whether it took what it was asked to. */
+  answered (worker: Worker, ok: boolean): void {
+    if (this.#asked?.worker === worker) this.#asked.done(ok ? 'taken' : 'refused')
+  }
+
+  ended (worker: Worker): void {
+    if (this.#asked?.worker === worker) this.#asked.done('gone')
+  }
+
+  #other (edition: Edition): Worker | undefined {
+    for (const worker of this.#ready()) if (this.#served.get(worker) !== edition) return worker
+    return undefined
+  }
+
+  async #change (worker: Worker, edition: Edition): Promise<Outcome> {
+    const timer = setTimeout(() => worker.process.kill('SIGKILL'), this.#answerMs)
+    const outcome = await new Promise<Outcome>((resolve) => {
+      this.#asked = { worker, done: resolve }
+      tell(worker, { type: 'reload', text: edition.text })
+    })
+    clearTimeout(timer)
+    this.#asked = null
+    if (outcome === 'taken') this.#served.set(worker, edition)
+    return outcome
+  }
+}

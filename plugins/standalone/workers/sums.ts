@@ -1,0 +1,55 @@
+import type { Worker } from 'node:cluster'
+import { tell, type FromWorker } from './messages.js'
+import { Tally } from './tally.js'
+
+/** One that does not answer is not waited for: what it told last counts. */
+const flushMs = 1_000
+
+/** What all workers have counted, told to the one that asks. */
+export class Sums {
+  readonly #ready: () => Iterable<Worker>
+  readonly #tally = new Tally()
+  readonly #flushes = new Map<number, (worker: Worker) => void>()
+  #asks = 0
+
+  constructor (ready: () => Iterable<Worker>) {
+    this.#ready = ready
+  }
+
+  hear (worker: Worker, message: FromWorker): void {
+    if (message.type === 'counted') this.#tally.count(worker.id, message.cells)
+    else if (message.type === 'read') this.#read(worker, message.id)
+    else if (message.type === 'flushed') {
+      this.#tally.measure(worker.id, message.gauges)
+      this.#flushes.get(message.id)?.(worker)
+    }
+  }
+
+  ended (worker: Worker): void {
+    this.#tally.bury(worker.id)
+    for (const heard of this.#flushes.values()) heard(worker)
+  }
+
+  /** Has all others tell what they know, then tells it. */
+  async #read (worker: Worker, id: number): Promise<void> {
+    const others = [...this.#ready()].filter((other) => other !== worker)
+    const flush = this.#asks++
+    if (others.length > 0) await this.#flush(flush, others)
+    this.#flushes.delete(flush)
+    tell(worker, { type: 'others', id, series: this.#tally.othersOf(worker.id) })
+  }
+
+  async #flush (id: number, others: readonly Worker[]): Promise<void> {
+    const awaited = new Set(others)
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, flushMs)
+      this.#flushes.set(id, (worker) => {
+        awaited.delete(worker)
+        if (awaited.size > 0) return
+        clearTimeout(timer)
+        resolve()
+      })
+      for (const other of others) tell(other, { type: 'flush', id })
+    })
+  }
+}

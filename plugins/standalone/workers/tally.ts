@@ -1,0 +1,40 @@
+import type { Counted, WireSeries } from './messages.js'
+
+/** What each worker has counted, kept by the primary: counts outlive their worker, what is measured now does not. */
+export class Tally {
+  readonly #counts = new Map<number, Map<number, WireSeries>>()
+  readonly #gauges = new Map<number, readonly WireSeries[]>()
+  /** Of all that are gone, by name and labels. */
+  #gone = new Map<string, WireSeries>()
+
+  count (worker: number, cells: readonly Counted[]): void {
+    const counts = this.#counts.get(worker) ?? new Map<number, WireSeries>()
+    this.#counts.set(worker, counts)
+    for (const [id, numbers, series = counts.get(id)] of cells) {
+      if (series !== undefined) counts.set(id, { ...series, numbers })
+    }
+  }
+
+  measure (worker: number, gauges: readonly WireSeries[]): void {
+    this.#gauges.set(worker, gauges)
+  }
+
+  /** The worker is gone. */
+  bury (worker: number): void {
+    for (const series of this.#counts.get(worker)?.values() ?? []) {
+      const key = `${series.name}{${series.text}}`
+      const known = this.#gone.get(key)
+      const numbers = known === undefined ? series.numbers : series.numbers.map((number, index) => number + Number(known.numbers[index]))
+      this.#gone.set(key, { ...series, numbers })
+    }
+    this.#counts.delete(worker)
+    this.#gauges.delete(worker)
+  }
+
+  /** All that a worker does not know itself. */
+  othersOf (worker: number): WireSeries[] {
+    const counts = [...this.#counts].flatMap(([id, cells]) => id === worker ? [] : [...cells.values()])
+    const gauges = [...this.#gauges].flatMap(([id, cells]) => id === worker ? [] : cells)
+    return [...this.#gone.values(), ...counts, ...gauges]
+  }
+}

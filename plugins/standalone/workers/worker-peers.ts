@@ -1,0 +1,93 @@
+import type { Cell, Family, Peers } from '../../metrics/index.js'
+import type { Counted, FromWorker, ToWorker, WireSeries } from './messages.js'
+
+/** The primary may be busy with a worker that starts. */
+const refreshMs = 2_000
+
+/**
+ * The other workers, as one of them sees them: tells the primary what was counted, once a turn of the loop, and asks it for
+ * what the others have. A worker that is killed takes with it what it counted in its last turn, and nothing else.
+ */
+export class WorkerPeers implements Peers {
+  readonly #send: (message: FromWorker) => void
+  readonly #ids = new Map<Cell, number>()
+  readonly #changed = new Map<Cell, string>()
+  readonly #asked = new Map<number, () => void>()
+  #families: readonly Family[] = []
+  #others: readonly WireSeries[] = []
+  #asks = 0
+
+  constructor (send: (message: FromWorker) => void) {
+    this.#send = send
+  }
+
+  readonly counted = (name: string, cell: Cell): void => {
+    if (this.#changed.size === 0) setImmediate(() => this.flush())
+    this.#changed.set(cell, name)
+  }
+
+  join (families: readonly Family[]): void {
+    this.#families = families
+  }
+
+  flush (): void {
+    if (this.#changed.size === 0) return
+    const cells = [...this.#changed].map(([cell, name]) => this.#tell(cell, name))
+    this.#changed.clear()
+    this.#send({ type: 'counted', cells })
+  }
+
+  #tell (cell: Cell, name: string): Counted {
+    const id = this.#ids.get(cell)
+    if (id !== undefined) return [id, numbersOf(cell)]
+    this.#ids.set(cell, this.#ids.size)
+    return [this.#ids.size - 1, numbersOf(cell), wireOf(cell, name)]
+  }
+
+  async refresh (): Promise<void> {
+    const id = this.#asks++
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, refreshMs).unref()
+      this.#asked.set(id, () => {
+        clearTimeout(timer)
+        resolve()
+      })
+      this.#send({ type: 'read', id })
+    })
+    this.#asked.delete(id)
+  }
+
+  cells (name: string, bounds: readonly number[]): readonly Cell[] {
+    return this.#others.filter((series) => series.name === name).map((series) => cellOf(series, bounds))
+  }
+
+  /** The primary's side of it. */
+  hear (message: ToWorker): void {
+    if (message.type === 'flush') {
+      this.flush()
+      this.#send({ type: 'flushed', id: message.id, gauges: this.#gauges() })
+    } else if (message.type === 'others') {
+      this.#others = message.series
+      this.#asked.get(message.id)?.()
+    }
+  }
+
+  #gauges (): WireSeries[] {
+    const gauges = this.#families.filter(({ row }) => row.type === 'gauge')
+    return gauges.flatMap(({ name, read }) => read().map((cell) => wireOf(cell, name)))
+  }
+}
+
+function numbersOf (cell: Cell): number[] {
+  return 'buckets' in cell ? [cell.sum, cell.count, ...cell.buckets.map(({ count }) => count)] : [cell.value]
+}
+
+function wireOf (cell: Cell, name: string): WireSeries {
+  return { name, text: cell.text, labels: cell.labels, numbers: numbersOf(cell) }
+}
+
+function cellOf ({ labels, text, numbers }: WireSeries, bounds: readonly number[]): Cell {
+  const [first = 0, count = 0, ...counts] = numbers
+  if (bounds.length === 0) return { labels, text, value: first }
+  return { labels, text, sum: first, count, buckets: [...bounds, Infinity].map((upTo, index) => ({ upTo, count: counts[index] ?? 0 })) }
+}

@@ -1,0 +1,76 @@
+import type { Worker } from 'node:cluster'
+import { ConfigError } from '../config-error.js'
+import type { Environment } from '../config-yaml.js'
+import type { LogStream } from '../gateway.js'
+import { Standalone } from '../standalone.js'
+import type { FromWorker, ToWorker } from './messages.js'
+import { WorkerPeers } from './worker-peers.js'
+
+/** The channel to the primary. */
+export interface Channel {
+  readonly send: (message: FromWorker) => void
+  readonly onMessage: (listener: (message: ToWorker) => void) => void
+  /** Nothing more is to be said; what was said before is out by then. */
+  readonly close: () => void
+}
+
+/** `worker`: what this process is in its cluster, if anything. */
+export function channelOf (worker: Pick<Worker, 'isConnected' | 'send' | 'on' | 'process'> | undefined): Channel | null {
+  if (worker === undefined) return null
+  return {
+    send: (message) => { if (worker.isConnected()) worker.send(message) },
+    onMessage: (listener) => { worker.on('message', listener) },
+    close: () => { setImmediate(() => worker.process.disconnect()) },
+  }
+}
+
+export interface WorkerOptions {
+  readonly file: string
+  readonly env: Environment
+  readonly logStream?: LogStream
+}
+
+/** So often a console is told what the others count. */
+const consoleMs = 1_000
+
+/** Serves until the primary says that it is enough. Resolves with the exit code. */
+export async function runWorker (options: WorkerOptions, { send, onMessage }: Omit<Channel, 'close'>): Promise<number> {
+  const peers = new WorkerPeers(send)
+  let text = ''
+  let gateway: Standalone | null = null
+  let starting: Promise<void> | null = null
+  return await new Promise((resolve) => {
+    const start = async (): Promise<void> => {
+      try {
+        gateway = await Standalone.start({ ...options, text: () => text, peers })
+      } catch (error) {
+        send({ type: 'failed', message: error instanceof ConfigError ? error.toLines(options.file).join('\n') : String(Object(error).message) })
+        resolve(1)
+        return
+      }
+      const { address, config, consoleAddress } = gateway
+      if (config.console !== undefined) setInterval(() => peers.refresh(), consoleMs).unref()
+      send({ type: 'ready', address, consoleAddress })
+    }
+    const stop = async (): Promise<void> => {
+      await starting
+      await gateway?.stop()
+      resolve(0)
+    }
+    onMessage((message) => {
+      if (message.type === 'start') {
+        text = message.text
+        starting = start()
+      } else if (message.type === 'reload') {
+        const before = text
+        text = message.text
+        gateway?.reload().then((ok) => {
+          if (!ok) text = before
+          send({ type: 'reloaded', ok })
+        })
+      } else if (message.type === 'stop') stop()
+      else peers.hear(message)
+    })
+    send({ type: 'asks to start' })
+  })
+}

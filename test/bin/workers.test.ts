@@ -1,0 +1,122 @@
+/** The gateway as several processes: one port, one sum, one end. */
+import cluster from 'node:cluster'
+import { writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import t, { type Test } from 'tap'
+import { run } from '../../bin/cli.js'
+import type { Io, SignalName } from '../../bin/io.js'
+import type { FromWorker, ToWorker } from '../../plugins/standalone/workers/messages.js'
+import { program, until } from '../helpers/launch.js'
+import { Signal, startUpstream } from '../helpers/upstream.js'
+import { chat, status, yaml } from '../standalone/run.js'
+
+interface Running {
+  readonly origin: string
+  readonly signal: (name: SignalName) => void
+  readonly code: Promise<number>
+  readonly exits: readonly number[]
+}
+
+/** The primary is this process, its workers run the built program. */
+async function start (t: Test, text: (state: string) => string, more: Pick<Io, 'logStream'> = {}): Promise<Running> {
+  const dir = t.testdir({})
+  const file = join(dir, 'gateway.yaml')
+  writeFileSync(file, text(`engine: lmdb, path: ${dir}/data`))
+  cluster.setupPrimary({ exec: program, args: ['start', '--config', file], execArgv: [] })
+  t.teardown(() => { for (const worker of Object.values(cluster.workers ?? {})) worker?.process.kill('SIGKILL') })
+  process.env['PORT'] = '0'
+  const out = new Signal<string>()
+  const signals = new Map<SignalName, () => void>()
+  const exits: number[] = []
+  const code = run(['start', '--config', file], {
+    env: { PORT: '0' },
+    out: (line) => out.push(line),
+    err: (line) => out.push(line),
+    progress: null,
+    onSignal: (name, listener) => signals.set(name, listener),
+    exit: (status) => exits.push(status),
+    ...more,
+  })
+  const origin = String((await until(out, /^llm-gateway listens on (.*)$/))[1])
+  return { origin, signal: (name) => signals.get(name)?.(), code, exits }
+}
+
+t.test('one port, one sum, one end', async (t) => {
+  const upstream = await startUpstream(t)
+  const { origin, signal, code, exits } = await start(t, (state) => yaml(upstream.url, ['key-a'], 'log: { level: error }\nlisten: { workers: 2 }').replace('engine: memory', state), { logStream: { write: () => {} } })
+  for (let request = 0; request < 4; request += 1) t.equal(await status(origin, 'key-a'), 200)
+  const counted = async (): Promise<unknown> => /requests_total\{.*\} (\d+)/.exec(await (await fetch(`${origin}/metrics`)).text())?.[1]
+  for (let scrape = 0; scrape < 2; scrape += 1) t.equal(await counted(), '4')
+  signal('SIGTERM')
+  t.equal(await code, 0)
+  t.equal(Object.keys(cluster.workers ?? {}).length, 0)
+  signal('SIGINT')
+  t.strictSame(exits, [130])
+})
+
+/** `/health` on a connection of its own: the reply, or nothing where the connection was cut. */
+async function health (origin: string): Promise<string> {
+  const socket = connect(Number(new URL(origin).port), '127.0.0.1')
+  let text = ''
+  socket.on('data', (chunk) => { text += chunk })
+  socket.on('error', () => {})
+  socket.write('GET /health HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n')
+  await new Promise((resolve) => socket.once('close', resolve))
+  return text
+}
+
+t.test('each worker has a simulated provider of its own, and a connection that a killed one had not taken is cut', async (t) => {
+  const { origin, signal, code } = await start(t, (state) => [
+    'upstreams: { demo: { simulate: true } }',
+    'groups: { chat: { protocols: [chat_completions] } }',
+    'keys: [{ id: a, group: chat, secret: key-a }]',
+    `state: { ${state} }`,
+    'listen: { workers: 2 }',
+  ].join('\n'))
+  const replies = await Promise.all(Array.from({ length: 6 }, async () => await chat(origin, 'key-a')))
+  t.strictSame(replies.map((reply) => reply.status), Array(6).fill(200))
+  await Promise.all(replies.map(async (reply) => await reply.text()))
+  const [victim] = Object.values(cluster.workers ?? {})
+  victim?.process.kill('SIGSTOP')
+  const asked = [health(origin), health(origin), health(origin)]
+  await pause(300)
+  victim?.process.kill('SIGKILL')
+  const texts = await Promise.all(asked)
+  t.strictSame(texts.map((text) => text.slice(0, 15)).toSorted(), ['', 'HTTP/1.1 200 OK', 'HTTP/1.1 200 OK'])
+  signal('SIGTERM')
+  t.equal(await code, 0)
+})
+
+t.test('a worker does what its primary says, and leaves signals to it', async (t) => {
+  const upstream = await startUpstream(t)
+  let flushed = 0
+  for (const more of [{ logStream: { write: () => {}, flush: async () => { flushed += 1; return true } } }, {}]) {
+    const said = new Signal<FromWorker>()
+    const signals: SignalName[] = []
+    let tell = (_message: ToWorker): void => {}
+    let closed = 0
+    const code = run(['start', '--config', 'gateway.yaml'], {
+      env: { PORT: '0' },
+      out: () => {},
+      err: () => {},
+      progress: null,
+      onSignal: (name, listener) => {
+        signals.push(name)
+        listener()
+      },
+      exit: () => {},
+      primary: { send: (message) => said.push(message), onMessage: (listener) => { tell = listener }, close: () => { closed += 1 } },
+      ...more,
+    })
+    await said.next()
+    tell({ type: 'start', text: yaml(upstream.url, ['key-a']) })
+    t.match(await said.next(), { type: 'ready' })
+    t.strictSame(signals, ['SIGHUP', 'SIGTERM', 'SIGINT'])
+    tell({ type: 'stop' })
+    t.equal(await code, 0)
+    t.equal(closed, 1)
+  }
+  t.equal(flushed, 1)
+})
