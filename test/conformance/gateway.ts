@@ -1,5 +1,7 @@
 import Fastify from 'fastify'
 import llmGateway, { type LlmGatewayOptions } from '../../plugins/index.js'
+import { families } from '../../plugins/protocols/index.js'
+import { protocolsOf } from '../../plugins/protocols/list.js'
 import { startUpstream, type Upstream } from '../helpers/upstream.js'
 
 export interface Scope {
@@ -27,9 +29,9 @@ export function optionsFor (url: string): LlmGatewayOptions {
   return {
     upstreams: { main: { url, credential: upstreamSecret } },
     groups: {
-      openai: { protocols: ['chat_completions', 'responses', 'images', 'embeddings'], upstream: 'main' },
-      anthropic: { protocols: ['messages'], upstream: 'main' },
-      gemini: { protocols: ['generate_content'], upstream: 'main' },
+      openai: { protocols: protocolsOf(families.openai), upstream: 'main' },
+      anthropic: { protocols: protocolsOf(families.anthropic), upstream: 'main' },
+      gemini: { protocols: protocolsOf(families.gemini), upstream: 'main' },
       none: { protocols: ['chat_completions', 'messages', 'generate_content'], upstream: 'main', thirdParty: false },
       spent: { protocols: ['chat_completions'], upstream: 'main', limits: { balance: 0 } },
     },
