@@ -2,7 +2,7 @@
 import type { Cost } from '../core/cost.js'
 import { labelsOf } from '../core/labels.js'
 import type { ModelCall } from '../core/model-call.js'
-import type { LedgerBill, LedgerCost } from '../state/types.js'
+import type { LedgerBill, LedgerCost } from '../core/ledger.js'
 
 const maxNameLength = 128
 

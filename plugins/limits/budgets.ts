@@ -1,6 +1,6 @@
 /** Budgets as the state counts them: one bucket for each in the period that is now. */
 import { amountOf, periods, type BudgetAmount, type Period } from '../core/budget.js'
-import type { Bucket } from '../core/balances.js'
+import type { Bucket } from '../core/balances/types.js'
 import type { Budget, Limits } from '../core/types.js'
 import { spanOf, type Span } from './calendar.js'
 

@@ -2,7 +2,8 @@
 import type { Pricing } from '../core/pricing.js'
 import { leafTokens } from '../core/measures.js'
 import type { ModelCall } from '../core/model-call.js'
-import type { Amounts, LedgerRecord, OwnedBucket, Scope } from '../state/types.js'
+import type { Amounts, OwnedBucket, Scope } from '../core/balances/types.js'
+import type { LedgerRecord } from '../core/ledger.js'
 import { ledgerCost } from './bill.js'
 import { relayedEstimate } from './estimate.js'
 

@@ -1,8 +1,8 @@
-import type { Bucket } from '../core/balances.js'
+import type { Bucket } from '../core/balances/types.js'
 import type { Limits } from '../core/types.js'
-import { memoryBalances } from '../state/memory-balances.js'
-import { accountName } from '../state/parties.js'
-import type { Balances, Decision, HoldAsk, Left } from '../state/types.js'
+import { memoryBalances } from '../core/balances/memory.js'
+import { accountName } from '../core/balances/parties.js'
+import type { Balances, Decision, HoldAsk, Left } from '../core/balances/types.js'
 
 /**
  * What one process may spend while the store is away: a share of every limit, and of a balance what it had left when it

@@ -1,8 +1,9 @@
 import type { FastifyRequest } from 'fastify'
 import type { ErrorCode } from '../core/errors/table.js'
 import { checkMethods, checkOptions, OptionError } from '../core/options.js'
-import type { Balances, Ledger } from '../state/types.js'
-import { memoryBalances } from '../state/memory-balances.js'
+import type { Balances } from '../core/balances/types.js'
+import type { Ledger } from '../core/ledger.js'
+import { memoryBalances } from '../core/balances/memory.js'
 import type { HoldSizes } from './estimate.js'
 import type { OnBudget } from './warnings.js'
 

@@ -1,4 +1,4 @@
-import type { Balances, Settled, Settlement } from '../state/types.js'
+import type { Balances, Settled, Settlement } from '../core/balances/types.js'
 
 export interface OutboxOptions {
   readonly balances: Balances

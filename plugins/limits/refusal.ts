@@ -1,6 +1,6 @@
 import { gatewayError, type GatewayError } from '../core/errors/gateway-error.js'
 import type { Family } from '../protocols/types.js'
-import type { LimitName, Refused } from '../state/types.js'
+import type { LimitName, Refused } from '../core/balances/types.js'
 import { readBucketId } from './budgets.js'
 import type { Refusal, RefusalCode } from './options.js'
 

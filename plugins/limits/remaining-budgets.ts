@@ -1,4 +1,4 @@
-import type { Amounts, Bucket, Left, Parties, Refused } from '../core/balances.js'
+import type { Amounts, Bucket, Left, Parties, Refused } from '../core/balances/types.js'
 import type { GaugeSample } from '../core/recorder.js'
 import { readBucketId } from './budgets.js'
 

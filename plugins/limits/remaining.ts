@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache'
 import type { GaugeSample } from '../core/recorder.js'
-import type { Amounts, Left, Parties, Refused } from '../core/balances.js'
+import type { Amounts, Left, Parties, Refused } from '../core/balances/types.js'
 import { RemainingBudgets } from './remaining-budgets.js'
 
 /** More keys with a balance of their own than this are not remembered at once. */

@@ -1,7 +1,7 @@
 import type { FastifyBaseLogger } from 'fastify'
 import type { Pricing } from '../core/pricing.js'
 import type { ModelCall } from '../core/model-call.js'
-import type { Ledger, LedgerRecord } from '../state/types.js'
+import type { Ledger, LedgerRecord } from '../core/ledger.js'
 import { writeLog } from '../core/write-log.js'
 import type { Admission } from './admission.js'
 import { chargesOf, isRecorded, recordOf } from './charge.js'

@@ -1,6 +1,6 @@
 import type { ModelCall } from '../core/model-call.js'
 import type { Group } from '../core/types.js'
-import type { Parties } from '../state/types.js'
+import type { Parties } from '../core/balances/types.js'
 import type { Lease } from './lease.js'
 
 /** One request's claim on the limits, from its first step to its settlement. */

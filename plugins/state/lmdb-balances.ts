@@ -1,7 +1,7 @@
-import { hold, leave, read, readBucket, renew, settle, sweep } from './balance-rules.js'
+import { hold, leave, read, readBucket, renew, settle, sweep } from '../core/balances/rules.js'
 import type { LmdbFiles } from './lmdb-open.js'
 import { LmdbGroupStores, type Spent } from './lmdb-group-stores.js'
-import type { Engine } from './group-store.js'
+import type { Engine } from '../core/balances/group-store.js'
 import { inTurns } from './turns.js'
 import type { Balances } from './types.js'
 

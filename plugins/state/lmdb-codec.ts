@@ -2,10 +2,10 @@
  * How lmdb keeps accounts, buckets and holds: numbers of eight bytes in a fixed order, a text behind its length. What is
  * written is valid until the next is: the store copies it at once.
  */
-import { newWindow } from './window.js'
-import type { BucketRecord, HeldBucket } from './buckets.js'
-import type { AccountRecord } from './parties.js'
-import type { HoldRecord } from './group-store.js'
+import { newWindow } from '../core/balances/window.js'
+import type { BucketRecord, HeldBucket } from '../core/balances/buckets.js'
+import type { AccountRecord } from '../core/balances/parties.js'
+import type { HoldRecord } from '../core/balances/group-store.js'
 import type { Scope } from './types.js'
 
 /** Longer names of parties without limits of their own are cut: nobody reads them. */

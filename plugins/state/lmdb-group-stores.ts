@@ -3,10 +3,10 @@
  * turn is written once at its end, and what no other process has written meanwhile is not read again.
  */
 import { readAccount, readBucketRecord, readHold, readNumbers, writeAccount, writeBucket, writeHold, writeQuiet } from './lmdb-codec.js'
-import type { BucketRecord } from './buckets.js'
+import type { BucketRecord } from '../core/balances/buckets.js'
 import { Known, type Binary } from './lmdb-known.js'
-import { accountName, type AccountRecord } from './parties.js'
-import type { GroupStore, HoldRecord } from './group-store.js'
+import { accountName, type AccountRecord } from '../core/balances/parties.js'
+import type { GroupStore, HoldRecord } from '../core/balances/group-store.js'
 
 export interface LmdbTables {
   readonly accounts: Binary

@@ -1,12 +1,12 @@
 import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Database, RootDatabase } from 'lmdb'
-import { bucketKeepMs } from './buckets.js'
+import { bucketKeepMs } from '../core/balances/buckets.js'
 import { writeAccount, writeBucket } from './lmdb-codec.js'
 import type { LmdbTables, Spent } from './lmdb-group-stores.js'
 import type { StoredNote } from './notes.js'
 import { loadPeer } from './peer.js'
-import { newWindow } from './window.js'
+import { newWindow } from '../core/balances/window.js'
 import type { KeyChange, KeyRecord } from './types.js'
 
 /** The files of one host. `durable` is on the disk when a write resolves; `balances` are as safe as the running system. */

@@ -1,5 +1,5 @@
-import { limited } from './parties.js'
-import { StoreDownError } from './breaker.js'
+import { limited } from '../core/balances/parties.js'
+import { StoreDownError } from '../core/balances/store-down.js'
 import type { RedisLink } from './redis-link.js'
 import { redisTurns, type Step } from './redis-turns.js'
 import type { Account, Balances, Bucket, Decision, HoldAsk, Left, LimitName, Limits, Reached, Scope, Settlement } from './types.js'

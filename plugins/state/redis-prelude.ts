@@ -4,9 +4,9 @@
  * ARGV[1] is a clock for tests, in milliseconds, or empty; ARGV[2] how long a hold lives.
  * Numbers are written with `%.0f`: Lua's own form turns large ones into floating point.
  */
-import { rememberMs, sweepMax } from './balance-rules.js'
-import { bucketKeepMs, toldPercents } from './buckets.js'
-import { windowSeconds } from './window.js'
+import { rememberMs, sweepMax } from '../core/balances/rules.js'
+import { bucketKeepMs, toldPercents } from '../core/balances/buckets.js'
+import { windowSeconds } from '../core/balances/window.js'
 
 /** Buckets that are forgotten when one is made: more than were ever made at once. */
 const bucketsAtOnce = 100

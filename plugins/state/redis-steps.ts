@@ -1,9 +1,9 @@
 /**
- * The rules of `balance-rules.ts` as one Redis script, which takes any number of steps of one group in their order: one atomic
+ * The rules of `core/balances/rules.ts` as one Redis script, which takes any number of steps of one group in their order: one atomic
  * decision on the server, by the server's clock. Every key of a group carries the group as its hash tag, so that the script
  * touches one slot of a cluster. ARGV, behind those of the prelude: for each step its name, how many arguments it has, and those.
  */
-import { concurrencyRetryMs } from './parties.js'
+import { concurrencyRetryMs } from '../core/balances/parties.js'
 import { prelude } from './redis-prelude.js'
 
 /** id, key, place of its window, requests, tokens, floor, cost, floor of the cost; then for the key and for the group: counted, balance, concurrency, requests, tokens, buckets, and of each of them id, unit, amount, end. */

@@ -1,4 +1,4 @@
-import { StoreDownError } from './breaker.js'
+import { StoreDownError } from '../core/balances/store-down.js'
 import type { RedisLink } from './redis-link.js'
 import type { StepName } from './redis-steps.js'
 

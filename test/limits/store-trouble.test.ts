@@ -1,7 +1,7 @@
 import t, { type Test } from 'tap'
 import { gatewayOf } from '../../plugins/core/gateway.js'
 import { memoryBalances, openState, type Account, type Balances, type Decision, type HoldAsk } from '../../plugins/state/index.js'
-import { StoreDownError } from '../../plugins/state/breaker.js'
+import { StoreDownError } from '../../plugins/core/balances/store-down.js'
 import { FileLedger } from '../../plugins/state/file-ledger.js'
 import { recover } from '../../plugins/state/recover.js'
 import { call, read } from '../helpers/gateway.js'

@@ -1,5 +1,6 @@
 import t from 'tap'
-import { createBreaker, StoreDownError, type Breaker } from '../../plugins/state/breaker.js'
+import { StoreDownError } from '../../plugins/core/balances/store-down.js'
+import { createBreaker, type Breaker } from '../../plugins/state/breaker.js'
 
 interface Given {
   readonly answers?: () => boolean

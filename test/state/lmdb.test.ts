@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import t from 'tap'
-import { hold, read, settle } from '../../plugins/state/balance-rules.js'
+import { hold, read, settle } from '../../plugins/core/balances/rules.js'
 import { lmdbBalances } from '../../plugins/state/lmdb-balances.js'
 import { lmdbKeys } from '../../plugins/state/lmdb-keys.js'
 import { LmdbGroupStores } from '../../plugins/state/lmdb-group-stores.js'

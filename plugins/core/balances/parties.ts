@@ -1,5 +1,5 @@
 /** What a group and a key allow, and the first thing that one of them refuses. Pure; counts nothing. */
-import type { Limits } from '../core/types.js'
+import type { Limits } from '../types.js'
 import { bucketsOf, newBucket, type BucketRecord } from './buckets.js'
 import type { Bucket, HoldAsk, Left, LimitName, Parties, Refused, Scope } from './types.js'
 import { newWindow, waitMs, type Window } from './window.js'

@@ -1,4 +1,4 @@
-import { hold, leave, read, readBucket, renew, settle, sweep } from './balance-rules.js'
+import { hold, leave, read, readBucket, renew, settle, sweep } from './rules.js'
 import type { BucketRecord } from './buckets.js'
 import type { AccountRecord } from './parties.js'
 import type { Engine, GroupStore, HoldRecord } from './group-store.js'

@@ -2,7 +2,7 @@
  * Who counts what keys and groups may spend, as the limits ask it and as each engine of the state answers it. One interface,
  * so that a host may bring an engine of its own.
  */
-import type { Limits } from './types.js'
+import type { Limits } from '../types.js'
 
 export type LimitName = 'requests' | 'tokens' | 'concurrency' | 'balance' | 'budget'
 
