@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache'
+import type { Load } from './load.js'
 import type { Member } from './member.js'
 import { score } from './rendezvous.js'
 
@@ -26,23 +27,28 @@ export class Affinity {
 
   /** One of the members, of which there is at least one. */
   pick (members: readonly [Member, ...Member[]], tie: Tie, now: number): Member {
-    const fits = roomFor(members, now)
     const home = tie.stays ? this.#homes.get(tie.hash) : undefined
-    const chosen = home !== undefined && members.includes(home) && fits(home) ? home : first(members, tie.hash, fits)
+    // A single busy agent is no load that others would have to take: only what runs at the same time moves it.
+    const stays = home !== undefined && members.includes(home) && roomFor(members, running)(home)
+    const chosen = stays ? home : first(members, tie.hash, roomFor(members, (load) => load.at(now)))
     if (tie.stays && chosen !== home) this.#homes.set(tie.hash, chosen)
     return chosen
   }
 }
 
 /** Tells whether a member has room for one more, by its share of the load of all. */
-function roomFor (members: readonly Member[], now: number): (member: Member) => boolean {
+function roomFor (members: readonly Member[], loadOf: (load: Load) => number): (member: Member) => boolean {
   let total = 1
   let weights = 0
   for (const { load, weight } of members) {
-    total += load.at(now)
+    total += loadOf(load)
     weights += weight
   }
-  return ({ load, weight }) => load.at(now) + 1 <= Math.max(ease, bound * total * weight / weights)
+  return ({ load, weight }) => loadOf(load) + 1 <= Math.max(ease, bound * total * weight / weights)
+}
+
+function running ({ active }: Load): number {
+  return active
 }
 
 /** There is always one with room: not all can be above their share. */

@@ -85,6 +85,7 @@ export class PoolAttempts implements Attempts {
     this.#next = null
     this.#visit = new Visit(member, this.#model, this.#around.now())
     this.#tried.push(member)
+    this.#status = 0
     const secret = this.#renewed ?? member.upstream.secret.current()
     this.#renewed = null
     return secret instanceof Promise ? this.#wait(member, secret) : this.#call(member, secret)

@@ -21,7 +21,8 @@ type Some = readonly [Member, ...Member[]]
 
 /**
  * The member that gets a request: of the lowest tier that has any that may serve, the one that it is tied to, or the less busy
- * of two. Where all are out, the one that returns soonest. Null where all that may run is running, or each account refused.
+ * of two. Where all are out, the one that returns soonest; a retry goes to none whose account waits. Null where all that may run
+ * is running, or each account refused.
  */
 export function choose (pool: Pool, ask: Ask): Member | null {
   const open = pool.members.filter((member) => isAskable(member, ask) && !ask.tried.includes(member))
@@ -29,7 +30,9 @@ export function choose (pool: Pool, ask: Ask): Member | null {
   if (serving !== null) return ask.tie === null ? lessBusy(serving, ask.random) : pool.homes.pick(serving, ask.tie, ask.now)
   // A second time to one that is well comes before a first time to one that is out.
   const again = lowestTier(pool.members.filter((member) => ask.tried.includes(member) && isAskable(member, ask) && mayServe(member, ask)))
-  return again === null ? soonest(open, ask) : lessBusy(again, ask.random)
+  if (again !== null) return lessBusy(again, ask.random)
+  // Somebody has to be asked, but nobody a second time who said when to come again.
+  return soonest(ask.tried.length === 0 ? open : open.filter(({ health }) => health.account.allows(ask.model, ask.now)), ask)
 }
 
 function isAskable ({ health, concurrency, load }: Member, { refusedBy }: Ask): boolean {
