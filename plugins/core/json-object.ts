@@ -4,3 +4,14 @@ export type JsonObject = Record<string, unknown>
 export function isObject (value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
+
+/** What stands at a path of keys; undefined where any of it is not there. */
+export function valueAt (value: unknown, path: readonly string[]): unknown {
+  for (const key of path) value = isObject(value) && Object.hasOwn(value, key) ? value[key] : undefined
+  return value
+}
+
+/** The keys of a JSON pointer (RFC 6901). */
+export function pointerKeys (pointer: string): string[] {
+  return pointer.split('/').slice(1).map((key) => key.replaceAll('~1', '/').replaceAll('~0', '~'))
+}

@@ -1,4 +1,5 @@
 import createError from '@fastify/error'
+import { isObject } from './json-object.js'
 
 /** A plugin option or configuration field is wrong. Thrown at registration; the message names the option's path. */
 export const OptionError = createError<[string, string]>('LLM_GATEWAY_OPTION', 'option %s %s', 500)
@@ -12,10 +13,6 @@ export function unguardedMount (pattern: string): Error {
 export const MissingPeerError = createError<[string, string]>('LLM_GATEWAY_MISSING_PEER', '%s needs a package that is not installed: npm install %s', 500)
 
 type Check = 'a string' | 'a boolean' | 'a function' | 'an object' | 'an object or false' | 'a whole number of at least 0' | 'a whole number of at least 1'
-
-function isObject (value: unknown): value is object {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
 
 const checks: Readonly<Record<Check, (value: unknown) => boolean>> = {
   'a string': (value) => typeof value === 'string' && value !== '',

@@ -1,3 +1,4 @@
+import { isObject } from './json-object.js'
 const none: readonly string[] = []
 
 /**
@@ -24,10 +25,6 @@ function namesIn (value: unknown): string[] {
   if (Array.isArray(value)) return value.flatMap(namesIn)
   if (!isObject(value)) return []
   return 'model' in value ? namesIn(value['model']) : Object.values(value).flatMap(namesIn)
-}
-
-function isObject (value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 const split = new WeakMap<readonly string[], ReadonlyArray<readonly string[]>>()

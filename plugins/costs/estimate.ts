@@ -4,7 +4,7 @@ import type { ModelCall } from '../core/model-call.js'
 import { ratesFor } from './cost-of.js'
 import { add, isLess, one, times, zero, type Decimal } from '../core/decimal.js'
 import { kinds, type PriceRow, type Rates, type Sheet } from './price-row.js'
-import { isObject } from './read-row.js'
+import { isObject } from '../core/json-object.js'
 
 /** How the request asks to be served. */
 interface Asked {

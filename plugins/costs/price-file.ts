@@ -6,7 +6,8 @@ import { isCurrency } from './currency.js'
 import { pathText, type PlacedProblem } from './price-error.js'
 import type { Path, PriceProblem, PriceRow, Report } from './price-row.js'
 import { isCommunityList, readCommunityList } from './read-community.js'
-import { isObject, readRows } from './read-row.js'
+import { isObject } from '../core/json-object.js'
+import { readRows } from './read-row.js'
 
 const require = createRequire(import.meta.url)
 

@@ -9,9 +9,8 @@
 import { inclusiveThresholds } from '../protocols/price-conventions.js'
 import { readDecimal, shifted, type Decimal } from '../core/decimal.js'
 import type { EachName, Path, PriceRow, Rates, Report, Sheet, Step, Variant } from './price-row.js'
-import { isObject, readFactor, readPrice } from './read-row.js'
-
-type JsonObject = Readonly<Record<string, unknown>>
+import { isObject, type JsonObject } from '../core/json-object.js'
+import { readFactor, readPrice } from './read-row.js'
 
 /** Prices of a token. */
 const maxPerToken = { units: 1n, places: 2 }

@@ -1,8 +1,7 @@
 /** Price rows as operators write them: per million tokens, in the list's currency. Everything that is wrong is reported, with its place. */
 import { decimalText, isLess, one, readDecimal, shifted, type Decimal } from '../core/decimal.js'
+import { isObject, type JsonObject } from '../core/json-object.js'
 import { eachNames, rateNames, type EachName, type Path, type PriceRow, type Rates, type Report, type Sheet, type Step, type Variant } from './price-row.js'
-
-type JsonObject = Readonly<Record<string, unknown>>
 
 /** Prices of a million tokens. No model costs as much as this: whoever writes it has taken one unit for another. */
 const maxPerMillion: Decimal = { units: 10_000n, places: 0 }
@@ -16,10 +15,6 @@ const millionPlaces = 6
 const sheetFields: readonly string[] = [...rateNames, 'above']
 const rowFields: readonly string[] = [...sheetFields, 'tiers', 'speeds', 'regions', 'each', 'tools', 'from', 'until', 'currency']
 const dateForm = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d([.]\d+)?)?(Z|[+-]\d\d:\d\d))?$/
-
-export function isObject (value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
 
 /** The rows of one model: one, or several that follow each other in time. Empty where there are problems. */
 export function readRows (value: unknown, path: Path, currency: string, report: Report): PriceRow[] {

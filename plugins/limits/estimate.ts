@@ -1,4 +1,5 @@
 /** How much a request may cost, told before it is sent. Never counted as usage: it is held, and replaced by what was used. */
+import { valueAt } from '../core/json-object.js'
 import type { ModelCall } from '../core/model-call.js'
 
 export interface HoldSizes {
@@ -48,14 +49,4 @@ function firstCount (json: unknown, paths: ReadonlyArray<readonly string[]>): nu
     if (typeof value === 'number' && Number.isSafeInteger(value) && value > 0) return value
   }
   return null
-}
-
-function valueAt (json: unknown, path: readonly string[]): unknown {
-  let value = json
-  for (const name of path) value = isObject(value) && Object.hasOwn(value, name) ? value[name] : undefined
-  return value
-}
-
-function isObject (value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null
 }

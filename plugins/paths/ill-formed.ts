@@ -5,7 +5,7 @@ import { forgetUrl, keepOut, readUrl, routeBy, type RawRequest } from '../core/i
 import { ModelCall } from '../core/model-call.js'
 import type { Refused } from '../core/url/resolve.js'
 import { isDecodable } from '../core/url/segments.js'
-import { pathOf } from '../core/url/single-version.js'
+import { withoutQuery } from '../core/url/single-version.js'
 
 /** The router must not answer an ill-formed path in its own words: whatever it makes of the one that is put in its place, a hook refuses it. */
 export function setAside (raw: RawRequest, refused: Refused): string {
@@ -22,7 +22,7 @@ export function setAside (raw: RawRequest, refused: Refused): string {
 export function setAsideIllFormed (app: FastifyInstance, gateway: Gateway): void {
   app.server.prependListener('request', (raw: IncomingMessage) => {
     const url = String(raw.url)
-    if (!url.includes('%') || isDecodable(pathOf(url))) return
+    if (!url.includes('%') || isDecodable(withoutQuery(url))) return
     const read = readUrl(gateway.resolve, raw)
     if (read === null || read instanceof ModelCall) forgetUrl(raw)
     else setAside(raw, read)

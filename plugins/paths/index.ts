@@ -11,7 +11,7 @@ import { refuse } from '../core/errors/refuse.js'
 import { isDoubtful } from '../core/framing.js'
 import { joinGateway } from '../core/gateway.js'
 import { claimIdentifying, dropQueryKeys, identify, readUrl } from '../core/identify.js'
-import { pathOf } from '../core/url/single-version.js'
+import { withoutQuery } from '../core/url/single-version.js'
 import { ModelCall } from '../core/model-call.js'
 import { setAsideIllFormed } from './ill-formed.js'
 import { checkPathOptions, type PathsOptions } from './options.js'
@@ -39,7 +39,7 @@ async function paths (app: FastifyInstance, options: PathsOptions): Promise<void
     const { raw } = request
     const read = readUrl(gateway.resolve, raw)
     if (read instanceof ModelCall && !isSocketUpgrade(request.headers)) {
-      if (raw.url !== read.url && pathOf(String(raw.url)) !== pathOf(read.url)) {
+      if (raw.url !== read.url && withoutQuery(String(raw.url)) !== withoutQuery(read.url)) {
         routeAgain(app, read, request, reply)
         return
       }

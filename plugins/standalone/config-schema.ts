@@ -1,6 +1,7 @@
 /** Parsed YAML -> a configuration of the right form, or every place where the form is wrong. */
 import { createRequire } from 'node:module'
 import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js'
+import { pointerKeys } from '../core/json-object.js'
 import { ConfigError, joinPath, type Problem } from './config-error.js'
 import type { GatewayConfig } from './config-types.js'
 
@@ -44,7 +45,7 @@ function problemOf (error: ErrorObject): Problem[] {
   const describe = descriptions[error.keyword]
   if (describe === null) return []
   const { part = error.propertyName, message } = describe?.(error.params, error) ?? { message: String(error.message) }
-  const path = pathOf(error.instancePath)
+  const path = placeAt(error.instancePath)
   return [{ path: part === undefined ? path : joinPath(path, String(part)), message }]
 }
 
@@ -53,8 +54,7 @@ function typeOf (value: unknown): string {
   return value === null ? 'null' : typeof value
 }
 
-/** JSON pointer (RFC 6901) -> `keys[0].limits.balance`. */
-function pathOf (pointer: string): string {
-  const parts = pointer.split('/').slice(1).map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'))
-  return parts.reduce((path, part) => joinPath(path, /^\d+$/.test(part) ? Number(part) : part), '')
+/** `/keys/0/limits` -> `keys[0].limits`. */
+function placeAt (pointer: string): string {
+  return pointerKeys(pointer).reduce((path, key) => joinPath(path, /^\d+$/.test(key) ? Number(key) : key), '')
 }

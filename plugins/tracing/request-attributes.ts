@@ -1,4 +1,5 @@
 import type { Attributes } from '@opentelemetry/api'
+import { valueAt } from '../core/json-object.js'
 import { attributes } from '../core/telemetry/genai.js'
 import type { Endpoint } from '../protocols/index.js'
 import type { FieldPath } from '../protocols/text-rules.js'
@@ -26,13 +27,4 @@ function numberAt (json: unknown, paths: readonly FieldPath[]): number | null {
     if (typeof value === 'number') return value
   }
   return null
-}
-
-function valueAt (json: unknown, path: FieldPath): unknown {
-  let value = json
-  for (const name of path) {
-    if (typeof value !== 'object' || value === null) return undefined
-    value = Reflect.get(value, name)
-  }
-  return value
 }

@@ -1,3 +1,4 @@
+import { valueAt } from '../core/json-object.js'
 import { conversationFields, type ConversationField } from '../protocols/conversation.js'
 
 /** Longer texts are no ids. */
@@ -13,11 +14,7 @@ export function conversationOf (headers: Readonly<Record<string, unknown>>, json
 }
 
 function bodyText (json: unknown, { path, part }: ConversationField): string | undefined {
-  let value = json
-  for (const name of path) {
-    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, name)) return undefined
-    value = Reflect.get(value, name)
-  }
+  const value = valueAt(json, path)
   if (typeof value !== 'string') return undefined
   return part === undefined ? value : part.exec(value.slice(0, 4_096))?.[1]
 }

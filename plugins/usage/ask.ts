@@ -6,7 +6,7 @@ import { openObject } from './bytes.js'
 import { parseJson } from './captured-value.js'
 import { fieldOf, type Edit, type Field } from './body-field.js'
 import { insertSlowly, searchSlowly } from './large-body.js'
-import { isObject } from './usage-object.js'
+import { isObject } from '../core/json-object.js'
 
 /**
  * Asks for usage on behalf of a caller who streams and did not. True where the request was changed: the reply then has an

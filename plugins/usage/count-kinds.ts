@@ -1,5 +1,6 @@
 import type { ModalityTokens } from '../core/types.js'
-import { isCount, isObject, type JsonObject } from './usage-object.js'
+import { isObject, type JsonObject } from '../core/json-object.js'
+import { isCount } from './usage-object.js'
 
 type Direction = ModalityTokens['direction']
 

@@ -1,7 +1,8 @@
 import type { ModalityTokens, TokenUsage } from '../core/types.js'
 import { kindsIn } from './count-kinds.js'
 import type { CountPlaces } from './plan.js'
-import { isObject, UsageObject, type JsonObject } from './usage-object.js'
+import { isObject, type JsonObject } from '../core/json-object.js'
+import { UsageObject } from './usage-object.js'
 
 /** What a usage object says. */
 export interface Counted {

@@ -3,7 +3,8 @@ import type { ModalityTokens, StreamFacts, UsageMissing } from '../core/types.js
 import { addCounted, countTokens, type Counted } from './count-tokens.js'
 import type { Plan } from './plan.js'
 import { nothingOutside, servedOf, takeOutside, textIn, type ReadHeader } from './served.js'
-import { isObject, overlay, type JsonObject } from './usage-object.js'
+import { isObject, type JsonObject } from '../core/json-object.js'
+import { overlay } from './usage-object.js'
 
 /** Names and ids are short; what an upstream writes in their place goes into log lines and spans. */
 const maxTextLength = 256

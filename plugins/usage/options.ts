@@ -1,5 +1,5 @@
 import { checkOptions, OptionError } from '../core/options.js'
-import { isObject } from './usage-object.js'
+import { isObject } from '../core/json-object.js'
 
 export interface UsageOptions {
   /**

@@ -2,8 +2,8 @@
 import type { Served, Unit } from '../core/cost.js'
 import { decimalText, readDecimal, shifted } from '../core/decimal.js'
 import type { ServedRules, ToldAt } from '../protocols/served-rules.js'
+import { valueAt, type JsonObject } from '../core/json-object.js'
 import type { Plan } from './plan.js'
-import { isObject, type JsonObject } from './usage-object.js'
 
 const facts = ['tier', 'speed', 'region'] as const
 
@@ -88,12 +88,6 @@ function costIn (usage: JsonObject, places: ServedRules['cost']): string | null 
     if (cost !== null) return decimalText(shifted(cost, -exponent))
   }
   return null
-}
-
-function valueAt (usage: JsonObject, path: readonly string[]): unknown {
-  let value: unknown = usage
-  for (const key of path) value = isObject(value) ? value[key] : undefined
-  return value
 }
 
 /** The last text that stands at one of the slots; an empty one tells nothing. */

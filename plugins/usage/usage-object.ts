@@ -1,4 +1,4 @@
-export type JsonObject = Record<string, unknown>
+import { isObject, type JsonObject } from '../core/json-object.js'
 
 /** The key of a value, and that of the object around it where there is one. */
 export interface Place {
@@ -15,10 +15,6 @@ const maxTokens = 999_999_999_999
 /** False for what a field may hold in place of a count of tokens. */
 export function isCount (value: unknown): value is number {
   return typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= maxTokens
-}
-
-export function isObject (value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 /** Reads a provider's usage object. Absent, null and zero are three things; what is no count of tokens is none of them. */

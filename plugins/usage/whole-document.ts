@@ -1,6 +1,6 @@
 import { openObject, closeObject } from './bytes.js'
 import { parseJson } from './captured-value.js'
-import { isObject } from './usage-object.js'
+import { isObject } from '../core/json-object.js'
 import { keepIn, type Want } from './wants.js'
 
 /** Larger documents are scanned: the texts in them are passed by natively, and nothing is built of them. */

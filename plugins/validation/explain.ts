@@ -1,4 +1,5 @@
 import type { ErrorObject } from 'ajv'
+import { pointerKeys } from '../core/json-object.js'
 import { clipped } from './rejection.js'
 
 /** Which field of a body is wrong, as `messages[0].role`, and what is wrong with it, in words. */
@@ -23,7 +24,7 @@ const words: Readonly<Record<string, (params: Record<string, unknown>) => string
 /** One schema error, told to the caller: path and problem, never the value. */
 export function explain (error: ErrorObject): Explanation {
   const { keyword, instancePath, params, message, parentSchema } = error
-  const param = pathOf(instancePath, fieldParams.map((name) => params[name]).find((name) => name !== undefined))
+  const param = paramAt(instancePath, fieldParams.map((name) => params[name]).find((name) => name !== undefined))
   const problem = keyword === 'pattern' && typeof parentSchema?.description === 'string'
     ? `must be ${parentSchema.description}`
     : words[keyword]?.(params) ?? String(message)
@@ -31,10 +32,10 @@ export function explain (error: ErrorObject): Explanation {
 }
 
 /** A JSON pointer (RFC 6901) and maybe a field below it, as a dotted path; null for the whole body. */
-function pathOf (pointer: string, field: unknown): string | null {
-  const steps = pointer.split('/').slice(1).map((step) => step.replaceAll('~1', '/').replaceAll('~0', '~'))
-  if (field !== undefined) steps.push(String(field))
-  const path = steps.map((step) => /^\d+$/.test(step) ? `[${step}]` : `.${step}`).join('')
+function paramAt (pointer: string, field: unknown): string | null {
+  const keys = pointerKeys(pointer)
+  if (field !== undefined) keys.push(String(field))
+  const path = keys.map((key) => /^\d+$/.test(key) ? `[${key}]` : `.${key}`).join('')
   return path === '' ? null : path.replace(/^\./, '')
 }
 

@@ -1,4 +1,5 @@
 import { isAscii, isUtf8, transcode } from 'node:buffer'
+import { isObject } from '../core/json-object.js'
 import { clipped, reject, type Rejection } from './rejection.js'
 import { countMembers, duplicateKey, type Bounds } from './scan.js'
 
@@ -32,11 +33,6 @@ export function readJson (bytes: Buffer, bounds: Bounds): Parsed | Rejection {
   // Every member of a well-formed object has one colon; the parsed object has one key for each that differs.
   if (isObject(json) && Object.keys(json).length !== members) return duplicated(bytes)
   return { json }
-}
-
-/** An object in the sense of JSON. */
-export function isObject (json: unknown): json is Readonly<Record<string, unknown>> {
-  return typeof json === 'object' && json !== null && !Array.isArray(json)
 }
 
 function hasByteOrderMark (bytes: Buffer): boolean {

@@ -12,14 +12,14 @@ export function lookAlike (checks: Checks, refusing: Endpoint, body: Readonly<Re
   const floor = known(refusing.id)
   const others = endpoints.filter(({ id }) => known(id) > floor && checks.get(id)?.errorsOf(body).length === 0)
   const [best] = others.sort((a, b) => distance(refusing, a) - distance(refusing, b))
-  return best === undefined ? null : pathOf(best)
+  return best === undefined ? null : addressOf(best)
 }
 
 function distance (from: Endpoint, to: Endpoint): number {
   return from.family === to.family ? 0 : 1
 }
 
-function pathOf ({ family, tail, action }: Endpoint): string {
+function addressOf ({ family, tail, action }: Endpoint): string {
   const path = ['', family.prefix, ...tail].join('/').replace(/:(\w+)$/, '{$1}')
   return action === null ? path : `${path}:${action}`
 }

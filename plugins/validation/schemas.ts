@@ -5,7 +5,7 @@ import type * as ajv from 'ajv/dist/2020.js'
 import type { Ajv2020, ErrorObject, ValidateFunction } from 'ajv/dist/2020.js'
 import { OptionError } from '../core/options.js'
 import { endpoints } from '../protocols/index.js'
-import { isObject } from './json.js'
+import { isObject } from '../core/json-object.js'
 
 /** A compiled schema, and the top-level fields that it knows: those tell whose body a wrong one looks like. */
 export interface Check {

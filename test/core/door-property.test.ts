@@ -135,7 +135,7 @@ const known = [
   '/v1/chat/completions', '/v1/v1/chat/completions', '/chat/completions', '/v1/messages', '/v1/responses', '/v1/responses/resp_1', '/v1/embeddings', '/v1/images/generations', '/v1/models', '/v1beta/models',
   '/v1beta/models/m:generateContent', '/v1/v1beta/models/m:streamGenerateContent', '/v1beta/models/m:countTokens', '/v1/realtime', '/v1/files', '/v1/', '/v1', '/', '/v1/%2e/realtime', '//v1//messages', '/realtime',
 ]
-const pathOf = fc.oneof(
+const anyPath = fc.oneof(
   { weight: 3, arbitrary: fc.constantFrom(...known) },
   { weight: 1, arbitrary: fc.array(fc.constantFrom(...words), { minLength: 1, maxLength: 5 }).map((parts) => `/${parts.join('/')}`) },
   { weight: 1, arbitrary: fc.tuple(fc.constantFrom('http://h', 'http://u@h:80', '*', 'h'), fc.constantFrom(...known)).map((parts) => parts.join('')) }
@@ -168,7 +168,7 @@ interface Call {
 
 const wild: fc.Arbitrary<Call> = fc.record({
   method: fc.oneof({ weight: 3, arbitrary: fc.constantFrom('POST', 'GET') }, { weight: 1, arbitrary: fc.constantFrom('DELETE', 'PUT', 'PATCH', 'HEAD', 'OPTIONS', 'TRACE', 'PROPFIND') }),
-  path: pathOf,
+  path: anyPath,
   extra: fc.constantFrom(...extras),
   upgrade: fc.oneof({ weight: 3, arbitrary: fc.constant('none' as const) }, { weight: 2, arbitrary: fc.constantFrom('socket' as const, 'odd' as const, 'h2c' as const) }),
   key: fc.oneof({ weight: 2, arbitrary: fc.constantFrom('own' as const, 'mount' as const, 'other' as const) }, { weight: 1, arbitrary: fc.constantFrom('none' as const, 'wrong' as const) }),

@@ -5,7 +5,7 @@ import { endpoints, modelLists } from '../../plugins/protocols/index.js'
 import type { Endpoint } from '../../plugins/protocols/index.js'
 import { replyFixture, sha256, startUpstream, usageOf } from './upstream.js'
 
-function pathOf ({ family, tail, action }: Endpoint): string {
+function addressOf ({ family, tail, action }: Endpoint): string {
   const path = tail.join('/').replace(':model', 'vendor/model:free').replace(':id', 'resp_1')
   return `/${family.prefix}/${path}${action === null ? '' : `:${action}`}`
 }
@@ -17,7 +17,7 @@ const identity: Readonly<Record<string, Record<string, string>>> = {
 t.test('every endpoint of the protocol table has a native reply', async (t) => {
   const upstream = await startUpstream(t)
   for (const endpoint of [...endpoints, ...Object.values(modelLists).flatMap(({ list, retrieve }) => [...list, ...retrieve])]) {
-    const reply = await fetch(upstream.url + pathOf(endpoint), {
+    const reply = await fetch(upstream.url + addressOf(endpoint), {
       method: endpoint.method,
       headers: identity[endpoint.family.name] ?? {},
       ...(endpoint.method === 'POST' && { body: '{"model":"m"}' }),

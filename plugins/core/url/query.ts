@@ -15,7 +15,7 @@ const suspect = new RegExp(`%|${credentialParameters.map((name) => name.replaceA
 
 const maxDecodeRounds = 4
 
-function decodeOnce (text: string): string {
+function decodeParameter (text: string): string {
   try {
     return decodeURIComponent(text.replace(/\+/g, ' '))
   } catch {
@@ -38,7 +38,7 @@ export function plainName (name: string): string {
 
 function fullyDecoded (text: string): string {
   let plain = text
-  for (let round = 0; round < maxDecodeRounds && /[%+]/.test(plain); round += 1) plain = decodeOnce(plain)
+  for (let round = 0; round < maxDecodeRounds && /[%+]/.test(plain); round += 1) plain = decodeParameter(plain)
   return plain
 }
 
@@ -59,7 +59,7 @@ export function splitKeys (query: string): SplitQuery {
   const kept: string[] = []
   let isWhole = true
   for (const pair of query.slice(1).split('&')) {
-    if (decodeOnce(nameOf(pair)) === 'key') keys.push(decodeOnce(pair.slice(nameOf(pair).length + 1)))
+    if (decodeParameter(nameOf(pair)) === 'key') keys.push(decodeParameter(pair.slice(nameOf(pair).length + 1)))
     const rest = withoutCarriers(pair)
     isWhole &&= rest === pair
     if (rest !== null) kept.push(rest)

@@ -54,7 +54,7 @@ export function readings (path: string, caseSensitive: boolean): string[][] {
   for (let round = 0; round <= maxDecodeRounds; round += 1) {
     if (!caseSensitive) text = text.toLowerCase()
     texts.add(text.replace(/[#;?].*$/s, '')).add(text.replace(/;[^/\\]*/g, '').replace(/[#?].*$/s, ''))
-    text = decodeOnce(text)
+    text = decodeLeniently(text)
   }
   return [...texts].flatMap((reading) => {
     const segments = segmentsOf(reading.replace(/\\/g, '/')).map(withoutBlanks).filter((segment) => segment !== '')
@@ -64,7 +64,7 @@ export function readings (path: string, caseSensitive: boolean): string[][] {
 
 const maxDecodeRounds = 4
 
-function decodeOnce (text: string): string {
+function decodeLeniently (text: string): string {
   try {
     return decodeURIComponent(text)
   } catch {

@@ -4,14 +4,14 @@
  * canonical URL below the mount. What a host made of it otherwise stays.
  */
 export function withOneVersion (dest: string, own: string): string {
-  const path = pathOf(own)
+  const path = withoutQuery(own)
   const doubled = path.slice(0, path.indexOf('/', 1)) + path
-  const end = pathOf(dest).length
+  const end = withoutQuery(dest).length
   return dest.endsWith(doubled, end) ? dest.slice(0, end - doubled.length) + path + dest.slice(end) : dest
 }
 
 /** A URL without its query. */
-export function pathOf (url: string): string {
+export function withoutQuery (url: string): string {
   const mark = url.indexOf('?')
   return mark < 0 ? url : url.slice(0, mark)
 }
