@@ -26,7 +26,7 @@ export interface Io {
 export class UsageError extends Error {}
 
 /** What was asked for cannot be done: the message says why. */
-export class Refusal extends Error {}
+export class CommandError extends Error {}
 
 /** One command. `file` is the configuration's, `args` what follows the command. Resolves with the exit code. */
 export type Command = (file: string, args: string[], io: Io) => Promise<number>

@@ -2,7 +2,7 @@ import { parseArgs } from 'node:util'
 import { PriceTable, rowAt } from '../../plugins/costs/price-table.js'
 import { matchOf } from '../../plugins/costs/pricing.js'
 import { ledgerPath, loadConfig } from '../../plugins/standalone/config.js'
-import { readDate, Refusal, UsageError, type Io } from '../io.js'
+import { readDate, CommandError, UsageError, type Io } from '../io.js'
 import { ledgerRecords } from '../usage/records.js'
 
 type Action = (table: PriceTable, given: Given) => Promise<number>
@@ -24,7 +24,7 @@ export async function prices (file: string, [name = '', ...args]: string[], io: 
   const { values, positionals } = parseArgs({ args, options, allowPositionals: true })
   const range = { from: readDate('--from', values.from) ?? -Infinity, to: readDate('--to', values.to) ?? Infinity }
   const config = loadConfig(file, io.env)
-  if (config.prices === undefined) throw new Refusal(`${file} names no prices`)
+  if (config.prices === undefined) throw new CommandError(`${file} names no prices`)
   return await action(new PriceTable(config.prices), { positionals, range, path: ledgerPath(config), io })
 }
 
@@ -33,7 +33,7 @@ async function show (table: PriceTable, { positionals, io }: Given): Promise<num
   const [model, ...more] = positionals
   if (model === undefined || more.length > 0) throw new UsageError('prices show takes one model')
   const entry = table.entry(model)
-  if (entry === null) throw new Refusal(`${model} has no price: no entry has its name, its name without a date, or a glob that fits`)
+  if (entry === null) throw new CommandError(`${model} has no price: no entry has its name, its name without a date, or a glob that fits`)
   const row = rowAt(entry.rows, Date.now())
   io.err(`${model} has the entry ${entry.key} of ${entry.place}, by its ${entry.how}${row === null ? ', and none of its rows holds now' : ''}`)
   for (const each of entry.rows) {

@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util'
 import { createKey, newKeyId, rotateKey, type Issued } from '../../plugins/standalone/issued-keys.js'
-import { Refusal, UsageError, type Io } from '../io.js'
+import { CommandError, UsageError, type Io } from '../io.js'
 import { common, expiryAfter, keyOptions, labelsAfter, limitsAfter } from './options.js'
 import { keyLine } from './show.js'
 import { checkGroup, onlyId, orRefuse, withStore } from './store.js'
@@ -15,7 +15,7 @@ export async function create (file: string, args: string[], io: Io): Promise<voi
     checkGroup(group, config)
     const inFile = config.keys?.some((other) => other.id === id) === true
     const issued = inFile ? null : await createKey(store, id, key)
-    if (issued === null) throw new Refusal(`there is a key ${id} already`)
+    if (issued === null) throw new CommandError(`there is a key ${id} already`)
     tell(issued, `key ${id} of group ${group}; its secret is not shown again:`, json, io)
   })
 }

@@ -4,7 +4,7 @@ import { ConfigError } from '../../plugins/standalone/config-error.js'
 import type { GatewayConfig } from '../../plugins/standalone/config-types.js'
 import { ledgerPath, loadConfig, stateConfig } from '../../plugins/standalone/config.js'
 import { openKeys, type KeyRecord, type KeyStore } from '../../plugins/state/index.js'
-import { Refusal, UsageError, type Io } from '../io.js'
+import { CommandError, UsageError, type Io } from '../io.js'
 
 /** Opens the key store that the configuration names, for one step. What changes in it reaches gateways that run. */
 export async function withStore (file: string, io: Io, step: (store: KeyStore, config: GatewayConfig) => Promise<void>): Promise<void> {
@@ -27,17 +27,17 @@ export function onlyId (action: string, [id, ...more]: readonly string[]): strin
   return id
 }
 
-/** Throws Refusal where the configuration has no such group. */
+/** Throws CommandError where the configuration has no such group. */
 export function checkGroup (group: string, { groups }: GatewayConfig): void {
-  if (!Object.hasOwn(groups, group)) throw new Refusal(`there is no group ${group}`)
+  if (!Object.hasOwn(groups, group)) throw new CommandError(`there is no group ${group}`)
 }
 
-/** A key by its id. Throws Refusal. */
+/** A key by its id. Throws CommandError. */
 export async function keyOf (store: KeyStore, id: string): Promise<KeyRecord> {
   return orRefuse(await store.read(id), id)
 }
 
 export function orRefuse<T> (found: T | null, id: string): T {
-  if (found === null) throw new Refusal(`there is no key ${id}`)
+  if (found === null) throw new CommandError(`there is no key ${id}`)
   return found
 }

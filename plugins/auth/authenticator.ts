@@ -13,7 +13,6 @@ import { toKey, withinTime } from './lookup.js'
 import { checkAuthOptions, type AuthOptions } from './options.js'
 
 /** Null: let it pass. */
-export type Verdict = GatewayError | null
 
 /** Decides on one request at a time; answers at once where the key is in memory. */
 export class Authenticator {
@@ -49,7 +48,7 @@ export class Authenticator {
     this.#cache.invalidate(change)
   }
 
-  check (llm: ModelCall, request: FastifyRequest): Verdict | Promise<Verdict> {
+  check (llm: ModelCall, request: FastifyRequest): GatewayError | null | Promise<GatewayError | null> {
     const { family } = llm.endpoint
     const found = findCredential(family, request.raw.rawHeaders, llm.queryKeys, this.#optional)
     if (typeof found === 'string') return gatewayError(found, { expected: expectedCredential(family) })
@@ -74,7 +73,7 @@ export class Authenticator {
     return fixed ?? null
   }
 
-  async #ask (digest: string, secret: string, llm: ModelCall, request: FastifyRequest): Promise<Verdict> {
+  async #ask (digest: string, secret: string, llm: ModelCall, request: FastifyRequest): Promise<GatewayError | null> {
     try {
       const key = await this.#cache.load(digest, this.#loadFor(secret, request))
       return this.#judge(key, digest, llm, request)
@@ -90,7 +89,7 @@ export class Authenticator {
     return (digest) => withinTime(load(digest), lookupTimeoutMs)
   }
 
-  #judge (key: Key | null, digest: string, llm: ModelCall, request: FastifyRequest): Verdict {
+  #judge (key: Key | null, digest: string, llm: ModelCall, request: FastifyRequest): GatewayError | null {
     const invalid = key === null ? gatewayError('invalid_api_key') : checkKey(key, Date.now())
     if (key === null || invalid !== null) {
       this.#failures?.wrong(addressOf(request), performance.now())

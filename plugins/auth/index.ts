@@ -4,6 +4,7 @@
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
+import type { GatewayError } from '../core/errors/gateway-error.js'
 import { refuse } from '../core/errors/refuse.js'
 import { dropCredentials } from '../core/carriers.js'
 import { meet } from '../core/door.js'
@@ -12,7 +13,7 @@ import { modelCallOf, type ModelCall } from '../core/model-call.js'
 import { unguardedMount } from '../core/options.js'
 import { routeOf } from '../core/route-kind.js'
 import { checkModel } from './access.js'
-import { Authenticator, type Verdict } from './authenticator.js'
+import { Authenticator } from './authenticator.js'
 import type { AuthOptions } from './options.js'
 import { orderWarnings } from './order-warnings.js'
 
@@ -60,7 +61,7 @@ async function auth (app: FastifyInstance, options: AuthOptions): Promise<void> 
     else conclude(verdict, llm, request, reply, passed)
   }
 
-  function conclude (verdict: Verdict, llm: ModelCall, request: FastifyRequest, reply: FastifyReply, passed: () => void): void {
+  function conclude (verdict: GatewayError | null, llm: ModelCall, request: FastifyRequest, reply: FastifyReply, passed: () => void): void {
     // The caller left while its key was looked up.
     if (reply.raw.destroyed) return
     if (verdict === null) {

@@ -12,9 +12,9 @@ import { beginRequest, type Gateway } from './gateway.js'
 import { dropQueryKeys, identify, readUrl, routeBy } from './identify.js'
 import { ModelCall } from './model-call.js'
 import { unguardedMount } from './options.js'
-import { refuseMisdirected } from './refuse-url.js'
+import { refuseUrl } from './refuse-url.js'
 import { splitKeys } from './url/query.js'
-import type { Refused, Resolution } from './url/resolve.js'
+import type { UrlRefusal, Resolution } from './url/resolve.js'
 
 /** What serves a request: our routes, a mount that spreads `proxyOptions()`, a host's mount of model endpoints that is guarded, any other route, or none. */
 export type Place = 'own' | 'adapted' | 'mount' | 'host' | 'none'
@@ -67,7 +67,7 @@ export function meet (gateway: Gateway, request: FastifyRequest, reply: FastifyR
   }
 }
 
-export function decisionOf (gateway: Gateway, request: FastifyRequest, read: ModelCall | Refused | null): Decision {
+export function decisionOf (gateway: Gateway, request: FastifyRequest, read: ModelCall | UrlRefusal | null): Decision {
   const { raw, headers, method } = request
   const place = placeOf(gateway, request)
   const path = String(raw.url).replace(/\?.*/s, '')
@@ -109,13 +109,13 @@ function letIn (gateway: Gateway, request: FastifyRequest, reply: FastifyReply, 
 }
 
 /** Everything that `decide` has answered here but upgrades, which need a key. */
-export function answer (decision: Decision, request: FastifyRequest, reply: FastifyReply, read: ModelCall | Refused | null): FastifyReply {
+export function answer (decision: Decision, request: FastifyRequest, reply: FastifyReply, read: ModelCall | UrlRefusal | null): FastifyReply {
   if (decision === 'answer_preflight') return reply.code(204).send()
   if (decision === 'answer_probe') return reply.code(200).send()
-  return refuseMisdirected(request, reply, read === null || read instanceof ModelCall ? unknownUrl(request) : read)
+  return refuseUrl(request, reply, read === null || read instanceof ModelCall ? unknownUrl(request) : read)
 }
 
-function unknownUrl ({ headers, raw }: FastifyRequest): Refused {
+function unknownUrl ({ headers, raw }: FastifyRequest): UrlRefusal {
   const url = String(raw.url)
   const mark = url.indexOf('?')
   const path = mark < 0 ? url : url.slice(0, mark)
@@ -125,7 +125,7 @@ function unknownUrl ({ headers, raw }: FastifyRequest): Refused {
 }
 
 function meetUpgrade (
-  gateway: Gateway, request: FastifyRequest, reply: FastifyReply, read: ModelCall | Refused | null, ask: AskKey | null, done: () => void
+  gateway: Gateway, request: FastifyRequest, reply: FastifyReply, read: ModelCall | UrlRefusal | null, ask: AskKey | null, done: () => void
 ): void {
   // The guard meets it later.
   if (ask === null && gateway.guarded) {
@@ -142,7 +142,7 @@ function meetUpgrade (
 }
 
 /** An upgrade is counted and logged like any request, whatever its path. */
-function socketCall (request: FastifyRequest, { family, url, keys }: Refused): ModelCall {
+function socketCall (request: FastifyRequest, { family, url, keys }: UrlRefusal): ModelCall {
   routeBy(request.raw, url)
   dropQueryKeys(request)
   return new ModelCall({ kind: 'endpoint', endpoint: sockets[family.name], url, mountLength: 0, model: null, keys: keys?.() ?? null, repair: null })

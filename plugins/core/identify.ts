@@ -9,7 +9,7 @@ import { takeHostSend } from './host-send.js'
 import { ModelCall, modelCallOf } from './model-call.js'
 import { routeOf } from './route-kind.js'
 import { isCarrier, splitKeys } from './url/query.js'
-import type { Refused, Resolve } from './url/resolve.js'
+import type { UrlRefusal, Resolve } from './url/resolve.js'
 
 const kRead = Symbol('fastify-llm-gateway.read')
 const kUrl = Symbol('fastify-llm-gateway.url')
@@ -19,7 +19,7 @@ export type RawRequest = Pick<IncomingMessage, 'method' | 'url' | 'headers'>
 
 interface Marked extends RawRequest {
   /** Undefined: not looked at. Null: none of ours. */
-  [kRead]?: ModelCall | Refused | null
+  [kRead]?: ModelCall | UrlRefusal | null
   /** The URL that was looked at: a host may put another in its place and route again. */
   [kUrl]?: string | undefined
   originalUrl?: string
@@ -29,7 +29,7 @@ interface Marked extends RawRequest {
  * Reads the URL of a raw request, once: the answer stays with it over a second pass through the router. A credential in
  * the query of a model request is taken out of `raw.url` here, before anybody can log it or send it on.
  */
-export function readUrl (resolve: Resolve, raw: Marked): ModelCall | Refused | null {
+export function readUrl (resolve: Resolve, raw: Marked): ModelCall | UrlRefusal | null {
   const known = raw[kRead]
   if (known !== undefined && (raw.url === raw[kUrl] || raw.url === known?.url)) return known
   const { method = '', url = '', headers } = raw
@@ -98,7 +98,7 @@ export function identifyFirst (app: FastifyInstance, gateway: Gateway): void {
  * The model request that this request is, begun; a refusal, for whoever answers it; or null for a request of the host.
  * Safe to call from any hook and more than once.
  */
-export function identify (gateway: Gateway, request: FastifyRequest, reply: FastifyReply): ModelCall | Refused | null {
+export function identify (gateway: Gateway, request: FastifyRequest, reply: FastifyReply): ModelCall | UrlRefusal | null {
   const known = modelCallOf(request)
   if (known !== null) return known
   const read = readUrl(gateway.resolve, request.raw)

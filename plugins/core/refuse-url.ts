@@ -4,13 +4,13 @@ import { refuse } from './errors/refuse.js'
 import { dropQueryKeys, routeBy } from './identify.js'
 import { ownAddress } from './own-address.js'
 import { knownActions } from './url/match.js'
-import type { Refused } from './url/resolve.js'
+import type { UrlRefusal } from './url/resolve.js'
 
 /**
  * Answers a request whose path is ours but no endpoint: the native 400, 404 or 405 of the caller's protocol, with the
  * base URL that its client should be given. A credential in its query is gone from the request's URL.
  */
-export function refuseMisdirected (request: FastifyRequest, reply: FastifyReply, { code, family, url, allow = [] }: Refused): FastifyReply {
+export function refuseUrl (request: FastifyRequest, reply: FastifyReply, { code, family, url, allow = [] }: UrlRefusal): FastifyReply {
   routeBy(request.raw, url)
   dropQueryKeys(request)
   const path = url.replace(/\?.*/s, '')

@@ -11,7 +11,7 @@ import { nativeErrorHandler } from '../core/errors/native.js'
 import { refuse } from '../core/errors/refuse.js'
 import { isLetIn, joinGateway, type Gateway } from '../core/gateway.js'
 import { identify, identifyFirst } from '../core/identify.js'
-import { refuseMisdirected } from '../core/refuse-url.js'
+import { refuseUrl } from '../core/refuse-url.js'
 import { ModelCall, modelCallOf } from '../core/model-call.js'
 import { UpstreamDispatcher } from './dispatcher.js'
 import { checkForwardOptions, readTransport, type ForwardOptions } from './options.js'
@@ -54,7 +54,7 @@ async function forward (app: FastifyInstance, options: ForwardOptions & { prefix
     const llm = identify(gateway, request, reply)
     if (llm === null) reply.callNotFound()
     else if (llm instanceof ModelCall) forwardOwn(llm, request, reply)
-    else refuseMisdirected(request, reply, llm)
+    else refuseUrl(request, reply, llm)
   }
 
   function forwardOwn (llm: ModelCall, request: FastifyRequest, reply: FastifyReply): void {

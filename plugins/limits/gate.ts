@@ -12,7 +12,6 @@ import { hostError, limitError } from './refusal.js'
 import type { Ticket } from './ticket.js'
 
 /** Null: let it pass. */
-export type Verdict = GatewayError | null
 
 /** Decides on one request at a time, at once wherever the limits are counted in this process or there are none. */
 export class Gate {
@@ -29,7 +28,7 @@ export class Gate {
   }
 
   /** Before the body is read. */
-  enter (llm: ModelCall, request: FastifyRequest): Verdict | Promise<Verdict> {
+  enter (llm: ModelCall, request: FastifyRequest): GatewayError | null | Promise<GatewayError | null> {
     const { authorize } = this.#rules
     if (authorize === null) return this.#enter(llm)
     if (this.#authorized.has(llm)) return null
@@ -38,7 +37,7 @@ export class Gate {
   }
 
   /** Once the body is known. */
-  hold (llm: ModelCall, request: FastifyRequest): Verdict | Promise<Verdict> {
+  hold (llm: ModelCall, request: FastifyRequest): GatewayError | null | Promise<GatewayError | null> {
     const ticket = this.#admission.ticketOf(llm)
     if (ticket === undefined || llm.endpoint.metered === 'no') return null
     const { sizes } = this.#rules
@@ -51,7 +50,7 @@ export class Gate {
     return this.#judge(this.#admission.hold(ticket, { tokens: input + output, cost: cost.all }, { tokens: input, cost: cost.input }), llm, tooLarge)
   }
 
-  #enter (llm: ModelCall): Verdict | Promise<Verdict> {
+  #enter (llm: ModelCall): GatewayError | null | Promise<GatewayError | null> {
     const { key, group } = llm
     // A place that is taken for a request that is settled already would never be free again.
     if (llm.settled || key === null || group === null || (!limited(key.limits) && !limited(group.limits))) return null
@@ -68,7 +67,7 @@ export class Gate {
     return pricing?.unpriced === 'allow' ? free : null
   }
 
-  async #authorize (authorize: Authorize, llm: ModelCall, request: FastifyRequest): Promise<Verdict> {
+  async #authorize (authorize: Authorize, llm: ModelCall, request: FastifyRequest): Promise<GatewayError | null> {
     try {
       const said = await authorize(request)
       if (said === 'admit' || llm.settled) return null
@@ -82,11 +81,11 @@ export class Gate {
     }
   }
 
-  #judge (answer: Answer | Promise<Answer>, llm: ModelCall, tooLarge: boolean): Verdict | Promise<Verdict> {
+  #judge (answer: Answer | Promise<Answer>, llm: ModelCall, tooLarge: boolean): GatewayError | null | Promise<GatewayError | null> {
     return answer instanceof Promise ? answer.then((later) => this.#verdict(later, llm, tooLarge)) : this.#verdict(answer, llm, tooLarge)
   }
 
-  #verdict (answer: Answer, llm: ModelCall, tooLarge: boolean): Verdict {
+  #verdict (answer: Answer, llm: ModelCall, tooLarge: boolean): GatewayError | null {
     if (answer === 'store down') return gatewayError('limit_store_unavailable')
     if (answer.ok) return null
     this.#rejected(llm, answer.limit)

@@ -5,13 +5,14 @@
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
+import type { GatewayError } from '../core/errors/gateway-error.js'
 import { refuse } from '../core/errors/refuse.js'
 import { joinGateway, type Gateway } from '../core/gateway.js'
 import { modelCallOf, type ModelCall } from '../core/model-call.js'
 import { writeLog } from '../core/write-log.js'
 import type { Shipping } from '../core/ledger.js'
 import { Admission } from './admission.js'
-import { Gate, type Verdict } from './gate.js'
+import { Gate } from './gate.js'
 import { readOptions, type LimitsOptions } from './options.js'
 import { Outbox } from './outbox.js'
 import { keepRecord, settleLimits } from './settle.js'
@@ -82,7 +83,7 @@ function watchShipping (shipping: Shipping, { recorder }: Gateway, { log }: Fast
   return () => endings.forEach((end) => end())
 }
 
-function follow (verdict: Verdict | Promise<Verdict>, llm: ModelCall, request: FastifyRequest, reply: FastifyReply, done: () => void): void {
+function follow (verdict: GatewayError | null | Promise<GatewayError | null>, llm: ModelCall, request: FastifyRequest, reply: FastifyReply, done: () => void): void {
   if (verdict === null) done()
   else if (verdict instanceof Promise) {
     verdict.then((later) => {

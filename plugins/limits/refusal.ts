@@ -1,6 +1,6 @@
 import { gatewayError, type GatewayError } from '../core/errors/gateway-error.js'
 import type { Family } from '../protocols/types.js'
-import type { LimitName, Refused } from '../core/balances/types.js'
+import type { LimitName, LimitRefusal } from '../core/balances/types.js'
 import { readBucketId } from './budgets.js'
 import type { Refusal, RefusalCode } from './options.js'
 
@@ -24,7 +24,7 @@ const limitsOf: Readonly<Partial<Record<RefusalCode, LimitName>>> = {
  * A limit's refusal, with the headers by which the family's clients know it. `tooLarge`: the request may use
  * more tokens than a minute ever has, so that waiting does not help and no client should (docs/errors.md).
  */
-export function limitError (refused: Refused, family: Family, balanceStatus: number, tooLarge: boolean): GatewayError {
+export function limitError (refused: LimitRefusal, family: Family, balanceStatus: number, tooLarge: boolean): GatewayError {
   const { limit, allowed, free, retryAfterMs } = refused
   const code = codes[limit]
   if (limit === 'balance') return gatewayError(code, {}, { status: balanceStatus })
@@ -44,7 +44,7 @@ export function hostError ({ code, limit, retryAfterMs }: Refusal, balanceStatus
 }
 
 /** Which budget, and when it begins anew; of nobody else, and no figures. */
-function budgetWords ({ scope, bucket = '', retryAfterMs }: Refused): Record<string, string> {
+function budgetWords ({ scope, bucket = '', retryAfterMs }: LimitRefusal): Record<string, string> {
   const { period, timezone } = readBucketId(bucket)
   const owner = scope === 'key' ? 'this API key' : 'its group'
   const end = new Date(Date.now() + retryAfterMs).toISOString().replace(/\.\d+/, '')

@@ -1,4 +1,4 @@
-import type { Amounts, Bucket, Left, Parties, Refused } from '../core/balances/types.js'
+import type { Amounts, Bucket, Left, Parties, LimitRefusal } from '../core/balances/types.js'
 import type { GaugeSample } from '../core/recorder.js'
 import { readBucketId } from './budgets.js'
 
@@ -19,7 +19,7 @@ export class RemainingBudgets {
     groupBuckets.forEach((bucket, at) => this.#set(group, bucket, left[keyBuckets.length + at] ?? bucket.amount))
   }
 
-  noteRefused ({ group, groupBuckets = none }: Parties, { scope, bucket: id, free }: Refused): void {
+  noteRefused ({ group, groupBuckets = none }: Parties, { scope, bucket: id, free }: LimitRefusal): void {
     const bucket = scope === 'group' ? groupBuckets.find((each) => each.id === id) : undefined
     if (bucket !== undefined) this.#set(group, bucket, free)
   }

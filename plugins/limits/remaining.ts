@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache'
 import type { GaugeSample } from '../core/recorder.js'
-import type { Amounts, Left, Parties, Refused } from '../core/balances/types.js'
+import type { Amounts, Left, Parties, LimitRefusal } from '../core/balances/types.js'
 import { RemainingBudgets } from './remaining-budgets.js'
 
 /** More keys with a balance of their own than this are not remembered at once. */
@@ -25,7 +25,7 @@ export class Remaining {
   }
 
   /** A refusal tells it too: once a balance is spent, a process that was started since hears nothing else. */
-  noteRefused (parties: Parties, refused: Refused): void {
+  noteRefused (parties: Parties, refused: LimitRefusal): void {
     const { limit, scope, allowed, free } = refused
     const { group, key } = parties
     if (limit === 'budget') this.budgets.noteRefused(parties, refused)

@@ -3,12 +3,12 @@ import type { FastifyInstance } from 'fastify'
 import type { Gateway } from '../core/gateway.js'
 import { forgetUrl, keepOut, readUrl, routeBy, type RawRequest } from '../core/identify.js'
 import { ModelCall } from '../core/model-call.js'
-import type { Refused } from '../core/url/resolve.js'
+import type { UrlRefusal } from '../core/url/resolve.js'
 import { isDecodable } from '../core/url/segments.js'
 import { withoutQuery } from '../core/url/single-version.js'
 
 /** The router must not answer an ill-formed path in its own words: whatever it makes of the one that is put in its place, a hook refuses it. */
-export function setAside (raw: RawRequest, refused: Refused): string {
+export function setAside (raw: RawRequest, refused: UrlRefusal): string {
   keepOut(raw, refused)
   const url = `/${encodeURIComponent(refused.url)}`
   routeBy(raw, url)

@@ -7,7 +7,7 @@ import { isDoubtful } from '../core/framing.js'
 import { gatewayOf, joinGateway } from '../core/gateway.js'
 import { identify } from '../core/identify.js'
 import llmGateway from '../index.js'
-import { refuseMisdirected } from '../core/refuse-url.js'
+import { refuseUrl } from '../core/refuse-url.js'
 import { createRewriteUrl } from '../paths/index.js'
 import { families, familyOf } from '../protocols/index.js'
 import { ModelCall } from '../core/model-call.js'
@@ -16,7 +16,7 @@ import type { GatewayConfig } from './config-types.js'
 import { allowOrigins } from './cors.js'
 import { LiveRequests } from './live-requests.js'
 
-export interface Gateway {
+export interface RunningGateway {
   readonly app: FastifyInstance
   readonly live: LiveRequests
 }
@@ -37,7 +37,7 @@ export interface GatewayParts extends Shared {
 }
 
 /** Resolves when every plugin is up; throws what a plugin threw, such as `LLM_GATEWAY_OPTION`. */
-export async function createGateway (config: GatewayConfig, parts: GatewayParts): Promise<Gateway> {
+export async function createGateway (config: GatewayConfig, parts: GatewayParts): Promise<RunningGateway> {
   const app = Fastify(serverOptions(config, parts))
   const live = new LiveRequests()
   if (config.cors !== undefined) await allowOrigins(app, config.cors)
@@ -55,7 +55,7 @@ export async function createGateway (config: GatewayConfig, parts: GatewayParts)
 function notFound (request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const url = String(request.raw.url)
   const family = families[familyOf({ headers: request.headers, query: url, versions: [] })]
-  return refuseMisdirected(request, reply, { kind: 'refused', code: 'unknown_url', family, url })
+  return refuseUrl(request, reply, { kind: 'refused', code: 'unknown_url', family, url })
 }
 
 /** What cannot be read, in the envelope that its headers tell. */

@@ -1,13 +1,13 @@
 import type { FastifyInstance } from 'fastify'
 import type { Handler } from './front.js'
-import type { Gateway } from './gateway.js'
+import type { RunningGateway } from './gateway.js'
 
 /** The current app, and those that still finish the requests they had when it took over. */
 export class Switchboard {
-  #current: Gateway
-  readonly #retired = new Set<Gateway>()
+  #current: RunningGateway
+  readonly #retired = new Set<RunningGateway>()
 
-  constructor (first: Gateway) {
+  constructor (first: RunningGateway) {
     this.#current = first
   }
 
@@ -18,7 +18,7 @@ export class Switchboard {
   }
 
   /** From now on requests go to `next`. The one before finishes its requests and is closed; `onError` hears why it could not be. */
-  replace (next: Gateway, onError: (error: unknown) => void): void {
+  replace (next: RunningGateway, onError: (error: unknown) => void): void {
     const old = this.#current
     this.#current = next
     this.#retired.add(old)
@@ -42,7 +42,7 @@ export class Switchboard {
     await Promise.all(this.#all().map(async ({ app }) => await app.close()))
   }
 
-  #all (): Gateway[] {
+  #all (): RunningGateway[] {
     return [this.#current, ...this.#retired]
   }
 }

@@ -7,7 +7,7 @@ import { isObject } from '../core/json-object.js'
 import { readJson } from './json.js'
 import { lookAlike } from './likeness.js'
 import type { MediaType } from './media-type.js'
-import { clipped, Rejection, reject } from './rejection.js'
+import { clipped, BodyRefusal, refused } from './body-refusal.js'
 import type { Bounds } from './scan.js'
 import type { Checks } from './schemas.js'
 
@@ -30,29 +30,29 @@ export interface Findings {
 const mostModels = 1_000
 
 /** Checks a whole body. The bytes are only read. */
-export function checkBody (endpoint: Endpoint, type: MediaType, bytes: Buffer, rules: BodyRules): Findings | Rejection {
+export function checkBody (endpoint: Endpoint, type: MediaType, bytes: Buffer, rules: BodyRules): Findings | BodyRefusal {
   return type.kind === 'json' ? checkJson(endpoint, bytes, rules) : checkForm(endpoint, bytes, type.boundary)
 }
 
-function checkJson (endpoint: Endpoint, bytes: Buffer, rules: BodyRules): Findings | Rejection {
+function checkJson (endpoint: Endpoint, bytes: Buffer, rules: BodyRules): Findings | BodyRefusal {
   const read = readJson(bytes, rules)
-  if (read instanceof Rejection) return read
+  if (read instanceof BodyRefusal) return read
   const { json } = read
   const { checks } = rules
   const [error] = checks.get(endpoint.id)?.errorsOf(json) ?? []
-  if (error !== undefined) return schemaRejection(endpoint, json, error, checks)
+  if (error !== undefined) return schemaRefusal(endpoint, json, error, checks)
   const named = otherModels(json, endpoint.otherModels, endpoint.family.modelPrefix)
   const others = named.length === 0 ? named : [...new Set(named)]
-  if (others.length > mostModels) return reject('models', 'invalid_body', { reason: `The request body names more than ${mostModels} models.` })
+  if (others.length > mostModels) return refused('models', 'invalid_body', { reason: `The request body names more than ${mostModels} models.` })
   if (!isObject(json)) return { json, model: null, otherModels: others, stream: false }
   const { modelField } = endpoint
   return { json, model: nameOf(modelField === null ? null : json[modelField]), otherModels: others, stream: json['stream'] === true }
 }
 
-function checkForm (endpoint: Endpoint, bytes: Buffer, boundary: string): Findings | Rejection {
+function checkForm (endpoint: Endpoint, bytes: Buffer, boundary: string): Findings | BodyRefusal {
   const modelField = String(endpoint.modelField)
   const fields = readForm(bytes, boundary, [modelField, 'stream'])
-  if (fields instanceof Rejection) return fields
+  if (fields instanceof BodyRefusal) return fields
   return { json: undefined, model: nameOf(fields.get(modelField)), otherModels: [], stream: fields.get('stream') === 'true' }
 }
 
@@ -60,9 +60,9 @@ function nameOf (model: unknown): string | null {
   return typeof model === 'string' && model !== '' ? model : null
 }
 
-function schemaRejection (endpoint: Endpoint, json: unknown, error: ErrorObject, checks: Checks): Rejection {
+function schemaRefusal (endpoint: Endpoint, json: unknown, error: ErrorObject, checks: Checks): BodyRefusal {
   const { param, reason } = explain(error)
   const meant = isObject(json) ? lookAlike(checks, endpoint, json) : null
   const hint = meant === null ? '' : ` This looks like a body for POST ${meant}.`
-  return reject(error.keyword, 'invalid_body', { reason: reason + hint }, param === null ? null : clipped(param))
+  return refused(error.keyword, 'invalid_body', { reason: reason + hint }, param === null ? null : clipped(param))
 }

@@ -7,11 +7,10 @@ import { checkBody, type Findings } from './check-body.js'
 import { readMediaType, type MediaType } from './media-type.js'
 import type { Rules } from './options.js'
 import type { Answer, Question } from './questions.js'
-import { reject, Rejection } from './rejection.js'
+import { refused, BodyRefusal } from './body-refusal.js'
 import { Threads } from './threads.js'
 
 /** Null where a body may pass. */
-export type Verdict = Rejection | null
 
 /** One core is the loop's own. */
 const maxThreads = Math.max(1, Math.min(availableParallelism() - 1, 4))
@@ -43,27 +42,27 @@ export class Checker {
   }
 
   /** A promise where it takes longer; the bytes are not on the request until then. */
-  check (llm: ModelCall, headers: IncomingHttpHeaders, bytes: Buffer): Verdict | Promise<Verdict> {
+  check (llm: ModelCall, headers: IncomingHttpHeaders, bytes: Buffer): BodyRefusal | null | Promise<BodyRefusal | null> {
     const type = readMediaType(llm.endpoint, headers)
-    if (type instanceof Rejection) return type
+    if (type instanceof BodyRefusal) return type
     if (bytes.length > largeBytes) return this.#ask(llm, type, bytes)
     const { here, bodies } = this.#rules
     const verdict = checkBody(llm.endpoint, type, bytes, here)
-    if (!(verdict instanceof Rejection)) return passed(llm, verdict)
+    if (!(verdict instanceof BodyRefusal)) return passed(llm, verdict)
     return verdict.keyword === 'values' && bodies.maxValues > here.maxValues ? this.#ask(llm, type, bytes) : verdict
   }
 
-  async #ask (llm: ModelCall, type: MediaType, given: Buffer): Promise<Verdict> {
+  async #ask (llm: ModelCall, type: MediaType, given: Buffer): Promise<BodyRefusal | null> {
     const bytes = ownBytes(given)
     const question: Question = { endpoint: llm.endpoint.id, type, bytes }
     // It is the thread's now.
     llm.body = null
     try {
       const answer = await this.threads.ask(question, bytes.buffer, () => !llm.settled)
-      return answer === null ? reject('unchecked', 'request_aborted') : answered(llm, answer)
+      return answer === null ? refused('unchecked', 'request_aborted') : answered(llm, answer)
     } catch (error) {
       this.#onTrouble(error)
-      return reject('unchecked', 'body_unchecked')
+      return refused('unchecked', 'body_unchecked')
     }
   }
 }
@@ -74,9 +73,9 @@ function ownBytes (bytes: Buffer): Uint8Array<ArrayBuffer> {
   return length > largeBytes && buffer instanceof ArrayBuffer ? new Uint8Array(buffer, byteOffset, length) : new Uint8Array(bytes)
 }
 
-function answered (llm: ModelCall, { bytes, verdict }: Answer): Verdict {
+function answered (llm: ModelCall, { bytes, verdict }: Answer): BodyRefusal | null {
   llm.body = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
-  return 'keyword' in verdict ? new Rejection(verdict) : passed(llm, verdict)
+  return 'keyword' in verdict ? new BodyRefusal(verdict) : passed(llm, verdict)
 }
 
 /** What the path says stands where the body has no say in it. */

@@ -1,5 +1,5 @@
 import { readParameters } from './parameters.js'
-import { reject, type Rejection } from './rejection.js'
+import { refused, type BodyRefusal } from './body-refusal.js'
 
 /** A part's header lines and the value of a wanted field are short; files are never looked into. */
 const headersMaxBytes = 8 * 1024
@@ -10,8 +10,8 @@ const valueMaxBytes = 1024
  * to delimiter. Refuses what two readers could read in two ways: a delimiter that does not stand between line ends, a
  * part without exactly one plain name, a wanted field that comes twice, long, or as a file, a body that does not end.
  */
-export function readForm (bytes: Buffer, boundary: string, wanted: readonly string[]): ReadonlyMap<string, string> | Rejection {
-  if (bytes.length === 0) return reject('empty', 'missing_body')
+export function readForm (bytes: Buffer, boundary: string, wanted: readonly string[]): ReadonlyMap<string, string> | BodyRefusal {
+  if (bytes.length === 0) return refused('empty', 'missing_body')
   const delimiter = Buffer.from(`--${boundary}`)
   const fields = new Map<string, string>()
   let start = 0
@@ -67,6 +67,6 @@ function readDisposition (lines: readonly string[]): ReadonlyMap<string, string>
   return others.length > 0 || parameters === undefined ? null : readParameters(parameters)
 }
 
-function malformed (problem: string): Rejection {
-  return reject('form', 'invalid_body', { reason: `The form cannot be read: ${problem}.` })
+function malformed (problem: string): BodyRefusal {
+  return refused('form', 'invalid_body', { reason: `The form cannot be read: ${problem}.` })
 }

@@ -12,14 +12,14 @@ import { collectBody, declaredLength } from '../core/collect-body.js'
 import { refuse } from '../core/errors/refuse.js'
 import { gatewayOf, joinGateway } from '../core/gateway.js'
 import { identify } from '../core/identify.js'
-import { refuseMisdirected } from '../core/refuse-url.js'
+import { refuseUrl } from '../core/refuse-url.js'
 import { ModelCall, modelCallOf } from '../core/model-call.js'
 import { routeOf } from '../core/route-kind.js'
-import { Checker, type Verdict } from './checker.js'
+import { Checker } from './checker.js'
 import { readMediaType } from './media-type.js'
 import { readOptions, type Rules, type ValidationOptions } from './options.js'
 import { replay } from './pass-on.js'
-import { Rejection } from './rejection.js'
+import { BodyRefusal } from './body-refusal.js'
 
 export type { ValidationOptions } from './options.js'
 export type { SchemaSource } from './schemas.js'
@@ -45,7 +45,7 @@ async function validation (app: FastifyInstance, options: ValidationOptions): Pr
     } else if (llm.code === 'unknown_url') {
       done()
     } else {
-      refuseMisdirected(request, reply, llm)
+      refuseUrl(request, reply, llm)
     }
   })
 
@@ -72,7 +72,7 @@ interface Parts {
 function beforeBody (parts: Parts, llm: ModelCall, request: FastifyRequest, reply: FastifyReply, payload: RequestPayload, done: Next): void {
   llm.maxBodyBytes = parts.rules.maxBodyBytesOf(llm.endpoint.id)
   const type = readMediaType(llm.endpoint, request.headers)
-  if (type instanceof Rejection) refuseRejected(llm, request, reply, type)
+  if (type instanceof BodyRefusal) refuseBody(llm, request, reply, type)
   else if (routeOf(llm, request) === 'own') done()
   else takeBody(parts.checker, llm, request, reply, payload, done)
 }
@@ -99,9 +99,9 @@ function takeBody (checker: Checker, llm: ModelCall, request: FastifyRequest, re
 }
 
 /** Goes on with a body that may pass, at once or once that is known. */
-function follow (verdict: Verdict | Promise<Verdict>, llm: ModelCall, request: FastifyRequest, reply: FastifyReply, goOn: () => void): void {
+function follow (verdict: BodyRefusal | null | Promise<BodyRefusal | null>, llm: ModelCall, request: FastifyRequest, reply: FastifyReply, goOn: () => void): void {
   if (verdict === null) goOn()
-  else if (verdict instanceof Rejection) refuseRejected(llm, request, reply, verdict)
+  else if (verdict instanceof BodyRefusal) refuseBody(llm, request, reply, verdict)
   else {
     verdict.then((later) => {
       // The caller left while the body was checked: its request is settled, and goes no further.
@@ -110,7 +110,7 @@ function follow (verdict: Verdict | Promise<Verdict>, llm: ModelCall, request: F
   }
 }
 
-function refuseRejected (llm: ModelCall, request: FastifyRequest, reply: FastifyReply, { keyword, error }: Rejection): void {
+function refuseBody (llm: ModelCall, request: FastifyRequest, reply: FastifyReply, { keyword, error }: BodyRefusal): void {
   gatewayOf(request.server).recorder.validationFailed(llm.protocol, keyword)
   refuse(request, reply, llm.endpoint.family, error)
 }

@@ -1,12 +1,12 @@
 import { isAscii, isUtf8, transcode } from 'node:buffer'
 import { isObject } from '../core/json-object.js'
-import { clipped, reject, type Rejection } from './rejection.js'
+import { clipped, refused, type BodyRefusal } from './body-refusal.js'
 import { countMembers, duplicateKey, type Bounds } from './scan.js'
 
 /** Above this, decoding by way of UTF-16 is the faster of two native ways (measured on Node 20: 5 ms against 20 ms for 10 MB). */
 const transcodeBytes = 4096
 
-/** Boxed, so that a body that is `null` or a `Rejection`'s look-alike cannot be mistaken. */
+/** Boxed, so that a body that is `null` or a `BodyRefusal`'s look-alike cannot be mistaken. */
 export interface Parsed {
   readonly json: unknown
 }
@@ -16,8 +16,8 @@ export interface Parsed {
  * mark, only valid UTF-8, no top-level key twice (RFC 8259 leaves open which one counts). What it is made of is bounded before
  * the parser is let in: a million brackets block it for 0.4 s, and eleven million empty objects for ten.
  */
-export function readJson (bytes: Buffer, bounds: Bounds): Parsed | Rejection {
-  if (bytes.length === 0) return reject('empty', 'missing_body')
+export function readJson (bytes: Buffer, bounds: Bounds): Parsed | BodyRefusal {
+  if (bytes.length === 0) return refused('empty', 'missing_body')
   if (hasByteOrderMark(bytes)) return invalid('bom', 'it starts with a byte order mark')
   const ascii = isAscii(bytes)
   if (!ascii && !isUtf8(bytes)) return invalid('utf8', 'it is not valid UTF-8')
@@ -43,13 +43,13 @@ function decode (bytes: Buffer): string {
   return bytes.length < transcodeBytes ? bytes.toString() : transcode(bytes, 'utf8', 'utf16le').toString('utf16le')
 }
 
-function invalid (keyword: string, reason: string): Rejection {
-  return reject(keyword, 'invalid_json', { reason })
+function invalid (keyword: string, reason: string): BodyRefusal {
+  return refused(keyword, 'invalid_json', { reason })
 }
 
-function duplicated (bytes: Buffer): Rejection {
+function duplicated (bytes: Buffer): BodyRefusal {
   const key = clipped(String(duplicateKey(bytes)))
-  return reject('duplicate_key', 'invalid_json', { reason: `the key ${JSON.stringify(key)} stands in it twice` }, key)
+  return refused('duplicate_key', 'invalid_json', { reason: `the key ${JSON.stringify(key)} stands in it twice` }, key)
 }
 
 /** The parser's own words without what it quotes of the text, but for the one character that it did not expect. */

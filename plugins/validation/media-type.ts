@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Endpoint } from '../protocols/index.js'
 import { readParameters } from './parameters.js'
-import { reject, type Rejection } from './rejection.js'
+import { refused, type BodyRefusal } from './body-refusal.js'
 
 /** JSON, or a form whose parts the boundary parts. */
 export type MediaType = { readonly kind: 'json' } | { readonly kind: 'form', readonly boundary: string }
@@ -13,12 +13,12 @@ const json: MediaType = { kind: 'json' }
  * validator read a content type differently, validation can be walked around (CVE-2025-32442, CVE-2026-25223,
  * CVE-2026-33806). JSON must be UTF-8 (RFC 8259 8.1); a compressed body cannot be checked without unpacking it.
  */
-export function readMediaType (endpoint: Endpoint, headers: IncomingHttpHeaders): MediaType | Rejection {
-  if (isEncoded(headers)) return reject('encoding', 'unsupported_encoding')
+export function readMediaType (endpoint: Endpoint, headers: IncomingHttpHeaders): MediaType | BodyRefusal {
+  if (isEncoded(headers)) return refused('encoding', 'unsupported_encoding')
   const type = headers['content-type']
   if (type === 'application/json') return json
-  if (type === undefined && !hasBody(headers)) return reject('empty', 'missing_body')
-  return parseType(endpoint, type ?? '') ?? reject('media_type', 'unsupported_media_type', { expected: expected(endpoint) })
+  if (type === undefined && !hasBody(headers)) return refused('empty', 'missing_body')
+  return parseType(endpoint, type ?? '') ?? refused('media_type', 'unsupported_media_type', { expected: expected(endpoint) })
 }
 
 /** `identity` is what a body without any coding is (RFC 9110 8.4). */

@@ -4,7 +4,7 @@ import { endpoints, type Endpoint } from '../protocols/index.js'
 import { checkBody, type BodyRules, type Findings } from './check-body.js'
 import type { MediaType } from './media-type.js'
 import { outline } from './outline.js'
-import { Rejection, type RejectionFacts } from './rejection.js'
+import { BodyRefusal, type BodyRefusalFacts } from './body-refusal.js'
 import type { Bounds } from './scan.js'
 import { readSchemas } from './schemas.js'
 
@@ -17,7 +17,7 @@ export interface Question {
 export interface Answer {
   /** The body as it came. */
   readonly bytes: Uint8Array<ArrayBuffer>
-  readonly verdict: RejectionFacts | Findings
+  readonly verdict: BodyRefusalFacts | Findings
 }
 
 /** Rules as they travel. */
@@ -34,7 +34,7 @@ export function answerQuestion ({ endpoint: id, type, bytes }: Question, rules: 
   const endpoint = endpoints.find((known) => known.id === id)
   if (endpoint === undefined) throw new Error(`there is no endpoint ${id}`)
   const verdict = checkBody(endpoint, type, Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length), rules)
-  if (verdict instanceof Rejection) return { bytes, verdict: verdict.facts }
+  if (verdict instanceof BodyRefusal) return { bytes, verdict: verdict.facts }
   return { bytes, verdict: { ...verdict, json: outline(verdict.json, fieldsReadOf(endpoint)) } }
 }
 

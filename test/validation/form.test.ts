@@ -5,7 +5,7 @@ import { ModelCall } from '../../plugins/core/model-call.js'
 import { Checker } from '../../plugins/validation/checker.js'
 import { readForm } from '../../plugins/validation/form.js'
 import { readOptions } from '../../plugins/validation/options.js'
-import { Rejection } from '../../plugins/validation/rejection.js'
+import { BodyRefusal } from '../../plugins/validation/body-refusal.js'
 
 const png = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0x00, 0xff, 0x0d, 0x0a, 0x2d, 0x2d])
 
@@ -15,7 +15,7 @@ function field (name: string, value: string): string {
 
 function read (text: string | Buffer): Record<string, string> | string {
   const result = readForm(Buffer.from(text), 'b', ['model', 'stream'])
-  return result instanceof Rejection ? result.error.message : Object.fromEntries(result)
+  return result instanceof BodyRefusal ? result.error.message : Object.fromEntries(result)
 }
 
 const image = Buffer.concat([
@@ -89,7 +89,7 @@ t.test('any form of plain parts gives its fields, and no cut of it does', async 
     const form = Buffer.concat([...other(before), Buffer.from(field('model', model)), ...other(after), Buffer.from('--b--\r\n')])
     const whole = readForm(form, 'b', ['model'])
     const part = readForm(form.subarray(0, cut % (form.length - 2)), 'b', ['model'])
-    return !(whole instanceof Rejection) && whole.get('model') === model && whole.size === 1 && part instanceof Rejection
+    return !(whole instanceof BodyRefusal) && whole.get('model') === model && whole.size === 1 && part instanceof BodyRefusal
   }), { numRuns: 2000 })
   t.pass()
 })

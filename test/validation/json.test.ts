@@ -2,14 +2,14 @@ import fc from 'fast-check'
 import t from 'tap'
 import { runs } from '../helpers/runs.js'
 import { readJson } from '../../plugins/validation/json.js'
-import { Rejection } from '../../plugins/validation/rejection.js'
+import { BodyRefusal } from '../../plugins/validation/body-refusal.js'
 import { countMembers, duplicateKey } from '../../plugins/validation/scan.js'
 
 const maxValues = 1_000_000
 
 function read (text: string | Buffer, maxDepth = 64, values = maxValues): unknown {
   const result = readJson(Buffer.from(text), { maxDepth, maxValues: values })
-  return result instanceof Rejection ? `${result.keyword}: ${result.error.message}` : result.json
+  return result instanceof BodyRefusal ? `${result.keyword}: ${result.error.message}` : result.json
 }
 
 t.test('bodies are parsed as JSON.parse does, whatever they are made of', async (t) => {
@@ -92,9 +92,9 @@ t.test('any JSON, however it is spelled, is read as JSON.parse reads it and to i
     const depth = depthOf(json)
     const copy = Buffer.from(bytes)
     const exact = readJson(bytes, { maxDepth: depth, maxValues })
-    if (exact instanceof Rejection || JSON.stringify(exact.json) !== JSON.stringify(json)) return false
+    if (exact instanceof BodyRefusal || JSON.stringify(exact.json) !== JSON.stringify(json)) return false
     const tight = depth === 0 ? null : readJson(bytes, { maxDepth: depth - 1, maxValues })
-    return bytes.equals(copy) && (tight === null || (tight instanceof Rejection && tight.keyword === 'depth'))
+    return bytes.equals(copy) && (tight === null || (tight instanceof BodyRefusal && tight.keyword === 'depth'))
   }), { numRuns: runs(3000) })
   t.pass()
 })
@@ -117,7 +117,7 @@ t.test('a duplicate key is found exactly where a set of decoded keys finds one',
     const bytes = Buffer.from(`{${parts.join(',')}}`)
     if (first !== null) duplicated += 1
     const result = readJson(bytes, { maxDepth: 64, maxValues })
-    const found = result instanceof Rejection ? result.error.param : null
+    const found = result instanceof BodyRefusal ? result.error.param : null
     return found === first && duplicateKey(bytes) === first && countMembers(bytes, { maxDepth: 64, maxValues }) === list.length
   }), { numRuns: runs(3000) })
   t.ok(duplicated > 300, `${duplicated} bodies had one`)
@@ -133,7 +133,7 @@ t.test('any bytes at all give an answer, and what JSON.parse refuses is refused'
     } catch {
       parsed = false
     }
-    return result instanceof Rejection || parsed
+    return result instanceof BodyRefusal || parsed
   }), { numRuns: runs(5000) })
   fc.assert(fc.property(fc.uint8Array({ maxLength: 64 }), (bytes) => {
     readJson(Buffer.from(bytes), { maxDepth: 16, maxValues })

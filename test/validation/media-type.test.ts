@@ -3,7 +3,7 @@ import t from 'tap'
 import { runs } from '../helpers/runs.js'
 import { endpoints, type Endpoint } from '../../plugins/protocols/index.js'
 import { readMediaType } from '../../plugins/validation/media-type.js'
-import { Rejection } from '../../plugins/validation/rejection.js'
+import { BodyRefusal } from '../../plugins/validation/body-refusal.js'
 
 function endpointOf (id: string): Endpoint {
   const endpoint = endpoints.find((candidate) => candidate.id === id)
@@ -17,7 +17,7 @@ const edits = endpointOf('images.edits')
 function read (endpoint: Endpoint, type: string | undefined): string {
   const headers = type === undefined ? { 'content-length': '2' } : { 'content-type': type, 'content-length': '2' }
   const result = readMediaType(endpoint, headers)
-  if (result instanceof Rejection) return result.keyword
+  if (result instanceof BodyRefusal) return result.keyword
   return result.kind === 'form' ? `form ${result.boundary}` : result.kind
 }
 

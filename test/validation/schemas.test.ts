@@ -7,7 +7,7 @@ import { ModelCall } from '../../plugins/core/model-call.js'
 import { Checker } from '../../plugins/validation/checker.js'
 import { isObject } from '../../plugins/core/json-object.js'
 import { readOptions, type Rules } from '../../plugins/validation/options.js'
-import { Rejection } from '../../plugins/validation/rejection.js'
+import { BodyRefusal } from '../../plugins/validation/body-refusal.js'
 import { bundledPath } from '../../plugins/validation/schemas.js'
 
 const fixtures = new URL('../fixtures/requests/', import.meta.url)
@@ -28,13 +28,13 @@ function requestTo (endpoint: Endpoint): ModelCall {
   return new ModelCall({ kind: 'endpoint', endpoint, url: '/', mountLength: 0, model: null, keys: null, repair: null })
 }
 
-function checkBody (call: ModelCall, sent: typeof headers, bytes: Buffer, held: Rules): Rejection | null {
+function checkBody (call: ModelCall, sent: typeof headers, bytes: Buffer, held: Rules): BodyRefusal | null {
   const verdict = new Checker(held, () => {}).check(call, sent, bytes)
   if (verdict instanceof Promise) throw new Error('a small body is checked at once')
   return verdict
 }
 
-function check (schema: string, bytes: string | Buffer, held: Rules = rules): Rejection | null {
+function check (schema: string, bytes: string | Buffer, held: Rules = rules): BodyRefusal | null {
   return checkBody(requestTo(endpointOf(schema)), headers, Buffer.from(bytes), held)
 }
 

@@ -1,7 +1,7 @@
 /** What a group and a key allow, and the first thing that one of them refuses. Pure; counts nothing. */
 import type { Limits } from '../types.js'
 import { bucketsOf, newBucket, type BucketRecord } from './buckets.js'
-import type { Bucket, HoldAsk, Left, LimitName, Parties, Refused, Scope } from './types.js'
+import type { Bucket, HoldAsk, Left, LimitName, Parties, LimitRefusal, Scope } from './types.js'
 import { newWindow, waitMs, type Window } from './window.js'
 
 export interface AccountRecord {
@@ -91,7 +91,7 @@ export function leftOf (parties: readonly Party[]): Left {
 }
 
 /** Null where the party allows it all. What time cannot heal is named first. */
-export function refusal ({ scope, limits, account, buckets }: Party, ask: HoldAsk, entering: boolean, nowMs: number): Refused | null {
+export function refusal ({ scope, limits, account, buckets }: Party, ask: HoldAsk, entering: boolean, nowMs: number): LimitRefusal | null {
   const { window } = account
   const { balance, concurrency, requestsPerMinute, tokensPerMinute } = limits
   const tokens = Math.max(1, ask.tokens)
@@ -116,6 +116,6 @@ export function refusal ({ scope, limits, account, buckets }: Party, ask: HoldAs
   return null
 }
 
-function refused (scope: Scope, limit: LimitName, allowed: number, used: number, retryAfterMs: number): Refused {
+function refused (scope: Scope, limit: LimitName, allowed: number, used: number, retryAfterMs: number): LimitRefusal {
   return { ok: false, limit, scope, allowed, free: Math.max(0, allowed - used), retryAfterMs }
 }

@@ -62,7 +62,7 @@ export interface Admitted {
   readonly left: Left
 }
 
-export interface Refused {
+export interface LimitRefusal {
   readonly ok: false
   readonly limit: LimitName
   readonly scope: Scope
@@ -76,7 +76,7 @@ export interface Refused {
   readonly retryAfterMs: number
 }
 
-export type Decision = Admitted | Refused
+export type Decision = Admitted | LimitRefusal
 
 /** Counters of one party. `spent + held` is what is gone from its balance. Integers. */
 export interface Account {

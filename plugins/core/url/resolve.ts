@@ -21,7 +21,7 @@ export interface Resolved {
   readonly repair: string | null
 }
 
-export interface Refused {
+export interface UrlRefusal {
   readonly kind: 'refused'
   /** `blank_in_path` is answered as `unknown_url`, but never left to a mount: an upstream may drop the blank. */
   readonly code: 'ambiguous_path' | 'blank_in_path' | 'doubled_path' | 'method_not_allowed' | 'unknown_action' | 'unknown_url'
@@ -35,7 +35,7 @@ export interface Refused {
 }
 
 /** Null: not ours. `unknown_url` is ours only below a mount that serves nothing else; who asks decides. */
-export type Resolution = Resolved | Refused | null
+export type Resolution = Resolved | UrlRefusal | null
 
 type Headers = Readonly<Record<string, unknown>>
 
@@ -74,7 +74,7 @@ export function createResolve (prefix: string, caseSensitive = true): Resolve {
     if (match !== null && endpoint !== undefined) return found(endpoint, match, parts, base)
     const refusal = match === null && isDoubtful(path)
       ? worst(readings(path, caseSensitive).map((segments) => doubtful(split(path, segments, loose, headers, query), mount.length > 0)))
-      : misdirected(parts, match, method, mount.length > 0)
+      : noEndpoint(parts, match, method, mount.length > 0)
     if (refusal === null) return null
     const blank = refusal.code === 'ambiguous_path' && !isDoubtful(path.replaceAll('%20', ''))
     const { query: kept, keys } = splitKeys(query)
@@ -123,10 +123,10 @@ function repairOf (prefix: string, versions: readonly string[]): string {
   return versions.every((version) => version === first) ? `duplicate_${first}` : 'mixed_prefixes'
 }
 
-type Refusal = Pick<Refused, 'code' | 'family' | 'allow'> | null
+type RefusalReason = Pick<UrlRefusal, 'code' | 'family' | 'allow'> | null
 
 /** One reading of a path that holds what two readers could read in two ways: refused where an endpoint is in it. */
-function doubtful ({ path, tail, caller }: Parts, mounted: boolean): Refusal {
+function doubtful ({ path, tail, caller }: Parts, mounted: boolean): RefusalReason {
   if (tail === null) return null
   const [endpoint] = matchTail(tail, caller)?.endpoints ?? []
   if (endpoint !== undefined) return { code: 'ambiguous_path', family: endpoint.family }
@@ -137,12 +137,12 @@ function doubtful ({ path, tail, caller }: Parts, mounted: boolean): Refusal {
   return { code, family: families[familyOf(caller)] }
 }
 
-function worst (refusals: readonly Refusal[]): Refusal {
+function worst (refusals: readonly RefusalReason[]): RefusalReason {
   return refusals.find((refusal) => refusal?.code === 'ambiguous_path') ?? refusals.find((refusal) => refusal !== null) ?? null
 }
 
 /** A plain path that is no endpoint of this method: doubled, of another method, or unknown below the mount. */
-function misdirected ({ tail, caller }: Parts, match: TailMatch | null, method: string, mounted: boolean): Refusal {
+function noEndpoint ({ tail, caller }: Parts, match: TailMatch | null, method: string, mounted: boolean): RefusalReason {
   if (tail === null) return null
   const doubled = doubledFamily(tail, caller)
   if (doubled !== null) return { code: 'doubled_path', family: doubled }

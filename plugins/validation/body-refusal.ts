@@ -1,8 +1,8 @@
 import { gatewayError, type GatewayError } from '../core/errors/gateway-error.js'
 import type { ErrorCode } from '../core/errors/table.js'
 
-/** The data of a rejection, as it travels between threads. */
-export interface RejectionFacts {
+/** The data of a refusal, as it travels between threads. */
+export interface BodyRefusalFacts {
   /**
    * What a body was refused for, as a label: a keyword of JSON Schema, or one of `media_type`, `encoding`, `empty`, `too_large`,
    * `bom`, `utf8`, `depth`, `values`, `json`, `duplicate_key`, `models`, `form`, `unchecked`. A closed set, whatever callers send.
@@ -15,11 +15,11 @@ export interface RejectionFacts {
 }
 
 /** Why a body may not pass. */
-export class Rejection {
+export class BodyRefusal {
   readonly keyword: string
-  readonly facts: RejectionFacts
+  readonly facts: BodyRefusalFacts
 
-  constructor (facts: RejectionFacts) {
+  constructor (facts: BodyRefusalFacts) {
     this.keyword = facts.keyword
     this.facts = facts
   }
@@ -31,8 +31,8 @@ export class Rejection {
   }
 }
 
-export function reject (keyword: string, code: ErrorCode, values: RejectionFacts['values'] = {}, param: string | null = null): Rejection {
-  return new Rejection({ keyword, code, values, param })
+export function refused (keyword: string, code: ErrorCode, values: BodyRefusalFacts['values'] = {}, param: string | null = null): BodyRefusal {
+  return new BodyRefusal({ keyword, code, values, param })
 }
 
 /** Most of a caller's own words, such as a key, that an error repeats: they may be as long as a body. */
