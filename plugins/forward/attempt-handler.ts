@@ -1,10 +1,11 @@
-import type { Dispatcher } from 'undici'
+import { overloaded } from '../core/errors/overloaded.js'
 import { isEventStream } from '../core/event-stream.js'
 import type { Attempts, Call, Failure, KeptReply, StreamHead, Upstream } from '../core/upstream.js'
 import type { Exchange } from './exchange.js'
 import { readHeaders, type Headers } from './raw-headers.js'
 import { joined } from './reply-body.js'
 import { isPlain } from './reply-headers.js'
+import type { ReplyHandler } from './placed-handler.js'
 import { errors } from './undici.js'
 
 /** A reply that is to be judged by its body is passed on where it has more than this, or takes longer. */
@@ -29,11 +30,12 @@ export interface AttemptOwner {
  * One attempt: from its dispatch to where its reply is passed on, or kept, or given up. Its time has a clock of its own: the
  * transport's is coarse, to about a second, and does not run before there is a connection.
  */
-export class AttemptHandler implements Dispatcher.DispatchHandler {
+export class AttemptHandler implements ReplyHandler {
   readonly #owner: AttemptOwner
   readonly #upstream: Upstream
   #mode: Mode = 'waiting'
   #abort: ((error: Error) => void) | null = null
+  #isPlaced = false
   #cancelled: Error | null = null
   #resume: () => void = nothingToResume
   #status = 0
@@ -59,6 +61,10 @@ export class AttemptHandler implements Dispatcher.DispatchHandler {
     clearTimeout(this.#timer)
     this.#cancelled = error
     this.#abort?.(error)
+  }
+
+  placed (): void {
+    this.#isPlaced = true
   }
 
   onConnect (abort: (error?: Error) => void): void {
@@ -133,10 +139,15 @@ export class AttemptHandler implements Dispatcher.DispatchHandler {
       this.#pass()
       return
     }
-    const sent = this.#abort !== null
-    const error = sent ? new errors.HeadersTimeoutError() : new errors.ConnectTimeoutError()
+    const error = this.#late()
     this.cancel(error)
-    this.#owner.failed({ kind: 'transport', error, sent })
+    this.#owner.failed({ kind: 'transport', error, sent: this.#abort !== null })
+  }
+
+  /** Before it had a place the time went by in a queue of ours. */
+  #late (): Error {
+    if (!this.#isPlaced) return overloaded()
+    return this.#abort === null ? new errors.ConnectTimeoutError() : new errors.HeadersTimeoutError()
   }
 
   /** From here on the caller gets what comes, and no other attempt is made. */

@@ -53,6 +53,7 @@ export class ConnectionQueue {
     const line = this.#lineOf(origin)
     if (line.running < this.#options.connections) {
       line.running += 1
+      handler.placed?.()
       start(new PlacedHandler(handler, () => this.#free(line)))
       return
     }

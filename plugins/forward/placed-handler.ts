@@ -1,7 +1,10 @@
 import type { Dispatcher } from 'undici'
 
 /** What hears of a reply as undici's transport tells it. */
-export type ReplyHandler = Required<Pick<Dispatcher.DispatchHandler, 'onConnect' | 'onHeaders' | 'onData' | 'onComplete' | 'onError'>>
+export type ReplyHandler = Required<Pick<Dispatcher.DispatchHandler, 'onConnect' | 'onHeaders' | 'onData' | 'onComplete' | 'onError'>> & {
+  /** It has its place, and waits for its upstream from now on. */
+  placed?: () => void
+}
 
 /** A handler whose request has one of the places of its upstream until the transport is done with it. */
 export class PlacedHandler implements ReplyHandler {

@@ -240,7 +240,7 @@ export class PoolAttempts implements Attempts {
     if (visit === null) return
     const { upstream } = visit.member
     const now = this.#around.now()
-    if (told !== null) tellPool(this.#pool.members, visit, told, now)
+    if (told !== null && told.blames !== 'nobody_asked') tellPool(this.#pool.members, visit, told, now)
     visit.end()
     this.#visit = null
     this.#around.attempted(upstream.name, result)

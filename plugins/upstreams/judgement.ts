@@ -4,7 +4,10 @@ import type { Failure, KeptReply } from '../core/upstream.js'
 
 /** How an attempt ended, as the metrics, the log line and the span tell it. */
 export type AttemptResult =
-  | 'ok' | 'client_error' | 'rate_limited' | 'overloaded' | 'server_error' | 'credential' | 'connect' | 'reset' | 'timeout' | 'invalid' | 'first_event' | 'left'
+  | 'ok' | 'client_error' | 'rate_limited' | 'overloaded' | 'server_error' | 'credential' | 'connect' | 'reset' | 'timeout' | 'invalid' | 'first_event' | 'left' | 'queue'
+
+/** `nobody_asked`: it was never sent, and tells nothing of anybody. */
+export type Blame = 'upstream' | 'credential' | 'credential_model' | 'account_model' | 'nobody_asked'
 
 /** What a failed attempt means for its upstream, and for another attempt. */
 export interface Judgement {
@@ -12,7 +15,7 @@ export interface Judgement {
   /** Under which of a pool's causes another member is asked; null for none. `credential`: always. */
   readonly cause: string | null
   /** What is out for a while: the upstream, its credential, its credential for this model, its account for this model, or nothing. */
-  readonly blames: 'upstream' | 'credential' | 'credential_model' | 'account_model' | null
+  readonly blames: Blame | null
   /** After how long the upstream says that it may be asked again. */
   readonly waitMs: number | null
 }
@@ -44,8 +47,9 @@ const timeouts: ReadonlySet<unknown> = new Set(['UND_ERR_HEADERS_TIMEOUT', 'UND_
 
 /** Before anything was sent, no provider has done anything. After that, it may have. */
 function judgeTransport (error: Error, sent: boolean): Judgement {
-  // A queue of ours that is full says nothing of the upstream.
-  if (!sent) return { result: 'connect', cause: 'connect', blames: error instanceof GatewayError ? null : 'upstream', waitMs: null }
+  // A queue of ours that is full, or too slow, says nothing of the upstream.
+  if (error instanceof GatewayError) return { result: 'queue', cause: 'connect', blames: 'nobody_asked', waitMs: null }
+  if (!sent) return { result: 'connect', cause: 'connect', blames: 'upstream', waitMs: null }
   if (error.name === 'HTTPParserError') return { ...nothing, result: 'invalid', blames: 'upstream' }
   const result = timeouts.has(Reflect.get(error, 'code')) ? 'timeout' : 'reset'
   return { result, cause: result, blames: 'upstream', waitMs: null }

@@ -3,6 +3,8 @@ import type { AttemptResult } from './judgement.js'
 
 const byError: ReadonlyMap<string | null, AttemptResult> = new Map([
   ['upstream_timeout', 'timeout'], ['upstream_reset', 'reset'], ['upstream_aborted', 'reset'], ['upstream_invalid', 'invalid'],
+  // Only a connection of ours is waited for before anything is sent.
+  ['overloaded', 'queue'],
 ])
 
 /** How the one attempt of a settled request ended, where there was nothing to choose. */

@@ -3,9 +3,9 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
 import { createCaller, inParallel, type Answer } from './caller.js'
 import { startProvider } from './provider.js'
-import { eventually, sum, temporaryFolder, type Report } from './processes.js'
+import { sum, temporaryFolder, type Report } from './processes.js'
 import { secret } from '../helpers/gateway.js'
-import { launch, originOf, program } from '../helpers/launch.js'
+import { launch, originOf, program, until } from '../helpers/launch.js'
 
 interface Options {
   readonly workers: number
@@ -70,8 +70,8 @@ export async function workersUnderFire ({ workers, reloads, kills, atOnce, every
     const pids = workersOf(pid)
     const victim = Number(pids[kill % pids.length])
     process.kill(victim, 'SIGKILL')
-    const replaced = async (): Promise<boolean> => workersOf(pid).filter((other) => other !== victim).length === workers
-    if (!await eventually(replaced)) violations.push('a killed worker was not replaced')
+    await until(gateway.out, /a worker serves in the place/)
+    mustBe('workers after a kill', workersOf(pid).length, workers)
   }
   const killed = tallyOf(await killing.end())
   const afterKills = await countedBy(origin)
@@ -100,7 +100,7 @@ export async function workersUnderFire ({ workers, reloads, kills, atOnce, every
 
 function configOf (url: string, path: string, workers: number, keys: number): object {
   return {
-    log: { level: 'error' },
+    log: { level: 'warn' },
     listen: { workers },
     upstreams: { main: { url, credential: 'provider-key' } },
     groups: { all: { protocols: ['chat_completions'] } },

@@ -10,6 +10,7 @@ import type { FromWorker, ToWorker, WireSeries } from '../../plugins/standalone/
 import { Primary } from '../../plugins/standalone/workers/primary.js'
 import { Tally } from '../../plugins/standalone/workers/tally.js'
 import { channelOf, runWorker } from '../../plugins/standalone/workers/worker.js'
+import { until } from '../helpers/launch.js'
 import { Signal, startUpstream } from '../helpers/upstream.js'
 import { status, yaml } from './run.js'
 
@@ -209,15 +210,15 @@ t.test('a worker that starts while the file changes is told, and one that does n
   const [pid = 0] = primary.pids
   await pause(1_100)
   process.kill(pid, 'SIGKILL')
-  t.match(await lines.next(), /"waitMs":0/)
+  await until(lines, /"waitMs":0/)
   while (reloads() !== 'starts starts starts ') await pause(10)
   write('key-c')
   t.equal(await primary.reload(), true)
   while (reloads() !== 'starts starts starts key-c key-c ') await pause(10)
   write('key-hangs')
   t.equal(await primary.reload(), true)
-  t.match(await lines.next(), /SIGKILL/)
-  t.match(await lines.next(), /SIGKILL/)
+  await until(lines, /SIGKILL/)
+  await until(lines, /SIGKILL/)
   await primary.stop()
 })
 
@@ -228,14 +229,14 @@ t.test('one that starts while all are to stop stops', async (t) => {
   t.equal(await primary.reload(), true)
   await pause(1_100)
   process.kill(Number(primary.pids[0]), 'SIGKILL')
-  t.match(await lines.next(), /another one takes its place/)
-  t.match(await lines.next(), /a worker did not start/)
-  t.match(await lines.next(), /"waitMs":100/)
+  await until(lines, /another one takes its place/)
+  await until(lines, /a worker did not start/)
+  await until(lines, /"waitMs":100/)
   write('key-b')
   t.equal(await primary.reload(), true)
   while (primary.pids.length < 1) await pause(10)
   process.kill(Number(primary.pids[0]), 'SIGKILL')
-  t.match(await lines.next(), /another one takes its place/)
+  await until(lines, /another one takes its place/)
   await primary.stop()
   t.equal(primary.pids.length, 0)
 })

@@ -113,6 +113,7 @@ t.test('how a single attempt ended', async (t) => {
     [{ abortedBy: 'upstream' }, 'reset'],
     [{ abortedBy: 'upstream', errorCode: 'upstream_timeout' }, 'timeout'],
     [{ upstreamStatus: 0, errorCode: 'upstream_unreachable' }, 'connect'],
+    [{ upstreamStatus: 0, errorCode: 'overloaded' }, 'queue'],
     [{ upstreamStatus: 0, errorCode: 'upstream_invalid' }, 'invalid'],
     [{ upstreamStatus: 0, errorCode: 'upstream_reset' }, 'reset'],
   ]

@@ -92,3 +92,25 @@ t.test('a queue of ours that is full is no fault of the upstream\'s', async (t) 
   t.equal((await ask(gateway)).status, 200)
   t.strictSame(seenBy(gateway), [2, 6], 'it is not left alone')
 })
+
+t.test('who waited in a queue of ours in vain told nothing of the upstream: neither that it is out, nor that it is back', async (t) => {
+  const breaking = { rules: inOrder, members: 2, pool: { attemptTimeoutMs: 300 } }
+  for (const limits of [{ maxQueued: 0 }, { queueMs: 50 }, { queueMs: 5_000 }]) {
+    const gateway = await startPool(t, { ...breaking, gateway: { forward: { connections: 1, ...limits } } })
+    let release = (): void => {}
+    const held = new Promise<void>((resolve) => { release = resolve })
+    const slow = { split: [1], before: async (write: number) => { if (write > 0) await held } }
+    gateway.members[0]?.queue(slow)
+    const first = ask(gateway)
+    await gateway.members[0]?.arrivals.next()
+    for (let i = 0; i < 6; i += 1) t.equal((await ask(gateway)).status, 200)
+    const metrics = (await gateway.app.inject('/metrics')).body
+    t.match(metrics, /upstream_attempts_total\{upstream="m0",result="queue"\} 6/)
+    t.notMatch(metrics, /upstream="m0",result="connect"/)
+    release()
+    t.equal((await first).status, 200)
+    t.strictSame(seenBy(gateway), [1, 6])
+    t.equal((await ask(gateway)).status, 200)
+    t.strictSame(seenBy(gateway), [2, 6], 'it is asked at once again')
+  }
+})

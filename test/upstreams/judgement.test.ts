@@ -1,4 +1,5 @@
 import t from 'tap'
+import { overloaded } from '../../plugins/core/errors/overloaded.js'
 import type { KeptReply } from '../../plugins/core/upstream.js'
 import { waitMsOf } from '../../plugins/protocols/refusals.js'
 import { judge, needsBody, passedOn, usefulness } from '../../plugins/upstreams/judgement.js'
@@ -52,6 +53,7 @@ t.test('a failure before anything was sent is another one than after', async (t)
   t.strictSame(failed('ECONNRESET', false), ['connect', 'connect', 'upstream'], 'within the handshake of TLS')
   t.strictSame(failed('ECONNRESET', true), ['reset', 'reset', 'upstream'])
   t.strictSame(failed('UND_ERR_SOCKET', true), ['reset', 'reset', 'upstream'])
+  t.match(judge({ kind: 'transport', error: overloaded(), sent: false }, true, 0), { result: 'queue', cause: 'connect', blames: 'nobody_asked' }, 'a queue of ours')
   t.strictSame(failed('UND_ERR_HEADERS_TIMEOUT', true), ['timeout', 'timeout', 'upstream'])
   t.strictSame(failed(undefined, true, 'HTTPParserError'), ['invalid', null, 'upstream'])
   t.match(judge({ kind: 'head', reply: kept(200) }, true, 0), { result: 'first_event', cause: 'first_event', blames: 'upstream' })

@@ -148,8 +148,9 @@ export class Primary {
 
   #replace (): void {
     if (this.#stopping) return
-    this.#begin().catch((error) => {
-      if (!this.#stopping) this.#options.log.error({ err: error }, 'a worker did not start')
+    const { log } = this.#options
+    this.#begin().then(() => log.warn('a worker serves in the place of the one that ended'), (error) => {
+      if (!this.#stopping) log.error({ err: error }, 'a worker did not start')
     })
   }
 }
