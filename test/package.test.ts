@@ -116,6 +116,10 @@ t.test('installed, it is there for import, require, types and the command line',
   const check = run(process.execPath, [join(home, manifest.bin['llm-gateway']), 'check'], folder)
   t.match(check, { status: 0, stdout: /node_modules\/fastify-llm-gateway\/examples\/demo\/(?:gateway\.yaml|README\.md): ok\n$/ })
 
+  writeFileSync(join(folder, 'lmdb.yaml'), 'upstreams: { a: { simulate: true } }\ngroups: { a: { protocols: [messages] } }\nstate: { engine: lmdb }')
+  const missing = run(process.execPath, [join(home, manifest.bin['llm-gateway']), 'check', '--config', 'lmdb.yaml'], folder)
+  t.match(missing, { status: 1, stderr: /state\.engine lmdb needs a package that is not installed: npm install lmdb/ }, 'check refuses what a start would')
+
   const gateway = launch(t, join(home, manifest.bin['llm-gateway']), ['start'], { PORT: '0' }, folder)
   const reply = await fetch(`${await originOf(gateway)}/v1/chat/completions`, {
     method: 'POST',

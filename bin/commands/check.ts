@@ -1,18 +1,20 @@
 import { parseArgs } from 'node:util'
-import { loadConfig } from '../../plugins/standalone/config.js'
-import { createGateway } from '../../plugins/standalone/gateway.js'
-import { addressWarning } from '../../plugins/upstreams/address-warning.js'
+import { ConfigError } from '../../plugins/standalone/config-error.js'
+import { listenAddress, loadConfig, withFileLines } from '../../plugins/standalone/config.js'
+import { tryOut } from '../../plugins/standalone/trial.js'
+import { addressWarnings } from '../../plugins/upstreams/address-warning.js'
 import type { Io } from '../io.js'
 
-/** Says `ok`, or throws what `start` would: the app is built too, but opens no port, no upstream and no store. */
+/** Says `ok`, or throws what `start` would, and all of it at once: the app is built too, but opens no port, no upstream and no store. */
 export async function check (file: string, args: string[], io: Io): Promise<number> {
   parseArgs({ args, options: { config: { type: 'string' } } })
   const config = loadConfig(file, io.env)
-  const { app } = await createGateway(config, { simulator: null, state: null, cells: {}, consolePath: '/console', life: { draining: false } })
-  await app.close()
+  listenAddress(config, io.env)
+  const problems = await tryOut(config)
+  if (problems.length > 0) throw withFileLines(new ConfigError(problems), file)
   for (const [name, entry] of Object.entries(config.upstreams)) {
-    const warning = entry.simulate === true ? null : addressWarning(entry)
-    if (warning !== null) io.err(`${file}: warning: upstreams.${name}.url ${warning}`)
+    if (entry.simulate === true) continue
+    for (const warning of addressWarnings(entry)) io.err(`${file}: warning: upstreams.${name}.url ${warning}`)
   }
   io.out(`${file}: ok`)
   return 0

@@ -1,6 +1,7 @@
 /** Groups and keys as an operator writes them, checked and put into the shape that requests are decided on. */
 import { hash } from 'node:crypto'
 import { checkBudgets } from '../core/budget.js'
+import { didYouMean } from '../core/did-you-mean.js'
 import { checkChoice, checkOptions, checkTexts, missingSecret, OptionError } from '../core/options.js'
 import { protocolNames, type ProtocolName } from '../protocols/index.js'
 import { checkLabels } from '../core/labels.js'
@@ -99,7 +100,7 @@ function readGroup (id: string, options: GroupOptions): Group {
   const { protocols, upstream = null, routes = [], thirdParty = true, models, limits = {}, onStoreFailure = 'closed', labels } = options
   if (!Array.isArray(protocols)) throw new OptionError(`${at}.protocols`, 'must be a list')
   const unknown = protocols.find((name) => !isProtocol(name))
-  if (unknown !== undefined) throw new OptionError(`${at}.protocols`, `holds ${JSON.stringify(unknown)}, which is none of ${protocolNames.join(', ')}`)
+  if (unknown !== undefined) throw new OptionError(`${at}.protocols`, `holds ${JSON.stringify(unknown)}, which is none of ${protocolNames.join(', ')}${didYouMean(String(unknown), protocolNames)}`)
   if (upstream !== null && !isUpstream(upstream)) throw new OptionError(`${at}.upstream`, 'must be a name, or one for each protocol')
   checkNames(`${at}.upstream`, upstream)
   checkRoutes(`${at}.routes`, routes)
@@ -134,7 +135,7 @@ function checkRoutes (at: string, routes: unknown): void {
 /** A misspelled protocol would leave its requests without an upstream. */
 function checkNames (at: string, upstream: string | Readonly<Record<string, string>> | null): void {
   const misspelled = Object.keys(typeof upstream === 'string' ? {} : upstream ?? {}).find((name) => !isProtocol(name))
-  if (misspelled !== undefined) throw new OptionError(at, `holds ${JSON.stringify(misspelled)}, which is none of ${protocolNames.join(', ')}`)
+  if (misspelled !== undefined) throw new OptionError(at, `holds ${JSON.stringify(misspelled)}, which is none of ${protocolNames.join(', ')}${didYouMean(misspelled, protocolNames)}`)
 }
 
 function isProtocol (name: string): boolean {
@@ -194,7 +195,7 @@ export function checkLimits (at: string, { budgets, ...limits }: Limits): void {
   if (budgets !== undefined) checkBudgets(`${at}.budgets`, budgets)
   for (const [name, value] of Object.entries(limits)) {
     const least = leastLimits.get(name)
-    if (least === undefined) throw new OptionError(`${at}.${name}`, 'is not known')
+    if (least === undefined) throw new OptionError(`${at}.${name}`, `is not known${didYouMean(name, [...leastLimits.keys(), 'budgets'])}`)
     if (!Number.isSafeInteger(value) || value < least) throw new OptionError(`${at}.${name}`, `must be a whole number of at least ${least}`)
   }
 }

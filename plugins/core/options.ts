@@ -1,4 +1,5 @@
 import createError from '@fastify/error'
+import { didYouMean } from './did-you-mean.js'
 import { isObject } from './json-object.js'
 
 /** A plugin option or configuration field is wrong. Thrown at registration; the message names the option's path. */
@@ -32,7 +33,7 @@ export function checkOptions (plugin: string, options: object, table: Readonly<R
   if (!isObject(options)) throw new OptionError(plugin, 'must be an object')
   for (const [name, value] of Object.entries(options)) {
     const check = Object.hasOwn(table, name) ? table[name] : undefined
-    if (check === undefined) throw new OptionError(`${plugin}.${name}`, 'is not known')
+    if (check === undefined) throw new OptionError(`${plugin}.${name}`, `is not known${didYouMean(name, Object.keys(table))}`)
     if (value === undefined || check === 'anything') continue
     if (!checks[check](value)) throw new OptionError(`${plugin}.${name}`, `must be ${check}`)
   }

@@ -3,22 +3,54 @@ import { createHash } from 'node:crypto'
 import { isIP } from 'node:net'
 import type { KeyOptions } from '../auth/index.js'
 import { groupMistakes } from '../upstreams/check-groups.js'
+import { didYouMean } from '../core/did-you-mean.js'
 import { addressProblem } from '../core/url/upstream-address.js'
 import { joinPath, type Problem } from './config-error.js'
 import type { GatewayConfig, UpstreamEntry } from './config-types.js'
 
-/** Every such mistake of a configuration whose form is right. */
-export function crossCheck (config: GatewayConfig): Problem[] {
-  const upstreams = Object.entries(config.upstreams).flatMap(([name, upstream]) => checkUpstream(`upstreams.${name}`, upstream))
-  const groups = groupMistakes({ ...config, pools: config.pools ?? {}, upstreams: Object.fromEntries(Object.entries(config.upstreams).map(([name, entry]) => [name, entry.simulate ? {} : entry])), complete: true })
-  const keys = (config.keys ?? []).flatMap((key, index) => checkKey(`keys[${index}]`, key, config))
-  return [...upstreams, ...groups, ...keys, ...checkUnique(config.keys ?? []), ...checkIncludeUsage(config), ...checkPaths(config), ...checkUsageStore(config), ...checkProxies(config), ...checkWorkers(config)]
+type Section = keyof GatewayConfig
+
+interface Rule {
+  /** The sections that it reads. */
+  readonly of: readonly Section[]
+  readonly check: (config: GatewayConfig) => Problem[]
+}
+
+const rules: readonly Rule[] = [
+  { of: ['upstreams'], check: ({ upstreams }) => Object.entries(upstreams).flatMap(([name, upstream]) => checkUpstream(`upstreams.${name}`, upstream)) },
+  { of: ['upstreams', 'pools', 'groups'], check: checkGroups },
+  { of: ['keys', 'groups'], check: ({ keys = [], groups }) => keys.flatMap((key, index) => checkGroup(`keys[${index}]`, key, groups)) },
+  { of: ['keys'], check: ({ keys = [] }) => [...keys.flatMap((key, index) => checkKey(`keys[${index}]`, key)), ...checkUnique(keys)] },
+  { of: ['usage', 'upstreams'], check: checkIncludeUsage },
+  { of: ['metrics', 'console'], check: checkPaths },
+  { of: ['state'], check: checkUsageStore },
+  { of: ['listen'], check: checkProxies },
+  { of: ['listen', 'state'], check: checkWorkers },
+  { of: ['listen', 'console'], check: checkPorts },
+]
+
+/** Every such mistake of a configuration; what reads a section whose form is wrong (`wrong`) is not asked. */
+export function crossCheck (config: GatewayConfig, wrong: ReadonlySet<string>): Problem[] {
+  return rules.filter((rule) => !rule.of.some((section) => wrong.has(section))).flatMap((rule) => rule.check(config))
+}
+
+function checkGroups ({ upstreams, pools = {}, groups }: GatewayConfig): Problem[] {
+  const named = Object.fromEntries(Object.entries(upstreams).map(([name, entry]) => [name, entry.simulate ? {} : entry]))
+  return groupMistakes({ groups, pools, upstreams: named, complete: true })
 }
 
 function checkIncludeUsage ({ usage, upstreams }: GatewayConfig): Problem[] {
   const names = typeof usage?.includeUsage === 'object' ? Object.keys(usage.includeUsage) : []
   return names.filter((name) => !Object.hasOwn(upstreams, name))
-    .map((name) => ({ path: joinPath('usage.includeUsage', name), message: `there is no upstream ${name}` }))
+    .map((name) => ({ path: joinPath('usage.includeUsage', name), message: `there is no upstream ${name}${didYouMean(name, Object.keys(upstreams))}` }))
+}
+
+/** The system would say so of an address, and not of which. Port 0 is any free one. */
+function checkPorts ({ listen = {}, console: { listen: own } = {} }: GatewayConfig): Problem[] {
+  const { host = '127.0.0.1', port = 8080 } = listen
+  if (own === undefined || port === 0 || own.port !== port) return []
+  const meet = [host, own.host ?? '127.0.0.1'].some((name) => name === '0.0.0.0' || name === '::') || host === (own.host ?? '127.0.0.1')
+  return meet ? [{ path: 'console.listen.port', message: `${port} is the port that the gateway itself listens on` }] : []
 }
 
 /** Records of memory are gone with the process. */
@@ -60,9 +92,13 @@ function checkUpstream (path: string, upstream: UpstreamEntry): Problem[] {
   return problem === null ? [] : [{ path: `${path}.url`, message: problem }]
 }
 
-function checkKey (path: string, key: KeyOptions, config: GatewayConfig): Problem[] {
+function checkGroup (path: string, { group }: KeyOptions, groups: GatewayConfig['groups']): Problem[] {
+  if (Object.hasOwn(groups, group)) return []
+  return [{ path: `${path}.group`, message: `there is no group ${group}${didYouMean(group, Object.keys(groups))}` }]
+}
+
+function checkKey (path: string, key: KeyOptions): Problem[] {
   const problems: Problem[] = []
-  if (!Object.hasOwn(config.groups, key.group)) problems.push({ path: `${path}.group`, message: `there is no group ${key.group}` })
   if (key.secret === undefined && key.hash === undefined) problems.push({ path: `${path}.secret`, message: 'is required, or a hash' })
   if (key.secret !== undefined && key.hash !== undefined) problems.push({ path: `${path}.hash`, message: 'has no place beside secret' })
   if (key.expires !== undefined && Number.isNaN(Date.parse(key.expires))) problems.push({ path: `${path}.expires`, message: 'is not a date that exists' })

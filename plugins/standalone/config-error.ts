@@ -1,12 +1,15 @@
+import { OptionError } from '../core/options.js'
+
 /** One thing that is wrong in the configuration, at the path where it stands: `groups.chat.limits.balance`. */
 export interface Problem {
   readonly path: string
   readonly message: string
   /** Where that is in the file, counted from 1. */
   readonly line?: number
+  readonly column?: number
 }
 
-/** The configuration file cannot be used. Carries every problem found, and no value of the file: those may be secrets. */
+/** The configuration file cannot be used. Carries every problem found, and of its values only such as cannot be secrets. */
 export class ConfigError extends Error {
   readonly problems: readonly Problem[]
 
@@ -16,10 +19,19 @@ export class ConfigError extends Error {
     this.problems = problems
   }
 
-  /** A line for each problem, as compilers write them: `gateway.yaml:7: groups.chat: is required`. */
+  /** A line for each problem in the order of the file, as compilers write them: `gateway.yaml:7: groups.chat: is required`. */
   toLines (file: string): string[] {
-    return this.problems.map((problem) => `${file}${problem.line === undefined ? '' : `:${problem.line}`}: ${inWords(problem)}`)
+    const sorted = [...this.problems].sort((a, b) => (a.line ?? 0) - (b.line ?? 0))
+    return sorted.map((problem) => [file, problem.line, problem.column].filter((part) => part !== undefined).join(':') + `: ${inWords(problem)}`)
   }
+}
+
+/** What a part says of an option as a problem of the file; null for any other error. */
+export function problemOfOption (error: unknown): Problem | null {
+  if (!(error instanceof OptionError)) return null
+  const [, path = '', message = ''] = /^option (\S+) (.*)$/s.exec(error.message) ?? []
+  // In the file the price lists stand in a section of their own.
+  return { path: path.replace(/^costs\.(?!header)/, 'prices.'), message }
 }
 
 function inWords ({ path, message }: Problem): string {

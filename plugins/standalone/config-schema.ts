@@ -1,8 +1,9 @@
-/** Parsed YAML -> a configuration of the right form, or every place where the form is wrong. */
+/** Parsed YAML -> every place where the form is wrong. */
 import { createRequire } from 'node:module'
 import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js'
+import { didYouMean } from '../core/did-you-mean.js'
 import { pointerKeys } from '../core/json-object.js'
-import { ConfigError, joinPath, type Problem } from './config-error.js'
+import { joinPath, type Problem } from './config-error.js'
 import type { GatewayConfig } from './config-types.js'
 
 const require = createRequire(import.meta.url)
@@ -14,10 +15,13 @@ const ajv = new Ajv2020({ strict: true, strictRequired: false, allowUnionTypes: 
 ajv.addSchema(prices)
 const validate = ajv.compile<GatewayConfig>(schema)
 
-/** Throws ConfigError. */
-export function checkForm (value: unknown): GatewayConfig {
-  if (validate(value)) return value
-  throw new ConfigError(validate.errors?.flatMap(problemOf))
+/** Where the form of a value is wrong; `filled` are the paths whose values nobody may see. */
+export function formProblems (value: unknown, filled: ReadonlySet<string>): Problem[] {
+  return validate(value) ? [] : validate.errors?.flatMap((error) => problemOf(error, filled)) ?? []
+}
+
+export function isConfig (value: unknown): value is GatewayConfig {
+  return validate(value)
 }
 
 interface Description {
@@ -26,27 +30,48 @@ interface Description {
   readonly message: string
 }
 
-type Describe = (params: Readonly<Record<string, unknown>>, error: ErrorObject) => Description
+type Describe = (params: Readonly<Record<string, unknown>>, error: ErrorObject, shown: string | null) => Description
 
 /** Keywords whose own words say too little. Null: another error says the same better. */
 const descriptions: Readonly<Record<string, Describe | null>> = {
-  additionalProperties: (params) => ({ part: params['additionalProperty'], message: 'is not known' }),
+  additionalProperties: (params, { parentSchema }) => {
+    const part = String(params['additionalProperty'])
+    return { part, message: `is not known${didYouMean(part, Object.keys(Object(parentSchema?.['properties'])))}` }
+  },
   required: (params) => ({ part: params['missingProperty'], message: 'is required' }),
   // Which it is now tells apart 8080 and "8080", and that a variable is always text.
-  type: (params, error) => ({ message: `must be ${String(params['type'])}, not ${typeOf(error.data)}` }),
-  enum: (params) => ({ message: `must be one of ${String(params['allowedValues'])}` }),
+  type: (params, error, shown) => ({ message: `must be ${[params['type']].flat().join(' or ')}, not ${typeOf(error.data)}${shown === null ? '' : ` ${shown}`}` }),
+  enum: ({ allowedValues }, { data }, shown) => {
+    const allowed = [allowedValues].flat().map(String)
+    return { message: `must be one of ${allowed.join(', ')}${but(shown)}${shown === null ? '' : didYouMean(String(data), allowed)}` }
+  },
   pattern: (_, error) => ({ message: `is not valid: ${String(error.parentSchema?.['description'])}` }),
   not: (_, error) => ({ message: String(error.parentSchema?.['description']) }),
   if: null,
   propertyNames: null,
 }
 
-function problemOf (error: ErrorObject): Problem[] {
+function problemOf (error: ErrorObject, filled: ReadonlySet<string>): Problem[] {
   const describe = descriptions[error.keyword]
   if (describe === null) return []
-  const { part = error.propertyName, message } = describe?.(error.params, error) ?? { message: String(error.message) }
-  const path = placeAt(error.instancePath)
-  return [{ path: part === undefined ? path : joinPath(path, String(part)), message }]
+  const at = placeAt(error.instancePath)
+  const shown = filled.has(at) ? null : show(error.data, at)
+  const { part = error.propertyName, message } = describe?.(error.params, error, shown) ?? { message: `${String(error.message)}${but(shown)}` }
+  return [{ path: part === undefined ? at : joinPath(at, String(part)), message }]
+}
+
+function but (shown: string | null): string {
+  return shown === null ? '' : `, not ${shown}`
+}
+
+/** Fields that may hold a secret, or an address with one. */
+const secretFields = /(?:^|\.)(?:secret|hash|credential|url|headers|query|file)(?:\.|$)/
+
+/** A value in messages, null where it may be a secret that stands in the wrong place: those are long, or hold digits. */
+function show (value: unknown, path: string): string | null {
+  if (secretFields.test(path)) return null
+  if (typeof value === 'number' || typeof value === 'boolean') return String(value)
+  return typeof value === 'string' && /^(?:[a-z_]{1,32}|\d{1,6})$/i.test(value) ? JSON.stringify(value) : null
 }
 
 function typeOf (value: unknown): string {

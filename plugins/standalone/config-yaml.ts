@@ -5,8 +5,17 @@
  */
 import { LineCounter, parseDocument } from 'yaml'
 import { ConfigError, joinPath, type Problem } from './config-error.js'
+import { yamlSentence } from './yaml-sentences.js'
 
 export type Environment = Readonly<Record<string, string | undefined>>
+
+export interface Parsed {
+  readonly value: unknown
+  /** Variables that are not set; in their place stands a text. */
+  readonly problems: readonly Problem[]
+  /** Paths of values that hold a variable: what is in them is not shown. */
+  readonly filled: ReadonlySet<string>
+}
 
 const variable = /\$\{([A-Za-z_][A-Za-z0-9_]*)\}/g
 const hidden = /\uE000\uE000([A-Za-z_][A-Za-z0-9_]*)\uE001/g
@@ -17,38 +26,45 @@ export function hideVariables (text: string): string {
   return text.replace(variable, '\uE000\uE000$1\uE001')
 }
 
-/** Throws ConfigError: bad syntax with its line, or the paths whose variable is not set. */
-export function parseYaml (text: string, env: Environment): unknown {
+/** Throws ConfigError where the syntax is bad, with line and column. */
+export function parseYaml (text: string, env: Environment): Parsed {
   const lineCounter = new LineCounter()
   // Pretty errors quote the line, which may hold a secret.
   const document = parseDocument(hideVariables(text), { lineCounter, prettyErrors: false })
-  const problems = document.errors.map((error): Problem => {
+  const mistakes = document.errors.map((error): Problem => {
     const { line, col } = lineCounter.linePos(error.pos[0])
-    return { path: '', message: `line ${line}, column ${col}: not valid YAML (${error.code})` }
+    return { path: '', message: yamlSentence(error.code), line, column: col }
   })
-  if (problems.length > 0) throw new ConfigError(problems)
-  const value = substitute(document.toJS(), '', env, problems)
-  if (problems.length > 0) throw new ConfigError(problems)
-  return value
+  if (mistakes.length > 0) throw new ConfigError(mistakes)
+  const problems: Problem[] = []
+  const filled = new Set<string>()
+  return { value: substitute(document.toJS(), '', { env, problems, filled }), problems, filled }
 }
 
-function substitute (value: unknown, path: string, env: Environment, problems: Problem[]): unknown {
-  if (typeof value === 'string') return fill(value, path, env, problems)
-  if (Array.isArray(value)) return value.map((item, index) => substitute(item, joinPath(path, index), env, problems))
+interface Filling {
+  readonly env: Environment
+  readonly problems: Problem[]
+  readonly filled: Set<string>
+}
+
+function substitute (value: unknown, path: string, filling: Filling): unknown {
+  if (typeof value === 'string') return fill(value, path, filling)
+  if (Array.isArray(value)) return value.map((item, index) => substitute(item, joinPath(path, index), filling))
   if (typeof value !== 'object' || value === null) return value
   const entries = Object.entries(value).map(([hiddenName, item]) => {
     const name = hiddenName.replace(hidden, (_, variableName: string) => `\${${variableName}}`)
-    return [name, substitute(item, joinPath(path, name), env, problems)] as const
+    return [name, substitute(item, joinPath(path, name), filling)] as const
   })
   return Object.fromEntries(entries)
 }
 
-function fill (value: string, path: string, env: Environment, problems: Problem[]): string {
+function fill (value: string, path: string, { env, problems, filled }: Filling): string {
   // Other tools' `${NAME:-default}` would stay as it stands, and as a secret it would be one that everybody can read.
   if (value.includes('${')) problems.push({ path, message: notVariable })
   return value.replace(hidden, (_, name: string) => {
+    filled.add(path)
     const found = env[name] ?? ''
     if (found === '') problems.push({ path, message: `environment variable ${name} is not set` })
-    return found
+    return found === '' ? 'unset' : found
   })
 }

@@ -5,9 +5,9 @@ import { availableParallelism } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import type { StateConfig } from '../state/types.js'
 import { crossCheck } from './config-checks.js'
-import { ConfigError } from './config-error.js'
+import { ConfigError, problemOfOption, type Problem } from './config-error.js'
 import { withLines } from './config-lines.js'
-import { checkForm } from './config-schema.js'
+import { formProblems, isConfig } from './config-schema.js'
 import type { GatewayConfig } from './config-types.js'
 import { parseYaml, type Environment } from './config-yaml.js'
 
@@ -31,14 +31,42 @@ export function loadConfig (file: string, env: Environment, text = readText(file
 
 export function parseConfig (text: string, env: Environment): GatewayConfig {
   try {
-    const config = checkForm(parseYaml(text, env))
-    const problems = crossCheck(config)
+    const { value, problems: unset, filled } = parseYaml(text, env)
+    const isUnset = (path: string): boolean => unset.some((problem) => problem.path === path)
+    const form = formProblems(value, filled)
+    const wrong = new Set(form.map(({ path }) => sectionOf(path)))
+    const config = standIn(value, wrong, form)
+    const problems = [...unset, ...[...form, ...crossCheck(config, wrong)].filter(({ path }) => !isUnset(path))]
     if (problems.length > 0) throw new ConfigError(problems)
     return config
   } catch (error) {
     // The parser throws, too: what an alias stands for is looked up late.
     throw withLines(error instanceof ConfigError ? error : new ConfigError([{ path: '', message: String(error) }]), text)
   }
+}
+
+function sectionOf (path: string): string {
+  return path.replace(/[.[].*$/s, '')
+}
+
+/** The sections that are right, so that they can be held against each other, with stand-ins for those that must be there. Throws ConfigError. */
+function standIn (value: unknown, wrong: ReadonlySet<string>, form: readonly Problem[]): GatewayConfig {
+  const right = Object.fromEntries(Object.entries(Object(value)).filter(([section]) => !wrong.has(section)))
+  const config: unknown = wrong.size === 0 ? value : { upstreams: { none: { simulate: true } }, groups: { none: { protocols: [] } }, ...right }
+  if (!isConfig(config)) throw new ConfigError(form)
+  return config
+}
+
+/** The same problems with their lines in a file. */
+export function withFileLines (error: ConfigError, file: string): ConfigError {
+  return withLines(error, readText(file))
+}
+
+/** What a part of the gateway, or the file itself, says is wrong; null for any other error. */
+export function configErrorOf (error: unknown, file: string): ConfigError | null {
+  if (error instanceof ConfigError) return error
+  const problem = problemOfOption(error)
+  return problem === null ? null : withFileLines(new ConfigError([problem]), file)
 }
 
 /** Throws ConfigError where the file cannot be read. */

@@ -5,7 +5,7 @@ import { bucketKeepMs } from '../core/balances/buckets.js'
 import { writeAccount, writeBucket } from './lmdb-codec.js'
 import type { LmdbTables, Spent } from './lmdb-group-stores.js'
 import type { StoredNote } from './notes.js'
-import { loadPeer } from './peer.js'
+import { loadLmdb } from './peer.js'
 import { newWindow } from '../core/balances/window.js'
 import type { KeyChange, KeyRecord } from './types.js'
 
@@ -30,7 +30,7 @@ export interface LmdbFiles {
  * `overlappingSync: false` throughout: with it on, kills lost writes.
  */
 export async function openLmdb (path: string, bootId: string | null = readBootId()): Promise<LmdbFiles> {
-  const { open } = await loadPeer('state.engine lmdb', 'lmdb', async () => await import('lmdb'))
+  const { open } = await loadLmdb()
   mkdirSync(path, { recursive: true })
   const balancesPath = join(path, 'limits.mdb')
   const durable = open({ path: join(path, 'keys.mdb'), overlappingSync: false, maxDbs: 8 })

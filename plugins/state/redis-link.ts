@@ -3,7 +3,7 @@ import type { Cluster, Redis } from 'ioredis'
 import { OptionError } from '../core/options.js'
 import { StoreDownError } from '../core/balances/store-down.js'
 import { createBreaker } from './breaker.js'
-import { loadPeer } from './peer.js'
+import { loadRedis } from './peer.js'
 import { scripts, type ScriptName } from './redis-scripts.js'
 import type { StateConfig } from './types.js'
 
@@ -67,7 +67,7 @@ export async function linkRedis (config: StateConfig, startMs = 5_000): Promise<
 }
 
 async function connector (config: StateConfig, timeoutMs: number): Promise<() => Client> {
-  const { Redis: Single, Cluster: Many } = await loadPeer('state.engine redis', 'ioredis', async () => await import('ioredis'))
+  const { Redis: Single, Cluster: Many } = await loadRedis()
   const { url } = config
   if (url === undefined) throw new OptionError('state.url', 'is required for the engine redis')
   // The breaker's own time comes first; this one bounds what the client sends by itself.

@@ -1,4 +1,5 @@
 /** What no part can say by itself: that the upstreams and pools which groups name are there, and speak what the groups use. */
+import { didYouMean } from '../core/did-you-mean.js'
 import { endpoints } from '../protocols/index.js'
 import type { PoolOptions, UpstreamOptions } from './options.js'
 
@@ -54,7 +55,7 @@ function missing (at: string, { protocols, upstream, routes = [] }: GroupNames, 
 
 function wrongUse ({ path, name, protocols }: Use, { upstreams, pools }: Named): Mistake[] {
   const upstream = ownOf(upstreams, name)
-  if (upstream === undefined && ownOf(pools, name) === undefined) return [{ path, message: `names ${name}, which is not one of the upstreams` }]
+  if (upstream === undefined && ownOf(pools, name) === undefined) return [{ path, message: `names ${name}, which is not one of the upstreams${didYouMean(name, [...Object.keys(upstreams), ...Object.keys(pools)])}` }]
   const unspoken = upstream?.protocols === undefined ? undefined : protocols.find((protocol) => upstream.protocols?.includes(protocol) === false)
   return unspoken === undefined ? [] : [{ path, message: `names ${name}, which does not speak ${unspoken}` }]
 }

@@ -14,7 +14,7 @@ import { checkMethods, checkOptions } from '../core/options.js'
 import { routeOf } from '../core/route-kind.js'
 import type { Destination, Upstream } from '../core/upstream.js'
 import { writeLog } from '../core/write-log.js'
-import { addressWarning } from './address-warning.js'
+import { addressWarnings } from './address-warning.js'
 import { Bindings } from './bindings.js'
 import { poolDestination, upstreamDestination } from './destinations.js'
 import { followHealth } from './gauges.js'
@@ -46,8 +46,7 @@ async function upstreams (app: FastifyInstance, options: UpstreamsOptions): Prom
   }
   const known = readUpstreams(options.upstreams ?? {})
   for (const [name, upstream] of Object.entries(options.upstreams ?? {})) {
-    const warning = addressWarning(upstream)
-    if (warning !== null) app.log.warn(`upstreams.${name}.url ${warning}`)
+    for (const warning of addressWarnings(upstream)) app.log.warn(`upstreams.${name}.url ${warning}`)
   }
   const pools = readPools(options.pools ?? {}, known, registry)
   const router = new Router(destinations(known), (first, others) => poolDestination(poolOf(first, others, registry), around))

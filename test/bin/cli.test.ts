@@ -2,6 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { run } from '../../bin/cli.js'
+import { overview } from '../../bin/help.js'
 import { freePort } from '../helpers/free-port.js'
 import { terminal } from './terminal.js'
 
@@ -15,13 +16,20 @@ t.test('help, and command lines that are wrong', async (t) => {
   const io = terminal()
   t.equal(await run(['--help'], io), 0)
   t.match(await io.shown.next(), /^Usage: llm-gateway COMMAND/)
-  for (const args of [['help'], ['-h'], ['start', '--help'], ['keys', 'create', '-h']]) {
+  for (const args of [['help'], ['-h'], ['strat', '-h'], ['help', 'conformance']]) {
     t.equal(await run(args, io), 0, args.join(' '))
     t.match(await io.shown.next(), /^Usage: llm-gateway COMMAND/)
   }
+  for (const [args, command] of [[['start', '--help'], 'start'], [['keys', 'create', '-h'], 'keys'], [['help', 'prices'], 'prices'], [['usage', '-h'], 'usage'], [['check', '-h'], 'check']] as const) {
+    t.equal(await run(args, io), 0, args.join(' '))
+    const shown = await io.shown.next()
+    t.match(shown, new RegExp(`^Usage: llm-gateway ${command}`))
+    const others = [...overview.matchAll(/^ {2}(\w+)/gm)].map(([, name]) => String(name)).filter((name) => name !== command)
+    for (const other of others) t.notMatch(shown, new RegExp(`llm-gateway ${other}\\b`), `${command}: only its own`)
+  }
   for (const [args, said] of [
     [[], /a command is required/],
-    [['strat'], /there is no command strat/],
+    [['strat'], /there is no command strat; did you mean start\?/],
     [['constructor'], /there is no command constructor/],
     [['start', '--port', '1'], /Unknown option '--port'/],
     [['check', 'gateway.yaml'], /Unexpected argument 'gateway.yaml'/],
@@ -32,6 +40,9 @@ t.test('help, and command lines that are wrong', async (t) => {
     t.match(wrong.complaints.join('\n'), said)
     t.match(wrong.complaints.join('\n'), /Usage: /)
   }
+  const wrong = terminal()
+  await run(['check', '--cfg', 'x'], wrong)
+  t.match(wrong.complaints.join('\n'), /Usage: llm-gateway check /, 'its own help, not the whole page')
 })
 
 t.test('check says ok, or every mistake with its path', async (t) => {
@@ -45,8 +56,40 @@ t.test('check says ok, or every mistake with its path', async (t) => {
   t.same(refused.complaints, [`${wrong}:4: keys[0].group: there is no group b`, `${wrong}:4: keys[1]: has the id of another key`])
 
   const late = terminal()
-  t.equal(await run(['check', '--config', file(t, `${small}\nvalidation: { schemas: { chat: ./nowhere.json } }`)], late), 1)
-  t.match(late.complaints.join('\n'), /^llm-gateway: option validation\.schemas\.chat /)
+  const parts = file(t, `${small}\nvalidation: { schemas: { chat: ./nowhere.json, chats: {} } }\nprices: { currency: EUR, files: [], models: {} }\nlabels: { header: authorization }`)
+  t.equal(await run(['check', '--config', parts], late), 1)
+  t.equal(late.complaints.length, 3, 'what parts find, all at once')
+  t.match(late.complaints, [/:4: validation\.schemas\.chat /, /:4: validation\.schemas\.chats /, /:6: labels\.header/].map(() => /gateway\.yaml:\d: [\w.]+: /))
+})
+
+t.test('check refuses what a start would: an address that is none, an engine whose package is missing, a group without a way', async (t) => {
+  const port = terminal({ PORT: 'x' })
+  t.equal(await run(['check', '--config', file(t, small)], port), 1)
+  t.match(port.complaints.join(), /PORT is not a port number/)
+  const zones = file(t, `${small}\nkeys:\n- { id: a, group: a, secret: x, limits: { budgets: [{ tokens: 1, period: day, timezone: Moon }] } }\n- { id: b, group: a, secret: "y", labels: { "a~b": c } }`)
+  const both = terminal()
+  t.equal(await run(['check', '--config', zones], both), 1)
+  t.match(both.complaints, [/:5: keys\[0\]\.limits\.budgets\[0\]\.timezone: is not a time zone/, /:6: keys\[1\]\.labels\.a~b: /])
+})
+
+t.test('check looks for the packages of the state, and opens nothing of it', async (t) => {
+  for (const state of ['{ engine: lmdb, path: /nowhere/at/all }', '{ engine: redis, url: "redis://127.0.0.1:9", usageStore: { url: "postgres://127.0.0.1:9/a" } }']) {
+    const io = terminal()
+    t.equal(await run(['check', '--config', file(t, small.replace('{ engine: memory }', state))], io), 0, io.complaints.join())
+  }
+})
+
+t.test('a start that an option of a part fails names the line, too', async (t) => {
+  const io = terminal({ PORT: '0' })
+  t.equal(await run(['start', '--config', file(t, `${small}\nvalidation: { schemas: { chat: ./nowhere.json } }`)], io), 1)
+  t.match(io.complaints, [/gateway\.yaml:4: validation\.schemas\.chat: /])
+})
+
+t.test('check warns of addresses that lead out of the network unencrypted', async (t) => {
+  const io = terminal()
+  const text = 'upstreams: { a: { url: "http://api.example.com", credential: x }, b: { simulate: true } }\ngroups: { a: { protocols: [messages], upstream: a } }\nstate: { engine: memory }'
+  t.equal(await run(['check', '--config', file(t, text)], io), 0)
+  t.match(io.complaints, [/warning: upstreams\.a\.url is not encrypted/])
 })
 
 t.test('start greets, reloads and ends by signals', async (t) => {

@@ -78,14 +78,14 @@ t.test('values of the environment never become syntax', async (t) => {
   t.same(config.upstreams['main'], { url: 'https://models.example/base', credential: '},{#&*:"\'[x' })
 })
 
-t.test('every mistake names its path and never a value', async (t) => {
+t.test('every mistake names its path, and of values only what cannot be a secret', async (t) => {
   const cases: ReadonlyArray<readonly [title: string, text: string, expected: string]> = [
-    ['a limit of the wrong type', file({ groups: '{ chat: { protocols: [messages], upstream: main, limits: { balance: lots } } }' }), 'groups.chat.limits.balance: must be integer, not string'],
-    ['a limit below its floor', file({ groups: '{ chat: { protocols: [], limits: { concurrency: 0 } } }' }), 'groups.chat.limits.concurrency: must be >= 1'],
-    ['an unknown field', file({ groups: '{ chat: { protocols: [messages], upstream: main, modles: [] } }' }), 'groups.chat.modles: is not known'],
-    ['an unknown section', file({ rest: 'limit: 1' }), 'limit: is not known'],
-    ['an unknown protocol', file({ groups: '{ chat: { protocols: [chat], upstream: main } }' }), 'groups.chat.protocols[0]: must be one of chat_completions,responses,images,embeddings,messages,generate_content'],
-    ['an unknown protocol in a map', file({ groups: '{ chat: { protocols: [], upstream: { chat: main } } }' }), 'groups.chat.upstream.chat: must be one of chat_completions,responses,images,embeddings,messages,generate_content'],
+    ['a limit of the wrong type', file({ groups: '{ chat: { protocols: [messages], upstream: main, limits: { balance: lots } } }' }), 'groups.chat.limits.balance: must be integer, not string "lots"'],
+    ['a limit below its floor', file({ groups: '{ chat: { protocols: [], limits: { concurrency: 0 } } }' }), 'groups.chat.limits.concurrency: must be >= 1, not 0'],
+    ['an unknown field', file({ groups: '{ chat: { protocols: [messages], upstream: main, modles: [] } }' }), 'groups.chat.modles: is not known; did you mean models?'],
+    ['an unknown section', file({ rest: 'limit: 1' }), 'limit: is not known; did you mean limits?'],
+    ['an unknown protocol', file({ groups: '{ chat: { protocols: [chat], upstream: main } }' }), 'groups.chat.protocols[0]: must be one of chat_completions, responses, images, embeddings, messages, generate_content, not "chat"'],
+    ['an unknown protocol in a map', file({ groups: '{ chat: { protocols: [], upstream: { chat: main } } }' }), 'groups.chat.upstream.chat: must be one of chat_completions, responses, images, embeddings, messages, generate_content, not "chat"'],
     ['a missing section', 'upstreams: { a: { simulate: true } }', 'groups: is required'],
     ['a missing credential', file({ upstreams: '{ main: { url: "https://models.example" } }' }), 'upstreams.main.credential: is required'],
     ['an empty credential', file({ upstreams: '{ main: { url: "https://models.example", credential: "" } }' }), 'upstreams.main.credential: is not valid: it must be visible ASCII characters without blanks; `forward` sends the caller\'s own key on; { file: PATH } is read again when it changes'],
@@ -98,7 +98,7 @@ t.test('every mistake names its path and never a value', async (t) => {
     ['a group without an upstream', file({ upstreams: '{ a: { simulate: true }, b: { simulate: true } }', groups: '{ chat: { protocols: [messages] } }' }), 'groups.chat.upstream: is required where there is not exactly one upstream'],
     ['a group whose upstream is not there', file({ groups: '{ chat: { protocols: [messages], upstream: constructor } }' }), 'groups.chat.upstream: names constructor, which is not one of the upstreams'],
     ['a map that lacks a protocol', file({ groups: '{ chat: { protocols: [messages, images], upstream: { messages: main } } }' }), 'groups.chat.upstream.images: is required'],
-    ['a map whose upstream is not there', file({ groups: '{ chat: { protocols: [messages], upstream: { messages: mian } } }' }), 'groups.chat.upstream.messages: names mian, which is not one of the upstreams'],
+    ['a map whose upstream is not there', file({ groups: '{ chat: { protocols: [messages], upstream: { messages: mian } } }' }), 'groups.chat.upstream.messages: names mian, which is not one of the upstreams; did you mean main?'],
     ['a key without a group', file({ keys: '[{ id: a, secret: x }]' }), 'keys[0].group: is required'],
     ['a key of no group', file({ keys: '[{ id: a, group: toString, secret: x }]' }), 'keys[0].group: there is no group toString'],
     ['a key without a secret', file({ keys: '[{ id: a, group: chat }]' }), 'keys[0].secret: is required, or a hash'],
@@ -113,16 +113,16 @@ t.test('every mistake names its path and never a value', async (t) => {
     ['redis without its address', file({ rest: 'state: { engine: redis }' }), 'state.url: is required'],
     ['an address without redis', file({ rest: 'state: { engine: lmdb, url: "redis://h" }' }), 'state.url: belongs to the engine redis'],
     ['a cluster without redis', file({ rest: 'state: { engine: memory, cluster: true }' }), 'state.cluster: belongs to the engine redis'],
-    ['a cluster that is no yes or no', file({ rest: 'state: { engine: redis, url: "redis://h", cluster: 3 }' }), 'state.cluster: must be boolean, not number'],
-    ['an unknown engine', file({ rest: 'state: { engine: sqlite }' }), 'state.engine: must be one of memory,lmdb,redis'],
+    ['a cluster that is no yes or no', file({ rest: 'state: { engine: redis, url: "redis://h", cluster: 3 }' }), 'state.cluster: must be boolean, not number 3'],
+    ['an unknown engine', file({ rest: 'state: { engine: sqlite }' }), 'state.engine: must be one of memory, lmdb, redis, not "sqlite"'],
     ['redis at an address of another kind', file({ rest: 'state: { engine: redis, url: "http://h" }' }), 'state.url: is not valid: it must be an address such as redis://user:password@host:6379/0'],
     ['a metrics path without its slash', file({ rest: 'metrics: { path: metrics }' }), 'metrics.path: is not valid: it must begin with a slash'],
-    ['a port that is none', file({ rest: 'listen: { port: 70000 }' }), 'listen.port: must be <= 65535'],
+    ['a port that is none', file({ rest: 'listen: { port: 70000 }' }), 'listen.port: must be <= 65535, not 70000'],
     ['a variable that is not set', file({ upstreams: `{ main: { url: "https://models.example", credential: ${variable('NOT_THERE')} } }` }), 'upstreams.main.credential: environment variable NOT_THERE is not set'],
     ['a variable that is empty', file({ keys: `[{ id: a, group: chat, secret: ${variable('EMPTY')} }]` }), 'keys[0].secret: environment variable EMPTY is not set'],
     ['a variable as a name', file({ upstreams: `{ main: { simulate: true }, "${variable('HERE')}": { simulate: true } }` }), `upstreams.${variable('HERE')}: is not valid: a name is 1 to 64 letters, digits, dots, dashes and underscores, and starts with a letter or digit`],
-    ['YAML that is none', file({ rest: 'secret: "hunter2' }), 'line 4, column 17: not valid YAML (MISSING_CHAR)'],
-    ['a field twice', file({ rest: 'keys: []' }), 'line 4, column 1: not valid YAML (DUPLICATE_KEY)'],
+    ['YAML that is none', file({ rest: 'secret: "hunter2' }), 'not valid YAML: something is missing here, such as a closing quote, brace or bracket, a comma, or a blank after a colon'],
+    ['a field twice', file({ rest: 'keys: []' }), 'not valid YAML: the same name stands twice'],
     ['an alias of nothing', 'a: *b', 'ReferenceError: Unresolved alias (the anchor must be set before the alias): b'],
     ['an empty file', '', 'must be object, not null'],
     ['a list', '- a', 'must be object, not array'],
@@ -131,8 +131,11 @@ t.test('every mistake names its path and never a value', async (t) => {
     ['a variable whose name is none', file({ upstreams: `{ main: { url: "https://models.example", credential: "${'$'}{my-key}" } }` }), `upstreams.main.credential: ${notVariable}`],
     ['a variable that is not closed', file({ upstreams: `{ main: { url: "https://models.example", credential: "${'$'}{HERE" } }` }), `upstreams.main.credential: ${notVariable}`],
     ['an address that ends in an endpoint', file({ upstreams: '{ main: { url: "https://models.example/api/v1/chat/completions", credential: x } }' }), 'upstreams.main.url: must be the base address, without the path of an endpoint'],
-    ['usage asked of no upstream', file({ rest: 'usage: { includeUsage: { mian: false } }' }), 'usage.includeUsage.mian: there is no upstream mian'],
+    ['usage asked of no upstream', file({ rest: 'usage: { includeUsage: { mian: false } }' }), 'usage.includeUsage.mian: there is no upstream mian; did you mean main?'],
     ['metrics where the health is', file({ rest: 'metrics: { path: /health }' }), "metrics.path: /health is a path of the gateway's own"],
+    ['a protocol that is misspelled', file({ groups: '{ chat: { protocols: [mesages] } }' }), 'groups.chat.protocols[0]: must be one of chat_completions, responses, images, embeddings, messages, generate_content, not "mesages"; did you mean messages?'],
+    ['a console on the port of the gateway', file({ rest: 'console: { listen: { port: 8080 } }' }), 'console.listen.port: 8080 is the port that the gateway itself listens on'],
+    ['a console on the port of a gateway on all addresses', file({ rest: 'listen: { host: 0.0.0.0, port: 9 }\nconsole: { listen: { port: 9, host: 192.0.2.1 } }' }), 'console.listen.port: 9 is the port that the gateway itself listens on'],
     ['a console where the metrics are', file({ rest: 'console: { path: /metrics }' }), 'console.path: /metrics is the path of something else'],
   ]
   for (const [title, text, expected] of cases) {
@@ -179,13 +182,65 @@ t.test('a mistake is told with its line, or with that of what it is missing from
     'metrics: 1',
   ].join('\n')
   t.same(toLines(text), [
-    'g.yaml:15: keys[1].limits.balance: must be >= 0',
-    'g.yaml:16: metrics: must be object, not number',
-    'g.yaml:7: groups.chat.protocols[1]: must be one of chat_completions,responses,images,embeddings,messages,generate_content',
+    'g.yaml:15: keys[1].limits.balance: must be >= 0, not -1',
+    'g.yaml:16: metrics: must be object, not number 1',
+    'g.yaml:7: groups.chat.protocols[1]: must be one of chat_completions, responses, images, embeddings, messages, generate_content, not "telepathy"',
     'g.yaml:8: groups.a.b.protocols: is required',
   ])
-  t.same(toLines('a: "'), ['g.yaml: line 1, column 5: not valid YAML (MISSING_CHAR)'])
+  t.same(toLines('a: "'), ['g.yaml:1:5: not valid YAML: something is missing here, such as a closing quote, brace or bracket, a comma, or a blank after a colon'])
   t.same(toLines('upstreams: {}'), ['g.yaml: groups: is required', 'g.yaml:1: upstreams: must NOT have fewer than 1 properties'])
+})
+
+t.test('ports of other addresses, and any free ones, do not collide', async (t) => {
+  for (const rest of [
+    'listen: { host: 192.0.2.1, port: 9 }\nconsole: { listen: { port: 9 } }', 'listen: { port: 0 }\nconsole: { listen: { port: 0 } }', 'console: { listen: { port: 9 } }', 'console: { path: /live }',
+  ]) t.same(problemsOf(file({ rest })), [], rest)
+})
+
+t.test('what may be a secret in the wrong place is not shown', async (t) => {
+  const wrong = [
+    'listen: { port: sk-abc123 }', 'state: { engine: sk-abc123 }', `listen: { port: ${variable('SECRET')} }`, `state: { engine: ${variable('SECRET')} }`,
+    'keys: [{ id: a, group: chat, secret: 5551234 }]', 'keys: [{ id: a, group: chat, hash: 5551234 }]', 'log: { level: sk-abc123 }',
+    'validation: { maxDepth: "5551234 5551234" }', 'log: { level: "a\\nb" }',
+  ]
+  for (const rest of wrong) {
+    const problems = problemsOf(file({ rest }).replace('keys: []\n', ''), { SECRET: 'hunter' }).join()
+    t.ok(problems, rest)
+    t.notMatch(problems, /abc|hunter|555|\n/, rest)
+  }
+})
+
+t.test('mistakes of every kind are told at once, and none that only follows from another', async (t) => {
+  const text = [
+    'listen: { port: 80800 }',
+    `upstreams: { main: { url: "${variable('NOT_THERE')}", credential: ${variable('NOT_THERE')} } }`,
+    'groups: { chat: { protocols: [messages], upstream: mian } }',
+    'keys: [{ id: a, group: chta, secret: x }, { id: a, group: chat }]',
+    'console: { listen: { port: 8080 } }',
+    'metrics: { path: /health }',
+  ].join('\n')
+  t.same(toLines(text), [
+    'g.yaml:1: listen.port: must be <= 65535, not 80800',
+    'g.yaml:2: upstreams.main.credential: environment variable NOT_THERE is not set',
+    'g.yaml:2: upstreams.main.url: environment variable NOT_THERE is not set',
+    'g.yaml:3: groups.chat.upstream: names mian, which is not one of the upstreams; did you mean main?',
+    'g.yaml:4: keys[0].group: there is no group chta; did you mean chat?',
+    'g.yaml:4: keys[1].secret: is required, or a hash',
+    'g.yaml:4: keys[1]: has the id of another key',
+    "g.yaml:6: metrics.path: /health is a path of the gateway's own",
+  ])
+  t.same(toLines('keys: [{ id: a, group: chat, secret: x }]'), ['g.yaml: groups: is required', 'g.yaml: upstreams: is required'])
+})
+
+t.test('mistakes of YAML are sentences with line and column', async (t) => {
+  for (const [text, expected] of [
+    ['a: 1\n\tb: 2', /^g\.yaml:2:1: not valid YAML: a tab indents this line/],
+    ['a: b: c', /^g\.yaml:1:4: not valid YAML: a second colon in one line/],
+    ['a: { b: [1 }', /^g\.yaml:1:\d+: not valid YAML: /],
+    ['a: @b', /^g\.yaml:1:4: not valid YAML: a text may not begin with this character/],
+    ['a: !!nobody b\n---\nb: 1', /not valid YAML: a second document begins/],
+    ['&a *b', /not valid YAML: the parser says [A-Z_]+/],
+  ] as const) t.match(toLines(text).join('\n'), expected, text)
 })
 
 t.test('all mistakes are told at once', async (t) => {

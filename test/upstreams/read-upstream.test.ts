@@ -1,7 +1,7 @@
 import t from 'tap'
 import { OptionError } from '../../plugins/core/options.js'
 import type { PoolOptions, UpstreamOptions } from '../../plugins/upstreams/options.js'
-import { addressWarning } from '../../plugins/upstreams/address-warning.js'
+import { addressWarnings } from '../../plugins/upstreams/address-warning.js'
 import { groupMistakes, type Named } from '../../plugins/upstreams/check-groups.js'
 import { HealthRegistry } from '../../plugins/upstreams/health.js'
 import { readPools } from '../../plugins/upstreams/pool.js'
@@ -124,15 +124,24 @@ t.test('what groups name is there, and speaks what they use it for', async (t) =
 
 t.test('a base with a version of its own is pointed at, unless its path is said', async (t) => {
   for (const url of ['https://h/api/paas/v4', 'https://h/v2/', 'https://h/api/v3', 'https://h/v1beta/openai', 'https://h/v3/openai', 'https://h/v2/v1']) {
-    t.match(addressWarning({ url }), /which looks like a version/, url)
-    t.equal(addressWarning({ url, path: 'verbatim' }), null)
-    t.equal(addressWarning({ url, path: 'canonical' }), null)
+    t.match(addressWarnings({ url }), [/which looks like a version/], url)
+    t.same(addressWarnings({ url, path: 'verbatim' }), [])
+    t.same(addressWarnings({ url, path: 'canonical' }), [])
   }
   for (const url of ['https://h', 'https://h/v1', 'https://h/v1beta', 'https://h/openai/v1/', 'https://h/anthropic', 'https://h/v1/acct/gw/anthropic', 'https://h/version4']) {
-    t.equal(addressWarning({ url }), null, url)
+    t.same(addressWarnings({ url }), [], url)
   }
 })
 
 t.test('mistakes are option errors', async (t) => {
   t.throws(() => readUpstreams(Object({ u: 5 })), OptionError)
+})
+
+t.test('an address that is not encrypted is told where it leads out of the network', async (t) => {
+  for (const url of ['http://api.example.com', 'http://203.0.113.9:8000', 'http://[2001:db8::1]', 'http://172.32.0.1']) t.match(addressWarnings({ url }), [/^is not encrypted/], url)
+  const near = [
+    'https://api.example.com', 'http://localhost:8000', 'http://127.0.0.1', 'http://[::1]:9', 'http://10.1.2.3', 'http://172.16.0.1', 'http://192.168.1.2',
+    'http://vllm:8000', 'http://vllm.models.svc', 'http://vllm.models.svc.cluster.local', 'http://box.local', 'http://[fd00::1]',
+  ]
+  for (const url of near) t.same(addressWarnings({ url }), [], url)
 })

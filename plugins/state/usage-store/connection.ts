@@ -1,6 +1,6 @@
 /** One connection to PostgreSQL, bounded in time at every step. It is not made again: whoever meets an error opens another. */
 import type { Client } from 'pg'
-import { loadPeer } from '../peer.js'
+import { loadPostgres } from '../peer.js'
 import { migrations } from './migrations.js'
 import type { UsageStoreRules } from './options.js'
 
@@ -16,7 +16,7 @@ const rowsAtOnce = 2_000
 
 /** Throws `LLM_GATEWAY_MISSING_PEER`, or what the client or the server says. The password is in none of it. */
 export async function connect ({ url, timeoutMs }: Pick<UsageStoreRules, 'url' | 'timeoutMs'>): Promise<Connection> {
-  const pg = await loadPeer('state.usageStore', 'pg', async () => await import('pg'))
+  const pg = await loadPostgres()
   const client = new pg.Client({
     connectionString: url,
     application_name: 'llm-gateway',

@@ -1,0 +1,23 @@
+import type { ErrorCode } from 'yaml'
+
+/** What the parser found, by its code. Its own words may quote the text, which may hold a secret. */
+const sentences: Readonly<Partial<Record<ErrorCode, string>>> = {
+  BAD_ALIAS: 'an alias (* and a name) that names nothing',
+  BAD_DQ_ESCAPE: 'a text in double quotes has a backslash that begins no escape: double it, or use single quotes',
+  BAD_INDENT: 'the indentation does not fit what stands around it',
+  BAD_SCALAR_START: 'a text may not begin with this character: put it into quotes',
+  BLOCK_AS_IMPLICIT_KEY: 'a second colon in one line: put the text into quotes, or the inner name onto a line of its own',
+  BLOCK_IN_FLOW: 'a list or map in lines stands inside of braces or brackets',
+  DUPLICATE_KEY: 'the same name stands twice',
+  MISSING_CHAR: 'something is missing here, such as a closing quote, brace or bracket, a comma, or a blank after a colon',
+  MULTILINE_IMPLICIT_KEY: 'a name is not ended: a colon is missing, or a quote',
+  MULTIPLE_DOCS: 'a second document begins (---), and there may be only one',
+  TAB_AS_INDENT: 'a tab indents this line: use blanks',
+  TAG_RESOLVE_FAILED: 'a tag (! and a name) that nobody knows',
+  UNEXPECTED_TOKEN: 'this does not belong here',
+}
+
+/** A sentence for the operator; the code alone where it is a rare one. */
+export function yamlSentence (code: ErrorCode): string {
+  return `not valid YAML: ${sentences[code] ?? `the parser says ${code}`}`
+}
