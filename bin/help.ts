@@ -59,6 +59,7 @@ ${date}`,
   --by group|key|model|protocol|day|month|label:NAME      sums, in a table; may be given again
   --json, --csv
   --timezone ZONE            of days and months (default: UTC)
+  --local                    this host's ledger, where there is a usage store
 ${config}
 
 ${date}`,

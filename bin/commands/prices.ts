@@ -1,18 +1,21 @@
 import { parseArgs } from 'node:util'
 import { PriceTable, rowAt } from '../../plugins/costs/price-table.js'
 import { matchOf } from '../../plugins/costs/pricing.js'
-import { ledgerPath, loadConfig } from '../../plugins/standalone/config.js'
+import { loadConfig } from '../../plugins/standalone/config.js'
 import { readDate, CommandError, UsageError, type Io } from '../io.js'
-import { ledgerRecords } from '../usage/records.js'
+import { openSource } from '../usage/open-source.js'
+import type { Source } from '../usage/source.js'
 
 type Action = (table: PriceTable, given: Given) => Promise<number>
 
 interface Given {
   readonly positionals: readonly string[]
   readonly range: { readonly from: number, readonly to: number }
-  readonly path: string
+  readonly openSource: () => Promise<Source>
   readonly io: Io
 }
+
+const nothing = { group: [], key: [], model: [], protocol: [], outcome: [] }
 
 const actions = new Map(Object.entries<Action>({ show, check }))
 
@@ -25,7 +28,7 @@ export async function prices (file: string, [name = '', ...args]: string[], io: 
   const range = { from: readDate('--from', values.from) ?? -Infinity, to: readDate('--to', values.to) ?? Infinity }
   const config = loadConfig(file, io.env)
   if (config.prices === undefined) throw new CommandError(`${file} names no prices`)
-  return await action(new PriceTable(config.prices), { positionals, range, path: ledgerPath(config), io })
+  return await action(new PriceTable(config.prices), { positionals, range, openSource: async () => await openSource(config, false, io), io })
 }
 
 /** The entry of a model as it was written, after a line that says which it is. */
@@ -44,14 +47,16 @@ async function show (table: PriceTable, { positionals, io }: Given): Promise<num
 }
 
 /** Models of the ledger that have no price, with the number of their requests. */
-async function check (table: PriceTable, { range, path, io }: Given): Promise<number> {
+async function check (table: PriceTable, { range, openSource: open, io }: Given): Promise<number> {
   const missing = new Map<string, number>()
-  for await (const batch of ledgerRecords(path, range)) {
+  const source = await open()
+  for await (const batch of source.records({ ...range, wanted: nothing })) {
     for (const { model, bill, time } of batch) {
       const match = matchOf(table, { reply: bill?.model ?? model, asked: model, alias: null }, bill?.startedAt ?? time)
       if (match?.row == null) missing.set(String(model), (missing.get(String(model)) ?? 0) + 1)
     }
   }
+  await source.close()
   for (const [model, requests] of [...missing].sort(([a], [b]) => a < b ? -1 : 1)) await io.out(JSON.stringify({ model, requests }))
   if (missing.size === 0) io.err('every model of the ledger has a price')
   return missing.size === 0 ? 0 : 1

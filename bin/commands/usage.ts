@@ -1,18 +1,16 @@
 import { resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { PriceTable } from '../../plugins/costs/price-table.js'
-import { ConfigError } from '../../plugins/standalone/config-error.js'
-import { ledgerPath, loadConfig, stateConfig } from '../../plugins/standalone/config.js'
+import { loadConfig } from '../../plugins/standalone/config.js'
 import type { LedgerRecord } from '../../plugins/state/types.js'
 import { UsageError, type Io } from '../io.js'
-import { ProgressBar } from '../progress-bar.js'
 import { Calendar } from '../usage/calendar.js'
-import { ledgerRecords } from '../usage/records.js'
-import { repriced } from '../usage/reprice.js'
+import { readDimension, type Dimension } from '../usage/dimensions.js'
+import { openSource } from '../usage/open-source.js'
+import { entryOf, repriced } from '../usage/reprice.js'
 import { sumCsv, sumLines, sumTable } from '../usage/show.js'
-import { readDimension, Sums, type Dimension } from '../usage/sums.js'
-
-const filters = ['group', 'key', 'model', 'protocol', 'outcome'] as const
+import type { Question, Source } from '../usage/source.js'
+import { Sums, type RecordCost } from '../usage/sums.js'
 
 const filterOptions = { group: many(), key: many(), model: many(), protocol: many(), outcome: many() }
 
@@ -25,6 +23,7 @@ const options = {
   json: { type: 'boolean', default: false },
   csv: { type: 'boolean', default: false },
   prices: many(),
+  local: { type: 'boolean', default: false },
   ...filterOptions,
 } as const
 
@@ -32,9 +31,7 @@ function many () {
   return { type: 'string', multiple: true, default: new Array<string>() } as const
 }
 
-type Keeps = (record: LedgerRecord) => boolean
-
-/** The usage ledger, record by record as JSON lines, or summed. Rotated files are read one after another and never held. */
+/** The usage of this host's ledger or of the usage store, record by record as JSON lines, or summed. */
 export async function usage (file: string, args: string[], io: Io): Promise<number> {
   const { values, positionals } = parseArgs({ args, options, allowPositionals: true })
   const calendar = new Calendar(values.timezone)
@@ -42,32 +39,32 @@ export async function usage (file: string, args: string[], io: Io): Promise<numb
   if (values.csv && values.json) throw new UsageError('--csv and --json exclude each other')
   const config = loadConfig(file, io.env)
   const reprice = repricing(positionals, values.prices, config.prices?.currency)
+  const question = { from: calendar.read('--from', values.from) ?? -Infinity, to: calendar.read('--to', values.to) ?? Infinity, wanted: values }
+  const sums = new Sums(reprice !== null)
   const isSummed = by.length > 0 || reprice !== null
-  const range = { from: calendar.read('--from', values.from) ?? -Infinity, to: calendar.read('--to', values.to) ?? Infinity }
-  if (stateConfig(config).engine === 'memory') throw new ConfigError([{ path: 'state.engine', message: 'is memory: its usage ends with the gateway' }])
-  const sums = new Sums(by, calendar, reprice)
-  await read(ledgerPath(config), range, filterOf(values), isSummed ? sums : null, io)
+  const source = await openSource(config, values.local, io)
+  try {
+    if (reprice !== null) await addRepriced(source, question, { sums, by, calendar, reprice })
+    else if (isSummed) await source.addTo(sums, by, calendar, question)
+    else for await (const batch of source.records(question)) for (const record of batch) await io.out(JSON.stringify(record))
+  } finally {
+    await source.close()
+  }
   if (isSummed) for (const line of shown(sums, by, values)) await io.out(line)
   return 0
 }
 
-/** Sums the records that are kept, or writes each where there are no sums. */
-async function read (path: string, { from, to }: { from: number, to: number }, keeps: Keeps, sums: Sums | null, io: Io): Promise<void> {
-  const bar = new ProgressBar(io.progress)
-  const damaged = new Map<string, number>()
-  const range = { from, to, onProgress: bar.update, onDamage: (name: string) => damaged.set(name, (damaged.get(name) ?? 0) + 1) }
-  for await (const batch of ledgerRecords(path, range)) {
-    for (const record of batch) {
-      if (!keeps(record)) continue
-      if (sums !== null) sums.add(record)
-      else {
-        bar.clear()
-        await io.out(JSON.stringify(record))
-      }
-    }
+interface Repricing {
+  readonly sums: Sums
+  readonly by: readonly Dimension[]
+  readonly calendar: Calendar
+  readonly reprice: (record: LedgerRecord) => RecordCost | null
+}
+
+async function addRepriced (source: Source, question: Question, { sums, by, calendar, reprice }: Repricing): Promise<void> {
+  for await (const batch of source.records(question)) {
+    for (const record of batch) sums.add(by.map(({ read }) => read(record, calendar)), entryOf(record), reprice(record))
   }
-  bar.clear()
-  for (const [name, lines] of damaged) io.err(`${name}: ${lines} lines are not whole and were left out`)
 }
 
 function shown (sums: Sums, by: readonly Dimension[], { csv, json }: { readonly csv: boolean, readonly json: boolean }): string[] {
@@ -76,16 +73,10 @@ function shown (sums: Sums, by: readonly Dimension[], { csv, json }: { readonly 
 }
 
 /** `usage reprice --prices FILE`: what each record would have cost; null where that is not asked. Changes nothing. */
-function repricing ([action, ...more]: readonly string[], files: readonly string[], currency: string | undefined): ConstructorParameters<typeof Sums>[2] {
+function repricing ([action, ...more]: readonly string[], files: readonly string[], currency: string | undefined): Repricing['reprice'] | null {
   if (action === undefined && files.length === 0) return null
   if (action !== 'reprice' || more.length > 0) throw new UsageError('usage takes options, or reprice with --prices FILE')
   if (files.length === 0) throw new UsageError('usage reprice needs --prices FILE')
   const table = new PriceTable({ currency, files: files.map((name) => resolve(name)) })
   return (record) => repriced(table, record)
-}
-
-/** Each filter that is given must hold; given several times, any of its values will do. */
-function filterOf (values: Readonly<Record<typeof filters[number], readonly string[]>>): Keeps {
-  const given = filters.filter((name) => values[name].length > 0)
-  return (record) => given.every((name) => values[name].includes(String(record[name])))
 }

@@ -5,12 +5,15 @@ import { readDate, UsageError } from '../io.js'
 const quarterMs = 15 * 60_000
 
 export class Calendar {
+  /** IANA name. */
+  readonly zone: string
   readonly #parts: Intl.DateTimeFormat
   /** Days by quarter of an hour: to ask for each record costs as much as all the rest. */
   readonly #days = new Map<number, string>()
 
   /** `zone`: IANA name, such as `Europe/Berlin`. Throws UsageError. */
   constructor (zone: string) {
+    this.zone = zone
     try {
       this.#parts = new Intl.DateTimeFormat('en-CA', { timeZone: zone, year: 'numeric', month: '2-digit', day: '2-digit', hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23' })
     } catch {

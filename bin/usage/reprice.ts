@@ -1,10 +1,17 @@
 import { one, readDecimal } from '../../plugins/core/decimal.js'
-import { leaves } from '../../plugins/core/measures.js'
+import { leaves, leafTokens } from '../../plugins/core/measures.js'
 import { priceBill } from '../../plugins/costs/cost-of.js'
 import type { PriceTable } from '../../plugins/costs/price-table.js'
 import { matchOf } from '../../plugins/costs/pricing.js'
 import type { LedgerRecord } from '../../plugins/state/types.js'
-import type { RecordCost } from './sums.js'
+import { isUnpriced } from '../../plugins/state/usage-store/rows.js'
+import type { Entry, RecordCost } from './sums.js'
+
+/** What a record adds to a sum. */
+export function entryOf (record: LedgerRecord): Entry {
+  const { charged, cost = null, currency = null, costParts } = record
+  return { requests: 1, tokens: leafTokens(record), charged, cost, currency, unpriced: Number(isUnpriced(costParts)) }
+}
 
 /** What a record would have cost with other price lists, at the prices of the time at which its request started. Null for nothing. */
 export function repriced (table: PriceTable, record: LedgerRecord): RecordCost | null {

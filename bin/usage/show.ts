@@ -2,7 +2,8 @@
 import { decimalText, type Decimal } from '../../plugins/core/decimal.js'
 import { leaves } from '../../plugins/core/measures.js'
 import { table } from '../table.js'
-import { costText, type Dimension, type Sum, type Sums } from './sums.js'
+import type { Dimension } from './dimensions.js'
+import { costText, type Sum, type Sums } from './sums.js'
 
 type Costs = ReadonlyMap<string, Decimal>
 
@@ -60,7 +61,7 @@ const parts: ReadonlyArray<readonly [title: string, leaves: readonly string[]]> 
 export function sumTable (sums: Sums, by: readonly Dimension[]): string[] {
   const titles = ['requests', ...parts.map(([title]) => title), 'total', 'charged', 'cost', ...sums.reprices ? ['repriced'] : [], 'unpriced']
   const rows = sums.sorted.map((sum) => [...sum.names.map((name) => name ?? '-'), ...cells(sum, sums.reprices)])
-  const last = [...by.map((_, at) => at === 0 ? 'all' : ''), ...cells(sums.total, sums.reprices)]
+  const last = [...by.map((_, at) => at === 0 ? 'all' : ''), ...cells(sums.total(by.length), sums.reprices)]
   return table([...by.map(({ name }) => ({ title: name })), ...titles.map((title) => ({ title, numeric: true }))], by.length === 0 ? [last] : [...rows, last])
 }
 

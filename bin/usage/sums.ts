@@ -1,128 +1,128 @@
-import { add, decimalText, readDecimal, type Decimal } from '../../plugins/core/decimal.js'
+import { decimalText, type Decimal } from '../../plugins/core/decimal.js'
 import { leaves } from '../../plugins/core/measures.js'
-import type { LedgerRecord } from '../../plugins/state/types.js'
-import { UsageError } from '../io.js'
-import type { Calendar } from './calendar.js'
+import { Money } from './money.js'
 
-type Reader = (record: LedgerRecord, calendar: Calendar) => string | null
+export type Names = ReadonlyArray<string | null>
 
-/** What usage can be summed by, and where a record says it. */
-const readers = new Map(Object.entries<Reader>({
-  group: ({ group }) => group,
-  key: ({ key }) => key,
-  model: ({ model }) => model,
-  protocol: ({ protocol }) => protocol,
-  day: ({ time }, calendar) => calendar.day(time),
-  month: ({ time }, calendar) => calendar.day(time).slice(0, 7),
-}))
-
-const labelPrefix = 'label:'
-
-export interface Dimension {
-  readonly name: string
-  readonly read: Reader
-}
-
-/** `key`, `label:team`. Throws UsageError. */
-export function readDimension (name: string): Dimension {
-  const label = name.startsWith(labelPrefix) ? name.slice(labelPrefix.length) : ''
-  const read = label === '' ? readers.get(name) : ({ labels }: LedgerRecord) => labels?.[label] ?? null
-  if (read === undefined) throw new UsageError(`--by must be ${[...readers.keys()].join(', ')}, label:NAME, or several of them`)
-  return { name, read }
-}
-
-/** The sum of some records. */
-export interface Sum {
-  /** One value for each dimension, in their order. */
-  readonly names: ReadonlyArray<string | null>
-  requests: number
-  /** By leaf. */
-  readonly tokens: Record<string, number>
-  /** Sum of the leaves. */
-  total: number
-  /** What was taken from the balances. */
-  charged: number
-  /** By currency. */
-  readonly costs: Map<string, Decimal>
-  /** What they would have cost, where that was asked. */
-  readonly repriced: Map<string, Decimal>
+/** What one record, or the sum of several of one currency, adds. */
+export interface Entry {
+  readonly requests: number
+  /** In the order of the leaves. */
+  readonly tokens: readonly number[]
+  readonly charged: number
+  /** Exact decimal text; null where nothing of it has a price. */
+  readonly cost: string | null
+  readonly currency: string | null
   /** Requests with a part that has no price. */
-  unpriced: number
+  readonly unpriced: number
 }
 
-/** What one record cost, and whether a part of it had no price. */
+/** What one record would have cost, and whether a part of it has no price. */
 export interface RecordCost {
   readonly amount: Decimal | null
   readonly currency: string
   readonly unpriced: boolean
 }
 
+/** The sum of some records. */
+export interface Sum {
+  /** One value for each dimension, in their order. */
+  readonly names: Names
+  requests: number
+  /** By leaf. */
+  readonly tokens: Readonly<Record<string, number>>
+  /** Sum of the leaves. */
+  readonly total: number
+  /** What was taken from the balances. */
+  readonly charged: number
+  /** By currency. */
+  readonly costs: ReadonlyMap<string, Decimal>
+  /** What they would have cost, where that was asked. */
+  readonly repriced: ReadonlyMap<string, Decimal>
+  readonly unpriced: number
+}
+
+interface Adding {
+  readonly names: Names
+  requests: number
+  readonly tokens: number[]
+  charged: number
+  readonly costs: Map<string, Money>
+  readonly repriced: Map<string, Money>
+  unpriced: number
+}
+
 /** Adds records up by some dimensions. Holds the sums and no record. */
 export class Sums {
-  readonly #by: readonly Dimension[]
-  readonly #calendar: Calendar
-  readonly #reprice: ((record: LedgerRecord) => RecordCost | null) | null
-  readonly #sums = new Map<string, Sum>()
-  readonly total: Sum
+  /** Whether it tells what records would have cost, too. */
+  readonly reprices: boolean
+  readonly #sums = new Map<string, Adding>()
 
-  /** `reprice`: what a record would have cost; null where it was nothing. */
-  constructor (by: readonly Dimension[], calendar: Calendar, reprice: ((record: LedgerRecord) => RecordCost | null) | null = null) {
-    this.#by = by
-    this.#calendar = calendar
-    this.#reprice = reprice
-    this.total = newSum(by.map(() => null))
+  constructor (reprices = false) {
+    this.reprices = reprices
   }
 
-  add (record: LedgerRecord): void {
-    const names = this.#by.map(({ read }) => read(record, this.#calendar))
-    // No value holds what parts them: a name with one would be told as another, and no two the same.
-    const place = names.map((name) => name === null ? '' : `=${name}`).join('\u0000')
-    const sum = this.#sums.get(place) ?? newSum(names)
-    this.#sums.set(place, sum)
-    const cost = costOf(record)
-    const other = this.#reprice?.(record) ?? null
-    for (const each of [sum, this.total]) count(each, record, cost, this.#reprice === null ? cost : other, other)
+  /** `repriced`: null where it would have cost nothing. */
+  add (names: Names, entry: Entry, repriced: RecordCost | null = null): void {
+    const sum = this.#find(names)
+    sum.requests += entry.requests
+    sum.charged += entry.charged
+    for (let at = 0; at < sum.tokens.length; at += 1) sum.tokens[at] = Number(sum.tokens[at]) + Number(entry.tokens[at])
+    sum.unpriced += this.reprices ? Number(repriced?.unpriced ?? false) : entry.unpriced
+    if (entry.currency !== null && entry.cost !== null) moneyOf(sum.costs, entry.currency).add(entry.cost)
+    if (repriced !== null && repriced.amount !== null) moneyOf(sum.repriced, repriced.currency).plus(repriced.amount)
   }
 
   /** In the order of their names. */
   get sorted (): Sum[] {
-    return [...this.#sums].sort(([a], [b]) => Number(a > b) - Number(a < b)).map(([, sum]) => sum)
+    return [...this.#sums].sort(([a], [b]) => Number(a > b) - Number(a < b)).map(([, sum]) => shown(sum))
   }
 
-  get reprices (): boolean {
-    return this.#reprice !== null
+  /** Of all records; `names` without a value. */
+  total (count: number): Sum {
+    const all = newSum(Array<null>(count).fill(null))
+    for (const sum of this.#sums.values()) {
+      all.requests += sum.requests
+      all.charged += sum.charged
+      all.unpriced += sum.unpriced
+      sum.tokens.forEach((tokens, at) => { all.tokens[at] = Number(all.tokens[at]) + tokens })
+      for (const [currency, money] of sum.costs) moneyOf(all.costs, currency).plus(money.total)
+      for (const [currency, money] of sum.repriced) moneyOf(all.repriced, currency).plus(money.total)
+    }
+    return shown(all)
+  }
+
+  #find (names: Names): Adding {
+    // No value holds what parts them: a name with one would be told as another, and no two the same.
+    const place = names.map((name) => name === null ? '' : `=${name}`).join('\u0000')
+    const known = this.#sums.get(place)
+    if (known !== undefined) return known
+    const sum = newSum(names)
+    this.#sums.set(place, sum)
+    return sum
   }
 }
 
-function newSum (names: Sum['names']): Sum {
-  return {
-    names, requests: 0, tokens: Object.fromEntries(leaves.map(({ type }) => [type, 0])), total: 0, charged: 0, costs: new Map(), repriced: new Map(), unpriced: 0,
-  }
+function newSum (names: Names): Adding {
+  return { names, requests: 0, tokens: leaves.map(() => 0), charged: 0, costs: new Map(), repriced: new Map(), unpriced: 0 }
 }
 
-function costOf ({ cost, currency, costParts }: LedgerRecord): RecordCost | null {
-  if (currency === undefined) return null
-  let unpriced = false
-  for (const name in costParts) if (costParts[name] === null) unpriced = true
-  return { amount: readDecimal(cost ?? ''), currency, unpriced }
+function moneyOf (costs: Map<string, Money>, currency: string): Money {
+  const known = costs.get(currency)
+  if (known !== undefined) return known
+  const money = new Money()
+  costs.set(currency, money)
+  return money
 }
 
-function count (sum: Sum, record: LedgerRecord, cost: RecordCost | null, priced: RecordCost | null, other: RecordCost | null): void {
-  sum.requests += 1
-  sum.charged += record.charged
-  for (const { type } of leaves) {
-    sum.tokens[type] = Number(sum.tokens[type]) + record[type]
-    sum.total += record[type]
-  }
-  if (priced?.unpriced === true) sum.unpriced += 1
-  addCost(sum.costs, cost)
-  addCost(sum.repriced, other)
+function shown ({ names, requests, tokens, charged, costs, repriced, unpriced }: Adding): Sum {
+  const total = tokens.reduce((sum, each) => sum + each, 0)
+  return { names, requests, tokens: Object.fromEntries(leaves.map(({ type }, at) => [type, tokens[at] ?? 0])), total, charged, costs: totals(costs), repriced: totals(repriced), unpriced }
 }
 
-function addCost (costs: Map<string, Decimal>, cost: RecordCost | null): void {
-  if (cost === null || cost.amount === null) return
-  const before = costs.get(cost.currency)
-  costs.set(cost.currency, before === undefined ? cost.amount : add(before, cost.amount))
+/** In the order of their names. */
+function totals (costs: ReadonlyMap<string, Money>): Map<string, Decimal> {
+  return new Map([...costs].sort(([a], [b]) => Number(a > b) - Number(a < b)).map(([currency, money]) => [currency, money.total]))
 }
 
 /** `1.25 USD`, each currency by itself; empty for none. */

@@ -18,6 +18,12 @@ export function readFrame (line: string): LedgerRecord | null {
   return JSON.parse(text)
 }
 
-function checksum (text: string): string {
+/** The record's text in a line of bytes, one character for each byte; null where the line is not whole. */
+export function frameText (line: Buffer): string | null {
+  const text = line.subarray(9)
+  return text.length > 0 && line.toString('latin1', 0, 9) === `${checksum(text)} ` ? text.toString('latin1') : null
+}
+
+function checksum (text: string | Buffer): string {
   return crc32(text).toString(16).padStart(8, '0')
 }

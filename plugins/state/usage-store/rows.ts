@@ -1,6 +1,22 @@
 /** A usage record as a row of the table, and back. */
 import { leaves } from '../../core/measures.js'
+import type { Labels, TokenUsage } from '../../core/types.js'
 import type { LedgerRecord } from '../types.js'
+
+/** As the store gives it back: numbers as text. */
+export interface StoredRow extends Readonly<Record<keyof TokenUsage, string>>, Pick<LedgerRecord, 'id' | 'protocol' | 'model' | 'outcome'> {
+  readonly ms: string
+  readonly key_id: string | null
+  readonly group_id: string | null
+  readonly upstream_model: string | null
+  readonly charged: string
+  readonly cost: string | null
+  readonly currency: string | null
+  readonly price: string | null
+  readonly service_tier: string | null
+  readonly labels: Labels | null
+  readonly details: Pick<LedgerRecord, 'late' | 'bill' | 'costParts' | 'lateBuckets' | 'chargedCost'>
+}
 
 export interface Column {
   readonly name: string
@@ -52,4 +68,33 @@ function rowOf ({ time, bill, costParts, late, lateBuckets, chargedCost, ...rest
 export function isUnpriced (parts: LedgerRecord['costParts']): boolean {
   for (const name in parts) if (parts[name] === null) return true
   return false
+}
+
+/** A record as it was written; a cost without the zeros at its end. */
+export function recordOf (row: StoredRow): LedgerRecord {
+  const { id, protocol, model, outcome, details, labels, price, currency } = row
+  return {
+    id,
+    time: Number(row.ms),
+    key: row.key_id,
+    group: row.group_id,
+    protocol,
+    model,
+    ...row.upstream_model === null ? null : { upstreamModel: row.upstream_model },
+    outcome,
+    input: Number(row.input),
+    cache_read: Number(row.cache_read),
+    cache_write_5m: Number(row.cache_write_5m),
+    cache_write_1h: Number(row.cache_write_1h),
+    cache_write: Number(row.cache_write),
+    tool_input: Number(row.tool_input),
+    output: Number(row.output),
+    reasoning: Number(row.reasoning),
+    charged: Number(row.charged),
+    ...currency === null ? null : { cost: row.cost, currency },
+    ...price === null ? null : { price },
+    ...row.service_tier === null ? null : { serviceTier: row.service_tier },
+    ...labels === null ? null : { labels },
+    ...details,
+  }
 }

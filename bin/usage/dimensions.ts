@@ -1,0 +1,34 @@
+/** What usage can be summed by. */
+import type { LedgerRecord } from '../../plugins/state/types.js'
+import { UsageError } from '../io.js'
+import type { Calendar } from './calendar.js'
+
+/** What of a record says whose it is. */
+export type Parties = Pick<LedgerRecord, 'group' | 'key' | 'model' | 'protocol' | 'time' | 'labels'>
+
+type Reader = (parties: Parties, calendar: Calendar) => string | null
+
+export interface Dimension {
+  readonly name: string
+  /** Where a record says it. */
+  readonly read: Reader
+}
+
+const readers = new Map(Object.entries<Reader>({
+  group: ({ group }) => group,
+  key: ({ key }) => key,
+  model: ({ model }) => model,
+  protocol: ({ protocol }) => protocol,
+  day: ({ time }, calendar) => calendar.day(time),
+  month: ({ time }, calendar) => calendar.day(time).slice(0, 7),
+}))
+
+const labelPrefix = 'label:'
+
+/** `key`, `label:team`. Throws UsageError. */
+export function readDimension (name: string): Dimension {
+  const label = name.startsWith(labelPrefix) ? name.slice(labelPrefix.length) : ''
+  const read = label === '' ? readers.get(name) : ({ labels }: Parties) => labels?.[label] ?? null
+  if (read === undefined) throw new UsageError(`--by must be ${[...readers.keys()].join(', ')}, label:NAME, or several of them`)
+  return { name, read }
+}

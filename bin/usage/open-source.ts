@@ -1,0 +1,14 @@
+import { ConfigError } from '../../plugins/standalone/config-error.js'
+import type { GatewayConfig } from '../../plugins/standalone/config-types.js'
+import { ledgerPath, stateConfig } from '../../plugins/standalone/config.js'
+import type { Io } from '../io.js'
+import { ledgerSource } from './files.js'
+import type { Source } from './source.js'
+import { storeSource } from './store.js'
+
+/** The usage store where there is one, with the usage of all hosts, else this host's ledger. Throws ConfigError, CommandError. */
+export async function openSource (config: GatewayConfig, local: boolean, io: Io): Promise<Source> {
+  const { engine, usageStore } = stateConfig(config)
+  if (engine === 'memory') throw new ConfigError([{ path: 'state.engine', message: 'is memory: its usage ends with the gateway' }])
+  return usageStore === undefined || local ? ledgerSource(ledgerPath(config), io) : await storeSource(usageStore)
+}

@@ -1,0 +1,23 @@
+import { openUsageReader } from '../../plugins/state/usage-store/reader.js'
+import type { UsageStoreConfig } from '../../plugins/state/types.js'
+import { CommandError } from '../io.js'
+import type { Source } from './source.js'
+
+/** The usage of all hosts. Throws CommandError where the store cannot be asked. */
+export async function storeSource (config: UsageStoreConfig): Promise<Source> {
+  const reader = await openUsageReader(config).catch((error: unknown) => { throw explained(error) })
+  return {
+    records: async function * (question) {
+      yield * reader.records(question)
+    },
+    addTo: async (sums, by, calendar, question) => {
+      const dimensions = by.map(({ name }) => name)
+      for await (const rows of reader.sums(dimensions, calendar.zone, question)) for (const { names, ...entry } of rows) sums.add(names, entry)
+    },
+    close: reader.close,
+  }
+}
+
+function explained (error: unknown): CommandError {
+  return new CommandError(`the usage store cannot be asked: ${String(Reflect.get(Object(error), 'message'))}; --local reads the ledger of this host alone`)
+}

@@ -1,0 +1,101 @@
+/** Reports of the usage store, read as they come. */
+import { leaves } from '../../core/measures.js'
+import type { LedgerRecord } from '../types.js'
+import { connect } from './connection.js'
+import { readUsageStore, type UsageStoreConfig } from './options.js'
+import { recordOf, type StoredRow } from './rows.js'
+
+/** What is asked for: a time, and values of which one must fit. */
+export interface UsageQuestion {
+  /** Milliseconds since the epoch; inclusive. */
+  readonly from: number
+  /** Exclusive. */
+  readonly to: number
+  readonly wanted: Readonly<Record<'group' | 'key' | 'model' | 'protocol' | 'outcome', readonly string[]>>
+}
+
+/** The sum of some records of one currency. */
+export interface StoredSum {
+  readonly names: ReadonlyArray<string | null>
+  readonly requests: number
+  /** In the order of the leaves. */
+  readonly tokens: readonly number[]
+  readonly charged: number
+  readonly cost: string | null
+  readonly currency: string | null
+  readonly unpriced: number
+}
+
+export interface UsageReader {
+  readonly records: (question: UsageQuestion) => AsyncGenerator<LedgerRecord[]>
+  /** By `group`, `key`, `model`, `protocol`, `day` and `month` of a time zone, `label:NAME`. */
+  readonly sums: (by: readonly string[], zone: string, question: UsageQuestion) => AsyncGenerator<StoredSum[]>
+  readonly close: () => Promise<void>
+}
+
+/** Rejects as its client does. */
+export async function openUsageReader (config: UsageStoreConfig): Promise<UsageReader> {
+  const rules = readUsageStore(config)
+  const { stream, close } = await connect(rules)
+  const { schema } = rules
+  return {
+    records: async function * (question) {
+      const where = conditions(question, 'time')
+      const text = `SELECT *, cost::text AS cost, (extract(epoch FROM time) * 1000)::bigint AS ms FROM ${schema}.usage WHERE ${where.text} ORDER BY time, id`
+      for await (const rows of stream<StoredRow>(text, where.values)) yield rows.map(recordOf)
+    },
+    sums: async function * (by, zone, question) {
+      const where = conditions(question, 'quarter')
+      const values = [...where.values]
+      const names = by.map((name) => dimension(name, zone, values))
+      const counts = leaves.map(({ type }) => `sum(${type})`).join(', ')
+      const text = `SELECT ARRAY[${names.join(', ')}]::text[] AS names, currency, sum(requests) AS requests, ARRAY[${counts}] AS tokens, sum(charged) AS charged,
+        sum(cost)::text AS cost, sum(unpriced) AS unpriced FROM ${tableOf(schema, question)} q WHERE ${where.text} GROUP BY 1, 2`
+      for await (const rows of stream<SumRow>(text, values)) yield rows.map(sumOf)
+    },
+    close,
+  }
+}
+
+interface SumRow extends Readonly<Record<'requests' | 'charged' | 'unpriced', string>> {
+  readonly names: ReadonlyArray<string | null>
+  readonly tokens: readonly string[]
+  readonly cost: string | null
+  readonly currency: string | null
+}
+
+function sumOf ({ names, tokens, requests, charged, cost, currency, unpriced }: SumRow): StoredSum {
+  return { names, currency, cost, requests: Number(requests), tokens: tokens.map(Number), charged: Number(charged), unpriced: Number(unpriced) }
+}
+
+const quarterMs = 15 * 60_000
+
+/** The sums that are there already; the records themselves where the time begins or ends within one of them. */
+function tableOf (schema: string, { from, to }: UsageQuestion): string {
+  const isWhole = [from, to].every((time) => !Number.isFinite(time) || time % quarterMs === 0)
+  if (isWhole) return `${schema}.usage_quarters`
+  const same = [...columns.map(([, column]) => column), ...leaves.map(({ type }) => type), 'charged', 'cost', 'currency', 'labels']
+  return `(SELECT time AS quarter, 1 AS requests, unpriced::int AS unpriced, ${same.join(', ')} FROM ${schema}.usage)`
+}
+
+const columns = [['group', 'group_id'], ['key', 'key_id'], ['model', 'model'], ['protocol', 'protocol'], ['outcome', 'outcome']] as const
+const labelPrefix = 'label:'
+
+function dimension (name: string, zone: string, values: unknown[]): string {
+  const column = columns.find(([field]) => field === name)
+  if (column !== undefined) return column[1]
+  if (name.startsWith(labelPrefix)) return `labels ->> $${values.push(name.slice(labelPrefix.length))}::text`
+  return `to_char(quarter AT TIME ZONE $${values.push(zone)}::text, '${name === 'day' ? 'YYYY-MM-DD' : 'YYYY-MM'}')`
+}
+
+function conditions ({ from, to, wanted }: UsageQuestion, time: string): { readonly text: string, readonly values: readonly unknown[] } {
+  const values: unknown[] = []
+  const conditions = ['true']
+  if (Number.isFinite(from)) conditions.push(`${time} >= $${values.push(new Date(from).toISOString())}::timestamptz`)
+  if (Number.isFinite(to)) conditions.push(`${time} < $${values.push(new Date(to).toISOString())}::timestamptz`)
+  for (const [name, column] of columns) {
+    const given = wanted[name]
+    if (given.length > 0) conditions.push(`coalesce(${column}, 'null') = ANY($${values.push(given)}::text[])`)
+  }
+  return { text: conditions.join(' AND '), values }
+}

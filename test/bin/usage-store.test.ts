@@ -1,0 +1,83 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { startPostgres, withoutPostgres } from '../state/postgres-server.js'
+import { agrees, arrive, folder, host, keep, record, storeOf } from '../state/usage-store.js'
+import { yaml } from '../standalone/run.js'
+import { command } from './terminal.js'
+
+t.test('usage of all hosts', { skip: withoutPostgres }, async (t) => {
+  const server = await startPostgres()
+  t.teardown(server.stop)
+  const store = storeOf(server)
+  const [one, two] = [folder(t), folder(t)]
+  const usd = { cost: '0.25', currency: 'USD', costParts: { input: '0.25' } } as const
+  const mine = [
+    record({ time: Date.parse('2026-03-28T23:30:00Z'), labels: { team: 'search', app: 'a' }, upstreamModel: 'm-2', price: '0123', serviceTier: 'flex', chargedCost: 5, late: ['group'], lateBuckets: [], ...usd }),
+    record({ time: Date.parse('2026-03-29T00:07:00.001Z'), labels: { team: 'search' }, outcome: 'client_abort', ...usd }),
+    record({ time: Date.parse('2026-03-31T22:30:00Z'), key: 'other', labels: { team: 'it\'s "b"' }, ...usd, cost: null, costParts: { input: null } }),
+  ]
+  const theirs = [
+    record({ time: Date.parse('2026-03-31T23:00:00Z'), group: null, key: null, model: null, ...usd, cost: '0.000000005', currency: 'EUR', costParts: { input: '0.000000005', output: null } }),
+    record({ time: Date.parse('2026-04-02T00:00:00Z'), protocol: 'responses', bill: { startedAt: 5, counts: { search: 1 } }, ...usd }),
+  ]
+  const { cost: _, currency: __, costParts: ___, ...unpriced } = record({ time: Date.parse('2026-04-03T00:00:00Z') })
+  const all = [...mine, ...theirs, unpriced]
+  for (const [path, some] of [[one, mine], [two, [...theirs, unpriced]]] as const) await keep(await host(t, path, store), some)
+  await arrive(server, store, all)
+  await agrees(t, server, store, all)
+  const gateway = join(one, 'gateway.yaml')
+  const state = (url: string): string => `engine: lmdb, path: ${one}, usageStore: { url: "${url}", schema: ${store.schema} }`
+  const config = (url: string): string => yaml('http://127.0.0.1:9', [], 'prices: { models: { m: { input: 1 } } }').replace('engine: memory', state(url))
+  writeFileSync(gateway, config(server.url))
+  const usage = async (...args: string[]): Promise<string[]> => {
+    const { code, out, err } = await command('usage', '--config', gateway, ...args)
+    t.equal(`${code} ${err}`, '0 ', args.join(' '))
+    return out
+  }
+
+  t.test('the records themselves, as they were written', async (t) => {
+    t.strictSame((await usage()).map((line) => JSON.parse(line)), JSON.parse(JSON.stringify(all)))
+    const ids = async (...args: string[]): Promise<string[]> => (await usage(...args)).map((line) => JSON.parse(line).id)
+    const [a, b, c, d, e, f] = all.map(({ id }) => id)
+    t.same(await ids('--from', '2026-03-31', '--to', '2026-04-03'), [c, d, e])
+    t.same(await ids('--key', 'ci', '--key', 'other', '--outcome', 'ok'), [a, c, e, f])
+    t.same(await ids('--model', 'null'), [d])
+    t.same(await ids('--protocol', 'responses', '--group', 'chat'), [e])
+    t.same(await ids('--outcome', 'client_abort'), [b])
+    t.same(await ids('--local'), [a, b, c], 'of this host alone')
+  })
+
+  t.test('sums are those of the files of all hosts, whatever is asked', async (t) => {
+    const merged = folder(t)
+    const file = join(merged, 'gateway.yaml')
+    writeFileSync(file, yaml('http://127.0.0.1:9', []).replace('engine: memory', `engine: lmdb, path: ${merged}`))
+    const alone = await host(t, merged, storeOf(server))
+    await keep(alone, all)
+    const times = [[], ['--from', '2026-03-29', '--to', '2026-04-02T00:00:00Z'], ['--from', '2026-03-29T00:07:00.001Z'], ['--to', '2026-03-31T22:30:01Z']]
+    for (const by of ['group', 'key', 'model,protocol', 'day', 'month', 'label:team', 'label:app,day', 'label:none']) {
+      for (const time of times) {
+        const args = ['--by', by, ...time, '--timezone', 'Asia/Kathmandu', '--json']
+        const { out } = await command('usage', '--config', file, ...args)
+        t.strictSame(await usage(...args), out, args.join(' '))
+      }
+    }
+    t.match((await usage('--by', 'month')).at(-1), /^all .* 0\.000000005 EUR \+ 0\.75 USD +2$/)
+  })
+
+  t.test('what it would have cost, and models without a price', async (t) => {
+    const list = join(one, 'other.yaml')
+    writeFileSync(list, 'models: { m: { input: 1, cache_read: 1, output: 1, reasoning: 1, each: { search: 1 } } }')
+    t.match((await usage('reprice', '--prices', list, '--json')).map((line) => JSON.parse(line)), [{ requests: 6, repriced: { USD: '1.00004' } }])
+    const { code, out } = await command('prices', 'check', '--config', gateway)
+    t.match({ code, out }, { code: 1, out: ['{"model":"null","requests":1}'] })
+  })
+
+  t.test('a store that cannot be asked is said, and what this host has can be', async (t) => {
+    writeFileSync(gateway, config('postgres://tester:secret@127.0.0.1:9/postgres'))
+    const { code, out, err } = await command('usage', '--config', gateway, '--by', 'model')
+    t.match({ code, out, err }, { code: 1, out: [], err: /the usage store cannot be asked: .*ECONNREFUSED.*; --local reads/ })
+    t.notMatch(err, 'secret')
+    t.equal((await usage('--local')).length, 3)
+  })
+})
