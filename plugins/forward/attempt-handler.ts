@@ -16,7 +16,7 @@ const heldMs = 1_000
 type Mode = 'waiting' | 'passed' | 'whole' | 'head' | 'failed_head'
 
 /** Whose attempt it is. */
-export interface AttemptOwner {
+export interface AttemptListener {
   readonly exchange: Exchange
   readonly attempts: Attempts
   /** Something of the request is about to be written. */
@@ -31,7 +31,7 @@ export interface AttemptOwner {
  * transport's is coarse, to about a second, and does not run before there is a connection.
  */
 export class AttemptHandler implements ReplyHandler {
-  readonly #owner: AttemptOwner
+  readonly #listener: AttemptListener
   readonly #upstream: Upstream
   #mode: Mode = 'waiting'
   #abort: ((error: Error) => void) | null = null
@@ -46,8 +46,8 @@ export class AttemptHandler implements ReplyHandler {
   #bytes = 0
   #timer: NodeJS.Timeout | undefined
 
-  constructor (owner: AttemptOwner, { upstream, headersTimeoutMs }: Call) {
-    this.#owner = owner
+  constructor (listener: AttemptListener, { upstream, headersTimeoutMs }: Call) {
+    this.#listener = listener
     this.#upstream = upstream
     if (headersTimeoutMs !== null) this.#timer = setTimeout(() => this.#timeIsUp(), headersTimeoutMs)
   }
@@ -69,7 +69,7 @@ export class AttemptHandler implements ReplyHandler {
 
   onConnect (abort: (error?: Error) => void): void {
     this.#abort = abort
-    if (this.#cancelled === null) this.#owner.sent()
+    if (this.#cancelled === null) this.#listener.sent()
     else abort(this.#cancelled)
   }
 
@@ -78,18 +78,18 @@ export class AttemptHandler implements ReplyHandler {
     this.#status = status
     this.#rawHeaders = raw
     this.#resume = resume
-    const look = this.#owner.attempts.look(status)
+    const look = this.#listener.attempts.look(status)
     if (look === 'pass') return this.#pass()
     this.#headers = readHeaders(raw)
     if (look === 'head' && !isReadableStream(this.#headers)) return this.#pass()
     this.#mode = look
-    if (look === 'head') this.#head = this.#owner.attempts.openHead()
+    if (look === 'head') this.#head = this.#listener.attempts.openHead()
     else this.#hold(() => this.#pass())
     return true
   }
 
   onData (chunk: Buffer): boolean {
-    if (this.#mode === 'passed') return this.#owner.exchange.onData(chunk)
+    if (this.#mode === 'passed') return this.#listener.exchange.onData(chunk)
     this.#held.push(chunk)
     this.#bytes += chunk.length
     if (this.#mode === 'whole' && this.#bytes > heldBytes) return this.#pass()
@@ -104,21 +104,21 @@ export class AttemptHandler implements ReplyHandler {
     clearTimeout(this.#timer)
     if (this.#mode === 'head') this.#pass()
     if (this.#mode === 'passed') {
-      this.#owner.ended('complete')
-      this.#owner.exchange.onComplete()
+      this.#listener.ended('complete')
+      this.#listener.exchange.onComplete()
     } else if (this.#cancelled === null) {
-      this.#owner.failed({ kind: this.#mode === 'whole' ? 'reply' : 'head', reply: this.#kept(null) })
+      this.#listener.failed({ kind: this.#mode === 'whole' ? 'reply' : 'head', reply: this.#kept(null) })
     }
   }
 
   onError (error: Error): void {
     clearTimeout(this.#timer)
     if (this.#mode === 'passed') {
-      this.#owner.ended('broken')
-      this.#owner.exchange.onError(error)
+      this.#listener.ended('broken')
+      this.#listener.exchange.onError(error)
     } else if (this.#cancelled === null) {
       const isHead = this.#mode === 'head' || this.#mode === 'failed_head'
-      this.#owner.failed(isHead ? { kind: 'head', reply: this.#kept(error) } : { kind: 'transport', error, sent: this.#abort !== null })
+      this.#listener.failed(isHead ? { kind: 'head', reply: this.#kept(error) } : { kind: 'transport', error, sent: this.#abort !== null })
     }
   }
 
@@ -141,7 +141,7 @@ export class AttemptHandler implements ReplyHandler {
     }
     const error = this.#late()
     this.cancel(error)
-    this.#owner.failed({ kind: 'transport', error, sent: this.#abort !== null })
+    this.#listener.failed({ kind: 'transport', error, sent: this.#abort !== null })
   }
 
   /** Before it had a place the time went by in a queue of ours. */
@@ -154,7 +154,7 @@ export class AttemptHandler implements ReplyHandler {
   #pass (): boolean {
     clearTimeout(this.#timer)
     this.#mode = 'passed'
-    const { exchange, attempts } = this.#owner
+    const { exchange, attempts } = this.#listener
     attempts.passed()
     let goesOn = exchange.onHeaders(this.#status, this.#rawHeaders, this.#resume)
     for (const chunk of this.#held) goesOn = exchange.onData(chunk)

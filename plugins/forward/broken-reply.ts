@@ -4,13 +4,13 @@ import { gatewayError, type GatewayError } from '../core/errors/gateway-error.js
 import type { ModelCall } from '../core/model-call.js'
 import type { ReplyTap, StreamFacts } from '../core/types.js'
 import { writeLog } from '../core/write-log.js'
-import type { Owner } from './owner.js'
+import type { ExchangeContext } from './exchange-context.js'
 
 /** Nothing is known of a stream that nobody read. */
 const untold: StreamFacts = { id: null, model: null, createdAt: null, sequence: null }
 
 /** Writes down that the upstream broke off, and returns what its caller is told of it. */
-export function noteBroken ({ llm, request }: Owner, error: Error): GatewayError {
+export function noteBroken ({ llm, request }: ExchangeContext, error: Error): GatewayError {
   const known = fromTransport(error)
   const told = known.code === 'upstream_timeout' ? known : gatewayError('upstream_aborted')
   writeLog(request.log, 'warn', { err: error }, 'the upstream broke off its reply')

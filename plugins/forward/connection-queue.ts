@@ -2,7 +2,7 @@ import { AsyncResource } from 'node:async_hooks'
 import { overloaded } from '../core/errors/overloaded.js'
 import { Exchange } from './exchange.js'
 import { unsent } from './failover.js'
-import type { Owner } from './owner.js'
+import type { ExchangeContext } from './exchange-context.js'
 import { PlacedHandler, type ReplyHandler } from './placed-handler.js'
 
 export interface QueueOptions {
@@ -18,7 +18,7 @@ export type Start = (handler: ReplyHandler) => void
 
 /** A request that waits. */
 interface Waiting {
-  readonly owner: Owner
+  readonly context: ExchangeContext
   readonly handler: ReplyHandler
   readonly start: Start
   readonly origin: string
@@ -49,7 +49,7 @@ export class ConnectionQueue {
   }
 
   /** Has a request sent by `start` as soon as its upstream has a place for it, or tells its handler that it is refused. */
-  send (origin: string, owner: Owner, handler: ReplyHandler, start: Start): void {
+  send (origin: string, context: ExchangeContext, handler: ReplyHandler, start: Start): void {
     const line = this.#lineOf(origin)
     if (line.running < this.#options.connections) {
       line.running += 1
@@ -58,10 +58,10 @@ export class ConnectionQueue {
       return
     }
     if (this.#all.size >= this.#options.maxQueued) {
-      refuse(owner, handler, 'queue_full')
+      refuse(context, handler, 'queue_full')
       return
     }
-    const waiting = { owner, handler, start, origin, until: performance.now() + this.#options.queueMs, scope: new AsyncResource('llm-gateway.queue') }
+    const waiting = { context, handler, start, origin, until: performance.now() + this.#options.queueMs, scope: new AsyncResource('llm-gateway.queue') }
     line.waiting.add(waiting)
     this.#all.add(waiting)
     this.#timer ??= setTimeout(() => this.#sweep(), this.#options.queueMs).unref()
@@ -73,7 +73,7 @@ export class ConnectionQueue {
     const [next] = line.waiting
     if (next === undefined) return
     this.#drop(next)
-    next.scope.runInAsyncScope(() => this.send(next.origin, next.owner, next.handler, next.start))
+    next.scope.runInAsyncScope(() => this.send(next.origin, next.context, next.handler, next.start))
   }
 
   #lineOf (origin: string): Line {
@@ -98,12 +98,12 @@ export class ConnectionQueue {
         break
       }
       this.#drop(waiting)
-      waiting.scope.runInAsyncScope(() => refuse(waiting.owner, waiting.handler, 'queue_timeout'))
+      waiting.scope.runInAsyncScope(() => refuse(waiting.context, waiting.handler, 'queue_timeout'))
     }
   }
 }
 
-function refuse ({ gateway, llm }: Owner, handler: ReplyHandler, reason: string): void {
+function refuse ({ gateway, llm }: ExchangeContext, handler: ReplyHandler, reason: string): void {
   // Its caller has left meanwhile.
   if (!llm.settled) gateway.recorder.shed(reason)
   handler.onError(overloaded())

@@ -7,7 +7,7 @@ import { ConnectionQueue } from './connection-queue.js'
 import { DrainBudget, type DrainOptions } from './drain.js'
 import { Exchange } from './exchange.js'
 import { Failover, unsent } from './failover.js'
-import { kOwner, type ExchangeDone, type ExchangeReply, type OwnedHeaders, type Owner } from './owner.js'
+import { kContext, type ExchangeDone, type ExchangeReply, type MarkedHeaders, type ExchangeContext } from './exchange-context.js'
 import type { ReplyHandler } from './placed-handler.js'
 import { ownRequestHeaders, readdress } from './request-headers.js'
 import { SlowReaders } from './slow-readers.js'
@@ -34,7 +34,7 @@ export interface DispatcherOptions {
 /** As reply-from calls back. */
 type MountDone = (error: Error | null, reply?: ExchangeReply) => void
 
-type RequestOptions = Dispatcher.DispatchOptions & { headers: OwnedHeaders }
+type RequestOptions = Dispatcher.DispatchOptions & { headers: MarkedHeaders }
 
 /**
  * The transport to the upstreams: asked directly by our own routes, and below `@fastify/reply-from` by a host's mount, as
@@ -63,24 +63,24 @@ export class UpstreamDispatcher {
   }
 
   request (options: RequestOptions, done: MountDone): void {
-    const owner = options.headers[kOwner]
-    if (owner === undefined) {
+    const context = options.headers[kContext]
+    if (context === undefined) {
       this.#agent.request(options, done)
       return
     }
-    const { destination } = owner
+    const { destination } = context
     if (destination === null) {
-      this.#slow.follow(owner)
-      this.#queued(options, owner, new Exchange(owner, this.#drain, done))
+      this.#slow.follow(context)
+      this.#queued(options, context, new Exchange(context, this.#drain, done))
       return
     }
-    this.#dispatch(owner, destination, done, options.body instanceof Readable, (call) => mounted(options, call))
+    this.#dispatch(context, destination, done, options.body instanceof Readable, (call) => mounted(options, call))
   }
 
   /** Sends a request of our own routes. */
-  send (owner: Owner, destination: Destination, done: ExchangeDone): void {
-    const { llm, request } = owner
-    this.#dispatch(owner, destination, done, false, (call) => ({
+  send (context: ExchangeContext, destination: Destination, done: ExchangeDone): void {
+    const { llm, request } = context
+    this.#dispatch(context, destination, done, false, (call) => ({
       origin: call.upstream.origin,
       path: call.path,
       method: llm.endpoint.method,
@@ -92,25 +92,25 @@ export class UpstreamDispatcher {
   }
 
   /** `once`: what is sent cannot be sent a second time. */
-  #dispatch (owner: Owner, destination: Destination, done: ExchangeDone, once: boolean, optionsOf: (call: Call) => Dispatcher.DispatchOptions): void {
-    const { llm, request } = owner
-    this.#slow.follow(owner)
-    const exchange = new Exchange(owner, this.#drain, done)
+  #dispatch (context: ExchangeContext, destination: Destination, done: ExchangeDone, once: boolean, optionsOf: (call: Call) => Dispatcher.DispatchOptions): void {
+    const { llm, request } = context
+    this.#slow.follow(context)
+    const exchange = new Exchange(context, this.#drain, done)
     const called = destination.call?.(llm)
     if (called instanceof GatewayError) {
       exchange.onError(called)
       unsent(llm)
     } else if (called !== undefined) {
-      this.#queued(optionsOf(called), owner, exchange)
+      this.#queued(optionsOf(called), context, exchange)
     } else {
-      new Failover(owner, destination.open(llm, request.raw.headers, once), exchange, (call, handler) => {
-        this.#queued(optionsOf(call), owner, handler)
+      new Failover(context, destination.open(llm, request.raw.headers, once), exchange, (call, handler) => {
+        this.#queued(optionsOf(call), context, handler)
       }).begin()
     }
   }
 
-  #queued (options: Dispatcher.DispatchOptions, owner: Owner, handler: ReplyHandler): void {
-    this.#queue.send(String(options.origin), owner, handler, (placed) => dispatchTraced(this.#agent, options, owner.llm, placed))
+  #queued (options: Dispatcher.DispatchOptions, context: ExchangeContext, handler: ReplyHandler): void {
+    this.#queue.send(String(options.origin), context, handler, (placed) => dispatchTraced(this.#agent, options, context.llm, placed))
   }
 
   /**

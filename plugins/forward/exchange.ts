@@ -9,7 +9,7 @@ import { writeLog } from '../core/write-log.js'
 import { lastEvent, noteBroken } from './broken-reply.js'
 import type { Drain, DrainBudget } from './drain.js'
 import { EventBoundary } from './event-boundary.js'
-import type { ExchangeDone, Owner } from './owner.js'
+import type { ExchangeDone, ExchangeContext } from './exchange-context.js'
 import { joined, ReplyBody, type Source } from './reply-body.js'
 import { readHeaders, type Headers } from './raw-headers.js'
 import { flushHead, isCoded, isPlain } from './reply-headers.js'
@@ -29,7 +29,7 @@ function deliver (exchange: Exchange): void {
  * headers as bytes, as undici's own handlers do: the objects that its newer interface makes of them cost 3 % of a request.
  */
 export class Exchange implements Dispatcher.DispatchHandler, Source {
-  readonly #owner: Owner
+  readonly #context: ExchangeContext
   readonly #drains: DrainBudget
   readonly #done: ExchangeDone
   #cancel: ((error: Error) => void) | null = null
@@ -54,11 +54,11 @@ export class Exchange implements Dispatcher.DispatchHandler, Source {
   #left = false
   #drain: Drain | null = null
 
-  constructor (owner: Owner, drains: DrainBudget, done: ExchangeDone) {
-    this.#owner = owner
+  constructor (context: ExchangeContext, drains: DrainBudget, done: ExchangeDone) {
+    this.#context = context
     this.#drains = drains
     this.#done = done
-    const { llm } = owner
+    const { llm } = context
     llm.holds += 1
     llm.times.sentAt = performance.now()
     llm.exchange = this
@@ -74,7 +74,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Source {
 
   onHeaders (statusCode: number, raw: Buffer[], resume: () => void): boolean {
     if (statusCode < 200) return true
-    const { llm } = this.#owner
+    const { llm } = this.#context
     llm.times.headersAt = performance.now()
     const headers = readHeaders(raw)
     if (isCoded(headers)) {
@@ -93,7 +93,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Source {
   }
 
   onData (chunk: Buffer): boolean {
-    const { llm } = this.#owner
+    const { llm } = this.#context
     if (llm.times.firstChunkAt === 0) llm.times.firstChunkAt = this.#now()
     llm.replyBytes += chunk.length
     const passed = this.#tap === null ? chunk : this.#tap.push(chunk)
@@ -103,7 +103,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Source {
   }
 
   onComplete (): void {
-    const { llm } = this.#owner
+    const { llm } = this.#context
     const since = this.#now()
     const wasStream = this.#body !== null
     this.#over(since)
@@ -130,13 +130,13 @@ export class Exchange implements Dispatcher.DispatchHandler, Source {
 
   /** All that comes before the reply is handed on comes in one turn with its headers. */
   #now (): number {
-    return this.#delivered || this.#left ? performance.now() : this.#owner.llm.times.headersAt
+    return this.#delivered || this.#left ? performance.now() : this.#context.llm.times.headersAt
   }
 
   /** The clock is read here and not for each chunk, where it cost a hundredth of a stream: an upstream ends its reply with its last chunk. */
   #over (now: number): void {
     this.#ended = true
-    const { llm } = this.#owner
+    const { llm } = this.#context
     if (llm.times.firstChunkAt > 0) llm.times.lastChunkAt = now
   }
 
@@ -156,7 +156,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Source {
   #abort (): void {
     if (this.#cancel === null) {
       // It waits for a connection, and is not sent when it gets one: what it holds is free now.
-      this.#owner.llm.times.sentAt = 0
+      this.#context.llm.times.sentAt = 0
       this.#finish()
     } else this.#cancel(new Error('the caller has left'))
   }
@@ -175,20 +175,20 @@ export class Exchange implements Dispatcher.DispatchHandler, Source {
     if (this.#left) return
     this.#delivered = true
     if (this.#error !== null) {
-      this.#done(this.#error, undefined, this.#owner)
+      this.#done(this.#error, undefined, this.#context)
       return
     }
-    const whole = this.#ended && !this.#undecided && !this.#owner.streamOnly
+    const whole = this.#ended && !this.#undecided && !this.#context.streamOnly
     const body = whole ? joined(this.#early) : this.#open()
     this.#early = []
-    this.#done(null, { statusCode: this.#owner.llm.upstreamStatus, headers: this.#headers, body }, this.#owner)
-    const { llm } = this.#owner
+    this.#done(null, { statusCode: this.#context.llm.upstreamStatus, headers: this.#headers, body }, this.#context)
+    const { llm } = this.#context
     llm.replyWorkMs += performance.now() - llm.times.headersAt
   }
 
   /** A function of the host's that had a say in the reply threw. */
   giveUp (error: unknown): void {
-    const { reply, request } = this.#owner
+    const { reply, request } = this.#context
     writeLog(request.log, 'error', { err: error }, 'a reply could not be passed on')
     reply.raw.destroy()
   }
@@ -203,7 +203,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Source {
 
   /** The caller takes more. */
   wanted (): void {
-    if (!this.#passed) flushHead(this.#owner.reply)
+    if (!this.#passed) flushHead(this.#context.reply)
     if (!this.#ended) this.#goOn()
   }
 
@@ -228,21 +228,21 @@ export class Exchange implements Dispatcher.DispatchHandler, Source {
 
   /** A stream that failed after it began: told as an event of the protocol where that is possible, else by cutting the connection. */
   #breakOff (error: Error): void {
-    const told = noteBroken(this.#owner, error)
+    const told = noteBroken(this.#context, error)
     if (this.#boundary?.atBoundary === true) {
-      this.#pass(lastEvent(this.#owner.llm, told, this.#tap))
+      this.#pass(lastEvent(this.#context.llm, told, this.#tap))
       this.#body?.finish()
     } else if (this.#body === null) {
       // Nothing was passed on yet.
       this.#error = error
     } else {
-      cutReply(this.#owner.reply)
+      cutReply(this.#context.reply)
       this.#body.destroy(error)
     }
   }
 
   #finish (): void {
-    const { gateway, llm, request } = this.#owner
+    const { gateway, llm, request } = this.#context
     llm.exchange = null
     this.#drain?.end()
     releaseHold(gateway, request, llm)

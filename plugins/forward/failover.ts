@@ -2,9 +2,9 @@ import { AsyncResource } from 'node:async_hooks'
 import { GatewayError } from '../core/errors/gateway-error.js'
 import type { ModelCall } from '../core/model-call.js'
 import type { Attempts, Call, Called, Failure, KeptReply } from '../core/upstream.js'
-import { AttemptHandler, nothingToResume, type AttemptOwner } from './attempt-handler.js'
+import { AttemptHandler, nothingToResume, type AttemptListener } from './attempt-handler.js'
 import type { Exchange } from './exchange.js'
-import type { Owner } from './owner.js'
+import type { ExchangeContext } from './exchange-context.js'
 import type { ReplyHandler } from './placed-handler.js'
 
 /** Sends a call, and tells the handler what becomes of it. */
@@ -14,10 +14,10 @@ export type Dispatch = (call: Call, handler: ReplyHandler) => void
  * Feeds one exchange, which knows nothing of it, from the first upstream whose reply is to be passed on: one reply from its first
  * byte to its last, or one failure. Nothing is sent any more once a byte was passed on, or its caller has left.
  */
-export class Failover implements AttemptOwner {
+export class Failover implements AttemptListener {
   readonly exchange: Exchange
   readonly attempts: Attempts
-  readonly #owner: Owner
+  readonly #context: ExchangeContext
   readonly #dispatch: Dispatch
   // What tells of a failure runs in the asynchronous context of whichever request opened the connection.
   readonly #scope = new AsyncResource('llm-gateway.attempts')
@@ -26,8 +26,8 @@ export class Failover implements AttemptOwner {
   #isSent = false
   #isOver = false
 
-  constructor (owner: Owner, attempts: Attempts, exchange: Exchange, dispatch: Dispatch) {
-    this.#owner = owner
+  constructor (context: ExchangeContext, attempts: Attempts, exchange: Exchange, dispatch: Dispatch) {
+    this.#context = context
     this.attempts = attempts
     this.exchange = exchange
     this.#dispatch = dispatch
@@ -87,7 +87,7 @@ export class Failover implements AttemptOwner {
     const { exchange } = this
     if (last instanceof Error) {
       exchange.onError(last)
-      if (!this.#isSent) unsent(this.#owner.llm)
+      if (!this.#isSent) unsent(this.#context.llm)
       return
     }
     exchange.onHeaders(last.status, last.rawHeaders, nothingToResume)
@@ -107,7 +107,7 @@ export class Failover implements AttemptOwner {
     clearTimeout(this.#waiting)
     this.attempts.over('left')
     // What was never sent is not counted as lost usage.
-    if (!this.#isSent) this.#owner.llm.times.sentAt = 0
+    if (!this.#isSent) this.#context.llm.times.sentAt = 0
     current?.cancel(error)
     this.exchange.onError(error)
   }

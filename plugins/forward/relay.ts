@@ -4,20 +4,20 @@ import { refuse } from '../core/errors/refuse.js'
 import { writeLog } from '../core/write-log.js'
 import type { Destination } from '../core/upstream.js'
 import type { UpstreamDispatcher } from './dispatcher.js'
-import type { ExchangeReply, Owner } from './owner.js'
+import type { ExchangeReply, ExchangeContext } from './exchange-context.js'
 import { isPage, passHeaders, replyHeaders } from './reply-headers.js'
 
 /**
  * Sends a model request on past reply-from, where nothing of a host's has a say in the request: on our own routes, and on a
  * mount that adds nothing to it. The headers are then made once and not four times. Same rules as `send`.
  */
-export function relay (dispatcher: UpstreamDispatcher, destination: Destination, owner: Owner): void {
-  dispatcher.send(owner, destination, answer)
+export function relay (dispatcher: UpstreamDispatcher, destination: Destination, context: ExchangeContext): void {
+  dispatcher.send(context, destination, answer)
   // What the way of a request depends on was read by then.
-  owner.llm.json = undefined
+  context.llm.json = undefined
 }
 
-function answer (error: Error | null, from: ExchangeReply | undefined, { llm, request, reply, rewriteHeaders }: Owner): void {
+function answer (error: Error | null, from: ExchangeReply | undefined, { llm, request, reply, rewriteHeaders }: ExchangeContext): void {
   const { family } = llm.endpoint
   if (from === undefined) {
     // Its caller is told no more than that: which address, name or certificate it was is for operators. In words alone, as

@@ -4,7 +4,7 @@ import { carriesCredential, methodOverrides } from '../core/carriers.js'
 import { credentialHeaders } from '../protocols/index.js'
 import type { ModelCall } from '../core/model-call.js'
 import type { Call, Header } from '../core/upstream.js'
-import { seal, type OwnedHeaders } from './owner.js'
+import { seal, type MarkedHeaders } from './exchange-context.js'
 
 // Hop-by-hop headers (RFC 9110 7.6.1), `expect` which this server has answered, where the caller came from, which is
 // not for third parties, and tenant data that travels as baggage.
@@ -23,8 +23,8 @@ function isDropped (name: string): boolean {
 }
 
 /** The headers of a request as the upstream gets them: all but the dropped ones. A fresh object for each request. */
-export function cleanHeaders (headers: IncomingHttpHeaders): OwnedHeaders {
-  const clean: OwnedHeaders = {}
+export function cleanHeaders (headers: IncomingHttpHeaders): MarkedHeaders {
+  const clean: MarkedHeaders = {}
   for (const name in headers) {
     if (!isDropped(name)) clean[name] = headers[name]
   }
@@ -65,7 +65,7 @@ function append (headers: string[], name: string, value: string | string[] | und
 }
 
 /** Adds what is ours wherever a mount sends it: the trace context where a span of ours is active. */
-export function addOwnHeaders (headers: OwnedHeaders, llm: ModelCall): OwnedHeaders {
+export function addOwnHeaders (headers: MarkedHeaders, llm: ModelCall): MarkedHeaders {
   if (ownsTrace(llm)) {
     for (const name of traceNames) delete headers[name]
     Object.assign(headers, llm.trace?.headers)
@@ -77,8 +77,8 @@ export function addOwnHeaders (headers: OwnedHeaders, llm: ModelCall): OwnedHead
  * The headers of a mount's request as the upstream of the group gets them: with its host, and what it has of its own, its one
  * credential among it, in the place of any that the mount put in for its own upstream. They are unsealed.
  */
-export function readdress (headers: OwnedHeaders, { upstream, headers: upstreams, body }: Call): OwnedHeaders {
-  const own: OwnedHeaders = { host: upstream.host }
+export function readdress (headers: MarkedHeaders, { upstream, headers: upstreams, body }: Call): MarkedHeaders {
+  const own: MarkedHeaders = { host: upstream.host }
   for (const given in headers) {
     const name = given.toLowerCase()
     if (name !== 'host' && name !== seal && !carriesCredential(name) && !isAmong(upstreams, name)) own[given] = headers[given]

@@ -8,7 +8,7 @@ import type { Gateway } from '../core/gateway.js'
 import { withOneVersion } from '../core/url/single-version.js'
 import type { ModelCall } from '../core/model-call.js'
 import type { Destination } from '../core/upstream.js'
-import { kOwner, seal } from './owner.js'
+import { kContext, seal } from './exchange-context.js'
 import { isPage, replyHeaders } from './reply-headers.js'
 import { addOwnHeaders, cleanHeaders } from './request-headers.js'
 
@@ -55,7 +55,7 @@ function ownOptions (passage: Passage, options: FastifyReplyFromHooks, isSent: (
       const clean = cleanHeaders(headers)
       const host = options.rewriteRequestHeaders?.(req, clean) ?? clean
       const own = addOwnHeaders(Object.assign({}, host), llm)
-      own[kOwner] = { gateway: passage.gateway, llm, request, reply, destination, streamOnly: options.onResponse !== undefined, rewriteHeaders: null }
+      own[kContext] = { gateway: passage.gateway, llm, request, reply, destination, streamOnly: options.onResponse !== undefined, rewriteHeaders: null }
       if (destination !== null) own[seal] = 'sealed'
       return own
     },

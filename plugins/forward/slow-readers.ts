@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import type { Gateway } from '../core/gateway.js'
 import type { ModelCall } from '../core/model-call.js'
-import type { Owner } from './owner.js'
+import type { ExchangeContext } from './exchange-context.js'
 
 /** What a caller had taken of its reply when it last took something. */
 interface Standstill {
@@ -25,7 +25,7 @@ export class SlowReaders {
     this.#maxMs = maxMs
   }
 
-  follow ({ gateway, llm, reply }: Owner): void {
+  follow ({ gateway, llm, reply }: ExchangeContext): void {
     if (this.#maxMs === 0) return
     if (!this.#gateways.has(gateway)) {
       this.#gateways.add(gateway)

@@ -89,12 +89,12 @@ export class LmdbGroupStores {
 
   #newStore (group: string): GroupStore {
     const prefix = `${group.length}:${fit(group)}:`
-    const ownerOf = (key: string | null): string => accountName(group, key === null ? null : fit(key))
+    const accountNameOf = (key: string | null): string => accountName(group, key === null ? null : fit(key))
     const nameOf = (key: string | null, id: string): string => bucketPrefix(group, key) + id
     return {
-      account: (key) => this.#accounts.get(ownerOf(key)),
+      account: (key) => this.#accounts.get(accountNameOf(key)),
       saveAccount: (key, account) => {
-        const name = ownerOf(key)
+        const name = accountNameOf(key)
         this.#accounts.set(name, account)
         this.#spent.set(name, account.spent)
       },

@@ -151,14 +151,14 @@ function sweepDue (store: GroupStore, nowMs: number): number {
 function charge (store: GroupStore, found: HoldRecord, amounts: Amounts, reached: Reached[] | null): void {
   for (const held of found.buckets) {
     const { scope, id, unit } = held
-    const owner = scope === 'group' ? null : found.key
-    const record = store.bucket(owner, id)
+    const partyKey = scope === 'group' ? null : found.key
+    const record = store.bucket(partyKey, id)
     if (record === undefined) continue
     record.spent += amounts[unit]
     if (found.state === 'closed') record.spent -= found[unit]
     else record.held -= found[unit]
     if (reached !== null) tellReached(record, held, reached)
-    store.saveBucket(owner, id, record)
+    store.saveBucket(partyKey, id, record)
   }
 }
 
@@ -178,8 +178,8 @@ function openHold (store: GroupStore, id: string): HoldRecord | undefined {
 function strangerOf (store: GroupStore, { id, group, key, late, lateBuckets = nothing }: Settlement): HoldRecord | null {
   if (late.length === 0) return null
   for (const bucket of lateBuckets) {
-    const owner = bucket.scope === 'group' ? null : key
-    if (store.bucket(owner, bucket.id) === undefined) store.saveBucket(owner, bucket.id, newBucket(bucket))
+    const partyKey = bucket.scope === 'group' ? null : key
+    if (store.bucket(partyKey, bucket.id) === undefined) store.saveBucket(partyKey, bucket.id, newBucket(bucket))
   }
   const buckets = lateBuckets.map((bucket) => ({ scope: bucket.scope, id: bucket.id, unit: bucket.unit }))
   return { id, group, key, scopes: late, buckets, tokens: 0, cost: 0, floor: 0, costFloor: 0, active: 0, second: 0, deadline: 0, state: 'open' }

@@ -8,7 +8,7 @@ import type { Destination } from '../core/upstream.js'
 import type { Headers } from './raw-headers.js'
 
 /** What an exchange must know of the request it serves; rides on the headers object, invisible on the wire. */
-export interface Owner {
+export interface ExchangeContext {
   readonly gateway: Gateway
   readonly llm: ModelCall
   readonly request: FastifyRequest
@@ -23,7 +23,7 @@ export interface Owner {
 
 export type RewriteHeaders = NonNullable<FastifyReplyFromHooks['rewriteHeaders']>
 
-export const kOwner = Symbol('fastify-llm-gateway.owner')
+export const kContext = Symbol('fastify-llm-gateway.exchange')
 
 /**
  * A header that no transport sends, as it is no name (RFC 9110 5.1): it stands on what must go to the upstream of its group,
@@ -31,8 +31,8 @@ export const kOwner = Symbol('fastify-llm-gateway.owner')
  */
 export const seal = ':llm-gateway'
 
-export interface OwnedHeaders extends IncomingHttpHeaders {
-  [kOwner]?: Owner
+export interface MarkedHeaders extends IncomingHttpHeaders {
+  [kContext]?: ExchangeContext
 }
 
 export interface ExchangeReply {
@@ -42,5 +42,5 @@ export interface ExchangeReply {
   body: Buffer | Readable
 }
 
-/** `owner` is the one that the exchange was made with, so that no closure need hold it. */
-export type ExchangeDone = (error: Error | null, reply: ExchangeReply | undefined, owner: Owner) => void
+/** `context` is the one that the exchange was made with, so that no closure need hold it. */
+export type ExchangeDone = (error: Error | null, reply: ExchangeReply | undefined, context: ExchangeContext) => void
