@@ -13,7 +13,7 @@ import { isPage, replyHeaders } from './reply-headers.js'
 import { addOwnHeaders, cleanHeaders } from './request-headers.js'
 
 /** One model request on its way: what every step of sending it needs. */
-export interface Passage {
+export interface MountedCall {
   readonly gateway: Gateway
   readonly llm: ModelCall
   readonly request: FastifyRequest
@@ -28,10 +28,10 @@ export interface Passage {
  * object for each request: reply-from writes into it. False where nothing was sent, because the mount's own transport
  * does not go to the upstream of the group: the caller has its 500 then.
  */
-export function send (passage: Passage, source: string, options: FastifyReplyFromHooks): boolean {
-  const { llm, reply, destination } = passage
+export function send (mounted: MountedCall, source: string, options: FastifyReplyFromHooks): boolean {
+  const { llm, reply, destination } = mounted
   let isSent = true
-  const own = ownOptions(passage, options, () => isSent)
+  const own = ownOptions(mounted, options, () => isSent)
   try {
     reply.from(withOneVersion(source, llm.url.slice(llm.mountLength)), own)
   } catch (error) {
@@ -40,12 +40,12 @@ export function send (passage: Passage, source: string, options: FastifyReplyFro
   // What the way of a request depends on was read by then.
   llm.json = undefined
   isSent = destination === null || llm.times.sentAt > 0
-  if (!isSent) refuseUnsent(passage)
+  if (!isSent) refuseUnsent(mounted)
   return isSent
 }
 
-function ownOptions (passage: Passage, options: FastifyReplyFromHooks, isSent: () => boolean): FastifyReplyFromHooks {
-  const { llm, request, reply, destination } = passage
+function ownOptions (mounted: MountedCall, options: FastifyReplyFromHooks, isSent: () => boolean): FastifyReplyFromHooks {
+  const { llm, request, reply, destination } = mounted
   const body = llm.outgoing ?? llm.body
   const onError = options.onError ?? ((_reply, { error }) => refuse(request, reply, llm.endpoint.family, fromTransport(error.cause ?? error)))
   const sent = body === null ? {} : { body, contentType: request.headers['content-type'] ?? 'application/json' }
@@ -55,7 +55,7 @@ function ownOptions (passage: Passage, options: FastifyReplyFromHooks, isSent: (
       const clean = cleanHeaders(headers)
       const host = options.rewriteRequestHeaders?.(req, clean) ?? clean
       const own = addOwnHeaders(Object.assign({}, host), llm)
-      own[kContext] = { gateway: passage.gateway, llm, request, reply, destination, streamOnly: options.onResponse !== undefined, rewriteHeaders: null }
+      own[kContext] = { gateway: mounted.gateway, llm, request, reply, destination, streamOnly: options.onResponse !== undefined, rewriteHeaders: null }
       if (destination !== null) own[seal] = 'sealed'
       return own
     },
@@ -63,20 +63,20 @@ function ownOptions (passage: Passage, options: FastifyReplyFromHooks, isSent: (
       const kept = replyHeaders(headers, llm, reply)
       return options.rewriteHeaders?.(kept, req) ?? kept
     },
-    onResponse: options.onResponse ?? ((_request, _reply, { stream }) => pass(passage, stream)),
+    onResponse: options.onResponse ?? ((_request, _reply, { stream }) => pass(mounted, stream)),
     onError: (failed, info) => {
       if (isSent()) onError(failed, info)
     },
   } satisfies FastifyReplyFromHooks)
 }
 
-function refuseUnsent ({ llm, request, reply, destination }: Passage): void {
+function refuseUnsent ({ llm, request, reply, destination }: MountedCall): void {
   const what = 'the mount has an undici, http or http2 of its own, or a reply-from that is not known: its requests would not go to the upstream of their group, and are refused'
   request.log.error({ mount: request.routeOptions.url, upstream: destination?.name }, what)
   refuse(request, reply, llm.endpoint.family, gatewayError('internal_error'))
 }
 
-function pass ({ llm, request, reply }: Passage, body: unknown): void {
+function pass ({ llm, request, reply }: MountedCall, body: unknown): void {
   if (!isPage(llm.upstreamStatus, { 'content-type': reply.getHeader('content-type') })) {
     reply.send(body)
     return

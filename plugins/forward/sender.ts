@@ -5,10 +5,10 @@ import { isLetIn } from '../core/gateway.js'
 import { hasOwnUpstream } from '../core/given-upstream.js'
 import type { UpstreamDispatcher } from './dispatcher.js'
 import { relay } from './relay.js'
-import { send, type Passage } from './send.js'
+import { send, type MountedCall } from './send.js'
 
 /** Returns nothing: for a reply that is returned, the framework listens to the whole exchange once more. */
-export type Sender = (passage: Passage, dest: string, options: FastifyReplyFromHooks) => undefined
+export type Sender = (mounted: MountedCall, dest: string, options: FastifyReplyFromHooks) => undefined
 
 /**
  * Sends the model requests of the mounts that share a transport. Where the group has an upstream of its own and the host
@@ -17,15 +17,15 @@ export type Sender = (passage: Passage, dest: string, options: FastifyReplyFromH
  */
 export function createSender (dispatcher: UpstreamDispatcher): Sender {
   const proven = new WeakSet<object>()
-  return function sendModel (passage, dest, options) {
-    const { gateway, llm, request, reply, destination } = passage
+  return function sendModel (mounted, dest, options) {
+    const { gateway, llm, request, reply, destination } = mounted
     const isRead = llm.body !== null || llm.endpoint.body === 'none'
     if (!isLetIn(gateway, llm) || (destination === null && hasOwnUpstream(llm))) {
       request.log.error({ mount: request.routeOptions.url }, 'nobody was asked for a key here, or the group names an upstream that is not there: nothing was sent')
       refuse(request, reply, llm.endpoint.family, gatewayError('internal_error'))
     } else if (destination !== null && isRead && proven.has(request.server) && rewritesOnlyReplies(options)) {
       relay(dispatcher, destination, { gateway, llm, request, reply, destination, streamOnly: false, rewriteHeaders: options.rewriteHeaders ?? null })
-    } else if (send(passage, dest, options) && destination !== null) {
+    } else if (send(mounted, dest, options) && destination !== null) {
       proven.add(request.server)
     }
     return undefined

@@ -1,5 +1,5 @@
 import { JsonScanner } from './json-scanner.js'
-import { compileWants } from './wants.js'
+import { compileSearch } from './search-tree.js'
 
 /** Where something is put into the bytes of a body, in place of what. */
 export interface Edit {
@@ -21,7 +21,7 @@ export function fieldFound ({ captured: { origin, end }, found: [value] }: JsonS
 
 /** A field of a document that has it. */
 export function fieldOf (body: Buffer, name: string): Field {
-  const scanner = new JsonScanner(compileWants([name]))
+  const scanner = new JsonScanner(compileSearch([name]))
   scanner.push(body, 0, body.length)
   return fieldFound(scanner)
 }

@@ -44,7 +44,7 @@ export class DocumentReader implements ReplyReader {
       return
     }
     this.isFirst = false
-    const found = readWhole(chunk, this.plan.wants)
+    const found = readWhole(chunk, this.plan.search)
     if (found === null) {
       this.scan(chunk)
       return
@@ -54,7 +54,7 @@ export class DocumentReader implements ReplyReader {
   }
 
   private scan (chunk: Buffer): void {
-    const scanner = this.scanner ??= new JsonScanner(this.plan.wants)
+    const scanner = this.scanner ??= new JsonScanner(this.plan.search)
     let at = 0
     while (at < chunk.length) {
       if (!this.isOpen && between.has(chunk[at])) {

@@ -38,7 +38,7 @@ export class EventStreamReader implements ReplyReader {
     this.meter = meter
     this.sign = plan.rules.sign
     this.signByte = plan.rules.sign.charCodeAt(0)
-    this.scanner = new JsonScanner(plan.wants)
+    this.scanner = new JsonScanner(plan.search)
     this.events = new EventReader(this.scanner)
   }
 

@@ -1,7 +1,7 @@
 import { backslash, closeArray, closeObject, colon, comma, isSpace, openArray, openObject, quote } from './bytes.js'
 import { CapturedValue } from './captured-value.js'
 import { StringEnd } from './string-end.js'
-import { keepIn, wantOfKey, wantOfName, type Want } from './wants.js'
+import { keepIn, nodeOfKey, nodeOfName, type SearchNode } from './search-tree.js'
 
 /** Bytes of one key that are looked at: a key that is looked for fits even with every character escaped. */
 const maxKeyBytes = 256
@@ -34,23 +34,23 @@ export class JsonScanner {
   first: number | undefined
 
   private state = inValue
-  private readonly root: Want
-  private readonly nodes: Want[] = []
+  private readonly root: SearchNode
+  private readonly nodes: SearchNode[] = []
   private readonly arrays: boolean[] = []
   /** The open container that is looked into, and whether it is an array. */
-  private node: Want
+  private node: SearchNode
   private inArray = false
   /** What is looked for in the value to come. */
-  private target: Want | null
+  private target: SearchNode | null
   /** What the value that is being kept is looked for as. */
-  private kept: Want | null = null
+  private kept: SearchNode | null = null
   /** Open containers of a value that is not looked into. */
   private depth = 0
   private readonly string = new StringEnd()
   /** The key so far, where it goes over pieces. */
   private key = ''
 
-  constructor (root: Want) {
+  constructor (root: SearchNode) {
     this.root = root
     this.node = root
     this.target = root
@@ -124,7 +124,7 @@ export class JsonScanner {
     return this.skip(chunk, at + 1, to)
   }
 
-  private enter (target: Want, isArray: boolean, at: number): number {
+  private enter (target: SearchNode, isArray: boolean, at: number): number {
     this.nodes.push(this.node)
     this.arrays.push(this.inArray)
     this.node = target
@@ -180,7 +180,7 @@ export class JsonScanner {
       byte = chunk[end]
     }
     if (end < to && byte === quote) {
-      this.target = wantOfKey(this.node, chunk, at, end)
+      this.target = nodeOfKey(this.node, chunk, at, end)
       return this.endKey(chunk, end + 1, to)
     }
     this.state = inKey
@@ -192,7 +192,7 @@ export class JsonScanner {
     const stop = end === -1 ? to : end - 1
     if (this.key.length < maxKeyBytes) this.key += chunk.toString('latin1', at, Math.min(stop, at + maxKeyBytes))
     if (end === -1) return to
-    this.target = wantOfName(this.node, this.key)
+    this.target = nodeOfName(this.node, this.key)
     this.key = ''
     return this.endKey(chunk, end, to)
   }

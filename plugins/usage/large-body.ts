@@ -3,7 +3,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { fieldFound, type Edit, type Field } from './body-field.js'
 import { openObject } from './bytes.js'
 import { JsonScanner } from './json-scanner.js'
-import { compileWants } from './wants.js'
+import { compileSearch } from './search-tree.js'
 
 /** Either takes a few milliseconds, however hard a body makes it. */
 const searchedInTurn = 256 * 1024
@@ -11,7 +11,7 @@ const copiedInTurn = 4 * 1024 * 1024
 
 /** A top-level field of a JSON object, null where there is no such object. One that is too large to be looked at counts for null. */
 export async function searchSlowly (body: Buffer, name: string): Promise<Field | null> {
-  const scanner = new JsonScanner(compileWants([name]))
+  const scanner = new JsonScanner(compileSearch([name]))
   for (let from = 0; from < body.length; from += searchedInTurn) {
     scanner.push(body, from, Math.min(from + searchedInTurn, body.length))
     await nextTurn()

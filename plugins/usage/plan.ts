@@ -1,7 +1,7 @@
 import type { UsageCounts, UsageRules } from '../protocols/usage-rules.js'
 import type { Unit } from '../core/cost.js'
 import type { Place } from './usage-object.js'
-import { compileWants, type Want } from './wants.js'
+import { compileSearch, type SearchNode } from './search-tree.js'
 
 /** `UsageCounts` with its paths taken apart, once. */
 export type CountPlaces = { readonly [Name in keyof UsageCounts]: UsageCounts[Name] extends readonly string[] ? readonly Place[] : UsageCounts[Name] }
@@ -10,7 +10,7 @@ export type CountPlaces = { readonly [Name in keyof UsageCounts]: UsageCounts[Na
 export interface Plan {
   readonly rules: UsageRules
   readonly counts: CountPlaces
-  readonly wants: Want
+  readonly search: SearchNode
   /** Slots of the scanner's findings, by what they mean. */
   readonly slots: {
     readonly usage: readonly number[]
@@ -67,7 +67,7 @@ function compile (rules: UsageRules): Plan {
     type: paths.push('type') - 1,
     listed: rules.request === null ? -1 : paths.push(`${rules.request.emptyList}.#`) - 1,
   }
-  return { rules, counts: countPlaces(rules.counts), wants: compileWants(paths), slots }
+  return { rules, counts: countPlaces(rules.counts), search: compileSearch(paths), slots }
 }
 
 function countPlaces (counts: UsageCounts): CountPlaces {

@@ -1,7 +1,7 @@
 import { openObject, closeObject } from './bytes.js'
 import { parseJson } from './captured-value.js'
 import { isObject } from '../core/json-object.js'
-import { keepIn, type Want } from './wants.js'
+import { keepIn, type SearchNode } from './search-tree.js'
 
 /** Larger documents are scanned: the texts in them are passed by natively, and nothing is built of them. */
 const maxParsedBytes = 4 * 1024
@@ -10,7 +10,7 @@ const maxParsedBytes = 4 * 1024
  * What is wanted of a small document that came whole, by slot, as the scanner finds it; null where it is no such document.
  * The platform's parser is a third faster than the scanner there.
  */
-export function readWhole (bytes: Buffer, root: Want): unknown[] | null {
+export function readWhole (bytes: Buffer, root: SearchNode): unknown[] | null {
   if (bytes.length > maxParsedBytes || bytes[0] !== openObject || bytes[bytes.length - 1] !== closeObject) return null
   const value = parseJson(bytes.toString())
   if (value === undefined) return null
@@ -19,19 +19,19 @@ export function readWhole (bytes: Buffer, root: Want): unknown[] | null {
   return found
 }
 
-function find (value: unknown, want: Want, found: unknown[]): void {
-  if (want.slot !== -1) keepIn(found, want, value)
+function find (value: unknown, node: SearchNode, found: unknown[]): void {
+  if (node.slot !== -1) keepIn(found, node, value)
   if (Array.isArray(value)) {
-    if (want.each !== null) findInEach(value, want.each, found)
-  } else if (want.keys.length > 0 && isObject(value)) {
-    for (const { name, want: below } of want.keys) {
+    if (node.each !== null) findInEach(value, node.each, found)
+  } else if (node.keys.length > 0 && isObject(value)) {
+    for (const { name, node: below } of node.keys) {
       const member = value[name]
       if (member !== undefined) find(member, below, found)
     }
   }
 }
 
-function findInEach (elements: readonly unknown[], want: Want, found: unknown[]): void {
-  if (want.count !== -1) found[want.count] = elements.length
-  for (const element of elements) find(element, want, found)
+function findInEach (elements: readonly unknown[], node: SearchNode, found: unknown[]): void {
+  if (node.count !== -1) found[node.count] = elements.length
+  for (const element of elements) find(element, node, found)
 }

@@ -22,7 +22,7 @@ async function inScope (app: FastifyInstance, prefix: string, build: Build): Pro
   await app.register(async (scope) => await build(scope), { prefix })
 }
 
-t.test('a second gateway on the hub of another fails the start: one of them would guard nothing', async (t) => {
+t.test('a second gateway beside another in its scope fails the start: one of them would guard nothing', async (t) => {
   const cases: Record<string, Build> = {
     'twice in one place': async (app) => { await app.register(llmGateway, bundle).register(llmGateway, bundle) },
     'a bundle that has metrics': async (app) => { await app.register(llmGateway, { ...bundle, metrics: {} }).register(llmGateway, { ...bundle, metrics: {} }) },

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import fc from 'fast-check'
 import t from 'tap'
 import { JsonScanner } from '../../plugins/usage/json-scanner.js'
-import { compileWants } from '../../plugins/usage/wants.js'
+import { compileSearch } from '../../plugins/usage/search-tree.js'
 import { meter } from './meter-reply.js'
 
 /** What a path finds in a parsed document: of the elements of an array the last one that has it. */
@@ -18,7 +18,7 @@ function lookUp (value: unknown, path: readonly string[]): unknown {
 const paths = ['usage', 'x.usage', 'model', 'list.*.end', 'list.#', 'deep.er.est']
 
 function scan (pieces: readonly Buffer[], wanted: readonly string[] = paths): JsonScanner {
-  const scanner = new JsonScanner(compileWants(wanted))
+  const scanner = new JsonScanner(compileSearch(wanted))
   for (const piece of pieces) scanner.push(piece, 0, piece.length)
   return scanner
 }
@@ -101,7 +101,7 @@ t.test('a value that is larger than is kept is given up, in one piece or many', 
 
 t.test('keeps no byte of a piece that is not its own: the owner may use it again', async (t) => {
   const bytes = Buffer.from('{"x":{"usage":{"a":[1,2],"b":"text"}},"model":"some"}')
-  const scanner = new JsonScanner(compileWants(paths))
+  const scanner = new JsonScanner(compileSearch(paths))
   for (const at of bytes.keys()) {
     const piece = Buffer.from(bytes.subarray(at, at + 1))
     scanner.push(piece, 0, 1)
@@ -112,7 +112,7 @@ t.test('keeps no byte of a piece that is not its own: the owner may use it again
 
 t.test('tells where a document ends, and reads another one after it', async (t) => {
   const bytes = Buffer.from(' {"usage":1}{"usage":2} ')
-  const scanner = new JsonScanner(compileWants(paths))
+  const scanner = new JsonScanner(compileSearch(paths))
   const end = scanner.push(bytes, 0, bytes.length)
   t.equal(end, 12)
   t.equal(scanner.found[0], 1)
@@ -125,7 +125,7 @@ t.test('tells where a document ends, and reads another one after it', async (t) 
 
 t.test('reads no byte beyond the end that it is given', async (t) => {
   const bytes = Buffer.from('{"usage":12,"model":"m"}')
-  const scanner = new JsonScanner(compileWants(paths))
+  const scanner = new JsonScanner(compileSearch(paths))
   for (let at = 0; at < bytes.length; at++) scanner.push(bytes, at, at + 1)
   t.strictSame([scanner.found[0], scanner.found[2]], [12, 'm'])
 })

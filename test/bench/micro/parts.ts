@@ -44,7 +44,7 @@ export function scanners (): Measured[] {
     const plan = planFor('chat_completions')
     return () => {
       const meter = new Meter(plan)
-      const scanner = new JsonScanner(plan.wants)
+      const scanner = new JsonScanner(plan.search)
       scanner.push(bytes, 0, bytes.length)
       meter.take(scanner.found)
       return meter

@@ -5,7 +5,7 @@ import { parseJson } from './captured-value.js'
  * The values that a scanner looks for, as a tree of the keys on the way to them. A value that is looked for has a slot:
  * its number in the scanner's list of findings.
  */
-export interface Want {
+export interface SearchNode {
   /** Number of the finding that this value is, -1 for none. */
   slot: number
   /** The finding is the list of all such values, of every element of the array around them. */
@@ -14,76 +14,76 @@ export interface Want {
   count: number
   /** Findings that a new value for the same key replaces, as in `JSON.parse`. */
   readonly below: number[]
-  readonly keys: { readonly name: string, readonly want: Want }[]
+  readonly keys: { readonly name: string, readonly node: SearchNode }[]
   /** What is looked for in each element of this array. */
-  each: Want | null
+  each: SearchNode | null
 }
 
-function emptyWant (): Want {
+function emptyNode (): SearchNode {
   return { slot: -1, gathers: false, count: -1, below: [], keys: [], each: null }
 }
 
-function wantAdded (want: Want, name: string): Want {
-  const known = want.keys.find((key) => key.name === name)
-  if (known !== undefined) return known.want
-  const made = emptyWant()
-  want.keys.push({ name, want: made })
+function nodeAdded (node: SearchNode, name: string): SearchNode {
+  const known = node.keys.find((key) => key.name === name)
+  if (known !== undefined) return known.node
+  const made = emptyNode()
+  node.keys.push({ name, node: made })
   return made
 }
 
-function addPath (root: Want, path: string, slot: number): void {
+function addPath (root: SearchNode, path: string, slot: number): void {
   root.below.push(slot)
-  let want = root
+  let node = root
   // Elements of an array follow each other: only the array as a whole can be replaced.
   let replaceable = true
   const gathers = path.endsWith('[]')
   for (const key of (gathers ? path.slice(0, -2) : path).split('.')) {
     if (key === '#') {
-      elementOf(want).count = slot
+      elementOf(node).count = slot
       return
     }
     replaceable &&= key !== '*'
-    want = key === '*' ? elementOf(want) : wantAdded(want, key)
-    if (replaceable) want.below.push(slot)
+    node = key === '*' ? elementOf(node) : nodeAdded(node, key)
+    if (replaceable) node.below.push(slot)
   }
-  want.slot = slot
-  want.gathers = gathers
+  node.slot = slot
+  node.gathers = gathers
 }
 
-function elementOf (want: Want): Want {
-  want.each ??= emptyWant()
-  return want.each
+function elementOf (node: SearchNode): SearchNode {
+  node.each ??= emptyNode()
+  return node.each
 }
 
 /**
  * Compiles paths such as `response.usage`, `choices.*.finish_reason` (the last one's), `output.*.type[]` (a list of all) or
  * `choices.#` (a number of elements). The position of a path in the list is its slot. No path leads through the value of another.
  */
-export function compileWants (paths: readonly string[]): Want {
-  const root = emptyWant()
+export function compileSearch (paths: readonly string[]): SearchNode {
+  const root = emptyNode()
   for (const [slot, path] of paths.entries()) addPath(root, path, slot)
   return root
 }
 
 /** What is looked for under the key that stands in `chunk`, without its quotes and without escapes. */
-export function wantOfKey (node: Want, chunk: Buffer, from: number, to: number): Want | null {
+export function nodeOfKey (node: SearchNode, chunk: Buffer, from: number, to: number): SearchNode | null {
   for (const key of node.keys) {
-    if (key.name.length === to - from && standsAt(key.name, chunk, from)) return key.want
+    if (key.name.length === to - from && standsAt(key.name, chunk, from)) return key.node
   }
   return null
 }
 
 /** The same for a key as it is written in JSON, escapes and all. */
-export function wantOfName (node: Want, written: string): Want | null {
+export function nodeOfName (node: SearchNode, written: string): SearchNode | null {
   const name = written.includes('\\') ? parseJson(`"${written}"`) : written
-  return node.keys.find((key) => key.name === name)?.want ?? null
+  return node.keys.find((key) => key.name === name)?.node ?? null
 }
 
 /** A reply has fewer of what is gathered: what comes after is not kept. */
 const maxGathered = 1_000
 
 /** Writes a value down among the findings. */
-export function keepIn (found: unknown[], { slot, gathers }: Want, value: unknown): void {
+export function keepIn (found: unknown[], { slot, gathers }: SearchNode, value: unknown): void {
   const list: unknown = found[slot]
   if (!gathers) found[slot] = value
   else if (!Array.isArray(list)) found[slot] = [value]
