@@ -231,7 +231,7 @@ t.test('a preflight never goes upstream', async (t) => {
       await app.register(paths)
       await mount(app, upstream, { ...proxyOptions(), prefix: '/' })
     },
-    'an adapted mount with nothing but the hub': async (app, upstream) => {
+    'an adapted mount beside plugins that guard nothing': async (app, upstream) => {
       await app.register(metrics)
       await mount(app, upstream, { ...proxyOptions(), prefix: '/' })
     },
@@ -403,7 +403,7 @@ t.test('a mount whose transport does not go to the upstreams of groups fails the
   }
 })
 
-t.test('without the guard nothing of a guarded hub is sent', async (t) => {
+t.test('without the guard nothing of a guarded app is sent', async (t) => {
   const { upstream, came } = await startProvider(t)
   const { url } = await startApp(t, async (app) => {
     await app.register(upstreams, { upstreams: { main: { url: upstream.url, credential: groupSecret } } })
