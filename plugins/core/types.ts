@@ -119,7 +119,7 @@ export interface ReplyTap {
    * where its packed bytes are still being read.
    */
   readonly whole: boolean | Promise<boolean>
-  readonly told: StreamFacts
+  readonly streamFacts: StreamFacts
 }
 
 export type OpenTap = (statusCode: number, headers: Readonly<Record<string, unknown>>) => ReplyTap | null

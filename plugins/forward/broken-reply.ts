@@ -12,15 +12,15 @@ const untold: StreamFacts = { id: null, model: null, createdAt: null, sequence: 
 /** Writes down that the upstream broke off, and returns what its caller is told of it. */
 export function noteBroken ({ llm, request }: ExchangeContext, error: Error): GatewayError {
   const known = fromTransport(error)
-  const told = known.code === 'upstream_timeout' ? known : gatewayError('upstream_aborted')
+  const failure = known.code === 'upstream_timeout' ? known : gatewayError('upstream_aborted')
   writeLog(request.log, 'warn', { err: error }, 'the upstream broke off its reply')
   llm.abortedBy ??= 'upstream'
-  llm.errorCode = told.code
-  llm.outcome = told.outcome
-  return told
+  llm.errorCode = failure.code
+  llm.outcome = failure.outcome
+  return failure
 }
 
 /** The last event of such a stream, in the words of its protocol, going on from what the stream told of itself. */
 export function lastEvent ({ endpoint, id }: ModelCall, error: GatewayError, tap: ReplyTap | null): Buffer {
-  return Buffer.from(endpoint.streamError(error.facts(id), tap === null ? untold : tap.told))
+  return Buffer.from(endpoint.streamError(error.facts(id), tap === null ? untold : tap.streamFacts))
 }

@@ -228,9 +228,9 @@ export class Exchange implements Dispatcher.DispatchHandler, Source {
 
   /** A stream that failed after it began: told as an event of the protocol where that is possible, else by cutting the connection. */
   #breakOff (error: Error): void {
-    const told = noteBroken(this.#context, error)
+    const failure = noteBroken(this.#context, error)
     if (this.#boundary?.atBoundary === true) {
-      this.#pass(lastEvent(this.#context.llm, told, this.#tap))
+      this.#pass(lastEvent(this.#context.llm, failure, this.#tap))
       this.#body?.finish()
     } else if (this.#body === null) {
       // Nothing was passed on yet.

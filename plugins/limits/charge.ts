@@ -40,21 +40,21 @@ function knownOf (llm: ModelCall, { goesOn }: Held): 'nothing' | 'all' | 'a part
 export function chargeOf (llm: ModelCall, held: Held): number {
   const known = knownOf(llm, held)
   if (known === 'nothing') return 0
-  const told = totalOf(llm)
-  if (known === 'all') return told
+  const reported = totalOf(llm)
+  if (known === 'all') return reported
   // It would be free for whoever asks for the result later.
-  if (known === 'goes on') return Math.max(told, held.tokens)
-  return Math.max(told, Math.min(held.tokens, held.input + relayedEstimate(llm)))
+  if (known === 'goes on') return Math.max(reported, held.tokens)
+  return Math.max(reported, Math.min(held.tokens, held.input + relayedEstimate(llm)))
 }
 
 /** The same in billionths of the currency: what the reply cost, and where it broke off what its parts may have. */
 export function costChargeOf (llm: ModelCall, held: Held & { readonly cost: number }, pricing: Pricing | null): number {
   const known = knownOf(llm, held)
   if (known === 'nothing') return 0
-  const told = llm.cost?.billionths ?? 0
-  if (known === 'all') return told
-  if (known === 'goes on') return Math.max(told, held.cost)
-  return Math.max(told, Math.min(held.cost, pricing?.estimate(llm, held.input, relayedEstimate(llm)) ?? 0))
+  const reported = llm.cost?.billionths ?? 0
+  if (known === 'all') return reported
+  if (known === 'goes on') return Math.max(reported, held.cost)
+  return Math.max(reported, Math.min(held.cost, pricing?.estimate(llm, held.input, relayedEstimate(llm)) ?? 0))
 }
 
 export function chargesOf (llm: ModelCall, held: Held & { readonly cost: number }, pricing: Pricing | null): Amounts {

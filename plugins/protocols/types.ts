@@ -74,7 +74,7 @@ export interface StreamFacts {
 }
 
 /** What tells a caller of a stream that it failed after it began. Bytes of whole events. */
-export type TellStreamError = (facts: ErrorFacts, told: StreamFacts) => string
+export type TellStreamError = (facts: ErrorFacts, stream: StreamFacts) => string
 
 /** What would have a reply tell less of its usage, or tell it in a form that is not read: refused on metered endpoints. */
 export interface UsageHiding {

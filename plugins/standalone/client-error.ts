@@ -43,14 +43,14 @@ function close (socket: Duplex, text: string): void {
 }
 
 function reply (error: NodeJS.ErrnoException, request: IncomingMessage | null): string {
-  const told = errorOf(error)
+  const failure = errorOf(error)
   const llm = request === null ? null : knownRequest(request)
   const id = llm === null ? randomUUID() : llm.id
-  if (llm !== null) Object.assign(llm, { status: told.statusCode, errorCode: told.code, outcome: told.outcome })
+  if (llm !== null) Object.assign(llm, { status: failure.statusCode, errorCode: failure.code, outcome: failure.outcome })
   const family = llm === null ? families[familyOf({ headers: request?.headers ?? {}, query: '', versions: [] })] : llm.endpoint.family
-  const body = errorText(family, told, id)
-  const headers = { connection: 'close', ...errorHeaders(told, id), 'content-length': Buffer.byteLength(body) }
-  const status = `HTTP/1.1 ${told.statusCode} ${STATUS_CODES[told.statusCode]}`
+  const body = errorText(family, failure, id)
+  const headers = { connection: 'close', ...errorHeaders(failure, id), 'content-length': Buffer.byteLength(body) }
+  const status = `HTTP/1.1 ${failure.statusCode} ${STATUS_CODES[failure.statusCode]}`
   return [status, ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`), '', body].join('\r\n')
 }
 

@@ -100,9 +100,9 @@ export class LmdbGroupStores {
       },
       bucket: (key, id) => this.#buckets.get(nameOf(key, id)),
       saveBucket: (key, id, bucket) => {
-        const { spent, amount, told, endsAt } = bucket
+        const { spent, amount, toldPercent, endsAt } = bucket
         this.#buckets.set(nameOf(key, id), bucket)
-        this.#spent.set(nameOf(key, id), [spent, amount, told, endsAt ?? Infinity])
+        this.#spent.set(nameOf(key, id), [spent, amount, toldPercent, endsAt ?? Infinity])
       },
       dropBuckets: (key, before) => this.#dropBuckets(bucketPrefix(group, key), before),
       hold: (id) => this.#holds.get(prefix + id) ?? this.#readHold(prefix, group, fit(id)),

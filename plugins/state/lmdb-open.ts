@@ -67,9 +67,9 @@ function tablesOf (balances: RootDatabase): LmdbTables {
 function restore ({ accounts, buckets }: LmdbTables, spent: Database<Spent, string>): void {
   for (const { key, value } of spent.getRange()) {
     if (typeof value === 'number') accounts.putSync(key, writeAccount({ spent: value, held: 0, active: 0, window: newWindow() }))
-    const [gone = 0, amount = 0, told = 0, endsAt = Infinity] = Array.isArray(value) ? value : []
+    const [gone = 0, amount = 0, toldPercent = 0, endsAt = Infinity] = Array.isArray(value) ? value : []
     if (!Array.isArray(value) || endsAt + bucketKeepMs < Date.now()) continue
-    buckets.putSync(key, writeBucket({ spent: gone, held: 0, amount, told, endsAt: endsAt === Infinity ? null : endsAt }))
+    buckets.putSync(key, writeBucket({ spent: gone, held: 0, amount, toldPercent, endsAt: endsAt === Infinity ? null : endsAt }))
   }
 }
 

@@ -91,8 +91,8 @@ class ListeningTap implements ReplyTap {
     return this.#tap.whole
   }
 
-  get told (): StreamFacts {
-    return this.#tap.told
+  get streamFacts (): StreamFacts {
+    return this.#tap.streamFacts
   }
 
   push (chunk: Buffer): Buffer | null {

@@ -13,7 +13,7 @@ export interface Counted {
 }
 
 /** What a usage object tells, before it is sorted into leaves. */
-interface Told {
+interface Reported {
   readonly numbers: Numbers
   readonly total: number | null
   readonly kinds: readonly ModalityTokens[]
@@ -27,14 +27,14 @@ type Numbers = Readonly<Record<'input' | 'cacheRead' | 'cacheWrite' | 'cacheWrit
 
 /** The tokens of a usage object, null where it tells of none: absent, null and zero are three things. */
 export function countTokens (object: JsonObject, counts: CountPlaces): Counted | null {
-  const told = tell(object, counts)
-  if (told === null) return null
-  const own = countedOf(told, counts)
+  const reported = tell(object, counts)
+  if (reported === null) return null
+  const own = countedOf(reported, counts)
   return counts.added === null ? own : leftOut(object, counts, counts.added).reduce(addCounted, own)
 }
 
 /** The numbers of a usage object, by what they mean; null where it tells of no tokens. */
-function tell (object: JsonObject, counts: CountPlaces): Told | null {
+function tell (object: JsonObject, counts: CountPlaces): Reported | null {
   const usage = new UsageObject(object)
   const numbers = {
     input: usage.number(counts.input),
@@ -53,7 +53,7 @@ function tell (object: JsonObject, counts: CountPlaces): Told | null {
   return { numbers, total, kinds, splitsOutput: outputKinds !== null, odd: usage.odd }
 }
 
-function countedOf ({ numbers, total, kinds, splitsOutput, odd }: Told, counts: CountPlaces): Counted {
+function countedOf ({ numbers, total, kinds, splitsOutput, odd }: Reported, counts: CountPlaces): Counted {
   const { usage, clamped } = leavesOf(numbers, total, counts)
   const inconsistent = odd || clamped || (total !== null && total !== totalTokens(usage))
   const tokens = usage.output + usage.reasoning

@@ -66,7 +66,7 @@ export class Meter {
   }
 
   /** What an event of ours at the end of the stream goes on from. */
-  get told (): StreamFacts {
+  get streamFacts (): StreamFacts {
     const { id, model, createdAt, sequence } = this
     return { id, model, createdAt, sequence }
   }

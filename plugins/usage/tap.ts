@@ -59,8 +59,8 @@ export class UsageTap implements ReplyTap {
     return this.meter.complete
   }
 
-  get told (): StreamFacts {
-    return this.meter.told
+  get streamFacts (): StreamFacts {
+    return this.meter.streamFacts
   }
 
   /** Only what may be a stream is waited for. */

@@ -8,7 +8,7 @@ const untold = { id: null, model: null, createdAt: null, sequence: null }
 
 function eventOf (endpoint: string, told: StreamFacts | null): { event: string | null, data: Record<string, unknown> } {
   const llm = requestFor(endpoint)
-  const tap: ReplyTap | null = told === null ? null : Object.defineProperty(tapOn(llm).tap, 'told', { value: told })
+  const tap: ReplyTap | null = told === null ? null : Object.defineProperty(tapOn(llm).tap, 'streamFacts', { value: told })
   const text = lastEvent(llm, gatewayError('upstream_aborted'), tap).toString()
   const [, event = null, data = ''] = /^(?:event: (\S+)\n)?data: (.*)\n\n$/.exec(text) ?? []
   return { event, data: JSON.parse(data) }

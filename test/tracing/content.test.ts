@@ -130,14 +130,14 @@ t.test('who moves the bytes drives the usage tap as before', async (t) => {
   const { provider, finished } = startTracing(t, { sdk: true, http: false, undici: false })
   const calls: string[] = []
   const llm = settledRequest()
-  const told = { id: 'a', model: 'm', createdAt: 1, sequence: 2 }
+  const streamFacts = { id: 'a', model: 'm', createdAt: 1, sequence: 2 }
   llm.openTap = () => ({
     push: (chunk) => chunk.subarray(1),
     end: () => Buffer.from('rest'),
     abort: (side) => calls.push(side),
     complete: true,
     whole: false,
-    told,
+    streamFacts,
   })
   const span = provider.getTracer('x').startSpan('x')
   captureContent(span, llm, [])
@@ -145,7 +145,7 @@ t.test('who moves the bytes drives the usage tap as before', async (t) => {
   t.equal(tap?.complete, true)
   t.equal(tap?.push(Buffer.from('{"choices":[{"message":{"content":"Hel'))?.toString().slice(0, 3), '"ch')
   t.equal(tap?.end()?.toString(), 'rest')
-  t.strictSame([tap?.whole, tap?.told], [false, told])
+  t.strictSame([tap?.whole, tap?.streamFacts], [false, streamFacts])
   tap?.abort('client')
   t.strictSame(calls, ['client'])
   span.end()

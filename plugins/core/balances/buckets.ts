@@ -7,7 +7,7 @@ export interface BucketRecord {
   /** As of the latest ask, for a settlement does not know it. */
   amount: number
   /** The largest of the shares that was told, in percent. */
-  told: number
+  toldPercent: number
   readonly endsAt: number | null
 }
 
@@ -26,7 +26,7 @@ export const bucketKeepMs = 2 * 24 * 60 * 60_000
 const none: readonly never[] = []
 
 export function newBucket ({ amount, endsAt }: Bucket): BucketRecord {
-  return { spent: 0, held: 0, amount, told: 0, endsAt }
+  return { spent: 0, held: 0, amount, toldPercent: 0, endsAt }
 }
 
 export function bucketsOf ({ keyBuckets = none, groupBuckets = none }: Parties, scope: Scope): readonly Bucket[] {
@@ -48,14 +48,14 @@ export function ownedBuckets (parties: Parties, scopes: readonly Scope[]): reado
 export function resize (record: BucketRecord, amount: number): void {
   if (record.amount === amount) return
   record.amount = amount
-  record.told = Math.min(record.told, reachedPercent(record))
+  record.toldPercent = Math.min(record.toldPercent, reachedPercent(record))
 }
 
 /** Adds to `reached` what was not told yet. */
 export function tellReached (record: BucketRecord, { scope, id }: HeldBucket, reached: Reached[]): void {
   const percent = reachedPercent(record)
-  if (percent <= record.told) return
-  record.told = percent
+  if (percent <= record.toldPercent) return
+  record.toldPercent = percent
   reached.push({ scope, bucket: id, percent })
 }
 

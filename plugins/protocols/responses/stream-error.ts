@@ -5,20 +5,20 @@ import type { ErrorFacts, StreamFacts } from '../types.js'
  * `response.failed` is what agents show the message of. Typed clients want every field that a response must have, and the same
  * id as before; those of them that know no failed response (Go) raise what stands in an `error` beside it.
  */
-export function failedResponse (facts: ErrorFacts, told: StreamFacts): string {
+export function failedResponse (facts: ErrorFacts, stream: StreamFacts): string {
   const failed = {
     type: 'response.failed',
-    sequence_number: told.sequence === null ? 0 : told.sequence + 1,
+    sequence_number: stream.sequence === null ? 0 : stream.sequence + 1,
     response: {
-      id: told.id ?? facts.requestId,
+      id: stream.id ?? facts.requestId,
       object: 'response',
-      created_at: told.createdAt ?? Math.floor(Date.now() / 1_000),
+      created_at: stream.createdAt ?? Math.floor(Date.now() / 1_000),
       status: 'failed',
       error: { code: facts.code, message: facts.message },
       incomplete_details: null,
       instructions: null,
       metadata: {},
-      model: told.model ?? '',
+      model: stream.model ?? '',
       output: [],
       parallel_tool_calls: true,
       temperature: null,
