@@ -1,5 +1,5 @@
 #!/bin/sh
-# Redis, three gateways and nginx on one machine. What ends is started again; Ctrl-C ends it all.
+# Redis, three gateways and nginx on one machine, beside a PostgreSQL that runs anyway. What ends is started again; Ctrl-C ends it all.
 set -u
 cd "$(dirname "$0")"
 mkdir -p data
@@ -7,7 +7,8 @@ mkdir -p data
 : "${LLM_GATEWAY:=llm-gateway}"
 : "${UPSTREAM_URL:=https://api.openai.com}"
 : "${UPSTREAM_KEY:?the key of the provider}"
-export UPSTREAM_URL UPSTREAM_KEY
+: "${USAGE_STORE_URL:=postgres://llm_gateway@127.0.0.1:5432/llm_gateway}"
+export UPSTREAM_URL UPSTREAM_KEY USAGE_STORE_URL
 
 keep () {
   name=$1

@@ -10,10 +10,11 @@ import { createCaller, floorTokens, inParallel, type Answer } from '../endurance
 import { startProvider } from '../endurance/provider.js'
 import { freePort } from '../helpers/free-port.js'
 import { launch, program } from '../helpers/launch.js'
+import { startPostgres, withoutPostgres } from '../state/postgres-server.js'
 
 const example = new URL('../../examples/cluster/', import.meta.url).pathname
 const missing = ['redis-server', 'nginx'].find((name) => spawnSync('sh', ['-c', `command -v ${name}`]).status !== 0)
-const skip = missing === undefined ? false : `${missing} is not installed`
+const skip = missing === undefined ? withoutPostgres : `${missing} is not installed`
 
 const holdTtlMs = 3_000
 
@@ -27,7 +28,7 @@ interface Cluster {
 }
 
 /** The example as it stands, on free ports; only times are others, for a busy machine that has no minute to wait. */
-async function startExample (t: Test, upstreamUrl: string): Promise<Cluster> {
+async function startExample (t: Test, upstreamUrl: string, usageStoreUrl: string): Promise<Cluster> {
   const folder = mkdtempSync(join(tmpdir(), 'llm-gateway-cluster-'))
   cpSync(example, folder, { recursive: true })
   const ports = await Promise.all(Array.from({ length: 5 }, freePort))
@@ -36,7 +37,7 @@ async function startExample (t: Test, upstreamUrl: string): Promise<Cluster> {
     const moved = readFileSync(at, 'utf8').replaceAll(/\b808[0-3]\b|\b6379\b/g, (port) => String(ports[port === '6379' ? 4 : Number(port) - 8_080]))
     writeFileSync(at, moved.replace('commandTimeoutMs: 50', 'commandTimeoutMs: 2000').replace('holdTtlMs: 60000', `holdTtlMs: ${holdTtlMs}`))
   }
-  const env = { PATH: String(process.env['PATH']), UPSTREAM_URL: upstreamUrl, UPSTREAM_KEY: 'provider-key', LLM_GATEWAY: `${process.execPath} ${program}` }
+  const env = { PATH: String(process.env['PATH']), UPSTREAM_URL: upstreamUrl, UPSTREAM_KEY: 'provider-key', USAGE_STORE_URL: usageStoreUrl, LLM_GATEWAY: `${process.execPath} ${program}` }
   const variables = Object.entries(env).map(([name, value]) => `${name}=${value}`)
   // Through `env -i`: the test runner would put its own loader into every process.
   const child = spawn('/usr/bin/env', ['-i', ...variables, './start.sh'], { cwd: folder, stdio: ['ignore', 'inherit', 'ignore'] })
@@ -83,7 +84,9 @@ async function recordsIn (folder: string): Promise<LedgerRecord[]> {
 t.test('gateways and Redis die under traffic: balances, ledger and the provider agree', { skip }, async (t) => {
   const provider = await startProvider({ delayMs: (tag) => tag === 'long' ? 3_000 : Math.random() * 20 })
   t.teardown(provider.close)
-  const cluster = await startExample(t, provider.url)
+  const postgres = await startPostgres()
+  t.teardown(postgres.stop)
+  const cluster = await startExample(t, provider.url, postgres.url)
   const { folder, ports } = cluster
   const origin = `http://127.0.0.1:${ports[0]}`
   const caller = createCaller(64)
@@ -122,6 +125,9 @@ t.test('gateways and Redis die under traffic: balances, ledger and the provider 
   const beforeRedis = answers.length
   await kill(folder, 'redis')
   await some()
+  await postgres.kill()
+  await some()
+  await postgres.start()
   over.abort()
   await traffic
   t.match(await long, { whole: false }, 'what the killed gateway had is cut')
@@ -163,5 +169,9 @@ t.test('gateways and Redis die under traffic: balances, ledger and the provider 
   t.comment(`spent ${group.spent}, recorded ${recorded}, ${floors()} expired holds`)
   t.match(group, { held: 0, active: 0 })
   t.ok(agrees(), 'what is not in the ledger are the floors of requests that were cut or have no record')
+  const shipped = async (): Promise<unknown> => (await postgres.ask('SELECT count(*)::int AS requests, sum(charged)::int AS charged FROM llm_gateway.usage'))[0]
+  const all = { requests: records.size, charged: recorded }
+  for (let tries = 0; JSON.stringify(await shipped()) !== JSON.stringify(all) && tries < 1_200; tries += 1) await pause(50)
+  t.strictSame(await shipped(), all, 'the usage store has every record once')
   t.same(await cluster.end(), [], 'the script leaves nothing running')
 })

@@ -1,0 +1,69 @@
+import { readFileSync } from 'node:fs'
+import t from 'tap'
+import { startPostgres, withoutPostgres } from '../state/postgres-server.js'
+import { arrive, folder, host, keep, record } from '../state/usage-store.js'
+
+interface Panel {
+  readonly id: number
+  readonly title: string
+  readonly description: string
+  readonly gridPos: { readonly x: number, readonly y: number, readonly w: number, readonly h: number }
+  readonly targets: ReadonlyArray<{ readonly rawSql: string }>
+}
+
+const dashboard = JSON.parse(readFileSync(new URL('../../examples/observability/costs-dashboard.json', import.meta.url), 'utf8'))
+const panels: Panel[] = dashboard.panels
+const variables: Array<{ name: string, query: string }> = dashboard.templating.list
+
+/** What Grafana makes of a query: its macros and variables replaced. */
+function filled (sql: string, groups: readonly string[]): string {
+  const text = (value: string): string => `'${value}'`
+  return sql
+    .replaceAll('$__timeFilter(quarter)', "quarter BETWEEN now() - interval '40 days' AND now()")
+    .replaceAll('$__timeGroupAlias(quarter, $__interval)', 'floor(extract(epoch FROM quarter) / 86400) * 86400 AS "time"')
+    .replaceAll(/\$\{currency:sqlstring\}/g, text('USD'))
+    .replaceAll(/\$\{group:sqlstring\}/g, groups.map(text).join(','))
+    .replaceAll(/\$\{timezone:sqlstring\}/g, text('Europe/Berlin'))
+    .replaceAll(/\$\{budget\}/g, '10')
+}
+
+t.test('every panel says what it shows and has a place of its own', async (t) => {
+  const places = panels.flatMap(({ gridPos: { x, y, w, h } }) => Array.from({ length: w * h }, (_, at) => `${x + at % w},${y + Math.floor(at / w)}`))
+  t.equal(new Set(places).size, places.length)
+  t.equal(new Set(panels.map(({ id }) => id)).size, panels.length)
+  for (const { title, description } of panels) t.ok(description.length > 3, title)
+})
+
+t.test('every query tells what is in the usage store', { skip: withoutPostgres }, async (t) => {
+  const server = await startPostgres()
+  t.teardown(server.stop)
+  const store = { url: server.url, schema: 'llm_gateway', intervalMs: 20 }
+  const state = await host(t, folder(t), store)
+  const usd = (cost: string): object => ({ cost, currency: 'USD', costParts: { input: cost } })
+  const all = [
+    record({ labels: { team: 'search' }, model: 'm', ...usd('1.5') }),
+    record({ labels: { team: 'search' }, model: 'n', key: 'other', ...usd('0.25') }),
+    record({ labels: { app: 'shop' }, model: 'm', group: null, key: null, ...usd('2') }),
+    record({ labels: { team: 'search' }, group: 'closed', ...usd('100') }),
+    record({ cost: '7', currency: 'EUR', costParts: { input: '7' } }),
+    record({ model: 'new', cost: null, currency: 'USD', costParts: { input: null } }),
+  ]
+  await keep(state, all)
+  await arrive(server, store, all)
+  const answers = async (title: string): Promise<object[]> => {
+    const sql = panels.find((panel) => panel.title === title)?.targets[0]?.rawSql ?? ''
+    return await server.ask(filled(sql, ['chat', '-']))
+  }
+  t.strictSame(await answers('Cost'), [{ cost: '3.75' }])
+  t.strictSame(await answers('Cost of this month'), [{ cost: '3.75' }])
+  t.match(await answers('Budget left'), [{ left: /^0\.6250*$/ }])
+  t.strictSame(await answers('Requests without a price'), [{ requests: '1' }])
+  t.match(await answers('Cost by team'), [{ metric: '-', value: '2' }, { metric: 'search', value: '1.75' }])
+  t.match((await answers('Cost by model')).length, 3)
+  t.match(await answers('Teams'), [{ team: '-', requests: '2', cost: '2' }, { team: 'search', requests: '2', input: '8', output: '12', cost: '1.75' }])
+  t.match(await answers('Keys'), [{ key_id: null, cost: '2' }, { key_id: 'ci', cost: '1.5' }, { key_id: 'other', cost: '0.25' }])
+  t.match(await answers('Models without a price'), [{ model: 'new', requests: '1' }])
+  t.match(await answers('Age of what was shipped last'), [{ age: /^\d+\./ }])
+  for (const { name, query } of variables.filter(({ query }) => query.startsWith('SELECT'))) t.ok((await server.ask(query)).length > 1, name)
+  for (const { title, targets } of panels) for (const { rawSql } of targets) t.notMatch(filled(rawSql, []), /\$/, title)
+})
