@@ -20,7 +20,7 @@ import labelsPlugin, { labels, type LabelsOptions } from './labels/index.js'
 import limitsPlugin, { limits, type LimitsOptions } from './limits/index.js'
 import logPlugin, { log, type LogOptions } from './log/index.js'
 import metricsPlugin, { metrics, type MetricsOptions } from './metrics/index.js'
-import overloadPlugin, { overload, type OverloadOptions } from './overload/index.js'
+import overloadPlugin, { overload, pressurePlugin, type OverloadOptions } from './overload/index.js'
 import pathsPlugin, { createRewriteUrl, paths, type PathsOptions } from './paths/index.js'
 import tracingPlugin, { tracing, type TracingOptions } from './tracing/index.js'
 import { groupMistakes } from './upstreams/check-groups.js'
@@ -64,6 +64,8 @@ async function llmGateway (app: FastifyInstance, options: LlmGatewayOptions): Pr
   await app.register(pathsPlugin, { ...options.paths, ...(prefix !== undefined && { prefix }) })
   if (options.metrics !== false) await app.register(metricsPlugin, options.metrics ?? {})
   await app.register(errorsPlugin)
+  const { maxQueued, queueMs, ...overload } = options.overload || {}
+  if (options.overload) await app.register(pressurePlugin, overload)
   await app.register(authPlugin, {
     ...options.auth,
     groups,
@@ -73,7 +75,6 @@ async function llmGateway (app: FastifyInstance, options: LlmGatewayOptions): Pr
   })
   await app.register(upstreamsPlugin, { upstreams, pools, ...(health !== undefined && { health }), ...(notes !== undefined && { notes }) })
   checkUpstreams(options)
-  const { maxQueued, queueMs, ...overload } = options.overload || {}
   if (options.overload) await app.register(overloadPlugin, overload)
   await app.register(limitsPlugin, options.limits ?? {})
   await app.register(validationPlugin, options.validation ?? {})

@@ -1,73 +1,78 @@
 /**
  * Refuses model requests while the process has too much to do: before their body is read, with 503 in the caller's protocol
- * and a time to come back. The host's other routes go on. Registered after auth, as a key must not take what is left to others.
+ * and a time to come back. The host's other routes go on. What needs no key is asked first, and comes before auth where
+ * `pressure` is registered before it; a key must not take what is left to others, and is known after auth.
  */
-import { monitorEventLoopDelay } from 'node:perf_hooks'
-import { getHeapStatistics } from 'node:v8'
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { overloaded } from '../core/errors/overloaded.js'
 import { refuse } from '../core/errors/refuse.js'
-import { joinGateway } from '../core/gateway.js'
+import { joinGateway, type Gateway } from '../core/gateway.js'
+import { identifyFirst } from '../core/identify.js'
 import { modelCallOf, type ModelCall } from '../core/model-call.js'
 import { ActiveRequests } from './active-requests.js'
+import { isExcess, limitConnections } from './connections.js'
 import { checkOverloadOptions, type OverloadOptions } from './options.js'
 import { Pressure } from './pressure.js'
+import { watchProcess } from './watch-process.js'
 
 export type { OverloadOptions } from './options.js'
+export { limitConnections } from './connections.js'
 
-const windowMs = 500
-const resolutionMs = 20
+type Options = Omit<OverloadOptions, 'maxQueued' | 'queueMs'>
 
-async function overload (app: FastifyInstance, options: Omit<OverloadOptions, 'maxQueued' | 'queueMs'>): Promise<void> {
+/** Whose process is watched already. */
+const watched = new WeakSet<Gateway>()
+
+async function pressure (app: FastifyInstance, options: Options): Promise<void> {
   checkOverloadOptions(options)
-  const { maxLoopDelayMs = 200, maxHeapPercent = 92, maxActive, maxConnections } = options
+  const { maxLoopDelayMs = 200, maxHeapPercent = 92, maxConnections } = options
   const gateway = joinGateway(app)
-  const pressure = new Pressure(maxLoopDelayMs === 0 ? Infinity : maxLoopDelayMs)
-  const active = maxActive === undefined ? null : new ActiveRequests(maxActive)
-  if (active !== null) gateway.onSettled((llm) => active.leave(llm))
-  let heapIsFull = false
+  watched.add(gateway)
+  const delays = new Pressure(maxLoopDelayMs === 0 ? Infinity : maxLoopDelayMs)
+  const watch = watchProcess(delays, maxHeapPercent)
+  app.addHook('onClose', async () => watch.end())
+  if (maxConnections !== undefined) limitConnections(app.server, maxConnections, () => gateway.recorder.shed('connections'))
+  identifyFirst(app, gateway)
 
-  if (maxConnections !== undefined) {
-    app.server.maxConnections = maxConnections
-    app.server.on('drop', () => gateway.recorder.shed('connections'))
-  }
-  app.addHook('onClose', watch())
-
-  app.addHook('onRequest', function llmGatewayOverload (request, reply, done) {
+  app.addHook('onRequest', function llmGatewayPressure (request, reply, done) {
     const llm = modelCallOf(request)
-    const reason = llm === null ? null : reasonAgainst(llm)
-    if (llm === null || reason === null) {
-      done()
-      return
-    }
-    gateway.recorder.shed(reason)
-    refuse(request, reply, llm.endpoint.family, overloaded())
+    const isAbove = isExcess(request.raw)
+    if (isAbove) reply.header('connection', 'close')
+    const reason = llm === null ? null : reasonNow()
+    if (llm === null || (reason === null && !isAbove)) done()
+    // A connection was counted when it came.
+    else shed(gateway, llm, reason, request, reply)
   })
 
-  function reasonAgainst (llm: ModelCall): string | null {
-    if (heapIsFull) return 'heap'
-    if (pressure.share > 0 && Math.random() < pressure.share) return 'loop_delay'
-    return active === null ? null : active.enter(llm)
-  }
-
-  /** Returns what ends it. */
-  function watch (): () => Promise<void> {
-    const delays = monitorEventLoopDelay({ resolution: resolutionMs })
-    delays.enable()
-    const timer = setInterval(() => {
-      // Without a value it is NaN, which is not late.
-      pressure.note(delays.mean / 1e6 - resolutionMs)
-      delays.reset()
-      const { used_heap_size: used, heap_size_limit: limit } = getHeapStatistics()
-      heapIsFull = used > limit * maxHeapPercent / 100
-    }, windowMs).unref()
-    return async () => {
-      clearInterval(timer)
-      delays.disable()
-    }
+  function reasonNow (): string | null {
+    if (watch.isHeapFull()) return 'heap'
+    return delays.share > 0 && Math.random() < delays.share ? 'loop_delay' : null
   }
 }
 
+async function overload (app: FastifyInstance, options: Options): Promise<void> {
+  checkOverloadOptions(options)
+  const gateway = joinGateway(app)
+  if (!watched.has(gateway)) await pressure(app, options)
+  const { maxActive } = options
+  if (maxActive === undefined) return
+  const active = new ActiveRequests(maxActive)
+  gateway.onSettled((llm) => active.leave(llm))
+  app.addHook('onRequest', function llmGatewayOverload (request, reply, done) {
+    const llm = modelCallOf(request)
+    const reason = llm === null ? null : active.enter(llm)
+    if (llm === null || reason === null) done()
+    else shed(gateway, llm, reason, request, reply)
+  })
+}
+
+function shed (gateway: Gateway, llm: ModelCall, reason: string | null, request: FastifyRequest, reply: FastifyReply): void {
+  if (reason !== null) gateway.recorder.shed(reason)
+  refuse(request, reply, llm.endpoint.family, overloaded())
+}
+
+/** What of it needs no key: registered before auth, it refuses for less. */
+export const pressurePlugin = fp(pressure, { fastify: '5.x', name: 'llm-gateway-pressure' })
 export default fp(overload, { fastify: '5.x', name: 'llm-gateway-overload', dependencies: ['llm-gateway-auth'] })
 export { overload }

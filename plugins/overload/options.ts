@@ -8,7 +8,7 @@ export interface OverloadOptions {
   maxLoopDelayMs?: number
   /** How full the heap may be; beyond it every request is refused. Default 92. */
   maxHeapPercent?: number
-  /** Connections of callers; another one is closed at once. Default: any number. */
+  /** Connections of callers; on another one a model request is refused, and it is closed. Default: any number. */
   maxConnections?: number
   /**
    * Model requests that run at the same time. The last fifth is kept for keys that have less than an equal share of them.

@@ -1,6 +1,7 @@
 /** The one listening server. It belongs to no app, so that a reload never closes the port. */
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { limitConnections } from '../overload/index.js'
 import type { ListenAddress } from './config.js'
 import { answerClientError } from './client-error.js'
 import { accept } from './connection.js'
@@ -26,10 +27,9 @@ export class Front {
     this.#server.on('clientError', answerClientError)
   }
 
-  /** A connection above that number is closed at once. */
+  /** The app refuses what comes on a connection above that number. */
   limit (maxConnections: number, dropped: () => void): void {
-    this.#server.maxConnections = maxConnections
-    this.#server.on('drop', dropped)
+    limitConnections(this.#server, maxConnections, dropped)
   }
 
   /** Resolves with the address that was bound; rejects with Node's error, such as EADDRINUSE. */

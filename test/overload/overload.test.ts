@@ -1,13 +1,17 @@
 /** Requests that are refused because the process has too much to do. */
 import { once } from 'node:events'
-import { connect } from 'node:net'
+import { createServer as createHttp2Server, createSecureServer } from 'node:http2'
+import { createServer as createHttpsServer } from 'node:https'
+import { connect, type Socket } from 'node:net'
+import { PassThrough } from 'node:stream'
 import Fastify, { type FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
 import { gatewayOf } from '../../plugins/core/gateway.js'
 import { ModelCall } from '../../plugins/core/model-call.js'
 import { createResolve } from '../../plugins/core/url/resolve.js'
-import llmGateway, { type OverloadOptions } from '../../plugins/index.js'
+import llmGateway, { auth, overload, type OverloadOptions } from '../../plugins/index.js'
 import { ActiveRequests } from '../../plugins/overload/active-requests.js'
+import { limitConnections } from '../../plugins/overload/connections.js'
 import { Pressure } from '../../plugins/overload/pressure.js'
 import { call, gatewayOptions, listen, read } from '../helpers/gateway.js'
 import { startUpstream, type Upstream } from '../helpers/upstream.js'
@@ -125,22 +129,91 @@ t.test('a call has one place, and gives back what it has', async (t) => {
   active.leave(c)
 })
 
-t.test('connections above their number are closed at once, in an app and in the standalone gateway', async (t) => {
+async function open (port: number): Promise<Socket> {
+  const socket = connect(port, '127.0.0.1').on('error', () => {})
+  await once(socket, 'connect')
+  return socket
+}
+
+async function textOn (socket: Socket, request: string): Promise<string> {
+  socket.write(request)
+  let text = ''
+  for await (const chunk of socket) text += String(chunk)
+  return text
+}
+
+t.test('on a connection above their number a model request is refused in words before its body, anything else is served, and it is closed', async (t) => {
   const upstream = await startUpstream(t)
   const app = await build(t, upstream, { maxConnections: 1 })
   const { origin } = await start(t, yaml(upstream.url, ['key-a'], 'overload: { maxConnections: 1 }'))
   for (const url of [await listen(app), origin]) {
     const port = Number(new URL(url).port)
-    const first = connect(port, '127.0.0.1')
-    await once(first, 'connect')
-    const second = connect(port, '127.0.0.1').on('error', () => {}).resume()
-    await once(second, 'close')
-    first.write('GET /metrics HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n')
-    let text = ''
-    for await (const chunk of first) text += String(chunk)
-    t.match(text, /^HTTP\/1\.1 200/)
-    t.match(text, /llm_gateway_shed_total\{reason="connections"\} 1/)
+    const first = await open(port)
+    const head = 'POST /v1/chat/completions HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: 1000000\r\n\r\n{'
+    const refused = await textOn(await open(port), head)
+    t.match(refused, /^HTTP\/1\.1 503 [^]*\nretry-after: [123]\r\n[^]*"code":"overloaded"/)
+    t.match(refused, /\nconnection: close\r\n/i)
+    t.match(await textOn(await open(port), 'GET /metrics HTTP/1.1\r\nhost: a\r\n\r\n'), /^HTTP\/1\.1 200[^]*\nconnection: close\r\n/i)
+    t.match(await textOn(first, 'GET /metrics HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n'), /llm_gateway_shed_total\{reason="connections"\} 2\n/)
+    const next = await textOn(await open(port), 'GET /metrics HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n')
+    t.match(next, /llm_gateway_shed_total\{reason="connections"\} 2\n/, 'a place is free again')
   }
+})
+
+t.test('of connections that ask nothing, few are kept for a while, and none for long', async (t) => {
+  const app = await build(t, await startUpstream(t), { maxConnections: 1 })
+  const port = Number(new URL(await listen(app)).port)
+  const sockets = await Promise.all(Array.from({ length: 80 }, async () => await open(port)))
+  const closed = sockets.map(async (socket) => await new Promise((resolve) => socket.resume().once('close', resolve)))
+  await Promise.any(closed)
+  const since = performance.now()
+  t.ok(sockets.filter((socket) => !socket.destroyed).length >= 65, 'the most that may wait')
+  sockets[0]?.destroy()
+  await Promise.all(closed)
+  t.ok(performance.now() - since > 1_000)
+})
+
+t.test('over HTTP/2 they are closed at once, over TLS they are told', async (t) => {
+  const server = createSecureServer()
+  const plain = createHttp2Server()
+  for (const [one, most] of [[plain, 1], [server, 1]] as const) {
+    const made: string[] = []
+    limitConnections(Object(one), most, () => made.push('shed'))
+    const event = one === server ? 'secureConnection' : 'connection'
+    const sockets = [new PassThrough(), new PassThrough()]
+    for (const socket of sockets) one.listeners(event).at(-1)?.call(one, socket)
+    t.strictSame(sockets.map(({ destroyed }) => destroyed), [false, true])
+    t.strictSame(made, ['shed'])
+  }
+  const tls = createHttpsServer()
+  limitConnections(tls, 1, () => {})
+  const sockets = [new PassThrough(), new PassThrough()]
+  for (const socket of sockets) tls.listeners('secureConnection').at(-1)?.call(tls, socket)
+  t.strictSame(sockets.map(({ destroyed }) => destroyed), [false, false])
+})
+
+t.test('what needs no key is refused before anybody asks for one', async (t) => {
+  const app = await build(t, await startUpstream(t), { maxHeapPercent: 1, maxLoopDelayMs: 0 })
+  let status = 401
+  for (const until = Date.now() + 60_000; status === 401 && Date.now() < until;) {
+    status = (await app.inject({ method: 'POST', url: '/v1/chat/completions', payload: body })).statusCode
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+  t.equal(status, 503)
+})
+
+t.test('the plugin alone, after auth, does all of it', async (t) => {
+  const app = Fastify()
+  t.teardown(async () => await app.close())
+  await app.register(auth, { groups: { all: { protocols: ['chat_completions'] } }, keys: [{ id: 'a', group: 'all', secret: 'a' }] })
+  await app.register(overload, { maxHeapPercent: 1 })
+  app.post('/v1/chat/completions', async () => 'ok')
+  let status = 200
+  for (const until = Date.now() + 60_000; status === 200 && Date.now() < until;) {
+    status = (await app.inject({ method: 'POST', url: '/v1/chat/completions', headers: { authorization: 'Bearer a', 'content-type': 'application/json' }, payload: body })).statusCode
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+  t.equal(status, 503)
 })
 
 t.test('an app that did not ask for it watches nothing, and options that are wrong fail the start', async (t) => {

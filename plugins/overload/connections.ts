@@ -1,0 +1,34 @@
+import type { IncomingMessage, Server } from 'node:http'
+
+/** Beyond the number and this many more nobody is told anything. */
+const spare = 64
+/** Time to ask, and to be told. */
+const patienceMs = 5_000
+
+/** Connections above the allowed number, and what closes each where it asks nothing. */
+const excess = new WeakMap<object, NodeJS.Timeout>()
+
+/**
+ * A connection above that number is there to be refused in words: it counts as shed, its model requests are answered with 503,
+ * and it is closed after that. Many more of them are closed at once, and so is each that Node gives no socket of its own (HTTP/2).
+ * Not by the server's own `maxConnections`: with it the workers of a cluster pass a connection round and round.
+ */
+export function limitConnections (server: Server, maxConnections: number, shed: () => void): void {
+  const most = maxConnections + ('updateSettings' in server ? 0 : Math.max(spare, maxConnections / 10))
+  let open = 0
+  server.on('setSecureContext' in server ? 'secureConnection' : 'connection', (socket) => {
+    open += 1
+    socket.once('close', () => { open -= 1 })
+    if (open <= maxConnections) return
+    shed()
+    if (open > most) socket.destroy()
+    else excess.set(socket, setTimeout(() => socket.destroy(), patienceMs).unref())
+  })
+}
+
+/** True where the request came on a connection above the allowed number. */
+export function isExcess ({ socket }: IncomingMessage): boolean {
+  const timer = excess.get(socket)
+  clearTimeout(timer)
+  return timer !== undefined
+}

@@ -1,0 +1,32 @@
+import { monitorEventLoopDelay } from 'node:perf_hooks'
+import { getHeapStatistics } from 'node:v8'
+import type { Pressure } from './pressure.js'
+
+const windowMs = 500
+const resolutionMs = 20
+
+export interface ProcessWatch {
+  readonly isHeapFull: () => boolean
+  readonly end: () => void
+}
+
+/** Tells `pressure` how late the event loop is, and watches the heap. */
+export function watchProcess (pressure: Pressure, maxHeapPercent: number): ProcessWatch {
+  const delays = monitorEventLoopDelay({ resolution: resolutionMs })
+  let heapIsFull = false
+  delays.enable()
+  const timer = setInterval(() => {
+    // Without a value it is NaN, which is not late.
+    pressure.note(delays.mean / 1e6 - resolutionMs)
+    delays.reset()
+    const { used_heap_size: used, heap_size_limit: limit } = getHeapStatistics()
+    heapIsFull = used > limit * maxHeapPercent / 100
+  }, windowMs).unref()
+  return {
+    isHeapFull: () => heapIsFull,
+    end: () => {
+      clearInterval(timer)
+      delays.disable()
+    },
+  }
+}
