@@ -83,7 +83,7 @@ t.test('the file may be named by the environment', async (t) => {
 })
 
 t.test('a reader of the log that stands still holds neither requests, memory nor the end', async (t) => {
-  const text = 'upstreams: { a: { simulate: true } }\ngroups: { chat: { protocols: [chat_completions] } }\nkeys: [{ id: a, group: chat, secret: key-a }]\nstate: { engine: memory }\n'
+  const text = 'upstreams: { a: { simulate: true } }\ngroups: { chat: { protocols: [chat_completions] } }\nkeys: [{ id: a, group: chat, secret: key-a }]\nstate: { engine: memory }\noverload: { maxLoopDelayMs: 0 }\n'
   const file = join(t.testdir({ 'gateway.yaml': text }), 'gateway.yaml')
   const child = gateway(t, ['start', '--config', file], { PORT: '0' })
   const origin = await originOf(child)
