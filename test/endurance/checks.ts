@@ -5,6 +5,7 @@
 import { floodOfKeys } from './flood-of-keys.js'
 import { abortedStreams } from './aborted-streams.js'
 import { byTest } from './by-test.js'
+import { bigBodies } from './big-bodies.js'
 import { cardinality } from './cardinality.js'
 import { cutEverywhere } from './cut-everywhere.js'
 import { drain } from './drain.js'
@@ -12,6 +13,7 @@ import { evilReplies } from './evil-replies.js'
 import { fiftyCalls } from './fifty-calls.js'
 import { ledgerKills } from './ledger-kills.js'
 import { lmdbKills } from './lmdb-kills.js'
+import { overload } from './overload.js'
 import { pools } from './pools.js'
 import type { Report } from './processes.js'
 import { reconciliation } from './reconciliation.js'
@@ -83,6 +85,8 @@ export const checks: Readonly<Record<string, Check>> = {
   'aborted-streams': check('callers that leave leave nothing', abortedStreams, { streams: 100_000, atOnce: 50 }, { streams: 200, atOnce: 10 }),
   drain: check('SIGTERM cuts no stream', drain, { streams: 500, streamMs: 10_000 }, { streams: 20, streamMs: 1_500 }),
   workers: check('workers die and reload under load, and every count is right', workersUnderFire, { workers: 2, reloads: 60, kills: 20, atOnce: 16, everyMs: 200 }, { workers: 2, reloads: 3, kills: 2, atOnce: 8, everyMs: 200 }),
+  overload: check('three times as many requests as may run cost those that may nothing', overload, { maxActive: 100, replyMs: 200, seconds: 20 }, { maxActive: 20, replyMs: 200, seconds: 1 }),
+  'big-bodies': check('bodies of the worst shapes hold nobody up and fit into a small heap', bigBodies, { megabytes: 32, atOnce: 8, heapMb: 512 }, { megabytes: 2, atOnce: 3, heapMb: 512 }),
   cardinality: check('metrics stay bounded', cardinality, { requests: 1_000_000, atOnce: 32 }, { requests: 2_000, atOnce: 16 }),
   soak: check('everything at once for half an hour', soak, { minutes: 30, perSecond: 400, atOnce: 64 }, { minutes: 0.05, perSecond: 40, atOnce: 8 }),
   'supply-chain': check('an installation runs no scripts and has no package that is known to be at fault', supplyChain, { maxDirect: 10 }, { maxDirect: 10 }),
