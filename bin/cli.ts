@@ -10,6 +10,7 @@ const commands = new Map<string, Command>(Object.entries({
   keys: async (...given) => await (await import('./commands/keys.js')).keys(...given),
   usage: async (...given) => await (await import('./commands/usage.js')).usage(...given),
   prices: async (...given) => await (await import('./commands/prices.js')).prices(...given),
+  upstreams: async (...given) => await (await import('./commands/upstreams.js')).upstreams(...given),
 } satisfies Record<string, Command>))
 
 /** Resolves with the exit code: 0 done, 1 failed, 2 the command line is wrong. */

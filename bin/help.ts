@@ -73,6 +73,14 @@ ${config}
 
 ${date}`,
   },
+  upstreams: {
+    line: 'see how the upstreams of a gateway that runs do',
+    text: `Usage: llm-gateway upstreams [--url CONSOLE] [--json]    members, breakers and cooldowns, asked of the gateway's console
+
+  --url CONSOLE              its address; default: that of the configuration
+  --json
+${config}`,
+  },
   conformance: { line: 'test any gateway from outside (see conformance --help)', text: '' },
 }))
 

@@ -14,7 +14,7 @@ const wideTables = [
 ] as const
 
 const tables = [
-  ['upstreams', 'Replies of upstreams'], ['balances', 'Balances'], ['keys', 'Key cache'], ['refused', 'Keys refused'],
+  ['members', 'Upstreams now'], ['upstreams', 'Replies of upstreams'], ['balances', 'Balances'], ['keys', 'Key cache'], ['refused', 'Keys refused'],
   ['limited', 'Limits reached'], ['invalid', 'Bodies refused'], ['broken', 'Broken streams, missing usage'], ['repaired', 'Paths repaired'],
 ] as const
 

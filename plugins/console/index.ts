@@ -7,6 +7,7 @@ import Fastify from 'fastify'
 import fp from 'fastify-plugin'
 import { OptionError } from '../core/options.js'
 import { joinGateway } from '../core/gateway.js'
+import type { UpstreamsStatus } from '../core/upstream-status.js'
 import { checkConsoleOptions, type ConsoleOptions } from './options.js'
 
 export type { ConsoleOptions } from './options.js'
@@ -22,11 +23,12 @@ async function consolePage (app: FastifyInstance, options: ConsoleOptions): Prom
   const readings = new Readings(() => gateway.metrics)
   const history = new History(readings)
   app.addHook('onClose', async () => history.stop())
+  const upstreams = (): UpstreamsStatus => gateway.upstreamsStatus()
 
-  if (options.path !== undefined) servePage(app, options.path, readings, history)
+  if (options.path !== undefined) servePage(app, options.path, readings, history, upstreams)
   if (options.listen === undefined) return
   const own = Fastify()
-  servePage(own, '/', readings, history)
+  servePage(own, '/', readings, history, upstreams)
   app.addHook('onClose', async () => await own.close())
   // A copy: Fastify writes into what it is given.
   const address = await own.listen({ ...options.listen })

@@ -1,5 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { History } from './history.js'
+import type { UpstreamsStatus } from '../core/upstream-status.js'
+import { memberRows } from './member-rows.js'
 import { createPage } from './page.js'
 import type { Readings } from './readings.js'
 import { boundsOf, tables } from './tables.js'
@@ -7,10 +9,10 @@ import { boundsOf, tables } from './tables.js'
 const startedAt = Date.now() - Math.round(process.uptime() * 1_000)
 
 /**
- * The page at `path` and its data below it: the points after `?after=` and the tables as they are. Scrape-like routes:
+ * The page at `path` and its data below it: the points after `?after=`, the tables as they are, and how the upstreams do. Scrape-like routes:
  * no credential, no log lines, no caching.
  */
-export function servePage (app: FastifyInstance, path: string, readings: Readings, history: History): void {
+export function servePage (app: FastifyInstance, path: string, readings: Readings, history: History, upstreams: () => UpstreamsStatus): void {
   const page = createPage()
   const base = path === '/' ? '' : path.replace(/\/+$/, '')
 
@@ -30,7 +32,11 @@ export function servePage (app: FastifyInstance, path: string, readings: Reading
         overhead: boundsOf(readings, 'overhead_seconds'),
       },
       points: history.after(Number(searchParams.get('after'))),
-      tables: tables(readings),
+      tables: { ...tables(readings), members: memberRows(upstreams()) },
     }
+  })
+  app.get(`${base}/upstreams`, { logLevel: 'warn' }, async (_request: FastifyRequest, reply: FastifyReply) => {
+    reply.header('cache-control', 'no-store')
+    return upstreams()
   })
 }

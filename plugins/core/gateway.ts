@@ -22,6 +22,7 @@ import { modelRequestOf } from './model-request-view.js'
 import type { ModelRequest } from './model-request.js'
 import type { KeyChange } from './types.js'
 import type { Destination } from './upstream.js'
+import { nothingKnown, type UpstreamsStatus } from './upstream-status.js'
 
 export interface Gateway {
   recorder: Recorder
@@ -31,6 +32,8 @@ export interface Gateway {
   pricing: Pricing | null
   /** Where a request goes, an upstream or a pool; null where the host's mount decides. Set by the upstreams plugin. */
   destinationOf: (llm: ModelCall) => Destination | null
+  /** How the upstreams do. Set by the upstreams plugin. */
+  upstreamsStatus: () => UpstreamsStatus
   /** Path below which the model endpoints stand, empty for none. */
   prefix: string
   /** How URLs are read, below that prefix. */
@@ -132,6 +135,7 @@ function newGateway (): Omit<Gateway, 'prefix' | 'resolve' | 'mounts'> {
     metrics: [],
     pricing: null,
     destinationOf: () => null,
+    upstreamsStatus: () => nothingKnown,
     bodyPace: null,
     ownScope: null,
     unknown: { mounts: 'leave', nowhere: 'leave' },

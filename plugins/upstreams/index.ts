@@ -26,6 +26,7 @@ import { poolDefaults, poolOf, readPools } from './pool.js'
 import { readUpstreams } from './read-upstream.js'
 import { RetryBudget } from './retry-budget.js'
 import { Router } from './router.js'
+import { statusOf } from './status.js'
 import type { Surroundings } from './surroundings.js'
 
 export type { PoolOptions, RouteOptions, UpstreamOptions, UpstreamsOptions } from './options.js'
@@ -53,6 +54,8 @@ async function upstreams (app: FastifyInstance, options: UpstreamsOptions): Prom
 
   // A host that has mounts alone decides by them where the requests of a group go that names no upstream.
   gateway.destinationOf = (llm) => gateway.ownScope !== null || hasOwnUpstream(llm) ? router.find(llm) : null
+
+  gateway.upstreamsStatus = () => statusOf(known.values(), pools.values(), registry, performance.now())
 
   app.addHook('preHandler', function llmGatewayUpstreams (request, reply, done) {
     const llm = modelCallOf(request)

@@ -89,6 +89,7 @@ export function showTables (tables) {
   fill('limited', ['group', 'limit'], ['requests'], most(tables.limited))
   fill('invalid', ['protocol', 'keyword'], ['requests'], most(protocolFirst(tables.invalid)))
   fill('repaired', ['protocol', 'kind'], ['requests'], most(protocolFirst(tables.repaired).map(([protocol, kind, count]) => [protocol, words(kind), count])))
+  fill('members', ['upstream', 'state'], ['running', 'back in, s'], tables.members)
   const upstreams = cross(tables.upstreams, ['2xx', '3xx', '4xx', '5xx', 'error'])
   fill('upstreams', ['upstream'], upstreams.kinds, upstreams.rows)
   fill('broken', ['protocol', 'what'], ['replies'], most([

@@ -1,0 +1,75 @@
+import { parseArgs } from 'node:util'
+import type { PoolStatus, UpstreamStatus, UpstreamsStatus } from '../../plugins/core/upstream-status.js'
+import { listenAddress, loadConfig } from '../../plugins/standalone/config.js'
+import { originOf } from '../../plugins/standalone/curls.js'
+import { Refusal, type Io } from '../io.js'
+import { table } from '../table.js'
+
+const options = {
+  config: { type: 'string' },
+  url: { type: 'string' },
+  json: { type: 'boolean', default: false },
+} as const
+
+const timeoutMs = 10_000
+
+const columns = [
+  { title: 'upstream' }, { title: 'pools' }, { title: 'account' }, { title: 'state' }, { title: 'model' }, { title: 'running', numeric: true }, { title: 'returns in', numeric: true },
+]
+
+/** How the upstreams of a gateway that runs do: asked of its console. */
+export async function upstreams (file: string, args: string[], io: Io): Promise<number> {
+  const { values } = parseArgs({ args, options })
+  const base = values.url ?? consoleUrl(file, io)
+  const status = await ask(`${base.replace(/\/+$/, '')}/upstreams`)
+  if (values.json) await io.out(JSON.stringify(status))
+  else for (const line of table(columns, rowsOf(status))) await io.out(line)
+  return 0
+}
+
+/** Where the console of the configuration is. Throws Refusal where it has none, or one whose address nobody knows. */
+function consoleUrl (file: string, io: Io): string {
+  const config = loadConfig(file, io.env)
+  const { listen, path } = config.console ?? {}
+  if (listen !== undefined && listen.port > 0) return originOf({ host: '127.0.0.1', ...listen })
+  const address = listenAddress(config, io.env)
+  if (path !== undefined && address.port > 0) return originOf(address) + path
+  throw new Refusal('the configuration has no console, of which this is asked: give it console.listen, or say --url')
+}
+
+async function ask (url: string): Promise<UpstreamsStatus> {
+  let response: Response
+  try {
+    response = await fetch(url, { signal: AbortSignal.timeout(timeoutMs), redirect: 'error' })
+  } catch {
+    throw new Refusal(`nobody answers at ${url}: does the gateway run?`)
+  }
+  const given: unknown = response.ok ? await response.json().catch(() => null) : null
+  if (!isStatus(given)) throw new Refusal(`${url} is no console of a gateway: it answers ${response.status}`)
+  return given
+}
+
+function isStatus (given: unknown): given is UpstreamsStatus {
+  return Array.isArray(Reflect.get(Object(given), 'upstreams')) && Array.isArray(Reflect.get(Object(given), 'pools'))
+}
+
+function rowsOf ({ upstreams: all, pools }: UpstreamsStatus): string[][] {
+  return all.flatMap(({ models, ...upstream }) => [
+    [upstream.name, poolsOf(upstream.name, pools), upstream.account, stateOf(upstream), '', String(upstream.active), time(upstream.returnsInMs)],
+    ...models.map(({ model, reason, returnsInMs }) => [upstream.name, '', '', reason, model || '(none)', '', time(returnsInMs)]),
+  ])
+}
+
+/** Each with the tier that the upstream has there. */
+function poolsOf (name: string, pools: readonly PoolStatus[]): string {
+  const at = pools.flatMap(({ name: pool, members }) => members.filter(({ upstream }) => upstream === name).map(({ tier }) => tier === 1 ? pool : `${pool} (tier ${tier})`))
+  return at.length === 0 ? '-' : at.join(', ')
+}
+
+function stateOf ({ state, reason }: Pick<UpstreamStatus, 'state' | 'reason'>): string {
+  return reason === null ? state : `${state}: ${reason}`
+}
+
+function time (ms: number): string {
+  return ms === 0 ? '' : `${Math.ceil(ms / 1_000)} s`
+}

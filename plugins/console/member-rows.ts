@@ -1,0 +1,21 @@
+import type { UpstreamStatus, UpstreamsStatus } from '../core/upstream-status.js'
+import type { Row } from './readings.js'
+
+/** Models are what callers ask for: a page shows no more of them. */
+const maxModels = 100
+
+/** How upstreams do now: name, state, requests that run there, seconds until it may be asked; below each the models that it gets no request for. */
+export function memberRows ({ upstreams }: UpstreamsStatus): Row[] {
+  return upstreams.flatMap(({ models, ...upstream }) => [
+    [upstream.name, stateOf(upstream), upstream.active, seconds(upstream.returnsInMs)],
+    ...models.slice(0, maxModels).map(({ model, reason, returnsInMs }) => [upstream.name, `${model}: ${reason}`, 0, seconds(returnsInMs)]),
+  ])
+}
+
+function stateOf ({ state, reason }: Pick<UpstreamStatus, 'state' | 'reason'>): string {
+  return reason === null ? state : `${state}: ${reason}`
+}
+
+function seconds (ms: number): number {
+  return Math.ceil(ms / 1_000)
+}

@@ -1,0 +1,39 @@
+import type { ModelOut, PoolStatus, UpstreamStatus, UpstreamsStatus } from '../core/upstream-status.js'
+import type { Upstream } from '../core/upstream.js'
+import type { Health, HealthRegistry } from './health.js'
+import type { Pool } from './pool.js'
+
+/** What is known now of each upstream and of the members of each pool. `now` is of the clock that their health has. */
+export function statusOf (upstreams: Iterable<Upstream>, pools: Iterable<Pool>, registry: HealthRegistry, now: number): UpstreamsStatus {
+  return {
+    upstreams: [...upstreams].map((upstream) => upstreamStatus(upstream, registry.of(upstream), now)),
+    pools: [...pools].map(poolStatus),
+  }
+}
+
+function upstreamStatus ({ name, origin, basePath, account }: Upstream, health: Health, now: number): UpstreamStatus {
+  const { breaker, credential, active } = health
+  const until = Math.max(breaker.until, credential.until)
+  const reason = credential.isOpen ? 'credential' : breaker.isOpen ? 'failures' : null
+  const state = reason === null ? 'up' : health.isWell(now) || until <= now ? 'due' : 'out'
+  return { name, address: origin + basePath, account, state, reason, returnsInMs: inMs(until, now), active, models: modelsOut(health, now) }
+}
+
+function modelsOut ({ account, models }: Health, now: number): ModelOut[] {
+  const limited = account.cooled(now).map(([model, until]) => ({ model, reason: 'limit' as const, returnsInMs: inMs(until, now) }))
+  const refused = [...models.entries()].flatMap(([model, { until }]) => until > now ? [{ model, reason: 'credential' as const, returnsInMs: inMs(until, now) }] : [])
+  return [...limited, ...refused]
+}
+
+function poolStatus ({ name, members }: Pool): PoolStatus {
+  return {
+    name,
+    members: members.map(({ upstream, tier, weight, concurrency, load }) => ({
+      upstream: upstream.name, tier, weight, concurrency: Number.isFinite(concurrency) ? concurrency : null, active: load.active,
+    })),
+  }
+}
+
+function inMs (until: number, now: number): number {
+  return Math.max(0, Math.ceil(until - now))
+}

@@ -1,0 +1,80 @@
+import { createServer } from 'node:http'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { freePort } from '../helpers/free-port.js'
+import { startUpstream } from '../helpers/upstream.js'
+import { chat, start } from '../standalone/run.js'
+import { command } from './terminal.js'
+
+function yaml (urls: readonly string[], consoleAt: string): string {
+  return [
+    `upstreams: { ${urls.map((url, i) => `m${i}: { url: "${url}", credential: s3cret-${i}, account: shared }`).join(', ')} }`,
+    'pools: { pool: { members: [m0, { upstream: m1, tier: 2, weight: 3, concurrency: 9 }] } }',
+    'groups: { chat: { protocols: [chat_completions], upstream: pool } }',
+    'keys: [{ id: a, group: chat, secret: caller-secret }]',
+    'state: { engine: memory }',
+    `console: { ${consoleAt} }`,
+  ].join('\n')
+}
+
+t.test('members, breakers and cooldowns of a gateway that runs', async (t) => {
+  const [first, second, alone] = [await startUpstream(t), await startUpstream(t), await startUpstream(t)]
+  const port = await freePort()
+  const { origin, file } = await start(t, yaml([first.url, second.url, `${alone.url}/base/v1`], `listen: { port: ${port} }`))
+  const ask = async (...args: string[]) => await command('upstreams', '--config', file, ...args)
+  const before = await ask()
+  t.equal(before.code, 0, before.err)
+  t.strictSame(before.out, [
+    'upstream  pools          account  state  model  running  returns in',
+    'm0        pool           shared   up                  0',
+    'm1        pool (tier 2)  shared   up                  0',
+    'm2        -              shared   up                  0',
+  ])
+  for (let i = 0; i < 5; i += 1) {
+    first.queue({ status: 503, body: {} })
+    t.equal((await chat(origin, 'caller-secret')).status, 200)
+  }
+  second.queue({ status: 429, headers: { 'retry-after': '30' }, body: {} })
+  t.equal((await chat(origin, 'caller-secret', { model: 'busy\u001b[2J' })).status, 429)
+  second.queue({ status: 401, body: {} })
+  t.equal((await chat(origin, 'caller-secret')).status, 200, 'the other one is due again')
+  const { out } = await ask()
+  t.match(out[1], /^m0 .* (?:out|due): failures|^m0 .* up /)
+  t.match(out.join('\n'), /m0 +limit +busy\uFFFD\[2J +(?:29|30) s/)
+  const { upstreams, pools } = JSON.parse((await ask('--json')).out.join(''))
+  t.match(upstreams, [
+    { name: 'm0', address: first.url, account: 'shared', models: [{ model: /^busy/, reason: 'limit', returnsInMs: Number }] },
+    { name: 'm1', address: second.url },
+    { name: 'm2', address: `${alone.url}/base`, state: 'up', reason: null, returnsInMs: 0, active: 0 },
+  ])
+  t.strictSame(pools, [{ name: 'pool', members: [{ upstream: 'm0', tier: 1, weight: 1, concurrency: null, active: 0 }, { upstream: 'm1', tier: 2, weight: 3, concurrency: 9, active: 0 }] }])
+  t.notMatch(JSON.stringify([upstreams, pools, out]), /s3cret|caller-secret/)
+  t.equal((await fetch(`${origin}/upstreams`)).status, 404, 'not on the port of the callers')
+})
+
+async function standing (t: Test, answer: string, status = 200): Promise<string> {
+  const server = createServer((_request, response) => response.writeHead(status, { 'content-type': 'application/json' }).end(answer))
+  const port = await freePort()
+  await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve))
+  t.teardown(() => server.close())
+  return `http://127.0.0.1:${port}/`
+}
+
+t.test('a console that is a path of the gateway, one that is told, and none', async (t) => {
+  const upstream = await startUpstream(t)
+  const { origin, file } = await start(t, yaml([upstream.url, upstream.url], 'path: /console'))
+  t.match(await command('upstreams', '--url', `${origin}/console/`), { code: 0, out: [/^upstream/, /^m0/, /^m1/] })
+  const write = (text: string): string => {
+    const other = join(t.testdir({}), 'other.yaml')
+    writeFileSync(other, text)
+    return other
+  }
+  t.match(await command('upstreams', '--config', file), { code: 1, err: /nobody answers at http:\/\/127\.0\.0\.1:8080\/console\/upstreams: does the gateway run\?/ })
+  const without = write(yaml([upstream.url, upstream.url], 'listen: { port: 0 }'))
+  t.match(await command('upstreams', '--config', without), { code: 1, err: /has no console/ })
+  for (const url of [await standing(t, '{}'), await standing(t, 'no'), await standing(t, '{"upstreams":[],"pools":[]}', 500)]) {
+    t.match(await command('upstreams', '--url', url), { code: 1, err: /is no console of a gateway/ })
+  }
+  t.match(await command('upstreams', '--what'), { code: 2 })
+})
