@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { performance } from 'node:perf_hooks'
 import type { FastifyRequest } from 'fastify'
 import type { Cost, Served } from './cost.js'
+import type { Span } from './json-text.js'
 import type { Resolved } from './url/resolve.js'
 import type { Endpoint, ProtocolLabel } from '../protocols/index.js'
 import type { ModelRequest } from './model-request.js'
@@ -54,6 +55,8 @@ export class ModelCall {
   outgoing: Buffer | null = null
   /** As the caller asked, from the path or the body; null where it named none. */
   model: string | null
+  /** Where its name stands in a form, null elsewhere. */
+  modelAt: Span | null = null
   /** More models that the body names, of which the upstream may use any. */
   otherModels: readonly string[] = none
   stream: boolean

@@ -55,6 +55,7 @@ export function defineEndpoint<const Label extends string, const Name extends st
     modelField: null,
     otherModels: [],
     usage: null,
+    replays: null,
     text: null,
     output: null,
     boundIdField: null,

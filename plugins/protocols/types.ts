@@ -144,6 +144,8 @@ export interface EndpointOf<Label extends string = string, Name extends string =
   readonly operation: string
   /** How the reply tells its usage; null where it is not metered. */
   readonly usage: UsageRules | null
+  /** How a stream ends that tells again what another request was metered for; null where there is none. */
+  readonly replays: UsageRules | null
   /** Where its texts and settings stand; null where there are none. */
   readonly text: TextRules | null
   /** The field of the body that names what the provider keeps for the account it was made with: it means nothing to any other. Null for none. */

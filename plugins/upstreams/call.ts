@@ -3,7 +3,7 @@ import type { ModelCall } from '../core/model-call.js'
 import type { Call, Called, Header, Upstream } from '../core/upstream.js'
 import type { Family } from '../protocols/index.js'
 import { pathAt } from './address.js'
-import { renameModel } from './rename-model.js'
+import { renameAt, renameModel } from './rename-model.js'
 
 /** The request as one upstream gets it, with the secret that it takes now; null for none. */
 export function callOf (upstream: Upstream, llm: ModelCall, secret: string | null, headersTimeoutMs: number | null): Called {
@@ -27,8 +27,9 @@ export function countFor ({ name, models, forwards }: Upstream, llm: ModelCall):
   llm.forwards = forwards
 }
 
-function bodyOf ({ models }: Upstream, { body, outgoing, endpoint }: ModelCall): Buffer | null {
+function bodyOf ({ models }: Upstream, { body, outgoing, endpoint, model, modelAt }: ModelCall): Buffer | null {
   const bytes = outgoing ?? body
+  if (bytes !== null && modelAt !== null) return renameAt(bytes, modelAt, models.get(model ?? ''))
   if (bytes === null || models.size === 0 || endpoint.modelField === null) return bytes
   return renameModel(bytes, endpoint.modelField, models) ?? bytes
 }

@@ -1,4 +1,4 @@
-import { textAt, textsOf } from '../core/json-text.js'
+import { textAt, textsOf, type Span } from '../core/json-text.js'
 
 /**
  * Puts the upstream's name for the model in place of the caller's in the raw bytes of a JSON body, wherever it stands at the
@@ -15,4 +15,9 @@ export function renameModel (body: Buffer, field: string, names: ReadonlyMap<str
     from = span[1]
   }
   return from === 0 ? null : Buffer.concat([...pieces, body.subarray(from)])
+}
+
+/** The same in a form, where the one value stands as it is. */
+export function renameAt (body: Buffer, [start, end]: Span, name: string | undefined): Buffer {
+  return name === undefined ? body : Buffer.concat([body.subarray(0, start), Buffer.from(name), body.subarray(end)])
 }

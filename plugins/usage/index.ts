@@ -24,8 +24,9 @@ export type { UsageOptions } from './options.js'
 async function usage (app: FastifyInstance, options: UsageOptions): Promise<void> {
   const mayAsk = readOptions(options)
   const gateway = joinGateway(app)
-  const openAsIs = tapOpener(gateway, false)
-  const openAsked = tapOpener(gateway, true)
+  const openAsIs = tapOpener(gateway)
+  const openAsked = tapOpener(gateway, { takeOut: true })
+  const openReplay = tapOpener(gateway, { counts: false })
 
   // Before its body is read.
   app.addHook('preParsing', function llmGatewayUsage (request, reply, _payload, done) {
@@ -38,6 +39,7 @@ async function usage (app: FastifyInstance, options: UsageOptions): Promise<void
   app.addHook('preHandler', function llmGatewayUsage (request, reply, done) {
     const llm = identify(gateway, request, reply)
     if (!(llm instanceof ModelCall) || llm.endpoint.usage === null) {
+      if (llm instanceof ModelCall && llm.endpoint.replays !== null) llm.openTap = openReplay(llm, llm.endpoint.replays)
       done()
       return
     }

@@ -8,9 +8,11 @@ import { UsageTap } from './tap.js'
 /** What opens a tap on the reply of one request. Only a reply of status 2xx has usage to tell, or to miss. */
 export type TapOpener = (llm: ModelCall, rules: UsageRules) => OpenTap
 
-export function tapOpener (gateway: Gateway, takeOut: boolean): TapOpener {
+/** `counts`: what the reply tells is written down, and not only how it ends. */
+export function tapOpener (gateway: Gateway, { takeOut = false, counts = true }: { readonly takeOut?: boolean, readonly counts?: boolean } = {}): TapOpener {
   const options = {
     takeOut,
+    counts,
     hold: (llm: ModelCall) => { llm.holds += 1 },
     release: (llm: ModelCall) => { if (llm.request !== null) releaseHold(gateway, llm.request, llm) },
   }

@@ -17,6 +17,8 @@ const eventBytes: ReadonlySet<number> = new Set(Buffer.from('deir:\uFEFF'))
 export interface TapOptions {
   /** Usage was asked for on the caller's behalf: the event that brings it is taken out again. */
   readonly takeOut: boolean
+  /** What the reply tells is written down. Else only its ending is judged: another request was metered for it. */
+  readonly counts: boolean
   /** The reading of a compressed reply may end after the reply: settlement waits from `hold` to `release`. */
   readonly hold: (llm: ModelCall) => void
   readonly release: (llm: ModelCall) => void
@@ -56,7 +58,7 @@ export class UsageTap implements ReplyTap {
   }
 
   get complete (): boolean {
-    return this.meter.complete
+    return !this.options.counts || this.meter.complete
   }
 
   get streamFacts (): StreamFacts {
@@ -161,7 +163,7 @@ export class UsageTap implements ReplyTap {
     const tooLarge = reader?.overflow === true ? 'too_large' : null
     const broken = reader?.broken === true ? 'parse_error' : null
     const cut = this.isWhole ? null : 'upstream_abort'
-    this.meter.finish(this.llm, tooLarge ?? this.failure ?? cut ?? broken ?? 'no_usage', (name) => textOf(this.headers[name]) || null)
+    if (this.options.counts) this.meter.finish(this.llm, tooLarge ?? this.failure ?? cut ?? broken ?? 'no_usage', (name) => textOf(this.headers[name]) || null)
     this.isRead = true
     this.onRead?.(this.isWhole)
     return sieve === null ? null : sieve.end(isExtra)

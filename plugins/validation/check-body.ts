@@ -1,5 +1,6 @@
 import type { ErrorObject } from 'ajv'
 import type { Endpoint } from '../protocols/index.js'
+import type { Span } from '../core/json-text.js'
 import { otherModels } from '../core/other-models.js'
 import { explain } from './explain.js'
 import { readForm } from './form.js'
@@ -22,6 +23,8 @@ export interface Findings {
   readonly json: unknown
   /** Null where it names none. */
   readonly model: string | null
+  /** Where its name stands in a form. */
+  readonly modelAt?: Span
   /** Models that it names beside that one. */
   readonly otherModels: readonly string[]
   readonly stream: boolean
@@ -53,7 +56,9 @@ function checkForm (endpoint: Endpoint, bytes: Buffer, boundary: string): Findin
   const modelField = String(endpoint.modelField)
   const fields = readForm(bytes, boundary, [modelField, 'stream'])
   if (fields instanceof BodyRefusal) return fields
-  return { json: undefined, model: nameOf(fields.get(modelField)), otherModels: [], stream: fields.get('stream') === 'true' }
+  const textOf = ([start, end]: Span = [0, 0]): string => bytes.toString('utf8', start, end)
+  const modelAt = fields.get(modelField)
+  return { json: undefined, model: nameOf(textOf(modelAt)), ...modelAt && { modelAt }, otherModels: [], stream: textOf(fields.get('stream')) === 'true' }
 }
 
 function nameOf (model: unknown): string | null {

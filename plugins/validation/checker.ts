@@ -79,8 +79,9 @@ function answered (llm: ModelCall, { bytes, verdict }: Answer): BodyRefusal | nu
 }
 
 /** What the path says stands where the body has no say in it. */
-function passed (llm: ModelCall, { json, model, otherModels, stream }: Findings): null {
+function passed (llm: ModelCall, { json, model, modelAt, otherModels, stream }: Findings): null {
   llm.json = json
+  llm.modelAt = modelAt ?? null
   llm.otherModels = otherModels
   if (model !== null) llm.model = model
   if (llm.endpoint.streams === 'body') llm.stream = stream

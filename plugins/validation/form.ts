@@ -1,4 +1,5 @@
 import { readParameters } from './parameters.js'
+import type { Span } from '../core/json-text.js'
 import { refused, type BodyRefusal } from './body-refusal.js'
 
 /** A part's header lines and the value of a wanted field are short; files are never looked into. */
@@ -6,18 +7,18 @@ const headersMaxBytes = 8 * 1024
 const valueMaxBytes = 1024
 
 /**
- * Reads the wanted fields of a multipart/form-data body (RFC 7578) and nothing else: one native search from delimiter
- * to delimiter. Refuses what two readers could read in two ways: a delimiter that does not stand between line ends, a
+ * Where the values of the wanted fields of a multipart/form-data body stand (RFC 7578), and nothing else: one native search from
+ * delimiter to delimiter. Refuses what two readers could read in two ways: a delimiter that does not stand between line ends, a
  * part without exactly one plain name, a wanted field that comes twice, long, or as a file, a body that does not end.
  */
-export function readForm (bytes: Buffer, boundary: string, wanted: readonly string[]): ReadonlyMap<string, string> | BodyRefusal {
+export function readForm (bytes: Buffer, boundary: string, wanted: readonly string[]): ReadonlyMap<string, Span> | BodyRefusal {
   if (bytes.length === 0) return refused('empty', 'missing_body')
   const delimiter = Buffer.from(`--${boundary}`)
-  const fields = new Map<string, string>()
+  const fields = new Map<string, Span>()
   let start = 0
   let at = bytes.indexOf(delimiter)
   while (at >= 0) {
-    const problem = start === 0 ? preamble(at) : readPart(bytes.subarray(start, at), wanted, fields)
+    const problem = start === 0 ? preamble(at) : readPart(bytes.subarray(start, at), start, wanted, fields)
     if (problem !== null) return malformed(problem)
     start = at + delimiter.length
     if (/^--(?:\r\n){0,2}$/.test(bytes.toString('latin1', start, start + 7))) return fields
@@ -31,8 +32,8 @@ function preamble (length: number): string | null {
   return length === 0 ? null : 'it does not start with its boundary'
 }
 
-/** One part, from the line end after its delimiter to the one before the next. Returns what is wrong with it. */
-function readPart (part: Buffer, wanted: readonly string[], fields: Map<string, string>): string | null {
+/** One part, from the line end after its delimiter to the one before the next; `at`: where it stands. Returns what is wrong with it. */
+function readPart (part: Buffer, at: number, wanted: readonly string[], fields: Map<string, Span>): string | null {
   const text = part.toString('latin1', 0, headersMaxBytes)
   const headersEnd = text.indexOf('\r\n\r\n')
   const valueStart = headersEnd + 4
@@ -46,7 +47,7 @@ function readPart (part: Buffer, wanted: readonly string[], fields: Map<string, 
   if (!wanted.includes(name)) return null
   if (fields.has(name)) return `the field ${name} stands in it twice`
   if (hasAny(disposition, 'filename') || valueEnd - valueStart > valueMaxBytes) return `the field ${name} is not a short text`
-  fields.set(name, part.toString('utf8', valueStart, valueEnd))
+  fields.set(name, [at + valueStart, at + valueEnd])
   return null
 }
 

@@ -14,8 +14,9 @@ function field (name: string, value: string): string {
 }
 
 function read (text: string | Buffer): Record<string, string> | string {
-  const result = readForm(Buffer.from(text), 'b', ['model', 'stream'])
-  return result instanceof BodyRefusal ? result.error.message : Object.fromEntries(result)
+  const bytes = Buffer.from(text)
+  const result = readForm(bytes, 'b', ['model', 'stream'])
+  return result instanceof BodyRefusal ? result.error.message : Object.fromEntries([...result].map(([name, [start, end]]) => [name, bytes.toString('utf8', start, end)]))
 }
 
 const image = Buffer.concat([
@@ -89,7 +90,7 @@ t.test('any form of plain parts gives its fields, and no cut of it does', async 
     const form = Buffer.concat([...other(before), Buffer.from(field('model', model)), ...other(after), Buffer.from('--b--\r\n')])
     const whole = readForm(form, 'b', ['model'])
     const part = readForm(form.subarray(0, cut % (form.length - 2)), 'b', ['model'])
-    return !(whole instanceof BodyRefusal) && whole.get('model') === model && whole.size === 1 && part instanceof BodyRefusal
+    return !(whole instanceof BodyRefusal) && form.toString('utf8', ...whole.get('model') ?? []) === model && whole.size === 1 && part instanceof BodyRefusal
   }), { numRuns: 2000 })
   t.pass()
 })

@@ -43,7 +43,7 @@ export const responses = defineProtocol({
     { id: 'responses.input_tokens', path: 'responses/input_tokens', schema: 'responses.input_tokens', modelField: 'model' },
     { id: 'responses.cancel', path: 'responses/:id/cancel', body: 'none' },
     { id: 'responses.input_items', path: 'responses/:id/input_items', method: 'GET', body: 'none' },
-    { id: 'responses.retrieve', path: 'responses/:id', method: 'GET', body: 'none' },
+    { id: 'responses.retrieve', path: 'responses/:id', method: 'GET', body: 'none', replays: responsesUsage },
     { id: 'responses.delete', path: 'responses/:id', method: 'DELETE', body: 'none' },
   ],
   example: {
