@@ -2,7 +2,7 @@ import { parseArgs } from 'node:util'
 import type { PoolStatus, UpstreamStatus, UpstreamsStatus } from '../../plugins/core/upstream-status.js'
 import { listenAddress, loadConfig } from '../../plugins/standalone/config.js'
 import { originOf } from '../../plugins/standalone/curls.js'
-import { Refusal, type Io } from '../io.js'
+import { CommandError, type Io } from '../io.js'
 import { table } from '../table.js'
 
 const options = {
@@ -27,14 +27,14 @@ export async function upstreams (file: string, args: string[], io: Io): Promise<
   return 0
 }
 
-/** Where the console of the configuration is. Throws Refusal where it has none, or one whose address nobody knows. */
+/** Where the console of the configuration is. Throws CommandError where it has none, or one whose address nobody knows. */
 function consoleUrl (file: string, io: Io): string {
   const config = loadConfig(file, io.env)
   const { listen, path } = config.console ?? {}
   if (listen !== undefined && listen.port > 0) return originOf({ host: '127.0.0.1', ...listen })
   const address = listenAddress(config, io.env)
   if (path !== undefined && address.port > 0) return originOf(address) + path
-  throw new Refusal('the configuration has no console, of which this is asked: give it console.listen, or say --url')
+  throw new CommandError('the configuration has no console, of which this is asked: give it console.listen, or say --url')
 }
 
 async function ask (url: string): Promise<UpstreamsStatus> {
@@ -42,10 +42,10 @@ async function ask (url: string): Promise<UpstreamsStatus> {
   try {
     response = await fetch(url, { signal: AbortSignal.timeout(timeoutMs), redirect: 'error' })
   } catch {
-    throw new Refusal(`nobody answers at ${url}: does the gateway run?`)
+    throw new CommandError(`nobody answers at ${url}: does the gateway run?`)
   }
   const given: unknown = response.ok ? await response.json().catch(() => null) : null
-  if (!isStatus(given)) throw new Refusal(`${url} is no console of a gateway: it answers ${response.status}`)
+  if (!isStatus(given)) throw new CommandError(`${url} is no console of a gateway: it answers ${response.status}`)
   return given
 }
 
