@@ -7,6 +7,8 @@ import { UsageError, type Command, type Io } from './io.js'
 const commands = new Map<string, Command>(Object.entries({
   start: async (...given) => await (await import('./commands/start.js')).start(...given),
   check: async (...given) => await (await import('./commands/check.js')).check(...given),
+  init: async (...given) => await (await import('./commands/init.js')).init(...given),
+  doctor: async (...given) => await (await import('./commands/doctor.js')).doctor(...given),
   keys: async (...given) => await (await import('./commands/keys.js')).keys(...given),
   usage: async (...given) => await (await import('./commands/usage.js')).usage(...given),
   prices: async (...given) => await (await import('./commands/prices.js')).prices(...given),

@@ -15,7 +15,7 @@ const commands: ReadonlyMap<string, Help> = new Map(Object.entries<Help>({
     text: `Usage: llm-gateway start [--config FILE]
 
 Runs until SIGTERM or SIGINT and the end of the requests that run then; a second signal ends it at once. SIGHUP or a changed file
-reloads. HOST and PORT of the environment win over listen.
+reloads. HOST and PORT of the environment win over listen. The log is JSON, in a terminal plain lines where pino-pretty is installed.
 
 ${config}`,
   },
@@ -27,6 +27,25 @@ Says every mistake at once, as FILE:LINE: PATH: what is wrong, and ends with 1; 
 port, no upstream and no store.
 
 ${config}`,
+  },
+  init: {
+    line: 'write a gateway.yaml to begin with',
+    text: `Usage: llm-gateway init [--config FILE]
+
+Writes a commented configuration for the providers whose variables are set in the environment, with a new key; the secret is printed
+once. A file that is there is left as it is.
+
+  --config FILE              the file to write; default gateway.yaml`,
+  },
+  doctor: {
+    line: 'send one cheap request to each upstream',
+    text: `Usage: llm-gateway doctor [--config FILE]
+
+Asks each upstream for its list of models, which costs nothing, and says what is wrong with its name, its TLS, its path or its key.
+Ends with 1 where one of them would not serve.
+
+${config}
+  --timeout-ms N             limit of one request (default: 10000)`,
   },
   keys: {
     line: 'issue, list, change and end keys',

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 import cluster from 'node:cluster'
 import { once } from 'node:events'
-import { LogOutput, outputOf } from '../plugins/standalone/log-output.js'
+import { LogOutput, outputOf, plainLines } from '../plugins/standalone/log-output.js'
 import { channelOf } from '../plugins/standalone/workers/worker.js'
 import { run } from './cli.js'
 
@@ -12,13 +12,15 @@ process.stdout.on('error', (error) => {
   if (process.argv[2] !== 'start') process.exit(0)
 })
 
+const plain = process.stdout.isTTY && process.argv[2] === 'start' ? await plainLines(process.stdout) : null
+
 process.exitCode = await run(process.argv.slice(2), {
   env: process.env,
   out: (line) => process.stdout.write(`${line}\n`) || once(process.stdout, 'drain'),
   err: (line) => process.stderr.write(`${line}\n`),
   progress: process.stderr.isTTY ? (text) => process.stderr.write(text) : null,
   onSignal: (signal, listener) => process.on(signal, listener),
-  logStream: new LogOutput(outputOf(process.stdout)),
+  logStream: new LogOutput(plain ?? outputOf(process.stdout)),
   primary: channelOf(cluster.worker),
   exit: (code) => process.exit(code),
 })

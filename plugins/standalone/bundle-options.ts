@@ -26,7 +26,7 @@ const nowhere = { url: 'http://127.0.0.1:9', credential: 'none' }
 
 /** The file's sections as the options of the bundle: one to one, but for what the process itself provides. */
 export function bundleOptions (config: GatewayConfig, { simulator, cells, peers, consolePath, state: open }: Shared): LlmGatewayOptions {
-  const { listen, state, log, cors, upstreams, ...parts } = config
+  const { $schema, listen, state, log, cors, upstreams, ...parts } = config
   const entries = Object.entries(upstreams).map(([name, entry]): [string, UpstreamOptions] => {
     if (entry.simulate !== true) return [name, entry]
     const { url, credential } = simulator ?? nowhere

@@ -28,6 +28,8 @@ export interface LogEntry {
 type PartSections = Pick<LlmGatewayOptions, 'prefix' | 'pools' | 'auth' | 'limits' | 'validation' | 'usage' | 'prices' | 'costs' | 'labels' | 'forward' | 'console' | 'overload'> & { tracing?: TracingOptions }
 
 export interface GatewayConfig extends PartSections {
+  /** For editors. */
+  readonly $schema?: string
   readonly listen?: ListenEntry
   readonly upstreams: Readonly<Record<string, UpstreamEntry>>
   readonly groups: Record<string, GroupOptions>

@@ -30,6 +30,6 @@ export function newKeyId (): string {
 }
 
 /** The name of the key stands in its secret, so that one that leaked can be told and revoked. */
-function newSecret (id: string): string {
+export function newSecret (id: string): string {
   return `sk-lgw-${id}-${randomBytes(32).toString('base64url')}`
 }

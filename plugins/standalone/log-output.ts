@@ -85,3 +85,17 @@ export function outputOf (stream: Writable & { readonly fd: number }): OpenOutpu
   if (!fstatSync(stream.fd, { bigint: true }).isFile()) return () => stream
   return () => createWriteStream('', { fd: stream.fd, autoClose: false })
 }
+
+interface Pretty {
+  readonly default: (options: { readonly destination: Writable, readonly ignore: string, readonly translateTime: string }) => Writable
+}
+
+/** Plain lines, for who reads along in a terminal; null where the package `pino-pretty` is not installed. */
+export async function plainLines (out: Writable, load: () => Promise<Pretty> = async () => await import('pino-pretty')): Promise<OpenOutput | null> {
+  try {
+    const { default: pretty } = await load()
+    return () => pretty({ destination: out, ignore: 'pid,hostname', translateTime: 'SYS:HH:MM:ss' })
+  } catch {
+    return null
+  }
+}

@@ -54,7 +54,7 @@ function headersOf (upstream: Upstream, family: Family, llm: ModelCall, own: str
   return headers
 }
 
-function credentialOf ({ credentialHeader }: Upstream, family: Family, secret: string): Header {
+export function credentialOf ({ credentialHeader }: Upstream, family: Family, secret: string): Header {
   if (credentialHeader === null) return family.upstreamHeader(secret)
   return [credentialHeader, credentialHeader === 'authorization' ? `Bearer ${secret}` : secret]
 }

@@ -1,0 +1,31 @@
+import { writeFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { dirname, relative } from 'node:path'
+import { parseArgs } from 'node:util'
+import { digestOf } from '../../plugins/auth/groups.js'
+import { firstConfig } from '../../plugins/standalone/first-config.js'
+import { newSecret } from '../../plugins/standalone/issued-keys.js'
+import { checkPeers } from '../../plugins/state/peer.js'
+import { CommandError, type Io } from '../io.js'
+
+/** Writes a configuration to begin with. A file that is there is left as it is. */
+export async function init (_file: string, args: string[], io: Io): Promise<number> {
+  const { values: { config } } = parseArgs({ args, options: { config: { type: 'string', default: 'gateway.yaml' } } })
+  const schema = relative(dirname(config), createRequire(import.meta.url).resolve('fastify-llm-gateway/schemas/gateway.schema.json'))
+  const engine = await checkPeers({ engine: 'lmdb' }).then(() => 'lmdb' as const, () => 'memory' as const)
+  const secret = newSecret('first')
+  write(config, firstConfig({ env: io.env, schema: schema.startsWith('.') ? schema : `./${schema}`, digest: digestOf(secret), engine }))
+  io.err(`${config} is written. Next: llm-gateway doctor --config ${config}, then llm-gateway start --config ${config}`)
+  io.err('Its first key, whose secret is not shown again:')
+  io.out(secret)
+  return 0
+}
+
+function write (file: string, text: string): void {
+  try {
+    writeFileSync(file, text, { flag: 'wx' })
+  } catch (error) {
+    const code = String(Reflect.get(Object(error), 'code'))
+    throw new CommandError(code === 'EEXIST' ? `${file} is there already, and is left as it is` : `${file} cannot be written (${code})`)
+  }
+}

@@ -1,0 +1,49 @@
+/** What is wrong with an upstream, in words for its operator. Never its credential, nor anything of a body. */
+
+/** Why there was no reply, by the code of the error. */
+const failures: Readonly<Record<string, string>> = {
+  ENOTFOUND: 'there is no host of this name',
+  EAI_AGAIN: 'the name server does not answer',
+  ECONNREFUSED: 'nobody listens at this address',
+  EHOSTUNREACH: 'no way leads to this address',
+  ENETUNREACH: 'no way leads to this address',
+  ETIMEDOUT: 'no connection: a firewall may be between, or a proxy be needed',
+  UND_ERR_CONNECT_TIMEOUT: 'no connection: a firewall may be between, or a proxy be needed',
+  UND_ERR_HEADERS_TIMEOUT: 'connected, and no reply in time',
+  ECONNRESET: 'the connection was closed without a reply: it may want https:// in place of http://, or the other way round',
+  UND_ERR_SOCKET: 'the connection was closed without a reply: it may want https:// in place of http://, or the other way round',
+  ERR_SSL_WRONG_VERSION_NUMBER: 'it does not speak TLS here: http:// in place of https:// may be right',
+  ERR_SSL_PACKET_LENGTH_TOO_LONG: 'it does not speak TLS here: http:// in place of https:// may be right',
+  EPROTO: 'it does not speak TLS here: http:// in place of https:// may be right',
+  CERT_HAS_EXPIRED: 'its TLS certificate has expired',
+  ERR_TLS_CERT_ALTNAME_INVALID: 'its TLS certificate is that of another name',
+}
+
+const unknownAuthority = /^(?:DEPTH_ZERO_SELF_SIGNED_CERT|SELF_SIGNED_CERT_IN_CHAIN|UNABLE_TO_)/
+
+export function failureWords (code: string): string {
+  if (unknownAuthority.test(code)) return 'its TLS certificate is of an authority that is not known here: NODE_EXTRA_CA_CERTS names a file of more'
+  return failures[code] ?? `no reply (${code})`
+}
+
+export interface Answer {
+  readonly status: number
+  readonly contentType: string
+  /** Where it leads to instead. */
+  readonly location: string
+}
+
+/** What a reply says of key and path; null for nothing wrong. */
+export function answerWords ({ status, contentType, location }: Answer): string | null {
+  if (status === 401 || status === 403) return `refuses the credential (${status})`
+  if (status >= 300 && status < 400) return `leads on to ${originOf(location)} (${status}): redirects are not followed, so give its own address`
+  if (status === 404 || status === 405) return `has nothing at this path (${status}): url or path is wrong, or it has no list of models`
+  if (status === 429) return null
+  if (status >= 500) return `fails itself (${status})`
+  if (status >= 400) return `refuses the request (${status})`
+  return /json/.test(contentType) ? null : `answers with ${contentType === '' ? 'no type of content' : contentType.replace(/;.*/s, '')} in place of JSON: url is not that of an API`
+}
+
+function originOf (location: string): string {
+  return URL.canParse(location) ? new URL(location).origin : 'another address'
+}

@@ -1,0 +1,78 @@
+/** One cheap request to an upstream, for its list of models: does it answer, at this path, to this key? */
+import type { Header, Upstream } from '../core/upstream.js'
+import { UpstreamAgent } from '../forward/undici.js'
+import { endpoints, families, type Family } from '../protocols/index.js'
+import { credentialOf } from '../upstreams/call.js'
+import { readUpstreams } from '../upstreams/read-upstream.js'
+import type { GatewayConfig } from './config-types.js'
+import { answerWords, failureWords } from './diagnosis.js'
+
+export interface Finding {
+  readonly upstream: string
+  /** Origin and path that were asked. */
+  readonly address: string
+  readonly ok: boolean
+  readonly words: string
+  readonly ms: number
+}
+
+/** One for each upstream that is not simulated, and each family that groups use it for. */
+export async function examineAll (config: GatewayConfig, timeoutMs: number): Promise<Finding[]> {
+  const real = Object.entries(config.upstreams).flatMap(([name, entry]) => entry.simulate === true ? [] : [[name, entry] as const])
+  const agent = new UpstreamAgent({ connect: { timeout: timeoutMs, ...Object(config.forward)['tls'] }, headersTimeout: timeoutMs, bodyTimeout: timeoutMs })
+  try {
+    const all = [...readUpstreams(Object.fromEntries(real)).values()]
+    return await Promise.all(all.flatMap((upstream) => familiesOf(upstream, config).map(async (family) => await examine(agent, upstream, family))))
+  } finally {
+    await agent.destroy()
+  }
+}
+
+/** By what it says that it speaks, or what groups use it for; of all else the first one. */
+function familiesOf ({ name, protocols }: Upstream, { groups, pools = {} }: GatewayConfig): Family[] {
+  const names = new Set([name, ...Object.entries(pools).filter(([, { members }]) => members.some((member) => nameOf(member) === name)).map(([pool]) => pool)])
+  const used = Object.values(groups).flatMap(({ protocols: own, upstream, routes = [] }): readonly string[] => {
+    if (typeof upstream === 'object') return Object.entries(upstream).flatMap(([protocol, to]) => names.has(String(to)) ? [protocol] : [])
+    return upstream === undefined || names.has(upstream) || routes.some((route) => names.has(route.upstream)) ? own : []
+  })
+  const spoken = protocols ?? new Set<string>(used)
+  const found = new Set(endpoints.filter(({ protocol }) => spoken.has(protocol)).map(({ family }) => family))
+  return found.size === 0 ? Object.values(families).slice(0, 1) : [...found]
+}
+
+function nameOf (member: string | { readonly upstream: string }): string {
+  return typeof member === 'string' ? member : member.upstream
+}
+
+async function examine (agent: InstanceType<typeof UpstreamAgent>, upstream: Upstream, family: Family): Promise<Finding> {
+  // A base with a model in it has no list beside it; what answers there tells of name, TLS and key all the same.
+  const base = upstream.basePath.replace('{model}', 'model')
+  const path = `${base}${upstream.verbatim ? '' : `/${family.prefix}`}/models`
+  const startedAt = performance.now()
+  const about = (ok: boolean, words: string): Finding => ({ upstream: upstream.name, address: upstream.origin + path, ok, words, ms: Math.round(performance.now() - startedAt) })
+  try {
+    const headers = Object.fromEntries([...upstream.headers, ...versionOf(family), ...await credential(upstream, family)])
+    const { statusCode, headers: told, body } = await agent.request({ origin: upstream.origin, path: upstream.query === '' ? path : `${path}?${upstream.query}`, method: 'GET', headers })
+    body.on('error', () => {}).destroy()
+    if (upstream.forwards && (statusCode === 401 || statusCode === 403)) return about(true, `answers (${statusCode}), and gets the keys of callers`)
+    const wrong = answerWords({ status: statusCode, contentType: String(told['content-type'] ?? ''), location: String(told['location'] ?? '') })
+    return about(wrong === null, wrong ?? `answers (${statusCode})`)
+  } catch (error) {
+    return about(false, failureWords(codeOf(error)))
+  }
+}
+
+async function credential (upstream: Upstream, family: Family): Promise<Header[]> {
+  const secret = await upstream.secret.current()
+  return secret === null ? [] : [credentialOf(upstream, family, secret)]
+}
+
+function versionOf ({ versionHeader }: Family): Header[] {
+  const [newest] = versionHeader?.accepted ?? []
+  return versionHeader === null || newest === undefined ? [] : [[versionHeader.name, newest]]
+}
+
+function codeOf (error: unknown): string {
+  const { code, cause, message } = Object(error)
+  return String(code ?? Object(cause).code ?? message)
+}
