@@ -1,4 +1,4 @@
-import { frameText } from '../../plugins/state/ledger-frame.js'
+import { frameHead, isFrame } from '../../plugins/state/ledger-frame.js'
 import { endMark, readBatches, readLines } from '../../plugins/state/ledger-read.js'
 import { CommandError, type Io } from '../io.js'
 import { ProgressBar } from '../progress-bar.js'
@@ -27,16 +27,20 @@ export function ledgerSource (path: string, io: Io): Source {
     addTo: async (sums, by, calendar, { from, to, wanted }) => {
       const keep = keeps(wanted)
       const record = new Scanned()
-      const add = (line: Buffer, file: string): void => {
-        const text = frameText(line)
-        if (text === null) {
-          if (line.toString('latin1') !== endMark) onDamage(file)
-          return
+      const addLines = (bytes: Buffer, file: string): void => {
+        const text = bytes.toString('latin1')
+        for (let start = 0, end = 0; start < text.length; start = end + 1) {
+          const found = text.indexOf('\n', start)
+          end = found < 0 ? text.length : found
+          if (!isFrame(bytes, start, end)) {
+            if (text.slice(start, end) !== endMark) onDamage(file)
+            continue
+          }
+          record.read(text, start + frameHead)
+          if (record.time >= from && record.time < to && keep(record)) sums.add(by.map(({ read }) => read(record, calendar)), record)
         }
-        record.read(text)
-        if (record.time >= from && record.time < to && keep(record)) sums.add(by.map(({ read }) => read(record, calendar)), record)
       }
-      await readLines(path, { from, to, onProgress: bar.update }, add).catch((error: unknown) => { throw explained(error, path) })
+      await readLines(path, { from, to, onProgress: bar.update }, addLines).catch((error: unknown) => { throw explained(error, path) })
     },
     close: async () => {
       bar.clear()

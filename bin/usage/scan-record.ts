@@ -7,6 +7,14 @@ import type { Labels } from '../../plugins/core/types.js'
 import type { Entry } from './sums.js'
 import type { Parties } from './dimensions.js'
 
+/** A member of a record, as it is written before its value. */
+interface Step {
+  readonly lead: string
+  readonly name: string
+  /** Of a leaf; -1 of anything else. */
+  readonly leaf: number
+}
+
 /** A record as sums see it. Overwritten by the next one. */
 export class Scanned implements Parties, Entry {
   readonly requests = 1
@@ -22,22 +30,26 @@ export class Scanned implements Parties, Entry {
   currency: string | null = null
   unpriced = 0
   #labels = ''
+  /** The members of the record before, in their order: the next one has nearly always the same. */
+  readonly #steps: Step[] = []
 
   get labels (): Labels {
     return labelsOf(this.#labels)
   }
 
-  /** `text`: one character for each byte. */
-  read (text: string): void {
+  /** `text`: one character for each byte. `start`: of the record's brace. */
+  read (text: string, start: number): void {
     this.key = this.group = this.model = this.outcome = this.cost = this.currency = null
     this.unpriced = 0
     this.#labels = ''
     this.tokens.fill(0)
-    for (let at = 1; ;) {
-      const keyEnd = text.indexOf('"', at + 1)
-      const from = keyEnd + 2
+    for (let at = start + 1, count = 0; ; count += 1) {
+      let step = this.#steps[count]
+      if (step === undefined || !text.startsWith(step.lead, at)) this.#steps[count] = step = stepAt(text, at)
+      const from = at + step.lead.length
       const to = endOf(text, from)
-      this.#take(text.slice(at + 1, keyEnd), text, from, to)
+      if (step.leaf >= 0) this.tokens[step.leaf] = numberOf(text, from, to)
+      else this.#take(step.name, text, from, to)
       if (text.charCodeAt(to) !== comma) return
       at = to + 1
     }
@@ -45,21 +57,17 @@ export class Scanned implements Parties, Entry {
 
   #take (name: string, text: string, from: number, to: number): void {
     switch (name) {
-      case 'time': this.time = Number(text.slice(from, to)); break
+      case 'time': this.time = numberOf(text, from, to); break
       case 'key': this.key = stringOf(text, from, to); break
       case 'group': this.group = stringOf(text, from, to); break
-      case 'protocol': this.protocol = stringOf(text, from, to) ?? ''; break
+      case 'protocol': this.protocol = String(stringOf(text, from, to)); break
       case 'model': this.model = stringOf(text, from, to); break
       case 'outcome': this.outcome = stringOf(text, from, to); break
-      case 'charged': this.charged = Number(text.slice(from, to)); break
+      case 'charged': this.charged = numberOf(text, from, to); break
       case 'cost': this.cost = stringOf(text, from, to); break
       case 'currency': this.currency = stringOf(text, from, to); break
       case 'costParts': this.unpriced = hasNull(text.slice(from, to)) ? 1 : 0; break
-      case 'labels': this.#labels = text.slice(from, to); break
-      default: {
-        const leaf = leafAt.get(name)
-        if (leaf !== undefined) this.tokens[leaf] = Number(text.slice(from, to))
-      }
+      case 'labels': this.#labels = text.slice(from, to)
     }
   }
 }
@@ -68,7 +76,28 @@ const comma = 44
 const quote = 34
 const backslash = 92
 const [openBrace, closeBrace, openBracket, closeBracket] = [123, 125, 91, 93]
-const leafAt = new Map<string, number>(leaves.map(({ type }, at) => [type, at]))
+const steps = new Map<string, Step>()
+
+function stepAt (text: string, at: number): Step {
+  const lead = text.slice(at, text.indexOf('"', at + 1) + 2)
+  const known = steps.get(lead)
+  if (known !== undefined) return known
+  const name = lead.slice(1, -2)
+  const step = { lead, name, leaf: leaves.findIndex(({ type }) => type === name) }
+  steps.set(lead, step)
+  return step
+}
+
+/** Whole numbers, of which there are most, without a text of their own. */
+function numberOf (text: string, from: number, to: number): number {
+  let value = 0
+  for (let at = from; at < to; at += 1) {
+    const digit = text.charCodeAt(at) - 48
+    if (digit < 0 || digit > 9) return Number(text.slice(from, to))
+    value = value * 10 + digit
+  }
+  return value
+}
 
 /** Where the value that begins at `from` ends. */
 function endOf (text: string, from: number): number {
@@ -138,7 +167,8 @@ function labelsOf (object: string): Labels {
   if (found !== undefined) return found
   if (known.size >= maxKnown) known.clear()
   const labels: Labels = Object.fromEntries(Object.entries(Object(parsed(object))).map(([name, value]) => [name, String(value)]))
-  known.set(object, labels)
+  // A copy: a part of a text keeps all of it.
+  known.set(Buffer.from(object, 'latin1').toString('latin1'), labels)
   return labels
 }
 

@@ -97,8 +97,9 @@ export class Sums {
     const place = names.map((name) => name === null ? '' : `=${name}`).join('\u0000')
     const known = this.#sums.get(place)
     if (known !== undefined) return known
-    const sum = newSum(names)
-    this.#sums.set(place, sum)
+    // Copies: a part of a text keeps all of it, here a whole piece of a file.
+    const sum = newSum(names.map((name) => name === null ? null : Buffer.from(name).toString()))
+    this.#sums.set(Buffer.from(place).toString(), sum)
     return sum
   }
 }

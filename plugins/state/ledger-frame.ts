@@ -18,12 +18,23 @@ export function readFrame (line: string): LedgerRecord | null {
   return JSON.parse(text)
 }
 
-/** The record's text in a line of bytes, one character for each byte; null where the line is not whole. */
-export function frameText (line: Buffer): string | null {
-  const text = line.subarray(9)
-  return text.length > 0 && line.toString('latin1', 0, 9) === `${checksum(text)} ` ? text.toString('latin1') : null
+/** Before the text of a record. */
+export const frameHead = 9
+
+/** Whether the bytes between two places are a whole frame. */
+export function isFrame (bytes: Buffer, from: number, to: number): boolean {
+  const start = from + frameHead
+  if (to <= start || bytes[start - 1] !== 32) return false
+  let expected = 0
+  for (let at = from; at < start - 1; at += 1) {
+    const digit = Number(bytes[at])
+    const value = digit <= 57 ? digit - 48 : digit - 87
+    if (value < 0 || value > 15) return false
+    expected = expected * 16 + value
+  }
+  return crc32(bytes.subarray(start, to)) === expected
 }
 
-function checksum (text: string | Buffer): string {
+function checksum (text: string): string {
   return crc32(text).toString(16).padStart(8, '0')
 }

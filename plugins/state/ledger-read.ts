@@ -58,8 +58,8 @@ export async function * readBatches (path: string, range: LedgerRange = {}): Asy
   }
 }
 
-/** Calls `onLine` for each line of a range's files, as bytes: whoever needs little of many records reads faster by far. */
-export async function readLines (path: string, range: LedgerRange, onLine: (line: Buffer, file: string) => void): Promise<void> {
+/** Calls `onLines` with whole lines of a range's files, a MiB at a time: whoever needs little of many records reads faster by far. */
+export async function readLines (path: string, range: LedgerRange, onLines: (lines: Buffer, file: string) => void): Promise<void> {
   const files = await filesOf(path, range)
   const total = files.reduce((sum, file) => sum + file.bytes, 0)
   let done = 0
@@ -67,22 +67,15 @@ export async function readLines (path: string, range: LedgerRange, onLine: (line
     let rest: Buffer = Buffer.alloc(0)
     const pieces: AsyncIterable<Buffer> = createReadStream(file.path, { highWaterMark: 1024 * 1024 })
     for await (const piece of pieces) {
-      rest = cutLines(rest.length === 0 ? piece : Buffer.concat([rest, piece]), (line) => onLine(line, file.path))
+      const bytes = rest.length === 0 ? piece : Buffer.concat([rest, piece])
+      const end = bytes.lastIndexOf(newline) + 1
+      if (end > 0) onLines(bytes.subarray(0, end), file.path)
+      rest = bytes.subarray(end)
       done += piece.length
       range.onProgress?.(Math.min(done, total), total)
     }
-    if (rest.length > 0) onLine(rest, file.path)
+    if (rest.length > 0) onLines(rest, file.path)
   }
-}
-
-/** Returns what follows the last whole line. */
-function cutLines (bytes: Buffer, onLine: (line: Buffer) => void): Buffer {
-  let from = 0
-  for (let to = bytes.indexOf(newline); to >= 0; to = bytes.indexOf(newline, from)) {
-    onLine(bytes.subarray(from, to))
-    from = to + 1
-  }
-  return bytes.subarray(from)
 }
 
 async function filesOf (path: string, { from = 0, to = Infinity }: LedgerRange): Promise<LedgerFile[]> {

@@ -1,0 +1,98 @@
+import fc from 'fast-check'
+import t from 'tap'
+import { add, decimalText, readDecimal, zero } from '../../plugins/core/decimal.js'
+import { leaves, leafTokens } from '../../plugins/core/measures.js'
+import { frameHead, isFrame, writeFrame } from '../../plugins/state/ledger-frame.js'
+import type { LedgerRecord } from '../../plugins/state/types.js'
+import { Money } from '../../bin/usage/money.js'
+import { Scanned } from '../../bin/usage/scan-record.js'
+
+const runs = Number(process.env['RUNS'] ?? 300)
+const text = fc.oneof(fc.string(), fc.string({ unit: 'binary' }), fc.constantFrom('a"b', '\\', '\\"', '","model":"', '{', '}]', ':null', '\u2028', '\ud800'))
+const tokens = Object.fromEntries(leaves.map(({ type }) => [type, fc.nat(1e9)]))
+const amount = fc.option(fc.tuple(fc.bigInt(0n, 10n ** 24n), fc.nat(20)).map(([units, places]) => decimalText({ units, places })))
+
+/** Members in any order, names of the record's own among those within others. */
+const anyRecord = fc.record({
+  id: text,
+  time: fc.nat(),
+  key: fc.option(text),
+  group: fc.option(text),
+  protocol: text,
+  model: fc.option(text),
+  outcome: fc.constantFrom('ok', 'client_abort'),
+  ...tokens,
+  charged: fc.nat(),
+  late: fc.subarray(['group', 'key']),
+}).chain((needed) => fc.record({
+  cost: amount,
+  currency: fc.constantFrom('USD', 'EUR'),
+  costParts: fc.dictionary(text, amount),
+  labels: fc.dictionary(fc.oneof(text, fc.constantFrom('model', 'cost', 'input')), text),
+  bill: fc.dictionary(text, fc.oneof(text, fc.nat(), fc.constant(null), fc.array(fc.record({ model: text })))),
+}, { requiredKeys: [] }).chain((more) => fc.shuffledSubarray(Object.entries({ ...needed, ...more }), { minLength: Object.keys({ ...needed, ...more }).length })))
+  .map((entries): LedgerRecord => JSON.parse(JSON.stringify(Object.fromEntries(entries))))
+
+t.test('what is scanned is what JSON says', async (t) => {
+  const scanned = new Scanned()
+  fc.assert(fc.property(anyRecord, (record) => {
+    const line = Buffer.from(`before\n${writeFrame(record)}`)
+    const [from, to] = [7, line.length - 1]
+    t.equal(isFrame(line, from, to), true)
+    scanned.read(line.toString('latin1'), from + frameHead)
+    const { time, key, group, protocol, model, outcome, charged, cost, currency, labels, unpriced, tokens: counts, requests } = scanned
+    const { cost: wantedCost = null, currency: wantedCurrency = null, costParts = {}, labels: wantedLabels = {} } = record
+    const found = { time, key, group, protocol, model, outcome, charged, cost, currency, labels, unpriced, tokens: counts, requests }
+    t.strictSame(found, {
+      time: record.time,
+      key: record.key,
+      group: record.group,
+      protocol: record.protocol,
+      model: record.model,
+      outcome: record.outcome,
+      charged: record.charged,
+      cost: wantedCost,
+      currency: wantedCurrency,
+      labels: wantedLabels,
+      unpriced: Object.values(costParts).includes(null) ? 1 : 0,
+      tokens: leafTokens(record),
+      requests: 1,
+    })
+  }), { numRuns: runs })
+})
+
+t.test('numbers as nobody writes them are read, too', async (t) => {
+  const scanned = new Scanned()
+  scanned.read('{"time":1.5e3,"charged":-2,"input":7}', 0)
+  t.match(scanned, { time: 1_500, charged: -2, tokens: [7, 0, 0, 0, 0, 0, 0, 0] })
+})
+
+t.test('labels of very many requests are not all remembered', async (t) => {
+  const scanned = new Scanned()
+  for (let i = 0; i <= 10_001; i += 1) {
+    scanned.read(`{"labels":{"user":"u${i}"}}`, 0)
+    if (scanned.labels['user'] !== `u${i}`) t.fail(String(i))
+  }
+})
+
+t.test('a line that was changed is no frame', async (t) => {
+  const line = Buffer.from(writeFrame(JSON.parse('{"id":"a"}')))
+  const end = line.length - 1
+  t.ok(isFrame(line, 0, end))
+  for (const broken of ['end', '', '12345678 ', `${'x'.repeat(8)} {}`, `${'g0000000'} {}`, `${line.toString('latin1', 0, end - 1)}`, line.toString('latin1', 0, end).toUpperCase()]) {
+    t.notOk(isFrame(Buffer.from(broken, 'latin1'), 0, broken.length), broken)
+  }
+})
+
+t.test('sums of money are exact, however many and however large', async (t) => {
+  fc.assert(fc.property(fc.array(fc.oneof(amount.map((each) => each ?? '0'), fc.constantFrom('0.999999999999', '0.1', '0.000000000001')), { maxLength: 200 }), (texts) => {
+    const money = new Money()
+    for (const each of texts) money.add(each)
+    const exact = texts.reduce((sum, each) => add(sum, readDecimal(each) ?? zero), zero)
+    t.equal(decimalText(money.total), decimalText(exact))
+    t.equal(decimalText(money.total), decimalText(exact), 'asked again')
+  }), { numRuns: runs })
+  const many = new Money()
+  for (let i = 0; i < 20_000; i += 1) many.add('0.999999999999')
+  t.equal(decimalText(many.total), '19999.99999998')
+})
