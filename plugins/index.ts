@@ -29,29 +29,80 @@ import usagePlugin, { usage, type UsageOptions } from './usage/index.js'
 import validationPlugin, { validation, type ValidationOptions } from './validation/index.js'
 
 export interface LlmGatewayOptions extends Pick<AuthOptions, 'groups' | 'keys' | 'lookup' | 'store'>, Pick<ForwardOptions, 'routes'>, UpstreamsOptions {
-  /** Path below which the model endpoints stand, such as `/llm`. Default: none. */
+  /**
+   * Path below which the model endpoints stand, such as `/llm`.
+   * @defaultValue none
+   */
   prefix?: string
-  /** More options of the parts. */
+  /**
+   * More options of the parts.
+   * @defaultValue each option its own
+   */
   paths?: Pick<PathsOptions, 'unknown'>
+  /**
+   * How callers are known: cache, guesses, sources of credentials.
+   * @defaultValue each option its own
+   */
   auth?: Omit<AuthOptions, 'groups' | 'keys' | 'lookup' | 'store'>
-  /** Refuse requests while the process has too much to do. Default `false`: only waiting for an upstream connection is bounded. */
+  /**
+   * Refuse requests while the process has too much to do.
+   * @defaultValue `false`: only waiting for an upstream connection is bounded
+   */
   overload?: OverloadOptions | false
+  /**
+   * How limits are counted, and where usage is kept.
+   * @defaultValue in memory, and nowhere
+   */
   limits?: LimitsOptions
+  /**
+   * Bounds and schemas of request bodies.
+   * @defaultValue each option its own
+   */
   validation?: ValidationOptions
+  /**
+   * How usage is asked for.
+   * @defaultValue each option its own
+   */
   usage?: UsageOptions
-  /** What requests cost. Default: nobody knows. */
+  /**
+   * What requests cost.
+   * @defaultValue nobody knows
+   */
   prices?: Omit<CostsOptions, 'header' | 'factors'>
+  /**
+   * What callers hear of costs.
+   * @defaultValue nothing
+   */
   costs?: Pick<CostsOptions, 'header'>
-  /** Labels that callers give to their requests. Default: none. */
+  /**
+   * Labels that callers give to their requests.
+   * @defaultValue none
+   */
   labels?: LabelsOptions
-  /** `false` leaves out the metrics. */
+  /**
+   * `false` leaves out the metrics.
+   * @defaultValue `{}`
+   */
   metrics?: MetricsOptions | false
-  /** A page that shows the metrics, at a path or a port of its own. Default: none. */
+  /**
+   * A page that shows the metrics, at a path or a port of its own.
+   * @defaultValue none
+   */
   console?: ConsoleOptions
-  /** `false` leaves out the line for each request. */
+  /**
+   * `false` leaves out the line for each request.
+   * @defaultValue `{}`
+   */
   log?: LogOptions | false
-  /** `false` leaves out the span for each model call. */
+  /**
+   * `false` leaves out the span for each model call.
+   * @defaultValue `{}`
+   */
   tracing?: TracingOptions | false
+  /**
+   * Connections to upstreams, and how long they may take.
+   * @defaultValue each option its own
+   */
   forward?: Omit<ForwardOptions, 'routes'>
 }
 

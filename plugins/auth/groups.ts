@@ -8,6 +8,13 @@ import { checkLabels } from '../core/labels.js'
 import type { Group, Key, Labels, Limits } from '../core/types.js'
 import { isPlain } from './credential.js'
 
+export interface RouteOptions {
+  /** Names of models; `*` stands for any part of one. */
+  readonly models: readonly string[]
+  /** Name of an upstream or a pool. */
+  readonly upstream: string
+}
+
 export interface GroupOptions {
   /** Protocols that keys of this group may use; an empty list allows none. */
   protocols: readonly ProtocolName[]
@@ -16,8 +23,11 @@ export interface GroupOptions {
    * @defaultValue the only upstream there is, or the host's mount
    */
   upstream?: string | Partial<Record<ProtocolName, string>>
-  /** Upstreams for some models: the first whose `models` fit (`*` stands for any part of a name) wins over `upstream`. */
-  routes?: ReadonlyArray<{ readonly models: readonly string[], readonly upstream: string }>
+  /**
+   * Upstreams for some models, such as `[{ models: ['small-*'], upstream: 'cheap' }]`: the first whose `models` fit wins over `upstream`.
+   * @defaultValue none
+   */
+  routes?: readonly RouteOptions[]
   /**
    * False lacks every protocol: the group is for calls that do not pass this gateway.
    * @defaultValue true
@@ -28,14 +38,20 @@ export interface GroupOptions {
    * @defaultValue any
    */
   models?: readonly string[]
-  /** What its keys may spend together. */
+  /**
+   * What its keys may spend together.
+   * @defaultValue none
+   */
   limits?: Limits
   /**
    * While the store of the limits cannot answer: refuse requests (`closed`), or let each process spend a share of its own (`local`).
    * @defaultValue 'closed'
    */
   onStoreFailure?: 'closed' | 'local'
-  /** Who the group's requests are for, in reports: `{ team: 'search' }`. */
+  /**
+   * Who the group's requests are for, in reports: `{ team: 'search' }`.
+   * @defaultValue none
+   */
   labels?: Labels
 }
 

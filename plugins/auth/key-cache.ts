@@ -10,19 +10,40 @@ import type { Key, KeyChange } from '../core/types.js'
 import { LoadBudget } from './load-budget.js'
 
 export interface KeyCacheOptions {
-  /** Known keys held at most. Default 10,000. */
+  /**
+   * Known keys held at most.
+   * @defaultValue 10,000
+   */
   max: number
-  /** How long a known key is believed, from its load, never extended by use. Default 30,000. */
+  /**
+   * How long a known key is believed, from its load, never extended by use.
+   * @defaultValue 30,000
+   */
   ttlMs: number
-  /** Unknown digests held at most. Default 1,000. */
+  /**
+   * Unknown digests held at most.
+   * @defaultValue 1,000
+   */
   negativeMax: number
-  /** Default 5,000. */
+  /**
+   * How long an unknown digest is believed to be unknown.
+   * @defaultValue 5,000
+   */
   negativeTtlMs: number
-  /** How long beyond its time a known key is served while the store fails. Default 300,000; 0 for never. */
+  /**
+   * How long beyond its time a known key is served while the store fails. 0 for never.
+   * @defaultValue 300,000
+   */
   staleMs: number
-  /** Store look-ups at the same time; beyond it a look-up fails at once. Default 256. */
+  /**
+   * Store look-ups at the same time; beyond it a look-up fails at once.
+   * @defaultValue 256
+   */
   maxLoads: number
-  /** Store look-ups a second of keys that are not held; beyond it they fail at once. Default 5,000. Held keys are always renewed. */
+  /**
+   * Store look-ups a second of keys that are not held; beyond it they fail at once. Held keys are always renewed.
+   * @defaultValue 5,000
+   */
   maxLoadsPerSecond: number
 }
 

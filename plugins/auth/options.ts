@@ -22,42 +22,69 @@ export type Lookup = (credential: string, request: FastifyRequest) => LookupKey 
 
 /** The part of a key store that auth needs; the engines in `plugins/state/` have it. */
 export interface KeySource {
+  /** A key by the SHA-256 of its secret, 64 lower-case hex digits; null for none. Rejects where nobody can answer. */
   find: (digest: string) => Promise<Key | null>
+  /** Hears of keys and groups that changed. Returns what ends it. */
   onChange: (listener: (change: KeyChange) => void) => () => void
 }
 
 export interface AuthOptions {
+  /** Who may do what, by the group's name: `{ chat: { protocols: ['chat_completions'], upstream: 'main' } }`. */
   groups: Record<string, GroupOptions>
-  /** Keys of the configuration file. They are held in memory and never expire from it. */
+  /**
+   * Keys of the configuration file. They are held in memory and never expire from it.
+   * @defaultValue `[]`
+   */
   keys?: KeyOptions[]
-  /** Issued keys. Asked for what is not among `keys`. */
+  /**
+   * Issued keys. Asked for what is not among `keys`.
+   * @defaultValue none
+   */
   store?: KeySource
   /**
    * An existing gateway's own table. Its answer is cached by the credential's digest, so it must depend on the credential
    * alone. A rejection is answered 503, never 401. Excludes `store`.
+   * @defaultValue none
    */
   lookup?: Lookup
-  /** How long `lookup` or `store` may take; what takes longer has failed. Default 5,000. */
+  /**
+   * How long `lookup` or `store` may take; what takes longer has failed.
+   * @defaultValue 5,000
+   */
   lookupTimeoutMs?: number
+  /**
+   * How known and unknown keys are remembered.
+   * @defaultValue each field its own
+   */
   cache?: Partial<KeyCacheOptions>
   /**
-   * Slows down who guesses keys: an address (IPv6: a /64) with more wrong keys a minute is answered 429 without its key being
-   * looked at, until its budget has grown again. A key that was right from that address before gets in all the same.
-   * Addresses are those of `request.ip`: behind a proxy, tell Fastify with `trustProxy` which proxies to believe. Each process has
-   * budgets of its own. Default false: none.
+   * Slows down who guesses keys: an address (IPv6: a /64) with more wrong keys a minute is answered 429 without its key being looked at,
+   * until its budget has grown again. A key that was right from that address before gets in all the same. Addresses are those of
+   * `request.ip`: behind a proxy, tell Fastify with `trustProxy` which proxies to believe. Each process has budgets of its own.
+   * @defaultValue false: none
    */
   failures?: (Pick<FailureOptions, 'perMinute'> & Partial<FailureOptions>) | false
-  /** Two different credentials in one request: the family's `first` source wins and is counted, or `reject`. Default `first`. */
+  /**
+   * Two different credentials in one request: the family's `first` source wins and is counted, or `reject`.
+   * @defaultValue `first`
+   */
   conflict?: 'first' | 'reject'
-  /** Credential sources that are off by default, by the names that the families give them. */
+  /**
+   * Credential sources that are off by default, by the names that the families give them.
+   * @defaultValue `[]`
+   */
   optionalSources?: string[]
   /**
-   * A path that has a version segment but is no known endpoint, below a mount of the host that also serves model
-   * endpoints: `refuse` it with a native 404, because nobody could tell what its caller may do there, or `leave` it to
-   * the mount, without asking for a key. Default `refuse`. Mounts that spread `proxyOptions()` have an option of their own.
+   * A path that has a version segment but is no known endpoint, below a mount of the host that also serves model endpoints: `refuse` it
+   * with a native 404, because nobody could tell what its caller may do there, or `leave` it to the mount, without asking for a key.
+   * Mounts that spread `proxyOptions()` have an option of their own.
+   * @defaultValue `refuse`
    */
   unknown?: 'refuse' | 'leave'
-  /** Accepted values of a family's version header, by family. Default: those that current official clients send. */
+  /**
+   * Accepted values of a family's version header, by family.
+   * @defaultValue those that current official clients send
+   */
   versions?: Partial<Record<string, string[]>>
 }
 

@@ -1,10 +1,26 @@
 import { checkOptions, OptionError } from '../core/options.js'
 
+export interface ConsoleAddress {
+  /** 0 for any that is free. */
+  port: number
+  /**
+   * A name or an address of this machine.
+   * @defaultValue the loopback interface
+   */
+  host?: string
+}
+
 export interface ConsoleOptions {
-  /** Serve the page at this path of the app itself, where everybody who reaches the app reaches it. */
+  /**
+   * Serve the page at this path of the app itself, where everybody who reaches the app reaches it.
+   * @defaultValue none
+   */
   path?: string
-  /** Serve it on a listener of its own. `host` defaults to the loopback interface. */
-  listen?: { port: number, host?: string }
+  /**
+   * Serve it on a listener of its own.
+   * @defaultValue none
+   */
+  listen?: ConsoleAddress
 }
 
 /** Throws `LLM_GATEWAY_OPTION`. One of the two places must be asked for. */

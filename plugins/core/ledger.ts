@@ -93,10 +93,12 @@ export interface Ledger {
   readonly onTrouble?: (listener: Trouble) => () => void
   /** Null where records go to no usage store. */
   readonly shipping?: Shipping | null
+  /** Records in the order in which they were kept. */
   read: (range?: LedgerRange) => AsyncIterable<LedgerRecord>
   /** The newest records of processes that did not settle all that they recorded, or may not have: they were killed. */
   unsettled: () => AsyncIterable<LedgerRecord>
   /** This process could not settle a record: its newest ones are `unsettled`, however it ends. */
   readonly noteUnsettled?: () => void
+  /** Keeps what is still to be kept, and ends. */
   close: () => Promise<void>
 }

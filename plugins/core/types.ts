@@ -36,19 +36,44 @@ export type AbortSide = 'client' | 'upstream' | 'gateway'
 
 /** Limits of a key or a group. Integers; an absent field is no limit. */
 export interface Limits {
+  /**
+   * Requests in any 60 seconds.
+   * @defaultValue none
+   */
   requestsPerMinute?: number
+  /**
+   * Tokens in any 60 seconds, of requests and replies.
+   * @defaultValue none
+   */
   tokensPerMinute?: number
+  /**
+   * Requests at the same time.
+   * @defaultValue none
+   */
   concurrency?: number
-  /** Tokens that may still be spent in all. */
+  /**
+   * Tokens that may still be spent in all.
+   * @defaultValue none
+   */
   balance?: number
-  /** What may be spent in each period of a calendar; all of them count. */
+  /**
+   * What may be spent in each period of a calendar; all of them count.
+   * @defaultValue none
+   */
   budgets?: readonly Budget[]
 }
 
 /** A budget in money or in tokens, one of the two. */
 export interface Budget {
-  /** Of the currency of the prices; at most nine decimals. */
+  /**
+   * Of the currency of the prices; at most nine decimals.
+   * @defaultValue none
+   */
   cost?: number
+  /**
+   * Tokens of requests and replies.
+   * @defaultValue none
+   */
   tokens?: number
   /** A calendar's, in `timezone`; weeks begin on Monday. `total` never ends. */
   period: 'hour' | 'day' | 'week' | 'month' | 'total'

@@ -8,17 +8,35 @@ import { readFactor } from './read-row.js'
 export type PriceOptions = Readonly<Record<string, unknown>>
 
 export interface CostsOptions {
-  /** Of every price, by ISO 4217. Default `USD`. */
+  /**
+   * Of every price, by ISO 4217.
+   * @defaultValue `USD`
+   */
   currency?: string
-  /** Price lists, of this package's form or the community's `model_prices_and_context_window.json`; a later one wins. */
+  /**
+   * Price lists, of this package's form or the community's `model_prices_and_context_window.json`; a later one wins.
+   * @defaultValue `[]`
+   */
   files?: readonly string[]
-  /** Prices by model name, or glob of names; they win over files. One row, or several that follow each other in time. */
+  /**
+   * Prices by model name, or glob of names; they win over files. One row, or several that follow each other in time.
+   * @defaultValue `{}`
+   */
   models?: Readonly<Record<string, PriceOptions | readonly PriceOptions[]>>
-  /** Requests for a model without a price: `refuse` them with 403 `model_not_priced`. Default `allow`, and `refuse` where a budget is in money. */
+  /**
+   * Requests for a model without a price: `refuse` them with 403 `model_not_priced`.
+   * @defaultValue `allow`, and `refuse` where a budget is in money
+   */
   unpriced?: 'allow' | 'refuse'
-  /** Sends the cost along with replies that are not streamed, as `x-llm-gateway-cost`. Such a reply waits until it is whole. Default false. */
+  /**
+   * Sends the cost along with replies that are not streamed, as `x-llm-gateway-cost`. Such a reply waits until it is whole.
+   * @defaultValue false
+   */
   header?: boolean
-  /** What the prices of an upstream are times those of the lists, by its name. */
+  /**
+   * What the prices of an upstream are times those of the lists, by its name.
+   * @defaultValue 1 each
+   */
   factors?: Readonly<Record<string, number>>
 }
 

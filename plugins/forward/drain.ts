@@ -1,10 +1,19 @@
 /** How long a reply is still read for its usage after the caller has left. */
 export interface DrainOptions {
-  /** Default 5,000. 0: not at all. */
+  /**
+   * How long a reply is read on, in milliseconds. 0: not at all.
+   * @defaultValue 5,000
+   */
   maxMs: number
-  /** Default 4 MiB. */
+  /**
+   * How much of a reply is read on, in bytes.
+   * @defaultValue 4 MiB
+   */
   maxBytes: number
-  /** Replies drained at the same time. Default 64. */
+  /**
+   * Replies drained at the same time.
+   * @defaultValue 64
+   */
   maxConcurrent: number
 }
 

@@ -3,26 +3,53 @@ import { drainDefaults, type DrainOptions } from './drain.js'
 import type { DispatcherOptions } from './dispatcher.js'
 
 export interface TransportOptions {
-  /** Connections to one upstream; each carries one request at a time. Default 1,024. */
+  /**
+   * Connections to one upstream; each carries one request at a time.
+   * @defaultValue 1,024
+   */
   connections?: number
-  /** Requests that may wait for a connection at the same time; another one is refused with 503. Default 1,024. */
+  /**
+   * Requests that may wait for a connection at the same time; another one is refused with 503.
+   * @defaultValue 1,024
+   */
   maxQueued?: number
-  /** How long each may wait, then it is refused with 503. Default 2,000. */
+  /**
+   * How long each may wait, then it is refused with 503.
+   * @defaultValue 2,000
+   */
   queueMs?: number
-  /** From the request's last byte to the reply's headers. Default 900,000 (15 minutes): a model may think long. */
+  /**
+   * From the request's last byte to the reply's headers.
+   * @defaultValue 900,000 (15 minutes): a model may think long
+   */
   headersTimeoutMs?: number
-  /** Silence of the upstream in the middle of a reply, and how long its caller may take nothing of it. 0 for ever. Default 300,000 (5 minutes). */
+  /**
+   * Silence of the upstream in the middle of a reply, and how long its caller may take nothing of it. 0 for ever.
+   * @defaultValue 300,000 (5 minutes)
+   */
   idleTimeoutMs?: number
-  /** Default 10,000. */
+  /**
+   * How long a connection to an upstream may take to stand, in milliseconds.
+   * @defaultValue 10,000
+   */
   connectTimeoutMs?: number
-  /** Reading on for usage after the caller has left. `maxMs: 0` cancels at once. */
+  /**
+   * Reading on for usage after the caller has left. `maxMs: 0` cancels at once.
+   * @defaultValue each field its own
+   */
   drain?: Partial<DrainOptions>
-  /** More options of undici's connector, such as `ca`. TLS verification is on unless this says otherwise. */
+  /**
+   * More options of undici's connector, such as `ca`. TLS verification is on unless this says otherwise.
+   * @defaultValue `{}`
+   */
   tls?: Record<string, unknown>
 }
 
 export interface ForwardOptions extends TransportOptions {
-  /** Whether to mount routes for every endpoint here. Off for a host that mounts them itself. Default true. */
+  /**
+   * Whether to mount routes for every endpoint here. Off for a host that mounts them itself.
+   * @defaultValue true
+   */
   routes?: boolean
 }
 

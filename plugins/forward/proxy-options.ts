@@ -12,8 +12,9 @@ import { createSender } from './sender.js'
 
 export interface ProxyOptions extends TransportOptions {
   /**
-   * A path below the mount that has a version segment but is no endpoint we know: `refuse` it (nothing reaches the
-   * provider unguarded), or `forward` it as the host did before. Default `refuse`.
+   * A path below the mount that has a version segment but is no endpoint we know: `refuse` it (nothing reaches the provider unguarded),
+   * or `forward` it as the host did before.
+   * @defaultValue `refuse`
    */
   unknown?: 'refuse' | 'forward'
 }

@@ -9,7 +9,10 @@ import { checkOptions, OptionError } from '../core/options.js'
 import { credentialHeaders } from '../protocols/index.js'
 
 export interface LabelsOptions {
-  /** The header that holds a request's labels, such as `x-llm-labels: team=search,app=shop`. Default: none is read. */
+  /**
+   * The header that holds a request's labels, such as `x-llm-labels: team=search,app=shop`.
+   * @defaultValue none is read
+   */
   header?: string
 }
 

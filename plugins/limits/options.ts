@@ -25,30 +25,47 @@ export type Authorization = Refusal | 'admit' | undefined | void
 export type Authorize = (request: FastifyRequest) => Authorization | Promise<Authorization>
 
 export interface LimitsOptions {
-  /** Who counts. Default: this process alone, in memory. */
+  /**
+   * Who counts.
+   * @defaultValue this process alone, in memory
+   */
   balances?: Balances
-  /** Where a record of each metered request is kept. Default: nowhere. */
+  /**
+   * Where a record of each metered request is kept.
+   * @defaultValue nowhere
+   */
   ledger?: Ledger
-  /** Status of a spent balance. Default 403: clients retry 429 for up to a minute. */
+  /**
+   * Status of a spent balance.
+   * @defaultValue 403: clients retry 429 for up to a minute
+   */
   balanceStatus?: 402 | 403 | 429
   /**
    * A host's own decision, asked before the body is read, once key and group are known. It may refuse, replace the limits
    * of key and group, or leave the decision to them. Where it throws, the request is refused with 503.
+   * @defaultValue none: the limits of key and group alone
    */
   authorize?: Authorize
   /**
    * Most tokens that one answer can have, by model; `*` for all others. Held for a request that does not ask for less.
-   * Default `{ '*': 8192 }`.
+   * @defaultValue `{ '*': 8192 }`
    */
   maxOutputTokens?: Record<string, number>
-  /** Most tokens that are held for a request's input, whatever its size. Default 200,000. */
+  /**
+   * Most tokens that are held for a request's input, whatever its size.
+   * @defaultValue 200,000
+   */
   maxInputTokens?: number
   /**
    * Hears when 50, 80 and 100 percent of a budget are spent: once for each period, in the process whose request reached it. Nobody
    * waits for it; what it throws is logged.
+   * @defaultValue nobody
    */
   onBudget?: OnBudget
-  /** What each process may spend of every limit while the store is away, in groups with `onStoreFailure: local`. Default 5. */
+  /**
+   * What each process may spend of every limit while the store is away, in groups with `onStoreFailure: local`.
+   * @defaultValue 5
+   */
   leasePercent?: number
 }
 

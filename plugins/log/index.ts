@@ -9,7 +9,10 @@ import { requestLine } from './line.js'
 const levels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal'] as const
 
 export interface LogOptions {
-  /** The level that lines are written at. Default `info`. */
+  /**
+   * The level that lines are written at.
+   * @defaultValue `info`
+   */
   level?: typeof levels[number]
 }
 

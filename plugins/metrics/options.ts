@@ -6,27 +6,55 @@ import type { Peers } from './peers.js'
 import type { MetricsRegistry } from './registry.js'
 
 export interface MetricsOptions {
-  /** A prom-client registry to put the metrics into; never the global one unless you give it. Several apps may share one. */
+  /**
+   * A prom-client registry to put the metrics into; never the global one unless you give it. Several apps may share one.
+   * @defaultValue one of its own
+   */
   registry?: MetricsRegistry
-  /** Apps that are given the same object share their cells: an app that takes over from another goes on counting. */
+  /**
+   * Apps that are given the same object share their cells: an app that takes over from another goes on counting.
+   * @defaultValue its own
+   */
   cells?: object
-  /** Processes that count together: what is served is the sum of all. */
+  /**
+   * Processes that count together: what is served is the sum of all.
+   * @defaultValue none: this process alone
+   */
   peers?: Peers
-  /** Where the text is served, or false for nowhere. Default: `/metrics`; with a `registry` nowhere, its owner serves it. */
+  /**
+   * Where the text is served, or false for nowhere.
+   * @defaultValue `/metrics`; with a `registry` nowhere, its owner serves it
+   */
   path?: string | false
-  /** The model names that may be label values. Default: learnt from successful replies, up to `maxModels`. */
+  /**
+   * The model names that may be label values.
+   * @defaultValue learnt from successful replies, up to `maxModels`
+   */
   models?: readonly string[]
-  /** Default 100. */
+  /**
+   * Model names that are learnt at most; others are `other`.
+   * @defaultValue 100
+   */
   maxModels?: number
-  /** Most label sets of one metric; all others share one whose labels are `other`. Default 1000. */
+  /**
+   * Most label sets of one metric; all others share one whose labels are `other`.
+   * @defaultValue 1000
+   */
   maxCells?: number
-  /** Show the metrics to OpenTelemetry, once an SDK is registered. Default true. */
+  /**
+   * Show the metrics to OpenTelemetry, once an SDK is registered.
+   * @defaultValue true
+   */
   openTelemetry?: boolean
-  /** The provider to take meters from. Default: the one that is registered with the API, whenever that happens. */
+  /**
+   * The provider to take meters from.
+   * @defaultValue the one that is registered with the API, whenever that happens
+   */
   meterProvider?: MeterProvider
   /**
-   * Which of OpenTelemetry's GenAI metrics go along: `legacy`, those that are published; `next`, the token counters that
-   * replace `gen_ai.client.token.usage`; `both`; `off`. Default `legacy`.
+   * Which of OpenTelemetry's GenAI metrics go along: `legacy`, those that are published; `next`, the token counters that replace
+   * `gen_ai.client.token.usage`; `both`; `off`.
+   * @defaultValue `legacy`
    */
   semconv?: Semconv
 }

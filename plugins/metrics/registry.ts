@@ -29,6 +29,7 @@ interface RegistryMetric {
 
 /** The part of a prom-client `Registry` that is used. */
 export interface MetricsRegistry {
+  /** Media type of the text. */
   readonly contentType: string
   /** The text of all its metrics. */
   metrics (): Promise<string>

@@ -2,22 +2,35 @@ import { checkOptions, OptionError } from '../core/options.js'
 
 export interface OverloadOptions {
   /**
-   * Delay of the event loop, averaged over half a second, beyond which a growing share of requests is refused until it is
-   * lower again. 0: it is not watched. Default 200.
+   * Delay of the event loop, averaged over half a second, beyond which a growing share of requests is refused until it is lower again. 0:
+   * it is not watched.
+   * @defaultValue 200
    */
   maxLoopDelayMs?: number
-  /** How full the heap may be; beyond it every request is refused. Default 92. */
+  /**
+   * How full the heap may be; beyond it every request is refused.
+   * @defaultValue 92
+   */
   maxHeapPercent?: number
-  /** Connections of callers; on another one a model request is refused, and it is closed. Default: any number. */
+  /**
+   * Connections of callers; on another one a model request is refused, and it is closed.
+   * @defaultValue any number
+   */
   maxConnections?: number
   /**
    * Model requests that run at the same time. The last fifth is kept for keys that have less than an equal share of them.
-   * Default: any number.
+   * @defaultValue any number
    */
   maxActive?: number
-  /** Requests that may wait for a connection to their upstream. Default 1,024. */
+  /**
+   * Requests that may wait for a connection to their upstream.
+   * @defaultValue 1,024
+   */
   maxQueued?: number
-  /** How long each may wait. Default 2,000. */
+  /**
+   * How long each may wait.
+   * @defaultValue 2,000
+   */
   queueMs?: number
 }
 

@@ -5,11 +5,15 @@ import { setAside } from './ill-formed.js'
 import { checkPathOptions } from './options.js'
 
 export interface RewriteUrlOptions {
-  /** Path below which the model endpoints stand, such as `/llm`. Default: none. */
+  /**
+   * Path below which the model endpoints stand, such as `/llm`.
+   * @defaultValue none
+   */
   readonly prefix?: string
   /**
-   * What happens to a path that has a version segment (or the prefix) but is no known endpoint: `leave` its query as it
-   * is, for a host that serves such paths and takes a `key` there, or `refuse` to let a `key` through. Default `refuse`.
+   * What happens to a path that has a version segment (or the prefix) but is no known endpoint: `leave` its query as it is, for a host
+   * that serves such paths and takes a `key` there, or `refuse` to let a `key` through.
+   * @defaultValue `refuse`
    */
   readonly unknown?: 'leave' | 'refuse'
 }

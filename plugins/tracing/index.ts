@@ -16,9 +16,15 @@ import { captureContent, capturesContent } from './content.js'
 import { isSdkRegistered, parentContext, traceHeaders } from './propagate.js'
 
 export interface TracingOptions {
-  /** The provider to take the tracer from. Default: the one that is registered with the API, whenever that happens. */
+  /**
+   * The provider to take the tracer from.
+   * @defaultValue the one that is registered with the API, whenever that happens
+   */
   tracerProvider?: TracerProvider
-  /** Let OpenTelemetry baggage travel to upstreams. Default false: it may hold what is not for third parties. */
+  /**
+   * Let OpenTelemetry baggage travel to upstreams.
+   * @defaultValue false: it may hold what is not for third parties
+   */
   baggage?: boolean
 }
 

@@ -1,6 +1,11 @@
 import type { Notes } from '../core/upstream.js'
 import type { CredentialFunction } from './secret.js'
 
+export interface CredentialFile {
+  /** Its path. */
+  readonly file: string
+}
+
 export interface UpstreamOptions {
   /** Base address. `{model}` in its path is the model that is asked for. */
   url: string
@@ -10,36 +15,59 @@ export interface UpstreamOptions {
    * @defaultValue `canonical`
    */
   path?: 'canonical' | 'verbatim'
-  /** Parameters that are sent with each request, such as `api-version`. They win over the caller's. */
+  /**
+   * Parameters that are sent with each request, such as `api-version`. They win over the caller's.
+   * @defaultValue `{}`
+   */
   query?: Readonly<Record<string, string | number>>
-  /** Headers that are sent with each request. They win over the caller's. */
+  /**
+   * Headers that are sent with each request. They win over the caller's.
+   * @defaultValue `{}`
+   */
   headers?: Readonly<Record<string, string>>
-  /** The header that carries the credential, where it is not the one of the request's family; `authorization` carries it as Bearer token. */
+  /**
+   * The header that carries the credential, where it is not the one of the request's family; `authorization` carries it as Bearer token.
+   * @defaultValue that of the request's family
+   */
   credentialHeader?: string
   /**
    * The provider's secret; or `forward`: the caller's own travels on; or a file that holds it, read again when it changes; or in code
    * a function, asked again when what it gave has ended, or in each half minute where it does not tell an end.
-   * Default: none is sent; undefined, as of a variable that is not set, fails the start.
+   * Undefined, as of a variable that is not set, fails the start.
+   * @defaultValue none is sent
    */
-  credential?: string | { readonly file: string } | CredentialFunction | undefined
+  credential?: string | CredentialFile | CredentialFunction | undefined
   /**
    * What its prices are times those of the price lists, such as 1.1 for a region that costs a tenth more.
    * @defaultValue 1
    */
   priceFactor?: number
-  /** Names of models as callers say them, and as this upstream knows them. */
+  /**
+   * Names of models as callers say them, and as this upstream knows them.
+   * @defaultValue the same names
+   */
   models?: Readonly<Record<string, string>>
-  /** Upstreams with the same account share its rate limits: none of them is asked again where one was refused. Default: the upstream's own name. */
+  /**
+   * Upstreams with the same account share its rate limits: none of them is asked again where one was refused.
+   * @defaultValue the upstream's own name
+   */
   account?: string
-  /** The protocols that it speaks. Default: whichever its groups use it for. */
+  /**
+   * The protocols that it speaks.
+   * @defaultValue whichever its groups use it for
+   */
   protocols?: readonly string[]
 }
 
 export interface MemberOptions {
+  /** Name of an upstream. */
   upstream: string
   /** Its share of the requests, by that of the others. @defaultValue 1 */
   weight?: number
-  /** Requests that it may have at the same time. Default: any number. */
+  /**
+   * Requests that it may have at the same time.
+   * @defaultValue any number
+   */
   concurrency?: number
   /** Members of a higher tier are asked only where those of all lower ones are out. @defaultValue 1 */
   tier?: number
@@ -48,18 +76,28 @@ export interface MemberOptions {
 export type RetryCause = 'connect' | 'reset' | 'timeout' | 'first_event' | '429' | '500' | '502' | '503' | '504' | '529'
 
 export interface PoolOptions {
+  /** Names of upstreams, or more of each. */
   members: ReadonlyArray<string | MemberOptions>
   /** Sends of one request at most, the first included. @defaultValue 3 */
   attempts?: number
-  /** After which failures another member is asked. Default: those after which no provider has done paid work, `connect`, 429, 503 and 529. */
+  /**
+   * After which failures another member is asked.
+   * @defaultValue those after which no provider has done paid work, `connect`, 429, 503 and 529
+   */
   retryOn?: ReadonlyArray<RetryCause | number>
   /** What keeps to one member, so that its prompt cache stays warm: a conversation, a key, or nothing. @defaultValue `conversation` */
   affinity?: 'conversation' | 'key' | 'none'
   /** How long what is bound to an account, such as a stored response, is remembered with its member. @defaultValue one day */
   affinityTtlMs?: number
-  /** Time to the headers of an attempt; then it has failed with `timeout`. Default: that of the transport, `forward.headersTimeoutMs`. */
+  /**
+   * Time to the headers of an attempt; then it has failed with `timeout`.
+   * @defaultValue that of the transport, `forward.headersTimeoutMs`
+   */
   attemptTimeoutMs?: number
-  /** Time that all attempts together have to the headers of a reply. Default: that of the transport. */
+  /**
+   * Time that all attempts together have to the headers of a reply.
+   * @defaultValue that of the transport
+   */
   deadlineMs?: number
 }
 
@@ -71,10 +109,24 @@ export interface RouteOptions {
 }
 
 export interface UpstreamsOptions {
+  /**
+   * Where requests go, by name: `{ main: { url: 'https://provider.example', credential: process.env.PROVIDER_KEY } }`.
+   * @defaultValue `{}`
+   */
   upstreams?: Readonly<Record<string, UpstreamOptions>>
+  /**
+   * Upstreams that stand in for each other, by name: `{ both: { members: ['a', 'b'] } }`.
+   * @defaultValue `{}`
+   */
   pools?: Readonly<Record<string, PoolOptions>>
-  /** Where it is remembered which upstream made what is bound to its account: a state engine's notes. Default: this process's memory. */
+  /**
+   * Where it is remembered which upstream made what is bound to its account: a state engine's notes.
+   * @defaultValue this process's memory
+   */
   notes?: Notes
-  /** Whose knowledge of how upstreams do is shared: apps that are given the same object, such as one that takes over from another. */
+  /**
+   * Whose knowledge of how upstreams do is shared: apps that are given the same object, such as one that takes over from another.
+   * @defaultValue known to this app alone
+   */
   health?: object
 }

@@ -3,8 +3,9 @@ import { isObject } from '../core/json-object.js'
 
 export interface UsageOptions {
   /**
-   * Asks for the usage of streamed chats whose caller did not, and takes the event that brings it out of the reply again.
-   * One answer for all upstreams, or by upstream name. Default true, also for an upstream that is not named.
+   * Asks for the usage of streamed chats whose caller did not, and takes the event that brings it out of the reply again. One answer for
+   * all upstreams, or by upstream name.
+   * @defaultValue true, also for an upstream that is not named
    */
   includeUsage?: boolean | Readonly<Record<string, boolean>>
 }

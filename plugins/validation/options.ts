@@ -5,15 +5,31 @@ import type { RulesData } from './questions.js'
 import { readSchemas, readSources, type SchemaSource } from './schemas.js'
 
 export interface ValidationOptions {
-  /** Longest request body in bytes. Default 33,554,432 (32 MiB), the longest that current services take. */
+  /**
+   * Longest request body in bytes.
+   * @defaultValue 33,554,432 (32 MiB), the longest that current services take
+   */
   maxBodyBytes?: number
-  /** The same for single endpoints, by endpoint id: `{ 'images.edits': 67_108_864 }`. */
+  /**
+   * The same for single endpoints, by endpoint id: `{ 'images.edits': 67_108_864 }`.
+   * @defaultValue `{}`
+   */
   maxBodyBytesByEndpoint?: Record<string, number>
-  /** Replaces schemas: by schema name (`chat-completions`) or endpoint id (`chat_completions`), a JSON Schema 2020-12 or the path of its file. */
+  /**
+   * Replaces schemas: by schema name (`chat-completions`) or endpoint id (`chat_completions`), a JSON Schema 2020-12 or the path of its
+   * file.
+   * @defaultValue those of the package
+   */
   schemas?: Record<string, SchemaSource>
-  /** Deepest nesting of a JSON body. Default 256. */
+  /**
+   * Deepest nesting of a JSON body.
+   * @defaultValue 256
+   */
   maxDepth?: number
-  /** Most values (members and elements) in a JSON body; an empty object or list counts twice. Default 1,000,000. */
+  /**
+   * Most values (members and elements) in a JSON body; an empty object or list counts twice.
+   * @defaultValue 1,000,000
+   */
   maxValues?: number
 }
 

@@ -132,6 +132,7 @@ export interface Spending {
 export interface Balances {
   /** A hold that is not renewed for this long expires. */
   readonly holdTtlMs: number
+  /** Admits a request and sets aside what it may cost, or refuses it and changes nothing. */
   hold: (ask: HoldAsk) => Decision | Promise<Decision>
   /** The request runs no more, its tokens are still being counted: frees its place under `concurrency`. Idempotent. */
   leave: (id: string, group: string) => void | Promise<void>
@@ -145,5 +146,6 @@ export interface Balances {
   read: (group: string, key?: string) => Account | Promise<Account>
   /** A bucket of a group, or with `key` of a key in it. */
   readBucket: (bucket: string, group: string, key?: string) => Spending | Promise<Spending>
+  /** Nothing is asked any more. */
   close: () => Promise<void>
 }

@@ -1,0 +1,61 @@
+/** Every option of the bundle and of each plugin says what it is for, and what holds without it. */
+import t from 'tap'
+import ts from 'typescript'
+
+const root = new URL('../../', import.meta.url).pathname
+const entry = `${root}plugins/index.ts`
+
+const { config } = ts.readConfigFile(`${root}tsconfig.json`, ts.sys.readFile)
+const { options } = ts.parseJsonConfigFileContent(config, ts.sys, root)
+const program = ts.createProgram([entry], { ...options, noEmit: true })
+const checker = program.getTypeChecker()
+
+/** The type that an exported name stands for, without its generics. */
+function optionTypes (): Array<readonly [name: string, type: ts.Type]> {
+  const file = program.getSourceFile(entry)
+  const module = file === undefined ? undefined : checker.getSymbolAtLocation(file)
+  const symbols = module === undefined ? [] : checker.getExportsOfModule(module).filter(({ name }) => name.endsWith('Options') && !isResult(name))
+  return symbols.map((symbol) => {
+    const target = (symbol.flags & ts.SymbolFlags.Alias) === 0 ? symbol : checker.getAliasedSymbol(symbol)
+    return [symbol.name, checker.getDeclaredTypeOfSymbol(target)]
+  })
+}
+
+/** What `proxyOptions()` makes for a mount is no option of ours, and what hosts implement has no defaults. */
+const isResult = (name: string): boolean => name === 'HttpProxyOptions'
+const implemented: ReadonlySet<string> = new Set(['Ledger', 'Balances', 'KeySource', 'Notes'])
+
+function interfaceOf ({ declarations: [declaration] = [] }: ts.Symbol): string {
+  const parent = declaration?.parent
+  return parent !== undefined && ts.isInterfaceDeclaration(parent) ? parent.name.text : ''
+}
+
+const isOurs = (symbol: ts.Symbol): boolean => symbol.declarations?.some((declaration) => declaration.getSourceFile().fileName.startsWith(`${root}plugins/`)) === true
+
+/** The properties of a type, of its members and of what is below them, each with the way to it. */
+function * propertiesOf (type: ts.Type, path: string, seen: Set<ts.Symbol>): Generator<readonly [path: string, symbol: ts.Symbol]> {
+  for (const part of type.isUnion() ? type.types : [type]) {
+    if (checker.isArrayType(part)) {
+      for (const element of checker.getTypeArguments(part as ts.TypeReference)) yield * propertiesOf(element, `${path}[]`, seen)
+      continue
+    }
+    const values = part.getStringIndexType()
+    if (values !== undefined) yield * propertiesOf(values, `${path}.*`, seen)
+    if ((part.flags & ts.TypeFlags.Object) === 0 || part.getCallSignatures().length > 0) continue
+    for (const symbol of part.getProperties()) {
+      if (!isOurs(symbol) || seen.has(symbol)) continue
+      seen.add(symbol)
+      yield [`${path}.${symbol.name}`, symbol]
+      yield * propertiesOf(checker.getTypeOfSymbol(symbol), `${path}.${symbol.name}`, seen)
+    }
+  }
+}
+
+t.test('every option has a docstring, and every one that may be left out its default', async (t) => {
+  const seen = new Set<ts.Symbol>()
+  const found = optionTypes().flatMap(([name, type]) => [...propertiesOf(type, name, seen)])
+  t.ok(found.length > 100, `${found.length} options`)
+  t.same(found.filter(([, symbol]) => ts.displayPartsToString(symbol.getDocumentationComment(checker)) === '').map(([path]) => path), [])
+  const optional = found.filter(([, symbol]) => (symbol.flags & ts.SymbolFlags.Optional) !== 0 && !implemented.has(interfaceOf(symbol)))
+  t.same(optional.filter(([, symbol]) => !symbol.getJsDocTags(checker).some(({ name }) => name === 'defaultValue')).map(([path]) => path), [])
+})
