@@ -1,0 +1,33 @@
+import t from 'tap'
+import { createResolve } from '../../../plugins/core/url/resolve.js'
+
+const resolve = createResolve('')
+
+/** Written out, and not read from where the rule has them: each is what some provider takes a credential from. */
+const carriers = [
+  'key', 'KEY', '$key', '%24key', '%6bey', '%256bey', 'key[]', 'key[a]', '%20key', 'access_token', 'Access-Token', 'oauth_token', 'bearer_token',
+  'api_key', 'api-key', 'apikey', 'APIKEY', 'subscription-key', 'subscription_key', '$httpHeaders', '$httpMethod',
+]
+
+const paths = [
+  ['POST', '/v1/chat/completions'], ['POST', '/v1/messages'], ['POST', '/v1beta/models/gemini:generateContent'], ['GET', '/v1/models'], ['GET', '/v1/responses/resp_1'],
+] as const
+
+t.test('no parameter that may carry a secret stands in what is sent on, however it is spelled', async (t) => {
+  for (const name of carriers) {
+    for (const [method, path] of paths) {
+      for (const query of [`${name}=SECRET`, `a=1&${name}=SECRET&b=%2F`, `a=1;${name}=SECRET`, `;${name}=SECRET`]) {
+        const resolved = resolve(method, `${path}?${query}`, {})
+        if (resolved?.kind !== 'endpoint') {
+          t.not(resolved, null, 'refused, and never left to the host')
+          continue
+        }
+        t.notMatch(resolved.url, 'SECRET', `${path}?${query}`)
+        if (query.includes('b=')) t.match(resolved.url, '?a=1&b=%2F', 'the others stay')
+      }
+    }
+  }
+  for (const kept of ['?keys=SECRET', '?monkey=SECRET', '?a=key', '?api_keys=1&x=%2f']) {
+    t.match(resolve('POST', `/v1/chat/completions${kept}`, {}), { kind: 'endpoint', url: `/v1/chat/completions${kept}` })
+  }
+})

@@ -1,0 +1,86 @@
+import t from 'tap'
+import type { ModelCall } from '../../plugins/core/model-call.js'
+import type { Group, Key } from '../../plugins/core/types.js'
+import { StoreDownError } from '../../plugins/core/balances/store-down.js'
+import { Admission } from '../../plugins/limits/admission.js'
+import { Outbox } from '../../plugins/limits/outbox.js'
+import { memoryBalances, type Balances } from '../../plugins/state/index.js'
+import { requestTo } from '../upstreams/request.js'
+
+interface Desk {
+  readonly admission: Admission
+  readonly settled: string[]
+  down: Error | null
+  readonly enter: () => Promise<{ readonly llm: ModelCall, readonly answer: string }>
+  readonly end: (llm: ModelCall) => Promise<void>
+}
+
+/** Limits in front of a store that can be taken away. */
+function desk (onStoreFailure: Group['onStoreFailure']): Desk {
+  const memory = memoryBalances()
+  const settled: string[] = []
+  const balances: Balances = {
+    ...memory,
+    hold: async (ask) => {
+      if (made.down !== null) throw made.down
+      return await memory.hold(ask)
+    },
+    settle: async (settlement) => {
+      settled.push(settlement.id)
+      return await memory.settle(settlement)
+    },
+  }
+  const outbox = new Outbox({ balances, maxWaiting: 100, retryMs: 5, onLost: () => {}, onSettled: () => {} })
+  const admission = new Admission(balances, outbox, 10, () => {})
+  const group: Group = { id: 'all', protocols: new Set(), thirdParty: true, upstream: null, models: null, limits: { requestsPerMinute: 30 }, onStoreFailure }
+  const key: Key = { id: 'k', group: 'all', disabled: false, expiresAt: null, limits: {} }
+  const made: Desk = {
+    admission,
+    settled,
+    down: null,
+    enter: async () => {
+      const llm = requestTo('/v1/chat/completions')
+      const answer = await admission.enter(llm, key, group)
+      return { llm, answer: answer === 'store down' ? answer : answer.ok ? 'ok' : answer.limit }
+    },
+    end: async (llm) => {
+      const ticket = admission.ticketOf(llm)
+      if (ticket !== undefined) admission.settle(ticket, { tokens: 0, cost: 0 })
+      for (let i = 0; i < 20; i += 1) await new Promise(setImmediate)
+    },
+  }
+  return made
+}
+
+t.test('a store that was not even asked has nothing to be given back', async (t) => {
+  for (const [asked, settlements] of [[false, 0], [true, 1]] as const) {
+    const each = desk('closed')
+    each.down = new StoreDownError('does not answer', { asked })
+    t.equal((await each.enter()).answer, 'store down')
+    for (let i = 0; i < 20; i += 1) await new Promise(setImmediate)
+    t.equal(each.settled.length, settlements)
+  }
+  const broken = desk('closed')
+  broken.down = new Error('timed out')
+  await broken.enter()
+  for (let i = 0; i < 20; i += 1) await new Promise(setImmediate)
+  t.equal(broken.settled.length, 1, 'of any other error nobody knows')
+})
+
+t.test('each outage has a lease of its own', async (t) => {
+  const each = desk('local')
+  for (let outage = 0; outage < 3; outage += 1) {
+    each.down = new StoreDownError('does not answer', { asked: false })
+    const answers: string[] = []
+    for (let i = 0; i < 5; i += 1) {
+      const { llm, answer } = await each.enter()
+      answers.push(answer)
+      if (answer === 'ok') await each.end(llm)
+    }
+    t.strictSame(answers, ['ok', 'ok', 'ok', 'requests', 'requests'], 'a tenth of thirty')
+    each.down = null
+    const { llm, answer } = await each.enter()
+    t.equal(answer, 'ok', 'the store is back')
+    await each.end(llm)
+  }
+})
