@@ -1,4 +1,4 @@
-import type { FarSide } from './far-side.js'
+import type { FarSide, Seen } from './far-side.js'
 import type { FamilyName, Options } from './options.js'
 import type { Reply } from './wire.js'
 
@@ -55,6 +55,12 @@ export function expectFar (subject: Subject, path: RegExp): string {
   const urls = far.seen.map(({ url }) => url).join(', ')
   expect(path.test(urls), `the far side saw ${urls} instead of ${String(path)}`)
   return `, far side saw ${urls}`
+}
+
+/** What arrives at the far side; fails at once where the gateway answers by itself. */
+export async function arrivalOr (arrival: Promise<Seen>, reply: Promise<Reply | null>): Promise<Seen> {
+  const answered = reply.then((early): never => { throw new CheckFailed(`status ${String(early?.status)}, and nothing was forwarded`) })
+  return await Promise.race([arrival, answered])
 }
 
 const shapes: Readonly<Record<FamilyName, (error: Fields, status: number, type: unknown) => boolean>> = {

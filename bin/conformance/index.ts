@@ -8,7 +8,8 @@ import { checks } from './checks/index.js'
 import { FarSide } from './far-side.js'
 import { readOptions, usage, UsageError, type Options } from './options.js'
 import { messageOf } from './message-of.js'
-import { resultOf, table, tally, type Result } from './report.js'
+import { holdsFor } from './profiles.js'
+import { junit, resultOf, table, tally, type Result } from './report.js'
 import { createSubject } from './subject.js'
 
 export interface Io {
@@ -34,7 +35,7 @@ export async function run (args: readonly string[], io: Io): Promise<number> {
 }
 
 async function runChecks (options: Options, io: Io): Promise<number> {
-  const chosen = checks.filter(({ number }) => options.only.length === 0 || options.only.includes(number))
+  const chosen = checks.filter(({ number }) => options.only.length === 0 ? holdsFor(options.profile, number) : options.only.includes(number))
   if (chosen.length === 0) throw new UsageError('--check names no check')
   const far = new FarSide()
   if (options.upstreamPort !== null) await far.listen(options.upstreamPort)
@@ -55,7 +56,8 @@ async function report (options: Options, results: readonly Result[], io: Io): Pr
   const counts = tally(results)
   for (const line of table(results)) io.out(line)
   io.out(`${counts.pass} passed, ${counts.fail} failed, ${counts['n/a']} not applicable`)
-  if (options.json !== '') await writeFile(options.json, JSON.stringify({ baseUrl: options.baseUrl, counts, results }, null, 2) + '\n')
+  if (options.json !== '') await writeFile(options.json, JSON.stringify({ baseUrl: options.baseUrl, profile: options.profile, counts, results }, null, 2) + '\n')
+  if (options.junit !== '') await writeFile(options.junit, junit(results))
   return counts.fail === 0 ? 0 : 1
 }
 

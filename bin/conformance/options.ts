@@ -1,5 +1,6 @@
 import { parseArgs } from 'node:util'
 import { messageOf } from './message-of.js'
+import { isProfile, profileNames, type ProfileName } from './profiles.js'
 
 export type FamilyName = 'openai' | 'anthropic' | 'gemini'
 
@@ -17,7 +18,10 @@ export interface Options {
   readonly metricsUrl: string
   /** File for the results, empty for none. */
   readonly json: string
-  /** Numbers of the checks to run; empty: all. */
+  /** File for the results as JUnit has them, empty for none. */
+  readonly junit: string
+  readonly profile: ProfileName
+  /** Numbers of the checks to run, whatever the profile; empty: all of the profile. */
   readonly only: readonly number[]
   /** How long one check may take. */
   readonly timeoutMs: number
@@ -41,6 +45,9 @@ Runs numbered black-box checks against any gateway and prints what was seen.
   --upstream-port PORT   play the provider on this port of 127.0.0.1: point the gateway's upstreams there
   --metrics-url URL      Prometheus text of the gateway, for the checks of token counters
   --json FILE            write the results
+  --junit FILE           write them as JUnit XML
+  --profile NAME         transparent (default): what any gateway has that passes requests on; translating: without the checks of
+                         bytes that stay as they are; house: with the conventions of this project
   --check N              run only this check; may be given again
   --timeout-ms N         limit of one check (default: 10000)
 
@@ -58,6 +65,8 @@ const flags = {
   'upstream-port': { type: 'string', default: '' },
   'metrics-url': { type: 'string', default: '' },
   json: { type: 'string', default: '' },
+  junit: { type: 'string', default: '' },
+  profile: { type: 'string', default: 'transparent' },
   check: { type: 'string', multiple: true },
   'timeout-ms': { type: 'string', default: '10000' },
 } as const
@@ -73,6 +82,8 @@ export function readOptions (args: readonly string[]): Options {
     upstreamPort: values['upstream-port'] === '' ? null : whole('--upstream-port', values['upstream-port'], 65_535),
     metricsUrl: values['metrics-url'] === '' ? '' : address('--metrics-url', values['metrics-url']),
     json: values.json,
+    junit: values.junit,
+    profile: profileName(values.profile),
     only: (values.check ?? []).map((value) => whole('--check', value, 999)),
     timeoutMs: whole('--timeout-ms', values['timeout-ms'], 3_600_000),
   }
@@ -88,6 +99,11 @@ function parsed (args: readonly string[]) {
 
 function address (flag: string, value: string): string {
   if (!URL.canParse(value) || !/^https?:/.test(value)) throw new UsageError(`${flag} must be an http or https address`)
+  return value
+}
+
+function profileName (value: string): ProfileName {
+  if (!isProfile(value)) throw new UsageError(`--profile must be ${profileNames.join(', ')}`)
   return value
 }
 

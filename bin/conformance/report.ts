@@ -28,3 +28,20 @@ export function tally (results: readonly Result[]): Record<Verdict, number> {
   for (const { verdict } of results) counts[verdict] += 1
   return counts
 }
+
+/** As the test reports of build servers have it. What does not apply was skipped. */
+export function junit (results: readonly Result[]): string {
+  const { fail, 'n/a': skipped } = tally(results)
+  const cases = results.map(({ number, title, verdict, seen, ms }) => {
+    const head = `<testcase classname="conformance" name="${escaped(`${number} ${title}`)}" time="${ms / 1000}"`
+    if (verdict === 'pass') return `  ${head}/>`
+    return `  ${head}><${verdict === 'fail' ? 'failure' : 'skipped'} message="${escaped(seen)}"/></testcase>`
+  })
+  return ['<?xml version="1.0" encoding="UTF-8"?>', `<testsuite name="conformance" tests="${results.length}" failures="${fail}" skipped="${skipped}">`, ...cases, '</testsuite>', ''].join('\n')
+}
+
+/** Text of an attribute (XML 1.0); what no document may hold is left out. */
+function escaped (text: string): string {
+  const entities: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '"': '&quot;' }
+  return text.replace(/[^\t\n\r\x20-\ud7ff\ue000-\ufffd]/g, '').replace(/[&<"]/g, (found) => String(entities[found])).replace(/\s/g, ' ')
+}

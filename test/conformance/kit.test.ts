@@ -35,12 +35,17 @@ t.test('a gateway that does nothing fails what a gateway is for', async (t) => {
   const port = await freePort()
   const file = t.testdir({}) + '/results.json'
   const address = `http://127.0.0.1:${port}`
-  const { code, out, err } = await kit('--base-url', address, '--upstream-port', `${port}`, ...plainKeys, '--json', file)
+  const junit = file.replace('json', 'xml')
+  const { code, out, err } = await kit('--base-url', address, '--upstream-port', `${port}`, ...plainKeys, '--json', file, '--junit', junit, '--profile', 'house')
   t.equal(code, 1)
   const { counts, results } = JSON.parse(await readFile(file, 'utf8'))
   const failed = results.filter(({ verdict }: { verdict: string }) => verdict === 'fail').map(({ number }: { number: number }) => number)
   t.strictSame(failed, [2, 3, 4, 6, 7, 9, 10, 12, 15, 22, 24, 26, 27, 28, 29, 33, 39, 60, 62, 64, 103, 104, 105])
   t.match(out, new RegExp(`${counts.pass} passed, ${failed.length} failed, ${counts['n/a']} not applicable`))
+  const xml = await readFile(junit, 'utf8')
+  t.match(xml, `<testsuite name="conformance" tests="71" failures="${failed.length}" skipped="${counts['n/a']}">`)
+  t.equal(xml.match(/<failure message="/g)?.length, failed.length)
+  t.match(xml, /<testcase classname="conformance" name="16 a mount prefix" time="0"><skipped message="needs a path in --base-url"\/><\/testcase>/)
   t.match(out, / 16 {2}n\/a .* needs a path in --base-url/)
   t.match(err, /^\[1\/71\] 1 pass/)
 })
@@ -66,6 +71,7 @@ t.test('a wrong command line', async (t) => {
     [['--base-url', 'http://x', '--upstream-port', '70000'], /--upstream-port must be a whole number up to 65535/],
     [['--base-url', 'http://x', '--metrics-url', 'x'], /--metrics-url must be an http/],
     [['--base-url', 'http://x', '--check', '999'], /names no check/],
+    [['--base-url', 'http://x', '--profile', 'strict'], /--profile must be translating, transparent, house/],
     [['--nonsense'], /nonsense/],
   ]
   for (const [args, said] of rows) t.match(await kit(...args), { code: 2, err: said }, args.join(' '))
@@ -82,7 +88,7 @@ t.test('our own gateway fails nothing', async (t) => {
   const { origin } = await startGateway(t, { prefix: '/pre' }, `http://127.0.0.1:${port}`)
   const { code, out } = await kit(
     '--base-url', `${origin}/pre/`, '--upstream-port', `${port}`, '--metrics-url', `${origin}/metrics`,
-    '--key-openai', keys.openai, '--key-anthropic', keys.anthropic, '--key-gemini', keys.gemini, '--key-spent', keys.spent)
+    '--key-openai', keys.openai, '--key-anthropic', keys.anthropic, '--key-gemini', keys.gemini, '--key-spent', keys.spent, '--profile', 'house')
   t.equal(code, 0, out)
   t.match(out, /71 passed, 0 failed, 0 not applicable/)
 })
@@ -96,6 +102,11 @@ t.test('what a check sees of a gateway that answers nonsense', async (t) => {
     ['22', (_, res) => res.writeHead(500).end(), /statuses 500, 500/],
     ['15', (_, res) => res.writeHead(404, { 'content-type': 'application/json' }).end('{"error":{"message":"no","type":"t","param":null,"code":null}}'), /no hint in: no/],
     ['28', (_, res) => res.writeHead(401).end(), /x-should-retry: missing/],
+    ['104', (_, res) => res.end('{}'), /0 of 2 requests arrived \(status 200, 200\)/],
+    ['59', (_, res) => res.writeHead(404).end('{"error":{"message":"no"}}'), /chat: status 404, and nothing was forwarded/],
+    ['54', (_, res) => res.writeHead(404).end('{}'), /status 404, and nothing was forwarded/],
+    ['102', (_, res) => res.writeHead(404).end('{}'), /status 404, and nothing was forwarded/],
+    ['58', (_, res) => res.writeHead(200, { 'content-type': 'text/event-stream' }).end('event: a\ndata: {}\n\n'), /status 200, event 1 of \d+ is .* instead of /],
     ['65', (_, res) => res.writeHead(200).end(), /status 200/],
     ['105', (_, res) => res.writeHead(200).end(), /status 200/],
     ['1', (req) => req.socket.destroy(), /socket hang up/],
@@ -122,6 +133,18 @@ t.test('a gateway that accepts the upgrade', async (t) => {
 t.test('results that cannot be written are an error of their own', async (t) => {
   const origin = await listen(t, createServer((_, res) => res.end()))
   await t.rejects(kit('--base-url', origin, '--check', '30', '--json', `${t.testdir({})}/none/results.json`), { code: 'ENOENT' })
+})
+
+t.test('what is asked of a gateway depends on what it is', async (t) => {
+  const numbers = async (...args: string[]): Promise<number[]> => {
+    const { out } = await kit('--base-url', 'http://127.0.0.1:1', ...args)
+    return [...out.matchAll(/^ *(\d+) {2}(?:pass|fail|n\/a)/gm)].map(([, number]) => Number(number))
+  }
+  const [all, transparent, translating] = [await numbers('--profile', 'house'), await numbers(), await numbers('--profile', 'translating')]
+  t.equal(all.length, 71)
+  t.same(all.filter((number) => !transparent.includes(number)), [15, 28, 29, 60].filter((number) => all.includes(number)))
+  t.same(transparent.filter((number) => !translating.includes(number)).sort((a, b) => a - b), [13, 14, 17, 32, 38, 57, 58, 63, 101])
+  t.same(await numbers('--profile', 'translating', '--check', '15'), [15], 'one that is named is run')
 })
 
 t.test('token counters are found by what their names and labels say', async (t) => {

@@ -1,5 +1,5 @@
 /** Checks 61-65 and 101-105: failures of the far side, and what never may reach it. */
-import { expect, expectEnvelope, expectStatus, type Check } from '../check.js'
+import { arrivalOr, expect, expectEnvelope, expectStatus, type Check } from '../check.js'
 import { json } from '../replies.js'
 
 const rateLimit = { error: { message: 'slow down', type: 'rate_limit_error', param: null, code: 'rate_limit_exceeded' } }
@@ -95,7 +95,7 @@ export const errors: readonly Check[] = [
       const caller = new AbortController()
       const arrival = far.arrival()
       const left = ask('chat', { signal: caller.signal }).catch(() => null)
-      const { over } = await arrival
+      const { over } = await arrivalOr(arrival, left)
       caller.abort()
       await Promise.all([over, left])
       return 'cancelled'
@@ -118,8 +118,8 @@ export const errors: readonly Check[] = [
     needs: ['openai', 'far side'],
     async run ({ ask, far, options }) {
       const headers = { 'x-api-key': 'decoy-1', 'x-goog-api-key': 'decoy-2', 'api-key': 'decoy-3', cookie: 'k=decoy-4', 'proxy-authorization': 'Basic decoy-5' }
-      await ask('chat', { headers })
-      await ask('chat', { headers: { connection: 'authorization', 'x-api-key': 'decoy-6' } })
+      const replies = [await ask('chat', { headers }), await ask('chat', { headers: { connection: 'authorization', 'x-api-key': 'decoy-6' } })]
+      expect(far.seen.length === replies.length, `${far.seen.length} of ${replies.length} requests arrived (status ${replies.map(({ status }) => status).join(', ')}), which shows nothing`)
       const secrets = ['decoy-1', 'decoy-2', 'decoy-3', 'decoy-4', 'decoy-5', 'decoy-6', options.keys.openai]
       const carried = secrets.filter((secret) => far.seen.some(({ headerText }) => headerText.includes(secret)))
       expect(carried.length === 0, `the far side saw ${carried.length} of ${secrets.length}`)

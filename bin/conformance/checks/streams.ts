@@ -77,7 +77,9 @@ export const streams: readonly Check[] = [
       subject.far.play(sse(...whole.messages.flatMap((piece) => [': keepalive\n\n', piece])))
       const reply = await askStream(subject, 'messages')
       const [got, sent] = [eventsOf(reply.text), eventsOf(whole.messages.join(''))]
-      expect(got.join() === sent.join(), `${got.length} events instead of ${sent.length}`)
+      const wrong = sent.findIndex((event, i) => got[i] !== event)
+      expect(wrong < 0, `status ${reply.status}, event ${wrong + 1} of ${sent.length} is ${String(got[wrong]).slice(0, 60)} instead of ${String(sent[wrong]).slice(0, 60)}`)
+      expect(got.length === sent.length, `${got.length} events instead of ${sent.length}`)
       return `${got.length} events`
     },
   },
@@ -88,8 +90,10 @@ export const streams: readonly Check[] = [
     async run (subject) {
       const seen: string[] = []
       for (const kind of ['chat', 'responses', 'messages', 'gemini'] as const) {
+        subject.far.reset()
         subject.far.play({ ...sse(...whole[kind].slice(0, 1)), then: 'cut' })
         const reply = await askStream(subject, kind)
+        expect(subject.far.seen.length > 0, `${kind}: status ${reply.status}, and nothing was forwarded`)
         const told = failure.test(eventsOf(reply.text).slice(-1).join())
         expect(told || !reply.clean, `${kind}: a clean end after ${eventsOf(reply.text).length} event`)
         seen.push(`${kind}: ${told ? 'error event' : 'socket cut'}`)

@@ -1,5 +1,5 @@
 /** Checks 40-54: every token is counted, once. They read the sums that the gateway's metrics show, whatever their names. */
-import { expect, expectStatus, fieldsOf, type Check, type Fields, type Kind, type Subject } from '../check.js'
+import { arrivalOr, expect, expectStatus, fieldsOf, type Check, type Fields, type Kind, type Subject } from '../check.js'
 import { grewBy, growth, scrape, type TokenSums } from '../metrics.js'
 import { chatChunk, sse } from '../replies.js'
 import { familyOf } from '../subject.js'
@@ -96,7 +96,7 @@ export const usage: readonly Check[] = [
       far.play({ ...sse(chatChunk('Hi'), chatChunk('there')), before: (index) => index === 0 ? null : new Promise(() => {}) })
       const arrival = far.arrival()
       const left = ask('chat', { fields: { stream: true }, onBytes: () => true })
-      await (await arrival).over
+      await (await arrivalOr(arrival, left)).over
       await left
       far.reset()
       expectStatus(await ask('chat'), 200, 'the next request')
