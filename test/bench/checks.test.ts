@@ -38,7 +38,7 @@ async function driven (test: Test, { answer, counts }: Broken, broken: (target: 
     server.close()
   })
   const tell = async (): Promise<UpstreamCounts> => ({ requests, altered: 0, swapped: 0, leaked: requests, writes: 0, open: 0, cpuUs: 0, ...counts?.(requests) })
-  const session: Driven = { disturbed: { again: 0, kept: 0 }, upstream: { tell } }
+  const session: Driven = { disturbed: { again: 0, kept: 0 }, lost: new Map(), upstream: { tell } }
   const target = { name: 'broken', callers, usage: async () => null, stop: async () => {} }
   await interleave(session, [broken(target)], closed(2), plan)
 }
@@ -70,6 +70,34 @@ t.test('any other status ends the run, in both directions', async t => {
   await t.rejects(driven(t, {}, target => refusedLane(target, work)), /status 200 instead of 401/)
 })
 
+t.test('a peer that gives a wrong answer is left out with its words, and the run goes on', async t => {
+  let requests = 0
+  const wrong = createServer((request, response) => {
+    request.resume().on('end', () => {
+      requests += 1
+      if (requests < 20) response.end(work.reply)
+      else response.writeHead(500).end('no such model')
+    })
+  })
+  const right = createServer((request, response) => { request.resume().on('end', () => response.end(work.reply)) })
+  const targets = await Promise.all([wrong, right].map(async (server, at) => {
+    const callers = new Callers({ host: '127.0.0.1', port: await listening(server) })
+    t.teardown(() => {
+      callers.close()
+      server.close()
+    })
+    return { name: at === 0 ? 'wrong' : 'right', callers, usage: async () => null, stop: async () => {} }
+  }))
+  const tell = async (): Promise<UpstreamCounts> => ({ requests: 0, altered: 0, swapped: 0, leaked: 0, writes: 0, open: 0, cpuUs: 0 })
+  const session: Driven = { disturbed: { again: 0, kept: 0 }, lost: new Map(), upstream: { tell } }
+  for (const warmMs of [0, 20]) {
+    const results = await interleave(session, targets.map(target => lane(target, work, 'unknown')), closed(2), { ...plan, warmMs })
+    t.strictSame([...results.keys()], ['right'])
+    t.equal(results.get('right')?.length, plan.rounds)
+    t.match(session.lost.get('wrong'), /status 500 instead of 200: .*no such model/s)
+  }
+})
+
 t.test('a count of the upstream that does not fit ends the run', async t => {
   await t.rejects(driven(t, { counts: requests => ({ requests: requests * 2 }) }), /the upstream's count of requests rose by/)
   await t.rejects(driven(t, { counts: requests => ({ requests: requests === 0 ? 1 : requests }) }), /count of requests/)
@@ -81,14 +109,14 @@ t.test('a count of the upstream that does not fit ends the run', async t => {
 t.test('a lost connection ends the run with the name of the target', async t => {
   await t.rejects(driven(t, { answer: response => response.destroy() }), /broken: the connection was closed before the reply was complete/)
   const gone = { name: 'gone', callers: new Callers({ host: '127.0.0.1', port: 9 }), usage: async () => null, stop: async () => {}, end: () => 'its process was ended by SIGKILL' }
-  const session: Driven = { disturbed: { again: 0, kept: 0 }, upstream: { tell: async () => ({ requests: 0, altered: 0, swapped: 0, leaked: 0, writes: 0, open: 0, cpuUs: 0 }) } }
+  const session: Driven = { disturbed: { again: 0, kept: 0 }, lost: new Map(), upstream: { tell: async () => ({ requests: 0, altered: 0, swapped: 0, leaked: 0, writes: 0, open: 0, cpuUs: 0 }) } }
   for (const drive of [closed(2), open(100)]) {
-    await t.rejects(interleave(session, [lane(gone, work, 'unknown')], drive, plan), /gone: .*ECONNREFUSED.*; its process was ended by SIGKILL/)
+    await t.rejects(interleave(session, [lane(gone, work, 'as-caller')], drive, plan), /gone: .*ECONNREFUSED.*; its process was ended by SIGKILL/)
   }
 })
 
 t.test('a plan that leaves targets without load for too long, or blocks unfinished, is none', async t => {
-  const session: Driven = { disturbed: { again: 0, kept: 0 }, upstream: { tell: async () => { throw new Error('not reached') } } }
+  const session: Driven = { disturbed: { again: 0, kept: 0 }, lost: new Map(), upstream: { tell: async () => { throw new Error('not reached') } } }
   await t.rejects(interleave(session, [], closed(1), { ...plan, rounds: 6 }), /whole blocks/)
   const lanes = Array.from({ length: 8 }, () => lane({ name: 'x', callers: new Callers({ host: '', port: 0 }), usage: async () => null, stop: async () => {} }, work, 'unknown'))
   await t.rejects(interleave(session, lanes, closed(1), { ...plan, windowMs: 500 }), /idle sockets/)

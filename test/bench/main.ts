@@ -37,6 +37,7 @@ async function goals (session: Session, { only, mode, json }: Arguments): Promis
   const { again, kept } = session.disturbed
   if (again > 0) print(`\n${again} windows were taken again, because other programs took more than a tenth of a core meanwhile.`)
   if (kept > 0) print(`${kept} such windows were kept, because a quarter of their suite's windows had been taken again already.`)
+  for (const [name, why] of session.lost) print(`\nThe peer ${name} was left out: ${why}`)
   print(`\n${Math.round(seconds)} s in all`)
 }
 

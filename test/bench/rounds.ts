@@ -22,7 +22,7 @@ import { requestBytes, unknownKey, type Work } from './work.js'
 import { blockRounds, type Results, type Window } from './windows.js'
 
 /** What a window needs of a session: the counts of the upstream, and where to note what was disturbed. */
-export type Driven = Pick<Session, 'disturbed'> & { readonly upstream: Pick<Upstream, 'tell'> }
+export type Driven = Pick<Session, 'disturbed' | 'lost'> & { readonly upstream: Pick<Upstream, 'tell'> }
 
 /** One target under one kind of request. */
 export interface Lane {
@@ -93,14 +93,21 @@ async function driven (session: Driven, lane: Lane, { run, polls }: Drive, durat
   return { load, cpuUs, markCompacts: rise('markCompacts'), foreignMs: foreign / 1000 }
 }
 
-/** What broke off a window is told with the target's name, and with its end where it has ended. */
-async function window (session: Driven, lane: Lane, drive: Drive, durationMs: number): ReturnType<typeof driven> {
+/**
+ * What broke off a window is told with the target's name, and with its end where it has ended. Null: it was a program that is
+ * not ours, which is left out from now on.
+ */
+async function window (session: Driven, lane: Lane, drive: Drive, durationMs: number): Promise<Awaited<ReturnType<typeof driven>> | null> {
+  if (session.lost.has(lane.name)) return null
   try {
     return await driven(session, lane, drive, durationMs)
   } catch (error) {
     await sleep(100)
     const end = lane.target.end?.() ?? null
-    throw new Error(`${lane.name}: ${error instanceof Error ? error.message : String(error)}${end === null ? '' : `; ${end}`}`, { cause: error })
+    const why = `${error instanceof Error ? error.message : String(error)}${end === null ? '' : `; ${end}`}`
+    if (lane.reaches !== 'unknown') throw new Error(`${lane.name}: ${why}`, { cause: error })
+    session.lost.set(lane.name, why)
+    return null
   }
 }
 
@@ -127,13 +134,15 @@ const flatShare = 0.04
 /** Load that is no measurement, by turns: on each target for `leastMs`, and up to four times as long until its cost is flat. */
 export async function warmed (session: Driven, lanes: readonly Lane[], drive: Drive, leastMs: number): Promise<void> {
   const costs = new Map<Lane, { best: number, flat: number }>(lanes.map(each => [each, { best: Infinity, flat: 0 }]))
-  const isCold = (each: Lane): boolean => (costs.get(each)?.flat ?? 0) < flatSlices
+  const isCold = (each: Lane): boolean => !session.lost.has(each.name) && (costs.get(each)?.flat ?? 0) < flatSlices
   for (let turn = 1; turn * sliceMs <= 4 * leastMs && (turn * sliceMs <= leastMs || lanes.some(isCold)); turn++) {
     // The warm ones wait for the others, but not for so long that they cool down.
     const turnOfAll = turn * sliceMs <= leastMs || turn % 4 === 0
     for (const each of lanes) {
       if (!turnOfAll && !isCold(each)) continue
-      const { cpuUs, load } = await window(session, each, drive, sliceMs)
+      const taken = await window(session, each, drive, sliceMs)
+      if (taken === null) continue
+      const { cpuUs, load } = taken
       const cost = (Number.isFinite(cpuUs) ? cpuUs : load.elapsedMs) / load.requests
       const { best, flat } = costs.get(each) ?? { best: Infinity, flat: 0 }
       costs.set(each, cost < best * (1 - flatShare) ? { best: cost, flat: 0 } : { best, flat: flat + 1 })
@@ -151,15 +160,16 @@ export async function interleave (session: Driven, lanes: readonly Lane[], drive
   for (let round = 0; round < rounds; round++) {
     for (const each of lanes) {
       let taken = await window(session, each, drive, windowMs)
-      const isDisturbed = (): boolean => taken.foreignMs > taken.load.elapsedMs * maxForeignShare + grainMs
+      const isDisturbed = (): boolean => taken !== null && taken.foreignMs > taken.load.elapsedMs * maxForeignShare + grainMs
       for (; isDisturbed() && repeats > 0; repeats--) {
         session.disturbed.again += 1
         taken = await window(session, each, drive, windowMs)
       }
       if (isDisturbed()) session.disturbed.kept += 1
-      results.get(each.name)?.push(taken)
+      if (taken !== null) results.get(each.name)?.push(taken)
     }
   }
+  for (const name of session.lost.keys()) results.delete(name)
   return results
 }
 

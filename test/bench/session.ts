@@ -58,6 +58,8 @@ export class Session {
   readonly works: ReadonlyMap<string, Work> = makeWorks()
   /** Windows in which other programs were busy: taken again, and kept because there had been too many of them. */
   readonly disturbed = { again: 0, kept: 0 }
+  /** Peers that gave a wrong answer, and which: the run goes on without them. */
+  readonly lost = new Map<string, string>()
   /** What is being measured, for a run that ends before its end. */
   stage = 'start'
   readonly #started = new Set<Target>()
@@ -96,7 +98,7 @@ export class Session {
 
   /** Programs that run already: only what their callers see can be measured. */
   others (): Target[] {
-    return this.peers.map(peer => this.#outside(peer.name, new URL(peer.url)))
+    return this.peers.filter(peer => !this.lost.has(peer.name)).map(peer => this.#outside(peer.name, new URL(peer.url)))
   }
 
   /** The mock upstream without anything in front of it. */

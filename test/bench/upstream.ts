@@ -83,8 +83,13 @@ function releaseHeld (last: boolean): void {
   }
 }
 
+function modelIn (text: string): string | undefined {
+  return /"model"\s*:\s*"(bench-[^"]+)"/.exec(text)?.[1]
+}
+
 function received (socket: Socket, head: Buffer, body: Buffer): void {
-  const name = /"model"\s*:\s*"(bench-[^"]+)"/.exec(body.toString('latin1', 0, 200))?.[1] ?? ''
+  // A peer may write the body anew, with its fields in another order.
+  const name = modelIn(body.toString('latin1', 0, 200)) ?? modelIn(body.toString('latin1')) ?? ''
   const work = works.get(name)
   if (work === undefined) {
     socket.end('HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n')

@@ -74,7 +74,8 @@ async function generation (session: Session, at: number, knownRate: number): Pro
 export async function small (session: Session): Promise<Findings> {
   const all: Measured[] = []
   for (let at = 0; at < session.pick({ quick: 2, full: 4 }); at++) all.push(await generation(session, at, all[0]?.rate ?? 0))
-  const steady = joined(all.map(each => each.steady))
+  // The windows of a peer from before it was lost are no series.
+  const steady: Results = new Map([...joined(all.map(each => each.steady))].filter(([name]) => !session.lost.has(name)))
   const clocked = joined(all.map(each => each.clocked))
   return { rows: smallRows(steady, clocked, all[0]?.rate ?? NaN), details: [...details(steady), ...latencies(clocked)] }
 }
