@@ -54,10 +54,11 @@ export function captureContent (span: Span, llm: ModelCall, upstreams: readonly 
 function listenIn (span: Span, llm: ModelCall, hide: Hide, openTap: OpenTap): OpenTap {
   return (statusCode, headers) => {
     const tap = openTap(statusCode, headers)
+    const rules = llm.endpoint.text
     // What is compressed would have to be unpacked twice.
-    if (tap === null || headers['content-encoding'] !== undefined) return tap
+    if (tap === null || rules === null || headers['content-encoding'] !== undefined) return tap
     const budget = new TextBudget(maxTextLength)
-    const reply = new ReplyText(llm.endpoint.text?.output ?? [], budget, String(headers['content-type']).startsWith('text/event-stream'))
+    const reply = new ReplyText(rules.output, budget, String(headers['content-type']).startsWith('text/event-stream'))
     const tell = (): void => {
       reply.end()
       if (reply.text !== '') span.setAttribute(attributes.outputMessages, JSON.stringify([outputMessage(hide(reply.text), llm)]))

@@ -33,6 +33,8 @@ t.test('an error before the first content is told from content, however the byte
     ['chat_completions', role + delta({ content: 'H' }), 'pass'],
     ['chat_completions', role + delta({ tool_calls: [{ index: 0 }] }), 'pass'],
     ['chat_completions', role + delta({}, { finish_reason: 'stop' }), 'pass'],
+    ['chat_completions', event({ id: 'x', choices: null }), 'more'],
+    ['chat_completions', event({ choices: [null, 'x', { delta: [] }] }), 'more'],
     ['chat_completions', event('[DONE]'), 'pass'],
     ['chat_completions', event('[1]'), 'pass'],
     ['generate_content.streamGenerateContent', event({ error: { code: 503 } }), 'failed'],
