@@ -1,0 +1,131 @@
+import { appendFileSync, mkdirSync, readdirSync, truncateSync, writeFileSync } from 'node:fs'
+import { connect, createServer } from 'node:net'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import t from 'tap'
+import { writeFrame } from '../../plugins/state/ledger-frame.js'
+import { Backlog } from '../../plugins/state/usage-store/backlog.js'
+import { readMarks, writeMarks } from '../../plugins/state/usage-store/marks.js'
+import { readUsageStore } from '../../plugins/state/usage-store/options.js'
+import { countRecords, firstLines, readPiece } from '../../plugins/state/usage-store/pieces.js'
+import { shipFile } from '../../plugins/state/usage-store/ship-file.js'
+import { UsageStore } from '../../plugins/state/usage-store/store.js'
+import { freePort } from '../helpers/free-port.js'
+import { startPostgres, withoutPostgres } from './postgres-server.js'
+import { agrees, folder, host, keep, record, records, shipped, storeOf } from './usage-store.js'
+
+const name = '000000000000001-1-0badc0de.ledger'
+
+t.test('pieces are whole lines, however long', async (t) => {
+  const file = join(folder(t), 'a')
+  const long = 'x'.repeat(600_000)
+  writeFileSync(file, `one\n${long}\nend\ncut`)
+  const first = await readPiece(file, 0)
+  if (first === null) throw new Error('there is a line')
+  t.equal(first.bytes.toString(), 'one')
+  t.same(firstLines(first, 5), { lines: ['one'], end: 4 })
+  const second = await readPiece(file, first.end)
+  if (second === null) throw new Error('there are two')
+  t.same(firstLines(second, 1), { lines: [long], end: 4 + long.length + 1 })
+  t.same(firstLines(second, 2).lines.length, 2)
+  t.equal(countRecords(second, 'end'), 1)
+  t.equal(await readPiece(file, second.end), null)
+  t.equal(await readPiece(file, second.end + 3), null)
+})
+
+t.test('marks that cannot be kept are as those that are not there', async (t) => {
+  const path = folder(t)
+  const rules = readUsageStore({ url: 'postgres://x' })
+  await writeMarks(path, rules, new Map([['a', 5]]))
+  t.same([...readMarks(path, rules)], [['a', 5]])
+  t.same([...readMarks(path, readUsageStore({ url: 'postgres://y' }))], [], 'of another store')
+  const other = folder(t)
+  const [mark = ''] = readdirSync(path)
+  mkdirSync(join(other, mark))
+  await writeMarks(other, rules, new Map([['a', 5]]))
+  t.same([...readMarks(other, rules)], [])
+  t.same(readdirSync(other), [mark], 'nothing is left behind')
+})
+
+t.test('a backlog forgets files that are gone and knows whose time it cannot read', async (t) => {
+  const path = folder(t)
+  const backlog = new Backlog(path)
+  t.match(backlog, { records: 0, since: null })
+  writeFileSync(join(path, name), 'no record\n')
+  const before = Date.now()
+  await backlog.look(() => 0)
+  t.equal(backlog.records, 1)
+  t.ok(Number(backlog.since) >= before)
+  t.equal(backlog.has(name, 10), false)
+  backlog.note(new Map([[name, 10], ['another', 1]]))
+  await backlog.look(() => 0)
+  t.equal(backlog.has(name, 10), true)
+  t.equal(backlog.has(name, 11), false, 'what nobody has looked at may be anything')
+  appendFileSync(join(path, name), 'end\n')
+  await backlog.look(() => 0)
+  t.match(backlog.files, [{ ended: true, records: 0 }])
+  const empty = new Backlog(folder(t))
+  await empty.look(() => 0)
+  t.same(empty.files, [])
+})
+
+t.test('a file and a real store', { skip: withoutPostgres }, async (t) => {
+  const server = await startPostgres()
+  t.teardown(server.stop)
+
+  t.test('another process has read on, or the file is cut back', async (t) => {
+    const store = storeOf(server)
+    const path = folder(t)
+    const all = records(3)
+    const lines = all.map(writeFrame)
+    writeFileSync(join(path, name), lines.join(''))
+    const open = await UsageStore.open(readUsageStore(store), Date.now)
+    t.teardown(async () => await open.close())
+    const whole = lines.join('').length
+    const backlog = new Backlog(path)
+    await backlog.look(() => 0)
+    const [file] = backlog.files
+    if (file === undefined) throw new Error('there is a file')
+    await server.ask(`INSERT INTO ${store.schema}.shipped_files VALUES ($1, $2, now())`, [name, whole + 100])
+    await shipFile(open, backlog, file, () => {})
+    t.equal(file.shipped, whole + 100, 'as the store says')
+    await agrees(t, server, store, all)
+    Object.assign(file, { shipped: 0, counted: whole })
+    truncateSync(join(path, name), 5)
+    await shipFile(open, backlog, file, () => {})
+    t.equal(file.shipped, 0)
+  })
+
+  t.test('an end that comes while a connection is being made leaves none behind', async (t) => {
+    const port = await freePort()
+    const { port: behind } = new URL(server.url)
+    const sockets = new Set<{ destroy: () => unknown }>()
+    // Slower than the end is patient.
+    const slow = createServer((socket) => {
+      sockets.add(socket)
+      socket.on('error', () => {})
+      socket.on('close', () => sockets.delete(socket))
+      setTimeout(() => {
+        const to = connect(Number(behind), '127.0.0.1')
+        to.on('error', () => {})
+        socket.pipe(to).pipe(socket)
+      }, 3_000)
+    })
+    slow.listen(port, '127.0.0.1')
+    t.teardown(() => slow.close())
+    const state = await host(t, folder(t), storeOf(server, { url: `postgres://tester@127.0.0.1:${port}/postgres` }))
+    while (sockets.size === 0) await pause(10)
+    await state.close()
+    while (sockets.size > 0) await pause(50)
+    t.pass('it is closed once it is made')
+  })
+
+  t.test('who listened for trouble may stop', async (t) => {
+    const state = await host(t, folder(t), storeOf(server))
+    const unheard = state.ledger.shipping?.onTrouble(() => t.fail('it is not heard any more'))
+    unheard?.()
+    await keep(state, [record({ id: 'odd', charged: 1.5 }), record()])
+    await pause(50)
+    await shipped(state)
+  })
+})
