@@ -57,7 +57,7 @@ async function check (table: PriceTable, { range, openSource: open, io }: Given)
     }
   }
   await source.close()
-  for (const [model, requests] of [...missing].sort(([a], [b]) => a < b ? -1 : 1)) await io.out(JSON.stringify({ model, requests }))
+  for (const [model, requests] of [...missing].sort(([a], [b]) => a.localeCompare(b))) await io.out(JSON.stringify({ model, requests }))
   if (missing.size === 0) io.err('every model of the ledger has a price')
   return missing.size === 0 ? 0 : 1
 }

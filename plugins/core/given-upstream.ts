@@ -4,8 +4,11 @@ import type { ModelCall } from './model-call.js'
 export function givenUpstream ({ group, endpoint }: ModelCall): string | null {
   const given = group?.upstream ?? null
   if (given === null || typeof given === 'string') return given
-  const protocol = endpoint.allowedBy.find((name) => given[name] !== undefined)
-  return protocol === undefined ? null : given[protocol] ?? null
+  for (const protocol of endpoint.allowedBy) {
+    const upstream = given[protocol]
+    if (upstream !== undefined) return upstream
+  }
+  return null
 }
 
 /** True where a request must go to what its group names, by its model or by its protocol, and nowhere else. */

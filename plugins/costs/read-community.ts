@@ -57,7 +57,8 @@ export function readCommunityList (list: JsonObject, report: Report): Map<string
 type Written = Map<number, Map<string, Decimal>>
 
 function readEntry (entry: JsonObject, path: Path, report: Report): PriceRow {
-  const tiers = new Map<string, Written>([['', new Map()]])
+  const common: Written = new Map()
+  const tiers = new Map<string, Written>([['', common]])
   // Prices that change by the hour are those of no hour in particular.
   const fields = entry['off_peak_pricing'] === undefined ? Object.entries(entry) : []
   for (const [field, value] of fields) {
@@ -68,7 +69,6 @@ function readEntry (entry: JsonObject, path: Path, report: Report): PriceRow {
     const price = readPrice(value, maxPerToken, [...path, field], report)
     for (const rate of ratesOf.get(base) ?? []) ratesAt(tiers, tierNames.get(suffix) ?? suffix, threshold).set(rate, price)
   }
-  const common = tiers.get('') ?? new Map()
   addTieredPricing(entry, common, path, report)
   const inclusive = inclusiveThresholds.has(String(entry['litellm_provider']))
   const thresholds = [...common.keys()]

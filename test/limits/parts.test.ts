@@ -1,4 +1,5 @@
 import t from 'tap'
+import { readBucketId } from '../../plugins/limits/budgets.js'
 import { chargeOf, recordOf } from '../../plugins/limits/charge.js'
 import { inputEstimate, outputBound } from '../../plugins/limits/estimate.js'
 import { Lease } from '../../plugins/limits/lease.js'
@@ -6,6 +7,7 @@ import { readOptions } from '../../plugins/limits/options.js'
 import { Outbox } from '../../plugins/limits/outbox.js'
 import { hostError } from '../../plugins/limits/refusal.js'
 import { Remaining } from '../../plugins/limits/remaining.js'
+import { RemainingBudgets } from '../../plugins/limits/remaining-budgets.js'
 import { ModelCall } from '../../plugins/core/model-call.js'
 import { memoryBalances, type Balances, type Bucket, type HoldAsk, type Settlement } from '../../plugins/state/index.js'
 import { endpointOf, noTokens } from '../metrics/requests.js'
@@ -57,6 +59,46 @@ t.test('what the ledger keeps', async (t) => {
   t.match(recordOf(request('messages', { ...sent, model: null, responseModel: 'real' }), { tokens: 12, cost: 0 }, []), { model: 'real' })
   t.equal(recordOf(request('messages', { ...sent, model: null }), { tokens: 12, cost: 0 }, [])?.model, null)
   t.equal(recordOf(request('messages', { ...sent, model: 'm'.repeat(1_000) }), { tokens: 12, cost: 0 }, [])?.model?.length, 128)
+  t.match(recordOf(request('messages', { ...sent, sentModel: 'theirs' }), { tokens: 12, cost: 0 }, []), { model: 'm', upstreamModel: 'theirs' })
+})
+
+t.test('what the ledger keeps for prices', async (t) => {
+  const tools = { usage, modalities: [] }
+  const told = { speed: 'fast', region: 'eu', counts: { search: 2 }, tools, statedCost: '0.5' }
+  const modalities = [{ direction: 'input' as const, modality: 'audio', tokens: 3 }]
+  const full = request('messages', { ...sent, usage, modalities, served: { tier: 'flex', ...told } })
+  t.match(recordOf(full, { tokens: 12, cost: 0 }, []), { bill: { ...told, modalities } })
+  const nothing = { tier: null, speed: null, region: null, counts: {}, tools: null, statedCost: null }
+  const { bill = {} } = recordOf(request('messages', { ...sent, usage, served: nothing }), { tokens: 12, cost: 0 }, []) ?? {}
+  t.strictSame(Object.keys(bill), ['startedAt'], 'and nothing that was not told')
+})
+
+t.test('budgets that nothing is known of', async (t) => {
+  t.strictSame(readBucketId(''), { unit: 'tokens', period: 'total', timezone: 'UTC', start: '' })
+  t.strictSame(readBucketId('cost day Europe/Berlin 2027-01-31'), { unit: 'cost', period: 'day', timezone: 'Europe/Berlin', start: '2027-01-31' })
+  const budgets = new RemainingBudgets()
+  const bucket: Bucket = { id: 'tokens day UTC 2027-01-31', unit: 'tokens', amount: 10, endsAt: 0 }
+  const parties = { group: 'g', groupLimits: {}, groupBuckets: [bucket], key: 'k', keyLimits: {} }
+  t.equal(budgets.left('g', bucket), 10)
+  budgets.note(parties, { group: null, key: null, buckets: [4] })
+  t.equal(budgets.left('g', bucket), 4)
+  t.equal(budgets.left('g', { ...bucket, id: 'tokens day UTC 2027-02-01' }), 10, 'of another period')
+})
+
+t.test('a settlement that the store throws at waits like one that fails', async (t) => {
+  const balances = memoryBalances()
+  let throws = true
+  const settle: Balances['settle'] = (settlement) => {
+    if (throws) throw new Error('no')
+    return balances.settle(settlement)
+  }
+  const outbox = new Outbox({ balances: { ...balances, settle }, maxWaiting: 10, retryMs: 60_000, onLost () {} })
+  outbox.send({ id: 'a', group: 'g', key: 'k', tokens: 1, late: [] })
+  await new Promise(setImmediate)
+  t.equal(outbox.empty, false)
+  throws = false
+  await outbox.close()
+  t.equal(outbox.empty, true)
 })
 
 t.test('how much a request may cost', async (t) => {

@@ -157,6 +157,17 @@ t.test('the name of a span', async (t) => {
   t.strictSame(finished().map(({ name }) => name), names.map(([, name]) => name))
 })
 
+t.test('each attempt of a request is an event', async (t) => {
+  const { finished, provider } = startTracing(t, alone)
+  const llm = settledRequest()
+  llm.attempts = [{ upstream: 'a', result: 'server_error', status: 503, durationMs: 3 }, { upstream: 'b', result: 'ok', status: 200, durationMs: 5 }]
+  endCallSpan(startCallSpan(provider.getTracer('x'), llm, [], context.active()), llm)
+  t.match(finished()[0]?.events, [
+    { name: 'llm_gateway.attempt', attributes: { 'llm_gateway.upstream': 'a', 'llm_gateway.result': 'server_error', 'llm_gateway.status': 503, 'llm_gateway.duration_ms': 3 } },
+    { name: 'llm_gateway.attempt', attributes: { 'llm_gateway.upstream': 'b', 'llm_gateway.result': 'ok' } },
+  ])
+})
+
 t.test('an upstream without a port has that of its scheme', async (t) => {
   const { finished, provider } = startTracing(t, alone)
   for (const origin of ['https://a.example', 'http://b.example']) {
