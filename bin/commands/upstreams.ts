@@ -56,7 +56,7 @@ function isStatus (given: unknown): given is UpstreamsStatus {
 function rowsOf ({ upstreams: all, pools }: UpstreamsStatus): string[][] {
   return all.flatMap(({ models, ...upstream }) => [
     [upstream.name, poolsOf(upstream.name, pools), upstream.account, stateOf(upstream), '', String(upstream.active), time(upstream.returnsInMs)],
-    ...models.map(({ model, reason, returnsInMs }) => [upstream.name, '', '', reason, model || '(none)', '', time(returnsInMs)]),
+    ...models.map(({ model, reason, returnsInMs }) => [upstream.name, '', '', reason, model, '', time(returnsInMs)]),
   ])
 }
 

@@ -28,7 +28,7 @@ t.test('in a form the one value is replaced, by each member with its own name, a
   await mounting.register(httpProxy, { ...proxyOptions(), upstream: 'http://127.0.0.1:9', prefix: '/v1', rewritePrefix: '/v1' })
   for (const app of [gateway.app, mounting]) {
     const url = await listen(app)
-    for (const [asked, first, second] of [['ours', 'a much longer name of theirs', 'x'], ['ü', 'ä', 'ü'], ['other', 'other', 'other']] as const) {
+    for (const [asked, first, second] of [['ours', 'a much longer name of theirs', 'x'], ['ü', 'ä', 'ü'], ['other', 'other', 'other'], ['', '', '']] as const) {
       gateway.members[0]?.queue(overloaded)
       const reply = await call(`${url}/v1/images/edits`, { headers, body: form(asked) }).reply
       t.equal(reply.statusCode, 200)
