@@ -36,7 +36,7 @@ export function defineProtocol<const Name extends string> (given: GivenProtocol<
   return {
     name,
     family: shared.family,
-    endpoints: endpoints.map((own) => defineEndpoint({ ...shared, protocol: name, allowedBy: [name] }, own)),
+    endpoints: endpoints.map((own) => defineEndpoint({ protocol: name, allowedBy: [name], ...shared }, own)),
     example,
     simulations,
   }
@@ -45,6 +45,11 @@ export function defineProtocol<const Name extends string> (given: GivenProtocol<
 /** Completes an endpoint: what its protocol shares, then the plain case (POST of JSON that is neither streamed nor metered), then its own. */
 export function defineEndpoint<const Label extends string, const Name extends string> (shared: Shared<Label, Name>, { path, ...own }: GivenEndpoint): EndpointOf<Label, Name> {
   return {
+    // Written out: all endpoints then have one shape for V8.
+    protocol: shared.protocol,
+    family: shared.family,
+    operation: shared.operation,
+    allowedBy: shared.allowedBy,
     method: 'POST',
     tail: path.split('/'),
     action: null,
@@ -56,11 +61,10 @@ export function defineEndpoint<const Label extends string, const Name extends st
     otherModels: [],
     usage: null,
     replays: null,
-    text: null,
+    text: shared.text ?? null,
     output: null,
-    boundIdField: null,
-    streamError: shared.family.streamError,
-    ...shared,
+    boundIdField: shared.boundIdField ?? null,
+    streamError: shared.streamError ?? shared.family.streamError,
     ...own,
   }
 }
