@@ -14,7 +14,7 @@ export async function init (_file: string, args: string[], io: Io): Promise<numb
   const schema = relative(dirname(config), createRequire(import.meta.url).resolve('fastify-llm-gateway/schemas/gateway.schema.json'))
   const engine = await checkPeers({ engine: 'lmdb' }).then(() => 'lmdb' as const, () => 'memory' as const)
   const secret = newSecret('first')
-  write(config, firstConfig({ env: io.env, schema: schema.startsWith('.') ? schema : `./${schema}`, digest: digestOf(secret), engine }))
+  write(config, firstConfig({ env: io.env, schema: schema.replace(/^(?![.])/, './'), digest: digestOf(secret), engine }))
   io.err(`${config} is written. Next: llm-gateway doctor --config ${config}, then llm-gateway start --config ${config}`)
   io.err('Its first key, whose secret is not shown again:')
   io.out(secret)

@@ -29,9 +29,9 @@ export class ConfigError extends Error {
 /** What a part says of an option as a problem of the file; null for any other error. */
 export function problemOfOption (error: unknown): Problem | null {
   if (!(error instanceof OptionError)) return null
-  const [, path = '', message = ''] = /^option (\S+) (.*)$/s.exec(error.message) ?? []
+  const [, path, ...words] = error.message.split(' ')
   // In the file the price lists stand in a section of their own.
-  return { path: path.replace(/^costs\.(?!header)/, 'prices.'), message }
+  return { path: String(path).replace(/^costs\.(?!header)/, 'prices.'), message: words.join(' ') }
 }
 
 function inWords ({ path, message }: Problem): string {

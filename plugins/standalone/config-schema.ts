@@ -17,7 +17,8 @@ const validate = ajv.compile<GatewayConfig>(schema)
 
 /** Where the form of a value is wrong; `filled` are the paths whose values nobody may see. */
 export function formProblems (value: unknown, filled: ReadonlySet<string>): Problem[] {
-  return validate(value) ? [] : validate.errors?.flatMap((error) => problemOf(error, filled)) ?? []
+  validate(value)
+  return (validate.errors ?? []).flatMap((error) => problemOf(error, filled))
 }
 
 export function isConfig (value: unknown): value is GatewayConfig {

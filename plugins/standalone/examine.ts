@@ -51,14 +51,16 @@ async function examine (agent: InstanceType<typeof UpstreamAgent>, upstream: Ups
   const startedAt = performance.now()
   const about = (ok: boolean, words: string): Finding => ({ upstream: upstream.name, address: upstream.origin + path, ok, words, ms: Math.round(performance.now() - startedAt) })
   try {
-    const headers = Object.fromEntries([...upstream.headers, ...versionOf(family), ...await credential(upstream, family)])
+    const own = await credential(upstream, family).catch(() => null)
+    if (own === null) return about(false, 'its credential cannot be read from its file')
+    const headers = Object.fromEntries([...upstream.headers, ...versionOf(family), ...own])
     const { statusCode, headers: told, body } = await agent.request({ origin: upstream.origin, path: upstream.query === '' ? path : `${path}?${upstream.query}`, method: 'GET', headers })
     body.on('error', () => {}).destroy()
     if (upstream.forwards && (statusCode === 401 || statusCode === 403)) return about(true, `answers (${statusCode}), and gets the keys of callers`)
     const wrong = answerWords({ status: statusCode, contentType: String(told['content-type'] ?? ''), location: String(told['location'] ?? '') })
     return about(wrong === null, wrong ?? `answers (${statusCode})`)
   } catch (error) {
-    return about(false, failureWords(codeOf(error)))
+    return about(false, failureWords(String(Object(error).code)))
   }
 }
 
@@ -70,9 +72,4 @@ async function credential (upstream: Upstream, family: Family): Promise<Header[]
 function versionOf ({ versionHeader }: Family): Header[] {
   const [newest] = versionHeader?.accepted ?? []
   return versionHeader === null || newest === undefined ? [] : [[versionHeader.name, newest]]
-}
-
-function codeOf (error: unknown): string {
-  const { code, cause, message } = Object(error)
-  return String(code ?? Object(cause).code ?? message)
 }

@@ -72,6 +72,22 @@ t.test('check refuses what a start would: an address that is none, an engine who
   t.match(both.complaints, [/:5: keys\[0\]\.limits\.budgets\[0\]\.timezone: is not a time zone/, /:6: keys\[1\]\.labels\.a~b: /])
 })
 
+t.test('check goes on after a mistake only where taking it out moves nothing else', async (t) => {
+  const limits = (budget: string): string => `{ protocols: [messages], upstream: a, limits: { budgets: [${budget}] } }`
+  for (const [groups, said] of [
+    [`{ a: ${limits('{ period: day }')} }`, [/groups\.a\.limits\.budgets\[0\]: must have cost or tokens/]],
+    [`{ a: { protocols: [messages], upstream: a }, a.b: ${limits('{ period: day, tokens: 1, timezone: Moon }')} }`, [/groups\.a\.b\.limits\.budgets\[0\]\.timezone: is not/]],
+  ] as const) {
+    const io = terminal()
+    t.equal(await run(['check', '--config', file(t, `upstreams: { a: { simulate: true } }\ngroups: ${groups}\nstate: { engine: memory }`)], io), 1)
+    t.match(io.complaints, said)
+    t.equal(io.complaints.length, said.length)
+  }
+  const prices = terminal()
+  t.equal(await run(['check', '--config', file(t, `${small}\nprices: { files: [nowhere.json] }`)], prices), 1)
+  t.match(prices.complaints.join(), /nowhere\.json/)
+})
+
 t.test('check looks for the packages of the state, and opens nothing of it', async (t) => {
   for (const state of ['{ engine: lmdb, path: /nowhere/at/all }', '{ engine: redis, url: "redis://127.0.0.1:9", usageStore: { url: "postgres://127.0.0.1:9/a" } }']) {
     const io = terminal()

@@ -37,7 +37,7 @@ t.test('an upstream that answers, by each family that its groups use, with its k
   const port = await open(t, createHttpServer(list))
   const upstreams = `{ a: { url: "http://127.0.0.1:${port}/base", credential: ${secret}, headers: { x-own: "1" }, query: { v: 2 } }, b: { url: "http://127.0.0.1:${port}/{model}/v9", path: verbatim, credential: ${secret}, protocols: [chat_completions] } }`
   const { code, lines } = await doctor(t, upstreams, [
-    'pools: { p: { members: [a] } }',
+    'pools: { p: { members: [a, { upstream: a, tier: 2 }] } }',
     'groups: { one: { protocols: [chat_completions], upstream: a }, two: { protocols: [messages, generate_content], upstream: { messages: p, generate_content: a } }, three: { protocols: [chat_completions], routes: [{ models: ["*"], upstream: b }] } }',
   ].join('\n'))
   t.equal(code, 0)
@@ -89,10 +89,14 @@ t.test('what is wrong is said: key, path, redirect, page, TLS, nobody', async (t
   const { code, lines } = await doctor(t, `{ a: { url: "http://127.0.0.1:${ports.key}", credential: forward } }`)
   t.equal(code, 0)
   t.match(lines, [/answers \(401\), and gets the keys of callers/])
+  t.match(await doctor(t, `{ a: { url: "http://127.0.0.1:${ports.path}", credential: forward } }`), { code: 1, lines: [/has nothing at this path/] })
+  t.match(await doctor(t, `{ a: { url: "http://127.0.0.1:${ports.key}", credential: { file: /nowhere/at/all } } }`), { code: 1, lines: [/its credential cannot be read/] })
 })
 
 t.test('nobody to ask, and an upstream that no group uses', async (t) => {
-  t.match(await doctor(t, '{ a: { simulate: true } }'), { code: 0, lines: [/simulated/] })
+  const io = terminal()
+  t.equal(await run(['doctor'], io), 0)
+  t.match(await io.shown.next(), /simulated/)
   const { lines } = await doctor(t, `{ a: { simulate: true }, b: { url: "http://127.0.0.1:${await freePort()}", credential: x } }`)
   t.match(lines, [/b {2}http:.*\/v1\/models: nobody listens/])
 })
