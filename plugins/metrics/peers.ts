@@ -50,5 +50,5 @@ function join (into: Cell, from: Cell, aggregator: Aggregator): void {
   if (!('buckets' in into && 'buckets' in from)) return
   into.sum += from.sum
   into.count += from.count
-  for (const [index, bucket] of into.buckets.entries()) bucket.count += from.buckets[index]?.count ?? 0
+  for (const [index, bucket] of into.buckets.entries()) bucket.count += Number(from.buckets[index]?.count)
 }

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
 import { gatewayOf } from '../core/gateway.js'
-import { ConfigError } from './config-error.js'
+import { refusalLines } from './config-error.js'
 import type { GatewayConfig } from './config-types.js'
 import type { Environment } from './config-yaml.js'
 import { listenAddress, loadConfig, type ListenAddress } from './config.js'
@@ -99,8 +99,7 @@ export class Standalone {
       log.info('configuration reloaded')
       return true
     } catch (error) {
-      const problems = error instanceof ConfigError ? error.toLines(this.#options.file) : [String(error)]
-      log.error({ problems }, 'configuration refused, the old one stays')
+      log.error({ problems: refusalLines(error, this.#options.file) }, 'configuration refused, the old one stays')
       return false
     }
   }

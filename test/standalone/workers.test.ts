@@ -22,6 +22,7 @@ t.test('counts outlive their worker, what is measured now does not', async (t) =
   tally.count(1, [[0, [5]], [9, [1]]])
   tally.count(2, [[0, [2], series('requests', 2)]])
   tally.measure(1, [series('active', 3)])
+  tally.measure(2, [series('active', 9)])
   t.strictSame(tally.othersOf(2), [series('requests', 5), series('active', 3)])
   tally.bury(1)
   t.strictSame(tally.othersOf(2), [series('requests', 5)])
@@ -156,8 +157,8 @@ function rig (t: Test, key: string): Run {
 
 t.test('workers start, change and end together', async (t) => {
   const { lines, write, start } = rig(t, 'key-reads')
-  const primary = await start(2)
-  t.equal(primary.pids.length, 2)
+  const primary = await start(3)
+  t.equal(primary.pids.length, 3)
   t.match(primary.address, { port: 1 })
   write('key-b')
   t.equal(await primary.reload(), true)
@@ -206,7 +207,7 @@ t.test('a worker that dies is replaced', async (t) => {
 
 t.test('a worker that starts while the file changes is told, and one that does not answer is replaced', async (t) => {
   const { lines, write, start, reloads } = rig(t, 'key-slow')
-  const primary = await start(2, { answerMs: 300 })
+  const primary = await start(2, { answerMs: 2_000 })
   const [pid = 0] = primary.pids
   await pause(1_100)
   process.kill(pid, 'SIGKILL')

@@ -1,5 +1,5 @@
 /** What the primary and its workers tell each other over the channel between them. */
-import cluster, { type Worker } from 'node:cluster'
+import type { Worker } from 'node:cluster'
 import type { ListenAddress } from '../config.js'
 
 /** One series: of a histogram the sum, the count and what fell into each bucket, else the value. */
@@ -29,11 +29,6 @@ export type ToWorker =
   | { readonly type: 'flush', readonly id: number }
   | { readonly type: 'others', readonly id: number, readonly series: readonly WireSeries[] }
   | { readonly type: 'stop' }
-
-/** All workers that were begun and have not ended. */
-export function workers (): Worker[] {
-  return Object.values(cluster.workers ?? {}).flatMap((worker) => worker === undefined || worker.isDead() ? [] : [worker])
-}
 
 /** One whose channel is closed hears nothing any more, and its end is heard of. */
 export function tell (worker: Worker, message: ToWorker): void {

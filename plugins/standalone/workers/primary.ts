@@ -1,11 +1,11 @@
 /** The process that holds the port and the sums, and has workers do everything else. */
 import cluster, { type Worker } from 'node:cluster'
 import type { FastifyBaseLogger } from 'fastify'
-import { ConfigError } from '../config-error.js'
+import { refusalLines } from '../config-error.js'
 import type { Environment } from '../config-yaml.js'
 import { loadConfig, readText, type ListenAddress } from '../config.js'
 import { closeWithWorker } from './handed-connections.js'
-import { tell, workers, type FromWorker } from './messages.js'
+import { tell, type FromWorker } from './messages.js'
 import { Rollout, type Edition } from './rollout.js'
 import { Sums } from './sums.js'
 
@@ -27,7 +27,9 @@ const lastRetryMs = 10_000
 
 export class Primary {
   readonly #options: PrimaryOptions
-  /** Workers that listen, and since when. */
+  /** All that were begun and have not ended. */
+  readonly #all = new Set<Worker>()
+  /** Those that listen, and since when. */
   readonly #ready = new Map<Worker, number>()
   readonly #sums = new Sums(() => this.#ready.keys())
   readonly #rollout: Rollout
@@ -58,7 +60,7 @@ export class Primary {
   }
 
   get pids (): readonly number[] {
-    return [...this.#ready.keys()].flatMap(({ process: { pid } }) => pid ?? [])
+    return [...this.#ready.keys()].map(({ process: { pid } }) => Number(pid))
   }
 
   /** The price lists that the file names. */
@@ -78,8 +80,7 @@ export class Primary {
     try {
       return await this.#rollout.replace(readEdition(this.#options))
     } catch (error) {
-      const problems = error instanceof ConfigError ? error.toLines(file) : [String(error)]
-      log.error({ problems }, 'configuration refused, the old one stays')
+      log.error({ problems: refusalLines(error, file) }, 'configuration refused, the old one stays')
       return false
     }
   }
@@ -87,7 +88,7 @@ export class Primary {
   /** All workers end at the same time, each once its requests have. */
   async stop (): Promise<void> {
     this.#stopping = true
-    await Promise.all(workers().map(async (worker) => {
+    await Promise.all([...this.#all].map(async (worker) => {
       const ended = new Promise((resolve) => worker.once('exit', resolve))
       tell(worker, { type: 'stop' })
       await ended
@@ -96,11 +97,12 @@ export class Primary {
 
   /** At once, whatever runs. */
   kill (): void {
-    for (const worker of workers()) worker.process.kill('SIGKILL')
+    for (const worker of this.#all) worker.process.kill('SIGKILL')
   }
 
   async #begin (): Promise<void> {
     const worker = cluster.fork()
+    this.#all.add(worker)
     closeWithWorker(worker)
     await new Promise<void>((resolve, reject) => {
       worker.on('message', (message: FromWorker) => {
@@ -125,7 +127,7 @@ export class Primary {
     if (this.#rollout.isBehind(worker)) this.#turn = this.#turn.then(async () => await this.#rollout.catchUp())
   }
 
-  #hear (worker: Worker, message: FromWorker): void {
+  #hear (worker: Worker, message: Exclude<FromWorker, { type: 'failed' | 'ready' }>): void {
     // One that was not listening yet when all were told to stop has not heard of it.
     if (message.type === 'asks to start' && this.#stopping) tell(worker, { type: 'stop' })
     else if (message.type === 'asks to start') this.#rollout.begin(worker)
@@ -135,6 +137,7 @@ export class Primary {
 
   #ended (worker: Worker, why: string | number): void {
     const readyAt = this.#ready.get(worker)
+    this.#all.delete(worker)
     this.#ready.delete(worker)
     this.#sums.ended(worker)
     this.#rollout.ended(worker)

@@ -16,10 +16,10 @@ export class Sums {
     this.#ready = ready
   }
 
-  hear (worker: Worker, message: FromWorker): void {
+  hear (worker: Worker, message: Extract<FromWorker, { type: 'counted' | 'read' | 'flushed' }>): void {
     if (message.type === 'counted') this.#tally.count(worker.id, message.cells)
     else if (message.type === 'read') this.#read(worker, message.id)
-    else if (message.type === 'flushed') {
+    else {
       this.#tally.measure(worker.id, message.gauges)
       this.#flushes.get(message.id)?.(worker)
     }
