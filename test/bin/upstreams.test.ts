@@ -73,6 +73,8 @@ t.test('a console that is a path of the gateway, one that is told, and none', as
   t.match(await command('upstreams', '--config', file), { code: 1, err: /nobody answers at http:\/\/127\.0\.0\.1:8080\/console\/upstreams: does the gateway run\?/ })
   const without = write(yaml([upstream.url, upstream.url], 'listen: { port: 0 }'))
   t.match(await command('upstreams', '--config', without), { code: 1, err: /has no console/ })
+  const none = write(yaml([upstream.url, upstream.url], '').replace(/console: .*/, ''))
+  t.match(await command('upstreams', '--config', none), { code: 1, err: /has no console/ })
   const anywhere = write(yaml([upstream.url, upstream.url], 'path: /console') + '\nlisten: { port: 0 }')
   t.match(await command('upstreams', '--config', anywhere), { code: 1, err: /has no console/ }, 'a port that nobody knows')
   for (const url of [await standing(t, '{}'), await standing(t, 'no'), await standing(t, '{"upstreams":[],"pools":[]}', 500)]) {
