@@ -42,20 +42,15 @@ export class Rollout {
   /** False where a worker refuses it; all serve what they did before then. */
   async replace (next: Edition): Promise<boolean> {
     const before = this.#current
-    let outcome: Outcome = 'taken'
-    // Those that begin meanwhile begin with it once the first one has taken it.
+    // Those that begin meanwhile begin with it: with the old one they would be asked in their turn, and again those in place of them.
+    this.#current = next
     for (let worker = this.#other(next); worker !== undefined; worker = this.#other(next)) {
-      outcome = await this.#change(worker, next)
-      if (outcome === 'refused') break
-      if (outcome === 'taken') this.#current = next
+      if (await this.#change(worker, next) !== 'refused') continue
+      this.#current = before
+      await this.catchUp()
+      return false
     }
-    if (outcome !== 'refused') {
-      this.#current = next
-      return true
-    }
-    this.#current = before
-    await this.catchUp()
-    return false
+    return true
   }
 
   /** Has all that serve another configuration than the current one change to it. */
