@@ -43,7 +43,7 @@ export class Calendar {
   /** What clocks here show, as if it were UTC. */
   #local (time: number): number {
     const of = new Map(this.#parts.formatToParts(time).map(({ type, value }) => [type, Number(value)]))
-    const part = (type: Intl.DateTimeFormatPartTypes): number => of.get(type) ?? 0
+    const part = (type: Intl.DateTimeFormatPartTypes): number => Number(of.get(type))
     return Date.UTC(part('year'), part('month') - 1, part('day'), part('hour'), part('minute'), part('second'))
   }
 }

@@ -16,7 +16,7 @@ export class Money {
       this.#sum = add(this.#sum, readDecimal(text) ?? zero)
       return
     }
-    const gathered = (this.#gathered[places] ?? 0) + Number(text.slice(2))
+    const gathered = Number(this.#gathered[places]) + Number(text.slice(2))
     this.#gathered[places] = gathered
     if (gathered > most) this.#spill(places, gathered)
   }

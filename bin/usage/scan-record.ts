@@ -43,16 +43,19 @@ export class Scanned implements Parties, Entry {
     this.unpriced = 0
     this.#labels = ''
     this.tokens.fill(0)
-    for (let at = start + 1, count = 0; ; count += 1) {
+    let at = start
+    let count = 0
+    do {
+      at += 1
       let step = this.#steps[count]
       if (step === undefined || !text.startsWith(step.lead, at)) this.#steps[count] = step = stepAt(text, at)
       const from = at + step.lead.length
       const to = endOf(text, from)
       if (step.leaf >= 0) this.tokens[step.leaf] = numberOf(text, from, to)
       else this.#take(step.name, text, from, to)
-      if (text.charCodeAt(to) !== comma) return
-      at = to + 1
-    }
+      at = to
+      count += 1
+    } while (text.charCodeAt(at) === comma)
   }
 
   #take (name: string, text: string, from: number, to: number): void {
@@ -123,13 +126,15 @@ function isEscaped (text: string, at: number): boolean {
 
 function nestedEnd (text: string, from: number): number {
   let depth = 0
-  for (let at = from; ; at += 1) {
+  let at = from
+  do {
     const code = text.charCodeAt(at)
     if (code === quote) at = stringEnd(text, at) - 1
     else if (code === openBrace || code === openBracket) depth += 1
     else if (code === closeBrace || code === closeBracket) depth -= 1
-    if (depth === 0) return at + 1
-  }
+    at += 1
+  } while (depth > 0)
+  return at
 }
 
 /** Null for null. */

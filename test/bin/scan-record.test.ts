@@ -94,5 +94,6 @@ t.test('sums of money are exact, however many and however large', async (t) => {
   }), { numRuns: runs })
   const many = new Money()
   for (let i = 0; i < 20_000; i += 1) many.add('0.999999999999')
+  many.add('none')
   t.equal(decimalText(many.total), '19999.99999998')
 })

@@ -79,6 +79,16 @@ t.test('a name that a caller made up for whoever reads the table has no power ov
   t.match(lines.join(''), /^[\x20-\x7e\uFFFD]+$/)
 })
 
+t.test('sums leave out what a crash tore off, and say so', async (t) => {
+  const { file, folder } = await ledger(t, mixed)
+  const [first = ''] = readdirSync(folder)
+  appendFileSync(join(folder, first), 'deadbeef {"torn')
+  const { code, out, err } = await command('usage', '--config', file, '--by', 'group')
+  t.equal(code, 0)
+  t.match(out.at(-1), /^all +4 /)
+  t.match(err, /: 1 lines are not whole and were left out/)
+})
+
 t.test('sums as JSON', async (t) => {
   const { file } = await ledger(t, mixed)
   const by = async (...args: string[]): Promise<unknown[]> => (await usage(file, '--json', ...args)).map((line) => JSON.parse(line))

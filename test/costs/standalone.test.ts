@@ -68,10 +68,10 @@ t.test('wrong prices in the configuration itself are told with their line', asyn
       return error instanceof ConfigError ? error.toLines('gateway.yaml') : [String(error)]
     }
   }
-  t.strictSame(wrong('prices:\n  models:\n    m: { input: -1 }'), ['gateway.yaml:7: prices.models.m.input: must be >= 0'])
-  t.strictSame(wrong('prices:\n  models:\n    m: [{ input: "1" }]'), ['gateway.yaml:7: prices.models.m[0].input: must be number, not string'])
+  t.strictSame(wrong('prices:\n  models:\n    m: { input: -1 }'), ['gateway.yaml:7: prices.models.m.input: must be >= 0, not -1'])
+  t.strictSame(wrong('prices:\n  models:\n    m: [{ input: "1" }]'), ['gateway.yaml:7: prices.models.m[0].input: must be number, not string "1"'])
   t.strictSame(wrong('prices:\n  currency: dollars'), ['gateway.yaml:6: prices.currency: is not valid: it must be a code of ISO 4217, such as USD; every price of a gateway is in the same one'])
-  t.strictSame(wrong('prices: { unpriced: deny }'), ['gateway.yaml:5: prices.unpriced: must be one of allow,refuse'])
+  t.strictSame(wrong('prices: { unpriced: deny }'), ['gateway.yaml:5: prices.unpriced: must be one of allow, refuse, not "deny"'])
 })
 
 t.test('the schema of price lists agrees with their reader', async (t) => {
