@@ -146,7 +146,7 @@ t.test('what it would have cost with other prices', async (t) => {
   const image = { direction: 'output', modality: 'image', tokens: 10 } as const
   const { file, folder } = await ledger(t, [
     record('2026-05-01', { ...usd, ...none, input: 1_000, bill: { startedAt: Date.parse('2026-04-30'), model: 'm-2026-01-01', factor: '1.1' } }),
-    record('2026-05-02', { ...usd, ...none, input: 1_000, serviceTier: 'flex' }),
+    record('2026-05-02', { ...usd, ...none, input: 1_000, serviceTier: 'flex', bill: { startedAt: Date.parse('2026-05-02'), factor: 'none' } }),
     record('2026-05-03', { ...none, input: 0, model: 'unheard-of' }),
     record('2026-05-04', { ...none, input: 5, model: 'unheard-of' }),
     record('2026-05-05', { ...none, input: 3, output: 20, bill: { startedAt: Date.parse('2026-05-05'), modalities: [image, { ...image }], counts: { search: 2 }, speed: 'standard', region: 'standard', tools: { usage: { ...none, input: 0, output: 10 }, modalities: [image] } } }),
@@ -166,6 +166,7 @@ t.test('what it would have cost with other prices', async (t) => {
   t.match(head, /cost +repriced +unpriced$/)
   t.match(all, / 1 USD +2\.110603 USD +1$/)
   t.match((await lines('--csv', '--by', 'model'))[1], /,1,2\.110603,USD,0$/)
+  t.match((await lines('--by', 'key', '--group', 'nobody')).at(-1), /^all +0 .* - +- +0$/)
 })
 
 t.test('the ledger of Redis is read without Redis', async (t) => {
