@@ -33,6 +33,8 @@ function filled () {
   recorder.gauge('budget_remaining_ratio', () => [{ labels: { group: 'chat', period: 'day' }, value: 0.5 }])
   recorder.gauge('key_cache_entries', () => [{ labels: { kind: 'positive' }, value: 12 }])
   recorder.gauge('balance_remaining_ratio', () => [{ labels: { group: 'chat' }, value: 0.5 }])
+  recorder.gauge('ledger_unshipped_records', () => [{ labels: {}, value: 2 }])
+  recorder.gauge('ledger_lag_seconds', () => [{ labels: {}, value: 0.5 }])
   return meters
 }
 
