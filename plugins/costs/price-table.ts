@@ -25,7 +25,7 @@ interface Layer {
   readonly place: string
   readonly models: ReadonlyMap<string, readonly PriceRow[]>
   /** The longest first. */
-  readonly globs: ReadonlyArray<{ readonly key: string, readonly fits: RegExp }>
+  readonly globs: ReadonlyArray<{ readonly key: string, readonly fits: RegExp, readonly rows: readonly PriceRow[] }>
 }
 
 const inlinePlace = 'prices.models'
@@ -92,12 +92,12 @@ function inLayer ({ place, models, globs }: Layer, name: string): Entry | null {
   const undated = dateless === name ? undefined : models.get(dateless)
   if (undated !== undefined) return { key: dateless, place, how: 'name without its date', rows: undated }
   const glob = globs.find(({ fits }) => fits.test(name))
-  return glob === undefined ? null : { key: glob.key, place, how: 'glob', rows: models.get(glob.key) ?? [] }
+  return glob === undefined ? null : { key: glob.key, place, how: 'glob', rows: glob.rows }
 }
 
 function layerOf (place: string, models: ReadonlyMap<string, readonly PriceRow[]>): Layer {
-  const globs = [...models.keys()].filter((key) => key.includes('*')).sort((a, b) => b.length - a.length)
-  return { place, models, globs: globs.map((key) => ({ key, fits: globPattern(key) })) }
+  const globs = [...models].filter(([key]) => key.includes('*')).sort(([a], [b]) => b.length - a.length)
+  return { place, models, globs: globs.map(([key, rows]) => ({ key, fits: globPattern(key), rows })) }
 }
 
 /** `*` is any run of characters. No other sign has a meaning. */

@@ -67,7 +67,7 @@ function readEntry (entry: JsonObject, path: Path, report: Report): PriceRow {
     const [, base = '', size = '0', unit, suffix = ''] = found
     const threshold = Number(size) * (unit === 'm' ? 1_000_000 : 1_000)
     const price = readPrice(value, maxPerToken, [...path, field], report)
-    for (const rate of ratesOf.get(base) ?? []) ratesAt(tiers, tierNames.get(suffix) ?? suffix, threshold).set(rate, price)
+    ratesOf.get(base)?.forEach((rate) => ratesAt(tiers, tierNames.get(suffix) ?? suffix, threshold).set(rate, price))
   }
   addTieredPricing(entry, common, path, report)
   const inclusive = inclusiveThresholds.has(String(entry['litellm_provider']))

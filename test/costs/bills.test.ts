@@ -56,3 +56,12 @@ for (const each of cases) {
     t.equal(priced?.unpriced, Object.values(each.parts).includes(null))
   })
 }
+
+t.test('what tools used is apart, with or without a split or a price', async (t) => {
+  const tools = { usage: { ...none, output: 3 }, modalities: [] }
+  const served = { tier: null, speed: null, region: null, counts: {}, statedCost: null, tools }
+  const used = { usage: { ...none, input: 5, output: 3 }, modalities: null, served, factor: one }
+  t.match(priceBill(used, null), { total: null, unpriced: true })
+  const [row = null] = readRows({ input: 1, output: 1, output_image: 2, tools: { output: 4 } }, [], 'USD', (_, message) => t.fail(message))
+  t.strictSame(priceBill(used, row)?.parts.map(({ name, amount }) => [name, amount]), [['input', '0.000005'], ['tools.output', '0.000012']])
+})

@@ -1,6 +1,7 @@
 import t from 'tap'
-import { one, readDecimal } from '../../plugins/core/decimal.js'
+import { decimalText, one, readDecimal } from '../../plugins/core/decimal.js'
 import type { ModelCall } from '../../plugins/core/model-call.js'
+import { readOptions } from '../../plugins/costs/options.js'
 import { PriceTable } from '../../plugins/costs/price-table.js'
 import { costOf, estimate } from '../../plugins/costs/pricing.js'
 import { requestFor } from '../usage/meter-reply.js'
@@ -44,6 +45,11 @@ t.test('the parts add up, and billionths are rounded up', async (t) => {
   t.match(cost?.price, /^[0-9a-f]{16}$/)
 })
 
+t.test('what a request may cost is of the dearest upstream', async (t) => {
+  const dearest = (factors: Record<string, number>): string => decimalText(readOptions({ factors }).dearest)
+  t.strictSame([dearest({}), dearest({ a: 2, b: 0.5 }), dearest({ a: 0.5, b: 2 })], ['1', '2', '2'])
+})
+
 t.test('an estimate is the most that a request can cost', async (t) => {
   const table = new PriceTable({
     models: {
@@ -58,6 +64,7 @@ t.test('an estimate is the most that a request can cost', async (t) => {
       },
       message: { input: 1, cache_write: 1.25, cache_write_1h: 2, output: 5, speeds: { fast: { input: 6, output: 30 } }, regions: { us: 1.1, eu: 0.9 } },
       part: { input: 1 },
+      lean: { input: 5, output: 1, tiers: { batch: { input: 1, output: 1 }, odd: { input: 1 } } },
       pictures: { each: { image: 0.04 } },
       embedding: { input: 0.02 },
     },
@@ -84,6 +91,8 @@ t.test('an estimate is the most that a request can cost', async (t) => {
   t.equal(ask('messages', 'message', { speed: 'fast' }, 1000, 100), 9_000_000)
   t.equal(ask('chat_completions', 'part', undefined, 1000, 100), null)
   t.equal(ask('chat_completions', 'unknown', undefined, 1000, 100), null)
+  t.equal(ask('chat_completions', 'lean', { service_tier: 'batch' }, 1000, 100), 5_100_000, 'which may be served as if nothing was asked')
+  t.equal(ask('chat_completions', 'lean', { service_tier: 'odd' }, 1000, 100), null)
   t.equal(ask('images', 'pictures', { n: 3 }, 1000, 100), 120_000_000)
   t.equal(ask('images', 'pictures', { n: 'three' }, 1000, 100), 40_000_000)
   t.equal(ask('images', 'pictures', undefined, 1000, 100), 40_000_000)

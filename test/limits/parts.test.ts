@@ -76,12 +76,15 @@ t.test('what the ledger keeps for prices', async (t) => {
 t.test('budgets that nothing is known of', async (t) => {
   t.strictSame(readBucketId(''), { unit: 'tokens', period: 'total', timezone: 'UTC', start: '' })
   t.strictSame(readBucketId('cost day Europe/Berlin 2027-01-31'), { unit: 'cost', period: 'day', timezone: 'Europe/Berlin', start: '2027-01-31' })
+  t.equal(readBucketId('cost never').period, 'total')
   const budgets = new RemainingBudgets()
   const bucket: Bucket = { id: 'tokens day UTC 2027-01-31', unit: 'tokens', amount: 10, endsAt: 0 }
   const parties = { group: 'g', groupLimits: {}, groupBuckets: [bucket], key: 'k', keyLimits: {} }
   t.equal(budgets.left('g', bucket), 10)
   budgets.note(parties, { group: null, key: null, buckets: [4] })
   t.equal(budgets.left('g', bucket), 4)
+  budgets.note({ ...parties, groupBuckets: [{ ...bucket, amount: 7 }] }, { group: null, key: null })
+  t.equal(budgets.left('g', bucket), 7, 'all of it where the store does not tell')
   t.equal(budgets.left('g', { ...bucket, id: 'tokens day UTC 2027-02-01' }), 10, 'of another period')
 })
 
