@@ -63,7 +63,7 @@ export class Gate {
     if (!countsCost(parties)) return free
     const { pricing } = this.#gateway
     const all = pricing?.estimate(llm, input, output) ?? null
-    if (all !== null) return { all, input: pricing?.estimate(llm, input, 0) ?? all }
+    if (all !== null) return { all, input: Number(pricing?.estimate(llm, input, 0)) }
     return pricing?.unpriced === 'allow' ? free : null
   }
 

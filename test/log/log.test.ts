@@ -122,3 +122,9 @@ t.test('a wrong level is an error that names the option', async (t) => {
     await t.rejects(async () => await Fastify().register(log, { level } as LogOptions), { code: 'LLM_GATEWAY_OPTION', message: /log\.level/ })
   }
 })
+
+t.test('a line tells what a request cost, and where that has no price', async (t) => {
+  const cost = { amount: '0.5', billionths: 500_000_000, currency: 'USD', parts: [], unpriced: false, entry: null, by: null, price: null, factor: '1' }
+  t.match(requestLine(Object.assign(settledRequest(), { cost })), { cost: '0.5', currency: 'USD', unpriced: undefined })
+  t.match(requestLine(Object.assign(settledRequest(), { cost: { ...cost, amount: null, unpriced: true } })), { cost: undefined, currency: 'USD', unpriced: true })
+})

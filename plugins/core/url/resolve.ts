@@ -155,7 +155,7 @@ function noEndpoint ({ tail, caller }: Parts, match: TailMatch | null, method: s
 
 /** A model in the path may have an action after it; what stands there is none that is known, or another case of one. */
 function endsInWord (tail: readonly string[]): boolean {
-  return tail[0] === 'models' && /(?::|%3A)[A-Za-z]+$/i.test(tail.at(-1) ?? '')
+  return tail[0] === 'models' && /(?::|%3A)[A-Za-z]+$/i.test(String(tail.at(-1)))
 }
 
 /** More than an endpoint has. Without a bound, a path of thousands of segments took half a second to refuse. */
