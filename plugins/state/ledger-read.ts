@@ -98,7 +98,7 @@ async function * linesOf (path: string, start = 0): AsyncGenerator<string[]> {
   const pieces: AsyncIterable<string> = createReadStream(path, { start, encoding: 'utf8', highWaterMark: pieceBytes })
   for await (const piece of pieces) {
     const lines = (rest + piece).split('\n')
-    rest = lines.pop() ?? ''
+    rest = String(lines.pop())
     yield lines
   }
   if (rest !== '') yield [rest]

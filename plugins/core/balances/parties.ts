@@ -94,11 +94,12 @@ export function leftOf (parties: readonly Party[]): Left {
 export function refusal ({ scope, limits, account, buckets }: Party, ask: HoldAsk, entering: boolean, nowMs: number): LimitRefusal | null {
   const { window } = account
   const { balance, concurrency, requestsPerMinute, tokensPerMinute } = limits
+  const { cost = 0 } = ask
   const tokens = Math.max(1, ask.tokens)
   const gone = account.spent + account.held
   if (balance !== undefined && gone + tokens > balance) return refused(scope, 'balance', balance, gone, 0)
   for (const { bucket: { id, unit, amount, endsAt }, record: { spent, held } } of buckets) {
-    const need = unit === 'tokens' ? tokens : Math.max(1, ask.cost ?? 0)
+    const need = unit === 'tokens' ? tokens : Math.max(1, cost)
     if (spent + held + need <= amount) continue
     return { ...refused(scope, 'budget', amount, spent + held, endsAt === null ? 0 : Math.max(0, endsAt - nowMs)), bucket: id }
   }

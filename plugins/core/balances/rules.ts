@@ -39,15 +39,16 @@ export function hold (engine: Engine, ask: HoldAsk): Decision {
 
 /** Returns the second that its tokens are counted in. */
 function take (store: GroupStore, ask: HoldAsk, parties: readonly Party[], entering: boolean, nowMs: number): number {
+  const { tokens, cost = 0 } = ask
   let second = secondOf(nowMs)
   for (const { key, account, buckets } of parties) {
-    account.held += ask.tokens
+    account.held += tokens
     if (entering) account.active += 1
-    second = count(account.window, second, ask.requests, ask.tokens)
+    second = count(account.window, second, ask.requests, tokens)
     store.saveAccount(key, account)
     for (const { bucket, record, isNew } of buckets) {
       resize(record, bucket.amount)
-      record.held += bucket.unit === 'tokens' ? ask.tokens : ask.cost ?? 0
+      record.held += bucket.unit === 'tokens' ? tokens : cost
       if (isNew) store.dropBuckets(key, nowMs - bucketKeepMs)
       store.saveBucket(key, bucket.id, record)
     }
