@@ -42,6 +42,18 @@ t.test('balances stay where only the process ended', async (t) => {
   await end(second)
 })
 
+t.test('what is held and settled in one turn is written once, as it is at its end', async (t) => {
+  const files = await openLmdb(t.testdir({}), 'boot-1')
+  const balances = lmdbBalances(files, { holdTtlMs: 60_000 })
+  const settle = async (id: string, tokens: number) => await balances.settle({ id, group: 'chat', key: 'ci', tokens, late: [] })
+  const [first, second] = await Promise.all([balances.hold(ask('a', 10)), balances.hold(ask('b', 20)), settle('a', 4)])
+  t.match([first, second], [{ ok: true }, { ok: true }])
+  t.match(await balances.read('chat'), { spent: 4, held: 20, active: 1 })
+  await Promise.all([balances.hold(ask('b', 5)), settle('b', 7)])
+  t.match(await balances.read('chat'), { spent: 11, held: 0, active: 0 })
+  await end(files)
+})
+
 t.test('after a start of the system they are what the disk had', async (t) => {
   const path = t.testdir({})
   const first = await openLmdb(path, 'boot-1')
