@@ -127,5 +127,6 @@ export class UpstreamDispatcher {
 /** The request of a mount as the upstream gets it. A body that nobody read goes on as it comes. */
 function mounted (options: RequestOptions, call: Call): Dispatcher.DispatchOptions {
   const { upstream: { origin }, path } = call
-  return Object.assign({}, options, { origin, path, headers: readdress(options.headers, call), body: call.body ?? options.body ?? null })
+  const { body = null } = options
+  return Object.assign({}, options, { origin, path, headers: readdress(options.headers, call), body: call.body ?? body })
 }

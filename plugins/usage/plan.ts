@@ -23,7 +23,15 @@ export interface Plan {
     readonly speed: readonly number[]
     readonly region: readonly number[]
     /** By the protocol's rules for counts, each with its paths inside a usage object. */
-    readonly counts: ReadonlyArray<{ readonly unit: Unit, readonly reply: readonly number[], readonly but: readonly number[], readonly inside: ReadonlyArray<readonly string[]> }>
+    readonly counts: ReadonlyArray<{
+      readonly unit: Unit
+      readonly reply: readonly number[]
+      /** Of gathered texts, those that count. */
+      readonly is: readonly string[]
+      readonly but: readonly number[]
+      readonly butIs: readonly string[]
+      readonly inside: ReadonlyArray<readonly string[]>
+    }>
     readonly created: readonly number[]
     readonly sequence: readonly number[]
     readonly reasons: readonly number[]
@@ -58,8 +66,9 @@ function compile (rules: UsageRules): Plan {
     tier: slotsOf(served.tier.reply),
     speed: slotsOf(served.speed.reply),
     region: slotsOf(served.region.reply),
-    counts: served.counts.map(({ unit, reply, but, usage }) => {
-      return { unit, reply: slotsOf(reply), but: slotsOf(but?.reply ?? []), inside: usage.map((path) => path.split('.')) }
+    counts: served.counts.map(({ unit, reply, is, but, usage }) => {
+      const inside = usage.map((path) => path.split('.'))
+      return { unit, reply: slotsOf(reply), is: is === null ? [] : [is], but: slotsOf(but?.reply ?? []), butIs: but?.is ?? [], inside }
     }),
     created: slotsOf(rules.created),
     sequence: slotsOf(rules.sequence),

@@ -24,22 +24,21 @@ export interface Outside {
 export const nothingOutside = (): Outside => ({ tier: null, speed: null, region: null, counts: {} })
 
 /** Takes from the findings of one document what stands outside of its usage objects. */
-export function takeOutside (outside: Outside, found: readonly unknown[], { slots, rules }: Plan): void {
+export function takeOutside (outside: Outside, found: readonly unknown[], { slots }: Plan): void {
   for (const fact of facts) outside[fact] = textIn(found, slots[fact]) ?? outside[fact]
-  rules.served.counts.forEach((rule, at) => {
-    const { reply = [], but = [] } = slots.counts[at] ?? {}
-    const all = countIn(found, reply, rule.is === null ? null : [rule.is])
-    if (all === null || (all === 0 && outside.counts[rule.unit] === undefined)) return
-    outside.counts[rule.unit] = all - (countIn(found, but, rule.but?.is ?? []) ?? 0)
-  })
+  for (const { unit, reply, is, but, butIs } of slots.counts) {
+    const all = countIn(found, reply, is)
+    if (all === null || (all === 0 && outside.counts[unit] === undefined)) continue
+    outside.counts[unit] = all - (countIn(found, but, butIs) ?? 0)
+  }
 }
 
 /** A number that was found, or how many gathered texts are among some. Null for nothing. */
-function countIn (found: readonly unknown[], slots: readonly number[], words: readonly string[] | null): number | null {
+function countIn (found: readonly unknown[], slots: readonly number[], words: readonly string[]): number | null {
   for (const slot of slots) {
     const value = found[slot]
     if (typeof value === 'number') return value
-    if (Array.isArray(value)) return words === null ? value.length : value.filter((text) => words.includes(text)).length
+    if (Array.isArray(value)) return value.filter((text) => words.includes(text)).length
   }
   return null
 }

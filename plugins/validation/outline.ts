@@ -69,7 +69,7 @@ function fieldsOf (source: Readonly<Fields>, room: Room, target: Fields): Fields
   }
   for (const name of containers) {
     if (room.values <= 0) break
-    set(target, name, copyOf(source[name], room, Object.hasOwn(target, name) ? target[name] : undefined), room)
+    set(target, name, copyOf(source[name], room, Object.getOwnPropertyDescriptor(target, name)?.value), room)
   }
   return target
 }

@@ -129,3 +129,12 @@ t.test('rows have their time, and a digest of what they say', async (t) => {
   t.equal(table.digest(one), table.digest(one))
   t.not(table.digest(one), table.digest(two))
 })
+
+t.test('what is wrong behind an alias is told where the alias stands', async (t) => {
+  const path = file('alias.yaml', 'models:\n  a: &a { input: -1 }\n  b: *a\n  c: [{ input: -1 }]\n')
+  t.strictSame(problemsOf({ files: [path] }).map((line) => line.replace(`${path}:`, '')), [
+    '2: models.a.input: must not be negative',
+    '3: models.b.input: must not be negative',
+    '4: models.c[0].input: must not be negative',
+  ])
+})

@@ -73,6 +73,11 @@ t.test('what the ledger keeps for prices', async (t) => {
   t.strictSame(Object.keys(bill), ['startedAt'], 'and nothing that was not told')
 })
 
+t.test('what the ledger keeps for budgets', async (t) => {
+  const bucket = { id: 'cost day UTC 2027-01-31', unit: 'cost', amount: 10, endsAt: 0, scope: 'group' } as const
+  t.match(recordOf(request('messages', { ...sent, usage }), { tokens: 12, cost: 5 }, ['group'], [bucket]), { late: ['group'], lateBuckets: [bucket], chargedCost: 5 })
+})
+
 t.test('budgets that nothing is known of', async (t) => {
   t.strictSame(readBucketId(''), { unit: 'tokens', period: 'total', timezone: 'UTC', start: '' })
   t.strictSame(readBucketId('cost day Europe/Berlin 2027-01-31'), { unit: 'cost', period: 'day', timezone: 'Europe/Berlin', start: '2027-01-31' })

@@ -1,10 +1,11 @@
 import t, { type Test } from 'tap'
 import { gatewayOf } from '../../plugins/core/gateway.js'
-import { memoryBalances, openState, type Account, type Balances, type Decision, type HoldAsk } from '../../plugins/state/index.js'
+import { memoryBalances, memoryLedger, openState, type Account, type Balances, type Decision, type HoldAsk } from '../../plugins/state/index.js'
+import type { Shipping, Trouble } from '../../plugins/core/ledger.js'
 import { StoreDownError } from '../../plugins/core/balances/store-down.js'
 import { FileLedger } from '../../plugins/state/file-ledger.js'
 import { recover } from '../../plugins/state/recover.js'
-import { call, read } from '../helpers/gateway.js'
+import { call, read, startGateway } from '../helpers/gateway.js'
 import { usageOf } from '../helpers/upstream.js'
 import { startRedis, withoutRedis } from '../state/redis-server.js'
 import { messages, setup, type Setup } from './setup.js'
@@ -298,4 +299,22 @@ t.test('a real store dies: closed answers 503, and 200 when it is back', { skip:
   await server.start()
   while ((await chat()).status !== 200) await new Promise((resolve) => setTimeout(resolve, 20))
   t.pass('again')
+})
+
+t.test('what waits for the usage store is told, and once that it does not get there', async (t) => {
+  let tell: Trouble = () => {}
+  const onTrouble: Shipping['onTrouble'] = (listener) => {
+    tell = listener
+    return () => {}
+  }
+  const lines: string[] = []
+  const ledger = { ...memoryLedger(), shipping: { unshipped: 3, lagMs: 1_500, onTrouble } }
+  const { app } = await startGateway(t, 'http://127.0.0.1:9', { limits: { ledger } }, { logger: { stream: { write: (line: string) => lines.push(line) } } })
+  await app.ready()
+  tell(new Error('away'), false)
+  tell(new Error('away'), true)
+  t.equal(lines.filter((line) => line.includes('do not reach the usage store')).length, 1)
+  const { body } = await app.inject('/metrics')
+  t.match(body, /^llm_gateway_ledger_unshipped_records 3$/m)
+  t.match(body, /^llm_gateway_ledger_lag_seconds 1\.5$/m)
 })

@@ -12,13 +12,23 @@ t.test('a request in a log line is its method and path, without the query', asyn
   t.notMatch(lines.join(''), 'c4nary')
 })
 
+t.test('log lines that are dropped are counted', async (t) => {
+  const config = parseConfig('upstreams: { a: { simulate: true } }\ngroups: { a: { protocols: [messages] } }\nmetrics: { path: /metrics }', {})
+  let drop = (): void => {}
+  const logStream = { write: () => {}, onDrop: (listener: () => void) => { drop = listener } }
+  const { app } = await createGateway(config, { simulator: null, state: null, cells: {}, consolePath: '/console', life: { draining: false }, logStream })
+  t.teardown(async () => await app.close())
+  drop()
+  t.match((await app.inject('/metrics')).body, /^llm_gateway_log_lines_dropped_total 1$/m)
+})
+
 t.test('every field that the schema knows is taken by the part it is for', async (t) => {
   const config = parseConfig(`
 listen: { host: 127.0.0.1, port: 0, requestTimeoutMs: 60000, shutdownGraceMs: 0, trustProxy: [loopback, 10.0.0.0/8, ::1] }
 prefix: /llm/v-2
 upstreams:
   main: { url: https://models.example/base, credential: forward }
-  demo: { simulate: true }
+  demo: { simulate: true, priceFactor: 2 }
 groups:
   chat:
     protocols: [chat_completions, responses, images, embeddings, messages, generate_content]
