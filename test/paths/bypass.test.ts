@@ -27,7 +27,8 @@ const target = fc.tuple(
 const seeds = [
   '/v1/files', '/v1/audio/transcriptions', '/v1', '/v1/', '/v1?x', '/v1;/chat/completions', '/V1/chat/completions', '/v1/Chat/Completions', '/%76%31/%252e%252e/x',
   '/v1/%252e%252e/x', '/%76%31/chat/completions', '/v1beta/openai/chat/completions', '//v1/chat/completions', '/v1//files', '/v1/chat/completions;x', '/v1/realtime',
-  '/chat;a/completions', '/;x/v1/chat/completions', '/x/..;/messages', '/%2e%2e;a/embeddings', '/x/%2e%2e/messages', '/%252e/messages', '/chat%2fcompletions',
+  '/tunedModels/m:generateContent/x/m:generateContent', '/tunedModels/x/%20/m%3AgenerateContent;a', '/%2f/tunedModels/a%2fb:countTokens/m%3AgenerateContent?key=k',
+  '/chat;a/completions;#/v1', '/chat;a/completions', '/;x/v1/chat/completions', '/x/..;/messages', '/%2e%2e;a/embeddings', '/x/%2e%2e/messages', '/%252e/messages', '/chat%2fcompletions',
 ]
 
 const methods = ['POST', 'GET', 'DELETE', 'PUT', 'HEAD', 'OPTIONS', 'PATCH']

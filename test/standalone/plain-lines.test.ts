@@ -1,8 +1,7 @@
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { PassThrough } from 'node:stream'
-import { text } from 'node:stream/consumers'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { LogOutput, plainLines } from '../../plugins/standalone/log-output.js'
 
 const root = new URL('../../', import.meta.url).pathname
@@ -20,21 +19,23 @@ t.test('who reads along in a terminal has plain lines where pino-pretty is insta
 
 const hasScript = spawnSync('script', ['--version']).status === 0
 
+const start = [process.execPath, `${root}dist/bin/llm-gateway.js`, 'start'] as const
+
+/** What a start writes until its first lines are out, and while it stops. */
+async function shownBy (t: Test, program: string, args: readonly string[]): Promise<string> {
+  const child = spawn(program, args, { env: { ...process.env, PORT: '0' }, stdio: ['ignore', 'pipe', 'ignore'] })
+  t.teardown(() => child.kill())
+  let shown = ''
+  child.stdout.on('data', (chunk) => {
+    shown += String(chunk)
+    if (shown.includes('state.engine is memory')) child.kill('SIGTERM')
+  })
+  await once(child, 'close')
+  return shown
+}
+
 t.test('a start shows plain lines in a terminal, and JSON in a pipe', { skip: hasScript ? false : 'no script(1) to have a terminal of' }, async (t) => {
-  const start = [process.execPath, `${root}dist/bin/llm-gateway.js`, 'start'] as const
-  const env = { ...process.env, PORT: '0' }
   const [program, ...args] = start
-  for (const [child, expected] of [
-    [spawn('script', ['-qefc', start.join(' '), '/dev/null'], { env, stdio: ['ignore', 'pipe', 'ignore'] }), /\[\d\d:\d\d:\d\d\] .*state\.engine is memory/],
-    [spawn(program, args, { env, stdio: ['ignore', 'pipe', 'ignore'] }), /^\{"level":40,.*state\.engine is memory/m],
-  ] as const) {
-    t.teardown(() => child.kill())
-    const lines = text(child.stdout)
-    let shown = ''
-    child.stdout.on('data', (chunk) => {
-      shown += String(chunk)
-      if (expected.test(shown)) child.kill('SIGTERM')
-    })
-    t.match(await lines, expected)
-  }
+  t.match(await shownBy(t, 'script', ['-qefc', start.join(' '), '/dev/null']), /\[\d\d:\d\d:\d\d\] .*state\.engine is memory/)
+  t.match(await shownBy(t, program, args), /^\{"level":40,.*state\.engine is memory/m)
 })

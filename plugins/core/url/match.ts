@@ -26,6 +26,8 @@ function add (map: Map<string, Endpoint[]>, key: string, endpoint: Endpoint): vo
   map.set(key, [...map.get(key) ?? [], endpoint])
 }
 
+const looseActions = new Map([...actions].map(([key, list]) => [key.toLowerCase(), list]))
+
 /** The words that may follow the last colon of a path. */
 export const knownActions: readonly string[] = [...new Set(endpoints.flatMap(({ action }) => action ?? []))]
 
@@ -46,7 +48,19 @@ export function isWhole (segments: readonly string[]): boolean {
 }
 
 function endsInAction (root: string, text: string): boolean {
-  return actions.has(`${root}:${/(?::|%3A)([A-Za-z]+)$/i.exec(text)?.[1]}`)
+  return actions.has(actionKey(root, text))
+}
+
+function actionKey (root: string, text: string): string {
+  return `${root}:${/(?::|%3A)([A-Za-z]+)$/i.exec(text)?.[1]}`
+}
+
+/**
+ * The endpoints whose action a tail ends in, in any case and whatever stands between: more than `matchTail` serves. A lenient
+ * upstream may find a model there, so such a path is never left to a mount.
+ */
+export function endingLike (segments: readonly string[]): readonly Endpoint[] {
+  return looseActions.get(actionKey(String(segments[0]), segments.join('/')).toLowerCase()) ?? []
 }
 
 /** Null where the tail is no endpoint's. */

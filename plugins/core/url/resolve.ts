@@ -4,7 +4,7 @@
 import { families, familyOf } from '../../protocols/index.js'
 import type { Caller, Endpoint, Family } from '../../protocols/index.js'
 import { isPreflight } from '../arrival.js'
-import { isRoot, isWhole, matchTail, plainTails, type TailMatch } from './match.js'
+import { endingLike, isRoot, isWhole, matchTail, plainTails, type TailMatch } from './match.js'
 import { splitKeys } from './query.js'
 import { belowPrefix, isDecodable, isSuspicious, leadingVersions, readings, segmentsOf } from './segments.js'
 
@@ -128,7 +128,7 @@ type RefusalReason = Pick<UrlRefusal, 'code' | 'family' | 'allow'> | null
 /** One reading of a path that holds what two readers could read in two ways: refused where an endpoint is in it. */
 function doubtful ({ path, tail, caller }: Parts, mounted: boolean): RefusalReason {
   if (tail === null) return null
-  const [endpoint] = matchTail(tail, caller)?.endpoints ?? []
+  const [endpoint] = matchTail(tail, caller)?.endpoints ?? endingLike(tail)
   if (endpoint !== undefined) return { code: 'ambiguous_path', family: endpoint.family }
   const versioned = caller.versions.length > 0
   if (!versioned && !mounted) return null
@@ -150,7 +150,7 @@ function noEndpoint ({ tail, caller }: Parts, match: TailMatch | null, method: s
   const [other] = others
   if (other !== undefined && method === 'POST' && endsInWord(tail)) return { code: 'unknown_action', family: other.family }
   if (other !== undefined) return { code: 'method_not_allowed', family: other.family, allow: others.flatMap((allowed) => allowed.method === 'GET' ? ['GET', 'HEAD'] : [allowed.method]) }
-  return caller.versions.length > 0 || mounted ? { code: 'unknown_url', family: families[familyOf(caller)] } : null
+  return caller.versions.length > 0 || mounted || endingLike(tail).length > 0 ? { code: 'unknown_url', family: families[familyOf(caller)] } : null
 }
 
 /** A model in the path may have an action after it; what stands there is none that is known, or another case of one. */

@@ -119,6 +119,13 @@ t.test('what is not an endpoint of ours is left alone', async (t) => {
   t.equal(read('OPTIONS', '/v1/chat/completions', { ...preflight, 'transfer-encoding': 'chunked' }), 'method_not_allowed openai', 'a preflight has no body')
 })
 
+t.test('a path that ends in an endpoint\'s action is never left to a mount, whatever stands before the action', async (t) => {
+  t.equal(read('POST', '/tunedModels/m:generateContent/x/m:generateContent'), 'unknown_url openai')
+  t.equal(read('POST', '/models/../m:countTokens'), 'ambiguous_path gemini')
+  t.equal(read('POST', '/%2f/tunedModels/a%2fb:countTokens/m%3AgenerateContent?key=k'), 'ambiguous_path gemini')
+  t.equal(read('POST', '/chat;a/completions;#/v1'), 'ambiguous_path openai', 'a mount cuts at the fragment')
+})
+
 t.test('an unknown path under a version is told as such, for whoever owns the mount', async (t) => {
   t.equal(read('POST', '/v1/files'), 'unknown_url openai')
   t.equal(read('POST', '/v1beta/openai/chat/completions'), 'unknown_url gemini')
