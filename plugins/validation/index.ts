@@ -56,7 +56,7 @@ async function validation (app: FastifyInstance, options: ValidationOptions): Pr
       done()
       return
     }
-    follow(checker.check(llm, request.headers, llm.body ?? nothing), llm, request, reply, () => {
+    follow(checker.check(llm, request.headers, bodyOf(llm)), llm, request, reply, () => {
       // A large one has been away, and is another object now.
       request.body = llm.body
       done()
@@ -93,7 +93,7 @@ function takeBody (checker: Checker, llm: ModelCall, request: FastifyRequest, re
     follow(checker.check(llm, headers, body), llm, request, reply, () => {
       // It was met here, and undici refuses to pass it on.
       if (headers.expect !== undefined) delete headers.expect
-      scope.runInAsyncScope(done, null, null, replay(llm.body ?? nothing))
+      scope.runInAsyncScope(done, null, null, replay(bodyOf(llm)))
     })
   }, checker.threads)
 }
@@ -108,6 +108,10 @@ function follow (verdict: BodyRefusal | null | Promise<BodyRefusal | null>, llm:
       if (!llm.settled) follow(later, llm, request, reply, goOn)
     })
   }
+}
+
+function bodyOf ({ body }: ModelCall): Buffer {
+  return body ?? nothing
 }
 
 function refuseBody (llm: ModelCall, request: FastifyRequest, reply: FastifyReply, { keyword, error }: BodyRefusal): void {

@@ -16,10 +16,12 @@ t.test('a mount with proxyOptions() in an app without the gateway fails the star
 })
 
 t.test('so does one of every path', async (t) => {
-  const app = Fastify()
-  t.teardown(async () => await app.close())
-  mount(app, { prefix: '/', rewritePrefix: '/' })
-  await t.rejects(async () => await app.ready(), { code: 'LLM_GATEWAY_OPTION', message: /the mount at \/$/ })
+  for (const prefix of ['/', '']) {
+    const app = Fastify()
+    t.teardown(async () => await app.close())
+    mount(app, { prefix, rewritePrefix: '/' })
+    await t.rejects(async () => await app.ready(), { code: 'LLM_GATEWAY_OPTION', message: /the mount at \/$/ })
+  }
 })
 
 t.test('so does one beside the scope that the gateway is in', async (t) => {

@@ -1,9 +1,9 @@
 import { Agent, get, request as httpRequest, type IncomingMessage } from 'node:http'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import t from 'tap'
 import { originOf } from '../../plugins/standalone/curls.js'
 import { Standalone } from '../../plugins/standalone/standalone.js'
@@ -53,6 +53,14 @@ t.test('probes of a load balancer are answered', async (t) => {
   t.equal((await fetch(origin, { method: 'HEAD' })).status, 200)
   t.same(await (await fetch(origin)).json(), { name: 'llm-gateway' })
   t.same(await (await fetch(`${origin}/health`)).json(), { status: 'ok' })
+})
+
+t.test('price lists that are named at the start are known from then on', async (t) => {
+  const list = join(mkdtempSync(join(tmpdir(), 'prices-')), 'list.yaml')
+  t.teardown(() => rmSync(dirname(list), { recursive: true }))
+  writeFileSync(list, 'models: { m: { input: 1 } }')
+  const { gateway } = await start(t, yaml('http://127.0.0.1:9', [], `prices: { files: ["${list}"] }`))
+  t.strictSame(gateway.priceFiles, [list])
 })
 
 t.test('what nobody serves is a native 404', async (t) => {

@@ -1,5 +1,6 @@
 /** Several processes behind one port: what they count together, and how they begin, change and end. */
-import { EventEmitter } from 'node:events'
+import cluster from 'node:cluster'
+import { EventEmitter, once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -236,8 +237,10 @@ t.test('one that starts while all are to stop stops', async (t) => {
   write('key-b')
   t.equal(await primary.reload(), true)
   while (primary.pids.length < 1) await pause(10)
+  const begun = once(cluster, 'fork')
   process.kill(Number(primary.pids[0]), 'SIGKILL')
   await until(lines, /another one takes its place/)
+  await begun
   await primary.stop()
   t.equal(primary.pids.length, 0)
 })

@@ -25,6 +25,10 @@ t.test('fields that decide are kept wherever they stand', async (t) => {
   t.ok(JSON.stringify(kept).length < 100_000)
 })
 
+t.test('a field that was kept has its other fields beside it where there is room', async (t) => {
+  t.strictSame(outline({ a: { c: [1], b: 1, d: 2 } }, [['a', 'b']]), { a: { b: 1, d: 2, c: [1] } })
+})
+
 t.test('what is kept is bounded: values, text, names', async (t) => {
   const long = 'x'.repeat(100_000)
   const cases: unknown[] = [
