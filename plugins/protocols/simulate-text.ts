@@ -37,6 +37,9 @@ export const text = sentence
 /** Tokens that a simulated model thinks with, where it says so. */
 export const reasoningTokens = 16
 
+/** What stands for signed or encrypted thoughts: base64, for a client to send back as it is. */
+export const signature = Buffer.from('simulated').toString('base64')
+
 export function countTokens (value: unknown): number {
   return Math.ceil(String(JSON.stringify(value)).length / 4)
 }

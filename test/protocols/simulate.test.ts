@@ -1,3 +1,4 @@
+import { inflateSync } from 'node:zlib'
 import t from 'tap'
 import { endpoints } from '../../plugins/protocols/index.js'
 import { field, pieces, text } from '../../plugins/protocols/simulate-text.js'
@@ -97,6 +98,75 @@ t.test('a thinking budget of 0 switches thinking off', async (t) => {
   t.ok(Number(thoughts({ generationConfig: { thinkingConfig: { thinkingBudget: 512 } } })) > 0)
   t.equal(thoughts({ generationConfig: { thinkingConfig: { thinkingBudget: 0 } } }), 0)
   t.equal(thoughts({ generation_config: { thinking_config: { thinking_budget: 0 } } }), 0)
+})
+
+t.test('fields that clients look for stand in the replies', async (t) => {
+  t.match(reply('responses', { input: 'a' }), { service_tier: 'default', completed_at: 1_790_000_000 })
+  t.equal(simulation('responses.cancel').reply(ask(null, 'resp_9')).completed_at, null)
+  const whole = reply('messages', chat)
+  t.match(whole, {
+    content: [{ type: 'text', text, citations: [] }],
+    stop_details: null,
+    usage: { service_tier: 'standard', inference_geo: 'global', output_tokens_details: { thinking_tokens: 0 } },
+    context_management: { applied_edits: [] },
+  })
+  const events = eventData('messages', chat)
+  t.match(events[0], { message: { stop_details: null, context_management: null, usage: { inference_geo: 'global' } } })
+  t.match(events.at(-2), { delta: { stop_details: null }, context_management: { applied_edits: [] }, usage: { output_tokens_details: { thinking_tokens: 0 } } })
+  const blocks = events.filter((event) => field(event, 'type') === 'content_block_start')
+  t.match(blocks, [{ index: 0, content_block: { citations: [] } }])
+})
+
+t.test('a message that thinks has its signed block and counts it in the output', async (t) => {
+  for (const type of ['enabled', 'adaptive']) {
+    const asked = { ...chat, thinking: { type } }
+    const whole = reply('messages', asked)
+    t.match(whole, { content: [{ type: 'thinking', thinking: '', signature: 'c2ltdWxhdGVk' }, { type: 'text' }] })
+    t.match(whole.usage, { output_tokens: pieces.length + 16, output_tokens_details: { thinking_tokens: 16 } })
+    const events = eventData('messages', asked)
+    t.match(events.at(-2), { usage: { output_tokens: pieces.length + 16, output_tokens_details: { thinking_tokens: 16 } } })
+    t.ok(events.some((event) => field(event, 'delta', 'signature') === 'c2ltdWxhdGVk' && field(event, 'index') === 0))
+    t.ok(events.every((event) => field(event, 'delta', 'text') === undefined || field(event, 'index') === 1))
+  }
+  t.match(reply('messages', { ...chat, thinking: { type: 'disabled' } }), { content: [{ type: 'text' }] })
+})
+
+t.test('the last part of a thinking candidate is signed, and no other', async (t) => {
+  const signed = (data: unknown): unknown => field(data, 'candidates', '0', 'content', 'parts', '0', 'thoughtSignature')
+  const off = { ...gemini, generationConfig: { thinkingConfig: { thinkingBudget: 0 } } }
+  const streamed = (body: object): unknown[] => eventData('generate_content.streamGenerateContent', body).map(signed)
+  t.equal(signed(reply('generate_content.generateContent', gemini)), 'c2ltdWxhdGVk')
+  t.equal(signed(reply('generate_content.generateContent', off)), undefined)
+  t.same(streamed(gemini).filter((signature) => signature !== undefined), ['c2ltdWxhdGVk'])
+  t.equal(streamed(gemini).at(-1), 'c2ltdWxhdGVk')
+  t.ok(streamed(off).every((signature) => signature === undefined))
+})
+
+/** Width and height in a PNG's header, and that of its rows, which are one bit a pixel. */
+function pixels (base64: unknown): { size: string, rows: number } {
+  const png = Buffer.from(String(base64), 'base64')
+  const [width, height] = [png.readUInt32BE(16), png.readUInt32BE(20)]
+  const at = png.indexOf('IDAT')
+  const contents = inflateSync(png.subarray(at + 4, at + 4 + png.readUInt32BE(at - 4)))
+  return { size: `${width}x${height}`, rows: contents.length / (Math.ceil(width / 8) + 1) }
+}
+
+t.test('a picture has the size that is told, which is the one that was asked for', async (t) => {
+  const sizes = [
+    ['1024x1024', '1024x1024'], ['1536x1024', '1536x1024'], ['1x4096', '1x4096'], ['9x3', '9x3'], ['auto', '1024x1024'], [undefined, '1024x1024'],
+    [null, '1024x1024'], ['0x5', '1024x1024'], ['5000x5', '1024x1024'], ['99999x99999', '1024x1024'], [1024, '1024x1024'],
+  ]
+  for (const [asked, told] of sizes) {
+    const body = { prompt: 'a', n: 2, size: asked, output_format: 'webp' }
+    const whole = reply('images', body)
+    t.match(whole, { size: told, output_format: 'png', data: [{ size: told, model: 'some-model' }, {}] }, String(asked))
+    const images = [whole.data].flat()
+    t.same(images.map((image) => field(image, 'generation_id')), ['gen_x1_0', 'gen_x1_1'])
+    for (const image of [...images, ...eventData('images', body)]) {
+      t.same(pixels(field(image, 'b64_json')), { size: told, rows: Number(String(told).split('x')[1]) }, String(asked))
+      t.equal(field(image, 'size'), told)
+    }
+  }
 })
 
 t.test('replies are as many as were asked for', async (t) => {

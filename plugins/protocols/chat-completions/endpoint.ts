@@ -25,7 +25,7 @@ export const chatCompletions = defineProtocol({
     },
   ],
   example: {
-    model: 'gpt-5-mini',
+    model: 'gpt-5.4-mini',
     path: () => '/v1/chat/completions',
     body: (model) => ({ model, messages: [{ role: 'user', content: 'Say hello' }] }),
   },

@@ -36,7 +36,7 @@ export const generateContent = defineProtocol({
     { id: `generate_content.tuned.${rules.action}`, path: 'tunedModels/:model', otherModels: ['model'], ...rules },
   ]),
   example: {
-    model: 'gemini-2.5-flash',
+    model: 'gemini-3.5-flash',
     path: (model) => `/v1beta/models/${model}:generateContent`,
     body: () => ({ contents: [{ role: 'user', parts: [{ text: 'Say hello' }] }] }),
   },

@@ -1,5 +1,5 @@
 import {
-  countTokens, field, pieces, reasoningTokens, text, vector, type Ask, type SimulatedEvent, type Simulation,
+  countTokens, field, pieces, reasoningTokens, signature, text, vector, type Ask, type SimulatedEvent, type Simulation,
 } from '../simulate-text.js'
 
 function promptTokens (ask: Ask): number {
@@ -16,9 +16,12 @@ function thoughtTokens (ask: Ask): number {
 function chunk (ask: Ask, content: string, candidatesTokenCount: number, finishReason: string | null): Record<string, unknown> {
   const promptTokenCount = promptTokens(ask)
   const thoughtsTokenCount = thoughtTokens(ask)
-  const candidate = { content: { parts: [{ text: content }], role: 'model' }, index: 0 }
+  const last = finishReason !== null
+  // What the model thought comes back, signed, with the last part.
+  const part = { text: content, ...last && thoughtsTokenCount > 0 && { thoughtSignature: signature } }
+  const candidate = { content: { parts: [part], role: 'model' }, index: 0 }
   return {
-    candidates: [finishReason === null ? candidate : { ...candidate, finishReason }],
+    candidates: [last ? { ...candidate, finishReason } : candidate],
     usageMetadata: {
       promptTokenCount,
       candidatesTokenCount,

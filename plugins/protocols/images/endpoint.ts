@@ -46,7 +46,7 @@ export const images = defineProtocol({
     },
   ],
   example: {
-    model: 'gpt-image-1',
+    model: 'gpt-image-2',
     path: () => '/v1/images/generations',
     body: (model) => ({ model, prompt: 'A lighthouse at dawn', size: '1024x1024', quality: 'low' }),
   },

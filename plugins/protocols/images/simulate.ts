@@ -1,7 +1,6 @@
 import { countTokens, field, wholeNumber, type Ask, type SimulatedEvent, type Simulation } from '../simulate-text.js'
+import { pictureOf } from './simulate-picture.js'
 
-// One pixel.
-const png = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
 const tokensPerImage = 272
 
 function usage (ask: Ask, images: number): Record<string, unknown> {
@@ -16,25 +15,27 @@ function usage (ask: Ask, images: number): Record<string, unknown> {
   }
 }
 
-function format (ask: Ask): Record<string, unknown> {
+function format (ask: Ask, size: string): Record<string, unknown> {
   return {
     background: 'opaque',
-    output_format: field(ask.body, 'output_format') ?? 'png',
+    output_format: 'png',
     quality: field(ask.body, 'quality') ?? 'low',
-    // Sizes in replies may differ from the request.
-    size: '1024x1024',
+    size,
   }
 }
 
 function reply (ask: Ask): Record<string, unknown> {
   const images = wholeNumber(field(ask.body, 'n'), 1, 10)
-  const data = Array.from({ length: images }, () => ({ b64_json: png }))
-  return { created: ask.createdAt, ...format(ask), data, usage: usage(ask, images) }
+  const { size, base64 } = pictureOf(field(ask.body, 'size'))
+  const data = Array.from({ length: images }, (_, index) =>
+    ({ b64_json: base64, generation_id: `gen_${ask.id}_${index}`, model: ask.model, size }))
+  return { created: ask.createdAt, ...format(ask, size), data, usage: usage(ask, images) }
 }
 
 function streamAs (name: string): (ask: Ask) => readonly SimulatedEvent[] {
   return (ask) => {
-    const image = { b64_json: png, created_at: ask.createdAt, ...format(ask) }
+    const { size, base64 } = pictureOf(field(ask.body, 'size'))
+    const image = { b64_json: base64, created_at: ask.createdAt, ...format(ask, size) }
     const partial = { type: `${name}.partial_image`, ...image, partial_image_index: 0 }
     const completed = { type: `${name}.completed`, ...image, usage: usage(ask, 1) }
     return [partial, completed].map((data) => ({ event: data.type, data }))

@@ -25,7 +25,7 @@ export const messages = defineProtocol({
     { id: 'messages.count_tokens', path: 'messages/count_tokens', schema: 'messages.count_tokens', modelField: 'model' },
   ],
   example: {
-    model: 'claude-sonnet-4-5',
+    model: 'claude-sonnet-5',
     path: () => '/v1/messages',
     body: (model) => ({ model, max_tokens: 256, messages: [{ role: 'user', content: 'Say hello' }] }),
   },

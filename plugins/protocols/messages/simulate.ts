@@ -1,37 +1,85 @@
-import { countTokens, field, pieces, text, type Ask, type SimulatedEvent, type Simulation } from '../simulate-text.js'
+import {
+  countTokens, field, pieces, reasoningTokens, signature, text, type Ask, type SimulatedEvent, type Simulation,
+} from '../simulate-text.js'
 
 function inputTokens (ask: Ask): number {
   return countTokens(field(ask.body, 'messages'))
 }
 
-function usage (ask: Ask, outputTokens: number): Record<string, unknown> {
+function thinks (ask: Ask): boolean {
+  return ['enabled', 'adaptive'].includes(String(field(ask.body, 'thinking', 'type')))
+}
+
+/** Output tokens include those of thinking. */
+function output (ask: Ask, visible: number): Record<string, unknown> {
+  const thinking = thinks(ask) ? reasoningTokens : 0
+  return { output_tokens: visible + thinking, output_tokens_details: { thinking_tokens: thinking } }
+}
+
+function usage (ask: Ask, outputTokens: Record<string, unknown>): Record<string, unknown> {
   return {
     input_tokens: inputTokens(ask),
     cache_creation_input_tokens: 0,
     cache_read_input_tokens: 0,
     cache_creation: { ephemeral_5m_input_tokens: 0, ephemeral_1h_input_tokens: 0 },
-    output_tokens: outputTokens,
+    ...outputTokens,
     service_tier: 'standard',
+    inference_geo: 'global',
   }
 }
 
+const noEdits = { applied_edits: [] }
+
 function message (ask: Ask, own: object): Record<string, unknown> {
-  return { id: `msg_${ask.id}`, type: 'message', role: 'assistant', model: ask.model, stop_sequence: null, ...own }
+  return {
+    id: `msg_${ask.id}`, type: 'message', role: 'assistant', model: ask.model, stop_sequence: null, stop_details: null, ...own,
+  }
+}
+
+function textBlock (content: string): Record<string, unknown> {
+  return { type: 'text', text: content, citations: [] }
+}
+
+/** Thoughts are signed and not told, as where a caller did not ask to see them. */
+function thinkingBlock (signed: string): Record<string, unknown> {
+  return { type: 'thinking', thinking: '', signature: signed }
 }
 
 function reply (ask: Ask): Record<string, unknown> {
-  return message(ask, { content: [{ type: 'text', text }], stop_reason: 'end_turn', usage: usage(ask, pieces.length) })
+  return message(ask, {
+    content: [...thinks(ask) ? [thinkingBlock(signature)] : [], textBlock(text)],
+    stop_reason: 'end_turn',
+    usage: usage(ask, output(ask, pieces.length)),
+    context_management: noEdits,
+  })
+}
+
+type Typed = Readonly<Record<string, unknown>> & { readonly type: string }
+
+/** A block of the content, from its start to its stop. */
+function block (index: number, start: object, deltas: readonly object[]): readonly Typed[] {
+  return [
+    { type: 'content_block_start', index, content_block: start },
+    ...deltas.map((delta) => ({ type: 'content_block_delta', index, delta })),
+    { type: 'content_block_stop', index },
+  ]
 }
 
 /** Input tokens stand in the first event, the last count of output tokens in the last but one. */
 function events (ask: Ask): readonly SimulatedEvent[] {
-  const typed: ReadonlyArray<Readonly<Record<string, unknown>> & { readonly type: string }> = [
-    { type: 'message_start', message: message(ask, { content: [], stop_reason: null, usage: usage(ask, 1) }) },
-    { type: 'content_block_start', index: 0, content_block: { type: 'text', text: '' } },
+  const begun = { content: [], stop_reason: null, usage: usage(ask, { output_tokens: 1 }), context_management: null }
+  const thoughts = thinks(ask) ? block(0, thinkingBlock(''), [{ type: 'signature_delta', signature }]) : []
+  const typed: readonly Typed[] = [
+    { type: 'message_start', message: message(ask, begun) },
     { type: 'ping' },
-    ...pieces.map((piece) => ({ type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text: piece } })),
-    { type: 'content_block_stop', index: 0 },
-    { type: 'message_delta', delta: { stop_reason: 'end_turn', stop_sequence: null }, usage: { output_tokens: pieces.length } },
+    ...thoughts,
+    ...block(thinks(ask) ? 1 : 0, textBlock(''), pieces.map((piece) => ({ type: 'text_delta', text: piece }))),
+    {
+      type: 'message_delta',
+      delta: { stop_reason: 'end_turn', stop_sequence: null, stop_details: null },
+      usage: output(ask, pieces.length),
+      context_management: noEdits,
+    },
     { type: 'message_stop' },
   ]
   return typed.map((data) => ({ event: data.type, data }))

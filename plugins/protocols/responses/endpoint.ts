@@ -47,7 +47,7 @@ export const responses = defineProtocol({
     { id: 'responses.delete', path: 'responses/:id', method: 'DELETE', body: 'none' },
   ],
   example: {
-    model: 'gpt-5-mini',
+    model: 'gpt-5.4-mini',
     path: () => '/v1/responses',
     body: (model) => ({ model, input: 'Say hello' }),
   },

@@ -1,5 +1,5 @@
 import {
-  countTokens, field, pieces, reasoningTokens, text, type Ask, type SimulatedEvent, type Simulation,
+  countTokens, field, pieces, reasoningTokens, signature, text, type Ask, type SimulatedEvent, type Simulation,
 } from '../simulate-text.js'
 
 function usage (ask: Ask): Record<string, unknown> {
@@ -28,6 +28,7 @@ function response (ask: Ask, status: string): Record<string, unknown> {
     id: ask.named ?? `resp_${ask.id}`,
     object: 'response',
     created_at: ask.createdAt,
+    completed_at: done ? ask.createdAt : null,
     status,
     background: false,
     error: null,
@@ -40,6 +41,7 @@ function response (ask: Ask, status: string): Record<string, unknown> {
     parallel_tool_calls: true,
     previous_response_id: null,
     reasoning: { effort: 'low', summary: null },
+    service_tier: 'default',
     store: true,
     temperature: 1,
     text: { format: { type: 'text' } },
@@ -74,7 +76,7 @@ export const simulateResponses: Readonly<Record<string, Simulation>> = {
       id: `resp_${ask.id}`,
       object: 'response.compaction',
       created_at: ask.createdAt,
-      output: [{ id: `cmp_${ask.id}`, type: 'compaction', encrypted_content: 'c2ltdWxhdGVk' }],
+      output: [{ id: `cmp_${ask.id}`, type: 'compaction', encrypted_content: signature }],
       usage: usage(ask),
     }),
   },
