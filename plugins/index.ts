@@ -9,24 +9,24 @@
  */
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
-import { auth, default as authPlugin, type AuthOptions } from './auth/index.js'
-import consolePlugin, { consolePage, type ConsoleOptions } from './console/index.js'
-import costsPlugin, { costs, type CostsOptions, type PriceOptions } from './costs/index.js'
-import errorsPlugin, { errors } from './errors/index.js'
+import { auth, type AuthOptions } from './auth/index.js'
+import { consolePage, type ConsoleOptions } from './console/index.js'
+import { costs, type CostsOptions, type PriceOptions } from './costs/index.js'
+import { errors } from './errors/index.js'
 import { checkOptions, OptionError } from './core/options.js'
-import forwardPlugin, { forward, proxyOptions, type ForwardOptions } from './forward/index.js'
+import { forward, proxyOptions, type ForwardOptions } from './forward/index.js'
 import { refuseSecond } from './core/gateway.js'
-import labelsPlugin, { labels, type LabelsOptions } from './labels/index.js'
-import limitsPlugin, { limits, type LimitsOptions } from './limits/index.js'
-import logPlugin, { log, type LogOptions } from './log/index.js'
-import metricsPlugin, { metrics, type MetricsOptions } from './metrics/index.js'
-import overloadPlugin, { overload, pressurePlugin, type OverloadOptions } from './overload/index.js'
-import pathsPlugin, { createRewriteUrl, paths, type PathsOptions } from './paths/index.js'
-import tracingPlugin, { tracing, type TracingOptions } from './tracing/index.js'
+import { labels, type LabelsOptions } from './labels/index.js'
+import { limits, type LimitsOptions } from './limits/index.js'
+import { log, type LogOptions } from './log/index.js'
+import { metrics, type MetricsOptions } from './metrics/index.js'
+import { overload, pressure, type OverloadOptions } from './overload/index.js'
+import { createRewriteUrl, paths, type PathsOptions } from './paths/index.js'
+import { tracing, type TracingOptions } from './tracing/index.js'
 import { groupMistakes } from './upstreams/check-groups.js'
-import upstreamsPlugin, { upstreams, type UpstreamsOptions } from './upstreams/index.js'
-import usagePlugin, { usage, type UsageOptions } from './usage/index.js'
-import validationPlugin, { validation, type ValidationOptions } from './validation/index.js'
+import { upstreams, type UpstreamsOptions } from './upstreams/index.js'
+import { usage, type UsageOptions } from './usage/index.js'
+import { validation, type ValidationOptions } from './validation/index.js'
 
 export interface LlmGatewayOptions extends Pick<AuthOptions, 'groups' | 'keys' | 'lookup' | 'store'>, Pick<ForwardOptions, 'routes'>, UpstreamsOptions {
   /**
@@ -106,36 +106,36 @@ export interface LlmGatewayOptions extends Pick<AuthOptions, 'groups' | 'keys' |
   forward?: Omit<ForwardOptions, 'routes'>
 }
 
-async function llmGateway (app: FastifyInstance, options: LlmGatewayOptions): Promise<void> {
+async function registerGateway (app: FastifyInstance, options: LlmGatewayOptions): Promise<void> {
   checkOptions('llmGateway', options, known)
   refuseSecond(app)
-  const { prefix, upstreams = {}, pools = {}, health, notes, routes = true, groups, keys, lookup, store } = options
-  if (options.console !== undefined) await app.register(consolePlugin, options.console)
+  const { prefix, upstreams: targets = {}, pools = {}, health, notes, routes = true, groups, keys, lookup, store } = options
+  if (options.console !== undefined) await app.register(consolePage, options.console)
   // Before whatever begins requests: one whose path is repaired passes the router again, and must not have begun before.
-  await app.register(pathsPlugin, { ...options.paths, ...(prefix !== undefined && { prefix }) })
-  if (options.metrics !== false) await app.register(metricsPlugin, options.metrics ?? {})
-  await app.register(errorsPlugin)
-  const { maxQueued, queueMs, ...overload } = options.overload || {}
-  if (options.overload) await app.register(pressurePlugin, overload)
-  await app.register(authPlugin, {
+  await app.register(paths, { ...options.paths, ...(prefix !== undefined && { prefix }) })
+  if (options.metrics !== false) await app.register(metrics, options.metrics ?? {})
+  await app.register(errors)
+  const { maxQueued, queueMs, ...shedding } = options.overload || {}
+  if (options.overload) await app.register(pressure, shedding)
+  await app.register(auth, {
     ...options.auth,
     groups,
     ...(keys !== undefined && { keys }),
     ...(lookup !== undefined && { lookup }),
     ...(store !== undefined && { store }),
   })
-  await app.register(upstreamsPlugin, { upstreams, pools, ...(health !== undefined && { health }), ...(notes !== undefined && { notes }) })
+  await app.register(upstreams, { upstreams: targets, pools, ...(health !== undefined && { health }), ...(notes !== undefined && { notes }) })
   checkUpstreams(options)
-  if (options.overload) await app.register(overloadPlugin, overload)
-  await app.register(limitsPlugin, options.limits ?? {})
-  await app.register(validationPlugin, options.validation ?? {})
-  await app.register(usagePlugin, options.usage ?? {})
-  if (options.prices !== undefined) await app.register(costsPlugin, { ...options.prices, ...options.costs, factors: factorsOf(upstreams) })
-  if (options.labels !== undefined) await app.register(labelsPlugin, options.labels)
-  if (options.tracing !== false) await app.register(tracingPlugin, options.tracing ?? {})
+  if (options.overload) await app.register(overload, shedding)
+  await app.register(limits, options.limits ?? {})
+  await app.register(validation, options.validation ?? {})
+  await app.register(usage, options.usage ?? {})
+  if (options.prices !== undefined) await app.register(costs, { ...options.prices, ...options.costs, factors: factorsOf(targets) })
+  if (options.labels !== undefined) await app.register(labels, options.labels)
+  if (options.tracing !== false) await app.register(tracing, options.tracing ?? {})
   const queue = { ...(maxQueued !== undefined && { maxQueued }), ...(queueMs !== undefined && { queueMs }) }
-  await app.register(forwardPlugin, { ...options.forward, ...queue, routes, ...(prefix !== undefined && { prefix }) })
-  if (options.log !== false) await app.register(logPlugin, options.log ?? {})
+  await app.register(forward, { ...options.forward, ...queue, routes, ...(prefix !== undefined && { prefix }) })
+  if (options.log !== false) await app.register(log, options.log ?? {})
 }
 
 /** What the others must be, their parts say. Fastify itself takes `true` for no options. */
@@ -156,7 +156,7 @@ function checkUpstreams ({ groups, upstreams = {}, pools = {}, routes = true }: 
   if (first !== undefined) throw new OptionError(first.path, first.message)
 }
 
-export default fp(llmGateway, { fastify: '5.x', name: 'fastify-llm-gateway' })
+export default fp(registerGateway, { fastify: '5.x', name: 'fastify-llm-gateway' })
 export type { AuthOptions, GroupOptions, KeyOptions, KeySource, Lookup, LookupKey } from './auth/index.js'
 export type { HttpProxyOptions, ProxyOptions } from './forward/index.js'
 export type { PoolOptions, UpstreamOptions } from './upstreams/index.js'
@@ -168,4 +168,4 @@ export type { RewriteUrlOptions } from './paths/index.js'
 export type { Cost, CostPart } from './core/cost.js'
 export type { Group, Key, KeyChange, Labels, Limits, Outcome, TokenUsage } from './core/types.js'
 export type { ConsoleOptions, CostsOptions, PriceOptions, LabelsOptions, ForwardOptions, LimitsOptions, LogOptions, MetricsOptions, OverloadOptions, PathsOptions, TracingOptions, UsageOptions, ValidationOptions }
-export { auth, consolePage, costs, createRewriteUrl, errors, forward, labels, limits, llmGateway, log, metrics, overload, paths, proxyOptions, tracing, upstreams, usage, validation }
+export { auth, consolePage, costs, createRewriteUrl, errors, forward, labels, limits, log, metrics, overload, paths, proxyOptions, tracing, upstreams, usage, validation }

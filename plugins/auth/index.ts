@@ -20,7 +20,7 @@ import { orderWarnings } from './order-warnings.js'
 export type { GroupOptions, KeyOptions } from './groups.js'
 export type { AuthOptions, KeySource, Lookup, LookupKey } from './options.js'
 
-async function auth (app: FastifyInstance, options: AuthOptions): Promise<void> {
+async function registerAuth (app: FastifyInstance, options: AuthOptions): Promise<void> {
   refuseSecond(app)
   const gateway = joinGateway(app)
   refuseOutside(app, gateway)
@@ -89,5 +89,4 @@ function refuseUnguarded (app: FastifyInstance, gateway: Gateway): void {
   })
 }
 
-export default fp(auth, { fastify: '5.x', name: 'llm-gateway-auth' })
-export { auth }
+export const auth = fp(registerAuth, { fastify: '5.x', name: 'llm-gateway-auth' })

@@ -12,7 +12,7 @@ import { checkConsoleOptions, type ConsoleOptions } from './options.js'
 
 export type { ConsoleOptions } from './options.js'
 
-async function consolePage (app: FastifyInstance, options: ConsoleOptions): Promise<void> {
+async function registerConsole (app: FastifyInstance, options: ConsoleOptions): Promise<void> {
   checkConsoleOptions(options)
   // Loaded on use: most apps have no console, and each file takes its time at every start.
   const [{ History }, { Readings }, { servePage }] = await Promise.all([import('./history.js'), import('./readings.js'), import('./serve-page.js')])
@@ -35,5 +35,4 @@ async function consolePage (app: FastifyInstance, options: ConsoleOptions): Prom
   app.log.info({ console: address }, 'the console listens')
 }
 
-export default fp(consolePage, { fastify: '5.x', name: 'llm-gateway-console' })
-export { consolePage }
+export const consolePage = fp(registerConsole, { fastify: '5.x', name: 'llm-gateway-console' })

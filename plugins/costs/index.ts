@@ -14,7 +14,7 @@ import { costOf, estimate, isPriced } from './pricing.js'
 
 export type { CostsOptions, PriceOptions } from './options.js'
 
-async function costs (app: FastifyInstance, options: CostsOptions): Promise<void> {
+async function registerCosts (app: FastifyInstance, options: CostsOptions): Promise<void> {
   const { table, refuses, header, factorOf, dearest } = readOptions(options)
   const gateway = joinGateway(app)
   gateway.pricing = {
@@ -31,5 +31,4 @@ async function costs (app: FastifyInstance, options: CostsOptions): Promise<void
   gateway.settlement.add('costs', (llm) => { llm.cost = costOf(table, llm, factorOf(llm.upstream)) })
 }
 
-export default fp(costs, { fastify: '5.x', name: 'llm-gateway-costs' })
-export { costs }
+export const costs = fp(registerCosts, { fastify: '5.x', name: 'llm-gateway-costs' })

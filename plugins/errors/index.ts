@@ -11,7 +11,7 @@ import { errorText } from '../core/errors/gateway-error.js'
 import { fromForeign } from '../core/errors/foreign.js'
 import { setErrorHead } from '../core/errors/refuse.js'
 
-async function errors (app: FastifyInstance): Promise<void> {
+async function registerErrors (app: FastifyInstance): Promise<void> {
   const gateway = joinGateway(app)
 
   identifyFirst(app, gateway)
@@ -57,5 +57,4 @@ function native (llm: ModelCall, request: FastifyRequest, reply: FastifyReply, f
   return body
 }
 
-export default fp(errors, { fastify: '5.x', name: 'llm-gateway-errors' })
-export { errors }
+export const errors = fp(registerErrors, { fastify: '5.x', name: 'llm-gateway-errors' })

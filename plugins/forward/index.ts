@@ -22,7 +22,7 @@ import { routeAddresses } from './routes.js'
 export { proxyOptions, type HttpProxyOptions, type ProxyOptions } from './proxy-options.js'
 export type { ForwardOptions, TransportOptions } from './options.js'
 
-async function forward (app: FastifyInstance, options: ForwardOptions & { prefix?: string }): Promise<void> {
+async function registerForward (app: FastifyInstance, options: ForwardOptions & { prefix?: string }): Promise<void> {
   const { prefix = '', ...own } = options
   checkForwardOptions(own)
   const { routes = true, ...transport } = own
@@ -84,5 +84,4 @@ function readBody (gateway: Gateway, request: FastifyRequest, payload: FastifyRe
   }, gateway.bodyPace)
 }
 
-export default fp(forward, { fastify: '5.x', name: 'llm-gateway-forward' })
-export { forward }
+export const forward = fp(registerForward, { fastify: '5.x', name: 'llm-gateway-forward' })

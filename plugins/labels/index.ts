@@ -16,7 +16,7 @@ export interface LabelsOptions {
   header?: string
 }
 
-async function labels (app: FastifyInstance, options: LabelsOptions): Promise<void> {
+async function registerLabels (app: FastifyInstance, options: LabelsOptions): Promise<void> {
   checkOptions('labels', options, { header: 'a string' })
   const header = options.header?.toLowerCase()
   if (header === undefined) return
@@ -33,5 +33,4 @@ async function labels (app: FastifyInstance, options: LabelsOptions): Promise<vo
   })
 }
 
-export default fp(labels, { fastify: '5.x', name: 'llm-gateway-labels' })
-export { labels }
+export const labels = fp(registerLabels, { fastify: '5.x', name: 'llm-gateway-labels' })

@@ -24,7 +24,7 @@ export type { Authorization, LimitsOptions, Refusal, RefusalCode } from './optio
 const outboxMax = 10_000
 const outboxRetryMs = 250
 
-async function limits (app: FastifyInstance, options: LimitsOptions): Promise<void> {
+async function registerLimits (app: FastifyInstance, options: LimitsOptions): Promise<void> {
   const gateway = joinGateway(app)
   const rules = readOptions(options)
   const { balances, ledger } = rules
@@ -94,5 +94,4 @@ function follow (verdict: GatewayError | null | Promise<GatewayError | null>, ll
 }
 
 // Before it, nothing would be limited: whose request it is was not known yet.
-export default fp(limits, { fastify: '5.x', name: 'llm-gateway-limits', dependencies: ['llm-gateway-auth'] })
-export { limits }
+export const limits = fp(registerLimits, { fastify: '5.x', name: 'llm-gateway-limits', dependencies: ['llm-gateway-auth'] })

@@ -16,7 +16,7 @@ export interface LogOptions {
   level?: typeof levels[number]
 }
 
-async function log (app: FastifyInstance, options: LogOptions): Promise<void> {
+async function registerLog (app: FastifyInstance, options: LogOptions): Promise<void> {
   checkOptions('log', options, { level: 'a string' })
   const { level = 'info' } = options
   if (!levels.includes(level)) throw new OptionError('log.level', `must be one of ${levels.join(', ')}`)
@@ -33,5 +33,4 @@ function writes (log: FastifyBaseLogger, level: string): boolean {
   return log.trace !== log.fatal
 }
 
-export default fp(log, { fastify: '5.x', name: 'llm-gateway-log' })
-export { log }
+export const log = fp(registerLog, { fastify: '5.x', name: 'llm-gateway-log' })

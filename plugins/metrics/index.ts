@@ -19,7 +19,7 @@ export type { Peers } from './peers.js'
 export type { Family } from './store.js'
 export type { MetricsRegistry } from './registry.js'
 
-async function metrics (app: FastifyInstance, options: MetricsOptions): Promise<void> {
+async function registerMetrics (app: FastifyInstance, options: MetricsOptions): Promise<void> {
   checkMetricsOptions(options)
   const { registry, cells = {}, peers = null, path = registry === undefined ? '/metrics' : false } = options
   const meters = sharedMeters(registry ?? cells, meterRules(options))
@@ -33,5 +33,4 @@ async function metrics (app: FastifyInstance, options: MetricsOptions): Promise<
   if (path !== false) serveScrapes(app, path, registry === undefined ? storeScraper(families, peers) : registryScraper(registry))
 }
 
-export default fp(metrics, { fastify: '5.x', name: 'llm-gateway-metrics' })
-export { metrics }
+export const metrics = fp(registerMetrics, { fastify: '5.x', name: 'llm-gateway-metrics' })

@@ -24,7 +24,7 @@ type Options = Omit<OverloadOptions, 'maxQueued' | 'queueMs'>
 /** Whose process is watched already. */
 const watched = new WeakSet<Gateway>()
 
-async function pressure (app: FastifyInstance, options: Options): Promise<void> {
+async function registerPressure (app: FastifyInstance, options: Options): Promise<void> {
   checkOverloadOptions(options)
   const { maxLoopDelayMs = 200, maxHeapPercent = 92, maxConnections } = options
   const gateway = joinGateway(app)
@@ -51,10 +51,10 @@ async function pressure (app: FastifyInstance, options: Options): Promise<void> 
   }
 }
 
-async function overload (app: FastifyInstance, options: Options): Promise<void> {
+async function registerOverload (app: FastifyInstance, options: Options): Promise<void> {
   checkOverloadOptions(options)
   const gateway = joinGateway(app)
-  if (!watched.has(gateway)) await pressure(app, options)
+  if (!watched.has(gateway)) await registerPressure(app, options)
   const { maxActive } = options
   if (maxActive === undefined) return
   const active = new ActiveRequests(maxActive)
@@ -73,6 +73,5 @@ function shed (gateway: Gateway, llm: ModelCall, reason: string | null, request:
 }
 
 /** What of it needs no key: registered before auth, it refuses for less. */
-export const pressurePlugin = fp(pressure, { fastify: '5.x', name: 'llm-gateway-pressure' })
-export default fp(overload, { fastify: '5.x', name: 'llm-gateway-overload', dependencies: ['llm-gateway-auth'] })
-export { overload }
+export const pressure = fp(registerPressure, { fastify: '5.x', name: 'llm-gateway-pressure' })
+export const overload = fp(registerOverload, { fastify: '5.x', name: 'llm-gateway-overload', dependencies: ['llm-gateway-auth'] })

@@ -20,7 +20,7 @@ import { takenRoutes } from './taken-routes.js'
 export { createRewriteUrl, type RewriteUrlOptions } from './rewrite-url.js'
 export type { PathsOptions } from './options.js'
 
-async function paths (app: FastifyInstance, options: PathsOptions): Promise<void> {
+async function registerPaths (app: FastifyInstance, options: PathsOptions): Promise<void> {
   checkPathOptions('paths', options)
   const { prefix = '', unknown = 'refuse' } = options
 
@@ -63,5 +63,4 @@ function routeAgain (app: FastifyInstance, { url }: ModelCall, request: FastifyR
   app.routing(request.raw, reply.raw)
 }
 
-export default fp(paths, { fastify: '5.x', name: 'llm-gateway-paths' })
-export { paths }
+export const paths = fp(registerPaths, { fastify: '5.x', name: 'llm-gateway-paths' })

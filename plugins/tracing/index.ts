@@ -28,7 +28,7 @@ export interface TracingOptions {
   baggage?: boolean
 }
 
-async function tracing (app: FastifyInstance, options: TracingOptions): Promise<void> {
+async function registerTracing (app: FastifyInstance, options: TracingOptions): Promise<void> {
   checkOptions('tracing', options, { tracerProvider: 'an object', baggage: 'a boolean' })
   const { tracerProvider, baggage = false } = options
   const gateway = joinGateway(app)
@@ -66,5 +66,4 @@ async function tracing (app: FastifyInstance, options: TracingOptions): Promise<
   })
 }
 
-export default fp(tracing, { fastify: '5.x', name: 'llm-gateway-tracing' })
-export { tracing }
+export const tracing = fp(registerTracing, { fastify: '5.x', name: 'llm-gateway-tracing' })

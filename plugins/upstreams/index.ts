@@ -31,7 +31,7 @@ import type { Surroundings } from './surroundings.js'
 
 export type { PoolOptions, RouteOptions, UpstreamOptions, UpstreamsOptions } from './options.js'
 
-async function upstreams (app: FastifyInstance, options: UpstreamsOptions): Promise<void> {
+async function registerUpstreams (app: FastifyInstance, options: UpstreamsOptions): Promise<void> {
   checkOptions('upstreams', options, { upstreams: 'an object', pools: 'an object', health: 'an object', notes: 'an object' })
   checkMethods('upstreams.notes', options.notes, ['read', 'write'])
   const gateway = joinGateway(app)
@@ -86,5 +86,4 @@ async function upstreams (app: FastifyInstance, options: UpstreamsOptions): Prom
   }
 }
 
-export default fp(upstreams, { fastify: '5.x', name: 'llm-gateway-upstreams' })
-export { upstreams }
+export const upstreams = fp(registerUpstreams, { fastify: '5.x', name: 'llm-gateway-upstreams' })

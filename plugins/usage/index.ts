@@ -21,7 +21,7 @@ import { watch } from './watch.js'
 
 export type { UsageOptions } from './options.js'
 
-async function usage (app: FastifyInstance, options: UsageOptions): Promise<void> {
+async function registerUsage (app: FastifyInstance, options: UsageOptions): Promise<void> {
   const mayAsk = readOptions(options)
   const gateway = joinGateway(app)
   const openAsIs = tapOpener(gateway)
@@ -78,5 +78,4 @@ function mayAskAll (upstreams: readonly Upstream[] | undefined, mayAsk: (upstrea
   return upstreams === undefined ? mayAsk(null) : upstreams.every(({ name }) => mayAsk(name))
 }
 
-export default fp(usage, { fastify: '5.x', name: 'llm-gateway-usage' })
-export { usage }
+export const usage = fp(registerUsage, { fastify: '5.x', name: 'llm-gateway-usage' })

@@ -28,7 +28,7 @@ const nothing = Buffer.alloc(0)
 
 type Next = (error?: null, payload?: RequestPayload) => void
 
-async function validation (app: FastifyInstance, options: ValidationOptions): Promise<void> {
+async function registerValidation (app: FastifyInstance, options: ValidationOptions): Promise<void> {
   const gateway = joinGateway(app)
   const rules = readOptions(options)
   const checker = new Checker(rules, (err) => app.log.error({ err }, 'a request body could not be checked'))
@@ -119,5 +119,4 @@ function refuseBody (llm: ModelCall, request: FastifyRequest, reply: FastifyRepl
   refuse(request, reply, llm.endpoint.family, error)
 }
 
-export default fp(validation, { fastify: '5.x', name: 'llm-gateway-validation' })
-export { validation }
+export const validation = fp(registerValidation, { fastify: '5.x', name: 'llm-gateway-validation' })

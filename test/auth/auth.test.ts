@@ -1,17 +1,17 @@
 import { inspect } from 'node:util'
 import Fastify, { type FastifyInstance } from 'fastify'
 import t from 'tap'
-import auth, { type AuthOptions, type GroupOptions } from '../../plugins/auth/index.js'
+import { auth, type AuthOptions, type GroupOptions } from '../../plugins/auth/index.js'
 import { dropCredentials } from '../../plugins/core/carriers.js'
-import errors from '../../plugins/errors/index.js'
+import { errors } from '../../plugins/errors/index.js'
 import { gatewayOf, joinGateway } from '../../plugins/core/gateway.js'
 import { modelCallOf } from '../../plugins/core/model-call.js'
-import paths from '../../plugins/paths/index.js'
+import { paths } from '../../plugins/paths/index.js'
 import { everyProtocol, gatewayOptions, listen, secret, startGateway } from '../helpers/gateway.js'
 import { hostAuth, hostSecret, startHost } from '../helpers/host.js'
 import { startUpstream } from '../helpers/upstream.js'
 import { Wire } from '../helpers/wire.js'
-import upstreams from '../../plugins/upstreams/index.js'
+import { upstreams } from '../../plugins/upstreams/index.js'
 
 const groups: Record<string, GroupOptions> = {
   chat: { protocols: ['chat_completions', 'responses', 'images'] },
@@ -431,7 +431,7 @@ t.test('what a mount serves beside the endpoints is refused, or left to it', asy
   const beside = await startHost(t, upstream.url, { mounts: ['/'], before: (app) => { app.get('/:version/*', async () => ({})) } })
   t.equal(await status(beside, '/v1/users'), 404, 'a parameter may stand for the version')
   const own = await startHost(t, upstream.url, { mounts: ['/'] })
-  const { default: forward } = await import('../../plugins/forward/index.js')
+  const { forward } = await import('../../plugins/forward/index.js')
   await own.register(upstreams, { upstreams: { main: { url: upstream.url } } })
   await own.register(forward)
   t.equal(await status(own, '/v1/users'), 200, 'model requests have routes of their own: the mount is the host\'s')

@@ -1,7 +1,7 @@
 import httpProxy from '@fastify/http-proxy'
 import Fastify, { type FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
-import auth from '../../plugins/auth/index.js'
+import { auth } from '../../plugins/auth/index.js'
 import llmGateway, { forward, metrics, paths } from '../../plugins/index.js'
 import { hostAuth } from '../helpers/host.js'
 import { startUpstream } from '../helpers/upstream.js'

@@ -1,7 +1,7 @@
 import type { FastifyBaseLogger } from 'fastify'
 import Fastify from 'fastify'
 import t, { type Test } from 'tap'
-import log from '../../plugins/log/index.js'
+import { log } from '../../plugins/log/index.js'
 import { Settlement, settlementSteps, type SettlementStep, type Settler } from '../../plugins/core/settlement.js'
 import { memoryBalances, memoryLedger, type Account } from '../../plugins/state/index.js'
 import { call, everyProtocol, listen, read, secret, startGateway } from '../helpers/gateway.js'

@@ -1,7 +1,7 @@
 import Fastify, { type FastifyInstance, type FastifyServerOptions } from 'fastify'
 import t from 'tap'
 import { gatewayOf } from '../../plugins/core/gateway.js'
-import errors from '../../plugins/errors/index.js'
+import { errors } from '../../plugins/errors/index.js'
 import { fromForeign, fromTransport } from '../../plugins/core/errors/foreign.js'
 import { gatewayError } from '../../plugins/core/errors/gateway-error.js'
 import { nativeErrorHandler } from '../../plugins/core/errors/native.js'

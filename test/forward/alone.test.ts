@@ -1,8 +1,8 @@
 import Fastify from 'fastify'
 import t from 'tap'
 import { gatewayOf } from '../../plugins/core/gateway.js'
-import forward from '../../plugins/forward/index.js'
-import upstreams from '../../plugins/upstreams/index.js'
+import { forward } from '../../plugins/forward/index.js'
+import { upstreams } from '../../plugins/upstreams/index.js'
 import { providerSecret } from '../helpers/gateway.js'
 import { sha256, startUpstream } from '../helpers/upstream.js'
 

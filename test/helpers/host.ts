@@ -1,10 +1,10 @@
 /** A gateway that a host runs already: plain `@fastify/http-proxy` mounts, with the provider's credential, beside our plugins. */
 import httpProxy from '@fastify/http-proxy'
 import Fastify, { type FastifyInstance, type FastifyServerOptions } from 'fastify'
-import auth, { type AuthOptions } from '../../plugins/auth/index.js'
-import errors from '../../plugins/errors/index.js'
+import { auth, type AuthOptions } from '../../plugins/auth/index.js'
+import { errors } from '../../plugins/errors/index.js'
 import { proxyOptions } from '../../plugins/forward/index.js'
-import paths, { type PathsOptions } from '../../plugins/paths/index.js'
+import { paths, type PathsOptions } from '../../plugins/paths/index.js'
 import { everyProtocol, secret } from './gateway.js'
 
 interface Scope {

@@ -4,7 +4,7 @@ import Fastify, { LogController, type FastifyBaseLogger, type FastifyInstance } 
 import { pino } from 'pino'
 import t, { type Test } from 'tap'
 import llmGateway from '../../plugins/index.js'
-import log, { type LogOptions } from '../../plugins/log/index.js'
+import { log, type LogOptions } from '../../plugins/log/index.js'
 import { requestLine } from '../../plugins/log/line.js'
 import { gatewayOptions, secret } from '../helpers/gateway.js'
 import { startUpstream } from '../helpers/upstream.js'

@@ -2,7 +2,7 @@
 import httpProxy from '@fastify/http-proxy'
 import Fastify, { type FastifyInstance } from 'fastify'
 import llmGateway, { proxyOptions, type LlmGatewayOptions } from '../../plugins/index.js'
-import usage, { type UsageOptions } from '../../plugins/usage/index.js'
+import { usage, type UsageOptions } from '../../plugins/usage/index.js'
 import { gatewayOptions, startGateway, watchSettled, type Gateway } from '../helpers/gateway.js'
 
 interface Scope {

@@ -6,7 +6,7 @@ import fc from 'fast-check'
 import Fastify, { type FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
 import { modelCallOf } from '../../plugins/core/model-call.js'
-import validation from '../../plugins/validation/index.js'
+import { validation } from '../../plugins/validation/index.js'
 import { startUpstream } from '../helpers/upstream.js'
 
 const chat = '/v1/chat/completions'
