@@ -2,8 +2,8 @@
  * Every metric that the gateway has: the single source for the recorder, both projections, the documents, the dashboard
  * and the alert rules. Names are without their common prefix `llm_gateway_`.
  *
- * Label values come from closed sets, from the configuration (`group`, `upstream`) or from the bounded model names of
- * `model-names.ts`; never from a key, a path or anything else that a caller can invent.
+ * Label values come from closed sets, from the configuration (`group`, `upstream`), from the bounded model names of
+ * `model-names.ts` or the labels of keys of `key-labels.ts`; never from a path or anything else that a caller can invent.
  */
 import { buckets } from './buckets.js'
 

@@ -4,6 +4,7 @@ import {
 import type { Cost } from '../core/cost.js'
 import type { GaugeName, GaugeSample, Recorder } from '../core/recorder.js'
 import type { ModelCall } from '../core/model-call.js'
+import type { KeyLabels } from './key-labels.js'
 import type { ModelNames } from './model-names.js'
 import type { MetricStore } from './store.js'
 
@@ -12,6 +13,14 @@ interface Labels {
   readonly protocol: string
   readonly group: string
   readonly model: string
+  /** Of its key, as far as the metrics show them. */
+  readonly own: readonly string[]
+}
+
+/** What bounds the labels whose values come from outside. */
+export interface LabelNames {
+  readonly models: ModelNames
+  readonly keys: KeyLabels
 }
 
 /** A provider may name any kind of content in its reply; these make labels, others are `other`. */
@@ -21,7 +30,7 @@ const modalityLabels: ReadonlySet<string> = new Set(['text', 'image', 'audio', '
 export type SettledListener = (llm: ModelCall, model: string) => void
 
 /** A recorder that writes to the cells of `store`. Each store has one. */
-export function createRecorder (store: MetricStore, models: ModelNames, listener: SettledListener): Recorder {
+export function createRecorder (store: MetricStore, { models, keys }: LabelNames, listener: SettledListener): Recorder {
   const settle = settlement(store)
   const active = store.gauge('active_requests')
   const authFailures = store.counter('auth_failures_total')
@@ -53,7 +62,7 @@ export function createRecorder (store: MetricStore, models: ModelNames, listener
       const model = modelLabel(models, llm)
       // Told nowhere else: on routes of this package a body is cut off before anybody checks it.
       if (llm.errorCode === 'body_too_large') validationFailures.add(1, llm.protocol, 'too_large')
-      settle(llm, { protocol: llm.protocol, group: llm.group?.id ?? 'none', model })
+      settle(llm, { protocol: llm.protocol, group: llm.group?.id ?? 'none', model, own: keys.of(llm) })
       listener(llm, model)
     },
     pathNormalized: (protocol, kind) => normalizations.add(1, protocol, kind),
@@ -91,7 +100,7 @@ function modelLabel (models: ModelNames, llm: ModelCall): string {
 }
 
 function settlement (store: MetricStore): (llm: ModelCall, labels: Labels) => void {
-  const requests = store.counter('requests_total')
+  const requests = store.labelled('requests_total')
   const recordTokens = tokenRecording(store)
   const recordCost = costRecording(store)
   const recordTimes = timeRecording(store)
@@ -99,8 +108,8 @@ function settlement (store: MetricStore): (llm: ModelCall, labels: Labels) => vo
   const aborts = store.counter('stream_aborts_total')
 
   return (llm, labels) => {
-    const { protocol, group, model } = labels
-    requests.add(1, protocol, group, model, String(llm.stream), String(llm.outcome))
+    const { protocol, group, model, own } = labels
+    requests.add(1, protocol, group, model, String(llm.stream), String(llm.outcome), ...own)
     recordTokens(llm, labels)
     if (llm.cost !== null) recordCost(llm.cost, labels)
     recordTimes(llm, model)
@@ -116,8 +125,8 @@ function tokenRecording (store: MetricStore): (llm: ModelCall, labels: Labels) =
   const missing = store.counter('usage_missing_total')
   const inconsistent = store.counter('usage_inconsistent_total')
 
-  return (llm, { protocol, group, model }) => {
-    if (llm.usage !== null) tokens.add(llm.usage, protocol, group, model)
+  return (llm, { protocol, group, model, own }) => {
+    if (llm.usage !== null) tokens.add(llm.usage, protocol, group, model, own)
     if (llm.modalities !== null) {
       for (const { tokens: amount, direction, modality } of llm.modalities) {
         modalities.add(amount, protocol, group, model, direction, modalityLabels.has(modality) ? modality : 'other')
@@ -129,11 +138,11 @@ function tokenRecording (store: MetricStore): (llm: ModelCall, labels: Labels) =
 }
 
 function costRecording (store: MetricStore): (cost: Cost, labels: Labels) => void {
-  const costs = store.counter('cost_total')
+  const costs = store.labelled('cost_total')
   const unpriced = store.counter('unpriced_requests_total')
 
-  return (cost, { protocol, group, model }) => {
-    if (cost.amount !== null) costs.add(Number(cost.amount), protocol, group, model, cost.currency)
+  return (cost, { protocol, group, model, own }) => {
+    if (cost.amount !== null) costs.add(Number(cost.amount), protocol, group, model, cost.currency, ...own)
     if (cost.unpriced) unpriced.add(1, protocol, model)
   }
 }

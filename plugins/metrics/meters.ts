@@ -1,5 +1,6 @@
 import type { Recorder } from '../core/recorder.js'
-import { createRecorder } from './create-recorder.js'
+import { createRecorder, type LabelNames } from './create-recorder.js'
+import { KeyLabels } from './key-labels.js'
 import { ModelNames } from './model-names.js'
 import { OtelProjection, type OtelRules } from './otel.js'
 import type { Peers } from './peers.js'
@@ -8,6 +9,9 @@ import { MetricStore } from './store.js'
 export interface MeterRules {
   readonly models: readonly string[] | null
   readonly maxModels: number
+  /** Labels of keys that the metrics show. */
+  readonly labels: readonly string[]
+  readonly maxLabelValues: number
   readonly maxCells: number
   readonly peers?: Peers | null
   /** Null: nothing goes to OpenTelemetry. */
@@ -24,9 +28,12 @@ export interface Meters {
 
 const byOwner = new WeakMap<object, Meters>()
 
-export function openMeters ({ models, maxModels, maxCells, peers = null, otel }: MeterRules): Meters {
-  const store = new MetricStore(maxCells, peers?.counted)
-  const names = new ModelNames({ listed: models, maxModels, overflowed: store.overflowed })
+export function openMeters ({ models, maxModels, labels, maxLabelValues, maxCells, peers = null, otel }: MeterRules): Meters {
+  const store = new MetricStore({ maxCells, labels, counted: peers?.counted })
+  const names: LabelNames = {
+    models: new ModelNames({ listed: models, maxModels, overflowed: store.overflowed }),
+    keys: new KeyLabels({ names: labels, maxValues: maxLabelValues, overflowed: store.overflowed }),
+  }
   if (otel === null) return { store, recorder: createRecorder(store, names, ignore), connect: ignore }
   const projection = new OtelProjection(store.families, otel)
   const recorder = createRecorder(store, names, (llm, model) => projection.settled(llm, model))

@@ -1,5 +1,6 @@
 import type { MeterProvider } from '@opentelemetry/api'
 import { checkMethods, checkOptions, checkTexts, OptionError } from '../core/options.js'
+import { checkKeyLabels } from './key-labels.js'
 import type { MeterRules } from './meters.js'
 import type { Semconv } from './otel-genai.js'
 import type { Peers } from './peers.js'
@@ -37,6 +38,16 @@ export interface MetricsOptions {
    */
   maxModels?: number
   /**
+   * Names of labels of keys and groups, such as `team`, that requests, tokens and costs are counted by, too: up to four.
+   * @defaultValue none
+   */
+  labels?: readonly string[]
+  /**
+   * Values of one such label that are shown at most; others are `other`.
+   * @defaultValue 100
+   */
+  maxLabelValues?: number
+  /**
    * Most label sets of one metric; all others share one whose labels are `other`.
    * @defaultValue 1000
    */
@@ -63,12 +74,13 @@ const semconvs: readonly unknown[] = ['legacy', 'next', 'both', 'off'] satisfies
 
 /** Throws `LLM_GATEWAY_OPTION` naming the option that is wrong. */
 export function checkMetricsOptions (options: MetricsOptions): void {
-  const { path, models, semconv, ...others } = options
+  const { path, models, labels, semconv, ...others } = options
   checkOptions('metrics', others, {
     registry: 'an object',
     cells: 'an object',
     peers: 'an object',
     maxModels: 'a whole number of at least 1',
+    maxLabelValues: 'a whole number of at least 1',
     maxCells: 'a whole number of at least 1',
     openTelemetry: 'a boolean',
     meterProvider: 'an object',
@@ -77,10 +89,12 @@ export function checkMetricsOptions (options: MetricsOptions): void {
   checkMethods('metrics.registry', others.registry, ['getSingleMetric', 'registerMetric', 'metrics'])
   if (path !== undefined && path !== false && !/^\/./.test(String(path))) throw new OptionError('metrics.path', 'must be false or begin with a slash')
   checkTexts('metrics.models', models)
+  checkKeyLabels('metrics.labels', labels)
   if (semconv !== undefined && !semconvs.includes(semconv)) throw new OptionError('metrics.semconv', `must be one of ${semconvs.join(', ')}`)
 }
 
 export function meterRules (options: MetricsOptions): MeterRules {
-  const { models = null, maxModels = 100, maxCells = 1_000, openTelemetry = true, meterProvider = null, semconv = 'legacy', peers = null } = options
-  return { models, maxModels, maxCells, peers, otel: openTelemetry ? { meterProvider, semconv } : null }
+  const { models = null, maxModels = 100, labels = [], maxLabelValues = 100, maxCells = 1_000, peers = null } = options
+  const { openTelemetry = true, meterProvider = null, semconv = 'legacy' } = options
+  return { models, maxModels, labels, maxLabelValues, maxCells, peers, otel: openTelemetry ? { meterProvider, semconv } : null }
 }

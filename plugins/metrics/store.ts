@@ -31,21 +31,30 @@ export type CountListener = (name: string, cell: Cell) => void
 /** Labels whose values come from outside; all others are closed words of ours. */
 const openLabels = ['model', 'group', 'upstream']
 
+export interface StoreRules {
+  /** The most series (for a histogram: label sets) that one metric may have. */
+  readonly maxCells: number
+  /** Labels of keys that some metrics have behind their own. */
+  readonly labels: readonly string[]
+  readonly counted?: CountListener | null | undefined
+}
+
 export class MetricStore {
   readonly families: Family[] = []
   readonly #maxCells: number
+  readonly #labels: readonly string[]
   readonly #counted: CountListener | null
   readonly #overflow: Counter<LabelsOf<'label_overflow_total'>>
 
-  /** `maxCells` is the most series (for a histogram: label sets) that one metric may have. */
-  constructor (maxCells: number, counted: CountListener | null = null) {
+  constructor ({ maxCells, labels, counted = null }: StoreRules) {
     this.#maxCells = maxCells
+    this.#labels = labels
     this.#counted = counted
     // Its labels are the catalogue's own; a cap here would count its own overflow for ever.
     const rules = { row: catalogue.label_overflow_total, maxCells: Infinity, overflowed: this.overflowed, counted: this.#countedIn('label_overflow_total') }
     this.#overflow = this.#join('label_overflow_total', new Counter(rules))
     // There before the first one: a rate sees no rise in a counter that begins at 1.
-    for (const label of openLabels) this.#overflow.add(0, label)
+    for (const label of [...openLabels, ...labels]) this.#overflow.add(0, label)
   }
 
   /** A label value was replaced by `other`. */
@@ -55,8 +64,16 @@ export class MetricStore {
     return this.#join(name, new Counter<LabelsOf<N>>(this.#rules(name)))
   }
 
+  /** A counter that has the labels of keys, too. */
+  labelled<N extends NameOf<'counter'>> (name: N): Counter<readonly [...LabelsOf<N>, ...string[]]> {
+    const rules = this.#labelledRules(name)
+    return this.#join(name, new Counter<readonly [...LabelsOf<N>, ...string[]]>(rules), rules.row)
+  }
+
+  /** Has the labels of keys, too. */
   tokens (): TokenCounter {
-    return this.#join('tokens_total', new TokenCounter(this.#rules('tokens_total')))
+    const rules = this.#labelledRules('tokens_total')
+    return this.#join('tokens_total', new TokenCounter(rules), rules.row)
   }
 
   gauge<N extends NameOf<'gauge'>> (name: N): Gauge<LabelsOf<N>> {
@@ -79,13 +96,18 @@ export class MetricStore {
     return { row: catalogue[name], maxCells: this.#maxCells, overflowed: this.overflowed, counted: this.#countedIn(name) }
   }
 
+  #labelledRules (name: MetricName): FamilyRules {
+    const rules = this.#rules(name)
+    return { ...rules, row: { ...rules.row, labels: [...rules.row.labels, ...this.#labels] } }
+  }
+
   #countedIn (name: MetricName): Told {
     const counted = this.#counted
     return counted === null ? null : (cell) => counted(prefix + name, cell)
   }
 
-  #join<F extends Pick<ValueFamily, 'read'>> (name: MetricName, family: F): F {
-    this.families.push({ ...named(name), read: () => family.read() })
+  #join<F extends Pick<ValueFamily, 'read'>> (name: MetricName, family: F, row: CatalogueRow = catalogue[name]): F {
+    this.families.push({ ...named(name), row, read: () => family.read() })
     return family
   }
 

@@ -13,13 +13,14 @@ export class TokenCounter {
 
   constructor ({ row, maxCells, overflowed, counted = null }: FamilyRules) {
     this.#counted = counted
-    this.#tree = new LabelTree(row.labels, maxCells, leafCells, overflowed)
+    this.#tree = new LabelTree(row.labels.filter((name) => name !== 'direction' && name !== 'type'), maxCells, leafCells, overflowed)
   }
 
-  add (usage: TokenUsage, protocol: string, group: string, model: string): void {
+  /** `labels`: of the request's key, as far as the metrics show them. */
+  add (usage: TokenUsage, protocol: string, group: string, model: string, labels: readonly string[]): void {
     const amounts = leafTokens(usage)
     let at = 0
-    for (const cell of this.#tree.find([protocol, group, model])) {
+    for (const cell of this.#tree.find([protocol, group, model, ...labels])) {
       const amount = Number(amounts[at++])
       if (!isAmount(amount)) continue
       cell.value += amount

@@ -1,0 +1,77 @@
+/** Labels of keys and of groups that the operator wants to see in the metrics: `metrics.labels`. */
+import type { ModelCall } from '../core/model-call.js'
+import { checkTexts, OptionError } from '../core/options.js'
+import type { Labels } from '../core/types.js'
+import { catalogue } from './catalogue.js'
+
+export interface KeyLabelRules {
+  readonly names: readonly string[]
+  /** Values of one label that are shown at most. */
+  readonly maxValues: number
+  readonly overflowed: (label: string) => void
+}
+
+/** The labels that the metrics have by themselves, and those that the text formats give to histograms and summaries. */
+const taken: ReadonlySet<string> = new Set([...Object.values(catalogue).flatMap(({ labels }): readonly string[] => labels), 'le', 'quantile'])
+
+/** What both text formats and OpenTelemetry take for a name; those that begin with two underscores are Prometheus' own. */
+const plain = /^(?!__)[A-Za-z_][A-Za-z0-9_]{0,63}$/
+
+/** Each name makes up to `maxLabelValues` times as many series. */
+const maxNames = 4
+
+/** Throws `LLM_GATEWAY_OPTION` naming the element that is wrong. */
+export function checkKeyLabels (option: string, names: readonly string[] | undefined): void {
+  checkTexts(option, names)
+  if (names === undefined) return
+  if (names.length > maxNames) throw new OptionError(option, `must be at most ${maxNames} labels`)
+  for (const [at, name] of names.entries()) {
+    const place = `${option}[${at}]`
+    if (!plain.test(name)) throw new OptionError(place, 'must be up to 64 letters, digits and underscores, and begin with no digit and no two underscores')
+    if (taken.has(name)) throw new OptionError(place, 'is a label that the metrics have already')
+    if (names.indexOf(name) < at) throw new OptionError(place, 'is there twice')
+  }
+}
+
+/** A name may be one that every object has, such as `constructor`. */
+function own (labels: Labels | undefined, name: string): string | undefined {
+  return labels !== undefined && Object.hasOwn(labels, name) ? labels[name] : undefined
+}
+
+/**
+ * The values of a request's labels, in the order of their names: of its key, else of its group, else `none`. Never of the
+ * caller's own header: a series lives as long as the process, and what callers invent makes none.
+ */
+export class KeyLabels {
+  readonly #names: readonly string[]
+  /** For each name the values that are shown, each as the one string object that all look-ups after the first use. */
+  readonly #known: ReadonlyArray<Map<string, string>>
+  readonly #maxValues: number
+  readonly #overflowed: (label: string) => void
+
+  constructor ({ names, maxValues, overflowed }: KeyLabelRules) {
+    this.#names = names
+    this.#known = names.map(() => new Map([['none', 'none'], ['other', 'other']]))
+    this.#maxValues = maxValues + 2
+    this.#overflowed = overflowed
+  }
+
+  of ({ key, group }: ModelCall): readonly string[] {
+    if (this.#names.length === 0) return this.#names
+    return this.#known.map((known, at) => {
+      const name = String(this.#names[at])
+      return this.#shown(known, name, own(key?.labels, name) ?? own(group?.labels, name) ?? 'none')
+    })
+  }
+
+  #shown (known: Map<string, string>, name: string, value: string): string {
+    const shown = known.get(value)
+    if (shown !== undefined) return shown
+    if (known.size < this.#maxValues) {
+      known.set(value, value)
+      return value
+    }
+    this.#overflowed(name)
+    return 'other'
+  }
+}
