@@ -3,7 +3,7 @@ import { AggregationTemporality, InMemoryMetricExporter, MeterProvider, Periodic
 import Fastify from 'fastify'
 import { Registry } from 'prom-client'
 import t from 'tap'
-import metrics, { type MetricsOptions } from '../../plugins/metrics/index.js'
+import { metrics, type MetricsOptions } from '../../plugins/metrics/index.js'
 import { plainText, renderText } from '../../plugins/metrics/exposition.js'
 import type { Group, Key, Labels } from '../../plugins/core/types.js'
 import type { ModelCall } from '../../plugins/core/model-call.js'
