@@ -1,3 +1,4 @@
+import { isIP } from 'node:net'
 import { LRUCache } from 'lru-cache'
 
 /** How often callers of one address may be wrong about their key. */
@@ -61,9 +62,16 @@ function pairOf (address: string, digest: string): string {
   return `${networkOf(address)} ${digest}`
 }
 
-/** What one caller has at the least: an IPv4 address, also where it stands in an IPv6 one, or the /64 of an IPv6 address. */
-export function networkOf (address: string): string {
-  if (!address.includes(':')) return address
+const portBehind = /^(?:([\d.]+):\d+|\[([\da-f:.]+)\](?::\d+)?)$/i
+
+/**
+ * What one caller has at the least: an IPv4 address, also where it stands in an IPv6 one, or the /64 of an IPv6 address. Some proxies
+ * write a port behind it, which is of the connection and not of the caller. Whatever is no address is one caller, however it is written.
+ */
+export function networkOf (told: string): string {
+  const address = isIP(told) === 0 ? told.replace(portBehind, '$1$2') : told
+  const version = isIP(address)
+  if (version !== 6) return version === 4 ? address : 'unknown'
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)
   if (mapped?.[1] !== undefined) return mapped[1]
   const [head = '', tail] = address.replace(/%.*$/, '').split('::')

@@ -81,6 +81,13 @@ t.test('behind proxies that are trusted it is the caller\'s address that counts,
   t.equal((await trusting.ask('c', '10.0.0.1', from('2001:db8:0:1::1'))).statusCode, 401)
   t.equal((await trusting.ask('d', '192.0.2.1', from('198.51.100.1'))).statusCode, 401)
   t.equal((await trusting.ask('e', '192.0.2.1', from('198.51.100.2'))).statusCode, 429)
+  t.equal((await trusting.ask('f', '10.0.0.1', from('203.0.113.5, 203.0.113.1'))).statusCode, 401)
+  t.equal((await trusting.ask('g', '10.0.0.1', from('203.0.113.6, 203.0.113.1'))).statusCode, 429, 'what the caller wrote in front of what the proxy did')
+  t.equal((await trusting.ask('h', '10.0.0.1', from('10.0.0.9, 203.0.113.1, 10.0.0.2'))).statusCode, 429, 'over two proxies')
+  t.equal((await trusting.ask('i', '10.0.0.1', from('203.0.113.1:40001'))).statusCode, 429, 'a proxy that writes the port of the connection')
+  t.equal((await trusting.ask('j', '10.0.0.1', from('[2001:db8::3]:40001'))).statusCode, 429)
+  t.equal((await trusting.ask('k', '10.0.0.1', from('made-up-1'))).statusCode, 401)
+  t.equal((await trusting.ask('l', '10.0.0.1', from('made-up-2'))).statusCode, 429, 'what is no address is one caller')
   const alone = await build(t, { auth: { failures } })
   t.equal((await alone.ask('a', '192.0.2.1', from('198.51.100.1'))).statusCode, 401)
   t.equal((await alone.ask('b', '192.0.2.1', from('198.51.100.2'))).statusCode, 429)
@@ -127,6 +134,16 @@ t.test('addresses', async (t) => {
     '::1': '0:0:0:0::/64',
     'fe80::1%eth0': 'fe80:0:0:0::/64',
     '1:2:3::': '1:2:3:0::/64',
+    '192.0.2.1:50123': '192.0.2.1',
+    '[2001:db8::1]:50123': '2001:db8:0:0::/64',
+    '[2001:DB8::1]': '2001:db8:0:0::/64',
+    '': 'unknown',
+    unknown: 'unknown',
+    _hidden: 'unknown',
+    '192.0.2.1.5': 'unknown',
+    '192.0.2.256:1': 'unknown',
+    '[x]:1': 'unknown',
+    '1:2:3': 'unknown',
   }
   for (const [address, network] of Object.entries(cases)) t.equal(networkOf(address), network)
 })
