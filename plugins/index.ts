@@ -28,7 +28,9 @@ import { upstreams, type UpstreamsOptions } from './upstreams/index.js'
 import { usage, type UsageOptions } from './usage/index.js'
 import { validation, type ValidationOptions } from './validation/index.js'
 
-export interface LlmGatewayOptions extends Pick<AuthOptions, 'groups' | 'keys' | 'lookup' | 'store'>, Pick<ForwardOptions, 'routes'>, UpstreamsOptions {
+/** What hosts want the compiler to hold them to may be named: `satisfies LlmGatewayOptions<'main' | 'other', 'pool'>`. */
+export interface LlmGatewayOptions<Upstream extends string = string, Pool extends string = string extends Upstream ? string : never>
+  extends Pick<AuthOptions<Upstream | Pool>, 'groups' | 'keys' | 'lookup' | 'store'>, Pick<ForwardOptions, 'routes'>, UpstreamsOptions<Upstream, Pool> {
   /**
    * Path below which the model endpoints stand, such as `/llm`.
    * @defaultValue none

@@ -8,26 +8,27 @@ import { checkLabels } from '../core/labels.js'
 import type { Group, Key, Labels, Limits } from '../core/types.js'
 import { isPlain } from './credential.js'
 
-export interface RouteOptions {
+export interface RouteOptions<Target extends string = string> {
   /** Names of models; `*` stands for any part of one. */
   readonly models: readonly string[]
   /** Name of an upstream or a pool. */
-  readonly upstream: string
+  readonly upstream: Target
 }
 
-export interface GroupOptions {
+/** `Target`: the names of upstreams and pools, where a host lists them for the compiler. */
+export interface GroupOptions<Target extends string = string> {
   /** Protocols that keys of this group may use; an empty list allows none. */
   protocols: readonly ProtocolName[]
   /**
    * Name of an upstream or a pool, or one for each protocol: `{ chat_completions: 'main', messages: 'other' }`.
    * @defaultValue the only upstream there is, or the host's mount
    */
-  upstream?: string | Partial<Record<ProtocolName, string>>
+  upstream?: Target | Partial<Record<ProtocolName, Target>>
   /**
    * Upstreams for some models, such as `[{ models: ['small-*'], upstream: 'cheap' }]`: the first whose `models` fit wins over `upstream`.
    * @defaultValue none
    */
-  routes?: readonly RouteOptions[]
+  routes?: ReadonlyArray<RouteOptions<Target>>
   /**
    * False lacks every protocol: the group is for calls that do not pass this gateway.
    * @defaultValue true

@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify'
 import { checkChoice, checkMethods, checkOptions, checkTexts, OptionError, withDefaults } from '../core/options.js'
-import { families } from '../protocols/index.js'
+import { families, type FamilyName, type OptionalSource } from '../protocols/index.js'
 import type { Key, KeyChange, Labels, Limits } from '../core/types.js'
 import type { FailureOptions } from './failure-budget.js'
 import type { GroupOptions, KeyOptions } from './groups.js'
@@ -28,9 +28,9 @@ export interface KeySource {
   onChange: (listener: (change: KeyChange) => void) => () => void
 }
 
-export interface AuthOptions {
+export interface AuthOptions<Target extends string = string> {
   /** Who may do what, by the group's name: `{ chat: { protocols: ['chat_completions'], upstream: 'main' } }`. */
-  groups: Record<string, GroupOptions>
+  groups: Record<string, GroupOptions<Target>>
   /**
    * Keys of the configuration file. They are held in memory and never expire from it.
    * @defaultValue `[]`
@@ -73,7 +73,7 @@ export interface AuthOptions {
    * Credential sources that are off by default, by the names that the families give them.
    * @defaultValue `[]`
    */
-  optionalSources?: string[]
+  optionalSources?: OptionalSource[]
   /**
    * A path that has a version segment but is no known endpoint, below a mount of the host that also serves model endpoints: `refuse` it
    * with a native 404, because nobody could tell what its caller may do there, or `leave` it to the mount, without asking for a key.
@@ -85,7 +85,7 @@ export interface AuthOptions {
    * Accepted values of a family's version header, by family.
    * @defaultValue those that current official clients send
    */
-  versions?: Partial<Record<string, string[]>>
+  versions?: Partial<Record<FamilyName, string[]>>
 }
 
 const cacheDefaults: KeyCacheOptions = {

@@ -3,7 +3,9 @@ import type { Simulation } from './simulate-text.js'
 import type { TextRules } from './text-rules.js'
 
 /** What an endpoint says of itself. `path` is the tail as it is written in documents. */
-export type GivenEndpoint = Pick<EndpointOf, 'id'> & { readonly path: string } & Partial<Omit<EndpointOf, 'id' | 'tail' | 'family' | 'protocol' | 'allowedBy'>>
+export type GivenEndpoint<Id extends string = string, Schema extends string = string> =
+  & { readonly id: Id, readonly path: string, readonly schema?: Schema }
+  & Partial<Omit<EndpointOf, 'id' | 'schema' | 'tail' | 'family' | 'protocol' | 'allowedBy'>>
 
 /** What the endpoints of a protocol share. */
 interface Shared<Label extends string, Name extends string> {
@@ -16,9 +18,9 @@ interface Shared<Label extends string, Name extends string> {
   readonly streamError?: TellStreamError
 }
 
-interface GivenProtocol<Name extends string> extends Omit<Shared<Name, Name>, 'protocol' | 'allowedBy'> {
+interface GivenProtocol<Name extends string, Id extends string, Schema extends string> extends Omit<Shared<Name, Name>, 'protocol' | 'allowedBy'> {
   readonly name: Name
-  readonly endpoints: readonly GivenEndpoint[]
+  readonly endpoints: ReadonlyArray<GivenEndpoint<Id, Schema>>
   readonly example: ProtocolExample
   readonly simulations: Readonly<Record<string, Simulation>>
 }
@@ -31,7 +33,9 @@ export function routePattern ({ family, tail }: Pick<EndpointOf, 'family' | 'tai
   return `/${family.prefix}/${tail.join('/').replace(/:.*$/s, '*')}`
 }
 
-export function defineProtocol<const Name extends string> (given: GivenProtocol<Name>): Protocol<Name> {
+export function defineProtocol<const Name extends string, const Id extends string, const Schema extends string> (
+  given: GivenProtocol<Name, Id, Schema>
+): Protocol<Name, Id, Schema> {
   const { name, endpoints, example, simulations, ...shared } = given
   return {
     name,
@@ -43,7 +47,9 @@ export function defineProtocol<const Name extends string> (given: GivenProtocol<
 }
 
 /** Completes an endpoint: what its protocol shares, then the plain case (POST of JSON that is neither streamed nor metered), then its own. */
-export function defineEndpoint<const Label extends string, const Name extends string> (shared: Shared<Label, Name>, { path, ...own }: GivenEndpoint): EndpointOf<Label, Name> {
+export function defineEndpoint<const Label extends string, const Name extends string, const Id extends string, const Schema extends string> (
+  shared: Shared<Label, Name>, { path, ...own }: GivenEndpoint<Id, Schema>
+): EndpointOf<Label, Name, Id, Schema> {
   return {
     // Written out: all endpoints then have one shape for V8.
     protocol: shared.protocol,

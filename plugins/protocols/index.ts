@@ -8,7 +8,7 @@ import type { EndpointOf, Family, FamilyName } from './types.js'
 
 export type * from './types.js'
 export { routePattern } from './endpoint.js'
-export { protocols, type ProtocolLabel, type ProtocolName } from './list.js'
+export { protocols, type EndpointId, type ProtocolLabel, type ProtocolName, type SchemaName } from './list.js'
 export { sockets } from './sockets/endpoint.js'
 
 export type Endpoint = EndpointOf<ProtocolLabel, ProtocolName>

@@ -12,6 +12,12 @@ export const protocols = [chatCompletions, responses, images, embeddings, messag
 /** What a group may be allowed to use. */
 export type ProtocolName = typeof protocols[number]['name']
 
+/** What an option about single endpoints calls them: `messages.count_tokens`. */
+export type EndpointId = typeof protocols[number]['endpoints'][number]['id']
+
+/** A schema of this package, by its file in `schemas/` without the ending. */
+export type SchemaName = NonNullable<typeof protocols[number]['endpoints'][number]['schema']>
+
 /** A label for metrics and logs: a protocol, or what belongs to a whole family: its model list, and upgrades to sockets. */
 export type ProtocolLabel = ProtocolName | 'models' | 'sockets'
 

@@ -9,13 +9,16 @@ import type { UsageRules } from './usage-rules.js'
 /** The conventions of one provider kind: version prefix, credential sources, error envelope. */
 export type FamilyName = 'openai' | 'anthropic' | 'gemini'
 
+/** Sources of credentials that callers may use where an operator says so. */
+export type OptionalSource = 'api-key' | 'gemini-bearer'
+
 export interface HeaderSource {
   readonly in: 'header'
   readonly name: string
   /** An authentication scheme in front of the secret, compared in any case (RFC 9110 11.1). */
   readonly scheme?: 'bearer'
   /** Not read unless the operator lists this name in the auth option `optionalSources`. */
-  readonly optional?: string
+  readonly optional?: OptionalSource
 }
 
 export interface QuerySource {
@@ -119,9 +122,9 @@ export interface Family {
 export type Metered = 'yes' | 'optional' | 'no'
 
 /** `Label` is its protocol, and `Name` are those that open it. */
-export interface EndpointOf<Label extends string = string, Name extends string = string> {
+export interface EndpointOf<Label extends string = string, Name extends string = string, Id extends string = string, Schema extends string = string> {
   /** Unique name, for options such as replaced schemas: `messages`, `messages.count_tokens`. */
-  readonly id: string
+  readonly id: Id
   readonly protocol: Label
   readonly family: Family
   readonly method: 'GET' | 'POST' | 'DELETE'
@@ -132,7 +135,7 @@ export interface EndpointOf<Label extends string = string, Name extends string =
   /** What the request carries. `form` is JSON or multipart/form-data. */
   readonly body: 'none' | 'json' | 'form'
   /** A file in `schemas/`, without its ending; null where there is no JSON body to check. */
-  readonly schema: string | null
+  readonly schema: Schema | null
   readonly metered: Metered
   /** How a caller asks for a stream: a body field, the action itself, or not at all. */
   readonly streams: 'body' | 'path' | 'never'
@@ -165,10 +168,10 @@ export interface ProtocolExample {
 }
 
 /** All that is known of one protocol. */
-export interface Protocol<Name extends string = string> {
+export interface Protocol<Name extends string = string, Id extends string = string, Schema extends string = string> {
   readonly name: Name
   readonly family: Family
-  readonly endpoints: ReadonlyArray<EndpointOf<Name, Name>>
+  readonly endpoints: ReadonlyArray<EndpointOf<Name, Name, Id, Schema>>
   readonly example: ProtocolExample
   /** What the simulated upstream answers, by the id of the endpoint. */
   readonly simulations: Readonly<Record<string, Simulation>>

@@ -56,7 +56,8 @@ function missing (at: string, { protocols, upstream, routes = [] }: GroupNames, 
 function wrongUse ({ path, name, protocols }: Use, { upstreams, pools }: Named): Mistake[] {
   const upstream = ownOf(upstreams, name)
   if (upstream === undefined && ownOf(pools, name) === undefined) return [{ path, message: `names ${name}, which is not one of the upstreams${didYouMean(name, [...Object.keys(upstreams), ...Object.keys(pools)])}` }]
-  const unspoken = upstream?.protocols === undefined ? undefined : protocols.find((protocol) => upstream.protocols?.includes(protocol) === false)
+  const spoken: readonly string[] = upstream?.protocols ?? protocols
+  const unspoken = protocols.find((protocol) => !spoken.includes(protocol))
   return unspoken === undefined ? [] : [{ path, message: `names ${name}, which does not speak ${unspoken}` }]
 }
 

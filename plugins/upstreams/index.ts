@@ -29,7 +29,7 @@ import { Router } from './router.js'
 import { statusOf } from './status.js'
 import type { Surroundings } from './surroundings.js'
 
-export type { PoolOptions, RouteOptions, UpstreamOptions, UpstreamsOptions } from './options.js'
+export type { PoolOptions, UpstreamOptions, UpstreamsOptions } from './options.js'
 
 async function registerUpstreams (app: FastifyInstance, options: UpstreamsOptions): Promise<void> {
   checkOptions('upstreams', options, { upstreams: 'an object', pools: 'an object', health: 'an object', notes: 'an object' })

@@ -1,4 +1,5 @@
 import type { Notes } from '../core/upstream.js'
+import type { ProtocolName } from '../protocols/index.js'
 import type { CredentialFunction } from './secret.js'
 
 export interface CredentialFile {
@@ -56,12 +57,12 @@ export interface UpstreamOptions {
    * The protocols that it speaks.
    * @defaultValue whichever its groups use it for
    */
-  protocols?: readonly string[]
+  protocols?: readonly ProtocolName[]
 }
 
-export interface MemberOptions {
+export interface MemberOptions<Upstream extends string = string> {
   /** Name of an upstream. */
-  upstream: string
+  upstream: Upstream
   /** Its share of the requests, by that of the others. @defaultValue 1 */
   weight?: number
   /**
@@ -73,18 +74,21 @@ export interface MemberOptions {
   tier?: number
 }
 
-export type RetryCause = 'connect' | 'reset' | 'timeout' | 'first_event' | '429' | '500' | '502' | '503' | '504' | '529'
+/** Statuses that ask for another member; each may be written as a text, too. */
+export type RetryStatus = 429 | 500 | 502 | 503 | 504 | 529
 
-export interface PoolOptions {
+export type RetryCause = 'connect' | 'reset' | 'timeout' | 'first_event' | `${RetryStatus}`
+
+export interface PoolOptions<Upstream extends string = string> {
   /** Names of upstreams, or more of each. */
-  members: ReadonlyArray<string | MemberOptions>
+  members: ReadonlyArray<Upstream | MemberOptions<Upstream>>
   /** Sends of one request at most, the first included. @defaultValue 3 */
   attempts?: number
   /**
    * After which failures another member is asked.
    * @defaultValue those after which no provider has done paid work, `connect`, 429, 503 and 529
    */
-  retryOn?: ReadonlyArray<RetryCause | number>
+  retryOn?: ReadonlyArray<RetryCause | RetryStatus>
   /** What keeps to one member, so that its prompt cache stays warm: a conversation, a key, or nothing. @defaultValue `conversation` */
   affinity?: 'conversation' | 'key' | 'none'
   /** How long what is bound to an account, such as a stored response, is remembered with its member. @defaultValue one day */
@@ -101,24 +105,17 @@ export interface PoolOptions {
   deadlineMs?: number
 }
 
-export interface RouteOptions {
-  /** Names of models; `*` stands for any part of one. */
-  models: readonly string[]
-  /** An upstream or a pool. */
-  upstream: string
-}
-
-export interface UpstreamsOptions {
+export interface UpstreamsOptions<Upstream extends string = string, Pool extends string = string> {
   /**
    * Where requests go, by name: `{ main: { url: 'https://provider.example', credential: process.env.PROVIDER_KEY } }`.
    * @defaultValue `{}`
    */
-  upstreams?: Readonly<Record<string, UpstreamOptions>>
+  upstreams?: Readonly<Record<Upstream, UpstreamOptions>>
   /**
    * Upstreams that stand in for each other, by name: `{ both: { members: ['a', 'b'] } }`.
    * @defaultValue `{}`
    */
-  pools?: Readonly<Record<string, PoolOptions>>
+  pools?: Readonly<Record<Pool, PoolOptions<Upstream>>>
   /**
    * Where it is remembered which upstream made what is bound to its account: a state engine's notes.
    * @defaultValue this process's memory

@@ -1,5 +1,5 @@
 import { checkOptions } from '../core/options.js'
-import { endpoints } from '../protocols/index.js'
+import { endpoints, type EndpointId, type SchemaName } from '../protocols/index.js'
 import type { BodyRules } from './check-body.js'
 import type { RulesData } from './questions.js'
 import { readSchemas, readSources, type SchemaSource } from './schemas.js'
@@ -14,13 +14,13 @@ export interface ValidationOptions {
    * The same for single endpoints, by endpoint id: `{ 'images.edits': 67_108_864 }`.
    * @defaultValue `{}`
    */
-  maxBodyBytesByEndpoint?: Record<string, number>
+  maxBodyBytesByEndpoint?: Partial<Record<EndpointId, number>>
   /**
    * Replaces schemas: by schema name (`chat-completions`) or endpoint id (`chat_completions`), a JSON Schema 2020-12 or the path of its
    * file.
    * @defaultValue those of the package
    */
-  schemas?: Record<string, SchemaSource>
+  schemas?: Partial<Record<SchemaName | EndpointId, SchemaSource>>
   /**
    * Deepest nesting of a JSON body.
    * @defaultValue 256

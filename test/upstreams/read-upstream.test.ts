@@ -94,7 +94,7 @@ t.test('a wrong pool is refused at start, by name', async (t) => {
 })
 
 t.test('what groups name is there, and speaks what they use it for', async (t) => {
-  const upstreams = { a: {}, b: {}, c: { protocols: ['messages'] } }
+  const upstreams: Named['upstreams'] = { a: {}, b: {}, c: { protocols: ['messages'] } }
   const pools = { p: { members: ['a', { upstream: 'b' }] } }
   const chat = ['chat_completions', 'responses']
   const cases: [config: Partial<Named>, mistakes: string[]][] = [

@@ -32,8 +32,8 @@ export const generateContent = defineProtocol({
   operation: 'generate_content',
   text: generateContentText,
   endpoints: actions.flatMap((rules) => [
-    { id: `generate_content.${rules.action}`, path: 'models/:model', otherModels: ['model'], ...rules },
-    { id: `generate_content.tuned.${rules.action}`, path: 'tunedModels/:model', otherModels: ['model'], ...rules },
+    { id: `generate_content.${rules.action}`, path: 'models/:model', otherModels: ['model'], ...rules } as const,
+    { id: `generate_content.tuned.${rules.action}`, path: 'tunedModels/:model', otherModels: ['model'], ...rules } as const,
   ]),
   example: {
     model: 'gemini-3.5-flash',
