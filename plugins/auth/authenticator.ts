@@ -1,6 +1,7 @@
 import { inspect } from 'node:util'
 import type { FastifyRequest } from 'fastify'
 import { gatewayError, type GatewayError } from '../core/errors/gateway-error.js'
+import type { ConfiguredParties } from '../core/budget-status.js'
 import type { Gateway } from '../core/gateway.js'
 import type { ModelCall } from '../core/model-call.js'
 import type { Group, Key, KeyChange } from '../core/types.js'
@@ -38,6 +39,10 @@ export class Authenticator {
   /** Some group has an upstream of its own. */
   get namesUpstreams (): boolean {
     return [...this.#groups.values()].some(({ upstream, routes = [] }) => upstream !== null || routes.length > 0)
+  }
+
+  get parties (): ConfiguredParties {
+    return { groups: [...this.#groups.values()], keys: [...this.#fixedKeys.values()] }
   }
 
   get cacheSizes (): Readonly<Record<'positive' | 'negative', number>> {

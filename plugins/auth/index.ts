@@ -29,6 +29,7 @@ async function registerAuth (app: FastifyInstance, options: AuthOptions): Promis
   gateway.unknown.mounts = options.unknown ?? 'refuse'
   gateway.guarded = true
   gateway.namesUpstreams = authenticator.namesUpstreams
+  gateway.parties = authenticator.parties
   gateway.invalidateKeys = (change) => authenticator.invalidate(change)
   const endings = [options.store?.onChange(gateway.invalidateKeys)]
   app.addHook('onClose', async () => endings.forEach((end) => end?.()))

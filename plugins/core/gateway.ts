@@ -5,6 +5,7 @@
  */
 import { performance } from 'node:perf_hooks'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { ConfiguredParties } from './budget-status.js'
 import type { Pace } from './collect-body.js'
 import type { Pricing } from './pricing.js'
 import { OptionError } from './options.js'
@@ -50,6 +51,8 @@ export interface Gateway {
   guarded: boolean
   /** Some group has an upstream of its own. Set by the auth plugin. */
   namesUpstreams: boolean
+  /** Who is known beforehand. Set by the auth plugin. */
+  parties: ConfiguredParties
   /** What sends requests upstream. Closed before the plugins that write down what a reply told. */
   readonly transports: Set<{ readonly destroy: () => Promise<void> }>
   /** What ends a model request. Each plugin that has a part in it adds its step. */
@@ -141,6 +144,7 @@ function newGateway (): Omit<Gateway, 'prefix' | 'resolve' | 'mounts'> {
     unknown: { mounts: 'leave', nowhere: 'leave' },
     guarded: false,
     namesUpstreams: false,
+    parties: { groups: [], keys: [] },
     transports: new Set<never>(),
     settlement,
     onSettled: settlement.onSettled,

@@ -13,6 +13,7 @@ import { writeLog } from '../core/write-log.js'
 import type { Shipping } from '../core/ledger.js'
 import { Admission } from './admission.js'
 import { Gate } from './gate.js'
+import { refuseUnpriced } from './priced-budgets.js'
 import { readOptions, type LimitsOptions } from './options.js'
 import { Outbox } from './outbox.js'
 import { keepRecord, settleLimits } from './settle.js'
@@ -54,6 +55,8 @@ async function registerLimits (app: FastifyInstance, options: LimitsOptions): Pr
 
   const endings: Array<() => void> = []
   app.addHook('onReady', async () => {
+    // Prices may be registered after the limits.
+    if (gateway.pricing === null) refuseUnpriced(gateway.parties)
     const renewing = setInterval(() => admission.renew().catch(() => {}), Math.ceil(balances.holdTtlMs / 3)).unref()
     const forget = gateway.recorder.gauge('balance_remaining_ratio', () => admission.remaining.samples())
     const unheard = ledger?.onTrouble?.((err, again) => {

@@ -1,11 +1,14 @@
 /** Budgets through the front: what is let in, what is charged, what a caller and an operator hear of it. */
+import type { FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
 import { gatewayOf } from '../../plugins/core/gateway.js'
 import type { Pricing } from '../../plugins/core/pricing.js'
 import type { Limits } from '../../plugins/core/types.js'
 import type { Account } from '../../plugins/core/balances/types.js'
 import type { BudgetEvent } from '../../plugins/limits/index.js'
-import { secret } from '../helpers/gateway.js'
+import type { LlmGatewayOptions } from '../../plugins/index.js'
+import { everyProtocol, secret, startGateway } from '../helpers/gateway.js'
+import { startUpstream } from '../helpers/upstream.js'
 import { messages, setup, type Given, type Setup } from './setup.js'
 
 const day = 24 * 60 * 60_000
@@ -140,8 +143,6 @@ t.test('a budget for ever says so; the status is the option\'s', async (t) => {
 t.test('a model without a price is refused where a budget is in money, unless models without are let through on purpose', async (t) => {
   clock(t)
   const group: Limits = { budgets: [{ cost: 1, period: 'day' }] }
-  const bare = await gateway(t, { group })
-  t.match(await bare.chat(), { status: 403, json: { error: { code: 'model_not_priced' } } }, 'nobody has prices')
   const some = await gateway(t, { group })
   priced(some, (model) => model === 'm' ? null : 5)
   t.match(await some.chat(), { status: 403, json: { error: { code: 'model_not_priced' } } })
@@ -151,6 +152,26 @@ t.test('a model without a price is refused where a budget is in money, unless mo
   t.equal((await open.chat()).status, 200)
   await open.quiet()
   t.same(await open.balances.readBucket(dayBucket('cost', '2026-11-18'), 'all'), { spent: 0, held: 0 })
+})
+
+t.test('a budget in money is refused at the start where nothing has a price, and at its request where only a look-up knows of it', async (t) => {
+  const upstream = await startUpstream(t)
+  const budgets: Limits = { budgets: [{ tokens: 5, period: 'day' }, { cost: 1, period: 'day' }] }
+  const groups = { free: { protocols: everyProtocol }, paid: { protocols: everyProtocol, limits: budgets } }
+  const plain = { groups: { free: groups.free }, keys: [] }
+  const start = async (options: Partial<LlmGatewayOptions>): Promise<FastifyInstance> => {
+    const { app } = await startGateway(t, upstream.url, { ...plain, ...options })
+    await app.ready()
+    return app
+  }
+  const code = 'LLM_GATEWAY_OPTION'
+  await t.rejects(start({ groups }), { code, message: /groups\.paid\.limits\.budgets\[1\]\.cost needs prices/ })
+  const keys = [{ id: 'a', group: 'free', secret: 'sk-a' }, { id: 'b', group: 'free', secret, limits: budgets }]
+  await t.rejects(start({ keys }), { code, message: /keys\[1\]\.limits\.budgets\[1\]\.cost needs prices/ })
+  await start({ groups, keys, prices: {} })
+  const app = await start({ lookup: async () => ({ id: 'c', group: 'free', limits: { budgets: [{ cost: 1, period: 'day' }] } }) })
+  const answer = await app.inject({ method: 'POST', url: '/v1/chat/completions', headers: { authorization: `Bearer ${secret}` }, payload: { model: 'm', messages } })
+  t.match(answer.json(), { error: { code: 'model_not_priced' } })
 })
 
 t.test('a reply that breaks off costs what was told and relayed of it, never all that was held and never nothing', async (t) => {

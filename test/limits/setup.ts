@@ -1,5 +1,6 @@
 /** A gateway whose limits, ledger and upstream a test holds in its hands. */
 import type { FastifyInstance, FastifyServerOptions } from 'fastify'
+import { gatewayOf } from '../../plugins/core/gateway.js'
 import type { LimitsOptions } from '../../plugins/limits/index.js'
 import type { Limits } from '../../plugins/core/types.js'
 import { memoryBalances, memoryLedger, type Account, type Balances, type Ledger, type LedgerRecord } from '../../plugins/state/index.js'
@@ -48,6 +49,8 @@ export async function setup (t: Test, given: Given = {}): Promise<Setup> {
     limits: { ...given.limits, balances, ledger },
     ...given.drain && { forward: { drain: given.drain } },
   }, given.server)
+  // Until a test says what things cost.
+  gatewayOf(app).pricing = { currency: 'USD', estimate: () => null }
   const url = await listen(app)
   const account = async (key?: string): Promise<Account> => await balances.read('all', key)
   return {

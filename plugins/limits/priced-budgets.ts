@@ -1,0 +1,14 @@
+import type { ConfiguredParties } from '../core/budget-status.js'
+import { OptionError } from '../core/options.js'
+import type { Limits } from '../core/types.js'
+
+/** Throws `LLM_GATEWAY_OPTION` for a budget in money where nothing has a price: every request would be refused for that. */
+export function refuseUnpriced ({ groups, keys }: ConfiguredParties): void {
+  for (const { id, limits } of groups) refuseMoney(`groups.${id}`, limits)
+  for (const [at, { limits }] of keys.entries()) refuseMoney(`keys[${at}]`, limits)
+}
+
+function refuseMoney (at: string, { budgets = [] }: Limits): void {
+  const index = budgets.findIndex(({ cost }) => cost !== undefined)
+  if (index >= 0) throw new OptionError(`${at}.limits.budgets[${index}].cost`, 'needs prices: without a price list nothing costs anything')
+}
