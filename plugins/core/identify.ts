@@ -94,9 +94,15 @@ export function identifyFirst (app: FastifyInstance, gateway: Gateway): void {
   })
 }
 
+/** Why a request that is no model request is none, for whoever answers it; null for a request of the host. */
+export function refusalOf (gateway: Gateway, request: FastifyRequest): UrlRefusal | null {
+  const read = readUrl(gateway.resolve, request.raw)
+  return read instanceof ModelCall ? null : read
+}
+
 /**
  * The model request that this request is, begun; a refusal, for whoever answers it; or null for a request of the host.
- * Safe to call from any hook and more than once.
+ * For those who meet a request first; all others read what they found, with `modelCallOf`.
  */
 export function identify (gateway: Gateway, request: FastifyRequest, reply: FastifyReply): ModelCall | UrlRefusal | null {
   const known = modelCallOf(request)

@@ -10,9 +10,9 @@ import { gatewayError } from '../core/errors/gateway-error.js'
 import { nativeErrorHandler } from '../core/errors/native.js'
 import { refuse } from '../core/errors/refuse.js'
 import { isLetIn, joinGateway, type Gateway } from '../core/gateway.js'
-import { identify, identifyFirst } from '../core/identify.js'
+import { identifyFirst, refusalOf } from '../core/identify.js'
 import { refuseUrl } from '../core/refuse-url.js'
-import { ModelCall, modelCallOf } from '../core/model-call.js'
+import { modelCallOf, type ModelCall } from '../core/model-call.js'
 import { UpstreamDispatcher } from './dispatcher.js'
 import { checkForwardOptions, readTransport, type ForwardOptions } from './options.js'
 import { relay } from './relay.js'
@@ -51,10 +51,11 @@ async function registerForward (app: FastifyInstance, options: ForwardOptions & 
 
   // Returns nothing: for a reply that is returned, the framework listens to the whole exchange once more.
   function llmGatewayForward (request: FastifyRequest, reply: FastifyReply): void {
-    const llm = identify(gateway, request, reply)
-    if (llm === null) reply.callNotFound()
-    else if (llm instanceof ModelCall) forwardOwn(llm, request, reply)
-    else refuseUrl(request, reply, llm)
+    const llm = modelCallOf(request)
+    const refusal = llm === null ? refusalOf(gateway, request) : null
+    if (llm !== null) forwardOwn(llm, request, reply)
+    else if (refusal !== null) refuseUrl(request, reply, refusal)
+    else reply.callNotFound()
   }
 
   function forwardOwn (llm: ModelCall, request: FastifyRequest, reply: FastifyReply): void {

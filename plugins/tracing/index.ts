@@ -8,9 +8,9 @@ import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { checkOptions } from '../core/options.js'
 import { joinGateway } from '../core/gateway.js'
-import { identify } from '../core/identify.js'
+import { identifyFirst } from '../core/identify.js'
 import { otelApi } from '../core/telemetry/otel-api.js'
-import { ModelCall } from '../core/model-call.js'
+import { modelCallOf, type ModelCall } from '../core/model-call.js'
 import { endCallSpan, startCallSpan } from './call-span.js'
 import { captureContent, capturesContent } from './content.js'
 import { isSdkRegistered, parentContext, traceHeaders } from './propagate.js'
@@ -36,9 +36,11 @@ async function registerTracing (app: FastifyInstance, options: TracingOptions): 
   const withContent = capturesContent(process.env)
   const spans = new WeakMap<ModelCall, Span>()
 
-  app.addHook('preHandler', function llmGatewayTracing (request, reply, done) {
-    const llm = tracerProvider === undefined && !isSdkRegistered() ? null : identify(gateway, request, reply)
-    if (!(llm instanceof ModelCall)) {
+  identifyFirst(app, gateway)
+
+  app.addHook('preHandler', function llmGatewayTracing (request, _reply, done) {
+    const llm = tracerProvider === undefined && !isSdkRegistered() ? null : modelCallOf(request)
+    if (llm === null) {
       done()
       return
     }

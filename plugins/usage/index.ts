@@ -7,8 +7,8 @@ import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { refuse } from '../core/errors/refuse.js'
 import { joinGateway } from '../core/gateway.js'
-import { identify } from '../core/identify.js'
-import { ModelCall, modelCallOf } from '../core/model-call.js'
+import { identifyFirst } from '../core/identify.js'
+import { modelCallOf } from '../core/model-call.js'
 import type { Upstream } from '../core/upstream.js'
 import { routeOf } from '../core/route-kind.js'
 import { checkHiding } from '../core/usage-hiding.js'
@@ -28,18 +28,20 @@ async function registerUsage (app: FastifyInstance, options: UsageOptions): Prom
   const openAsked = tapOpener(gateway, { takeOut: true })
   const openReplay = tapOpener(gateway, { counts: false })
 
+  identifyFirst(app, gateway)
+
   // Before its body is read.
   app.addHook('preParsing', function llmGatewayUsage (request, reply, _payload, done) {
-    const llm = identify(gateway, request, reply)
-    const hidden = llm instanceof ModelCall ? checkHiding(llm, request.headers) : null
-    if (hidden === null || !(llm instanceof ModelCall)) done()
+    const llm = modelCallOf(request)
+    const hidden = llm === null ? null : checkHiding(llm, request.headers)
+    if (hidden === null || llm === null) done()
     else refuse(request, reply, llm.endpoint.family, hidden)
   })
 
   app.addHook('preHandler', function llmGatewayUsage (request, reply, done) {
-    const llm = identify(gateway, request, reply)
-    if (!(llm instanceof ModelCall) || llm.endpoint.usage === null) {
-      if (llm instanceof ModelCall && llm.endpoint.replays !== null) llm.openTap = openReplay(llm, llm.endpoint.replays)
+    const llm = modelCallOf(request)
+    if (llm === null || llm.endpoint.usage === null) {
+      if (llm !== null && llm.endpoint.replays !== null) llm.openTap = openReplay(llm, llm.endpoint.replays)
       done()
       return
     }

@@ -11,9 +11,9 @@ import fp from 'fastify-plugin'
 import { collectBody, declaredLength } from '../core/collect-body.js'
 import { refuse } from '../core/errors/refuse.js'
 import { gatewayOf, joinGateway } from '../core/gateway.js'
-import { identify } from '../core/identify.js'
+import { identifyFirst, refusalOf } from '../core/identify.js'
 import { refuseUrl } from '../core/refuse-url.js'
-import { ModelCall, modelCallOf } from '../core/model-call.js'
+import { modelCallOf, type ModelCall } from '../core/model-call.js'
 import { routeOf } from '../core/route-kind.js'
 import { Checker } from './checker.js'
 import { readMediaType } from './media-type.js'
@@ -35,17 +35,18 @@ async function registerValidation (app: FastifyInstance, options: ValidationOpti
   gateway.bodyPace = checker.threads
   app.addHook('onClose', async () => await checker.threads.close())
 
+  identifyFirst(app, gateway)
+
   app.addHook('preParsing', function llmGatewayValidation (request, reply, payload, done) {
-    const llm = identify(gateway, request, reply)
+    const llm = modelCallOf(request)
     if (llm === null) {
-      done()
-    } else if (llm instanceof ModelCall) {
-      if (llm.endpoint.body === 'none') done()
-      else beforeBody({ rules, checker }, llm, request, reply, payload, done)
-    } else if (llm.code === 'unknown_url') {
+      const refusal = refusalOf(gateway, request)
+      if (refusal === null || refusal.code === 'unknown_url') done()
+      else refuseUrl(request, reply, refusal)
+    } else if (llm.endpoint.body === 'none') {
       done()
     } else {
-      refuseUrl(request, reply, llm)
+      beforeBody({ rules, checker }, llm, request, reply, payload, done)
     }
   })
 
