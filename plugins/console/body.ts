@@ -10,11 +10,12 @@ const charts = [
 ] as const
 
 const wideTables = [
-  ['tokens', 'Tokens by group and model since the start'], ['outcomes', 'Requests by protocol and outcome since the start'],
+  ['tokens', 'Tokens by group and model since the start'], ['costs', 'Cost by group and model since the start'], ['budgets', 'Budgets now'],
+  ['outcomes', 'Requests by protocol and outcome since the start'],
 ] as const
 
 const tables = [
-  ['members', 'Upstreams now'], ['upstreams', 'Replies of upstreams'], ['balances', 'Balances'], ['keys', 'Key cache'], ['refused', 'Keys refused'],
+  ['label-costs', 'Cost by label since the start'], ['members', 'Upstreams now'], ['upstreams', 'Replies of upstreams'], ['balances', 'Balances'], ['keys', 'Key cache'], ['refused', 'Keys refused'],
   ['limited', 'Limits reached'], ['invalid', 'Bodies refused'], ['broken', 'Broken streams, missing usage'], ['repaired', 'Paths repaired'],
 ] as const
 

@@ -15,7 +15,9 @@ export type { ConsoleOptions } from './options.js'
 async function registerConsole (app: FastifyInstance, options: ConsoleOptions): Promise<void> {
   checkConsoleOptions(options)
   // Loaded on use: most apps have no console, and each file takes its time at every start.
-  const [{ History }, { Readings }, { servePage }] = await Promise.all([import('./history.js'), import('./readings.js'), import('./serve-page.js')])
+  const [{ BudgetRows }, { History }, { Readings }, { servePage }] = await Promise.all([
+    import('./budget-rows.js'), import('./history.js'), import('./readings.js'), import('./serve-page.js'),
+  ])
   const gateway = joinGateway(app)
   app.addHook('onReady', async () => {
     if (gateway.metrics.length === 0) throw new OptionError('console', 'needs the metrics plugin')
@@ -24,11 +26,13 @@ async function registerConsole (app: FastifyInstance, options: ConsoleOptions): 
   const history = new History(readings)
   app.addHook('onClose', async () => history.stop())
   const upstreams = (): UpstreamsStatus => gateway.upstreamsStatus()
+  const budgets = new BudgetRows(async () => await gateway.budgetsStatus())
+  const shown = { readings, history, upstreams, budgets }
 
-  if (options.path !== undefined) servePage(app, options.path, readings, history, upstreams)
+  if (options.path !== undefined) servePage(app, options.path, shown)
   if (options.listen === undefined) return
   const own = Fastify()
-  servePage(own, '/', readings, history, upstreams)
+  servePage(own, '/', shown)
   app.addHook('onClose', async () => await own.close())
   // A copy: Fastify writes into what it is given.
   const address = await own.listen({ ...options.listen })

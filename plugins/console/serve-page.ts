@@ -1,4 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { BudgetRows } from './budget-rows.js'
 import type { History } from './history.js'
 import type { UpstreamsStatus } from '../core/upstream-status.js'
 import { memberRows } from './member-rows.js'
@@ -8,11 +9,19 @@ import { boundsOf, tables } from './tables.js'
 
 const startedAt = Date.now() - Math.round(process.uptime() * 1_000)
 
+/** What the page shows. */
+export interface Shown {
+  readonly readings: Readings
+  readonly history: History
+  readonly upstreams: () => UpstreamsStatus
+  readonly budgets: BudgetRows
+}
+
 /**
- * The page at `path` and its data below it: the points after `?after=`, the tables as they are, and how the upstreams do. Scrape-like routes:
+ * The page at `path` and its data below it: the points after `?after=`, the tables as they are, and how upstreams and budgets do. Scrape-like routes:
  * no credential, no log lines, no caching.
  */
-export function servePage (app: FastifyInstance, path: string, readings: Readings, history: History, upstreams: () => UpstreamsStatus): void {
+export function servePage (app: FastifyInstance, path: string, { readings, history, upstreams, budgets }: Shown): void {
   const page = createPage()
   const base = path === '/' ? '' : path.replace(/\/+$/, '')
 
@@ -32,7 +41,7 @@ export function servePage (app: FastifyInstance, path: string, readings: Reading
         overhead: boundsOf(readings, 'overhead_seconds'),
       },
       points: history.after(Number(searchParams.get('after'))),
-      tables: { ...tables(readings), members: memberRows(upstreams()) },
+      tables: { ...tables(readings), members: memberRows(upstreams()), budgets: await budgets.rows() },
     }
   })
   app.get(`${base}/upstreams`, { logLevel: 'warn' }, async (_request: FastifyRequest, reply: FastifyReply) => {

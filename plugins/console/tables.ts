@@ -27,6 +27,41 @@ export function tokenRows (readings: Readings): readonly TokenRow[] {
   return [...rows.values()].sort((a, b) => b.total - a.total).slice(0, maxRows)
 }
 
+export interface CostRow {
+  readonly group: string
+  readonly model: string
+  readonly currency: string
+  readonly cost: number
+}
+
+/** What each group and model cost since the start, most first; each currency by itself. */
+export function costRows (readings: Readings): readonly CostRow[] {
+  const rows = readings.rows('cost_total', 'group', 'model', 'currency')
+  return dearest(rows.map(([group, model, currency, cost]) => ({ group: String(group), model: String(model), currency: String(currency), cost: Number(cost) })))
+}
+
+export interface LabelCostRow {
+  readonly label: string
+  readonly value: string
+  readonly currency: string
+  readonly cost: number
+}
+
+const ownLabels: readonly string[] = ['protocol', 'group', 'model', 'currency']
+
+/** The same by each label of keys that the metrics have. */
+export function labelCostRows (readings: Readings): readonly LabelCostRow[] {
+  const [first] = readings.values('cost_total')
+  const names = Object.keys(first?.labels ?? {}).filter((name) => !ownLabels.includes(name))
+  return names.flatMap((label) => dearest(readings.rows('cost_total', label, 'currency').map(([value, currency, cost]) => {
+    return { label, value: String(value), currency: String(currency), cost: Number(cost) }
+  })))
+}
+
+function dearest<T extends { readonly cost: number }> (rows: readonly T[]): readonly T[] {
+  return [...rows].sort((a, b) => b.cost - a.cost).slice(0, maxRows)
+}
+
 /** Bounds of a histogram, for the bucket counts of the points; the one above all bounds is left out. */
 export function boundsOf (readings: Readings, name: string): readonly number[] {
   const [first] = readings.histograms(name)
@@ -37,6 +72,8 @@ export function boundsOf (readings: Readings, name: string): readonly number[] {
 export function tables (readings: Readings): Record<string, unknown> {
   return {
     tokens: tokenRows(readings),
+    costs: costRows(readings),
+    labelCosts: labelCostRows(readings),
     outcomes: readings.rows('requests_total', 'protocol', 'outcome'),
     refused: readings.rows('auth_failures_total', 'reason'),
     limited: readings.rows('limit_rejections_total', 'group', 'limit'),

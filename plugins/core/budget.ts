@@ -9,6 +9,8 @@ export type Period = typeof periods[number]
 /** Budgets of one party: each is counted for every request. */
 const maxBudgets = 16
 const billionthPlaces = 9
+/** One, in units of the currency. */
+export const billionth = 1e-9
 const money = /^(\d+)(?:\.(\d{1,9}))?$/
 
 /** What is counted, in whole tokens or whole billionths of the currency. */

@@ -5,7 +5,7 @@
  */
 import { performance } from 'node:perf_hooks'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import type { ConfiguredParties } from './budget-status.js'
+import type { BudgetStatus, ConfiguredParties } from './budget-status.js'
 import type { Pace } from './collect-body.js'
 import type { Pricing } from './pricing.js'
 import { OptionError } from './options.js'
@@ -53,6 +53,8 @@ export interface Gateway {
   namesUpstreams: boolean
   /** Who is known beforehand. Set by the auth plugin. */
   parties: ConfiguredParties
+  /** How their budgets stand. Rejects while the store cannot answer. Set by the limits plugin. */
+  budgetsStatus: () => Promise<readonly BudgetStatus[]>
   /** What sends requests upstream. Closed before the plugins that write down what a reply told. */
   readonly transports: Set<{ readonly destroy: () => Promise<void> }>
   /** What ends a model request. Each plugin that has a part in it adds its step. */
@@ -145,6 +147,7 @@ function newGateway (): Omit<Gateway, 'prefix' | 'resolve' | 'mounts'> {
     guarded: false,
     namesUpstreams: false,
     parties: { groups: [], keys: [] },
+    budgetsStatus: async () => [],
     transports: new Set<never>(),
     settlement,
     onSettled: settlement.onSettled,

@@ -12,6 +12,7 @@ import { modelCallOf, type ModelCall } from '../core/model-call.js'
 import { writeLog } from '../core/write-log.js'
 import type { Shipping } from '../core/ledger.js'
 import { Admission } from './admission.js'
+import { readBudgets } from './budget-status.js'
 import { Gate } from './gate.js'
 import { refuseUnpriced } from './priced-budgets.js'
 import { readOptions, type LimitsOptions } from './options.js'
@@ -52,6 +53,8 @@ async function registerLimits (app: FastifyInstance, options: LimitsOptions): Pr
   const parts = { admission, ledger, pricing: () => gateway.pricing }
   gateway.settlement.add('limits', (llm) => settleLimits(parts, llm))
   if (ledger !== null) gateway.settlement.add('ledger', (llm, { log }) => keepRecord(parts, ledger, llm, log))
+
+  gateway.budgetsStatus = async () => await readBudgets(balances, gateway.parties, gateway.pricing?.currency ?? '')
 
   const endings: Array<() => void> = []
   app.addHook('onReady', async () => {

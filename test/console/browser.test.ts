@@ -66,6 +66,33 @@ t.test('shows what was counted', options, async (t) => {
   t.strictSame(troubles, [], 'no error, no breach of its own policy')
 })
 
+t.test('shows what was spent, by whom, and what is left of budgets', options, async (t) => {
+  const upstream = await startUpstream(t)
+  const budgets = [{ cost: 0.004, period: 'month' as const, timezone: 'Europe/Berlin' }, { tokens: 50_000, period: 'total' as const }]
+  const { app, settled } = await startGateway(t, upstream.url, {
+    console: { path: '/console' },
+    metrics: { labels: ['team'] },
+    prices: { models: { 'gpt-5': { input: 1.25, output: 10 } } },
+    groups: { all: { protocols: everyProtocol, labels: { team: '<b>search' }, limits: { budgets } } },
+  })
+  const url = await listen(app)
+  const usage = { prompt_tokens: 1_000, completion_tokens: 250, total_tokens: 1_250 }
+  upstream.queue({ headers: { 'content-type': 'application/json' }, body: { id: 'c', object: 'chat.completion', model: 'gpt-5', choices: [], usage } })
+  const body = JSON.stringify({ model: 'gpt-5', max_tokens: 1, messages: [{ role: 'user', content: 'hi' }] })
+  await read(await call(`${url}/v1/chat/completions`, { body }).reply)
+  await settled.next()
+  const { page, troubles } = await watch(await open(t), `${url}/console`, { width: 1_440, colorScheme: 'light' })
+  const cells = async (id: string): Promise<string[]> => await page.locator(`#${id} tbody td`).allTextContents()
+  t.strictSame(await cells('costs'), ['all', 'gpt-5', '0.00375 USD'])
+  t.strictSame(await cells('label-costs'), ['team', '<b>search', '0.00375 USD'])
+  const rows = await cells('budgets')
+  t.match(rows.splice(7, 1), [/^\d{4}-\d\d-01 00:00, in /])
+  t.strictSame(rows.splice(0, 7), ['all', 'month, Europe/Berlin', '0.004 USD', '0.00375 USD', '0', '0.00025 USD', ''])
+  t.strictSame(rows, ['all', 'for ever', '50k tokens', '1,250 tokens', '0', '48.8k tokens', '', 'never'])
+  t.equal(await page.locator('#budgets .low').textContent(), '0.00025 USD', 'what is nearly spent stands out')
+  t.strictSame(troubles, [])
+})
+
 t.test('goes on by itself, and says when it has lost the gateway', options, async (t) => {
   const url = await startConsole(t)
   const { page } = await watch(await open(t), url, { width: 1_440, colorScheme: 'light' })

@@ -60,6 +60,12 @@ export function short (value) {
   return (Math.abs(scaled) >= 100 || Number.isInteger(scaled) ? Math.round(scaled) : Number(scaled.toPrecision(3))).toLocaleString('en') + unit
 }
 
+/** Four digits that count, however small: a single request may cost millionths. */
+export function money (value, currency) {
+  const digits = value >= 1000 ? { maximumFractionDigits: 2 } : { maximumSignificantDigits: 4 }
+  return `${value.toLocaleString('en', digits)} ${currency}`
+}
+
 export function seconds (value) {
   if (value === null || value === undefined) return '–'
   if (value === 0) return '0'

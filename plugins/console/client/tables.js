@@ -1,6 +1,6 @@
 /* global document, Element */
 /** What was counted since the start. */
-import { failures, inputTypes, outputTypes, percent, refusals, short, state } from './numbers.js'
+import { duration, failures, inputTypes, money, outputTypes, percent, refusals, short, state } from './numbers.js'
 import { byId } from './tiles.js'
 
 /** Where the alert rules speak up, too. */
@@ -55,7 +55,7 @@ function fill (id, names, columns, rows) {
       } else if (index < names.length) {
         line.append(nameCell(value))
       } else {
-        line.append(element('td', short(value), value === 0 ? 'zero' : ''))
+        line.append(element('td', typeof value === 'string' ? value : short(value), value === 0 ? 'zero' : ''))
       }
     }
   }
@@ -79,7 +79,34 @@ function meterOf (share) {
   return meter
 }
 
+function inUnit (value, unit) {
+  return unit === 'tokens' ? `${short(value)} tokens` : money(value, unit)
+}
+
+function budgetLine ({ group, key, unit, period, timezone, amount, spent, held, resetsAt, resets }) {
+  const left = amount - spent - held
+  const share = Math.max(0, left) / amount
+  return [
+    key === null ? group : `${group} / ${key}`,
+    period === 'total' ? 'for ever' : `${period}, ${timezone}`,
+    inUnit(amount, unit),
+    inUnit(spent, unit),
+    held === 0 ? 0 : inUnit(held, unit),
+    element('span', inUnit(left, unit), share < lowBalance ? 'low' : ''),
+    meterOf(share),
+    resets === null ? 'never' : `${resets}, in ${duration(resetsAt - Date.now())}`,
+  ]
+}
+
+function showCosts ({ costs, labelCosts, budgets }) {
+  fill('costs', ['group', 'model'], ['cost'], costs.map(({ group, model, cost, currency }) => [group, model, money(cost, currency)]))
+  fill('label-costs', ['label', 'value'], ['cost'], labelCosts.map(({ label, value, cost, currency }) => [label, value, money(cost, currency)]))
+  fill('budgets', ['whose', 'period'], ['budget', 'spent', 'held', 'left', '', 'begins anew'], (budgets ?? []).map(budgetLine))
+  if (budgets === null) byId('budgets').replaceChildren(element('p', 'the state does not answer', 'none'))
+}
+
 export function showTables (tables) {
+  showCosts(tables)
   const types = [...inputTypes, ...outputTypes].filter((type) => tables.tokens.some((row) => row.types[type] > 0))
   fill('tokens', ['group', 'model'], ['total', ...types.map((type) => typeNames[type])],
     tables.tokens.map(({ group, model, total, types: counts }) => [group, model, total, ...types.map((type) => counts[type] ?? 0)]))

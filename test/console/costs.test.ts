@@ -1,0 +1,90 @@
+/** What the console tells of costs and budgets. */
+import t, { type Test } from 'tap'
+import { BudgetRows } from '../../plugins/console/budget-rows.js'
+import type { BudgetStatus } from '../../plugins/core/budget-status.js'
+import type { LlmGatewayOptions } from '../../plugins/index.js'
+import { memoryBalances } from '../../plugins/state/index.js'
+import { secret, startGateway } from '../helpers/gateway.js'
+import { startUpstream } from '../helpers/upstream.js'
+
+const usage = { prompt_tokens: 1_000, completion_tokens: 500, total_tokens: 1_500 }
+const groups = {
+  all: {
+    protocols: ['chat_completions' as const],
+    labels: { team: 'search' },
+    limits: { budgets: [{ cost: 10, period: 'month' as const, timezone: 'Asia/Kathmandu' }, { tokens: 2_000, period: 'total' as const }] },
+  },
+}
+const keys = [
+  { id: 'plain', group: 'all', secret },
+  { id: 'shop', group: 'all', secret: `${secret}-2`, labels: { team: 'shop' }, limits: { budgets: [{ cost: 1, period: 'day' as const }] } },
+]
+
+async function start (t: Test, options: Partial<LlmGatewayOptions> = {}) {
+  const upstream = await startUpstream(t)
+  const { app, settled } = await startGateway(t, upstream.url, {
+    console: { path: '/console' },
+    metrics: { labels: ['team'] },
+    prices: { models: { dear: { input: 1, output: 2 }, cheap: { input: 0.1, output: 0.2 } } },
+    groups,
+    keys,
+    ...options,
+  })
+  const ask = async (model: string, credential: string): Promise<number> => {
+    upstream.queue({ headers: { 'content-type': 'application/json' }, body: { id: 'c', object: 'chat.completion', model, choices: [], usage } })
+    const headers = { authorization: `Bearer ${credential}` }
+    const { statusCode } = await app.inject({ method: 'POST', url: '/v1/chat/completions', headers, payload: { model, max_tokens: 100, messages: [{ role: 'user', content: 'hi' }] } })
+    await settled.next()
+    return statusCode
+  }
+  const tables = async () => (await app.inject('/console/data')).json().tables
+  return { ask, tables }
+}
+
+t.test('cost by group and model, and by label, most first; budgets with what is spent, left, and when they begin anew', async (t) => {
+  t.intercept(Date, 'now', { value: () => Date.UTC(2026, 1, 18, 12) })
+  const { ask, tables } = await start(t)
+  t.equal(await ask('cheap', secret), 200)
+  t.equal(await ask('dear', `${secret}-2`), 200)
+  t.equal(await ask('dear', secret), 403, 'the tokens for ever are spent')
+  const { costs, labelCosts, budgets } = await tables()
+  t.strictSame(costs, [{ group: 'all', model: 'dear', currency: 'USD', cost: 0.002 }, { group: 'all', model: 'cheap', currency: 'USD', cost: 0.0002 }])
+  t.strictSame(labelCosts, [{ label: 'team', value: 'shop', currency: 'USD', cost: 0.002 }, { label: 'team', value: 'search', currency: 'USD', cost: 0.0002 }])
+  t.match(budgets, [
+    { group: 'all', key: null, unit: 'tokens', period: 'total', amount: 2_000, spent: 3_000, held: 0, resetsAt: null, resets: null },
+    { group: 'all', key: 'shop', unit: 'USD', period: 'day', timezone: 'UTC', amount: 1, held: 0, resetsAt: Date.UTC(2026, 1, 19), resets: '2026-02-19 00:00' },
+    { group: 'all', key: null, unit: 'USD', period: 'month', timezone: 'Asia/Kathmandu', amount: 10, held: 0, resetsAt: Date.UTC(2026, 1, 28, 18, 15), resets: '2026-03-01 00:00' },
+  ])
+  t.ok(Math.abs(budgets[1].spent - 0.002) < 1e-12 && Math.abs(budgets[2].spent - 0.0022) < 1e-12)
+})
+
+t.test('without labels, prices or budgets these tables are empty', async (t) => {
+  const upstream = await startUpstream(t)
+  const { app } = await startGateway(t, upstream.url, { console: { path: '/console' } })
+  t.match((await app.inject('/console/data')).json().tables, { costs: [], labelCosts: [], budgets: [] })
+})
+
+t.test('a state that does not answer takes away its budgets, and nothing else', async (t) => {
+  const balances = { ...memoryBalances(), readBucket: async () => { throw new Error('away') } }
+  const { tables } = await start(t, { limits: { balances } })
+  t.match(await tables(), { budgets: null, costs: [], version: String })
+})
+
+t.test('however many look, the state is asked once in two seconds', async (t) => {
+  let asked = 0
+  const budget: BudgetStatus = { group: 'g', key: null, unit: 'tokens', period: 'total', timezone: 'UTC', amount: 4, spent: 0, held: 1, resetsAt: null }
+  const rows = new BudgetRows(async () => {
+    asked += 1
+    return [budget]
+  })
+  for (const now of [0, 1, 1_999]) t.match(await rows.rows(now), [{ ...budget, resets: null }])
+  t.equal(asked, 1)
+  await rows.rows(2_000)
+  t.equal(asked, 2)
+})
+
+t.test('no more budgets are read than a page can show', async (t) => {
+  const many = Object.fromEntries(Array.from({ length: 120 }, (_, at) => [`g${at}`, { protocols: ['chat_completions' as const], limits: { budgets: [{ tokens: 5, period: 'day' as const }] } }]))
+  const { tables } = await start(t, { groups: { ...groups, ...many } })
+  t.equal((await tables()).budgets.length, 100)
+})
