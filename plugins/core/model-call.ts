@@ -120,6 +120,8 @@ export class ModelCall {
   /** Status of the reply that the caller got, 0 where it left before one. */
   status = 0
 
+  /** Its place in the list of those that run, -1 where it stands in none. */
+  place = -1
   /** What the limits hold for it; theirs alone to read. */
   ticket: unknown = null
 

@@ -43,13 +43,15 @@ export class Admission {
 
   /** The same, of a request that is over: it is let go of. */
   takeTicket (llm: ModelCall): Ticket | undefined {
-    return this.#tickets.take(llm)
+    const ticket = this.#tickets.of(llm)
+    if (ticket !== undefined) this.#tickets.letGo(ticket)
+    return ticket
   }
 
   /** Takes a place: a request more, one at a time more, and something left to spend. */
   enter (llm: ModelCall, key: Key, group: Group): Answer | Promise<Answer> {
     const ticket = new Ticket(llm, partiesOf(key, group), group.onStoreFailure)
-    this.#tickets.add(ticket)
+    this.#tickets.add(ticket, llm)
     const answer = this.#ask(ticket, 1, nothing)
     return answer instanceof Promise ? answer.then((later) => this.#entered(ticket, later)) : this.#entered(ticket, answer)
   }
@@ -75,12 +77,12 @@ export class Admission {
 
   /** The request is over and its record is being kept: its place is free at once, whatever its tokens wait for. */
   leave (ticket: Ticket): void {
-    const { llm, parties, lease } = ticket
+    const { id, parties, lease } = ticket
     this.#tickets.remove(ticket)
     if (parties.groupLimits.concurrency === undefined && parties.keyLimits.concurrency === undefined) return
-    lease?.balances.leave(llm.id, parties.group)
+    lease?.balances.leave(id, parties.group)
     // A settlement follows, and frees the place too.
-    Promise.resolve(this.#balances.leave(llm.id, parties.group)).catch(() => {})
+    Promise.resolve(this.#balances.leave(id, parties.group)).catch(() => {})
   }
 
   /** The request is over, and what it used is known. */
@@ -95,7 +97,7 @@ export class Admission {
   /** Tells the store that these requests still run. */
   async renew (): Promise<void> {
     const byGroup = new Map<string, string[]>()
-    for (const { llm: { id }, parties: { group } } of this.#tickets) {
+    for (const { id, parties: { group } } of this.#tickets) {
       const ids = byGroup.get(group)
       if (ids === undefined) byGroup.set(group, [id])
       else ids.push(id)
@@ -114,14 +116,14 @@ export class Admission {
 
   #close (ticket: Ticket): void {
     this.#tickets.remove(ticket)
-    this.#tickets.take(ticket.llm)
+    this.#tickets.letGo(ticket)
   }
 
   #ask (ticket: Ticket, requests: number, { tokens, cost }: Amounts): Answer | Promise<Answer> {
-    const { llm, parties: { group, groupLimits, groupBuckets, key, keyLimits, keyBuckets }, input, inputCost } = ticket
+    const { id, parties: { group, groupLimits, groupBuckets, key, keyLimits, keyBuckets }, input, inputCost } = ticket
     // Written out: V8 clones an object and adds to it in 10 us, and makes another shape of it each time.
     const ask: HoldAsk = {
-      group, groupLimits, groupBuckets, key, keyLimits, keyBuckets, id: llm.id, requests, tokens, floor: input, cost, costFloor: inputCost,
+      group, groupLimits, groupBuckets, key, keyLimits, keyBuckets, id, requests, tokens, floor: input, cost, costFloor: inputCost,
     }
     if (ticket.lease !== null) return this.#leased(ticket.lease, ticket, ask)
     const answer = this.#balances.hold(ask)
@@ -152,7 +154,7 @@ export class Admission {
   #withoutStore (ticket: Ticket, ask: HoldAsk, error: unknown): Answer | Promise<Answer> {
     this.#tell(error)
     ticket.unsure ||= !(error instanceof StoreDownError) || error.asked
-    if (ticket.llm.settled || ticket.onStoreFailure === 'closed' || this.#outbox.full) {
+    if (ticket.llm === null || ticket.onStoreFailure === 'closed' || this.#outbox.full) {
       ticket.tokens = 0
       ticket.cost = 0
       return 'store down'
@@ -181,7 +183,7 @@ function partiesOf (key: Key, group: Group): Parties {
   }
 }
 
-function settlementOf ({ llm: { id }, parties }: Ticket, { tokens, cost }: Amounts, late: readonly Scope[]): Settlement {
+function settlementOf ({ id, parties }: Ticket, { tokens, cost }: Amounts, late: readonly Scope[]): Settlement {
   const { group, key } = parties
   return { id, group, key, tokens, cost, late, lateBuckets: late.length === 0 ? undefined : ownedBuckets(parties, late) }
 }

@@ -10,39 +10,37 @@ const maxNameLength = 128
 export function ledgerCost (llm: ModelCall): LedgerCost {
   const { cost, served } = llm
   const labels = labelsOf(llm)
-  return {
-    ...cost === null ? null : costFields(cost),
-    ...served === null || served.tier === null ? null : { serviceTier: served.tier },
-    ...labels === null ? null : { labels },
-    bill: billOf(llm),
-  }
+  return Object.assign(
+    { bill: billOf(llm) },
+    cost === null ? null : costFields(cost),
+    served === null || served.tier === null ? null : { serviceTier: served.tier },
+    labels === null ? null : { labels }
+  )
 }
 
 function costFields ({ amount, currency, parts, price }: Cost): LedgerCost {
-  return {
-    cost: amount,
-    currency,
-    ...price === null ? null : { price },
-    costParts: Object.fromEntries(parts.map((part) => [part.name, part.amount])),
-  }
+  const costParts: Record<string, string | null> = {}
+  for (const part of parts) costParts[part.name] = part.amount
+  return Object.assign({ cost: amount, currency, costParts }, price === null ? null : { price })
 }
 
 function billOf ({ startedAt, model, responseModel, served, modalities, cost }: ModelCall): LedgerBill {
-  return {
-    startedAt: Math.round(performance.timeOrigin + startedAt),
-    ...responseModel === null || responseModel === model ? null : { model: responseModel.slice(0, maxNameLength) },
-    ...cost === null || cost.factor === '1' ? null : { factor: cost.factor },
-    ...modalities === null ? null : { modalities },
-    ...served === null ? null : servedFields(served),
-  }
+  return Object.assign(
+    { startedAt: Math.round(performance.timeOrigin + startedAt) },
+    responseModel === null || responseModel === model ? null : { model: responseModel.slice(0, maxNameLength) },
+    cost === null || cost.factor === '1' ? null : { factor: cost.factor },
+    modalities === null ? null : { modalities },
+    served === null ? null : servedFields(served)
+  )
 }
 
 function servedFields ({ speed, region, counts, tools, statedCost }: NonNullable<ModelCall['served']>): Partial<LedgerBill> {
-  return {
-    ...speed === null ? null : { speed },
-    ...region === null ? null : { region },
-    ...Object.keys(counts).length === 0 ? null : { counts },
-    ...tools === null ? null : { tools },
-    ...statedCost === null ? null : { statedCost },
-  }
+  return Object.assign(
+    {},
+    speed === null ? null : { speed },
+    region === null ? null : { region },
+    Object.keys(counts).length === 0 ? null : { counts },
+    tools === null ? null : { tools },
+    statedCost === null ? null : { statedCost }
+  )
 }

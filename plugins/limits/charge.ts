@@ -69,24 +69,27 @@ export function isRecorded (llm: ModelCall): boolean {
 /** Null for what is not recorded. */
 export function recordOf (llm: ModelCall, { tokens, cost }: Amounts, late: readonly Scope[], lateBuckets: readonly OwnedBucket[] = []): LedgerRecord | null {
   if (!isRecorded(llm)) return null
-  return {
-    time: Date.now(),
-    id: llm.id,
-    key: llm.key?.id ?? null,
-    group: llm.group?.id ?? null,
-    protocol: llm.protocol,
-    // As in `tokens_total`. A caller may have made it up, at any length.
-    model: (llm.model ?? llm.responseModel)?.slice(0, maxModelLength) ?? null,
-    ...llm.sentModel !== null && { upstreamModel: llm.sentModel.slice(0, maxModelLength) },
-    outcome: llm.outcome ?? 'ok',
-    ...nothing,
-    ...llm.usage,
-    charged: tokens,
-    late,
-    ...ledgerCost(llm),
-    ...lateBuckets.length === 0 ? null : { lateBuckets },
-    ...cost === 0 ? null : { chargedCost: cost },
-  }
+  const { usage } = llm
+  // Assigned and not spread: V8 takes five times as long for an object that begins with a spread.
+  return Object.assign(
+    {
+      time: Date.now(),
+      id: llm.id,
+      key: llm.key?.id ?? null,
+      group: llm.group?.id ?? null,
+      protocol: llm.protocol,
+      // As in `tokens_total`. A caller may have made it up, at any length.
+      model: (llm.model ?? llm.responseModel)?.slice(0, maxModelLength) ?? null,
+      outcome: llm.outcome ?? 'ok',
+    },
+    nothing,
+    usage,
+    { charged: tokens, late },
+    ledgerCost(llm),
+    llm.sentModel === null ? null : { upstreamModel: llm.sentModel.slice(0, maxModelLength) },
+    lateBuckets.length === 0 ? null : { lateBuckets },
+    cost === 0 ? null : { chargedCost: cost }
+  )
 }
 
 function totalOf ({ usage }: ModelCall): number {

@@ -5,7 +5,10 @@ import type { Lease } from './lease.js'
 
 /** One request's claim on the limits, from its first step to its settlement. */
 export class Ticket {
-  readonly llm: ModelCall
+  /** The request's. */
+  readonly id: string
+  /** Null once the request is over: a settlement may wait for a disk, and all that hangs on a request must not wait with it. */
+  llm: ModelCall | null
   readonly parties: Parties
   readonly onStoreFailure: Group['onStoreFailure']
   /** What it holds. */
@@ -25,6 +28,7 @@ export class Ticket {
   place = -1
 
   constructor (llm: ModelCall, parties: Parties, onStoreFailure: Group['onStoreFailure']) {
+    this.id = llm.id
     this.llm = llm
     this.parties = parties
     this.onStoreFailure = onStoreFailure
@@ -42,16 +46,15 @@ export class OpenTickets implements Iterable<Ticket> {
     return ticket instanceof Ticket ? ticket : undefined
   }
 
-  add (ticket: Ticket): void {
-    ticket.llm.ticket = ticket
+  add (ticket: Ticket, llm: ModelCall): void {
+    llm.ticket = ticket
     ticket.place = this.#open.push(ticket) - 1
   }
 
   /** Nothing more may be held on it. */
-  take (llm: ModelCall): Ticket | undefined {
-    const ticket = this.of(llm)
-    llm.ticket = null
-    return ticket
+  letGo (ticket: Ticket): void {
+    if (ticket.llm !== null) ticket.llm.ticket = null
+    ticket.llm = null
   }
 
   /** Once or more often. Its request still knows it. */

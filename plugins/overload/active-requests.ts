@@ -7,7 +7,8 @@ const freePart = 0.8
 export class ActiveRequests {
   readonly #max: number
   readonly #keys = new Map<string, number>()
-  readonly #calls = new Map<ModelCall, string>()
+  /** By id: an outgrown map would keep whole requests until the next full collection. */
+  readonly #calls = new Map<string, string>()
 
   constructor (max: number) {
     this.#max = max
@@ -15,21 +16,21 @@ export class ActiveRequests {
 
   /** Null: it has a place, until `leave`. Else why not. */
   enter (llm: ModelCall): 'active' | 'key_share' | null {
-    if (this.#calls.has(llm)) return null
+    if (this.#calls.has(llm.id)) return null
     if (this.#calls.size >= this.#max) return 'active'
     const key = llm.key?.id ?? ''
     const own = this.#keys.get(key) ?? 0
     // One more than there are, so that a place is free for a key that comes next.
     if (this.#calls.size >= this.#max * freePart && own >= this.#max / (this.#keys.size + 1)) return 'key_share'
-    this.#calls.set(llm, key)
+    this.#calls.set(llm.id, key)
     this.#keys.set(key, own + 1)
     return null
   }
 
   leave (llm: ModelCall): void {
-    const key = this.#calls.get(llm)
+    const key = this.#calls.get(llm.id)
     if (key === undefined) return
-    this.#calls.delete(llm)
+    this.#calls.delete(llm.id)
     const rest = Number(this.#keys.get(key)) - 1
     if (rest === 0) this.#keys.delete(key)
     else this.#keys.set(key, rest)

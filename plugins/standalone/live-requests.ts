@@ -1,17 +1,27 @@
 import type { ModelCall } from '../core/model-call.js'
 
-/** The model requests of one app that are not settled yet. */
+/**
+ * The model requests of one app that are not settled yet. A list without gaps and not a set: a set's outgrown tables stay
+ * reachable from each other, and with them every request that stood in one, until the next full collection.
+ */
 export class LiveRequests {
-  readonly #live = new Set<ModelCall>()
+  readonly #live: ModelCall[] = []
   readonly #waiting: Array<() => void> = []
 
+  /** Once or more often. */
   add (llm: ModelCall): void {
-    this.#live.add(llm)
+    if (llm.place < 0) llm.place = this.#live.push(llm) - 1
   }
 
+  /** Once or more often. */
   delete (llm: ModelCall): void {
-    this.#live.delete(llm)
-    if (this.#live.size === 0) for (const resolve of this.#waiting.splice(0)) resolve()
+    const last = this.#live.at(-1)
+    if (llm.place < 0 || last === undefined) return
+    this.#live[llm.place] = last
+    last.place = llm.place
+    this.#live.pop()
+    llm.place = -1
+    if (this.#live.length === 0) for (const resolve of this.#waiting.splice(0)) resolve()
   }
 
   /** Whatever breaks off now was ended by this process. */
@@ -21,6 +31,6 @@ export class LiveRequests {
 
   /** Resolves as soon as there is none. */
   async idle (): Promise<void> {
-    if (this.#live.size > 0) await new Promise<void>((resolve) => this.#waiting.push(resolve))
+    if (this.#live.length > 0) await new Promise<void>((resolve) => this.#waiting.push(resolve))
   }
 }

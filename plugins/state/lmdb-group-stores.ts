@@ -68,16 +68,20 @@ export class LmdbGroupStores {
 
   /** In a transaction, before anything else: another process may have written. */
   begin (): void {
-    const writer = this.#tables.groups.getBinaryFast(writerName)
-    if (writer === undefined || !this.#writer.equals(writer)) this.forget()
+    if (!this.#wroteLast()) this.forget()
   }
 
   /** In the same transaction, after all: writes what was changed. */
   end (): void {
     const changed = [this.#accounts.flush(), this.#buckets.flush(), this.#quiet.flush(), this.#flushHolds()].some(Boolean)
     if (!changed) return
-    const writer = this.#tables.groups.getBinaryFast(writerName)
-    if (writer === undefined || !this.#writer.equals(writer)) this.#tables.groups.putSync(writerName, this.#writer)
+    if (!this.#wroteLast()) this.#tables.groups.putSync(writerName, this.#writer)
+  }
+
+  /** What the table gives is a buffer for all that is read, with a length of its own: `equals` would compare all of it. */
+  #wroteLast (): boolean {
+    const { length } = this.#writer
+    return this.#tables.groups.getBinaryFast(writerName)?.compare(this.#writer, 0, length, 0, length) === 0
   }
 
   /** What is known may not be what the file has. */
@@ -148,6 +152,8 @@ export class LmdbGroupStores {
     for (const [name, { now, stored }] of this.#changedHolds) {
       if (stored !== null && stored !== now?.state) this.#tables.holds.removeSync(`${stored} ${name}`)
       if (now !== null) this.#tables.holds.putSync(`${now.state} ${name}`, writeHold(now))
+      // Asked for again only where it is settled again.
+      if (now?.state === 'closed') this.#holds.delete(name)
     }
     const changed = this.#changedHolds.size > 0
     this.#changedHolds.clear()

@@ -121,6 +121,32 @@ t.test('each process sees what another wrote between two steps of its own', asyn
   await end(files)
 })
 
+t.test('what this process alone has written is not read again, and what another one wrote is', async (t) => {
+  const files = await openLmdb(t.testdir({}), 'boot-1')
+  let reads = 0
+  const { accounts } = files.tables
+  const counted = new Proxy(accounts, {
+    get: (table, name) => {
+      if (name === 'getBinaryFast') reads += 1
+      const value: unknown = Reflect.get(table, name)
+      return typeof value === 'function' ? value.bind(table) : value
+    },
+  })
+  const one = lmdbBalances({ ...files, tables: { ...files.tables, accounts: counted } }, { holdTtlMs: 60_000 })
+  const other = lmdbBalances(files, { holdTtlMs: 60_000 })
+  await spend(one, 'a', 5)
+  const first = reads
+  for (const id of ['b', 'c', 'd']) await spend(one, id, 5)
+  t.equal(reads, first)
+  t.match(await one.read('chat'), { spent: 20 })
+  await spend(other, 'e', 5)
+  t.match(await one.read('chat'), { spent: 25 })
+  t.ok(reads > first)
+  await one.close()
+  await other.close()
+  await end(files)
+})
+
 t.test('what is not known any more is read again', async (t) => {
   const files = await openLmdb(t.testdir({}), 'boot-1')
   const stores = new LmdbGroupStores(files.tables, new Map(), 1)
