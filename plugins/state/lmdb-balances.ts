@@ -2,16 +2,18 @@ import { hold, leave, read, readBucket, renew, settle, sweep } from '../core/bal
 import type { LmdbFiles } from './lmdb-open.js'
 import { LmdbGroupStores, type Spent } from './lmdb-group-stores.js'
 import type { Engine } from '../core/balances/group-store.js'
+import { saveSpent, SpentWriter } from './lmdb-spent.js'
 import { inTurns } from './turns.js'
 import type { Balances } from './types.js'
 
 export interface LmdbBalancesOptions {
   readonly now?: (() => number) | undefined
   readonly holdTtlMs: number
+  readonly checkpointMs?: number
 }
 
-/** How old `spent` may be. Each time, the event loop waits for the disk once. */
-const checkpointMs = 5_000
+/** How old `spent` may be. */
+const defaultCheckpointMs = 5_000
 
 /**
  * Balances that every process of one host shares. What is asked in one turn of the event loop is decided in one
@@ -21,7 +23,7 @@ const checkpointMs = 5_000
  * 22.23: `transaction()` here and `transactionSync()` there stand still for ever, each alone resolves. They are also half as
  * fast (1.2 million writes a second in 64 loops, where synchronous ones make 2.3).
  */
-export function lmdbBalances (files: LmdbFiles, { now = Date.now, holdTtlMs }: LmdbBalancesOptions): Balances {
+export function lmdbBalances (files: LmdbFiles, { now = Date.now, holdTtlMs, checkpointMs = defaultCheckpointMs }: LmdbBalancesOptions): Balances {
   const dirty = new Map<string, Spent>()
   const stores = new LmdbGroupStores(files.tables, dirty)
   const engine: Engine = { storeOf: stores.of, now, holdTtlMs }
@@ -38,17 +40,8 @@ export function lmdbBalances (files: LmdbFiles, { now = Date.now, holdTtlMs }: L
     }
   }
   const turns = inTurns(transaction)
-  const checkpoint = (): void => {
-    if (dirty.size === 0) return
-    try {
-      // Not asynchronously: the package ends the process where such a write fails.
-      files.durable.transactionSync(() => { for (const [name, spent] of dirty) saveSpent(files, name, spent) })
-      dirty.clear()
-    } catch {
-      // The disk took nothing. All that is dirty still is, and is written next time.
-    }
-  }
-  const timer = setInterval(checkpoint, checkpointMs).unref()
+  const writer = new SpentWriter(files.path, dirty)
+  const timer = setInterval(() => writer.write(), checkpointMs).unref()
   return {
     holdTtlMs,
     hold: async (ask) => await turns.soon(() => hold(engine, ask)),
@@ -60,17 +53,9 @@ export function lmdbBalances (files: LmdbFiles, { now = Date.now, holdTtlMs }: L
     readBucket: async (id, group, key) => await turns.soon(() => readBucket(engine, id, group, key)),
     close: async () => {
       clearInterval(timer)
-      await turns.soon(checkpoint)
+      await writer.close()
+      // Nobody waits for this loop any more.
+      await turns.soon(() => { if (dirty.size > 0 && saveSpent(files, [...dirty])) dirty.clear() })
     },
   }
-}
-
-/** Another process may have written a newer one. */
-function saveSpent ({ spent }: LmdbFiles, name: string, value: Spent): void {
-  if (value === null) spent.removeSync(name)
-  else if (numberOf(value) > numberOf(spent.get(name))) spent.putSync(name, value)
-}
-
-function numberOf (value: Spent | undefined): number {
-  return Number(Array.isArray(value) ? value[0] : value ?? -1)
 }

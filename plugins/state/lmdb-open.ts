@@ -11,6 +11,8 @@ import type { KeyChange, KeyRecord } from './types.js'
 
 /** The files of one host. `durable` is on the disk when a write resolves; `balances` are as safe as the running system. */
 export interface LmdbFiles {
+  /** Of the folder that they are in. */
+  readonly path: string
   readonly durable: RootDatabase
   readonly keysByDigest: Database<KeyRecord, string>
   readonly digestsById: Database<string, string>
@@ -33,8 +35,7 @@ export async function openLmdb (path: string, bootId: string | null = readBootId
   const { open } = await loadLmdb()
   mkdirSync(path, { recursive: true })
   const balancesPath = join(path, 'limits.mdb')
-  const durable = open({ path: join(path, 'keys.mdb'), overlappingSync: false, maxDbs: 8 })
-  const spent = durable.openDB<Spent, string>({ name: 'spent' })
+  const { durable, spent } = await openDurable(path)
   const openBalances = (): RootDatabase => open({ path: balancesPath, overlappingSync: false, maxDbs: 4, noSync: bootId !== null })
 
   const balances = durable.transactionSync(() => {
@@ -47,6 +48,7 @@ export async function openLmdb (path: string, bootId: string | null = readBootId
     return fresh
   })
   return {
+    path,
     durable,
     keysByDigest: durable.openDB({ name: 'keys' }),
     digestsById: durable.openDB({ name: 'ids' }),
@@ -56,6 +58,13 @@ export async function openLmdb (path: string, bootId: string | null = readBootId
     balances,
     tables: tablesOf(balances),
   }
+}
+
+/** What a thread beside this one may have open, too. */
+export async function openDurable (path: string): Promise<Pick<LmdbFiles, 'durable' | 'spent'>> {
+  const { open } = await loadLmdb()
+  const durable = open({ path: join(path, 'keys.mdb'), overlappingSync: false, maxDbs: 8 })
+  return { durable, spent: durable.openDB<Spent, string>({ name: 'spent' }) }
 }
 
 function tablesOf (balances: RootDatabase): LmdbTables {

@@ -1,0 +1,87 @@
+/** What is noted for after a power failure, and that nobody waits for it. */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { setTimeout as pause } from 'node:timers/promises'
+import { MessageChannel } from 'node:worker_threads'
+import t from 'tap'
+import type { HoldAsk } from '../../plugins/core/balances/types.js'
+import { lmdbBalances } from '../../plugins/state/lmdb-balances.js'
+import { openLmdb } from '../../plugins/state/lmdb-open.js'
+import { saveSpent, serveSpent, SpentWriter } from '../../plugins/state/lmdb-spent.js'
+
+const heldMs = 2_000
+
+/** Has the file's one write lock for a while, as a process does that waits for a disk. */
+const holder = `
+  import { open } from 'lmdb'
+  const durable = open({ path: process.argv[1] + '/keys.mdb', overlappingSync: false, maxDbs: 8 })
+  durable.transactionSync(() => {
+    process.stdout.write('held')
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ${heldMs})
+  })
+  await durable.close()`
+
+t.test('a disk that stands still holds up no request', async (t) => {
+  const path = t.testdir({})
+  const files = await openLmdb(path, 'boot-1')
+  const balances = lmdbBalances(files, { holdTtlMs: 60_000, checkpointMs: 20 })
+  const args = ['-i', `PATH=${process.env['PATH']}`, process.execPath, '--input-type=module', '--eval', holder, path]
+  const other = spawn('/usr/bin/env', args, { stdio: ['ignore', 'pipe', 'inherit'] })
+  t.teardown(() => other.kill('SIGKILL'))
+  await once(other.stdout, 'data')
+  let longest = 0
+  for (let id = 0; other.exitCode === null; id += 1) {
+    const at = performance.now()
+    const ask: HoldAsk = { group: 'chat', groupLimits: { balance: 1e9 }, key: 'ci', keyLimits: {}, id: String(id), requests: 1, tokens: 1, floor: 0 }
+    await balances.hold(ask)
+    await balances.settle({ id: String(id), group: 'chat', key: 'ci', tokens: 1, late: [] })
+    await pause(10)
+    longest = Math.max(longest, performance.now() - at)
+  }
+  t.ok(longest < heldMs / 2, `the longest took ${Math.round(longest)} ms`)
+  while (files.spent.get('g:chat') === undefined) await pause(10)
+  await balances.close()
+  t.equal(files.spent.get('g:chat'), (await openAgain()).spent, 'all of it at the end')
+
+  async function openAgain (): Promise<{ readonly spent: number }> {
+    const again = lmdbBalances(files, { holdTtlMs: 60_000 })
+    const read = await again.read('chat')
+    await again.close()
+    return read
+  }
+  await files.balances.close()
+  await files.durable.close()
+})
+
+t.test('a thread saves what comes through its port, until it is told to end', async (t) => {
+  const path = t.testdir({})
+  const files = await openLmdb(path, 'boot-1')
+  const { port1, port2 } = new MessageChannel()
+  await serveSpent(port2, path)
+  const ask = async (message: unknown): Promise<unknown> => {
+    const answer = once(port1, 'message')
+    port1.postMessage(message)
+    return await answer
+  }
+  t.strictSame(await ask([['g:chat', 7], ['g:chat b', [3, 5, 0, Infinity]], ['gone', 1]]), [true])
+  t.strictSame(await ask([['g:chat', 6], ['gone', null]]), [true])
+  t.strictSame([files.spent.get('g:chat'), files.spent.get('g:chat b'), files.spent.get('gone')], [7, [3, 5, 0, Infinity], undefined])
+  const closed = once(port1, 'close')
+  port1.ref()
+  port1.postMessage(null)
+  await closed
+  t.equal(saveSpent(files, [['g:chat', 8]]), true, 'and what others have open stays open')
+  await files.balances.close()
+  await files.durable.close()
+  t.equal(saveSpent(files, [['g:chat', 9]]), false)
+  await t.resolves(import('../../plugins/state/lmdb-spent-thread.js'), 'and outside of a thread there is nothing to do')
+})
+
+t.test('what a thread that ends has not saved stays to be saved', async (t) => {
+  const dirty = new Map([['g:chat', 7]])
+  const writer = new SpentWriter('/dev/null/nowhere', dirty)
+  writer.write()
+  writer.write()
+  await writer.close()
+  t.strictSame([...dirty], [['g:chat', 7]])
+})
