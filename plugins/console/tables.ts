@@ -68,6 +68,13 @@ export function boundsOf (readings: Readings, name: string): readonly number[] {
   return first === undefined ? [] : first.buckets.map(({ upTo }) => upTo).filter(Number.isFinite)
 }
 
+type Row = ReadonlyArray<string | number>
+
+/** Some counters are there before their first event: what never happened has no row. */
+function happened (rows: readonly Row[]): readonly Row[] {
+  return rows.filter((row) => row.at(-1) !== 0)
+}
+
 /** What has no place in a chart: counts since the start, by what they are told apart by. */
 export function tables (readings: Readings): Record<string, unknown> {
   return {
@@ -75,16 +82,16 @@ export function tables (readings: Readings): Record<string, unknown> {
     costs: costRows(readings),
     labelCosts: labelCostRows(readings),
     outcomes: readings.rows('requests_total', 'protocol', 'outcome'),
-    refused: readings.rows('auth_failures_total', 'reason'),
+    refused: happened(readings.rows('auth_failures_total', 'reason')),
     limited: readings.rows('limit_rejections_total', 'group', 'limit'),
     invalid: readings.rows('validation_failures_total', 'protocol', 'keyword'),
     repaired: readings.rows('path_normalizations_total', 'protocol', 'kind'),
     upstreams: readings.rows('upstream_responses_total', 'upstream', 'status_class'),
-    aborts: readings.rows('stream_aborts_total', 'protocol', 'side'),
-    missing: readings.rows('usage_missing_total', 'protocol', 'reason'),
-    cache: readings.rows('key_cache_entries', 'kind'),
+    aborts: happened(readings.rows('stream_aborts_total', 'protocol', 'side')),
+    missing: happened(readings.rows('usage_missing_total', 'protocol', 'reason')),
+    cache: happened(readings.rows('key_cache_entries', 'kind')),
     balances: readings.rows('balance_remaining_ratio', 'group'),
-    overflow: readings.rows('label_overflow_total', 'label'),
+    overflow: happened(readings.rows('label_overflow_total', 'label')),
     series: readings.total('series'),
     version: readings.rows('build_info', 'version').map(([version]) => version).join(),
   }

@@ -7,6 +7,8 @@ import type { ModelCall } from './model-call.js'
 
 export type LookupResult = 'hit' | 'negative_hit' | 'miss' | 'coalesced' | 'stale' | 'error'
 
+export type ShedReason = 'active' | 'connections' | 'heap' | 'key_share' | 'loop_delay' | 'queue_full' | 'queue_timeout'
+
 export interface GaugeSample {
   readonly labels: Readonly<Record<string, string>>
   readonly value: number
@@ -34,7 +36,7 @@ export interface Recorder {
   /** A log line of this process was dropped: nobody took it. */
   logDropped: () => void
   /** A request was refused because the process has too much to do. */
-  shed: (reason: string) => void
+  shed: (reason: ShedReason) => void
   /** Adds a source that is read at each scrape, such as the entries of a cache. Returns what takes it away again. */
   gauge: (name: GaugeName, read: () => readonly GaugeSample[]) => () => void
 }

@@ -1,5 +1,6 @@
 import { AsyncResource } from 'node:async_hooks'
 import { overloaded } from '../core/errors/overloaded.js'
+import type { ShedReason } from '../core/recorder.js'
 import { Exchange } from './exchange.js'
 import { unsent } from './failover.js'
 import type { ExchangeContext } from './exchange-context.js'
@@ -103,7 +104,7 @@ export class ConnectionQueue {
   }
 }
 
-function refuse ({ gateway, llm }: ExchangeContext, handler: ReplyHandler, reason: string): void {
+function refuse ({ gateway, llm }: ExchangeContext, handler: ReplyHandler, reason: ShedReason): void {
   // Its caller has left meanwhile.
   if (!llm.settled) gateway.recorder.shed(reason)
   handler.onError(overloaded())

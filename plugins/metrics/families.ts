@@ -47,6 +47,11 @@ export class Counter<L extends Labels> {
     this.#counted = counted
   }
 
+  /** Is there at 0 from now on, beyond the most cells that there may be. */
+  expect (values: readonly string[]): void {
+    this.#tree.reserve(values)
+  }
+
   add (amount: number, ...values: LabelValues<L>): void {
     if (!isAmount(amount)) return
     const cell = this.#tree.find(values)

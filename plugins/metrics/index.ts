@@ -9,6 +9,7 @@ import { identifyFirst } from '../core/identify.js'
 import { sharedMeters } from './meters.js'
 import { checkMetricsOptions, meterRules, type MetricsOptions } from './options.js'
 import { withPeers } from './peers.js'
+import type { ProcessFamilies } from './process-families.js'
 import { joinRegistry } from './registry.js'
 import { registryScraper, serveScrapes, storeScraper } from './scrape-route.js'
 
@@ -23,14 +24,24 @@ async function registerMetrics (app: FastifyInstance, options: MetricsOptions): 
   checkMetricsOptions(options)
   const { registry, cells = {}, peers = null, path = registry === undefined ? '/metrics' : false } = options
   const meters = sharedMeters(registry ?? cells, meterRules(options))
-  if (registry !== undefined) joinRegistry(registry, meters.store.families)
-  const families = peers === null ? meters.store.families : withPeers(meters.store.families, peers)
+  const own = [...meters.store.families, ...meters.process?.families ?? []]
+  if (registry !== undefined) joinRegistry(registry, own)
+  const families = peers === null ? own : withPeers(own, peers)
   const gateway = joinGateway(app)
   gateway.recorder = meters.recorder
   gateway.metrics = families
   identifyFirst(app, gateway)
   app.addHook('onReady', async () => meters.connect())
+  if (meters.process !== null) sampleWhileOpen(app, meters.process)
   if (path !== false) serveScrapes(app, path, registry === undefined ? storeScraper(families, peers) : registryScraper(registry))
+}
+
+/** Often enough that peers lose little of what a process used before it was killed. */
+const sampleMs = 1_000
+
+function sampleWhileOpen (app: FastifyInstance, process: ProcessFamilies): void {
+  const timer = setInterval(() => process.sample(), sampleMs).unref()
+  app.addHook('onClose', async () => clearInterval(timer))
 }
 
 export const metrics = fp(registerMetrics, { fastify: '5.x', name: 'llm-gateway-metrics' })

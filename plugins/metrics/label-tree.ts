@@ -22,7 +22,7 @@ export class LabelTree<C> {
   #lastValues: readonly string[] = []
   #last: C | null = null
   readonly #names: readonly string[]
-  readonly #maxCells: number
+  #maxCells: number
   readonly #make: (series: Series) => C
   readonly #overflowed: (label: string) => void
 
@@ -35,6 +35,12 @@ export class LabelTree<C> {
 
   find (values: readonly string[]): C {
     return this.#last !== null && areSame(values, this.#lastValues) ? this.#last : this.#walk(values)
+  }
+
+  /** Makes a cell that does not count towards `maxCells`. */
+  reserve (values: readonly string[]): void {
+    this.#maxCells += 1
+    this.find(values)
   }
 
   #walk (values: readonly string[]): C {

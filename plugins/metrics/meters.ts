@@ -4,6 +4,7 @@ import { KeyLabels } from './key-labels.js'
 import { ModelNames } from './model-names.js'
 import { OtelProjection, type OtelRules } from './otel.js'
 import type { Peers } from './peers.js'
+import { ProcessFamilies } from './process-families.js'
 import { MetricStore } from './store.js'
 
 export interface MeterRules {
@@ -14,6 +15,8 @@ export interface MeterRules {
   readonly maxLabelValues: number
   readonly maxCells: number
   readonly peers?: Peers | null
+  /** Whether what every process is watched by stands beside. */
+  readonly process?: boolean
   /** Null: nothing goes to OpenTelemetry. */
   readonly otel: OtelRules | null
 }
@@ -22,22 +25,24 @@ export interface MeterRules {
 export interface Meters {
   readonly store: MetricStore
   readonly recorder: Recorder
+  readonly process: ProcessFamilies | null
   /** Shows the cells to OpenTelemetry, where an SDK is registered and wanted. */
   readonly connect: () => void
 }
 
 const byOwner = new WeakMap<object, Meters>()
 
-export function openMeters ({ models, maxModels, labels, maxLabelValues, maxCells, peers = null, otel }: MeterRules): Meters {
+export function openMeters ({ models, maxModels, labels, maxLabelValues, maxCells, peers = null, process = false, otel }: MeterRules): Meters {
   const store = new MetricStore({ maxCells, labels, counted: peers?.counted })
+  const own = process ? new ProcessFamilies(peers?.counted ?? null) : null
   const names: LabelNames = {
     models: new ModelNames({ listed: models, maxModels, overflowed: store.overflowed }),
     keys: new KeyLabels({ names: labels, maxValues: maxLabelValues, overflowed: store.overflowed }),
   }
-  if (otel === null) return { store, recorder: createRecorder(store, names, ignore), connect: ignore }
+  if (otel === null) return { store, process: own, recorder: createRecorder(store, names, ignore), connect: ignore }
   const projection = new OtelProjection(store.families, otel)
   const recorder = createRecorder(store, names, (llm, model) => projection.settled(llm, model))
-  return { store, recorder: projection.watch(recorder), connect: () => projection.connect() }
+  return { store, process: own, recorder: projection.watch(recorder), connect: () => projection.connect() }
 }
 
 function ignore (): void {}

@@ -23,6 +23,11 @@ export interface MetricsOptions {
    */
   peers?: Peers
   /**
+   * Show what the process itself is watched by, too (`process_*`, `nodejs_*`), for a host that has no such metrics of its own.
+   * @defaultValue false
+   */
+  process?: boolean
+  /**
    * Where the text is served, or false for nowhere.
    * @defaultValue `/metrics`; with a `registry` nowhere, its owner serves it
    */
@@ -79,6 +84,7 @@ export function checkMetricsOptions (options: MetricsOptions): void {
     registry: 'an object',
     cells: 'an object',
     peers: 'an object',
+    process: 'a boolean',
     maxModels: 'a whole number of at least 1',
     maxLabelValues: 'a whole number of at least 1',
     maxCells: 'a whole number of at least 1',
@@ -94,7 +100,7 @@ export function checkMetricsOptions (options: MetricsOptions): void {
 }
 
 export function meterRules (options: MetricsOptions): MeterRules {
-  const { models = null, maxModels = 100, labels = [], maxLabelValues = 100, maxCells = 1_000, peers = null } = options
+  const { models = null, maxModels = 100, labels = [], maxLabelValues = 100, maxCells = 1_000, peers = null, process = false } = options
   const { openTelemetry = true, meterProvider = null, semconv = 'legacy' } = options
-  return { models, maxModels, labels, maxLabelValues, maxCells, peers, otel: openTelemetry ? { meterProvider, semconv } : null }
+  return { models, maxModels, labels, maxLabelValues, maxCells, peers, process, otel: openTelemetry ? { meterProvider, semconv } : null }
 }

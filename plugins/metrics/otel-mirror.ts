@@ -42,7 +42,7 @@ function observe (meter: Meter, family: ValueFamily, byName: Map<string, ValueFa
   }
   const families = [family]
   byName.set(family.name, families)
-  openObservable(meter, family).addCallback((result) => observeAll(families, result))
+  openObservable(meter, family).addCallback((result) => observeAll(families, family.row.type, result))
 }
 
 /** A gauge whose values add up over processes is a counter that can go down, in OpenTelemetry's words. */
@@ -59,7 +59,7 @@ const combine: Readonly<Record<Aggregator, (a: number, b: number) => number>> = 
   max: Math.max,
 }
 
-function observeAll (families: readonly ValueFamily[], result: ObservableResult): void {
+function observeAll (families: readonly ValueFamily[], type: string, result: ObservableResult): void {
   const cells = new Map<string, ValueCell>()
   for (const { row, read } of families) {
     for (const cell of read()) {
@@ -68,5 +68,8 @@ function observeAll (families: readonly ValueFamily[], result: ObservableResult)
       cells.set(cell.text, { ...cell, value })
     }
   }
-  for (const { value, labels } of cells.values()) result.observe(value, labels)
+  // A counter that began at 0 for Prometheus' sake begins here with its first event: its start is told.
+  for (const { value, labels } of cells.values()) {
+    if (value > 0 || type !== 'counter') result.observe(value, labels)
+  }
 }

@@ -6,6 +6,7 @@ import {
 import {
   Counter, Gauge, Histogram, type Cell, type FamilyRules, type HistogramCell, type Told, type ValueCell, type ValueListener,
 } from './families.js'
+import { knownFromStart } from './from-zero.js'
 import { TokenCounter } from './token-counter.js'
 
 interface FamilyOf<C> {
@@ -61,7 +62,9 @@ export class MetricStore {
   readonly overflowed = (label: string): void => this.#overflow.add(1, label)
 
   counter<N extends NameOf<'counter'>> (name: N): Counter<LabelsOf<N>> {
-    return this.#join(name, new Counter<LabelsOf<N>>(this.#rules(name)))
+    const counter = new Counter<LabelsOf<N>>(this.#rules(name))
+    for (const values of knownFromStart(name)) counter.expect(values)
+    return this.#join(name, counter)
   }
 
   /** A counter that has the labels of keys, too. */

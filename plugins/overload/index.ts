@@ -10,6 +10,7 @@ import { refuse } from '../core/errors/refuse.js'
 import { joinGateway, type Gateway } from '../core/gateway.js'
 import { identifyFirst } from '../core/identify.js'
 import { modelCallOf, type ModelCall } from '../core/model-call.js'
+import type { ShedReason } from '../core/recorder.js'
 import { ActiveRequests } from './active-requests.js'
 import { isExcess, limitConnections } from './connections.js'
 import { checkOverloadOptions, type OverloadOptions } from './options.js'
@@ -45,7 +46,7 @@ async function registerPressure (app: FastifyInstance, options: Options): Promis
     else shed(gateway, llm, reason, request, reply)
   })
 
-  function reasonNow (): string | null {
+  function reasonNow (): ShedReason | null {
     if (watch.isHeapFull()) return 'heap'
     return delays.share > 0 && Math.random() < delays.share ? 'loop_delay' : null
   }
@@ -67,7 +68,7 @@ async function registerOverload (app: FastifyInstance, options: Options): Promis
   })
 }
 
-function shed (gateway: Gateway, llm: ModelCall, reason: string | null, request: FastifyRequest, reply: FastifyReply): void {
+function shed (gateway: Gateway, llm: ModelCall, reason: ShedReason | null, request: FastifyRequest, reply: FastifyReply): void {
   if (reason !== null) gateway.recorder.shed(reason)
   refuse(request, reply, llm.endpoint.family, overloaded())
 }

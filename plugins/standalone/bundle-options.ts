@@ -39,7 +39,7 @@ export function bundleOptions (config: GatewayConfig, { simulator, cells, peers,
     upstreams: Object.fromEntries(entries),
     // What an app knows of how its upstreams do is known to the one that takes over.
     health: cells,
-    metrics: { ...config.metrics, cells, ...peers && { peers } },
+    metrics: { ...config.metrics, process: true, cells, ...peers && { peers } },
     // Its port is the process's, not the app's: two apps could not both listen during a reload.
     ...config.console && { console: { path: config.console.path ?? consolePath } },
     ...open && { notes: open.notes, store: open.keys, limits: { ...config.limits, balances: open.balances, ledger: open.ledger } },

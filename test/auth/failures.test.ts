@@ -39,7 +39,7 @@ t.test('more wrong keys than an address may send are 429 natively, whatever the 
   t.equal(upstream.seen.length, 0)
   t.equal((await ask(secret, '192.0.2.2')).statusCode, 200, 'another address is not concerned')
   const counted = gatewayOf(app).metrics.find(({ name }) => name.endsWith('auth_failures_total'))
-  t.match(counted?.read(), [{ labels: { reason: 'invalid_api_key' }, value: 3 }, { labels: { reason: 'too_many_auth_failures' }, value: 2 }, { labels: { protocol: 'messages' }, value: 1 }])
+  t.match(counted?.read().filter((reading) => 'value' in reading && reading.value > 0), [{ labels: { reason: 'invalid_api_key' }, value: 3 }, { labels: { reason: 'too_many_auth_failures' }, value: 2 }, { labels: { protocol: 'messages' }, value: 1 }])
 })
 
 t.test('a key that was right from an address is let in whatever others guess there', async (t) => {

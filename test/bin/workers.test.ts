@@ -8,8 +8,10 @@ import t, { type Test } from 'tap'
 import { run } from '../../bin/cli.js'
 import type { Io, SignalName } from '../../bin/io.js'
 import type { FromWorker, ToWorker } from '../../plugins/standalone/workers/messages.js'
+import { residentMb } from '../endurance/processes.js'
 import { program, until } from '../helpers/launch.js'
 import { Signal, startUpstream } from '../helpers/upstream.js'
+import { samplesOf } from '../metrics/meters.js'
 import { chat, status, yaml } from '../standalone/run.js'
 
 interface Running {
@@ -49,12 +51,30 @@ t.test('one port, one sum, one end', async (t) => {
   for (let request = 0; request < 4; request += 1) t.equal(await status(origin, 'key-a'), 200)
   const counted = async (): Promise<unknown> => /requests_total\{.*\} (\d+)/.exec(await (await fetch(`${origin}/metrics`)).text())?.[1]
   for (let scrape = 0; scrape < 2; scrape += 1) t.equal(await counted(), '4')
+  await watched(t, origin)
   signal('SIGTERM')
   t.equal(await code, 0)
   t.equal(Object.keys(cluster.workers ?? {}).length, 0)
   signal('SIGINT')
   t.strictSame(exits, [130])
 })
+
+/** Memory and work are those of both workers; what one used stays counted when it is killed. */
+async function watched (t: Test, origin: string): Promise<void> {
+  const scrape = async (): Promise<Map<string, number>> => samplesOf(await (await fetch(`${origin}/metrics`, { headers: { connection: 'close' } })).text())
+  const pids = Object.values(cluster.workers ?? {}).map((worker) => Number(worker?.process.pid))
+  const before = await scrape()
+  const most = Math.max(...pids.map(residentMb)) * 1024 * 1024
+  t.ok(Number(before.get('process_resident_memory_bytes')) > most * 1.2, 'the memory of two')
+  t.ok(Number(before.get('nodejs_eventloop_lag_p99_seconds')) >= 0)
+  t.equal(before.get('llm_gateway_shed_total{reason="heap"}'), 0)
+  const used = Number(before.get('process_cpu_seconds_total'))
+  t.ok(used > 0)
+  await pause(1_500)
+  process.kill(Number(pids[0]), 'SIGKILL')
+  while (Object.values(cluster.workers ?? {}).some((worker) => worker?.process.pid === pids[0])) await pause(20)
+  t.ok(Number((await scrape()).get('process_cpu_seconds_total')) >= used)
+}
 
 /** `/health` on a connection of its own: the reply, or nothing where the connection was cut. */
 async function health (origin: string): Promise<string> {

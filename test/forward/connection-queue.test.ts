@@ -12,7 +12,8 @@ const body = '{"model":"m","messages":[{"role":"user","content":"hi"}]}'
 
 function shed (app: FastifyInstance): Record<string, number> {
   const family = gatewayOf(app).metrics.find(({ name }) => name.endsWith('shed_total'))
-  return Object.fromEntries((family?.read() ?? []).map((reading) => [String(reading.labels['reason']), 'value' in reading ? reading.value : NaN]))
+  const counts = (family?.read() ?? []).map((reading) => [String(reading.labels['reason']), 'value' in reading ? reading.value : NaN] as const)
+  return Object.fromEntries(counts.filter(([, count]) => count !== 0))
 }
 
 /** Answers only once it is told to. */

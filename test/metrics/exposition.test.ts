@@ -21,7 +21,7 @@ function filled () {
   recorder.limitRejected('chat', 'balance')
   recorder.ledgerFailed()
   recorder.logDropped()
-  recorder.shed('loop')
+  recorder.shed('loop_delay')
   const cost = { amount: '0.1', billionths: 1, currency: 'USD', parts: [], unpriced: true, entry: null, by: null, price: null, factor: '1' }
   recorder.settled(Object.assign(settledRequest(), { cost }))
   recorder.upstreamAttempted('main', 'ok')
@@ -68,7 +68,8 @@ t.test('buckets count upwards and end with everything', async (t) => {
 
 t.test('OpenMetrics names counters without _total, their samples with it, and ends', async (t) => {
   const text = await renderText(filled().store.families, openMetrics)
-  t.match(text, '# TYPE llm_gateway_auth_failures counter\nllm_gateway_auth_failures_total{protocol="messages",reason="unknown_key"} 1\n')
+  t.match(text, '# TYPE llm_gateway_auth_failures counter\nllm_gateway_auth_failures_total{')
+  t.match(text, '\nllm_gateway_auth_failures_total{protocol="messages",reason="unknown_key"} 1\n')
   t.match(text, /llm_gateway_series \d+\n/)
   t.ok(text.endsWith('\n# EOF\n'))
   t.notMatch(text, '\n\n')

@@ -17,7 +17,7 @@ export function samplesOf (text: string): Map<string, number> {
 /** All samples but buckets, and but those that every process has from its start; rounded to nanoseconds, as clock differences are not exact. */
 export async function valuesOf (meters: Meters): Promise<Record<string, number>> {
   const samples = samplesOf(await renderText(meters.store.families, plainText))
-  const kept = [...samples].filter(([name, value]) => !/_bucket|_series|_build_info/.test(name) && !(/_overflow_/.test(name) && value === 0))
+  const kept = [...samples].filter(([name, value]) => !/_bucket|_series|_build_info/.test(name) && !(/_total\b/.test(name) && value === 0))
   return Object.fromEntries(kept.map(([name, value]) => [name, Math.round(value * 1e9) / 1e9]))
 }
 

@@ -1,8 +1,9 @@
 /** Which names a PromQL expression uses, as far as tests must know; parsing it is promtool's business. */
 import { catalogue, prefix, type CatalogueRow } from '../../plugins/metrics/catalogue.js'
+import { ProcessFamilies } from '../../plugins/metrics/process-families.js'
 
 /** What a scrape has besides the metrics of the gateway. */
-const others = new Set(['up', 'nodejs_eventloop_lag_p99_seconds', 'process_resident_memory_bytes'])
+const others = new Set(['up', ...new ProcessFamilies(null).families.map(({ name }) => name)])
 const targetLabels = ['job', 'instance']
 
 const rows: ReadonlyMap<string, CatalogueRow> = new Map(Object.entries(catalogue))

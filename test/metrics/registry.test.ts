@@ -78,7 +78,8 @@ for (const { name, newRegistry, newOpenMetrics, count, global } of clients) {
       joinRegistry(registry, store.families)
       for (const scrape of [1, 2]) {
         const text = await registry.metrics()
-        t.match(text, '# TYPE llm_gateway_key_lookups counter\nllm_gateway_key_lookups_total{result="miss"} 1', `scrape ${scrape}`)
+        t.match(text, '# TYPE llm_gateway_key_lookups counter\nllm_gateway_key_lookups_total{result="', `scrape ${scrape}`)
+        t.match(text, 'llm_gateway_key_lookups_total{result="miss"} 1', `scrape ${scrape}`)
         t.strictSame(samplesOf(text), samplesOf(await renderText(store.families, openMetrics)))
       }
     })

@@ -29,7 +29,8 @@ async function build (t: Test, upstream: Upstream, overload: OverloadOptions | f
 
 function shed (app: FastifyInstance): Record<string, number> {
   const family = gatewayOf(app).metrics.find(({ name }) => name.endsWith('shed_total'))
-  return Object.fromEntries((family?.read() ?? []).map((reading) => [String(reading.labels['reason']), 'value' in reading ? reading.value : NaN]))
+  const counts = (family?.read() ?? []).map((reading) => [String(reading.labels['reason']), 'value' in reading ? reading.value : NaN] as const)
+  return Object.fromEntries(counts.filter(([, count]) => count !== 0))
 }
 
 async function ask (url: string, key: string): Promise<{ status: number | undefined, error: unknown, retryAfter: string | undefined }> {

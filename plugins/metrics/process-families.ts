@@ -1,0 +1,98 @@
+/**
+ * What every Node.js process is watched by, under the names that prom-client gives it, for processes whose host does not: the
+ * few that the dashboards ask for. With several workers the sum of their memory and work, and the worst of their event loops.
+ */
+import { monitorEventLoopDelay } from 'node:perf_hooks'
+import type { Aggregator, CatalogueRow } from './catalogue.js'
+import { Counter, Gauge, type GaugeSource } from './families.js'
+import type { CountListener, Family } from './store.js'
+
+const resolutionMs = 10
+/** As long as most scrapes are apart, so that each sees what was since the one before. */
+const windowMs = 15_000
+
+interface Delays {
+  readonly p50: number
+  readonly p99: number
+  readonly max: number
+}
+
+const onTime: Delays = { p50: 0, p99: 0, max: 0 }
+
+/** Seconds that the event loop was late in this window and in the one before: no reader takes anything from another. */
+export class LoopDelays {
+  readonly #histogram = monitorEventLoopDelay({ resolution: resolutionMs })
+  #before = onTime
+  #since = performance.now()
+
+  constructor () {
+    this.#histogram.enable()
+  }
+
+  read (now = performance.now()): Delays {
+    const current = this.#current()
+    const worst = { p50: Math.max(current.p50, this.#before.p50), p99: Math.max(current.p99, this.#before.p99), max: Math.max(current.max, this.#before.max) }
+    if (now - this.#since >= windowMs) {
+      this.#before = current
+      this.#since = now
+      this.#histogram.reset()
+    }
+    return worst
+  }
+
+  #current (): Delays {
+    const { count } = this.#histogram
+    if (count === 0) return onTime
+    const seconds = (nanoseconds: number): number => Math.max(nanoseconds / 1e9 - resolutionMs / 1e3, 0)
+    return { p50: seconds(this.#histogram.percentile(50)), p99: seconds(this.#histogram.percentile(99)), max: seconds(this.#histogram.max) }
+  }
+}
+
+function rowOf (type: 'counter' | 'gauge', unit: string, aggregator: Aggregator, help: string): CatalogueRow {
+  return { type, help, labels: [], unit, aggregator, buckets: [] }
+}
+
+function gauge (name: string, unit: string, aggregator: Aggregator, help: string, read: () => number): Family {
+  const row = rowOf('gauge', unit, aggregator, help)
+  const cells = new Gauge<readonly []>({ row, maxCells: 1, overflowed: () => {} })
+  const source: GaugeSource = (set) => set(read(), {})
+  cells.follow(source)
+  return { name, row, read: () => cells.read() }
+}
+
+/** Processor time is counted as it goes by, so that what a worker used stays counted when it is gone. */
+export class ProcessFamilies {
+  readonly families: readonly Family[]
+  readonly #cpu: Counter<readonly []>
+  #cpuBefore = 0
+
+  constructor (counted: CountListener | null) {
+    const name = 'process_cpu_seconds_total'
+    const row = rowOf('counter', 's', 'sum', 'Processor time that was used, of user and system.')
+    this.#cpu = new Counter({ row, maxCells: 1, overflowed: () => {}, counted: counted === null ? null : (cell) => counted(name, cell) })
+    const delays = new LoopDelays()
+    const startedAt = Date.now() / 1e3 - process.uptime()
+    this.families = [
+      { name, row, read: () => this.#readCpu() },
+      gauge('process_start_time_seconds', 's', 'min', 'When the process began, since the epoch.', () => startedAt),
+      gauge('process_resident_memory_bytes', 'By', 'sum', 'Memory that is resident.', () => process.memoryUsage.rss()),
+      gauge('nodejs_heap_size_used_bytes', 'By', 'sum', 'Heap that is in use.', () => process.memoryUsage().heapUsed),
+      gauge('nodejs_external_memory_bytes', 'By', 'sum', 'Memory outside of the heap, buffers for one.', () => process.memoryUsage().external),
+      gauge('nodejs_eventloop_lag_p50_seconds', 's', 'max', 'Half of all turns of the event loop were at most so late.', () => delays.read().p50),
+      gauge('nodejs_eventloop_lag_p99_seconds', 's', 'max', '99 % of all turns of the event loop were at most so late.', () => delays.read().p99),
+      gauge('nodejs_eventloop_lag_max_seconds', 's', 'max', 'The latest turn of the event loop.', () => delays.read().max),
+    ]
+  }
+
+  sample (): void {
+    const { user, system } = process.cpuUsage()
+    const now = (user + system) / 1e6
+    this.#cpu.add(now - this.#cpuBefore)
+    this.#cpuBefore = now
+  }
+
+  #readCpu () {
+    this.sample()
+    return this.#cpu.read()
+  }
+}
