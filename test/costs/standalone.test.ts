@@ -14,6 +14,9 @@ import { chat, start, yaml } from '../standalone/run.js'
 
 const reply = { id: 'c', model: 'm', choices: [{ finish_reason: 'stop' }], usage: { prompt_tokens: 1000, completion_tokens: 0, total_tokens: 1000 } }
 
+/** A machine that is busy with other tests sheds nothing. */
+const calm = 'overload: { maxLoopDelayMs: 0 }'
+
 t.test('a changed price list counts from the next reload on, and a wrong one is refused', async (t) => {
   const upstream = await startUpstream(t)
   const running = await start(t, yaml(upstream.url, ['key']))
@@ -24,7 +27,7 @@ t.test('a changed price list counts from the next reload on, and a wrong one is 
     return headers.get('x-llm-gateway-cost')
   }
   writeFileSync(list, 'models: { m: { input: 1 } }')
-  running.write(yaml(upstream.url, ['key'], 'prices: { files: [prices.yaml] }\ncosts: { header: true }'))
+  running.write(yaml(upstream.url, ['key'], `prices: { files: [prices.yaml] }\ncosts: { header: true }\n${calm}`))
   t.equal(await running.gateway.reload(), true)
   t.strictSame(running.gateway.priceFiles, [list])
   t.equal(await cost(), '0.001')
@@ -36,6 +39,57 @@ t.test('a changed price list counts from the next reload on, and a wrong one is 
   t.equal(await running.gateway.reload(), false)
   t.match(running.log(), /prices\.yaml:2: models\.m\.input: must be a number, not text/)
   t.equal(await cost(), '0.002')
+})
+
+t.test('a request keeps the prices that it began with, whatever is reloaded in its middle', async (t) => {
+  const upstream = await startUpstream(t)
+  const prices = (input: number): string => yaml(upstream.url, ['key'], `prices: { models: { m: { input: ${input} } } }\ncosts: { header: true }\n${calm}`)
+  const running = await start(t, prices(1))
+  let goOn = (): void => {}
+  const reloaded = new Promise<void>((resolve) => { goOn = resolve })
+  upstream.queue({ headers: { 'content-type': 'application/json' }, body: reply, before: async () => await reloaded })
+  const first = chat(running.origin, 'key')
+  await upstream.requests.next()
+  running.write(prices(2))
+  t.equal(await running.gateway.reload(), true)
+  upstream.queue({ headers: { 'content-type': 'application/json' }, body: reply })
+  t.equal((await chat(running.origin, 'key')).headers.get('x-llm-gateway-cost'), '0.002')
+  goOn()
+  t.equal((await first).headers.get('x-llm-gateway-cost'), '0.001')
+})
+
+t.test('a changed price counts against a budget from the next request on, and one that is overspent refuses', async (t) => {
+  const upstream = await startUpstream(t)
+  const config = (output: number): string => [
+    `upstreams: { main: { url: "${upstream.url}", credential: upstream-secret } }`,
+    'groups: { chat: { protocols: [chat_completions], upstream: main, limits: { budgets: [{ cost: 0.01, period: total }] } } }',
+    'keys: [{ id: key, group: chat, secret: key }]',
+    'state: { engine: memory }',
+    `prices: { models: { m: { input: 0, output: ${output} } } }`,
+    calm,
+  ].join('\n')
+  const running = await start(t, config(1))
+  const ask = async (tokens: number): Promise<string> => {
+    const usage = { prompt_tokens: 0, completion_tokens: tokens, total_tokens: tokens }
+    upstream.queue({ headers: { 'content-type': 'application/json' }, body: { ...reply, usage } })
+    const answer = await chat(running.origin, 'key', { max_tokens: 1_000 })
+    const json: { error?: { code?: string } } = JSON.parse(await answer.text())
+    if (answer.status !== 200) upstream.clear()
+    return String(json.error?.code ?? answer.status)
+  }
+  const setPrice = async (output: number): Promise<void> => {
+    running.write(config(output))
+    t.equal(await running.gateway.reload(), true)
+  }
+  t.equal(await ask(5_000), '200')
+  await setPrice(10)
+  t.equal(await ask(1), 'budget_exceeded', '1,000 tokens at the new price are more than half of the budget')
+  await setPrice(1)
+  t.equal(await ask(1_000), '200', 'and less than that at the old one')
+  await setPrice(4)
+  t.equal(await ask(5_000), '200', 'what is held, 0.004, is all that is left')
+  await setPrice(0.000001)
+  t.equal(await ask(1), 'budget_exceeded', 'however cheap: 0.026 of 0.01 are spent')
 })
 
 t.test('price lists are watched with the configuration', async (t) => {

@@ -1,7 +1,8 @@
 /** Short runs of what `test/scripts/endurance.ts` does at length. Times are told, not judged: the machine may be busy. */
 import t from 'tap'
 import { startPostgres, withoutPostgres } from '../state/postgres-server.js'
-import { withoutRedis } from '../state/redis-server.js'
+import { startRedis, withoutRedis } from '../state/redis-server.js'
+import { budgetKills } from './budget-kills.js'
 import { fiftyCalls } from './fifty-calls.js'
 import { ledgerKills } from './ledger-kills.js'
 import { lmdbKills } from './lmdb-kills.js'
@@ -12,6 +13,17 @@ for (const [engine, skip] of [['redis', withoutRedis], ['lmdb', false]] as const
     t.comment(figures)
     t.same(violations, [])
     t.match(figures, { served: 20, refused: 220 })
+  })
+}
+
+for (const [engine, skip] of [['redis', withoutRedis], ['lmdb', false]] as const) {
+  t.test(`kill -9 of processes that spend a budget leaves spent, held and left its whole, with ${engine}`, { skip }, async (t) => {
+    const server = engine === 'redis' ? await startRedis() : null
+    t.teardown(async () => await server?.stop())
+    const { violations, ...figures } = await budgetKills({ rounds: 3, ...server !== null && { url: server.url } })
+    t.comment(figures)
+    t.same(violations, [])
+    t.ok(Number(figures.settled) > 0 && Number(figures.openAtTheEnd) > 0)
   })
 }
 

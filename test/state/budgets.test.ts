@@ -78,6 +78,27 @@ for (const engine of engines) {
       t.same(await balances.readBucket('late', 'chat'), { spent: 2, held: 0 })
     })
 
+    t.test('two processes at the turn of a period, one behind by two seconds: each request counts in the period in which it was held', async (t) => {
+      const ends = clock.now + 1_000
+      const before = bucket('turn 1', 3_000, 'cost', ends)
+      const after = bucket('turn 2', 3_000, 'cost', ends + day)
+      const spend = async (by: typeof balances, id: string, groupBuckets: Bucket[]): Promise<boolean> => {
+        const decision = await by.hold(ask({ id, cost: 100, groupBuckets }))
+        if (decision.ok) await (by === balances ? other : balances).settle({ ...settled, id, cost: 60 })
+        return decision.ok
+      }
+      t.ok((await balances.hold(ask({ id: 'across', cost: 100, groupBuckets: [before] }))).ok)
+      clock.now = ends + 500
+      const answers = await Promise.all(Array.from({ length: 120 }, async (_, at) => at % 2 === 0 ? await spend(balances, `ahead ${at}`, [after]) : await spend(other, `behind ${at}`, [before])))
+      await balances.settle({ ...settled, id: 'across', cost: 70 })
+      const served = (from: number): number => answers.filter((ok, at) => ok && at % 2 === from).length
+      t.same(await other.readBucket('turn 1', 'chat'), { spent: served(1) * 60 + 70, held: 0 })
+      t.same(await balances.readBucket('turn 2', 'chat'), { spent: served(0) * 60, held: 0 })
+      t.ok(served(0) >= 30 && served(1) >= 29, `${served(0)} and ${served(1)} were served of a budget for 50 each`)
+      const refused = await other.hold(ask({ id: 'too much', cost: 3_001, groupBuckets: [before] }))
+      t.ok(!refused.ok && refused.retryAfterMs >= 0, 'a period that is over lets nobody wait for the past')
+    })
+
     t.test('periods of long ago are forgotten when another begins; others are kept', async (t) => {
       await balances.hold(ask({ id: 'old', cost: 1, groupBuckets: [bucket('day 1', 100), bucket('ever', 100, 'cost', null)] }))
       await balances.settle({ ...settled, id: 'old', cost: 9 })
