@@ -469,3 +469,45 @@ t.test('a mount outside of the scope of its gateway passes nothing, where a hook
   t.equal(reply === 'no reply' ? reply : reply.status, 401)
   t.strictSame(came(), [])
 })
+
+t.test('hooks of the host find no key in the query of an upgrade', async (t) => {
+  const found: string[] = []
+  const { url } = await startApp(t, async (app) => {
+    app.addHook('onResponse', async ({ query, raw }) => { found.push(JSON.stringify([query, raw.url])) })
+    await app.register(llmGateway, gatewayOptions('http://127.0.0.1:9'))
+  })
+  for (const path of ['/v1beta/live', '/v1beta/models/m:streamGenerateContent']) {
+    const reply = await upgradeOf(url, `${path}?a=b&key=${secret}`)
+    t.equal(reply === 'no reply' ? reply : reply.status, 426)
+  }
+  while (found.length < 2) await new Promise(setImmediate)
+  t.match(found, [/"a":"b"/, /"a":"b"/])
+  t.notMatch(found.join(), secret)
+})
+
+t.test('a request whose path is repaired behind the guard is asked for its key once', async (t) => {
+  const upstream = await startUpstream(t)
+  let hits = 0
+  const { app } = await startApp(t, async (app) => {
+    await app.register(metrics)
+    await app.register(auth, { groups: { all: { protocols: everyProtocol } }, keys: [{ id: 'caller', group: 'all', secret }] })
+    await app.register(paths)
+    await app.register(upstreams, { upstreams: { main: { url: upstream.url, credential: 'x' } } })
+    await app.register(forward)
+  })
+  const reply = await app.inject({ method: 'POST', url: '/v1/v1/chat/completions', headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json' }, payload: chat })
+  t.equal(reply.statusCode, 200)
+  for (const [, count] of (await app.inject('/metrics')).body.matchAll(/^llm_gateway_key_lookups_total\{.*\} (\d+)$/gm)) hits += Number(count)
+  t.equal(hits, 1)
+})
+
+t.test('what a group names and no plugin has goes nowhere, through a mount of the host\'s neither', async (t) => {
+  const { upstream, came } = await startProvider(t)
+  const { url } = await startApp(t, async (app) => {
+    await app.register(auth, { groups: { all: { protocols: everyProtocol, upstream: 'nowhere' } }, keys: [{ id: 'caller', group: 'all', secret }] })
+    await app.register(paths)
+    await mount(app, upstream.url, { ...proxyOptions(), prefix: '/v1', rewritePrefix: '/v1' })
+  })
+  t.equal((await askOnce(url, ['POST /v1/chat/completions HTTP/1.1', 'host: h', json, bearer], chat)).status, 500)
+  t.strictSame(came(), [])
+})

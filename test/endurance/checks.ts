@@ -11,6 +11,7 @@ import { cutEverywhere } from './cut-everywhere.js'
 import { drain } from './drain.js'
 import { evilReplies } from './evil-replies.js'
 import { fiftyCalls } from './fifty-calls.js'
+import { fullDisk } from './full-disk.js'
 import { ledgerKills } from './ledger-kills.js'
 import { lmdbKills } from './lmdb-kills.js'
 import { overload } from './overload.js'
@@ -20,6 +21,7 @@ import { reconciliation } from './reconciliation.js'
 import { silentUpstream } from './silent-upstream.js'
 import { slowReader } from './slow-reader.js'
 import { slowSockets } from './slow-sockets.js'
+import { slowStore } from './slow-store.js'
 import { smuggling } from './smuggling.js'
 import { soak } from './soak.js'
 import { storeHang } from './store-hang.js'
@@ -80,6 +82,16 @@ export const checks: Readonly<Record<string, Check>> = {
   schedules: property('whatever fails and whoever leaves, a caller has one reply of one member, counted once', 'test/upstreams/schedule.test.ts', 2_000),
   'slow-reader': check('a caller that reads slowly costs no memory', slowReader, { megabytes: 1_024, stillMs: 20_000 }, { megabytes: 48, stillMs: 1_000 }),
   'slow-sockets': check('callers that dribble are closed, and nobody waits for them', slowSockets, { sockets: 5_000, timeoutMs: 60_000 }, { sockets: 200, timeoutMs: 1_000 }),
+  'slow-store': check('a disk that stands still, a log that nobody reads and a Redis far away hold nobody up', slowStore, {
+    disk: { stallMs: 2_000, stalls: 10, quietMs: 30_000, everyMs: 20, maxAddedMs: 50 },
+    log: { requests: 20_000, atOnce: 16, drops: true, maxAddedMs: 50 },
+    redis: { farMs: 40, commandTimeoutMs: 200, phaseMs: 20_000, everyMs: 20, maxAddedMs: 50 },
+  }, {
+    disk: { stallMs: 2_000, stalls: 2, quietMs: 1_000, everyMs: 50, maxAddedMs: 50 },
+    log: { requests: 400, atOnce: 8, drops: false, maxAddedMs: 50 },
+    redis: { farMs: 40, commandTimeoutMs: 3_000, phaseMs: 1_000, everyMs: 50, maxAddedMs: 50 },
+  }),
+  'full-disk': check('a disk that is full costs no record and no request', fullDisk, { fullMs: 20_000, everyMs: 10, holdTtlMs: 5_000 }, { fullMs: 2_500, everyMs: 50, holdTtlMs: 1_500 }),
   timing: check('a key whose beginning is right is refused as soon as any other', timing, { pairs: 1_000_000 }, { pairs: 20_000 }),
   'silent-upstream': check('a provider that falls silent is told of in time', silentUpstream, { requests: 200, timeoutMs: 10_000 }, { requests: 10, timeoutMs: 800 }),
   'aborted-streams': check('callers that leave leave nothing', abortedStreams, { streams: 100_000, atOnce: 50 }, { streams: 200, atOnce: 10 }),

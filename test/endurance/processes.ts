@@ -39,19 +39,22 @@ export interface GatewayProcess {
   /** Ids of the records that it acknowledged so far. */
   readonly acknowledged: () => string[]
   readonly kill: (signal?: NodeJS.Signals) => Promise<void>
+  /** From now on nobody reads what it prints. */
+  readonly stopReading: () => void
 }
 
 let launched = 0
 
 /** `config` as `gateway.yaml` has it. Rejects with what the program printed where it ends before it listens. */
-export async function launchGateway (folder: string, config: object, port = 0): Promise<GatewayProcess> {
+export async function launchGateway (folder: string, config: object, port = 0, env: Readonly<Record<string, string>> = {}): Promise<GatewayProcess> {
   launched += 1
   const name = join(folder, `gateway-${launched}`)
   writeFileSync(`${name}.yaml`, JSON.stringify({ log: { level: 'error' }, ...config }))
   const notes = openSync(`${name}.acknowledged`, 'a')
   const startedAt = performance.now()
   // Through `env -i`: the test runner would put its own loader into the process.
-  const args = ['-i', `PATH=${process.env['PATH']}`, `PORT=${port}`, process.execPath, '--import', preload, program, 'start', '--config', `${name}.yaml`]
+  const variables = Object.entries(env).map(([variable, value]) => `${variable}=${value}`)
+  const args = ['-i', `PATH=${process.env['PATH']}`, `PORT=${port}`, ...variables, process.execPath, '--import', preload, program, 'start', '--config', `${name}.yaml`]
   const child = spawn('/usr/bin/env', args, { cwd: folder, stdio: ['ignore', 'pipe', 'pipe', notes] })
   closeSync(notes)
   const printed: string[] = []
@@ -72,6 +75,7 @@ export async function launchGateway (folder: string, config: object, port = 0): 
     pid: Number(child.pid),
     listensMs: performance.now() - startedAt,
     acknowledged: () => readFileSync(`${name}.acknowledged`, 'utf8').split('\n').slice(0, -1),
+    stopReading: () => { child.stdout?.pause() },
     kill: async (signal = 'SIGKILL') => {
       process.off('exit', endWithUs)
       child.kill(signal)

@@ -1,5 +1,10 @@
+import Fastify from 'fastify'
 import t from 'tap'
-import { setup } from './setup.js'
+import { gatewayOf } from '../../plugins/core/gateway.js'
+import { auth, forward, limits, paths, upstreams } from '../../plugins/index.js'
+import { call, everyProtocol, secret } from '../helpers/gateway.js'
+import { startUpstream } from '../helpers/upstream.js'
+import { messages, setup } from './setup.js'
 
 t.test('a host may refuse, in the family\'s words', async (t) => {
   const { chat, upstream, url } = await setup(t, { limits: { authorize: () => ({ code: 'insufficient_quota' }) } })
@@ -31,4 +36,41 @@ t.test('a host that fails lets nothing pass', async (t) => {
   t.match(answer, { status: 503, headers: { 'retry-after': '1' }, json: { error: { code: 'limit_store_unavailable' } } })
   t.notMatch(JSON.stringify(answer), 'secret detail')
   t.equal(upstream.seen.length, 0)
+})
+
+t.test('a host is asked once about a request whose path is repaired behind the limits', async (t) => {
+  const upstream = await startUpstream(t)
+  let asked = 0
+  const app = Fastify()
+  t.teardown(() => app.close())
+  await app.register(auth, { groups: { all: { protocols: everyProtocol } }, keys: [{ id: 'caller', group: 'all', secret }] })
+  await app.register(limits, { authorize: () => { asked += 1 } })
+  await app.register(paths)
+  await app.register(upstreams, { upstreams: { main: { url: upstream.url, credential: 'x' } } })
+  await app.register(forward)
+  const headers = { authorization: `Bearer ${secret}`, 'content-type': 'application/json' }
+  const reply = await app.inject({ method: 'POST', url: '/v1/v1/chat/completions', headers, payload: { model: 'm', messages } })
+  t.equal(reply.statusCode, 200)
+  t.equal(asked, 1)
+})
+
+t.test('a refusal that comes when its caller has left is none', async (t) => {
+  let arrived = (): void => {}
+  const asked = new Promise<void>((resolve) => { arrived = resolve })
+  let answer = (): void => {}
+  const wait = new Promise<void>((resolve) => { answer = resolve })
+  const authorize = async () => {
+    arrived()
+    await wait
+    return { code: 'insufficient_quota' as const }
+  }
+  const { app, url } = await setup(t, { limits: { authorize } })
+  const { request } = call(`${url}/v1/chat/completions`, { body: JSON.stringify({ model: 'm', messages }) })
+  await asked
+  const settled = new Promise<void>((resolve) => gatewayOf(app).onSettled(() => resolve()))
+  request.destroy()
+  await settled
+  answer()
+  for (let i = 0; i < 5; i += 1) await new Promise(setImmediate)
+  t.notMatch((await app.inject('/metrics')).body, /limit_rejections_total\{/)
 })

@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import t from 'tap'
 import { gatewayOf } from '../../plugins/core/gateway.js'
-import { call, listen, read, secret } from '../helpers/gateway.js'
+import { call, everyProtocol, listen, read, secret } from '../helpers/gateway.js'
 import { replyFixture, sha256, type Script } from '../helpers/upstream.js'
 import { ask, inOrder, overloaded, seenBy, startPool, type PoolGateway } from './pool-gateway.js'
 
@@ -119,6 +119,26 @@ t.test('upstreams of one account are not asked one after the other, and other mo
   t.strictSame(seenBy(gateway), [1, 0, 2], 'nor by the next request for the model')
   t.equal((await ask(gateway, { ...chat, model: 'gpt-4o' })).status, 200)
   t.strictSame(seenBy(gateway), [2, 0, 2], 'another model')
+})
+
+t.test('after a limit no upstream of the same account is asked, whatever the reply says of waiting', async (t) => {
+  for (const headers of [{ 'retry-after': '0' }, { 'retry-after-ms': '0' }, {}]) {
+    const gateway = await startPool(t, { members: 3, rules: inOrder, upstreams: [{ account: 'shared' }, { account: 'shared' }] })
+    gateway.members[0]?.queue({ status: 429, headers, body: {} })
+    t.equal((await ask(gateway)).status, 200)
+    t.strictSame(seenBy(gateway), [1, 0, 1])
+  }
+})
+
+t.test('an upstream without a credential is sent none, and not the caller\'s', async (t) => {
+  const gateway = await startPool(t, { members: 1 })
+  const [member] = gateway.members
+  const { url } = member ?? {}
+  const bare = await startPool(t, { members: 1, gateway: { pools: {}, upstreams: { main: { url: String(url) } }, groups: { all: { protocols: everyProtocol, upstream: 'main' } } } })
+  t.equal((await ask(bare)).status, 200)
+  const sent = member?.seen.at(-1)
+  t.equal(sent?.headers.authorization, undefined)
+  t.notMatch(JSON.stringify([sent?.url, sent?.rawHeaders]), secret)
 })
 
 t.test('a body of any size is sent again', async (t) => {
@@ -369,6 +389,7 @@ t.test('a caller that leaves while a secret is renewed has nothing sent again', 
   give('new')
   await wait(50)
   t.strictSame(seenBy(gateway), [1])
+  t.notMatch((await gateway.app.inject('/metrics')).body, /^llm_gateway_failovers_total\{/m)
 })
 
 t.test('with one account there is nobody else to ask after a limit', async (t) => {
