@@ -97,6 +97,8 @@ t.test('a thinking budget of 0 switches thinking off', async (t) => {
   t.ok(Number(thoughts({})) > 0)
   t.ok(Number(thoughts({ generationConfig: { thinkingConfig: { thinkingBudget: 512 } } })) > 0)
   t.equal(thoughts({ generationConfig: { thinkingConfig: { thinkingBudget: 0 } } }), 0)
+  t.equal(thoughts({ generationConfig: { thinkingConfig: { thinkingBudget: '0' } } }), 0)
+  t.ok(Number(thoughts({ generationConfig: { thinkingConfig: { thinkingBudget: null } } })) > 0)
   t.equal(thoughts({ generation_config: { thinking_config: { thinking_budget: 0 } } }), 0)
 })
 

@@ -6,11 +6,11 @@ function promptTokens (ask: Ask): number {
   return countTokens(field(ask.body, 'contents'))
 }
 
-/** A budget of 0 switches thinking off, in either spelling of proto JSON. */
+/** A budget of 0 switches thinking off, in either spelling of proto JSON, as a number or a string. */
 function thoughtTokens (ask: Ask): number {
   const budget = field(ask.body, 'generationConfig', 'thinkingConfig', 'thinkingBudget') ??
     field(ask.body, 'generation_config', 'thinking_config', 'thinking_budget')
-  return budget === 0 ? 0 : reasoningTokens
+  return String(budget) === '0' ? 0 : reasoningTokens
 }
 
 function chunk (ask: Ask, content: string, candidatesTokenCount: number, finishReason: string | null): Record<string, unknown> {
