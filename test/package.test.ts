@@ -3,6 +3,8 @@ import { spawnSync } from 'node:child_process'
 import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
+import { checkPackage, createPackageFromTarballData } from '@arethetypeswrong/core'
+import { publint } from 'publint'
 import t from 'tap'
 import { launch, originOf } from './helpers/launch.js'
 
@@ -20,6 +22,7 @@ function run (program: string, args: readonly string[], cwd: string): { status: 
 
 interface Packed {
   readonly filename: string
+  readonly size: number
   readonly unpackedSize: number
   readonly files: ReadonlyArray<{ readonly path: string }>
 }
@@ -51,7 +54,8 @@ t.test('the package holds what it needs and nothing else', async (t) => {
   const loaded = reachable(['dist/plugins/index.js', 'dist/plugins/state/index.js', 'dist/bin/llm-gateway.js'])
   t.same([...loaded].filter((path) => !paths.includes(path)), [], 'all that is loaded')
   t.comment(`${paths.length} files, ${packed.unpackedSize} bytes`)
-  t.ok(packed.unpackedSize < 2_000_000, 'below 2 MB')
+  t.ok(packed.unpackedSize < 1_400_000, 'below 1.4 MB')
+  t.ok(packed.size < 450_000, 'of which less than 450 kB are sent')
 })
 
 t.test('publishing builds first, although the scripts of dependencies do not run here', async (t) => {
@@ -64,6 +68,24 @@ t.test('publishing builds first, although the scripts of dependencies do not run
   t.ok(manifest.scripts.prepack.includes('build'))
   const { stderr } = run('npm', ['publish', '--dry-run', '--fetch-retries=0', '--registry=http://127.0.0.1:9/'], home)
   t.match(stderr, 'built.js')
+  rmSync(join(home, 'built.js'), { force: true })
+  for (const page of ['README.md', 'examples/systemd/README.md', 'docs/contributing.md']) {
+    const [command, ...others] = new Set(readFileSync(join(root, page), 'utf8').match(/\bnpm pack\b[^`#\n]*(?=#)/g))
+    t.same(others, [], page)
+    const args = String(command).trim().split(' ').slice(1)
+    t.match(run('npm', [...args, '--dry-run'], home).stderr, 'built.js', `${page}: a clone that was never built`)
+    rmSync(join(home, 'built.js'), { force: true })
+  }
+})
+
+t.test('publint and arethetypeswrong find nothing', async (t) => {
+  const tarball = readFileSync(join(folder, packed.filename))
+  const { messages } = await publint({ pack: { tarball: Uint8Array.from(tarball).buffer }, strict: true })
+  t.same(messages.map(({ code, path }) => `${code} ${path.join('.')}`), [])
+  const analysis = await checkPackage(createPackageFromTarballData(tarball))
+  const problems = 'problems' in analysis ? analysis.problems : [{ kind: 'no types' }]
+  // There is no CommonJS build: every Node.js that is supported can require ES modules (`engines`), and reads `exports`.
+  t.same(problems.filter((problem) => problem.kind !== 'CJSResolvesToESM' && !('resolutionKind' in problem && problem.resolutionKind === 'node10')), [])
 })
 
 t.test('few runtime dependencies, and no script at install', async (t) => {
@@ -121,10 +143,14 @@ t.test('installed, it is there for import, require, types and the command line',
   t.match(missing, { status: 1, stderr: /state\.engine lmdb needs a package that is not installed: npm install lmdb/ }, 'check refuses what a start would')
 
   const gateway = launch(t, join(home, manifest.bin['llm-gateway']), ['start'], { PORT: '0' }, folder)
-  const reply = await fetch(`${await originOf(gateway)}/v1/chat/completions`, {
+  const origin = await originOf(gateway)
+  const reply = await fetch(`${origin}/v1/chat/completions`, {
     method: 'POST',
     headers: { authorization: 'Bearer demo-chat', 'content-type': 'application/json' },
     body: JSON.stringify({ model: 'demo', messages: [{ role: 'user', content: 'hi' }] }),
   })
   t.equal(reply.status, 200, await reply.text())
+
+  const kit = run(process.execPath, [join(home, manifest.bin['llm-gateway']), 'conformance', '--base-url', origin, '--key-openai', 'demo-chat', '--check', '1', '--check', '19'], folder)
+  t.match(kit, { status: 0, stdout: /2 passed, 0 failed, 0 not applicable/ }, 'the conformance kit is in it')
 })
