@@ -30,7 +30,8 @@ import { validation, type ValidationOptions } from './validation/index.js'
 
 /** What hosts want the compiler to hold them to may be named: `satisfies LlmGatewayOptions<'main' | 'other', 'pool'>`. */
 export interface LlmGatewayOptions<Upstream extends string = string, Pool extends string = string extends Upstream ? string : never>
-  extends Pick<AuthOptions<Upstream | Pool>, 'groups' | 'keys' | 'lookup' | 'store'>, Pick<ForwardOptions, 'routes'>, UpstreamsOptions<Upstream, Pool> {
+  extends Pick<AuthOptions<Upstream | Pool>, 'groups' | 'keys' | 'lookup' | 'store'>, Pick<ForwardOptions, 'routes'>,
+  UpstreamsOptions<Upstream, Pool> {
   /**
    * Path below which the model endpoints stand, such as `/llm`.
    * @defaultValue none
@@ -126,7 +127,9 @@ async function registerGateway (app: FastifyInstance, options: LlmGatewayOptions
     ...(lookup !== undefined && { lookup }),
     ...(store !== undefined && { store }),
   })
-  await app.register(upstreams, { upstreams: targets, pools, ...(health !== undefined && { health }), ...(notes !== undefined && { notes }) })
+  await app.register(upstreams, {
+    upstreams: targets, pools, ...(health !== undefined && { health }), ...(notes !== undefined && { notes }),
+  })
   checkUpstreams(options)
   if (options.overload) await app.register(overload, shedding)
   await app.register(limits, options.limits ?? {})
@@ -142,14 +145,19 @@ async function registerGateway (app: FastifyInstance, options: LlmGatewayOptions
 
 /** What the others must be, their parts say. Fastify itself takes `true` for no options. */
 const known = {
-  ...Object.fromEntries(['prefix', 'upstreams', 'pools', 'health', 'notes', 'routes', 'groups', 'keys', 'lookup', 'store'].map((name) => [name, 'anything' as const])),
-  ...Object.fromEntries(['paths', 'auth', 'limits', 'validation', 'usage', 'prices', 'costs', 'labels', 'console', 'forward'].map((name) => [name, 'an object' as const])),
-  ...Object.fromEntries(['metrics', 'log', 'tracing', 'overload'].map((name) => [name, 'an object or false' as const])),
+  ...each(['prefix', 'upstreams', 'pools', 'health', 'notes', 'routes', 'groups', 'keys', 'lookup', 'store'], 'anything'),
+  ...each(['paths', 'auth', 'limits', 'validation', 'usage', 'prices', 'costs', 'labels', 'console', 'forward'], 'an object'),
+  ...each(['metrics', 'log', 'tracing', 'overload'], 'an object or false'),
+}
+
+function each<Check extends string> (names: readonly string[], check: Check): Record<string, Check> {
+  return Object.fromEntries(names.map((name) => [name, check]))
 }
 
 /** Regions and contracts with prices of their own, of upstreams whose replies do not tell it. */
 function factorsOf (upstreams: NonNullable<LlmGatewayOptions['upstreams']>): Record<string, number> {
-  return Object.fromEntries(Object.entries(upstreams).flatMap(([name, { priceFactor }]) => priceFactor === undefined ? [] : [[name, priceFactor]]))
+  return Object.fromEntries(Object.entries(upstreams)
+    .flatMap(([name, { priceFactor }]) => priceFactor === undefined ? [] : [[name, priceFactor]]))
 }
 
 /** A group must not find out at its first request that it has nowhere to go. What a group must be, auth has said by then. */
@@ -169,5 +177,11 @@ export type { MetricsRegistry } from './metrics/index.js'
 export type { RewriteUrlOptions } from './paths/index.js'
 export type { Cost, CostPart } from './core/cost.js'
 export type { Group, Key, KeyChange, Labels, Limits, Outcome, TokenUsage } from './core/types.js'
-export type { ConsoleOptions, CostsOptions, PriceOptions, LabelsOptions, ForwardOptions, LimitsOptions, LogOptions, MetricsOptions, OverloadOptions, PathsOptions, TracingOptions, UsageOptions, ValidationOptions }
-export { auth, consolePage, costs, createRewriteUrl, errors, forward, labels, limits, log, metrics, overload, paths, proxyOptions, tracing, upstreams, usage, validation }
+export type {
+  ConsoleOptions, CostsOptions, PriceOptions, LabelsOptions, ForwardOptions, LimitsOptions, LogOptions, MetricsOptions, OverloadOptions,
+  PathsOptions, TracingOptions, UsageOptions, ValidationOptions,
+}
+export {
+  auth, consolePage, costs, createRewriteUrl, errors, forward, labels, limits, log, metrics, overload, paths, proxyOptions, tracing,
+  upstreams, usage, validation,
+}

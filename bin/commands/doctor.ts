@@ -9,6 +9,8 @@ export async function doctor (file: string, args: string[], io: Io): Promise<num
   const timeoutMs = readCount('--timeout-ms', values['timeout-ms'], 1) ?? 10_000
   const findings = await examineAll(loadConfig(file, io.env), timeoutMs)
   if (findings.length === 0) io.out('every upstream is simulated: there is nobody to ask')
-  for (const { upstream, address, ok, words, ms } of findings) io.out(`${ok ? 'ok  ' : 'FAIL'}  ${upstream}  ${address}: ${words}, ${ms} ms`)
+  for (const { upstream, address, ok, words, ms } of findings) {
+    io.out(`${ok ? 'ok  ' : 'FAIL'}  ${upstream}  ${address}: ${words}, ${ms} ms`)
+  }
   return findings.every(({ ok }) => ok) ? 0 : 1
 }

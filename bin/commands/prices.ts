@@ -28,7 +28,9 @@ export async function prices (file: string, [name = '', ...args]: string[], io: 
   const range = { from: readDate('--from', values.from) ?? -Infinity, to: readDate('--to', values.to) ?? Infinity }
   const config = loadConfig(file, io.env)
   if (config.prices === undefined) throw new CommandError(`${file} names no prices`)
-  return await action(new PriceTable(config.prices), { positionals, range, openSource: async () => await openSource(config, false, io), io })
+  return await action(new PriceTable(config.prices), {
+    positionals, range, openSource: async () => await openSource(config, false, io), io,
+  })
 }
 
 /** The entry of a model as it was written, after a line that says which it is. */
@@ -38,10 +40,14 @@ async function show (table: PriceTable, { positionals, io }: Given): Promise<num
   const entry = table.entry(model)
   if (entry === null) throw new CommandError(`${model} has no price: no entry has its name, its name without a date, or a glob that fits`)
   const row = rowAt(entry.rows, Date.now())
-  io.err(`${model} has the entry ${entry.key} of ${entry.place}, by its ${entry.how}${row === null ? ', and none of its rows holds now' : ''}`)
+  io.err(
+    `${model} has the entry ${entry.key} of ${entry.place}, by its ${entry.how}${row === null ? ', and none of its rows holds now' : ''}`
+  )
   for (const each of entry.rows) {
     const { source } = each
-    io.out(JSON.stringify({ model, entry: entry.key, place: entry.place, currency: table.currency, price: table.digest(each), now: each === row, row: source }))
+    io.out(JSON.stringify({
+      model, entry: entry.key, place: entry.place, currency: table.currency, price: table.digest(each), now: each === row, row: source,
+    }))
   }
   return 0
 }

@@ -14,7 +14,8 @@ const options = {
 const timeoutMs = 10_000
 
 const columns = [
-  { title: 'upstream' }, { title: 'pools' }, { title: 'account' }, { title: 'state' }, { title: 'model' }, { title: 'running', numeric: true }, { title: 'returns in', numeric: true },
+  { title: 'upstream' }, { title: 'pools' }, { title: 'account' }, { title: 'state' }, { title: 'model' },
+  { title: 'running', numeric: true }, { title: 'returns in', numeric: true },
 ]
 
 /** How the upstreams of a gateway that runs do: asked of its console. */
@@ -55,14 +56,18 @@ function isStatus (given: unknown): given is UpstreamsStatus {
 
 function rowsOf ({ upstreams: all, pools }: UpstreamsStatus): string[][] {
   return all.flatMap(({ models, ...upstream }) => [
-    [upstream.name, poolsOf(upstream.name, pools), upstream.account, stateOf(upstream), '', String(upstream.active), time(upstream.returnsInMs)],
+    [
+      upstream.name, poolsOf(upstream.name, pools), upstream.account, stateOf(upstream), '', String(upstream.active),
+      time(upstream.returnsInMs),
+    ],
     ...models.map(({ model, reason, returnsInMs }) => [upstream.name, '', '', reason, model, '', time(returnsInMs)]),
   ])
 }
 
 /** Each with the tier that the upstream has there. */
 function poolsOf (name: string, pools: readonly PoolStatus[]): string {
-  const at = pools.flatMap(({ name: pool, members }) => members.filter(({ upstream }) => upstream === name).map(({ tier }) => tier === 1 ? pool : `${pool} (tier ${tier})`))
+  const at = pools.flatMap(({ name: pool, members }) => members.filter(({ upstream }) => upstream === name)
+    .map(({ tier }) => tier === 1 ? pool : `${pool} (tier ${tier})`))
   return at.length === 0 ? '-' : at.join(', ')
 }
 

@@ -39,7 +39,9 @@ export async function usage (file: string, args: string[], io: Io): Promise<numb
   if (values.csv && values.json) throw new UsageError('--csv and --json exclude each other')
   const config = loadConfig(file, io.env)
   const reprice = repricing(positionals, values.prices, config.prices?.currency)
-  const question = { from: calendar.read('--from', values.from) ?? -Infinity, to: calendar.read('--to', values.to) ?? Infinity, wanted: values }
+  const question = {
+    from: calendar.read('--from', values.from) ?? -Infinity, to: calendar.read('--to', values.to) ?? Infinity, wanted: values,
+  }
   const sums = new Sums(reprice !== null)
   const isSummed = by.length > 0 || reprice !== null
   const source = await openSource(config, values.local, io)
@@ -73,7 +75,9 @@ function shown (sums: Sums, by: readonly Dimension[], { csv, json }: { readonly 
 }
 
 /** `usage reprice --prices FILE`: what each record would have cost; null where that is not asked. Changes nothing. */
-function repricing ([action, ...more]: readonly string[], files: readonly string[], currency: string | undefined): Repricing['reprice'] | null {
+function repricing (
+  [action, ...more]: readonly string[], files: readonly string[], currency: string | undefined
+): Repricing['reprice'] | null {
   if (action === undefined && files.length === 0) return null
   if (action !== 'reprice' || more.length > 0) throw new UsageError('usage takes options, or reprice with --prices FILE')
   if (files.length === 0) throw new UsageError('usage reprice needs --prices FILE')

@@ -35,7 +35,9 @@ export async function run (args: readonly string[], io: Io): Promise<number> {
 }
 
 async function runChecks (options: Options, io: Io): Promise<number> {
-  const chosen = checks.filter(({ number }) => options.only.length === 0 ? holdsFor(options.profile, number) : options.only.includes(number))
+  const chosen = checks.filter(({ number }) => options.only.length === 0
+    ? holdsFor(options.profile, number)
+    : options.only.includes(number))
   if (chosen.length === 0) throw new UsageError('--check names no check')
   const far = new FarSide()
   if (options.upstreamPort !== null) await far.listen(options.upstreamPort)
@@ -56,7 +58,9 @@ async function report (options: Options, results: readonly Result[], io: Io): Pr
   const counts = tally(results)
   for (const line of table(results)) io.out(line)
   io.out(`${counts.pass} passed, ${counts.fail} failed, ${counts['n/a']} not applicable`)
-  if (options.json !== '') await writeFile(options.json, JSON.stringify({ baseUrl: options.baseUrl, profile: options.profile, counts, results }, null, 2) + '\n')
+  if (options.json !== '') {
+    await writeFile(options.json, JSON.stringify({ baseUrl: options.baseUrl, profile: options.profile, counts, results }, null, 2) + '\n')
+  }
   if (options.junit !== '') await writeFile(options.junit, junit(results))
   return counts.fail === 0 ? 0 : 1
 }

@@ -14,7 +14,13 @@ export function event (value: Readonly<Record<string, unknown>>): string {
 export const done = 'data: [DONE]\n\n'
 
 export const chatChunk = (content: string): string =>
-  event({ id: 'c1', object: 'chat.completion.chunk', created: 1, model: 'model-1', choices: [{ index: 0, delta: { content }, finish_reason: null }] })
+  event({
+    id: 'c1',
+    object: 'chat.completion.chunk',
+    created: 1,
+    model: 'model-1',
+    choices: [{ index: 0, delta: { content }, finish_reason: null }],
+  })
 
 export const chatUsageChunk = (usage: object): string =>
   event({ id: 'c1', object: 'chat.completion.chunk', created: 1, model: 'model-1', choices: [], usage })
@@ -39,8 +45,23 @@ const responsesUsage = { input_tokens: 13, output_tokens: 6, total_tokens: 19 }
 const messagesUsage = { input_tokens: 14, output_tokens: 7 }
 const geminiUsage = { promptTokenCount: 15, candidatesTokenCount: 8, totalTokenCount: 23 }
 
-const chat = { id: 'c1', object: 'chat.completion', created: 1, model: 'model-1', choices: [{ index: 0, message: { role: 'assistant', content: 'Hi' }, finish_reason: 'stop' }], usage: plainChatUsage }
-const message = { id: 'm1', type: 'message', role: 'assistant', model: 'model-1', content: [{ type: 'text', text: 'Hi' }], stop_reason: 'end_turn', usage: messagesUsage }
+const chat = {
+  id: 'c1',
+  object: 'chat.completion',
+  created: 1,
+  model: 'model-1',
+  choices: [{ index: 0, message: { role: 'assistant', content: 'Hi' }, finish_reason: 'stop' }],
+  usage: plainChatUsage,
+}
+const message = {
+  id: 'm1',
+  type: 'message',
+  role: 'assistant',
+  model: 'model-1',
+  content: [{ type: 'text', text: 'Hi' }],
+  stop_reason: 'end_turn',
+  usage: messagesUsage,
+}
 const response = { id: 'r1', object: 'response', status: 'completed', model: 'model-1', output: [], usage: responsesUsage }
 
 interface Asked {
@@ -61,7 +82,12 @@ const answers: ReadonlyArray<readonly [path: RegExp, answer: Answer]> = [
   [/\/v1\/responses\/input_tokens(\?|$)/, () => json({ object: 'response.input_tokens', input_tokens: 3 })],
   [/\/v1\/messages(\?|$)/, () => json(message)],
   [/\/v1\/messages\/count_tokens(\?|$)/, () => json({ input_tokens: 3 })],
-  [/\/v1\/embeddings(\?|$)/, () => json({ object: 'list', model: 'model-1', data: [{ object: 'embedding', index: 0, embedding: [0.5] }], usage: { prompt_tokens: 8, total_tokens: 8 } })],
+  [/\/v1\/embeddings(\?|$)/, () => json({
+    object: 'list',
+    model: 'model-1',
+    data: [{ object: 'embedding', index: 0, embedding: [0.5] }],
+    usage: { prompt_tokens: 8, total_tokens: 8 },
+  })],
   [/\/v1\/images\/(generations|edits|variations)(\?|$)/, () => json({ created: 1, data: [{ b64_json: 'AA==' }] })],
   [/\/v1(beta)?\/(models|tunedModels)\/.+:countTokens/, () => json({ totalTokens: 3 })],
   [/\/v1(beta)?\/(models|tunedModels)\/.+:\w+/, () => json(generated('Hi', geminiUsage, 'STOP'))],

@@ -37,7 +37,13 @@ export function junit (results: readonly Result[]): string {
     if (verdict === 'pass') return `  ${head}/>`
     return `  ${head}><${verdict === 'fail' ? 'failure' : 'skipped'} message="${escaped(seen)}"/></testcase>`
   })
-  return ['<?xml version="1.0" encoding="UTF-8"?>', `<testsuite name="conformance" tests="${results.length}" failures="${fail}" skipped="${skipped}">`, ...cases, '</testsuite>', ''].join('\n')
+  return [
+    '<?xml version="1.0" encoding="UTF-8"?>',
+    `<testsuite name="conformance" tests="${results.length}" failures="${fail}" skipped="${skipped}">`,
+    ...cases,
+    '</testsuite>',
+    '',
+  ].join('\n')
 }
 
 /** Text of an attribute (XML 1.0); what no document may hold is left out. */

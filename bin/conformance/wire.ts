@@ -71,6 +71,8 @@ function parsed (text: string): unknown {
 /** The `data:` of each server-sent event, in order; lines of one event are joined. */
 export function eventsOf (text: string): string[] {
   return text.split(/\r\n\r\n|\n\n|\r\r/)
-    .map((event) => event.split(/\r\n|\n|\r/).filter((line) => line.startsWith('data:')).map((line) => line.slice(5).trimStart()).join('\n'))
+    .map(
+      (event) => event.split(/\r\n|\n|\r/).filter((line) => line.startsWith('data:')).map((line) => line.slice(5).trimStart()).join('\n')
+    )
     .filter((data) => data !== '')
 }

@@ -9,7 +9,9 @@ export async function create (file: string, args: string[], io: Io): Promise<voi
   const { values } = parseArgs({ args, options: { ...common, ...keyOptions, id: { type: 'string' } } })
   const { group, id = newKeyId(), json } = values
   if (group === undefined) throw new UsageError('keys create needs --group')
-  if (!/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/.test(id)) throw new UsageError('--id must be up to 64 letters, digits, dots, dashes and underscores')
+  if (!/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/.test(id)) {
+    throw new UsageError('--id must be up to 64 letters, digits, dots, dashes and underscores')
+  }
   const key = { group, expiresAt: expiryAfter(null, values), limits: limitsAfter({}, values), label: labelsAfter(null, values) }
   await withStore(file, io, async (store, config) => {
     checkGroup(group, config)

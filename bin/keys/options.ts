@@ -15,7 +15,9 @@ export const keyOptions = {
   balance: { type: 'string' },
 } as const
 
-export type KeyValues = Readonly<Partial<Record<Exclude<keyof typeof keyOptions, 'label'>, string>>> & { readonly label?: readonly string[] }
+export type KeyValues =
+  & Readonly<Partial<Record<Exclude<keyof typeof keyOptions, 'label'>, string>>>
+  & { readonly label?: readonly string[] }
 
 const limitOptions = [
   ['requestsPerMinute', 'requests-per-minute', 1],

@@ -15,7 +15,9 @@ function stateOf ({ disabled, expiresAt }: KeyRecord): string {
 /** `more`: what else is told of it, such as its secret. */
 export function keyLine (key: KeyRecord, more: Readonly<Record<string, string>> = {}): string {
   const { id, group, label, expiresAt, createdAt, limits } = key
-  return JSON.stringify({ id, group, state: stateOf(key), expires: time(expiresAt), created: time(createdAt), limits, labels: readLabels(label), ...more })
+  return JSON.stringify({
+    id, group, state: stateOf(key), expires: time(expiresAt), created: time(createdAt), limits, labels: readLabels(label), ...more,
+  })
 }
 
 const columns = ['id', 'group', 'state', 'expires', 'limits', 'labels'].map((title) => ({ title }))

@@ -10,9 +10,15 @@ import { CommandError, UsageError, type Io } from '../io.js'
 export async function withStore (file: string, io: Io, step: (store: KeyStore, config: GatewayConfig) => Promise<void>): Promise<void> {
   const config = loadConfig(file, io.env)
   const where = stateConfig(config)
-  if (where.engine === 'memory') throw new ConfigError([{ path: 'state.engine', message: 'is memory, which a command does not share with a gateway that runs: its keys are in the file alone' }])
+  if (where.engine === 'memory') {
+    throw new ConfigError([{
+      path: 'state.engine', message: 'is memory, which a command does not share with a gateway that runs: its keys are in the file alone',
+    }])
+  }
   const folder = resolve(dirname(ledgerPath(config)))
-  if (where.engine === 'lmdb' && !existsSync(folder)) io.err(`${folder} is new: a gateway whose state is in another folder does not see its keys`)
+  if (where.engine === 'lmdb' && !existsSync(folder)) {
+    io.err(`${folder} is new: a gateway whose state is in another folder does not see its keys`)
+  }
   const { keys, close } = await openKeys(where)
   try {
     await step(keys, config)

@@ -15,7 +15,16 @@ export class Calendar {
   constructor (zone: string) {
     this.zone = zone
     try {
-      this.#parts = new Intl.DateTimeFormat('en-CA', { timeZone: zone, year: 'numeric', month: '2-digit', day: '2-digit', hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23' })
+      this.#parts = new Intl.DateTimeFormat('en-CA', {
+        timeZone: zone,
+        year: 'numeric',
+        month: '2-digit',
+        day: '2-digit',
+        hour: '2-digit',
+        minute: '2-digit',
+        second: '2-digit',
+        hourCycle: 'h23',
+      })
     } catch {
       throw new UsageError(`--timezone must be an IANA time zone such as Europe/Berlin, not ${zone}`)
     }

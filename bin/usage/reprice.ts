@@ -17,7 +17,14 @@ export function entryOf (record: LedgerRecord): Entry {
 export function repriced (table: PriceTable, record: LedgerRecord): RecordCost | null {
   const { model, serviceTier = null, time, bill } = record
   const match = matchOf(table, { reply: bill?.model ?? model, asked: model, alias: null }, bill?.startedAt ?? time)
-  const served = { tier: serviceTier, speed: bill?.speed ?? null, region: bill?.region ?? null, counts: bill?.counts ?? {}, tools: bill?.tools ?? null, statedCost: null }
+  const served = {
+    tier: serviceTier,
+    speed: bill?.speed ?? null,
+    region: bill?.region ?? null,
+    counts: bill?.counts ?? {},
+    tools: bill?.tools ?? null,
+    statedCost: null,
+  }
   const usage = leaves.some(({ type }) => record[type] > 0) ? record : null
   const factor = readDecimal(bill?.factor ?? '1') ?? one
   const priced = priceBill({ usage, modalities: kindsOf(bill), served, factor }, match?.row ?? null)
@@ -29,7 +36,9 @@ function kindsOf (bill: LedgerRecord['bill']): NonNullable<NonNullable<LedgerRec
   const tools = [...bill?.tools?.modalities ?? []]
   if (bill?.modalities === undefined || tools.length === 0) return bill?.modalities ?? null
   return bill.modalities.filter((kind) => {
-    const at = tools.findIndex(({ direction, modality, tokens }) => direction === kind.direction && modality === kind.modality && tokens === kind.tokens)
+    const at = tools.findIndex(
+      ({ direction, modality, tokens }) => direction === kind.direction && modality === kind.modality && tokens === kind.tokens
+    )
     if (at !== -1) tools.splice(at, 1)
     return at === -1
   })

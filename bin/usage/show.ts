@@ -11,7 +11,9 @@ type Costs = ReadonlyMap<string, Decimal>
 export function sumLines (sums: Sums, by: readonly Dimension[]): string[] {
   return sums.sorted.map(({ names, requests, tokens, total, charged, costs, repriced, unpriced }) => {
     const named = Object.fromEntries(by.map(({ name }, at) => [name, names[at]]))
-    return JSON.stringify({ ...named, requests, ...tokens, total, charged, cost: texts(costs), ...sums.reprices && { repriced: texts(repriced) }, unpriced })
+    return JSON.stringify({
+      ...named, requests, ...tokens, total, charged, cost: texts(costs), ...sums.reprices && { repriced: texts(repriced) }, unpriced,
+    })
   })
 }
 
@@ -21,7 +23,10 @@ function texts (costs: Costs): Record<string, string> {
 
 /** RFC 4180, with a line of titles. */
 export function sumCsv (sums: Sums, by: readonly Dimension[]): string[] {
-  const titles = [...by.map(({ name }) => name), 'requests', ...leaves.map(({ type }) => type), 'total', 'charged', 'cost', ...sums.reprices ? ['repriced'] : [], 'currency', 'unpriced']
+  const titles = [
+    ...by.map(({ name }) => name), 'requests', ...leaves.map(({ type }) => type), 'total', 'charged', 'cost',
+    ...sums.reprices ? ['repriced'] : [], 'currency', 'unpriced',
+  ]
   const rows = sums.sorted.flatMap(({ names, requests, tokens, total, charged, costs, repriced, unpriced }) => {
     const numbers = [requests, ...leaves.map(({ type }) => tokens[type]), total, charged].map(String)
     const currencies = [...new Set([...costs.keys(), ...repriced.keys()])]
@@ -59,10 +64,15 @@ const parts: ReadonlyArray<readonly [title: string, leaves: readonly string[]]> 
 
 /** A table with a last line for all. */
 export function sumTable (sums: Sums, by: readonly Dimension[]): string[] {
-  const titles = ['requests', ...parts.map(([title]) => title), 'total', 'charged', 'cost', ...sums.reprices ? ['repriced'] : [], 'unpriced']
+  const titles = [
+    'requests', ...parts.map(([title]) => title), 'total', 'charged', 'cost', ...sums.reprices ? ['repriced'] : [], 'unpriced',
+  ]
   const rows = sums.sorted.map((sum) => [...sum.names.map((name) => name ?? '-'), ...cells(sum, sums.reprices)])
   const last = [...by.map((_, at) => at === 0 ? 'all' : ''), ...cells(sums.total(by.length), sums.reprices)]
-  return table([...by.map(({ name }) => ({ title: name })), ...titles.map((title) => ({ title, numeric: true }))], by.length === 0 ? [last] : [...rows, last])
+  return table(
+    [...by.map(({ name }) => ({ title: name })), ...titles.map((title) => ({ title, numeric: true }))],
+    by.length === 0 ? [last] : [...rows, last]
+  )
 }
 
 function cells ({ requests, tokens, total, charged, costs, repriced, unpriced }: Sum, reprices: boolean): string[] {

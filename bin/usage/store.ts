@@ -12,12 +12,16 @@ export async function storeSource (config: UsageStoreConfig): Promise<Source> {
     },
     addTo: async (sums, by, calendar, question) => {
       const dimensions = by.map(({ name }) => name)
-      for await (const rows of reader.sums(dimensions, calendar.zone, question)) for (const { names, ...entry } of rows) sums.add(names, entry)
+      for await (const rows of reader.sums(dimensions, calendar.zone, question)) {
+        for (const { names, ...entry } of rows) sums.add(names, entry)
+      }
     },
     close: reader.close,
   }
 }
 
 function explained (error: unknown): CommandError {
-  return new CommandError(`the usage store cannot be asked: ${String(Reflect.get(Object(error), 'message'))}; --local reads the ledger of this host alone`)
+  return new CommandError(
+    `the usage store cannot be asked: ${String(Reflect.get(Object(error), 'message'))}; --local reads the ledger of this host alone`
+  )
 }

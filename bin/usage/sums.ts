@@ -118,7 +118,16 @@ function moneyOf (costs: Map<string, Money>, currency: string): Money {
 
 function shown ({ names, requests, tokens, charged, costs, repriced, unpriced }: Adding): Sum {
   const total = tokens.reduce((sum, each) => sum + each, 0)
-  return { names, requests, tokens: Object.fromEntries(leaves.map(({ type }, at) => [type, Number(tokens[at])])), total, charged, costs: totals(costs), repriced: totals(repriced), unpriced }
+  return {
+    names,
+    requests,
+    tokens: Object.fromEntries(leaves.map(({ type }, at) => [type, Number(tokens[at])])),
+    total,
+    charged,
+    costs: totals(costs),
+    repriced: totals(repriced),
+    unpriced,
+  }
 }
 
 /** In the order of their names. */

@@ -15,7 +15,8 @@ const wideTables = [
 ] as const
 
 const tables = [
-  ['label-costs', 'Cost by label since the start'], ['members', 'Upstreams now'], ['upstreams', 'Replies of upstreams'], ['balances', 'Balances'], ['keys', 'Key cache'], ['refused', 'Keys refused'],
+  ['label-costs', 'Cost by label since the start'], ['members', 'Upstreams now'], ['upstreams', 'Replies of upstreams'],
+  ['balances', 'Balances'], ['keys', 'Key cache'], ['refused', 'Keys refused'],
   ['limited', 'Limits reached'], ['invalid', 'Bodies refused'], ['broken', 'Broken streams, missing usage'], ['repaired', 'Paths repaired'],
 ] as const
 
@@ -26,7 +27,9 @@ function tableSection ([id, title]: Titled): string {
 }
 
 export const body = `
-<header><span id="state"></span><h1>LLM gateway</h1><span id="about">connecting</span><button id="theme" type="button">theme</button></header>
+<header>
+<span id="state"></span><h1>LLM gateway</h1><span id="about">connecting</span><button id="theme" type="button">theme</button>
+</header>
 <main>
 <noscript><p>This page needs JavaScript. The same numbers are at the metrics route.</p></noscript>
 <div class="tiles">${tiles.map(([id, title]) => `<section class="tile" id="${id}"><h2>${title}</h2><b>–</b></section>`).join('')}</div>

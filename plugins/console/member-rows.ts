@@ -4,7 +4,10 @@ import type { Row } from './readings.js'
 /** Models are what callers ask for: a page shows no more of them. */
 const maxModels = 100
 
-/** How upstreams do now: name, state, requests that run there, seconds until it may be asked; below each the models that it gets no request for. */
+/**
+ * How upstreams do now: name, state, requests that run there, seconds until it may be asked; below each the models that it gets no request
+ * for.
+ */
 export function memberRows ({ upstreams }: UpstreamsStatus): Row[] {
   return upstreams.flatMap(({ models, ...upstream }) => [
     [upstream.name, stateOf(upstream), upstream.active, seconds(upstream.returnsInMs)],

@@ -18,7 +18,8 @@ export interface Shown {
 }
 
 /**
- * The page at `path` and its data below it: the points after `?after=`, the tables as they are, and how upstreams and budgets do. Scrape-like routes:
+ * The page at `path` and its data below it: the points after `?after=`, the tables as they are, and how upstreams and budgets do.
+ * Scrape-like routes:
  * no credential, no log lines, no caching.
  */
 export function servePage (app: FastifyInstance, path: string, { readings, history, upstreams, budgets }: Shown): void {

@@ -27,11 +27,16 @@ h2 { font-size: .8rem; font-weight: 600; margin: 0 0 .6rem; color: var(--dim); l
 #state { width: .6rem; height: .6rem; border-radius: 50%; background: var(--dim); flex: none }
 #state.live { background: var(--green) }
 #state.lost { background: var(--red) }
-button { font: inherit; white-space: nowrap; font-size: .85rem; color: var(--dim); background: none; border: 1px solid var(--line); border-radius: 6px; padding: .2rem .7rem; cursor: pointer }
+button {
+  font: inherit; white-space: nowrap; font-size: .85rem; color: var(--dim); background: none; border: 1px solid var(--line);
+  border-radius: 6px; padding: .2rem .7rem; cursor: pointer;
+}
 button:hover, button:focus-visible { color: var(--text); border-color: var(--dim) }
 section { background: var(--card); border: 1px solid var(--line); border-radius: 10px; padding: .9rem 1rem; min-width: 0 }
 .tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(9.5rem, 1fr)); gap: .75rem; margin-bottom: .75rem }
-.tile b { display: block; font-size: 1.55rem; font-weight: 600; letter-spacing: -.02em; font-variant-numeric: tabular-nums; line-height: 1.25 }
+.tile b {
+  display: block; font-size: 1.55rem; font-weight: 600; letter-spacing: -.02em; font-variant-numeric: tabular-nums; line-height: 1.25;
+}
 .tile b small { font-size: .8rem; font-weight: 400; color: var(--dim); letter-spacing: 0; margin-left: .2rem }
 .tile.bad b { color: var(--red) }
 .tile h2 { margin: 0 }
@@ -48,7 +53,10 @@ section { background: var(--card); border: 1px solid var(--line); border-radius:
 }
 .scroll th { position: sticky; top: 0; z-index: 1; background: var(--card) }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; font-size: .9rem }
-th { text-align: right; font-weight: 500; color: var(--dim); font-size: .78rem; padding: .15rem .6rem .35rem; border-bottom: 1px solid var(--line); white-space: nowrap }
+th {
+  text-align: right; font-weight: 500; color: var(--dim); font-size: .78rem; padding: .15rem .6rem .35rem;
+  border-bottom: 1px solid var(--line); white-space: nowrap;
+}
 td { text-align: right; padding: .3rem .6rem; border-bottom: 1px solid var(--line); white-space: nowrap }
 tr:last-child td { border-bottom: 0 }
 th.name, td.name { text-align: left; padding-left: 0 }

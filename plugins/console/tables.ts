@@ -37,7 +37,9 @@ export interface CostRow {
 /** What each group and model cost since the start, most first; each currency by itself. */
 export function costRows (readings: Readings): readonly CostRow[] {
   const rows = readings.rows('cost_total', 'group', 'model', 'currency')
-  return dearest(rows.map(([group, model, currency, cost]) => ({ group: String(group), model: String(model), currency: String(currency), cost: Number(cost) })))
+  return dearest(rows.map(([group, model, currency, cost]) => ({
+    group: String(group), model: String(model), currency: String(currency), cost: Number(cost),
+  })))
 }
 
 export interface LabelCostRow {

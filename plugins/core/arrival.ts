@@ -6,7 +6,10 @@ export function isSocketUpgrade ({ upgrade, connection }: IncomingHttpHeaders): 
   return upgrade !== undefined && /websocket/i.test(upgrade) && /(?:^|[\s,])upgrade(?:$|[\s,])/i.test(String(connection))
 }
 
-/** A browser's question whether it may ask: without a body, and what it carries is not for anybody (https://fetch.spec.whatwg.org/#cors-preflight-fetch). */
+/**
+ * A browser's question whether it may ask: without a body, and what it carries is not for anybody
+ * (https://fetch.spec.whatwg.org/#cors-preflight-fetch).
+ */
 export function isPreflight (method: string, headers: Readonly<Record<string, unknown>>): boolean {
   return method === 'OPTIONS' && headers['origin'] !== undefined && headers['access-control-request-method'] !== undefined &&
     headers['transfer-encoding'] === undefined && (headers['content-length'] ?? '0') === '0'

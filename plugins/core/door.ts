@@ -16,7 +16,10 @@ import { refuseUrl } from './refuse-url.js'
 import { splitKeys } from './url/query.js'
 import type { UrlRefusal, Resolution } from './url/resolve.js'
 
-/** What serves a request: our routes, a mount that spreads `proxyOptions()`, a host's mount of model endpoints that is guarded, any other route, or none. */
+/**
+ * What serves a request: our routes, a mount that spreads `proxyOptions()`, a host's mount of model endpoints that is guarded, any other
+ * route, or none.
+ */
 export type Place = 'own' | 'adapted' | 'mount' | 'host' | 'none'
 
 export interface Arrival {
@@ -49,7 +52,9 @@ export function decide ({ what, url, place, leaves, guarded }: Arrival): Decisio
 export type AskKey = (llm: ModelCall, request: FastifyRequest, reply: FastifyReply, passed: () => void) => void
 
 /** Who meets a request first: `ask` is the guard's, null for a plugin that knows no keys. */
-export function meet (gateway: Gateway, request: FastifyRequest, reply: FastifyReply, ask: AskKey | null, done: (error?: Error) => void): void {
+export function meet (
+  gateway: Gateway, request: FastifyRequest, reply: FastifyReply, ask: AskKey | null, done: (error?: Error) => void
+): void {
   const read = readUrl(gateway.resolve, request.raw)
   // The hot path: an endpoint, asked for as clients do.
   const decision = read instanceof ModelCall && request.headers.upgrade === undefined ? 'let_in' : decisionOf(gateway, request, read)
@@ -109,7 +114,9 @@ function letIn (gateway: Gateway, request: FastifyRequest, reply: FastifyReply, 
 }
 
 /** Everything that `decide` has answered here but upgrades, which need a key. */
-export function answer (decision: Decision, request: FastifyRequest, reply: FastifyReply, read: ModelCall | UrlRefusal | null): FastifyReply {
+export function answer (
+  decision: Decision, request: FastifyRequest, reply: FastifyReply, read: ModelCall | UrlRefusal | null
+): FastifyReply {
   if (decision === 'answer_preflight') return reply.code(204).send()
   if (decision === 'answer_probe') return reply.code(200).send()
   return refuseUrl(request, reply, read === null || read instanceof ModelCall ? unknownUrl(request) : read)
@@ -145,5 +152,7 @@ function meetUpgrade (
 function socketCall (request: FastifyRequest, { family, url, keys }: UrlRefusal): ModelCall {
   routeBy(request.raw, url)
   dropQueryKeys(request)
-  return new ModelCall({ kind: 'endpoint', endpoint: sockets[family.name], url, mountLength: 0, model: null, keys: keys?.() ?? null, repair: null })
+  return new ModelCall({
+    kind: 'endpoint', endpoint: sockets[family.name], url, mountLength: 0, model: null, keys: keys?.() ?? null, repair: null,
+  })
 }

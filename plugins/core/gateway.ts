@@ -176,13 +176,20 @@ function requestView (request: FastifyRequest): ModelRequest | null {
  */
 export function refuseSecond (app: FastifyInstance): void {
   if (!hasGateway(app) || !gatewayOf(app).guarded) return
-  throw new OptionError('auth', 'stands here already, or beside this scope below plugins that both share: one gateway for an app, or one in each scope with all its plugins')
+  throw new OptionError(
+    'auth',
+    'stands here already, or beside this scope below plugins that both share: one gateway for an app, or one in each scope with all ' +
+      'its plugins'
+  )
 }
 
 /** Fails the start in a scope whose requests the gateway around it takes for none of ours: nobody would be asked for a key there. */
 export function refuseOutside (app: FastifyInstance, { prefix }: Gateway): void {
   if (belowPrefix(segmentsOf(prefix), segmentsOf(mountPrefix(app.prefix, ''))) !== null) return
-  throw new OptionError('prefix', `is not known to the plugins of the gateway outside of the scope at ${app.prefix}: register them in it, or the gateway outside`)
+  throw new OptionError(
+    'prefix',
+    `is not known to the plugins of the gateway outside of the scope at ${app.prefix}: register them in it, or the gateway outside`
+  )
 }
 
 function isCaseSensitive ({ initialConfig }: FastifyInstance): boolean {

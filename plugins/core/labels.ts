@@ -17,7 +17,12 @@ export function checkLabels (option: string, labels: object): void {
   const entries = Object.entries(labels)
   if (entries.length > maxLabels) throw new OptionError(option, `must be at most ${maxLabels} labels`)
   for (const [label, text] of entries) {
-    if (!isLabel(label, text)) throw new OptionError(`${option}.${label}`, 'must be a text of up to 128 characters without commas, named by up to 64 letters, digits, dots, dashes and underscores')
+    if (!isLabel(label, text)) {
+      throw new OptionError(
+        `${option}.${label}`,
+        'must be a text of up to 128 characters without commas, named by up to 64 letters, digits, dots, dashes and underscores'
+      )
+    }
   }
 }
 

@@ -153,7 +153,10 @@ export class ModelCall {
     return this.#secret
   }
 
-  /** The latest of the host's requests that stand for it: a second pass through the router makes another. Null before it is begun and once it is settled. */
+  /**
+   * The latest of the host's requests that stand for it: a second pass through the router makes another. Null before it is begun and once
+   * it is settled.
+   */
   get request (): FastifyRequest | null {
     return this.#request
   }

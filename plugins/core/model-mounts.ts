@@ -48,7 +48,10 @@ export class ModelMounts {
     return guarded
   }
 
-  /** The most special route without parameters that an endpoint meets: its own, or all that is below some part of its path. Null where none is found. */
+  /**
+   * The most special route without parameters that an endpoint meets: its own, or all that is below some part of its path. Null where none
+   * is found.
+   */
   #serverOf (method: string, url: string): string | null {
     const path = segments(url)
     const wildcards = Array.from(path, (_, taken) => `/${[...path.slice(0, path.length - 1 - taken), '*'].join('/')}`)

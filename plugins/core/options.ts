@@ -7,13 +7,19 @@ export const OptionError = createError<[string, string]>('LLM_GATEWAY_OPTION', '
 
 /** A mount that relies on the gateway, and below which nothing would be taken for a model request. `pattern`: of its route. */
 export function unguardedMount (pattern: string): Error {
-  return new OptionError('prefix', `must be what stands before the version below ${pattern}: that mount spreads proxyOptions(), and would ask nobody for a key`)
+  return new OptionError(
+    'prefix', `must be what stands before the version below ${pattern}: that mount spreads proxyOptions(), and would ask nobody for a key`
+  )
 }
 
 /** A program or package that the configuration asks for is not installed. */
-export const MissingPeerError = createError<[string, string]>('LLM_GATEWAY_MISSING_PEER', '%s needs a package that is not installed: npm install %s', 500)
+export const MissingPeerError = createError<[string, string]>(
+  'LLM_GATEWAY_MISSING_PEER', '%s needs a package that is not installed: npm install %s', 500
+)
 
-type Check = 'a string' | 'a boolean' | 'a function' | 'an object' | 'an object or false' | 'a whole number of at least 0' | 'a whole number of at least 1'
+type Check =
+  | 'a string' | 'a boolean' | 'a function' | 'an object' | 'an object or false' | 'a whole number of at least 0'
+  | 'a whole number of at least 1'
 
 const checks: Readonly<Record<Check, (value: unknown) => boolean>> = {
   'a string': (value) => typeof value === 'string' && value !== '',

@@ -41,7 +41,9 @@ export interface Recorder {
   gauge: (name: GaugeName, read: () => readonly GaugeSample[]) => () => void
 }
 
-export type GaugeName = 'key_cache_entries' | 'balance_remaining_ratio' | 'budget_remaining_ratio' | 'ledger_unshipped_records' | 'ledger_lag_seconds' | 'upstream_available' | 'upstream_active_requests' | 'model_aliases'
+export type GaugeName =
+  | 'key_cache_entries' | 'balance_remaining_ratio' | 'budget_remaining_ratio' | 'ledger_unshipped_records' | 'ledger_lag_seconds'
+  | 'upstream_available' | 'upstream_active_requests' | 'model_aliases'
 
 function nothing (): void {}
 

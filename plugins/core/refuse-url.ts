@@ -15,5 +15,7 @@ export function refuseUrl (request: FastifyRequest, reply: FastifyReply, { code,
   dropQueryKeys(request)
   const path = url.replace(/\?.*/s, '')
   const values = { method: request.method, path, baseUrl: family.baseUrl(ownAddress(request)), known: knownActions.join(', ') }
-  return refuse(request, reply, family, gatewayError(code === 'blank_in_path' ? 'unknown_url' : code, values, { headers: allow.length === 0 ? {} : { allow: allow.join(', ') } }))
+  return refuse(request, reply, family, gatewayError(code === 'blank_in_path' ? 'unknown_url' : code, values, {
+    headers: allow.length === 0 ? {} : { allow: allow.join(', ') },
+  }))
 }

@@ -24,7 +24,11 @@ export class Settlement {
    */
   add (name: SettlementStep, settle: Settler): void {
     if (!settlementSteps.includes(name)) throw new OptionError('settlement', `has no step ${name}`)
-    if (this.#steps.some((step) => step.name === name)) throw new OptionError('settlement', `has its step ${name} already: one plugin of a kind for an app, or one in each scope with all its plugins`)
+    if (this.#steps.some((step) => step.name === name)) {
+      throw new OptionError(
+        'settlement', `has its step ${name} already: one plugin of a kind for an app, or one in each scope with all its plugins`
+      )
+    }
     this.#insert(name, settle)
   }
 

@@ -85,7 +85,10 @@ export interface StreamHead {
 export interface Attempts {
   /** Begins the next attempt: where to send, or why to nowhere (any more). */
   next: () => Called | Promise<Called>
-  /** What to do with a reply of this status: `pass` it on, read it `whole` and ask, or, where it is a stream, hold what `openHead` wants to see. */
+  /**
+   * What to do with a reply of this status: `pass` it on, read it `whole` and ask, or, where it is a stream, hold what `openHead` wants to
+   * see.
+   */
   look: (status: number) => 'pass' | 'whole' | 'head'
   openHead: () => StreamHead
   /** The reply is passed on from here. */

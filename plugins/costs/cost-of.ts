@@ -99,26 +99,35 @@ export function ratesFor ({ rates, above }: Sheet, inputTokens: number): Rates {
 
 const noRates: Rates = new Map()
 
-function addTokens (lines: Lines, prefix: string, usage: TokenUsage, modalities: readonly ModalityTokens[] | null, sheet: Sheet | null, factor: Decimal): void {
+function addTokens (
+  lines: Lines, prefix: string, usage: TokenUsage, modalities: readonly ModalityTokens[] | null, sheet: Sheet | null, factor: Decimal
+): void {
   const rates = sheet === null ? noRates : ratesFor(sheet, tokensOf(usage, 'input'))
   const cached = tokensOf(usage, 'input') - usage.input - usage.tool_input
   const tokens = leafTokens(usage)
   leaves.forEach(({ type }, at) => {
     let left = Number(tokens[at])
     if (left === 0) return
-    if (modalities !== null && (type === 'input' || type === 'output')) left = addKinds(lines, prefix, type, left, cached, modalities, rates, factor)
+    if (modalities !== null && (type === 'input' || type === 'output')) {
+      left = addKinds(lines, prefix, type, left, cached, modalities, rates, factor)
+    }
     if (left > 0) lines.add(prefix + type, left, rates.get(type), factor)
   })
 }
 
 /** Charges kinds of content that have rates of their own; returns the tokens of the leaf that are left. */
-function addKinds (lines: Lines, prefix: string, type: 'input' | 'output', leaf: number, cached: number, modalities: readonly ModalityTokens[], rates: Rates, factor: Decimal): number {
+function addKinds (
+  lines: Lines, prefix: string, type: 'input' | 'output', leaf: number, cached: number, modalities: readonly ModalityTokens[], rates: Rates,
+  factor: Decimal
+): number {
   let left = leaf
   for (const kind of kinds) {
     const name = `${type}_${kind}`
     const rate = rates.get(name)
     if (rate === undefined) continue
-    const told = modalities.reduce((sum, { direction, modality, tokens }) => direction === type && modality === kind ? sum + tokens : sum, 0)
+    const told = modalities.reduce(
+      (sum, { direction, modality, tokens }) => direction === type && modality === kind ? sum + tokens : sum, 0
+    )
     const count = Math.min(told, left)
     if (count === 0) continue
     // How many of them came from a cache is not told: there is no knowing what each cost.

@@ -60,7 +60,9 @@ function imagesCost (row: PriceRow, { json, endpoint }: ModelCall): Decimal | nu
 }
 
 function dearestOf (rates: Rates, names: readonly string[]): Decimal | null {
-  return names.flatMap((name) => rates.get(name) ?? []).reduce<Decimal | null>((most, rate) => most === null || isLess(most, rate) ? rate : most, null)
+  return names.flatMap((name) => rates.get(name) ?? []).reduce<Decimal | null>(
+    (most, rate) => most === null || isLess(most, rate) ? rate : most, null
+  )
 }
 
 function countOf (count: number): Decimal {

@@ -52,14 +52,24 @@ export interface CostRules {
 
 /** Throws `LLM_GATEWAY_OPTION`, or `LLM_GATEWAY_PRICES` where a price list is wrong. */
 export function readOptions (options: CostsOptions): CostRules {
-  checkOptions('costs', options, { currency: 'a string', files: 'anything', models: 'an object', unpriced: 'anything', header: 'a boolean', factors: 'an object' })
+  checkOptions('costs', options, {
+    currency: 'a string', files: 'anything', models: 'an object', unpriced: 'anything', header: 'a boolean', factors: 'an object',
+  })
   const { currency, files = [], models, unpriced, header = false, factors = {} } = options
-  if (!Array.isArray(files) || files.some((file) => typeof file !== 'string')) throw new OptionError('costs.files', 'must be a list of files')
+  if (!Array.isArray(files) || files.some((file) => typeof file !== 'string')) {
+    throw new OptionError('costs.files', 'must be a list of files')
+  }
   checkChoice('costs.unpriced', unpriced, ['allow', 'refuse'])
   const read = new Map(Object.entries(factors).map(([upstream, factor]) => [upstream, readFactor(factor, [], (_, message) => {
     throw new OptionError(`upstreams.${upstream}.priceFactor`, message)
   })]))
-  return { table: new PriceTable({ currency, files, models }), refuses: unpriced === undefined ? hasMoneyBudget : () => unpriced === 'refuse', header, factorOf: (upstream) => read.get(upstream ?? '') ?? one, dearest: [...read.values()].reduce((most, factor) => isLess(most, factor) ? factor : most, one) }
+  return {
+    table: new PriceTable({ currency, files, models }),
+    refuses: unpriced === undefined ? hasMoneyBudget : () => unpriced === 'refuse',
+    header,
+    factorOf: (upstream) => read.get(upstream ?? '') ?? one,
+    dearest: [...read.values()].reduce((most, factor) => isLess(most, factor) ? factor : most, one),
+  }
 }
 
 /** What has no price is never counted on one. */

@@ -32,7 +32,9 @@ export function readPriceFile (file: string, currency: string, problems: PlacedP
 
 /** The models of a list of ours, as of the option `prices.models`. */
 export function readModels (models: unknown, path: Path, currency: string, report: Report): Map<string, PriceRow[]> {
-  if (isObject(models)) return new Map(Object.entries(models).map(([name, rows]) => [name, readRows(rows, [...path, name], currency, report)]))
+  if (isObject(models)) {
+    return new Map(Object.entries(models).map(([name, rows]) => [name, readRows(rows, [...path, name], currency, report)]))
+  }
   report(path, 'must be an object of models')
   return new Map()
 }

@@ -43,10 +43,14 @@ export class PriceTable {
 
   /** Throws PriceError. Files are read at once. */
   constructor ({ currency = 'USD', files = [], models = {} }: PriceSources) {
-    if (!isCurrency(currency)) throw new PriceError([{ place: 'prices.currency', line: null, path: '', message: 'is not a currency of ISO 4217' }])
+    if (!isCurrency(currency)) {
+      throw new PriceError([{ place: 'prices.currency', line: null, path: '', message: 'is not a currency of ISO 4217' }])
+    }
     this.currency = currency
     const problems: PlacedProblem[] = []
-    const inline = readModels(models, [], currency, (path, message) => problems.push({ place: inlinePlace, line: null, path: pathText(path), message }))
+    const inline = readModels(
+      models, [], currency, (path, message) => problems.push({ place: inlinePlace, line: null, path: pathText(path), message })
+    )
     const read = files.map((file): Layer => layerOf(file, readPriceFile(file, currency, problems)))
     if (problems.length > 0) throw new PriceError(problems)
     this.#layers = [layerOf(inlinePlace, inline), ...read.reverse()]

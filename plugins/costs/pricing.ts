@@ -65,7 +65,9 @@ export function costOf (table: PriceTable, llm: ModelCall, factor: Decimal = one
 }
 
 /** See `Pricing.estimate`. */
-export function estimate (table: PriceTable, llm: ModelCall, inputTokens: number, outputTokens: number, factor: Decimal = one): number | null {
+export function estimate (
+  table: PriceTable, llm: ModelCall, inputTokens: number, outputTokens: number, factor: Decimal = one
+): number | null {
   const row = matchOf(table, { reply: null, asked: llm.model, alias: null }, startOf(llm))?.row ?? null
   const cost = row === null ? null : estimateOf(row, llm, inputTokens, outputTokens, factor)
   return cost === null ? null : billionthsOf(cost)

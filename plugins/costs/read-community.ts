@@ -35,7 +35,9 @@ const ratesOf = new Map<string, readonly string[]>(Object.entries({
 }))
 
 /** A price of a token, above a size of the input, in a service tier. */
-const priceField = new RegExp(`^(${[...ratesOf.keys()].sort((a, b) => b.length - a.length).join('|')})(?:_above_(\\d+)(k|m)_tokens)?(?:_([a-z]+))?$`)
+const priceField = new RegExp(
+  `^(${[...ratesOf.keys()].sort((a, b) => b.length - a.length).join('|')})(?:_above_(\\d+)(k|m)_tokens)?(?:_([a-z]+))?$`
+)
 const tierNames = new Map([['batches', 'batch']])
 
 /** True for an object of this form. */
@@ -119,7 +121,9 @@ function sheetOf (written: Written, thresholds: readonly number[], inclusive: bo
   const base = written.get(0) ?? new Map<string, Decimal>()
   const isSame = sameReasoning(base)
   const sizes = [...new Set(thresholds)].filter((size) => size > 0).sort((a, b) => a - b)
-  const above = sizes.map((inputTokens): Step => ({ inputTokens, inclusive, rates: withReasoning(written.get(inputTokens) ?? new Map(), isSame) }))
+  const above = sizes.map((inputTokens): Step => ({
+    inputTokens, inclusive, rates: withReasoning(written.get(inputTokens) ?? new Map(), isSame),
+  }))
   return { rates: withReasoning(base, isSame), above }
 }
 
@@ -154,7 +158,10 @@ function readEach (entry: JsonObject, path: Path, report: Report): Map<EachName,
     const price = readPrice(value, maxEach, [...path, field], report)
     each.set(name, thousand ? shifted(price, 3) : price)
   }
-  take('image', entry['output_cost_per_image'] === undefined && entry['mode'] === 'image_generation' ? 'input_cost_per_image' : 'output_cost_per_image')
+  take(
+    'image',
+    entry['output_cost_per_image'] === undefined && entry['mode'] === 'image_generation' ? 'input_cost_per_image' : 'output_cost_per_image'
+  )
   take('second', 'input_cost_per_second')
   take('request', 'input_cost_per_request')
   take('file_search', 'file_search_cost_per_1k_calls', true)

@@ -1,7 +1,9 @@
 /** Price rows as operators write them: per million tokens, in the list's currency. Everything that is wrong is reported, with its place. */
 import { decimalText, isLess, one, readDecimal, shifted, type Decimal } from '../core/decimal.js'
 import { isObject, type JsonObject } from '../core/json-object.js'
-import { eachNames, rateNames, type EachName, type Path, type PriceRow, type Rates, type Report, type Sheet, type Step, type Variant } from './price-row.js'
+import {
+  eachNames, rateNames, type EachName, type Path, type PriceRow, type Rates, type Report, type Sheet, type Step, type Variant,
+} from './price-row.js'
 
 /** Prices of a million tokens. No model costs as much as this: whoever writes it has taken one unit for another. */
 const maxPerMillion: Decimal = { units: 10_000n, places: 0 }
@@ -44,7 +46,9 @@ function readRow (value: unknown, path: Path, currency: string, report: Report):
     sheet: readSheet(value, path, report),
     tiers: readVariants(value['tiers'], [...path, 'tiers'], report),
     speeds: readVariants(value['speeds'], [...path, 'speeds'], report),
-    regions: new Map(entriesOf(value['regions'], [...path, 'regions'], report).map(([name, factor]) => [name, readFactor(factor, [...path, 'regions', name], report)])),
+    regions: new Map(entriesOf(value['regions'], [...path, 'regions'], report).map(([name, factor]) => [
+      name, readFactor(factor, [...path, 'regions', name], report),
+    ])),
     each: readEach(value['each'], [...path, 'each'], report),
     tools: readOwnSheet(value['tools'] ?? {}, [...path, 'tools'], report),
     from,
@@ -113,7 +117,9 @@ function readVariants (value: unknown, path: Path, report: Report): Map<string, 
 function readEach (value: unknown, path: Path, report: Report): Map<EachName, Decimal> {
   const given = new Map(entriesOf(value, path, report))
   for (const name of given.keys()) if (!eachNames.some((known) => known === name)) report([...path, name], 'is not known')
-  return new Map(eachNames.filter((name) => given.has(name)).map((name) => [name, readPrice(given.get(name), maxEach, [...path, name], report)]))
+  return new Map(eachNames.filter((name) => given.has(name)).map((name) => [
+    name, readPrice(given.get(name), maxEach, [...path, name], report),
+  ]))
 }
 
 function entriesOf (value: unknown, path: Path, report: Report): Array<[string, unknown]> {
@@ -125,13 +131,17 @@ function entriesOf (value: unknown, path: Path, report: Report): Array<[string, 
 
 /** Reads a price, or reports why it is none. `most`: what nothing costs. */
 export function readPrice (value: unknown, most: Decimal, path: Path, report: Report): Decimal {
-  const problem = typeof value === 'number' ? null : `must be a number, not ${typeof value === 'string' ? 'text' : value === null ? 'null' : typeof value}`
+  const problem = typeof value === 'number'
+    ? null
+    : `must be a number, not ${typeof value === 'string' ? 'text' : value === null ? 'null' : typeof value}`
   const price = typeof value === 'number' ? readDecimal(String(value)) : null
   if (problem !== null) report(path, problem)
   else if (price === null) report(path, `must be a number, not ${String(value)}`)
   else if (price.units < 0n) report(path, 'must not be negative')
   else if (isLess(most, price)) report(path, `is above ${decimalText(most)}, which nothing costs: is it in another unit?`)
-  else if (price.units.toString().replace(/0+$/, '').length > maxDigits) report(path, `has more than ${maxDigits} digits, and would be rounded`)
+  else if (price.units.toString().replace(/0+$/, '').length > maxDigits) {
+    report(path, `has more than ${maxDigits} digits, and would be rounded`)
+  }
   return price ?? one
 }
 

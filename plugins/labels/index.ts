@@ -20,7 +20,9 @@ async function registerLabels (app: FastifyInstance, options: LabelsOptions): Pr
   checkOptions('labels', options, { header: 'a string' })
   const header = options.header?.toLowerCase()
   if (header === undefined) return
-  if (!/^[a-z0-9-]+$/.test(header) || credentialHeaders.includes(header)) throw new OptionError('labels.header', 'must be the name of a header of its own')
+  if (!/^[a-z0-9-]+$/.test(header) || credentialHeaders.includes(header)) {
+    throw new OptionError('labels.header', 'must be the name of a header of its own')
+  }
   identifyFirst(app, joinGateway(app))
   app.addHook('onRequest', function llmGatewayLabels (request, _reply, done) {
     const llm = modelCallOf(request)

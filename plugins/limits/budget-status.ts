@@ -14,7 +14,9 @@ interface Party {
 }
 
 /** How the budgets of the configuration stand, as the store has them now: those of groups first. Rejects where it cannot answer. */
-export async function readBudgets (balances: Balances, { groups, keys }: ConfiguredParties, currency: string, now = Date.now()): Promise<BudgetStatus[]> {
+export async function readBudgets (
+  balances: Balances, { groups, keys }: ConfiguredParties, currency: string, now = Date.now()
+): Promise<BudgetStatus[]> {
   const parties: Party[] = [
     ...groups.map(({ id, limits }) => ({ group: id, key: null, limits })),
     ...keys.map(({ id, group, limits }) => ({ group, key: id, limits })),
@@ -23,9 +25,21 @@ export async function readBudgets (balances: Balances, { groups, keys }: Configu
   return await Promise.all(asked.slice(0, maxBudgets).map(async ({ party, bucket }) => await readOne(balances, party, bucket, currency)))
 }
 
-async function readOne (balances: Balances, { group, key }: Party, { id, unit, amount, endsAt }: Bucket, currency: string): Promise<BudgetStatus> {
+async function readOne (
+  balances: Balances, { group, key }: Party, { id, unit, amount, endsAt }: Bucket, currency: string
+): Promise<BudgetStatus> {
   const { spent, held } = await balances.readBucket(id, group, key ?? undefined)
   const { period, timezone } = readBucketId(id)
   const scale = unit === 'cost' ? billionth : 1
-  return { group, key, unit: unit === 'cost' ? currency : 'tokens', period, timezone, amount: amount * scale, spent: spent * scale, held: held * scale, resetsAt: endsAt }
+  return {
+    group,
+    key,
+    unit: unit === 'cost' ? currency : 'tokens',
+    period,
+    timezone,
+    amount: amount * scale,
+    spent: spent * scale,
+    held: held * scale,
+    resetsAt: endsAt,
+  }
 }

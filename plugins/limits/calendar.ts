@@ -87,7 +87,15 @@ function formatOf (timezone: string): Intl.DateTimeFormat {
   const known = zones.get(timezone)
   if (known !== undefined) return known
   const made = new Intl.DateTimeFormat('en', {
-    timeZone: timezone, calendar: 'gregory', hourCycle: 'h23', year: 'numeric', month: 'numeric', day: 'numeric', hour: 'numeric', minute: 'numeric', second: 'numeric',
+    timeZone: timezone,
+    calendar: 'gregory',
+    hourCycle: 'h23',
+    year: 'numeric',
+    month: 'numeric',
+    day: 'numeric',
+    hour: 'numeric',
+    minute: 'numeric',
+    second: 'numeric',
   })
   zones.set(timezone, made)
   return made

@@ -32,7 +32,10 @@ export function outputBound (llm: ModelCall, { otherOutput, outputByModel }: Hol
   return Math.min(asked, most) * Math.min(choices, maxChoices)
 }
 
-/** True where the work goes on when the reply has ended, or its caller has left. What it uses is told later, in replies that are not metered. */
+/**
+ * True where the work goes on when the reply has ended, or its caller has left. What it uses is told later, in replies that are not
+ * metered.
+ */
 export function goesOn ({ endpoint, json }: ModelCall): boolean {
   const path = endpoint.output?.goesOn
   return path !== undefined && valueAt(json, path) === true

@@ -47,7 +47,9 @@ export class Gate {
     const tooLarge = input + output > mostTokens(ticket.parties)
     const cost = this.#costOf(ticket, llm, input, output)
     if (cost === null) return gatewayError('model_not_priced')
-    return this.#judge(this.#admission.hold(ticket, { tokens: input + output, cost: cost.all }, { tokens: input, cost: cost.input }), llm, tooLarge)
+    return this.#judge(
+      this.#admission.hold(ticket, { tokens: input + output, cost: cost.all }, { tokens: input, cost: cost.input }), llm, tooLarge
+    )
   }
 
   #enter (llm: ModelCall): GatewayError | null | Promise<GatewayError | null> {

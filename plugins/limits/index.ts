@@ -34,8 +34,16 @@ async function registerLimits (app: FastifyInstance, options: LimitsOptions): Pr
     ledger?.noteUnsettled?.()
     writeLog(app.log, 'error', { settlement }, 'a settlement could not reach the state store')
   }
-  const outbox = new Outbox({ balances, maxWaiting: outboxMax, retryMs: outboxRetryMs, onLost, onSettled: budgetWarnings(() => gateway.recorder, app.log, rules.onBudget) })
-  const admission = new Admission(balances, outbox, rules.leasePercent, (err) => writeLog(app.log, 'error', { err }, 'the limit store cannot answer'))
+  const outbox = new Outbox({
+    balances,
+    maxWaiting: outboxMax,
+    retryMs: outboxRetryMs,
+    onLost,
+    onSettled: budgetWarnings(() => gateway.recorder, app.log, rules.onBudget),
+  })
+  const admission = new Admission(
+    balances, outbox, rules.leasePercent, (err) => writeLog(app.log, 'error', { err }, 'the limit store cannot answer')
+  )
   const gate = new Gate(rules, admission, gateway)
 
   app.addHook('onRequest', function llmGatewayLimits (request, reply, done) {
@@ -64,7 +72,9 @@ async function registerLimits (app: FastifyInstance, options: LimitsOptions): Pr
     const forget = gateway.recorder.gauge('balance_remaining_ratio', () => admission.remaining.samples())
     const unheard = ledger?.onTrouble?.((err, again) => {
       gateway.recorder.ledgerFailed()
-      if (!again) writeLog(app.log, 'error', { err }, 'usage records cannot be written: they wait in memory, and their tokens are not charged yet')
+      if (!again) {
+        writeLog(app.log, 'error', { err }, 'usage records cannot be written: they wait in memory, and their tokens are not charged yet')
+      }
     })
     if (ledger?.shipping) endings.push(watchShipping(ledger.shipping, gateway, app))
     const forgetBudgets = gateway.recorder.gauge('budget_remaining_ratio', () => admission.remaining.budgets.samples())
@@ -89,7 +99,10 @@ function watchShipping (shipping: Shipping, { recorder }: Gateway, { log }: Fast
   return () => endings.forEach((end) => end())
 }
 
-function follow (verdict: GatewayError | null | Promise<GatewayError | null>, llm: ModelCall, request: FastifyRequest, reply: FastifyReply, done: () => void): void {
+function follow (
+  verdict: GatewayError | null | Promise<GatewayError | null>, llm: ModelCall, request: FastifyRequest, reply: FastifyReply,
+  done: () => void
+): void {
   if (verdict === null) done()
   else if (verdict instanceof Promise) {
     verdict.then((later) => {

@@ -93,7 +93,10 @@ export function readOptions (options: LimitsOptions): Rules {
     maxInputTokens: 'a whole number of at least 0',
     leasePercent: 'a whole number of at least 1',
   })
-  const { balances, ledger = null, balanceStatus = 403, authorize = null, maxOutputTokens = {}, maxInputTokens = 200_000, leasePercent = 5, onBudget = null } = options
+  const {
+    balances, ledger = null, balanceStatus = 403, authorize = null, maxOutputTokens = {}, maxInputTokens = 200_000, leasePercent = 5,
+    onBudget = null,
+  } = options
   checkMethods('limits.balances', balances, ['hold', 'leave', 'settle', 'renew'])
   checkMethods('limits.ledger', ledger ?? undefined, ['append', 'flush'])
   if (!statuses.includes(balanceStatus)) throw new OptionError('limits.balanceStatus', 'must be 402, 403 or 429')

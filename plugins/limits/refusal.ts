@@ -35,7 +35,9 @@ export function limitError (refused: LimitRefusal, family: Family, balanceStatus
 }
 
 /** A host's own refusal. The limit is null where it is none. */
-export function hostError ({ code, limit, retryAfterMs }: Refusal, balanceStatus: number): { error: GatewayError, limit: LimitName | null } {
+export function hostError (
+  { code, limit, retryAfterMs }: Refusal, balanceStatus: number
+): { error: GatewayError, limit: LimitName | null } {
   const error = gatewayError(code, { limit: limit ?? 'set elsewhere' }, {
     ...(retryAfterMs !== undefined && { retryAfterMs }),
     ...(code === 'insufficient_quota' && { status: balanceStatus }),

@@ -26,11 +26,16 @@ export function settleLimits ({ admission, ledger, pricing }: SettlementParts, l
   else admission.settle(ticket, chargesOf(llm, ticket, pricing()))
 }
 
-/** After it, where there is a ledger: keeps the record, and charges what it says, kept or not. The reply has left by then, and nobody waits for either. */
+/**
+ * After it, where there is a ledger: keeps the record, and charges what it says, kept or not. The reply has left by then, and nobody waits
+ * for either.
+ */
 export function keepRecord ({ admission, pricing }: SettlementParts, ledger: Ledger, llm: ModelCall, log: FastifyBaseLogger): void {
   const ticket = admission.takeTicket(llm)
   const charged = chargesOf(llm, ticket ?? nothingHeld, pricing())
-  const record = ticket === undefined ? recordOf(llm, charged, []) : recordOf(llm, charged, admission.late(ticket), admission.lateBuckets(ticket))
+  const record = ticket === undefined
+    ? recordOf(llm, charged, [])
+    : recordOf(llm, charged, admission.late(ticket), admission.lateBuckets(ticket))
   if (record === null) return
   const settle = (): void => {
     if (ticket !== undefined) admission.settle(ticket, charged)

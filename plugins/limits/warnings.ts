@@ -22,7 +22,9 @@ export interface BudgetEvent {
 export type OnBudget = (event: BudgetEvent) => unknown
 
 /** What settles are told to. A hook of the host that throws, or whose promise fails, is told in the log. */
-export function budgetWarnings (recorder: () => Recorder, log: FastifyBaseLogger, onBudget: OnBudget | null): (settlement: Settlement, settled: Settled) => void {
+export function budgetWarnings (
+  recorder: () => Recorder, log: FastifyBaseLogger, onBudget: OnBudget | null
+): (settlement: Settlement, settled: Settled) => void {
   const fail = (err: unknown): void => writeLog(log, 'error', { err }, 'limits.onBudget failed')
   const tell = (event: BudgetEvent): void => {
     recorder().budgetReached(event.group, event.period, event.percent)

@@ -82,7 +82,10 @@ export class Gauge<L extends Labels> {
     this.#tree.find(values).value += by
   }
 
-  /** From now on the gauge holds what its sources tell when it is read; where two tell the same labels, the last one wins. Returns what ends it. */
+  /**
+   * From now on the gauge holds what its sources tell when it is read; where two tell the same labels, the last one wins. Returns what ends
+   * it.
+   */
   follow (source: GaugeSource): () => void {
     this.#sources.add(source)
     return () => {

@@ -12,7 +12,9 @@ export interface KeyLabelRules {
 }
 
 /** The labels that the metrics have by themselves, and those that the text formats give to histograms and summaries. */
-const taken: ReadonlySet<string> = new Set([...Object.values(catalogue).flatMap(({ labels }): readonly string[] => labels), 'le', 'quantile'])
+const taken: ReadonlySet<string> = new Set([
+  ...Object.values(catalogue).flatMap(({ labels }): readonly string[] => labels), 'le', 'quantile',
+])
 
 /** What both text formats and OpenTelemetry take for a name; those that begin with two underscores are Prometheus' own. */
 const plain = /^(?!__)[A-Za-z_][A-Za-z0-9_]{0,63}$/
@@ -27,7 +29,9 @@ export function checkKeyLabels (option: string, names: readonly string[] | undef
   if (names.length > maxNames) throw new OptionError(option, `must be at most ${maxNames} labels`)
   for (const [at, name] of names.entries()) {
     const place = `${option}[${at}]`
-    if (!plain.test(name)) throw new OptionError(place, 'must be up to 64 letters, digits and underscores, and begin with no digit and no two underscores')
+    if (!plain.test(name)) {
+      throw new OptionError(place, 'must be up to 64 letters, digits and underscores, and begin with no digit and no two underscores')
+    }
     if (taken.has(name)) throw new OptionError(place, 'is a label that the metrics have already')
     if (names.indexOf(name) < at) throw new OptionError(place, 'is there twice')
   }

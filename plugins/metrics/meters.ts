@@ -32,7 +32,9 @@ export interface Meters {
 
 const byOwner = new WeakMap<object, Meters>()
 
-export function openMeters ({ models, maxModels, labels, maxLabelValues, maxCells, peers = null, process = false, otel }: MeterRules): Meters {
+export function openMeters ({
+  models, maxModels, labels, maxLabelValues, maxCells, peers = null, process = false, otel,
+}: MeterRules): Meters {
   const store = new MetricStore({ maxCells, labels, counted: peers?.counted })
   const own = process ? new ProcessFamilies(peers?.counted ?? null) : null
   const names: LabelNames = {

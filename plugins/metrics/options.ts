@@ -93,10 +93,14 @@ export function checkMetricsOptions (options: MetricsOptions): void {
   })
   checkMethods('metrics.peers', others.peers, ['counted', 'join', 'refresh', 'cells'])
   checkMethods('metrics.registry', others.registry, ['getSingleMetric', 'registerMetric', 'metrics'])
-  if (path !== undefined && path !== false && !/^\/./.test(String(path))) throw new OptionError('metrics.path', 'must be false or begin with a slash')
+  if (path !== undefined && path !== false && !/^\/./.test(String(path))) {
+    throw new OptionError('metrics.path', 'must be false or begin with a slash')
+  }
   checkTexts('metrics.models', models)
   checkKeyLabels('metrics.labels', labels)
-  if (semconv !== undefined && !semconvs.includes(semconv)) throw new OptionError('metrics.semconv', `must be one of ${semconvs.join(', ')}`)
+  if (semconv !== undefined && !semconvs.includes(semconv)) {
+    throw new OptionError('metrics.semconv', `must be one of ${semconvs.join(', ')}`)
+  }
 }
 
 export function meterRules (options: MetricsOptions): MeterRules {

@@ -81,7 +81,9 @@ const modalityNames: ReadonlySet<string> = new Set(['text', 'image', 'audio'])
 
 /** A call without usage counts 0 tokens of unknown modality: it took place. */
 function nextTokens (meter: Meter): Write {
-  const counters = nextCounters.map(({ name, ...rest }): NextCounter => ({ ...rest, counter: meter.createCounter(name, { unit: '{token}' }) }))
+  const counters = nextCounters.map(({ name, ...rest }): NextCounter => ({
+    ...rest, counter: meter.createCounter(name, { unit: '{token}' }),
+  }))
   const input = tokenHistogram(meter, nextMetrics.inputPerOperation)
   const output = tokenHistogram(meter, nextMetrics.outputPerOperation)
   return (llm, shared, error) => {

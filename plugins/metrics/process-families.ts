@@ -31,7 +31,11 @@ export class LoopDelays {
 
   read (now = performance.now()): Delays {
     const current = this.#current()
-    const worst = { p50: Math.max(current.p50, this.#before.p50), p99: Math.max(current.p99, this.#before.p99), max: Math.max(current.max, this.#before.max) }
+    const worst = {
+      p50: Math.max(current.p50, this.#before.p50),
+      p99: Math.max(current.p99, this.#before.p99),
+      max: Math.max(current.max, this.#before.max),
+    }
     if (now - this.#since >= windowMs) {
       this.#before = current
       this.#since = now
@@ -77,9 +81,15 @@ export class ProcessFamilies {
       gauge('process_start_time_seconds', 's', 'min', 'When the process began, since the epoch.', () => startedAt),
       gauge('process_resident_memory_bytes', 'By', 'sum', 'Memory that is resident.', () => process.memoryUsage.rss()),
       gauge('nodejs_heap_size_used_bytes', 'By', 'sum', 'Heap that is in use.', () => process.memoryUsage().heapUsed),
-      gauge('nodejs_external_memory_bytes', 'By', 'sum', 'Memory outside of the heap, buffers for one.', () => process.memoryUsage().external),
-      gauge('nodejs_eventloop_lag_p50_seconds', 's', 'max', 'Half of all turns of the event loop were at most so late.', () => delays.read().p50),
-      gauge('nodejs_eventloop_lag_p99_seconds', 's', 'max', '99 % of all turns of the event loop were at most so late.', () => delays.read().p99),
+      gauge(
+        'nodejs_external_memory_bytes', 'By', 'sum', 'Memory outside of the heap, buffers for one.', () => process.memoryUsage().external
+      ),
+      gauge(
+        'nodejs_eventloop_lag_p50_seconds', 's', 'max', 'Half of all turns of the event loop were at most so late.', () => delays.read().p50
+      ),
+      gauge(
+        'nodejs_eventloop_lag_p99_seconds', 's', 'max', '99 % of all turns of the event loop were at most so late.', () => delays.read().p99
+      ),
       gauge('nodejs_eventloop_lag_max_seconds', 's', 'max', 'The latest turn of the event loop.', () => delays.read().max),
     ]
   }

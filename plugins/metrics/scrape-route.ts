@@ -36,7 +36,9 @@ export function registryScraper (registry: MetricsRegistry): Scraper {
  * hook of your own in front. Compressed off the event loop where the server accepts gzip; a scrape shrinks some twenty times.
  */
 export function serveScrapes (app: FastifyInstance, path: string, scraper: Scraper): void {
-  if (app.hasRoute({ method: 'GET', url: app.prefix + path })) throw new OptionError('metrics.path', `is a route of the app already: ${path}`)
+  if (app.hasRoute({ method: 'GET', url: app.prefix + path })) {
+    throw new OptionError('metrics.path', `is a route of the app already: ${path}`)
+  }
   app.get(path, { logLevel: 'warn' }, async (request: FastifyRequest, reply: FastifyReply) => {
     const { contentType, text } = await scraper(String(request.headers.accept))
     reply.headers({ 'content-type': contentType, vary: 'accept, accept-encoding' })

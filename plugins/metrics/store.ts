@@ -52,7 +52,12 @@ export class MetricStore {
     this.#labels = labels
     this.#counted = counted
     // Its labels are the catalogue's own; a cap here would count its own overflow for ever.
-    const rules = { row: catalogue.label_overflow_total, maxCells: Infinity, overflowed: this.overflowed, counted: this.#countedIn('label_overflow_total') }
+    const rules = {
+      row: catalogue.label_overflow_total,
+      maxCells: Infinity,
+      overflowed: this.overflowed,
+      counted: this.#countedIn('label_overflow_total'),
+    }
     this.#overflow = this.#join('label_overflow_total', new Counter(rules))
     // There before the first one: a rate sees no rise in a counter that begins at 1.
     for (const label of [...openLabels, ...labels]) this.#overflow.add(0, label)

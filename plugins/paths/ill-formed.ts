@@ -7,7 +7,9 @@ import type { UrlRefusal } from '../core/url/resolve.js'
 import { isDecodable } from '../core/url/segments.js'
 import { withoutQuery } from '../core/url/single-version.js'
 
-/** The router must not answer an ill-formed path in its own words: whatever it makes of the one that is put in its place, a hook refuses it. */
+/**
+ * The router must not answer an ill-formed path in its own words: whatever it makes of the one that is put in its place, a hook refuses it.
+ */
 export function setAside (raw: RawRequest, refused: UrlRefusal): string {
   keepOut(raw, refused)
   const url = `/${encodeURIComponent(refused.url)}`

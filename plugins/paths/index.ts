@@ -29,7 +29,12 @@ async function registerPaths (app: FastifyInstance, options: PathsOptions): Prom
   // Their callers would see a 401 or 405 and nobody would know why.
   app.addHook('onReady', async () => {
     const routes = takenRoutes(app, gateway.prefix)
-    if (routes.length > 0) app.log.warn({ routes }, 'these routes of the host are taken for model endpoints, whose paths clients send without a version, too: give the gateway a prefix')
+    if (routes.length > 0) {
+      app.log.warn(
+        { routes },
+        'these routes of the host are taken for model endpoints, whose paths clients send without a version, too: give the gateway a prefix'
+      )
+    }
   })
 
   setAsideIllFormed(app, gateway)

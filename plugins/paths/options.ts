@@ -18,6 +18,8 @@ export interface PathsOptions {
 export function checkPathOptions (plugin: string, options: { readonly prefix?: unknown, readonly unknown?: unknown }): void {
   checkOptions(plugin, options, { prefix: 'anything', unknown: 'anything' })
   const { prefix = '', unknown } = options
-  if (typeof prefix !== 'string' || !/^(?:\/[\w.~-]+)*\/?$/.test(prefix)) throw new OptionError(`${plugin}.prefix`, 'must be a path such as /llm')
+  if (typeof prefix !== 'string' || !/^(?:\/[\w.~-]+)*\/?$/.test(prefix)) {
+    throw new OptionError(`${plugin}.prefix`, 'must be a path such as /llm')
+  }
   checkChoice(`${plugin}.unknown`, unknown, ['leave', 'refuse'])
 }

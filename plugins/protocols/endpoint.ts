@@ -18,7 +18,8 @@ interface Shared<Label extends string, Name extends string> {
   readonly streamError?: TellStreamError
 }
 
-interface GivenProtocol<Name extends string, Id extends string, Schema extends string> extends Omit<Shared<Name, Name>, 'protocol' | 'allowedBy'> {
+interface GivenProtocol<Name extends string, Id extends string, Schema extends string>
+  extends Omit<Shared<Name, Name>, 'protocol' | 'allowedBy'> {
   readonly name: Name
   readonly endpoints: ReadonlyArray<GivenEndpoint<Id, Schema>>
   readonly example: ProtocolExample
@@ -46,8 +47,12 @@ export function defineProtocol<const Name extends string, const Id extends strin
   }
 }
 
-/** Completes an endpoint: what its protocol shares, then the plain case (POST of JSON that is neither streamed nor metered), then its own. */
-export function defineEndpoint<const Label extends string, const Name extends string, const Id extends string, const Schema extends string> (
+/**
+ * Completes an endpoint: what its protocol shares, then the plain case (POST of JSON that is neither streamed nor metered), then its own.
+ */
+export function defineEndpoint<
+  const Label extends string, const Name extends string, const Id extends string, const Schema extends string
+> (
   shared: Shared<Label, Name>, { path, ...own }: GivenEndpoint<Id, Schema>
 ): EndpointOf<Label, Name, Id, Schema> {
   return {

@@ -42,7 +42,9 @@ const resets = [
  * is RFC 9110 10.2.3, `retry-after-ms` is Azure's, the rest tells windows of which the first that ends counts.
  */
 export function waitMsOf (headers: Headers, body: Buffer, nowMs: number): number | null {
-  return numberOf(headers['retry-after-ms']) ?? retryAfterMs(headers['retry-after'], nowMs) ?? resetMs(headers['x-ratelimit-reset'], nowMs) ??
+  return numberOf(headers['retry-after-ms']) ?? retryAfterMs(headers['retry-after'], nowMs) ?? resetMs(
+    headers['x-ratelimit-reset'], nowMs
+  ) ??
     smallest(resets.map((name) => durationMs(headers[name], nowMs))) ?? retryInfoMs(body)
 }
 
@@ -61,7 +63,9 @@ const unitMs: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h
 
 function durationMs (value: unknown, nowMs: number): number | null {
   if (typeof value !== 'string' || !/^(?:\d+(?:\.\d+)?(?:ms|s|m|h|d))+$/.test(value)) return dateMs(value, nowMs)
-  return [...value.matchAll(/(\d+(?:\.\d+)?)(ms|s|m|h|d)/g)].reduce((sum, [, amount, unit]) => sum + Number(amount) * Number(unitMs[String(unit)]), 0)
+  return [...value.matchAll(/(\d+(?:\.\d+)?)(ms|s|m|h|d)/g)].reduce(
+    (sum, [, amount, unit]) => sum + Number(amount) * Number(unitMs[String(unit)]), 0
+  )
 }
 
 /** `google.rpc.RetryInfo`, which stands in the body. */

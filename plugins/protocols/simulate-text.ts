@@ -28,7 +28,8 @@ export interface Simulation {
   readonly events?: (ask: Ask) => readonly SimulatedEvent[]
 }
 
-const sentence = 'Hello! This answer comes from the simulated upstream inside the gateway: your key was known, your request was valid, and every token was counted.'
+const sentence = 'Hello! This answer comes from the simulated upstream inside the gateway: your key was known, your request was valid, ' +
+  'and every token was counted.'
 
 /** The reply's text, a token each. */
 export const pieces: readonly string[] = sentence.split(/(?= )/)

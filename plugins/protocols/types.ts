@@ -122,7 +122,9 @@ export interface Family {
 export type Metered = 'yes' | 'optional' | 'no'
 
 /** `Label` is its protocol, and `Name` are those that open it. */
-export interface EndpointOf<Label extends string = string, Name extends string = string, Id extends string = string, Schema extends string = string> {
+export interface EndpointOf<
+  Label extends string = string, Name extends string = string, Id extends string = string, Schema extends string = string
+> {
   /** Unique name, for options such as replaced schemas: `messages`, `messages.count_tokens`. */
   readonly id: Id
   readonly protocol: Label
@@ -151,7 +153,10 @@ export interface EndpointOf<Label extends string = string, Name extends string =
   readonly replays: UsageRules | null
   /** Where its texts and settings stand; null where there are none. */
   readonly text: TextRules | null
-  /** The field of the body that names what the provider keeps for the account it was made with: it means nothing to any other. Null for none. */
+  /**
+   * The field of the body that names what the provider keeps for the account it was made with: it means nothing to any other. Null for
+   * none.
+   */
   readonly boundIdField: string | null
   readonly streamError: TellStreamError
   /** How the request bounds what is produced; null where nothing is. */

@@ -17,7 +17,10 @@ interface Rule {
 }
 
 const rules: readonly Rule[] = [
-  { of: ['upstreams'], check: ({ upstreams }) => Object.entries(upstreams).flatMap(([name, upstream]) => checkUpstream(`upstreams.${name}`, upstream)) },
+  {
+    of: ['upstreams'],
+    check: ({ upstreams }) => Object.entries(upstreams).flatMap(([name, upstream]) => checkUpstream(`upstreams.${name}`, upstream)),
+  },
   { of: ['upstreams', 'pools', 'groups'], check: checkGroups },
   { of: ['keys', 'groups'], check: ({ keys = [], groups }) => keys.flatMap((key, index) => checkGroup(`keys[${index}]`, key, groups)) },
   { of: ['keys'], check: ({ keys = [] }) => [...keys.flatMap((key, index) => checkKey(`keys[${index}]`, key)), ...checkUnique(keys)] },
@@ -43,7 +46,9 @@ function checkGroups ({ upstreams, pools = {}, groups }: GatewayConfig): Problem
 function checkIncludeUsage ({ usage, upstreams }: GatewayConfig): Problem[] {
   const names = typeof usage?.includeUsage === 'object' ? Object.keys(usage.includeUsage) : []
   return names.filter((name) => !Object.hasOwn(upstreams, name))
-    .map((name) => ({ path: joinPath('usage.includeUsage', name), message: `there is no upstream ${name}${didYouMean(name, Object.keys(upstreams))}` }))
+    .map((name) => ({
+      path: joinPath('usage.includeUsage', name), message: `there is no upstream ${name}${didYouMean(name, Object.keys(upstreams))}`,
+    }))
 }
 
 /** The system would say so of an address, and not of which. Port 0 is any free one. */
@@ -57,9 +62,14 @@ function checkPorts ({ listen = {}, console: { listen: own } = {} }: GatewayConf
 /** Nothing would have a price, and every request would be refused for that. */
 function checkMoneyBudgets ({ groups, keys = [], prices }: GatewayConfig): Problem[] {
   if (prices !== undefined) return []
-  const parties = [...Object.entries(groups).map(([name, { limits }]) => ({ path: joinPath('groups', name), limits })), ...keys.map(({ limits }, index) => ({ path: `keys[${index}]`, limits }))]
+  const parties = [
+    ...Object.entries(groups).map(([name, { limits }]) => ({ path: joinPath('groups', name), limits })),
+    ...keys.map(({ limits }, index) => ({ path: `keys[${index}]`, limits })),
+  ]
   return parties.flatMap(({ path, limits }) => (limits?.budgets ?? []).flatMap(({ cost }, index) => {
-    return cost === undefined ? [] : [{ path: `${path}.limits.budgets[${index}].cost`, message: 'needs prices: without a price list nothing costs anything' }]
+    return cost === undefined
+      ? []
+      : [{ path: `${path}.limits.budgets[${index}].cost`, message: 'needs prices: without a price list nothing costs anything' }]
   }))
 }
 
@@ -82,8 +92,14 @@ function checkProxies ({ listen: { trustProxy = [] } = {} }: GatewayConfig): Pro
   return trustProxy.flatMap((proxy, index) => {
     const [address = '', bits, ...more] = proxy.split('/')
     const most = isIP(address) === 6 ? 128 : 32
-    const known = proxyNames.includes(proxy) || (isIP(address) > 0 && more.length === 0 && (bits === undefined || (/^[0-9]{1,3}$/.test(bits) && Number(bits) <= most)))
-    return known ? [] : [{ path: `listen.trustProxy[${index}]`, message: `must be an address, a network such as 10.0.0.0/8, or one of ${proxyNames.join(', ')}` }]
+    const known = proxyNames.includes(proxy) ||
+      (isIP(address) > 0 && more.length === 0 && (bits === undefined || (/^[0-9]{1,3}$/.test(bits) && Number(bits) <= most)))
+    return known
+      ? []
+      : [{
+          path: `listen.trustProxy[${index}]`,
+          message: `must be an address, a network such as 10.0.0.0/8, or one of ${proxyNames.join(', ')}`,
+        }]
   })
 }
 
@@ -111,7 +127,9 @@ function checkKey (path: string, key: KeyOptions): Problem[] {
   const problems: Problem[] = []
   if (key.secret === undefined && key.hash === undefined) problems.push({ path: `${path}.secret`, message: 'is required, or a hash' })
   if (key.secret !== undefined && key.hash !== undefined) problems.push({ path: `${path}.hash`, message: 'has no place beside secret' })
-  if (key.expires !== undefined && Number.isNaN(Date.parse(key.expires))) problems.push({ path: `${path}.expires`, message: 'is not a date that exists' })
+  if (key.expires !== undefined && Number.isNaN(Date.parse(key.expires))) {
+    problems.push({ path: `${path}.expires`, message: 'is not a date that exists' })
+  }
   return problems
 }
 

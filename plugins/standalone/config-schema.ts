@@ -41,7 +41,9 @@ const descriptions: Readonly<Record<string, Describe | null>> = {
   },
   required: (params) => ({ part: params['missingProperty'], message: 'is required' }),
   // Which it is now tells apart 8080 and "8080", and that a variable is always text.
-  type: (params, error, shown) => ({ message: `must be ${[params['type']].flat().join(' or ')}, not ${typeOf(error.data)}${shown === null ? '' : ` ${shown}`}` }),
+  type: (params, error, shown) => ({
+    message: `must be ${[params['type']].flat().join(' or ')}, not ${typeOf(error.data)}${shown === null ? '' : ` ${shown}`}`,
+  }),
   enum: ({ allowedValues }, { data }, shown) => {
     const allowed = [allowedValues].flat().map(String)
     return { message: `must be one of ${allowed.join(', ')}${but(shown)}${shown === null ? '' : didYouMean(String(data), allowed)}` }
@@ -57,7 +59,9 @@ function problemOf (error: ErrorObject, filled: ReadonlySet<string>): Problem[] 
   if (describe === null) return []
   const at = placeAt(error.instancePath)
   const shown = filled.has(at) ? null : show(error.data, at)
-  const { part = error.propertyName, message } = describe?.(error.params, error, shown) ?? { message: `${String(error.message)}${but(shown)}` }
+  const { part = error.propertyName, message } = describe?.(
+    error.params, error, shown
+  ) ?? { message: `${String(error.message)}${but(shown)}` }
   return [{ path: part === undefined ? at : joinPath(at, String(part)), message }]
 }
 

@@ -25,7 +25,10 @@ export interface LogEntry {
 }
 
 /** Sections that are the options of the part of the same name, checked by the schema and by the part. */
-type PartSections = Pick<LlmGatewayOptions, 'prefix' | 'pools' | 'auth' | 'limits' | 'validation' | 'usage' | 'prices' | 'costs' | 'labels' | 'forward' | 'console' | 'overload'> & { tracing?: TracingOptions }
+type PartSections = Pick<LlmGatewayOptions, PartName> & { tracing?: TracingOptions }
+
+type PartName =
+  | 'prefix' | 'pools' | 'auth' | 'limits' | 'validation' | 'usage' | 'prices' | 'costs' | 'labels' | 'forward' | 'console' | 'overload'
 
 export interface GatewayConfig extends PartSections {
   /** For editors. */

@@ -20,7 +20,8 @@ export interface Parsed {
 const variable = /\$\{([A-Za-z_][A-Za-z0-9_]*)\}/g
 const hidden = /\uE000\uE000([A-Za-z_][A-Za-z0-9_]*)\uE001/g
 
-const notVariable = 'begins a variable that is none: in its braces stands a name of letters, digits and underscores alone, without a default'
+const notVariable =
+  'begins a variable that is none: in its braces stands a name of letters, digits and underscores alone, without a default'
 
 export function hideVariables (text: string): string {
   return text.replace(variable, '\uE000\uE000$1\uE001')

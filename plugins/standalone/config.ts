@@ -26,7 +26,9 @@ export function loadConfig (file: string, env: Environment, text = readText(file
   const config = parseConfig(text, env)
   const { prices } = config
   // Beside the file that names them, wherever the process was started.
-  return prices?.files === undefined ? config : { ...config, prices: { ...prices, files: prices.files.map((name) => resolve(dirname(file), name)) } }
+  return prices?.files === undefined
+    ? config
+    : { ...config, prices: { ...prices, files: prices.files.map((name) => resolve(dirname(file), name)) } }
 }
 
 export function parseConfig (text: string, env: Environment): GatewayConfig {
@@ -49,10 +51,15 @@ function sectionOf (path: string): string {
   return path.replace(/[.[].*$/s, '')
 }
 
-/** The sections that are right, so that they can be held against each other, with stand-ins for those that must be there. Throws ConfigError. */
+/**
+ * The sections that are right, so that they can be held against each other, with stand-ins for those that must be there. Throws
+ * ConfigError.
+ */
 function standIn (value: unknown, wrong: ReadonlySet<string>, form: readonly Problem[]): GatewayConfig {
   const right = Object.fromEntries(Object.entries(Object(value)).filter(([section]) => !wrong.has(section)))
-  const config: unknown = wrong.size === 0 ? value : { upstreams: { none: { simulate: true } }, groups: { none: { protocols: [] } }, ...right }
+  const config: unknown = wrong.size === 0
+    ? value
+    : { upstreams: { none: { simulate: true } }, groups: { none: { protocols: [] } }, ...right }
   if (!isConfig(config)) throw new ConfigError(form)
   return config
 }

@@ -13,7 +13,9 @@ export interface CorsEntry {
 export async function allowOrigins (app: FastifyInstance, { origins }: CorsEntry): Promise<void> {
   // Not loaded where no page may call.
   const { default: cors } = await import('@fastify/cors')
-  const allowed = { origin: [...origins], methods: ['GET', 'HEAD', 'POST', 'DELETE'], exposedHeaders: '*', maxAge: 600, strictPreflight: false }
+  const allowed = {
+    origin: [...origins], methods: ['GET', 'HEAD', 'POST', 'DELETE'], exposedHeaders: '*', maxAge: 600, strictPreflight: false,
+  }
   await app.register(cors, {
     delegator: (request: FastifyRequest, done) => done(null, isModelPath(request) ? allowed : { origin: false }),
   })

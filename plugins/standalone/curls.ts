@@ -23,7 +23,8 @@ function curlLine (config: GatewayConfig, origin: string, { family, example }: P
   const [name, value] = family.upstreamHeader(keyFor(config, groupId, group))
   const headers = Object.entries({ [name]: value, 'content-type': 'application/json', ...versionHeader(family) })
   const parts = headers.map(([header, text]) => `-H ${quote(`${header}: ${text}`)}`)
-  return `curl ${quote(origin + (config.prefix ?? '') + example.path(model))} ${parts.join(' ')} -d ${quote(JSON.stringify(example.body(model)))}`
+  return `curl ${quote(origin + (config.prefix ?? '') + example.path(model))} ${parts.join(' ')} -d ` +
+    `${quote(JSON.stringify(example.body(model)))}`
 }
 
 function versionHeader ({ versionHeader: known }: Family): Record<string, string> {

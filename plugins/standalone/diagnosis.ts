@@ -22,7 +22,9 @@ const failures: Readonly<Record<string, string>> = {
 const unknownAuthority = /^(?:DEPTH_ZERO_SELF_SIGNED_CERT|SELF_SIGNED_CERT_IN_CHAIN|UNABLE_TO_)/
 
 export function failureWords (code: string): string {
-  if (unknownAuthority.test(code)) return 'its TLS certificate is of an authority that is not known here: NODE_EXTRA_CA_CERTS names a file of more'
+  if (unknownAuthority.test(code)) {
+    return 'its TLS certificate is of an authority that is not known here: NODE_EXTRA_CA_CERTS names a file of more'
+  }
   return failures[code] ?? `no reply (${code})`
 }
 
@@ -36,12 +38,17 @@ export interface Answer {
 /** What a reply says of key and path; null for nothing wrong. */
 export function answerWords ({ status, contentType, location }: Answer): string | null {
   if (status === 401 || status === 403) return `refuses the credential (${status})`
-  if (status >= 300 && status < 400) return `leads on to ${originOf(location)} (${status}): redirects are not followed, so give its own address`
+  if (status >= 300 && status < 400) {
+    return `leads on to ${originOf(location)} (${status}): redirects are not followed, so give its own address`
+  }
   if (status === 404 || status === 405) return `has nothing at this path (${status}): url or path is wrong, or it has no list of models`
   if (status === 429) return null
   if (status >= 500) return `fails itself (${status})`
   if (status >= 400) return `refuses the request (${status})`
-  return /json/.test(contentType) ? null : `answers with ${contentType === '' ? 'no type of content' : contentType.replace(/;.*/s, '')} in place of JSON: url is not that of an API`
+  return /json/.test(contentType)
+    ? null
+    : `answers with ${contentType === '' ? 'no type of content' : contentType.replace(/;.*/s, '')} in place of JSON: url is not that ` +
+      'of an API'
 }
 
 function originOf (location: string): string {

@@ -19,10 +19,14 @@ export interface Finding {
 /** One for each upstream that is not simulated, and each family that groups use it for. */
 export async function examineAll (config: GatewayConfig, timeoutMs: number): Promise<Finding[]> {
   const real = Object.entries(config.upstreams).flatMap(([name, entry]) => entry.simulate === true ? [] : [[name, entry] as const])
-  const agent = new UpstreamAgent({ connect: { timeout: timeoutMs, ...Object(config.forward)['tls'] }, headersTimeout: timeoutMs, bodyTimeout: timeoutMs })
+  const agent = new UpstreamAgent({
+    connect: { timeout: timeoutMs, ...Object(config.forward)['tls'] }, headersTimeout: timeoutMs, bodyTimeout: timeoutMs,
+  })
   try {
     const all = [...readUpstreams(Object.fromEntries(real)).values()]
-    return await Promise.all(all.flatMap((upstream) => familiesOf(upstream, config).map(async (family) => await examine(agent, upstream, family))))
+    return await Promise.all(all.flatMap((upstream) => familiesOf(upstream, config).map(async (family) => await examine(
+      agent, upstream, family
+    ))))
   } finally {
     await agent.destroy()
   }
@@ -30,7 +34,9 @@ export async function examineAll (config: GatewayConfig, timeoutMs: number): Pro
 
 /** By what it says that it speaks, or what groups use it for; of all else the first one. */
 function familiesOf ({ name, protocols }: Upstream, { groups, pools = {} }: GatewayConfig): Family[] {
-  const names = new Set([name, ...Object.entries(pools).filter(([, { members }]) => members.some((member) => nameOf(member) === name)).map(([pool]) => pool)])
+  const names = new Set([
+    name, ...Object.entries(pools).filter(([, { members }]) => members.some((member) => nameOf(member) === name)).map(([pool]) => pool),
+  ])
   const used = Object.values(groups).flatMap(({ protocols: own, upstream, routes = [] }): readonly string[] => {
     if (typeof upstream === 'object') return Object.entries(upstream).flatMap(([protocol, to]) => names.has(String(to)) ? [protocol] : [])
     return upstream === undefined || names.has(upstream) || routes.some((route) => names.has(route.upstream)) ? own : []
@@ -49,15 +55,23 @@ async function examine (agent: InstanceType<typeof UpstreamAgent>, upstream: Ups
   const base = upstream.basePath.replace('{model}', 'model')
   const path = `${base}${upstream.verbatim ? '' : `/${family.prefix}`}/models`
   const startedAt = performance.now()
-  const about = (ok: boolean, words: string): Finding => ({ upstream: upstream.name, address: upstream.origin + path, ok, words, ms: Math.round(performance.now() - startedAt) })
+  const about = (ok: boolean, words: string): Finding => ({
+    upstream: upstream.name, address: upstream.origin + path, ok, words, ms: Math.round(performance.now() - startedAt),
+  })
   try {
     const own = await credential(upstream, family).catch(() => null)
     if (own === null) return about(false, 'its credential cannot be read from its file')
     const headers = Object.fromEntries([...upstream.headers, ...versionOf(family), ...own])
-    const { statusCode, headers: told, body } = await agent.request({ origin: upstream.origin, path: upstream.query === '' ? path : `${path}?${upstream.query}`, method: 'GET', headers })
+    const { statusCode, headers: told, body } = await agent.request({
+      origin: upstream.origin, path: upstream.query === '' ? path : `${path}?${upstream.query}`, method: 'GET', headers,
+    })
     body.on('error', () => {}).destroy()
-    if (upstream.forwards && (statusCode === 401 || statusCode === 403)) return about(true, `answers (${statusCode}), and gets the keys of callers`)
-    const wrong = answerWords({ status: statusCode, contentType: String(told['content-type'] ?? ''), location: String(told['location'] ?? '') })
+    if (upstream.forwards && (statusCode === 401 || statusCode === 403)) {
+      return about(true, `answers (${statusCode}), and gets the keys of callers`)
+    }
+    const wrong = answerWords({
+      status: statusCode, contentType: String(told['content-type'] ?? ''), location: String(told['location'] ?? ''),
+    })
     return about(wrong === null, wrong ?? `answers (${statusCode})`)
   } catch (error) {
     return about(false, failureWords(String(Object(error).code)))

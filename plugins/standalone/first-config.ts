@@ -26,7 +26,9 @@ export function firstConfig ({ env, schema, digest, engine }: FirstConfig): stri
     '# Where requests go. A name in ${} is read from the environment; one that is not set is an error.',
     'upstreams:',
     ...providers.map((provider) => upstreamLine(provider, env)),
-    ...found.length === 0 ? ['  # Answers every protocol inside of the gateway, until one of the lines above is yours.', '  simulated: { simulate: true }'] : [],
+    ...found.length === 0
+      ? ['  # Answers every protocol inside of the gateway, until one of the lines above is yours.', '  simulated: { simulate: true }']
+      : [],
     '',
     '# What the keys of a group share.',
     'groups:',
@@ -42,7 +44,8 @@ export function firstConfig ({ env, schema, digest, engine }: FirstConfig): stri
     '',
     engine === 'lmdb'
       ? '# Issued keys, balances and the usage ledger: lmdb for one host, redis for many.'
-      : '# Issued keys, balances and the usage ledger. Memory forgets them at the end: npm install lmdb, and say { engine: lmdb, path: ./data }.',
+      : '# Issued keys, balances and the usage ledger. Memory forgets them at the end: npm install lmdb, and say { engine: lmdb, path: ' +
+        './data }.',
     engine === 'lmdb' ? 'state: { engine: lmdb, path: ./data }' : 'state: { engine: memory }',
     '',
   ].join('\n')

@@ -9,8 +9,13 @@ export interface Fronts {
   readonly close: () => Promise<void>
 }
 
-/** Rejects where an address is taken; no port is open then. `consolePath` is where the app has the console; `dropped` hears of each connection above the allowed number. */
-export async function openFronts (config: GatewayConfig, wanted: ListenAddress, handle: Handler, consolePath: string, dropped: () => void): Promise<Fronts> {
+/**
+ * Rejects where an address is taken; no port is open then. `consolePath` is where the app has the console; `dropped` hears of each
+ * connection above the allowed number.
+ */
+export async function openFronts (
+  config: GatewayConfig, wanted: ListenAddress, handle: Handler, consolePath: string, dropped: () => void
+): Promise<Fronts> {
   const requestTimeoutMs = config.listen?.requestTimeoutMs ?? 60_000
   const gateway = new Front(handle, requestTimeoutMs)
   const { maxConnections } = config.overload || {}

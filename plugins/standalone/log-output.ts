@@ -38,7 +38,9 @@ export class LogOutput implements LogStream {
     }
     const untold = this.#untold
     this.#untold = 0
-    if (untold > 0) out.write(`${JSON.stringify({ level: 40, time: Date.now(), dropped: untold, msg: 'log lines were dropped: nobody took them' })}\n`)
+    if (untold > 0) {
+      out.write(`${JSON.stringify({ level: 40, time: Date.now(), dropped: untold, msg: 'log lines were dropped: nobody took them' })}\n`)
+    }
     out.write(line, this.#written)
   }
 
@@ -91,7 +93,9 @@ interface Pretty {
 }
 
 /** Plain lines, for who reads along in a terminal; null where the package `pino-pretty` is not installed. */
-export async function plainLines (out: Writable, load: () => Promise<Pretty> = async () => await import('pino-pretty')): Promise<OpenOutput | null> {
+export async function plainLines (
+  out: Writable, load: () => Promise<Pretty> = async () => await import('pino-pretty')
+): Promise<OpenOutput | null> {
   try {
     const { default: pretty } = await load()
     return () => pretty({ destination: out, ignore: 'pid,hostname', translateTime: 'SYS:HH:MM:ss' })

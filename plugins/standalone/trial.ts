@@ -23,7 +23,9 @@ export async function tryOut (config: GatewayConfig): Promise<Problem[]> {
 
 async function firstProblem (config: GatewayConfig): Promise<Problem | null> {
   try {
-    const { app } = await createGateway(config, { simulator: null, state: null, cells: {}, consolePath: '/console', life: { draining: false }, logStream: { write () {} } })
+    const { app } = await createGateway(config, {
+      simulator: null, state: null, cells: {}, consolePath: '/console', life: { draining: false }, logStream: { write () {} },
+    })
     await app.close()
     return null
   } catch (error) {
@@ -33,7 +35,9 @@ async function firstProblem (config: GatewayConfig): Promise<Problem | null> {
   }
 }
 
-/** The same without the field at a path; null where that is no field of an object, as another one would move into the place of an element. */
+/**
+ * The same without the field at a path; null where that is no field of an object, as another one would move into the place of an element.
+ */
 function without (config: GatewayConfig, path: string): GatewayConfig | null {
   const copy = structuredClone(config)
   return remove(copy, path, '') ? copy : null

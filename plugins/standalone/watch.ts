@@ -12,7 +12,9 @@ const stayMs = 20
  * one tick of the clock leave the same time, and may leave the same size. A file that is gone for the moment is no change.
  * Keeps no process alive. Returns what ends it. `others`: more files, whose change counts as one of this.
  */
-export function watchConfig (file: string, intervalMs: number, changed: () => unknown, others: () => readonly string[] = () => []): () => void {
+export function watchConfig (
+  file: string, intervalMs: number, changed: () => unknown, others: () => readonly string[] = () => []
+): () => void {
   let seen = digestNow([file, ...others()])
   let ended = false
   const watch = async (): Promise<void> => {

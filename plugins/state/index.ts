@@ -71,7 +71,10 @@ function shipperOf ({ path = defaults.path, usageStore }: StateConfig, ledger: L
   return shipper
 }
 
-/** Its keys alone, for a command that changes them beside a gateway. What processes left unsettled is not looked at. Rejects as `openState` does. */
+/**
+ * Its keys alone, for a command that changes them beside a gateway. What processes left unsettled is not looked at. Rejects as `openState`
+ * does.
+ */
 export async function openKeys (config: StateConfig): Promise<Pick<State, 'keys' | 'close'>> {
   const { keys, close } = await openEngine(config)
   return { keys, close }
@@ -82,7 +85,9 @@ async function openEngine (config: StateConfig, now?: Clock): Promise<Omit<State
   checkOptions('state', config, stateChecks)
   checkOptions('state.ledger', config.ledger ?? {}, ledgerChecks)
   if (config.usageStore !== undefined) readUsageStore(config.usageStore)
-  if (config.usageStore !== undefined && config.engine === 'memory') throw new OptionError('state.usageStore', 'needs an engine that keeps records on the disk: lmdb or redis')
+  if (config.usageStore !== undefined && config.engine === 'memory') {
+    throw new OptionError('state.usageStore', 'needs an engine that keeps records on the disk: lmdb or redis')
+  }
   const open = engines.get(config.engine)
   if (open === undefined) throw new OptionError('state.engine', 'must be memory, lmdb or redis')
   const unread = config.engine === 'redis' ? undefined : redisOnly.find((name) => Reflect.get(config, name) !== undefined)

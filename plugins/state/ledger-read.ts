@@ -82,7 +82,9 @@ async function filesOf (path: string, { from = 0, to = Infinity }: LedgerRange):
   return (await ledgerFiles(path)).filter((file) => file.endedAt >= from - slackMs && file.startedAt < to)
 }
 
-/** Records at the ends of files without an end mark that are not older than `since`: what is older is no longer known to be charged or not. */
+/**
+ * Records at the ends of files without an end mark that are not older than `since`: what is older is no longer known to be charged or not.
+ */
 export async function * readUnsettled (path: string, since: number): AsyncGenerator<LedgerRecord> {
   for (const file of await ledgerFiles(path)) {
     if (file.endedAt < since) continue

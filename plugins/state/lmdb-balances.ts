@@ -23,7 +23,9 @@ const defaultCheckpointMs = 5_000
  * 22.23: `transaction()` here and `transactionSync()` there stand still for ever, each alone resolves. They are also half as
  * fast (1.2 million writes a second in 64 loops, where synchronous ones make 2.3).
  */
-export function lmdbBalances (files: LmdbFiles, { now = Date.now, holdTtlMs, checkpointMs = defaultCheckpointMs }: LmdbBalancesOptions): Balances {
+export function lmdbBalances (
+  files: LmdbFiles, { now = Date.now, holdTtlMs, checkpointMs = defaultCheckpointMs }: LmdbBalancesOptions
+): Balances {
   const dirty = new Map<string, Spent>()
   const stores = new LmdbGroupStores(files.tables, dirty)
   const engine: Engine = { storeOf: stores.of, now, holdTtlMs }

@@ -67,7 +67,9 @@ const isSettled = 2
 const scopeBits: Readonly<Record<Scope, number>> = { key: 4, group: 8 }
 const costBit = 16
 
-/** A byte of flags, six numbers, the key, then each bucket: a byte for scope and unit, and its id. State, id and group stand in its name. */
+/**
+ * A byte of flags, six numbers, the key, then each bucket: a byte for scope and unit, and its id. State, id and group stand in its name.
+ */
 export function writeHold (hold: HoldRecord): Buffer {
   const { key, scopes, buckets, tokens, cost, floor, costFloor, active, second, deadline, settled } = hold
   let flags = active === 1 ? isActive : 0

@@ -198,7 +198,9 @@ function bucketPrefix (group: string, key: string | null): string {
 
 /** Throws where it is too long; alone, for nothing is changed yet. */
 function fit (name: string): string {
-  if (name.length > maxNameBytes / 4 && Buffer.byteLength(name) > maxNameBytes) throw new RangeError('a name does not fit into the key size of the store')
+  if (name.length > maxNameBytes / 4 && Buffer.byteLength(name) > maxNameBytes) {
+    throw new RangeError('a name does not fit into the key size of the store')
+  }
   return name
 }
 

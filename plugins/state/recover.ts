@@ -25,7 +25,9 @@ export async function recover (ledger: Ledger, balances: Balances, closing: Abor
   return count
 }
 
-async function settle (balances: Balances, { id, key, group, charged, chargedCost = 0, late, lateBuckets = [] }: LedgerRecord, closing: AbortSignal): Promise<void> {
+async function settle (
+  balances: Balances, { id, key, group, charged, chargedCost = 0, late, lateBuckets = [] }: LedgerRecord, closing: AbortSignal
+): Promise<void> {
   if (key === null || group === null) return
   for (;;) {
     try {

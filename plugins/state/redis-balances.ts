@@ -52,7 +52,9 @@ function settleStep ({ id, key, tokens, cost = 0, late, lateBuckets = [] }: Sett
 
 function partyValues (limits: Limits, buckets: readonly Bucket[] = []): Array<string | number> {
   const { balance = '', concurrency = '', requestsPerMinute = '', tokensPerMinute = '' } = limits
-  return [limited(limits) ? 1 : 0, balance, concurrency, requestsPerMinute, tokensPerMinute, buckets.length, ...buckets.flatMap(bucketValues)]
+  return [
+    limited(limits) ? 1 : 0, balance, concurrency, requestsPerMinute, tokensPerMinute, buckets.length, ...buckets.flatMap(bucketValues),
+  ]
 }
 
 function bucketValues ({ id, unit, amount, endsAt }: Bucket): Array<string | number> {

@@ -93,7 +93,9 @@ async function ready (client: Client, startMs: number): Promise<void> {
 
 const digests = new Map(Object.entries(scripts).map(([name, text]) => [name, createHash('sha1').update(text).digest('hex')]))
 
-async function runScript (client: Client, name: ScriptName, keys: readonly string[], values: ReadonlyArray<string | number>): Promise<unknown> {
+async function runScript (
+  client: Client, name: ScriptName, keys: readonly string[], values: ReadonlyArray<string | number>
+): Promise<unknown> {
   try {
     return await client.evalsha(String(digests.get(name)), keys.length, ...keys, ...values)
   } catch (error) {

@@ -56,7 +56,10 @@ local function bucketName (scope, key, id)
 end
 local function readBucket (name)
   local found = redis.call('HMGET', B, 's' .. name, 'h' .. name, 'a' .. name, 't' .. name)
-  return { name = name, isNew = not found[1], spent = tonumber(found[1]) or 0, held = tonumber(found[2]) or 0, amount = tonumber(found[3]) or 0, told = tonumber(found[4]) or 0 }
+  return {
+    name = name, isNew = not found[1], spent = tonumber(found[1]) or 0, held = tonumber(found[2]) or 0,
+    amount = tonumber(found[3]) or 0, told = tonumber(found[4]) or 0
+  }
 end
 local function reachedPercent (bucket)
   for _, percent in ipairs({ ${toldPercents.join(', ')} }) do
@@ -66,7 +69,8 @@ local function reachedPercent (bucket)
 end
 local function saveBucket (bucket)
   local name = bucket.name
-  redis.call('HSET', B, 's' .. name, int(bucket.spent), 'h' .. name, int(bucket.held), 'a' .. name, int(bucket.amount), 't' .. name, bucket.told)
+  redis.call('HSET', B, 's' .. name, int(bucket.spent), 'h' .. name, int(bucket.held),
+    'a' .. name, int(bucket.amount), 't' .. name, bucket.told)
 end
 local function forgetBuckets ()
   for _, name in ipairs(redis.call('ZRANGEBYSCORE', E, '-inf', int(now), 'LIMIT', 0, ${bucketsAtOnce})) do

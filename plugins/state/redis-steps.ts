@@ -6,7 +6,10 @@
 import { concurrencyRetryMs } from '../core/balances/parties.js'
 import { prelude } from './redis-prelude.js'
 
-/** id, key, place of its window, requests, tokens, floor, cost, floor of the cost; then for the key and for the group: counted, balance, concurrency, requests, tokens, buckets, and of each of them id, unit, amount, end. */
+/**
+ * id, key, place of its window, requests, tokens, floor, cost, floor of the cost; then for the key and for the group: counted, balance,
+ * concurrency, requests, tokens, buckets, and of each of them id, unit, amount, end.
+ */
 const hold = `
 steps.hold = function (a)
   local id, key, place = a[1], a[2], tonumber(a[3])
@@ -102,10 +105,15 @@ steps.leave = function (a)
 end
 `
 
-/** id, key, place of its window, tokens, cost, scopes of a late settlement and their buckets: how many, and of each of those scope, id, unit, amount, end. */
+/**
+ * id, key, place of its window, tokens, cost, scopes of a late settlement and their buckets: how many, and of each of those scope, id,
+ * unit, amount, end.
+ */
 const settle = `
 local function stranger (a, late)
-  local hold = { key = a[2], scopes = {}, buckets = {}, tokens = 0, cost = 0, floor = 0, costFloor = 0, active = 0, second = 0, state = 'open' }
+  local hold = {
+    key = a[2], scopes = {}, buckets = {}, tokens = 0, cost = 0, floor = 0, costFloor = 0, active = 0, second = 0, state = 'open'
+  }
   for i = 1, late do hold.scopes[i] = a[6 + i] end
   for at = 8 + late, #a, 5 do
     local bucket = openBucket(a[at], a[2], a[at + 1], tonumber(a[at + 3]), a[at + 4])

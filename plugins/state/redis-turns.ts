@@ -79,7 +79,9 @@ function send (link: RedisLink, { prefix, holdTtlMs, now }: RedisTurnsOptions, g
   }
   link.script('takeSteps', keys, values).then((answers) => {
     const list = Array.isArray(answers) ? answers : []
-    waiting.forEach(({ resolve, reject }, at) => list.length === waiting.length ? resolve(list[at]) : reject(new StoreDownError('gave an answer that cannot be read')))
+    waiting.forEach(({ resolve, reject }, at) => list.length === waiting.length
+      ? resolve(list[at])
+      : reject(new StoreDownError('gave an answer that cannot be read')))
   }, (error: unknown) => { for (const { reject } of waiting) reject(error) })
 }
 

@@ -20,7 +20,9 @@ export function startCallSpan (tracer: Tracer, llm: ModelCall, upstreams: readon
   const name = llm.model !== null && plausible.test(llm.model) ? `${operation} ${llm.model}` : operation
   const span = tracer.startSpan(name, { kind: otelApi().SpanKind.CLIENT, attributes: start }, parent)
   if (!span.isRecording()) return span
-  span.setAttributes({ 'llm_gateway.protocol': llm.protocol, 'llm_gateway.request_id': llm.id, ...requestAttributes(llm.endpoint, llm.json) })
+  span.setAttributes({
+    'llm_gateway.protocol': llm.protocol, 'llm_gateway.request_id': llm.id, ...requestAttributes(llm.endpoint, llm.json),
+  })
   if (llm.stream) span.setAttribute(attributes.stream, true)
   if (llm.group !== null) span.setAttribute('llm_gateway.group', llm.group.id)
   return span
@@ -40,7 +42,9 @@ function serverAttributes (upstream: Upstream): Attributes {
 
 /** Ends the span of a settled request, be it after its last byte, an abort or a failure. */
 export function endCallSpan (span: Span, llm: ModelCall): void {
-  span.setAttributes({ 'llm_gateway.outcome': String(llm.outcome), ...replyAttributes(llm), ...usageAttributes(llm), ...costAttributes(llm) })
+  span.setAttributes({
+    'llm_gateway.outcome': String(llm.outcome), ...replyAttributes(llm), ...usageAttributes(llm), ...costAttributes(llm),
+  })
   const errorType = errorTypeOf(llm)
   if (errorType !== null) {
     span.setAttribute(attributes.errorType, errorType)
@@ -48,7 +52,9 @@ export function endCallSpan (span: Span, llm: ModelCall): void {
     if (llm.outcome !== 'client_abort') span.setStatus({ code: otelApi().SpanStatusCode.ERROR, message: errorType })
   }
   for (const { upstream, result, status, durationMs } of llm.attempts ?? []) {
-    span.addEvent('llm_gateway.attempt', { 'llm_gateway.upstream': upstream, 'llm_gateway.result': result, 'llm_gateway.status': status, 'llm_gateway.duration_ms': durationMs })
+    span.addEvent('llm_gateway.attempt', {
+      'llm_gateway.upstream': upstream, 'llm_gateway.result': result, 'llm_gateway.status': status, 'llm_gateway.duration_ms': durationMs,
+    })
   }
   if (llm.upstream !== null) span.setAttribute('llm_gateway.upstream', llm.upstream)
   // A name that no provider knows is a caller's invention.

@@ -14,7 +14,9 @@ export function addressWarnings (address: Address): string[] {
 }
 
 const near = new BlockList()
-for (const [network, bits] of [['127.0.0.0', 8], ['10.0.0.0', 8], ['172.16.0.0', 12], ['192.168.0.0', 16], ['169.254.0.0', 16], ['100.64.0.0', 10]] as const) {
+for (const [network, bits] of [
+  ['127.0.0.0', 8], ['10.0.0.0', 8], ['172.16.0.0', 12], ['192.168.0.0', 16], ['169.254.0.0', 16], ['100.64.0.0', 10],
+] as const) {
   near.addSubnet(network, bits, 'ipv4')
 }
 for (const [network, bits] of [['::1', 128], ['fc00::', 7], ['fe80::', 10]] as const) near.addSubnet(network, bits, 'ipv6')
@@ -39,5 +41,6 @@ function versionWarning ({ url, path }: Address): string | null {
   const last = segments.at(-1) ?? ''
   const own = segments.find((segment, i) => version.test(segment) && segment !== 'v1' && !(i === segments.length - 1 && ours.test(last)))
   if (own === undefined) return null
-  return `holds ${own}, which looks like a version, and another one is put behind it: say path: verbatim where the provider has none there, or path: canonical`
+  return `holds ${own}, which looks like a version, and another one is put behind it: say path: verbatim where the provider has none ` +
+    'there, or path: canonical'
 }

@@ -4,7 +4,10 @@ import type { Upstream } from '../core/upstream.js'
 
 const modelPlace = '{model}'
 
-/** Path and query as an upstream gets them; `model` is the name that it knows. A refusal where its address needs a model and the request names none. */
+/**
+ * Path and query as an upstream gets them; `model` is the name that it knows. A refusal where its address needs a model and the request
+ * names none.
+ */
 export function pathAt (upstream: Upstream, llm: ModelCall, model: string | null): string | GatewayError {
   const { mountLength, url } = llm
   const own = upstream.verbatim ? url.indexOf('/', mountLength + 1) : mountLength

@@ -14,7 +14,9 @@ const homeTtlMs = 3_600_000
 /** What keeps to a member. */
 export interface Tie {
   readonly hash: number
-  /** It stays where it went last, so that a member that comes back does not move it twice. False for a key, which may be all of the load. */
+  /**
+   * It stays where it went last, so that a member that comes back does not move it twice. False for a key, which may be all of the load.
+   */
   readonly stays: boolean
 }
 

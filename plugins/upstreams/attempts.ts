@@ -160,7 +160,8 @@ export class PoolAttempts implements Attempts {
     if (failure.kind === 'transport') this.#note(failure.error)
     else this.#best = moreUseful(this.#best, failure.reply, judgement.result)
     const status = failure.kind === 'transport' ? 0 : failure.reply.status
-    if (status === 401 && this.#mayRenew && this.#secret !== null && upstream?.secret.renew) return this.#renew(upstream.secret.renew, this.#secret, judgement)
+    const renew = upstream?.secret.renew
+    if (status === 401 && this.#mayRenew && this.#secret !== null && renew) return this.#renew(renew, this.#secret, judgement)
     this.#end(judgement.result, status, judgement)
     return this.#goOn(judgement)
   }
@@ -189,7 +190,9 @@ export class PoolAttempts implements Attempts {
     const account = this.#tried.at(-1)?.health.account.name
     if (blames === 'account_model' && account !== undefined) this.#refusedBy.push(account)
     const next = this.#choose()
-    if (next === null || !this.#takeRetry()) return null
+    if (next === null) return null
+    this.#retries ||= this.#around.budget.take()
+    if (!this.#retries) return null
     this.#next = next
     failedOver(name, cause)
     return this.#tried.includes(next) ? againMs * (0.5 + random()) : 0
@@ -202,11 +205,6 @@ export class PoolAttempts implements Attempts {
     this.#next = next
     this.#around.failedOver(this.#pool.name, 'unknown_id')
     return 0
-  }
-
-  #takeRetry (): boolean {
-    this.#retries ||= this.#around.budget.take()
-    return this.#retries
   }
 
   last (): KeptReply | Error {
@@ -244,7 +242,7 @@ export class PoolAttempts implements Attempts {
     visit.end()
     this.#visit = null
     this.#around.attempted(upstream.name, result)
-    this.#llm.attempts ??= []
-    this.#llm.attempts.push({ upstream: upstream.name, result, status, durationMs: Math.round(now - visit.beganAt) })
+    const attempts = this.#llm.attempts ??= []
+    attempts.push({ upstream: upstream.name, result, status, durationMs: Math.round(now - visit.beganAt) })
   }
 }

@@ -58,7 +58,9 @@ export function namedBy (llm: ModelCall): BoundId | null {
   const field = llm.endpoint.boundIdField
   if (field === null) return null
   const inPath = idInPath(llm)
-  if (inPath !== null) return { name: `${llm.protocol}:${inPath}`, isWanted: llm.endpoint.method === 'GET' || llm.endpoint.method === 'DELETE' }
+  if (inPath !== null) {
+    return { name: `${llm.protocol}:${inPath}`, isWanted: llm.endpoint.method === 'GET' || llm.endpoint.method === 'DELETE' }
+  }
   const id = textIn(llm, field)
   return id === null || id.length > maxIdLength ? null : { name: `${llm.protocol}:${id}`, isWanted: false }
 }

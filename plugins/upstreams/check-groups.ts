@@ -33,20 +33,28 @@ interface Use {
 export function groupMistakes (config: Named): Mistake[] {
   const groups = Object.entries(config.groups)
   const uses = groups.flatMap(([id, group]) => usesOf(`groups.${id}`, group))
-  return [...uses.flatMap((use) => wrongUse(use, config)), ...groups.flatMap(([id, group]) => missing(`groups.${id}`, group, config)), ...mixedPools(config, uses)]
+  return [
+    ...uses.flatMap((use) => wrongUse(use, config)),
+    ...groups.flatMap(([id, group]) => missing(`groups.${id}`, group, config)),
+    ...mixedPools(config, uses),
+  ]
 }
 
 function usesOf (at: string, { protocols, upstream, routes = [] }: GroupNames): Use[] {
   const routed = routes.map((route, i) => ({ path: `${at}.routes[${i}].upstream`, name: route.upstream, protocols }))
   if (upstream === undefined) return routed
   if (typeof upstream === 'string') return [...routed, { path: `${at}.upstream`, name: upstream, protocols }]
-  return [...routed, ...Object.entries(upstream).map(([protocol, name]) => ({ path: `${at}.upstream.${protocol}`, name, protocols: [protocol] }))]
+  return [
+    ...routed, ...Object.entries(upstream).map(([protocol, name]) => ({ path: `${at}.upstream.${protocol}`, name, protocols: [protocol] })),
+  ]
 }
 
 function missing (at: string, { protocols, upstream, routes = [] }: GroupNames, { upstreams, pools, complete }: Named): Mistake[] {
   if (!complete) return []
   if (typeof upstream === 'object') {
-    return protocols.filter((name) => upstream[name] === undefined).map((name) => ({ path: `${at}.upstream.${name}`, message: 'is required' }))
+    return protocols.filter((name) => upstream[name] === undefined).map((name) => ({
+      path: `${at}.upstream.${name}`, message: 'is required',
+    }))
   }
   const only = Object.keys(upstreams).length + Object.keys(pools).length === 1
   if (upstream !== undefined || routes.length > 0 || only) return []
@@ -55,7 +63,12 @@ function missing (at: string, { protocols, upstream, routes = [] }: GroupNames, 
 
 function wrongUse ({ path, name, protocols }: Use, { upstreams, pools }: Named): Mistake[] {
   const upstream = ownOf(upstreams, name)
-  if (upstream === undefined && ownOf(pools, name) === undefined) return [{ path, message: `names ${name}, which is not one of the upstreams${didYouMean(name, [...Object.keys(upstreams), ...Object.keys(pools)])}` }]
+  if (upstream === undefined && ownOf(pools, name) === undefined) {
+    return [{
+      path,
+      message: `names ${name}, which is not one of the upstreams${didYouMean(name, [...Object.keys(upstreams), ...Object.keys(pools)])}`,
+    }]
+  }
   const spoken: readonly string[] = upstream?.protocols ?? protocols
   const unspoken = protocols.find((protocol) => !spoken.includes(protocol))
   return unspoken === undefined ? [] : [{ path, message: `names ${name}, which does not speak ${unspoken}` }]
@@ -72,7 +85,9 @@ function mixedPools (config: Named, uses: readonly Use[]): Mistake[] {
     const [first, ...others] = known
     const stranger = others.find(({ families }) => ![...families].some((family) => first?.families.has(family)))
     if (first === undefined || stranger === undefined) return []
-    return [{ path: `pools.${pool}.members`, message: `holds ${first.name} and ${stranger.name}, which speak protocols of different families` }]
+    return [{
+      path: `pools.${pool}.members`, message: `holds ${first.name} and ${stranger.name}, which speak protocols of different families`,
+    }]
   })
 }
 

@@ -4,7 +4,9 @@ import { conversationFields, type ConversationField } from '../protocols/convers
 /** Longer texts are no ids. */
 const maxLength = 255
 
-/** The id of the conversation that a request is part of, by the first of what tells one; null where nothing does. `json`: its parsed body. */
+/**
+ * The id of the conversation that a request is part of, by the first of what tells one; null where nothing does. `json`: its parsed body.
+ */
 export function conversationOf (headers: Readonly<Record<string, unknown>>, json: unknown): string | null {
   for (const field of conversationFields) {
     const id = field.in === 'header' ? headers[String(field.path[0])] : bodyText(json, field)

@@ -36,7 +36,9 @@ async function registerUpstreams (app: FastifyInstance, options: UpstreamsOption
   checkMethods('upstreams.notes', options.notes, ['read', 'write'])
   const gateway = joinGateway(app)
   const registry = healthRegistry(options.health ?? {})
-  const bindings = new Bindings(options.notes ?? null, (err) => writeLog(app.log, 'warn', { err }, 'the state engine has no answer on who made a response'))
+  const bindings = new Bindings(
+    options.notes ?? null, (err) => writeLog(app.log, 'warn', { err }, 'the state engine has no answer on who made a response')
+  )
   const around: Surroundings = {
     bindings,
     budget: new RetryBudget(),

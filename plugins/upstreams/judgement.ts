@@ -4,7 +4,9 @@ import type { Failure, KeptReply } from '../core/upstream.js'
 
 /** How an attempt ended, as the metrics, the log line and the span tell it. */
 export type AttemptResult =
-  | 'ok' | 'client_error' | 'rate_limited' | 'overloaded' | 'server_error' | 'credential' | 'connect' | 'reset' | 'timeout' | 'invalid' | 'first_event' | 'left' | 'queue'
+
+    | 'ok' | 'client_error' | 'rate_limited' | 'overloaded' | 'server_error' | 'credential' | 'connect' | 'reset' | 'timeout' | 'invalid'
+    | 'first_event' | 'left' | 'queue'
 
 /** `nobody_asked`: it was never sent, and tells nothing of anybody. */
 export type Blame = 'upstream' | 'credential' | 'credential_model' | 'account_model' | 'nobody_asked'
@@ -56,7 +58,9 @@ function judgeTransport (error: Error, sent: boolean): Judgement {
 }
 
 function judgeReply ({ status, headers, body }: KeptReply, ownCredential: boolean, nowMs: number): Judgement {
-  if (ownCredential && mayNameAccount(status) && namesAccount(body)) return { result: 'credential', cause: 'credential', blames: 'credential', waitMs: null }
+  if (ownCredential && mayNameAccount(status) && namesAccount(body)) {
+    return { result: 'credential', cause: 'credential', blames: 'credential', waitMs: null }
+  }
   if (status === 429) return { result: 'rate_limited', cause: '429', blames: 'account_model', waitMs: waitMsOf(headers, body, nowMs) }
   if (status >= 500) {
     const waitMs = status === 503 || status === 529 ? waitMsOf(headers, body, nowMs) : null

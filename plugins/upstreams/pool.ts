@@ -48,7 +48,9 @@ const memberChecks = {
 } as const
 
 /** Throws `LLM_GATEWAY_OPTION` naming the field. */
-export function readPools (options: Readonly<Record<string, PoolOptions>>, upstreams: ReadonlyMap<string, Upstream>, registry: HealthRegistry): Map<string, Pool> {
+export function readPools (
+  options: Readonly<Record<string, PoolOptions>>, upstreams: ReadonlyMap<string, Upstream>, registry: HealthRegistry
+): Map<string, Pool> {
   return new Map(Object.entries(options).map(([name, pool]) => {
     if (upstreams.has(name)) throw new OptionError(`pools.${name}`, 'has the name of an upstream')
     return [name, readPool(name, pool, { upstreams, registry, pools: Object.keys(options) })]
@@ -70,7 +72,13 @@ function readPool (name: string, options: PoolOptions, beside: Known): Pool {
   const read = members.map((member: unknown, i) => readMember(`${at}.members[${i}]`, member, beside))
   const twice = read.find(({ upstream }, i) => read.findIndex((other) => other.upstream === upstream) < i)
   if (twice !== undefined) throw new OptionError(`${at}.members`, `holds ${twice.upstream.name} twice`)
-  return { ...others, name, members: read.sort((one, other) => one.tier - other.tier), causes: readCauses(`${at}.retryOn`, retryOn), homes: new Affinity() }
+  return {
+    ...others,
+    name,
+    members: read.sort((one, other) => one.tier - other.tier),
+    causes: readCauses(`${at}.retryOn`, retryOn),
+    homes: new Affinity(),
+  }
 }
 
 function readMember (at: string, given: unknown, { upstreams, pools, registry }: Known): Member {
@@ -94,12 +102,23 @@ function readCauses (at: string, given: unknown): ReadonlySet<string> {
 /** What an upstream that is in no pool has of one: a single attempt, whatever becomes of it. */
 export function poolOfOne (upstream: Upstream, registry: HealthRegistry): Pool {
   const { retryOn, ...others } = poolDefaults
-  return { ...others, name: upstream.name, members: [newMember(upstream, registry.of(upstream))], attempts: 1, affinity: 'none', causes: new Set(), homes: new Affinity(), deadlineMs: Infinity }
+  return {
+    ...others,
+    name: upstream.name,
+    members: [newMember(upstream, registry.of(upstream))],
+    attempts: 1,
+    affinity: 'none',
+    causes: new Set(),
+    homes: new Affinity(),
+    deadlineMs: Infinity,
+  }
 }
 
 /** All that may have what a request without a model asks for: `first` are those that it goes to where nobody knows. */
 export function poolOf (first: readonly Upstream[], others: readonly Upstream[], registry: HealthRegistry): Pool {
   const { retryOn, ...rules } = poolDefaults
-  const tiers = [...new Set([...first, ...others])].map((upstream) => newMember(upstream, registry.of(upstream), { ...memberDefaults, tier: first.includes(upstream) ? 1 : 2 }))
+  const tiers = [...new Set([...first, ...others])].map((upstream) => newMember(upstream, registry.of(upstream), {
+    ...memberDefaults, tier: first.includes(upstream) ? 1 : 2,
+  }))
   return { ...rules, name: 'all', members: tiers, affinity: 'none', causes: new Set(['connect']), homes: new Affinity() }
 }

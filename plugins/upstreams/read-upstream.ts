@@ -72,7 +72,9 @@ function readQuery (at: string, query: Readonly<Record<string, unknown>>): strin
 function readHeaders (at: string, headers: Readonly<Record<string, unknown>>): Header[] {
   return Object.entries(headers).map(([given, value]) => {
     const name = readHeaderName(`${at}.${given}`, given)
-    if (credentialHeaders.includes(name)) throw new OptionError(`${at}.${given}`, 'is for a credential: use credential, and credentialHeader')
+    if (credentialHeaders.includes(name)) {
+      throw new OptionError(`${at}.${given}`, 'is for a credential: use credential, and credentialHeader')
+    }
     if (typeof value !== 'string' || !/^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/.test(value)) {
       throw new OptionError(`${at}.${given}`, 'must be visible ASCII, without blanks at its ends')
     }

@@ -48,7 +48,9 @@ export class Router {
 
   /** False where the requests of a group go by their models, and those for this one nowhere. */
   takes (group: Group, model: string, llm: ModelCall): boolean {
-    return group.routes === undefined || group.routes.length === 0 || byModel(this.#waysOf(group, group.routes), model) !== null || this.#unrouted(llm, group) !== null
+    return group.routes === undefined || group.routes.length === 0 || byModel(
+      this.#waysOf(group, group.routes), model
+    ) !== null || this.#unrouted(llm, group) !== null
   }
 
   /** Why a request of a group that has routes goes nowhere; null where it goes somewhere. */

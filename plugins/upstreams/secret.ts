@@ -58,7 +58,10 @@ export function isSecret (value: unknown): value is string {
   return typeof value === 'string' && /^[\x21-\x7e]+$/.test(value)
 }
 
-/** One that changes: asked for once at a time, kept until it ends, renewed ahead; while that fails, the old one is used as long as it is good. */
+/**
+ * One that changes: asked for once at a time, kept until it ends, renewed ahead; while that fails, the old one is used as long as it is
+ * good.
+ */
 class RenewedSecret implements Secret {
   readonly #ask: () => Promise<Given>
   readonly #rules: RenewalRules

@@ -21,7 +21,9 @@ function upstreamStatus ({ name, origin, basePath, account }: Upstream, health: 
 
 function modelsOut ({ account, models }: Health, now: number): ModelOut[] {
   const limited = account.cooled(now).map(([model, until]) => ({ model, reason: 'limit' as const, returnsInMs: inMs(until, now) }))
-  const refused = [...models.entries()].flatMap(([model, { until }]) => until > now ? [{ model, reason: 'credential' as const, returnsInMs: inMs(until, now) }] : [])
+  const refused = [...models.entries()].flatMap(([model, { until }]) => until > now
+    ? [{ model, reason: 'credential' as const, returnsInMs: inMs(until, now) }]
+    : [])
   return [...limited, ...refused]
 }
 

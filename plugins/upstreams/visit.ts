@@ -67,7 +67,9 @@ export class Visit {
   }
 }
 
-/** The same for one member of a pool. All were out, and it is back: the others are tried at once, so that it does not get the load of all. */
+/**
+ * The same for one member of a pool. All were out, and it is back: the others are tried at once, so that it does not get the load of all.
+ */
 export function tellPool (members: readonly Member[], visit: Visit, told: Told, now: number): void {
   const isFirstBack = visit.isTry && told.blames !== 'upstream' && members.every(({ health }) => health.breaker.isOpen)
   visit.tell(told, now)

@@ -23,7 +23,8 @@ interface Reported {
   readonly odd: boolean
 }
 
-type Numbers = Readonly<Record<'input' | 'cacheRead' | 'cacheWrite' | 'cacheWrite5m' | 'cacheWrite1h' | 'toolInput' | 'output' | 'reasoning', number | null>>
+type Numbers = Readonly<Record<
+  | 'input' | 'cacheRead' | 'cacheWrite' | 'cacheWrite5m' | 'cacheWrite1h' | 'toolInput' | 'output' | 'reasoning', number | null>>
 
 /** The tokens of a usage object, null where it tells of none: absent, null and zero are three things. */
 export function countTokens (object: JsonObject, counts: CountPlaces): Counted | null {

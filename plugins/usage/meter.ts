@@ -74,7 +74,9 @@ export class Meter {
   /** One of several answers that has ended says nothing of the others: an event of theirs may follow. */
   private takeEnding (found: readonly unknown[], type: unknown): void {
     const { slots, rules: { ending } } = this.plan
-    if (this.complete || this.failed || textIn(found, slots.reasons) !== null || ending?.types.some((last) => last === type) === true) this.ended = true
+    if (this.complete || this.failed || textIn(
+      found, slots.reasons
+    ) !== null || ending?.types.some((last) => last === type) === true) this.ended = true
     else if (Number(found[slots.listed]) > 0 && !this.hasUsage) this.ended = false
   }
 

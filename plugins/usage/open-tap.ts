@@ -9,7 +9,9 @@ import { UsageTap } from './tap.js'
 export type TapOpener = (llm: ModelCall, rules: UsageRules) => OpenTap
 
 /** `counts`: what the reply tells is written down, and not only how it ends. */
-export function tapOpener (gateway: Gateway, { takeOut = false, counts = true }: { readonly takeOut?: boolean, readonly counts?: boolean } = {}): TapOpener {
+export function tapOpener (
+  gateway: Gateway, { takeOut = false, counts = true }: { readonly takeOut?: boolean, readonly counts?: boolean } = {}
+): TapOpener {
   const options = {
     takeOut,
     counts,

@@ -4,7 +4,9 @@ import type { Place } from './usage-object.js'
 import { compileSearch, type SearchNode } from './search-tree.js'
 
 /** `UsageCounts` with its paths taken apart, once. */
-export type CountPlaces = { readonly [Name in keyof UsageCounts]: UsageCounts[Name] extends readonly string[] ? readonly Place[] : UsageCounts[Name] }
+export type CountPlaces = {
+  readonly [Name in keyof UsageCounts]: UsageCounts[Name] extends readonly string[] ? readonly Place[] : UsageCounts[Name]
+}
 
 /** The usage rules of a protocol, made ready to read replies with. */
 export interface Plan {

@@ -44,7 +44,9 @@ function countIn (found: readonly unknown[], slots: readonly number[], words: re
 }
 
 /** All that a reply told, null for nothing. `usage`: its usage object; `header`: reads a header of it. */
-export function servedOf (outside: Outside, usage: JsonObject | null, tools: Served['tools'], header: ReadHeader, { rules: { served: rules }, slots }: Plan): Served | null {
+export function servedOf (
+  outside: Outside, usage: JsonObject | null, tools: Served['tools'], header: ReadHeader, { rules: { served: rules }, slots }: Plan
+): Served | null {
   const tier = factOf('tier', outside, usage, header, rules)
   const speed = factOf('speed', outside, usage, header, rules)
   const region = factOf('region', outside, usage, header, rules)

@@ -163,7 +163,9 @@ export class UsageTap implements ReplyTap {
     const tooLarge = reader?.overflow === true ? 'too_large' : null
     const broken = reader?.broken === true ? 'parse_error' : null
     const cut = this.isWhole ? null : 'upstream_abort'
-    if (this.options.counts) this.meter.finish(this.llm, tooLarge ?? this.failure ?? cut ?? broken ?? 'no_usage', (name) => textOf(this.headers[name]) || null)
+    if (this.options.counts) {
+      this.meter.finish(this.llm, tooLarge ?? this.failure ?? cut ?? broken ?? 'no_usage', (name) => textOf(this.headers[name]) || null)
+    }
     this.isRead = true
     this.onRead?.(this.isWhole)
     return sieve === null ? null : sieve.end(isExtra)

@@ -24,7 +24,13 @@ const passes: readonly Passes[] = [
     kind: 'chat',
     changes: [
       { fields: { messages: [user, { role: 'assistant', tool_calls: [tool] }, { role: 'tool', tool_call_id: 'call_1', content: '1' }] } },
-      { fields: { messages: [user, { role: 'assistant', content: null, tool_calls: [tool] }, { role: 'tool', tool_call_id: 'call_1', content: '1' }] } },
+      {
+        fields: {
+          messages: [
+            user, { role: 'assistant', content: null, tool_calls: [tool] }, { role: 'tool', tool_call_id: 'call_1', content: '1' },
+          ],
+        },
+      },
     ],
   },
   {
@@ -43,7 +49,12 @@ const passes: readonly Passes[] = [
     kind: 'gemini',
     changes: [{ fields: { system_instruction: { parts: [{ text: 'short' }] }, generation_config: { max_output_tokens: 5 } } }],
   },
-  { number: 37, title: 'embeddings of token arrays', kind: 'embeddings', changes: [{ fields: { input: [1, 2] } }, { fields: { input: [[1], [2]] } }] },
+  {
+    number: 37,
+    title: 'embeddings of token arrays',
+    kind: 'embeddings',
+    changes: [{ fields: { input: [1, 2] } }, { fields: { input: [[1], [2]] } }],
+  },
 ]
 
 function pass ({ number, title, kind, changes }: Passes): Check {
@@ -62,7 +73,8 @@ const boundary = 'kit-boundary'
 const form = [
   `--${boundary}`, 'Content-Disposition: form-data; name="model"', '', 'model-1',
   `--${boundary}`, 'Content-Disposition: form-data; name="prompt"', '', 'a dot',
-  `--${boundary}`, 'Content-Disposition: form-data; name="image"; filename="a.png"', 'Content-Type: image/png', '', '\u0000\u00ff\r\n-- not a boundary',
+  `--${boundary}`, 'Content-Disposition: form-data; name="image"; filename="a.png"', 'Content-Type: image/png', '',
+  '\u0000\u00ff\r\n-- not a boundary',
   `--${boundary}--`, '',
 ].join('\r\n')
 
@@ -119,7 +131,9 @@ export const bodies: readonly Check[] = [
     title: 'errors before any check have the envelope too',
     needs: ['openai', 'anthropic', 'gemini'],
     async run ({ ask }) {
-      for (const [family, kind, status, about, change] of broken) expectEnvelope(await ask(kind, change), family, status, `${kind}, ${about}`)
+      for (const [family, kind, status, about, change] of broken) {
+        expectEnvelope(await ask(kind, change), family, status, `${kind}, ${about}`)
+      }
       return '404, 415 and 400 in the envelope'
     },
   },

@@ -27,7 +27,10 @@ export const errors: readonly Check[] = [
     async run ({ ask, far }) {
       far.play({ ...json(rateLimit, 400), headers: { 'x-request-id': 'far-1', 'request-id': 'far-1' } })
       const passed = await ask('chat')
-      expect(passed.headers['x-request-id'] === 'far-1' && passed.headers['request-id'] === 'far-1', `x-request-id ${passed.headers['x-request-id']}`)
+      expect(
+        passed.headers['x-request-id'] === 'far-1' && passed.headers['request-id'] === 'far-1',
+        `x-request-id ${passed.headers['x-request-id']}`
+      )
       const own = await ask('chat', { headers: { authorization: undefined } })
       expectStatus(own, 401, 'without a key')
       expect(own.headers['x-request-id'] !== undefined && own.headers['request-id'] !== undefined, 'no request id on our own 401')
@@ -117,9 +120,21 @@ export const errors: readonly Check[] = [
     title: 'no credential of the caller travels, wherever it stood',
     needs: ['openai', 'far side'],
     async run ({ ask, far, options }) {
-      const headers = { 'x-api-key': 'decoy-1', 'x-goog-api-key': 'decoy-2', 'api-key': 'decoy-3', cookie: 'k=decoy-4', 'proxy-authorization': 'Basic decoy-5' }
-      const replies = [await ask('chat', { headers }), await ask('chat', { headers: { connection: 'authorization', 'x-api-key': 'decoy-6' } })]
-      expect(far.seen.length === replies.length, `${far.seen.length} of ${replies.length} requests arrived (status ${replies.map(({ status }) => status).join(', ')}), which shows nothing`)
+      const headers = {
+        'x-api-key': 'decoy-1',
+        'x-goog-api-key': 'decoy-2',
+        'api-key': 'decoy-3',
+        cookie: 'k=decoy-4',
+        'proxy-authorization': 'Basic decoy-5',
+      }
+      const replies = [
+        await ask('chat', { headers }), await ask('chat', { headers: { connection: 'authorization', 'x-api-key': 'decoy-6' } }),
+      ]
+      expect(
+        far.seen.length === replies.length,
+        `${far.seen.length} of ${replies.length} requests arrived (status ${replies.map(({ status }) => status).join(', ')}), which ` +
+          'shows nothing'
+      )
       const secrets = ['decoy-1', 'decoy-2', 'decoy-3', 'decoy-4', 'decoy-5', 'decoy-6', options.keys.openai]
       const carried = secrets.filter((secret) => far.seen.some(({ headerText }) => headerText.includes(secret)))
       expect(carried.length === 0, `the far side saw ${carried.length} of ${secrets.length}`)
@@ -131,7 +146,10 @@ export const errors: readonly Check[] = [
     title: 'dot segments and encoded separators never reach the far side',
     needs: ['openai'],
     async run ({ ask, far }) {
-      for (const path of ['/v1/../v1/chat/completions', '/v1/%2e%2e/v1/chat/completions', '/v1%2Fchat/completions', '/v1\\chat/completions', '/v1/chat/completions%00']) {
+      for (const path of [
+        '/v1/../v1/chat/completions', '/v1/%2e%2e/v1/chat/completions', '/v1%2Fchat/completions', '/v1\\chat/completions',
+        '/v1/chat/completions%00',
+      ]) {
         const reply = await ask('chat', { path })
         expect(reply.status === 400 || reply.status === 404, `${path}: status ${reply.status}`)
         expect(reply.json !== null, `${path}: no envelope`)

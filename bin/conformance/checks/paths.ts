@@ -20,11 +20,35 @@ const reaches: readonly Reach[] = [
   { number: 5, title: 'messages with /v1', kind: 'messages', path: '/v1/messages', far: '/v1/messages' },
   { number: 6, title: 'messages with /v1/v1', kind: 'messages', path: '/v1/v1/messages', far: '/v1/messages' },
   { number: 7, title: 'messages without a prefix', kind: 'messages', path: '/messages', far: '/v1/messages' },
-  { number: 8, title: 'generateContent with /v1beta', kind: 'gemini', path: '/v1beta/models/M:generateContent', far: '/models/M:generateContent' },
-  { number: 9, title: 'generateContent with /v1beta/v1beta', kind: 'gemini', path: '/v1beta/v1beta/models/M:generateContent', far: '/models/M:generateContent' },
-  { number: 10, title: 'generateContent with /v1/v1beta', kind: 'gemini', path: '/v1/v1beta/models/M:generateContent', far: '/models/M:generateContent' },
+  {
+    number: 8,
+    title: 'generateContent with /v1beta',
+    kind: 'gemini',
+    path: '/v1beta/models/M:generateContent',
+    far: '/models/M:generateContent',
+  },
+  {
+    number: 9,
+    title: 'generateContent with /v1beta/v1beta',
+    kind: 'gemini',
+    path: '/v1beta/v1beta/models/M:generateContent',
+    far: '/models/M:generateContent',
+  },
+  {
+    number: 10,
+    title: 'generateContent with /v1/v1beta',
+    kind: 'gemini',
+    path: '/v1/v1beta/models/M:generateContent',
+    far: '/models/M:generateContent',
+  },
   { number: 11, title: 'generateContent with /v1', kind: 'gemini', path: '/v1/models/M:generateContent', far: '/models/M:generateContent' },
-  { number: 12, title: 'generateContent behind a double slash', kind: 'gemini', path: '//v1beta/models/M:generateContent', far: '/models/M:generateContent' },
+  {
+    number: 12,
+    title: 'generateContent behind a double slash',
+    kind: 'gemini',
+    path: '//v1beta/models/M:generateContent',
+    far: '/models/M:generateContent',
+  },
 ]
 
 function reach ({ number, title, kind, path, far }: Reach): Check {

@@ -1,7 +1,9 @@
 /** Checks 55-60: streams pass as they are, at once, and fail so that the caller notices. */
 import { EventEmitter, once } from 'node:events'
 import { expect, expectStatus, type Change, type Check, type Kind, type Subject } from '../check.js'
-import { chatChunk, chatUsageChunk, done, event, generated, messageDelta, messageStart, messageStop, plainChatUsage, responseEvent, sse } from '../replies.js'
+import {
+  chatChunk, chatUsageChunk, done, event, generated, messageDelta, messageStart, messageStop, plainChatUsage, responseEvent, sse,
+} from '../replies.js'
 import { eventsOf, type Reply } from '../wire.js'
 
 const streamed: Readonly<Record<'chat' | 'responses' | 'messages' | 'gemini', (model: string) => Change>> = {
@@ -16,7 +18,9 @@ const crlf = (text: string): string => text.replaceAll('\n', '\r\n')
 
 const whole: Readonly<Record<keyof typeof streamed, readonly string[]>> = {
   chat: [chatChunk('Hi'), ': comment\n\n', chatUsageChunk(plainChatUsage), done],
-  responses: [responseEvent('response.created', null), responseEvent('response.completed', { input_tokens: 1, output_tokens: 1, total_tokens: 2 })],
+  responses: [
+    responseEvent('response.created', null), responseEvent('response.completed', { input_tokens: 1, output_tokens: 1, total_tokens: 2 }),
+  ],
   messages: [messageStart({ input_tokens: 1, output_tokens: 1 }), event({ type: 'ping' }), messageDelta({ output_tokens: 1 }), messageStop],
   gemini: [event(generated('Hi', geminiUsage)), event(generated('!', geminiUsage, 'STOP'))].map(crlf),
 }
@@ -78,7 +82,11 @@ export const streams: readonly Check[] = [
       const reply = await askStream(subject, 'messages')
       const [got, sent] = [eventsOf(reply.text), eventsOf(whole.messages.join(''))]
       const wrong = sent.findIndex((event, i) => got[i] !== event)
-      expect(wrong < 0, `status ${reply.status}, event ${wrong + 1} of ${sent.length} is ${String(got[wrong]).slice(0, 60)} instead of ${String(sent[wrong]).slice(0, 60)}`)
+      expect(
+        wrong < 0,
+        `status ${reply.status}, event ${wrong + 1} of ${sent.length} is ${String(got[wrong]).slice(0, 60)} instead of ` +
+          `${String(sent[wrong]).slice(0, 60)}`
+      )
       expect(got.length === sent.length, `${got.length} events instead of ${sent.length}`)
       return `${got.length} events`
     },
@@ -107,7 +115,11 @@ export const streams: readonly Check[] = [
     needs: ['openai'],
     async run ({ ask }) {
       const headers = {
-        'content-type': undefined, connection: 'upgrade', upgrade: 'websocket', 'sec-websocket-version': '13', 'sec-websocket-key': 'a2l0LWtpdC1raXQtMTYhIQ==',
+        'content-type': undefined,
+        connection: 'upgrade',
+        upgrade: 'websocket',
+        'sec-websocket-version': '13',
+        'sec-websocket-key': 'a2l0LWtpdC1raXQtMTYhIQ==',
       }
       const kind: Kind = 'responses'
       expectStatus(await ask(kind, { method: 'GET', headers }), 426)

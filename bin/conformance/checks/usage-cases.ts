@@ -1,7 +1,9 @@
 /** What the usage checks ask, what the far side answers, and what must be counted. */
 import { expect, type Change, type Kind } from '../check.js'
 import type { Script } from '../script.js'
-import { chatUsageChunk, done, event, generated, json, messageDelta, messageStart, messageStop, plainChatUsage, responseEvent, sse } from '../replies.js'
+import {
+  chatUsageChunk, done, event, generated, json, messageDelta, messageStart, messageStop, plainChatUsage, responseEvent, sse,
+} from '../replies.js'
 import { eventsOf, type Reply } from '../wire.js'
 
 export interface Metered {
@@ -67,7 +69,9 @@ export const metered: readonly Metered[] = [
     title: 'usage: null in other chunks is no usage',
     kind: 'chat',
     change: () => ({ fields: { stream: true, stream_options: { include_usage: true } } }),
-    script: sse(event({ choices: [], usage: null }), chatUsageChunk(plainChatUsage), event({ choices: [{ delta: {} }], usage: null }), done),
+    script: sse(
+      event({ choices: [], usage: null }), chatUsageChunk(plainChatUsage), event({ choices: [{ delta: {} }], usage: null }), done
+    ),
     input: 12,
     output: 5,
   },
@@ -88,7 +92,9 @@ export const metered: readonly Metered[] = [
     title: 'messages: the last value of a stream counts (2037, then 15665)',
     kind: 'messages',
     change: stream,
-    script: sse(messageStart({ input_tokens: 2037, output_tokens: 1 }), messageDelta({ input_tokens: 15_665, output_tokens: 50 }), messageStop),
+    script: sse(
+      messageStart({ input_tokens: 2037, output_tokens: 1 }), messageDelta({ input_tokens: 15_665, output_tokens: 50 }), messageStop
+    ),
     input: 15_665,
     output: 50,
   },
@@ -97,7 +103,11 @@ export const metered: readonly Metered[] = [
     title: 'messages: what the last event leaves out keeps its first value',
     kind: 'messages',
     change: stream,
-    script: sse(messageStart({ input_tokens: 43, cache_read_input_tokens: 7, output_tokens: 1 }), messageDelta({ output_tokens: 51, input_tokens: null }), messageStop),
+    script: sse(
+      messageStart({ input_tokens: 43, cache_read_input_tokens: 7, output_tokens: 1 }),
+      messageDelta({ output_tokens: 51, input_tokens: null }),
+      messageStop
+    ),
     input: 50,
     output: 51,
   },
@@ -127,7 +137,10 @@ export const metered: readonly Metered[] = [
     title: 'messages: a doubled start counts once',
     kind: 'messages',
     change: stream,
-    script: sse(messageStart({ input_tokens: 61, output_tokens: 1 }), messageStart({ input_tokens: 61, output_tokens: 1 }), messageDelta({ output_tokens: 53 }), messageStop),
+    script: sse(
+      messageStart({ input_tokens: 61, output_tokens: 1 }), messageStart({ input_tokens: 61, output_tokens: 1 }),
+      messageDelta({ output_tokens: 53 }), messageStop
+    ),
     input: 61,
     output: 53,
   },
@@ -137,7 +150,12 @@ export const metered: readonly Metered[] = [
     kind: 'messages',
     change: stream,
     script: sse(
-      messageStart({ input_tokens: 10, cache_creation_input_tokens: 30, cache_creation: { ephemeral_5m_input_tokens: 20, ephemeral_1h_input_tokens: 10 }, output_tokens: 1 }),
+      messageStart({
+        input_tokens: 10,
+        cache_creation_input_tokens: 30,
+        cache_creation: { ephemeral_5m_input_tokens: 20, ephemeral_1h_input_tokens: 10 },
+        output_tokens: 1,
+      }),
       messageDelta({ cache_creation_input_tokens: 30, output_tokens: 54 }),
       messageStop
     ),
@@ -161,7 +179,9 @@ export const metered: readonly Metered[] = [
     title: 'generateContent: tool-use prompts are input',
     kind: 'gemini',
     change: plain,
-    script: json(generated('a', { promptTokenCount: 10, toolUsePromptTokenCount: 72, candidatesTokenCount: 33, totalTokenCount: 115 }, 'STOP')),
+    script: json(generated(
+      'a', { promptTokenCount: 10, toolUsePromptTokenCount: 72, candidatesTokenCount: 33, totalTokenCount: 115 }, 'STOP'
+    )),
     input: 82,
     output: 33,
   },
@@ -172,7 +192,11 @@ export const metered: readonly Metered[] = [
     change: stream,
     script: sse(
       event({ type: 'image_generation.partial_image', b64_json: 'AA==' }),
-      event({ type: 'image_generation.completed', b64_json: 'AA==', usage: { input_tokens: 83, input_tokens_details: { text_tokens: 3, image_tokens: 80 }, output_tokens: 34, total_tokens: 117 } })
+      event({
+        type: 'image_generation.completed',
+        b64_json: 'AA==',
+        usage: { input_tokens: 83, input_tokens_details: { text_tokens: 3, image_tokens: 80 }, output_tokens: 34, total_tokens: 117 },
+      })
     ),
     input: 83,
     output: 34,

@@ -148,7 +148,10 @@ function sweepDue (store: GroupStore, nowMs: number): number {
   return due.length
 }
 
-/** Charges its buckets, in place of what it held or was charged before. `reached`: where it is told what that reaches; null: another settlement tells it. */
+/**
+ * Charges its buckets, in place of what it held or was charged before. `reached`: where it is told what that reaches; null: another
+ * settlement tells it.
+ */
 function charge (store: GroupStore, found: HoldRecord, amounts: Amounts, reached: Reached[] | null): void {
   for (const held of found.buckets) {
     const { scope, id, unit } = held
@@ -183,7 +186,9 @@ function strangerOf (store: GroupStore, { id, group, key, late, lateBuckets = no
     if (store.bucket(partyKey, bucket.id) === undefined) store.saveBucket(partyKey, bucket.id, newBucket(bucket))
   }
   const buckets = lateBuckets.map((bucket) => ({ scope: bucket.scope, id: bucket.id, unit: bucket.unit }))
-  return { id, group, key, scopes: late, buckets, tokens: 0, cost: 0, floor: 0, costFloor: 0, active: 0, second: 0, deadline: 0, state: 'open' }
+  return {
+    id, group, key, scopes: late, buckets, tokens: 0, cost: 0, floor: 0, costFloor: 0, active: 0, second: 0, deadline: 0, state: 'open',
+  }
 }
 
 /** Changes and saves the account of each party that a hold counts for. */

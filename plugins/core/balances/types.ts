@@ -136,7 +136,10 @@ export interface Balances {
   hold: (ask: HoldAsk) => Decision | Promise<Decision>
   /** The request runs no more, its tokens are still being counted: frees its place under `concurrency`. Idempotent. */
   leave: (id: string, group: string) => void | Promise<void>
-  /** Replaces the hold by what was used, in the buckets that it was held in. Idempotent by id, also after the hold was swept. Tells what it made a budget reach. */
+  /**
+   * Replaces the hold by what was used, in the buckets that it was held in. Idempotent by id, also after the hold was swept. Tells what it
+   * made a budget reach.
+   */
   settle: (settlement: Settlement) => Settled | Promise<Settled>
   /** Keeps holds of running requests from expiring. */
   renew: (group: string, ids: readonly string[]) => void | Promise<void>

@@ -25,12 +25,28 @@ const limited = (message: string): ErrorRow => row(429, 'rate_limit', 'limited',
 
 export const errorTable = {
   // paths
-  unknown_url: row(404, 'not_found', 'client_error', false, 'Unknown request URL: {method} {path}. Use the base URL {baseUrl} with your client.'),
-  doubled_path: row(404, 'not_found', 'client_error', false, 'The endpoint is in the URL twice. The base URL of your client should be {baseUrl}, without the path of an endpoint.'),
-  ambiguous_path: badRequest('The URL path holds characters that could be read in two ways. Send it plainly, below the base URL {baseUrl}.'),
+  unknown_url: row(
+    404, 'not_found', 'client_error', false, 'Unknown request URL: {method} {path}. Use the base URL {baseUrl} with your client.'
+  ),
+  doubled_path: row(
+    404,
+    'not_found',
+    'client_error',
+    false,
+    'The endpoint is in the URL twice. The base URL of your client should be {baseUrl}, without the path of an endpoint.'
+  ),
+  ambiguous_path: badRequest(
+    'The URL path holds characters that could be read in two ways. Send it plainly, below the base URL {baseUrl}.'
+  ),
   method_not_allowed: row(405, 'invalid_request', 'client_error', false, 'Method {method} is not allowed here.'),
   upgrade_required: row(426, 'invalid_request', 'client_error', false, 'WebSocket is not offered here. Send an HTTP POST instead.'),
-  unknown_action: row(404, 'not_found', 'client_error', false, 'Unknown action at the end of {method} {path}. The model name and the action are joined by a colon: {known}.'),
+  unknown_action: row(
+    404,
+    'not_found',
+    'client_error',
+    false,
+    'Unknown action at the end of {method} {path}. The model name and the action are joined by a colon: {known}.'
+  ),
 
   // auth: wrappers of many providers know a wrong key by the first words (LiteLLM)
   key_in_query: badRequest('An API key in the URL is not accepted on this endpoint. Send it as a header.'),
@@ -83,8 +99,12 @@ export const errorTable = {
   upstream_timeout: row(504, 'timeout', 'timeout', true, 'The model provider did not answer in time.'),
   upstream_aborted: row(502, 'internal', 'truncated', true, 'The model provider broke off its reply.'),
   upstream_error: row(502, 'internal', 'upstream_error', true, 'The model provider answered with an error.'),
-  upstream_credential_unavailable: row(503, 'overloaded', 'gateway_error', true, 'The credential for the model provider cannot be had at the moment. Try again shortly.'),
-  upstream_busy: row(503, 'overloaded', 'gateway_error', true, 'All that may run at the model providers at the same time is running. Try again shortly.'),
+  upstream_credential_unavailable: row(
+    503, 'overloaded', 'gateway_error', true, 'The credential for the model provider cannot be had at the moment. Try again shortly.'
+  ),
+  upstream_busy: row(
+    503, 'overloaded', 'gateway_error', true, 'All that may run at the model providers at the same time is running. Try again shortly.'
+  ),
   model_not_found: row(404, 'not_found', 'client_error', false, 'The requested model does not exist here.'),
   shutting_down: row(503, 'overloaded', 'gateway_error', true, 'The gateway is shutting down. Try again.'),
   internal_error: row(500, 'internal', 'gateway_error', true, 'The gateway failed to handle the request.'),

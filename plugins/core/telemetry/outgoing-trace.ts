@@ -31,7 +31,9 @@ export function sendTraced<T> ({ trace }: ModelCall, headers: IncomingHttpHeader
  * Sends a request within the context of our span, whichever a handler was run in: an instrumentation of Fastify gives
  * each hook and handler a context of its own, and the span of the HTTP client belongs below ours.
  */
-export function dispatchTraced (client: Dispatcher, options: Dispatcher.DispatchOptions, { trace }: ModelCall, handler: Dispatcher.DispatchHandler): void {
+export function dispatchTraced (
+  client: Dispatcher, options: Dispatcher.DispatchOptions, { trace }: ModelCall, handler: Dispatcher.DispatchHandler
+): void {
   if (trace === null) client.dispatch(options, handler)
   else otelApi().context.with(trace.context, client.dispatch, client, options, handler)
 }

@@ -42,7 +42,9 @@ function fullyDecoded (text: string): string {
   return plain
 }
 
-/** The parameters of a query (`?...` or empty), each as `plainName` and its value decoded; those after a `;` too, as some servers read them. */
+/**
+ * The parameters of a query (`?...` or empty), each as `plainName` and its value decoded; those after a `;` too, as some servers read them.
+ */
 export function parametersOf (query: string): Array<readonly [name: string, value: string]> {
   const pairs = query.slice(1).split('&')
   return pairs.flatMap((pair) => [pair, ...pair.split(';').slice(1)])

@@ -149,8 +149,16 @@ function noEndpoint ({ tail, caller }: Parts, match: TailMatch | null, method: s
   const others = match?.endpoints ?? []
   const [other] = others
   if (other !== undefined && method === 'POST' && endsInWord(tail)) return { code: 'unknown_action', family: other.family }
-  if (other !== undefined) return { code: 'method_not_allowed', family: other.family, allow: others.flatMap((allowed) => allowed.method === 'GET' ? ['GET', 'HEAD'] : [allowed.method]) }
-  return caller.versions.length > 0 || mounted || endingLike(tail).length > 0 ? { code: 'unknown_url', family: families[familyOf(caller)] } : null
+  if (other !== undefined) {
+    return {
+      code: 'method_not_allowed',
+      family: other.family,
+      allow: others.flatMap((allowed) => allowed.method === 'GET' ? ['GET', 'HEAD'] : [allowed.method]),
+    }
+  }
+  return caller.versions.length > 0 || mounted || endingLike(tail).length > 0
+    ? { code: 'unknown_url', family: families[familyOf(caller)] }
+    : null
 }
 
 /** A model in the path may have an action after it; what stands there is none that is known, or another case of one. */

@@ -11,7 +11,8 @@ export const chatUsage: UsageRules = {
 /** A role without a word of its own: many providers send it before they have asked the model. */
 function isEmptyChoice (choice: unknown): boolean {
   const { delta, finish_reason: finish } = fieldsOf(choice)
-  return (finish === undefined || finish === null) && Object.entries(fieldsOf(delta)).every(([name, value]) => name === 'role' || isNothing(value))
+  return (finish === undefined || finish === null) && Object.entries(fieldsOf(delta))
+    .every(([name, value]) => name === 'role' || isNothing(value))
 }
 
 function fieldsOf (value: unknown): Readonly<Record<string, unknown>> {

@@ -14,7 +14,11 @@ const output = { max: settingAt('maxOutputTokens', 'max_output_tokens'), choices
 const actions = [
   { action: 'generateContent', schema: 'generate-content', metered: 'yes', usage: generateContentUsage, output },
   { action: 'streamGenerateContent', schema: 'generate-content', metered: 'yes', streams: 'path', usage: generateContentUsage, output },
-  { action: 'countTokens', schema: 'generate-content.count_tokens', otherModels: ['model', 'generateContentRequest.model', 'generate_content_request.model'] },
+  {
+    action: 'countTokens',
+    schema: 'generate-content.count_tokens',
+    otherModels: ['model', 'generateContentRequest.model', 'generate_content_request.model'],
+  },
   { action: 'embedContent', schema: 'generate-content.embed', metered: 'optional', operation: 'embeddings', usage: generateContentUsage },
   {
     action: 'batchEmbedContents',

@@ -13,4 +13,6 @@ function socket (family: Family): SocketEndpoint {
 }
 
 /** What an upgrade is taken for: asked for a key like any other request, and sent nowhere. It has no address of its own. */
-export const sockets: Readonly<Record<FamilyName, SocketEndpoint>> = { openai: socket(openai), anthropic: socket(anthropic), gemini: socket(gemini) }
+export const sockets: Readonly<Record<FamilyName, SocketEndpoint>> = {
+  openai: socket(openai), anthropic: socket(anthropic), gemini: socket(gemini),
+}

@@ -44,7 +44,9 @@ export async function runWorker (options: WorkerOptions, { send, onMessage }: Om
       try {
         gateway = await Standalone.start({ ...options, text: () => text, peers })
       } catch (error) {
-        send({ type: 'failed', message: error instanceof ConfigError ? error.toLines(options.file).join('\n') : String(Object(error).message) })
+        send({
+          type: 'failed', message: error instanceof ConfigError ? error.toLines(options.file).join('\n') : String(Object(error).message),
+        })
         resolve(1)
         return
       }

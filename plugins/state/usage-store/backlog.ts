@@ -73,7 +73,10 @@ export class Backlog {
   }
 
   /** The store has the file up to `end`, so many records more; `time`: of the last of them. */
-  shipped (file: Unshipped, { end, records, time = file.since }: { readonly end: number, readonly records: number, readonly time: number | undefined }): void {
+  shipped (
+    file: Unshipped,
+    { end, records, time = file.since }: { readonly end: number, readonly records: number, readonly time: number | undefined }
+  ): void {
     file.shipped = end
     file.counted = Math.max(file.counted, end)
     file.records = Math.max(0, file.records - records)

@@ -30,6 +30,8 @@ export function readUsageStore (config: UsageStoreConfig): UsageStoreRules {
   const { url, schema = defaults.schema } = config
   if (!/^postgres(?:ql)?:\/\/./.test(String(url))) throw new OptionError('state.usageStore.url', 'must begin with postgres://')
   // It stands in statements as it is.
-  if (!/^[a-z_][a-z0-9_]{0,62}$/.test(schema)) throw new OptionError('state.usageStore.schema', 'must be a name of lower-case letters, digits and underscores')
+  if (!/^[a-z_][a-z0-9_]{0,62}$/.test(schema)) {
+    throw new OptionError('state.usageStore.schema', 'must be a name of lower-case letters, digits and underscores')
+  }
   return { ...withDefaults(defaults, config), url }
 }

@@ -41,7 +41,8 @@ export async function openUsageReader (config: UsageStoreConfig): Promise<UsageR
   return {
     records: async function * (question) {
       const where = conditions(question, 'time')
-      const text = `SELECT *, cost::text AS cost, (extract(epoch FROM time) * 1000)::bigint AS ms FROM ${schema}.usage WHERE ${where.text} ORDER BY time, id`
+      const text = `SELECT *, cost::text AS cost, (extract(epoch FROM time) * 1000)::bigint AS ms FROM ${schema}.usage WHERE ` +
+        `${where.text} ORDER BY time, id`
       for await (const rows of stream<StoredRow>(text, where.values)) yield rows.map(recordOf)
     },
     sums: async function * (by, zone, question) {
@@ -49,8 +50,9 @@ export async function openUsageReader (config: UsageStoreConfig): Promise<UsageR
       const values = [...where.values]
       const names = by.map((name) => dimension(name, zone, values))
       const counts = leaves.map(({ type }) => `sum(${type})`).join(', ')
-      const text = `SELECT ARRAY[${names.join(', ')}]::text[] AS names, currency, sum(requests) AS requests, ARRAY[${counts}] AS tokens, sum(charged) AS charged,
-        sum(cost)::text AS cost, sum(unpriced) AS unpriced FROM ${tableOf(schema, question)} q WHERE ${where.text} GROUP BY 1, 2`
+      const text = `SELECT ARRAY[${names.join(', ')}]::text[] AS names, currency, sum(requests) AS requests,
+        ARRAY[${counts}] AS tokens, sum(charged) AS charged, sum(cost)::text AS cost, sum(unpriced) AS unpriced
+        FROM ${tableOf(schema, question)} q WHERE ${where.text} GROUP BY 1, 2`
       for await (const rows of stream<SumRow>(text, values)) yield rows.map(sumOf)
     },
     close,
@@ -65,7 +67,9 @@ interface SumRow extends Readonly<Record<'requests' | 'charged' | 'unpriced', st
 }
 
 function sumOf ({ names, tokens, requests, charged, cost, currency, unpriced }: SumRow): StoredSum {
-  return { names, currency, cost, requests: Number(requests), tokens: tokens.map(Number), charged: Number(charged), unpriced: Number(unpriced) }
+  return {
+    names, currency, cost, requests: Number(requests), tokens: tokens.map(Number), charged: Number(charged), unpriced: Number(unpriced),
+  }
 }
 
 const quarterMs = 15 * 60_000

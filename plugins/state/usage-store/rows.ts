@@ -57,7 +57,9 @@ export const columns: readonly Column[] = [
  * unknown characters.
  */
 export function rowsText (records: readonly LedgerRecord[]): string {
-  return JSON.stringify(records.map(rowOf)).replace(/\\(?:u0000|ud[89a-f][0-9a-f]{2}|.)/g, (escape) => escape.length > 2 ? '\\ufffd' : escape)
+  return JSON.stringify(records.map(rowOf)).replace(
+    /\\(?:u0000|ud[89a-f][0-9a-f]{2}|.)/g, (escape) => escape.length > 2 ? '\\ufffd' : escape
+  )
 }
 
 function rowOf ({ time, bill, costParts, late, lateBuckets, chargedCost, ...rest }: LedgerRecord): object {

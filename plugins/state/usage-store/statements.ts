@@ -10,7 +10,10 @@ const typed = columns.map(({ field, type }) => `"${field}" ${type}`).join(', ')
 const dimensions = 'key_id, group_id, protocol, model, outcome, currency, labels'
 const sums = ['requests', ...leaves.map(({ type }) => type), 'charged', 'cost', 'unpriced']
 const summed = leaves.map(({ type }) => `sum(${type})`).join(', ')
-const added = sums.map((name) => name === 'cost' ? 'cost = coalesce(q.cost + excluded.cost, q.cost, excluded.cost)' : `${name} = q.${name} + excluded.${name}`).join(', ')
+const added = sums.map((name) => name === 'cost'
+  ? 'cost = coalesce(q.cost + excluded.cost, q.cost, excluded.cost)'
+  : `${name} = q.${name} + excluded.${name}`)
+  .join(', ')
 
 /**
  * Takes a batch in: records that are not there yet, their sums, and how far their file is read; all of it or nothing, and all of it
@@ -54,7 +57,8 @@ export function addMonth (schema: string, { name, from, to }: Month): string {
 
 /** Tables of months. */
 export function months (schema: string): string {
-  return `SELECT child.relname AS name FROM pg_inherits JOIN pg_class child ON child.oid = inhrelid WHERE inhparent = '${schema}.usage'::regclass`
+  return 'SELECT child.relname AS name FROM pg_inherits JOIN pg_class child ON child.oid = inhrelid WHERE inhparent = ' +
+    `'${schema}.usage'::regclass`
 }
 
 export interface Month {

@@ -48,7 +48,9 @@ export class UsageStore {
     const kept = keepMs === Infinity ? 0 : Date.parse(monthOf(this.#now() - keepMs).from)
     const take = async (): Promise<number> => {
       for (const { time } of records) if (time >= kept) await this.#haveMonth(time)
-      const [row] = await this.#connection.ask<{ bytes: string }>(takeIn(schema), [rowsText(records), new Date(kept).toISOString(), file, bytes])
+      const [row] = await this.#connection.ask<{ bytes: string }>(takeIn(schema), [
+        rowsText(records), new Date(kept).toISOString(), file, bytes,
+      ])
       return Number(row?.bytes)
     }
     return await take().catch(async (error: unknown) => {
