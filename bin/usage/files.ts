@@ -5,6 +5,8 @@ import { ProgressBar } from '../progress-bar.js'
 import { Scanned } from './scan-record.js'
 import { keeps, type Source } from './source.js'
 
+const newline = 10
+
 /** The ledger of this host. Rotated files are read one after another and never held. */
 export function ledgerSource (path: string, io: Io): Source {
   const bar = new ProgressBar(io.progress)
@@ -28,15 +30,14 @@ export function ledgerSource (path: string, io: Io): Source {
       const keep = keeps(wanted)
       const record = new Scanned()
       const addLines = (bytes: Buffer, file: string): void => {
-        const text = bytes.toString('latin1')
-        for (let start = 0, end = 0; start < text.length; start = end + 1) {
-          const found = text.indexOf('\n', start)
-          end = found < 0 ? text.length : found
+        for (let start = 0, end = 0; start < bytes.length; start = end + 1) {
+          const found = bytes.indexOf(newline, start)
+          end = found < 0 ? bytes.length : found
           if (!isFrame(bytes, start, end)) {
-            if (text.slice(start, end) !== endMark) onDamage(file)
+            if (bytes.toString('latin1', start, end) !== endMark) onDamage(file)
             continue
           }
-          record.read(text, start + frameHead)
+          record.read(bytes, start + frameHead)
           if (record.time >= from && record.time < to && keep(record)) sums.add(by.map(({ read }) => read(record, calendar)), record)
         }
       }

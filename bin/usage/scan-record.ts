@@ -1,180 +1,190 @@
 /**
- * The few fields of a record that sums need, found in its text as the ledger writes it: compact JSON, whose checksum was right. To
- * build all of a record costs four times as much, and a report reads millions.
+ * The few fields of a record that sums need, found in its bytes as the ledger writes it: compact JSON, whose checksum was right. To
+ * build all of a record costs ten times as much, and a report reads millions.
  */
 import { leaves } from '../../plugins/core/measures.js'
 import type { Labels } from '../../plugins/core/types.js'
-import type { Entry } from './sums.js'
 import type { Parties } from './dimensions.js'
+import { KnownValues } from './known-values.js'
+import type { Entry } from './sums.js'
 
 /** A member of a record, as it is written before its value. */
 interface Step {
-  readonly lead: string
+  readonly lead: Buffer
   readonly name: string
   /** Of a leaf; -1 of anything else. */
   readonly leaf: number
+  /** Of a field that is read when it is asked for; -1 of anything else. */
+  readonly asked: number
 }
+
+/** Fields that few reports look at: where their values stand, until somebody asks. */
+const asked = ['key', 'group', 'protocol', 'model', 'outcome', 'labels'] as const
+type Asked = typeof asked[number]
 
 /** A record as sums see it. Overwritten by the next one. */
 export class Scanned implements Parties, Entry {
   readonly requests = 1
   readonly tokens = leaves.map(() => 0)
   time = 0
-  key: string | null = null
-  group: string | null = null
-  protocol = ''
-  model: string | null = null
-  outcome: string | null = null
   charged = 0
   cost: string | null = null
   currency: string | null = null
   unpriced = 0
-  #labels = ''
+  #bytes: Buffer = Buffer.alloc(0)
+  /** By the place of their names in `asked`; 0 of what is not there. */
+  readonly #from = asked.map(() => 0)
+  readonly #to = asked.map(() => 0)
   /** The members of the record before, in their order: the next one has nearly always the same. */
   readonly #steps: Step[] = []
+  readonly #texts = new KnownValues(textOf)
+  readonly #labels = new KnownValues(labelsOf)
 
-  get labels (): Labels {
-    return labelsOf(this.#labels)
+  get key (): string | null {
+    return this.#text('key')
   }
 
-  /** `text`: one character for each byte. `start`: of the record's brace. */
-  read (text: string, start: number): void {
-    this.key = this.group = this.model = this.outcome = this.cost = this.currency = null
+  get group (): string | null {
+    return this.#text('group')
+  }
+
+  get protocol (): string {
+    return String(this.#text('protocol'))
+  }
+
+  get model (): string | null {
+    return this.#text('model')
+  }
+
+  get outcome (): string | null {
+    return this.#text('outcome')
+  }
+
+  get labels (): Labels {
+    const at = asked.indexOf('labels')
+    const from = Number(this.#from[at])
+    return from === 0 ? none : this.#labels.at(this.#bytes, from, Number(this.#to[at]))
+  }
+
+  /** `start`: of the record's brace. */
+  read (bytes: Buffer, start: number): void {
+    this.cost = this.currency = null
     this.unpriced = 0
-    this.#labels = ''
     this.tokens.fill(0)
+    this.#bytes = bytes
+    this.#from.fill(0)
     let at = start
     let count = 0
     do {
       at += 1
       let step = this.#steps[count]
-      if (step === undefined || !text.startsWith(step.lead, at)) this.#steps[count] = step = stepAt(text, at)
+      if (step === undefined || !begins(bytes, at, step.lead)) this.#steps[count] = step = stepAt(bytes, at)
       const from = at + step.lead.length
-      const to = endOf(text, from)
-      if (step.leaf >= 0) this.tokens[step.leaf] = numberOf(text, from, to)
-      else this.#take(step.name, text, from, to)
+      const to = endOf(bytes, from)
+      if (step.leaf >= 0) this.tokens[step.leaf] = numberOf(bytes, from, to)
+      else if (step.asked >= 0) {
+        this.#from[step.asked] = from
+        this.#to[step.asked] = to
+      } else this.#take(step.name, bytes, from, to)
       at = to
       count += 1
-    } while (text.charCodeAt(at) === comma)
+    } while (bytes[at] === comma)
   }
 
-  #take (name: string, text: string, from: number, to: number): void {
+  #take (name: string, bytes: Buffer, from: number, to: number): void {
     switch (name) {
-      case 'time': this.time = numberOf(text, from, to); break
-      case 'key': this.key = stringOf(text, from, to); break
-      case 'group': this.group = stringOf(text, from, to); break
-      case 'protocol': this.protocol = String(stringOf(text, from, to)); break
-      case 'model': this.model = stringOf(text, from, to); break
-      case 'outcome': this.outcome = stringOf(text, from, to); break
-      case 'charged': this.charged = numberOf(text, from, to); break
-      case 'cost': this.cost = stringOf(text, from, to); break
-      case 'currency': this.currency = stringOf(text, from, to); break
-      case 'costParts': this.unpriced = hasNull(text.slice(from, to)) ? 1 : 0; break
-      case 'labels': this.#labels = text.slice(from, to)
+      case 'time': this.time = numberOf(bytes, from, to); break
+      case 'charged': this.charged = numberOf(bytes, from, to); break
+      // Decimal text, of which few are the same.
+      case 'cost': this.cost = bytes[from] === quote ? bytes.toString('latin1', from + 1, to - 1) : null; break
+      case 'currency': this.currency = this.#texts.at(bytes, from, to); break
+      case 'costParts': this.unpriced = hasNull(bytes, from, to) ? 1 : 0
     }
+  }
+
+  #text (name: Asked): string | null {
+    const at = asked.indexOf(name)
+    const from = Number(this.#from[at])
+    return from === 0 ? null : this.#texts.at(this.#bytes, from, Number(this.#to[at]))
   }
 }
 
 const comma = 44
 const quote = 34
 const backslash = 92
+const letterN = 110
 const [openBrace, closeBrace, openBracket, closeBracket] = [123, 125, 91, 93]
-const steps = new Map<string, Step>()
+const none: Labels = {}
 
-function stepAt (text: string, at: number): Step {
-  const lead = text.slice(at, text.indexOf('"', at + 1) + 2)
-  const known = steps.get(lead)
-  if (known !== undefined) return known
-  const name = lead.slice(1, -2)
-  const step = { lead, name, leaf: leaves.findIndex(({ type }) => type === name) }
-  steps.set(lead, step)
-  return step
+function begins (bytes: Buffer, from: number, lead: Buffer): boolean {
+  for (let at = 0; at < lead.length; at += 1) if (bytes[from + at] !== lead[at]) return false
+  return true
+}
+
+function stepAt (bytes: Buffer, at: number): Step {
+  const lead = Buffer.from(bytes.subarray(at, bytes.indexOf(quote, at + 1) + 2))
+  const name = lead.toString('latin1', 1, lead.length - 2)
+  return { lead, name, leaf: leaves.findIndex(({ type }) => type === name), asked: asked.findIndex((known) => known === name) }
 }
 
 /** Whole numbers, of which there are most, without a text of their own. */
-function numberOf (text: string, from: number, to: number): number {
+function numberOf (bytes: Buffer, from: number, to: number): number {
   let value = 0
   for (let at = from; at < to; at += 1) {
-    const digit = text.charCodeAt(at) - 48
-    if (digit < 0 || digit > 9) return Number(text.slice(from, to))
+    const digit = Number(bytes[at]) - 48
+    if (digit < 0 || digit > 9) return Number(bytes.toString('latin1', from, to))
     value = value * 10 + digit
   }
   return value
 }
 
 /** Where the value that begins at `from` ends. */
-function endOf (text: string, from: number): number {
-  const first = text.charCodeAt(from)
-  if (first === quote) return stringEnd(text, from)
-  if (first === openBrace || first === openBracket) return nestedEnd(text, from)
+function endOf (bytes: Buffer, from: number): number {
+  const first = bytes[from]
+  if (first === quote) return stringEnd(bytes, from)
+  if (first === openBrace || first === openBracket) return nestedEnd(bytes, from)
   let to = from
-  for (let code = first; code !== comma && code !== closeBrace; code = text.charCodeAt(to)) to += 1
+  for (let code = first; code !== comma && code !== closeBrace; code = bytes[to]) to += 1
   return to
 }
 
-function stringEnd (text: string, from: number): number {
-  let end = text.indexOf('"', from + 1)
-  while (isEscaped(text, end)) end = text.indexOf('"', end + 1)
-  return end + 1
+function stringEnd (bytes: Buffer, from: number): number {
+  let at = from + 1
+  for (let code = bytes[at]; code !== quote; code = bytes[at]) at += code === backslash ? 2 : 1
+  return at + 1
 }
 
-function isEscaped (text: string, at: number): boolean {
-  let before = at
-  while (text.charCodeAt(before - 1) === backslash) before -= 1
-  return (at - before) % 2 === 1
-}
-
-function nestedEnd (text: string, from: number): number {
+function nestedEnd (bytes: Buffer, from: number): number {
   let depth = 0
   let at = from
   do {
-    const code = text.charCodeAt(at)
-    if (code === quote) at = stringEnd(text, at) - 1
-    else if (code === openBrace || code === openBracket) depth += 1
-    else if (code === closeBrace || code === closeBracket) depth -= 1
-    at += 1
+    const code = bytes[at]
+    if (code === quote) at = stringEnd(bytes, at)
+    else {
+      if (code === openBrace || code === openBracket) depth += 1
+      else if (code === closeBrace || code === closeBracket) depth -= 1
+      at += 1
+    }
   } while (depth > 0)
   return at
 }
 
-/** Null for null. */
-function stringOf (text: string, from: number, to: number): string | null {
-  if (text.charCodeAt(from) !== quote) return null
-  const value = text.slice(from + 1, to - 1)
-  return isPlain(value) ? value : String(parsed(text.slice(from, to)))
-}
-
-function isPlain (value: string): boolean {
-  for (let at = 0; at < value.length; at += 1) {
-    const code = value.charCodeAt(at)
-    if (code === backslash || code > 126) return false
+/** Of an object of decimal texts and nulls: no other letter stands outside of its texts. */
+function hasNull (bytes: Buffer, from: number, to: number): boolean {
+  for (let at = from; at < to;) {
+    const code = bytes[at]
+    if (code === letterN) return true
+    at = code === quote ? stringEnd(bytes, at) : at + 1
   }
-  return true
+  return false
 }
 
-function parsed (value: string): unknown {
-  return JSON.parse(Buffer.from(value, 'latin1').toString('utf8'))
+/** Null for null. */
+function textOf (json: string): string | null {
+  const value: unknown = JSON.parse(json)
+  return typeof value === 'string' ? value : null
 }
 
-/** Of an object of decimal texts and nulls. */
-function hasNull (object: string): boolean {
-  if (!object.includes(':null')) return false
-  return Object.values(Object(parsed(object))).includes(null)
+function labelsOf (json: string): Labels {
+  return Object.fromEntries(Object.entries(Object(JSON.parse(json))).map(([name, value]) => [name, String(value)]))
 }
-
-const maxKnown = 10_000
-const known = new Map<string, Labels>()
-
-/** Most requests have the labels of many others. */
-function labelsOf (object: string): Labels {
-  if (object === '') return none
-  const found = known.get(object)
-  if (found !== undefined) return found
-  if (known.size >= maxKnown) known.clear()
-  const labels: Labels = Object.fromEntries(Object.entries(Object(parsed(object))).map(([name, value]) => [name, String(value)]))
-  // A copy: a part of a text keeps all of it.
-  known.set(Buffer.from(object, 'latin1').toString('latin1'), labels)
-  return labels
-}
-
-const none: Labels = {}

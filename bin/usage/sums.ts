@@ -44,6 +44,8 @@ export interface Sum {
 
 interface Adding {
   readonly names: Names
+  /** What sums are put in order by. No value holds what parts its names. */
+  readonly place: string
   requests: number
   readonly tokens: number[]
   charged: number
@@ -52,11 +54,18 @@ interface Adding {
   unpriced: number
 }
 
+/** Sums by the values of their dimensions, one after another: no text is made to find one. */
+interface Node {
+  readonly children: Map<string | null, Node>
+  sum: Adding | null
+}
+
 /** Adds records up by some dimensions. Holds the sums and no record. */
 export class Sums {
   /** Whether it tells what records would have cost, too. */
   readonly reprices: boolean
-  readonly #sums = new Map<string, Adding>()
+  readonly #root: Node = { children: new Map(), sum: null }
+  readonly #sums: Adding[] = []
 
   constructor (reprices = false) {
     this.reprices = reprices
@@ -75,13 +84,13 @@ export class Sums {
 
   /** In the order of their names. */
   get sorted (): Sum[] {
-    return [...this.#sums].sort(([a], [b]) => Number(a > b) - Number(a < b)).map(([, sum]) => shown(sum))
+    return [...this.#sums].sort((a, b) => Number(a.place > b.place) - Number(a.place < b.place)).map(shown)
   }
 
   /** Of all records; `names` without a value. */
   total (count: number): Sum {
     const all = newSum(Array<null>(count).fill(null))
-    for (const sum of this.#sums.values()) {
+    for (const sum of this.#sums) {
       all.requests += sum.requests
       all.charged += sum.charged
       all.unpriced += sum.unpriced
@@ -93,19 +102,20 @@ export class Sums {
   }
 
   #find (names: Names): Adding {
-    // No value holds what parts them: a name with one would be told as another, and no two the same.
-    const place = names.map((name) => name === null ? '' : `=${name}`).join('\u0000')
-    const known = this.#sums.get(place)
-    if (known !== undefined) return known
-    // Copies: a part of a text keeps all of it, here a whole piece of a file.
-    const sum = newSum(names.map((name) => name === null ? null : Buffer.from(name).toString()))
-    this.#sums.set(Buffer.from(place).toString(), sum)
-    return sum
+    let node = this.#root
+    for (const name of names) {
+      let next = node.children.get(name)
+      if (next === undefined) node.children.set(name, next = { children: new Map(), sum: null })
+      node = next
+    }
+    if (node.sum === null) this.#sums.push(node.sum = newSum(names))
+    return node.sum
   }
 }
 
 function newSum (names: Names): Adding {
-  return { names, requests: 0, tokens: leaves.map(() => 0), charged: 0, costs: new Map(), repriced: new Map(), unpriced: 0 }
+  const place = names.map((name) => name === null ? '' : `=${name}`).join('\u0000')
+  return { names, place, requests: 0, tokens: leaves.map(() => 0), charged: 0, costs: new Map(), repriced: new Map(), unpriced: 0 }
 }
 
 function moneyOf (costs: Map<string, Money>, currency: string): Money {

@@ -39,7 +39,7 @@ t.test('what is scanned is what JSON says', async (t) => {
     const line = Buffer.from(`before\n${writeFrame(record)}`)
     const [from, to] = [7, line.length - 1]
     t.equal(isFrame(line, from, to), true)
-    scanned.read(line.toString('latin1'), from + frameHead)
+    scanned.read(line, from + frameHead)
     const { time, key, group, protocol, model, outcome, charged, cost, currency, labels, unpriced, tokens: counts, requests } = scanned
     const { cost: wantedCost = null, currency: wantedCurrency = null, costParts = {}, labels: wantedLabels = {} } = record
     const found = { time, key, group, protocol, model, outcome, charged, cost, currency, labels, unpriced, tokens: counts, requests }
@@ -63,16 +63,26 @@ t.test('what is scanned is what JSON says', async (t) => {
 
 t.test('numbers as nobody writes them are read, too', async (t) => {
   const scanned = new Scanned()
-  scanned.read('{"time":1.5e3,"charged":-2,"input":7}', 0)
+  scanned.read(Buffer.from('{"time":1.5e3,"charged":-2,"input":7}'), 0)
   t.match(scanned, { time: 1_500, charged: -2, tokens: [7, 0, 0, 0, 0, 0, 0, 0] })
 })
 
 t.test('labels of very many requests are not all remembered', async (t) => {
   const scanned = new Scanned()
   for (let i = 0; i <= 10_001; i += 1) {
-    scanned.read(`{"labels":{"user":"u${i}"}}`, 0)
+    scanned.read(Buffer.from(`{"labels":{"user":"u${i}"}}`), 0)
     if (scanned.labels['user'] !== `u${i}`) t.fail(String(i))
   }
+})
+
+t.test('texts whose bytes have the same hash are not taken for each other, nor what is not there for what was', async (t) => {
+  const scanned = new Scanned()
+  for (const model of ['u332789', 'u529192', 'u332789', 'u39068', 'u1300882']) {
+    scanned.read(Buffer.from(`{"model":"${model}","labels":{"a":"b"}}`), 0)
+    t.match(scanned, { model, labels: { a: 'b' } })
+  }
+  scanned.read(Buffer.from('{"time":1}'), 0)
+  t.match(scanned, { time: 1, model: null, key: null, labels: {} })
 })
 
 t.test('a line that was changed is no frame', async (t) => {

@@ -1,0 +1,31 @@
+/** Values that many records share, found by the bytes of their JSON: to make one anew for each record costs more than to find all of its fields. */
+export class KnownValues<T> {
+  readonly #make: (json: string) => T
+  /** By a hash of their bytes; of two with the same one, the last. */
+  readonly #known = new Map<number, { readonly bytes: Buffer, readonly value: T }>()
+
+  constructor (make: (json: string) => T) {
+    this.#make = make
+  }
+
+  at (bytes: Buffer, from: number, to: number): T {
+    let hash = 0
+    for (let at = from; at < to; at += 1) hash = Math.imul(hash ^ Number(bytes[at]), 16_777_619)
+    const known = this.#known.get(hash)
+    if (known !== undefined && areSame(known.bytes, bytes, from, to)) return known.value
+    if (this.#known.size >= maxKnown) this.#known.clear()
+    // A copy: a part of a piece of a file keeps all of it.
+    const own = Buffer.from(bytes.subarray(from, to))
+    const value = this.#make(own.toString())
+    this.#known.set(hash, { bytes: own, value })
+    return value
+  }
+}
+
+const maxKnown = 10_000
+
+function areSame (known: Buffer, bytes: Buffer, from: number, to: number): boolean {
+  if (known.length !== to - from) return false
+  for (let at = 0; at < known.length; at += 1) if (known[at] !== bytes[from + at]) return false
+  return true
+}
