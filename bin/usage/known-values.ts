@@ -1,4 +1,7 @@
-/** Values that many records share, found by the bytes of their JSON: to make one anew for each record costs more than to find all of its fields. */
+/**
+ * Values that many records share, found by the bytes of their JSON: to make one anew for each record costs more than to find all
+ * of its fields.
+ */
 export class KnownValues<T> {
   readonly #make: (json: string) => T
   /** By a hash of their bytes; of two with the same one, the last. */
