@@ -3,8 +3,9 @@
  * gateways can be compared; with `--upstream-port` it also plays the provider behind the gateway.
  */
 import { writeFile } from 'node:fs/promises'
-import type { Check, Need } from './check.js'
+import type { Check, Kind, Need } from './check.js'
 import { checks } from './checks/index.js'
+import { missingEndpoints, NotApplicable, without } from './endpoints.js'
 import { FarSide } from './far-side.js'
 import { readOptions, usage, UsageError, type Options } from './options.js'
 import { messageOf } from './message-of.js'
@@ -43,8 +44,10 @@ async function runChecks (options: Options, io: Io): Promise<number> {
   if (options.upstreamPort !== null) await far.listen(options.upstreamPort)
   const results: Result[] = []
   try {
+    const missing = await missingEndpoints(createSubject(options, far, AbortSignal.timeout(options.timeoutMs)))
+    if (missing.size > 0) io.err(`not there: ${[...missing].join(', ')}`)
     for (const [index, check] of chosen.entries()) {
-      const result = await runCheck(check, options, far)
+      const result = await runCheck(check, options, far, missing)
       io.err(`[${index + 1}/${chosen.length}] ${check.number} ${result.verdict} ${check.title} (${result.ms} ms)`)
       results.push(result)
     }
@@ -65,16 +68,16 @@ async function report (options: Options, results: readonly Result[], io: Io): Pr
   return counts.fail === 0 ? 0 : 1
 }
 
-async function runCheck (check: Check, options: Options, far: FarSide): Promise<Result> {
+async function runCheck (check: Check, options: Options, far: FarSide, absent: ReadonlySet<Kind>): Promise<Result> {
   const missing = check.needs.filter((need) => !available(need, options))
   if (missing.length > 0) return resultOf(check, 'n/a', `needs ${missing.map((need) => given[need]).join(', ')}`)
   far.reset()
   const limit = new AbortController()
-  const subject = createSubject(options, far, limit.signal)
+  const subject = without(absent, createSubject(options, far, limit.signal))
   const startedAt = performance.now()
   const [verdict, seen] = await within(options.timeoutMs, check.run(subject)).then(
     (seen) => ['pass', seen] as const,
-    (error) => ['fail', messageOf(error)] as const)
+    (error) => [error instanceof NotApplicable ? 'n/a' : 'fail', messageOf(error)] as const)
   limit.abort()
   return resultOf(check, verdict, seen, performance.now() - startedAt)
 }

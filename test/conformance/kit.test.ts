@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises'
-import { createServer, type RequestListener, type Server } from 'node:http'
+import { createServer, request, type RequestListener, type Server } from 'node:http'
+import { pipeline } from 'node:stream'
 import t, { type Test } from 'tap'
 import { growth, grewBy, tokenSums } from '../../bin/conformance/metrics.js'
 import { run } from '../../bin/conformance/index.js'
@@ -40,14 +41,14 @@ t.test('a gateway that does nothing fails what a gateway is for', async (t) => {
   t.equal(code, 1)
   const { counts, results } = JSON.parse(await readFile(file, 'utf8'))
   const failed = results.filter(({ verdict }: { verdict: string }) => verdict === 'fail').map(({ number }: { number: number }) => number)
-  t.strictSame(failed, [2, 3, 4, 6, 7, 9, 10, 12, 15, 22, 24, 26, 27, 28, 29, 33, 39, 60, 62, 64, 103, 104, 105])
+  t.strictSame(failed, [2, 3, 4, 6, 7, 9, 10, 12, 15, 22, 24, 26, 27, 28, 29, 33, 39, 60, 62, 64, 103, 104, 105, 107, 108, 109, 110, 111, 112])
   t.match(out, new RegExp(`${counts.pass} passed, ${failed.length} failed, ${counts['n/a']} not applicable`))
   const xml = await readFile(junit, 'utf8')
-  t.match(xml, `<testsuite name="conformance" tests="71" failures="${failed.length}" skipped="${counts['n/a']}">`)
+  t.match(xml, `<testsuite name="conformance" tests="79" failures="${failed.length}" skipped="${counts['n/a']}">`)
   t.equal(xml.match(/<failure message="/g)?.length, failed.length)
   t.match(xml, /<testcase classname="conformance" name="16 a mount prefix" time="0"><skipped message="needs a path in --base-url"\/><\/testcase>/)
   t.match(out, / 16 {2}n\/a .* needs a path in --base-url/)
-  t.match(err, /^\[1\/71\] 1 pass/)
+  t.match(err, /^\[1\/79\] 1 pass/)
 })
 
 t.test('without metrics that count, a stream is not metered', async (t) => {
@@ -90,7 +91,7 @@ t.test('our own gateway fails nothing', async (t) => {
     '--base-url', `${origin}/pre/`, '--upstream-port', `${port}`, '--metrics-url', `${origin}/metrics`,
     '--key-openai', keys.openai, '--key-anthropic', keys.anthropic, '--key-gemini', keys.gemini, '--key-spent', keys.spent, '--profile', 'house')
   t.equal(code, 0, out)
-  t.match(out, /71 passed, 0 failed, 0 not applicable/)
+  t.match(out, /79 passed, 0 failed, 0 not applicable/)
 })
 
 t.test('what a check sees of a gateway that answers nonsense', async (t) => {
@@ -109,6 +110,16 @@ t.test('what a check sees of a gateway that answers nonsense', async (t) => {
     ['58', (_, res) => res.writeHead(200, { 'content-type': 'text/event-stream' }).end('event: a\ndata: {}\n\n'), /status 200, event 1 of \d+ is .* instead of /],
     ['65', (_, res) => res.writeHead(200).end(), /status 200/],
     ['105', (_, res) => res.writeHead(200).end(), /status 200/],
+    ['107', (_, res) => res.writeHead(200).end(), /\/v1\/responses without a key: status 200/],
+    ['108', (_, res) => res.writeHead(204).end(), /pass .* 204, 204/],
+    ['109', (_, res) => res.writeHead(200).end(), /a key in the query alone: status 200/],
+    ['109', (req, res) => res.writeHead(req.headers.authorization === undefined ? 401 : 500).end(), /fail .* status 500/],
+    ['111', (_, res) => res.writeHead(500).end(), /\/V1\/chat\/completions: status 500/],
+    ['112', (_, res) => res.writeHead(200, { 'content-type': 'text/event-stream' }).end('data: {"choices":[]}\n\n'), /chat: a clean end after \{"choices":\[\]\}/],
+    ['113', (_, res) => res.writeHead(200, { 'content-type': 'text/event-stream' }).end(''), /chat: status 200, the last event is/],
+    ['114', (_, res) => res.writeHead(200, { 'content-type': 'text/event-stream' }).end('event: error\ndata: it broke\n\n'), /chat: error it broke/],
+    ['114', (_, res) => res.writeHead(200, { 'content-type': 'text/event-stream' }).end('event: error\ndata: {"type":"error","error":{"message":"no"}}\n\n'), /messages: error /],
+    ['114', (_, res) => res.writeHead(200, { 'content-type': 'text/event-stream' }).end('event: error\ndata: {"type":"error","message":"no","error":{"type":"t","message":"no","code":5,"status":"S"}}\n\n'), /gemini: error /],
     ['1', (req) => req.socket.destroy(), /socket hang up/],
     ['1', () => {}, /not done within 2000 ms/],
     ['40', (_, res) => res.end('tokens 1'), /instead of 100 \+ 40: nothing/],
@@ -120,6 +131,33 @@ t.test('what a check sees of a gateway that answers nonsense', async (t) => {
     t.match(out, seen, `check ${check}`)
     t.equal(code, /^ *\d+ {2}pass/.test(out) ? 0 : 1)
   }
+})
+
+t.test('an endpoint that a gateway has not is no failure of its checks, and none at all is', async (t) => {
+  const port = await freePort()
+  const { origin } = await startGateway(t, {}, `http://127.0.0.1:${port}`)
+  /** Passes on to the gateway what `has` allows. */
+  const partly = async (has: RegExp): Promise<string> => await listen(t, createServer((req, res) => {
+    if (!has.test(String(req.url))) {
+      res.writeHead(404).end('{}')
+      return
+    }
+    const onward = request(origin + String(req.url), { method: req.method, headers: req.headers }, (reply) => {
+      res.writeHead(Number(reply.statusCode), reply.headers)
+      pipeline(reply, res, () => {})
+    })
+    pipeline(req, onward, () => {})
+  }))
+  const checks = ['1', '35', '37', '38', '57', '102'].flatMap((number) => ['--check', number])
+  const given = ['--upstream-port', `${port}`, '--key-openai', keys.openai, '--key-anthropic', keys.anthropic, '--key-gemini', keys.gemini, ...checks]
+  const some = await kit('--base-url', await partly(/chat|messages|generateContent|GenerateContent/), ...given)
+  t.equal(some.code, 0, some.out)
+  t.match(some.err, /^not there: responses, embeddings, images\n/)
+  t.match(some.out, / 1 {2}pass[^]* 35 {2}n\/a .* needs responses, which is not there\n 37 {2}n\/a [^]* 38 {2}n\/a .* needs images[^]* 57 {2}n\/a [^]*102 {2}pass/)
+  const noChat = await kit('--base-url', await partly(/responses/), ...given)
+  t.match(noChat.out, / 1 {2}n\/a [^]*102 {2}n\/a .* needs chat/)
+  const none = await kit('--base-url', await partly(/nothing/), ...given)
+  t.match(none, { code: 1, out: /0 passed, 6 failed, 0 not applicable/ })
 })
 
 t.test('a gateway that accepts the upgrade', async (t) => {
@@ -141,9 +179,9 @@ t.test('what is asked of a gateway depends on what it is', async (t) => {
     return [...out.matchAll(/^ *(\d+) {2}(?:pass|fail|n\/a)/gm)].map(([, number]) => Number(number))
   }
   const [all, transparent, translating] = [await numbers('--profile', 'house'), await numbers(), await numbers('--profile', 'translating')]
-  t.equal(all.length, 71)
-  t.same(all.filter((number) => !transparent.includes(number)), [15, 28, 29, 60].filter((number) => all.includes(number)))
-  t.same(transparent.filter((number) => !translating.includes(number)).sort((a, b) => a - b), [13, 14, 17, 32, 38, 57, 58, 63, 101])
+  t.equal(all.length, 79)
+  t.same(all.filter((number) => !transparent.includes(number)), [15, 28, 29, 60, 112].filter((number) => all.includes(number)))
+  t.same(transparent.filter((number) => !translating.includes(number)).sort((a, b) => a - b), [13, 14, 17, 32, 38, 57, 58, 63, 101, 113])
   t.same(await numbers('--profile', 'translating', '--check', '15'), [15], 'one that is named is run')
 })
 

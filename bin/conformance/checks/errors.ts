@@ -1,5 +1,6 @@
 /** Checks 61-65 and 101-105: failures of the far side, and what never may reach it. */
 import { arrivalOr, expect, expectEnvelope, expectStatus, type Check } from '../check.js'
+import { NotApplicable } from '../endpoints.js'
 import { json } from '../replies.js'
 
 const rateLimit = { error: { message: 'slow down', type: 'rate_limit_error', param: null, code: 'rate_limit_exceeded' } }
@@ -97,7 +98,10 @@ export const errors: readonly Check[] = [
       far.play({ pieces: ['{"id":"c1",'], before: () => new Promise(() => {}) })
       const caller = new AbortController()
       const arrival = far.arrival()
-      const left = ask('chat', { signal: caller.signal }).catch(() => null)
+      const left = ask('chat', { signal: caller.signal }).catch((error: unknown) => {
+        if (error instanceof NotApplicable) throw error
+        return null
+      })
       const { over } = await arrivalOr(arrival, left)
       caller.abort()
       await Promise.all([over, left])

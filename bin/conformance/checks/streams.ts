@@ -1,35 +1,11 @@
 /** Checks 55-60: streams pass as they are, at once, and fail so that the caller notices. */
 import { EventEmitter, once } from 'node:events'
-import { expect, expectStatus, type Change, type Check, type Kind, type Subject } from '../check.js'
-import {
-  chatChunk, chatUsageChunk, done, event, generated, messageDelta, messageStart, messageStop, plainChatUsage, responseEvent, sse,
-} from '../replies.js'
-import { eventsOf, type Reply } from '../wire.js'
+import { expect, expectStatus, type Check, type Kind, type Subject } from '../check.js'
+import { sse } from '../replies.js'
+import { eventsOf } from '../wire.js'
+import { askStream, streamKinds, whole, type StreamKind } from './stream-cases.js'
 
-const streamed: Readonly<Record<'chat' | 'responses' | 'messages' | 'gemini', (model: string) => Change>> = {
-  chat: () => ({ fields: { stream: true, stream_options: { include_usage: true } } }),
-  responses: () => ({ fields: { stream: true } }),
-  messages: () => ({ fields: { stream: true } }),
-  gemini: (model) => ({ path: `/v1beta/models/${model}:streamGenerateContent?alt=sse` }),
-}
-
-const geminiUsage = { promptTokenCount: 1, candidatesTokenCount: 1, totalTokenCount: 2 }
-const crlf = (text: string): string => text.replaceAll('\n', '\r\n')
-
-const whole: Readonly<Record<keyof typeof streamed, readonly string[]>> = {
-  chat: [chatChunk('Hi'), ': comment\n\n', chatUsageChunk(plainChatUsage), done],
-  responses: [
-    responseEvent('response.created', null), responseEvent('response.completed', { input_tokens: 1, output_tokens: 1, total_tokens: 2 }),
-  ],
-  messages: [messageStart({ input_tokens: 1, output_tokens: 1 }), event({ type: 'ping' }), messageDelta({ output_tokens: 1 }), messageStop],
-  gemini: [event(generated('Hi', geminiUsage)), event(generated('!', geminiUsage, 'STOP'))].map(crlf),
-}
-
-async function askStream (subject: Subject, kind: keyof typeof streamed, change: Change = {}): Promise<Reply> {
-  return await subject.ask(kind, { ...streamed[kind](subject.options.models.gemini), ...change })
-}
-
-async function expectSameBytes (subject: Subject, kind: keyof typeof streamed, pieces: ReadonlyArray<string | Buffer>): Promise<void> {
+async function expectSameBytes (subject: Subject, kind: StreamKind, pieces: ReadonlyArray<string | Buffer>): Promise<void> {
   subject.far.play(sse(...pieces))
   const reply = await askStream(subject, kind)
   expectStatus(reply, 200, kind)
@@ -69,7 +45,7 @@ export const streams: readonly Check[] = [
     title: 'the bytes of a stream: event lines, line ends, nothing added',
     needs: ['openai', 'anthropic', 'gemini', 'far side'],
     async run (subject) {
-      for (const kind of ['chat', 'responses', 'messages', 'gemini'] as const) await expectSameBytes(subject, kind, whole[kind])
+      for (const kind of streamKinds) await expectSameBytes(subject, kind, whole[kind])
       return 'same bytes for chat, responses, messages, generateContent'
     },
   },
@@ -97,7 +73,7 @@ export const streams: readonly Check[] = [
     needs: ['openai', 'anthropic', 'gemini', 'far side'],
     async run (subject) {
       const seen: string[] = []
-      for (const kind of ['chat', 'responses', 'messages', 'gemini'] as const) {
+      for (const kind of streamKinds) {
         subject.far.reset()
         subject.far.play({ ...sse(...whole[kind].slice(0, 1)), then: 'cut' })
         const reply = await askStream(subject, kind)

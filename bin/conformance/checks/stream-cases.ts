@@ -1,0 +1,33 @@
+/** How each protocol is asked for a stream, and a whole one of it. */
+import type { Change, Subject } from '../check.js'
+import {
+  chatChunk, chatUsageChunk, done, event, generated, messageDelta, messageStart, messageStop, plainChatUsage, responseEvent,
+} from '../replies.js'
+import type { Reply } from '../wire.js'
+
+export const streamKinds = ['chat', 'responses', 'messages', 'gemini'] as const
+
+export type StreamKind = typeof streamKinds[number]
+
+const streamed: Readonly<Record<StreamKind, (model: string) => Change>> = {
+  chat: () => ({ fields: { stream: true, stream_options: { include_usage: true } } }),
+  responses: () => ({ fields: { stream: true } }),
+  messages: () => ({ fields: { stream: true } }),
+  gemini: (model) => ({ path: `/v1beta/models/${model}:streamGenerateContent?alt=sse` }),
+}
+
+const geminiUsage = { promptTokenCount: 1, candidatesTokenCount: 1, totalTokenCount: 2 }
+const crlf = (text: string): string => text.replaceAll('\n', '\r\n')
+
+export const whole: Readonly<Record<StreamKind, readonly string[]>> = {
+  chat: [chatChunk('Hi'), ': comment\n\n', chatUsageChunk(plainChatUsage), done],
+  responses: [
+    responseEvent('response.created', null), responseEvent('response.completed', { input_tokens: 1, output_tokens: 1, total_tokens: 2 }),
+  ],
+  messages: [messageStart({ input_tokens: 1, output_tokens: 1 }), event({ type: 'ping' }), messageDelta({ output_tokens: 1 }), messageStop],
+  gemini: [event(generated('Hi', geminiUsage)), event(generated('!', geminiUsage, 'STOP'))].map(crlf),
+}
+
+export async function askStream (subject: Subject, kind: StreamKind, change: Change = {}): Promise<Reply> {
+  return await subject.ask(kind, { ...streamed[kind](subject.options.models.gemini), ...change })
+}
