@@ -13,7 +13,7 @@ export const usageText = `npm run bench -- [options]
   --profile NAME     where the processor time of a target goes, such as chain, dropin, e, chain:bench-events or
                      chain:refused; two by comma, what the first spends beyond the second
   --micro            micro-benchmarks of the parts instead
-  --growth           cost as keys, groups, series, bodies, streams and workers grow instead`
+  --growth           cost as keys, groups, tenants, budgets, series, bodies, streams and workers grow instead`
 
 export interface Arguments {
   readonly mode: Mode

@@ -118,6 +118,18 @@ export const lines: readonly Line[] = [{
   why: '10,000 keys, a thousand of them call; up to a thousand groups are in use, each with limits and series of its own',
   measure: configured({ quick: [10, 1e4], full: [10, 100, 1e3, 1e4] }, size => ({ BENCH_KEYS: '10000', BENCH_GROUPS: String(size) }), () => 7),
 }, {
+  what: 'tenants',
+  unit: processorTime,
+  shape: 'flat',
+  why: 'each a group of its own with one key, all of a thousand call',
+  measure: configured({ quick: [1e3, 1e4], full: [1e3, 1e4, 1e5] }, size => ({ BENCH_KEYS: String(size), BENCH_GROUPS: String(size) }), size => size / activeCallers),
+}, {
+  what: 'budgets',
+  unit: processorTime,
+  shape: 'linear',
+  why: 'a group has so many; each request is held and settled in all of them, in one decision',
+  measure: configured({ quick: [1, 4, 16], full: [1, 4, 16] }, size => ({ BENCH_KEYS: '1000', BENCH_BUDGETS: String(size) }), () => 1),
+}, {
   what: 'body, KB',
   unit: processorTime,
   shape: 'linear',

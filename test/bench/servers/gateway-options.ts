@@ -10,10 +10,17 @@ const groupOf = (at: number): string => groupCount === 0 ? 'bench' : `group-${at
 const others = new Map(Array.from({ length: Number(process.env['BENCH_KEYS'] ?? 0) }, (_, at) => [otherKey(at), { id: `other-${at}`, group: groupOf(at) }]))
 
 const plenty = 1_000_000_000_000
+
+/** So many calendars that each request is counted in. */
+const zones = ['UTC', 'Europe/Berlin', 'America/New_York', 'Asia/Tokyo']
+const periods = ['hour', 'day', 'week', 'month'] as const
+const budgets = Array.from({ length: Number(process.env['BENCH_BUDGETS'] ?? 0) }, (_, at) => {
+  return { tokens: plenty, period: periods[at % periods.length] ?? 'day', timezone: zones[Math.floor(at / periods.length)] ?? 'UTC' }
+})
 const group: GroupOptions = {
   protocols: ['chat_completions', 'responses', 'images', 'embeddings'],
   upstream: 'main',
-  limits: { requestsPerMinute: plenty, tokensPerMinute: plenty, concurrency: plenty, balance: plenty },
+  limits: { requestsPerMinute: plenty, tokensPerMinute: plenty, concurrency: plenty, balance: plenty, ...budgets.length > 0 && { budgets } },
 }
 
 export function gatewayOptions (): LlmGatewayOptions {

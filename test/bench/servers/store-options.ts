@@ -21,17 +21,24 @@ function configuration (state: object): string {
   })
 }
 
-/** `state`: what the configuration says of it, without its path. Log lines are written as to a terminal that takes everything. */
-export async function serveStore (state: object): Promise<void> {
+/** In a folder of its own, which is gone when the process is. `state`: what the configuration says of it, without its path. */
+export function writeConfiguration (state: object): string {
   const folder = mkdtempSync(join(tmpdir(), 'gateway-bench-'))
   const file = join(folder, 'gateway.yaml')
   writeFileSync(file, configuration({ ...state, path: join(folder, 'data') }))
+  process.on('exit', () => rmSync(folder, { recursive: true, force: true }))
+  return file
+}
+
+export async function metricsAt (port: number): Promise<string> {
+  return await (await fetch(`http://127.0.0.1:${port}/metrics`)).text()
+}
+
+/** Log lines are written as to a terminal that takes everything. */
+export async function serveStore (state: object): Promise<void> {
   const terminal = openSync('/dev/null', 'a')
-  const gateway = await Standalone.start({ file, env: {}, logStream: { write: line => { writeSync(terminal, line) } } })
+  const gateway = await Standalone.start({ file: writeConfiguration(state), env: {}, logStream: { write: line => { writeSync(terminal, line) } } })
   const port = portOf(gateway.address)
-  process.on('exit', () => {
-    closeSync(terminal)
-    rmSync(folder, { recursive: true, force: true })
-  })
-  serve(port, { metrics: async () => await (await fetch(`http://127.0.0.1:${port}/metrics`)).text() })
+  process.on('exit', () => closeSync(terminal))
+  serve(port, { metrics: async () => await metricsAt(port) })
 }

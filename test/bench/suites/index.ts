@@ -3,13 +3,15 @@ import type { Findings } from '../report.js'
 import type { Session } from '../session.js'
 import { firstChunk } from './first-chunk.js'
 import { large } from './large.js'
+import { load } from './load.js'
 import { openStreams } from './open-streams.js'
 import { scrape } from './scrape.js'
 import { small } from './small.js'
 import { start } from './start.js'
 import { state } from './state.js'
 import { stream } from './stream.js'
+import { workers } from './workers.js'
 
 export const suites: Readonly<Record<string, (session: Session) => Promise<Findings>>> = {
-  start, small, state, stream, first: firstChunk, large, open: openStreams, scrape,
+  start, small, state, stream, first: firstChunk, large, open: openStreams, scrape, workers, load,
 }
