@@ -13,6 +13,7 @@ import { program, until } from '../helpers/launch.js'
 import { Signal, startUpstream } from '../helpers/upstream.js'
 import { samplesOf } from '../metrics/meters.js'
 import { chat, status, yaml } from '../standalone/run.js'
+import { startPostgres, withoutPostgres } from '../state/postgres-server.js'
 
 interface Running {
   readonly origin: string
@@ -105,6 +106,43 @@ t.test('each worker has a simulated provider of its own, and a connection that a
   victim?.process.kill('SIGKILL')
   const texts = await Promise.all(asked)
   t.strictSame(texts.map((text) => text.slice(0, 15)).toSorted(), ['', 'HTTP/1.1 200 OK', 'HTTP/1.1 200 OK'])
+  signal('SIGTERM')
+  t.equal(await code, 0)
+})
+
+t.test('what waits for the usage store is told of the host as a whole, once, whichever workers wrote it', { skip: withoutPostgres }, async (t) => {
+  const postgres = await startPostgres()
+  t.teardown(postgres.stop)
+  await postgres.kill()
+  const upstream = await startUpstream(t)
+  const more = 'log: { level: silent }\noverload: { maxLoopDelayMs: 0 }\nlisten: { workers: 2 }'
+  const usageStore = `usageStore: { url: "${postgres.url}", intervalMs: 20 }`
+  const { origin, signal, code } = await start(t, (state) => yaml(upstream.url, ['key-a'], more).replace('engine: memory', `${state}, ${usageStore}`))
+  const scrape = async (): Promise<Map<string, number>> => samplesOf(await (await fetch(`${origin}/metrics`, { headers: { connection: 'close' } })).text())
+  const reaches = async (name: string, wanted: (value: number) => boolean): Promise<number> => {
+    for (let last = NaN, until = performance.now() + 20_000; ; last = Number((await scrape()).get(`llm_gateway_ledger_${name}`))) {
+      if (wanted(last) || performance.now() > until) return last
+      await pause(50)
+    }
+  }
+  const headers = { authorization: 'Bearer key-a', 'content-type': 'application/json', connection: 'close' }
+  const body = JSON.stringify({ model: 'm', messages: [{ role: 'user', content: 'hi' }] })
+  for (let request = 0; request < 7; request += 1) {
+    const reply = await fetch(`${origin}/v1/chat/completions`, { method: 'POST', headers, body })
+    await reply.text()
+    t.equal(reply.status, 200)
+  }
+  t.equal(await reaches('unshipped_records', (value) => value === 7), 7, 'not once for each worker')
+  const lag = await reaches('lag_seconds', (value) => value > 0.2)
+  t.ok(lag > 0.2 && lag < 60, `${lag}`)
+  const [victim] = Object.values(cluster.workers ?? {})
+  victim?.process.kill('SIGKILL')
+  while (Object.values(cluster.workers ?? {}).some((worker) => worker === victim)) await pause(20)
+  t.equal(await reaches('unshipped_records', (value) => value === 7), 7, 'nor less by those of a worker that is dead')
+  await postgres.start()
+  t.equal(await reaches('unshipped_records', (value) => value === 0), 0)
+  t.equal(await reaches('lag_seconds', (value) => value === 0), 0)
+  t.strictSame(await postgres.ask('SELECT count(*)::int AS records FROM llm_gateway.usage'), [{ records: 7 }])
   signal('SIGTERM')
   t.equal(await code, 0)
 })
