@@ -48,21 +48,25 @@ export class Admission {
     return ticket
   }
 
-  /** Takes a place: a request more, one at a time more, and something left to spend. */
-  enter (llm: ModelCall, key: Key, group: Group): Answer | Promise<Answer> {
+  /** Begins a request; the store is asked nothing yet. */
+  begin (llm: ModelCall, key: Key, group: Group): Ticket {
     const ticket = new Ticket(llm, partiesOf(key, group), group.onStoreFailure)
     this.#tickets.add(ticket, llm)
-    const answer = this.#ask(ticket, 1, nothing)
-    return answer instanceof Promise ? answer.then((later) => this.#entered(ticket, later)) : this.#entered(ticket, answer)
+    return ticket
   }
 
-  /** Sets aside what the request may cost, all of it and what is for the request itself. */
+  /** Takes a place: a request more, one at a time more, and something left to spend. */
+  enter (ticket: Ticket): Answer | Promise<Answer> {
+    return this.#enter(ticket, nothing)
+  }
+
+  /** Sets aside what the request may cost, all of it and what is for the request itself; and takes a place where it has none. */
   hold (ticket: Ticket, all: Amounts, input: Amounts): Answer | Promise<Answer> {
     ticket.input = input.tokens
     ticket.inputCost = input.cost
     ticket.tokens = all.tokens
     ticket.cost = all.cost
-    return this.#ask(ticket, 0, all)
+    return ticket.entered ? this.#ask(ticket, 0, all) : this.#enter(ticket, all)
   }
 
   /** Parties to charge later, because the store did not make the hold, or may make it when its request is over. */
@@ -79,6 +83,7 @@ export class Admission {
   leave (ticket: Ticket): void {
     const { id, parties, lease } = ticket
     this.#tickets.remove(ticket)
+    if (!ticket.entered) return
     if (parties.groupLimits.concurrency === undefined && parties.keyLimits.concurrency === undefined) return
     lease?.balances.leave(id, parties.group)
     // A settlement follows, and frees the place too.
@@ -89,6 +94,7 @@ export class Admission {
   settle (ticket: Ticket, { tokens, cost }: Amounts): void {
     const { parties, lease } = ticket
     this.#close(ticket)
+    if (!ticket.entered) return
     lease?.balances.settle(settlementOf(ticket, { tokens, cost }, none))
     if (lease === null) this.remaining.giveBack(parties, { tokens: ticket.tokens - tokens, cost: ticket.cost - cost })
     this.#outbox.send(settlementOf(ticket, { tokens, cost }, this.late(ticket)))
@@ -105,6 +111,12 @@ export class Admission {
     for (const [group, ids] of byGroup) {
       while (ids.length > 0) await this.#balances.renew(group, ids.splice(0, renewAtOnce))
     }
+  }
+
+  #enter (ticket: Ticket, amounts: Amounts): Answer | Promise<Answer> {
+    ticket.entered = true
+    const answer = this.#ask(ticket, 1, amounts)
+    return answer instanceof Promise ? answer.then((later) => this.#entered(ticket, later)) : this.#entered(ticket, answer)
   }
 
   #entered (ticket: Ticket, answer: Answer): Answer {

@@ -30,7 +30,7 @@ export class Gate {
   /** Before the body is read. */
   enter (llm: ModelCall, request: FastifyRequest): GatewayError | null | Promise<GatewayError | null> {
     const { authorize } = this.#rules
-    if (authorize === null) return this.#enter(llm)
+    if (authorize === null) return this.#enter(llm, request)
     if (this.#authorized.has(llm)) return null
     this.#authorized.add(llm)
     return this.#authorize(authorize, llm, request)
@@ -52,12 +52,15 @@ export class Gate {
     )
   }
 
-  #enter (llm: ModelCall): GatewayError | null | Promise<GatewayError | null> {
+  #enter (llm: ModelCall, request: FastifyRequest): GatewayError | null | Promise<GatewayError | null> {
     const { key, group } = llm
     // A place that is taken for a request that is settled already would never be free again.
     if (llm.settled || key === null || group === null || (!limited(key.limits) && !limited(group.limits))) return null
     if (this.#admission.ticketOf(llm) !== undefined) return null
-    return this.#judge(this.#admission.enter(llm, key, group), llm, false)
+    const ticket = this.#admission.begin(llm, key, group)
+    // Its body is here in a moment, and one question is enough.
+    if (comesSoon(llm, request)) return null
+    return this.#judge(this.#admission.enter(ticket), llm, false)
   }
 
   /** What it may cost and what of that is for the request itself; null where a budget has to know it and nobody does. */
@@ -73,7 +76,7 @@ export class Gate {
     try {
       const said = await authorize(request)
       if (said === 'admit' || llm.settled) return null
-      if (said === undefined) return await this.#enter(llm)
+      if (said === undefined) return await this.#enter(llm, request)
       const { error, limit } = hostError(said, this.#rules.balanceStatus)
       if (limit !== null) this.#rejected(llm, limit)
       return error
@@ -97,6 +100,14 @@ export class Gate {
   #rejected (llm: ModelCall, limit: string): void {
     this.#gateway.recorder.limitRejected(String(llm.group?.id), limit)
   }
+}
+
+/** Bodies up to this size are read before the limits are asked. */
+const maxSoonBytes = 64 * 1024
+
+function comesSoon ({ endpoint }: ModelCall, { headers }: FastifyRequest): boolean {
+  const length = Number(headers['content-length'])
+  return endpoint.metered !== 'no' && length > 0 && length <= maxSoonBytes
 }
 
 const free = { all: 0, input: 0 }

@@ -18,6 +18,8 @@ export class Ticket {
   /** The same in billionths of the currency, where a budget counts them: what it holds, and what of it is for the request itself. */
   cost = 0
   inputCost = 0
+  /** The store was asked for a place. */
+  entered = false
   /** The work may go on when the request is over. */
   goesOn = false
   /** Where it is counted while the store is away. */

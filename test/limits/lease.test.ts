@@ -40,7 +40,7 @@ function desk (onStoreFailure: Group['onStoreFailure']): Desk {
     down: null,
     enter: async () => {
       const llm = requestTo('/v1/chat/completions')
-      const answer = await admission.enter(llm, key, group)
+      const answer = await admission.enter(admission.begin(llm, key, group))
       return { llm, answer: answer === 'store down' ? answer : answer.ok ? 'ok' : answer.limit }
     },
     end: async (llm) => {

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { memoryBalances } from '../../plugins/state/index.js'
+import { memoryBalances, type Balances } from '../../plugins/state/index.js'
 import { call, read, secret } from '../helpers/gateway.js'
 import { usageOf } from '../helpers/upstream.js'
 import { messages, post, setup } from './setup.js'
@@ -179,11 +179,28 @@ t.test('without options the limits are counted in this process', async (t) => {
   t.equal((await post(`${url}/v1/chat/completions`, { model: 'm', messages })).status, 429)
 })
 
+t.test('the store is asked once for a small body, and twice for one that does not tell its length', async (t) => {
+  const asked: number[] = []
+  const memory = memoryBalances()
+  const balances: Balances = { ...memory, hold: async (ask) => {
+    asked.push(ask.requests)
+    return await memory.hold(ask)
+  } }
+  const { chat, quiet } = await setup(t, { group: { requestsPerMinute: 2 }, limits: { balances } })
+  t.equal((await chat({ messages: 'none' })).status, 400)
+  t.same(asked, [], 'nor is it for a body that is refused')
+  t.equal((await chat()).status, 200)
+  t.equal((await chat({}, { 'transfer-encoding': 'chunked' })).status, 200)
+  t.same(asked, [1, 1, 0])
+  t.equal((await chat()).status, 429)
+  t.match(await quiet(), { active: 0, held: 0 })
+})
+
 t.test('metrics tell rejections and what is left', async (t) => {
   const { url, chat, quiet } = await setup(t, { group: { balance: chatTokens * 4, requestsPerMinute: 1 }, key: { balance: chatTokens * 4 } })
   await chat({ max_tokens: 1 })
   await quiet()
-  await chat()
+  await chat({ max_tokens: 1 })
   const text = await (await fetch(`${url}/metrics`)).text()
   t.match(text, 'llm_gateway_limit_rejections_total{group="all",limit="requests"} 1')
   t.match(text, 'llm_gateway_balance_remaining_ratio{group="all"} 0.75')

@@ -15,7 +15,7 @@ export interface Setup {
   readonly balances: Balances
   readonly ledger: Ledger
   /** A chat request; `body` is added to the smallest one. */
-  readonly chat: (body?: Record<string, unknown>) => Promise<Answer>
+  readonly chat: (body?: Record<string, unknown>, headers?: Record<string, string>) => Promise<Answer>
   readonly account: (key?: string) => Promise<Account>
   /** Resolves when no request holds anything any more. */
   readonly quiet: () => Promise<Account>
@@ -60,7 +60,7 @@ export async function setup (t: Test, given: Given = {}): Promise<Setup> {
     balances,
     ledger,
     account,
-    chat: async (body = {}) => await post(`${url}/v1/chat/completions`, { model: 'm', messages, ...body }),
+    chat: async (body = {}, headers = {}) => await post(`${url}/v1/chat/completions`, { model: 'm', messages, ...body }, headers),
     quiet: async () => {
       for (;;) {
         const now = await account()

@@ -98,9 +98,12 @@ t.test('closed: a hold that was made unheard is given back', async (t) => {
   t.match(await end(1), { spent: 0, held: 0, active: 0 })
 })
 
+const inChunks = { 'transfer-encoding': 'chunked' }
+
 t.test('a hold that the store makes only when its request is over holds nothing', async (t) => {
   for (const onStoreFailure of ['closed', 'local'] as const) {
-    for (const step of [1, 0]) {
+    // Two steps where the body does not tell its length, else one.
+    for (const [step, headers] of [[1, {}], [1, inChunks], [0, inChunks]] as const) {
       const balances = new FarStore()
       const gateway = await setup(t, { group, onStoreFailure, limits: { balances } })
       const end = endOf(gateway)
@@ -111,7 +114,7 @@ t.test('a hold that the store makes only when its request is over holds nothing'
           return await hold(ask).finally(() => { balances.mode = 'up' })
         },
       })
-      const { status } = await gateway.chat({ max_tokens: 10 })
+      const { status } = await gateway.chat({ max_tokens: 10 }, headers)
       t.equal(status, onStoreFailure === 'closed' ? 503 : 200)
       const spent = onStoreFailure === 'closed' ? 0 : chatTokens
       t.match(await end(1), { spent, held: 0, active: 0 })
@@ -133,7 +136,7 @@ t.test('closed: the store goes between the two steps', async (t) => {
       return await entered(ask)
     },
   })
-  t.equal((await gateway.chat()).status, 503)
+  t.equal((await gateway.chat({}, inChunks)).status, 503)
   t.equal(gateway.upstream.seen.length, 0)
   t.match(await (await fetch(`${gateway.url}/metrics`)).text(), /balance_remaining_ratio\{group="all"\} 1\n/, 'and nothing is given back that was not taken')
   balances.mode = 'up'
