@@ -182,10 +182,13 @@ t.test('without options the limits are counted in this process', async (t) => {
 t.test('the store is asked once for a small body, and twice for one that does not tell its length', async (t) => {
   const asked: number[] = []
   const memory = memoryBalances()
-  const balances: Balances = { ...memory, hold: async (ask) => {
-    asked.push(ask.requests)
-    return await memory.hold(ask)
-  } }
+  const balances: Balances = {
+    ...memory,
+    hold: async (ask) => {
+      asked.push(ask.requests)
+      return await memory.hold(ask)
+    },
+  }
   const { chat, quiet } = await setup(t, { group: { requestsPerMinute: 2 }, limits: { balances } })
   t.equal((await chat({ messages: 'none' })).status, 400)
   t.same(asked, [], 'nor is it for a body that is refused')
