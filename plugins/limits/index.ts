@@ -1,7 +1,8 @@
 /**
- * What a key and its group may still spend: requests and tokens a minute, requests at the same time, a balance (docs/keys-and-limits.md).
- * One atomic decision once the body is known: a place, and the tokens that the request may cost. Two where the body is large
- * or does not tell its length: a place before it is read, its tokens after. Settled once, at the request's end, to what was really used. Registered after auth.
+ * What a key and its group may still spend: requests and tokens a minute, requests at the same time, a balance
+ * (docs/keys-and-limits.md). One atomic decision once the body is known: a place, and the tokens that the request may cost. Two
+ * where the body is large or does not tell its length: a place before it is read, its tokens after. Settled once, at the
+ * request's end, to what was really used. Registered after auth.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
