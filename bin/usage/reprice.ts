@@ -5,10 +5,11 @@ import type { PriceTable } from '../../plugins/costs/price-table.js'
 import { matchOf } from '../../plugins/costs/pricing.js'
 import type { LedgerRecord } from '../../plugins/state/types.js'
 import { isUnpriced } from '../../plugins/state/usage-store/rows.js'
-import type { Entry, RecordCost } from './sums.js'
+import type { UsageEntry } from '../../plugins/state/usage-store/reader.js'
+import type { RecordCost } from './sums.js'
 
 /** What a record adds to a sum. */
-export function entryOf (record: LedgerRecord): Entry {
+export function entryOf (record: LedgerRecord): UsageEntry {
   const { charged, cost = null, currency = null, costParts } = record
   return { requests: 1, tokens: leafTokens(record), charged, cost, currency, unpriced: Number(isUnpriced(costParts)) }
 }

@@ -4,9 +4,9 @@
  */
 import { leaves } from '../../plugins/core/measures.js'
 import type { Labels } from '../../plugins/core/types.js'
+import type { UsageEntry } from '../../plugins/state/usage-store/reader.js'
 import type { Parties } from './dimensions.js'
 import { KnownValues } from './known-values.js'
-import type { Entry } from './sums.js'
 
 /** A member of a record, as it is written before its value. */
 interface Step {
@@ -23,7 +23,7 @@ const asked = ['key', 'group', 'protocol', 'model', 'outcome', 'labels'] as cons
 type Asked = typeof asked[number]
 
 /** A record as sums see it. Overwritten by the next one. */
-export class Scanned implements Parties, Entry {
+export class Scanned implements Parties, UsageEntry {
   readonly requests = 1
   readonly tokens = leaves.map(() => 0)
   time = 0

@@ -1,21 +1,9 @@
 import { decimalText, type Decimal } from '../../plugins/core/decimal.js'
 import { leaves } from '../../plugins/core/measures.js'
+import type { UsageEntry } from '../../plugins/state/usage-store/reader.js'
 import { Money } from './money.js'
 
 export type Names = ReadonlyArray<string | null>
-
-/** What one record, or the sum of several of one currency, adds. */
-export interface Entry {
-  readonly requests: number
-  /** In the order of the leaves. */
-  readonly tokens: readonly number[]
-  readonly charged: number
-  /** Exact decimal text; null where nothing of it has a price. */
-  readonly cost: string | null
-  readonly currency: string | null
-  /** Requests with a part that has no price. */
-  readonly unpriced: number
-}
 
 /** What one record would have cost, and whether a part of it has no price. */
 export interface RecordCost {
@@ -72,7 +60,7 @@ export class Sums {
   }
 
   /** `repriced`: null where it would have cost nothing. */
-  add (names: Names, entry: Entry, repriced: RecordCost | null = null): void {
+  add (names: Names, entry: UsageEntry, repriced: RecordCost | null = null): void {
     const sum = this.#find(names)
     sum.requests += entry.requests
     sum.charged += entry.charged

@@ -14,16 +14,22 @@ export interface UsageQuestion {
   readonly wanted: Readonly<Record<'group' | 'key' | 'model' | 'protocol' | 'outcome', readonly string[]>>
 }
 
-/** The sum of some records of one currency. */
-export interface StoredSum {
-  readonly names: ReadonlyArray<string | null>
+/** What one record, or some of one currency, add to a sum. */
+export interface UsageEntry {
   readonly requests: number
   /** In the order of the leaves. */
   readonly tokens: readonly number[]
   readonly charged: number
+  /** Exact decimal text; null where nothing of it has a price. */
   readonly cost: string | null
   readonly currency: string | null
+  /** Requests with a part that has no price. */
   readonly unpriced: number
+}
+
+/** The sum of some records of one currency, by what it was asked by. */
+export interface StoredSum extends UsageEntry {
+  readonly names: ReadonlyArray<string | null>
 }
 
 export interface UsageReader {
