@@ -17,7 +17,12 @@ const google = { 'x-goog-api-key': secret }
 
 const cases: readonly Case[] = [
   { url: '/v1/chat/completions', headers: bearer, body: { model: 'm', messages }, fixture: 'chat_completions.json' },
-  { url: '/v1/chat/completions', headers: bearer, body: { model: 'm', messages, stream: true, stream_options: { include_usage: true } }, fixture: 'chat_completions.include_usage.sse' },
+  {
+    url: '/v1/chat/completions',
+    headers: bearer,
+    body: { model: 'm', messages, stream: true, stream_options: { include_usage: true } },
+    fixture: 'chat_completions.include_usage.sse',
+  },
   { url: '/v1/responses', headers: bearer, body: { model: 'm', input: 'hi' }, fixture: 'responses.json' },
   { url: '/v1/responses', headers: bearer, body: { model: 'm', input: 'hi', stream: true }, fixture: 'responses.sse' },
   { url: '/v1/images/generations', headers: bearer, body: { model: 'm', prompt: 'hi' }, fixture: 'images.json' },
@@ -52,7 +57,9 @@ t.test('every protocol, streamed or not: the same bytes, and the exact tokens in
   const text = await (await fetch(`${url}/metrics`)).text()
   for (const [at, tokens] of expected) {
     const [protocol = '', leaf = ''] = at.split(' ')
-    const lines = text.split('\n').filter((line) => line.startsWith('llm_gateway_tokens_total{') && line.includes(`protocol="${protocol}"`) && line.includes(`type="${leaf}"`))
+    const lines = text.split('\n').filter(
+      (line) => line.startsWith('llm_gateway_tokens_total{') && line.includes(`protocol="${protocol}"`) && line.includes(`type="${leaf}"`)
+    )
     t.equal(lines.reduce((sum, line) => sum + Number(line.split(' ').at(-1)), 0), tokens, at)
   }
   t.notMatch(text, /llm_gateway_usage_missing_total\{.*\} [1-9]/)
@@ -83,8 +90,14 @@ t.test('usage is still read after the caller has left, within the drain\'s bound
     const gone = new Promise<void>((resolve) => { go = resolve })
     const never = new Promise<void>(() => {})
     // The first half goes out at once, the rest once the caller has left; for the time bound it never does.
-    upstream.queue({ fixture: 'chat_completions.include_usage.sse', split: [300, 400], before: (write) => write === 0 ? null : 'maxMs' in drain || ('maxBytes' in drain && write > 1) ? never : gone })
-    const { request, reply } = call(`${url}/v1/chat/completions`, { body: '{"model":"m","stream":true,"stream_options":{"include_usage":true},"messages":[{"role":"user","content":"x"}]}' })
+    upstream.queue({
+      fixture: 'chat_completions.include_usage.sse',
+      split: [300, 400],
+      before: (write) => write === 0 ? null : 'maxMs' in drain || ('maxBytes' in drain && write > 1) ? never : gone,
+    })
+    const { request, reply } = call(`${url}/v1/chat/completions`, {
+      body: '{"model":"m","stream":true,"stream_options":{"include_usage":true},"messages":[{"role":"user","content":"x"}]}',
+    })
     const seen = await upstream.requests.next()
     const message = await reply
     message.once('data', () => {
@@ -103,14 +116,20 @@ t.test('a wrong option fails at start and names itself', async (t) => {
   const cases: [options: Record<string, unknown>, message: RegExp][] = [
     [{ groups: { all: { protocols: everyProtocol, upstream: 'nowhere' } } }, /groups\.all\.upstream names nowhere/],
     [{ groups: { all: { protocols: everyProtocol, upstream: { responses: 'gone' } } } }, /groups\.all\.upstream\.responses names gone/],
-    [{ groups: { all: { protocols: ['responses', 'images'], upstream: { responses: 'main' } } } }, /groups\.all\.upstream\.images is required/],
+    [
+      { groups: { all: { protocols: ['responses', 'images'], upstream: { responses: 'main' } } } },
+      /groups\.all\.upstream\.images is required/,
+    ],
     [{ look_up: () => null }, /llmGateway\.look_up is not known/],
     [{ upstreams: { a: { url: 'http://a' }, b: { url: 'http://b' } } }, /groups\.all\.upstream is required/],
     [{ groups: { all: { protocols: [], upstream: 'constructor' } } }, /groups\.all\.upstream names constructor/],
     [{ groups: { all: { upstream: { responses: 'main' } } } }, /groups\.all\.protocols must be a list/],
     [{ groups: { all: { protocols: [], upstream: 5 } } }, /groups\.all\.upstream must be a name, or one for each protocol/],
     [{ groups: { all: { protocols: [], upstream: { responses: 5 } } } }, /groups\.all\.upstream must be a name, or one for each protocol/],
-    [{ groups: { all: { protocols: ['responses'], upstream: { responses: 'main', respones: 'main' } } } }, /groups\.all\.upstream holds "respones"/],
+    [
+      { groups: { all: { protocols: ['responses'], upstream: { responses: 'main', respones: 'main' } } } },
+      /groups\.all\.upstream holds "respones"/,
+    ],
     [{ groups: { all: null } }, /groups\.all must be an object/],
     [{ groups: 'all' }, /auth\.groups must be an object/],
     [{ upstreams: { main: 'http://a' } }, /upstreams\.main must be an object/],
@@ -125,8 +144,15 @@ t.test('a wrong option fails at start and names itself', async (t) => {
 
 t.test('below a prefix, without metrics and log', async (t) => {
   const upstream = await startUpstream(t)
-  const { app } = await startGateway(t, upstream.url, { prefix: '/llm', metrics: false, log: false, lookup: (credential) => credential === 'own' ? { id: 'x', group: 'all' } : null })
-  const reply = await app.inject({ method: 'POST', url: '/llm/v1/v1/messages', headers: { 'x-api-key': 'own', 'anthropic-version': '2026-10-21', 'content-type': 'application/json' }, payload: { model: 'm', max_tokens: 1, messages } })
+  const { app } = await startGateway(t, upstream.url, {
+    prefix: '/llm', metrics: false, log: false, lookup: (credential) => credential === 'own' ? { id: 'x', group: 'all' } : null,
+  })
+  const reply = await app.inject({
+    method: 'POST',
+    url: '/llm/v1/v1/messages',
+    headers: { 'x-api-key': 'own', 'anthropic-version': '2026-10-21', 'content-type': 'application/json' },
+    payload: { model: 'm', max_tokens: 1, messages },
+  })
   t.equal(reply.statusCode, 200)
   t.equal((await upstream.requests.next()).url, '/v1/messages')
   t.equal((await app.inject('/metrics')).statusCode, 404)

@@ -8,8 +8,12 @@ import { everyProtocol, gatewayOptions, secret, watchSettled } from './helpers/g
 import { replyFixture, startUpstream, type Script } from './helpers/upstream.js'
 
 const fixture = 'chat_completions.include_usage.sse'
-const body = JSON.stringify({ model: 'm', stream: true, stream_options: { include_usage: true }, messages: [{ role: 'user', content: 'hi' }] })
-const headers = { ':method': 'POST', ':path': '/v1/chat/completions', authorization: `Bearer ${secret}`, 'content-type': 'application/json' }
+const body = JSON.stringify({
+  model: 'm', stream: true, stream_options: { include_usage: true }, messages: [{ role: 'user', content: 'hi' }],
+})
+const headers = {
+  ':method': 'POST', ':path': '/v1/chat/completions', authorization: `Bearer ${secret}`, 'content-type': 'application/json',
+}
 
 const mounts: Readonly<Record<string, (app: FastifyInstance, url: string) => Promise<void>>> = {
   'routes of this package': async (app, url) => {
@@ -57,7 +61,10 @@ for (const [name, mount] of Object.entries(mounts)) {
     t.match(await ask(client), { text: replyFixture(fixture).toString(), failed: false })
     t.match(await settled.next(), { outcome: 'ok' })
 
-    const cuts: Record<string, Script> = { 'by its upstream': { fixture, split: [400], cutAt: 1_000 }, cleanly: { body: replyFixture(fixture).subarray(0, 1_000), headers: { 'content-type': 'text/event-stream' }, split: [400] } }
+    const cuts: Record<string, Script> = {
+      'by its upstream': { fixture, split: [400], cutAt: 1_000 },
+      cleanly: { body: replyFixture(fixture).subarray(0, 1_000), headers: { 'content-type': 'text/event-stream' }, split: [400] },
+    }
     for (const [how, script] of Object.entries(cuts)) {
       let go = (): void => {}
       const begun = new Promise<void>((resolve) => { go = resolve })

@@ -9,7 +9,9 @@ import { everyProtocol, gatewayOptions, secret, watchSettled } from './helpers/g
 import { Signal, startUpstream, usageOf } from './helpers/upstream.js'
 
 const fixture = 'chat_completions.include_usage.sse'
-const body = JSON.stringify({ model: 'm', stream: true, stream_options: { include_usage: true }, messages: [{ role: 'user', content: 'hi' }] })
+const body = JSON.stringify({
+  model: 'm', stream: true, stream_options: { include_usage: true }, messages: [{ role: 'user', content: 'hi' }],
+})
 
 t.test('each request settles once, and as it ended', async (t) => {
   const upstream = await startUpstream(t)
@@ -28,7 +30,9 @@ t.test('each request settles once, and as it ended', async (t) => {
     client.destroy()
     await app.close()
   })
-  const headers = { ':method': 'POST', ':path': '/v1/chat/completions', authorization: `Bearer ${secret}`, 'content-type': 'application/json' }
+  const headers = {
+    ':method': 'POST', ':path': '/v1/chat/completions', authorization: `Bearer ${secret}`, 'content-type': 'application/json',
+  }
   const ask = (): ClientHttp2Stream => client.request(headers).on('error', () => {}).end(body)
 
   upstream.queue({ fixture })

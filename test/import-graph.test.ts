@@ -41,7 +41,9 @@ t.test('imports run one way: bin, standalone, index, plugins, core, protocols; a
     return targets.filter((target) => !isAllowed(partOf(file), partOf(target))).map((target) => `${file} -> ${target}`)
   })
   t.same(wrong, [])
-  t.same([...graph].flatMap(([file, targets]) => targets.filter((target) => !graph.has(target)).map((target) => `${file} -> ${target}`)), [])
+  t.same(
+    [...graph].flatMap(([file, targets]) => targets.filter((target) => !graph.has(target)).map((target) => `${file} -> ${target}`)), []
+  )
 })
 
 t.test('no files import each other in a circle', async (t) => {

@@ -43,10 +43,13 @@ function reachable (entries: readonly string[], found = new Set<string>()): Set<
 }
 
 t.test('the package holds what it needs and nothing else', async (t) => {
-  const allowed = /^(?:dist\/(?:bin|plugins)\/.*\.(?:js|d\.ts)|plugins\/console\/client\/\w+\.js|schemas\/[\w.-]+\.json|examples\/demo\/(?:gateway\.yaml|README\.md)|package\.json|LICENSE|README\.md|CHANGELOG\.md)$/
+  const allowed =
+    /^(?:dist\/(?:bin|plugins)\/.*\.(?:js|d\.ts)|plugins\/console\/client\/\w+\.js|schemas\/[\w.-]+\.json|examples\/demo\/(?:gateway\.yaml|README\.md)|package\.json|LICENSE|README\.md|CHANGELOG\.md)$/
   t.same(paths.filter((path) => !allowed.test(path)), [])
   const schemas = readdirSync(join(root, 'schemas')).map((name) => `schemas/${name}`)
-  for (const path of ['dist/plugins/index.js', 'dist/plugins/index.d.ts', 'dist/bin/llm-gateway.js', 'examples/demo/gateway.yaml', 'LICENSE', ...schemas]) {
+  for (const path of [
+    'dist/plugins/index.js', 'dist/plugins/index.d.ts', 'dist/bin/llm-gateway.js', 'examples/demo/gateway.yaml', 'LICENSE', ...schemas,
+  ]) {
     t.ok(paths.includes(path), path)
   }
   const sources = paths.filter((path) => path.startsWith('dist/')).map((path) => path.replace(/^dist\/(.*?)(?:\.d\.ts|\.js)$/, '$1.ts'))
@@ -85,7 +88,12 @@ t.test('publint and arethetypeswrong find nothing', async (t) => {
   const analysis = await checkPackage(createPackageFromTarballData(tarball))
   const problems = 'problems' in analysis ? analysis.problems : [{ kind: 'no types' }]
   // There is no CommonJS build: every Node.js that is supported can require ES modules (`engines`), and reads `exports`.
-  t.same(problems.filter((problem) => problem.kind !== 'CJSResolvesToESM' && !('resolutionKind' in problem && problem.resolutionKind === 'node10')), [])
+  t.same(
+    problems.filter(
+      (problem) => problem.kind !== 'CJSResolvesToESM' && !('resolutionKind' in problem && problem.resolutionKind === 'node10')
+    ),
+    []
+  )
 })
 
 t.test('few runtime dependencies, and no script at install', async (t) => {
@@ -108,10 +116,18 @@ t.test('installed, it is there for import, require, types and the command line',
     mkdirSync(dirname(join(modules, name)), { recursive: true })
     symlinkSync(join(root, 'node_modules', name), join(modules, name))
   }
-  const app = 'const app = Fastify(); await app.register(llmGateway, options); const page = await app.inject("/console"); console.log(page.statusCode); await app.close()'
+  const app = 'const app = Fastify(); await app.register(llmGateway, options); const page = await app.inject("/console"); ' +
+    'console.log(page.statusCode); await app.close()'
   const options = 'const options = { upstreams: { a: { url: "http://127.0.0.1:9" } }, groups: {}, console: { path: "/console" } }'
-  writeFileSync(join(folder, 'app.mjs'), `import Fastify from 'fastify'\nimport llmGateway, { proxyOptions } from '${manifest.name}'\n${options}\nproxyOptions()\n${app}`)
-  writeFileSync(join(folder, 'app.cjs'), `const Fastify = require('fastify')\nconst { default: llmGateway } = require('${manifest.name}')\n${options}\n;(async () => { ${app} })()`)
+  writeFileSync(
+    join(folder, 'app.mjs'),
+    `import Fastify from 'fastify'\nimport llmGateway, { proxyOptions } from '${manifest.name}'\n${options}\nproxyOptions()\n${app}`
+  )
+  writeFileSync(
+    join(folder, 'app.cjs'),
+    `const Fastify = require('fastify')\nconst { default: llmGateway } = require('${manifest.name}')\n${options}\n;(async () => { ` +
+      `${app} })()`
+  )
   for (const script of ['app.mjs', 'app.cjs']) {
     const { status, stdout, stderr } = run(process.execPath, ['--no-warnings', script], folder)
     t.same({ status, stdout, stderr }, { status: 0, stdout: '200\n', stderr: '' }, script)
@@ -123,7 +139,8 @@ t.test('installed, it is there for import, require, types and the command line',
     `import { openState } from '${manifest.name}/state'`,
     "const b: GroupOptions = { protocols: ['messages'] }",
     "const { keys: store, balances, ledger } = await openState({ engine: 'memory' })",
-    "const options: LlmGatewayOptions = { upstreams: { a: { url: 'http://127.0.0.1:9' } }, groups: { b }, keys: [{ id: 'c', group: 'b', secret: process.env['KEY'] }], store, limits: { balances, ledger } }",
+    "const options: LlmGatewayOptions = { upstreams: { a: { url: 'http://127.0.0.1:9' } }, groups: { b }, keys: [{ id: 'c', group: 'b', " +
+      "secret: process.env['KEY'] }], store, limits: { balances, ledger } }",
     'const app = Fastify()',
     'await app.register(llmGateway, options)',
     'app.addHook("onResponse", async (request) => { console.log(request.llm?.usage?.output, proxyOptions().config.llm) })',
@@ -131,16 +148,23 @@ t.test('installed, it is there for import, require, types and the command line',
     'await app.register(llmGateway, { gruops: {} })',
   ].join('\n'))
   const types = run(process.execPath, [
-    join(modules, 'typescript/bin/tsc'), '--noEmit', '--strict', '--exactOptionalPropertyTypes', '--module', 'nodenext', '--target', 'es2023', '--types', 'node', '--skipLibCheck', 'app.mts',
+    join(modules, 'typescript/bin/tsc'), '--noEmit', '--strict', '--exactOptionalPropertyTypes', '--module', 'nodenext', '--target',
+    'es2023', '--types', 'node', '--skipLibCheck', 'app.mts',
   ], folder)
   t.equal(types.stdout, '')
 
   const check = run(process.execPath, [join(home, manifest.bin['llm-gateway']), 'check'], folder)
   t.match(check, { status: 0, stdout: /node_modules\/fastify-llm-gateway\/examples\/demo\/(?:gateway\.yaml|README\.md): ok\n$/ })
 
-  writeFileSync(join(folder, 'lmdb.yaml'), 'upstreams: { a: { simulate: true } }\ngroups: { a: { protocols: [messages] } }\nstate: { engine: lmdb }')
+  writeFileSync(
+    join(folder, 'lmdb.yaml'), 'upstreams: { a: { simulate: true } }\ngroups: { a: { protocols: [messages] } }\nstate: { engine: lmdb }'
+  )
   const missing = run(process.execPath, [join(home, manifest.bin['llm-gateway']), 'check', '--config', 'lmdb.yaml'], folder)
-  t.match(missing, { status: 1, stderr: /state\.engine lmdb needs a package that is not installed: npm install lmdb/ }, 'check refuses what a start would')
+  t.match(
+    missing,
+    { status: 1, stderr: /state\.engine lmdb needs a package that is not installed: npm install lmdb/ },
+    'check refuses what a start would'
+  )
 
   const gateway = launch(t, join(home, manifest.bin['llm-gateway']), ['start'], { PORT: '0' }, folder)
   const origin = await originOf(gateway)
@@ -151,6 +175,13 @@ t.test('installed, it is there for import, require, types and the command line',
   })
   t.equal(reply.status, 200, await reply.text())
 
-  const kit = run(process.execPath, [join(home, manifest.bin['llm-gateway']), 'conformance', '--base-url', origin, '--key-openai', 'demo-chat', '--check', '1', '--check', '19'], folder)
+  const kit = run(
+    process.execPath,
+    [
+      join(home, manifest.bin['llm-gateway']), 'conformance', '--base-url', origin, '--key-openai', 'demo-chat', '--check', '1', '--check',
+      '19',
+    ],
+    folder
+  )
   t.match(kit, { status: 0, stdout: /2 passed, 0 failed, 0 not applicable/ }, 'the conformance kit is in it')
 })

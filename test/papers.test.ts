@@ -57,7 +57,9 @@ t.test('the two commands are those of package.json, and the curls answer as the 
   const curls = shellBlock('README.md', 'curl http')
   t.match(commands, /^npm ci && npm start .*\nnpm ci && npm test /)
   const port = await freePort()
-  const child = spawn(process.execPath, ['dist/bin/llm-gateway.js', 'start'], { cwd: root, env: { ...process.env, PORT: String(port) }, stdio: ['ignore', 'pipe', 'inherit'] })
+  const child = spawn(process.execPath, ['dist/bin/llm-gateway.js', 'start'], {
+    cwd: root, env: { ...process.env, PORT: String(port) }, stdio: ['ignore', 'pipe', 'inherit'],
+  })
   t.teardown(() => child.kill())
   let printed = ''
   await new Promise<void>((resolve) => child.stdout.on('data', (text) => {
@@ -73,7 +75,10 @@ t.test('the two commands are those of package.json, and the curls answer as the 
 t.test('the key commands of the page work in its order', async (t) => {
   const commands = shellBlock('docs/keys-and-limits.md', 'export LLM_GATEWAY_CONFIG')
   const questions = shellBlock('docs/keys-and-limits.md', 'llm-gateway usage')
-  const folder = t.testdir({ 'gateway.yaml': 'upstreams: { demo: { simulate: true } }\ngroups: { chat: { protocols: [responses], upstream: demo } }\nstate: { engine: lmdb, path: ./data }\n' })
+  const folder = t.testdir({
+    'gateway.yaml': 'upstreams: { demo: { simulate: true } }\ngroups: { chat: { protocols: [responses], upstream: demo } }\nstate: { ' +
+      'engine: lmdb, path: ./data }\n',
+  })
   const script = `${commands}${questions}`.replaceAll(/^llm-gateway /gm, `"${process.execPath}" "${root}dist/bin/llm-gateway.js" `)
   const { stdout } = await promisify(execFile)('bash', ['-ec', script], { cwd: folder })
   const [secret, , listed, rotated, ...summed] = stdout.split('\n')
@@ -94,7 +99,9 @@ t.test('the example apps of the page start, and end', async (t) => {
   const folder = t.testdir()
   for (const js of blocks('js')) {
     const script = `${js.replace('./data', folder)}\nconsole.log(app.hasDecorator('llm'))\nawait app.close()`
-    const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', script], { cwd: root, env: { ...process.env, OPENAI_API_KEY: 'sk-of-the-provider' } })
+    const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', script], {
+      cwd: root, env: { ...process.env, OPENAI_API_KEY: 'sk-of-the-provider' },
+    })
     t.equal(stdout, 'true\n')
   }
   t.ok(existsSync(`${folder}/ledger`), 'one of them keeps usage')
@@ -105,9 +112,13 @@ t.test('a mount that is not at /v1 passes the version on, as the page says', asy
   const upstream = await startUpstream(t)
   const app = Fastify()
   t.teardown(() => app.close())
-  await app.register(llmGateway, { routes: false, prefix: '/llm', groups: { all: { protocols: everyProtocol } }, keys: [{ id: 'a', group: 'all', secret }] })
+  await app.register(llmGateway, {
+    routes: false, prefix: '/llm', groups: { all: { protocols: everyProtocol } }, keys: [{ id: 'a', group: 'all', secret }],
+  })
   await app.register(httpProxy, { ...proxyOptions(), upstream: upstream.url, prefix: '/llm', rewritePrefix: '' })
-  for (const [url, key, status] of [['/llm/v1/chat/completions', secret, 200], ['/llm/chat/completions', secret, 200], ['/llm/v1/chat/completions', 'wrong', 401]] as const) {
+  for (const [url, key, status] of [
+    ['/llm/v1/chat/completions', secret, 200], ['/llm/chat/completions', secret, 200], ['/llm/v1/chat/completions', 'wrong', 401],
+  ] as const) {
     const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
     const reply = await app.inject({ method: 'POST', url, headers, payload: '{"model":"m","messages":[{"role":"user","content":"hi"}]}' })
     t.equal(reply.statusCode, status, url)
@@ -123,7 +134,9 @@ t.test('the two plugins that the page names count the tokens of a mount', async 
   await app.register(metrics)
   await app.register(usage)
   await app.register(httpProxy, { upstream: upstream.url, prefix: '/v1', rewritePrefix: '/v1' })
-  await app.inject({ method: 'POST', url: '/v1/chat/completions', headers: { 'content-type': 'application/json' }, payload: '{"model":"m","messages":[]}' })
+  await app.inject({
+    method: 'POST', url: '/v1/chat/completions', headers: { 'content-type': 'application/json' }, payload: '{"model":"m","messages":[]}',
+  })
   t.match((await app.inject('/metrics')).body, /^llm_gateway_tokens_total\{protocol="chat_completions",.*\} [1-9]/m)
 })
 
@@ -142,7 +155,9 @@ t.test('every option of the configuration file stands on a page', async (t) => {
 
 t.test('the diff of the page is the one of the example', async (t) => {
   const [diff = ''] = blocksOf(paper('README.md'), 'diff')
-  const [example = ''] = [...readFileSync(new URL('../examples/existing-gateway/README.md', import.meta.url), 'utf8').matchAll(/```diff\n([\s\S]*?)```/g)].map(([, code = '']) => code)
+  const [example = ''] = [
+    ...readFileSync(new URL('../examples/existing-gateway/README.md', import.meta.url), 'utf8').matchAll(/```diff\n([\s\S]*?)```/g),
+  ].map(([, code = '']) => code)
   const added = (text: string): string[] => text.split('\n').filter((line) => line.startsWith('+'))
   t.strictSame(added(diff), added(example))
   t.equal(added(diff).length, 6)

@@ -25,7 +25,9 @@ const openai: Connect = (origin, apiKey) => {
       return (await client.chat.completions.create({ model, messages })).choices[0]?.message.content
     },
     async * stream () {
-      for await (const chunk of await client.chat.completions.create({ model, messages, stream: true })) yield chunk.choices[0]?.delta.content
+      for await (const chunk of await client.chat.completions.create({ model, messages, stream: true })) {
+        yield chunk.choices[0]?.delta.content
+      }
     },
   }
 }
@@ -58,8 +60,22 @@ const gemini: Connect = (baseUrl, apiKey) => {
 }
 
 const clients = [
-  { name: 'openai', connect: openai, key: keys.openai, unauthorized: OpenAI.AuthenticationError, forbidden: OpenAI.PermissionDeniedError, requestId: true },
-  { name: '@anthropic-ai/sdk', connect: anthropic, key: keys.anthropic, unauthorized: Anthropic.AuthenticationError, forbidden: Anthropic.PermissionDeniedError, requestId: true },
+  {
+    name: 'openai',
+    connect: openai,
+    key: keys.openai,
+    unauthorized: OpenAI.AuthenticationError,
+    forbidden: OpenAI.PermissionDeniedError,
+    requestId: true,
+  },
+  {
+    name: '@anthropic-ai/sdk',
+    connect: anthropic,
+    key: keys.anthropic,
+    unauthorized: Anthropic.AuthenticationError,
+    forbidden: Anthropic.PermissionDeniedError,
+    requestId: true,
+  },
   { name: '@google/genai', connect: gemini, key: keys.gemini, unauthorized: ApiError, forbidden: ApiError, requestId: false },
 ]
 

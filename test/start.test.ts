@@ -20,7 +20,9 @@ t.test('packages that nothing needs yet', async (t) => {
   const { stdout } = await promisify(execFile)('/usr/bin/env', ['-i', process.execPath, '--input-type=module', '-e', script], { cwd: root })
   const loaded: string[] = JSON.parse(stdout)
   t.ok(loaded.some((file) => file.includes('/node_modules/undici/')), 'it sees what is loaded')
-  for (const name of ['@opentelemetry/api/', 'ajv/dist/2020.js', 'prom-client/', 'yaml/', 'uplot/', 'ioredis/', 'lmdb/', '@fastify/reply-from/']) {
+  for (const name of [
+    '@opentelemetry/api/', 'ajv/dist/2020.js', 'prom-client/', 'yaml/', 'uplot/', 'ioredis/', 'lmdb/', '@fastify/reply-from/',
+  ]) {
     t.same(loaded.filter((file) => file.includes(`/node_modules/${name}`)), [], name)
   }
 })

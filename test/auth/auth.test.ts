@@ -27,7 +27,12 @@ const keys = [
   ...Object.keys(groups).map((group) => ({ id: group, group, secret: `sk-${group}` })),
   { id: 'off', group: 'chat', secret: 'sk-off', disabled: true },
   { id: 'old', group: 'chat', secret: 'sk-old', expires: '2020-01-01T00:00:00Z' },
-  { id: 'young', group: 'chat', hash: 'sha256:7a2b8a9cbb0f0f9a2d9cbaf6b1c2b8dfb8b8ab3a0a6fd9b6d43c9d6a7a0b3c1d', expires: '2999-01-01T00:00:00Z' },
+  {
+    id: 'young',
+    group: 'chat',
+    hash: 'sha256:7a2b8a9cbb0f0f9a2d9cbaf6b1c2b8dfb8b8ab3a0a6fd9b6d43c9d6a7a0b3c1d',
+    expires: '2999-01-01T00:00:00Z',
+  },
 ]
 
 interface Rig {
@@ -35,7 +40,9 @@ interface Rig {
   counted: string[]
 }
 
-async function build (t: { teardown: (close: () => unknown) => unknown }, options: Partial<AuthOptions> = {}, log: string[] = []): Promise<Rig> {
+async function build (
+  t: { teardown: (close: () => unknown) => unknown }, options: Partial<AuthOptions> = {}, log: string[] = []
+): Promise<Rig> {
   const app = Fastify({ logger: { level: 'trace', stream: { write: (line: string) => { log.push(line) } } } })
   t.teardown(() => app.close())
   const counted: string[] = []
@@ -96,7 +103,12 @@ t.test('every endpoint with a key of every group', async (t) => {
       const allowed = protocols.some((name) => name === target.protocol) && !('thirdParty' in rest)
       t.equal(reply.statusCode, allowed ? 200 : 403, `${group} ${method} ${url}`)
       if (allowed) t.same(reply.json(), { key: group })
-      else t.match(JSON.stringify(reply.json()), protocols.length === 0 || 'thirdParty' in rest ? /It allows: no protocol here/ : new RegExp(`It allows: ${protocols.join(', ')}`))
+      else {
+        t.match(
+          JSON.stringify(reply.json()),
+          protocols.length === 0 || 'thirdParty' in rest ? /It allows: no protocol here/ : new RegExp(`It allows: ${protocols.join(', ')}`)
+        )
+      }
     }
   }
 })
@@ -139,7 +151,9 @@ const sources: readonly [target: Target, name: string, scheme: string][] = [
   [{ family: 'gemini', protocol: 'generate_content', method: 'POST', url: '/v1beta/models/m:generateContent' }, 'authorization', 'bearer '],
 ]
 
-async function rawStatus (wire: Wire, { method, url, headers = {} }: Target, { raw, query = '' }: Placement): Promise<[status: number, code: string]> {
+async function rawStatus (
+  wire: Wire, { method, url, headers = {} }: Target, { raw, query = '' }: Placement
+): Promise<[status: number, code: string]> {
   const lines = [`${method} ${url}${query} HTTP/1.1`, 'host: h']
   for (let i = 0; i < raw.length; i += 2) lines.push(`${raw[i]}: ${raw[i + 1]}`)
   for (const [name, value] of Object.entries(headers)) lines.push(`${name}: ${value}`)
@@ -166,11 +180,23 @@ t.test('every place of a credential in every shape, as its bytes arrive', async 
     for (const [what, shape] of Object.entries(good)) await ask(target, { raw: shape(name, scheme) }, [200, ''], `${name} ${what}`)
     for (const [what, [shape, code]] of Object.entries(bad)) await ask(target, { raw: shape(name, scheme) }, [401, code], `${name} ${what}`)
     if (scheme !== '') {
-      for (const value of [A, `Basic ${A}`, `Digest ${A}`, ` ${A}`, `Bearer\t${A}`, 'Beare', `Bearer,${A}`]) await ask(target, { raw: [name, value] }, [401, 'malformed_api_key'], `${name} ${value}`)
+      for (const value of [A, `Basic ${A}`, `Digest ${A}`, ` ${A}`, `Bearer\t${A}`, 'Beare', `Bearer,${A}`]) {
+        await ask(target, { raw: [name, value] }, [401, 'malformed_api_key'], `${name} ${value}`)
+      }
     }
     await ask(target, { raw: [] }, [401, 'missing_api_key'], 'nothing')
-    await ask(target, { raw: [name.replaceAll('-', '_').replace('authorization', 'authorisation'), scheme + A] }, [401, 'missing_api_key'], 'a name that is not quite it')
-    await ask(target, { raw: ['cookie', `authorization=Bearer ${A}`, 'proxy-authorization', `Bearer ${A}`] }, [401, 'missing_api_key'], 'carriers of nobody')
+    await ask(
+      target,
+      { raw: [name.replaceAll('-', '_').replace('authorization', 'authorisation'), scheme + A] },
+      [401, 'missing_api_key'],
+      'a name that is not quite it'
+    )
+    await ask(
+      target,
+      { raw: ['cookie', `authorization=Bearer ${A}`, 'proxy-authorization', `Bearer ${A}`] },
+      [401, 'missing_api_key'],
+      'carriers of nobody'
+    )
   }
   const [[openai], , [anthropic], , [gemini]] = sources as [[Target], unknown, [Target], unknown, [Target]]
   const both: [target: Target, first: string[], second: string[]][] = [
@@ -182,7 +208,9 @@ t.test('every place of a credential in every shape, as its bytes arrive', async 
     const at = (carrier: string[], value: string): string[] => carrier.map((text) => text.replace('%', value))
     await ask(target, { raw: [...at(second, A), ...at(first, A)] }, [200, ''], 'the same in both')
     await ask(target, { raw: [...at(second, B), ...at(first, A)] }, [200, ''], 'two: the first source wins')
-    await ask(target, { raw: [...at(second, A), ...at(first, 'sk-nobody')] }, [401, 'invalid_api_key'], 'no second try after an unknown one')
+    await ask(
+      target, { raw: [...at(second, A), ...at(first, 'sk-nobody')] }, [401, 'invalid_api_key'], 'no second try after an unknown one'
+    )
     await ask(target, { raw: [...at(second, A), ...at(first, 'a b')] }, [401, 'malformed_api_key'], 'no second try after a malformed one')
     await ask(target, { raw: [...at(first, A), ...at(second, A), ...at(second, A)] }, [401, 'duplicate_api_key'], 'the second one twice')
     await ask(target, { raw: [...at(first, ''), ...at(second, A)] }, [200, ''], 'the first one empty')
@@ -191,12 +219,15 @@ t.test('every place of a credential in every shape, as its bytes arrive', async 
   const queries: [query: string, status: number, code: string][] = [
     [`?key=${A}`, 200, ''], [`?key=${encodeURIComponent(A).replace('s', '%73')}`, 200, ''], [`?k%65y=${A}&alt=sse`, 200, ''],
     [`?key=${A}&key=${A}`, 401, 'duplicate_api_key'], ['?key=', 401, 'missing_api_key'], ['?key', 401, 'missing_api_key'],
-    [`?key=${A},${B}`, 401, 'malformed_api_key'], ['?key=%zz', 401, 'invalid_api_key'], [`?KEY=${A}`, 401, 'missing_api_key'], [`?key=%2573${A}`, 401, 'invalid_api_key'],
+    [`?key=${A},${B}`, 401, 'malformed_api_key'], ['?key=%zz', 401, 'invalid_api_key'], [`?KEY=${A}`, 401, 'missing_api_key'],
+    [`?key=%2573${A}`, 401, 'invalid_api_key'],
   ]
   for (const [query, status, code] of queries) await ask(gemini, { raw: [], query }, [status, code], query)
   await ask(gemini, { raw: ['x-goog-api-key', A], query: `?key=${B}` }, [200, ''], 'header and query')
   await ask(gemini, { raw: ['x-goog-api-key', ''], query: `?key=${A}` }, [200, ''], 'empty header and query')
-  for (const target of [openai, anthropic]) await ask(target, { raw: ['authorization', `Bearer ${A}`], query: `?key=${A}` }, [400, 'key_in_query'], '?key= of another family')
+  for (const target of [openai, anthropic]) {
+    await ask(target, { raw: ['authorization', `Bearer ${A}`], query: `?key=${A}` }, [400, 'key_in_query'], '?key= of another family')
+  }
   t.ok(tried > 100, `${tried} placements`)
 })
 
@@ -204,7 +235,9 @@ t.test('optional sources are off by default', async (t) => {
   const { app } = await build(t)
   const azure = await app.inject({ method: 'POST', url: '/v1/chat/completions', headers: { 'api-key': 'sk-chat' } })
   t.match([azure.statusCode, azure.json()], [401, { error: { code: 'missing_api_key', message: /authorization: Bearer KEY/ } }])
-  const bearer = await app.inject({ method: 'POST', url: '/v1beta/models/m:generateContent', headers: { authorization: 'Bearer sk-gemini' } })
+  const bearer = await app.inject({
+    method: 'POST', url: '/v1beta/models/m:generateContent', headers: { authorization: 'Bearer sk-gemini' },
+  })
   t.match([bearer.statusCode, bearer.json()], [401, { error: { status: 'UNAUTHENTICATED', message: /x-goog-api-key: KEY/ } }])
 })
 
@@ -215,7 +248,12 @@ t.test('two different keys are counted, or rejected', async (t) => {
   t.strictSame(first.counted, ['messages conflict', 'hit'])
   const strict = await build(t, { conflict: 'reject' })
   t.equal((await strict.app.inject({ method: 'POST', url: '/v1/messages', headers })).statusCode, 401)
-  t.equal((await strict.app.inject({ method: 'POST', url: '/v1/messages', headers: { ...headers, authorization: 'Bearer sk-messages' } })).statusCode, 200)
+  t.equal(
+    (await strict.app.inject({
+      method: 'POST', url: '/v1/messages', headers: { ...headers, authorization: 'Bearer sk-messages' },
+    })).statusCode,
+    200
+  )
 })
 
 t.test('disabled and expired keys are 401, a wrong version is 400', async (t) => {
@@ -225,20 +263,30 @@ t.test('disabled and expired keys are 401, a wrong version is 400', async (t) =>
     t.match([reply.statusCode, reply.json()], [401, { error: { code } }])
     t.ok(counted.includes(`chat_completions ${code}`))
   }
-  const versions: [value: string | undefined, status: number][] = [['2023-06-01', 200], ['2026-10-21', 200], ['2023-01-01', 400], ['', 400], [undefined, 400]]
+  const versions: [value: string | undefined, status: number][] = [
+    ['2023-06-01', 200], ['2026-10-21', 200], ['2023-01-01', 400], ['', 400], [undefined, 400],
+  ]
   for (const [value, status] of versions) {
     const headers = { 'x-api-key': 'sk-messages', ...(value !== undefined && { 'anthropic-version': value }) }
     t.equal((await app.inject({ method: 'POST', url: '/v1/messages', headers })).statusCode, status, String(value))
   }
   const own = await build(t, { versions: { anthropic: ['2030-01-01'] } })
-  t.equal((await own.app.inject({ method: 'POST', url: '/v1/messages', headers: { 'x-api-key': 'sk-messages', 'anthropic-version': '2030-01-01' } })).statusCode, 200)
+  t.equal(
+    (await own.app.inject({
+      method: 'POST', url: '/v1/messages', headers: { 'x-api-key': 'sk-messages', 'anthropic-version': '2030-01-01' },
+    })).statusCode,
+    200
+  )
 })
 
 t.test('a group that allows some models allows no other name for another', async (t) => {
   const { app } = await build(t)
-  const ask = async (url: string): Promise<number> => (await app.inject({ method: 'POST', url, headers: { 'x-goog-api-key': 'sk-few' } })).statusCode
+  const ask = async (url: string): Promise<number> =>
+    (await app.inject({ method: 'POST', url, headers: { 'x-goog-api-key': 'sk-few' } })).statusCode
   t.equal(await ask('/v1beta/models/small:generateContent'), 200)
-  for (const name of ['models/large', 'models/small%2Fx', 'tunedModels/small', 'models/Small', 'models/models/small']) t.equal(await ask(`/v1beta/${name}:generateContent`), 403, name)
+  for (const name of ['models/large', 'models/small%2Fx', 'tunedModels/small', 'models/Small', 'models/models/small']) {
+    t.equal(await ask(`/v1beta/${name}:generateContent`), 403, name)
+  }
   const unread = await app.inject({ method: 'POST', url: '/v1/chat/completions', headers: { authorization: 'Bearer sk-few' } })
   t.match([unread.statusCode, unread.json()], [400, { error: { code: 'model_required', param: 'model' } }], 'nobody read the body')
   t.equal((await app.inject({ method: 'GET', url: '/v1/responses/r1', headers: { authorization: 'Bearer sk-few' } })).statusCode, 200)
@@ -248,7 +296,12 @@ t.test('a body cannot name an allowed model in place of the one in the path', as
   const upstream = await startUpstream(t)
   const { app } = await startGateway(t, upstream.url, { groups: { all: { protocols: ['generate_content'], models: ['cheap'] } } })
   for (const payload of ['{"contents":[{"parts":[{"text":"x"}]}]}', '{"":"cheap","model":"cheap","contents":[{"parts":[{"text":"x"}]}]}']) {
-    const reply = await app.inject({ method: 'POST', url: '/v1beta/models/costly:generateContent', headers: { 'x-goog-api-key': secret, 'content-type': 'application/json' }, payload })
+    const reply = await app.inject({
+      method: 'POST',
+      url: '/v1beta/models/costly:generateContent',
+      headers: { 'x-goog-api-key': secret, 'content-type': 'application/json' },
+      payload,
+    })
     t.equal(reply.statusCode, 403)
   }
   t.equal(upstream.seen.length, 0)
@@ -276,7 +329,8 @@ t.test('a host\'s lookup: at once, later, unknown, in a group that is gone, and 
   }
   const expected: [value: string, status: number, code: string][] = [
     ['now-1', 200, 'now'], ['later-1', 200, 'later'], ['null-1', 401, 'invalid_api_key'], ['undefined-1', 401, 'invalid_api_key'],
-    ['gone-1', 403, 'access_denied'], ['throws-canary', 503, 'key_store_unavailable'], ['nothing-canary', 503, 'key_store_unavailable'], ['rejects-canary/+', 503, 'key_store_unavailable'],
+    ['gone-1', 403, 'access_denied'], ['throws-canary', 503, 'key_store_unavailable'], ['nothing-canary', 503, 'key_store_unavailable'],
+    ['rejects-canary/+', 503, 'key_store_unavailable'],
   ]
   for (const row of expected) t.strictSame([row[0], ...await ask(row[0])], row)
   const before = asked
@@ -292,7 +346,9 @@ t.test('a host\'s lookup: at once, later, unknown, in a group that is gone, and 
 
 t.test('a host\'s lookup that says nothing clear opens nothing', async (t) => {
   const fields: Record<string, [found: unknown, status: number]> = {
-    'a row with more columns, and null for nothing': [{ id: 'a', group: 'chat', disabled: null, expiresAt: null, limits: null, name: 'x' }, 200],
+    'a row with more columns, and null for nothing': [
+      { id: 'a', group: 'chat', disabled: null, expiresAt: null, limits: null, name: 'x' }, 200,
+    ],
     'a number as the database writes it': [{ id: 'a', group: 'chat', expiresAt: String(Date.now() + 60_000) }, 200],
     'a date': [{ id: 'a', group: 'chat', expiresAt: new Date(Date.now() + 60_000) }, 200],
     'a date that has been': [{ id: 'a', group: 'chat', expiresAt: new Date(0) }, 401],
@@ -310,7 +366,9 @@ t.test('a host\'s lookup that says nothing clear opens nothing', async (t) => {
   const log: string[] = []
   const { app } = await build(t, { keys: [], lookup: (name) => fields[decodeURIComponent(name)]?.[0] as never }, log)
   for (const [name, [, status]] of Object.entries(fields)) {
-    const reply = await app.inject({ method: 'POST', url: '/v1/chat/completions', headers: { authorization: `Bearer ${encodeURIComponent(name)}` } })
+    const reply = await app.inject({
+      method: 'POST', url: '/v1/chat/completions', headers: { authorization: `Bearer ${encodeURIComponent(name)}` },
+    })
     t.equal(reply.statusCode, status, name)
   }
   t.match(log.join(''), /lookup\(\)\.limits\.balance must be a whole number/)
@@ -322,7 +380,8 @@ t.test('a lookup that never answers is one that failed', async (t) => {
   const { app } = await build(t, { keys: [], lookup, lookupTimeoutMs: 5, cache: { ttlMs: 0, maxLoads: 1 } })
   // A timer of the gateway's keeps no process alive.
   await listen(app)
-  const ask = async (name: string): Promise<number> => (await app.inject({ method: 'POST', url: '/v1/chat/completions', headers: { authorization: `Bearer ${name}` } })).statusCode
+  const ask = async (name: string): Promise<number> =>
+    (await app.inject({ method: 'POST', url: '/v1/chat/completions', headers: { authorization: `Bearer ${name}` } })).statusCode
   t.equal(await ask('old'), 200)
   hangs = true
   t.equal(await ask('old'), 200, 'a known key is served while the table fails')
@@ -335,7 +394,8 @@ t.test('a key that expires while it is in memory is refused', async (t) => {
   let expiresAt = Date.now() + 60_000
   const key = { id: 'k', group: 'chat', get expiresAt () { return expiresAt }, disabled: false, limits: {} }
   const { app } = await build(t, { keys: [], store: { find: async () => key, onChange: () => () => {} } })
-  const ask = async (): Promise<number> => (await app.inject({ method: 'POST', url: '/v1/chat/completions', headers: { authorization: 'Bearer x' } })).statusCode
+  const ask = async (): Promise<number> =>
+    (await app.inject({ method: 'POST', url: '/v1/chat/completions', headers: { authorization: 'Bearer x' } })).statusCode
   t.equal(await ask(), 200)
   expiresAt = Date.now() - 1
   t.equal(await ask(), 401)
@@ -355,7 +415,8 @@ t.test('a store tells its changes, and is let go at the end', async (t) => {
   gateway.recorder = { ...gateway.recorder, gauge: (_, read) => { gauges.push(read); return () => { gauges.pop() } } }
   await app.register(auth, { groups, store })
   app.post('/v1/chat/completions', async () => ({}))
-  const ask = async (): Promise<number> => (await app.inject({ method: 'POST', url: '/v1/chat/completions', headers: { authorization: 'Bearer x' } })).statusCode
+  const ask = async (): Promise<number> =>
+    (await app.inject({ method: 'POST', url: '/v1/chat/completions', headers: { authorization: 'Bearer x' } })).statusCode
   t.equal(await ask(), 200)
   t.strictSame(gauges[0]?.(), [{ labels: { kind: 'positive' }, value: 1 }, { labels: { kind: 'negative' }, value: 0 }])
   disabled = true
@@ -404,8 +465,21 @@ t.test('no carrier of a caller reaches a mount of the host, also without the pat
   const upstream = await startUpstream(t)
   for (const adapted of [false, true]) {
     const app = await startHost(t, upstream.url, { paths: false, adapted })
-    const carriers = { cookie: 'canary', 'x-api-key': 'canary', 'api-key': 'canary', x_api_key: 'canary', 'proxy-authorization': 'canary', 'x-goog-api-key': secret, connection: 'authorization, x-goog-api-key' }
-    const reply = await app.inject({ method: 'POST', url: `/v1beta/models/m:generateContent?alt=json&key=${secret}`, headers: { ...carriers, 'content-type': 'application/json' }, payload: '{}' })
+    const carriers = {
+      cookie: 'canary',
+      'x-api-key': 'canary',
+      'api-key': 'canary',
+      x_api_key: 'canary',
+      'proxy-authorization': 'canary',
+      'x-goog-api-key': secret,
+      connection: 'authorization, x-goog-api-key',
+    }
+    const reply = await app.inject({
+      method: 'POST',
+      url: `/v1beta/models/m:generateContent?alt=json&key=${secret}`,
+      headers: { ...carriers, 'content-type': 'application/json' },
+      payload: '{}',
+    })
     t.equal(reply.statusCode, 200)
     const seen = await upstream.requests.next()
     t.equal(seen.url, '/v1beta/models/m:generateContent?alt=json')
@@ -425,7 +499,10 @@ t.test('what a mount serves beside the endpoints is refused, or left to it', asy
   upstream.respond = () => ({ body: { ok: true } })
   const status = async (app: FastifyInstance, url: string): Promise<number> => (await app.inject({ method: 'GET', url })).statusCode
   const strict = await startHost(t, upstream.url, { before: (app) => { app.get('/v1/users/:id', async () => ({})) } })
-  t.strictSame(await Promise.all(['/v1/files', '/v1/files', '/v1', '/v1/', '/v1/users/7', '/v1alpha/x'].map((url) => status(strict, url))), [404, 404, 404, 404, 200, 404])
+  t.strictSame(
+    await Promise.all(['/v1/files', '/v1/files', '/v1', '/v1/', '/v1/users/7', '/v1alpha/x'].map((url) => status(strict, url))),
+    [404, 404, 404, 404, 200, 404]
+  )
   t.equal(upstream.seen.length, 0)
   t.equal(await status(await startHost(t, upstream.url, { auth: { unknown: 'leave' } }), '/v1/files'), 200)
   const beside = await startHost(t, upstream.url, { mounts: ['/'], before: (app) => { app.get('/:version/*', async () => ({})) } })
@@ -442,8 +519,12 @@ t.test('nothing of a secret is in what can be inspected of a request', async (t)
   t.teardown(() => app.close())
   await app.register(paths)
   await app.register(auth, hostAuth)
-  app.all('/*', async (request) => ({ seen: [request.llm, modelCallOf(request)].map((part) => inspect(part, { depth: 9, showHidden: true }) + JSON.stringify(part)).join('') }))
-  for (const [url, headers] of [['/v1/chat/completions', { authorization: `Bearer ${secret}` }], [`/v1beta/models/m:generateContent?key=${secret}`, {}]] as const) {
+  app.all('/*', async (request) => ({
+    seen: [request.llm, modelCallOf(request)].map((part) => inspect(part, { depth: 9, showHidden: true }) + JSON.stringify(part)).join(''),
+  }))
+  for (const [url, headers] of [
+    ['/v1/chat/completions', { authorization: `Bearer ${secret}` }], [`/v1beta/models/m:generateContent?key=${secret}`, {}],
+  ] as const) {
     const { seen } = (await app.inject({ method: 'POST', url, headers })).json()
     t.match(seen, /ModelRequestView.*ModelCall/s)
     t.notOk(seen.includes(secret), url)
@@ -481,8 +562,14 @@ t.test('a wrong option fails at start and names itself, never a secret', async (
     [{ groups: one, keys: [{ id: 'a', group: 'g', secret: 5 }] }, /keys\[0\]\.secret must be visible ASCII/],
     [{ groups: one, keys: [{ id: 'a', group: 'g', hash: 'md5:canary' }] }, /keys\[0\]\.hash must be sha256/],
     [{ groups: one, keys: [{ id: 'a', group: 'g', secret: 'canary', hash: 'sha256:' }] }, /keys\[0\]\.hash cannot stand beside/],
-    [{ groups: one, keys: [{ id: 'a', group: 'g', secret: 'canary' }, { id: 'a', group: 'g', secret: 'canary2' }] }, /keys\[1\]\.id is there twice/],
-    [{ groups: one, keys: [{ id: 'a', group: 'g', secret: 'canary' }, { id: 'b', group: 'g', secret: 'canary' }] }, /keys\[1\] has the secret of another key/],
+    [
+      { groups: one, keys: [{ id: 'a', group: 'g', secret: 'canary' }, { id: 'a', group: 'g', secret: 'canary2' }] },
+      /keys\[1\]\.id is there twice/,
+    ],
+    [
+      { groups: one, keys: [{ id: 'a', group: 'g', secret: 'canary' }, { id: 'b', group: 'g', secret: 'canary' }] },
+      /keys\[1\] has the secret of another key/,
+    ],
     [{ groups: one, lookup: () => null, store: {} }, /auth\.lookup cannot stand beside a store/],
     [{ groups: one, store: { keys: {} } }, /auth\.store has no method find/],
     [{ groups: one, conflict: 'last' }, /auth\.conflict must be first or reject/],
@@ -507,7 +594,9 @@ t.test('a wrong option fails at start and names itself, never a secret', async (
 t.test('an option that is undefined has its default', async (t) => {
   const app = Fastify()
   t.teardown(() => app.close())
-  const unset: object = { max: undefined, ttlMs: undefined, negativeMax: undefined, staleMs: undefined, maxLoads: undefined, maxLoadsPerSecond: undefined }
+  const unset: object = {
+    max: undefined, ttlMs: undefined, negativeMax: undefined, staleMs: undefined, maxLoads: undefined, maxLoadsPerSecond: undefined,
+  }
   let asked = 0
   await app.register(auth, { groups, lookup: () => { asked += 1; return { id: 'k', group: 'chat' } }, cache: { ...unset } })
   app.all('/*', async (request) => ({ key: request.llm?.key?.id }))
@@ -532,7 +621,11 @@ t.test('a mount that relies on the gateway and would ask nobody for a key fails 
     const app = await startHost(t, 'http://127.0.0.1:9', { mounts: [mount], paths: { prefix }, adapted: true })
     const ready = async (): Promise<unknown> => await app.ready()
     if (starts) await t.resolves(ready, `${mount} with prefix ${prefix}`)
-    else await t.rejects(ready, { code: 'LLM_GATEWAY_OPTION', message: `option prefix must be what stands before the version below ${mount}/*` }, mount)
+    else {
+      await t.rejects(
+        ready, { code: 'LLM_GATEWAY_OPTION', message: `option prefix must be what stands before the version below ${mount}/*` }, mount
+      )
+    }
     const plain = await startHost(t, 'http://127.0.0.1:9', { mounts: [mount], paths: { prefix } })
     await t.resolves(async () => await plain.ready(), 'a mount as it stands is the host\'s own business')
   }
@@ -551,7 +644,9 @@ t.test('in a scope with a prefix the endpoints stand below it, and nothing there
     const app = Fastify()
     t.teardown(() => app.close())
     await app.register(async (scope) => {
-      await scope.register(llmGateway, { routes: false, groups: hostAuth.groups, keys: hostAuth.keys ?? [], ...option !== undefined && { prefix: option } })
+      await scope.register(llmGateway, {
+        routes: false, groups: hostAuth.groups, keys: hostAuth.keys ?? [], ...option !== undefined && { prefix: option },
+      })
       await scope.register(httpProxy, { upstream: upstream.url, prefix: mount, rewritePrefix: mount === '/' ? '/v1/' : '/v1' })
     }, { prefix })
     const url = `${prefix}/${mount}/chat/completions`.replace(/\/+/g, '/')
@@ -572,7 +667,9 @@ t.test('a bundle in a scope serves its own routes there', async (t) => {
   t.teardown(() => app.close())
   await app.register(async (scope) => { await scope.register(llmGateway, gatewayOptions(upstream.url)) }, { prefix: '/api' })
   const ask = async (authorization: string): Promise<number> =>
-    (await app.inject({ method: 'POST', url: '/api/v1/embeddings', headers: { authorization }, payload: { model: 'm', input: 'x' } })).statusCode
+    (await app.inject({
+      method: 'POST', url: '/api/v1/embeddings', headers: { authorization }, payload: { model: 'm', input: 'x' },
+    })).statusCode
   t.strictSame([await ask(`Bearer ${secret}`), await ask('Bearer other')], [200, 401])
   t.strictSame(upstream.seen.map(({ url }) => url), ['/v1/embeddings'])
 })
@@ -581,7 +678,11 @@ t.test('a scope whose prefix holds a parameter fails the start', async (t) => {
   const app = Fastify()
   t.teardown(() => app.close())
   const inScope = app.register(async (scope) => { await scope.register(auth, hostAuth) }, { prefix: '/:tenant/v1' })
-  await t.rejects(async () => await inScope, { code: 'LLM_GATEWAY_OPTION', message: /option prefix cannot be read from a scope at \/:tenant\/v1/ })
+  await t.rejects(async () => await inScope, {
+    code: 'LLM_GATEWAY_OPTION', message: /option prefix cannot be read from a scope at \/:tenant\/v1/,
+  })
   const known = await startHost(t, 'http://127.0.0.1:9')
-  await t.resolves(async () => await known.register(async (scope) => { await scope.register(errors) }, { prefix: '/:tenant' }), 'the root has told where')
+  await t.resolves(
+    async () => await known.register(async (scope) => { await scope.register(errors) }, { prefix: '/:tenant' }), 'the root has told where'
+  )
 })

@@ -20,7 +20,13 @@ async function build (t: Test, options: Partial<LlmGatewayOptions>, server: Fast
   t.teardown(async () => await app.close())
   await app.register(llmGateway, gatewayOptions(upstream.url, options))
   const ask = async (key: string, remoteAddress = '192.0.2.1', headers = {}, url = '/v1/chat/completions') => {
-    return await app.inject({ method: 'POST', url, remoteAddress, headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json', ...headers }, payload: body })
+    return await app.inject({
+      method: 'POST',
+      url,
+      remoteAddress,
+      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json', ...headers },
+      payload: body,
+    })
   }
   return { app, upstream, ask }
 }
@@ -30,7 +36,9 @@ t.test('more wrong keys than an address may send are 429 natively, whatever the 
   for (let i = 0; i < 3; i++) t.equal((await ask(`guess-${i}`)).statusCode, 401)
   const refused = await ask('guess-4')
   t.equal(refused.statusCode, 429)
-  t.match(refused.json(), { error: { code: 'too_many_auth_failures', message: 'Too many wrong API keys came from this address. Try again later.' } })
+  t.match(refused.json(), {
+    error: { code: 'too_many_auth_failures', message: 'Too many wrong API keys came from this address. Try again later.' },
+  })
   const after = Number(refused.headers['retry-after'])
   t.ok(after >= 1 && after <= 20, 'a third of a minute for the next one')
   const anthropic = await ask('guess-5', '192.0.2.1', { 'anthropic-version': '2023-06-01' }, '/v1/messages')
@@ -39,7 +47,10 @@ t.test('more wrong keys than an address may send are 429 natively, whatever the 
   t.equal(upstream.seen.length, 0)
   t.equal((await ask(secret, '192.0.2.2')).statusCode, 200, 'another address is not concerned')
   const counted = gatewayOf(app).metrics.find(({ name }) => name.endsWith('auth_failures_total'))
-  t.match(counted?.read().filter((reading) => 'value' in reading && reading.value > 0), [{ labels: { reason: 'invalid_api_key' }, value: 3 }, { labels: { reason: 'too_many_auth_failures' }, value: 2 }, { labels: { protocol: 'messages' }, value: 1 }])
+  t.match(counted?.read().filter((reading) => 'value' in reading && reading.value > 0), [
+    { labels: { reason: 'invalid_api_key' }, value: 3 }, { labels: { reason: 'too_many_auth_failures' }, value: 2 },
+    { labels: { protocol: 'messages' }, value: 1 },
+  ])
 })
 
 t.test('a key that was right from an address is let in whatever others guess there', async (t) => {
@@ -65,7 +76,8 @@ t.test('guesses that a store is asked about at the same time are all charged, an
       return key === 'old' ? { id: 'old', group: 'all', disabled: true } : null
     },
   })
-  const ask = async (key: string) => (await app.inject({ method: 'POST', url: '/v1/chat/completions', headers: { authorization: `Bearer ${key}` } })).statusCode
+  const ask = async (key: string) =>
+    (await app.inject({ method: 'POST', url: '/v1/chat/completions', headers: { authorization: `Bearer ${key}` } })).statusCode
   t.same(await Promise.all(['a', 'b', 'c', 'old'].map(ask)), [401, 401, 401, 401])
   t.equal(asked, 4)
   t.same(await Promise.all(['d', 'old'].map(ask)), [429, 429])
@@ -82,9 +94,15 @@ t.test('behind proxies that are trusted it is the caller\'s address that counts,
   t.equal((await trusting.ask('d', '192.0.2.1', from('198.51.100.1'))).statusCode, 401)
   t.equal((await trusting.ask('e', '192.0.2.1', from('198.51.100.2'))).statusCode, 429)
   t.equal((await trusting.ask('f', '10.0.0.1', from('203.0.113.5, 203.0.113.1'))).statusCode, 401)
-  t.equal((await trusting.ask('g', '10.0.0.1', from('203.0.113.6, 203.0.113.1'))).statusCode, 429, 'what the caller wrote in front of what the proxy did')
+  t.equal(
+    (await trusting.ask('g', '10.0.0.1', from('203.0.113.6, 203.0.113.1'))).statusCode,
+    429,
+    'what the caller wrote in front of what the proxy did'
+  )
   t.equal((await trusting.ask('h', '10.0.0.1', from('10.0.0.9, 203.0.113.1, 10.0.0.2'))).statusCode, 429, 'over two proxies')
-  t.equal((await trusting.ask('i', '10.0.0.1', from('203.0.113.1:40001'))).statusCode, 429, 'a proxy that writes the port of the connection')
+  t.equal(
+    (await trusting.ask('i', '10.0.0.1', from('203.0.113.1:40001'))).statusCode, 429, 'a proxy that writes the port of the connection'
+  )
   t.equal((await trusting.ask('j', '10.0.0.1', from('[2001:db8::3]:40001'))).statusCode, 429)
   t.equal((await trusting.ask('k', '10.0.0.1', from('made-up-1'))).statusCode, 401)
   t.equal((await trusting.ask('l', '10.0.0.1', from('made-up-2'))).statusCode, 429, 'what is no address is one caller')
@@ -97,11 +115,13 @@ t.test('it is off in an app unless set, on in the standalone gateway unless swit
   const { ask } = await build(t, {})
   for (let i = 0; i < 150; i++) if ((await ask(`guess-${i}`)).statusCode !== 401) t.fail('refused')
   const none = { simulator: null, state: null, cells: {}, consolePath: '/console', life: { draining: false } }
-  const text = 'upstreams: { a: { url: "http://127.0.0.1:9", credential: x } }\ngroups: { a: { protocols: [chat_completions] } }\nlog: { level: silent }'
+  const text = 'upstreams: { a: { url: "http://127.0.0.1:9", credential: x } }\ngroups: { a: { protocols: [chat_completions] } }\nlog: ' +
+    '{ level: silent }'
   for (const [more, status] of [['', 429], ['\nauth: { conflict: reject }', 429], ['\nauth: { failures: false }', 401]] as const) {
     const { app } = await createGateway(parseConfig(text + more, {}), none)
     t.teardown(async () => await app.close())
-    const guess = async (i: number) => (await app.inject({ method: 'POST', url: '/v1/chat/completions', headers: { authorization: `Bearer guess-${i}` } })).statusCode
+    const guess = async (i: number) =>
+      (await app.inject({ method: 'POST', url: '/v1/chat/completions', headers: { authorization: `Bearer guess-${i}` } })).statusCode
     // A slow machine sees some of the budget grow again meanwhile.
     const statuses = new Set<number>()
     for (let i = 0; i < 2_000 && (i < 200 || !statuses.has(status)); i++) statuses.add(await guess(i))
@@ -109,7 +129,9 @@ t.test('it is off in an app unless set, on in the standalone gateway unless swit
   }
   t.throws(() => parseConfig(`${text}\nauth: { failures: true }`, {}), /failures/)
   t.throws(() => parseConfig(`${text}\nlisten: { trustProxy: [here] }`, {}), /listen.trustProxy\[0\]: must be an address/)
-  for (const proxy of ['10.0.0.0/33', '::1/129', '10.0.0.0/8/8', '10.0.0.0/x']) t.throws(() => parseConfig(`${text}\nlisten: { trustProxy: ["${proxy}"] }`, {}), /trustProxy/, proxy)
+  for (const proxy of ['10.0.0.0/33', '::1/129', '10.0.0.0/8/8', '10.0.0.0/x']) {
+    t.throws(() => parseConfig(`${text}\nlisten: { trustProxy: ["${proxy}"] }`, {}), /trustProxy/, proxy)
+  }
 })
 
 t.test('memory is bounded, and a budget grows again', async (t) => {
@@ -186,7 +208,8 @@ t.test('a limiter of the host that is a hook before the gateway counts wrong key
   await app.register(rateLimit, { max: 2, global: false })
   app.addHook('onRequest', app.rateLimit())
   await app.register(llmGateway, gatewayOptions('http://127.0.0.1:9', { auth: { failures: false } }))
-  const guess = async () => (await app.inject({ method: 'POST', url: '/v1/chat/completions', headers: { authorization: 'Bearer wrong' } })).statusCode
+  const guess = async () =>
+    (await app.inject({ method: 'POST', url: '/v1/chat/completions', headers: { authorization: 'Bearer wrong' } })).statusCode
   t.same([await guess(), await guess(), await guess()], [401, 401, 429])
   t.same(warnings, [])
 })
@@ -199,7 +222,9 @@ t.test('a page can read why its key was refused where cors is registered before 
     if (before) app.register(cors, { origin: true })
     app.register(llmGateway, gatewayOptions('http://127.0.0.1:9'))
     if (!before) app.register(cors, { origin: true })
-    const reply = await app.inject({ method: 'POST', url: '/v1/chat/completions', headers: { authorization: 'Bearer wrong', origin: 'https://app.example' } })
+    const reply = await app.inject({
+      method: 'POST', url: '/v1/chat/completions', headers: { authorization: 'Bearer wrong', origin: 'https://app.example' },
+    })
     t.equal(reply.statusCode, 401)
     t.equal(reply.headers['access-control-allow-origin'], before ? 'https://app.example' : undefined)
     t.match(warnings, before ? [] : [/^@fastify\/cors is registered after the gateway/])

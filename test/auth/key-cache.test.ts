@@ -2,7 +2,9 @@ import t from 'tap'
 import { KeyCache, type KeyCacheOptions, type Load } from '../../plugins/auth/key-cache.js'
 import type { Key } from '../../plugins/core/types.js'
 
-const defaults: KeyCacheOptions = { max: 100, ttlMs: 30_000, negativeMax: 10, negativeTtlMs: 5_000, staleMs: 60_000, maxLoads: 4, maxLoadsPerSecond: 100_000 }
+const defaults: KeyCacheOptions = {
+  max: 100, ttlMs: 30_000, negativeMax: 10, negativeTtlMs: 5_000, staleMs: 60_000, maxLoads: 4, maxLoadsPerSecond: 100_000,
+}
 
 function key (id: string, group = 'g'): Key {
   return { id, group, disabled: false, expiresAt: null, limits: {} }

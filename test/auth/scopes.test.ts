@@ -25,14 +25,20 @@ async function inScope (app: FastifyInstance, prefix: string, build: Build): Pro
 t.test('a second gateway beside another in its scope fails the start: one of them would guard nothing', async (t) => {
   const cases: Record<string, Build> = {
     'twice in one place': async (app) => { await app.register(llmGateway, bundle).register(llmGateway, bundle) },
-    'a bundle that has metrics': async (app) => { await app.register(llmGateway, { ...bundle, metrics: {} }).register(llmGateway, { ...bundle, metrics: {} }) },
+    'a bundle that has metrics': async (app) => {
+      await app.register(llmGateway, { ...bundle, metrics: {} }).register(llmGateway, {
+        ...bundle, metrics: {},
+      })
+    },
     'below another, with a prefix': async (app) => {
       await app.register(llmGateway, bundle)
       await inScope(app, '', async (scope) => { await scope.register(llmGateway, { ...bundle, prefix: '/b' }) })
     },
     'beside another, below metrics for both': async (app) => {
       await app.register(metrics)
-      for (const prefix of ['/a', '/b']) await inScope(app, '', async (scope) => { await scope.register(llmGateway, { ...bundle, prefix }) })
+      for (const prefix of ['/a', '/b']) {
+        await inScope(app, '', async (scope) => { await scope.register(llmGateway, { ...bundle, prefix }) })
+      }
     },
     'auth alone': async (app) => {
       await app.register(auth, hostAuth)
@@ -40,7 +46,9 @@ t.test('a second gateway beside another in its scope fails the start: one of the
     },
   }
   for (const [name, build] of Object.entries(cases)) {
-    await t.rejects(async () => await startApp(t, build).ready(), { code: 'LLM_GATEWAY_OPTION', message: /^option auth stands here already/ }, name)
+    await t.rejects(
+      async () => await startApp(t, build).ready(), { code: 'LLM_GATEWAY_OPTION', message: /^option auth stands here already/ }, name
+    )
   }
 })
 
@@ -49,7 +57,9 @@ t.test('a gateway in a scope that the plugins around it do not know fails the st
     await app.register(metrics)
     await inScope(app, '/llm', async (scope) => { await scope.register(llmGateway, bundle) })
   })
-  await t.rejects(async () => await app.ready(), { code: 'LLM_GATEWAY_OPTION', message: /^option prefix is not known to the plugins of the gateway outside of the scope at \/llm/ })
+  await t.rejects(async () => await app.ready(), {
+    code: 'LLM_GATEWAY_OPTION', message: /^option prefix is not known to the plugins of the gateway outside of the scope at \/llm/,
+  })
 })
 
 t.test('a scope within a guarded place cannot move it', async (t) => {
@@ -58,9 +68,16 @@ t.test('a scope within a guarded place cannot move it', async (t) => {
       await app.register(llmGateway, bundle)
       await inScope(app, '', async (scope) => { await scope.register(plugin, { prefix: '/b' }) })
     })
-    await t.rejects(async () => await app.ready(), { code: 'LLM_GATEWAY_OPTION', message: 'option prefix is none for the gateway around this scope, and cannot be /b here' }, place)
+    await t.rejects(
+      async () => await app.ready(),
+      { code: 'LLM_GATEWAY_OPTION', message: 'option prefix is none for the gateway around this scope, and cannot be /b here' },
+      place
+    )
   }
-  await t.resolves(async () => await startApp(t, async (app) => { await app.register(auth, hostAuth).register(paths, { prefix: '/b' }) }).ready(), 'in the same place, in any order')
+  await t.resolves(
+    async () => await startApp(t, async (app) => { await app.register(auth, hostAuth).register(paths, { prefix: '/b' }) }).ready(),
+    'in the same place, in any order'
+  )
 })
 
 t.test('scopes side by side, and metrics around a gateway: each guards its own', async (t) => {
@@ -69,20 +86,32 @@ t.test('scopes side by side, and metrics around a gateway: each guards its own',
     'side by side': {
       at: [`/a${chat}`, `/b${chat}`],
       build: async (app) => {
-        for (const prefix of ['/a', '/b']) await inScope(app, prefix, async (scope) => { await scope.register(llmGateway, bundle).register(httpProxy, { upstream: upstream.url, prefix: '/v1' }) })
+        for (const prefix of ['/a', '/b']) {
+          await inScope(
+            app,
+            prefix,
+            async (scope) => { await scope.register(llmGateway, bundle).register(httpProxy, { upstream: upstream.url, prefix: '/v1' }) }
+          )
+        }
       },
     },
     'metrics around, and a prefix': {
       at: [`/llm${chat}`],
       build: async (app) => {
         await app.register(metrics)
-        await inScope(app, '', async (scope) => { await scope.register(llmGateway, { ...bundle, prefix: '/llm' }).register(httpProxy, { upstream: upstream.url, prefix: '/llm/v1' }) })
+        await inScope(app, '', async (scope) => {
+          await scope.register(llmGateway, { ...bundle, prefix: '/llm' }).register(httpProxy, {
+            upstream: upstream.url, prefix: '/llm/v1',
+          })
+        })
       },
     },
   }
   for (const [name, { at, build }] of Object.entries(cases)) {
     const app = startApp(t, build)
-    for (const url of at) t.equal((await app.inject({ method: 'POST', url, headers: { authorization: 'Bearer wrong' } })).statusCode, 401, `${name}: ${url}`)
+    for (const url of at) {
+      t.equal((await app.inject({ method: 'POST', url, headers: { authorization: 'Bearer wrong' } })).statusCode, 401, `${name}: ${url}`)
+    }
     t.strictSame(upstream.seen, [])
   }
 })

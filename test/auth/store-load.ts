@@ -153,7 +153,10 @@ export interface Flood {
   readonly heapBytes: number
 }
 
-/** 20 requests with a new made-up key to each one with one of 10 right keys, `rounds` times. Wrong ones come first, each time. The right keys are in use before the flood begins. */
+/**
+ * 20 requests with a new made-up key to each one with one of 10 right keys, `rounds` times. Wrong ones come first, each time. The right
+ * keys are in use before the flood begins.
+ */
 export async function flood (engine: EngineName, rounds: number, maxLoadsPerSecond: number, ttlMs = 30_000): Promise<Flood> {
   const { keys, fill, close } = await openStore(engine)
   await fill(0, 10)

@@ -10,7 +10,9 @@ const options = program === undefined ? { skip: 'chromium is not installed' } : 
 
 async function open (t: Test): Promise<Browser> {
   // A machine may be slow to start it for the first time: the test runner's time is the limit, here and of its pages.
-  const browser = await chromium.launch({ executablePath: String(program), args: ['--headless', '--no-sandbox', '--disable-gpu'], timeout: 0 })
+  const browser = await chromium.launch({
+    executablePath: String(program), args: ['--headless', '--no-sandbox', '--disable-gpu'], timeout: 0,
+  })
   t.teardown(() => browser.close())
   return browser
 }
@@ -77,7 +79,9 @@ t.test('shows what was spent, by whom, and what is left of budgets', options, as
   })
   const url = await listen(app)
   const usage = { prompt_tokens: 1_000, completion_tokens: 250, total_tokens: 1_250 }
-  upstream.queue({ headers: { 'content-type': 'application/json' }, body: { id: 'c', object: 'chat.completion', model: 'gpt-5', choices: [], usage } })
+  upstream.queue({
+    headers: { 'content-type': 'application/json' }, body: { id: 'c', object: 'chat.completion', model: 'gpt-5', choices: [], usage },
+  })
   const body = JSON.stringify({ model: 'gpt-5', max_tokens: 1, messages: [{ role: 'user', content: 'hi' }] })
   await read(await call(`${url}/v1/chat/completions`, { body }).reply)
   await settled.next()
@@ -133,7 +137,9 @@ t.test('long names keep their ends, and the page its width', options, async (t) 
   const { app, settled } = await startGateway(t, upstream.url, { console: { path: '/console' } })
   const url = await listen(app)
   const model = `accounts/research/deployments/${'a-'.repeat(14)}END`
-  await read(await call(`${url}/v1/chat/completions`, { body: JSON.stringify({ model, messages: [{ role: 'user', content: 'hi' }] }) }).reply)
+  await read(
+    await call(`${url}/v1/chat/completions`, { body: JSON.stringify({ model, messages: [{ role: 'user', content: 'hi' }] }) }).reply
+  )
   await settled.next()
   const { page } = await watch(await open(t), `${url}/console`, { width: 390, colorScheme: 'dark' })
   t.equal(await page.textContent('#tokens td.name:nth-child(2)'), model)

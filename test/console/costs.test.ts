@@ -31,9 +31,16 @@ async function start (t: Test, options: Partial<LlmGatewayOptions> = {}) {
     ...options,
   })
   const ask = async (model: string, credential: string): Promise<number> => {
-    upstream.queue({ headers: { 'content-type': 'application/json' }, body: { id: 'c', object: 'chat.completion', model, choices: [], usage } })
+    upstream.queue({
+      headers: { 'content-type': 'application/json' }, body: { id: 'c', object: 'chat.completion', model, choices: [], usage },
+    })
     const headers = { authorization: `Bearer ${credential}` }
-    const { statusCode } = await app.inject({ method: 'POST', url: '/v1/chat/completions', headers, payload: { model, max_tokens: 100, messages: [{ role: 'user', content: 'hi' }] } })
+    const { statusCode } = await app.inject({
+      method: 'POST',
+      url: '/v1/chat/completions',
+      headers,
+      payload: { model, max_tokens: 100, messages: [{ role: 'user', content: 'hi' }] },
+    })
     await settled.next()
     return statusCode
   }
@@ -48,12 +55,36 @@ t.test('cost by group and model, and by label, most first; budgets with what is 
   t.equal(await ask('dear', `${secret}-2`), 200)
   t.equal(await ask('dear', secret), 403, 'the tokens for ever are spent')
   const { costs, labelCosts, budgets } = await tables()
-  t.strictSame(costs, [{ group: 'all', model: 'dear', currency: 'USD', cost: 0.002 }, { group: 'all', model: 'cheap', currency: 'USD', cost: 0.0002 }])
-  t.strictSame(labelCosts, [{ label: 'team', value: 'shop', currency: 'USD', cost: 0.002 }, { label: 'team', value: 'search', currency: 'USD', cost: 0.0002 }])
+  t.strictSame(costs, [
+    { group: 'all', model: 'dear', currency: 'USD', cost: 0.002 }, { group: 'all', model: 'cheap', currency: 'USD', cost: 0.0002 },
+  ])
+  t.strictSame(labelCosts, [
+    { label: 'team', value: 'shop', currency: 'USD', cost: 0.002 }, { label: 'team', value: 'search', currency: 'USD', cost: 0.0002 },
+  ])
   t.match(budgets, [
     { group: 'all', key: null, unit: 'tokens', period: 'total', amount: 2_000, spent: 3_000, held: 0, resetsAt: null, resets: null },
-    { group: 'all', key: 'shop', unit: 'USD', period: 'day', timezone: 'UTC', amount: 1, held: 0, resetsAt: Date.UTC(2026, 1, 19), resets: '2026-02-19 00:00' },
-    { group: 'all', key: null, unit: 'USD', period: 'month', timezone: 'Asia/Kathmandu', amount: 10, held: 0, resetsAt: Date.UTC(2026, 1, 28, 18, 15), resets: '2026-03-01 00:00' },
+    {
+      group: 'all',
+      key: 'shop',
+      unit: 'USD',
+      period: 'day',
+      timezone: 'UTC',
+      amount: 1,
+      held: 0,
+      resetsAt: Date.UTC(2026, 1, 19),
+      resets: '2026-02-19 00:00',
+    },
+    {
+      group: 'all',
+      key: null,
+      unit: 'USD',
+      period: 'month',
+      timezone: 'Asia/Kathmandu',
+      amount: 10,
+      held: 0,
+      resetsAt: Date.UTC(2026, 1, 28, 18, 15),
+      resets: '2026-03-01 00:00',
+    },
   ])
   t.ok(Math.abs(budgets[1].spent - 0.002) < 1e-12 && Math.abs(budgets[2].spent - 0.0022) < 1e-12)
 })
@@ -72,7 +103,9 @@ t.test('a state that does not answer takes away its budgets, and nothing else', 
 
 t.test('however many look, the state is asked once in two seconds', async (t) => {
   let asked = 0
-  const budget: BudgetStatus = { group: 'g', key: null, unit: 'tokens', period: 'total', timezone: 'UTC', amount: 4, spent: 0, held: 1, resetsAt: null }
+  const budget: BudgetStatus = {
+    group: 'g', key: null, unit: 'tokens', period: 'total', timezone: 'UTC', amount: 4, spent: 0, held: 1, resetsAt: null,
+  }
   const rows = new BudgetRows(async () => {
     asked += 1
     return [budget]
@@ -84,7 +117,10 @@ t.test('however many look, the state is asked once in two seconds', async (t) =>
 })
 
 t.test('no more budgets are read than a page can show', async (t) => {
-  const many = Object.fromEntries(Array.from({ length: 120 }, (_, at) => [`g${at}`, { protocols: ['chat_completions' as const], limits: { budgets: [{ tokens: 5, period: 'day' as const }] } }]))
+  const many = Object.fromEntries(Array.from(
+    { length: 120 },
+    (_, at) => [`g${at}`, { protocols: ['chat_completions' as const], limits: { budgets: [{ tokens: 5, period: 'day' as const }] } }]
+  ))
   const { tables } = await start(t, { groups: { ...groups, ...many } })
   t.equal((await tables()).budgets.length, 100)
 })

@@ -97,7 +97,9 @@ t.test('a large body is read as there is room for it, and lies in memory of its 
   const pace = { isFull: true, onRoom: (goOn: () => void) => { rooms.push(goOn) } }
   const stream = new PassThrough({ highWaterMark: 4 * largeBytes })
   const bytes = Buffer.alloc(2 * largeBytes, 'x')
-  const collected = new Promise<Buffer | null>((resolve) => collectBody(stream, null, 4 * largeBytes, (_error, body) => resolve(body), pace))
+  const collected = new Promise<Buffer | null>((resolve) => collectBody(
+    stream, null, 4 * largeBytes, (_error, body) => resolve(body), pace
+  ))
   stream.write(bytes.subarray(0, largeBytes))
   await new Promise(setImmediate)
   t.equal(stream.isPaused(), false, 'one that is not large is not held')

@@ -52,7 +52,11 @@ interface Place {
 function options ({ own, other }: Providers['by'], more: Partial<LlmGatewayOptions> = {}): LlmGatewayOptions {
   return {
     upstreams: { own: { url: own.url, credential: secrets.own }, other: { url: other.url, credential: secrets.other } },
-    groups: { own: { protocols: everyProtocol, upstream: 'own' }, mount: { protocols: everyProtocol }, other: { protocols: everyProtocol, upstream: 'other' } },
+    groups: {
+      own: { protocols: everyProtocol, upstream: 'own' },
+      mount: { protocols: everyProtocol },
+      other: { protocols: everyProtocol, upstream: 'other' },
+    },
     keys: (['own', 'mount', 'other'] as const).map((id) => ({ id, group: id, secret: keys[id] })),
     routes: false,
     metrics: false,
@@ -66,7 +70,9 @@ async function mounts (app: FastifyInstance, { mount }: Providers['by'], prefixe
   for (const prefix of prefixes) {
     const headers = { authorization: `Bearer ${secrets.mount}`, 'x-api-key': secrets.mount, 'x-goog-api-key': secrets.mount }
     const rewriteRequestHeaders = (_: unknown, given: object): object => ({ ...given, ...headers })
-    const all: { upstream: string } = Object.assign({ upstream: mount.url, prefix, rewritePrefix: prefix, replyOptions: { rewriteRequestHeaders }, wsClientOptions: { headers } }, more())
+    const all: { upstream: string } = Object.assign(
+      { upstream: mount.url, prefix, rewritePrefix: prefix, replyOptions: { rewriteRequestHeaders }, wsClientOptions: { headers } }, more()
+    )
     await app.register(httpProxy, all)
   }
 }
@@ -79,27 +85,64 @@ const plain = (): object => ({})
 
 const places: Readonly<Record<string, Place>> = {
   'our own routes': {
-    build: async (app, by) => { await app.register(llmGateway, options(by, { routes: true, groups: { own: { protocols: everyProtocol, upstream: 'own' }, mount: { protocols: everyProtocol, upstream: 'own' }, other: { protocols: everyProtocol, upstream: 'other' } } })) },
+    build: async (app, by) => {
+      await app.register(llmGateway, options(by, {
+        routes: true,
+        groups: {
+          own: { protocols: everyProtocol, upstream: 'own' },
+          mount: { protocols: everyProtocol, upstream: 'own' },
+          other: { protocols: everyProtocol, upstream: 'other' },
+        },
+      }))
+    },
     goes: { own: 'own', mount: 'own', other: 'other' },
   },
   'our own routes below a prefix, over HTTP/2': {
-    build: async (app, by) => { await app.register(llmGateway, options(by, { prefix: '/llm', routes: true, groups: { own: { protocols: everyProtocol, upstream: 'own' }, mount: { protocols: [], upstream: 'own' }, other: { protocols: everyProtocol, upstream: 'other' } } })) },
+    build: async (app, by) => {
+      await app.register(llmGateway, options(by, {
+        prefix: '/llm',
+        routes: true,
+        groups: {
+          own: { protocols: everyProtocol, upstream: 'own' },
+          mount: { protocols: [], upstream: 'own' },
+          other: { protocols: everyProtocol, upstream: 'other' },
+        },
+      }))
+    },
     goes: { own: 'own', other: 'other' },
     http2: true,
   },
-  'adapted mounts': { build: async (app, by) => { await app.register(llmGateway, options(by)); await mounts(app, by, versions, adapted) }, goes: everywhere },
-  'adapted mounts of an HTTP/2 host': { build: async (app, by) => { await app.register(llmGateway, options(by)); await mounts(app, by, versions, adapted) }, goes: everywhere, http2: true },
-  'adapted mounts that are older': { build: async (app, by) => { await mounts(app, by, versions, adapted); await app.register(llmGateway, options(by)) }, goes: everywhere },
-  'adapted mounts that serve sockets': { build: async (app, by) => { await app.register(llmGateway, options(by)); await mounts(app, by, versions, sockets) }, goes: everywhere },
-  'an adapted mount of everything, that serves sockets': { build: async (app, by) => { await app.register(llmGateway, options(by)); await mounts(app, by, ['/'], sockets) }, goes: everywhere },
+  'adapted mounts': {
+    build: async (app, by) => { await app.register(llmGateway, options(by)); await mounts(app, by, versions, adapted) }, goes: everywhere,
+  },
+  'adapted mounts of an HTTP/2 host': {
+    build: async (app, by) => { await app.register(llmGateway, options(by)); await mounts(app, by, versions, adapted) },
+    goes: everywhere,
+    http2: true,
+  },
+  'adapted mounts that are older': {
+    build: async (app, by) => { await mounts(app, by, versions, adapted); await app.register(llmGateway, options(by)) }, goes: everywhere,
+  },
+  'adapted mounts that serve sockets': {
+    build: async (app, by) => { await app.register(llmGateway, options(by)); await mounts(app, by, versions, sockets) }, goes: everywhere,
+  },
+  'an adapted mount of everything, that serves sockets': {
+    build: async (app, by) => { await app.register(llmGateway, options(by)); await mounts(app, by, ['/'], sockets) }, goes: everywhere,
+  },
   'an adapted mount below a prefix, and a rewriteUrl': {
-    build: async (app, by) => { await app.register(llmGateway, options(by, { prefix: '/llm' })); await mounts(app, by, ['/llm'], () => ({ ...adapted(), rewritePrefix: '' })) },
+    build: async (app, by) => {
+      await app.register(
+        llmGateway, options(by, { prefix: '/llm' })
+      ); await mounts(app, by, ['/llm'], () => ({ ...adapted(), rewritePrefix: '' }))
+    },
     server: { rewriteUrl: createRewriteUrl({ prefix: '/llm' }) },
     goes: everywhere,
   },
   'adapted mounts of a router that is lax': {
     build: async (app, by) => { await app.register(llmGateway, options(by)); await mounts(app, by, versions, sockets) },
-    server: { routerOptions: { caseSensitive: false, ignoreTrailingSlash: true, ignoreDuplicateSlashes: true }, useSemicolonDelimiter: true },
+    server: {
+      routerOptions: { caseSensitive: false, ignoreTrailingSlash: true, ignoreDuplicateSlashes: true }, useSemicolonDelimiter: true,
+    },
     goes: everywhere,
   },
   'adapted mounts in a scope of the gateway\'s': {
@@ -108,8 +151,14 @@ const places: Readonly<Record<string, Place>> = {
     },
     goes: everywhere,
   },
-  'mounts that nobody adapted': { build: async (app, by) => { await app.register(llmGateway, options(by)); await mounts(app, by, versions, plain) }, goes: { mount: 'mount' } },
-  'mounts that nobody adapted, older, with sockets': { build: async (app, by) => { await mounts(app, by, versions, () => ({ websocket: true })); await app.register(llmGateway, options(by)) }, goes: { mount: 'mount' } },
+  'mounts that nobody adapted': {
+    build: async (app, by) => { await app.register(llmGateway, options(by)); await mounts(app, by, versions, plain) },
+    goes: { mount: 'mount' },
+  },
+  'mounts that nobody adapted, older, with sockets': {
+    build: async (app, by) => { await mounts(app, by, versions, () => ({ websocket: true })); await app.register(llmGateway, options(by)) },
+    goes: { mount: 'mount' },
+  },
   'mounts that nobody adapted, beside single plugins': {
     build: async (app, by) => {
       const { groups, keys: given = [] } = options(by)
@@ -122,36 +171,65 @@ const places: Readonly<Record<string, Place>> = {
     goes: { mount: 'mount' },
   },
   'auth alone beside a mount that parses bodies': {
-    build: async (app, by) => { const { groups, keys: given = [] } = options(by); await app.register(auth, { groups, keys: given }); await mounts(app, by, versions, () => ({ proxyPayloads: false })) },
+    build: async (app, by) => {
+      const { groups, keys: given = [] } = options(by); await app.register(auth, {
+        groups, keys: given,
+      }); await mounts(app, by, versions, () => ({ proxyPayloads: false }))
+    },
     goes: { mount: 'mount' },
   },
 }
 
 const words = [
-  'v1', 'v1beta', 'V1', 'v%31', 'llm', '', '.', '..', '%2e', '%2e%2e', '%2f', ';x', '%00', '\\', 'chat', 'completions', 'chat%2fcompletions', 'messages', 'count_tokens', 'responses', 'resp_1', 'models', 'tunedModels',
+  'v1', 'v1beta', 'V1', 'v%31', 'llm', '', '.', '..', '%2e', '%2e%2e', '%2f', ';x', '%00', '\\', 'chat', 'completions',
+  'chat%2fcompletions', 'messages', 'count_tokens', 'responses', 'resp_1', 'models', 'tunedModels',
   'm:generateContent', 'm%3AcountTokens', 'embeddings', 'images', 'generations', 'files', 'realtime', 'ws', 'anything',
 ]
 const known = [
-  '/v1/chat/completions', '/v1/v1/chat/completions', '/chat/completions', '/v1/messages', '/v1/responses', '/v1/responses/resp_1', '/v1/embeddings', '/v1/images/generations', '/v1/models', '/v1beta/models',
-  '/v1beta/models/m:generateContent', '/v1/v1beta/models/m:streamGenerateContent', '/v1beta/models/m:countTokens', '/v1/realtime', '/v1/files', '/v1/', '/v1', '/', '/v1/%2e/realtime', '//v1//messages', '/realtime',
+  '/v1/chat/completions', '/v1/v1/chat/completions', '/chat/completions', '/v1/messages', '/v1/responses', '/v1/responses/resp_1',
+  '/v1/embeddings', '/v1/images/generations', '/v1/models', '/v1beta/models',
+  '/v1beta/models/m:generateContent', '/v1/v1beta/models/m:streamGenerateContent', '/v1beta/models/m:countTokens', '/v1/realtime',
+  '/v1/files', '/v1/', '/v1', '/', '/v1/%2e/realtime', '//v1//messages', '/realtime',
 ]
 const anyPath = fc.oneof(
   { weight: 3, arbitrary: fc.constantFrom(...known) },
   { weight: 1, arbitrary: fc.array(fc.constantFrom(...words), { minLength: 1, maxLength: 5 }).map((parts) => `/${parts.join('/')}`) },
-  { weight: 1, arbitrary: fc.tuple(fc.constantFrom('http://h', 'http://u@h:80', '*', 'h'), fc.constantFrom(...known)).map((parts) => parts.join('')) }
+  {
+    weight: 1,
+    arbitrary: fc.tuple(fc.constantFrom('http://h', 'http://u@h:80', '*', 'h'), fc.constantFrom(...known)).map((parts) => parts.join('')),
+  }
 )
-const extras = ['', '?a=b', '?alt=sse', '?beta=true', '?access_token=canary-extra', '?KEY=canary-extra', '?$key=canary-extra', '?a=b;key[]=canary-extra&c', '?api_key=canary-extra', '#x', '?$httpHeaders=canary-extra']
-const carriers = ['authorization: Bearer', 'authorization: bearer  ', 'x-api-key:', 'x-goog-api-key:', 'api-key:', 'cookie: key=', 'proxy-authorization: Bearer', 'x_api_key:', '?key='] as const
-const noise = ['x-api-key: canary-extra', 'cookie: canary-extra', 'connection: authorization, x-api-key', 'api-key: canary-extra', 'x-auth-token: canary-extra', 'x-http-method-override: DELETE', 'expect: 100-continue']
+const extras = [
+  '', '?a=b', '?alt=sse', '?beta=true', '?access_token=canary-extra', '?KEY=canary-extra', '?$key=canary-extra',
+  '?a=b;key[]=canary-extra&c', '?api_key=canary-extra', '#x', '?$httpHeaders=canary-extra',
+]
+const carriers = [
+  'authorization: Bearer', 'authorization: bearer  ', 'x-api-key:', 'x-goog-api-key:', 'api-key:', 'cookie: key=',
+  'proxy-authorization: Bearer', 'x_api_key:', '?key=',
+] as const
+const noise = [
+  'x-api-key: canary-extra', 'cookie: canary-extra', 'connection: authorization, x-api-key', 'api-key: canary-extra',
+  'x-auth-token: canary-extra', 'x-http-method-override: DELETE', 'expect: 100-continue',
+]
 const upgrades = {
   none: [],
   socket: ['connection: Upgrade', 'upgrade: websocket', 'sec-websocket-version: 13', 'sec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA=='],
-  odd: ['connection: keep-alive, upgrade', 'upgrade: WebSocket, h2c', 'sec-websocket-version: 13', 'sec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA=='],
+  odd: [
+    'connection: keep-alive, upgrade', 'upgrade: WebSocket, h2c', 'sec-websocket-version: 13',
+    'sec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA==',
+  ],
   h2c: ['connection: Upgrade, HTTP2-Settings', 'upgrade: h2c', 'http2-settings: AAMAAABkAAQAAP__'],
 } as const
 
 const everyField = {
-  model: 'm', messages: [{ role: 'user', content: 'hi' }], max_tokens: 5, input: 'x', prompt: 'x', contents: [{ parts: [{ text: 'x' }] }], content: { parts: [{ text: 'x' }] }, requests: [{ model: 'models/m', content: { parts: [{ text: 'x' }] } }],
+  model: 'm',
+  messages: [{ role: 'user', content: 'hi' }],
+  max_tokens: 5,
+  input: 'x',
+  prompt: 'x',
+  contents: [{ parts: [{ text: 'x' }] }],
+  content: { parts: [{ text: 'x' }] },
+  requests: [{ model: 'models/m', content: { parts: [{ text: 'x' }] } }],
 }
 const body = JSON.stringify(everyField)
 
@@ -167,11 +245,17 @@ interface Call {
 }
 
 const wild: fc.Arbitrary<Call> = fc.record({
-  method: fc.oneof({ weight: 3, arbitrary: fc.constantFrom('POST', 'GET') }, { weight: 1, arbitrary: fc.constantFrom('DELETE', 'PUT', 'PATCH', 'HEAD', 'OPTIONS', 'TRACE', 'PROPFIND') }),
+  method: fc.oneof({ weight: 3, arbitrary: fc.constantFrom('POST', 'GET') }, {
+    weight: 1, arbitrary: fc.constantFrom('DELETE', 'PUT', 'PATCH', 'HEAD', 'OPTIONS', 'TRACE', 'PROPFIND'),
+  }),
   path: anyPath,
   extra: fc.constantFrom(...extras),
-  upgrade: fc.oneof({ weight: 3, arbitrary: fc.constant('none' as const) }, { weight: 2, arbitrary: fc.constantFrom('socket' as const, 'odd' as const, 'h2c' as const) }),
-  key: fc.oneof({ weight: 2, arbitrary: fc.constantFrom('own' as const, 'mount' as const, 'other' as const) }, { weight: 1, arbitrary: fc.constantFrom('none' as const, 'wrong' as const) }),
+  upgrade: fc.oneof({ weight: 3, arbitrary: fc.constant('none' as const) }, {
+    weight: 2, arbitrary: fc.constantFrom('socket' as const, 'odd' as const, 'h2c' as const),
+  }),
+  key: fc.oneof({ weight: 2, arbitrary: fc.constantFrom('own' as const, 'mount' as const, 'other' as const) }, {
+    weight: 1, arbitrary: fc.constantFrom('none' as const, 'wrong' as const),
+  }),
   carrier: fc.constantFrom(...carriers),
   noise: fc.uniqueArray(fc.constantFrom(...noise), { maxLength: 2 }),
   preflight: fc.boolean(),
@@ -193,7 +277,14 @@ const call = fc.oneof({ weight: 2, arbitrary: wild }, { weight: 1, arbitrary: us
 
 /** One of each caller, in every run: what passes is not left to chance. */
 const ordinary = (['own', 'mount', 'other'] as const).map((key): [Call] => [{
-  method: 'POST', path: '/v1/chat/completions', extra: '', upgrade: 'none', key, carrier: 'authorization: Bearer', noise: [], preflight: false,
+  method: 'POST',
+  path: '/v1/chat/completions',
+  extra: '',
+  upgrade: 'none',
+  key,
+  carrier: 'authorization: Bearer',
+  noise: [],
+  preflight: false,
 }])
 
 /** Name, value. Two lines of `connection` are one list. */
@@ -211,7 +302,9 @@ function targetOf ({ path, extra, key, carrier }: Call): string {
 async function sendPlain (url: string, made: Call): Promise<void> {
   const wire = new Wire(url)
   const length = made.method === 'POST' ? body.length : 0
-  wire.send([`${made.method} ${targetOf(made)} HTTP/1.1`, 'host: h', ...headersOf(made), `content-length: ${length}`, '', length > 0 ? body : ''].join('\r\n'))
+  wire.send([
+    `${made.method} ${targetOf(made)} HTTP/1.1`, 'host: h', ...headersOf(made), `content-length: ${length}`, '', length > 0 ? body : '',
+  ].join('\r\n'))
   const late = new Promise<string>((resolve) => { setTimeout(resolve, 10_000, 'late').unref() })
   const replied = await Promise.race([replyOn(wire, made.method).then(() => 'done', () => 'done'), late])
   wire.destroy()

@@ -5,7 +5,9 @@ import cors from '@fastify/cors'
 import httpProxy, { type FastifyHttpProxyOptions } from '@fastify/http-proxy'
 import Fastify, { type FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
-import llmGateway, { auth, createRewriteUrl, forward, metrics, paths, proxyOptions, upstreams, validation, type LlmGatewayOptions } from '../../plugins/index.js'
+import llmGateway, {
+  auth, createRewriteUrl, forward, metrics, paths, proxyOptions, upstreams, validation, type LlmGatewayOptions,
+} from '../../plugins/index.js'
 import { everyProtocol, gatewayOptions, listen, secret } from '../helpers/gateway.js'
 import { hostAuth } from '../helpers/host.js'
 import { startUpstream, type Upstream } from '../helpers/upstream.js'
@@ -13,11 +15,15 @@ import { askOnce, Wire, type RawReply } from '../helpers/wire.js'
 
 const mountSecret = 'canary-mount-secret'
 const groupSecret = 'canary-group-secret'
-const socketHeaders = ['host: h', 'connection: Upgrade', 'upgrade: websocket', 'sec-websocket-version: 13', 'sec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA==']
+const socketHeaders = [
+  'host: h', 'connection: Upgrade', 'upgrade: websocket', 'sec-websocket-version: 13', 'sec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA==',
+]
 const chat = '{"model":"m","messages":[{"role":"user","content":"hi"}]}'
 const json = 'content-type: application/json'
 const bearer = `authorization: Bearer ${secret}`
-const guarded: LlmGatewayOptions = { groups: { all: { protocols: everyProtocol } }, keys: [{ id: 'caller', group: 'all', secret }], routes: false }
+const guarded: LlmGatewayOptions = {
+  groups: { all: { protocols: everyProtocol } }, keys: [{ id: 'caller', group: 'all', secret }], routes: false,
+}
 
 interface Provider {
   readonly upstream: Upstream
@@ -33,7 +39,13 @@ async function startProvider (t: Test): Promise<Provider> {
     upgrades.push(`UPGRADE ${method} ${url} ${rawHeaders.join(' ')}`)
     socket.destroy()
   })
-  return { upstream, came: () => [...upstream.seen.map(({ method, url, rawHeaders, body }) => `${method} ${url} ${rawHeaders.join(' ')} ${body.toString()}`), ...upgrades] }
+  return {
+    upstream,
+    came: () => [
+      ...upstream.seen.map(({ method, url, rawHeaders, body }) => `${method} ${url} ${rawHeaders.join(' ')} ${body.toString()}`),
+      ...upgrades,
+    ],
+  }
 }
 
 type Mount = Record<string, unknown> & Pick<FastifyHttpProxyOptions, 'prefix'>
@@ -58,16 +70,23 @@ async function upgradeOf (url: string, path: string, ...headers: string[]): Prom
   return await Promise.race([askOnce(url, [`GET ${path} HTTP/1.1`, ...socketHeaders, ...headers]), late])
 }
 
-const socketPaths = ['/v1/realtime', '/v1/responses', '/v1/anything?model=x', '/v1/', '/v1', '/v1/%2e/realtime', '/v1/v1/realtime', '/v1/responses/resp_1', '/v1beta/models/m:streamGenerateContent']
+const socketPaths = [
+  '/v1/realtime', '/v1/responses', '/v1/anything?model=x', '/v1/', '/v1', '/v1/%2e/realtime', '/v1/v1/realtime', '/v1/responses/resp_1',
+  '/v1beta/models/m:streamGenerateContent',
+]
 
 t.test('an upgrade meets the guard before its handshake, on every mount', async (t) => {
   const places: Record<string, (app: FastifyInstance, upstream: string) => Promise<void>> = {
     'an adapted mount that serves sockets': async (app, upstream) => {
       await app.register(llmGateway, guarded)
-      for (const prefix of ['/v1', '/v1beta']) await mount(app, upstream, { ...proxyOptions(), prefix, rewritePrefix: prefix, websocket: true })
+      for (const prefix of ['/v1', '/v1beta']) {
+        await mount(app, upstream, { ...proxyOptions(), prefix, rewritePrefix: prefix, websocket: true })
+      }
     },
     'an adapted mount that is older than the gateway': async (app, upstream) => {
-      for (const prefix of ['/v1', '/v1beta']) await mount(app, upstream, { ...proxyOptions(), prefix, rewritePrefix: prefix, websocket: true })
+      for (const prefix of ['/v1', '/v1beta']) {
+        await mount(app, upstream, { ...proxyOptions(), prefix, rewritePrefix: prefix, websocket: true })
+      }
       await app.register(llmGateway, guarded)
     },
     'an adapted mount of everything': async (app, upstream) => {
@@ -76,7 +95,9 @@ t.test('an upgrade meets the guard before its handshake, on every mount', async 
     },
     'an adapted mount that passes on what nobody knows': async (app, upstream) => {
       await app.register(llmGateway, guarded)
-      for (const prefix of ['/v1', '/v1beta']) await mount(app, upstream, { ...proxyOptions({ unknown: 'forward' }), prefix, rewritePrefix: prefix, websocket: true })
+      for (const prefix of ['/v1', '/v1beta']) {
+        await mount(app, upstream, { ...proxyOptions({ unknown: 'forward' }), prefix, rewritePrefix: prefix, websocket: true })
+      }
     },
     'an adapted mount, and another one that serves sockets': async (app, upstream) => {
       await app.register(llmGateway, guarded)
@@ -104,7 +125,9 @@ t.test('an upgrade meets the guard before its handshake, on every mount', async 
       const { upstream, came } = await startProvider(t)
       const { url } = await startApp(t, async (app) => await build(app, upstream.url))
       for (const path of socketPaths) {
-        for (const [headers, status] of [[[], 401], [['authorization: Bearer wrong', 'x-goog-api-key: wrong'], 401], [[bearer, `x-goog-api-key: ${secret}`], 426]] as const) {
+        for (const [headers, status] of [
+          [[], 401], [['authorization: Bearer wrong', 'x-goog-api-key: wrong'], 401], [[bearer, `x-goog-api-key: ${secret}`], 426],
+        ] as const) {
           const reply = await upgradeOf(url, path, ...headers)
           t.equal(reply === 'no reply' ? reply : reply.status, status, `${path} ${headers.join()}`)
         }
@@ -125,7 +148,9 @@ t.test('an upgrade of a path that is none of the gateway\'s meets it below an ad
     await mount(app, upstream.url, { ...proxyOptions(), prefix: '/', websocket: true })
     app.get('/own', async () => 'own')
   })
-  for (const [path, status] of [['/realtime', 401], ['/realtime?a=b', 401], [`/realtime?key=${secret}`, 426], ['/ws/live?key=wrong', 401]] as const) {
+  for (const [path, status] of [
+    ['/realtime', 401], ['/realtime?a=b', 401], [`/realtime?key=${secret}`, 426], ['/ws/live?key=wrong', 401],
+  ] as const) {
     const reply = await upgradeOf(url, path)
     t.equal(reply === 'no reply' ? reply : reply.status, status, path)
   }
@@ -213,7 +238,10 @@ t.test('an offer is ignored whoever listens for upgrades', async (t) => {
 })
 
 t.test('a preflight never goes upstream', async (t) => {
-  const preflight = ['host: h', 'origin: https://page.example', 'access-control-request-method: POST', 'access-control-request-headers: authorization', bearer, 'x-goog-api-key: canary', 'cookie: canary']
+  const preflight = [
+    'host: h', 'origin: https://page.example', 'access-control-request-method: POST', 'access-control-request-headers: authorization',
+    bearer, 'x-goog-api-key: canary', 'cookie: canary',
+  ]
   const places: Record<string, (app: FastifyInstance, upstream: string) => Promise<void>> = {
     'an adapted mount': async (app, upstream) => {
       await app.register(llmGateway, guarded)
@@ -246,7 +274,10 @@ t.test('a preflight never goes upstream', async (t) => {
   for (const [name, build] of Object.entries(places)) {
     const { upstream, came } = await startProvider(t)
     const { url } = await startApp(t, async (app) => await build(app, upstream.url))
-    for (const path of ['/v1/chat/completions', '/v1/v1/messages', '/v1/responses/resp_1', '/v1beta/models/m:generateContent', ...name.includes('mount') ? ['/v1/anything', '/v1'] : []]) {
+    for (const path of [
+      '/v1/chat/completions', '/v1/v1/messages', '/v1/responses/resp_1', '/v1beta/models/m:generateContent',
+      ...name.includes('mount') ? ['/v1/anything', '/v1'] : [],
+    ]) {
       const reply = await askOnce(url, [`OPTIONS ${path} HTTP/1.1`, ...preflight])
       t.match([reply.status, reply.body], [204, ''], `${name}: ${path}`)
       t.strictSame(Object.keys(reply.headers).filter((name) => name.startsWith('access-control')), [])
@@ -263,7 +294,9 @@ t.test('preflights of a host that has CORS are answered by it, and its word on w
       await app.register(llmGateway, guarded)
       await mount(app, upstream.url, { ...proxyOptions(), prefix: '/v1', rewritePrefix: '/v1', ...!rewriting && { replyOptions: {} } })
     })
-    const reply = await askOnce(url, ['OPTIONS /v1/chat/completions HTTP/1.1', 'host: h', 'origin: https://page.example', 'access-control-request-method: POST'])
+    const reply = await askOnce(url, [
+      'OPTIONS /v1/chat/completions HTTP/1.1', 'host: h', 'origin: https://page.example', 'access-control-request-method: POST',
+    ])
     t.match([reply.status, reply.headers['access-control-allow-origin']], [204, 'https://page.example'])
     t.strictSame(came(), [])
     upstream.queue({ fixture: 'chat_completions.json', headers: { 'access-control-allow-origin': '*' } })
@@ -281,7 +314,9 @@ t.test('what is below an adapted mount and no endpoint is answered here, whateve
   for (const path of ['/files', '/realtime', '/anything', '/']) {
     for (const method of ['GET', 'POST', 'DELETE', 'OPTIONS', 'HEAD']) {
       for (const key of [[], [bearer]]) {
-        const reply = await askOnce(url, [`${method} ${path} HTTP/1.1`, 'host: h', ...key, 'content-length: 0', 'connection: close']).catch(() => null)
+        const reply = await askOnce(url, [`${method} ${path} HTTP/1.1`, 'host: h', ...key, 'content-length: 0', 'connection: close']).catch(
+          () => null
+        )
         // A reply to HEAD has a length and no body.
         if (method !== 'HEAD') t.equal(reply?.status, 404, `${method} ${path}`)
       }
@@ -298,7 +333,12 @@ const ownGroup = {
 } as const
 
 function ownOptions (url: string): LlmGatewayOptions {
-  return { ...ownGroup, upstreams: { own: { url, credential: groupSecret }, bare: { url } }, groups: { ...ownGroup.groups }, keys: [...ownGroup.keys] }
+  return {
+    ...ownGroup,
+    upstreams: { own: { url, credential: groupSecret }, bare: { url } },
+    groups: { ...ownGroup.groups },
+    keys: [...ownGroup.keys],
+  }
 }
 
 t.test('a request that goes elsewhere than its mount takes none of the mount\'s credentials along', async (t) => {
@@ -391,7 +431,9 @@ t.test('a group with an upstream of its own goes nowhere else', async (t) => {
 
 t.test('a mount whose transport does not go to the upstreams of groups fails the start', async (t) => {
   for (const [name, transport] of Object.entries(transports)) {
-    for (const [options, at, fails] of [[ownOptions('http://127.0.0.1:9'), '/v1', true], [ownOptions('http://127.0.0.1:9'), undefined, true], [guarded, '/v1', false]] as const) {
+    for (const [options, at, fails] of [
+      [ownOptions('http://127.0.0.1:9'), '/v1', true], [ownOptions('http://127.0.0.1:9'), undefined, true], [guarded, '/v1', false],
+    ] as const) {
       const app = Fastify()
       t.teardown(() => app.close())
       await app.register(llmGateway, options)
@@ -495,16 +537,25 @@ t.test('a request whose path is repaired behind the guard is asked for its key o
     await app.register(upstreams, { upstreams: { main: { url: upstream.url, credential: 'x' } } })
     await app.register(forward)
   })
-  const reply = await app.inject({ method: 'POST', url: '/v1/v1/chat/completions', headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json' }, payload: chat })
+  const reply = await app.inject({
+    method: 'POST',
+    url: '/v1/v1/chat/completions',
+    headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json' },
+    payload: chat,
+  })
   t.equal(reply.statusCode, 200)
-  for (const [, count] of (await app.inject('/metrics')).body.matchAll(/^llm_gateway_key_lookups_total\{.*\} (\d+)$/gm)) hits += Number(count)
+  for (const [, count] of (await app.inject('/metrics')).body.matchAll(/^llm_gateway_key_lookups_total\{.*\} (\d+)$/gm)) {
+    hits += Number(count)
+  }
   t.equal(hits, 1)
 })
 
 t.test('what a group names and no plugin has goes nowhere, through a mount of the host\'s neither', async (t) => {
   const { upstream, came } = await startProvider(t)
   const { url } = await startApp(t, async (app) => {
-    await app.register(auth, { groups: { all: { protocols: everyProtocol, upstream: 'nowhere' } }, keys: [{ id: 'caller', group: 'all', secret }] })
+    await app.register(auth, {
+      groups: { all: { protocols: everyProtocol, upstream: 'nowhere' } }, keys: [{ id: 'caller', group: 'all', secret }],
+    })
     await app.register(paths)
     await mount(app, upstream.url, { ...proxyOptions(), prefix: '/v1', rewritePrefix: '/v1' })
   })

@@ -17,7 +17,9 @@ t.test('a host reads a model request as far as it has come, and cannot write it'
   const seen: Array<ModelRequest | null> = []
   app.addHook('preHandler', async (request) => {
     seen.push(request.llm)
-    t.match(request.llm, { protocol: 'chat_completions', endpoint: 'chat_completions', model: 'm', stream: false, key: { id: 'caller' }, group: { id: 'all' } })
+    t.match(request.llm, {
+      protocol: 'chat_completions', endpoint: 'chat_completions', model: 'm', stream: false, key: { id: 'caller' }, group: { id: 'all' },
+    })
     t.match(request.llm, { usage: null, cost: null, outcome: null })
     t.throws(() => Object.assign(request, { llm: null }), TypeError)
     t.throws(() => Object.assign(Object(request.llm), { model: 'x' }), TypeError)
@@ -31,7 +33,9 @@ t.test('a host reads a model request as far as it has come, and cannot write it'
   const [request] = settled
   t.match(request, { id: String(reply.headers['x-request-id']), outcome: 'ok', upstream: 'main' })
   t.ok(Number(request?.usage?.output) > 0)
-  t.strictSame(Object.keys(JSON.parse(JSON.stringify(request))), ['id', 'protocol', 'endpoint', 'model', 'stream', 'key', 'group', 'usage', 'cost', 'outcome', 'upstream'])
+  t.strictSame(Object.keys(JSON.parse(JSON.stringify(request))), [
+    'id', 'protocol', 'endpoint', 'model', 'stream', 'key', 'group', 'usage', 'cost', 'outcome', 'upstream',
+  ])
   t.match(JSON.parse(JSON.stringify(request)), { key: 'caller', group: 'all', model: 'm' })
   t.strictSame(seen, [request, request], 'the same view each time')
 })

@@ -22,9 +22,15 @@ t.test('a 404 names the base address as its caller reached it, prefix included',
     for (const url of ['/llm/v1/nothing', '/llm/nothing', '/llm/v1/messages/v1/chat/completions']) {
       const reply = await app.inject({ method: 'POST', url, headers: { authorization: `Bearer ${secret}`, ...headers } })
       t.equal(reply.statusCode, 404)
-      t.match(reply.json().error.message, new RegExp(`base URL (?:of your client should be )?${base.replace(/[.[\]?]/g, '\\$&')}(?: with|, without)`), `${url} ${JSON.stringify(headers)}`)
+      t.match(
+        reply.json().error.message,
+        new RegExp(`base URL (?:of your client should be )?${base.replace(/[.[\]?]/g, '\\$&')}(?: with|, without)`),
+        `${url} ${JSON.stringify(headers)}`
+      )
     }
   }
-  const anthropic = await app.inject({ method: 'POST', url: '/llm/v1/nothing', headers: { host: 'models.example', 'anthropic-version': '2023-06-01' } })
+  const anthropic = await app.inject({
+    method: 'POST', url: '/llm/v1/nothing', headers: { host: 'models.example', 'anthropic-version': '2023-06-01' },
+  })
   t.match(anthropic.json().error.message, /base URL http:\/\/models\.example\/llm with/)
 })

@@ -46,7 +46,9 @@ t.test('every model request settles once, however it ends', async (t) => {
   early.request.destroy()
   t.match(await settled.next(), { outcome: 'client_abort', status: 0, abortedBy: 'client' })
 
-  upstream.queue({ fixture: 'chat_completions.include_usage.sse', stallAt: replyFixture('chat_completions.include_usage.sse').indexOf('\n\n') + 2 })
+  upstream.queue({
+    fixture: 'chat_completions.include_usage.sse', stallAt: replyFixture('chat_completions.include_usage.sse').indexOf('\n\n') + 2,
+  })
   const late = call(`${url}/v1/chat/completions`, { body: streamed })
   await once(await late.reply, 'data')
   late.request.destroy()

@@ -66,7 +66,12 @@ t.test('a host is told of each request when all is known of it', async (t) => {
   const { app } = await startGateway(t, upstream.url)
   const told: unknown[] = []
   app.llm.onSettled(({ outcome, usage }, request) => told.push([outcome, usage !== null, request.method]))
-  await app.inject({ method: 'POST', url: '/v1/chat/completions', headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json' }, payload: chat })
+  await app.inject({
+    method: 'POST',
+    url: '/v1/chat/completions',
+    headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json' },
+    payload: chat,
+  })
   t.strictSame(told, [['ok', true, 'POST']])
 })
 
@@ -78,7 +83,17 @@ function brokenLogger (): { logger: FastifyBaseLogger, disk: { broken: boolean, 
     disk.refused += 1
     throw new Error('ENOSPC')
   }
-  const logger: FastifyBaseLogger = { level: 'info', fatal: write, error: write, warn: write, info: write, debug: () => {}, trace: () => {}, silent: () => {}, child: () => logger }
+  const logger: FastifyBaseLogger = {
+    level: 'info',
+    fatal: write,
+    error: write,
+    warn: write,
+    info: write,
+    debug: () => {},
+    trace: () => {},
+    silent: () => {},
+    child: () => logger,
+  }
   return { logger, disk }
 }
 
@@ -127,7 +142,9 @@ async function startBroken (t: Test, withLedger: boolean): Promise<Broken> {
 }
 
 for (const withLedger of [false, true]) {
-  t.test(`a logger that throws leaves nothing held, and ends no process${withLedger ? ', with a ledger that throws too' : ''}`, async (t) => {
+  t.test(`a logger that throws leaves nothing held, and ends no process${withLedger ? ', with a ledger that throws too' : ''}`, async (
+    t
+  ) => {
     const { url, upstream, quiet, refused, escaped } = await startBroken(t, withLedger)
     const post = async (body: string): Promise<number | undefined> => {
       const reply = await call(`${url}/v1/chat/completions`, { body }).reply

@@ -22,7 +22,9 @@ interface Case {
   total: string | null
 }
 
-const none: TokenUsage = { input: 0, cache_read: 0, cache_write_5m: 0, cache_write_1h: 0, cache_write: 0, tool_input: 0, output: 0, reasoning: 0 }
+const none: TokenUsage = {
+  input: 0, cache_read: 0, cache_write_5m: 0, cache_write_1h: 0, cache_write: 0, tool_input: 0, output: 0, reasoning: 0,
+}
 const cases: Case[] = parse(readFileSync(new URL('../fixtures/costs/bills.yaml', import.meta.url), 'utf8'))
 
 function kindsOf (kinds: Kinds): ModalityTokens[] {

@@ -19,9 +19,13 @@ function perMillion (rates: PriceRow['sheet']['rates']): Record<string, string> 
   return Object.fromEntries([...rates].map(([name, rate]) => [name, decimalText(shifted({ ...rate, units: rate.units * 1_000_000n }, 0))]))
 }
 
-const none: TokenUsage = { input: 0, cache_read: 0, cache_write_5m: 0, cache_write_1h: 0, cache_write: 0, tool_input: 0, output: 0, reasoning: 0 }
+const none: TokenUsage = {
+  input: 0, cache_read: 0, cache_write_5m: 0, cache_write_1h: 0, cache_write: 0, tool_input: 0, output: 0, reasoning: 0,
+}
 
-function total (model: string, usage: Partial<TokenUsage>, tier: string | null = null, speed: string | null = null, region: string | null = null): string | null {
+function total (
+  model: string, usage: Partial<TokenUsage>, tier: string | null = null, speed: string | null = null, region: string | null = null
+): string | null {
   const served = { tier, speed, region, counts: {}, tools: null, statedCost: null }
   const priced = priceBill({ usage: { ...none, ...usage }, modalities: null, served, factor: one }, row(model))
   return priced?.total == null || priced.unpriced ? null : decimalText(priced.total)
@@ -34,7 +38,14 @@ t.test('what is no model is passed over', async (t) => {
 
 t.test('prices of a token by class', async (t) => {
   t.strictSame(perMillion(row('plain').sheet.rates), {
-    input: '2.5', tool_input: '2.5', output: '10', cache_read: '0.125', cache_write_5m: '3.125', cache_write: '3.125', cache_write_1h: '5', reasoning: '10',
+    input: '2.5',
+    tool_input: '2.5',
+    output: '10',
+    cache_read: '0.125',
+    cache_write_5m: '3.125',
+    cache_write: '3.125',
+    cache_write_1h: '5',
+    reasoning: '10',
   })
 })
 
@@ -75,7 +86,9 @@ t.test('regions and speeds', async (t) => {
 })
 
 t.test('what is charged by the piece', async (t) => {
-  const each = (model: string): Record<string, string> => Object.fromEntries([...row(model).each].map(([name, price]) => [name, decimalText(price)]))
+  const each = (model: string): Record<string, string> => Object.fromEntries([...row(model).each].map(([name, price]) => [
+    name, decimalText(price),
+  ]))
   t.strictSame(each('pictures'), { image: '0.04' })
   t.strictSame(each('old-pictures'), { image: '0.02' })
   t.strictSame(each('seconds'), { second: '0.0001' })

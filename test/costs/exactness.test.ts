@@ -16,8 +16,26 @@ const script = fileURLToPath(new URL('independent.py', import.meta.url))
 const python = spawnSync('python3', ['--version']).status === 0
 const linearRuns = Number(process.env['COST_RUNS'] ?? 20_000)
 
-const rates = { input: 1.250001, cache_read: 0.125003, cache_write_5m: 1.562507, cache_write_1h: 2.500011, cache_write: 1.562513, tool_input: 1.250017, output: 10.000019, reasoning: 9.999989 }
-const step = { input: 2.500023, cache_read: 0.250029, cache_write_5m: 3.125031, cache_write_1h: 5.000037, cache_write: 3.125041, tool_input: 2.500043, output: 15.000047, reasoning: 14.999953 }
+const rates = {
+  input: 1.250001,
+  cache_read: 0.125003,
+  cache_write_5m: 1.562507,
+  cache_write_1h: 2.500011,
+  cache_write: 1.562513,
+  tool_input: 1.250017,
+  output: 10.000019,
+  reasoning: 9.999989,
+}
+const step = {
+  input: 2.500023,
+  cache_read: 0.250029,
+  cache_write_5m: 3.125031,
+  cache_write_1h: 5.000037,
+  cache_write: 3.125041,
+  tool_input: 2.500043,
+  output: 15.000047,
+  reasoning: 14.999953,
+}
 const flat = rowOf(rates)
 const stepped = { ...rates, above: [{ inputTokens: 200_000, ...step }, { inputTokens: 1_000, ...rates, input: 1.3 }] }
 
@@ -32,14 +50,19 @@ function total (usage: TokenUsage, row: PriceRow): Decimal {
 }
 
 function usageOf (tokens: readonly number[]): TokenUsage {
-  const none: TokenUsage = { input: 0, cache_read: 0, cache_write_5m: 0, cache_write_1h: 0, cache_write: 0, tool_input: 0, output: 0, reasoning: 0 }
+  const none: TokenUsage = {
+    input: 0, cache_read: 0, cache_write_5m: 0, cache_write_1h: 0, cache_write: 0, tool_input: 0, output: 0, reasoning: 0,
+  }
   leaves.forEach(({ type }, at) => { none[type] = tokens[at] ?? 0 })
   return none
 }
 
 /** What Python says of the same bills. Its prices are texts, so that nothing of them is a float on the way. */
 function independent (bills: ReadonlyArray<{ leaves: TokenUsage, row: object }>): string[] {
-  const input = JSON.stringify(bills, (key, value: unknown) => typeof value === 'number' && Object.hasOwn(rates, key) && !Number.isInteger(value) ? String(value) : value)
+  const input = JSON.stringify(
+    bills,
+    (key, value: unknown) => typeof value === 'number' && Object.hasOwn(rates, key) && !Number.isInteger(value) ? String(value) : value
+  )
   const { stdout, stderr, status } = spawnSync('python3', [script], { input, encoding: 'utf8', maxBuffer: 256 * 1024 * 1024 })
   if (status !== 0) throw new Error(stderr)
   return JSON.parse(stdout)
@@ -47,7 +70,8 @@ function independent (bills: ReadonlyArray<{ leaves: TokenUsage, row: object }>)
 
 t.test('decimals', async (t) => {
   const cases: ReadonlyArray<readonly [string, string | null]> = [
-    ['0', '0'], ['1.50', '1.5'], ['2.5e-06', '0.0000025'], ['1E3', '1000'], ['-0.10', '-0.1'], ['-12', '-12'], ['10.00', '10'], ['0.001', '0.001'],
+    ['0', '0'], ['1.50', '1.5'], ['2.5e-06', '0.0000025'], ['1E3', '1000'], ['-0.10', '-0.1'], ['-12', '-12'], ['10.00', '10'],
+    ['0.001', '0.001'],
     ['', null], ['.5', null], ['1.', null], ['NaN', null], ['1e', null], ['0x1', null], ['1,5', null], ['Infinity', null],
   ]
   for (const [text, shown] of cases) {
@@ -60,7 +84,9 @@ t.test('decimals', async (t) => {
     const [left, right] = [times(add(a, b), c), add(times(a, c), times(b, c))]
     return decimalText(left) === decimalText(right) && isLess(a, add(a, { units: 1n, places: 31 })) && !isLess(a, a)
   }), { numRuns: 300 })
-  const billionths: ReadonlyArray<readonly [string, number]> = [['0', 0], ['0.000000001', 1], ['0.0000000001', 1], ['0.0000000010001', 2], ['1.5', 1_500_000_000], ['12', 12_000_000_000]]
+  const billionths: ReadonlyArray<readonly [string, number]> = [
+    ['0', 0], ['0.000000001', 1], ['0.0000000001', 1], ['0.0000000010001', 2], ['1.5', 1_500_000_000], ['12', 12_000_000_000],
+  ]
   for (const [text, count] of billionths) t.equal(billionthsOf(readDecimal(text) ?? zero), count, text)
 })
 
@@ -90,21 +116,42 @@ t.test('the sum of costs is the cost of the sum', async (t) => {
 })
 
 t.test('any usage, as Python prices it', { skip: !python && 'python3 is not there' }, async (t) => {
-  const drawn = fc.sample(fc.array(fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 300_000 }), fc.integer({ min: 0, max: 10 ** 12 })), { minLength: 8, maxLength: 8 }), 2_000).map(usageOf)
+  const drawn = fc.sample(
+    fc.array(fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 300_000 }), fc.integer({ min: 0, max: 10 ** 12 })), {
+      minLength: 8, maxLength: 8,
+    }),
+    2_000
+  )
+    .map(usageOf)
   const row = rowOf(stepped)
   t.strictSame(drawn.map((usage) => decimalText(total(usage, row))), independent(drawn.map((usage) => ({ leaves: usage, row: stepped }))))
 })
 
 const recordings = repliesIn('corpus')
 
-t.test('the recorded replies, as Python prices them', { skip: (!python && 'python3 is not there') || (recordings.length === 0 && 'there are no recordings here') }, async (t) => {
+t.test('the recorded replies, as Python prices them', {
+  skip: (!python && 'python3 is not there') || (recordings.length === 0 && 'there are no recordings here'),
+}, async (t) => {
   const row = rowOf(stepped)
   const told = recordings.filter(({ truth }) => truth.leaves !== null)
   const metered = told.map(({ protocol, bytes }) => {
     const { llm } = meter(protocol, [bytes])
-    return decimalText(priceBill({ usage: llm.usage, modalities: llm.modalities, served: llm.served === null ? null : { ...llm.served, tier: 'standard', region: 'standard', counts: {}, tools: null }, factor: one }, row)?.total ?? zero)
+    return decimalText(
+      priceBill(
+        {
+          usage: llm.usage,
+          modalities: llm.modalities,
+          served: llm.served === null ? null : { ...llm.served, tier: 'standard', region: 'standard', counts: {}, tools: null },
+          factor: one,
+        },
+        row
+      )?.total ??
+        zero
+    )
   })
-  t.strictSame(metered, independent(told.map(({ truth }) => ({ leaves: usageOf(leaves.map(({ type }) => truth.leaves?.[type] ?? 0)), row: stepped }))))
+  t.strictSame(
+    metered, independent(told.map(({ truth }) => ({ leaves: usageOf(leaves.map(({ type }) => truth.leaves?.[type] ?? 0)), row: stepped })))
+  )
   const tiers = new Set(told.map(({ protocol, bytes }) => meter(protocol, [bytes]).llm.served?.tier ?? 'standard'))
   t.strictSame([...tiers], ['standard'], 'each was served at the standard tier')
 })

@@ -6,12 +6,27 @@ import { memoryKeys, memoryLedger, type LedgerRecord } from '../../plugins/state
 import { call, listen, read, secret, startGateway } from '../helpers/gateway.js'
 import { sha256, startUpstream } from '../helpers/upstream.js'
 
-const models = { 'gpt-5': { input: 1, cache_read: 0.1, output: 2, reasoning: 2, tiers: { flex: 0.5 } }, 'claude-*': { input: 3, cache_read: 0.3, cache_write_5m: 3.75, output: 15, reasoning: 15 } }
-const chat = { id: 'c', object: 'chat.completion', model: 'gpt-5-2025-08-07', service_tier: 'flex', choices: [{ index: 0, finish_reason: 'stop', message: { role: 'assistant', content: 'hi' } }], usage: { prompt_tokens: 1000, completion_tokens: 10, total_tokens: 1010 } }
+const models = {
+  'gpt-5': { input: 1, cache_read: 0.1, output: 2, reasoning: 2, tiers: { flex: 0.5 } },
+  'claude-*': { input: 3, cache_read: 0.3, cache_write_5m: 3.75, output: 15, reasoning: 15 },
+}
+const chat = {
+  id: 'c',
+  object: 'chat.completion',
+  model: 'gpt-5-2025-08-07',
+  service_tier: 'flex',
+  choices: [{ index: 0, finish_reason: 'stop', message: { role: 'assistant', content: 'hi' } }],
+  usage: { prompt_tokens: 1000, completion_tokens: 10, total_tokens: 1010 },
+}
 const json = { 'content-type': 'application/json' }
 
 function ask (model = 'gpt-5', more: object = {}): object {
-  return { method: 'POST', url: '/v1/chat/completions', headers: { authorization: `Bearer ${secret}` }, payload: { model, messages: [{ role: 'user', content: 'hi' }], ...more } }
+  return {
+    method: 'POST',
+    url: '/v1/chat/completions',
+    headers: { authorization: `Bearer ${secret}` },
+    payload: { model, messages: [{ role: 'user', content: 'hi' }], ...more },
+  }
 }
 
 async function recordsIn (ledger: ReturnType<typeof memoryLedger>): Promise<LedgerRecord[]> {
@@ -34,7 +49,9 @@ t.test('the cost of a reply is in the request, the ledger and the metrics', asyn
   t.equal((await app.inject(ask())).statusCode, 200)
   const llm = await settled.next()
   // 1000 x 1 x 0.5 x 1.1 + 10 x 2 x 0.5 x 1.1, of a million
-  t.match(llm.cost, { amount: '0.000561', billionths: 561_000, currency: 'USD', entry: 'gpt-5', by: 'reply', factor: '1.1', unpriced: false })
+  t.match(llm.cost, {
+    amount: '0.000561', billionths: 561_000, currency: 'USD', entry: 'gpt-5', by: 'reply', factor: '1.1', unpriced: false,
+  })
   await ledger.flush()
   const [record] = await recordsIn(ledger)
   t.match(record, {
@@ -55,13 +72,17 @@ t.test('the cost of a reply is in the request, the ledger and the metrics', asyn
 t.test('what has no price is counted, and free for nobody', async (t) => {
   const upstream = await startUpstream(t)
   const ledger = memoryLedger()
-  const { app, settled } = await startGateway(t, upstream.url, { prices: { models: { ...models, partly: { input: 1 } } }, limits: { ledger } })
+  const { app, settled } = await startGateway(t, upstream.url, {
+    prices: { models: { ...models, partly: { input: 1 } } }, limits: { ledger },
+  })
   for (const model of ['unheard-of', 'partly']) {
     upstream.queue({ headers: json, body: { ...chat, model, service_tier: null } })
     await app.inject(ask(model))
   }
   t.match((await settled.next()).cost, { amount: null, entry: null, unpriced: true })
-  t.match((await settled.next()).cost, { amount: '0.001', unpriced: true, parts: [{ name: 'input', amount: '0.001' }, { name: 'output', amount: null }] })
+  t.match((await settled.next()).cost, {
+    amount: '0.001', unpriced: true, parts: [{ name: 'input', amount: '0.001' }, { name: 'output', amount: null }],
+  })
   const [none, part] = await recordsIn(ledger)
   t.match(none, { cost: null, currency: 'USD', costParts: { input: null, output: null } })
   t.equal(none?.price, undefined)
@@ -90,7 +111,11 @@ t.test('models without a price can be refused', async (t) => {
   t.match(await settled.next(), { errorCode: 'model_not_priced', cost: null })
   upstream.queue({ headers: json, body: chat })
   t.equal((await app.inject(ask())).statusCode, 200)
-  t.equal((await app.inject({ method: 'GET', url: '/v1/models', headers: { authorization: `Bearer ${secret}` } })).statusCode, 200, 'a list of models costs nothing')
+  t.equal(
+    (await app.inject({ method: 'GET', url: '/v1/models', headers: { authorization: `Bearer ${secret}` } })).statusCode,
+    200,
+    'a list of models costs nothing'
+  )
   t.equal(upstream.seen.length, 2)
 })
 
@@ -98,7 +123,9 @@ t.test('where a budget is in money, they are refused unless that is allowed', as
   const upstream = await startUpstream(t)
   const limited = { keys: [], store: memoryKeys() }
   const limits = { budgets: [{ tokens: 1_000_000, period: 'day' as const }, { cost: 5, period: 'month' as const }] }
-  await limited.store.create({ id: 'k', group: 'all', digest: sha256(secret), disabled: false, expiresAt: null, createdAt: 0, label: 'team=search', limits })
+  await limited.store.create({
+    id: 'k', group: 'all', digest: sha256(secret), disabled: false, expiresAt: null, createdAt: 0, label: 'team=search', limits,
+  })
   const { app, settled } = await startGateway(t, upstream.url, { ...limited, prices: { models } })
   t.equal((await app.inject(ask('unheard-of'))).statusCode, 403)
   t.strictSame((await settled.next()).key?.labels, { team: 'search' })
@@ -158,7 +185,9 @@ t.test('callers label their own requests where that is read', async (t) => {
     groups: { all: { protocols: ['chat_completions'], labels: { team: 'search' } } },
   })
   upstream.queue({ headers: json, body: chat })
-  await app.inject({ ...ask(), headers: { authorization: `Bearer ${secret}`, 'x-llm-labels': 'team=other, app=shop=1,app=shop,=x, bad name=1,user=u 1' } })
+  await app.inject({
+    ...ask(), headers: { authorization: `Bearer ${secret}`, 'x-llm-labels': 'team=other, app=shop=1,app=shop,=x, bad name=1,user=u 1' },
+  })
   t.equal((await upstream.requests.next()).headers['x-llm-labels'], undefined)
   upstream.queue({ headers: json, body: chat })
   await app.inject(ask())
@@ -172,10 +201,17 @@ t.test('wrong options are refused by name', async (t) => {
   const start = async (options: object): Promise<unknown> => await startGateway(t, upstream.url, options)
   await t.rejects(start({ prices: { files: 'prices.yaml' } }), { code: 'LLM_GATEWAY_OPTION', message: /costs\.files/ })
   await t.rejects(start({ prices: { unpriced: 'maybe' } }), { code: 'LLM_GATEWAY_OPTION', message: /costs\.unpriced/ })
-  await t.rejects(start({ prices: { models: { a: { input: -1 } } } }), { code: 'LLM_GATEWAY_PRICES', message: /prices\.models: a\.input: must not be negative/ })
-  await t.rejects(start({ prices: {}, upstreams: { main: { url: upstream.url, priceFactor: 0 } } }), { message: /upstreams\.main\.priceFactor must be above 0/ })
+  await t.rejects(start({ prices: { models: { a: { input: -1 } } } }), {
+    code: 'LLM_GATEWAY_PRICES', message: /prices\.models: a\.input: must not be negative/,
+  })
+  await t.rejects(start({ prices: {}, upstreams: { main: { url: upstream.url, priceFactor: 0 } } }), {
+    message: /upstreams\.main\.priceFactor must be above 0/,
+  })
   await t.rejects(start({ labels: { header: 'authorization' } }), { message: /labels\.header/ })
   await t.rejects(start({ groups: { all: { protocols: [], labels: { 'a b': 'c' } } } }), { message: /groups\.all\.labels\.a b/ })
-  await t.rejects(start({ groups: { all: { protocols: [], labels: Object.fromEntries(Array.from({ length: 17 }, (_, at) => [`l${at}`, 'x'])) } } }), { message: /at most 16/ })
+  await t.rejects(
+    start({ groups: { all: { protocols: [], labels: Object.fromEntries(Array.from({ length: 17 }, (_, at) => [`l${at}`, 'x'])) } } }),
+    { message: /at most 16/ }
+  )
   await t.resolves(start({ labels: {} }))
 })

@@ -70,7 +70,11 @@ t.test('wrong lists as a whole', async (t) => {
     ['f.yaml', 'currency: EUR\nmodels: {}\n', ':1: currency: is EUR, and the gateway counts in USD'],
     ['g.yaml', 'currency: DOLLARS\nmodels: {}\n', ':1: currency: is not a currency of ISO 4217'],
     ['h.yaml', 'currencies: USD\nmodels: {}\n', ':1: currencies: is not known'],
-    ['i.json', '{ "a": { "litellm_provider": "x", "input_cost_per_token": 2.5 },\n "b": 1 }', ':1: a.input_cost_per_token: is above 0.01, which nothing costs'],
+    [
+      'i.json',
+      '{ "a": { "litellm_provider": "x", "input_cost_per_token": 2.5 },\n "b": 1 }',
+      ':1: a.input_cost_per_token: is above 0.01, which nothing costs',
+    ],
   ]
   for (const [name, text, words] of cases) {
     const path = file(name, text)
@@ -78,7 +82,9 @@ t.test('wrong lists as a whole', async (t) => {
     t.ok(problemsOf({ files: [path] })[0]?.includes(words.slice(4)), `${name}: ${problemsOf({ files: [path] })[0]}`)
   }
   t.match(problemsOf({ files: ['/nowhere/prices.yaml'] }), [/^\/nowhere\/prices.yaml: cannot be read \(ENOENT\)$/])
-  t.match(problemsOf({ currency: 'EUR', files: [fileURLToPath(new URL('../fixtures/costs/community.json', import.meta.url))] }), [/:1: is in USD, and the gateway counts in EUR$/])
+  t.match(problemsOf({ currency: 'EUR', files: [fileURLToPath(new URL('../fixtures/costs/community.json', import.meta.url))] }), [
+    /:1: is in USD, and the gateway counts in EUR$/,
+  ])
   t.strictSame(problemsOf({ currency: 'XXL' }), ['prices.currency: is not a currency of ISO 4217'])
   t.strictSame(problemsOf({ models: { a: { input: -1 } } }), ['prices.models: a.input: must not be negative'])
   t.strictSame(problemsOf({ models: 5 }), ['prices.models: must be an object of models'])
@@ -86,8 +92,12 @@ t.test('wrong lists as a whole', async (t) => {
 
 t.test('which entry a name gets', async (t) => {
   const first = file('first.yaml', 'models: { both: { input: 1 }, gpt: { input: 1 }, only-first: { input: 1 } }')
-  const second = file('second.json', '{ "$schema": "x", "currency": "USD", "models": { "both": { "input": 2 }, "*.claude-*": { "input": 2 } } }')
-  const table = new PriceTable({ files: [first, second], models: { 'gpt-5*': { input: 3 }, 'gpt-5-mini*': { input: 4 }, 'gpt-5': { input: 5 } } })
+  const second = file(
+    'second.json', '{ "$schema": "x", "currency": "USD", "models": { "both": { "input": 2 }, "*.claude-*": { "input": 2 } } }'
+  )
+  const table = new PriceTable({
+    files: [first, second], models: { 'gpt-5*': { input: 3 }, 'gpt-5-mini*': { input: 4 }, 'gpt-5': { input: 5 } },
+  })
   const cases: ReadonlyArray<readonly [string, string | null, string | null]> = [
     ['both', 'both', second],
     ['only-first', 'only-first', first],
@@ -114,7 +124,12 @@ t.test('which entry a name gets', async (t) => {
 })
 
 t.test('rows have their time, and a digest of what they say', async (t) => {
-  const table = new PriceTable({ models: { a: [{ input: 1, until: '2027-01-01' }, { input: 2, from: '2027-01-01', until: '2028-01-01T00:00:00+01:00' }], b: { input: 1, until: '2027-01-01' } } })
+  const table = new PriceTable({
+    models: {
+      a: [{ input: 1, until: '2027-01-01' }, { input: 2, from: '2027-01-01', until: '2028-01-01T00:00:00+01:00' }],
+      b: { input: 1, until: '2027-01-01' },
+    },
+  })
   const rows = table.entry('a')?.rows ?? []
   const at = (time: string): unknown => rowAt(rows, Date.parse(time))?.source
   t.strictSame(at('2026-12-31T23:59:59.999Z'), { input: 1, until: '2027-01-01' })

@@ -17,8 +17,12 @@ function answered (asked: string | null, replied: string | null, protocol = 'cha
 }
 
 t.test('the model that replied, then the one asked for', async (t) => {
-  const table = new PriceTable({ models: { 'gpt-5': { input: 1, output: 2 }, 'gpt-5-pro': { input: 10, output: 20 }, free: { input: 0, output: 0 } } })
-  t.match(costOf(table, answered('gpt-5', 'gpt-5-pro')), { amount: '0.0102', billionths: 10_200_000, entry: 'gpt-5-pro', by: 'reply', unpriced: false, currency: 'USD', factor: '1' })
+  const table = new PriceTable({
+    models: { 'gpt-5': { input: 1, output: 2 }, 'gpt-5-pro': { input: 10, output: 20 }, free: { input: 0, output: 0 } },
+  })
+  t.match(costOf(table, answered('gpt-5', 'gpt-5-pro')), {
+    amount: '0.0102', billionths: 10_200_000, entry: 'gpt-5-pro', by: 'reply', unpriced: false, currency: 'USD', factor: '1',
+  })
   t.match(costOf(table, answered('gpt-5', 'other')), { amount: '0.00102', entry: 'gpt-5', by: 'asked' })
   t.match(costOf(table, answered('gpt-5', null)), { amount: '0.00102', entry: 'gpt-5', by: 'asked' })
   t.match(costOf(table, answered('other', null)), { amount: null, billionths: 0, entry: null, by: null, price: null, unpriced: true })
@@ -32,16 +36,25 @@ t.test('the model that replied, then the one asked for', async (t) => {
 
 t.test('the prices of the time at which a request started', async (t) => {
   const tomorrow = new Date(Date.now() + 86_400_000).toISOString()
-  const rows = (first: string): PriceTable => new PriceTable({ models: { a: [{ input: 1, output: 1, until: first }, { input: 2, output: 2, from: first }] } })
+  const rows = (first: string): PriceTable => new PriceTable({
+    models: { a: [{ input: 1, output: 1, until: first }, { input: 2, output: 2, from: first }] },
+  })
   t.equal(costOf(rows(tomorrow), answered('a', null))?.amount, '0.00101')
   t.equal(costOf(rows('2020-01-01'), answered('a', null))?.amount, '0.00202')
-  t.match(costOf(new PriceTable({ models: { a: { input: 1, until: '2020-01-01' } } }), answered('a', null)), { amount: null, entry: 'a', by: 'asked', price: null, unpriced: true })
+  t.match(costOf(new PriceTable({ models: { a: { input: 1, until: '2020-01-01' } } }), answered('a', null)), {
+    amount: null, entry: 'a', by: 'asked', price: null, unpriced: true,
+  })
 })
 
 t.test('the parts add up, and billionths are rounded up', async (t) => {
   const table = new PriceTable({ models: { a: { input: 0.000001, output: 3 } } })
   const cost = costOf(table, answered('a', 'a'), readDecimal('1.1') ?? one)
-  t.match(cost, { amount: '0.0000330011', billionths: 33_002, factor: '1.1', parts: [{ name: 'input', units: 1000, amount: '0.0000000011' }, { name: 'output', units: 10, amount: '0.000033' }] })
+  t.match(cost, {
+    amount: '0.0000330011',
+    billionths: 33_002,
+    factor: '1.1',
+    parts: [{ name: 'input', units: 1000, amount: '0.0000000011' }, { name: 'output', units: 10, amount: '0.000033' }],
+  })
   t.match(cost?.price, /^[0-9a-f]{16}$/)
 })
 
@@ -62,7 +75,14 @@ t.test('an estimate is the most that a request can cost', async (t) => {
         tiers: { priority: { input: 5, output: 10 }, flex: 0.5, scale: 3 },
         each: { request: 0.5 },
       },
-      message: { input: 1, cache_write: 1.25, cache_write_1h: 2, output: 5, speeds: { fast: { input: 6, output: 30 } }, regions: { us: 1.1, eu: 0.9 } },
+      message: {
+        input: 1,
+        cache_write: 1.25,
+        cache_write_1h: 2,
+        output: 5,
+        speeds: { fast: { input: 6, output: 30 } },
+        regions: { us: 1.1, eu: 0.9 },
+      },
       part: { input: 1 },
       lean: { input: 5, output: 1, tiers: { batch: { input: 1, output: 1 }, odd: { input: 1 } } },
       pictures: { each: { image: 0.04 } },

@@ -30,12 +30,18 @@ function partsOf (cost: Cost | null): Record<string, string | null> {
 }
 
 const places = { messages: '/v1/messages', chat: '/v1/chat/completions', responses: '/v1/responses' }
-const questions = { messages: { max_tokens: 9, messages: [{ role: 'user', content: 'hi' }] }, chat: { messages: [{ role: 'user', content: 'hi' }] }, responses: { input: 'hi' } }
+const questions = {
+  messages: { max_tokens: 9, messages: [{ role: 'user', content: 'hi' }] },
+  chat: { messages: [{ role: 'user', content: 'hi' }] },
+  responses: { input: 'hi' },
+}
 
 async function reply (gateway: Priced, kind: keyof typeof places, model: string, script: Script): Promise<Cost | null> {
   gateway.upstream.queue(script)
   // Where a reply breaks off, so does this one.
-  await ask(gateway, { model, stream: script.headers === sse, ...questions[kind] }, { 'anthropic-version': '2023-06-01' }, places[kind]).catch(() => {})
+  await ask(
+    gateway, { model, stream: script.headers === sse, ...questions[kind] }, { 'anthropic-version': '2023-06-01' }, places[kind]
+  ).catch(() => {})
   return await gateway.cost()
 }
 
@@ -50,24 +56,39 @@ function events (...each: object[]): string {
 t.test('cache writes are charged once, by their age, however a reply tells them', async (t) => {
   const gateway = await priced(t)
   const split = { ephemeral_5m_input_tokens: 200, ephemeral_1h_input_tokens: 300 }
-  const both = await reply(gateway, 'messages', 'claude', message('claude', { input_tokens: 10, cache_read_input_tokens: 1_000, cache_creation_input_tokens: 500, cache_creation: split, output_tokens: 0 }))
+  const both = await reply(gateway, 'messages', 'claude', message('claude', {
+    input_tokens: 10, cache_read_input_tokens: 1_000, cache_creation_input_tokens: 500, cache_creation: split, output_tokens: 0,
+  }))
   // 10 x 3, 1,000 x 0.3, 200 x 3.75, 300 x 6; and not 500 x 4 on top
   t.strictSame(partsOf(both), { input: '0.00003', cache_read: '0.0003', cache_write_5m: '0.00075', cache_write_1h: '0.0018' })
   t.equal(both?.amount, '0.00288')
 
-  const plain = await reply(gateway, 'messages', 'claude', message('claude', { input_tokens: 10, cache_creation_input_tokens: 500, output_tokens: 0 }))
+  const plain = await reply(
+    gateway, 'messages', 'claude', message('claude', { input_tokens: 10, cache_creation_input_tokens: 500, output_tokens: 0 })
+  )
   t.strictSame(partsOf(plain), { input: '0.00003', cache_write: '0.002' }, 'whose age is not told')
 
-  const hourly = await reply(gateway, 'messages', 'claude-short', message('claude-short', { input_tokens: 10, cache_creation_input_tokens: 300, cache_creation: { ephemeral_5m_input_tokens: 0, ephemeral_1h_input_tokens: 300 }, output_tokens: 0 }))
+  const hourly = await reply(gateway, 'messages', 'claude-short', message('claude-short', {
+    input_tokens: 10,
+    cache_creation_input_tokens: 300,
+    cache_creation: { ephemeral_5m_input_tokens: 0, ephemeral_1h_input_tokens: 300 },
+    output_tokens: 0,
+  }))
   t.strictSame(partsOf(hourly), { input: '0.00003', cache_write_1h: null }, 'an hour is never charged as five minutes')
   t.equal(hourly?.unpriced, true)
 
-  const usage = { prompt_tokens: 1_000, completion_tokens: 5, total_tokens: 1_005, prompt_tokens_details: { cached_tokens: 600, cache_write_tokens: 300 } }
+  const usage = {
+    prompt_tokens: 1_000, completion_tokens: 5, total_tokens: 1_005, prompt_tokens_details: { cached_tokens: 600, cache_write_tokens: 300 },
+  }
   const chat = await reply(gateway, 'chat', 'gpt-5', { headers: json, body: { id: 'c', model: 'gpt-5', choices: [], usage } })
   // Both are inside of the prompt: 100 x 1, 600 x 0.1, 300 x 1.25, 5 x 10
   t.strictSame(partsOf(chat), { input: '0.0001', cache_read: '0.00006', cache_write: '0.000375', output: '0.00005' })
-  const details = { input_tokens: 1_000, output_tokens: 5, total_tokens: 1_005, input_tokens_details: { cached_tokens: 600, cache_write_tokens: 300 } }
-  const response = await reply(gateway, 'responses', 'gpt-5', { headers: json, body: { id: 'r', object: 'response', model: 'gpt-5', status: 'completed', output: [], usage: details } })
+  const details = {
+    input_tokens: 1_000, output_tokens: 5, total_tokens: 1_005, input_tokens_details: { cached_tokens: 600, cache_write_tokens: 300 },
+  }
+  const response = await reply(gateway, 'responses', 'gpt-5', {
+    headers: json, body: { id: 'r', object: 'response', model: 'gpt-5', status: 'completed', output: [], usage: details },
+  })
   t.strictSame(partsOf(response), partsOf(chat))
 })
 
@@ -76,17 +97,34 @@ const begun = { type: 'message_start', message: { id: 'm', model: 'claude', usag
 t.test('a reply costs what it told until it ended, whoever ended it', async (t) => {
   const gateway = await priced(t, 300)
   const ended = [begun, { type: 'message_delta', delta: {}, usage: { output_tokens: 20 } }, { type: 'message_stop' }]
-  t.match(await reply(gateway, 'messages', 'claude', { headers: sse, body: events(...ended) }), { amount: '0.0006' }, 'to its end: 100 x 3 and 20 x 15')
+  t.match(
+    await reply(gateway, 'messages', 'claude', { headers: sse, body: events(...ended) }),
+    { amount: '0.0006' },
+    'to its end: 100 x 3 and 20 x 15'
+  )
   const failed = events(begun, { type: 'error', error: { type: 'overloaded_error', message: 'no' } })
   t.match(await reply(gateway, 'messages', 'claude', { headers: sse, body: failed }), { amount: '0.000315' }, 'an error after it had begun')
   const cut = events(begun, { type: 'ping' })
-  t.match(await reply(gateway, 'messages', 'claude', { headers: sse, body: cut, cutAt: events(begun).length }), { amount: '0.000315' }, 'the connection broke')
+  t.match(
+    await reply(gateway, 'messages', 'claude', { headers: sse, body: cut, cutAt: events(begun).length }),
+    { amount: '0.000315' },
+    'the connection broke'
+  )
   t.equal(await reply(gateway, 'messages', 'claude', { headers: sse, body: cut, cutAt: 20 }), null, 'before anything was told')
-  t.equal(await reply(gateway, 'chat', 'gpt-5', { headers: json, body: { id: 'c', choices: [], usage: null } }), null, 'nothing is told at all')
-  t.equal(await reply(gateway, 'chat', 'gpt-5', { status: 429, headers: json, body: { error: { message: 'slow' } } }), null, 'refused by the provider')
+  t.equal(
+    await reply(gateway, 'chat', 'gpt-5', { headers: json, body: { id: 'c', choices: [], usage: null } }), null, 'nothing is told at all'
+  )
+  t.equal(
+    await reply(gateway, 'chat', 'gpt-5', { status: 429, headers: json, body: { error: { message: 'slow' } } }),
+    null,
+    'refused by the provider'
+  )
 
   const usage = { input_tokens: 100, output_tokens: 7, total_tokens: 107 }
-  const incomplete = { type: 'response.incomplete', response: { id: 'r', model: 'gpt-5', status: 'incomplete', incomplete_details: { reason: 'max_output_tokens' }, usage } }
+  const incomplete = {
+    type: 'response.incomplete',
+    response: { id: 'r', model: 'gpt-5', status: 'incomplete', incomplete_details: { reason: 'max_output_tokens' }, usage },
+  }
   t.match(await reply(gateway, 'responses', 'gpt-5', { headers: sse, body: events(incomplete) }), { amount: '0.00017' }, 'it was too long')
 })
 
@@ -116,10 +154,14 @@ t.test('a caller that leaves does not leave without its bill', async (t) => {
 
 t.test('an attempt that failed costs nothing; the one that answered, at the prices of its upstream, once', async (t) => {
   const ledger = memoryLedger()
-  const pool = await startPool(t, { rules: inOrder, upstreams: [{ priceFactor: 3 }, { priceFactor: 1.1 }], gateway: { prices: { models }, limits: { ledger } } })
+  const pool = await startPool(t, {
+    rules: inOrder, upstreams: [{ priceFactor: 3 }, { priceFactor: 1.1 }], gateway: { prices: { models }, limits: { ledger } },
+  })
   const [first, second] = pool.members
   first?.queue(overloaded)
-  second?.queue({ headers: json, body: { id: 'c', model: 'gpt-5', choices: [], usage: { prompt_tokens: 100, completion_tokens: 1, total_tokens: 101 } } })
+  second?.queue({
+    headers: json, body: { id: 'c', model: 'gpt-5', choices: [], usage: { prompt_tokens: 100, completion_tokens: 1, total_tokens: 101 } },
+  })
   t.equal((await ask(pool)).status, 200)
   t.match((await pool.settled.next()).cost, { amount: '0.000121', factor: '1.1' })
   const records: LedgerRecord[] = []

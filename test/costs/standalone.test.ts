@@ -12,7 +12,9 @@ import { watchConfig } from '../../plugins/standalone/watch.js'
 import { Signal, startUpstream } from '../helpers/upstream.js'
 import { chat, start, yaml } from '../standalone/run.js'
 
-const reply = { id: 'c', model: 'm', choices: [{ finish_reason: 'stop' }], usage: { prompt_tokens: 1000, completion_tokens: 0, total_tokens: 1000 } }
+const reply = {
+  id: 'c', model: 'm', choices: [{ finish_reason: 'stop' }], usage: { prompt_tokens: 1000, completion_tokens: 0, total_tokens: 1000 },
+}
 
 /** A machine that is busy with other tests sheds nothing. */
 const calm = 'overload: { maxLoopDelayMs: 0 }'
@@ -43,7 +45,9 @@ t.test('a changed price list counts from the next reload on, and a wrong one is 
 
 t.test('a request keeps the prices that it began with, whatever is reloaded in its middle', async (t) => {
   const upstream = await startUpstream(t)
-  const prices = (input: number): string => yaml(upstream.url, ['key'], `prices: { models: { m: { input: ${input} } } }\ncosts: { header: true }\n${calm}`)
+  const prices = (input: number): string => yaml(
+    upstream.url, ['key'], `prices: { models: { m: { input: ${input} } } }\ncosts: { header: true }\n${calm}`
+  )
   const running = await start(t, prices(1))
   let goOn = (): void => {}
   const reloaded = new Promise<void>((resolve) => { goOn = resolve })
@@ -123,8 +127,13 @@ t.test('wrong prices in the configuration itself are told with their line', asyn
     }
   }
   t.strictSame(wrong('prices:\n  models:\n    m: { input: -1 }'), ['gateway.yaml:7: prices.models.m.input: must be >= 0, not -1'])
-  t.strictSame(wrong('prices:\n  models:\n    m: [{ input: "1" }]'), ['gateway.yaml:7: prices.models.m[0].input: must be number, not string "1"'])
-  t.strictSame(wrong('prices:\n  currency: dollars'), ['gateway.yaml:6: prices.currency: is not valid: it must be a code of ISO 4217, such as USD; every price of a gateway is in the same one'])
+  t.strictSame(
+    wrong('prices:\n  models:\n    m: [{ input: "1" }]'), ['gateway.yaml:7: prices.models.m[0].input: must be number, not string "1"']
+  )
+  t.strictSame(wrong('prices:\n  currency: dollars'), [
+    'gateway.yaml:6: prices.currency: is not valid: it must be a code of ISO 4217, such as USD; every price of a gateway is in the ' +
+      'same one',
+  ])
   t.strictSame(wrong('prices: { unpriced: deny }'), ['gateway.yaml:5: prices.unpriced: must be one of allow, refuse, not "deny"'])
 })
 
@@ -137,7 +146,9 @@ t.test('the schema of price lists agrees with their reader', async (t) => {
     readRows(rows, [], 'USD', (path, message) => problems.push(`${path.join('.')} ${message}`))
     t.equal(validate({ models: { m: rows } }), problems.length === 0, `${name}: ${problems.join(', ')} ${JSON.stringify(validate.errors)}`)
   }
-  const wrong: { models: Record<string, unknown> } = parse(readFileSync(new URL('../fixtures/costs/wrong-prices.yaml', import.meta.url), 'utf8'))
+  const wrong: { models: Record<string, unknown> } = parse(readFileSync(
+    new URL('../fixtures/costs/wrong-prices.yaml', import.meta.url), 'utf8'
+  ))
   // What a schema cannot say: how long a number is, what stands twice, and what follows what.
   const beyond = ['digits', 'order', 'overlap', 'currency']
   for (const [name, rows] of Object.entries(wrong.models)) if (!beyond.includes(name)) agrees(name, rows)

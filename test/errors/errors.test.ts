@@ -35,7 +35,11 @@ t.test('every row says its status, whether to try again, and when', async (t) =>
     t.notMatch(error.message, /\{expected\}/)
   }
   t.equal(errorHeaders(gatewayError('overloaded'), 'id')['retry-after'], '1')
-  t.equal(gatewayError('unknown_url').message, 'Unknown request URL: method path. Use the base URL baseUrl with your client.', 'a value that is missing leaves its name')
+  t.equal(
+    gatewayError('unknown_url').message,
+    'Unknown request URL: method path. Use the base URL baseUrl with your client.',
+    'a value that is missing leaves its name'
+  )
 })
 
 t.test('two failures share nothing', async (t) => {
@@ -51,19 +55,29 @@ t.test('what Fastify and a host\'s plugins refuse keeps its status and speaks th
     app.post('/v1/messages', async (request, reply) => {
       const status = Number(request.headers['x-status'])
       if (status === 429) reply.header('retry-after', '60')
-      throw Object.assign(new Error('connect ECONNREFUSED 10.0.0.7:443'), { statusCode: status, ...(request.headers['x-code'] !== undefined && { code: request.headers['x-code'] }) })
+      throw Object.assign(new Error('connect ECONNREFUSED 10.0.0.7:443'), {
+        statusCode: status, ...(request.headers['x-code'] !== undefined && { code: request.headers['x-code'] }),
+      })
     })
   })
   const rows: [status: number, code: string | undefined, told: number, type: string][] = [
-    [400, undefined, 400, 'invalid_request_error'], [401, undefined, 401, 'authentication_error'], [403, undefined, 403, 'permission_error'],
-    [404, undefined, 404, 'not_found_error'], [405, undefined, 405, 'invalid_request_error'], [409, undefined, 409, 'invalid_request_error'],
+    [
+      400, undefined, 400, 'invalid_request_error',
+    ], [401, undefined, 401, 'authentication_error'], [403, undefined, 403, 'permission_error'],
+    [
+      404, undefined, 404, 'not_found_error',
+    ], [405, undefined, 405, 'invalid_request_error'], [409, undefined, 409, 'invalid_request_error'],
     [413, undefined, 413, 'request_too_large'], [415, undefined, 415, 'invalid_request_error'], [429, undefined, 429, 'rate_limit_error'],
-    [500, undefined, 500, 'api_error'], [501, undefined, 501, 'api_error'], [502, undefined, 502, 'api_error'], [503, undefined, 503, 'overloaded_error'],
-    [504, undefined, 504, 'timeout_error'], [503, 'FST_ERR_HANDLER_TIMEOUT', 504, 'timeout_error'], [500, 'UND_ERR_SOCKET', 502, 'api_error'],
+    [500, undefined, 500, 'api_error'], [501, undefined, 501, 'api_error'], [502, undefined, 502, 'api_error'],
+    [503, undefined, 503, 'overloaded_error'],
+    [504, undefined, 504, 'timeout_error'], [503, 'FST_ERR_HANDLER_TIMEOUT', 504, 'timeout_error'],
+    [500, 'UND_ERR_SOCKET', 502, 'api_error'],
     [500, 'FST_REPLY_FROM_INTERNAL_SERVER_ERROR', 502, 'api_error'], [500, 'UND_ERR_CLOSED', 503, 'overloaded_error'],
   ]
   for (const [status, code, told, type] of rows) {
-    const reply = await app.inject({ method: 'POST', url: '/v1/messages', headers: { 'x-status': String(status), ...(code !== undefined && { 'x-code': code }) } })
+    const reply = await app.inject({
+      method: 'POST', url: '/v1/messages', headers: { 'x-status': String(status), ...(code !== undefined && { 'x-code': code }) },
+    })
     t.equal(reply.statusCode, told, `${status} ${code}`)
     t.match(reply.json(), { type: 'error', error: { type }, request_id: reply.headers['x-request-id'] }, `${status} ${code}`)
     t.equal(reply.headers['content-length'], String(reply.rawPayload.length))
@@ -77,7 +91,11 @@ t.test('Fastify\'s own 404, 413, 415 and parse errors are native, a host\'s own 
     app.post('/v1/chat/completions', async (request) => request.body)
     app.post('/v1/embeddings', async (request, reply) => {
       const words: Record<string, string> = {
-        own: '{"message":"ours"}', odd: '{"message":', other: '{"statusCode":400,"error":"x","message":"y"}', late: '{"statusCode":418,"error":"x","message":"y"}', nameless: '{"statusCode":418,"message":"y"}',
+        own: '{"message":"ours"}',
+        odd: '{"message":',
+        other: '{"statusCode":400,"error":"x","message":"y"}',
+        late: '{"statusCode":418,"error":"x","message":"y"}',
+        nameless: '{"statusCode":418,"message":"y"}',
       }
       return reply.code(418).type('application/json').send(words[String(request.headers['x-words'])])
     })
@@ -97,9 +115,13 @@ t.test('Fastify\'s own 404, 413, 415 and parse errors are native, a host\'s own 
     t.match([reply.statusCode, reply.body, reply.headers['x-request-id']], [418, /ours|"message"/, /./], words)
     t.notMatch(reply.body, /bad_request/, words)
   }
-  t.match((await app.inject({ method: 'POST', url: '/v1/embeddings', headers: { 'x-words': 'late' } })).json(), { error: { code: 'bad_request' } })
+  t.match((await app.inject({ method: 'POST', url: '/v1/embeddings', headers: { 'x-words': 'late' } })).json(), {
+    error: { code: 'bad_request' },
+  })
   const host = await app.inject('/else')
-  t.strictSame([host.statusCode, Object.keys(host.json()), host.headers['x-request-id']], [404, ['message', 'error', 'statusCode'], undefined])
+  t.strictSame([host.statusCode, Object.keys(host.json()), host.headers['x-request-id']], [
+    404, ['message', 'error', 'statusCode'], undefined,
+  ])
 })
 
 t.test('an untouched mount whose upstream is gone answers 502 without its address', async (t) => {
@@ -116,7 +138,9 @@ t.test('an untouched mount whose upstream is gone answers 502 without its addres
   t.match([passed.statusCode, passed.body, passed.headers['x-request-id'], passed.headers['request-id']], [400, body, 'up', 'up'])
 })
 
-t.test('a hook of the host\'s that comes before the gateway\'s is heard as it is, and its errors speak the caller\'s protocol', async (t) => {
+t.test('a hook of the host\'s that comes before the gateway\'s is heard as it is, and its errors speak the caller\'s protocol', async (
+  t
+) => {
   const upstream = await startUpstream(t)
   const settled: unknown[] = []
   const hooked = (app: FastifyInstance): void => {
@@ -128,7 +152,9 @@ t.test('a hook of the host\'s that comes before the gateway\'s is heard as it is
       }
     })
   }
-  for (const [where, mountsFirst, adapted, own] of [['own routes', false, false, true], ['a mount', false, true, false], ['an older mount', true, false, false]] as const) {
+  for (const [where, mountsFirst, adapted, own] of [
+    ['own routes', false, false, true], ['a mount', false, true, false], ['an older mount', true, false, false],
+  ] as const) {
     const app = own ? Fastify() : await startHost(t, upstream.url, { before: hooked, mountsFirst, adapted })
     if (own) {
       t.teardown(() => app.close())
@@ -165,8 +191,10 @@ t.test('an error handler tells whatever was thrown in the caller\'s protocol', a
 
 t.test('transport failures are told by kind', async (t) => {
   const rows: [error: unknown, code: ErrorCode][] = [
-    [{ code: 'ECONNRESET' }, 'upstream_reset'], [{ code: 'UND_ERR_HEADERS_TIMEOUT' }, 'upstream_timeout'], [{ name: 'HTTPParserError' }, 'upstream_invalid'],
-    [{ code: 'ENOTFOUND' }, 'upstream_unreachable'], [null, 'upstream_unreachable'], ['text', 'upstream_unreachable'], [{ code: 7 }, 'upstream_unreachable'],
+    [{ code: 'ECONNRESET' }, 'upstream_reset'], [{ code: 'UND_ERR_HEADERS_TIMEOUT' }, 'upstream_timeout'],
+    [{ name: 'HTTPParserError' }, 'upstream_invalid'],
+    [{ code: 'ENOTFOUND' }, 'upstream_unreachable'], [null, 'upstream_unreachable'], ['text', 'upstream_unreachable'],
+    [{ code: 7 }, 'upstream_unreachable'],
   ]
   for (const [error, code] of rows) t.equal(fromTransport(error).code, code, String(code))
   const own = gatewayError('bad_request')
@@ -221,7 +249,15 @@ t.test('a refusal before the body was read leaves the connection usable, within 
 })
 
 t.test('options are checked by what they must be', async (t) => {
-  const checks = { s: 'a string', b: 'a boolean', f: 'a function', o: 'an object', n: 'a whole number of at least 0', m: 'a whole number of at least 1', x: 'anything' } as const
+  const checks = {
+    s: 'a string',
+    b: 'a boolean',
+    f: 'a function',
+    o: 'an object',
+    n: 'a whole number of at least 0',
+    m: 'a whole number of at least 1',
+    x: 'anything',
+  } as const
   checkOptions('p', { s: 'a', b: true, f: () => {}, o: {}, n: 0, m: 1, x: null }, checks)
   checkOptions('p', { s: undefined }, checks)
   checkChoice('p.c', undefined, ['a'])

@@ -34,12 +34,22 @@ async function startExample (t: Test, upstreamUrl: string, usageStoreUrl: string
   const ports = await Promise.all(Array.from({ length: 5 }, freePort))
   for (const file of ['gateway.yaml', 'nginx.conf', 'redis.conf', 'start.sh']) {
     const at = join(folder, file)
-    const moved = readFileSync(at, 'utf8').replaceAll(/\b808[0-3]\b|\b6379\b/g, (port) => String(ports[port === '6379' ? 4 : Number(port) - 8_080]))
+    const moved = readFileSync(at, 'utf8').replaceAll(
+      /\b808[0-3]\b|\b6379\b/g, (port) => String(ports[port === '6379' ? 4 : Number(port) - 8_080])
+    )
     // A busy machine delays the event loops of all: nothing is to be refused for that here.
-    const patient = moved.replace('commandTimeoutMs: 50', 'commandTimeoutMs: 2000').replace(/^metrics:/m, 'overload: { maxLoopDelayMs: 0 }\nmetrics:')
+    const patient = moved.replace('commandTimeoutMs: 50', 'commandTimeoutMs: 2000').replace(
+      /^metrics:/m, 'overload: { maxLoopDelayMs: 0 }\nmetrics:'
+    )
     writeFileSync(at, patient.replace('holdTtlMs: 60000', `holdTtlMs: ${holdTtlMs}`))
   }
-  const env = { PATH: String(process.env['PATH']), UPSTREAM_URL: upstreamUrl, UPSTREAM_KEY: 'provider-key', USAGE_STORE_URL: usageStoreUrl, LLM_GATEWAY: `${process.execPath} ${program}` }
+  const env = {
+    PATH: String(process.env['PATH']),
+    UPSTREAM_URL: upstreamUrl,
+    UPSTREAM_KEY: 'provider-key',
+    USAGE_STORE_URL: usageStoreUrl,
+    LLM_GATEWAY: `${process.execPath} ${program}`,
+  }
   const variables = Object.entries(env).map(([name, value]) => `${name}=${value}`)
   // Through `env -i`: the test runner would put its own loader into every process.
   const child = spawn('/usr/bin/env', ['-i', ...variables, './start.sh'], { cwd: folder, stdio: ['ignore', 'inherit', 'ignore'] })
@@ -47,7 +57,9 @@ async function startExample (t: Test, upstreamUrl: string, usageStoreUrl: string
   const end = async (): Promise<string[]> => {
     child.kill('SIGTERM')
     await exited
-    return ['redis', 'nginx', ...ports.slice(1, 4).map((port) => `gateway-${port}`)].filter((name) => existsSync(`/proc/${pidOf(folder, name)}`))
+    return ['redis', 'nginx', ...ports.slice(1, 4).map((port) => `gateway-${port}`)].filter(
+      (name) => existsSync(`/proc/${pidOf(folder, name)}`)
+    )
   }
   t.teardown(async () => {
     await end()
@@ -143,7 +155,9 @@ t.test('gateways and Redis die under traffic: balances, ledger and the provider 
   t.same(failed.filter((each) => answers.indexOf(each) >= beforeRedis), [], 'none while Redis was away')
   t.same([...provider.seen].filter(([, times]) => times !== 1), [], 'nothing reached the provider twice')
 
-  const state = await openState({ engine: 'redis', url: `redis://127.0.0.1:${ports[4]}`, path: join(folder, 'elsewhere'), commandTimeoutMs: 2_000 })
+  const state = await openState({
+    engine: 'redis', url: `redis://127.0.0.1:${ports[4]}`, path: join(folder, 'elsewhere'), commandTimeoutMs: 2_000,
+  })
   t.teardown(state.close)
   const records = new Map((await recordsIn(folder)).map((record) => [record.id, record]))
   const whole = answers.filter((each) => each.whole && each.status === 200)
@@ -156,7 +170,9 @@ t.test('gateways and Redis die under traffic: balances, ledger and the provider 
   const unrecorded = whole.filter(({ id }) => !records.has(id))
   t.comment(`${unrecorded.length} replies of the killed gateway have no record`)
   for (const { id, tag } of whole.filter((each) => records.has(each.id))) {
-    if (records.get(id)?.charged !== provider.reported.get(tag)) t.fail(`${tag} is charged ${records.get(id)?.charged}, reported ${provider.reported.get(tag)}`)
+    if (records.get(id)?.charged !== provider.reported.get(tag)) {
+      t.fail(`${tag} is charged ${records.get(id)?.charged}, reported ${provider.reported.get(tag)}`)
+    }
   }
 
   const recorded = [...records.values()].reduce((sum, { charged }) => sum + charged, 0)
@@ -171,7 +187,8 @@ t.test('gateways and Redis die under traffic: balances, ledger and the provider 
   t.comment(`spent ${group.spent}, recorded ${recorded}, ${floors()} expired holds`)
   t.match(group, { held: 0, active: 0 })
   t.ok(agrees(), 'what is not in the ledger are the floors of requests that were cut or have no record')
-  const shipped = async (): Promise<unknown> => (await postgres.ask('SELECT count(*)::int AS requests, sum(charged)::int AS charged FROM llm_gateway.usage'))[0]
+  const shipped = async (): Promise<unknown> =>
+    (await postgres.ask('SELECT count(*)::int AS requests, sum(charged)::int AS charged FROM llm_gateway.usage'))[0]
   const all = { requests: records.size, charged: recorded }
   for (let tries = 0; JSON.stringify(await shipped()) !== JSON.stringify(all) && tries < 1_200; tries += 1) await pause(50)
   t.strictSame(await shipped(), all, 'the usage store has every record once')

@@ -28,7 +28,9 @@ function filled (sql: string, groups: readonly string[]): string {
 }
 
 t.test('every panel says what it shows and has a place of its own', async (t) => {
-  const places = panels.flatMap(({ gridPos: { x, y, w, h } }) => Array.from({ length: w * h }, (_, at) => `${x + at % w},${y + Math.floor(at / w)}`))
+  const places = panels.flatMap(({ gridPos: { x, y, w, h } }) => Array.from(
+    { length: w * h }, (_, at) => `${x + at % w},${y + Math.floor(at / w)}`
+  ))
   t.equal(new Set(places).size, places.length)
   t.equal(new Set(panels.map(({ id }) => id)).size, panels.length)
   for (const { title, description } of panels) t.ok(description.length > 3, title)
@@ -60,10 +62,14 @@ t.test('every query tells what is in the usage store', { skip: withoutPostgres }
   t.strictSame(await answers('Requests without a price'), [{ requests: '1' }])
   t.match(await answers('Cost by team'), [{ metric: '-', value: '2' }, { metric: 'search', value: '1.75' }])
   t.match((await answers('Cost by model')).length, 3)
-  t.match(await answers('Teams'), [{ team: '-', requests: '2', cost: '2' }, { team: 'search', requests: '2', input: '8', output: '12', cost: '1.75' }])
+  t.match(await answers('Teams'), [
+    { team: '-', requests: '2', cost: '2' }, { team: 'search', requests: '2', input: '8', output: '12', cost: '1.75' },
+  ])
   t.match(await answers('Keys'), [{ key_id: null, cost: '2' }, { key_id: 'ci', cost: '1.5' }, { key_id: 'other', cost: '0.25' }])
   t.match(await answers('Models without a price'), [{ model: 'new', requests: '1' }])
   t.match(await answers('Age of what was shipped last'), [{ age: /^\d+\./ }])
-  for (const { name, query } of variables.filter(({ query }) => query.startsWith('SELECT'))) t.ok((await server.ask(query)).length > 1, name)
+  for (const { name, query } of variables.filter(({ query }) => query.startsWith('SELECT'))) {
+    t.ok((await server.ask(query)).length > 1, name)
+  }
   for (const { title, targets } of panels) for (const { rawSql } of targets) t.notMatch(filled(rawSql, []), /\$/, title)
 })

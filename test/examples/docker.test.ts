@@ -69,7 +69,9 @@ t.test('services find each other by the ports that they have', async (t) => {
 })
 
 t.test('Grafana finds every dashboard, and the data source that it is made for', async (t) => {
-  const { datasources }: { datasources: Array<{ type: string, url: string }> } = parse(readFileSync(join(folder, 'grafana/datasources/sources.yml'), 'utf8'))
+  const { datasources }: { datasources: Array<{ type: string, url: string }> } = parse(readFileSync(
+    join(folder, 'grafana/datasources/sources.yml'), 'utf8'
+  ))
   const { providers: [provider] } = parse(readFileSync(join(folder, 'grafana/dashboards/llm-gateway.yml'), 'utf8'))
   t.same(datasources.map(({ url }) => url.replace('http://', '')), ['prometheus:9090', 'postgres:5432'])
   const dashboards = mounts.filter(({ target }) => target.endsWith('.json'))
@@ -77,7 +79,9 @@ t.test('Grafana finds every dashboard, and the data source that it is made for',
   for (const { source, target } of dashboards) {
     t.equal(dirname(target), provider.options.path)
     const variables: Array<{ type: string, query: string }> = JSON.parse(readFileSync(join(folder, source), 'utf8')).templating.list
-    for (const { query } of variables.filter(({ type }) => type === 'datasource')) t.ok(datasources.some(({ type }) => type === query), query)
+    for (const { query } of variables.filter(({ type }) => type === 'datasource')) {
+      t.ok(datasources.some(({ type }) => type === query), query)
+    }
   }
 })
 
@@ -140,7 +144,9 @@ function asUser (command: readonly string[]): string[] {
   return isRoot ? ['setpriv', `--reuid=${uid}`, `--regid=${gid}`, '--clear-groups', '--no-new-privs', ...command] : [...command]
 }
 
-t.test('what the image runs serves from files that it cannot write, tells its health and ends', { skip: withoutRedis || withoutPostgres }, async (t) => {
+t.test('what the image runs serves from files that it cannot write, tells its health and ends', {
+  skip: withoutRedis || withoutPostgres,
+}, async (t) => {
   const [redis, postgres, port] = await Promise.all([startRedis(), startPostgres(), freePort()])
   t.teardown(async () => { await Promise.all([redis.stop(), postgres.stop()]) })
   const app = makeApp(t)
@@ -163,7 +169,9 @@ t.test('what the image runs serves from files that it cannot write, tells its he
     REDIS_URL: redis.url,
     USAGE_STORE_URL: postgres.url,
   }).map(([name, value]) => `${name}=${value}`)
-  const inImage = (words: readonly string[]): string[] => ['-i', ...env, ...asUser([process.execPath, ...words.slice(1).map((word) => word.replace(/^\/app/, app))])]
+  const inImage = (words: readonly string[]): string[] => [
+    '-i', ...env, ...asUser([process.execPath, ...words.slice(1).map((word) => word.replace(/^\/app/, app))]),
+  ]
   const list = (name: string): string[] => JSON.parse(String(instructions(name).at(-1)))
   const health: string[] = JSON.parse(String(instructions('HEALTHCHECK')[0]?.replace(/^.*? CMD /, '')))
   const isHealthy = (): boolean => spawnSync('/usr/bin/env', inImage(health), { cwd: home }).status === 0
@@ -176,7 +184,9 @@ t.test('what the image runs serves from files that it cannot write, tells its he
   const ended = new Promise((resolve) => child.once('close', (...how) => resolve(how)))
   if (isRoot) t.match(readFileSync(`/proc/${child.pid}/status`, 'utf8'), /^Uid:\t1000\t1000\t1000\t1000$/m)
   while (!isHealthy()) await pause(50)
-  const keys = spawnSync('/usr/bin/env', inImage([...list('ENTRYPOINT'), 'keys', 'create', '--group', 'chat', '--id', 'team-a']), { cwd: home, encoding: 'utf8' })
+  const keys = spawnSync('/usr/bin/env', inImage([...list('ENTRYPOINT'), 'keys', 'create', '--group', 'chat', '--id', 'team-a']), {
+    cwd: home, encoding: 'utf8',
+  })
   t.match(keys.stdout, /^sk-lgw-team-a-/, keys.stderr)
   child.kill('SIGTERM')
   t.same(await ended, [0, null])

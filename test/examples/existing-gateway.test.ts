@@ -26,7 +26,9 @@ t.test('the diff of the README makes one file of the other, in six lines', async
   const holds = (text: readonly string[], part: readonly string[]): boolean => text.join('\n').includes(part.join('\n'))
   t.ok(holds(lines('before.js'), side('-')), 'before')
   t.ok(holds(lines('after.js'), side('+')), 'after')
-  t.equal(lines('before.js').join('\n').replace(side('-').join('\n'), side('+').join('\n')), lines('after.js').join('\n'), 'nothing else differs')
+  t.equal(
+    lines('before.js').join('\n').replace(side('-').join('\n'), side('+').join('\n')), lines('after.js').join('\n'), 'nothing else differs'
+  )
   t.equal(diff.filter((line) => line[0] === '+').length, 6)
   t.equal(diff.filter((line) => line[0] === '-').length, 0)
 })

@@ -29,7 +29,9 @@ const text: string = manifests['ConfigMap'].data['gateway.yaml']
 const config = parse(text)
 
 t.test('what stands in one manifest and is named in another agrees', async (t) => {
-  for (const kind of ['Deployment', 'PodDisruptionBudget', 'ServiceMonitor']) t.same(manifests[kind].spec.selector.matchLabels, pod.labels, kind)
+  for (const kind of ['Deployment', 'PodDisruptionBudget', 'ServiceMonitor']) {
+    t.same(manifests[kind].spec.selector.matchLabels, pod.labels, kind)
+  }
   t.same(manifests['Service'].spec.selector, pod.labels)
   t.match(manifests['HorizontalPodAutoscaler'].spec.scaleTargetRef, { kind: 'Deployment', name: manifests['Deployment'].metadata.name })
   t.match(manifests['ServiceMonitor'].spec.selector.matchLabels, manifests['Service'].metadata.labels)
@@ -56,12 +58,18 @@ t.test('a pod is given time for all that its end consists of', async (t) => {
   t.ok(spec.terminationGracePeriodSeconds >= Number(seconds) + config.listen.shutdownGraceMs / 1_000 + 15)
 })
 
-t.test('probes and scrapes ask what a gateway of this configuration answers, also while it drains', { skip: withoutRedis || withoutPostgres }, async (t) => {
+t.test('probes and scrapes ask what a gateway of this configuration answers, also while it drains', {
+  skip: withoutRedis || withoutPostgres,
+}, async (t) => {
   const [redis, postgres, upstream] = await Promise.all([startRedis(), startPostgres(), startUpstream(t)])
   t.teardown(async () => { await Promise.all([redis.stop(), postgres.stop()]) })
   const home = t.testdir({ 'gateway.yaml': text.replace('https://api.openai.com', upstream.url), state: {} })
   const env = {
-    LLM_GATEWAY_CONFIG: join(home, 'gateway.yaml'), PORT: '0', OPENAI_API_KEY: 'provider-key', REDIS_URL: redis.url, USAGE_STORE_URL: postgres.url,
+    LLM_GATEWAY_CONFIG: join(home, 'gateway.yaml'),
+    PORT: '0',
+    OPENAI_API_KEY: 'provider-key',
+    REDIS_URL: redis.url,
+    USAGE_STORE_URL: postgres.url,
   }
   const cwd = join(home, 'state')
   const check = launch(t, program, ['check'], env, cwd)
@@ -115,9 +123,15 @@ function comparable (manifest: Record<string, unknown>): Record<string, unknown>
 t.test('helm makes the manifests of the chart', needs('helm'), async (t) => {
   const lint = spawnSync('helm', ['lint', '--strict', chart], { encoding: 'utf8' })
   t.equal(lint.status, 0, lint.stdout + lint.stderr)
-  t.strictSame(rendered().made, Object.fromEntries(Object.entries(manifests).map(([kind, manifest]) => [kind, comparable(Object(manifest))])))
-  const { made } = rendered(['config.listen.shutdownGraceMs=600500', 'preStopSeconds=20', 'serviceMonitor.enabled=false', 'image.tag=1.2.3'])
-  t.match(made['Deployment'], { spec: { template: { spec: { terminationGracePeriodSeconds: 636, containers: [{ image: 'llm-gateway:1.2.3' }] } } } })
+  t.strictSame(
+    rendered().made, Object.fromEntries(Object.entries(manifests).map(([kind, manifest]) => [kind, comparable(Object(manifest))]))
+  )
+  const { made } = rendered([
+    'config.listen.shutdownGraceMs=600500', 'preStopSeconds=20', 'serviceMonitor.enabled=false', 'image.tag=1.2.3',
+  ])
+  t.match(made['Deployment'], {
+    spec: { template: { spec: { terminationGracePeriodSeconds: 636, containers: [{ image: 'llm-gateway:1.2.3' }] } } },
+  })
   t.notOk('ServiceMonitor' in made)
   t.match(rendered(['replicas.min=none']), { status: 1, stderr: /replicas.*min/s })
 })

@@ -53,7 +53,9 @@ t.test('every alert fires when it should and is silent when it should', needs('p
 
 t.test('every alert has a case in which it fires, a severity and words', async (t) => {
   const tests: Array<{ alert_rule_test: Array<{ alertname: string, exp_alerts?: unknown[] }> }> = parse(file('alerts.test.yml')).tests
-  const firing = new Set(tests.flatMap((test) => test.alert_rule_test).filter((test) => test.exp_alerts !== undefined).map((test) => test.alertname))
+  const firing = new Set(tests.flatMap((test) => test.alert_rule_test)
+    .filter((test) => test.exp_alerts !== undefined)
+    .map((test) => test.alertname))
   for (const { alert, ...rule } of alerts) {
     t.ok(firing.has(String(alert)), String(alert))
     t.match(rule, { labels: { severity: /^(page|ticket|info)$/ }, annotations: { summary: String, description: String } })
@@ -80,7 +82,9 @@ t.test('such a use is seen', async (t) => {
 
 t.test('the documents name metrics of the catalogue only', async (t) => {
   for (const name of ['README.md', '../prometheus/README.md']) {
-    for (const metric of namesOf(file(name)).filter((word) => word.startsWith('llm_gateway_'))) t.strictSame(undeclared(metric, recorded), [], metric)
+    for (const metric of namesOf(file(name)).filter((word) => word.startsWith('llm_gateway_'))) {
+      t.strictSame(undeclared(metric, recorded), [], metric)
+    }
   }
 })
 
@@ -136,7 +140,9 @@ t.test('otel.js: traces and metrics of an app reach a collector', async (t) => {
   const traceId = '0af7651916cd43dd8448eb211c80319c'
   const reply = await fetch(`${origin}/v1/chat/completions`, {
     method: 'POST',
-    headers: { authorization: 'Bearer my-key-0123456789', 'content-type': 'application/json', traceparent: `00-${traceId}-b7ad6b7169203331-01` },
+    headers: {
+      authorization: 'Bearer my-key-0123456789', 'content-type': 'application/json', traceparent: `00-${traceId}-b7ad6b7169203331-01`,
+    },
     body: '{"model":"gpt-5","messages":[{"role":"user","content":"hi"}]}',
   })
   t.equal(reply.status, 200, await reply.text())
@@ -144,7 +150,9 @@ t.test('otel.js: traces and metrics of an app reach a collector', async (t) => {
 
   const chain: ReceivedSpan[] = []
   while (chain.length < 3) chain.push(...(await collector.spans.next()).filter((span) => span.traceId === traceId))
-  const [server, ours, client] = ['instrumentation-http', 'fastify-llm-gateway', 'instrumentation-undici'].map((scope) => chain.find((span) => span.scope.endsWith(scope)))
+  const [server, ours, client] = ['instrumentation-http', 'fastify-llm-gateway', 'instrumentation-undici'].map(
+    (scope) => chain.find((span) => span.scope.endsWith(scope))
+  )
   t.equal(server?.parentSpanId, 'b7ad6b7169203331', 'the caller, then the server')
   t.match(ours, { name: 'chat gpt-5', parentSpanId: server?.spanId })
   t.equal(client?.parentSpanId, ours?.spanId)

@@ -29,7 +29,8 @@ async function startPrometheus (t: Test, config: string, target: string): Promis
   const folder = t.testdir({ 'prometheus.yml': stringify(quick), storage: {} })
   const address = `127.0.0.1:${await freePort()}`
   const child = spawn('prometheus', [
-    `--config.file=${folder}/prometheus.yml`, `--storage.tsdb.path=${folder}/storage`, `--web.listen-address=${address}`, '--log.level=error',
+    `--config.file=${folder}/prometheus.yml`, `--storage.tsdb.path=${folder}/storage`, `--web.listen-address=${address}`,
+    '--log.level=error',
   ], { stdio: 'ignore' })
   const exited = new Promise((resolve) => child.once('close', resolve))
   t.teardown(async () => {
@@ -39,7 +40,9 @@ async function startPrometheus (t: Test, config: string, target: string): Promis
   return async (expr, time) => {
     const reply = await fetch(`http://${address}/api/v1/query?query=${encodeURIComponent(expr)}&time=${time}`)
     const { data } = JSON.parse(await reply.text())
-    return Object.fromEntries(data.result.map(({ metric, value }: { metric: object, value: [number, string] }) => [Object.values(metric).join(), Number(value[1])]))
+    return Object.fromEntries(data.result.map(({ metric, value }: { metric: object, value: [number, string] }) => [
+      Object.values(metric).join(), Number(value[1]),
+    ]))
   }
 }
 
@@ -125,7 +128,12 @@ t.test('workers.yaml: one scrape has the sum of all workers', async (t) => {
   t.equal(sumOf(samples, 'llm_gateway_requests_total'), 10)
   t.equal(sumOf(samples, 'llm_gateway_tokens_total'), 1_700)
   t.equal(sumOf(samples, 'llm_gateway_build_info'), 1, 'information is not added up')
-  t.equal(samples.get('llm_gateway_request_duration_seconds_bucket{protocol="chat_completions",model="gpt-5",stream="false",outcome="ok",le="+Inf"}'), 10)
+  t.equal(
+    samples.get(
+      'llm_gateway_request_duration_seconds_bucket{protocol="chat_completions",model="gpt-5",stream="false",outcome="ok",le="+Inf"}'
+    ),
+    10
+  )
   child.process.kill('SIGTERM')
   t.equal(await child.exited, 0)
 })

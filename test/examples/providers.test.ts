@@ -47,7 +47,11 @@ const missing = ['openssl', 'sha256sum'].filter((name) => spawnSync(name, ['--ve
 t.test('the commands of its README end in ok', { skip: missing.length > 0 && `${missing} not installed` }, async (t) => {
   const folder = new URL('.', `file://${file}`).pathname
   const [, commands = ''] = /```sh\n([^]*?)```/.exec(readFileSync(`${folder}README.md`, 'utf8')) ?? []
-  const script = commands.replaceAll('=...', '=x').replaceAll('npx llm-gateway', `${process.execPath} ${program}`).replace(/^.*start --config.*$/m, '')
-  const { stdout, stderr } = spawnSync('env', ['-i', `PATH=${String(process.env['PATH'])}`, 'sh', '-ec', script], { cwd: folder, encoding: 'utf8' })
+  const script = commands.replaceAll('=...', '=x').replaceAll('npx llm-gateway', `${process.execPath} ${program}`).replace(
+    /^.*start --config.*$/m, ''
+  )
+  const { stdout, stderr } = spawnSync('env', ['-i', `PATH=${String(process.env['PATH'])}`, 'sh', '-ec', script], {
+    cwd: folder, encoding: 'utf8',
+  })
   t.same({ stdout, stderr }, { stdout: 'gateway.yaml: ok\n', stderr: '' })
 })

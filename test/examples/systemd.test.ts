@@ -30,7 +30,9 @@ t.test('systemd accepts the unit without a word', needs('systemd-analyze'), asyn
 
 t.test('and finds little that it may do', needs('systemd-analyze'), async (t) => {
   const file = join(t.testdir({ 'llm-gateway.service': installed() }), 'llm-gateway.service')
-  const { status, stdout, stderr } = spawnSync('systemd-analyze', ['security', '--offline=true', '--threshold=20', file], { encoding: 'utf8' })
+  const { status, stdout, stderr } = spawnSync('systemd-analyze', ['security', '--offline=true', '--threshold=20', file], {
+    encoding: 'utf8',
+  })
   if (/unrecognized option/.test(stderr)) return t.comment('this systemd-analyze judges no unit that is not loaded')
   t.equal(status, 0, String(stdout.trim().split('\n').at(-1)))
 })
@@ -42,7 +44,11 @@ t.test('it is given longer to end than the requests that run', async (t) => {
 
 t.test('what it starts serves with the credential of a file, is reloaded and ends', async (t) => {
   const upstream = await startUpstream(t)
-  const home = t.testdir({ credentials: { openai: 'the-provider-key\n' }, state: {}, 'gateway.yaml': config.replace('https://api.openai.com', upstream.url).replace('workers: auto', 'workers: 1') })
+  const home = t.testdir({
+    credentials: { openai: 'the-provider-key\n' },
+    state: {},
+    'gateway.yaml': config.replace('https://api.openai.com', upstream.url).replace('workers: auto', 'workers: 1'),
+  })
   const [name, path] = setting('LoadCredential').split(':')
   t.ok(config.includes(`\${CREDENTIALS_DIRECTORY}/${name}`))
   t.ok(readFileSync(new URL('README.md', folder), 'utf8').includes(String(path)))

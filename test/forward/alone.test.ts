@@ -14,7 +14,9 @@ t.test('the forward plugin alone is an open door with the provider\'s credential
   await app.register(forward, { prefix: '/llm' })
 
   const payload = '{"any": 1.0}'
-  const reply = await app.inject({ method: 'POST', url: '/llm/v1/chat/completions', payload, headers: { 'content-type': 'application/json' } })
+  const reply = await app.inject({
+    method: 'POST', url: '/llm/v1/chat/completions', payload, headers: { 'content-type': 'application/json' },
+  })
   t.equal(reply.statusCode, 200)
   const seen = await upstream.requests.next()
   t.match([seen.url, seen.sha256, seen.headers.authorization], ['/v1/chat/completions', sha256(payload), `Bearer ${providerSecret}`])
@@ -26,7 +28,9 @@ t.test('the forward plugin alone is an open door with the provider\'s credential
 
   const odd = await app.inject({ method: 'GET', url: '/llm/v1/models/a%5cb' })
   t.match([odd.statusCode, odd.json().error.code], [400, 'ambiguous_path'])
-  const form = await app.inject({ method: 'POST', url: '/llm/v1/responses/a%5cb/cancel', payload: 'x', headers: { 'content-type': 'text/plain' } })
+  const form = await app.inject({
+    method: 'POST', url: '/llm/v1/responses/a%5cb/cancel', payload: 'x', headers: { 'content-type': 'text/plain' },
+  })
   t.match([form.statusCode, form.json().error.code], [400, 'ambiguous_path'])
   t.equal((await app.inject({ method: 'GET', url: '/LLM/v1/models' })).statusCode, 400, 'a lenient router does not widen what is ours')
   t.equal(upstream.seen.length, 2)

@@ -25,7 +25,9 @@ interface Seen {
 }
 
 /** A host that keeps what belongs to a request in its asynchronous context. */
-async function host (t: Test, upstream: Upstream, mount: (app: FastifyInstance, url: string) => Promise<void>): Promise<{ url: string, seen: Seen[] }> {
+async function host (
+  t: Test, upstream: Upstream, mount: (app: FastifyInstance, url: string) => Promise<void>
+): Promise<{ url: string, seen: Seen[] }> {
   const app = Fastify({ genReqId: () => String(count += 1) })
   let count = 0
   t.teardown(() => app.close())
@@ -36,7 +38,9 @@ async function host (t: Test, upstream: Upstream, mount: (app: FastifyInstance, 
     app.addHook(hook, async (request: { id: string }) => { seen.push({ hook, in: current.getStore(), of: Number(request.id) }) })
   }
   app.addHook('onResponse', async (request, reply) => {
-    if (reply.getHeader('content-type') === 'application/json') seen.push({ hook: 'onResponse', in: current.getStore(), of: Number(request.id) })
+    if (reply.getHeader('content-type') === 'application/json') {
+      seen.push({ hook: 'onResponse', in: current.getStore(), of: Number(request.id) })
+    }
   })
   await mount(app, upstream.url)
   return { url: await listen(app), seen }

@@ -16,16 +16,22 @@ async function startUpstream (t: Test): Promise<{ url: string, socket: Promise<S
   await once(server, 'listening')
   t.teardown(() => server.close())
   const { port } = Object(server.address())
-  return { url: `http://127.0.0.1:${port}`, socket: once(server, 'connection').then(async ([socket]) => once(socket, 'data').then(() => socket)) }
+  return {
+    url: `http://127.0.0.1:${port}`, socket: once(server, 'connection').then(async ([socket]) => once(socket, 'data').then(() => socket)),
+  }
 }
 
-const starts: ReadonlyArray<readonly [name: string, toldBefore: string, start: (t: Test, url: string, server: FastifyServerOptions) => Promise<FastifyInstance>]> = [
+const starts: ReadonlyArray<readonly [name: string, toldBefore: string, start: (
+  t: Test, url: string, server: FastifyServerOptions
+) => Promise<FastifyInstance>]> = [
   ['own routes', 'the upstream gave no reply', async (t, url, server) => (await startGateway(t, url, {}, server)).app],
   ['an adapted mount', 'response errored', async (t, url, server) => await startHost(t, url, { server, adapted: true })],
 ]
 
 for (const [name, toldBefore, start] of starts) {
-  for (const [when, early, late] of [['within a stream', head, `zz\r\n${words}\r\n`], ['before its headers', '', `HTTP/1.1 abc\r\n${words}\r\n\r\n`]] as const) {
+  for (const [when, early, late] of [
+    ['within a stream', head, `zz\r\n${words}\r\n`], ['before its headers', '', `HTTP/1.1 abc\r\n${words}\r\n\r\n`],
+  ] as const) {
     t.test(`on ${name}, ${when}`, async (t) => {
       const lines: string[] = []
       const upstream = await startUpstream(t)

@@ -12,7 +12,9 @@ const body = '{"model":"m","messages":[{"role":"user","content":"hi"}]}'
 
 function shed (app: FastifyInstance): Record<string, number> {
   const family = gatewayOf(app).metrics.find(({ name }) => name.endsWith('shed_total'))
-  const counts = (family?.read() ?? []).map((reading) => [String(reading.labels['reason']), 'value' in reading ? reading.value : NaN] as const)
+  const counts = (family?.read() ?? []).map((reading) => [
+    String(reading.labels['reason']), 'value' in reading ? reading.value : NaN,
+  ] as const)
   return Object.fromEntries(counts.filter(([, count]) => count !== 0))
 }
 
@@ -68,7 +70,9 @@ for (const [name, start] of Object.entries(places)) {
       t.match(retryAfter, /^[123]$/)
     }
     t.same(shed(app), { queue_full: 5, queue_timeout: 10 })
-    for (let i = 0; i < 15; i++) t.match(await settled.next(), { outcome: 'gateway_error', upstreamStatus: 0, usageMissing: null, times: { sentAt: 0 } })
+    for (let i = 0; i < 15; i++) {
+      t.match(await settled.next(), { outcome: 'gateway_error', upstreamStatus: 0, usageMissing: null, times: { sentAt: 0 } })
+    }
     const last = ask(url)
     answer()
     t.same((await Promise.all([...running, last])).map(({ status }) => status), [200, 200, 200], 'who waits for a short time is served')

@@ -29,14 +29,33 @@ t.test('the bytes go through unchanged in both directions', async (t) => {
 t.test('one upstream credential replaces every carrier of the caller', async (t) => {
   const upstream = await startUpstream(t)
   const { app } = await startGateway(t, upstream.url)
-  const carriers = { cookie: `k=${secret}`, 'x-api-key': 'other', 'x-goog-api-key': 'other', 'api-key': 'other', x_api_key: 'other', 'proxy-authorization': 'x' }
-  const hop = { connection: 'authorization, x-custom', 'x-custom': '1', te: 'trailers', 'x-forwarded-for': '1.2.3.4', 'x-forwarded-access-token': 'signed-in', x_forwarded_email: 'me@example.com', baggage: 'tenant=1' }
-  const kept = { 'openai-organization': 'org', 'anthropic-beta': 'a,b', 'x-stainless-lang': 'js', 'idempotency-key': '7', traceparent: '00-1-2-01' }
+  const carriers = {
+    cookie: `k=${secret}`,
+    'x-api-key': 'other',
+    'x-goog-api-key': 'other',
+    'api-key': 'other',
+    x_api_key: 'other',
+    'proxy-authorization': 'x',
+  }
+  const hop = {
+    connection: 'authorization, x-custom',
+    'x-custom': '1',
+    te: 'trailers',
+    'x-forwarded-for': '1.2.3.4',
+    'x-forwarded-access-token': 'signed-in',
+    x_forwarded_email: 'me@example.com',
+    baggage: 'tenant=1',
+  }
+  const kept = {
+    'openai-organization': 'org', 'anthropic-beta': 'a,b', 'x-stainless-lang': 'js', 'idempotency-key': '7', traceparent: '00-1-2-01',
+  }
   await app.inject({ method: 'POST', url: '/v1/chat/completions', headers: { ...headers, ...carriers, ...hop, ...kept }, payload: chat })
   const { headers: got, rawHeaders } = await upstream.requests.next()
   t.equal(got.authorization, `Bearer ${providerSecret}`)
   t.match(got, kept)
-  for (const name of [...Object.keys(carriers), 'te', 'x-custom', 'x-forwarded-for', 'x-forwarded-access-token', 'x_forwarded_email', 'baggage', 'expect']) t.equal(got[name], undefined, name)
+  for (const name of [
+    ...Object.keys(carriers), 'te', 'x-custom', 'x-forwarded-for', 'x-forwarded-access-token', 'x_forwarded_email', 'baggage', 'expect',
+  ]) t.equal(got[name], undefined, name)
   t.notOk(rawHeaders.join().includes(secret))
   t.equal(rawHeaders.filter((name) => name.toLowerCase() === 'authorization').length, 1)
 })
@@ -79,15 +98,26 @@ t.test('status, headers and bytes of an upstream error pass unchanged, without w
   const reply = await app.inject({ method: 'POST', url: '/v1/chat/completions', headers, payload: chat })
   t.equal(reply.statusCode, 429)
   t.equal(reply.body, body)
-  t.match(reply.headers, { 'retry-after': '7', 'retry-after-ms': '6500', 'x-should-retry': 'true', 'x-request-id': 'req-up', 'request-id': 'req-up', 'openai-processing-ms': '12' })
+  t.match(reply.headers, {
+    'retry-after': '7',
+    'retry-after-ms': '6500',
+    'x-should-retry': 'true',
+    'x-request-id': 'req-up',
+    'request-id': 'req-up',
+    'openai-processing-ms': '12',
+  })
   for (const name of ['set-cookie', 'alt-svc', 'x-drop']) t.equal(reply.headers[name], undefined, name)
-  t.match(await settled.next(), { outcome: 'client_error', upstreamStatus: 429, upstreamRequestId: 'req-up', usage: null, usageMissing: null })
+  t.match(await settled.next(), {
+    outcome: 'client_error', upstreamStatus: 429, upstreamRequestId: 'req-up', usage: null, usageMissing: null,
+  })
 })
 
 t.test('what a provider has against the operator is no mistake of the caller', async (t) => {
   const upstream = await startUpstream(t)
   const upstreams = { main: { url: upstream.url, credential: providerSecret }, passing: { url: upstream.url, credential: 'forward' } }
-  const groups: Record<string, GroupOptions> = { all: { protocols: ['chat_completions'], upstream: 'main' }, own: { protocols: ['chat_completions'], upstream: 'passing' } }
+  const groups: Record<string, GroupOptions> = {
+    all: { protocols: ['chat_completions'], upstream: 'main' }, own: { protocols: ['chat_completions'], upstream: 'passing' },
+  }
   const keys = [{ id: 'caller', group: 'all', secret }, { id: 'payer', group: 'own', secret: 'sk-own' }]
   const { app, settled } = await startGateway(t, upstream.url, { upstreams, groups, keys })
   const cases = [
@@ -97,7 +127,9 @@ t.test('what a provider has against the operator is no mistake of the caller', a
   for (const [status, withOurs, withTheirs] of cases) {
     for (const [key, outcome] of [[secret, withOurs], ['sk-own', withTheirs]] as const) {
       upstream.queue({ status, body: '', length: false })
-      const reply = await app.inject({ method: 'POST', url: '/v1/chat/completions', headers: { ...headers, authorization: `Bearer ${key}` }, payload: chat })
+      const reply = await app.inject({
+        method: 'POST', url: '/v1/chat/completions', headers: { ...headers, authorization: `Bearer ${key}` }, payload: chat,
+      })
       t.equal(reply.statusCode, status)
       t.equal((await settled.next()).outcome, outcome, `${status} with ${key}`)
     }
@@ -111,7 +143,11 @@ t.test('a caller who got an error in place of a page has not left', async (t) =>
   let go = (): void => {}
   const answered = new Promise<void>((resolve) => { go = resolve })
   upstream.queue({
-    status: 502, headers: { 'content-type': 'text/html' }, body: '<h1>Bad Gateway</h1>', split: [5], before: async (write) => { if (write === 1) await answered },
+    status: 502,
+    headers: { 'content-type': 'text/html' },
+    body: '<h1>Bad Gateway</h1>',
+    split: [5],
+    before: async (write) => { if (write === 1) await answered },
   })
   const reply = await call(`${base}/v1/chat/completions`, { body: streamed }).reply
   t.equal((await read(reply)).cut, false)
@@ -124,7 +160,12 @@ t.test('a page of HTML in place of an error becomes the error of the protocol', 
   const upstream = await startUpstream(t)
   const { app } = await startGateway(t, upstream.url)
   for (const [status, split] of [[502, undefined], [502, 'bytes'], [503, undefined]] as const) {
-    upstream.queue({ status, headers: { 'content-type': 'text/html; charset=utf-8', etag: 'x', 'retry-after': '3' }, body: '<h1>Bad Gateway</h1>', ...(split && { split }) })
+    upstream.queue({
+      status,
+      headers: { 'content-type': 'text/html; charset=utf-8', etag: 'x', 'retry-after': '3' },
+      body: '<h1>Bad Gateway</h1>',
+      ...(split && { split }),
+    })
     const reply = await app.inject({ method: 'POST', url: '/v1/chat/completions', headers, payload: chat })
     t.equal(reply.statusCode, status)
     t.match(reply.json(), { error: { code: 'upstream_error', param: null } })
@@ -149,9 +190,15 @@ t.test('an event stream arrives chunk by chunk, with the headers that keep proxi
   const url = await listen(app)
   const release: Array<() => void> = []
   const sse = replyFixture('chat_completions.include_usage.sse')
-  upstream.queue({ fixture: 'chat_completions.include_usage.sse', split: 'events', before: () => new Promise<void>((resolve) => { release.push(resolve) }) })
+  upstream.queue({
+    fixture: 'chat_completions.include_usage.sse', split: 'events', before: () => new Promise<void>((resolve) => { release.push(resolve) }),
+  })
   const message = await call(`${url}/v1/chat/completions`, { body: streamed }).reply
-  t.match(message.headers, { 'cache-control': 'no-cache', 'x-accel-buffering': 'no', 'content-type': 'text/event-stream' }, 'before the first byte of the body')
+  t.match(
+    message.headers,
+    { 'cache-control': 'no-cache', 'x-accel-buffering': 'no', 'content-type': 'text/event-stream' },
+    'before the first byte of the body'
+  )
   const chunks: Buffer[] = []
   message.on('data', (chunk: Buffer) => chunks.push(chunk))
   // The next event goes out only once the one before it has arrived.
@@ -160,7 +207,10 @@ t.test('an event stream arrives chunk by chunk, with the headers that keep proxi
     await waitFor(() => release.length > 0)
     release.shift()?.()
     events += 1
-    ended = await Promise.race([once(message, 'end').then(() => true), waitFor(() => message.complete || (chunks.length >= events && release.length > 0)).then(() => message.complete)])
+    ended = await Promise.race([
+      once(message, 'end').then(() => true),
+      waitFor(() => message.complete || (chunks.length >= events && release.length > 0)).then(() => message.complete),
+    ])
   }
   const bytes = Buffer.concat(chunks)
   t.equal(sha256(bytes), sha256(sse))
@@ -239,7 +289,9 @@ t.test('an upstream that cannot be reached, resets or stays silent is 502 or 504
   t.strictSame(await outcome(app), [504, 'upstream_timeout'])
   await settled.next()
   t.match(await settled.next(), { outcome: 'timeout' })
-  t.equal((await app.inject({ method: 'POST', url: '/v1/chat/completions', headers, payload: chat })).statusCode, 200, 'the next request works')
+  t.equal(
+    (await app.inject({ method: 'POST', url: '/v1/chat/completions', headers, payload: chat })).statusCode, 200, 'the next request works'
+  )
 })
 
 t.test('silence in the middle of a stream ends it as a timeout', async (t) => {
@@ -319,7 +371,9 @@ t.test('a caller that leaves while its request waits for a connection never both
   const second = call(`${url}/v1/chat/completions`, { body: chat })
   await waitFor(() => (begun[0]?.times.sentAt ?? 0) > 0)
   second.request.destroy()
-  t.match(await settled.next(), { outcome: 'client_abort', usageMissing: null, times: { sentAt: 0 } }, 'nothing was sent that could be paid for')
+  t.match(
+    await settled.next(), { outcome: 'client_abort', usageMissing: null, times: { sentAt: 0 } }, 'nothing was sent that could be paid for'
+  )
   release.shift()?.()
   const pump = setInterval(() => release.shift()?.(), 1)
   await read(await first.reply)
@@ -351,10 +405,17 @@ t.test('bytes that metering held back arrive when the upstream ends without clos
   const begun: ModelCall[] = []
   gatewayOf(app).recorder = { ...gatewayOf(app).recorder, started: (llm) => begun.push(llm) }
   // The second write goes out once the first has been read, so that it is a chunk of its own.
-  const apart = { split: [first.length], before: (write: number) => write === 0 ? null : waitFor(() => (begun.at(-1)?.times.firstChunkAt ?? 0) > 0) }
+  const apart = {
+    split: [first.length], before: (write: number) => write === 0 ? null : waitFor(() => (begun.at(-1)?.times.firstChunkAt ?? 0) > 0),
+  }
   for (const pieces of [{}, apart]) {
     upstream.queue({ headers: { 'content-type': 'text/event-stream' }, body: first + last, ...pieces })
-    const reply = await app.inject({ method: 'POST', url: '/v1/chat/completions', headers, payload: '{"model":"m","stream":true,"messages":[{"role":"user","content":"x"}]}' })
+    const reply = await app.inject({
+      method: 'POST',
+      url: '/v1/chat/completions',
+      headers,
+      payload: '{"model":"m","stream":true,"messages":[{"role":"user","content":"x"}]}',
+    })
     t.equal(reply.body, first + last)
   }
 })
@@ -381,8 +442,14 @@ t.test('an id may be longer than the parameters of the router', async (t) => {
   upstream.respond = () => ({ body: { ok: true } })
   const { app } = await startGateway(t, upstream.url)
   const id = `resp_${'a'.repeat(2_000)}`
-  for (const [method, url] of [['GET', `/v1/responses/${id}`], ['DELETE', `/v1/responses/${id}`], ['POST', `/v1/responses/${id}/cancel`], ['GET', `/v1/responses/${id}/input_items?limit=1`]] as const) {
-    t.match(await app.inject({ method, url, headers: { authorization: headers.authorization } }), { statusCode: 200 }, `${method} ${url.slice(-12)}`)
+  for (const [method, url] of [['GET', `/v1/responses/${id}`], ['DELETE', `/v1/responses/${id}`], ['POST', `/v1/responses/${id}/cancel`], [
+    'GET', `/v1/responses/${id}/input_items?limit=1`,
+  ]] as const) {
+    t.match(
+      await app.inject({ method, url, headers: { authorization: headers.authorization } }),
+      { statusCode: 200 },
+      `${method} ${url.slice(-12)}`
+    )
     t.match(await upstream.requests.next(), { method, url })
   }
   const unknown = await app.inject({ url: `/v1/responses/${id}/else`, headers })

@@ -28,9 +28,14 @@ t.test('exactly one trace context goes upstream: ours where a span is active, th
 
 t.test('a reply without hop-by-hop headers keeps all it has, and gets ids', async (t) => {
   const llm = request()
-  t.strictSame(replyHeaders({ 'content-length': '3', 'x-a': ['1', '2'] }, llm), { 'content-length': '3', 'x-a': ['1', '2'], 'x-request-id': llm.id, 'request-id': llm.id })
+  t.strictSame(replyHeaders({ 'content-length': '3', 'x-a': ['1', '2'] }, llm), {
+    'content-length': '3', 'x-a': ['1', '2'], 'x-request-id': llm.id, 'request-id': llm.id,
+  })
   t.equal(llm.upstreamRequestId, null)
-  t.match(replyHeaders({ 'access-control-allow-origin': '*' }, llm), { 'access-control-allow-origin': '*' }, 'nobody else has said who may read it')
+  t.match(
+    replyHeaders({ 'access-control-allow-origin': '*' }, llm), { 'access-control-allow-origin': '*' },
+    'nobody else has said who may read it'
+  )
   t.match(replyHeaders({ 'request-id': 'up' }, llm), { 'x-request-id': 'up', 'request-id': 'up' })
   t.equal(llm.upstreamRequestId, 'up')
   llm.outgoing = Buffer.from('{}')
@@ -43,10 +48,19 @@ t.test('a request of our own routes has each header once, ours in place of the c
   const call: Call = { upstream, path: '', body: null, headers: [['authorization', 'Bearer sk-up']], headersTimeoutMs: null }
   const body = Buffer.from('{}')
   const caller = {
-    ':path': '/', host: 'here', 'content-length': '2', authorization: 'Bearer sk-caller', b3: 'theirs', traceparent: '00-caller', 'set-cookie': ['a', 'b'], 'x-a': '1',
+    ':path': '/',
+    host: 'here',
+    'content-length': '2',
+    authorization: 'Bearer sk-caller',
+    b3: 'theirs',
+    traceparent: '00-caller',
+    'set-cookie': ['a', 'b'],
+    'x-a': '1',
   }
   const ours = ['host', 'up', 'content-type', 'application/json', 'authorization', 'Bearer sk-up']
-  const sent = (headers: typeof caller & Record<string, string | string[]>): string[] => pairs(ownRequestHeaders(headers, llm, { ...call, body }))
+  const sent = (headers: typeof caller & Record<string, string | string[]>): string[] => pairs(ownRequestHeaders(headers, llm, {
+    ...call, body,
+  }))
   t.strictSame(sent(caller), pairs([...ours, 'b3', 'theirs', 'traceparent', '00-caller', 'set-cookie', 'a', 'set-cookie', 'b', 'x-a', '1']))
   t.strictSame(sent({ ...caller, 'content-type': 'application/JSON', connection: 'X-A' }),
     pairs([...ours, 'b3', 'theirs', 'content-type', 'application/JSON', 'traceparent', '00-caller', 'set-cookie', 'a', 'set-cookie', 'b']
@@ -62,7 +76,9 @@ t.test('a request of our own routes has each header once, ours in place of the c
 
 t.test('ids that an upstream lists as its connection\'s own are not its reply\'s', async (t) => {
   const llm = request()
-  t.match(replyHeaders({ connection: 'X-Request-Id, request-id', 'x-request-id': 'hop', 'request-id': 'hop' }, llm), { 'x-request-id': llm.id, 'request-id': llm.id })
+  t.match(replyHeaders({ connection: 'X-Request-Id, request-id', 'x-request-id': 'hop', 'request-id': 'hop' }, llm), {
+    'x-request-id': llm.id, 'request-id': llm.id,
+  })
   t.equal(llm.upstreamRequestId, null)
 })
 

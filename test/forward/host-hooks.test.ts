@@ -43,7 +43,9 @@ t.test('a hook that puts its own stream in place gets every byte, and holds the 
   t.equal(sha256(bytes), sha256(large))
 })
 
-t.test('a hook that puts its own stream in place, and does not end it when the upstream breaks off, leaves no caller waiting', async (t) => {
+t.test('a hook that puts its own stream in place, and does not end it when the upstream breaks off, leaves no caller waiting', async (
+  t
+) => {
   const upstream = await startUpstream(t)
   const app = Fastify()
   t.teardown(() => app.close())

@@ -23,7 +23,15 @@ t.test('a response that broke off goes on from what it told', async (t) => {
     data: {
       type: 'response.failed',
       sequence_number: 8,
-      response: { id: 'resp_1', object: 'response', created_at: 1_767_225_600, model: 'm-1', status: 'failed', output: [], error: { code: 'upstream_aborted', message: error.message } },
+      response: {
+        id: 'resp_1',
+        object: 'response',
+        created_at: 1_767_225_600,
+        model: 'm-1',
+        status: 'failed',
+        output: [],
+        error: { code: 'upstream_aborted', message: error.message },
+      },
       error,
     },
   })
@@ -31,12 +39,18 @@ t.test('a response that broke off goes on from what it told', async (t) => {
 
 t.test('one that told nothing, or that nobody read, has every field all the same', async (t) => {
   for (const told of [untold, null]) {
-    t.match(eventOf('responses', told).data, { sequence_number: 0, response: { id: /^.{36}$/, created_at: Number, model: '', output: [], error: { code: 'upstream_aborted' } }, error })
+    t.match(eventOf('responses', told).data, {
+      sequence_number: 0,
+      response: { id: /^.{36}$/, created_at: Number, model: '', output: [], error: { code: 'upstream_aborted' } },
+      error,
+    })
   }
 })
 
 t.test('a chat that broke off has the identity of its chunks, and no choices', async (t) => {
-  t.strictSame(eventOf('chat_completions', { id: 'c', model: 'm', createdAt: 1, sequence: null }), { event: null, data: { id: 'c', object: 'chat.completion.chunk', created: 1, model: 'm', error } })
+  t.strictSame(eventOf('chat_completions', { id: 'c', model: 'm', createdAt: 1, sequence: null }), {
+    event: null, data: { id: 'c', object: 'chat.completion.chunk', created: 1, model: 'm', error },
+  })
   t.strictSame(eventOf('chat_completions', untold).data, { error })
 })
 

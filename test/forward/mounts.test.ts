@@ -4,7 +4,9 @@ import Fastify, { type FastifyInstance, type FastifyReply } from 'fastify'
 import t from 'tap'
 import { modelCallOf } from '../../plugins/core/model-call.js'
 import llmGateway, { paths, proxyOptions } from '../../plugins/index.js'
-import { call, everyProtocol, gatewayOptions, listen, providerSecret, read, secret, watchSettled, type Gateway } from '../helpers/gateway.js'
+import {
+  call, everyProtocol, gatewayOptions, listen, providerSecret, read, secret, watchSettled, type Gateway,
+} from '../helpers/gateway.js'
 import { replyFixture, sha256, startUpstream } from '../helpers/upstream.js'
 
 const headers = { authorization: `Bearer ${secret}`, 'content-type': 'application/json' }
@@ -23,14 +25,18 @@ const mounts: readonly Mount[] = [
   { name: 'a mount with a preValidation hook', options: () => ({ preValidation: async () => {} }) },
 ]
 
-async function startHost (t: { teardown: (close: () => unknown) => unknown }, upstreamUrl: string, mount: Mount, first: 'mount' | 'gateway' = 'mount'): Promise<Gateway> {
+async function startHost (
+  t: { teardown: (close: () => unknown) => unknown }, upstreamUrl: string, mount: Mount, first: 'mount' | 'gateway' = 'mount'
+): Promise<Gateway> {
   const app = Fastify()
   await app.register(async (scope) => scope.get('/older', async (request) => ({ llm: request.llm })))
   const register = async (): Promise<void> => {
     for (const prefix of ['/v1', '/v1beta']) await app.register(httpProxy, hostMount(upstreamUrl, prefix, mount))
   }
   if (first === 'mount') await register()
-  await app.register(llmGateway, { groups: { all: { protocols: everyProtocol } }, keys: [{ id: 'caller', group: 'all', secret }], routes: false })
+  await app.register(llmGateway, {
+    groups: { all: { protocols: everyProtocol } }, keys: [{ id: 'caller', group: 'all', secret }], routes: false,
+  })
   if (first === 'gateway') await register()
   app.get('/health', async (request) => ({ llm: request.llm }))
   t.teardown(() => app.close())
@@ -39,7 +45,9 @@ async function startHost (t: { teardown: (close: () => unknown) => unknown }, up
 
 function hostMount (upstream: string, prefix: string, mount: Mount): { upstream: string } {
   const replyOptions = {
-    rewriteRequestHeaders: (_: unknown, headers: Record<string, unknown>) => ({ ...headers, authorization: `Bearer ${hostSecret}`, 'x-host': 'yes' }),
+    rewriteRequestHeaders: (_: unknown, headers: Record<string, unknown>) => ({
+      ...headers, authorization: `Bearer ${hostSecret}`, 'x-host': 'yes',
+    }),
     rewriteHeaders: (headers: Record<string, unknown>) => ({ ...headers, 'x-from-host': 'yes' }),
   }
   const options = { upstream, prefix, rewritePrefix: prefix, replyOptions, ...mount.options() }
@@ -52,7 +60,9 @@ for (const mount of mounts) {
       const upstream = await startUpstream(t)
       const { app, settled } = await startHost(t, upstream.url, mount, first)
 
-      const reply = await app.inject({ method: 'POST', url: '/v1/v1/chat/completions?a=%20', headers: { ...headers, 'x-api-key': 'more', cookie: 'k=v' }, payload: chat })
+      const reply = await app.inject({
+        method: 'POST', url: '/v1/v1/chat/completions?a=%20', headers: { ...headers, 'x-api-key': 'more', cookie: 'k=v' }, payload: chat,
+      })
       t.equal(reply.statusCode, 200, reply.body)
       t.equal(sha256(reply.rawPayload), sha256(replyFixture('chat_completions.json')))
       t.equal(reply.headers['x-from-host'], 'yes')
@@ -65,12 +75,19 @@ for (const mount of mounts) {
       t.equal(seen.headers.cookie, undefined)
       t.match(await settled.next(), { outcome: 'ok', status: 200 })
 
-      const mixed = await app.inject({ method: 'POST', url: `/v1/v1beta/models/vendor/m:generateContent?key=${secret}`, headers: { 'content-type': 'application/json' }, payload: '{"contents":[{"parts":[{"text":"x"}]}]}' })
+      const mixed = await app.inject({
+        method: 'POST',
+        url: `/v1/v1beta/models/vendor/m:generateContent?key=${secret}`,
+        headers: { 'content-type': 'application/json' },
+        payload: '{"contents":[{"parts":[{"text":"x"}]}]}',
+      })
       t.equal(mixed.statusCode, 200, mixed.body)
       t.equal((await upstream.requests.next()).url, '/v1beta/models/vendor/m:generateContent')
 
       const count = upstream.seen.length
-      const wrong = await app.inject({ method: 'POST', url: '/v1/chat/completions', headers: { ...headers, authorization: 'Bearer wrong' }, payload: chat })
+      const wrong = await app.inject({
+        method: 'POST', url: '/v1/chat/completions', headers: { ...headers, authorization: 'Bearer wrong' }, payload: chat,
+      })
       t.match([wrong.statusCode, wrong.json()], [401, { error: { code: 'invalid_api_key' } }])
       const invalid = await app.inject({ method: 'POST', url: '/v1/chat/completions', headers, payload: '{"model":"m"}' })
       t.match([invalid.statusCode, invalid.json()], [400, { error: { param: 'messages' } }])
@@ -107,14 +124,20 @@ for (const mount of mounts) {
     const places = [
       { prefix: '/openai', options: { upstream: upstream.url, prefix: '/openai', rewritePrefix: '/v1' }, expected: '/v1/chat/completions' },
       { prefix: '/openai', options: { upstream: `${upstream.url}/v1`, prefix: '/openai' }, expected: '/v1/chat/completions' },
-      { prefix: '/openai', options: { upstream: upstream.url, prefix: '/openai', rewritePrefix: '/v1/account/openai' }, expected: '/v1/account/openai/v1/chat/completions' },
+      {
+        prefix: '/openai',
+        options: { upstream: upstream.url, prefix: '/openai', rewritePrefix: '/v1/account/openai' },
+        expected: '/v1/account/openai/v1/chat/completions',
+      },
       { prefix: '', options: { upstream: `${upstream.url}/v1` }, expected: '/v1/chat/completions' },
       { prefix: '', options: { upstream: `${upstream.url}/v1`, prefix: '/v1' }, expected: '/v1/chat/completions' },
     ]
     for (const { prefix, options, expected } of places) {
       const app = Fastify()
       t.teardown(() => app.close())
-      await app.register(llmGateway, { prefix, groups: { all: { protocols: everyProtocol } }, keys: [{ id: 'caller', group: 'all', secret }], routes: false })
+      await app.register(llmGateway, {
+        prefix, groups: { all: { protocols: everyProtocol } }, keys: [{ id: 'caller', group: 'all', secret }], routes: false,
+      })
       await app.register(httpProxy, { ...options, ...mount.options() })
       for (const version of ['/v1', '', '/v1/v1']) {
         const reply = await app.inject({ method: 'POST', url: `${prefix}${version}/chat/completions?a=b`, headers, payload: chat })
@@ -146,10 +169,14 @@ t.test('a mount older than the gateway, below which nobody is asked for a key, p
   await app.register(httpProxy, { upstream: upstream.url, prefix: '/openai', ...proxyOptions() })
   await app.register(httpProxy, { upstream: upstream.url, prefix: '/', ...proxyOptions() })
   await app.register(llmGateway, { ...gatewayOptions(upstream.url), routes: false })
-  const open = await app.inject({ method: 'POST', url: '/openai/v1/chat/completions', payload: chat, headers: { 'content-type': 'application/json' } })
+  const open = await app.inject({
+    method: 'POST', url: '/openai/v1/chat/completions', payload: chat, headers: { 'content-type': 'application/json' },
+  })
   t.match([open.statusCode, open.json().code], [500, 'LLM_GATEWAY_OPTION'])
   t.equal(upstream.seen.length, 0)
-  for (const url of ['/anything', '/anything', '/']) t.equal((await app.inject(url)).statusCode, 404, 'the mount has a credential for everything below it')
+  for (const url of ['/anything', '/anything', '/']) {
+    t.equal((await app.inject(url)).statusCode, 404, 'the mount has a credential for everything below it')
+  }
   t.equal(upstream.seen.length, 0)
 })
 
@@ -168,7 +195,10 @@ t.test('a mount that relies on a gateway which is not there fails the start', as
   await t.rejects(async () => await app.ready(), { code: 'LLM_GATEWAY_OPTION' })
 })
 
-async function startSeam (t: { teardown: (close: () => unknown) => unknown }, upstreamUrl: string, replyOptions: object, options: Parameters<typeof proxyOptions>[0] = {}): Promise<FastifyInstance> {
+async function startSeam (
+  t: { teardown: (close: () => unknown) => unknown }, upstreamUrl: string, replyOptions: object,
+  options: Parameters<typeof proxyOptions>[0] = {}
+): Promise<FastifyInstance> {
   const app = Fastify()
   const mount = { upstream: upstreamUrl, prefix: '/v1', rewritePrefix: '/v1', replyOptions, ...proxyOptions(options) }
   await app.register(httpProxy, mount)
@@ -205,8 +235,12 @@ t.test('a host that reads replies itself still gets a stream, and a group\'s own
   const first = await app.inject({ method: 'POST', url: '/v1/chat/completions?x=1', headers, payload: chat })
   t.equal(first.statusCode, 200)
   const seen = await own.requests.next()
-  t.match([seen.url, seen.headers.host, seen.headers.authorization], ['/v1/chat/completions?x=1', `127.0.0.1:${own.port}`, 'Bearer provider-secret-9876543210'])
-  const second = await app.inject({ method: 'POST', url: '/v1/chat/completions', headers: { ...headers, authorization: 'Bearer sk-mount' }, payload: chat })
+  t.match([seen.url, seen.headers.host, seen.headers.authorization], [
+    '/v1/chat/completions?x=1', `127.0.0.1:${own.port}`, 'Bearer provider-secret-9876543210',
+  ])
+  const second = await app.inject({
+    method: 'POST', url: '/v1/chat/completions', headers: { ...headers, authorization: 'Bearer sk-mount' }, payload: chat,
+  })
   t.equal(second.statusCode, 200)
   const other = await mounted.requests.next()
   t.equal(other.headers.authorization, undefined)
@@ -220,9 +254,13 @@ t.test('a mount with a transport of its own sends nothing of a group that has an
     const lines: string[] = []
     const app = Fastify({ logger: { level: 'error', stream: { write: (line: string) => { lines.push(line) } } } })
     t.teardown(() => app.close())
-    const options: { upstream: string } = Object.assign({ upstream: mounted.url, prefix: '/v1', rewritePrefix: '/v1', replyOptions }, proxyOptions(), transport)
+    const options: { upstream: string } = Object.assign(
+      { upstream: mounted.url, prefix: '/v1', rewritePrefix: '/v1', replyOptions }, proxyOptions(), transport
+    )
     await app.register(httpProxy, options)
-    await app.register(llmGateway, { ...gatewayOptions(own.url), groups: { all: { protocols: everyProtocol, upstream: 'main' } }, routes: false })
+    await app.register(llmGateway, {
+      ...gatewayOptions(own.url), groups: { all: { protocols: everyProtocol, upstream: 'main' } }, routes: false,
+    })
     const isOurs = Object.keys(transport).length === 0
     t.equal((await app.inject({ method: 'POST', url: '/v1/chat/completions', headers, payload: chat })).statusCode, isOurs ? 200 : 500)
     t.strictSame(lines.map((line) => /undici, http or http2 of its own/.test(line)), isOurs ? [] : [true])
@@ -239,7 +277,9 @@ t.test('a host that answers for an upstream that is away is heard', async (t) =>
     [(reply: FastifyReply, { error }: { error: Error }) => reply.send(error), [502, { error: { code: 'upstream_unreachable' } }]],
   ] as const) {
     const app = await startSeam(t, gone, { onError: answer })
-    await app.register(llmGateway, { groups: { all: { protocols: everyProtocol } }, keys: [{ id: 'a', group: 'all', secret }], routes: false })
+    await app.register(llmGateway, {
+      groups: { all: { protocols: everyProtocol } }, keys: [{ id: 'a', group: 'all', secret }], routes: false,
+    })
     const reply = await app.inject({ method: 'POST', url: '/v1/chat/completions', headers, payload: chat })
     t.match([reply.statusCode, reply.json()], expected)
   }
@@ -248,13 +288,22 @@ t.test('a host that answers for an upstream that is away is heard', async (t) =>
 t.test('a mount that adds nothing to requests keeps its say in the headers of replies', async (t) => {
   const upstream = await startUpstream(t)
   const app = await startSeam(t, upstream.url, { rewriteHeaders: (kept: Record<string, unknown>) => ({ ...kept, 'x-from-host': 'yes' }) })
-  await app.register(llmGateway, { ...gatewayOptions(upstream.url), groups: { all: { protocols: everyProtocol, upstream: 'main' } }, routes: false })
-  const reply = await app.inject({ method: 'POST', url: '/v1/chat/completions', headers: { ...headers, connection: 'x-listed', 'x-listed': 'no', cookie: 'a=b' }, payload: chat })
+  await app.register(llmGateway, {
+    ...gatewayOptions(upstream.url), groups: { all: { protocols: everyProtocol, upstream: 'main' } }, routes: false,
+  })
+  const reply = await app.inject({
+    method: 'POST',
+    url: '/v1/chat/completions',
+    headers: { ...headers, connection: 'x-listed', 'x-listed': 'no', cookie: 'a=b' },
+    payload: chat,
+  })
   t.match([reply.statusCode, reply.headers['x-from-host']], [200, 'yes'])
   t.equal(sha256(reply.rawPayload), sha256(replyFixture('chat_completions.json')))
   const seen = await upstream.requests.next()
   t.equal(seen.sha256, sha256(chat), 'bytes as received')
-  t.match([seen.headers['x-listed'], seen.headers.cookie, seen.headers.authorization], [undefined, undefined, 'Bearer provider-secret-9876543210'])
+  t.match([seen.headers['x-listed'], seen.headers.cookie, seen.headers.authorization], [
+    undefined, undefined, 'Bearer provider-secret-9876543210',
+  ])
 })
 
 t.test('one proxyOptions() may be spread into several mounts of an app', async (t) => {
@@ -308,7 +357,9 @@ t.test('the handler of a mount works without any option of reply-from, past it',
   const app = Fastify()
   t.teardown(() => app.close())
   const { handler, undici, destroyAgent } = proxyOptions()
-  await app.register(llmGateway, { ...gatewayOptions(upstream.url), groups: { all: { protocols: everyProtocol, upstream: 'main' } }, routes: false })
+  await app.register(llmGateway, {
+    ...gatewayOptions(upstream.url), groups: { all: { protocols: everyProtocol, upstream: 'main' } }, routes: false,
+  })
   await app.register(replyFrom, { base: upstream.url, undici, destroyAgent })
   app.post('/v1/chat/completions', { config: { llm: 'proxy' } }, (request, reply) => handler(request, reply, '/v1/chat/completions', {}))
   for (let turn = 0; turn < 2; turn += 1) {
@@ -320,7 +371,9 @@ t.test('the handler of a mount works without any option of reply-from, past it',
 t.test('a function of the mount that throws fails its request alone', async (t) => {
   const upstream = await startUpstream(t)
   const app = await startSeam(t, upstream.url, { rewriteRequestHeaders: () => { throw new Error('a secret of the host') } })
-  await app.register(llmGateway, { groups: { all: { protocols: everyProtocol } }, keys: [{ id: 'a', group: 'all', secret }], routes: false })
+  await app.register(llmGateway, {
+    groups: { all: { protocols: everyProtocol } }, keys: [{ id: 'a', group: 'all', secret }], routes: false,
+  })
   const reply = await app.inject({ method: 'POST', url: '/v1/chat/completions', headers, payload: chat })
   t.match([reply.statusCode, reply.json().error.code], [500, 'internal_error'])
   t.notMatch(reply.body, /secret/)

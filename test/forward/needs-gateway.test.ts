@@ -6,13 +6,17 @@ import { gatewayOptions } from '../helpers/gateway.js'
 
 const upstream = 'http://127.0.0.1:9'
 const gateway = (app: FastifyInstance) => app.register(llmGateway, { ...gatewayOptions(upstream), upstreams: {}, routes: false })
-const mount = (app: FastifyInstance, more: object = {}) => app.register(httpProxy, { ...proxyOptions(), upstream, prefix: '/v1', rewritePrefix: '/v1', ...more })
+const mount = (app: FastifyInstance, more: object = {}) => app.register(httpProxy, {
+  ...proxyOptions(), upstream, prefix: '/v1', rewritePrefix: '/v1', ...more,
+})
 
 t.test('a mount with proxyOptions() in an app without the gateway fails the start', async (t) => {
   const app = Fastify()
   t.teardown(async () => await app.close())
   mount(app)
-  await t.rejects(async () => await app.ready(), { code: 'LLM_GATEWAY_OPTION', message: /^option proxyOptions needs the gateway in the same app.*\/v1$/ })
+  await t.rejects(async () => await app.ready(), {
+    code: 'LLM_GATEWAY_OPTION', message: /^option proxyOptions needs the gateway in the same app.*\/v1$/,
+  })
 })
 
 t.test('so does one of every path', async (t) => {
@@ -59,5 +63,7 @@ t.test('where the mount has a preHandler of its own that one runs, and a missing
 })
 
 t.test('proxyOptions that is spread without being called says so', async (t) => {
-  t.throws(() => ({ ...proxyOptions, upstream }), { code: 'LLM_GATEWAY_OPTION', message: 'option proxyOptions is a function: spread what it returns, ...proxyOptions()' })
+  t.throws(() => ({ ...proxyOptions, upstream }), {
+    code: 'LLM_GATEWAY_OPTION', message: 'option proxyOptions is a function: spread what it returns, ...proxyOptions()',
+  })
 })

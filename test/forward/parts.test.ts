@@ -9,7 +9,8 @@ import { routeAddresses } from '../../plugins/forward/routes.js'
 
 t.test('only whole events are a place for an event of ours', async (t) => {
   const cases: [text: string, boundary: boolean][] = [
-    ['', true], ['data: 1\n\n', true], ['data: 1\r\n\r\n', true], ['data: 1\r\r', true], ['data: 1\n', false], ['data: 1', false], ['\r\n', false],
+    ['', true], ['data: 1\n\n', true], ['data: 1\r\n\r\n', true], ['data: 1\r\r', true], ['data: 1\n', false], ['data: 1', false],
+    ['\r\n', false],
   ]
   for (const [text, boundary] of cases) {
     const whole = new EventBoundary()
@@ -53,7 +54,10 @@ t.test('media types are read in any case and with parameters', async (t) => {
 t.test('every endpoint has one route, below the prefix', async (t) => {
   const urls = routeAddresses('/llm').map(({ method, url }) => `${method} ${url}`)
   t.equal(new Set(urls).size, urls.length)
-  for (const url of ['POST /llm/v1/chat/completions', 'POST /llm/v1beta/models/*', 'GET /llm/v1/models', 'GET /llm/v1/models/*', 'GET /llm/v1beta/models/*', 'DELETE /llm/v1/responses/*']) {
+  for (const url of [
+    'POST /llm/v1/chat/completions', 'POST /llm/v1beta/models/*', 'GET /llm/v1/models', 'GET /llm/v1/models/*', 'GET /llm/v1beta/models/*',
+    'DELETE /llm/v1/responses/*',
+  ]) {
     t.ok(urls.includes(url), url)
   }
 })
@@ -62,7 +66,11 @@ t.test('wrong options name themselves', async (t) => {
   t.throws(() => checkForwardOptions({ connections: 0 }), { code: 'LLM_GATEWAY_OPTION', message: /forward\.connections/ })
   t.throws(() => checkForwardOptions({ drain: { maxMs: -1 } }), { message: /forward\.drain\.maxMs/ })
   for (const unknown of ['refused', 'Forward', null]) {
-    t.throws(() => proxyOptions(JSON.parse(JSON.stringify({ unknown }))), { code: 'LLM_GATEWAY_OPTION', message: /proxyOptions\.unknown must be refuse or forward/ }, 'fails closed')
+    t.throws(
+      () => proxyOptions(JSON.parse(JSON.stringify({ unknown }))),
+      { code: 'LLM_GATEWAY_OPTION', message: /proxyOptions\.unknown must be refuse or forward/ },
+      'fails closed'
+    )
   }
   t.throws(() => readTransport({ headersTimeoutMs: 1.5 }), { message: /proxyOptions\.headersTimeoutMs/ })
   t.throws(() => readTransport({ drain: { maxBytes: 0.5 } }), { message: /proxyOptions\.drain\.maxBytes/ })

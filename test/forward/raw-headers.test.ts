@@ -34,7 +34,8 @@ t.test('a name that means something to the language changes no object', async (t
   t.notOk('x-a' in {})
 })
 
-t.test('whatever came before, a reply has its own headers: other names, another order, names of the same length, names without end', async () => {
+t.test('whatever came before, a reply has its own headers: other names, another order, names of the same length, names ' +
+  'without end', async () => {
   const name = fc.oneof(
     fc.constantFrom('date', 'Date', 'etag', 'ETag', 'x-ratelimit-limit-tokens', 'x-ratelimit-reset-tokens'),
     fc.integer({ min: 0, max: 2_000 }).map((n) => `x-${n}`)

@@ -6,7 +6,9 @@ import { requestTo, upstreamOf } from '../upstreams/request.js'
 
 t.test('nothing that a mount puts in for its own upstream goes to another one', async (t) => {
   for (const credential of ['of-the-group', undefined]) {
-    const upstream = upstreamOf({ url: 'http://group.example', ...credential !== undefined && { credential }, headers: { 'x-own': 'group' } })
+    const upstream = upstreamOf({
+      url: 'http://group.example', ...credential !== undefined && { credential }, headers: { 'x-own': 'group' },
+    })
     const called = callOf(upstream, requestTo('/v1/chat/completions', { body: '{"model":"m"}' }), credential ?? null, null)
     if (!('path' in called)) throw new Error('refused')
     for (const name of credentialHeaders) {

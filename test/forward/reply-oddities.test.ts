@@ -42,7 +42,9 @@ t.test('a reply that is packed twice is passed on as one list, and counted', asy
     t.equal((await read(reply)).bytes.equals(bytes), true)
     t.match(await settled.next(), { outcome: 'ok', usage: leaves, usageMissing: null, replyBytes: fixture.length }, told)
   }
-  for (const [header, bytes] of [['gzip, gzip, gzip', gzipSync(twice)], ['gzip, rot13', twice], ['gzip, gzip', gzipSync(fixture)], ['gzip, gzip', gzipSync(Buffer.from('no'))]] as const) {
+  for (const [header, bytes] of [['gzip, gzip, gzip', gzipSync(twice)], ['gzip, rot13', twice], ['gzip, gzip', gzipSync(fixture)], [
+    'gzip, gzip', gzipSync(Buffer.from('no')),
+  ]] as const) {
     upstream.queue({ headers: { 'content-encoding': header }, body: bytes })
     const reply = await call(`${url}/v1/chat/completions`, { body }).reply
     t.equal((await read(reply)).bytes.equals(bytes), true, 'what cannot be read is passed on')
@@ -57,7 +59,9 @@ t.test('a reply under a transfer coding that nobody offered to unpack is refused
   for (const coding of ['gzip, chunked', 'GZip,Chunked', 'deflate, chunked']) {
     upstream.respond = ({ raw }) => {
       const bytes = gzipSync(fixture)
-      raw.res.socket?.write(`HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: ${coding}\r\n\r\n${bytes.length.toString(16)}\r\n`)
+      raw.res.socket?.write(
+        `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: ${coding}\r\n\r\n${bytes.length.toString(16)}\r\n`
+      )
       raw.res.socket?.write(Buffer.concat([bytes, Buffer.from('\r\n0\r\n\r\n')]))
       return { stallAt: 'headers' }
     }
@@ -67,7 +71,8 @@ t.test('a reply under a transfer coding that nobody offered to unpack is refused
     t.match(await settled.next(), { outcome: 'upstream_error', errorCode: 'upstream_invalid' })
   }
   upstream.respond = ({ raw }) => {
-    raw.res.socket?.write(`HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nTransfer-Encoding: Chunked\r\n\r\n${fixture.length.toString(16)}\r\n${fixture.toString()}\r\n0\r\n\r\n`)
+    raw.res.socket?.write('HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nTransfer-Encoding: ' +
+      `Chunked\r\n\r\n${fixture.length.toString(16)}\r\n${fixture.toString()}\r\n0\r\n\r\n`)
     return { stallAt: 'headers' }
   }
   t.equal((await call(`${url}/v1/chat/completions`, { body }).reply).statusCode, 200)
@@ -112,7 +117,9 @@ t.test('the model list with a key of the messages API alone is told of what that
   const other = await app.inject({ url: '/v1/models', headers: { 'x-api-key': 'x', authorization: `Bearer ${secret}` } })
   t.equal(other.statusCode, 200)
   const openai = await app.inject({ url: '/v1/models', headers: { authorization: 'Bearer sk-wrong' } })
-  t.match([openai.statusCode, openai.json().error], [401, { type: 'authentication_error', code: 'invalid_api_key', message: /^Incorrect API key provided/ }])
+  t.match([openai.statusCode, openai.json().error], [
+    401, { type: 'authentication_error', code: 'invalid_api_key', message: /^Incorrect API key provided/ },
+  ])
 })
 
 t.test('an unknown action is a 404 that says so, and another method of a model is none', async (t) => {

@@ -79,7 +79,9 @@ t.test('over HTTP/2 its stream is cut and no other', async (t) => {
   queueLarge(upstream)
   const session = connectH2(await listen(app))
   t.teardown(() => session.destroy())
-  const ask = () => session.request({ ':method': 'POST', ':path': '/v1/chat/completions', authorization: `Bearer ${secret}`, 'content-type': 'application/json' }).end(body)
+  const ask = () => session
+    .request({ ':method': 'POST', ':path': '/v1/chat/completions', authorization: `Bearer ${secret}`, 'content-type': 'application/json' })
+    .end(body)
   const stuck = ask()
   stuck.on('error', () => {})
   t.match(await settled.next(), { outcome: 'client_abort' })

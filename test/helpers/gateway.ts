@@ -69,8 +69,12 @@ export interface Call {
 }
 
 /** One request on a raw socket of its own, for what `fetch` hides: aborts, chunk boundaries, broken replies. */
-export function call (url: string, { method = 'POST', headers = {}, body = '' }: { method?: string, headers?: OutgoingHttpHeaders, body?: string | Buffer } = {}): Call {
-  const request = httpRequest(url, { method, agent: false, headers: { 'content-type': 'application/json', authorization: `Bearer ${secret}`, ...headers } })
+export function call (
+  url: string, { method = 'POST', headers = {}, body = '' }: { method?: string, headers?: OutgoingHttpHeaders, body?: string | Buffer } = {}
+): Call {
+  const request = httpRequest(url, {
+    method, agent: false, headers: { 'content-type': 'application/json', authorization: `Bearer ${secret}`, ...headers },
+  })
   const reply = once(request, 'response').then(([message]: IncomingMessage[]) => {
     if (message === undefined) throw new Error('no reply')
     return message

@@ -36,7 +36,9 @@ export async function startHost (t: Scope, upstream: string, options: HostOption
   t.teardown(() => app.close())
   const mount = async (): Promise<void> => {
     for (const prefix of mounts) {
-      const replyOptions = { rewriteRequestHeaders: (_: unknown, headers: object) => ({ ...headers, authorization: `Bearer ${hostSecret}` }) }
+      const replyOptions = {
+        rewriteRequestHeaders: (_: unknown, headers: object) => ({ ...headers, authorization: `Bearer ${hostSecret}` }),
+      }
       await app.register(httpProxy, { upstream, prefix, rewritePrefix: prefix, replyOptions, ...(adapted ? proxyOptions() : {}) })
     }
   }

@@ -24,7 +24,9 @@ interface Scope {
  * Runs a Node script with nothing but `env` in its environment: through `env -i`, because the test runner puts its own
  * loader into every child's, which is slow and measures the build beside its sources. `t` kills it.
  */
-export function launch (t: Scope, script: string, args: readonly string[], env: Readonly<Record<string, string>> = {}, cwd?: string): Child {
+export function launch (
+  t: Scope, script: string, args: readonly string[], env: Readonly<Record<string, string>> = {}, cwd?: string
+): Child {
   const variables = Object.entries({ PATH: String(process.env['PATH']), ...env }).map(([name, value]) => `${name}=${value}`)
   const child = spawn('/usr/bin/env', ['-i', ...variables, process.execPath, script, ...args], { stdio: ['ignore', 'pipe', 'pipe'], cwd })
   const out = new Signal<string>()

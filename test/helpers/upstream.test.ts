@@ -68,7 +68,9 @@ function messagesTotal (text: string): number {
 t.test('requests are recorded byte for byte and usage is totalled', async (t) => {
   const upstream = await startUpstream(t)
   const body = '{ "model":"m",  "stream":false }'
-  for (let i = 0; i < 2; i++) await (await fetch(upstream.url + '/v1/messages?beta=true', { method: 'POST', body, headers: { 'X-Odd': 'Yes' } })).text()
+  for (let i = 0; i < 2; i++) {
+    await (await fetch(upstream.url + '/v1/messages?beta=true', { method: 'POST', body, headers: { 'X-Odd': 'Yes' } })).text()
+  }
   const first = await upstream.requests.next()
   t.match(first, { method: 'POST', url: '/v1/messages?beta=true', sha256: sha256(body), json: { model: 'm' } })
   t.equal(first.body.toString(), body)
@@ -105,7 +107,9 @@ t.test('a queued script is played instead of the plain reply', async (t) => {
     const released: number[] = []
     let release = (): void => {}
     const gate = new Promise<void>((resolve) => { release = resolve })
-    upstream.queue({ fixture: 'messages.sse', split: 'events', before: (write) => { released.push(write); return write === 2 ? gate : null } })
+    upstream.queue({
+      fixture: 'messages.sse', split: 'events', before: (write) => { released.push(write); return write === 2 ? gate : null },
+    })
     const reader = (await call()).body?.getReader()
     let text = ''
     while (!text.includes('content_block_start')) text += Buffer.from((await reader?.read())?.value ?? []).toString()

@@ -137,7 +137,9 @@ export class Upstream {
     const aborted = new Promise<boolean>((resolve) => {
       res.once('close', () => resolve(!res.writableFinished && !wasCut(res)))
     })
-    const request: UpstreamRequest = { method, url, headers, rawHeaders, body: Buffer.alloc(0), sha256: '', json: {}, aborted, raw: { req, res } }
+    const request: UpstreamRequest = {
+      method, url, headers, rawHeaders, body: Buffer.alloc(0), sha256: '', json: {}, aborted, raw: { req, res },
+    }
     aborted.then((left) => { if (left) this.aborts.push(request) })
     this.seen.push(request)
     this.arrivals.push(request)
@@ -153,7 +155,9 @@ export class Upstream {
       await play(res, script.body === undefined ? { status: 404, body: nobody, ...script } : script)
       return
     }
-    const done = await play(res, { ...script, body: replyFixture(fixture), headers: { 'content-type': contentType(fixture), ...script.headers } })
+    const done = await play(res, {
+      ...script, body: replyFixture(fixture), headers: { 'content-type': contentType(fixture), ...script.headers },
+    })
     if (done) this.#report(fixture)
   }
 

@@ -47,10 +47,14 @@ export class Wire {
     const end = this.#bytes.indexOf('\r\n\r\n')
     if (end < 0) return null
     const [first = '', ...lines] = this.#bytes.slice(0, end).split('\r\n')
-    const headers = Object.fromEntries(lines.map((line) => [line.slice(0, line.indexOf(':')).toLowerCase(), line.slice(line.indexOf(':') + 1).trim()]))
+    const headers = Object.fromEntries(lines.map((line) => [
+      line.slice(0, line.indexOf(':')).toLowerCase(), line.slice(line.indexOf(':') + 1).trim(),
+    ]))
     const status = Number(first.split(' ')[1])
     const chunked = headers['transfer-encoding'] === 'chunked'
-    const until = chunked ? this.#bytes.indexOf('\r\n0\r\n\r\n', end) + 7 : end + 4 + (status === 100 ? 0 : Number(headers['content-length'] ?? 0))
+    const until = chunked
+      ? this.#bytes.indexOf('\r\n0\r\n\r\n', end) + 7
+      : end + 4 + (status === 100 ? 0 : Number(headers['content-length'] ?? 0))
     if (this.#bytes.length < until || (chunked && until < end)) return null
     const body = this.#bytes.slice(end + 4, until)
     this.#bytes = this.#bytes.slice(until)

@@ -44,7 +44,12 @@ function bearer (canary: Canary): Record<string, string> {
 function shots ({ secret, encoded }: Canary): Shot[] {
   const carriers: Shot[] = [
     { name: 'bearer', path: '/v1/chat/completions', headers: { authorization: `Bearer ${secret}` }, body: chat },
-    { name: 'basic', path: '/v1/chat/completions', headers: { authorization: `Basic ${Buffer.from(`user:${secret}`).toString('base64')}` }, body: chat },
+    {
+      name: 'basic',
+      path: '/v1/chat/completions',
+      headers: { authorization: `Basic ${Buffer.from(`user:${secret}`).toString('base64')}` },
+      body: chat,
+    },
     { name: 'no scheme', path: '/v1/chat/completions', headers: { authorization: secret }, body: chat },
     { name: 'x-api-key', path: '/v1/messages', headers: { authorization: '', 'x-api-key': secret, ...version }, body: message },
     { name: 'x-goog-api-key', path: generate, headers: { authorization: '', 'x-goog-api-key': secret }, body: contents },
@@ -55,16 +60,41 @@ function shots ({ secret, encoded }: Canary): Shot[] {
     { name: 'query and a path to repair', path: `/v1beta//v1${generate}/?key=${secret}`, headers: { authorization: '' }, body: contents },
     { name: 'query of another family', path: `/v1/chat/completions?key=${secret}`, headers: { authorization: '' }, body: chat },
     { name: 'query of an unknown path', path: `/v1/nothing?key=${secret}`, headers: { authorization: '' }, body: chat },
-    { name: 'query of a doubled path', path: `/v1/chat/completions/chat/completions?key=${secret}`, headers: { authorization: '' }, body: chat },
-    { name: 'query of an ambiguous path', path: `/v1beta/models/a%00b:generateContent?key=${secret}`, headers: { authorization: '' }, body: contents },
+    {
+      name: 'query of a doubled path',
+      path: `/v1/chat/completions/chat/completions?key=${secret}`,
+      headers: { authorization: '' },
+      body: chat,
+    },
+    {
+      name: 'query of an ambiguous path',
+      path: `/v1beta/models/a%00b:generateContent?key=${secret}`,
+      headers: { authorization: '' },
+      body: contents,
+    },
     { name: 'query of a model list', path: `/v1beta/models?key=${secret}`, headers: { authorization: '' }, method: 'GET' },
     { name: 'wrong method', path: `${generate}?key=${secret}`, headers: { authorization: '' }, method: 'DELETE' },
     { name: 'cookie', path: '/v1/chat/completions', headers: { authorization: '', cookie: `key=${secret}` }, body: chat },
-    { name: 'proxy-authorization', path: '/v1/chat/completions', headers: { authorization: '', 'proxy-authorization': `Bearer ${secret}` }, body: chat },
+    {
+      name: 'proxy-authorization',
+      path: '/v1/chat/completions',
+      headers: { authorization: '', 'proxy-authorization': `Bearer ${secret}` },
+      body: chat,
+    },
     { name: 'api-key', path: '/v1/chat/completions', headers: { authorization: '', 'api-key': secret }, body: chat },
     { name: 'twice', path: '/v1/chat/completions', headers: { authorization: [`Bearer ${secret}`, `Bearer ${secret}x`] }, body: chat },
-    { name: 'every header at once', path: '/v1/messages', headers: { authorization: `Bearer ${secret}`, 'x-api-key': secret, 'x-goog-api-key': secret, cookie: secret, ...version }, body: message },
-    { name: 'listed as hop-by-hop', path: '/v1/chat/completions', headers: { authorization: `Bearer ${secret}`, connection: 'authorization' }, body: chat },
+    {
+      name: 'every header at once',
+      path: '/v1/messages',
+      headers: { authorization: `Bearer ${secret}`, 'x-api-key': secret, 'x-goog-api-key': secret, cookie: secret, ...version },
+      body: message,
+    },
+    {
+      name: 'listed as hop-by-hop',
+      path: '/v1/chat/completions',
+      headers: { authorization: `Bearer ${secret}`, connection: 'authorization' },
+      body: chat,
+    },
   ]
   const known = { path: '/v1/chat/completions', headers: bearer(caller) }
   const failures: Shot[] = [
@@ -91,7 +121,8 @@ function spanText (spans: readonly ReadableSpan[]): string {
 
 t.test('a key is found in its own spellings', async (t) => {
   for (const text of [caller.secret, `x${caller.secret.slice(5, 13)}y`, caller.encoded, Buffer.from(caller.secret).toString('hex'),
-    Buffer.from(`a:${caller.secret}`).toString('base64'), Buffer.from(`ab:${caller.secret}`).toString('base64'), Buffer.from(`abc${caller.secret}`).toString('base64')]) {
+    Buffer.from(`a:${caller.secret}`).toString('base64'), Buffer.from(`ab:${caller.secret}`).toString('base64'),
+    Buffer.from(`abc${caller.secret}`).toString('base64')]) {
     t.not(caller.findIn(text).length, 0, text)
   }
   t.strictSame(caller.findIn(`${stranger.secret} Bearer key=`), [])
@@ -121,7 +152,9 @@ for (const { name, server, fastify } of hosts) {
     })
     const upstream = await startUpstream(t)
     const { app, settled } = await startGateway(t, upstream.url, {
-      upstreams: { main: { url: upstream.url, credential: provider.secret }, nobody: { url: 'http://127.0.0.1:1', credential: provider.secret } },
+      upstreams: {
+        main: { url: upstream.url, credential: provider.secret }, nobody: { url: 'http://127.0.0.1:1', credential: provider.secret },
+      },
       groups: {
         all: { protocols: everyProtocol.filter((name) => name !== 'embeddings'), upstream: 'main' },
         lost: { protocols: everyProtocol, upstream: 'nobody' },

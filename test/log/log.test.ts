@@ -79,7 +79,9 @@ t.test('a host\'s own logger is used as it is', async (t) => {
 })
 
 t.test('what does not apply is left out', async (t) => {
-  const llm = settledRequest({ group: null, model: null, upstream: null, upstreamStatus: 0, at: { sent: 0 }, outcome: 'auth_error', status: 401 })
+  const llm = settledRequest({
+    group: null, model: null, upstream: null, upstreamStatus: 0, at: { sent: 0 }, outcome: 'auth_error', status: 401,
+  })
   t.strictSame(Object.keys(JSON.parse(JSON.stringify(requestLine(llm)))), [
     'id', 'protocol', 'endpoint', 'operation', 'provider', 'stream', 'outcome', 'status', 'duration_ms',
   ])
@@ -96,12 +98,22 @@ t.test('all that can be said', async (t) => {
     errorCode: 'upstream_aborted',
     abortedBy: 'upstream',
   })
-  const attempts = [{ upstream: 'a', result: 'connect', status: 0, durationMs: 1 }, { upstream: 'main', result: 'ok', status: 200, durationMs: 2 }]
-  Object.assign(llm, { attempts, sentModel: 'theirs', finishReason: 'stop', upstreamRequestId: 'r'.repeat(500), trace: { ids: { traceId: 'a'.repeat(32), spanId: 'b'.repeat(16) }, headers: null, context: null } })
+  const attempts = [
+    { upstream: 'a', result: 'connect', status: 0, durationMs: 1 }, { upstream: 'main', result: 'ok', status: 200, durationMs: 2 },
+  ]
+  Object.assign(llm, {
+    attempts,
+    sentModel: 'theirs',
+    finishReason: 'stop',
+    upstreamRequestId: 'r'.repeat(500),
+    trace: { ids: { traceId: 'a'.repeat(32), spanId: 'b'.repeat(16) }, headers: null, context: null },
+  })
   t.match(requestLine(llm), {
     model: 'm'.repeat(128),
     upstream_model: 'theirs',
-    attempts: [{ upstream: 'a', result: 'connect', status: undefined, duration_ms: 1 }, { upstream: 'main', result: 'ok', status: 200, duration_ms: 2 }],
+    attempts: [{ upstream: 'a', result: 'connect', status: undefined, duration_ms: 1 }, {
+      upstream: 'main', result: 'ok', status: 200, duration_ms: 2,
+    }],
     response_model: 'gpt-5-2026',
     ttfc_ms: 400,
     overhead_ms: 2,
@@ -119,12 +131,18 @@ t.test('all that can be said', async (t) => {
 
 t.test('a wrong level is an error that names the option', async (t) => {
   for (const level of ['loud', 3]) {
-    await t.rejects(async () => await Fastify().register(log, { level } as LogOptions), { code: 'LLM_GATEWAY_OPTION', message: /log\.level/ })
+    await t.rejects(async () => await Fastify().register(log, { level } as LogOptions), {
+      code: 'LLM_GATEWAY_OPTION', message: /log\.level/,
+    })
   }
 })
 
 t.test('a line tells what a request cost, and where that has no price', async (t) => {
-  const cost = { amount: '0.5', billionths: 500_000_000, currency: 'USD', parts: [], unpriced: false, entry: null, by: null, price: null, factor: '1' }
+  const cost = {
+    amount: '0.5', billionths: 500_000_000, currency: 'USD', parts: [], unpriced: false, entry: null, by: null, price: null, factor: '1',
+  }
   t.match(requestLine(Object.assign(settledRequest(), { cost })), { cost: '0.5', currency: 'USD', unpriced: undefined })
-  t.match(requestLine(Object.assign(settledRequest(), { cost: { ...cost, amount: null, unpriced: true } })), { cost: undefined, currency: 'USD', unpriced: true })
+  t.match(requestLine(Object.assign(settledRequest(), { cost: { ...cost, amount: null, unpriced: true } })), {
+    cost: undefined, currency: 'USD', unpriced: true,
+  })
 })

@@ -11,7 +11,9 @@ import { newMeters, samplesOf, sumOf } from './meters.js'
 import { needs, promtool } from './programs.js'
 import { groupOf, noTokens, settledRequest } from './requests.js'
 
-const name = fc.oneof(fc.string({ unit: 'binary', maxLength: 12 }), fc.constantFrom('gpt-5', 'a,b:c', '__proto__', 'other', 'none', '', '"}\n# EOF\n', '\ud800'))
+const name = fc.oneof(
+  fc.string({ unit: 'binary', maxLength: 12 }), fc.constantFrom('gpt-5', 'a,b:c', '__proto__', 'other', 'none', '', '"}\n# EOF\n', '\ud800')
+)
 /** What a reader of replies should never let through. */
 const noAmount = fc.constantFrom(NaN, -1, Infinity, -Infinity, 1e308)
 const amount = fc.oneof({ weight: 5, arbitrary: fc.nat(1_000_000) }, noAmount)
@@ -37,7 +39,9 @@ const request: fc.Arbitrary<ModelCall> = fc.record({
   upstreamStatus: fc.constantFrom(0, 200, 204, 404, 503),
   outcome: fc.constantFrom('ok' as const, 'auth_error' as const, 'truncated' as const, 'client_abort' as const),
   at: fc.record({ bodyStarted: time, body: time, sent: time, headers: time, firstChunk: time, lastChunk: time, ended: time }),
-}).map(({ group, modality, ...fields }) => settledRequest({ ...fields, group: group === null ? null : groupOf(group), modalities: [modality] }))
+}).map(({ group, modality, ...fields }) => settledRequest({
+  ...fields, group: group === null ? null : groupOf(group), modalities: [modality],
+}))
 
 function tokensIn (requests: readonly ModelCall[]): number {
   const amounts = requests.flatMap((llm) => leaves.map(({ type }) => (llm.usage ?? noTokens)[type]))
@@ -95,7 +99,9 @@ t.test('every line is a sample, every number one, no two alike, nothing lost', a
 
 t.test('what is beyond the limit keeps the direction and the type of its tokens, and nothing else', async (t) => {
   const meters = newMeters({ maxCells: 1 })
-  for (const group of ['a', 'b', 'c']) meters.recorder.settled(settledRequest({ group: groupOf(group), usage: { ...noTokens, input: 2, reasoning: 3 } }))
+  for (const group of ['a', 'b', 'c']) {
+    meters.recorder.settled(settledRequest({ group: groupOf(group), usage: { ...noTokens, input: 2, reasoning: 3 } }))
+  }
   const samples = samplesOf(await renderText(meters.store.families, plainText))
   t.strictSame([...samples].filter(([sample]) => sample.startsWith('llm_gateway_tokens_total')), [
     ['llm_gateway_tokens_total{protocol="chat_completions",group="a",model="gpt-5",direction="input",type="input"}', 2],

@@ -48,7 +48,9 @@ t.test('what could break a text format is written as % and four hex digits', asy
 t.test('two values are never written alike, and never leave their quotes', async () => {
   const values = fc.string({ unit: 'binary', maxLength: 8 })
   fc.assert(fc.property(values, values, (a, b) => (a === b) === (escapeValue(a) === escapeValue(b))), { numRuns: 2_000 })
-  fc.assert(fc.property(values, (a) => !/["\\\n]/.test(escapeValue(a)) && Buffer.from(escapeValue(a)).toString() === escapeValue(a)), { numRuns: 2_000 })
+  fc.assert(fc.property(values, (a) => !/["\\\n]/.test(escapeValue(a)) && Buffer.from(escapeValue(a)).toString() === escapeValue(a)), {
+    numRuns: 2_000,
+  })
 })
 
 t.test('beyond the limit of cells one cell takes the rest', async (t) => {
@@ -67,7 +69,9 @@ t.test('beyond the limit of cells one cell takes the rest', async (t) => {
 t.test('label sets that come by turns and differ in one value are counted apart, also beyond the limit', async (t) => {
   const told: string[] = []
   const counter = new Counter<['a', 'b']>({ row, maxCells: 3, overflowed: (label) => told.push(label) })
-  for (const [a, b] of [['x', '1'], ['x', '2'], ['x', '2'], ['y', '2'], ['x', '2'], ['z', '2'], ['z', '2'], ['x', '1']] as const) counter.add(1, a, b)
+  for (const [a, b] of [['x', '1'], ['x', '2'], ['x', '2'], ['y', '2'], ['x', '2'], ['z', '2'], ['z', '2'], ['x', '1']] as const) {
+    counter.add(1, a, b)
+  }
   t.strictSame(counter.read().map(({ labels, value }) => ({ ...labels, value })), [
     { a: 'x', b: '1', value: 2 }, { a: 'x', b: '2', value: 3 }, { a: 'y', b: '2', value: 1 }, { a: 'other', b: 'other', value: 2 },
   ])

@@ -28,7 +28,9 @@ t.test('a counter whose first event an alert is to see is there at 0', async (t)
   ]
   for (const name of expected) t.equal(before.get(`llm_gateway_${name}`), 0, name)
   t.notOk([...before.keys()].some((name) => name.includes('reason="not_authorized"')), 'no host of its own refuses in auth')
-  for (const [, name = ''] of alerts.matchAll(/(llm_gateway_(?:auth_failures|shed|ledger_write_failures|key_lookups|stream_aborts|usage_missing)_total)/g)) {
+  for (const [, name = ''] of alerts.matchAll(
+    /(llm_gateway_(?:auth_failures|shed|ledger_write_failures|key_lookups|stream_aborts|usage_missing)_total)/g
+  )) {
     t.ok([...before.keys()].some((sample) => sample.startsWith(name)), name)
   }
 })
@@ -51,11 +53,17 @@ t.test('what callers meet is one of them: nothing they do makes another series',
   const { origin } = await startGateway(t)
   const scrape = async (): Promise<string[]> => {
     const text = await (await fetch(`${origin}/metrics`)).text()
-    return [...samplesOf(text).keys()].filter((name) => /^llm_gateway_(auth_failures|usage_missing|key_lookups|stream_aborts)_total/.test(name))
+    return [...samplesOf(text).keys()].filter(
+      (name) => /^llm_gateway_(auth_failures|usage_missing|key_lookups|stream_aborts)_total/.test(name)
+    )
   }
   const before = await scrape()
-  const ask = async (path: string, headers: Record<string, string>, body: string | null = '{"model":"m","max_tokens":1,"messages":[]}'): Promise<number> => {
-    return (await fetch(origin + path, { method: body === null ? 'GET' : 'POST', body, headers: { 'content-type': 'application/json', ...headers } })).status
+  const ask = async (
+    path: string, headers: Record<string, string>, body: string | null = '{"model":"m","max_tokens":1,"messages":[]}'
+  ): Promise<number> => {
+    return (await fetch(origin + path, {
+      method: body === null ? 'GET' : 'POST', body, headers: { 'content-type': 'application/json', ...headers },
+    })).status
   }
   const bearer = (key: string) => ({ authorization: `Bearer ${key}` })
   t.equal(await ask('/v1/messages', { 'anthropic-version': '2023-06-01' }), 401)

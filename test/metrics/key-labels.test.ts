@@ -52,16 +52,27 @@ t.test('requests, tokens and costs by label, in Prometheus, a registry and OpenT
   }
   const { body } = await app.inject('/metrics')
   for (const team of ['shop', 'search']) {
-    t.match(body, `llm_gateway_requests_total{protocol="chat_completions",group="all",model="gpt-5",stream="false",outcome="ok",team="${team}",stage="none"} 1\n`)
-    t.match(body, `llm_gateway_tokens_total{protocol="chat_completions",group="all",model="gpt-5",team="${team}",stage="none",direction="input",type="input"} `)
-    t.match(body, `llm_gateway_cost_total{protocol="chat_completions",group="all",model="gpt-5",currency="USD",team="${team}",stage="none"} `)
+    t.match(
+      body,
+      'llm_gateway_requests_total{protocol="chat_completions",group="all",model="gpt-5",stream="false",outcome="ok",' +
+        `team="${team}",stage="none"} 1\n`
+    )
+    t.match(
+      body,
+      `llm_gateway_tokens_total{protocol="chat_completions",group="all",model="gpt-5",team="${team}",stage="none",` +
+        'direction="input",type="input"} '
+    )
+    t.match(
+      body, `llm_gateway_cost_total{protocol="chat_completions",group="all",model="gpt-5",currency="USD",team="${team}",stage="none"} `
+    )
   }
   t.match(body, 'outcome="auth_error",team="none",stage="none"} 1\n')
   t.notMatch(body, 'invented', 'what callers say of themselves makes no series')
   t.match(body, 'llm_gateway_label_overflow_total{label="team"} 0\n')
   await provider.forceFlush()
   const [collected] = exporter.getMetrics()
-  const points = (name: string) => collected?.scopeMetrics.flatMap((scope) => scope.metrics).find(({ descriptor }) => descriptor.name === name)?.dataPoints ?? []
+  const points = (name: string) =>
+    collected?.scopeMetrics.flatMap((scope) => scope.metrics).find(({ descriptor }) => descriptor.name === name)?.dataPoints ?? []
   for (const name of ['llm_gateway.requests', 'llm_gateway.tokens', 'llm_gateway.cost']) {
     const teams = new Set(points(name).map(({ attributes }) => attributes.team))
     t.ok(teams.has('shop') && teams.has('search') && points(name).every(({ attributes }) => attributes.stage === 'none'), name)
@@ -72,7 +83,8 @@ t.test('no more values of a label than are allowed, and no sum lost', async (t) 
   const meters = newMeters({ labels: ['team'], maxLabelValues: 2 })
   for (const team of ['a', 'b', 'c', 'a', 'd', 'other', 'none']) meters.recorder.settled(settledOf(groupWith({ team })))
   meters.recorder.settled(settledOf(groupOf('chat')))
-  const requests = (team: string) => `llm_gateway_requests_total{protocol="chat_completions",group="chat",model="gpt-5",stream="false",outcome="ok",team="${team}"}`
+  const requests = (team: string) =>
+    `llm_gateway_requests_total{protocol="chat_completions",group="chat",model="gpt-5",stream="false",outcome="ok",team="${team}"}`
   t.match(await valuesOf(meters), {
     [requests('a')]: 2,
     [requests('b')]: 1,
@@ -130,5 +142,7 @@ t.test('names that the metrics cannot have are refused', async (t) => {
   }
   const app = Fastify()
   t.teardown(() => app.close())
-  await t.rejects(async () => await app.register(metrics, { maxLabelValues: 0 }), { code: 'LLM_GATEWAY_OPTION', message: /metrics\.maxLabelValues must be a whole number of at least 1/ })
+  await t.rejects(async () => await app.register(metrics, { maxLabelValues: 0 }), {
+    code: 'LLM_GATEWAY_OPTION', message: /metrics\.maxLabelValues must be a whole number of at least 1/,
+  })
 })

@@ -14,7 +14,9 @@ export function samplesOf (text: string): Map<string, number> {
   }))
 }
 
-/** All samples but buckets, and but those that every process has from its start; rounded to nanoseconds, as clock differences are not exact. */
+/**
+ * All samples but buckets, and but those that every process has from its start; rounded to nanoseconds, as clock differences are not exact.
+ */
 export async function valuesOf (meters: Meters): Promise<Record<string, number>> {
   const samples = samplesOf(await renderText(meters.store.families, plainText))
   const kept = [...samples].filter(([name, value]) => !/_bucket|_series|_build_info/.test(name) && !(/_total\b/.test(name) && value === 0))

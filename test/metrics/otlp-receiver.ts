@@ -27,7 +27,10 @@ export interface ReceivedSpan {
 interface Sent {
   readonly resourceMetrics?: ReadonlyArray<{ readonly scopeMetrics: ReadonlyArray<{ readonly metrics: readonly ReceivedMetric[] }> }>
   readonly resourceSpans?: ReadonlyArray<{
-    readonly scopeSpans: ReadonlyArray<{ readonly scope: { readonly name: string }, readonly spans: ReadonlyArray<Omit<ReceivedSpan, 'scope'>> }>
+    readonly scopeSpans: ReadonlyArray<{
+      readonly scope: { readonly name: string }
+      readonly spans: ReadonlyArray<Omit<ReceivedSpan, 'scope'>>
+    }>
   }>
 }
 

@@ -9,7 +9,9 @@ import { sendTraffic } from './traffic.js'
 
 t.test('a collector gets the totals that a scrape has', async (t) => {
   const { url, metrics } = await startReceiver(t)
-  const reader = new PeriodicExportingMetricReader({ exporter: new OTLPMetricExporter({ url: `${url}/v1/metrics` }), exportIntervalMillis: 3_600_000 })
+  const reader = new PeriodicExportingMetricReader({
+    exporter: new OTLPMetricExporter({ url: `${url}/v1/metrics` }), exportIntervalMillis: 3_600_000,
+  })
   const provider = new MeterProvider({ readers: [reader] })
   const upstream = await startUpstream(t)
   const gateway = await startGateway(t, upstream.url, { metrics: { meterProvider: provider, semconv: 'both' } })

@@ -21,11 +21,17 @@ t.test('serves its text at /metrics', async (t) => {
   const reply = await app.inject('/metrics')
   t.equal(reply.statusCode, 200)
   t.equal(reply.headers['content-type'], 'text/plain; version=0.0.4; charset=utf-8')
-  t.equal(samplesOf(reply.body).get('llm_gateway_requests_total{protocol="chat_completions",group="chat",model="gpt-5",stream="false",outcome="ok"}'), 1)
+  t.equal(
+    samplesOf(reply.body).get(
+      'llm_gateway_requests_total{protocol="chat_completions",group="chat",model="gpt-5",stream="false",outcome="ok"}'
+    ),
+    1
+  )
 })
 
 t.test('speaks OpenMetrics to a server that asks for it', async (t) => {
-  const accept = 'application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,text/plain;version=0.0.4;q=0.5,*/*;q=0.1'
+  const accept =
+    'application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,text/plain;version=0.0.4;q=0.5,*/*;q=0.1'
   const reply = await (await start(t)).inject({ url: '/metrics', headers: { accept } })
   t.equal(reply.headers['content-type'], 'application/openmetrics-text; version=1.0.0; charset=utf-8')
   t.match(reply.body, /# EOF\n$/)
@@ -69,10 +75,17 @@ t.test('alone beside a mount of the host, it counts what passes there', async (t
   app.register(httpProxy, { upstream: upstream.url })
   app.register(metrics)
   const url = await app.listen({ host: '127.0.0.1', port: 0 })
-  const reply = await fetch(`${url}/v1beta/models/gemini-2.5-flash:generateContent`, { method: 'POST', body: '{}', headers: { 'content-type': 'application/json' } })
+  const reply = await fetch(`${url}/v1beta/models/gemini-2.5-flash:generateContent`, {
+    method: 'POST', body: '{}', headers: { 'content-type': 'application/json' },
+  })
   await reply.text()
   const text = await (await fetch(`${url}/metrics`)).text()
-  t.equal(samplesOf(text).get('llm_gateway_requests_total{protocol="generate_content",group="none",model="gemini-2.5-flash",stream="false",outcome="ok"}'), 1)
+  t.equal(
+    samplesOf(text).get(
+      'llm_gateway_requests_total{protocol="generate_content",group="none",model="gemini-2.5-flash",stream="false",outcome="ok"}'
+    ),
+    1
+  )
 })
 
 t.test('models can be listed', async (t) => {
@@ -108,7 +121,9 @@ t.test('wrong options are told by name', async (t) => {
   for (const [name, value] of [...Object.entries(wrong), ['registry', { metrics: async () => '' }]] as const) {
     const app = Fastify()
     t.teardown(() => app.close())
-    await t.rejects(async () => await app.register(metrics, { [name]: value }), { code: 'LLM_GATEWAY_OPTION', message: new RegExp(`metrics.${name} `) })
+    await t.rejects(async () => await app.register(metrics, { [name]: value }), {
+      code: 'LLM_GATEWAY_OPTION', message: new RegExp(`metrics.${name} `),
+    })
   }
   const app = Fastify()
   await t.rejects(async () => await app.register(metrics, { models: [1] as unknown as string[] }), { code: 'LLM_GATEWAY_OPTION' })

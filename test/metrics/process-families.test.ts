@@ -52,7 +52,9 @@ t.test('a registry that has them already says so', async (t) => {
   collectDefaultMetrics({ register: registry })
   const app = Fastify()
   t.teardown(async () => await app.close())
-  await t.rejects(async () => await app.register(metrics, { registry, process: true }), { message: /already holds a metric named process_cpu_seconds_total/ })
+  await t.rejects(async () => await app.register(metrics, { registry, process: true }), {
+    message: /already holds a metric named process_cpu_seconds_total/,
+  })
 })
 
 t.test('what peers are told of the processor time is what is served', async (t) => {

@@ -29,7 +29,9 @@ function labelsOf (metric: string, recorded: ReadonlySet<string>): readonly stri
 /** Metrics and labels of an expression that neither the catalogue nor a recording rule has. */
 export function undeclared (expr: string, recorded: ReadonlySet<string>): string[] {
   const bare = expr.replace(/"[^"]*"/g, '""')
-  const metrics = namesOf(bare.replace(/\{[^}]*\}|\[[^\]]*\]|\b(?:by|on|ignoring)\s*\([^)]*\)/g, '')).filter((word) => /^llm_gateway_|:/.test(word) || others.has(word))
+  const metrics = namesOf(bare.replace(/\{[^}]*\}|\[[^\]]*\]|\b(?:by|on|ignoring)\s*\([^)]*\)/g, '')).filter(
+    (word) => /^llm_gateway_|:/.test(word) || others.has(word)
+  )
   const unknown = metrics.filter((metric) => labelsOf(metric, recorded) === null)
   const all = new Set(metrics.flatMap((metric) => labelsOf(metric, recorded) ?? []))
   for (const [, metric = '', matchers = ''] of bare.matchAll(/([a-zA-Z_:][\w:]*)\{([^}]*)\}/g)) {

@@ -63,7 +63,12 @@ t.test('the pace of a streamed reply', async (t) => {
     { name: 'is not told of a broken stream', fields: { ...streamed, outcome: 'client_abort' as const }, first: 1, pace: undefined },
     { name: 'is not told of a reply that was not streamed', fields: { ...streamed, stream: false }, first: undefined, pace: undefined },
     { name: 'is not told of a failure', fields: { ...streamed, upstreamStatus: 500 }, first: undefined, pace: undefined },
-    { name: 'is not told of a failure that a reply of success told', fields: { ...streamed, replyFailed: true, outcome: 'upstream_error' as const }, first: undefined, pace: undefined },
+    {
+      name: 'is not told of a failure that a reply of success told',
+      fields: { ...streamed, replyFailed: true, outcome: 'upstream_error' as const },
+      first: undefined,
+      pace: undefined,
+    },
     { name: 'is not told before a first chunk', fields: { ...streamed, at: { firstChunk: 0 } }, first: undefined, pace: undefined },
   ]
   for (const { name, fields, first, pace } of rows) {

@@ -120,7 +120,9 @@ for (const { name, newRegistry, newOpenMetrics, count, global } of clients) {
       count(registry, 'llm_gateway_requests_total', 1)
       const app = Fastify()
       t.teardown(() => app.close())
-      await t.rejects(async () => await app.register(metrics, { registry }), { code: 'LLM_GATEWAY_OPTION', message: /metrics.registry already holds .*llm_gateway_requests_total/ })
+      await t.rejects(async () => await app.register(metrics, { registry }), {
+        code: 'LLM_GATEWAY_OPTION', message: /metrics.registry already holds .*llm_gateway_requests_total/,
+      })
     })
 
     t.test('the registry can be served', async (t) => {

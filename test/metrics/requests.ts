@@ -20,7 +20,8 @@ export function groupOf (id: string): Group {
 }
 
 type Fields = Partial<Pick<ModelCall,
-  | 'stream' | 'group' | 'upstream' | 'upstreamStatus' | 'responseModel' | 'usage' | 'modalities' | 'usageMissing' | 'usageInconsistent' | 'replyFailed'
+  | 'stream' | 'group' | 'upstream' | 'upstreamStatus' | 'responseModel' | 'usage' | 'modalities' | 'usageMissing' | 'usageInconsistent'
+  | 'replyFailed'
   | 'outcome' | 'errorCode' | 'abortedBy' | 'model' | 'status' | 'replyWorkMs'>> & { readonly at?: Times, readonly endpoint?: string }
 
 /** Milliseconds after the start. */

@@ -29,7 +29,9 @@ async function build (t: Test, upstream: Upstream, overload: OverloadOptions | f
 
 function shed (app: FastifyInstance): Record<string, number> {
   const family = gatewayOf(app).metrics.find(({ name }) => name.endsWith('shed_total'))
-  const counts = (family?.read() ?? []).map((reading) => [String(reading.labels['reason']), 'value' in reading ? reading.value : NaN] as const)
+  const counts = (family?.read() ?? []).map((reading) => [
+    String(reading.labels['reason']), 'value' in reading ? reading.value : NaN,
+  ] as const)
   return Object.fromEntries(counts.filter(([, count]) => count !== 0))
 }
 
@@ -39,7 +41,9 @@ async function ask (url: string, key: string): Promise<{ status: number | undefi
   return { status: message.statusCode, error, retryAfter: message.headers['retry-after'] }
 }
 
-t.test('beyond maxActive requests are refused natively before their body is read; the last fifth is for others than a greedy key', async (t) => {
+t.test('beyond maxActive requests are refused natively before their body is read; the last fifth is for others than a greedy key', async (
+  t
+) => {
   const upstream = await startUpstream(t)
   let answer = (): void => {}
   const gate = new Promise<void>((resolve) => { answer = resolve })
@@ -69,14 +73,21 @@ t.test('beyond maxActive requests are refused natively before their body is read
   t.equal((await ask(url, 'third')).status, 200, 'places are free again')
 })
 
-t.test('while the event loop is late a share of requests is refused, other routes are not, and it goes on once it is in time', async (t) => {
+t.test('while the event loop is late a share of requests is refused, other routes are not, and it goes on once it is in time', async (
+  t
+) => {
   const upstream = await startUpstream(t)
   const app = await build(t, upstream, { maxLoopDelayMs: 100 })
   app.get('/health', async () => 'ok')
   const busy = setInterval(() => {
     for (const until = performance.now() + 300; performance.now() < until;);
   }, 1)
-  const inject = async () => (await app.inject({ method: 'POST', url: '/v1/chat/completions', headers: { authorization: 'Bearer greedy', 'content-type': 'application/json' }, payload: body })).statusCode
+  const inject = async () => (await app.inject({
+    method: 'POST',
+    url: '/v1/chat/completions',
+    headers: { authorization: 'Bearer greedy', 'content-type': 'application/json' },
+    payload: body,
+  })).statusCode
   let status = 200
   for (const until = Date.now() + 60_000; status === 200 && Date.now() < until;) status = await inject()
   t.equal(status, 503)
@@ -143,7 +154,10 @@ async function textOn (socket: Socket, request: string): Promise<string> {
   return text
 }
 
-t.test('on a connection above their number a model request is refused in words before its body, anything else is served, and it is closed', async (t) => {
+t.test('on a connection above their number a model request is refused in words before its body, anything else is served, and it ' +
+  'is closed', async (
+  t
+) => {
   const upstream = await startUpstream(t)
   const app = await build(t, upstream, { maxConnections: 1 })
   const { origin } = await start(t, yaml(upstream.url, ['key-a'], 'overload: { maxConnections: 1 }'))
@@ -155,7 +169,10 @@ t.test('on a connection above their number a model request is refused in words b
     t.match(refused, /^HTTP\/1\.1 503 [^]*\nretry-after: [123]\r\n[^]*"code":"overloaded"/)
     t.match(refused, /\nconnection: close\r\n/i)
     t.match(await textOn(await open(port), 'GET /metrics HTTP/1.1\r\nhost: a\r\n\r\n'), /^HTTP\/1\.1 200[^]*\nconnection: close\r\n/i)
-    t.match(await textOn(first, 'GET /metrics HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n'), /llm_gateway_shed_total\{reason="connections"\} 2\n/)
+    t.match(
+      await textOn(first, 'GET /metrics HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n'),
+      /llm_gateway_shed_total\{reason="connections"\} 2\n/
+    )
     const next = await textOn(await open(port), 'GET /metrics HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n')
     t.match(next, /llm_gateway_shed_total\{reason="connections"\} 2\n/, 'a place is free again')
   }
@@ -211,7 +228,12 @@ t.test('the plugin alone, after auth, does all of it', async (t) => {
   app.post('/v1/chat/completions', async () => 'ok')
   let status = 200
   for (const until = Date.now() + 60_000; status === 200 && Date.now() < until;) {
-    status = (await app.inject({ method: 'POST', url: '/v1/chat/completions', headers: { authorization: 'Bearer a', 'content-type': 'application/json' }, payload: body })).statusCode
+    status = (await app.inject({
+      method: 'POST',
+      url: '/v1/chat/completions',
+      headers: { authorization: 'Bearer a', 'content-type': 'application/json' },
+      payload: body,
+    })).statusCode
     await new Promise((resolve) => setTimeout(resolve, 20))
   }
   t.equal(status, 503)

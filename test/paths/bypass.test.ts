@@ -13,22 +13,33 @@ const runs = Number(process.env.FUZZ_RUNS ?? 700)
 const words = [
   'v1', 'v1beta', 'v1alpha', 'V1', 'v%31', '%76%31', '%2576%2531', 'v1%2f', 'v1\\', 'v1;x', ';', ';v1', 'v1%20', 'v1%00', 'v1%3b',
   '', '.', '..', '%2e', '%2e%2e', '.%2e', '%252e%252e', '..;', '%2e%2e;a=b', '..%2f', '..%5c', '%5c', '\\', '%2f', '%252f', '%c0%af',
-  'chat', 'CHAT', 'chat%2fcompletions', 'chat\\completions', 'chat;a', 'completions', 'complet%69ons', 'completions%23', 'completions;', 'completions%3fx', 'completions%2e',
-  'messages', 'Messages', 'm%65ssages', 'messages%0a', 'responses', 'embeddings', 'images', 'generations', 'models', 'tunedModels', 'm:generateContent', 'm%3AgenerateContent',
-  'm%253AgenerateContent', 'a%2fb:countTokens', 'files', 'audio', 'transcriptions', 'completions', 'x', '%e2%84%aa', '\u00e9', '@', 'http:', 'host', '%zz', '%',
+  'chat', 'CHAT', 'chat%2fcompletions', 'chat\\completions', 'chat;a', 'completions', 'complet%69ons', 'completions%23', 'completions;',
+  'completions%3fx', 'completions%2e',
+  'messages', 'Messages', 'm%65ssages', 'messages%0a', 'responses', 'embeddings', 'images', 'generations', 'models', 'tunedModels',
+  'm:generateContent', 'm%3AgenerateContent',
+  'm%253AgenerateContent', 'a%2fb:countTokens', 'files', 'audio', 'transcriptions', 'completions', 'x', '%e2%84%aa', '\u00e9', '@', 'http:',
+  'host', '%zz', '%',
 ]
 
 const target = fc.tuple(
   fc.constantFrom('', '', '', '', 'http://h', 'HTTP://h:80', 'http://h\\v1', 'https://u@h', '/'),
-  fc.array(fc.oneof({ weight: 9, arbitrary: fc.constantFrom(...words) }, { weight: 1, arbitrary: fc.string({ unit: fc.constantFrom(...'v1/.%2feE;\\#?chat'), maxLength: 6 }) }), { minLength: 1, maxLength: 7 }),
+  fc.array(fc.oneof({ weight: 9, arbitrary: fc.constantFrom(...words) }, {
+    weight: 1, arbitrary: fc.string({ unit: fc.constantFrom(...'v1/.%2feE;\\#?chat'), maxLength: 6 }),
+  }), {
+    minLength: 1, maxLength: 7,
+  }),
   fc.constantFrom('', '', '/', '//', '?x=1', '?/v1/messages', '#', '#/v1', ';a', ';/../x', '?key=k')
 ).map(([start, path, end]) => `${start}/${path.join('/')}${end}`)
 
 const seeds = [
-  '/v1/files', '/v1/audio/transcriptions', '/v1', '/v1/', '/v1?x', '/v1;/chat/completions', '/V1/chat/completions', '/v1/Chat/Completions', '/%76%31/%252e%252e/x',
-  '/v1/%252e%252e/x', '/%76%31/chat/completions', '/v1beta/openai/chat/completions', '//v1/chat/completions', '/v1//files', '/v1/chat/completions;x', '/v1/realtime',
-  '/tunedModels/m:generateContent/x/m:generateContent', '/tunedModels/x/%20/m%3AgenerateContent;a', '/%2f/tunedModels/a%2fb:countTokens/m%3AgenerateContent?key=k',
-  '/chat;a/completions;#/v1', '/chat;a/completions', '/;x/v1/chat/completions', '/x/..;/messages', '/%2e%2e;a/embeddings', '/x/%2e%2e/messages', '/%252e/messages', '/chat%2fcompletions',
+  '/v1/files', '/v1/audio/transcriptions', '/v1', '/v1/', '/v1?x', '/v1;/chat/completions', '/V1/chat/completions', '/v1/Chat/Completions',
+  '/%76%31/%252e%252e/x',
+  '/v1/%252e%252e/x', '/%76%31/chat/completions', '/v1beta/openai/chat/completions', '//v1/chat/completions', '/v1//files',
+  '/v1/chat/completions;x', '/v1/realtime',
+  '/tunedModels/m:generateContent/x/m:generateContent', '/tunedModels/x/%20/m%3AgenerateContent;a',
+  '/%2f/tunedModels/a%2fb:countTokens/m%3AgenerateContent?key=k',
+  '/chat;a/completions;#/v1', '/chat;a/completions', '/;x/v1/chat/completions', '/x/..;/messages', '/%2e%2e;a/embeddings',
+  '/x/%2e%2e/messages', '/%252e/messages', '/chat%2fcompletions',
 ]
 
 const methods = ['POST', 'GET', 'DELETE', 'PUT', 'HEAD', 'OPTIONS', 'PATCH']
@@ -53,7 +64,14 @@ async function fuzz (t: Parameters<typeof startHost>[0], options: HostOptions, h
     const method = methods[count % 3 === 0 ? count % methods.length : 0] ?? 'POST'
     const body = method === 'POST' ? '{}' : ''
     await new Promise<void>((resolve) => {
-      const sent = request({ port, host: '127.0.0.1', agent, path, method, headers: { 'content-type': 'application/json', 'content-length': body.length, ...headers } }, (reply) => {
+      const sent = request({
+        port,
+        host: '127.0.0.1',
+        agent,
+        path,
+        method,
+        headers: { 'content-type': 'application/json', 'content-length': body.length, ...headers },
+      }, (reply) => {
         reply.resume().once('close', resolve)
       })
       // Bytes that are no HTTP are cut off.
@@ -94,12 +112,15 @@ t.test('a key gets no further than its own endpoints', async (t) => {
 function laxly (url: string): string {
   let path = url.replace(/[?#].*$/s, '')
   for (let i = 0; i < 4; i += 1) path = path.replace(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(parseInt(hex, 16)))
-  return posix.normalize(path.replace(/\\/g, '/').replace(/;[^/]*/g, '').replace(/[?#].*$/s, '')).replace(/[^\x21-\x7e\x80-\xff]/g, '').replace(/\/+/g, '/')
+  return posix.normalize(path.replace(/\\/g, '/').replace(/;[^/]*/g, '').replace(/[?#].*$/s, ''))
+    .replace(/[^\x21-\x7e\x80-\xff]/g, '')
+    .replace(/\/+/g, '/')
 }
 
 t.test('what a mount of everything is asked beside the endpoints cannot be read as one of them', async (t) => {
   const seen = await fuzz(t, { mounts: ['/'] })
   t.ok(seen.length > 0)
-  const endpoint = /^(?:\/v1(?:beta|alpha)?)*\/(?:chat\/completions|responses|embeddings|images\/generations|messages|(?:m|tunedM)odels\/.*:generateContent)\/?$/
+  const endpoint =
+    /^(?:\/v1(?:beta|alpha)?)*\/(?:chat\/completions|responses|embeddings|images\/generations|messages|(?:m|tunedM)odels\/.*:generateContent)\/?$/
   t.strictSame(seen.filter((line) => endpoint.test(laxly(line.slice(line.indexOf(' ') + 1)))), [])
 })

@@ -23,7 +23,9 @@ interface Seen {
 }
 
 /** A host with a catch-all of its own below `/v1` and `/v1beta`, in place of a mount. */
-async function build (t: { teardown: (close: () => unknown) => unknown }, options: PathsOptions = {}, server = {}): Promise<{ app: FastifyInstance, seen: Seen[] }> {
+async function build (
+  t: { teardown: (close: () => unknown) => unknown }, options: PathsOptions = {}, server = {}
+): Promise<{ app: FastifyInstance, seen: Seen[] }> {
   const app = Fastify(server)
   t.teardown(() => app.close())
   const seen: Seen[] = []
@@ -31,7 +33,9 @@ async function build (t: { teardown: (close: () => unknown) => unknown }, option
   for (const url of ['/v1/*', '/v1beta/*', '/llm/v1/*', '/own']) {
     app.all(url, async (request) => {
       const { llm, raw, query, body, originalUrl } = request
-      seen.push({ url: raw.url, originalUrl, query: typeof query === 'object' ? query && { ...query } : query, llm: llm?.endpoint ?? null, body })
+      seen.push({
+        url: raw.url, originalUrl, query: typeof query === 'object' ? query && { ...query } : query, llm: llm?.endpoint ?? null, body,
+      })
       return { ok: true }
     })
   }
@@ -56,7 +60,9 @@ for (const mountsFirst of [false, true]) {
         const body = from.includes('generateContent') ? '{"contents":[]}' : chat
         const injected = await app.inject({ method: 'POST', url: from.replace(/^\/+/, '/'), headers, payload: body })
         t.equal(injected.statusCode, 200, `${from} by inject: ${injected.body}`)
-        const [first, second] = [await upstream.requests.next(), await askOnce(url, [`POST ${from} HTTP/1.1`, 'host: h', `authorization: Bearer ${secret}`, 'content-type: application/json'], body)]
+        const [first, second] = [await upstream.requests.next(), await askOnce(
+          url, [`POST ${from} HTTP/1.1`, 'host: h', `authorization: Bearer ${secret}`, 'content-type: application/json'], body
+        )]
         t.equal(second.status, 200, `${from} by socket`)
         for (const seen of [first, await upstream.requests.next()]) {
           t.equal(seen.url, to, from)
@@ -73,9 +79,18 @@ t.test('a credential in the query is in nothing that a host can see, and the res
   for (const server of [{}, { rewriteUrl: createRewriteUrl() }]) {
     const { app, seen } = await build(t, {}, server)
     for (const path of ['/v1beta/models/m:generateContent', '/v1/v1beta/models/m:generateContent']) {
-      await app.inject({ method: 'POST', url: `${path}?alt=sse&k%65y=canary&b=%20`, payload: '{"contents":[]}', headers: { 'content-type': 'application/json' } })
+      await app.inject({
+        method: 'POST',
+        url: `${path}?alt=sse&k%65y=canary&b=%20`,
+        payload: '{"contents":[]}',
+        headers: { 'content-type': 'application/json' },
+      })
       const url = '/v1beta/models/m:generateContent?alt=sse&b=%20'
-      t.strictSame(seen.pop(), { url, originalUrl: url, query: { alt: 'sse', b: ' ' }, llm: 'generate_content.generateContent', body: { contents: [] } }, path)
+      t.strictSame(
+        seen.pop(),
+        { url, originalUrl: url, query: { alt: 'sse', b: ' ' }, llm: 'generate_content.generateContent', body: { contents: [] } },
+        path
+      )
     }
   }
 })
@@ -83,7 +98,9 @@ t.test('a credential in the query is in nothing that a host can see, and the res
 t.test('a query parser of the host may give what it likes', async (t) => {
   for (const parsed of ['text', null]) {
     const { app, seen } = await build(t, {}, { routerOptions: { querystringParser: () => parsed } })
-    await app.inject({ method: 'POST', url: '/v1beta/models/m:generateContent?key=canary', payload: '{}', headers: { 'content-type': 'application/json' } })
+    await app.inject({
+      method: 'POST', url: '/v1beta/models/m:generateContent?key=canary', payload: '{}', headers: { 'content-type': 'application/json' },
+    })
     t.match(seen.pop(), { query: parsed, llm: 'generate_content.generateContent' })
   }
 })
@@ -93,7 +110,8 @@ t.test('rewriteUrl keeps the key out of the host\'s own request log', async (t) 
   const logger = { level: 'trace', stream: { write: (line: string) => { lines.push(line) } } }
   const { app } = await build(t, {}, { logger, rewriteUrl: createRewriteUrl() })
   const urls = [
-    '/v1/models/m:generateContent?key=canary', '/v1beta/unknown?a=1&key=canary', '/v1/chat/completions/chat/completions?key=canary', '/v1/%zz?key=canary',
+    '/v1/models/m:generateContent?key=canary', '/v1beta/unknown?a=1&key=canary', '/v1/chat/completions/chat/completions?key=canary',
+    '/v1/%zz?key=canary',
     '/v1/models/a%2e%2e:generateContent?key=canary',
   ]
   for (const url of urls) {
@@ -125,7 +143,11 @@ t.test('what the router itself would answer in its own words is answered in the 
     t.equal(reply.status, 400, path)
     t.match(JSON.parse(reply.body), { error: { message: /could be read in two ways/ } }, path)
   }
-  t.match(JSON.parse((await askOnce(url, ['POST /other%zz HTTP/1.1', 'host: h', 'content-length: 0'])).body), { code: 'FST_ERR_BAD_URL' }, 'none of ours')
+  t.match(
+    JSON.parse((await askOnce(url, ['POST /other%zz HTTP/1.1', 'host: h', 'content-length: 0'])).body),
+    { code: 'FST_ERR_BAD_URL' },
+    'none of ours'
+  )
 })
 
 t.test('a rewriteUrl that knows less than the app decides nothing', async (t) => {
@@ -156,15 +178,20 @@ t.test('unknown paths below a version: the host\'s routes stay whole, the rest i
     const app = Fastify()
     t.teardown(() => app.close())
     await app.register(paths, { unknown })
-    app.get('/v1/geocode', async (request) => ({ url: request.raw.url, originalUrl: request.originalUrl, query: request.query, llm: request.llm }))
+    app.get(
+      '/v1/geocode', async (request) => ({ url: request.raw.url, originalUrl: request.originalUrl, query: request.query, llm: request.llm })
+    )
     app.get('/v1/files/:name', async (request) => request.params)
     const url = '/v1/geocode?key=maps&a=1'
     t.strictSame((await app.inject(url)).json(), { url, originalUrl: url, query: { key: 'maps', a: '1' }, llm: null })
     t.strictSame((await app.inject('/v1/files/a%20b%2e%2e.txt')).json(), { name: 'a b...txt' })
     const lost = await app.inject({ method: 'POST', url: '/v1/nothing?key=canary' })
     t.equal(lost.statusCode, 404)
-    if (unknown === 'refuse') t.match(lost.json(), { error: { code: 404, status: 'NOT_FOUND', message: /POST \/v1\/nothing\. Use the base URL/ } })
-    else t.strictSame(Object.keys(lost.json()), ['message', 'error', 'statusCode'])
+    if (unknown === 'refuse') {
+      t.match(lost.json(), {
+        error: { code: 404, status: 'NOT_FOUND', message: /POST \/v1\/nothing\. Use the base URL/ },
+      })
+    } else t.strictSame(Object.keys(lost.json()), ['message', 'error', 'statusCode'])
   }
   const left = Fastify({ rewriteUrl: createRewriteUrl({ unknown: 'leave' }) })
   t.teardown(() => left.close())
@@ -179,7 +206,9 @@ t.test('a doubled path and a wrong method are refused, with what would be right'
   const doubled = await app.inject({ method: 'POST', url: '/v1/chat/completions/chat/completions?key=canary' })
   t.match([doubled.statusCode, doubled.json()], [404, { error: { code: 'doubled_path', message: /should be http:\/\/localhost:80\/v1,/ } }])
   const method = await app.inject({ method: 'GET', url: '/v1/chat/completions' })
-  t.match([method.statusCode, method.json(), method.headers], [405, { error: { code: 'method_not_allowed' } }, { allow: 'POST', 'x-should-retry': 'false' }])
+  t.match([method.statusCode, method.json(), method.headers], [
+    405, { error: { code: 'method_not_allowed' } }, { allow: 'POST', 'x-should-retry': 'false' },
+  ])
   const answers = await app.inject({ method: 'PUT', url: '/v1/responses/resp_1' })
   t.equal(answers.headers.allow, 'GET, HEAD, DELETE')
   t.equal(seen.length, 0)
@@ -200,18 +229,29 @@ t.test('a WebSocket upgrade is answered 426 at once and the connection goes on',
   const url = await listen(app)
   const wire = new Wire(url)
   t.teardown(() => wire.destroy())
-  const upgrade = ['host: h', 'connection: keep-alive, Upgrade', 'upgrade: websocket', 'sec-websocket-version: 13', 'sec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA==']
+  const upgrade = [
+    'host: h', 'connection: keep-alive, Upgrade', 'upgrade: websocket', 'sec-websocket-version: 13',
+    'sec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA==',
+  ]
   for (const path of ['/v1/responses', '/responses', '/v1/v1/responses', '/v1/responses/resp_1']) {
     const reply = await wire.ask([`GET ${path} HTTP/1.1`, ...upgrade])
     t.match([reply.status, reply.headers.upgrade, JSON.parse(reply.body)], [426, 'HTTP/1.1', { error: { code: 'upgrade_required' } }], path)
   }
   t.equal(seen.length, 0)
-  const offered = await wire.ask(['POST /v1/responses HTTP/1.1', 'host: h', 'connection: Upgrade, HTTP2-Settings', 'upgrade: h2c', 'http2-settings: AA', 'content-type: application/json'], '{}')
+  const offered = await wire.ask(
+    [
+      'POST /v1/responses HTTP/1.1', 'host: h', 'connection: Upgrade, HTTP2-Settings', 'upgrade: h2c', 'http2-settings: AA',
+      'content-type: application/json',
+    ],
+    '{}'
+  )
   t.equal(offered.status, 200, 'an offer of h2c is ignored')
   const host = await wire.ask(['GET /v1/ws HTTP/1.1', ...upgrade])
   t.equal(host.status, 200, 'a path that is the host\'s')
   t.equal((await askOnce(url, ['GET /v1beta HTTP/1.1', ...upgrade])).status, 426, 'a path that is nobody\'s')
-  t.equal((await wire.ask(['GET /v1/responses/resp_1 HTTP/1.1', 'host: h', 'upgrade: websocket'])).status, 200, 'no upgrade without Connection')
+  t.equal(
+    (await wire.ask(['GET /v1/responses/resp_1 HTTP/1.1', 'host: h', 'upgrade: websocket'])).status, 200, 'no upgrade without Connection'
+  )
 })
 
 t.test('an upgrade on a mount that serves WebSockets does not get past the guard', async (t) => {
@@ -222,7 +262,9 @@ t.test('an upgrade on a mount that serves WebSockets does not get past the guard
   const url = await listen(app)
   let upgraded = 0
   upstream.server.on('upgrade', (_, socket) => { upgraded += 1; socket.destroy() })
-  const upgrade = ['host: h', 'connection: Upgrade', 'upgrade: websocket', 'sec-websocket-version: 13', 'sec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA==']
+  const upgrade = [
+    'host: h', 'connection: Upgrade', 'upgrade: websocket', 'sec-websocket-version: 13', 'sec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA==',
+  ]
   for (const path of ['/v1/responses', '/v1/realtime']) {
     t.equal((await askOnce(url, [`GET ${path} HTTP/1.1`, ...upgrade])).status, 401)
     t.equal((await askOnce(url, [`GET ${path} HTTP/1.1`, ...upgrade, `authorization: Bearer ${secret}`])).status, 426)
@@ -236,7 +278,10 @@ t.test('two hosts are one too many', async (t) => {
   const reply = await askOnce(url, ['POST /v1/messages HTTP/1.1', 'host: a', 'Host: b', 'content-type: application/json'], '{}')
   t.match([reply.status, JSON.parse(reply.body)], [400, { type: 'error', error: { details: { error_code: 'bad_request' } } }])
   t.equal(seen.length, 0)
-  t.equal((await askOnce(url, ['POST /v1/messages HTTP/1.1', 'host: a', 'x-host: b', 'hos1: c', 'content-type: application/json'], '{}')).status, 200)
+  t.equal(
+    (await askOnce(url, ['POST /v1/messages HTTP/1.1', 'host: a', 'x-host: b', 'hos1: c', 'content-type: application/json'], '{}')).status,
+    200
+  )
 })
 
 t.test('host routes are left alone', async (t) => {
@@ -325,7 +370,9 @@ t.test('a wrong option fails at start and names itself', async (t) => {
   for (const [options, said] of wrong) {
     const app = Fastify()
     await t.rejects(async () => await app.register(paths, options), { code: 'LLM_GATEWAY_OPTION', message: `option ${said}` })
-    t.throws(() => createRewriteUrl(options), { code: 'LLM_GATEWAY_OPTION', message: `option ${said.replace('paths.', 'createRewriteUrl.')}` })
+    t.throws(() => createRewriteUrl(options), {
+      code: 'LLM_GATEWAY_OPTION', message: `option ${said.replace('paths.', 'createRewriteUrl.')}`,
+    })
     await app.close()
   }
 })
@@ -341,7 +388,10 @@ t.test('a path of ours that the router cannot decode is refused natively on a so
     }
     t.match((await askOnce(url, ['GET /own/%zz HTTP/1.1', 'host: h'])).body, 'FST_ERR_BAD_URL', 'what is not ours stays the host\'s')
     t.equal((await askOnce(url, ['GET /own?a=%zz HTTP/1.1', 'host: h'])).status, 200)
-    t.equal((await askOnce(url, ['POST /v1/models/a%2Fb:generateContent HTTP/1.1', 'host: h', 'content-type: application/json'], '{}')).status, 200)
+    t.equal(
+      (await askOnce(url, ['POST /v1/models/a%2Fb:generateContent HTTP/1.1', 'host: h', 'content-type: application/json'], '{}')).status,
+      200
+    )
     t.equal(seen.length, 2)
   }
 })
@@ -351,7 +401,9 @@ t.test('a body in a coding that servers disagree on is refused', async (t) => {
   const url = await listen(app)
   for (const coding of ['gzip, chunked', 'identity, chunked']) {
     const wire = new Wire(url)
-    wire.send(['POST /v1/messages HTTP/1.1', 'host: a', 'content-type: application/json', `transfer-encoding: ${coding}`, '', '2\r\n{}\r\n0\r\n\r\n'].join('\r\n'))
+    wire.send([
+      'POST /v1/messages HTTP/1.1', 'host: a', 'content-type: application/json', `transfer-encoding: ${coding}`, '', '2\r\n{}\r\n0\r\n\r\n',
+    ].join('\r\n'))
     t.equal((await wire.reply()).status, 400, coding)
     wire.destroy()
   }

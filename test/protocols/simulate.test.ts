@@ -47,7 +47,9 @@ t.test('totals are the sums of their parts', async (t) => {
   const at = (id: string, body: unknown, ...path: string[]): number => Number(field(reply(id, body), ...path))
   t.equal(at('chat_completions', chat, 'usage', 'total_tokens'),
     at('chat_completions', chat, 'usage', 'prompt_tokens') + at('chat_completions', chat, 'usage', 'completion_tokens'))
-  for (const [id, body] of [['responses', { input: 'a' }], ['responses.compact', { input: 'a' }], ['images', { prompt: 'a', n: 3 }]] as const) {
+  for (const [id, body] of [
+    ['responses', { input: 'a' }], ['responses.compact', { input: 'a' }], ['images', { prompt: 'a', n: 3 }],
+  ] as const) {
     t.equal(at(id, body, 'usage', 'total_tokens'), at(id, body, 'usage', 'input_tokens') + at(id, body, 'usage', 'output_tokens'), id)
   }
   const usage = (name: string): number => at('generate_content.generateContent', gemini, 'usageMetadata', name)
@@ -93,7 +95,9 @@ t.test('typed events carry their type as event name', async (t) => {
 })
 
 t.test('a thinking budget of 0 switches thinking off', async (t) => {
-  const thoughts = (body: object): unknown => field(reply('generate_content.generateContent', { ...gemini, ...body }), 'usageMetadata', 'thoughtsTokenCount')
+  const thoughts = (body: object): unknown => field(
+    reply('generate_content.generateContent', { ...gemini, ...body }), 'usageMetadata', 'thoughtsTokenCount'
+  )
   t.ok(Number(thoughts({})) > 0)
   t.ok(Number(thoughts({ generationConfig: { thinkingConfig: { thinkingBudget: 512 } } })) > 0)
   t.equal(thoughts({ generationConfig: { thinkingConfig: { thinkingBudget: 0 } } }), 0)
@@ -114,7 +118,9 @@ t.test('fields that clients look for stand in the replies', async (t) => {
   })
   const events = eventData('messages', chat)
   t.match(events[0], { message: { stop_details: null, context_management: null, usage: { inference_geo: 'global' } } })
-  t.match(events.at(-2), { delta: { stop_details: null }, context_management: { applied_edits: [] }, usage: { output_tokens_details: { thinking_tokens: 0 } } })
+  t.match(events.at(-2), {
+    delta: { stop_details: null }, context_management: { applied_edits: [] }, usage: { output_tokens_details: { thinking_tokens: 0 } },
+  })
   const blocks = events.filter((event) => field(event, 'type') === 'content_block_start')
   t.match(blocks, [{ index: 0, content_block: { citations: [] } }])
 })
@@ -155,7 +161,8 @@ function pixels (base64: unknown): { size: string, rows: number } {
 
 t.test('a picture has the size that is told, which is the one that was asked for', async (t) => {
   const sizes = [
-    ['1024x1024', '1024x1024'], ['1536x1024', '1536x1024'], ['1x4096', '1x4096'], ['9x3', '9x3'], ['auto', '1024x1024'], [undefined, '1024x1024'],
+    ['1024x1024', '1024x1024'], ['1536x1024', '1536x1024'], ['1x4096', '1x4096'], ['9x3', '9x3'], ['auto', '1024x1024'],
+    [undefined, '1024x1024'],
     [null, '1024x1024'], ['0x5', '1024x1024'], ['5000x5', '1024x1024'], ['99999x99999', '1024x1024'], [1024, '1024x1024'],
   ]
   for (const [asked, told] of sizes) {
@@ -183,7 +190,9 @@ t.test('replies are as many as were asked for', async (t) => {
 })
 
 t.test('embeddings come as numbers or as base64 of the same numbers', async (t) => {
-  const embedding = (format: string): unknown => field(reply('embeddings', { input: 'a', dimensions: 4, encoding_format: format }), 'data', '0', 'embedding')
+  const embedding = (format: string): unknown => field(
+    reply('embeddings', { input: 'a', dimensions: 4, encoding_format: format }), 'data', '0', 'embedding'
+  )
   const numbers = embedding('float')
   t.ok(Array.isArray(numbers) && numbers.length === 4)
   const bytes = Buffer.from(String(embedding('base64')), 'base64')

@@ -11,7 +11,9 @@ import type { Endpoint } from '../../plugins/protocols/index.js'
 const root = new URL('../../', import.meta.url)
 
 /** Every page, from the root of the repository. */
-export const pages: readonly string[] = ['README.md', ...readdirSync(new URL('docs/', root)).filter((name) => name.endsWith('.md')).map((name) => `docs/${name}`)]
+export const pages: readonly string[] = [
+  'README.md', ...readdirSync(new URL('docs/', root)).filter((name) => name.endsWith('.md')).map((name) => `docs/${name}`),
+]
 
 function table (head: readonly string[], rows: readonly (readonly string[])[]): string {
   const lines = [head, head.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`)
@@ -25,7 +27,9 @@ function addressOf ({ method, family, tail, action }: Endpoint): string {
 
 function protocols (): string {
   const lists = Object.values(modelLists).flatMap(({ list, retrieve }) => [...list, ...retrieve])
-  return table(['Endpoint', 'Id', 'Conventions', 'Group needs', 'Body checked', 'Tokens counted'], [...endpoints, ...lists].map((endpoint) => [
+  return table(['Endpoint', 'Id', 'Conventions', 'Group needs', 'Body checked', 'Tokens counted'], [...endpoints, ...lists].map((
+    endpoint
+  ) => [
     addressOf(endpoint),
     `\`${endpoint.id}\``,
     endpoint.family.name,
@@ -42,7 +46,9 @@ function metrics (): string {
 }
 
 function errors (): string {
-  return table(['Code', 'Status', 'Message'], Object.entries(errorTable).map(([code, { status, message }]) => [`\`${code}\``, String(status), message]))
+  return table(
+    ['Code', 'Status', 'Message'], Object.entries(errorTable).map(([code, { status, message }]) => [`\`${code}\``, String(status), message])
+  )
 }
 
 interface GeneratedTable {

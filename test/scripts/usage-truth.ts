@@ -29,7 +29,9 @@ const requests: Record<string, [url: string, body: string]> = {
   messages: ['/v1/messages', `{"max_tokens":9,"stream":true,${chat}}`],
   generate_content: ['/v1beta/models/m:streamGenerateContent', '{"contents":[{"parts":[{"text":"hi"}]}]}'],
 }
-const headers = { 'x-api-key': secret, 'anthropic-version': '2023-06-01', 'x-goog-api-key': secret, 'accept-encoding': Object.keys(encoders).join(', ') }
+const headers = {
+  'x-api-key': secret, 'anthropic-version': '2023-06-01', 'x-goog-api-key': secret, 'accept-encoding': Object.keys(encoders).join(', '),
+}
 
 async function cutAll (): Promise<void> {
   for (const { file, protocol, bytes, truth } of replies) {
@@ -52,7 +54,10 @@ function scriptOf ({ file }: Reply, pieces: readonly Buffer[], coding: string): 
   return {
     body: Buffer.concat(pieces),
     split: pieces.slice(0, -1).map((piece) => (at += piece.length)),
-    headers: { 'content-type': file.endsWith('.sse') ? 'text/event-stream' : 'application/json', ...(coding !== 'identity' && { 'content-encoding': coding }) },
+    headers: {
+      'content-type': file.endsWith('.sse') ? 'text/event-stream' : 'application/json',
+      ...(coding !== 'identity' && { 'content-encoding': coding }),
+    },
   }
 }
 
@@ -76,12 +81,16 @@ async function sendAll (host: typeof hosts[0]): Promise<void> {
   stdout.write(`${host.name}: ${count} replies on sockets\n`)
 }
 
-async function check (base: string, settled: Signal<ModelCall>, { protocol, truth }: Reply, pieces: readonly Buffer[], name: string): Promise<void> {
+async function check (
+  base: string, settled: Signal<ModelCall>, { protocol, truth }: Reply, pieces: readonly Buffer[], name: string
+): Promise<void> {
   const [url, body] = requests[protocol] ?? ['', '']
   const { bytes } = await read(await call(base + url, { headers, body }).reply)
   const { usage, usageMissing } = await settled.next()
   const isRight = isDeepStrictEqual(usage, truth.leaves) && (truth.missing === undefined || usageMissing === truth.missing)
-  if (!isRight || sha256(bytes) !== sha256(Buffer.concat(pieces))) throw new Error(`${name}: ${JSON.stringify({ usage, usageMissing, truth, bytes: bytes.length })}`)
+  if (!isRight || sha256(bytes) !== sha256(Buffer.concat(pieces))) {
+    throw new Error(`${name}: ${JSON.stringify({ usage, usageMissing, truth, bytes: bytes.length })}`)
+  }
 }
 
 const [, , what] = argv

@@ -8,7 +8,11 @@ function answer (code: string, socket = new PassThrough()): PassThrough {
 }
 
 t.test('the status tells what was wrong, the body repeats nothing', async (t) => {
-  const cases = { ERR_HTTP_REQUEST_TIMEOUT: 'HTTP/1.1 408 Request Timeout', HPE_HEADER_OVERFLOW: 'HTTP/1.1 431 ', HPE_INVALID_METHOD: 'HTTP/1.1 400 Bad Request' }
+  const cases = {
+    ERR_HTTP_REQUEST_TIMEOUT: 'HTTP/1.1 408 Request Timeout',
+    HPE_HEADER_OVERFLOW: 'HTTP/1.1 431 ',
+    HPE_INVALID_METHOD: 'HTTP/1.1 400 Bad Request',
+  }
   for (const [code, start] of Object.entries(cases)) {
     const text = String(answer(code).read())
     t.ok(text.startsWith(start), code)

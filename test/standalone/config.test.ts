@@ -9,7 +9,8 @@ function variable (name: string): string {
   return `\${${name}}`
 }
 
-const notVariable = 'begins a variable that is none: in its braces stands a name of letters, digits and underscores alone, without a default'
+const notVariable =
+  'begins a variable that is none: in its braces stands a name of letters, digits and underscores alone, without a default'
 
 /** The smallest file that is right, with one part replaced. */
 function file (parts: { upstreams?: string, groups?: string, keys?: string, rest?: string } = {}): string {
@@ -72,7 +73,9 @@ metrics: { path: /metrics, models: [gpt-5] }
 })
 
 t.test('values of the environment never become syntax', async (t) => {
-  const config = parseConfig(file({ upstreams: `{ main: { url: "https://${variable('HOST_NAME')}/base", credential: ${variable('SECRET')} } }` }), {
+  const config = parseConfig(file({
+    upstreams: `{ main: { url: "https://${variable('HOST_NAME')}/base", credential: ${variable('SECRET')} } }`,
+  }), {
     HOST_NAME: 'models.example', SECRET: '},{#&*:"\'[x',
   })
   t.same(config.upstreams['main'], { url: 'https://models.example/base', credential: '},{#&*:"\'[x' })
@@ -80,67 +83,253 @@ t.test('values of the environment never become syntax', async (t) => {
 
 t.test('every mistake names its path, and of values only what cannot be a secret', async (t) => {
   const cases: ReadonlyArray<readonly [title: string, text: string, expected: string]> = [
-    ['a limit of the wrong type', file({ groups: '{ chat: { protocols: [messages], upstream: main, limits: { balance: lots } } }' }), 'groups.chat.limits.balance: must be integer, not string "lots"'],
-    ['a limit below its floor', file({ groups: '{ chat: { protocols: [], limits: { concurrency: 0 } } }' }), 'groups.chat.limits.concurrency: must be >= 1, not 0'],
-    ['an unknown field', file({ groups: '{ chat: { protocols: [messages], upstream: main, modles: [] } }' }), 'groups.chat.modles: is not known; did you mean models?'],
+    [
+      'a limit of the wrong type',
+      file({ groups: '{ chat: { protocols: [messages], upstream: main, limits: { balance: lots } } }' }),
+      'groups.chat.limits.balance: must be integer, not string "lots"',
+    ],
+    [
+      'a limit below its floor',
+      file({ groups: '{ chat: { protocols: [], limits: { concurrency: 0 } } }' }),
+      'groups.chat.limits.concurrency: must be >= 1, not 0',
+    ],
+    [
+      'an unknown field',
+      file({ groups: '{ chat: { protocols: [messages], upstream: main, modles: [] } }' }),
+      'groups.chat.modles: is not known; did you mean models?',
+    ],
     ['an unknown section', file({ rest: 'limit: 1' }), 'limit: is not known; did you mean limits?'],
-    ['an unknown protocol', file({ groups: '{ chat: { protocols: [chat], upstream: main } }' }), 'groups.chat.protocols[0]: must be one of chat_completions, responses, images, embeddings, messages, generate_content, not "chat"'],
-    ['an unknown protocol in a map', file({ groups: '{ chat: { protocols: [], upstream: { chat: main } } }' }), 'groups.chat.upstream.chat: must be one of chat_completions, responses, images, embeddings, messages, generate_content, not "chat"'],
+    [
+      'an unknown protocol',
+      file({ groups: '{ chat: { protocols: [chat], upstream: main } }' }),
+      'groups.chat.protocols[0]: must be one of chat_completions, responses, images, embeddings, messages, generate_content, not "chat"',
+    ],
+    [
+      'an unknown protocol in a map',
+      file({ groups: '{ chat: { protocols: [], upstream: { chat: main } } }' }),
+      'groups.chat.upstream.chat: must be one of chat_completions, responses, images, embeddings, messages, generate_content, not "chat"',
+    ],
     ['a missing section', 'upstreams: { a: { simulate: true } }', 'groups: is required'],
     ['a missing credential', file({ upstreams: '{ main: { url: "https://models.example" } }' }), 'upstreams.main.credential: is required'],
-    ['an empty credential', file({ upstreams: '{ main: { url: "https://models.example", credential: "" } }' }), 'upstreams.main.credential: is not valid: it must be visible ASCII characters without blanks; `forward` sends the caller\'s own key on; { file: PATH } is read again when it changes'],
-    ['a simulated upstream with an address', file({ upstreams: '{ main: { simulate: true, url: "https://models.example" } }' }), 'upstreams.main.url: has no place beside simulate'],
-    ['a name with a slash', file({ upstreams: '{ main: { simulate: true }, a/b: { simulate: true } }' }), 'upstreams.a/b: is not valid: a name is 1 to 64 letters, digits, dots, dashes and underscores, and starts with a letter or digit'],
-    ['an address that is none', file({ upstreams: '{ main: { url: models, credential: x } }' }), 'upstreams.main.url: is not an address such as https://api.example.com'],
-    ['an address of another kind', file({ upstreams: '{ main: { url: "ftp://models.example", credential: x } }' }), 'upstreams.main.url: must begin with https:// or http://'],
-    ['an address with a password', file({ upstreams: '{ main: { url: "https://u:hunter2@models.example", credential: x } }' }), 'upstreams.main.url: must not hold a name or password'],
-    ['an address with a query', file({ upstreams: '{ main: { url: "https://models.example?a=1", credential: x } }' }), 'upstreams.main.url: must not hold a query or fragment'],
-    ['a group without an upstream', file({ upstreams: '{ a: { simulate: true }, b: { simulate: true } }', groups: '{ chat: { protocols: [messages] } }' }), 'groups.chat.upstream: is required where there is not exactly one upstream'],
-    ['a group whose upstream is not there', file({ groups: '{ chat: { protocols: [messages], upstream: constructor } }' }), 'groups.chat.upstream: names constructor, which is not one of the upstreams'],
-    ['a map that lacks a protocol', file({ groups: '{ chat: { protocols: [messages, images], upstream: { messages: main } } }' }), 'groups.chat.upstream.images: is required'],
-    ['a map whose upstream is not there', file({ groups: '{ chat: { protocols: [messages], upstream: { messages: mian } } }' }), 'groups.chat.upstream.messages: names mian, which is not one of the upstreams; did you mean main?'],
+    [
+      'an empty credential',
+      file({ upstreams: '{ main: { url: "https://models.example", credential: "" } }' }),
+      'upstreams.main.credential: is not valid: it must be visible ASCII characters without blanks; `forward` sends the caller\'s own ' +
+        'key on; { file: PATH } is read again when it changes',
+    ],
+    [
+      'a simulated upstream with an address',
+      file({ upstreams: '{ main: { simulate: true, url: "https://models.example" } }' }),
+      'upstreams.main.url: has no place beside simulate',
+    ],
+    [
+      'a name with a slash',
+      file({ upstreams: '{ main: { simulate: true }, a/b: { simulate: true } }' }),
+      'upstreams.a/b: is not valid: a name is 1 to 64 letters, digits, dots, dashes and underscores, and starts with a letter or digit',
+    ],
+    [
+      'an address that is none',
+      file({ upstreams: '{ main: { url: models, credential: x } }' }),
+      'upstreams.main.url: is not an address such as https://api.example.com',
+    ],
+    [
+      'an address of another kind',
+      file({ upstreams: '{ main: { url: "ftp://models.example", credential: x } }' }),
+      'upstreams.main.url: must begin with https:// or http://',
+    ],
+    [
+      'an address with a password',
+      file({ upstreams: '{ main: { url: "https://u:hunter2@models.example", credential: x } }' }),
+      'upstreams.main.url: must not hold a name or password',
+    ],
+    [
+      'an address with a query',
+      file({ upstreams: '{ main: { url: "https://models.example?a=1", credential: x } }' }),
+      'upstreams.main.url: must not hold a query or fragment',
+    ],
+    [
+      'a group without an upstream',
+      file({ upstreams: '{ a: { simulate: true }, b: { simulate: true } }', groups: '{ chat: { protocols: [messages] } }' }),
+      'groups.chat.upstream: is required where there is not exactly one upstream',
+    ],
+    [
+      'a group whose upstream is not there',
+      file({ groups: '{ chat: { protocols: [messages], upstream: constructor } }' }),
+      'groups.chat.upstream: names constructor, which is not one of the upstreams',
+    ],
+    [
+      'a map that lacks a protocol',
+      file({ groups: '{ chat: { protocols: [messages, images], upstream: { messages: main } } }' }),
+      'groups.chat.upstream.images: is required',
+    ],
+    [
+      'a map whose upstream is not there',
+      file({ groups: '{ chat: { protocols: [messages], upstream: { messages: mian } } }' }),
+      'groups.chat.upstream.messages: names mian, which is not one of the upstreams; did you mean main?',
+    ],
     ['a key without a group', file({ keys: '[{ id: a, secret: x }]' }), 'keys[0].group: is required'],
     ['a key of no group', file({ keys: '[{ id: a, group: toString, secret: x }]' }), 'keys[0].group: there is no group toString'],
     ['a key without a secret', file({ keys: '[{ id: a, group: chat }]' }), 'keys[0].secret: is required, or a hash'],
-    ['a key with both', file({ keys: `[{ id: a, group: chat, secret: hunter2, hash: "${hash}" }]` }), 'keys[0].hash: has no place beside secret'],
-    ['an empty secret', file({ keys: '[{ id: a, group: chat, secret: "" }]' }), 'keys[0].secret: is not valid: it must be visible ASCII characters without blanks and commas, 4096 at most'],
-    ['a secret that no header can carry', file({ keys: '[{ id: a, group: chat, secret: "hunter2 hunter2" }]' }), 'keys[0].secret: is not valid: it must be visible ASCII characters without blanks and commas, 4096 at most'],
-    ['a hash of another form', file({ keys: '[{ id: a, group: chat, hash: "sha256:hunter2" }]' }), 'keys[0].hash: is not valid: it must be sha256: and 64 hexadecimal digits in lower case'],
-    ['two keys with one id', file({ keys: `[{ id: a, group: chat, secret: x }, { id: a, group: chat, hash: "${hash}" }]` }), 'keys[1]: has the id of another key'],
-    ['two keys with one secret', file({ keys: '[{ id: a, group: chat, secret: hunter2 }, { id: b, group: chat, hash: "sha256:f52fbd32b2b3b86ff88ef6c490628285f482af15ddcb29541f94bcf526a3f6c7" }]' }), 'keys[1]: has the secret of another key'],
-    ['an expiry that is no date', file({ keys: '[{ id: a, group: chat, secret: x, expires: tomorrow }]' }), 'keys[0].expires: is not valid: it must be a date and time such as 2027-01-01T00:00:00Z'],
-    ['an expiry on the 40th', file({ keys: '[{ id: a, group: chat, secret: x, expires: 2027-01-40T00:00:00Z }]' }), 'keys[0].expires: is not a date that exists'],
-    ['a budget of a group in money without prices', file({ groups: '{ chat: { protocols: [chat_completions], upstream: main, limits: { budgets: [{ tokens: 5, period: day }, { cost: 5, period: day }] } } }' }), 'groups.chat.limits.budgets[1].cost: needs prices: without a price list nothing costs anything'],
-    ['a budget of a key in money without prices', file({ keys: '[{ id: a, group: chat, secret: x, limits: { budgets: [{ cost: 5, period: total }] } }]' }), 'keys[0].limits.budgets[0].cost: needs prices: without a price list nothing costs anything'],
-    ['a usage store without a ledger on the disk', file({ rest: 'state: { engine: memory, usageStore: { url: "postgres://h/d" } }' }), 'state.usageStore: needs an engine that keeps records on the disk: lmdb or redis'],
-    ['a usage store of another kind', file({ rest: 'state: { engine: lmdb, usageStore: { url: "mysql://h/d" } }' }), 'state.usageStore.url: is not valid: it must be an address such as postgres://user:password@host:5432/database'],
+    [
+      'a key with both',
+      file({ keys: `[{ id: a, group: chat, secret: hunter2, hash: "${hash}" }]` }),
+      'keys[0].hash: has no place beside secret',
+    ],
+    [
+      'an empty secret',
+      file({ keys: '[{ id: a, group: chat, secret: "" }]' }),
+      'keys[0].secret: is not valid: it must be visible ASCII characters without blanks and commas, 4096 at most',
+    ],
+    [
+      'a secret that no header can carry',
+      file({ keys: '[{ id: a, group: chat, secret: "hunter2 hunter2" }]' }),
+      'keys[0].secret: is not valid: it must be visible ASCII characters without blanks and commas, 4096 at most',
+    ],
+    [
+      'a hash of another form',
+      file({ keys: '[{ id: a, group: chat, hash: "sha256:hunter2" }]' }),
+      'keys[0].hash: is not valid: it must be sha256: and 64 hexadecimal digits in lower case',
+    ],
+    [
+      'two keys with one id',
+      file({ keys: `[{ id: a, group: chat, secret: x }, { id: a, group: chat, hash: "${hash}" }]` }),
+      'keys[1]: has the id of another key',
+    ],
+    [
+      'two keys with one secret',
+      file({
+        keys: '[{ id: a, group: chat, secret: hunter2 }, { id: b, group: chat, hash: ' +
+          '"sha256:f52fbd32b2b3b86ff88ef6c490628285f482af15ddcb29541f94bcf526a3f6c7" }]',
+      }),
+      'keys[1]: has the secret of another key',
+    ],
+    [
+      'an expiry that is no date',
+      file({ keys: '[{ id: a, group: chat, secret: x, expires: tomorrow }]' }),
+      'keys[0].expires: is not valid: it must be a date and time such as 2027-01-01T00:00:00Z',
+    ],
+    [
+      'an expiry on the 40th',
+      file({ keys: '[{ id: a, group: chat, secret: x, expires: 2027-01-40T00:00:00Z }]' }),
+      'keys[0].expires: is not a date that exists',
+    ],
+    [
+      'a budget of a group in money without prices',
+      file({
+        groups: '{ chat: { protocols: [chat_completions], upstream: main, limits: { budgets: [{ tokens: 5, period: day }, { cost: 5, ' +
+          'period: day }] } } }',
+      }),
+      'groups.chat.limits.budgets[1].cost: needs prices: without a price list nothing costs anything',
+    ],
+    [
+      'a budget of a key in money without prices',
+      file({ keys: '[{ id: a, group: chat, secret: x, limits: { budgets: [{ cost: 5, period: total }] } }]' }),
+      'keys[0].limits.budgets[0].cost: needs prices: without a price list nothing costs anything',
+    ],
+    [
+      'a usage store without a ledger on the disk',
+      file({ rest: 'state: { engine: memory, usageStore: { url: "postgres://h/d" } }' }),
+      'state.usageStore: needs an engine that keeps records on the disk: lmdb or redis',
+    ],
+    [
+      'a usage store of another kind',
+      file({ rest: 'state: { engine: lmdb, usageStore: { url: "mysql://h/d" } }' }),
+      'state.usageStore.url: is not valid: it must be an address such as postgres://user:password@host:5432/database',
+    ],
     ['redis without its address', file({ rest: 'state: { engine: redis }' }), 'state.url: is required'],
     ['an address without redis', file({ rest: 'state: { engine: lmdb, url: "redis://h" }' }), 'state.url: belongs to the engine redis'],
     ['a cluster without redis', file({ rest: 'state: { engine: memory, cluster: true }' }), 'state.cluster: belongs to the engine redis'],
-    ['a cluster that is no yes or no', file({ rest: 'state: { engine: redis, url: "redis://h", cluster: 3 }' }), 'state.cluster: must be boolean, not number 3'],
+    [
+      'a cluster that is no yes or no',
+      file({ rest: 'state: { engine: redis, url: "redis://h", cluster: 3 }' }),
+      'state.cluster: must be boolean, not number 3',
+    ],
     ['an unknown engine', file({ rest: 'state: { engine: sqlite }' }), 'state.engine: must be one of memory, lmdb, redis, not "sqlite"'],
-    ['redis at an address of another kind', file({ rest: 'state: { engine: redis, url: "http://h" }' }), 'state.url: is not valid: it must be an address such as redis://user:password@host:6379/0'],
-    ['a metrics path without its slash', file({ rest: 'metrics: { path: metrics }' }), 'metrics.path: is not valid: it must begin with a slash'],
+    [
+      'redis at an address of another kind',
+      file({ rest: 'state: { engine: redis, url: "http://h" }' }),
+      'state.url: is not valid: it must be an address such as redis://user:password@host:6379/0',
+    ],
+    [
+      'a metrics path without its slash', file({ rest: 'metrics: { path: metrics }' }),
+      'metrics.path: is not valid: it must begin with a slash',
+    ],
     ['a port that is none', file({ rest: 'listen: { port: 70000 }' }), 'listen.port: must be <= 65535, not 70000'],
-    ['a variable that is not set', file({ upstreams: `{ main: { url: "https://models.example", credential: ${variable('NOT_THERE')} } }` }), 'upstreams.main.credential: environment variable NOT_THERE is not set'],
-    ['a variable that is empty', file({ keys: `[{ id: a, group: chat, secret: ${variable('EMPTY')} }]` }), 'keys[0].secret: environment variable EMPTY is not set'],
-    ['a variable as a name', file({ upstreams: `{ main: { simulate: true }, "${variable('HERE')}": { simulate: true } }` }), `upstreams.${variable('HERE')}: is not valid: a name is 1 to 64 letters, digits, dots, dashes and underscores, and starts with a letter or digit`],
-    ['YAML that is none', file({ rest: 'secret: "hunter2' }), 'not valid YAML: something is missing here, such as a closing quote, brace or bracket, a comma, or a blank after a colon'],
+    [
+      'a variable that is not set',
+      file({ upstreams: `{ main: { url: "https://models.example", credential: ${variable('NOT_THERE')} } }` }),
+      'upstreams.main.credential: environment variable NOT_THERE is not set',
+    ],
+    [
+      'a variable that is empty',
+      file({ keys: `[{ id: a, group: chat, secret: ${variable('EMPTY')} }]` }),
+      'keys[0].secret: environment variable EMPTY is not set',
+    ],
+    [
+      'a variable as a name',
+      file({ upstreams: `{ main: { simulate: true }, "${variable('HERE')}": { simulate: true } }` }),
+      `upstreams.${variable('HERE')}: is not valid: a name is 1 to 64 letters, digits, dots, dashes and underscores, and starts with a ` +
+        'letter or digit',
+    ],
+    [
+      'YAML that is none',
+      file({ rest: 'secret: "hunter2' }),
+      'not valid YAML: something is missing here, such as a closing quote, brace or bracket, a comma, or a blank after a colon',
+    ],
     ['a field twice', file({ rest: 'keys: []' }), 'not valid YAML: the same name stands twice'],
     ['an alias of nothing', 'a: *b', 'ReferenceError: Unresolved alias (the anchor must be set before the alias): b'],
     ['an empty file', '', 'must be object, not null'],
     ['a list', '- a', 'must be object, not array'],
-    ['a variable where a number belongs', file({ rest: `listen: { port: ${variable('HERE')} }` }), 'listen.port: must be integer, not string'],
-    ['a variable with a default', file({ keys: `[{ id: a, group: chat, secret: "${'$'}{HERE:-hunter2}" }]` }), `keys[0].secret: ${notVariable}`],
-    ['a variable whose name is none', file({ upstreams: `{ main: { url: "https://models.example", credential: "${'$'}{my-key}" } }` }), `upstreams.main.credential: ${notVariable}`],
-    ['a variable that is not closed', file({ upstreams: `{ main: { url: "https://models.example", credential: "${'$'}{HERE" } }` }), `upstreams.main.credential: ${notVariable}`],
-    ['an address that ends in an endpoint', file({ upstreams: '{ main: { url: "https://models.example/api/v1/chat/completions", credential: x } }' }), 'upstreams.main.url: must be the base address, without the path of an endpoint'],
-    ['usage asked of no upstream', file({ rest: 'usage: { includeUsage: { mian: false } }' }), 'usage.includeUsage.mian: there is no upstream mian; did you mean main?'],
+    [
+      'a variable where a number belongs', file({ rest: `listen: { port: ${variable('HERE')} }` }),
+      'listen.port: must be integer, not string',
+    ],
+    [
+      'a variable with a default',
+      file({ keys: `[{ id: a, group: chat, secret: "${'$'}{HERE:-hunter2}" }]` }),
+      `keys[0].secret: ${notVariable}`,
+    ],
+    [
+      'a variable whose name is none',
+      file({ upstreams: `{ main: { url: "https://models.example", credential: "${'$'}{my-key}" } }` }),
+      `upstreams.main.credential: ${notVariable}`,
+    ],
+    [
+      'a variable that is not closed',
+      file({ upstreams: `{ main: { url: "https://models.example", credential: "${'$'}{HERE" } }` }),
+      `upstreams.main.credential: ${notVariable}`,
+    ],
+    [
+      'an address that ends in an endpoint',
+      file({ upstreams: '{ main: { url: "https://models.example/api/v1/chat/completions", credential: x } }' }),
+      'upstreams.main.url: must be the base address, without the path of an endpoint',
+    ],
+    [
+      'usage asked of no upstream',
+      file({ rest: 'usage: { includeUsage: { mian: false } }' }),
+      'usage.includeUsage.mian: there is no upstream mian; did you mean main?',
+    ],
     ['metrics where the health is', file({ rest: 'metrics: { path: /health }' }), "metrics.path: /health is a path of the gateway's own"],
-    ['a protocol that is misspelled', file({ groups: '{ chat: { protocols: [mesages] } }' }), 'groups.chat.protocols[0]: must be one of chat_completions, responses, images, embeddings, messages, generate_content, not "mesages"; did you mean messages?'],
-    ['a console on the port of the gateway', file({ rest: 'console: { listen: { port: 8080 } }' }), 'console.listen.port: 8080 is the port that the gateway itself listens on'],
-    ['a console on the port of a gateway on all addresses', file({ rest: 'listen: { host: 0.0.0.0, port: 9 }\nconsole: { listen: { port: 9, host: 192.0.2.1 } }' }), 'console.listen.port: 9 is the port that the gateway itself listens on'],
-    ['a console where the metrics are', file({ rest: 'console: { path: /metrics }' }), 'console.path: /metrics is the path of something else'],
+    [
+      'a protocol that is misspelled',
+      file({ groups: '{ chat: { protocols: [mesages] } }' }),
+      'groups.chat.protocols[0]: must be one of chat_completions, responses, images, embeddings, messages, generate_content, not ' +
+        '"mesages"; did you mean messages?',
+    ],
+    [
+      'a console on the port of the gateway',
+      file({ rest: 'console: { listen: { port: 8080 } }' }),
+      'console.listen.port: 8080 is the port that the gateway itself listens on',
+    ],
+    [
+      'a console on the port of a gateway on all addresses',
+      file({ rest: 'listen: { host: 0.0.0.0, port: 9 }\nconsole: { listen: { port: 9, host: 192.0.2.1 } }' }),
+      'console.listen.port: 9 is the port that the gateway itself listens on',
+    ],
+    [
+      'a console where the metrics are', file({ rest: 'console: { path: /metrics }' }),
+      'console.path: /metrics is the path of something else',
+    ],
   ]
   for (const [title, text, expected] of cases) {
     const problems = problemsOf(text, { EMPTY: '', HERE: 'here' })
@@ -155,7 +344,8 @@ t.test('an engine that is not said is all that is missing', async (t) => {
 
 t.test('what only looks like a variable or an endpoint is left alone', async (t) => {
   const config = parseConfig(file({
-    upstreams: `{ main: { url: "https://models.example/api/v1", credential: ${variable('SECRET')} }, v1beta: { url: "https://v1.example/v1/models-of-mine", credential: '$x{y}' } }`,
+    upstreams: `{ main: { url: "https://models.example/api/v1", credential: ${variable('SECRET')} }, v1beta: { url: ` +
+      '"https://v1.example/v1/models-of-mine", credential: \'$x{y}\' } }',
     rest: 'usage: { includeUsage: { v1beta: false } }',
   }), { SECRET: variable('x:-y') })
   t.equal(Reflect.get(config.upstreams['main'] ?? {}, 'credential'), variable('x:-y'), 'what the environment holds is no syntax')
@@ -188,22 +378,29 @@ t.test('a mistake is told with its line, or with that of what it is missing from
   t.same(toLines(text), [
     'g.yaml:15: keys[1].limits.balance: must be >= 0, not -1',
     'g.yaml:16: metrics: must be object, not number 1',
-    'g.yaml:7: groups.chat.protocols[1]: must be one of chat_completions, responses, images, embeddings, messages, generate_content, not "telepathy"',
+    'g.yaml:7: groups.chat.protocols[1]: must be one of chat_completions, responses, images, embeddings, messages, generate_content, ' +
+      'not "telepathy"',
     'g.yaml:8: groups.a.b.protocols: is required',
   ])
-  t.same(toLines('a: "'), ['g.yaml:1:5: not valid YAML: something is missing here, such as a closing quote, brace or bracket, a comma, or a blank after a colon'])
+  t.same(toLines('a: "'), [
+    'g.yaml:1:5: not valid YAML: something is missing here, such as a closing quote, brace or bracket, a comma, or a blank after a colon',
+  ])
   t.same(toLines('upstreams: {}'), ['g.yaml: groups: is required', 'g.yaml:1: upstreams: must NOT have fewer than 1 properties'])
 })
 
 t.test('ports of other addresses, and any free ones, do not collide', async (t) => {
   for (const rest of [
-    'listen: { host: 192.0.2.1, port: 9 }\nconsole: { listen: { port: 9 } }', 'listen: { port: 0 }\nconsole: { listen: { port: 0 } }', 'console: { listen: { port: 9 } }', 'console: { path: /live }',
+    'listen: { host: 192.0.2.1, port: 9 }\nconsole: { listen: { port: 9 } }',
+    'listen: { port: 0 }\nconsole: { listen: { port: 0 } }',
+    'console: { listen: { port: 9 } }',
+    'console: { path: /live }',
   ]) t.same(problemsOf(file({ rest })), [], rest)
 })
 
 t.test('what may be a secret in the wrong place is not shown', async (t) => {
   const wrong = [
-    'listen: { port: sk-abc123 }', 'state: { engine: sk-abc123 }', `listen: { port: ${variable('SECRET')} }`, `state: { engine: ${variable('SECRET')} }`,
+    'listen: { port: sk-abc123 }', 'state: { engine: sk-abc123 }', `listen: { port: ${variable('SECRET')} }`,
+    `state: { engine: ${variable('SECRET')} }`,
     'keys: [{ id: a, group: chat, secret: 5551234 }]', 'keys: [{ id: a, group: chat, hash: 5551234 }]', 'log: { level: sk-abc123 }',
     'validation: { maxDepth: "5551234 5551234" }', 'log: { level: "a\\nb" }',
   ]

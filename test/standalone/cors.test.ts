@@ -8,7 +8,9 @@ const names = 'authorization,content-type,x-stainless-lang'
 
 /** As a browser asks before a page's call, and then calls. */
 async function preflight (url: string, origin: string, method = 'POST'): Promise<Response> {
-  return await fetch(url, { method: 'OPTIONS', headers: { origin, 'access-control-request-method': method, 'access-control-request-headers': names } })
+  return await fetch(url, {
+    method: 'OPTIONS', headers: { origin, 'access-control-request-method': method, 'access-control-request-headers': names },
+  })
 }
 
 t.test('pages of the origins that the file names may call, and read what they are told', async (t) => {
@@ -19,18 +21,29 @@ t.test('pages of the origins that the file names may call, and read what they ar
       const reply = await preflight(origin + path, allowed)
       t.equal(reply.status, 204, path)
       t.match(Object.fromEntries(reply.headers), {
-        'access-control-allow-origin': allowed, 'access-control-allow-methods': 'GET, HEAD, POST, DELETE', 'access-control-allow-headers': names, 'access-control-max-age': '600', vary: /Origin/,
+        'access-control-allow-origin': allowed,
+        'access-control-allow-methods': 'GET, HEAD, POST, DELETE',
+        'access-control-allow-headers': names,
+        'access-control-max-age': '600',
+        vary: /Origin/,
       })
     }
   }
   const call = async (headers: Record<string, string>): Promise<Response> => {
-    return await fetch(`${origin}/v1/chat/completions`, { method: 'POST', headers: { origin: page, 'content-type': 'application/json', ...headers }, body })
+    return await fetch(`${origin}/v1/chat/completions`, {
+      method: 'POST', headers: { origin: page, 'content-type': 'application/json', ...headers }, body,
+    })
   }
-  upstream.queue({ headers: { 'access-control-allow-origin': 'https://upstream.example', 'access-control-allow-credentials': 'true' }, fixture: 'chat_completions.json' })
+  upstream.queue({
+    headers: { 'access-control-allow-origin': 'https://upstream.example', 'access-control-allow-credentials': 'true' },
+    fixture: 'chat_completions.json',
+  })
   for (const [headers, status] of [[{ authorization: 'Bearer dev' }, 200], [{ authorization: 'Bearer wrong' }, 401], [{}, 401]] as const) {
     const reply = await call(headers)
     await reply.text()
-    t.match([reply.status, reply.headers.get('access-control-allow-origin'), reply.headers.get('access-control-allow-credentials')], [status, page, null])
+    t.match([reply.status, reply.headers.get('access-control-allow-origin'), reply.headers.get('access-control-allow-credentials')], [
+      status, page, null,
+    ])
     t.equal(reply.headers.get('access-control-expose-headers'), '*')
   }
   t.equal(upstream.seen.length, 1, 'no preflight goes upstream')

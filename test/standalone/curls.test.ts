@@ -47,7 +47,11 @@ t.test('a secret is shown only where all it opens is simulated', async (t) => {
   t.equal(keyIn({ groups: { g: group }, upstreams: { main: { simulate: true } }, keys }), 'b-secret')
   t.equal(keyIn({ groups: { g: { ...group, upstream: 'real' } }, keys }), 'YOUR_KEY')
   t.equal(keyIn({ groups: { g: { ...group, upstream: { messages: 'real' } } }, keys }), 'YOUR_KEY')
-  t.equal(keyIn({ groups: { g: { protocols: ['messages', 'responses'], upstream: { messages: 'main', responses: 'real' } } }, keys }), 'YOUR_KEY', 'it opens another one, too')
+  t.equal(
+    keyIn({ groups: { g: { protocols: ['messages', 'responses'], upstream: { messages: 'main', responses: 'real' } } }, keys }),
+    'YOUR_KEY',
+    'it opens another one, too'
+  )
   t.equal(keyIn({ groups: { g: group }, upstreams: { real }, keys }), 'YOUR_KEY')
   t.equal(keyIn({ groups: { g: { ...group, upstream: 'main' } } }), 'YOUR_KEY')
 })

@@ -5,7 +5,14 @@ import { createGateway } from '../../plugins/standalone/gateway.js'
 t.test('a request in a log line is its method and path, without the query', async (t) => {
   const lines: string[] = []
   const config = parseConfig('upstreams: { a: { simulate: true } }\ngroups: { a: { protocols: [messages] } }', {})
-  const { app } = await createGateway(config, { simulator: null, state: null, cells: {}, consolePath: '/console', life: { draining: false }, logStream: { write: (line) => { lines.push(line) } } })
+  const { app } = await createGateway(config, {
+    simulator: null,
+    state: null,
+    cells: {},
+    consolePath: '/console',
+    life: { draining: false },
+    logStream: { write: (line) => { lines.push(line) } },
+  })
   t.teardown(async () => await app.close())
   app.log.info({ req: { method: 'GET', url: '/a?key=c4nary', headers: { authorization: 'Bearer c4nary' } } })
   t.match(JSON.parse(lines.join('')), { req: { method: 'GET', url: '/a' } })
@@ -13,10 +20,14 @@ t.test('a request in a log line is its method and path, without the query', asyn
 })
 
 t.test('log lines that are dropped are counted', async (t) => {
-  const config = parseConfig('upstreams: { a: { simulate: true } }\ngroups: { a: { protocols: [messages] } }\nmetrics: { path: /metrics }', {})
+  const config = parseConfig(
+    'upstreams: { a: { simulate: true } }\ngroups: { a: { protocols: [messages] } }\nmetrics: { path: /metrics }', {}
+  )
   let drop = (): void => {}
   const logStream = { write: () => {}, onDrop: (listener: () => void) => { drop = listener } }
-  const { app } = await createGateway(config, { simulator: null, state: null, cells: {}, consolePath: '/console', life: { draining: false }, logStream })
+  const { app } = await createGateway(config, {
+    simulator: null, state: null, cells: {}, consolePath: '/console', life: { draining: false }, logStream,
+  })
   t.teardown(async () => await app.close())
   drop()
   t.match((await app.inject('/metrics')).body, /^llm_gateway_log_lines_dropped_total 1$/m)
@@ -72,7 +83,9 @@ tracing: { baggage: true }
 metrics: { path: /m, models: [m], maxModels: 1, maxCells: 1, openTelemetry: false, semconv: both }
 log: { level: silent }
 `, {})
-  const { app } = await createGateway(config, { simulator: null, state: null, cells: {}, consolePath: '/console', life: { draining: false } })
+  const { app } = await createGateway(config, {
+    simulator: null, state: null, cells: {}, consolePath: '/console', life: { draining: false },
+  })
   t.teardown(async () => await app.close())
   const reply = await app.inject({ method: 'POST', url: '/llm/v-2/v1/chat/completions', headers: { authorization: 'Bearer b' } })
   t.match(reply.json(), { error: { code: 'disabled_api_key' } })
@@ -83,12 +96,20 @@ log: { level: silent }
 t.test('a log that takes no more lines holds no end up', async (t) => {
   const disk = { full: false }
   const write = (): void => { if (disk.full) throw new Error('ENOSPC') }
-  const config = parseConfig('upstreams: { a: { url: "http://127.0.0.1:9", credential: c } }\ngroups: { a: { protocols: [messages] } }\nkeys: [{ id: a, group: a, secret: b }]', {})
-  const { app, live } = await createGateway(config, { simulator: null, state: null, cells: {}, consolePath: '/console', life: { draining: false }, logStream: { write } })
+  const config = parseConfig(
+    'upstreams: { a: { url: "http://127.0.0.1:9", credential: c } }\ngroups: { a: { protocols: [messages] } }\nkeys: [{ id: a, group: ' +
+      'a, secret: b }]',
+    {}
+  )
+  const { app, live } = await createGateway(config, {
+    simulator: null, state: null, cells: {}, consolePath: '/console', life: { draining: false }, logStream: { write },
+  })
   t.teardown(async () => await app.close())
   disk.full = true
   const headers = { 'x-api-key': 'b', 'anthropic-version': '2023-06-01' }
-  const reply = await app.inject({ method: 'POST', url: '/v1/messages', headers, payload: { model: 'm', max_tokens: 1, messages: [{ role: 'user', content: 'x' }] } })
+  const reply = await app.inject({
+    method: 'POST', url: '/v1/messages', headers, payload: { model: 'm', max_tokens: 1, messages: [{ role: 'user', content: 'x' }] },
+  })
   t.equal(reply.statusCode, 502)
   await live.idle()
   disk.full = false

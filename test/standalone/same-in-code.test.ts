@@ -20,7 +20,14 @@ const files: Readonly<Record<string, Schema>> = {
 const right = {
   upstreams: { main: { url: 'http://127.0.0.1:9', credential: 'x' } },
   pools: { two: { members: [{ upstream: 'main' }] } },
-  groups: { all: { protocols: ['chat_completions'], upstream: 'main', routes: [{ models: ['a*'], upstream: 'main' }], limits: { budgets: [{ tokens: 5, period: 'day' }] } } },
+  groups: {
+    all: {
+      protocols: ['chat_completions'],
+      upstream: 'main',
+      routes: [{ models: ['a*'], upstream: 'main' }],
+      limits: { budgets: [{ tokens: 5, period: 'day' }] },
+    },
+  },
   keys: [{ id: 'a', group: 'all', secret: 's' }],
   console: { path: '/console', listen: { port: 0 } },
   cors: { origins: ['*'] },
@@ -112,7 +119,9 @@ async function isRefusedInCode (config: typeof right, section: string): Promise<
 /** As the process does it, but for what it spreads: a section that is no object would be lost in it. */
 function asOptions (config: object): LlmGatewayOptions {
   const noObjects = Object.entries(config).filter(([, value]) => typeof value !== 'object')
-  return Object.assign(bundleOptions(Object(config), { simulator: null, cells: {}, consolePath: '/c', state: null }), Object.fromEntries(noObjects))
+  return Object.assign(
+    bundleOptions(Object(config), { simulator: null, cells: {}, consolePath: '/c', state: null }), Object.fromEntries(noObjects)
+  )
 }
 
 t.test('the file that the mistakes are made in is right', async (t) => {

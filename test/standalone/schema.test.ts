@@ -20,10 +20,14 @@ function undescribed (schema: Schema, definitions: Schema, path: string): string
   const { properties, items, additionalProperties, $defs } = schema
   const fields = Object.entries<Schema>(Object(properties)).flatMap(([name, field]) => {
     const ref = String(field['$ref'])
-    const described = field['description'] ?? Object(definitions[ref.replace('#/$defs/', '')])['description'] ?? ref.startsWith('prices.schema.json#')
+    const described = field['description'] ?? Object(definitions[ref.replace(
+      '#/$defs/', ''
+    )])['description'] ?? ref.startsWith('prices.schema.json#')
     return [...described ? [] : [`${path}.${name}`], ...undescribed(field, definitions, `${path}.${name}`)]
   })
-  const inner = [items, additionalProperties].filter((each) => typeof each === 'object').flatMap((each) => undescribed(Object(each), definitions, `${path}[]`))
+  const inner = [items, additionalProperties].filter((each) => typeof each === 'object').flatMap((each) => undescribed(
+    Object(each), definitions, `${path}[]`
+  ))
   return [...fields, ...inner, ...Object.entries<Schema>(Object($defs)).flatMap(([name, each]) => undescribed(each, definitions, name))]
 }
 
@@ -51,6 +55,8 @@ t.test('the schema is found with all that it refers to by the place of its file,
 })
 
 t.test('a file may name its schema', async (t) => {
-  const config = parseConfig(`$schema: ./node_modules/fastify-llm-gateway/schemas/gateway.schema.json\n${readFileSync(demoFile, 'utf8')}`, {})
+  const config = parseConfig(
+    `$schema: ./node_modules/fastify-llm-gateway/schemas/gateway.schema.json\n${readFileSync(demoFile, 'utf8')}`, {}
+  )
   t.match(config.$schema, /gateway\.schema\.json$/)
 })

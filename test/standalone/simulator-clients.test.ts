@@ -16,9 +16,13 @@ t.test('openai: responses and images', async (t) => {
   const streamed = await openai.responses.stream(asked).finalResponse()
   t.match(streamed, { service_tier: 'default', output_text: /^Hello!/ })
   const image = await openai.images.generate({ model: 'some-model', prompt: 'A lighthouse', size: '1536x1024', n: 2 })
-  t.match(image, { size: '1536x1024', output_format: 'png', data: [{ size: '1536x1024', model: 'some-model', generation_id: /^gen_/ }, {}] })
+  t.match(image, {
+    size: '1536x1024', output_format: 'png', data: [{ size: '1536x1024', model: 'some-model', generation_id: /^gen_/ }, {}],
+  })
   const types: string[] = []
-  for await (const event of await openai.images.generate({ prompt: 'A lighthouse', stream: true })) types.push(`${event.type} ${event.size}`)
+  for await (const event of await openai.images.generate({ prompt: 'A lighthouse', stream: true })) {
+    types.push(`${event.type} ${event.size}`)
+  }
   t.same(types, ['image_generation.partial_image 1024x1024', 'image_generation.completed 1024x1024'])
 })
 
@@ -26,7 +30,9 @@ t.test('anthropic: messages, plain and of the beta, thinking or not', async (t) 
   const client = new Anthropic({ baseURL: url, apiKey: null, authToken: null, defaultHeaders: { 'x-api-key': credential } })
   const asked = { model: 'some-model', max_tokens: 2048, messages }
   t.match(await client.messages.create(asked), {
-    stop_details: null, content: [{ type: 'text', citations: [] }], usage: { output_tokens_details: { thinking_tokens: 0 }, inference_geo: 'global' },
+    stop_details: null,
+    content: [{ type: 'text', citations: [] }],
+    usage: { output_tokens_details: { thinking_tokens: 0 }, inference_geo: 'global' },
   })
   t.match(await client.beta.messages.create(asked), { context_management: { applied_edits: [] } })
   const thinking = { type: 'adaptive' as const }

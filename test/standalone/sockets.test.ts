@@ -1,4 +1,6 @@
-/** What a caller may do to its connection: be slow, be wrong, go on while its reply is under way. Bytes and ends as they are on the wire. */
+/**
+ * What a caller may do to its connection: be slow, be wrong, go on while its reply is under way. Bytes and ends as they are on the wire.
+ */
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
@@ -23,7 +25,9 @@ function caller (origin: string): Caller {
   socket.on('data', (more: string) => { text += more })
   socket.on('error', () => {})
   const seen = async (pattern: RegExp): Promise<void> => {
-    while (!pattern.test(text)) await Promise.race([once(socket, 'data'), once(socket, 'close').then(() => { throw new Error(`closed after ${text}`) })])
+    while (!pattern.test(text)) {
+      await Promise.race([once(socket, 'data'), once(socket, 'close').then(() => { throw new Error(`closed after ${text}`) })])
+    }
   }
   return { socket, text: () => text, seen }
 }
@@ -37,7 +41,8 @@ async function gone ({ socket }: Caller): Promise<void> {
   }
 }
 
-const head = (path: string, ...more: readonly string[]): string => [`POST ${path} HTTP/1.1`, 'host: a', 'authorization: Bearer key-a', 'content-type: application/json', ...more, '', ''].join('\r\n')
+const head = (path: string, ...more: readonly string[]): string =>
+  [`POST ${path} HTTP/1.1`, 'host: a', 'authorization: Bearer key-a', 'content-type: application/json', ...more, '', ''].join('\r\n')
 const body = JSON.stringify({ model: 'm', stream: true, messages: [{ role: 'user', content: 'hi' }] })
 const whole = head('/v1/chat/completions', `content-length: ${body.length}`) + body
 
@@ -49,15 +54,23 @@ function heldReply (upstream: Upstream): () => void {
   return release
 }
 
-t.test('who sends half a head or half a body is told 408 in its protocol, and its connection is closed whether it likes it or not', async (t) => {
+t.test('who sends half a head or half a body is told 408 in its protocol, and its connection is closed whether it likes it or not', async (
+  t
+) => {
   const upstream = await startUpstream(t)
-  const { origin, log } = await start(t, yaml(upstream.url, ['key-a'], 'listen: { requestTimeoutMs: 1000 }').replace('responses]', 'messages]'))
+  const { origin, log } = await start(
+    t, yaml(upstream.url, ['key-a'], 'listen: { requestTimeoutMs: 1000 }').replace('responses]', 'messages]')
+  )
   const cases: ReadonlyArray<readonly [name: string, bytes: string, envelope: RegExp]> = [
     ['nothing', '', /"error":\{"message"/],
     ['half a head', 'POST /v1/chat/completions HTTP/1.1\r\nhost: a\r\n', /"error":\{"message"/],
     ['half a body', head('/v1/chat/completions', 'content-length: 100') + '{', /"error":\{"message"/],
     ['half a body of nobody', head('/nowhere', 'content-length: 100') + '{', /"error":\{"message"/],
-    ['half a body of another protocol', head('/v1/messages', 'anthropic-version: 2023-06-01', 'content-length: 100') + '{', /\{"type":"error"/],
+    [
+      'half a body of another protocol',
+      head('/v1/messages', 'anthropic-version: 2023-06-01', 'content-length: 100') + '{',
+      /\{"type":"error"/,
+    ],
   ]
   await Promise.all(cases.map(async ([name, bytes, envelope]) => {
     const slow = caller(origin)
@@ -143,7 +156,10 @@ t.test('a reply that was given before the body came is not followed by another o
 
 t.test('a path that no router can decode is refused without a word of it, whatever its headers say', async (t) => {
   const { origin, log } = await start(t, yaml('http://127.0.0.1:9', ['key-a'], 'log: { level: trace }'))
-  for (const [path, ...headers] of [['/%zz?key=c4nary'], ['/%zz?key=c4nary', 'anthropic-version: 2023-06-01'], ['/v1/%zz?key=c4nary'], ['/v1beta/models/%c3%28:generateContent?key=c4nary']]) {
+  for (const [path, ...headers] of [
+    ['/%zz?key=c4nary'], ['/%zz?key=c4nary', 'anthropic-version: 2023-06-01'], ['/v1/%zz?key=c4nary'],
+    ['/v1beta/models/%c3%28:generateContent?key=c4nary'],
+  ]) {
     const reply = await askOnce(origin, [`GET ${path} HTTP/1.1`, 'host: a', ...headers])
     t.equal(reply.status, 400)
     t.match(JSON.parse(reply.body), headers.length > 0 ? { type: 'error' } : { error: { message: String } })
@@ -159,13 +175,21 @@ t.test('what two servers could read in two ways is refused: another coding than 
   const ask = async (version: string, ...headers: readonly string[]): Promise<number> => {
     const wire = new Wire(origin)
     t.teardown(() => wire.destroy())
-    wire.send([`POST /v1/chat/completions HTTP/${version}`, 'authorization: Bearer key-a', 'content-type: application/json', ...headers, '', ''].join('\r\n') + chunked)
+    wire.send([
+      `POST /v1/chat/completions HTTP/${version}`, 'authorization: Bearer key-a', 'content-type: application/json', ...headers, '', '',
+    ].join('\r\n') + chunked)
     return (await wire.reply()).status
   }
   t.equal(await ask('1.1', 'host: a', 'transfer-encoding: Chunked'), 200)
   t.equal(await ask('1.1', 'host: [::1]:8080', 'transfer-encoding: chunked'), 200)
   t.equal(upstream.seen.length, 2)
-  for (const headers of [['host: a', 'transfer-encoding: gzip, chunked'], ['host: a', 'transfer-encoding: identity', 'transfer-encoding: chunked'], ['host: a, b', 'transfer-encoding: chunked'], ['host: a b', 'transfer-encoding: chunked'], ['host: b@a', 'transfer-encoding: chunked']]) {
+  for (const headers of [
+    ['host: a', 'transfer-encoding: gzip, chunked'],
+    ['host: a', 'transfer-encoding: identity', 'transfer-encoding: chunked'],
+    ['host: a, b', 'transfer-encoding: chunked'],
+    ['host: a b', 'transfer-encoding: chunked'],
+    ['host: b@a', 'transfer-encoding: chunked'],
+  ]) {
     t.equal(await ask('1.1', ...headers), 400, String(headers))
   }
   t.equal(await ask('1.0', 'host: a', 'transfer-encoding: chunked'), 400, 'HTTP/1.0 has no chunks')

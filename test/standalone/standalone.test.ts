@@ -45,7 +45,10 @@ t.test('a request goes through, logged once by its ids and never by its URL', as
   const [notice, line, ...more] = log().trim().split('\n').map((text) => JSON.parse(text))
   t.match(notice, { level: 40, msg: /^state\.engine is memory/ })
   t.same(more, [])
-  t.match(line, { msg: 'model request', llm: { protocol: 'chat_completions', group: 'chat', key_id: 'key-a', outcome: 'ok', status: 200, upstream: 'main' } })
+  t.match(line, {
+    msg: 'model request',
+    llm: { protocol: 'chat_completions', group: 'chat', key_id: 'key-a', outcome: 'ok', status: 200, upstream: 'main' },
+  })
 })
 
 t.test('probes of a load balancer are answered', async (t) => {
@@ -134,7 +137,10 @@ t.test('a file that is wrong is refused whole', async (t) => {
   const { gateway, origin, write, log } = await start(t, yaml(upstream.url, ['key-a']))
   const wrong: ReadonlyArray<readonly [text: string, logged: string]> = [
     [yaml(upstream.url, ['key-b'], 'groups.chat: 1'), 'groups.chat: is not known'],
-    [yaml(upstream.url, ['key-b']).replace('upstream: main }', 'upstream: main, limits: { balance: hunter2 } }'), 'groups.chat.limits.balance: must be integer, not string'],
+    [
+      yaml(upstream.url, ['key-b']).replace('upstream: main }', 'upstream: main, limits: { balance: hunter2 } }'),
+      'groups.chat.limits.balance: must be integer, not string',
+    ],
     [yaml(upstream.url, ['key-b'], 'validation: { schemas: { chat: ./nowhere.json } }'), 'validation.schemas.chat'],
   ]
   for (const [text, logged] of wrong) {
@@ -195,7 +201,9 @@ t.test('the end lets streams finish, refuses what is new and leaves no socket wa
 
 t.test('requests that outlast the grace are cut, by the gateway and not by their callers', async (t) => {
   const upstream = await startUpstream(t)
-  const { gateway, origin, log } = await start(t, yaml(upstream.url, ['key-a', 'key-b'], 'listen: { shutdownGraceMs: 10 }\nforward: { drain: { maxMs: 0 } }'))
+  const { gateway, origin, log } = await start(
+    t, yaml(upstream.url, ['key-a', 'key-b'], 'listen: { shutdownGraceMs: 10 }\nforward: { drain: { maxMs: 0 } }')
+  )
   const { first } = holdStream(upstream)
   const answer = chat(origin, 'key-a', { stream: true })
   await first
@@ -208,7 +216,9 @@ t.test('requests that outlast the grace are cut, by the gateway and not by their
   await waiting
   const lines = log().trim().split('\n').map((text) => JSON.parse(text).llm).filter((llm) => llm !== undefined)
   for (const [id, status, usageMissing] of [['key-a', 200, 'client_abort'], ['key-b', 0, 'client_abort']] as const) {
-    t.match(lines.find((llm) => llm.key_id === id), { outcome: 'truncated', aborted_by: 'gateway', status, usage_missing: usageMissing }, id)
+    t.match(
+      lines.find((llm) => llm.key_id === id), { outcome: 'truncated', aborted_by: 'gateway', status, usage_missing: usageMissing }, id
+    )
   }
 })
 
@@ -249,7 +259,9 @@ t.test('an address in use, or an app that does not come up, leaves nothing open'
   const taken = { HOST: gateway.address.host, PORT: String(gateway.address.port) }
   await t.rejects(Standalone.start({ file, env: taken }), { code: 'EADDRINUSE' })
   await t.rejects(Standalone.start({ file, env: { PORT: 'x' } }), { name: 'ConfigError' })
-  write('upstreams: { a: { simulate: true } }\ngroups: { a: { protocols: [messages] } }\nvalidation: { schemas: { messages: ./nowhere.json } }')
+  write(
+    'upstreams: { a: { simulate: true } }\ngroups: { a: { protocols: [messages] } }\nvalidation: { schemas: { messages: ./nowhere.json } }'
+  )
   await t.rejects(Standalone.start({ file, env: { PORT: '0' } }), { code: 'LLM_GATEWAY_OPTION' })
 })
 
@@ -259,7 +271,9 @@ t.test('a key in the URL reaches neither log, metrics nor replies', async (t) =>
   const { origin, log } = await start(t, text)
   const emitted: string[] = []
   const secret = 'c4nary-secret'
-  for (const path of ['/v1beta/models/m:generateContent', '/v1/chat/completions', '/nowhere', '/v1/nowhere', '/v1beta/%2e%2e/x', '/metrics', '/']) {
+  for (const path of [
+    '/v1beta/models/m:generateContent', '/v1/chat/completions', '/nowhere', '/v1/nowhere', '/v1beta/%2e%2e/x', '/metrics', '/',
+  ]) {
     for (const method of ['POST', 'GET']) {
       const response = await fetch(`${origin}${path}?key=${secret}`, { method, ...method === 'POST' && { body: '{}' } })
       emitted.push(await response.text(), JSON.stringify([...response.headers]))
@@ -276,7 +290,11 @@ t.test('a key in the URL reaches neither log, metrics nor replies', async (t) =>
 
 t.test('a caller that dribbles its request is cut off', async (t) => {
   const { gateway } = await start(t, yaml('http://127.0.0.1:9', ['key-a'], 'listen: { requestTimeoutMs: 1000 }'))
-  for (const bytes of ['GET / HT', 'POST /v1/chat/completions HTTP/1.1\r\nhost: a\r\nauthorization: Bearer key-a\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\n{']) {
+  for (const bytes of [
+    'GET / HT',
+    'POST /v1/chat/completions HTTP/1.1\r\nhost: a\r\nauthorization: Bearer key-a\r\ncontent-type: application/json\r\ncontent-length: ' +
+      '9\r\n\r\n{',
+  ]) {
     const socket = connect(gateway.address.port, gateway.address.host)
     socket.write(bytes)
     socket.resume()

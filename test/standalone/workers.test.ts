@@ -54,7 +54,12 @@ t.test('a worker tells what it counts, and serves the sum of all', async (t) => 
   const others: WireSeries[] = [
     { name, text, labels, numbers: [41] },
     { name: 'llm_gateway_overhead_seconds', text: 'protocol="images"', labels: { protocol: 'images' }, numbers: [1.5, 2, 2] },
-    { name: 'llm_gateway_overhead_seconds', text: 'protocol="chat_completions"', labels: { protocol: 'chat_completions' }, numbers: [1.5, 2] },
+    {
+      name: 'llm_gateway_overhead_seconds',
+      text: 'protocol="chat_completions"',
+      labels: { protocol: 'chat_completions' },
+      numbers: [1.5, 2],
+    },
   ]
   const scraped = (async () => await (await fetch(`${origin}/metrics`)).text())()
   let asked = await said.next()
@@ -88,7 +93,9 @@ t.test('a worker tells what it counts, and serves the sum of all', async (t) => 
 })
 
 t.test('a worker that cannot start says why', async (t) => {
-  for (const [text, why] of [['groups: 5', /groups/], [yaml('http://127.0.0.1:9', ['a'], 'validation: { schemas: { nothing: x } }'), /nothing/]] as const) {
+  for (const [text, why] of [
+    ['groups: 5', /groups/], [yaml('http://127.0.0.1:9', ['a'], 'validation: { schemas: { nothing: x } }'), /nothing/],
+  ] as const) {
     const said: FromWorker[] = []
     const code = await runWorker({ file: 'gateway.yaml', env: { PORT: '0' } }, {
       send: (message) => { said.push(message) },
@@ -149,7 +156,9 @@ function rig (t: Test, key: string): Run {
   const lines = new Signal<string>()
   const { log } = Fastify({ logger: { stream: { write: (line: string) => { lines.push(line) } } } })
   const start = async (workers: number, more: object = {}): Promise<Primary> => {
-    const primary = await Primary.start({ file, env: {}, workers, log, ...more, program: { exec: join(dir, 'worker.mjs'), args: [], execArgv: [] } })
+    const primary = await Primary.start({
+      file, env: {}, workers, log, ...more, program: { exec: join(dir, 'worker.mjs'), args: [], execArgv: [] },
+    })
     t.teardown(() => primary.kill())
     return primary
   }
@@ -253,7 +262,9 @@ t.test('what a worker fails of at the start is told, and none is left', async (t
 })
 
 t.test('how many: one, as many as said, or one for each core; memory is of one process', async (t) => {
-  const text = (listen: string, engine: string): string => yaml('http://127.0.0.1:9', ['a'], `listen: { workers: ${listen} }`).replace('memory', engine)
+  const text = (listen: string, engine: string): string => yaml('http://127.0.0.1:9', ['a'], `listen: { workers: ${listen} }`).replace(
+    'memory', engine
+  )
   t.equal(workersOf(parseConfig(yaml('http://127.0.0.1:9', ['a']), {})), 1)
   t.equal(workersOf(parseConfig(text('3', 'lmdb'), {})), 3)
   t.ok(workersOf(parseConfig(text('auto', 'lmdb'), {})) >= 1)
@@ -265,7 +276,9 @@ t.test('a process that is no worker has no primary; one whose channel is closed 
   const said: unknown[] = []
   let connected = true
   const child = Object.assign(new EventEmitter(), { disconnect: () => said.push('closed') })
-  const worker = Object.assign(new EventEmitter(), { isConnected: () => connected, send: (message: unknown) => said.push(message) > 0, process: child })
+  const worker = Object.assign(new EventEmitter(), {
+    isConnected: () => connected, send: (message: unknown) => said.push(message) > 0, process: child,
+  })
   const channel = channelOf(Object(worker))
   channel?.onMessage((message) => said.push(message))
   worker.emit('message', { type: 'stop' })

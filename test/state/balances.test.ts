@@ -29,14 +29,18 @@ for (const engine of engines) {
       const group = 'balance'
       const limits = { group, groupLimits: { balance: 100 }, keyLimits: { balance: 80 } }
       t.same(await hold({ id: 'b1', tokens: 60, ...limits }), { ok: true, left: { group: 40, key: 20 } })
-      t.match(await hold({ id: 'b2', tokens: 21, ...limits }), { ok: false, limit: 'balance', scope: 'key', allowed: 80, free: 20, retryAfterMs: 0 })
+      t.match(await hold({ id: 'b2', tokens: 21, ...limits }), {
+        ok: false, limit: 'balance', scope: 'key', allowed: 80, free: 20, retryAfterMs: 0,
+      })
       t.match(await hold({ id: 'b2', tokens: 41, ...limits, keyLimits: {} }), { ok: false, limit: 'balance', scope: 'group', free: 40 })
       t.match(await read(group), { spent: 0, held: 60, active: 1 }, 'a refusal changes nothing')
       await balances.settle({ ...settled, id: 'b1', group, tokens: 25 })
       t.match(await read(group), { spent: 25, held: 0, active: 0 })
       t.match(await read(group, 'ci'), { spent: 25, held: 0, active: 0 })
       t.match(await hold({ id: 'b3', tokens: 55, ...limits }), { ok: true, left: { group: 20, key: 0 } })
-      t.match(await hold({ id: 'b4', tokens: 0, ...limits }), { ok: false, limit: 'balance' }, 'nothing is left for a request of unknown size')
+      t.match(
+        await hold({ id: 'b4', tokens: 0, ...limits }), { ok: false, limit: 'balance' }, 'nothing is left for a request of unknown size'
+      )
       await balances.settle({ ...settled, id: 'b3', group, tokens: 100 })
       t.match(await hold({ id: 'b5', tokens: 0, ...limits }), { ok: false, free: 0 }, 'what was overdrawn is not free')
     })
@@ -58,7 +62,9 @@ for (const engine of engines) {
         t.match(await hold({ id, ...limits }), { ok: true })
         clock.now += 10_000
       }
-      t.match(await hold({ id: 'r4', ...limits }), { ok: false, limit: 'requests', scope: 'key', allowed: 3, free: 0, retryAfterMs: from + 61_000 - clock.now })
+      t.match(await hold({ id: 'r4', ...limits }), {
+        ok: false, limit: 'requests', scope: 'key', allowed: 3, free: 0, retryAfterMs: from + 61_000 - clock.now,
+      })
       clock.now = from + 60_999
       t.match(await hold({ id: 'r4', ...limits }), { ok: false, retryAfterMs: 1 })
       clock.now += 1

@@ -65,7 +65,9 @@ t.test('an error is the cause of its own', async (t) => {
 t.test('what fails together asks for one probe at a time', async (t) => {
   const { breaker: made, recovered } = breaker({ answers: () => true })
   const failing = [1, 2, 3].map(async () => await made.run(async () => { throw new StoreDownError('is gone') }))
-  for (const each of await Promise.allSettled(failing)) t.match(each, { status: 'rejected', reason: { message: 'the state store is gone' } })
+  for (const each of await Promise.allSettled(failing)) {
+    t.match(each, { status: 'rejected', reason: { message: 'the state store is gone' } })
+  }
   await recovered
 })
 

@@ -16,13 +16,21 @@ for (const engine of engines) {
     const { state: { balances }, clock, another, close } = await engine.open({ holdTtlMs: 10_000 })
     t.teardown(close)
     const other = another === null ? balances : (await another()).balances
-    const bucket = (id: string, amount: number, unit: Bucket['unit'] = 'cost', endsAt: number | null = clock.now + day): Bucket => ({ id, unit, amount, endsAt })
+    const bucket = (id: string, amount: number, unit: Bucket['unit'] = 'cost', endsAt: number | null = clock.now + day): Bucket => ({
+      id, unit, amount, endsAt,
+    })
 
     t.test('are held, refused with what is free, and settled to what was used', async (t) => {
       const groupBuckets = [bucket('a', 100), bucket('b', 1_000, 'tokens', null)]
-      t.same(await balances.hold(ask({ id: 'h1', tokens: 10, cost: 60, groupBuckets })), { ok: true, left: { group: null, key: null, buckets: [40, 990] } })
-      t.match(await other.hold(ask({ id: 'h2', tokens: 10, cost: 41, groupBuckets })), { ok: false, limit: 'budget', scope: 'group', bucket: 'a', allowed: 100, free: 40, retryAfterMs: day })
-      t.match(await other.hold(ask({ id: 'h2', tokens: 991, cost: 0, groupBuckets })), { ok: false, bucket: 'b', free: 990, retryAfterMs: 0 })
+      t.same(await balances.hold(ask({ id: 'h1', tokens: 10, cost: 60, groupBuckets })), {
+        ok: true, left: { group: null, key: null, buckets: [40, 990] },
+      })
+      t.match(await other.hold(ask({ id: 'h2', tokens: 10, cost: 41, groupBuckets })), {
+        ok: false, limit: 'budget', scope: 'group', bucket: 'a', allowed: 100, free: 40, retryAfterMs: day,
+      })
+      t.match(await other.hold(ask({ id: 'h2', tokens: 991, cost: 0, groupBuckets })), {
+        ok: false, bucket: 'b', free: 990, retryAfterMs: 0,
+      })
       await balances.settle({ ...settled, id: 'h1', tokens: 7, cost: 20 })
       t.same(await other.readBucket('a', 'chat'), { spent: 20, held: 0 })
       t.same(await other.readBucket('b', 'chat'), { spent: 7, held: 0 })
@@ -44,7 +52,11 @@ for (const engine of engines) {
       await spend('v', 4, 1_000)
       await spend('w', 420, 1_000)
       t.same(reached.slice(2), [{ scope: 'group', bucket: 'told', percent: 50 }], 'of a budget that was raised once more')
-      t.match(await balances.hold(ask({ id: 'x', cost: 1, groupBuckets: [bucket('told', 400)] })), { ok: false, limit: 'budget' }, 'and lowered below what is spent')
+      t.match(
+        await balances.hold(ask({ id: 'x', cost: 1, groupBuckets: [bucket('told', 400)] })),
+        { ok: false, limit: 'budget' },
+        'and lowered below what is spent'
+      )
       t.match(await balances.hold(ask({ id: 'x', cost: 1 })), { ok: true }, 'and taken away')
     })
 
@@ -72,13 +84,22 @@ for (const engine of engines) {
     })
 
     t.test('what is charged late counts in the period that it says, once', async (t) => {
-      const late = { ...settled, id: 'late', cost: 3, late: ['key', 'group'] as const, lateBuckets: [{ ...bucket('late', 5), scope: 'key' as const }, { ...bucket('late', 5, 'tokens', null), scope: 'group' as const }] }
+      const late = {
+        ...settled,
+        id: 'late',
+        cost: 3,
+        late: ['key', 'group'] as const,
+        lateBuckets: [{ ...bucket('late', 5), scope: 'key' as const }, { ...bucket('late', 5, 'tokens', null), scope: 'group' as const }],
+      }
       for (const by of [balances, other]) await by.settle({ ...late, tokens: 2 })
       t.same(await balances.readBucket('late', 'chat', 'ci'), { spent: 3, held: 0 })
       t.same(await balances.readBucket('late', 'chat'), { spent: 2, held: 0 })
     })
 
-    t.test('two processes at the turn of a period, one behind by two seconds: each request counts in the period in which it was held', async (t) => {
+    t.test('two processes at the turn of a period, one behind by two seconds: each request counts in the period in which it ' +
+      'was held', async (
+      t
+    ) => {
       const ends = clock.now + 1_000
       const before = bucket('turn 1', 3_000, 'cost', ends)
       const after = bucket('turn 2', 3_000, 'cost', ends + day)
@@ -89,7 +110,10 @@ for (const engine of engines) {
       }
       t.ok((await balances.hold(ask({ id: 'across', cost: 100, groupBuckets: [before] }))).ok)
       clock.now = ends + 500
-      const answers = await Promise.all(Array.from({ length: 120 }, async (_, at) => at % 2 === 0 ? await spend(balances, `ahead ${at}`, [after]) : await spend(other, `behind ${at}`, [before])))
+      const answers = await Promise.all(Array.from(
+        { length: 120 },
+        async (_, at) => at % 2 === 0 ? await spend(balances, `ahead ${at}`, [after]) : await spend(other, `behind ${at}`, [before])
+      ))
       await balances.settle({ ...settled, id: 'across', cost: 70 })
       const served = (from: number): number => answers.filter((ok, at) => ok && at % 2 === from).length
       t.same(await other.readBucket('turn 1', 'chat'), { spent: served(1) * 60 + 70, held: 0 })

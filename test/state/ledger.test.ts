@@ -1,5 +1,7 @@
 import { spawnSync } from 'node:child_process'
-import { appendFileSync, closeSync, mkdirSync, readdirSync, readlinkSync, readFileSync, rmSync, statSync, truncateSync, utimesSync } from 'node:fs'
+import {
+  appendFileSync, closeSync, mkdirSync, readdirSync, readlinkSync, readFileSync, rmSync, statSync, truncateSync, utimesSync,
+} from 'node:fs'
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
@@ -87,8 +89,9 @@ t.test('records of one moment share one write, and none is acknowledged before t
   const { datasync } = prototype
   t.teardown(() => { prototype.datasync = datasync })
   const order: string[] = []
+  const linesIn = (name: string): number => readFileSync(join(path, name), 'utf8').split('\n').length - 1
   prototype.datasync = async function () {
-    order.push(`${readdirSync(path).filter((name) => name.endsWith('.ledger')).map((name) => readFileSync(join(path, name), 'utf8').split('\n').length - 1).join()} written`)
+    order.push(`${readdirSync(path).filter((name) => name.endsWith('.ledger')).map(linesIn).join()} written`)
     await datasync.call(this)
     order.push('on the disk')
   }
@@ -220,7 +223,9 @@ t.test('that a disk takes nothing is told as news once, and whoever ends waits f
   t.same(await idsIn(ledger), ['first'])
 })
 
-t.test('a write that stops half way leaves nothing behind', { skip: spawnSync('prlimit', ['--version']).status !== 0 && 'prlimit is not installed' }, async (t) => {
+t.test('a write that stops half way leaves nothing behind', {
+  skip: spawnSync('prlimit', ['--version']).status !== 0 && 'prlimit is not installed',
+}, async (t) => {
   const path = t.testdir({})
   const ledger = new FileLedger(path)
   // The system ends a process that writes beyond its limit, unless it listens. The limit is that of the whole process: nothing

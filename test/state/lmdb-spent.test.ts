@@ -32,7 +32,9 @@ t.test('a disk that stands still holds up no request', async (t) => {
   let longest = 0
   for (let id = 0; other.exitCode === null; id += 1) {
     const at = performance.now()
-    const ask: HoldAsk = { group: 'chat', groupLimits: { balance: 1e9 }, key: 'ci', keyLimits: {}, id: String(id), requests: 1, tokens: 1, floor: 0 }
+    const ask: HoldAsk = {
+      group: 'chat', groupLimits: { balance: 1e9 }, key: 'ci', keyLimits: {}, id: String(id), requests: 1, tokens: 1, floor: 0,
+    }
     await balances.hold(ask)
     await balances.settle({ id: String(id), group: 'chat', key: 'ci', tokens: 1, late: [] })
     await pause(10)

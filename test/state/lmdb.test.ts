@@ -163,7 +163,9 @@ t.test('what is not known any more is read again', async (t) => {
     for (let again = 0; again < 2; again += 1) settle(engine, { id: 'a1', group: 'a', key: 'ci', tokens: 1, late: [] })
     t.throws(() => hold(engine, ask('x'.repeat(3_000), 1)), { message: /key size/ })
   })
-  for (const [group, spent, held] of [['a', 1, 10], ['b', 0, 15]] as const) turn(() => { t.match(read(engine, group, 'ci'), { spent, held }) })
+  for (const [group, spent, held] of [['a', 1, 10], ['b', 0, 15]] as const) {
+    turn(() => { t.match(read(engine, group, 'ci'), { spent, held }) })
+  }
   await end(files)
 })
 
@@ -191,7 +193,9 @@ t.test('one step that cannot be taken fails alone', async (t) => {
   for (const each of closed) t.match(each, { status: 'rejected', reason: { message: /closed/ } })
 })
 
-t.test('a disk that takes nothing loses nothing that was spent', { skip: spawnSync('prlimit', ['--version']).status !== 0 && 'prlimit is not installed' }, async (t) => {
+t.test('a disk that takes nothing loses nothing that was spent', {
+  skip: spawnSync('prlimit', ['--version']).status !== 0 && 'prlimit is not installed',
+}, async (t) => {
   const path = t.testdir({})
   const files = await openLmdb(path, 'boot-1')
   const balances = lmdbBalances(files, { holdTtlMs: 60_000 })

@@ -7,7 +7,19 @@ import { memoryBalances, memoryLedger, type Balances, type LedgerRecord, type St
 const leaves = { input: 3, cache_read: 0, cache_write_5m: 0, cache_write_1h: 0, cache_write: 0, tool_input: 0, output: 4, reasoning: 0 }
 
 function record (id: string, given: Partial<LedgerRecord> = {}): LedgerRecord {
-  return { id, time: Date.now(), key: 'ci', group: 'chat', protocol: 'messages', model: 'm', outcome: 'ok', charged: 7, late: [], ...leaves, ...given }
+  return {
+    id,
+    time: Date.now(),
+    key: 'ci',
+    group: 'chat',
+    protocol: 'messages',
+    model: 'm',
+    outcome: 'ok',
+    charged: 7,
+    late: [],
+    ...leaves,
+    ...given,
+  }
 }
 
 t.test('an engine that there is not', async (t) => {

@@ -37,7 +37,9 @@ export async function startPostgres (settings: Readonly<Record<string, string | 
   const dir = mkdtempSync(join(tmpdir(), 'llm-gateway-postgres-'))
   if (isRoot) chownSync(dir, nobody, nobody)
   const data = join(dir, 'data')
-  const made = spawnSync(join(bin, 'initdb'), ['-D', data, '-U', 'tester', '-A', 'trust', '-E', 'UTF8', '--locale=C', '--no-sync'], { ...user, cwd: dir, encoding: 'utf8' })
+  const made = spawnSync(join(bin, 'initdb'), ['-D', data, '-U', 'tester', '-A', 'trust', '-E', 'UTF8', '--locale=C', '--no-sync'], {
+    ...user, cwd: dir, encoding: 'utf8',
+  })
   if (made.status !== 0) throw new Error(made.stderr)
   const wanted = { listen_addresses: '127.0.0.1', unix_socket_directories: '', fsync: 'off', shared_buffers: '16MB', ...settings }
   const options = Object.entries(wanted).flatMap(([name, value]) => ['-c', `${name}=${value}`])

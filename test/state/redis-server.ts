@@ -1,4 +1,7 @@
-/** A real redis-server of the test's own, on a free port, with its files in a temporary directory. REDIS_SERVER names another one, such as valkey-server. */
+/**
+ * A real redis-server of the test's own, on a free port, with its files in a temporary directory. REDIS_SERVER names another one, such as
+ * valkey-server.
+ */
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -24,10 +27,15 @@ export interface RedisServer {
 }
 
 /** `keepsAll`: a kill takes nothing that it had answered, at the price of one wait for the disk each time. */
-export async function startRedis ({ cluster = false, keepsAll = false }: { cluster?: boolean, keepsAll?: boolean } = {}): Promise<RedisServer> {
+export async function startRedis ({
+  cluster = false, keepsAll = false,
+}: { cluster?: boolean, keepsAll?: boolean } = {}): Promise<RedisServer> {
   const port = await freePort()
   const dir = mkdtempSync(join(tmpdir(), 'llm-gateway-redis-'))
-  const options = ['--port', String(port), '--bind', '127.0.0.1', '--dir', dir, '--save', '', '--appendonly', 'yes', '--appendfsync', keepsAll ? 'always' : 'everysec']
+  const options = [
+    '--port', String(port), '--bind', '127.0.0.1', '--dir', dir, '--save', '', '--appendonly', 'yes', '--appendfsync',
+    keepsAll ? 'always' : 'everysec',
+  ]
   if (cluster) options.push('--cluster-enabled', 'yes', '--cluster-announce-ip', '127.0.0.1')
   let child: ChildProcess
 

@@ -60,7 +60,9 @@ t.test('a server that dies and comes back keeps what it answered, and changes ma
   t.pass('everything is told to be stale')
 })
 
-t.test('that changes may have been missed is told once the server answers, not before: nothing cached is forgotten for nothing', { skip }, async (t) => {
+t.test('that changes may have been missed is told once the server answers, not before: nothing cached is forgotten for nothing', {
+  skip,
+}, async (t) => {
   const server = await startRedis()
   t.teardown(server.stop)
   const config = { engine: 'redis', url: server.url, commandTimeoutMs: 60_000 } as const
@@ -88,7 +90,9 @@ t.test('that changes may have been missed is told once the server answers, not b
 
 t.test('a server that is not there fails the start', async (t) => {
   const url = `redis://127.0.0.1:${await freePort()}`
-  await t.rejects(linkRedis({ engine: 'redis', url }, 1_000), { ...down, message: /state\.url was not ready within 1000 ms: ECONNREFUSED$/ })
+  await t.rejects(linkRedis({ engine: 'redis', url }, 1_000), {
+    ...down, message: /state\.url was not ready within 1000 ms: ECONNREFUSED$/,
+  })
   const piece = linkRedis({ engine: 'redis', url: 'redis://hunter2/rest@127.0.0.1' }, 200)
   await t.rejects(piece, { ...down, message: /^(?!.*hunter2)/ }, 'and never with a piece of the address')
 })
@@ -174,7 +178,9 @@ t.test('a script with an error says so', { skip }, async (t) => {
 
 t.test('holds that somebody deleted, or a server evicted, stop nothing', { skip }, async (t) => {
   const { server, state } = await opened(t)
-  const ask = { group: 'all', key: 'k', groupLimits: { concurrency: 2, requestsPerMinute: 100 }, keyLimits: {}, requests: 1, tokens: 0, floor: 0 }
+  const ask = {
+    group: 'all', key: 'k', groupLimits: { concurrency: 2, requestsPerMinute: 100 }, keyLimits: {}, requests: 1, tokens: 0, floor: 0,
+  }
   const link = await linkRedis({ engine: 'redis', url: server.url, commandTimeoutMs: 5_000 })
   t.teardown(link.close)
   await state.balances.hold({ ...ask, id: 'one' })

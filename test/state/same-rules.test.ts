@@ -10,7 +10,9 @@ const keys = ['k1', 'k2']
 const scopes = [[], ['group'], ['key'], ['group', 'key']] as const
 
 const limit = (max: number): fc.Arbitrary<number | undefined> => fc.option(fc.integer({ min: 0, max }), { nil: undefined })
-const some: fc.Arbitrary<Limits> = fc.record({ balance: limit(300), concurrency: limit(3), requestsPerMinute: limit(4), tokensPerMinute: limit(150) })
+const some: fc.Arbitrary<Limits> = fc.record({
+  balance: limit(300), concurrency: limit(3), requestsPerMinute: limit(4), tokensPerMinute: limit(150),
+})
   .map((given) => Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)))
 const limits = fc.oneof({ weight: 4, arbitrary: some }, { weight: 1, arbitrary: fc.constant<Limits>({}) })
 const id = fc.constantFrom(...ids)
@@ -27,14 +29,34 @@ const buckets: fc.Arbitrary<Bucket[]> = fc.subarray(bucketIds).chain((chosen) =>
 
 type Step =
   | { readonly do: 'hold', readonly ask: Omit<HoldAsk, 'group'> }
-  | { readonly do: 'settle', readonly id: string, readonly key: string, readonly tokens: number, readonly cost: number, readonly late: typeof scopes[number], readonly buckets: Bucket[] }
+  | {
+    readonly do: 'settle'
+    readonly id: string
+    readonly key: string
+    readonly tokens: number
+    readonly cost: number
+    readonly late: typeof scopes[number]
+    readonly buckets: Bucket[]
+  }
   | { readonly do: 'leave' | 'renew', readonly id: string }
   | { readonly do: 'sweep' }
   | { readonly do: 'wait', readonly ms: number }
 
 const holds: fc.Arbitrary<Step> = fc.record({
   do: fc.constant('hold' as const),
-  ask: fc.record({ id, key, groupLimits: limits, keyLimits: limits, requests: fc.constantFrom(0, 1), tokens, floor: tokens, cost: tokens, costFloor: tokens, keyBuckets: buckets, groupBuckets: buckets }),
+  ask: fc.record({
+    id,
+    key,
+    groupLimits: limits,
+    keyLimits: limits,
+    requests: fc.constantFrom(0, 1),
+    tokens,
+    floor: tokens,
+    cost: tokens,
+    costFloor: tokens,
+    keyBuckets: buckets,
+    groupBuckets: buckets,
+  }),
 })
 const others: fc.Arbitrary<Step> = fc.oneof(
   fc.record({ do: fc.constant('settle' as const), id, key, tokens, cost: tokens, late: fc.constantFrom(...scopes), buckets }),
@@ -71,7 +93,9 @@ for (const engine of engines.filter(({ name }) => name === 'lmdb' || name === 'r
         for (const each of [undefined, ...keys]) {
           deepStrictEqual(await state.balances.read(group, each), await model.read(group, each), `account after ${step.do}`)
           for (const bucket of bucketIds) {
-            deepStrictEqual(await state.balances.readBucket(bucket, group, each), await model.readBucket(bucket, group, each), `bucket after ${step.do}`)
+            deepStrictEqual(
+              await state.balances.readBucket(bucket, group, each), await model.readBucket(bucket, group, each), `bucket after ${step.do}`
+            )
           }
         }
       }

@@ -57,7 +57,9 @@ t.test('a usage store in trouble', { skip: withoutPostgres }, async (t) => {
   t.test('a disk that is full', async (t) => {
     const disk = join(server.dir, 'disk')
     mkdirSync(disk)
-    if (spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=1m,mode=777', 'tmpfs', disk]).status !== 0) return t.comment('no file system can be mounted here')
+    if (spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=1m,mode=777', 'tmpfs', disk]).status !== 0) {
+      return t.comment('no file system can be mounted here')
+    }
     t.teardown(() => spawnSync('umount', ['-l', disk]))
     chmodSync(disk, 0o777)
     const space = join(disk, 'space')
@@ -109,7 +111,9 @@ t.test('a usage store in trouble', { skip: withoutPostgres }, async (t) => {
     const all = records(20)
     await keep(state, all.slice(0, 10))
     await arrive(server, store, all.slice(0, 10))
-    const serving = (await server.ask<{ pid: number }>("SELECT pid FROM pg_stat_activity WHERE application_name = 'llm-gateway'")).map(({ pid }) => pid)
+    const serving = (await server.ask<{ pid: number }>("SELECT pid FROM pg_stat_activity WHERE application_name = 'llm-gateway'")).map(
+      ({ pid }) => pid
+    )
     t.equal(serving.length, 1)
     for (const pid of serving) process.kill(pid, 'SIGSTOP')
     const reasons: string[] = []

@@ -26,7 +26,9 @@ t.test('usage store', { skip: withoutPostgres }, async (t) => {
       chargedCost: 7,
       bill: { startedAt: Date.parse('2026-01-31T23:59:58Z'), counts: { search: 2 } },
     })
-    const none = record({ time: Date.parse('2026-02-01T00:00:00Z'), key: null, group: null, model: null, cost: null, costParts: { input: null } })
+    const none = record({
+      time: Date.parse('2026-02-01T00:00:00Z'), key: null, group: null, model: null, cost: null, costParts: { input: null },
+    })
     const all = [full, none, ...records(1_200)]
     await keep(state, all)
     await arrive(server, store, all)
@@ -45,7 +47,9 @@ t.test('usage store', { skip: withoutPostgres }, async (t) => {
       labels: full.labels,
       details: { late: ['group'], chargedCost: 7, bill: full.bill, costParts: full.costParts },
     }])
-    t.match(await server.ask(`SELECT * FROM ${store.schema}.usage_2026_02`), [{ id: none.id, key_id: null, model: null, cost: null, unpriced: true, labels: null }])
+    t.match(await server.ask(`SELECT * FROM ${store.schema}.usage_2026_02`), [{
+      id: none.id, key_id: null, model: null, cost: null, unpriced: true, labels: null,
+    }])
     await shipped(state)
     t.match(state.ledger.shipping, { unshipped: 0, lagMs: 0 })
   })
@@ -105,7 +109,9 @@ t.test('usage store', { skip: withoutPostgres }, async (t) => {
     const all = [...before, odd, ...after]
     await arrive(server, store, all)
     await agrees(t, server, store, all)
-    t.strictSame(await server.ask(`SELECT model FROM ${store.schema}.usage WHERE id = $1`, [odd.id]), [{ model: 'nul \ufffd, half \ufffd, whole \u{1F600}, \\u0000' }])
+    t.strictSame(await server.ask(`SELECT model FROM ${store.schema}.usage WHERE id = $1`, [odd.id]), [{
+      model: 'nul \ufffd, half \ufffd, whole \u{1F600}, \\u0000',
+    }])
     while (reasons.length < 2) await pause(10)
     const refused = readFileSync(join(path, 'ledger', 'refused.jsonl'), 'utf8').trim().split('\n').map((line) => JSON.parse(line))
     t.match(refused, [{ reason: /bigint/, record: { id: 'fraction' } }, { reason: /RangeError/, record: { id: 'when' } }])
@@ -119,7 +125,11 @@ t.test('usage store', { skip: withoutPostgres }, async (t) => {
     let now = Date.parse('2026-03-05T00:00:00Z')
     const ledger = { maxFileAgeMs: 1, keepMs: dayMs }
     const state = await host(t, path, store, { now: () => now, ledger })
-    const tables = async (): Promise<string[]> => (await server.ask<{ name: string }>(`SELECT child.relname AS name FROM pg_inherits JOIN pg_class child ON child.oid = inhrelid WHERE inhparent = '${store.schema}.usage'::regclass ORDER BY 1`)).map(({ name }) => name)
+    const tables = async (): Promise<string[]> =>
+      (await server.ask<{ name: string }>('SELECT child.relname AS name FROM pg_inherits JOIN pg_class child ON child.oid = inhrelid ' +
+        `WHERE inhparent = '${store.schema}.usage'::regclass ORDER BY 1`)).map(
+        ({ name }) => name
+      )
     const february = record({ time: now - 10 * dayMs })
     const tooOld = record({ time: now - 80 * dayMs })
     await keep(state, [tooOld, february])
@@ -138,10 +148,14 @@ t.test('usage store', { skip: withoutPostgres }, async (t) => {
     await server.ask(`ALTER TABLE ${store.schema}.usage RENAME TO away`)
     const kept = record({ time: now })
     await keep(state, [kept])
-    for (const name of readdirSync(join(path, 'ledger')).filter((each) => each.endsWith('.ledger'))) utimesSync(join(path, 'ledger', name), 1, 1)
+    for (const name of readdirSync(join(path, 'ledger')).filter((each) => each.endsWith('.ledger'))) {
+      utimesSync(join(path, 'ledger', name), 1, 1)
+    }
     now += 2
     await keep(state, [record({ time: now })])
-    const files = (): string => readdirSync(join(path, 'ledger')).filter((name) => name.endsWith('.ledger')).map((name) => readFileSync(join(path, 'ledger', name), 'utf8')).join('')
+    const files = (): string => readdirSync(join(path, 'ledger')).filter((name) => name.endsWith('.ledger'))
+      .map((name) => readFileSync(join(path, 'ledger', name), 'utf8'))
+      .join('')
     t.match(files(), kept.id)
     t.notMatch(files(), february.id, 'what is shipped went')
     await server.ask(`ALTER TABLE ${store.schema}.away RENAME TO usage`)
@@ -174,7 +188,9 @@ t.test('usage store', { skip: withoutPostgres }, async (t) => {
     t.ok(existsSync(join(path, 'ledger')))
     const away = { ...store, url: 'postgres://tester@127.0.0.1:9/postgres' }
     const [mark = ''] = readdirSync(join(path, 'ledger')).filter((name) => name.startsWith('shipped-'))
-    t.match(JSON.parse(readFileSync(join(path, 'ledger', mark), 'utf8')), { [String(readdirSync(join(path, 'ledger')).find((name) => name.endsWith('.ledger')))]: Number })
+    t.match(JSON.parse(readFileSync(join(path, 'ledger', mark), 'utf8')), {
+      [String(readdirSync(join(path, 'ledger')).find((name) => name.endsWith('.ledger')))]: Number,
+    })
     const other = await host(t, path, away)
     while (other.ledger.shipping?.unshipped !== 10) await pause(10)
     t.pass('another store has none of it')
@@ -189,8 +205,12 @@ t.test('usage store', { skip: withoutPostgres }, async (t) => {
       [{ url: 'postgres://x', keepMs: 0 }, /state\.usageStore\.keepMs must be/],
       [{ url: 'postgres://x', table: 'a' }, /state\.usageStore\.table is not known/],
     ]
-    for (const [usageStore, said] of cases) await t.rejects(openState({ engine: 'lmdb', path, usageStore: Object(usageStore) }), { message: said })
+    for (const [usageStore, said] of cases) {
+      await t.rejects(openState({ engine: 'lmdb', path, usageStore: Object(usageStore) }), { message: said })
+    }
     await t.rejects(openState({ engine: 'memory', usageStore: { url: 'postgres://x' } }), /state\.usageStore needs an engine/)
-    t.same(monthOf(Date.parse('2026-12-31T23:59:59Z')), { name: 'usage_2026_12', from: '2026-12-01T00:00:00.000Z', to: '2027-01-01T00:00:00.000Z' })
+    t.same(monthOf(Date.parse('2026-12-31T23:59:59Z')), {
+      name: 'usage_2026_12', from: '2026-12-01T00:00:00.000Z', to: '2027-01-01T00:00:00.000Z',
+    })
   })
 })

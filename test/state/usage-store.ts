@@ -36,7 +36,9 @@ export function storeOf (server: PostgresServer, more: Partial<UsageStoreConfig>
   return { url: server.url, schema: `s${schemas}`, intervalMs: 20, ...more }
 }
 
-export async function host (t: Test, path: string, usageStore: UsageStoreConfig, { now, ...more }: { readonly now?: () => number, readonly ledger?: object } = {}): Promise<State> {
+export async function host (
+  t: Test, path: string, usageStore: UsageStoreConfig, { now, ...more }: { readonly now?: () => number, readonly ledger?: object } = {}
+): Promise<State> {
   const state = await openState({ engine: 'lmdb', path, usageStore, ...more }, now)
   let closed: Promise<void> | null = null
   const close = async (): Promise<void> => await (closed ??= state.close())
@@ -61,10 +63,14 @@ export async function shipped ({ ledger: { shipping } }: State): Promise<void> {
 }
 
 /** What the store has must be what was recorded: once, to the last digit, and in its sums, too. */
-export async function agrees (t: Test, server: PostgresServer, { schema }: { readonly schema: string }, all: readonly LedgerRecord[]): Promise<void> {
+export async function agrees (
+  t: Test, server: PostgresServer, { schema }: { readonly schema: string }, all: readonly LedgerRecord[]
+): Promise<void> {
   t.same(await idsIn(server, { schema }), all.map(({ id }) => id).sort())
   const cost = all.reduce((sum, each) => add(sum, readDecimal(each.cost ?? '0') ?? zero), zero)
-  const expected = { requests: String(all.length), output: String(all.reduce((sum, { output }) => sum + output, 0)), cost: decimalText(cost) }
+  const expected = {
+    requests: String(all.length), output: String(all.reduce((sum, { output }) => sum + output, 0)), cost: decimalText(cost),
+  }
   const sums = 'sum(output)::text AS output, trim_scale(sum(cost))::text AS cost'
   t.strictSame(await server.ask(`SELECT count(*)::text AS requests, ${sums} FROM ${schema}.usage`), [expected], 'records')
   t.strictSame(await server.ask(`SELECT sum(requests)::text AS requests, ${sums} FROM ${schema}.usage_quarters`), [expected], 'sums')

@@ -10,7 +10,9 @@ import { captureContent, capturesContent } from '../../plugins/tracing/content.j
 import { inputMessages } from '../../plugins/tracing/input-messages.js'
 import { ReplyText } from '../../plugins/tracing/reply-text.js'
 import { TextBudget } from '../../plugins/tracing/text-budget.js'
-import { call, everyProtocol, gatewayOptions, listen, providerSecret, read, secret, watchSettled, type Gateway } from '../helpers/gateway.js'
+import {
+  call, everyProtocol, gatewayOptions, listen, providerSecret, read, secret, watchSettled, type Gateway,
+} from '../helpers/gateway.js'
 import { startUpstream, type Upstream } from '../helpers/upstream.js'
 import { settledRequest } from '../metrics/requests.js'
 import { send } from '../metrics/traffic.js'
@@ -43,7 +45,11 @@ async function start (t: Test, value: string | undefined, bare = false): Promise
 }
 
 async function chat ({ url, settled, lastSpan }: Running, content: string, stream = false): Promise<ReadableSpan['attributes']> {
-  await read(await call(`${url}/v1/chat/completions`, { body: JSON.stringify({ model: 'gpt-5', stream, messages: [{ role: 'user', content }] }) }).reply)
+  await read(
+    await call(`${url}/v1/chat/completions`, {
+      body: JSON.stringify({ model: 'gpt-5', stream, messages: [{ role: 'user', content }] }),
+    }).reply
+  )
   await settled.next()
   return lastSpan()?.attributes ?? {}
 }
@@ -54,7 +60,9 @@ function outputOf (attributes: ReadableSpan['attributes']): string {
 
 t.test('only what asks for content in spans switches it on', async (t) => {
   for (const value of ['SPAN_ONLY', 'span_and_event', ' true ']) t.ok(capturesContent({ [name]: value }), value)
-  for (const value of [undefined, '', 'false', 'NO_CONTENT', 'EVENT_ONLY', 'yes']) t.notOk(capturesContent({ [name]: value }), String(value))
+  for (const value of [undefined, '', 'false', 'NO_CONTENT', 'EVENT_ONLY', 'yes']) {
+    t.notOk(capturesContent({ [name]: value }), String(value))
+  }
 })
 
 const spoken: readonly ProtocolName[] = ['chat_completions', 'responses', 'messages', 'generate_content']
@@ -193,9 +201,16 @@ t.test('input in the shapes of the protocols', async (t) => {
     { role: 'system', parts: [{ type: 'text', content: 'be brief' }] },
     { role: 'user', parts: [{ type: 'text', content: 'what is this' }, { type: 'image_url' }] },
   ])
-  t.strictSame(inputMessages(textOf('generate_content'), { contents: { parts: { text: 'one' } } }, all), [{ role: 'user', parts: [{ type: 'text', content: 'one' }] }])
-  t.strictSame(inputMessages(textOf('responses'), { input: ['a', 'b'] }, all), ['a', 'b'].map((content) => ({ role: 'user', parts: [{ type: 'text', content }] })))
-  t.strictSame(inputMessages(textOf('generate_content'), { content: { parts: [{ text: 'x' }] } }, all), [{ role: 'user', parts: [{ type: 'text', content: 'x' }] }])
+  t.strictSame(inputMessages(textOf('generate_content'), { contents: { parts: { text: 'one' } } }, all), [{
+    role: 'user', parts: [{ type: 'text', content: 'one' }],
+  }])
+  t.strictSame(
+    inputMessages(textOf('responses'), { input: ['a', 'b'] }, all),
+    ['a', 'b'].map((content) => ({ role: 'user', parts: [{ type: 'text', content }] }))
+  )
+  t.strictSame(inputMessages(textOf('generate_content'), { content: { parts: [{ text: 'x' }] } }, all), [{
+    role: 'user', parts: [{ type: 'text', content: 'x' }],
+  }])
   for (const json of [undefined, null, 5, 'text', {}, { input: [[1, 2]] }, { messages: [{ content: {} }, null] }]) {
     for (const name of [...protocolNames, 'models']) t.strictSame(inputMessages(textOf(name), json, all), [], name)
   }
@@ -211,7 +226,8 @@ t.test('a budget cuts no character in two', async (t) => {
 })
 
 t.test('reply text is read in whatever pieces it comes', async (t) => {
-  const bytes = Buffer.from('event: x\r\ndata: {"choices":[{"delta":{"content":"wel👋"}}]}\r\n\r\ndata: broken\n\ndata:{"choices":[{"delta":{"content":"come"}}]}\n\ndata: [DONE]\n\n')
+  const bytes = Buffer.from('event: x\r\ndata: {"choices":[{"delta":{"content":"wel👋"}}]}\r\n\r\ndata: ' +
+    'broken\n\ndata:{"choices":[{"delta":{"content":"come"}}]}\n\ndata: [DONE]\n\n')
   for (const size of [1, 2, 7, bytes.length]) {
     const reply = new ReplyText(choiceTexts, new TextBudget(100), true)
     for (let at = 0; at < bytes.length; at += size) reply.push(bytes.subarray(at, at + size))

@@ -14,8 +14,12 @@ const callerSpanId = 'b7ad6b7169203331'
 const fromCaller = { traceparent: `00-${traceId}-${callerSpanId}-01`, tracestate: 'vendor=1', baggage: 'tenant=secret-tenant' }
 
 const either = [false, true]
-const withSdk: readonly Setup[] = either.flatMap((http) => either.flatMap((undici) => either.map((fastify) => ({ sdk: true, http, undici, fastify }))))
-const setups: readonly Setup[] = [{ sdk: false, http: false, undici: false }, { sdk: false, http: true, undici: true, fastify: true }, ...withSdk]
+const withSdk: readonly Setup[] = either.flatMap((http) => either.flatMap((undici) => either.map((fastify) => ({
+  sdk: true, http, undici, fastify,
+}))))
+const setups: readonly Setup[] = [
+  { sdk: false, http: false, undici: false }, { sdk: false, http: true, undici: true, fastify: true }, ...withSdk,
+]
 
 function nameOf ({ sdk, http, undici, fastify }: Setup): string {
   const parts = Object.entries({ http, undici, fastify }).flatMap(([name, on]) => on === true ? [name] : [])
@@ -37,7 +41,9 @@ async function start (t: Test, place: Place = 'routes', tracing: LlmGatewayOptio
   const routes = place === 'routes'
   await app.register(llmGateway, gatewayOptions(upstream.url, { tracing, routes, ...routes ? {} : { upstreams: {} } }))
   if (place !== 'routes') {
-    await app.register(httpProxy, { upstream: upstream.url, prefix: '/v1', rewritePrefix: '/v1', ...place === 'mount' ? proxyOptions() : {} })
+    await app.register(httpProxy, {
+      upstream: upstream.url, prefix: '/v1', rewritePrefix: '/v1', ...place === 'mount' ? proxyOptions() : {},
+    })
   }
   return { app, settled: watchSettled(app), upstream, url: await listen(app) }
 }
@@ -68,7 +74,9 @@ interface Chain {
 }
 
 function chainOf (spans: readonly ReadableSpan[]): Chain {
-  const find = (scope: string, wanted: (span: ReadableSpan) => boolean = () => true) => spans.find((span) => scopeOf(span) === scope && wanted(span))
+  const find = (
+    scope: string, wanted: (span: ReadableSpan) => boolean = () => true
+  ) => spans.find((span) => scopeOf(span) === scope && wanted(span))
   return {
     server: find('http', ({ parentSpanContext }) => parentSpanContext?.spanId === callerSpanId),
     request: find('@fastify/otel', ({ name }) => name === 'request'),
@@ -103,7 +111,9 @@ for (const setup of setups) {
       t.equal(traceparent.split('-')[2], idOf(client ?? ours), 'the upstream is told of the span nearest to the wire')
       if (client !== undefined) t.equal(client.parentSpanContext?.spanId, idOf(ours), 'and that span is below ours')
 
-      for (const stream of either) t.equal(wire(await chat(running, {}, stream), 'traceparent').length, 1, 'one for a caller without a trace')
+      for (const stream of either) {
+        t.equal(wire(await chat(running, {}, stream), 'traceparent').length, 1, 'one for a caller without a trace')
+      }
     })
   }
 }
@@ -128,7 +138,12 @@ t.test('a host that answers by itself has the caller\'s headers, below our span'
   t.teardown(() => app.close())
   await app.register(llmGateway, gatewayOptions('', { upstreams: {}, routes: false }))
   app.post('/v1/chat/completions', async ({ headers }) => headers)
-  const reply = await app.inject({ method: 'POST', url: '/v1/chat/completions', headers: { authorization: `Bearer ${secret}`, ...fromCaller }, payload: { model: 'm', messages: [{ role: 'user', content: 'hi' }] } })
+  const reply = await app.inject({
+    method: 'POST',
+    url: '/v1/chat/completions',
+    headers: { authorization: `Bearer ${secret}`, ...fromCaller },
+    payload: { model: 'm', messages: [{ role: 'user', content: 'hi' }] },
+  })
   t.match(reply.json(), fromCaller)
   t.equal(chainOf(finished()).ours?.parentSpanContext?.spanId, callerSpanId)
 })

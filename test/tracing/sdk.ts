@@ -34,7 +34,9 @@ export function startTracing (t: Test, { sdk, http, undici, fastify = false }: S
   const exporter = new InMemorySpanExporter()
   const provider = new NodeTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] })
   if (sdk) provider.register()
-  const instrumentations = [...http ? [httpInstrumentation] : [], ...undici ? [undiciInstrumentation] : [], ...fastify ? [fastifyInstrumentation] : []]
+  const instrumentations = [
+    ...http ? [httpInstrumentation] : [], ...undici ? [undiciInstrumentation] : [], ...fastify ? [fastifyInstrumentation] : [],
+  ]
   for (const instrumentation of instrumentations) {
     instrumentation.setTracerProvider(trace.getTracerProvider())
     instrumentation.enable()

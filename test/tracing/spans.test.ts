@@ -88,7 +88,9 @@ t.test('an upstream that breaks off', async (t) => {
 t.test('a caller that hangs up is no error', async (t) => {
   const running = await start(t)
   running.upstream.queue({ stallAt: 'headers' })
-  const { request } = call(`${running.url}/v1/chat/completions`, { body: JSON.stringify({ model: 'm', messages: [{ role: 'user', content: 'x' }] }) })
+  const { request } = call(`${running.url}/v1/chat/completions`, {
+    body: JSON.stringify({ model: 'm', messages: [{ role: 'user', content: 'x' }] }),
+  })
   await running.upstream.requests.next()
   request.destroy()
   await running.settled.next()
@@ -160,10 +162,17 @@ t.test('the name of a span', async (t) => {
 t.test('each attempt of a request is an event', async (t) => {
   const { finished, provider } = startTracing(t, alone)
   const llm = settledRequest()
-  llm.attempts = [{ upstream: 'a', result: 'server_error', status: 503, durationMs: 3 }, { upstream: 'b', result: 'ok', status: 200, durationMs: 5 }]
+  llm.attempts = [
+    { upstream: 'a', result: 'server_error', status: 503, durationMs: 3 }, { upstream: 'b', result: 'ok', status: 200, durationMs: 5 },
+  ]
   endCallSpan(startCallSpan(provider.getTracer('x'), llm, [], context.active()), llm)
   t.match(finished()[0]?.events, [
-    { name: 'llm_gateway.attempt', attributes: { 'llm_gateway.upstream': 'a', 'llm_gateway.result': 'server_error', 'llm_gateway.status': 503, 'llm_gateway.duration_ms': 3 } },
+    {
+      name: 'llm_gateway.attempt',
+      attributes: {
+        'llm_gateway.upstream': 'a', 'llm_gateway.result': 'server_error', 'llm_gateway.status': 503, 'llm_gateway.duration_ms': 3,
+      },
+    },
     { name: 'llm_gateway.attempt', attributes: { 'llm_gateway.upstream': 'b', 'llm_gateway.result': 'ok' } },
   ])
 })
@@ -181,15 +190,29 @@ t.test('an upstream without a port has that of its scheme', async (t) => {
 
 t.test('settings of a call, in each protocol\'s spelling', async (t) => {
   const gemini = endpointOf('generate_content.generateContent')
-  const expected = { 'gen_ai.request.max_tokens': 5, 'gen_ai.request.top_p': 0.1, 'gen_ai.request.top_k': 3, 'gen_ai.request.seed': 7, 'gen_ai.request.choice.count': 2 }
-  t.strictSame(requestAttributes(endpointOf('chat_completions'), { max_completion_tokens: 5, top_p: 0.1, top_k: 3, seed: 7, n: 2 }), expected)
-  t.strictSame(requestAttributes(gemini, { generationConfig: { maxOutputTokens: 5, topP: 0.1, topK: 3, seed: 7, candidateCount: 2 } }), expected)
-  t.strictSame(requestAttributes(gemini, { generation_config: { max_output_tokens: 5, top_p: 0.1, top_k: 3, seed: 7, candidate_count: 2 } }), expected)
+  const expected = {
+    'gen_ai.request.max_tokens': 5,
+    'gen_ai.request.top_p': 0.1,
+    'gen_ai.request.top_k': 3,
+    'gen_ai.request.seed': 7,
+    'gen_ai.request.choice.count': 2,
+  }
+  t.strictSame(
+    requestAttributes(endpointOf('chat_completions'), { max_completion_tokens: 5, top_p: 0.1, top_k: 3, seed: 7, n: 2 }), expected
+  )
+  t.strictSame(
+    requestAttributes(gemini, { generationConfig: { maxOutputTokens: 5, topP: 0.1, topK: 3, seed: 7, candidateCount: 2 } }), expected
+  )
+  t.strictSame(
+    requestAttributes(gemini, { generation_config: { max_output_tokens: 5, top_p: 0.1, top_k: 3, seed: 7, candidate_count: 2 } }), expected
+  )
   for (const json of [undefined, null, 'text', [], { temperature: 'hot', seed: null, generationConfig: 5 }]) {
     for (const id of ['chat_completions', 'images', 'responses.retrieve']) t.strictSame(requestAttributes(endpointOf(id), json), {})
   }
 })
 
 t.test('a wrong option is an error that names it', async (t) => {
-  await t.rejects(async () => await Fastify().register(tracing, { baggage: 'yes' as unknown as boolean }), { code: 'LLM_GATEWAY_OPTION', message: /tracing\.baggage/ })
+  await t.rejects(async () => await Fastify().register(tracing, { baggage: 'yes' as unknown as boolean }), {
+    code: 'LLM_GATEWAY_OPTION', message: /tracing\.baggage/,
+  })
 })

@@ -14,7 +14,9 @@ const checker = program.getTypeChecker()
 function optionTypes (): Array<readonly [name: string, type: ts.Type]> {
   const file = program.getSourceFile(entry)
   const module = file === undefined ? undefined : checker.getSymbolAtLocation(file)
-  const symbols = module === undefined ? [] : checker.getExportsOfModule(module).filter(({ name }) => name.endsWith('Options') && !isResult(name))
+  const symbols = module === undefined
+    ? []
+    : checker.getExportsOfModule(module).filter(({ name }) => name.endsWith('Options') && !isResult(name))
   return symbols.map((symbol) => {
     const target = (symbol.flags & ts.SymbolFlags.Alias) === 0 ? symbol : checker.getAliasedSymbol(symbol)
     return [symbol.name, checker.getDeclaredTypeOfSymbol(target)]
@@ -30,7 +32,9 @@ function interfaceOf ({ declarations: [declaration] = [] }: ts.Symbol): string {
   return parent !== undefined && ts.isInterfaceDeclaration(parent) ? parent.name.text : ''
 }
 
-const isOurs = (symbol: ts.Symbol): boolean => symbol.declarations?.some((declaration) => declaration.getSourceFile().fileName.startsWith(`${root}plugins/`)) === true
+const isOurs = (symbol: ts.Symbol): boolean => symbol.declarations?.some(
+  (declaration) => declaration.getSourceFile().fileName.startsWith(`${root}plugins/`)
+) === true
 
 /** The properties of a type, of its members and of what is below them, each with the way to it. */
 function * propertiesOf (type: ts.Type, path: string, seen: Set<ts.Symbol>): Generator<readonly [path: string, symbol: ts.Symbol]> {
@@ -57,5 +61,7 @@ t.test('every option has a docstring, and every one that may be left out its def
   t.ok(found.length > 100, `${found.length} options`)
   t.same(found.filter(([, symbol]) => ts.displayPartsToString(symbol.getDocumentationComment(checker)) === '').map(([path]) => path), [])
   const optional = found.filter(([, symbol]) => (symbol.flags & ts.SymbolFlags.Optional) !== 0 && !implemented.has(interfaceOf(symbol)))
-  t.same(optional.filter(([, symbol]) => !symbol.getJsDocTags(checker).some(({ name }) => name === 'defaultValue')).map(([path]) => path), [])
+  t.same(
+    optional.filter(([, symbol]) => !symbol.getJsDocTags(checker).some(({ name }) => name === 'defaultValue')).map(([path]) => path), []
+  )
 })

@@ -76,7 +76,11 @@ export const named: Array<LlmGatewayOptions<'main' | 'other', 'both'>> = [
     pools: { both: { members: ['main', { upstream: 'other' }] } },
     groups: {
       one: { protocols: ['messages'], upstream: 'main' },
-      each: { protocols: ['messages', 'embeddings'], upstream: { messages: 'both', embeddings: 'other' }, routes: [{ models: ['*'], upstream: 'main' }] },
+      each: {
+        protocols: ['messages', 'embeddings'],
+        upstream: { messages: 'both', embeddings: 'other' },
+        routes: [{ models: ['*'], upstream: 'main' }],
+      },
     },
   },
   // @ts-expect-error: a name in a map

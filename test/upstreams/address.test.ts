@@ -24,8 +24,15 @@ t.test('every base is reached: what follows the version is put behind it, or the
     [verbatim('https://h/inference'), chat, '/inference/chat/completions'],
     [verbatim('https://h/anthropic/v1'), messages, '/anthropic/v1/messages'],
     [verbatim('https://h/v1/acct/gw/anthropic/v1'), messages, '/v1/acct/gw/anthropic/v1/messages'],
-    [verbatim('https://h/v1/projects/p/locations/l/endpoints/openapi'), chat, '/v1/projects/p/locations/l/endpoints/openapi/chat/completions'],
-    [verbatim('https://h/v1/projects/p/locations/l/publishers/google'), generate, '/v1/projects/p/locations/l/publishers/google/models/gemini-2:generateContent'],
+    [
+      verbatim('https://h/v1/projects/p/locations/l/endpoints/openapi'), chat,
+      '/v1/projects/p/locations/l/endpoints/openapi/chat/completions',
+    ],
+    [
+      verbatim('https://h/v1/projects/p/locations/l/publishers/google'),
+      generate,
+      '/v1/projects/p/locations/l/publishers/google/models/gemini-2:generateContent',
+    ],
     [verbatim('https://h'), chat, '/chat/completions'],
     [verbatim('https://h'), '/v1/responses/resp_1?stream=false', '/responses/resp_1?stream=false', { method: 'GET' }],
     [verbatim('https://h/openai/v1', { query: { 'api-version': 'preview' } }), chat, '/openai/v1/chat/completions?api-version=preview'],
@@ -34,16 +41,25 @@ t.test('every base is reached: what follows the version is put behind it, or the
       chat, '/openai/deployments/prod%20gpt%2F5/chat/completions?api-version=2024-10-21', { model: 'gpt-5' },
     ],
     [verbatim('https://h/openai/deployments/{model}'), chat, '/openai/deployments/%24%26/chat/completions', { model: '$&' }],
-    [verbatim('https://h/api/paas/v4/', { query: { 'api-version': 1 } }), `${chat}?x=%2F`, '/api/paas/v4/chat/completions?api-version=1&x=%2F'],
+    [
+      verbatim('https://h/api/paas/v4/', { query: { 'api-version': 1 } }), `${chat}?x=%2F`,
+      '/api/paas/v4/chat/completions?api-version=1&x=%2F',
+    ],
     [
       verbatim('https://h', { query: { 'api-version': 1, 'a b': 'c&d' } }), `${chat}?x=%2F&&api-version=9&api%2dversion=8&%zz&a+b=2`,
       '/chat/completions?api-version=1&a%20b=c%26d&x=%2F&%zz',
     ],
     [{ url: 'https://h' }, `${chat}?x=%2F&&`, '/v1/chat/completions?x=%2F&&'],
     [{ url: 'https://h' }, `${generate}?alt=sse`, '/v1beta/models/gemini-2:generateContent?alt=sse'],
-    [{ url: 'https://h', models: { 'gemini-2': 'gemini/2@x:y z' } }, `${generate}?alt=sse`, '/v1beta/models/gemini/2@x:y%20z:generateContent?alt=sse'],
+    [
+      { url: 'https://h', models: { 'gemini-2': 'gemini/2@x:y z' } }, `${generate}?alt=sse`,
+      '/v1beta/models/gemini/2@x:y%20z:generateContent?alt=sse',
+    ],
     [{ url: 'https://h', models: { 'gemini-2': 'models/g' } }, generate, '/v1beta/models/g:generateContent'],
-    [{ url: 'https://h', models: { 'tunedModels/a': 'tunedModels/b' } }, '/v1beta/tunedModels/a:generateContent', '/v1beta/tunedModels/b:generateContent'],
+    [
+      { url: 'https://h', models: { 'tunedModels/a': 'tunedModels/b' } }, '/v1beta/tunedModels/a:generateContent',
+      '/v1beta/tunedModels/b:generateContent',
+    ],
     [{ url: 'https://h', models: { ours: 'org/theirs' } }, '/v1/models/ours', '/v1/models/org/theirs', { method: 'GET' }],
   ]
   for (const [base, asked, sent, more] of cases) {

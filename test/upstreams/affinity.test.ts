@@ -29,7 +29,9 @@ function seeded (seed: number): () => number {
   }
 }
 
-/** Agents at work, each turn after the one before: how many turns stay where the conversation was, and the largest share over an even one. */
+/**
+ * Agents at work, each turn after the one before: how many turns stay where the conversation was, and the largest share over an even one.
+ */
 function replay (pool: Some, perSecond: number, conversations: number, seed: number): { stay: number, most: number } {
   const random = seeded(seed)
   const affinity = new Affinity()
@@ -129,7 +131,9 @@ t.test('the less busy of two', async (t) => {
 })
 
 t.test('there is always one with room', async () => {
-  fc.assert(fc.property(fc.array(fc.record({ load: fc.nat(200), weight: fc.integer({ min: 1, max: 50 }) }), { minLength: 1, maxLength: 6 }), fc.nat(), (given, hash) => {
+  fc.assert(fc.property(fc.array(fc.record({ load: fc.nat(200), weight: fc.integer({ min: 1, max: 50 }) }), {
+    minLength: 1, maxLength: 6,
+  }), fc.nat(), (given, hash) => {
     const pool = members(...given.map(({ weight }) => weight))
     given.forEach(({ load }, i) => { for (let n = 0; n < load; n += 1) pool[i]?.load.begin(0) })
     const total = pool.reduce((sum, { load }) => sum + load.at(0), 1)

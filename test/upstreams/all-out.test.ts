@@ -54,14 +54,17 @@ t.test('of many requests a single one tries a member whose breaker is due', asyn
 
 t.test('callers that ask again make no storm of an outage', async (t) => {
   const gateway = await startPool(t, { members: 3, pool: { affinity: 'none' } })
-  for (const member of gateway.members) member.respond = () => ({ ...overloaded, headers: { 'retry-after-ms': '20' }, before: async () => await wait(120) })
+  for (const member of gateway.members) {
+    member.respond = () => ({ ...overloaded, headers: { 'retry-after-ms': '20' }, before: async () => await wait(120) })
+  }
   let asked = 0
   gateway.app.addHook('onResponse', async () => { asked += 1 })
   const baseURL = await listen(gateway.app)
   const client = new Anthropic({ apiKey: secret, baseURL, maxRetries: 2 })
   await Promise.all(Array.from({ length: 100 }, async (_, i) => {
     await wait(i * 4)
-    const failed = await client.messages.create({ model: 'claude', max_tokens: 9, messages: [{ role: 'user', content: 'Hi' }] }).catch((error: unknown) => error)
+    const failed = await client.messages.create({ model: 'claude', max_tokens: 9, messages: [{ role: 'user', content: 'Hi' }] })
+      .catch((error: unknown) => error)
     t.match(failed, { status: 503 })
   }))
   t.equal(asked, 300)

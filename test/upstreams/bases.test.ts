@@ -32,14 +32,23 @@ const cases: Readonly<Record<string, Case>> = {
   groq: { base: '/openai/v1', seen: '/openai/v1/chat/completions' },
   fireworks: { base: '/inference/v1', seen: '/inference/v1/chat/completions' },
   'fireworks messages': { base: '/inference', url: messages, seen: '/inference/v1/messages', header: apiKey },
-  'azure v1': { base: '/openai/v1', options: { credentialHeader: 'api-key', query: { 'api-version': 'preview' } }, seen: '/openai/v1/chat/completions?api-version=preview', header: ['api-key', 'provider'] },
+  'azure v1': {
+    base: '/openai/v1',
+    options: { credentialHeader: 'api-key', query: { 'api-version': 'preview' } },
+    seen: '/openai/v1/chat/completions?api-version=preview',
+    header: ['api-key', 'provider'],
+  },
   'azure deployments': {
     base: '/openai/deployments/{model}',
     options: { ...verbatim, credentialHeader: 'api-key', query: { 'api-version': '2024-10-21' }, models: { 'gpt-5': 'prod-gpt5' } },
     seen: '/openai/deployments/prod-gpt5/chat/completions?api-version=2024-10-21',
     header: ['api-key', 'provider'],
   },
-  'azure with a token': { base: '/openai/v1', options: { credentialHeader: 'Authorization', credential: async () => 'provider' }, seen: '/openai/v1/chat/completions' },
+  'azure with a token': {
+    base: '/openai/v1',
+    options: { credentialHeader: 'Authorization', credential: async () => 'provider' },
+    seen: '/openai/v1/chat/completions',
+  },
   deepseek: { base: '', options: verbatim, seen: '/chat/completions' },
   'deepseek messages': { base: '/anthropic', url: messages, seen: '/anthropic/v1/messages', header: apiKey },
   moonshot: { base: '/v1', seen: '/v1/chat/completions' },
@@ -47,7 +56,9 @@ const cases: Readonly<Record<string, Case>> = {
   xiaomi: { base: '/anthropic/v1', url: messages, seen: '/anthropic/v1/messages', header: apiKey },
   bedrock: { base: '/openai/v1', seen: '/openai/v1/chat/completions' },
   'vertex openapi': {
-    base: '/v1/projects/p/locations/l/endpoints/openapi', options: verbatim, seen: '/v1/projects/p/locations/l/endpoints/openapi/chat/completions',
+    base: '/v1/projects/p/locations/l/endpoints/openapi',
+    options: verbatim,
+    seen: '/v1/projects/p/locations/l/endpoints/openapi/chat/completions',
   },
   'vertex gemini': {
     base: '/v1/projects/p/locations/l/publishers/google',
@@ -55,8 +66,18 @@ const cases: Readonly<Record<string, Case>> = {
     url: `${generate}?alt=sse`,
     seen: '/v1/projects/p/locations/l/publishers/google/models/gemini-2:generateContent?alt=sse',
   },
-  cloudflare: { base: '/v1/acct/gw/anthropic', options: { headers: { 'cf-aig-authorization': 'Bearer gw' } }, url: messages, seen: '/v1/acct/gw/anthropic/v1/messages', header: apiKey },
-  openrouter: { base: '/api/v1', options: { headers: { 'HTTP-Referer': 'https://example.com', 'X-Title': 'Our gateway' } }, seen: '/api/v1/chat/completions' },
+  cloudflare: {
+    base: '/v1/acct/gw/anthropic',
+    options: { headers: { 'cf-aig-authorization': 'Bearer gw' } },
+    url: messages,
+    seen: '/v1/acct/gw/anthropic/v1/messages',
+    header: apiKey,
+  },
+  openrouter: {
+    base: '/api/v1',
+    options: { headers: { 'HTTP-Referer': 'https://example.com', 'X-Title': 'Our gateway' } },
+    seen: '/api/v1/chat/completions',
+  },
   perplexity: { base: '', options: verbatim, seen: '/chat/completions' },
   cohere: { base: '/compatibility/v1', seen: '/compatibility/v1/chat/completions' },
   novita: { base: '/v3/openai', options: verbatim, seen: '/v3/openai/chat/completions' },
@@ -67,13 +88,19 @@ t.test('every base that providers have is reached, with its one credential in it
   upstream.respond = () => ({ body: { id: 'x', choices: [], model: 'theirs' } })
   const entries = Object.entries(cases).map(([name, each], i) => ({ name, id: `u${i}`, ...each }))
   const { app } = await startGateway(t, '', {
-    upstreams: Object.fromEntries(entries.map(({ id, base, options }) => [id, { url: upstream.url + base, credential: 'provider', ...options }])),
+    upstreams: Object.fromEntries(entries.map(({ id, base, options }) => [
+      id, { url: upstream.url + base, credential: 'provider', ...options },
+    ])),
     groups: Object.fromEntries(entries.map(({ id }) => [id, { protocols: everyProtocol, upstream: id }])),
     keys: entries.map(({ id }) => ({ id, group: id, secret: `caller-${id}` })),
   })
   for (const { name, id, url = '/v1/chat/completions', seen, header = bearer, options } of entries) {
-    const credential: Record<string, string> = url === messages ? { 'x-api-key': `caller-${id}`, 'anthropic-version': '2023-06-01' } : url.startsWith(generate) ? { 'x-goog-api-key': `caller-${id}` } : { authorization: `Bearer caller-${id}` }
-    const payload = url.startsWith(generate) ? { contents: [{ parts: [{ text: 'Hi' }] }] } : { model: 'gpt-5', max_tokens: 5, messages: [{ role: 'user', content: 'Hi' }] }
+    const credential: Record<string, string> = url === messages
+      ? { 'x-api-key': `caller-${id}`, 'anthropic-version': '2023-06-01' }
+      : url.startsWith(generate) ? { 'x-goog-api-key': `caller-${id}` } : { authorization: `Bearer caller-${id}` }
+    const payload = url.startsWith(generate)
+      ? { contents: [{ parts: [{ text: 'Hi' }] }] }
+      : { model: 'gpt-5', max_tokens: 5, messages: [{ role: 'user', content: 'Hi' }] }
     const reply = await app.inject({ method: 'POST', url, headers: { ...credential, 'cf-aig-authorization': 'of the caller' }, payload })
     t.equal(reply.statusCode, 200, `${name}: ${reply.body}`)
     const request = await upstream.requests.next()
@@ -102,7 +129,12 @@ t.test('an alias is one value of the request, and both names are told', async (t
   t.equal(request.headers['content-length'], String(request.body.length))
   t.match(await settled.next(), { model: 'ours', sentModel: 'theirs' })
   t.match(JSON.parse(lines.find((line) => line.includes('model request')) ?? '{}'), { llm: { model: 'ours', upstream_model: 'theirs' } })
-  const gemini = await app.inject({ method: 'POST', url: '/v1beta/models/ours:generateContent', headers: { 'x-goog-api-key': 'sk-caller-0123456789' }, payload: { contents: [{ parts: [{ text: 'Hi' }] }] } })
+  const gemini = await app.inject({
+    method: 'POST',
+    url: '/v1beta/models/ours:generateContent',
+    headers: { 'x-goog-api-key': 'sk-caller-0123456789' },
+    payload: { contents: [{ parts: [{ text: 'Hi' }] }] },
+  })
   t.equal(gemini.statusCode, 200)
   t.equal((await upstream.requests.next()).url, '/v1beta/models/theirs:generateContent')
   const metrics = (await app.inject('/metrics')).body
@@ -116,10 +148,14 @@ t.test('requests go by their models, and a model that no route takes is a native
   const [one, two] = [await startUpstream(t), await startUpstream(t)]
   const { app } = await startGateway(t, '', {
     upstreams: { one: { url: one.url, credential: 'one' }, two: { url: two.url, credential: 'two' } },
-    groups: { all: { protocols: everyProtocol, routes: [{ models: ['glm-*'], upstream: 'one' }, { models: ['gpt-5', 'o3'], upstream: 'two' }] } },
+    groups: {
+      all: { protocols: everyProtocol, routes: [{ models: ['glm-*'], upstream: 'one' }, { models: ['gpt-5', 'o3'], upstream: 'two' }] },
+    },
   })
   const headers = { authorization: 'Bearer sk-caller-0123456789' }
-  const chat = async (model: string) => await app.inject({ method: 'POST', url: '/v1/chat/completions', headers, payload: { model, messages: [{ role: 'user', content: 'Hi' }] } })
+  const chat = async (model: string) => await app.inject({
+    method: 'POST', url: '/v1/chat/completions', headers, payload: { model, messages: [{ role: 'user', content: 'Hi' }] },
+  })
   t.equal((await chat('glm-4.6')).statusCode, 200)
   t.equal((await chat('o3')).statusCode, 200)
   t.strictSame([one.seen.length, two.seen.length], [1, 1])
@@ -133,10 +169,14 @@ t.test('requests go by their models, and a model that no route takes is a native
 
 t.test('the models of a group are told without asking a provider', async (t) => {
   const upstream = await startUpstream(t)
-  const { app, settled } = await startGateway(t, upstream.url, { groups: { all: { protocols: everyProtocol, models: ['gpt-5', 'claude'] } } })
+  const { app, settled } = await startGateway(t, upstream.url, {
+    groups: { all: { protocols: everyProtocol, models: ['gpt-5', 'claude'] } },
+  })
   const asked: ReadonlyArray<readonly [Record<string, string>, object]> = [
     [{ authorization: 'Bearer sk-caller-0123456789' }, { object: 'list', data: [{ id: 'gpt-5' }, { id: 'claude' }] }],
-    [{ 'x-api-key': 'sk-caller-0123456789', 'anthropic-version': '2023-06-01' }, { data: [{ type: 'model', id: 'gpt-5' }, { id: 'claude' }], has_more: false }],
+    [{ 'x-api-key': 'sk-caller-0123456789', 'anthropic-version': '2023-06-01' }, {
+      data: [{ type: 'model', id: 'gpt-5' }, { id: 'claude' }], has_more: false,
+    }],
     [{ 'x-goog-api-key': 'sk-caller-0123456789' }, { models: [{ name: 'models/gpt-5' }, { name: 'models/claude' }] }],
   ]
   for (const [headers, body] of asked) {
@@ -145,13 +185,17 @@ t.test('the models of a group are told without asking a provider', async (t) => 
     t.match(reply.headers, { 'content-type': /^application\/json/, 'x-request-id': /./ })
     t.match(await settled.next(), { outcome: 'ok', status: 200, upstream: null })
   }
-  t.match((await app.inject({ url: '/v1/models/claude', headers: { authorization: 'Bearer sk-caller-0123456789' } })).json(), { id: 'claude' })
+  t.match((await app.inject({ url: '/v1/models/claude', headers: { authorization: 'Bearer sk-caller-0123456789' } })).json(), {
+    id: 'claude',
+  })
   t.equal(upstream.seen.length, 0)
 })
 
 t.test('a base that needs the model refuses what names none, and nothing is sent', async (t) => {
   const upstream = await startUpstream(t)
-  const { app, settled } = await startGateway(t, '', { upstreams: { main: { url: `${upstream.url}/deployments/{model}`, path: 'verbatim', credential: 'x' } } })
+  const { app, settled } = await startGateway(t, '', {
+    upstreams: { main: { url: `${upstream.url}/deployments/{model}`, path: 'verbatim', credential: 'x' } },
+  })
   const reply = await app.inject({ url: '/v1/models', headers: { authorization: 'Bearer sk-caller-0123456789' } })
   t.equal(reply.statusCode, 400)
   t.match(reply.json(), { error: { code: 'model_required' } })

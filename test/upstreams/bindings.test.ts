@@ -16,9 +16,20 @@ function keepResponses (upstream: Upstream, name: string): void {
   let made = 0
   upstream.respond = ({ method, url, json }) => {
     const id = method === 'POST' ? json.previous_response_id : url.split('/')[3]?.split('?')[0]
-    if (id !== undefined && !String(id).startsWith(`resp_${name}`)) return { status: method === 'POST' ? 400 : 404, body: { error: { code: 'previous_response_not_found', message: name } } }
+    if (id !== undefined && !String(id).startsWith(`resp_${name}`)) {
+      return { status: method === 'POST' ? 400 : 404, body: { error: { code: 'previous_response_not_found', message: name } } }
+    }
     made += 1
-    return { body: { id: method === 'POST' ? `resp_${name}${made}` : id, object: 'response', status: 'completed', model: 'gpt-5', output: [], usage: { input_tokens: 1, output_tokens: 1, total_tokens: 2 } } }
+    return {
+      body: {
+        id: method === 'POST' ? `resp_${name}${made}` : id,
+        object: 'response',
+        status: 'completed',
+        model: 'gpt-5',
+        output: [],
+        usage: { input_tokens: 1, output_tokens: 1, total_tokens: 2 },
+      },
+    }
   }
 }
 
@@ -50,7 +61,9 @@ t.test('what an account keeps goes back to the member that made it, also in anot
   t.equal(await get(gateway, id), 200)
   t.equal(await notes.read(`responses:${id}`), 'm1')
 
-  const other = await startGateway(t, '', { ...gateway.options, groups: { all: { protocols: everyProtocol, upstream: 'pool' } }, keys: [{ id: 'caller', group: 'all', secret }] })
+  const other = await startGateway(t, '', {
+    ...gateway.options, groups: { all: { protocols: everyProtocol, upstream: 'pool' } }, keys: [{ id: 'caller', group: 'all', secret }],
+  })
   const seen = seenBy(gateway)
   const elsewhere = await other.app.inject({ url: `/v1/responses/${id}`, headers: { authorization: `Bearer ${secret}` } })
   t.equal(elsewhere.statusCode, 200)
@@ -91,7 +104,9 @@ t.test('a group that goes by models finds what was made for one of them', async 
 })
 
 t.test('a state engine that cannot answer keeps nobody from being asked', async (t) => {
-  const broken: Notes = { read: async () => await Promise.reject(new Error('down')), write: async () => await Promise.reject(new Error('down')) }
+  const broken: Notes = {
+    read: async () => await Promise.reject(new Error('down')), write: async () => await Promise.reject(new Error('down')),
+  }
   const gateway = await startPool(t, { rules: inOrder, gateway: { notes: broken } })
   gateway.members.forEach((member, i) => keepResponses(member, String(i)))
   const id = await idOf(gateway)
@@ -124,8 +139,12 @@ t.test('notes are kept for their time, in each engine', async (t) => {
 
 t.test('ids are read from the path and from the body', async (t) => {
   t.strictSame(namedBy(requestTo('/v1/responses/resp_1/cancel')), { name: 'responses:resp_1', isWanted: false })
-  t.strictSame(namedBy(requestTo('/v1/responses/resp_1/input_items?limit=2', { method: 'GET' })), { name: 'responses:resp_1', isWanted: true })
-  t.strictSame(namedBy(requestTo('/v1/responses', { body: '{"previous_response_id":"resp_2"}' })), { name: 'responses:resp_2', isWanted: false })
+  t.strictSame(namedBy(requestTo('/v1/responses/resp_1/input_items?limit=2', { method: 'GET' })), {
+    name: 'responses:resp_1', isWanted: true,
+  })
+  t.strictSame(namedBy(requestTo('/v1/responses', { body: '{"previous_response_id":"resp_2"}' })), {
+    name: 'responses:resp_2', isWanted: false,
+  })
   const read = requestTo('/v1/responses')
   read.json = { previous_response_id: 'resp_3' }
   t.strictSame(namedBy(read), { name: 'responses:resp_3', isWanted: false })

@@ -80,7 +80,9 @@ t.test('what a request tells of its upstream', async (t) => {
   const upstream = upstreamOf({ url: 'http://h', account: 'shared' })
   const member = newMember(upstream, registry.of(upstream))
   const { health } = member
-  const visit = (blames: 'upstream' | 'credential' | 'credential_model' | 'account_model' | null, now: number, waitMs: number | null = null): void => {
+  const visit = (
+    blames: 'upstream' | 'credential' | 'credential_model' | 'account_model' | null, now: number, waitMs: number | null = null
+  ): void => {
     const visit = new Visit(member, 'm', now)
     visit.tell({ blames, waitMs }, now)
     visit.end()

@@ -13,7 +13,9 @@ import { requestTo, upstreamOf } from './request.js'
 
 function poolWith (rules: ReadonlyArray<object>, options: object = {}): Pool {
   const upstreams = readUpstreams(Object.fromEntries(rules.map((_, i) => [`m${i}`, { url: `http://m${i}` }])))
-  const pool = readPools({ p: { ...options, members: rules.map((each, i) => ({ upstream: `m${i}`, ...each })) } }, upstreams, new HealthRegistry()).get('p')
+  const pool = readPools(
+    { p: { ...options, members: rules.map((each, i) => ({ upstream: `m${i}`, ...each })) } }, upstreams, new HealthRegistry()
+  ).get('p')
   if (pool === undefined) throw new Error('none')
   return pool
 }

@@ -9,7 +9,8 @@ import { ask, inOrder, seenBy, startPool } from './pool-gateway.js'
 
 /** An address that takes no connection and refuses none: its process stands still, and its queue is full. */
 async function startSilence (t: Test): Promise<string> {
-  const program = 'const s = require("net").createServer().listen({ port: 0, host: "127.0.0.1", backlog: 1 }, () => console.log(s.address().port))'
+  const program =
+    'const s = require("net").createServer().listen({ port: 0, host: "127.0.0.1", backlog: 1 }, () => console.log(s.address().port))'
   const child = spawn(process.execPath, ['-e', program], { stdio: ['ignore', 'pipe', 'inherit'] })
   t.teardown(() => child.kill('SIGKILL'))
   const [line] = await once(child.stdout, 'data')
@@ -46,7 +47,12 @@ t.test('nobody waits for longer than the deadline', async (t) => {
   const cases = [
     { upstreams: [], sent: true },
     { upstreams: [{ url: silence }, { url: silence }], sent: false },
-    { upstreams: [{ credential: async () => await new Promise<string>(() => {}) }, { credential: async () => await new Promise<string>(() => {}) }], sent: false },
+    {
+      upstreams: [
+        { credential: async () => await new Promise<string>(() => {}) }, { credential: async () => await new Promise<string>(() => {}) },
+      ],
+      sent: false,
+    },
   ]
   for (const { upstreams, sent } of cases) {
     const gateway = await startPool(t, { rules: inOrder, upstreams, pool })
@@ -70,7 +76,12 @@ t.test('a head without content is held no longer than an attempt may take', asyn
   const head = full.slice(0, full.indexOf('event: response.in_progress'))
   let goOn = (): void => {}
   const wanted = new Promise<void>((resolve) => { goOn = resolve })
-  gateway.members[0]?.queue({ headers: { 'content-type': 'text/event-stream' }, body: full, split: [head.length], before: async (write) => { if (write === 1) await wanted } })
+  gateway.members[0]?.queue({
+    headers: { 'content-type': 'text/event-stream' },
+    body: full,
+    split: [head.length],
+    before: async (write) => { if (write === 1) await wanted },
+  })
   const url = await listen(gateway.app)
   const reply = await call(`${url}/v1/responses`, { body: JSON.stringify({ model: 'gpt-5', input: 'Hi', stream: true }) }).reply
   // The rest comes only now: it is the caller who waits for it.

@@ -16,7 +16,11 @@ t.test('another member is asked after a failure for which nobody has worked', as
     ['a wrong credential', { status: 401, body: {} }, 'credential'],
     ['an unpaid account', { status: 402, body: {} }, 'credential'],
     ['a spent budget told as 400', { status: 400, body: { error: { message: 'Your credit balance is too low' } } }, 'credential'],
-    ['a bad key told as 400', { status: 400, body: { error: { message: 'API key not valid. Please pass a valid API key.' } } }, 'credential'],
+    [
+      'a bad key told as 400',
+      { status: 400, body: { error: { message: 'API key not valid. Please pass a valid API key.' } } },
+      'credential',
+    ],
   ]
   for (const [what, script, reason] of refusals) {
     const gateway = await startPool(t, { rules: inOrder })
@@ -28,13 +32,25 @@ t.test('another member is asked after a failure for which nobody has worked', as
     t.equal(first?.seen[0]?.sha256, second?.seen[0]?.sha256, 'the same bytes')
     t.match([first?.seen[0]?.headers.authorization, second?.seen[0]?.headers.authorization], ['Bearer secret-0', 'Bearer secret-1'])
     const llm = await gateway.settled.next()
-    t.match(llm, { upstream: 'm1', upstreamStatus: 200, outcome: 'ok', usage: { input: 80, output: 30 }, attempts: [{ upstream: 'm0', result: /./, status: script.status }, { upstream: 'm1', result: 'ok', status: 200 }] }, what)
+    t.match(
+      llm,
+      {
+        upstream: 'm1',
+        upstreamStatus: 200,
+        outcome: 'ok',
+        usage: { input: 80, output: 30 },
+        attempts: [{ upstream: 'm0', result: /./, status: script.status }, { upstream: 'm1', result: 'ok', status: 200 }],
+      },
+      what
+    )
     t.match(JSON.stringify(metricsOf(gateway)), new RegExp(`failovers_total.*"reason":"${reason}"`), what)
   }
 })
 
 function metricsOf ({ app }: PoolGateway): unknown {
-  return gatewayOf(app).metrics.filter(({ name }) => /upstream|failover/.test(name)).map(({ name, read: values }) => [name, values().map((value) => ({ ...value.labels, value: Reflect.get(value, 'value') }))])
+  return gatewayOf(app).metrics.filter(({ name }) => /upstream|failover/.test(name)).map(({ name, read: values }) => [
+    name, values().map((value) => ({ ...value.labels, value: Reflect.get(value, 'value') })),
+  ])
 }
 
 t.test('nothing else is sent twice', async (t) => {
@@ -63,7 +79,9 @@ t.test('nothing else is sent twice', async (t) => {
 t.test('what may have been worked for is sent again where the pool says so', async (t) => {
   const gateway = await startPool(t, { rules: inOrder, pool: { retryOn: ['reset', 'timeout', 500, '502', 504], attemptTimeoutMs: 300 } })
   const [first] = gateway.members
-  for (const script of [{ cutAt: 'headers' }, { status: 500, body: {} }, { status: 502, body: {} }, { status: 504, body: {} }] satisfies Script[]) {
+  for (const script of [
+    { cutAt: 'headers' }, { status: 500, body: {} }, { status: 502, body: {} }, { status: 504, body: {} },
+  ] satisfies Script[]) {
     first?.queue(script)
     t.equal((await ask(gateway)).status, 200)
   }
@@ -87,10 +105,23 @@ t.test('a member that cannot be reached costs nobody a request', async (t) => {
 
 t.test('when all fail the caller gets the most useful reply, as it came', async (t) => {
   const cases: ReadonlyArray<readonly [what: string, scripts: readonly Script[], status: number, body: string, retryAfter?: string]> = [
-    ['limits', [{ status: 503, body: { a: 1 } }, { status: 429, headers: { 'retry-after': '30' }, body: { b: 1 } }, { status: 429, headers: { 'retry-after': '7', 'x-odd': 'kept' }, body: { c: 1 } }], 429, '{"c":1}', '7'],
-    ['overloads', [{ status: 401, body: { a: 1 } }, { status: 529, headers: { 'retry-after': '9' }, body: { b: 1 } }, { status: 503, body: { c: 1 } }], 529, '{"b":1}', '9'],
+    ['limits', [{ status: 503, body: { a: 1 } }, { status: 429, headers: { 'retry-after': '30' }, body: { b: 1 } }, {
+      status: 429, headers: { 'retry-after': '7', 'x-odd': 'kept' }, body: { c: 1 },
+    }], 429, '{"c":1}', '7'],
+    [
+      'overloads',
+      [{ status: 401, body: { a: 1 } }, { status: 529, headers: { 'retry-after': '9' }, body: { b: 1 } }, { status: 503, body: { c: 1 } }],
+      529,
+      '{"b":1}',
+      '9',
+    ],
     ['what is wrong with the request', [{ status: 503, body: { a: 1 } }, { status: 400, body: { b: 1 } }], 400, '{"b":1}'],
-    ['refused credentials', [{ status: 401, body: { a: 1 } }, { status: 401, body: { b: 1 } }, { status: 401, body: { c: 1 } }], 401, '{"a":1}'],
+    [
+      'refused credentials',
+      [{ status: 401, body: { a: 1 } }, { status: 401, body: { b: 1 } }, { status: 401, body: { c: 1 } }],
+      401,
+      '{"a":1}',
+    ],
   ]
   for (const [what, scripts, status, body, retryAfter] of cases) {
     const gateway = await startPool(t, { members: 3, rules: inOrder })
@@ -134,7 +165,10 @@ t.test('an upstream without a credential is sent none, and not the caller\'s', a
   const gateway = await startPool(t, { members: 1 })
   const [member] = gateway.members
   const { url } = member ?? {}
-  const bare = await startPool(t, { members: 1, gateway: { pools: {}, upstreams: { main: { url: String(url) } }, groups: { all: { protocols: everyProtocol, upstream: 'main' } } } })
+  const bare = await startPool(t, {
+    members: 1,
+    gateway: { pools: {}, upstreams: { main: { url: String(url) } }, groups: { all: { protocols: everyProtocol, upstream: 'main' } } },
+  })
   t.equal((await ask(bare)).status, 200)
   const sent = member?.seen.at(-1)
   t.equal(sent?.headers.authorization, undefined)
@@ -167,17 +201,30 @@ t.test('a stream that fails before its first content is another member\'s stream
   const [first] = gateway.members
   const full = replyFixture('responses.sse').toString()
   for (const split of [undefined, 'bytes'] as const) {
-    first?.queue({ headers: stream, body: preamble + event('error', { code: 'server_is_overloaded' }) + event('response.failed', {}), ...split && { split } })
+    first?.queue({
+      headers: stream,
+      body: preamble + event('error', { code: 'server_is_overloaded' }) + event('response.failed', {}),
+      ...split && { split },
+    })
     const answer = await ask(gateway, { model: 'gpt-5', input: 'Hi', stream: true }, {}, '/v1/responses')
     t.equal(answer.body, full)
-    t.match(await gateway.settled.next(), { attempts: [{ result: 'first_event', status: 200 }, { result: 'ok' }], usage: {}, outcome: 'ok' })
+    t.match(await gateway.settled.next(), {
+      attempts: [{ result: 'first_event', status: 200 }, { result: 'ok' }], usage: {}, outcome: 'ok',
+    })
     t.equal(first?.seen.at(-1)?.headers['accept-encoding'], 'identity')
   }
   t.strictSame(seenBy(gateway), [2, 2])
   const twice = await startPool(t, { rules: inOrder, pool: { retryOn: ['first_event'], attempts: 2 } })
   twice.members[1]?.queue({ headers: stream, body: 'event: error\ndata: {"type":"error","error":{"type":"overloaded_error"}}\n\n' })
-  twice.members[0]?.queue({ headers: stream, body: event('message_start', { message: {} }) + event('error', { error: { type: 'overloaded_error' } }) })
-  const both = await ask(twice, { model: 'claude', max_tokens: 9, messages: [{ role: 'user', content: 'x' }], stream: true }, { 'anthropic-version': '2023-06-01' }, '/v1/messages')
+  twice.members[0]?.queue({
+    headers: stream, body: event('message_start', { message: {} }) + event('error', { error: { type: 'overloaded_error' } }),
+  })
+  const both = await ask(
+    twice,
+    { model: 'claude', max_tokens: 9, messages: [{ role: 'user', content: 'x' }], stream: true },
+    { 'anthropic-version': '2023-06-01' },
+    '/v1/messages'
+  )
   t.match(both.body, /overloaded_error/, 'all failed: one of them, as it came')
   t.notMatch(both.body, /message_start[^]*message_start/)
 })
@@ -187,7 +234,9 @@ t.test('once content was passed on nothing is sent again', async (t) => {
   const [first] = gateway.members
   const content = event('response.output_text.delta', { delta: 'Hel' })
   const url = await listen(gateway.app)
-  for (const script of [{ body: preamble + content + event('error', { code: 'server_error' }) }, { body: preamble + content, cutAt: preamble.length + content.length }]) {
+  for (const script of [{ body: preamble + content + event('error', { code: 'server_error' }) }, {
+    body: preamble + content, cutAt: preamble.length + content.length,
+  }]) {
     first?.queue({ headers: stream, ...script })
     const { reply } = call(`${url}/v1/responses`, { body: JSON.stringify({ model: 'gpt-5', input: 'Hi', stream: true }) })
     const { bytes } = await read(await reply)
@@ -202,7 +251,12 @@ t.test('a preamble that is too long is passed on, and so is a stream that ends i
   const pings = event('ping', {}).repeat(64)
   for (const body of [pings + event('error', { error: {} }), event('message_start', { message: {} }), '']) {
     first?.queue({ headers: stream, body, split: 'events' })
-    const answer = await ask(gateway, { model: 'claude', max_tokens: 9, messages: [{ role: 'user', content: 'x' }], stream: true }, { 'anthropic-version': '2023-06-01' }, '/v1/messages')
+    const answer = await ask(
+      gateway,
+      { model: 'claude', max_tokens: 9, messages: [{ role: 'user', content: 'x' }], stream: true },
+      { 'anthropic-version': '2023-06-01' },
+      '/v1/messages'
+    )
     t.ok(answer.body.startsWith(body))
   }
   t.strictSame(seenBy(gateway), [3, 0])
@@ -277,7 +331,9 @@ t.test('no member has more than it may have at the same time', async (t) => {
 
 t.test('a secret that ended between two requests is renewed once for all', async (t) => {
   let asked = 0
-  const gateway = await startPool(t, { members: 1, pool: { attempts: 1 }, upstreams: [{ credential: async () => { asked += 1; await wait(10); return `token-${asked}` } }] })
+  const gateway = await startPool(t, {
+    members: 1, pool: { attempts: 1 }, upstreams: [{ credential: async () => { asked += 1; await wait(10); return `token-${asked}` } }],
+  })
   const [member] = gateway.members
   if (member === undefined) throw new Error('none')
   member.respond = ({ headers }) => headers.authorization === 'Bearer token-2' ? null : { status: 401, body: { error: {} } }

@@ -11,7 +11,9 @@ function form (model: string): Buffer {
   const field = (name: string, value: string): string => `--b0\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`
   return Buffer.concat([
     Buffer.from(field('prompt', 'model=ours, "ours"\r\nname="model"')),
-    Buffer.from('--b0\r\nContent-Disposition: form-data; name="image"; filename="ours"\r\nContent-Type: image/png\r\n\r\n'), png, Buffer.from('\r\n'),
+    Buffer.from('--b0\r\nContent-Disposition: form-data; name="image"; filename="ours"\r\nContent-Type: image/png\r\n\r\n'),
+    png,
+    Buffer.from('\r\n'),
     Buffer.from(`--b0\r\nContent-Type: text/plain\r\ncontent-disposition:form-data;name=model\r\n\r\n${model}\r\n`),
     Buffer.from(field('n', 'ours')), Buffer.from('--b0--\r\n'),
   ])
@@ -28,7 +30,9 @@ t.test('in a form the one value is replaced, by each member with its own name, a
   await mounting.register(httpProxy, { ...proxyOptions(), upstream: 'http://127.0.0.1:9', prefix: '/v1', rewritePrefix: '/v1' })
   for (const app of [gateway.app, mounting]) {
     const url = await listen(app)
-    for (const [asked, first, second] of [['ours', 'a much longer name of theirs', 'x'], ['ü', 'ä', 'ü'], ['other', 'other', 'other'], ['', '', '']] as const) {
+    for (const [asked, first, second] of [
+      ['ours', 'a much longer name of theirs', 'x'], ['ü', 'ä', 'ü'], ['other', 'other', 'other'], ['', '', ''],
+    ] as const) {
       gateway.members[0]?.queue(overloaded)
       const reply = await call(`${url}/v1/images/edits`, { headers, body: form(asked) }).reply
       t.equal(reply.statusCode, 200)

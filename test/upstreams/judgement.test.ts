@@ -8,7 +8,9 @@ import { upstreamOf } from './request.js'
 const upstream = upstreamOf({ url: 'http://h' })
 
 function kept (status: number, body: string | object = '', headers: Record<string, unknown> = {}): KeptReply {
-  return { status, headers, rawHeaders: [], body: Buffer.from(typeof body === 'string' ? body : JSON.stringify(body)), error: null, upstream }
+  return {
+    status, headers, rawHeaders: [], body: Buffer.from(typeof body === 'string' ? body : JSON.stringify(body)), error: null, upstream,
+  }
 }
 
 function judged (reply: KeptReply, own = true): readonly unknown[] {
@@ -42,10 +44,14 @@ t.test('what a reply means for its upstream and for another attempt', async (t) 
     [kept(524), ['server_error', '524', 'upstream', null]],
   ]
   for (const [reply, told] of cases) t.strictSame(judged(reply), told, `${reply.status} ${reply.body.toString()}`)
-  for (const status of [400, 401, 402, 403]) t.strictSame(judged(kept(status, 'api key not valid'), false), ['client_error', null, null, null], "a caller's own credential")
+  for (const status of [400, 401, 402, 403]) {
+    t.strictSame(judged(kept(status, 'api key not valid'), false), ['client_error', null, null, null], "a caller's own credential")
+  }
   for (const status of [400, 401, 402, 403, 429, 500, 529]) t.ok(needsBody(status))
   for (const status of [200, 404, 408, 413, 422]) t.notOk(needsBody(status))
-  t.match([200, 404, 503].map((status) => passedOn(status)), [{ result: 'ok', blames: null }, { result: 'client_error', blames: null }, { result: 'server_error', blames: 'upstream' }])
+  t.match([200, 404, 503].map((status) => passedOn(status)), [
+    { result: 'ok', blames: null }, { result: 'client_error', blames: null }, { result: 'server_error', blames: 'upstream' },
+  ])
 })
 
 t.test('a failure before anything was sent is another one than after', async (t) => {
@@ -53,7 +59,11 @@ t.test('a failure before anything was sent is another one than after', async (t)
   t.strictSame(failed('ECONNRESET', false), ['connect', 'connect', 'upstream'], 'within the handshake of TLS')
   t.strictSame(failed('ECONNRESET', true), ['reset', 'reset', 'upstream'])
   t.strictSame(failed('UND_ERR_SOCKET', true), ['reset', 'reset', 'upstream'])
-  t.match(judge({ kind: 'transport', error: overloaded(), sent: false }, true, 0), { result: 'queue', cause: 'connect', blames: 'nobody_asked' }, 'a queue of ours')
+  t.match(
+    judge({ kind: 'transport', error: overloaded(), sent: false }, true, 0),
+    { result: 'queue', cause: 'connect', blames: 'nobody_asked' },
+    'a queue of ours'
+  )
   t.strictSame(failed('UND_ERR_HEADERS_TIMEOUT', true), ['timeout', 'timeout', 'upstream'])
   t.strictSame(failed(undefined, true, 'HTTPParserError'), ['invalid', null, 'upstream'])
   t.match(judge({ kind: 'head', reply: kept(200) }, true, 0), { result: 'first_event', cause: 'first_event', blames: 'upstream' })
@@ -81,7 +91,11 @@ t.test('when to come again is read as providers write it', async (t) => {
 })
 
 t.test('of several replies the one that helps most: a limit with its end, then an overload, then any other', async (t) => {
-  const replies = [kept(401), kept(503), kept(429, '', { 'retry-after': '20' }), kept(429), kept(429, '', { 'retry-after': '3' }), kept(200)]
+  const replies = [
+    kept(401), kept(503), kept(429, '', { 'retry-after': '20' }), kept(429), kept(429, '', { 'retry-after': '3' }), kept(200),
+  ]
   const sorted = [...replies].sort((one, other) => usefulness(one, 0) - usefulness(other, 0))
-  t.strictSame(sorted.map(({ status, headers }) => [status, headers['retry-after']]), [[429, '3'], [429, '20'], [429, undefined], [503, undefined], [200, undefined], [401, undefined]])
+  t.strictSame(sorted.map(({ status, headers }) => [status, headers['retry-after']]), [
+    [429, '3'], [429, '20'], [429, undefined], [503, undefined], [200, undefined], [401, undefined],
+  ])
 })

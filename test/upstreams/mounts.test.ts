@@ -17,7 +17,14 @@ t.test('in a mount of the host pools work as on own routes', async (t) => {
   await app.register(llmGateway, {
     routes: false,
     upstreams: {
-      first: { url: `${first.url}/deployments/{model}`, path: 'verbatim', credential: 'one', credentialHeader: 'api-key', query: { v: 1 }, models: { 'gpt-5': 'a much longer name' } },
+      first: {
+        url: `${first.url}/deployments/{model}`,
+        path: 'verbatim',
+        credential: 'one',
+        credentialHeader: 'api-key',
+        query: { v: 1 },
+        models: { 'gpt-5': 'a much longer name' },
+      },
       second: { url: second.url, credential: async () => 'two', headers: { 'x-own': 'second' } },
     },
     pools: { pool: { members: ['first', { upstream: 'second', tier: 2 }], retryOn: [503, 'first_event'] } },
@@ -31,7 +38,10 @@ t.test('in a mount of the host pools work as on own routes', async (t) => {
     prefix: '/v1',
     rewritePrefix: '/v1',
     // What a mount puts in for its own upstream is not for another one.
-    replyOptions: { rewriteRequestHeaders: (_request, given) => ({ ...given, authorization: 'Bearer of-the-mount', 'x-own': 'mount' }), rewriteHeaders: (given) => ({ ...given, ...headers, 'x-host': 'yes' }) },
+    replyOptions: {
+      rewriteRequestHeaders: (_request, given) => ({ ...given, authorization: 'Bearer of-the-mount', 'x-own': 'mount' }),
+      rewriteHeaders: (given) => ({ ...given, ...headers, 'x-host': 'yes' }),
+    },
   })
   const settled = watchSettled(app)
   const url = await listen(app)
@@ -43,14 +53,23 @@ t.test('in a mount of the host pools work as on own routes', async (t) => {
     t.equal(reply.headers['x-host'], 'yes')
     t.equal((await read(reply)).bytes.toString(), replyFixture('chat_completions.json').toString())
     const [one, two] = [first.seen.at(-1), second.seen.at(-1)]
-    t.match(one, { url: '/deployments/a%20much%20longer%20name/chat/completions?v=1&x=%2F', headers: { 'api-key': 'one', authorization: undefined, 'x-own': 'mount' } })
+    t.match(one, {
+      url: '/deployments/a%20much%20longer%20name/chat/completions?v=1&x=%2F',
+      headers: { 'api-key': 'one', authorization: undefined, 'x-own': 'mount' },
+    })
     t.equal(one?.body.toString(), body.replace('gpt-5', 'a much longer name'))
     t.match(two, { url: '/v1/chat/completions?x=%2F', headers: { authorization: 'Bearer two', 'x-own': 'second' } })
     t.equal(two?.sha256, sha256(body))
-    t.match(await settled.next(), { upstream: 'second', attempts: [{ upstream: 'first', result: 'overloaded' }, { result: 'ok' }], usage: {} })
+    t.match(await settled.next(), {
+      upstream: 'second', attempts: [{ upstream: 'first', result: 'overloaded' }, { result: 'ok' }], usage: {},
+    })
   }
   first.queue({ headers: { 'content-type': 'text/event-stream' }, body: 'data: {"choices":[]}\n\ndata: {"error":{"message":"x"}}\n\n' })
-  const streamed = await read(await call(`${url}/v1/chat/completions`, { body: JSON.stringify({ ...chat, stream: true, stream_options: { include_usage: true } }) }).reply)
+  const streamed = await read(
+    await call(`${url}/v1/chat/completions`, {
+      body: JSON.stringify({ ...chat, stream: true, stream_options: { include_usage: true } }),
+    }).reply
+  )
   t.equal(streamed.bytes.toString(), replyFixture('chat_completions.include_usage.sse').toString())
   first.queue({ status: 400, body: { error: { message: 'no' } } })
   const refused = await call(`${url}/v1/chat/completions`, { body }).reply
@@ -71,7 +90,9 @@ t.test('over HTTP/2 a request has its attempts too', async (t) => {
   const url = await listen(gateway.app)
   const session = connect(url)
   t.teardown(() => session.close())
-  const stream = session.request({ ':method': 'POST', ':path': '/v1/chat/completions', authorization: `Bearer ${secret}`, 'content-type': 'application/json' })
+  const stream = session.request({
+    ':method': 'POST', ':path': '/v1/chat/completions', authorization: `Bearer ${secret}`, 'content-type': 'application/json',
+  })
   stream.end(JSON.stringify(chat))
   const [headers] = await once(stream, 'response')
   t.equal(headers[':status'], 200)
@@ -85,7 +106,9 @@ t.test('a body that nobody has read is sent once', async (t) => {
   const app = Fastify()
   t.teardown(() => app.close())
   await app.register(paths)
-  await app.register(auth, { groups: { all: { protocols: everyProtocol, upstream: 'pool' } }, keys: [{ id: 'caller', group: 'all', secret }] })
+  await app.register(auth, {
+    groups: { all: { protocols: everyProtocol, upstream: 'pool' } }, keys: [{ id: 'caller', group: 'all', secret }],
+  })
   await app.register(upstreams, {
     upstreams: { first: { url: first.url, credential: 'one' }, second: { url: second.url, credential: 'two' } },
     pools: { pool: { members: ['first', { upstream: 'second', tier: 2 }] } },

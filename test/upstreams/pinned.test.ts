@@ -52,10 +52,14 @@ t.test('what changes in each turn of an agent does not move it', async (t) => {
   const turn = (i: number) => ({
     model: 'claude',
     max_tokens: 9,
-    system: [{ type: 'text', text: `x-anthropic-billing-header: cc_version=2.1; cch=${i}${i}` }, { type: 'text', text: 'You are an agent.' }],
+    system: [
+      { type: 'text', text: `x-anthropic-billing-header: cc_version=2.1; cch=${i}${i}` }, { type: 'text', text: 'You are an agent.' },
+    ],
     messages: [{ role: 'user', content: `turn ${i}` }],
   })
-  for (let i = 0; i < 6; i += 1) t.equal((await ask(gateway, turn(i), { ...anthropic, 'x-claude-code-session-id': 'cc' }, '/v1/messages')).status, 200)
+  for (let i = 0; i < 6; i += 1) {
+    t.equal((await ask(gateway, turn(i), { ...anthropic, 'x-claude-code-session-id': 'cc' }, '/v1/messages')).status, 200)
+  }
   t.strictSame(seenBy(gateway).filter((seen) => seen > 0), [6], 'with a session')
   const other = await startPool(t, { members: 4 })
   for (let i = 0; i < 6; i += 1) await ask(other, turn(i), anthropic, '/v1/messages')
@@ -66,8 +70,13 @@ t.test('callers who chose the same words for their conversations are not one', a
   const secrets = Array.from({ length: 12 }, (_, i) => `${secret}-${i}`)
   const gateway = await startPool(t, {
     members: 4,
-    gateway: { groups: { all: { protocols: everyProtocol, upstream: 'pool' } }, keys: secrets.map((text, i) => ({ id: `k${i}`, group: 'all', secret: text })) },
+    gateway: {
+      groups: { all: { protocols: everyProtocol, upstream: 'pool' } },
+      keys: secrets.map((text, i) => ({ id: `k${i}`, group: 'all', secret: text })),
+    },
   })
-  for (const text of secrets) t.equal((await ask(gateway, { ...chat, prompt_cache_key: 'default' }, { authorization: `Bearer ${text}` })).status, 200)
+  for (const text of secrets) {
+    t.equal((await ask(gateway, { ...chat, prompt_cache_key: 'default' }, { authorization: `Bearer ${text}` })).status, 200)
+  }
   t.ok(seenBy(gateway).filter((seen) => seen > 0).length > 1, seenBy(gateway).join())
 })

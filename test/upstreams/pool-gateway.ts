@@ -23,8 +23,12 @@ export interface PoolWishes {
   readonly server?: object
 }
 
-export async function startPool (t: Scope, { members: count = 2, pool, rules = [], upstreams = [], gateway = {}, server = {} }: PoolWishes = {}): Promise<PoolGateway> {
-  const members = await Promise.all(Array.from({ length: count }, async () => await startUpstream({ teardown: (close) => t.teardown(close) })))
+export async function startPool (
+  t: Scope, { members: count = 2, pool, rules = [], upstreams = [], gateway = {}, server = {} }: PoolWishes = {}
+): Promise<PoolGateway> {
+  const members = await Promise.all(Array.from(
+    { length: count }, async () => await startUpstream({ teardown: (close) => t.teardown(close) })
+  ))
   const options = {
     upstreams: Object.fromEntries(members.map(({ url }, i) => [`m${i}`, { url, credential: `secret-${i}`, ...upstreams[i] }])),
     pools: { pool: { ...pool, members: members.map((_, i) => ({ upstream: `m${i}`, ...rules[i] })) } },
@@ -46,10 +50,15 @@ export interface Reply {
 }
 
 export async function ask (
-  { app }: Gateway, body: object | string = { model: 'gpt-5', messages: [{ role: 'user', content: 'Hi' }] }, headers: Record<string, string> = {}, url = '/v1/chat/completions'
+  { app }: Gateway, body: object | string = {
+    model: 'gpt-5', messages: [{ role: 'user', content: 'Hi' }],
+  }, headers: Record<string, string> = {}, url = '/v1/chat/completions'
 ): Promise<Reply> {
   const reply = await app.inject({
-    method: 'POST', url, headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json', ...headers }, payload: typeof body === 'string' ? body : JSON.stringify(body),
+    method: 'POST',
+    url,
+    headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json', ...headers },
+    payload: typeof body === 'string' ? body : JSON.stringify(body),
   })
   return { status: reply.statusCode, body: reply.body, headers: reply.headers }
 }

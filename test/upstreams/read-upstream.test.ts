@@ -90,7 +90,9 @@ t.test('a wrong pool is refused at start, by name', async (t) => {
     causes: new Set(['reset', '500', '503']),
     affinity: 'conversation',
   })
-  t.strictSame(readPools({ p: { members: ['a'] } }, upstreams, new HealthRegistry()).get('p')?.causes, new Set(['connect', '429', '503', '529']))
+  t.strictSame(
+    readPools({ p: { members: ['a'] } }, upstreams, new HealthRegistry()).get('p')?.causes, new Set(['connect', '429', '503', '529'])
+  )
 })
 
 t.test('what groups name is there, and speaks what they use it for', async (t) => {
@@ -106,13 +108,25 @@ t.test('what groups name is there, and speaks what they use it for', async (t) =
     [{ groups: { g: { protocols: chat, routes: [{ upstream: 'a' }] } } }, []],
     [{ groups: { g: { protocols: chat, upstream: 'x' } } }, ['groups.g.upstream names x, which is not one of the upstreams']],
     [{ groups: { g: { protocols: chat, upstream: 'toString' } } }, ['groups.g.upstream names toString, which is not one of the upstreams']],
-    [{ groups: { g: { protocols: chat, routes: [{ upstream: 'x' }] } } }, ['groups.g.routes[0].upstream names x, which is not one of the upstreams']],
+    [
+      { groups: { g: { protocols: chat, routes: [{ upstream: 'x' }] } } },
+      ['groups.g.routes[0].upstream names x, which is not one of the upstreams'],
+    ],
     [{ groups: { g: { protocols: chat, upstream: { responses: 'a' } } } }, ['groups.g.upstream.chat_completions is required']],
-    [{ groups: { g: { protocols: chat, upstream: { responses: 'a', chat_completions: 'x' } } } }, ['groups.g.upstream.chat_completions names x, which is not one of the upstreams']],
+    [
+      { groups: { g: { protocols: chat, upstream: { responses: 'a', chat_completions: 'x' } } } },
+      ['groups.g.upstream.chat_completions names x, which is not one of the upstreams'],
+    ],
     [{ groups: { g: { protocols: chat, upstream: 'c' } } }, ['groups.g.upstream names c, which does not speak chat_completions']],
     [{ groups: { g: { protocols: ['messages'], upstream: 'c' } } }, []],
-    [{ groups: { g: { protocols: chat, upstream: 'a' } }, pools: { p: { members: ['a', 'b', 'c'] } } }, ['pools.p.members holds a and c, which speak protocols of different families']],
-    [{ groups: { g: { protocols: chat, upstream: 'a' }, h: { protocols: ['messages'], upstream: 'b' } } }, ['pools.p.members holds a and b, which speak protocols of different families']],
+    [
+      { groups: { g: { protocols: chat, upstream: 'a' } }, pools: { p: { members: ['a', 'b', 'c'] } } },
+      ['pools.p.members holds a and c, which speak protocols of different families'],
+    ],
+    [
+      { groups: { g: { protocols: chat, upstream: 'a' }, h: { protocols: ['messages'], upstream: 'b' } } },
+      ['pools.p.members holds a and b, which speak protocols of different families'],
+    ],
     [{ groups: { g: { protocols: chat, upstream: 'a' }, h: { protocols: ['messages', 'responses'], upstream: 'b' } } }, []],
     [{ groups: { g: { protocols: chat, upstream: 'p' } }, pools: Object({ p: {} }) }, []],
   ]
@@ -123,12 +137,17 @@ t.test('what groups name is there, and speaks what they use it for', async (t) =
 })
 
 t.test('a base with a version of its own is pointed at, unless its path is said', async (t) => {
-  for (const url of ['https://h/api/paas/v4', 'https://h/v2/', 'https://h/api/v3', 'https://h/v1beta/openai', 'https://h/v3/openai', 'https://h/v2/v1']) {
+  for (const url of [
+    'https://h/api/paas/v4', 'https://h/v2/', 'https://h/api/v3', 'https://h/v1beta/openai', 'https://h/v3/openai', 'https://h/v2/v1',
+  ]) {
     t.match(addressWarnings({ url }), [/which looks like a version/], url)
     t.same(addressWarnings({ url, path: 'verbatim' }), [])
     t.same(addressWarnings({ url, path: 'canonical' }), [])
   }
-  for (const url of ['https://h', 'https://h/v1', 'https://h/v1beta', 'https://h/openai/v1/', 'https://h/anthropic', 'https://h/v1/acct/gw/anthropic', 'https://h/version4']) {
+  for (const url of [
+    'https://h', 'https://h/v1', 'https://h/v1beta', 'https://h/openai/v1/', 'https://h/anthropic', 'https://h/v1/acct/gw/anthropic',
+    'https://h/version4',
+  ]) {
     t.same(addressWarnings({ url }), [], url)
   }
 })
@@ -138,9 +157,12 @@ t.test('mistakes are option errors', async (t) => {
 })
 
 t.test('an address that is not encrypted is told where it leads out of the network', async (t) => {
-  for (const url of ['http://api.example.com', 'http://203.0.113.9:8000', 'http://[2001:db8::1]', 'http://172.32.0.1']) t.match(addressWarnings({ url }), [/^is not encrypted/], url)
+  for (const url of ['http://api.example.com', 'http://203.0.113.9:8000', 'http://[2001:db8::1]', 'http://172.32.0.1']) {
+    t.match(addressWarnings({ url }), [/^is not encrypted/], url)
+  }
   const near = [
-    'https://api.example.com', 'http://localhost:8000', 'http://127.0.0.1', 'http://[::1]:9', 'http://10.1.2.3', 'http://172.16.0.1', 'http://192.168.1.2',
+    'https://api.example.com', 'http://localhost:8000', 'http://127.0.0.1', 'http://[::1]:9', 'http://10.1.2.3', 'http://172.16.0.1',
+    'http://192.168.1.2',
     'http://vllm:8000', 'http://vllm.models.svc', 'http://vllm.models.svc.cluster.local', 'http://box.local', 'http://[fd00::1]',
   ]
   for (const url of near) t.same(addressWarnings({ url }), [], url)

@@ -19,11 +19,17 @@ t.test('one value is replaced in the bytes, and nothing else', async (t) => {
     ['{"model":"ours","model":"ours"}', '{"model":"theirs","model":"theirs"}'],
     ['{"model":"other","model":"ours"}', '{"model":"other","model":"theirs"}'],
     ['{"model":"q\\"uote"}', '{"model":"th\\"eirs\\\\"}'],
-    ['{"messages":[{"model":"ours","content":"\\"model\\":\\"ours\\""}],"model":"ours"}', '{"messages":[{"model":"ours","content":"\\"model\\":\\"ours\\""}],"model":"theirs"}'],
+    [
+      '{"messages":[{"model":"ours","content":"\\"model\\":\\"ours\\""}],"model":"ours"}',
+      '{"messages":[{"model":"ours","content":"\\"model\\":\\"ours\\""}],"model":"theirs"}',
+    ],
     ['{"x":"model","model":"ours"}', '{"x":"model","model":"theirs"}'],
   ]
   for (const [body, sent] of cases) t.equal(renamed(body), sent, body)
-  for (const body of ['{}', '{"model":1}', '{"model":["ours"]}', '{"model":{"model":"ours"}}', '{"model":"other"}', '["model","ours"]', '{"a":{"model":"ours"}}', '{"model":"o']) {
+  for (const body of [
+    '{}', '{"model":1}', '{"model":["ours"]}', '{"model":{"model":"ours"}}', '{"model":"other"}', '["model","ours"]',
+    '{"a":{"model":"ours"}}', '{"model":"o',
+  ]) {
     t.equal(renamed(body), undefined, body)
   }
 })

@@ -7,9 +7,14 @@ import { Router } from '../../plugins/upstreams/router.js'
 import { requestTo, upstreamOf, type Asked } from './request.js'
 
 function routerTo (...names: string[]): Router {
-  const destination = (name: string, upstreams: readonly Upstream[]): Destination => ({ name, upstreams, call: null, open: () => { throw new Error(name) } })
+  const destination = (name: string, upstreams: readonly Upstream[]): Destination => ({
+    name, upstreams, call: null, open: () => { throw new Error(name) },
+  })
   const all = names.map((name): [string, Destination] => [name, destination(name, [upstreamOf({ url: `http://${name}` }, name)])])
-  return new Router(new Map(all), (first, others) => destination([first, others].map((each) => each.map(({ name }) => name).join()).join('|'), [...first, ...others]))
+  return new Router(
+    new Map(all),
+    (first, others) => destination([first, others].map((each) => each.map(({ name }) => name).join()).join('|'), [...first, ...others])
+  )
 }
 
 function groupOf (fields: Partial<Group>): Group {
@@ -52,7 +57,11 @@ t.test('a request goes to the upstream of its group, or to the only one there is
   const map = { responses: 'b', embeddings: 'a' }
   t.equal(found(two, responses, groupOf({ upstream: map })), 'b')
   t.equal(found(two, '/v1/chat/completions', groupOf({ upstream: map })), undefined)
-  t.equal(found(two, '/v1/models', groupOf({ upstream: map }), { method: 'GET' }), 'b', 'the model list of the first protocol that has an upstream')
+  t.equal(
+    found(two, '/v1/models', groupOf({ upstream: map }), { method: 'GET' }),
+    'b',
+    'the model list of the first protocol that has an upstream'
+  )
 })
 
 t.test('the first route that takes the model wins, then the upstream of the group', async (t) => {
@@ -90,12 +99,24 @@ t.test('the models of a group are listed in each family\'s own form, where they 
   const models = new Set(['gpt-5', 'claude'])
   const one = routes.slice(1)
   t.match(answer(groupOf({ models, upstream: 'a' })), { object: 'list', data: [{ id: 'gpt-5', object: 'model' }, { id: 'claude' }] })
-  t.strictSame(answer(groupOf({ models, routes })), { object: 'list', data: [{ id: 'gpt-5', object: 'model', created: 0, owned_by: 'llm-gateway' }] }, 'what no route takes is not there')
-  t.match(answer(groupOf({ routes: one }), { headers: { 'anthropic-version': '2023-06-01' } }), { data: [{ type: 'model', id: 'o3' }, { id: 'gpt-5' }], has_more: false, first_id: 'o3', last_id: 'gpt-5' })
-  t.match(answer(groupOf({ models: new Set(), upstream: 'a' }), { headers: { 'anthropic-version': '2023-06-01' } }), { data: [], first_id: null, last_id: null })
-  t.match(answer(groupOf({ models: new Set(['gemini-2', 'tunedModels/x']), upstream: 'a' }), { headers: { 'x-goog-api-key': 'x' } }), { models: [{ name: 'models/gemini-2' }, { name: 'tunedModels/x' }] })
+  t.strictSame(
+    answer(groupOf({ models, routes })),
+    { object: 'list', data: [{ id: 'gpt-5', object: 'model', created: 0, owned_by: 'llm-gateway' }] },
+    'what no route takes is not there'
+  )
+  t.match(answer(groupOf({ routes: one }), { headers: { 'anthropic-version': '2023-06-01' } }), {
+    data: [{ type: 'model', id: 'o3' }, { id: 'gpt-5' }], has_more: false, first_id: 'o3', last_id: 'gpt-5',
+  })
+  t.match(answer(groupOf({ models: new Set(), upstream: 'a' }), { headers: { 'anthropic-version': '2023-06-01' } }), {
+    data: [], first_id: null, last_id: null,
+  })
+  t.match(answer(groupOf({ models: new Set(['gemini-2', 'tunedModels/x']), upstream: 'a' }), { headers: { 'x-goog-api-key': 'x' } }), {
+    models: [{ name: 'models/gemini-2' }, { name: 'tunedModels/x' }],
+  })
   t.match(answer(groupOf({ models, upstream: 'a' }), {}, '/v1/models/gpt-5'), { id: 'gpt-5', object: 'model' })
   t.match(answer(groupOf({ models, upstream: 'a' }), {}, '/v1/models/other'), { code: 'model_not_found', statusCode: 404 })
-  for (const group of [null, groupOf({}), groupOf({ routes }), groupOf({ routes: one, upstream: 'a' })]) t.equal(answer(group), null, 'only the provider knows')
+  for (const group of [null, groupOf({}), groupOf({ routes }), groupOf({ routes: one, upstream: 'a' })]) {
+    t.equal(answer(group), null, 'only the provider knows')
+  }
   t.equal(answer(groupOf({ models, upstream: 'a' }), {}, `${responses}/resp_1`), null)
 })

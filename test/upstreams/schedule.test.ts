@@ -13,7 +13,15 @@ const times = { delayMs: fc.constantFrom(0, 0, 5, 40, 120), betweenMs: fc.consta
 const part = fc.oneof(fc.constant('nothing' as const), fc.double({ min: 0, max: 1, noNaN: true }))
 const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 3, arbitrary: fc.record({ ...times, does: fc.constantFrom('answers' as const, 'fails_first' as const, 'is_odd' as const) }) },
-  { weight: 4, arbitrary: fc.record({ ...times, does: fc.constant('refuses' as const), status: fc.constantFrom(400, 401, 402, 403, 404, 413, 429, 500, 502, 503, 503, 504, 529), long: fc.nat(9).map((n) => n === 0) }) },
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      ...times,
+      does: fc.constant('refuses' as const),
+      status: fc.constantFrom(400, 401, 402, 403, 404, 413, 429, 500, 502, 503, 503, 504, 529),
+      long: fc.nat(9).map((n) => n === 0),
+    }),
+  },
   { weight: 3, arbitrary: fc.record({ ...times, does: fc.constantFrom('cuts' as const, 'stalls' as const), part }) }
 )
 
@@ -43,7 +51,8 @@ const schedule: fc.Arbitrary<Schedule> = fc.record({
   mounted: fc.boolean(),
   drainMs: fc.constantFrom(0, 50, 5_000),
   attempts: fc.integer({ min: 1, max: 4 }),
-  retryOn: fc.subarray(['connect', 'reset', 'timeout', 'first_event', '429', '500', '502', '503', '504', '529'] as const, { minLength: 3 }).map((causes) => [...causes]),
+  retryOn: fc.subarray(['connect', 'reset', 'timeout', 'first_event', '429', '500', '502', '503', '504', '529'] as const, { minLength: 3 })
+    .map((causes) => [...causes]),
   affinity: fc.constantFrom('conversation' as const, 'key' as const, 'none' as const),
   members: fc.array(member, { minLength: 1, maxLength: 4 }),
   callers: fc.array(caller, { minLength: 1, maxLength: 24 }),

@@ -62,8 +62,10 @@ t.test('while no other is to be had the old one is used as long as it lasts', as
 
 t.test('what is no secret is not sent', async (t) => {
   const cases: ReadonlyArray<readonly [what: string, ask: CredentialFunction]> = [
-    ['blank', () => 'with blank'], ['empty', () => ''], ['ended', () => ({ secret: 's', expiresAt: 1 })], ['no end', () => Object({ secret: 's', expiresAt: 'soon' })],
-    ['nothing', () => JSON.parse('null')], ['rejected', async () => await Promise.reject(new Error('no'))], ['never', async () => await new Promise(() => {})],
+    ['blank', () => 'with blank'], ['empty', () => ''], ['ended', () => ({ secret: 's', expiresAt: 1 })],
+    ['no end', () => Object({ secret: 's', expiresAt: 'soon' })],
+    ['nothing', () => JSON.parse('null')], ['rejected', async () => await Promise.reject(new Error('no'))],
+    ['never', async () => await new Promise(() => {})],
   ]
   for (const [what, ask] of cases) {
     await t.rejects(Promise.resolve(functionSecret(ask, { timeoutMs: 20 }).current()), unavailable, what)

@@ -20,7 +20,11 @@ t.test('how an upstream does, and what it gets no request for', async (t) => {
   t.match(look(1_500), { state: 'out', reason: 'credential', returnsInMs: 30_000 })
   health.account.cool('m', 2_000)
   health.modelBreaker('n').failed(1_500, false)
-  t.match(look(1_500)?.models, [{ model: 'm', reason: 'limit', returnsInMs: 500 }, { model: 'n', reason: 'credential', returnsInMs: 30_000 }])
+  t.match(look(1_500)?.models, [
+    { model: 'm', reason: 'limit', returnsInMs: 500 }, { model: 'n', reason: 'credential', returnsInMs: 30_000 },
+  ])
   t.strictSame(look(40_000)?.models, [])
-  t.strictSame(memberRows(statusOf([upstream], [], registry, 1_500)), [['one', 'out: credential', 0, 30], ['one', 'm: limit', 0, 1], ['one', 'n: credential', 0, 30]])
+  t.strictSame(memberRows(statusOf([upstream], [], registry, 1_500)), [
+    ['one', 'out: credential', 0, 30], ['one', 'm: limit', 0, 1], ['one', 'n: credential', 0, 30],
+  ])
 })

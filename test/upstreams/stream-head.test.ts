@@ -14,11 +14,15 @@ function read (protocol: string, text: string | Buffer, size = Infinity): string
   return 'more'
 }
 
-const event = (data: unknown, name?: string): string => `${name === undefined ? '' : `event: ${name}\n`}data: ${typeof data === 'string' ? data : JSON.stringify(data)}\n\n`
+const event = (
+  data: unknown, name?: string
+): string => `${name === undefined ? '' : `event: ${name}\n`}data: ${typeof data === 'string' ? data : JSON.stringify(data)}\n\n`
 const delta = (fields: object, more: object = {}): string => event({ choices: [{ index: 0, delta: fields, ...more }] })
 
 t.test('an error before the first content is told from content, however the bytes come', async (t) => {
-  const created = event({ type: 'response.created', response: { error: null } }, 'response.created') + event({ type: 'response.in_progress' }, 'response.in_progress')
+  const created = event(
+    { type: 'response.created', response: { error: null } }, 'response.created'
+  ) + event({ type: 'response.in_progress' }, 'response.in_progress')
   const started = event({ type: 'message_start', message: {} }, 'message_start') + event({ type: 'ping' }, 'ping')
   const role = delta({ role: 'assistant', content: '', refusal: null, tool_calls: [] })
   const cases: ReadonlyArray<readonly [id: string, text: string, told: 'more' | 'pass' | 'failed']> = [
@@ -70,7 +74,9 @@ t.test('split anywhere, it tells the same', async () => {
 
 const recorded = new URL('../../../shared/corpus/', import.meta.url)
 
-t.test('recorded streams of providers have content', { skip: existsSync(recorded) ? false : '../shared/corpus is not there' }, async (t) => {
+t.test('recorded streams of providers have content', { skip: existsSync(recorded) ? false : '../shared/corpus is not there' }, async (
+  t
+) => {
   for (const protocol of ['chat_completions', 'messages', 'responses'] as const) {
     const folder = new URL(`${protocol}/`, recorded)
     for (const name of readdirSync(folder).filter((file) => file.endsWith('.sse'))) {

@@ -31,17 +31,47 @@ const rewritten: [name: string, body: string, sent: string][] = [
   ['absent, with space', ' {\n "stream": true }', ' {"stream_options":{"include_usage":true},\n "stream": true }'],
   ['null', '{"stream_options": null ,"stream":true}', '{"stream_options": {"include_usage":true} ,"stream":true}'],
   ['empty', '{"stream":true,"stream_options":{ }}', '{"stream":true,"stream_options":{"include_usage":true }}'],
-  ['other options', '{"stream":true,"stream_options":{"include_obfuscation":false}}', '{"stream":true,"stream_options":{"include_usage":true,"include_obfuscation":false}}'],
-  ['false', '{"stream":true,"stream_options":{"include_usage":false,"a":1}}', '{"stream":true,"stream_options":{"include_usage":true,"a":1}}'],
-  ['false, then true', '{"stream":true,"stream_options":{"include_usage":false, "include_usage":true},"n":1.0}', '{"stream":true,"stream_options":{"include_usage":true},"n":1.0}'],
-  ['true, then false', '{"stream":true,"stream_options":{"include_usage":true,"include_usage":false,"a":[{"b":":"}]}}', '{"stream":true,"stream_options":{"include_usage":true,"a":[{"b":":"}]}}'],
-  ['twice, one of them escaped', '{"stream":true,"stream_options":{"include\\u005fusage":false,"a":{"include_usage":1},"include_usage":true}}', '{"stream":true,"stream_options":{"include_usage":true,"a":{"include_usage":1}}}'],
-  ['true elsewhere, and twice where it counts', '{"x":{"stream_options":{"include_usage":true}},"stream":true,"stream\\u005foptions":{"include_usage":false,"include_usage":true}}',
-    '{"x":{"stream_options":{"include_usage":true}},"stream":true,"stream\\u005foptions":{"include_usage":true}}'],
-  ['null flag', '{"stream":true,"stream_options":{"a":{"include_usage":false},"include_usage" : null}}', '{"stream":true,"stream_options":{"a":{"include_usage":false},"include_usage" : true}}'],
-  ['text that looks like it', '{"messages":[{"content":"\\"stream_options\\":null}"}],"x":{"stream_options":null},"stream":true,"stream_options":null}',
-    '{"messages":[{"content":"\\"stream_options\\":null}"}],"x":{"stream_options":null},"stream":true,"stream_options":{"include_usage":true}}'],
-  ['numbers that no writer keeps', '{"seed":12345678901234567890,"top_p":1.0,"stream":true}', '{"stream_options":{"include_usage":true},"seed":12345678901234567890,"top_p":1.0,"stream":true}'],
+  [
+    'other options',
+    '{"stream":true,"stream_options":{"include_obfuscation":false}}',
+    '{"stream":true,"stream_options":{"include_usage":true,"include_obfuscation":false}}',
+  ],
+  [
+    'false', '{"stream":true,"stream_options":{"include_usage":false,"a":1}}',
+    '{"stream":true,"stream_options":{"include_usage":true,"a":1}}',
+  ],
+  [
+    'false, then true',
+    '{"stream":true,"stream_options":{"include_usage":false, "include_usage":true},"n":1.0}',
+    '{"stream":true,"stream_options":{"include_usage":true},"n":1.0}',
+  ],
+  [
+    'true, then false',
+    '{"stream":true,"stream_options":{"include_usage":true,"include_usage":false,"a":[{"b":":"}]}}',
+    '{"stream":true,"stream_options":{"include_usage":true,"a":[{"b":":"}]}}',
+  ],
+  [
+    'twice, one of them escaped',
+    '{"stream":true,"stream_options":{"include\\u005fusage":false,"a":{"include_usage":1},"include_usage":true}}',
+    '{"stream":true,"stream_options":{"include_usage":true,"a":{"include_usage":1}}}',
+  ],
+  ['true elsewhere, and twice where it counts', '{"x":{"stream_options":{"include_usage":true}},"stream":true,' +
+    '"stream\\u005foptions":{"include_usage":false,"include_usage":true}}',
+  '{"x":{"stream_options":{"include_usage":true}},"stream":true,"stream\\u005foptions":{"include_usage":true}}'],
+  [
+    'null flag',
+    '{"stream":true,"stream_options":{"a":{"include_usage":false},"include_usage" : null}}',
+    '{"stream":true,"stream_options":{"a":{"include_usage":false},"include_usage" : true}}',
+  ],
+  ['text that looks like it',
+    '{"messages":[{"content":"\\"stream_options\\":null}"}],"x":{"stream_options":null},"stream":true,"stream_options":null}',
+    '{"messages":[{"content":"\\"stream_options\\":null}"}],"x":{"stream_options":null},"stream":true,' +
+    '"stream_options":{"include_usage":true}}'],
+  [
+    'numbers that no writer keeps',
+    '{"seed":12345678901234567890,"top_p":1.0,"stream":true}',
+    '{"stream_options":{"include_usage":true},"seed":12345678901234567890,"top_p":1.0,"stream":true}',
+  ],
 ]
 
 for (const [name, body, sent] of rewritten) {
@@ -92,7 +122,9 @@ for (const [name, body, rules] of untouched) {
     const large = await ask(margins.join('') + body, rules)
     t.strictSame([large.asked, large.sent, large.headers['accept-encoding']], [false, null, 'gzip, br'], 'a large one')
     const parsed = parseJson(body)
-    if (parsed !== undefined) t.match(await ask(margins.join('') + body, rules, parsed), { asked: false, sent: null }, 'a large one that was checked')
+    if (parsed !== undefined) {
+      t.match(await ask(margins.join('') + body, rules, parsed), { asked: false, sent: null }, 'a large one that was checked')
+    }
   })
 }
 
@@ -113,10 +145,16 @@ t.test('a caller that leaves while its large body is asked in is not sent on', a
 })
 
 t.test('changes nothing but the switch, in any body', async (t) => {
-  const options = fc.oneof(fc.constant(undefined), fc.constant(null), fc.dictionary(fc.constantFrom('include_usage', 'a', '"', 'x}'), fc.jsonValue()))
-  const bodies = fc.tuple(fc.dictionary(fc.string().map((name) => `x${name}`), fc.jsonValue()), options, fc.boolean(), fc.constantFrom(undefined, 2))
+  const options = fc.oneof(
+    fc.constant(undefined), fc.constant(null), fc.dictionary(fc.constantFrom('include_usage', 'a', '"', 'x}'), fc.jsonValue())
+  )
+  const bodies = fc.tuple(
+    fc.dictionary(fc.string().map((name) => `x${name}`), fc.jsonValue()), options, fc.boolean(), fc.constantFrom(undefined, 2)
+  )
   await fc.assert(fc.asyncProperty(bodies, async ([fields, streamOptions, last, space]) => {
-    const body = { ...(!last && { stream_options: streamOptions }), ...fields, stream: true, ...(last && { stream_options: streamOptions }) }
+    const body = {
+      ...(!last && { stream_options: streamOptions }), ...fields, stream: true, ...(last && { stream_options: streamOptions }),
+    }
     const { asked, sent } = await ask(JSON.stringify(body, null, space))
     if (!asked) return body.stream_options?.['include_usage'] === true
     const expected = { ...body, stream_options: { ...body.stream_options, include_usage: true } }

@@ -5,7 +5,9 @@ import { codings, codingsOf, SideDecoder } from '../../plugins/usage/decoder.js'
 import { cutAt, meterCoded, requestFor, tapOn } from './meter-reply.js'
 import { encodedByPiece, encoders } from './truth.js'
 
-const reply = Buffer.from(JSON.stringify({ id: 'x', model: 'm', choices: [], usage: { prompt_tokens: 3, completion_tokens: 4, total_tokens: 7 } }))
+const reply = Buffer.from(JSON.stringify({
+  id: 'x', model: 'm', choices: [], usage: { prompt_tokens: 3, completion_tokens: 4, total_tokens: 7 },
+}))
 const mebi = 1024 * 1024
 
 t.test('reads every coding that Node has, under any spelling', async (t) => {
@@ -27,7 +29,9 @@ t.test('zstd is read where the Node version has it', async (t) => {
   t.equal(codings.has('zstd'), 'createZstdDecompress' in zlib)
 })
 
-const zstdIsMissing = 'zstd' in encoders ? false : `Node ${process.version} has no zstd: whole, truncated and overlong replies in it were not read`
+const zstdIsMissing = 'zstd' in encoders
+  ? false
+  : `Node ${process.version} has no zstd: whole, truncated and overlong replies in it were not read`
 
 t.test('zstd: whole replies, replies that break off, and bombs', { skip: zstdIsMissing }, async (t) => {
   const encode = encoders['zstd'] ?? Buffer.from
@@ -90,7 +94,9 @@ t.test('what broke off is read as far as it came', async (t) => {
 
 t.test('a stream that ends well but for the last bytes of its coding told no usage: it is not taken for a broken one', async (t) => {
   for (const coding of ['gzip', 'deflate', 'br']) {
-    const coded = await encodedByPiece(coding, [Buffer.from('data: {"choices":[{"finish_reason":"stop"}]}\n\n'), Buffer.from('data: {}\n\n')])
+    const coded = await encodedByPiece(coding, [
+      Buffer.from('data: {"choices":[{"finish_reason":"stop"}]}\n\n'), Buffer.from('data: {}\n\n'),
+    ])
     const { llm } = await meterCoded('chat_completions', coded.slice(0, -1), coding)
     t.strictSame([llm.usage, llm.usageMissing], [null, 'no_usage'], coding)
   }
@@ -122,7 +128,9 @@ t.test('a bomb is given up early, its bytes pass, and it is counted as too large
     let decoded = 0
     const over = new Promise((resolve) => {
       const decoder = new SideDecoder(open, { read: (chunk) => { decoded += chunk.length }, over: resolve })
-      for (const piece of cutAt(bomb, [...Array(Math.floor(bomb.length / 65_536)).keys()].map((index) => (index + 1) * 65_536))) decoder.push(piece)
+      for (const piece of cutAt(bomb, [...Array(Math.floor(bomb.length / 65_536)).keys()].map((index) => (index + 1) * 65_536))) {
+        decoder.push(piece)
+      }
       decoder.end()
     })
     t.equal(await over, 'too_large', coding)
@@ -134,7 +142,9 @@ t.test('a bomb is given up early, its bytes pass, and it is counted as too large
 })
 
 t.test('a large reply that is packed as replies are is no bomb', async (t) => {
-  const words = [...Array(200_000).keys()].map((index) => `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content: `word ${index % 977} ` } }] })}\n\n`)
+  const words = [...Array(200_000).keys()].map(
+    (index) => `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content: `word ${index % 977} ` } }] })}\n\n`
+  )
   const stream = Buffer.from(words.join('') + 'data: {"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":4}}\n\n')
   const { llm } = await meterCoded('chat_completions', [zlib.gzipSync(stream)], 'gzip')
   t.equal(llm.usage?.output, 4)

@@ -21,7 +21,9 @@ interface Stage {
   readonly settled: Signal<{ usage: unknown, usageMissing: unknown }>
 }
 
-async function stage (t: Parameters<typeof startUpstream>[0] & { teardown: (close: () => unknown) => unknown }, host: typeof hosts[0], drain: object): Promise<Stage> {
+async function stage (
+  t: Parameters<typeof startUpstream>[0] & { teardown: (close: () => unknown) => unknown }, host: typeof hosts[0], drain: object
+): Promise<Stage> {
   const upstream = await startUpstream(t)
   const { app } = await host.start(t, upstream.url, { forward: { drain: { maxMs: longMs, ...drain } } })
   const settled: Stage['settled'] = new Signal()
@@ -117,7 +119,10 @@ for (const host of hosts.filter(({ drains }) => drains)) {
       t.ok(await soon(scene.upstream.aborts.next()), `round ${round}: the second has no place`)
       t.strictSame(await soon(scene.settled.next()), { usage: null, usageMissing: 'client_abort' })
       first.send()
-      t.strictSame(await soon(scene.settled.next()), { usage: usageOf[fixture]?.leaves, usageMissing: null }, `round ${round}: the first is read to its end`)
+      t.strictSame(
+        await soon(scene.settled.next()), { usage: usageOf[fixture]?.leaves, usageMissing: null },
+        `round ${round}: the first is read to its end`
+      )
     }
   })
 

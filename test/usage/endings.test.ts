@@ -15,11 +15,23 @@ type Scope = Parameters<typeof startUpstream>[0] & { teardown: (close: () => unk
 const headers = { 'x-api-key': secret, 'anthropic-version': '2023-06-01', 'x-goog-api-key': secret }
 
 const requests: Record<string, { url: string, body: string, protocol: string }> = {
-  'chat_completions.include_usage.sse': { protocol: 'chat_completions', url: '/v1/chat/completions', body: '{"model":"m","stream":true,"stream_options":{"include_usage":true},"messages":[{"role":"user","content":"hi"}]}' },
-  'chat_completions.json': { protocol: 'chat_completions', url: '/v1/chat/completions', body: '{"model":"m","messages":[{"role":"user","content":"hi"}]}' },
+  'chat_completions.include_usage.sse': {
+    protocol: 'chat_completions',
+    url: '/v1/chat/completions',
+    body: '{"model":"m","stream":true,"stream_options":{"include_usage":true},"messages":[{"role":"user","content":"hi"}]}',
+  },
+  'chat_completions.json': {
+    protocol: 'chat_completions', url: '/v1/chat/completions', body: '{"model":"m","messages":[{"role":"user","content":"hi"}]}',
+  },
   'responses.sse': { protocol: 'responses', url: '/v1/responses', body: '{"model":"m","input":"hi","stream":true}' },
-  'messages.sse': { protocol: 'messages', url: '/v1/messages', body: '{"model":"m","stream":true,"max_tokens":9,"messages":[{"role":"user","content":"hi"}]}' },
-  'generate_content.stream.json': { protocol: 'generate_content', url: '/v1beta/models/m:streamGenerateContent', body: '{"contents":[{"parts":[{"text":"hi"}]}]}' },
+  'messages.sse': {
+    protocol: 'messages',
+    url: '/v1/messages',
+    body: '{"model":"m","stream":true,"max_tokens":9,"messages":[{"role":"user","content":"hi"}]}',
+  },
+  'generate_content.stream.json': {
+    protocol: 'generate_content', url: '/v1beta/models/m:streamGenerateContent', body: '{"contents":[{"parts":[{"text":"hi"}]}]}',
+  },
 }
 
 const chatStream = 'chat_completions.include_usage.sse'
@@ -36,7 +48,9 @@ interface Stage {
   readonly send: (fixture: string) => ReturnType<typeof call>
 }
 
-async function stage (t: Scope, host: typeof hosts[0], options: HostOptions = {}, more = (_app: FastifyInstance): void => {}): Promise<Stage> {
+async function stage (
+  t: Scope, host: typeof hosts[0], options: HostOptions = {}, more = (_app: FastifyInstance): void => {}
+): Promise<Stage> {
   const upstream = await startUpstream(t)
   const { app } = await host.start(t, upstream.url, options)
   more(app)
@@ -199,14 +213,23 @@ for (const host of hosts) {
     const start = replyFixture('messages.sse').subarray(0, replyFixture('messages.sse').indexOf('\n\n', middle('messages.sse', 0.5)) + 2)
     const failure = Buffer.from('event: error\ndata: {"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}\n\n')
     for (const split of [undefined, 'events'] as const) {
-      upstream.queue({ fixture: 'messages.sse', body: Buffer.concat([start, failure]), headers: { 'content-type': 'text/event-stream' }, ...(split && { split }) })
+      upstream.queue({
+        fixture: 'messages.sse',
+        body: Buffer.concat([start, failure]),
+        headers: { 'content-type': 'text/event-stream' },
+        ...(split && { split }),
+      })
       const { bytes, cut } = await read(await send('messages.sse').reply)
       t.strictSame([bytes.toString(), cut], [Buffer.concat([start, failure]).toString(), false])
-      t.match(await settlements.next(), { usage: usageIn('messages', start), usageMissing: null, outcome: 'upstream_error', abortedBy: null, llm: { usagePartial: true } })
+      t.match(await settlements.next(), {
+        usage: usageIn('messages', start), usageMissing: null, outcome: 'upstream_error', abortedBy: null, llm: { usagePartial: true },
+      })
     }
     upstream.queue({ body: { error: { message: 'Provider returned error', code: 502 } } })
     await read(await send('chat_completions.json').reply)
-    t.match(await settlements.next(), { usage: null, usageMissing: 'upstream_abort', outcome: 'upstream_error', abortedBy: null, status: 200 })
+    t.match(await settlements.next(), {
+      usage: null, usageMissing: 'upstream_abort', outcome: 'upstream_error', abortedBy: null, status: 200,
+    })
     t.equal(settlements.size, 0)
   })
 

@@ -33,7 +33,9 @@ for (const [file, truth] of Object.entries(expected)) {
 
 t.test('the event to take out is found under escaped keys, and texts that look like it stay', async (t) => {
   const extra = 'data: {"choices":[],"u\\u0073age":{"prompt_to\\u006bens":3,"completion_tokens":4}}\n\n'
-  const text = ['\\u006bens\\"', '\\\\u006bens', 'caf\\u00e9', '\\n\\u2028'].map((content) => `data: {"choices":[{"index":0,"delta":{"content":"${content}"}}]}\n\n`).join('')
+  const text = ['\\u006bens\\"', '\\\\u006bens', 'caf\\u00e9', '\\n\\u2028']
+    .map((content) => `data: {"choices":[{"index":0,"delta":{"content":"${content}"}}]}\n\n`)
+    .join('')
   fc.assert(fc.property(fc.array(fc.nat({ max: text.length + extra.length }), { maxLength: 5 }), (cuts) => {
     const { llm, out } = meter('chat_completions', cutAt(Buffer.from(text + extra), cuts), { 'content-type': 'text/event-stream' }, true)
     return out.toString() === text && llm.usage?.input === 3 && llm.usage.output === 4

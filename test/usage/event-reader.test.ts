@@ -69,7 +69,8 @@ t.test('reads any stream as the standard does, however it is cut', async (t) => 
   const field = fc.constantFrom('data: ', 'data:', 'data', 'event: ', 'id:', ': ', 'datax: ', '', 'd', '\uFEFFdata: ')
   const value = fc.constantFrom('', ' ', '{"usage":1}', 'text', 'data: x', ':', '\u{1f600}')
   const line = fc.tuple(field, value, end).map((parts) => parts.join(''))
-  const stream = fc.tuple(fc.constantFrom('', '\uFEFF'), fc.array(fc.oneof(line, end), { maxLength: 30 })).map(([mark, lines]) => mark + lines.join(''))
+  const stream = fc.tuple(fc.constantFrom('', '\uFEFF'), fc.array(fc.oneof(line, end), { maxLength: 30 }))
+    .map(([mark, lines]) => mark + lines.join(''))
   fc.assert(fc.property(stream, fc.array(fc.nat(), { maxLength: 6 }), (text, cuts) => {
     const bytes = Buffer.from(text)
     const offsets = [0, ...cuts.map((at) => at % (bytes.length + 1)).sort((a, b) => a - b), bytes.length]

@@ -19,7 +19,9 @@ t.test('every fixture has its truth', async (t) => {
 
 t.test('the replies of the scripted upstream come to what it says it reported', async (t) => {
   const replies = new URL('../fixtures/replies/', import.meta.url)
-  const reported: Record<string, { protocol: string, leaves: Record<string, number> }> = JSON.parse(readFileSync(new URL('usage.json', replies), 'utf8'))
+  const reported: Record<string, { protocol: string, leaves: Record<string, number> }> = JSON.parse(readFileSync(
+    new URL('usage.json', replies), 'utf8'
+  ))
   for (const [file, { protocol, leaves }] of Object.entries(reported)) {
     t.strictSame(firstWrongSplit(protocol, readFileSync(new URL(file, replies)), { leaves }), null, file)
   }

@@ -17,18 +17,22 @@ type Call = { query?: string, headers?: Record<string, string> }
 
 const hiding: readonly Call[] = [
   ...[
-    'fields=candidates', 'fields=candidates,usageMetadata/promptTokenCount', 'fields=', 'fields', '$fields=x', '%24fields=x', 'FIELDS=x', '%66ields=x', 'fields[]=x', '$%66ields=x', '%2524fields=x',
-    'a=1&fields=x', 'a=1;fields=x', ';fields=x', 'alt=proto', 'alt=media', 'Alt=proto', '$alt=proto', '%24alt=proto', 'alt=json&alt=proto', '$alt=json;enum-encoding=int&$alt=proto', 'alt=', 'alt=SSE',
+    'fields=candidates', 'fields=candidates,usageMetadata/promptTokenCount', 'fields=', 'fields', '$fields=x', '%24fields=x', 'FIELDS=x',
+    '%66ields=x', 'fields[]=x', '$%66ields=x', '%2524fields=x',
+    'a=1&fields=x', 'a=1;fields=x', ';fields=x', 'alt=proto', 'alt=media', 'Alt=proto', '$alt=proto', '%24alt=proto', 'alt=json&alt=proto',
+    '$alt=json;enum-encoding=int&$alt=proto', 'alt=', 'alt=SSE',
     'callback=f', '$callback=f', 'CALLBACK=f', 'alt=sse&%63allback=f', 'alt=%70roto', '+fields=x',
   ].map((query) => ({ query })),
   ...[
-    { 'x-goog-fieldmask': 'candidates' }, { 'X-Goog-FieldMask': 'candidates' }, { x_goog_fieldmask: 'candidates' }, { accept: 'application/x-protobuf' }, { accept: 'text/html, Application/Protobuf;q=1' },
+    { 'x-goog-fieldmask': 'candidates' }, { 'X-Goog-FieldMask': 'candidates' }, { x_goog_fieldmask: 'candidates' },
+    { accept: 'application/x-protobuf' }, { accept: 'text/html, Application/Protobuf;q=1' },
     { 'x-goog-encode-response-if-executable': 'base64' },
   ].map((given) => ({ headers: given })),
 ]
 
 const plain: readonly Call[] = [
-  { query: 'alt=sse' }, { query: 'alt=json' }, { query: '$alt=json;enum-encoding=int' }, { query: '%24alt=json%3Benum-encoding%3Dint' }, { query: 'prettyPrint=false&fieldsx=1' },
+  { query: 'alt=sse' }, { query: 'alt=json' }, { query: '$alt=json;enum-encoding=int' }, { query: '%24alt=json%3Benum-encoding%3Dint' },
+  { query: 'prettyPrint=false&fieldsx=1' },
   { headers: { accept: 'application/json, */*' } }, {},
 ]
 
@@ -37,7 +41,9 @@ async function apps (t: Test, upstream: Upstream): Promise<Record<string, Fastif
   await own.register(llmGateway, gatewayOptions(upstream.url))
   const alone = Fastify()
   await alone.register(usage)
-  await alone.register(httpProxy, { upstream: upstream.url, replyOptions: { rewriteRequestHeaders: (_, given) => ({ ...given, 'x-goog-api-key': providerSecret }) } })
+  await alone.register(httpProxy, {
+    upstream: upstream.url, replyOptions: { rewriteRequestHeaders: (_, given) => ({ ...given, 'x-goog-api-key': providerSecret }) },
+  })
   t.teardown(() => own.close())
   t.teardown(() => alone.close())
   return { 'our own routes': own, 'usage alone beside a mount': alone }
@@ -48,8 +54,12 @@ t.test('a caller cannot have a metered reply hide its usage', async (t) => {
   for (const [place, app] of Object.entries(await apps(t, upstream))) {
     for (const action of metered) {
       for (const { query = '', headers: given } of hiding) {
-        const reply = await app.inject({ method: 'POST', url: `/v1beta/models/m:${action}?${query}`, headers: { ...headers, ...given }, payload: bodies[action] ?? payload })
-        t.match([reply.statusCode, reply.json().error?.status], [400, 'INVALID_ARGUMENT'], `${place}: ${action} ${query} ${JSON.stringify(given)}`)
+        const reply = await app.inject({
+          method: 'POST', url: `/v1beta/models/m:${action}?${query}`, headers: { ...headers, ...given }, payload: bodies[action] ?? payload,
+        })
+        t.match(
+          [reply.statusCode, reply.json().error?.status], [400, 'INVALID_ARGUMENT'], `${place}: ${action} ${query} ${JSON.stringify(given)}`
+        )
         t.match(reply.json().error.details[0].reason, 'USAGE_HIDDEN')
       }
     }
@@ -61,7 +71,9 @@ t.test('what changes nothing of the usage passes, and so does what is not metere
   const upstream = await startUpstream(t)
   for (const app of Object.values(await apps(t, upstream))) {
     for (const { query = '', headers: given } of plain) {
-      const reply = await app.inject({ method: 'POST', url: `/v1beta/models/m:generateContent?${query}`, headers: { ...headers, ...given }, payload })
+      const reply = await app.inject({
+        method: 'POST', url: `/v1beta/models/m:generateContent?${query}`, headers: { ...headers, ...given }, payload,
+      })
       t.equal(reply.statusCode, 200, query)
     }
     const count = await app.inject({ method: 'POST', url: '/v1beta/models/m:countTokens?fields=totalTokens', headers, payload })
@@ -74,8 +86,15 @@ t.test('what changes nothing of the usage passes, and so does what is not metere
 t.test('a method that a header or the query would put in the place of the request\'s own stays here', async (t) => {
   const upstream = await startUpstream(t)
   for (const app of Object.values(await apps(t, upstream))) {
-    const overrides = { 'x-http-method-override': 'DELETE', 'X-HTTP-Method': 'DELETE', 'x-method-override': 'DELETE', x_http_method_override: 'DELETE' }
-    const reply = await app.inject({ method: 'POST', url: '/v1beta/models/m:generateContent?$httpMethod=DELETE&httpHeaders=a', headers: { ...headers, ...overrides }, payload })
+    const overrides = {
+      'x-http-method-override': 'DELETE', 'X-HTTP-Method': 'DELETE', 'x-method-override': 'DELETE', x_http_method_override: 'DELETE',
+    }
+    const reply = await app.inject({
+      method: 'POST',
+      url: '/v1beta/models/m:generateContent?$httpMethod=DELETE&httpHeaders=a',
+      headers: { ...headers, ...overrides },
+      payload,
+    })
     t.equal(reply.statusCode, 200)
     const { url, rawHeaders } = await upstream.requests.next()
     t.notMatch([url, ...rawHeaders].join(), /DELETE|override|httpMethod|httpHeaders/i)
@@ -86,7 +105,9 @@ t.test('models that a body names beside its own obey the same policy', async (t)
   const upstream = await startUpstream(t)
   const app = Fastify()
   t.teardown(() => app.close())
-  await app.register(llmGateway, { ...gatewayOptions(upstream.url), groups: { all: { protocols: everyProtocol, models: ['m', 'n', 'tunedModels/t'] } } })
+  await app.register(llmGateway, {
+    ...gatewayOptions(upstream.url), groups: { all: { protocols: everyProtocol, models: ['m', 'n', 'tunedModels/t'] } },
+  })
   const messages = [{ role: 'user', content: 'hi' }]
   const chat = { model: 'm', messages }
   const content = { parts: [{ text: 'x' }] }
@@ -116,7 +137,16 @@ t.test('models that a body names beside its own obey the same policy', async (t)
   ]
   for (const [url, body, status] of cases) {
     const before = upstream.seen.length
-    const reply = await app.inject({ method: 'POST', url, headers: { ...url.includes('beta') ? { 'x-goog-api-key': secret } : { authorization: `Bearer ${secret}` }, 'content-type': 'application/json', 'anthropic-version': '2023-06-01' }, payload: body })
+    const reply = await app.inject({
+      method: 'POST',
+      url,
+      headers: {
+        ...url.includes('beta') ? { 'x-goog-api-key': secret } : { authorization: `Bearer ${secret}` },
+        'content-type': 'application/json',
+        'anthropic-version': '2023-06-01',
+      },
+      payload: body,
+    })
     t.equal(reply.statusCode, status, `${url} ${JSON.stringify(body)}: ${reply.body}`)
     t.equal(upstream.seen.length - before, status === 200 ? 1 : 0)
     if (status === 403) t.match(reply.body, /may not use the requested model/)

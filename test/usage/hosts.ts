@@ -24,7 +24,9 @@ export interface HostOptions {
 }
 
 async function mounted (app: FastifyInstance, upstreamUrl: string, options: () => object): Promise<void> {
-  for (const prefix of ['/v1', '/v1beta']) await app.register(httpProxy, { upstream: upstreamUrl, prefix, rewritePrefix: prefix, ...options() })
+  for (const prefix of ['/v1', '/v1beta']) {
+    await app.register(httpProxy, { upstream: upstreamUrl, prefix, rewritePrefix: prefix, ...options() })
+  }
 }
 
 function bundled (options: HostOptions): Partial<LlmGatewayOptions> {

@@ -10,7 +10,9 @@ function lookUp (value: unknown, path: readonly string[]): unknown {
   const [key, ...rest] = path
   if (key === undefined) return value
   if (key === '#') return Array.isArray(value) ? value.length : undefined
-  if (key === '*') return Array.isArray(value) ? value.map((element) => lookUp(element, rest)).findLast((found) => found !== undefined) : undefined
+  if (key === '*') {
+    return Array.isArray(value) ? value.map((element) => lookUp(element, rest)).findLast((found) => found !== undefined) : undefined
+  }
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined
   return Object.hasOwn(value, key) ? lookUp(Reflect.get(value, key), rest) : undefined
 }
@@ -29,7 +31,9 @@ function cut (bytes: Buffer, at: readonly number[]): Buffer[] {
 }
 
 /** Documents made of the keys that are looked for, and of decoys for them. */
-const names = fc.constantFrom('usage', 'x', 'model', 'list', 'end', 'deep', 'er', 'est', 'usag', 'usages', '', 'a"b', 'back\\', 'ü', '{', ']')
+const names = fc.constantFrom(
+  'usage', 'x', 'model', 'list', 'end', 'deep', 'er', 'est', 'usag', 'usages', '', 'a"b', 'back\\', 'ü', '{', ']'
+)
 const scalars = fc.oneof(
   fc.constant(null), fc.boolean(), fc.integer(), fc.double({ noNaN: true, noDefaultInfinity: true }), fc.string({ unit: 'binary' }),
   fc.constantFrom('"usage":{"x":1}', '\\"}', 'a\\\\', '"', '\\', '}]', 'data: {"usage":1}\n\n', 'x'.repeat(70)))
@@ -55,7 +59,9 @@ t.test('finds what JSON.parse finds, however the bytes are cut', async (t) => {
 
 t.test('finds the same in one byte per piece, with escaped keys', async (t) => {
   const escape = (text: string): string => [...text].map((char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`).join('')
-  const text = `{"${escape('usage')}":{"a":1},"${escape('no')}":2,"x":{"us\\u0061ge":"\\ud83d\\ude00"},"${'long'.repeat(200)}":{"usage":1},"model":"caf\u00e9 \u{1f600}"}`
+  const text =
+    `{"${escape('usage')}":{"a":1},"${escape('no')}":2,"x":{"us\\u0061ge":"\\ud83d\\ude00"},` +
+      `"${'long'.repeat(200)}":{"usage":1},"model":"caf\u00e9 \u{1f600}"}`
   const bytes = Buffer.from(text)
   const expected = paths.map((path) => lookUp(JSON.parse(text), path.split('.')))
   t.strictSame(scan([...bytes].map((byte) => Buffer.of(byte))).found, expected)
@@ -80,7 +86,9 @@ t.test('a later value for the same key replaces the earlier one and all below it
 
 t.test('a nested usage is never taken for usage', async (t) => {
   const decoys = {
-    choices: [{ message: { tool_calls: [{ function: { arguments: '{"usage":{"prompt_tokens":1}}' } }], usage: { a: 1 } }, usage: { a: 2 } }],
+    choices: [{
+      message: { tool_calls: [{ function: { arguments: '{"usage":{"prompt_tokens":1}}' } }], usage: { a: 1 } }, usage: { a: 2 },
+    }],
     content: [{ type: 'tool_use', input: { usage: { input_tokens: 9 } } }],
     text: '"usage":{"prompt_tokens":99}',
     meta: { usage: { prompt_tokens: 3 }, x: { usage: 4 } },

@@ -9,10 +9,16 @@ import type { Reading } from './measured-gateway.js'
 
 const chat = JSON.stringify({ model: 'm', stream: true, messages: [{ role: 'user', content: 'hi' }] })
 const headers = { 'content-type': 'application/json', authorization: `Bearer ${secret}` }
-const event = `data: ${JSON.stringify({ id: 'c', model: 'm', choices: [{ index: 0, delta: { content: 'some words of text ' }, finish_reason: null }], usage: null })}\n\n`
+const event =
+  `data: ${JSON.stringify({
+    id: 'c', model: 'm', choices: [{ index: 0, delta: { content: 'some words of text ' }, finish_reason: null }], usage: null,
+  })}\n\n`
 /** Ends within an event, as a piece of a real stream does. */
 const piece = Buffer.from(event.repeat(Math.ceil(65_536 / event.length))).subarray(0, 65_536)
-const lastEvents = `\n\ndata: ${JSON.stringify({ id: 'c', model: 'm', choices: [], usage: { prompt_tokens: 3, completion_tokens: 4, total_tokens: 7 } })}\n\ndata: [DONE]\n\n`
+const lastEvents =
+  `\n\ndata: ${JSON.stringify({
+    id: 'c', model: 'm', choices: [], usage: { prompt_tokens: 3, completion_tokens: 4, total_tokens: 7 },
+  })}\n\ndata: [DONE]\n\n`
 
 export class MeasuredGateway {
   private readonly child: ChildProcess

@@ -23,8 +23,19 @@ interface Case {
 
 const cases: readonly Case[] = [
   { fixture: 'chat_completions.json', url: '/v1/chat/completions', headers: bearer, body: chat },
-  { fixture: 'chat_completions.include_usage.sse', url: '/v1/chat/completions', headers: bearer, body: '{"stream_options":{"include_usage":true},' + streamedChat.slice(1) },
-  { fixture: 'chat_completions.include_usage.sse', url: '/v1/chat/completions', headers: bearer, body: streamedChat, gets: withoutExtra('chat_completions.include_usage.sse') },
+  {
+    fixture: 'chat_completions.include_usage.sse',
+    url: '/v1/chat/completions',
+    headers: bearer,
+    body: '{"stream_options":{"include_usage":true},' + streamedChat.slice(1),
+  },
+  {
+    fixture: 'chat_completions.include_usage.sse',
+    url: '/v1/chat/completions',
+    headers: bearer,
+    body: streamedChat,
+    gets: withoutExtra('chat_completions.include_usage.sse'),
+  },
   { fixture: 'responses.json', url: '/v1/responses', headers: bearer, body: '{"model":"m","input":"hi"}' },
   { fixture: 'responses.sse', url: '/v1/responses', headers: bearer, body: '{"model":"m","input":"hi","stream":true}' },
   { fixture: 'responses.compact.json', url: '/v1/responses/compact', headers: bearer, body: '{"model":"m","input":"hi"}' },

@@ -16,7 +16,9 @@ t.test('a response that is streamed again is judged at its end, and counted once
   const { bytes } = await get()
   t.ok(bytes.toString().startsWith(cut))
   t.match(bytes.toString().slice(cut.length), /^event: response\.failed\n/)
-  t.match(await settled.next(), { outcome: 'truncated', errorCode: 'upstream_aborted', usage: null, usageMissing: null, abortedBy: 'upstream' })
+  t.match(await settled.next(), {
+    outcome: 'truncated', errorCode: 'upstream_aborted', usage: null, usageMissing: null, abortedBy: 'upstream',
+  })
   upstream.queue({ headers: stream, body: whole, stallAt: cut.length })
   const left = call(`${url}/v1/responses/resp_1?stream=true`, { method: 'GET' })
   ;(await left.reply).once('data', () => left.request.destroy())

@@ -3,10 +3,19 @@ import t from 'tap'
 import type { Served } from '../../plugins/core/cost.js'
 import { bytesOf, meter } from './meter-reply.js'
 
-const chat = { id: 'c', model: 'm', choices: [{ finish_reason: 'stop' }], usage: { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 } }
+const chat = {
+  id: 'c', model: 'm', choices: [{ finish_reason: 'stop' }], usage: { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 },
+}
 const messages = { id: 'm', type: 'message', model: 'm', stop_reason: 'end_turn', usage: { input_tokens: 3, output_tokens: 2 } }
-const gemini = { responseId: 'g', modelVersion: 'm', candidates: [{ finishReason: 'STOP' }], usageMetadata: { promptTokenCount: 3, candidatesTokenCount: 2, totalTokenCount: 5 } }
-const responses = { id: 'r', object: 'response', status: 'completed', model: 'm', usage: { input_tokens: 3, output_tokens: 2, total_tokens: 5 } }
+const gemini = {
+  responseId: 'g',
+  modelVersion: 'm',
+  candidates: [{ finishReason: 'STOP' }],
+  usageMetadata: { promptTokenCount: 3, candidatesTokenCount: 2, totalTokenCount: 5 },
+}
+const responses = {
+  id: 'r', object: 'response', status: 'completed', model: 'm', usage: { input_tokens: 3, output_tokens: 2, total_tokens: 5 },
+}
 
 const search = (type: string): object => ({ id: 'ws', type: 'web_search_call', status: 'completed', action: { type, query: 'q' } })
 const said = { id: 'msg', type: 'message', content: [{ type: 'output_text', text: 'web_search_call' }] }
@@ -26,25 +35,122 @@ const cases: readonly Case[] = [
   { name: 'default is standard', protocol: 'chat_completions', reply: { ...chat, service_tier: 'default' }, served: { tier: 'standard' } },
   { name: 'fast is priority', protocol: 'chat_completions', reply: { service_tier: 'fast', ...chat }, served: { tier: 'priority' } },
   { name: 'no tier', protocol: 'chat_completions', reply: { ...chat, service_tier: null }, served: null },
-  { name: 'a stated cost', protocol: 'chat_completions', reply: { ...chat, usage: { ...chat.usage, cost: 0.00014 } }, served: { statedCost: '0.00014' } },
-  { name: 'a stated cost in ticks', protocol: 'chat_completions', reply: { ...chat, usage: { ...chat.usage, cost_in_usd_ticks: 1466250 } }, served: { statedCost: '0.000146625' } },
-  { name: 'a stated cost that is none', protocol: 'chat_completions', reply: { ...chat, usage: { ...chat.usage, cost: 'free', cost_in_usd_ticks: -3 } }, served: null },
-  { name: 'seconds', protocol: 'chat_completions', reply: { ...chat, usage: { type: 'duration', seconds: 12.5 } }, served: { counts: { second: 12.5 } } },
-  { name: 'tier, speed and region of a message', protocol: 'messages', reply: { ...messages, usage: { ...messages.usage, service_tier: 'standard', speed: 'fast', inference_geo: 'us' } }, served: { tier: 'standard', speed: 'fast', region: 'us' } },
-  { name: 'no region in particular', protocol: 'messages', reply: { ...messages, usage: { ...messages.usage, service_tier: 'batch', inference_geo: 'not_available' } }, served: { tier: 'batch', region: 'standard' } },
-  { name: 'searches of a message', protocol: 'messages', reply: { ...messages, usage: { ...messages.usage, server_tool_use: { web_search_requests: 3, web_fetch_requests: 1 } } }, served: { counts: { search: 3 } } },
-  { name: 'searches that failed', protocol: 'messages', reply: { ...messages, usage: { ...messages.usage, server_tool_use: { web_search_requests: 0 } } }, served: { counts: { search: 0 } } },
-  { name: 'a tier in a header', protocol: 'generate_content', reply: gemini, headers: { 'x-gemini-service-tier': 'Priority' }, served: { tier: 'priority' } },
-  { name: 'the kind of traffic', protocol: 'generate_content', reply: { ...gemini, usageMetadata: { ...gemini.usageMetadata, trafficType: 'ON_DEMAND' } }, served: { tier: 'standard' } },
-  { name: 'the kind of traffic, with a header', protocol: 'generate_content', reply: { ...gemini, usageMetadata: { ...gemini.usageMetadata, trafficType: 'ON_DEMAND_FLEX' } }, headers: { 'x-gemini-service-tier': 'priority' }, served: { tier: 'flex' } },
-  { name: 'queries of a grounded reply', protocol: 'generate_content', reply: { ...gemini, candidates: [{ finishReason: 'STOP', groundingMetadata: { webSearchQueries: ['a', 'b'] } }] }, served: { counts: { search: 2 } } },
-  { name: 'a reply grounded in nothing', protocol: 'generate_content', reply: { ...gemini, candidates: [{ finishReason: 'STOP', groundingMetadata: { webSearchQueries: [] } }] }, served: null },
-  { name: 'a tool that was declared and not used', protocol: 'responses', reply: { ...responses, tools: [{ type: 'web_search' }], output: [said] }, served: null },
-  { name: 'three searches', protocol: 'responses', reply: { ...responses, output: [search('search'), search('search'), said, search('search')] }, served: { counts: { search: 3 } } },
-  { name: 'pages opened are no searches', protocol: 'responses', reply: { ...responses, output: [search('open_page'), search('search'), search('find_in_page')] }, served: { counts: { search: 1 } } },
-  { name: 'only pages opened', protocol: 'responses', reply: { ...responses, output: [search('open_page')] }, served: { counts: { search: 0 } } },
-  { name: 'web and file searches', protocol: 'responses', reply: { ...responses, output: [search('search'), { id: 'fs', type: 'file_search_call' }, { id: 'fs', type: 'file_search_call' }] }, served: { counts: { search: 1, file_search: 2 } } },
-  { name: 'a tier of a response', protocol: 'responses', reply: { ...responses, service_tier: 'priority', output: [] }, served: { tier: 'priority' } },
+  {
+    name: 'a stated cost',
+    protocol: 'chat_completions',
+    reply: { ...chat, usage: { ...chat.usage, cost: 0.00014 } },
+    served: { statedCost: '0.00014' },
+  },
+  {
+    name: 'a stated cost in ticks',
+    protocol: 'chat_completions',
+    reply: { ...chat, usage: { ...chat.usage, cost_in_usd_ticks: 1466250 } },
+    served: { statedCost: '0.000146625' },
+  },
+  {
+    name: 'a stated cost that is none',
+    protocol: 'chat_completions',
+    reply: { ...chat, usage: { ...chat.usage, cost: 'free', cost_in_usd_ticks: -3 } },
+    served: null,
+  },
+  {
+    name: 'seconds',
+    protocol: 'chat_completions',
+    reply: { ...chat, usage: { type: 'duration', seconds: 12.5 } },
+    served: { counts: { second: 12.5 } },
+  },
+  {
+    name: 'tier, speed and region of a message',
+    protocol: 'messages',
+    reply: { ...messages, usage: { ...messages.usage, service_tier: 'standard', speed: 'fast', inference_geo: 'us' } },
+    served: { tier: 'standard', speed: 'fast', region: 'us' },
+  },
+  {
+    name: 'no region in particular',
+    protocol: 'messages',
+    reply: { ...messages, usage: { ...messages.usage, service_tier: 'batch', inference_geo: 'not_available' } },
+    served: { tier: 'batch', region: 'standard' },
+  },
+  {
+    name: 'searches of a message',
+    protocol: 'messages',
+    reply: { ...messages, usage: { ...messages.usage, server_tool_use: { web_search_requests: 3, web_fetch_requests: 1 } } },
+    served: { counts: { search: 3 } },
+  },
+  {
+    name: 'searches that failed',
+    protocol: 'messages',
+    reply: { ...messages, usage: { ...messages.usage, server_tool_use: { web_search_requests: 0 } } },
+    served: { counts: { search: 0 } },
+  },
+  {
+    name: 'a tier in a header',
+    protocol: 'generate_content',
+    reply: gemini,
+    headers: { 'x-gemini-service-tier': 'Priority' },
+    served: { tier: 'priority' },
+  },
+  {
+    name: 'the kind of traffic',
+    protocol: 'generate_content',
+    reply: { ...gemini, usageMetadata: { ...gemini.usageMetadata, trafficType: 'ON_DEMAND' } },
+    served: { tier: 'standard' },
+  },
+  {
+    name: 'the kind of traffic, with a header',
+    protocol: 'generate_content',
+    reply: { ...gemini, usageMetadata: { ...gemini.usageMetadata, trafficType: 'ON_DEMAND_FLEX' } },
+    headers: { 'x-gemini-service-tier': 'priority' },
+    served: { tier: 'flex' },
+  },
+  {
+    name: 'queries of a grounded reply',
+    protocol: 'generate_content',
+    reply: { ...gemini, candidates: [{ finishReason: 'STOP', groundingMetadata: { webSearchQueries: ['a', 'b'] } }] },
+    served: { counts: { search: 2 } },
+  },
+  {
+    name: 'a reply grounded in nothing',
+    protocol: 'generate_content',
+    reply: { ...gemini, candidates: [{ finishReason: 'STOP', groundingMetadata: { webSearchQueries: [] } }] },
+    served: null,
+  },
+  {
+    name: 'a tool that was declared and not used',
+    protocol: 'responses',
+    reply: { ...responses, tools: [{ type: 'web_search' }], output: [said] },
+    served: null,
+  },
+  {
+    name: 'three searches',
+    protocol: 'responses',
+    reply: { ...responses, output: [search('search'), search('search'), said, search('search')] },
+    served: { counts: { search: 3 } },
+  },
+  {
+    name: 'pages opened are no searches',
+    protocol: 'responses',
+    reply: { ...responses, output: [search('open_page'), search('search'), search('find_in_page')] },
+    served: { counts: { search: 1 } },
+  },
+  {
+    name: 'only pages opened',
+    protocol: 'responses',
+    reply: { ...responses, output: [search('open_page')] },
+    served: { counts: { search: 0 } },
+  },
+  {
+    name: 'web and file searches',
+    protocol: 'responses',
+    reply: { ...responses, output: [search('search'), { id: 'fs', type: 'file_search_call' }, { id: 'fs', type: 'file_search_call' }] },
+    served: { counts: { search: 1, file_search: 2 } },
+  },
+  {
+    name: 'a tier of a response',
+    protocol: 'responses',
+    reply: { ...responses, service_tier: 'priority', output: [] },
+    served: { tier: 'priority' },
+  },
   { name: 'pictures', protocol: 'images', reply: { created: 1, data: [{ url: 'a' }, { url: 'b' }] }, served: { counts: { image: 2 } } },
 ]
 
@@ -66,22 +172,31 @@ t.test('the last event of a stream tells the tier, and each search once', async 
   ]
   const bytes = Buffer.from(events.map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`).join(''))
   for (const pieces of [[bytes], bytesOf(bytes)]) {
-    t.strictSame(meter('responses', pieces, { 'content-type': 'text/event-stream' }).llm.served, { ...nothing, tier: 'flex', counts: { search: 1 } })
+    t.strictSame(meter('responses', pieces, { 'content-type': 'text/event-stream' }).llm.served, {
+      ...nothing, tier: 'flex', counts: { search: 1 },
+    })
   }
 })
 
 t.test('a stream of messages tells its tier at its start', async (t) => {
   const events = [
-    { type: 'message_start', message: { id: 'm', model: 'm', usage: { input_tokens: 3, output_tokens: 1, service_tier: 'standard', speed: 'fast' } } },
+    {
+      type: 'message_start',
+      message: { id: 'm', model: 'm', usage: { input_tokens: 3, output_tokens: 1, service_tier: 'standard', speed: 'fast' } },
+    },
     { type: 'message_delta', delta: { stop_reason: 'end_turn' }, usage: { output_tokens: 7, server_tool_use: { web_search_requests: 2 } } },
     { type: 'message_stop' },
   ]
   const bytes = Buffer.from(events.map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`).join(''))
-  t.strictSame(meter('messages', [bytes], { 'content-type': 'text/event-stream' }).llm.served, { ...nothing, tier: 'standard', speed: 'fast', counts: { search: 2 } })
+  t.strictSame(meter('messages', [bytes], { 'content-type': 'text/event-stream' }).llm.served, {
+    ...nothing, tier: 'standard', speed: 'fast', counts: { search: 2 },
+  })
 })
 
 t.test('tokens of tools with models of their own are told apart', async (t) => {
-  const reply = { ...responses, tool_usage: { image_gen: { input_tokens: 50, output_tokens: 1000, output_tokens_details: { image_tokens: 1000 } } } }
+  const reply = {
+    ...responses, tool_usage: { image_gen: { input_tokens: 50, output_tokens: 1000, output_tokens_details: { image_tokens: 1000 } } },
+  }
   const { llm } = meter('responses', [Buffer.from(JSON.stringify(reply))])
   t.match(llm.usage, { input: 53, output: 1002 })
   t.match(llm.served?.tools, { usage: { input: 50, output: 1000 }, modalities: [{ direction: 'output', modality: 'image', tokens: 1000 }] })

@@ -20,8 +20,20 @@ interface Case {
 const cases: readonly Case[] = [
   { endpoint: 'chat_completions', url: '/v1/chat/completions', body: chatBody, fixture: 'chat_completions.include_usage.sse', last: 3 },
   { endpoint: 'responses', url: '/v1/responses', body: '{"model":"m","input":"hi","stream":true}', fixture: 'responses.sse', last: 1 },
-  { endpoint: 'messages', url: '/v1/messages', body: '{"model":"m","stream":true,"max_tokens":9,"messages":[{"role":"user","content":"hi"}]}', fixture: 'messages.sse', last: 1 },
-  { endpoint: 'generate_content.streamGenerateContent', url: '/v1beta/models/m:streamGenerateContent?alt=sse', body: '{"contents":[{"parts":[{"text":"hi"}]}]}', fixture: 'generate_content.stream.sse', last: 1 },
+  {
+    endpoint: 'messages',
+    url: '/v1/messages',
+    body: '{"model":"m","stream":true,"max_tokens":9,"messages":[{"role":"user","content":"hi"}]}',
+    fixture: 'messages.sse',
+    last: 1,
+  },
+  {
+    endpoint: 'generate_content.streamGenerateContent',
+    url: '/v1beta/models/m:streamGenerateContent?alt=sse',
+    body: '{"contents":[{"parts":[{"text":"hi"}]}]}',
+    fixture: 'generate_content.stream.sse',
+    last: 1,
+  },
   { endpoint: 'images', url: '/v1/images/generations', body: '{"model":"m","prompt":"x","stream":true}', fixture: 'images.sse', last: 1 },
 ]
 
@@ -61,7 +73,13 @@ for (const host of hosts) {
           t.match(got.bytes.subarray(bytes.length).toString(), told[endpoint], endpoint)
         }
         const partial = endpoint === 'messages' || endpoint.startsWith('generate')
-        t.match(await settled.next(), { outcome: 'truncated', abortedBy: 'upstream', errorCode: 'upstream_aborted', usagePartial: partial, usageMissing: partial ? null : 'upstream_abort' })
+        t.match(await settled.next(), {
+          outcome: 'truncated',
+          abortedBy: 'upstream',
+          errorCode: 'upstream_aborted',
+          usagePartial: partial,
+          usageMissing: partial ? null : 'upstream_abort',
+        })
       }
       upstream.queue({ ...asEvents, fixture, split: 'events' })
       t.equal((await read(await call(base + url, { headers, body }).reply)).cut, false)
@@ -89,7 +107,10 @@ for (const host of hosts) {
       if (inWords) t.match(text, told['chat_completions'])
       t.match(await settled.next(), { outcome: 'truncated' })
     }
-    for (const script of [{ body: bytes.subarray(0, -40), split: 'events' as const }, { encoding: 'gzip' as const, body: bytes, split: [20, 60] }, { encoding: 'br' as const, body: bytes, split: [20] }]) {
+    for (const script of [
+      { body: bytes.subarray(0, -40), split: 'events' as const }, { encoding: 'gzip' as const, body: bytes, split: [20, 60] },
+      { encoding: 'br' as const, body: bytes, split: [20] },
+    ]) {
       const { cut } = await ask(script)
       t.equal(cut, true, JSON.stringify(script.encoding ?? 'within an event'))
       t.match(await settled.next(), { outcome: 'truncated', abortedBy: 'upstream' })
@@ -123,11 +144,18 @@ for (const host of hosts) {
     t.match(await settled.next(), { outcome: 'ok' })
     t.equal(await ask({ ...asEvents, body: json }, chat), json, 'JSON by another name')
     t.match(await settled.next(), { outcome: 'ok' })
-    t.equal(await ask({ ...asEvents, status: 429, body: 'data: {"error":{"message":"slow"}}\n\n' }, chat), 'data: {"error":{"message":"slow"}}\n\n')
+    t.equal(
+      await ask({ ...asEvents, status: 429, body: 'data: {"error":{"message":"slow"}}\n\n' }, chat),
+      'data: {"error":{"message":"slow"}}\n\n'
+    )
     t.match(await settled.next(), { outcome: 'client_error' })
     for (const [asked, body] of [
       [chat, 'data: {"error":{"message":"no"}}\n\n'],
-      [responses, 'event: response.failed\ndata: {"type":"response.failed","response":{"id":"r","status":"failed","error":{"code":"server_error","message":"no"}}}\n\n'],
+      [
+        responses,
+        'event: response.failed\ndata: ' +
+          '{"type":"response.failed","response":{"id":"r","status":"failed","error":{"code":"server_error","message":"no"}}}\n\n',
+      ],
       [responses, 'event: error\ndata: {"type":"error","message":"no","code":"x"}\n\n'],
       [messages, 'event: error\ndata: {"type":"error","error":{"type":"overloaded_error","message":"no"}}\n\n'],
       [gemini, 'data: {"error":{"code":503,"message":"no"}}\n\n'],
@@ -135,7 +163,8 @@ for (const host of hosts) {
       t.equal(await ask({ ...asEvents, body }, asked), body)
       t.match(await settled.next(), { outcome: 'upstream_error', abortedBy: null })
     }
-    const incomplete = 'event: response.incomplete\ndata: {"type":"response.incomplete","response":{"id":"r","status":"incomplete","incomplete_details":{"reason":"max_output_tokens"}}}\n\n'
+    const incomplete = 'event: response.incomplete\ndata: ' +
+      '{"type":"response.incomplete","response":{"id":"r","status":"incomplete","incomplete_details":{"reason":"max_output_tokens"}}}\n\n'
     t.equal(await ask({ ...asEvents, body: incomplete }, responses), incomplete)
     t.match(await settled.next(), { outcome: 'ok' })
     const blocked = 'data: {"promptFeedback":{"blockReason":"SAFETY"},"usageMetadata":{"promptTokenCount":4,"totalTokenCount":4}}\n\n'
@@ -156,7 +185,8 @@ for (const host of hosts) {
     const whole = replyFixture('generate_content.stream.json')
     t.equal(await ask({ body: whole, split: [300] }), false)
     t.match(await settled.next(), { outcome: 'ok' })
-    const first = '[{"candidates":[{"content":{"parts":[{"text":"Hel"}]},"index":0}],"usageMetadata":{"promptTokenCount":4,"totalTokenCount":4}}'
+    const first =
+      '[{"candidates":[{"content":{"parts":[{"text":"Hel"}]},"index":0}],"usageMetadata":{"promptTokenCount":4,"totalTokenCount":4}}'
     for (const body of [`${first}]`, first, '[']) {
       t.equal(await ask({ body, split: [1] }), true, body.slice(-2))
       t.match(await settled.next(), { outcome: 'truncated', abortedBy: 'upstream' })
@@ -176,11 +206,19 @@ const chats: ReadonlyArray<readonly [what: string, whole: boolean, events: strin
   ['a reason, and a comment after it', true, chunk([piece(0)]).repeat(4) + chunk([end(0)]) + ': bye\n\n'],
   ['usage after the reason in an event with an answer', true, chunk([piece(0)]).repeat(4) + chunk([end(0)]) + chunk([piece(0)], usage)],
   ['a reason in the last event, which no blank line ends', true, chunk([piece(0)]).repeat(4) + chunk([end(0)]).trimEnd()],
-  ['a reason in an event that looks as if it had usage', true, chunk([piece(0)]).repeat(4) + chunk([{ index: 0, delta: { content: 'kens"' }, finish_reason: 'stop' }], { tokens: 1 })],
+  [
+    'a reason in an event that looks as if it had usage',
+    true,
+    chunk([piece(0)]).repeat(4) + chunk([{ index: 0, delta: { content: 'kens"' }, finish_reason: 'stop' }], { tokens: 1 }),
+  ],
   ['usage with every event, and a reason', true, chunk([piece(0)], usage).repeat(4) + chunk([end(0)], usage)],
   ['[DONE] alone', true, chunk([piece(0)]).repeat(4) + 'data: [DONE]\n\n'],
   ['two answers, both with their reasons', true, (chunk([piece(0)]) + chunk([piece(1)])).repeat(3) + chunk([end(0)]) + chunk([end(1)])],
-  ['two answers, and the reason of one', false, (chunk([piece(0)]) + chunk([piece(1)])).repeat(3) + chunk([end(0)]) + chunk([piece(1)]).repeat(2)],
+  [
+    'two answers, and the reason of one',
+    false,
+    (chunk([piece(0)]) + chunk([piece(1)])).repeat(3) + chunk([end(0)]) + chunk([piece(1)]).repeat(2),
+  ],
   ['two answers, and the reason of one at the very start', false, chunk([end(0)]) + chunk([piece(1)]).repeat(5)],
   ['no reason', false, chunk([piece(0)]).repeat(6)],
   ['a reason that is empty', false, chunk([piece(0)]).repeat(4) + chunk([{ index: 0, delta: {}, finish_reason: '' }])],
@@ -221,7 +259,12 @@ t.test('a reply that promises no last event, and what has no body', async (t) =>
   const upstream: Upstream = await startUpstream(t)
   const { app, settled } = await hosts[0].start(t, upstream.url)
   upstream.queue({ status: 204, ...asEvents })
-  const reply = await app.inject({ method: 'POST', url: '/v1/chat/completions', headers: { ...headers, authorization: `Bearer ${secret}`, 'content-type': 'application/json' }, payload: chatBody })
+  const reply = await app.inject({
+    method: 'POST',
+    url: '/v1/chat/completions',
+    headers: { ...headers, authorization: `Bearer ${secret}`, 'content-type': 'application/json' },
+    payload: chatBody,
+  })
   t.equal(reply.statusCode, 204)
   t.match(await settled.next(), { outcome: 'ok' })
 })

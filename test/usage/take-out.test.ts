@@ -28,7 +28,10 @@ function leftOf (pieces: readonly Buffer[]): Buffer {
   return meter('chat_completions', pieces, eventStream, true).out
 }
 
-for (const file of ['asked.sse', 'asked-crlf.sse', 'asked-cr.sse', 'asked-no-done.sse', 'asked-unended.sse', 'framing.sse', 'every-chunk.sse', 'decoys.sse', 'null-after.sse', 'last-choice.sse', 'not-asked.sse', 'filtered-first.sse', 'x-groq.sse', 'broken-event.sse', 'one-object.sse']) {
+for (const file of [
+  'asked.sse', 'asked-crlf.sse', 'asked-cr.sse', 'asked-no-done.sse', 'asked-unended.sse', 'framing.sse', 'every-chunk.sse', 'decoys.sse',
+  'null-after.sse', 'last-choice.sse', 'not-asked.sse', 'filtered-first.sse', 'x-groq.sse', 'broken-event.sse', 'one-object.sse',
+]) {
   t.test(file, async (t) => {
     const bytes = readFileSync(new URL(file, folder))
     const expected = without(bytes)
@@ -45,9 +48,17 @@ for (const file of ['asked.sse', 'asked-crlf.sse', 'asked-cr.sse', 'asked-no-don
 t.test('any stream, however it is cut', async (t) => {
   const choice = fc.record({ index: fc.constant(0), delta: fc.record({ content: fc.string() }) })
   const usage = fc.constantFrom(undefined, null, {}, { prompt_tokens: 3, completion_tokens: 4 }, { prompt_tokens: 0 })
-  const data = fc.record({ id: fc.constant('c'), usage, choices: fc.array(choice, { maxLength: 1 }), extra: fc.constantFrom(undefined, { usage: { prompt_tokens: 1 }, choices: [] }) })
-  const event = fc.oneof(data.map((value) => `data: ${JSON.stringify(value)}`), fc.constantFrom(': keepalive', 'data: [DONE]', 'event: x', '', 'data: {"choices":[],"usage":{"prompt_tokens":1}'))
-  const stream = fc.tuple(fc.array(event, { maxLength: 8 }), fc.constantFrom('\n', '\r\n', '\r')).map(([events, end]) => events.map((text) => text + end + end).join(''))
+  const data = fc.record({
+    id: fc.constant('c'),
+    usage,
+    choices: fc.array(choice, { maxLength: 1 }),
+    extra: fc.constantFrom(undefined, { usage: { prompt_tokens: 1 }, choices: [] }),
+  })
+  const event = fc.oneof(data.map((value) => `data: ${JSON.stringify(value)}`), fc.constantFrom(
+    ': keepalive', 'data: [DONE]', 'event: x', '', 'data: {"choices":[],"usage":{"prompt_tokens":1}'
+  ))
+  const stream = fc.tuple(fc.array(event, { maxLength: 8 }), fc.constantFrom('\n', '\r\n', '\r'))
+    .map(([events, end]) => events.map((text) => text + end + end).join(''))
   fc.assert(fc.property(stream, fc.array(fc.nat(), { maxLength: 6 }), (text, cuts) => {
     const bytes = Buffer.from(text)
     const pieces = cutAt(bytes, cuts.map((at) => at % (bytes.length + 1)))

@@ -7,8 +7,13 @@ const json = JSON.stringify({ model: 'm', choices: [{ finish_reason: 'stop' }], 
 const stream = `data: ${json}\n\ndata: [DONE]\n\n`
 
 t.test('the bytes choose the reader, however they are labelled', async (t) => {
-  for (const type of ['application/json', 'text/event-stream', 'TEXT/EVENT-STREAM; charset=utf-8', 'text/plain', '', undefined, ['a', 'b']]) {
-    for (const text of [json, stream, ` \r\n${json}`, `\n\n${stream}`, `\uFEFF${stream}`, `: comment\n\n${stream}`, `event: x\n${stream}`, `id: 1\n${stream}`, `retry: 1\n${stream}`]) {
+  for (const type of [
+    'application/json', 'text/event-stream', 'TEXT/EVENT-STREAM; charset=utf-8', 'text/plain', '', undefined, ['a', 'b'],
+  ]) {
+    for (const text of [
+      json, stream, ` \r\n${json}`, `\n\n${stream}`, `\uFEFF${stream}`, `: comment\n\n${stream}`, `event: x\n${stream}`, `id: 1\n${stream}`,
+      `retry: 1\n${stream}`,
+    ]) {
       for (const pieces of [[Buffer.from(text)], bytesOf(Buffer.from(text))]) {
         const { llm, out } = meter('chat_completions', pieces, { 'content-type': type })
         t.strictSame([llm.usage?.output, out.toString()], [4, text], `${String(type)} ${text.slice(0, 12)}`)
@@ -43,7 +48,11 @@ const missing: [name: string, text: string, reason: string][] = [
   ['half an object in a whole event', 'data: {"model":"m"\n\ndata: [DONE]\n\n', 'parse_error'],
   ['a page', '<html></html>', 'parse_error'],
   ['usage beyond all bounds', JSON.stringify({ usage: { prompt_tokens: 1, pad: 'x'.repeat(70_000) } }), 'too_large'],
-  ['usage beyond all bounds in an event', `data: ${JSON.stringify({ usage: { prompt_tokens: 1, pad: 'x'.repeat(70_000) } })}\n\n`, 'too_large'],
+  [
+    'usage beyond all bounds in an event',
+    `data: ${JSON.stringify({ usage: { prompt_tokens: 1, pad: 'x'.repeat(70_000) } })}\n\n`,
+    'too_large',
+  ],
 ]
 
 for (const [name, text, reason] of missing) {
@@ -62,7 +71,9 @@ t.test('usage that nests without an end is read as far as it tells', async (t) =
 t.test('a number that no reply can have is no count', async (t) => {
   const most = 999_999_999_999
   for (const [told, counted, inconsistent] of [[most, most, false], [most + 1, 0, true], [Number.MAX_SAFE_INTEGER, 0, true]] as const) {
-    const reply = (tokens: number): Buffer => Buffer.from(JSON.stringify({ usage: { prompt_tokens: 5, completion_tokens: tokens, completion_tokens_details: { audio_tokens: tokens } } }))
+    const reply = (tokens: number): Buffer => Buffer.from(JSON.stringify({
+      usage: { prompt_tokens: 5, completion_tokens: tokens, completion_tokens_details: { audio_tokens: tokens } },
+    }))
     const { usage, usageInconsistent, modalities } = meter('chat_completions', [reply(told)]).llm
     t.strictSame([usage?.input, usage?.output, usageInconsistent], [5, counted, inconsistent])
     t.strictSame(modalities, counted === 0 ? null : [{ direction: 'output', modality: 'audio', tokens: most }])
@@ -100,13 +111,19 @@ t.test('usage is told to be partial only where the reply broke off before its la
 
 t.test('a reply that broke off tells what was seen of it, or who broke it off', async (t) => {
   const start = 'data: {"type":"message_start","message":{"model":"m","usage":{"input_tokens":9,"output_tokens":1}}}\n\n'
-  for (const [side, reason] of [['client', 'client_abort'], ['upstream', 'upstream_abort'], ['gateway', 'upstream_abort']] as [AbortSide, string][]) {
-    for (const [protocol, text, expected] of [['chat_completions', 'data: {"choices":[{"index":0}]}\n\n', null], ['messages', start, 9]] as const) {
+  for (const [side, reason] of [
+    ['client', 'client_abort'], ['upstream', 'upstream_abort'], ['gateway', 'upstream_abort'],
+  ] as [AbortSide, string][]) {
+    for (const [protocol, text, expected] of [
+      ['chat_completions', 'data: {"choices":[{"index":0}]}\n\n', null], ['messages', start, 9],
+    ] as const) {
       const llm = requestFor(protocol)
       const { tap } = tapOn(llm)
       tap.push(Buffer.from(text))
       tap.abort(side)
-      t.strictSame([llm.usage?.input ?? null, llm.usageMissing, llm.usagePartial], [expected, expected === null ? reason : null, expected !== null])
+      t.strictSame([llm.usage?.input ?? null, llm.usageMissing, llm.usagePartial], [
+        expected, expected === null ? reason : null, expected !== null,
+      ])
     }
   }
 })
@@ -115,7 +132,9 @@ t.test('a stream that broke off has its model and its id from its first event', 
   const llm = requestFor('responses')
   const { tap } = tapOn(llm, { 'content-type': 'text/event-stream' })
   tap.push(Buffer.from('data: {"type":"response.created","response":{"id":"r","model":"m","usage":null}}\n\n'))
-  for (const delta of ['some', 'words', 'of text']) tap.push(Buffer.from(`data: {"type":"response.output_text.delta","delta":"${delta}"}\n\n`))
+  for (const delta of ['some', 'words', 'of text']) {
+    tap.push(Buffer.from(`data: {"type":"response.output_text.delta","delta":"${delta}"}\n\n`))
+  }
   tap.abort('upstream')
   t.strictSame([llm.responseModel, llm.responseId], ['m', 'r'])
 })
@@ -133,7 +152,9 @@ t.test('the first ending counts', async (t) => {
 
 const message = [
   'event: message_start\ndata: {"type":"message_start","message":{"usage":{"input_tokens":9,"output_tokens":1}}}\n\n',
-  ...['some', 'words', 'of text'].map((text) => `event: content_block_delta\ndata: {"type":"content_block_delta","delta":{"text":"${text}"}}\n\n`),
+  ...['some', 'words', 'of text'].map(
+    (text) => `event: content_block_delta\ndata: {"type":"content_block_delta","delta":{"text":"${text}"}}\n\n`
+  ),
   'event: message_delta\ndata: {"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":4}}\n\n',
   'event: ping\ndata: {"type":"ping"}\n\n',
   'event: message_stop\ndata: {"type":"message_stop"}\n\n',
@@ -155,7 +176,11 @@ t.test('knows when nothing more can come', async (t) => {
     ['chat_completions', json.slice(0, -1), false],
     ['chat_completions', `data: ${json}\n\n`, false],
     ['chat_completions', stream, true],
-    ['chat_completions', 'data: {}\n\ndata: {}\n\ndata: {}\n\ndata: {"choices":[{"index":0,"text":"long enough"}]}\n\ndata: [DONE]\n\n', true],
+    [
+      'chat_completions',
+      'data: {}\n\ndata: {}\n\ndata: {}\n\ndata: {"choices":[{"index":0,"text":"long enough"}]}\n\ndata: [DONE]\n\n',
+      true,
+    ],
     ['responses', 'data: {"type":"response.completed","response":{}}\n\n', true],
     ['responses', 'data: {"type":"response.incomplete","response":{}}\n\n', true],
     ['responses', 'data: {"type":"response.failed","response":{}}\n\n', true],
@@ -183,10 +208,14 @@ t.test('a piece passes as it is, and in its turn', async (t) => {
 })
 
 t.test('finds the finish reason of a chat wherever it stands before its usage', async (t) => {
-  const chunk = (reason: string | null, usage?: object): string => `data: ${JSON.stringify({ model: 'm', choices: [{ index: 0, delta: { content: 'ab' }, finish_reason: reason }], usage })}\n\n`
+  const chunk = (reason: string | null, usage?: object): string =>
+    `data: ${JSON.stringify({ model: 'm', choices: [{ index: 0, delta: { content: 'ab' }, finish_reason: reason }], usage })}\n\n`
   const last = `data: ${JSON.stringify({ choices: [], usage })}\n\n`
   const text = [chunk(null), chunk(null), chunk(null), chunk('length')]
-  for (const pieces of [[...text, last], [...text], [text.join('')], [text.join('') + last], [...text, last, 'data: [DONE]\n\n'], [text.join(''), 'data: [DONE]\n\n'], [...text, ': x\n\n']]) {
+  for (const pieces of [
+    [...text, last], [...text], [text.join('')], [text.join('') + last], [...text, last, 'data: [DONE]\n\n'],
+    [text.join(''), 'data: [DONE]\n\n'], [...text, ': x\n\n'],
+  ]) {
     const { llm } = meter('chat_completions', pieces.map((piece) => Buffer.from(piece)))
     t.equal(llm.finishReason, 'length')
   }

@@ -97,7 +97,11 @@ function plan (drains: boolean): Planned {
     case 0: return { ...planned, script: { ...script, cutAt }, tells: told, cutShort: 'upstream_abort' }
     case 1: return { ...planned, script: { encoding, cutAt: codedCutAt }, tells: codedTold, cutShort: 'upstream_abort' }
     case 2: return { ...planned, script: { cutAt: 'headers' }, tells: null }
-    case 3: return { ...planned, script: { status: 429, body: '{"error":{"message":"slow down"},"usage":{"prompt_tokens":1,"input_tokens":1}}' }, tells: null }
+    case 3: return {
+      ...planned,
+      script: { status: 429, body: '{"error":{"message":"slow down"},"usage":{"prompt_tokens":1,"input_tokens":1}}' },
+      tells: null,
+    }
     case 4: return { ...planned, script: { encoding } }
     case 5: case 6: return { ...planned, ...byCaller, tells: drains ? whole : told, leavesAt: cutAt }
     case 7: return { ...planned, ...byCaller, script: { encoding }, tells: drains ? whole : codedTold, leavesAt: codedCutAt }
@@ -191,7 +195,9 @@ async function runTraffic (t: Test, host: typeof hosts[0]): Promise<void> {
     outcomes[outcome] = (outcomes[outcome] ?? 0) + 1
   }
   t.equal(settlements.size, 0, 'each is settled once')
-  for (const outcome of ['ok', 'client_abort', 'truncated', 'upstream_error', 'client_error']) t.ok((outcomes[outcome] ?? 0) > 20, `${outcome}: ${outcomes[outcome] ?? 0}`)
+  for (const outcome of ['ok', 'client_abort', 'truncated', 'upstream_error', 'client_error']) {
+    t.ok((outcomes[outcome] ?? 0) > 20, `${outcome}: ${outcomes[outcome] ?? 0}`)
+  }
   t.strictSame(sorted(settled), sorted(reported), 'settled as reported')
 
   for (const { protocol } of Object.values(usageOf)) t.ok(Object.keys(reported).some((name) => name.startsWith(protocol)), protocol)

@@ -16,15 +16,23 @@ function field (name: string, value: string): string {
 function read (text: string | Buffer): Record<string, string> | string {
   const bytes = Buffer.from(text)
   const result = readForm(bytes, 'b', ['model', 'stream'])
-  return result instanceof BodyRefusal ? result.error.message : Object.fromEntries([...result].map(([name, [start, end]]) => [name, bytes.toString('utf8', start, end)]))
+  return result instanceof BodyRefusal
+    ? result.error.message
+    : Object.fromEntries([...result].map(([name, [start, end]]) => [name, bytes.toString('utf8', start, end)]))
 }
 
 const image = Buffer.concat([
-  Buffer.from('--b\r\nContent-Disposition: form-data; name="image[]"; filename="C:\\\\a \\"b\\".png"\r\nContent-Type: image/png\r\n\r\n'), png, Buffer.from('\r\n'),
+  Buffer.from('--b\r\nContent-Disposition: form-data; name="image[]"; filename="C:\\\\a \\"b\\".png"\r\nContent-Type: image/png\r\n\r\n'),
+  png,
+  Buffer.from('\r\n'),
 ])
 
 t.test('the wanted fields are read among files and other fields', async (t) => {
-  const form = Buffer.concat([Buffer.from(field('prompt', 'Add a hat\r\n--c')), image, Buffer.from(field('model', 'gpt-image-1') + field('stream', 'true') + '--b--\r\n')])
+  const form = Buffer.concat([
+    Buffer.from(field('prompt', 'Add a hat\r\n--c')),
+    image,
+    Buffer.from(field('model', 'gpt-image-1') + field('stream', 'true') + '--b--\r\n'),
+  ])
   t.strictSame(read(form), { model: 'gpt-image-1', stream: 'true' })
   t.strictSame(read(field('model', 'ü') + '--b--'), { model: 'ü' }, 'no line end after the last boundary')
   t.strictSame(read(field('model', '') + '--b--\r\n\r\n'), { model: '' })
@@ -36,7 +44,9 @@ t.test('the ways in which clients write a part are read', async (t) => {
   const part = (...lines: string[]): string => `--b\r\n${lines.join('\r\n')}\r\n\r\nm\r\n--b--\r\n`
   t.strictSame(read(part('Content-Disposition: form-data; name=model')), { model: 'm' })
   t.strictSame(read(part('content-disposition:FORM-DATA;NAME="model"')), { model: 'm' })
-  t.strictSame(read(part('Content-Type: text/plain; charset=utf-8', 'Content-Disposition: form-data; name="model"', 'Content-Length: 1')), { model: 'm' })
+  t.strictSame(read(part('Content-Type: text/plain; charset=utf-8', 'Content-Disposition: form-data; name="model"', 'Content-Length: 1')), {
+    model: 'm',
+  })
   t.strictSame(read(part('Content-Disposition: form-data; name="image"; filename="ä.png"; filename*=utf-8\'\'%C3%A4.png')), {})
 })
 
@@ -50,8 +60,18 @@ t.test('a form that two readers could read differently is refused', async (t) =>
     ['text before the first part', `x\r\n${field('model', 'm')}--b--`, /does not start/],
     ['text after the end', `${field('model', 'm')}--b--\r\n${field('model', 'other')}--b--`, /separated/],
     ['bare line feeds', part('Content-Disposition: form-data; name="model"').replaceAll('\r\n', '\n'), /separated/],
-    ['a boundary after a bare line feed', part('Content-Disposition: form-data; name="image"; filename="a"', 'x\n--b\nContent-Disposition: form-data; name="model"\n\nevil'), /separated/],
-    ['a boundary that only ends its line', part('Content-Disposition: form-data; name="image"; filename="a"', 'xx\n--b\r\nContent-Disposition: form-data; name="model"\r\n\r\nevil'), /separated/],
+    [
+      'a boundary after a bare line feed',
+      part('Content-Disposition: form-data; name="image"; filename="a"', 'x\n--b\nContent-Disposition: form-data; name="model"\n\nevil'),
+      /separated/,
+    ],
+    [
+      'a boundary that only ends its line',
+      part(
+        'Content-Disposition: form-data; name="image"; filename="a"', 'xx\n--b\r\nContent-Disposition: form-data; name="model"\r\n\r\nevil'
+      ),
+      /separated/,
+    ],
     ['a longer boundary', field('image', 'x\r\n--bb') + '--b--', /separated/],
     ['a part without headers', '--b\r\n\r\nm\r\n--b--', /no plain name/],
     ['headers that do not end', '--b\r\nContent-Disposition: form-data; name="model"\r\n--b--', /separated/],
@@ -67,11 +87,19 @@ t.test('a form that two readers could read differently is refused', async (t) =>
     ['a name in pieces beside it', part('Content-Disposition: form-data; NAME*0="mo"; name="x"; name*1="del"'), /no plain name/],
     ['an open quote', part('Content-Disposition: form-data; name="model'), /no plain name/],
     ['a folded line', part('Content-Disposition: form-data; name="x"\r\n ; name="model"'), /no plain name/],
-    ['a bare line feed in a header', part('Content-Disposition: form-data; name="x"\nContent-Disposition: form-data; name="model"'), /no plain name/],
+    [
+      'a bare line feed in a header',
+      part('Content-Disposition: form-data; name="x"\nContent-Disposition: form-data; name="model"'),
+      /no plain name/,
+    ],
     ['a line that is no header', part('Content-Disposition: form-data; name="x"\r\nmodel'), /no plain name/],
     ['the model twice', field('model', 'a') + field('model', 'b') + '--b--', /the field model stands in it twice/],
     ['the model as a file', part('Content-Disposition: form-data; name="model"; filename="m"'), /the field model is not a short text/],
-    ['the model as a file in another spelling', part('Content-Disposition: form-data; name="model"; filename*=utf-8\'\'m'), /the field model is not a short text/],
+    [
+      'the model as a file in another spelling',
+      part('Content-Disposition: form-data; name="model"; filename*=utf-8\'\'m'),
+      /the field model is not a short text/,
+    ],
     ['a model of 2 KB', field('model', 'm'.repeat(2048)) + '--b--', /the field model is not a short text/],
   ]
   for (const [what, form, reason] of cases) t.match(read(form), reason, what)
@@ -90,7 +118,9 @@ t.test('any form of plain parts gives its fields, and no cut of it does', async 
     const form = Buffer.concat([...other(before), Buffer.from(field('model', model)), ...other(after), Buffer.from('--b--\r\n')])
     const whole = readForm(form, 'b', ['model'])
     const part = readForm(form.subarray(0, cut % (form.length - 2)), 'b', ['model'])
-    return !(whole instanceof BodyRefusal) && form.toString('utf8', ...whole.get('model') ?? []) === model && whole.size === 1 && part instanceof BodyRefusal
+    return !(whole instanceof BodyRefusal) && form.toString(
+      'utf8', ...whole.get('model') ?? []
+    ) === model && whole.size === 1 && part instanceof BodyRefusal
   }), { numRuns: 2000 })
   t.pass()
 })

@@ -48,7 +48,9 @@ t.test('a path that could be read in two ways is refused where nobody else does 
 })
 
 t.test('a route of the host on a path of ours gets its body as the host parses it', async (t) => {
-  const app = await host(t, (app) => app.post(chat, async (request) => ({ body: request.body, model: request.llm?.model, bytes: modelCallOf(request)?.body?.length })))
+  const app = await host(t, (app) => app.post(
+    chat, async (request) => ({ body: request.body, model: request.llm?.model, bytes: modelCallOf(request)?.body?.length })
+  ))
   const reply = await app.inject({ method: 'POST', url: chat, headers: json, payload: valid })
   t.strictSame(reply.json(), { body: JSON.parse(valid), model: 'm', bytes: valid.length })
   t.equal((await app.inject({ method: 'POST', url: chat, headers: json, payload: '{}' })).statusCode, 400)
@@ -101,10 +103,13 @@ t.test('whatever the content type, what reaches a mount was validated', async (t
     await app.register(httpProxy, { upstream: upstream.url, prefix: '/v1', rewritePrefix: '/v1' })
   })
   const piece = fc.constantFrom(
-    'application/json', 'Application/JSON', 'text/plain', 'multipart/form-data', 'application/x-www-form-urlencoded', '; charset=utf-8', '; charset=utf-16', '; boundary=b',
+    'application/json', 'Application/JSON', 'text/plain', 'multipart/form-data', 'application/x-www-form-urlencoded', '; charset=utf-8',
+    '; charset=utf-16', '; boundary=b',
     ';', ',', ' ', '\t', '+json', 'application/vnd.api+json', 'x', '"', '/', '*')
   let passed = 0
-  await fc.assert(fc.asyncProperty(fc.array(piece, { maxLength: 3 }), fc.constantFrom(valid, '{}', '{"model":"m"}', '[]', 'x', ''), async (pieces, payload) => {
+  await fc.assert(fc.asyncProperty(fc.array(piece, { maxLength: 3 }), fc.constantFrom(valid, '{}', '{"model":"m"}', '[]', 'x', ''), async (
+    pieces, payload
+  ) => {
     const before = upstream.seen.length
     const reply = await app.inject({ method: 'POST', url: chat, headers: { 'content-type': pieces.join('') }, payload })
     const reached = upstream.seen.length > before

@@ -33,7 +33,11 @@ t.test('bytes that two readers could read differently are refused', async (t) =>
     ['Latin-1', Buffer.from('"é"', 'latin1'), /^utf8: /],
     ['a key that comes twice', '{"model":"a","model":"b"}', /^duplicate_key: .*the key "model" stands in it twice\.$/],
     ['the same key, escaped', '{"model":"a","\\u006dodel":"b"}', /^duplicate_key: .*"model"/],
-    ['the same key far apart', `{"model":"a","x":${'['.repeat(40)}${']'.repeat(40)},"y":"model","z":{"q":1},"model":"b"}`, /^duplicate_key: /],
+    [
+      'the same key far apart',
+      `{"model":"a","x":${'['.repeat(40)}${']'.repeat(40)},"y":"model","z":{"q":1},"model":"b"}`,
+      /^duplicate_key: /,
+    ],
     ['a key with a quote in it, twice', '{"a\\"":1,"a\\u0022":2}', /^duplicate_key: .*"a\\""/],
     ['__proto__ twice', '{"__proto__":1,"__proto__":2}', /^duplicate_key: /],
     ['too many levels of lists', '['.repeat(65), /^depth: .*deeper than 64 levels\.$/],
@@ -44,7 +48,8 @@ t.test('bytes that two readers could read differently are refused', async (t) =>
 
 t.test('what is no JSON is refused without echoing it', async (t) => {
   const texts = [
-    '{', '{"a":}', '{"a":1,}', '[1 2]', '{"a":"line\nbreak"}', 'secret', '{"secret":tru}', '1 1', '"\\x"', '"secret', '{secret:1}', 'NaN', '{"a":NaN}',
+    '{', '{"a":}', '{"a":1,}', '[1 2]', '{"a":"line\nbreak"}', 'secret', '{"secret":tru}', '1 1', '"\\x"', '"secret', '{secret:1}', 'NaN',
+    '{"a":NaN}',
     '}', ']]]]', '{"a":1}}', "{'a':1}", '// secret\n{}', '{"a":undefined}', '\u0000', '"\\"', '"', '{"a":1,"secret"', '{"a":"\\"}',
   ]
   for (const text of texts) {
@@ -74,11 +79,14 @@ const spacing = fc.constantFrom('', ' ', '\n', '\t', '\r\n  ')
 function spelled (json: unknown, space: string, escape: boolean): string {
   if (Array.isArray(json)) return `[${space}${json.map((item) => spelled(item, space, escape)).join(`${space},${space}`)}${space}]`
   if (typeof json === 'object' && json !== null) {
-    const members = Object.entries(json).map(([key, value]) => `${spelled(key, space, escape)}${space}:${space}${spelled(value, space, escape)}`)
+    const members = Object.entries(json)
+      .map(([key, value]) => `${spelled(key, space, escape)}${space}:${space}${spelled(value, space, escape)}`)
     return `{${members.join(`${space},`)}${space}}`
   }
   const plain = JSON.stringify(json)
-  return escape ? plain.replace(/[a-z](?=[^\\]*"$)/gi, (char, at: number) => plain[0] !== '"' || plain[at - 1] === '\\' ? char : escaped(char)) : plain
+  return escape
+    ? plain.replace(/[a-z](?=[^\\]*"$)/gi, (char, at: number) => plain[0] !== '"' || plain[at - 1] === '\\' ? char : escaped(char))
+    : plain
 }
 
 function escaped (char: string): string {

@@ -38,7 +38,9 @@ async function start (t: Test, server: object = {}): Promise<Rig> {
   return { app, url: await app.listen({ host: '127.0.0.1', port: 0 }), upstream }
 }
 
-async function post (url: string, body: string | Uint8Array<ArrayBuffer>, headers: Record<string, string> = json): Promise<{ status: number, body: unknown }> {
+async function post (
+  url: string, body: string | Uint8Array<ArrayBuffer>, headers: Record<string, string> = json
+): Promise<{ status: number, body: unknown }> {
   const reply = await fetch(url + chat, { method: 'POST', headers, body })
   return { status: reply.status, body: JSON.parse(await reply.text()) }
 }
@@ -58,14 +60,20 @@ t.test('through routes of this package', async (t) => {
 
   await t.test('the bound of values is told before anything is built', async (t) => {
     const body = `{"model":"m",${messages},"a":[${many(1_000_000, () => '{}')}]}`
-    t.match(await post(url, body), { status: 400, body: { error: { code: 'invalid_json', message: /it holds more than 1000000 values\.$/ } } })
+    t.match(await post(url, body), {
+      status: 400, body: { error: { code: 'invalid_json', message: /it holds more than 1000000 values\.$/ } },
+    })
     t.match(await settled.next(), { outcome: 'client_error' })
   })
 
   const refused: Array<[what: string, body: string, error: object]> = [
-    ['a key that comes late and twice', `{"model":"m",${messages},${many(20_000, (index) => `"k${index}":0`)},"model":"n"}`, { param: 'model', message: /twice/ }],
+    ['a key that comes late and twice', `{"model":"m",${messages},${many(20_000, (index) => `"k${index}":0`)},"model":"n"}`, {
+      param: 'model', message: /twice/,
+    }],
     ['deep nesting', `{"model":"m",${messages},"a":${'['.repeat(300_000)}`, { message: /deeper than 256 levels/ }],
-    ['a wrong field at the end', `{"model":"m","messages":[${many(10_000, () => '{"role":"user","content":"x"}')},{"role":5}]}`, { param: 'messages[10000].role' }],
+    ['a wrong field at the end', `{"model":"m","messages":[${many(10_000, () => '{"role":"user","content":"x"}')},{"role":5}]}`, {
+      param: 'messages[10000].role',
+    }],
     ['no JSON', `{"model":"m",${messages}${padding}`, { code: 'invalid_json' }],
     ['a long key that comes twice', `{"${padding}":1,"${padding}":2}`, { message: /^.{1,400}$/ }],
     ['another protocol\'s body', `{"model":"m","input":"${padding}"}`, { message: /This looks like a body for POST \/v1\/responses\.$/ }],
@@ -133,7 +141,9 @@ t.test('through routes of this package', async (t) => {
     const reply = await fetch(url + chat, { method: 'POST', headers: json, body: Readable.toWeb(Readable.from(pieces())), duplex: 'half' })
     t.equal(reply.status, 200)
     t.equal((await upstream.requests.next()).sha256, sha256(body))
-    for (const time of ['once', 'twice']) t.equal((await app.inject({ method: 'POST', url: chat, headers: json, payload: bytes })).statusCode, 200, time)
+    for (const time of ['once', 'twice']) {
+      t.equal((await app.inject({ method: 'POST', url: chat, headers: json, payload: bytes })).statusCode, 200, time)
+    }
     t.equal(bytes.toString(), body)
   })
 })
@@ -154,7 +164,9 @@ t.test('through mounts of a host, with the context of its hooks', async (t) => {
   t.equal((await post(url, body)).status, 200)
   t.equal((await upstream.requests.next()).sha256, sha256(body))
   const gemini = `{"contents":[{"parts":[{"text":"x"}]}]}${padding}`
-  const reply = await fetch(`${url}/v1beta/models/g:generateContent`, { method: 'POST', headers: { 'x-goog-api-key': secret, 'content-type': 'application/json' }, body: gemini })
+  const reply = await fetch(`${url}/v1beta/models/g:generateContent`, {
+    method: 'POST', headers: { 'x-goog-api-key': secret, 'content-type': 'application/json' }, body: gemini,
+  })
   t.equal(reply.status, 200)
   t.equal((await upstream.requests.next()).sha256, sha256(gemini), 'a mount that parses')
   t.strictSame(contexts, ['of this request', 'm', 'of this request', 'g'])
@@ -183,7 +195,9 @@ function callTo (id: string): ModelCall {
 
 t.test('a body whose thread dies is refused natively, and the next one is checked', async (t) => {
   const troubles: unknown[] = []
-  const checker = new Checker({ ...readOptions({}), data: { schemas: 'no JSON', maxDepth: 256, maxValues: 1 } }, (error) => troubles.push(error))
+  const checker = new Checker(
+    { ...readOptions({}), data: { schemas: 'no JSON', maxDepth: 256, maxValues: 1 } }, (error) => troubles.push(error)
+  )
   t.teardown(() => checker.threads.close())
   const call = callTo('chat_completions')
   const check = async (): Promise<unknown> => await checker.check(call, json, Buffer.from(`{"model":"m",${messages}}${padding}`))
@@ -209,5 +223,7 @@ t.test('schemas and bounds of a host hold for large bodies, too', async (t) => {
   t.match(await check(`{}${padding}`), { error: { param: 'team' } })
   t.equal(await check(`{"team":1}${padding}`), null)
   t.match(await check(`{"team":[${'1,'.repeat(30)}1]}${padding}`), { keyword: 'values', error: { message: /more than 20 values/ } })
-  t.match(checker.check(callTo('chat_completions'), json, Buffer.from(`{"team":[${'1,'.repeat(30)}1]}`)), { keyword: 'values' }, 'and small ones')
+  t.match(
+    checker.check(callTo('chat_completions'), json, Buffer.from(`{"team":[${'1,'.repeat(30)}1]}`)), { keyword: 'values' }, 'and small ones'
+  )
 })

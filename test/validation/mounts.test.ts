@@ -23,7 +23,9 @@ interface Rig {
 
 type Mount = (app: FastifyInstance, url: string) => Promise<void>
 
-const groups: Record<string, GroupOptions> = { all: { protocols: ['chat_completions', 'responses', 'images', 'embeddings', 'messages', 'generate_content'] } }
+const groups: Record<string, GroupOptions> = {
+  all: { protocols: ['chat_completions', 'responses', 'images', 'embeddings', 'messages', 'generate_content'] },
+}
 const keys = [{ id: 'k', group: 'all', secret: 'sk-all' }]
 
 /** The three ways in which a route can stand between the caller and the upstream, and the host's parsed variant. */
@@ -47,7 +49,9 @@ const mounts: Record<string, Mount> = {
   },
 }
 
-async function build (t: Test, mount: Mount, options: ValidationOptions = {}, more: (app: FastifyInstance) => void = () => {}): Promise<Rig> {
+async function build (
+  t: Test, mount: Mount, options: ValidationOptions = {}, more: (app: FastifyInstance) => void = () => {}
+): Promise<Rig> {
   const upstream = await startUpstream(t)
   const app = Fastify({ bodyLimit: 64 * 1024 * 1024 })
   t.teardown(() => app.close())
@@ -70,13 +74,28 @@ const headers = { authorization: 'Bearer sk-all', 'content-type': 'application/j
 const chat = '/v1/chat/completions'
 
 const bodies: Record<string, string> = {
-  'big integers, 1.0 and odd spacing': '{ "model" : "m",\n\t"seed":12345678901234567890, "temperature": 1.0, "x": 1e400, "messages":[ {"role":"user","content":"h\\u00e9 \\ud83d\\ude00"} ] }  ',
-  'fields that nobody knows yet': '{"brand_new":{"a":[1,{"b":null}]},"model":"m","messages":[{"role":"user","content":[{"type":"new_part","x":1}]}],"__proto__x":1}',
-  'an image of 3 MB': JSON.stringify({ model: 'm', messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url: 'data:image/png;base64,' + 'iVBORw0KGgo'.repeat(290_000) } }] }] }),
+  'big integers, 1.0 and odd spacing': '{ "model" : "m",\n\t"seed":12345678901234567890, "temperature": 1.0, "x": 1e400, "messages":[ ' +
+    '{"role":"user","content":"h\\u00e9 \\ud83d\\ude00"} ] }  ',
+  'fields that nobody knows yet':
+    '{"brand_new":{"a":[1,{"b":null}]},"model":"m","messages":[{"role":"user","content":[{"type":"new_part","x":1}]}],' +
+    '"__proto__x":1}',
+  'an image of 3 MB': JSON.stringify({
+    model: 'm',
+    messages: [{
+      role: 'user', content: [{ type: 'image_url', image_url: { url: 'data:image/png;base64,' + 'iVBORw0KGgo'.repeat(290_000) } }],
+    }],
+  }),
   'text in many scripts': JSON.stringify({ model: 'm', messages: [{ role: 'user', content: 'Grüße, 世界 🌍 '.repeat(1000) }] }),
 }
 
-const minimal: Record<string, { url: string, valid: string, headers?: Record<string, string>, envelope: (code: string, status: number, message: RegExp, param: string | null) => object }> = {
+const minimal: Record<string, {
+  url: string,
+  valid: string,
+  headers?: Record<string, string>,
+  envelope: (
+    code: string, status: number, message: RegExp, param: string | null
+  ) => object
+}> = {
   openai: {
     url: chat,
     valid: '{"model":"m","messages":[{"role":"user","content":"x"}]}',
@@ -95,16 +114,25 @@ const minimal: Record<string, { url: string, valid: string, headers?: Record<str
   gemini: {
     url: '/v1beta/models/g:generateContent',
     valid: '{"contents":[{"parts":[{"text":"x"}]}]}',
-    envelope: (code, status, message) => ({ error: { code: status, message, status: 'INVALID_ARGUMENT', details: [{ reason: code.toUpperCase() }] } }),
+    envelope: (code, status, message) => ({
+      error: { code: status, message, status: 'INVALID_ARGUMENT', details: [{ reason: code.toUpperCase() }] },
+    }),
   },
 }
 
 /** Each way in which a body is refused: what is sent, and what must come back. */
-const refusals: Array<[keyword: string, code: string, status: number, message: RegExp, param: string | null, send: { headers?: Record<string, string>, payload?: string | Buffer }]> = [
+const refusals: Array<[keyword: string, code: string, status: number, message: RegExp, param: string | null, send: {
+  headers?: Record<string, string>
+  payload?: string | Buffer
+}]> = [
   ['required', 'invalid_body', 400, / is required\.$/, 'first', { payload: '{}' }],
   ['type', 'invalid_body', 400, /^The request body must be an object\.$/, null, { payload: '[]' }],
-  ['media_type', 'unsupported_media_type', 415, /must be application\/json\.$/, null, { headers: { 'content-type': 'text/plain' }, payload: 'x' }],
-  ['media_type', 'unsupported_media_type', 415, /must be application\/json\.$/, null, { headers: { 'content-type': 'application/json; charset=utf-16' }, payload: '{}' }],
+  ['media_type', 'unsupported_media_type', 415, /must be application\/json\.$/, null, {
+    headers: { 'content-type': 'text/plain' }, payload: 'x',
+  }],
+  ['media_type', 'unsupported_media_type', 415, /must be application\/json\.$/, null, {
+    headers: { 'content-type': 'application/json; charset=utf-16' }, payload: '{}',
+  }],
   ['encoding', 'unsupported_encoding', 415, /must not be compressed/, null, { headers: { 'content-encoding': 'gzip' }, payload: '{}' }],
   ['too_large', 'body_too_large', 413, /larger than 1000 bytes/, null, { payload: `"${'x'.repeat(1000)}"` }],
   ['empty', 'missing_body', 400, /has no body/, null, { payload: '' }],
@@ -143,7 +171,9 @@ for (const [name, mount] of Object.entries(mounts)) {
           t.match(counted.pop(), new RegExp(` ${keyword}$`), `${family} ${keyword} is counted`)
         }
         t.equal(upstream.seen.length, 0)
-        const reply = await app.inject({ method: 'POST', url, headers: { ...headers, 'x-goog-api-key': 'sk-all', ...more }, payload: valid })
+        const reply = await app.inject({
+          method: 'POST', url, headers: { ...headers, 'x-goog-api-key': 'sk-all', ...more }, payload: valid,
+        })
         t.equal(reply.statusCode, 200, reply.body)
         await upstream.requests.next()
         upstream.seen.length = 0
@@ -159,7 +189,9 @@ for (const [name, mount] of Object.entries(mounts)) {
         Buffer.from('\r\n--b\r\nContent-Disposition: form-data; name="model"\r\n\r\nm\r\n--b--\r\n'),
       ])
       const type = 'multipart/form-data; boundary="b"'
-      const reply = await app.inject({ method: 'POST', url: '/v1/images/edits', headers: { ...headers, 'content-type': type }, payload: form })
+      const reply = await app.inject({
+        method: 'POST', url: '/v1/images/edits', headers: { ...headers, 'content-type': type }, payload: form,
+      })
       // A mount that parses has no parser for forms of its own, which is the host's to say.
       if (name.endsWith('parses')) return
       t.equal(reply.statusCode, 200, reply.body)
@@ -167,7 +199,9 @@ for (const [name, mount] of Object.entries(mounts)) {
       t.equal(seen.sha256, sha256(form))
       t.equal(seen.headers['content-type'], type)
 
-      const cut = await app.inject({ method: 'POST', url: '/v1/images/edits', headers: { ...headers, 'content-type': type }, payload: form.subarray(0, 1000) })
+      const cut = await app.inject({
+        method: 'POST', url: '/v1/images/edits', headers: { ...headers, 'content-type': type }, payload: form.subarray(0, 1000),
+      })
       t.equal(cut.statusCode, 400)
       t.match(cut.json(), { error: { code: 'invalid_body', message: /^The form cannot be read: / } })
       t.equal(upstream.seen.length, 1)
@@ -213,7 +247,8 @@ for (const [name, mount] of Object.entries(mounts)) {
       const body = minimal['openai']?.valid ?? ''
       const socket = connect(Number(new URL(app.listeningOrigin).port), '127.0.0.1')
       t.teardown(() => socket.destroy())
-      socket.write(`POST ${chat} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer sk-all\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\nExpect: 100-continue\r\n\r\n`)
+      socket.write(`POST ${chat} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer sk-all\r\nContent-Type: ` +
+        `application/json\r\nContent-Length: ${body.length}\r\nExpect: 100-continue\r\n\r\n`)
       const read = reader(socket)
       t.match(await read(), /^HTTP\/1\.1 100 Continue\r\n\r\n/)
       socket.write(body)
@@ -228,7 +263,8 @@ for (const [name, mount] of Object.entries(mounts)) {
       await app.listen({ port: 0, host: '127.0.0.1' })
       const socket = connect(Number(new URL(app.listeningOrigin).port), '127.0.0.1')
       const begun = once(app.server, 'request')
-      socket.write(`POST ${chat} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer sk-all\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{"model":`)
+      socket.write(`POST ${chat} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer sk-all\r\nContent-Type: ` +
+        'application/json\r\nContent-Length: 1000\r\n\r\n{"model":')
       await begun
       socket.destroy()
       await counts(outcomes, 1)

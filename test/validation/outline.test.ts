@@ -20,7 +20,9 @@ t.test('a small document is kept whole', async (t) => {
 t.test('fields that decide are kept wherever they stand', async (t) => {
   const many = Object.fromEntries([...Array(5_000).keys()].map((index) => [`k${index}`, index]))
   const json = { ...many, max_tokens: 5, config: { ...many, max: [1], n: 3 }, list: [...Array(5_000).keys()], text: 'x' }
-  const kept = outline(json, [['max_tokens'], ['config', 'max'], ['config', 'n'], ['config', 'absent'], ['absent', 'x'], ['list', 'length'], ['text', 'x']])
+  const kept = outline(json, [
+    ['max_tokens'], ['config', 'max'], ['config', 'n'], ['config', 'absent'], ['absent', 'x'], ['list', 'length'], ['text', 'x'],
+  ])
   t.match(kept, { k0: 0, max_tokens: 5, config: { max: [], n: 3 }, text: 'x' })
   t.ok(JSON.stringify(kept).length < 100_000)
 })
@@ -38,14 +40,18 @@ t.test('what is kept is bounded: values, text, names', async (t) => {
   ]
   for (const json of cases) t.ok(JSON.stringify(outline(json, [])).length < 400_000)
   t.strictSame(Object.keys(Object(outline({ a: [...Array(3_000).keys()], b: {} }, []))), ['a'], 'what there is no room for is left out')
-  t.match(outline({ b: { c: 1 }, messages: [{ content: long }], a: 1 }, []), { a: 1, b: { c: 1 }, messages: [{ content: 'x'.repeat(17 * 1024) }] })
+  t.match(outline({ b: { c: 1 }, messages: [{ content: long }], a: 1 }, []), {
+    a: 1, b: { c: 1 }, messages: [{ content: 'x'.repeat(17 * 1024) }],
+  })
 })
 
 t.test('a name that would change what an object is has no place in it', async (t) => {
   const kept = outline(JSON.parse('{"__proto__":{"stream":true},"a":1}'), [])
   t.strictSame(JSON.stringify(kept), '{"a":1}')
   t.equal(Object(kept).stream, undefined)
-  t.strictSame(JSON.stringify(outline(JSON.parse('{"a":{"constructor":{"x":1},"__proto__":{"x":[1]}}}'), [])), '{"a":{"constructor":{"x":1}}}')
+  t.strictSame(
+    JSON.stringify(outline(JSON.parse('{"a":{"constructor":{"x":1},"__proto__":{"x":[1]}}}'), [])), '{"a":{"constructor":{"x":1}}}'
+  )
   t.equal(Object({}).x, undefined, 'nor is any other object changed')
 })
 
@@ -58,11 +64,16 @@ t.test('a question is answered with what the body says, and with the body', asyn
   }
   for (const { id, schema } of endpoints) if (schema !== null) t.match(ask(id, '{'), { keyword: 'json', code: 'invalid_json' }, id)
   t.strictSame(ask('chat_completions', '{"model":"m","messages":[{"role":"user","content":"x"}],"stream":true,"models":["a","b","a"]}'), {
-    json: { model: 'm', messages: [{ role: 'user', content: 'x' }], stream: true, models: ['a', 'b', 'a'] }, model: 'm', otherModels: ['a', 'b'], stream: true,
+    json: { model: 'm', messages: [{ role: 'user', content: 'x' }], stream: true, models: ['a', 'b', 'a'] },
+    model: 'm',
+    otherModels: ['a', 'b'],
+    stream: true,
   })
   t.match(ask('messages', '{"model":"m"}'), { keyword: 'required', param: 'max_tokens' })
   const models = [...Array(1_001).keys()].map((index) => `m${index}`)
-  t.match(ask('chat_completions', JSON.stringify({ model: 'm', messages: [{ role: 'user', content: 'x' }], models })), { keyword: 'models', code: 'invalid_body' })
+  t.match(ask('chat_completions', JSON.stringify({ model: 'm', messages: [{ role: 'user', content: 'x' }], models })), {
+    keyword: 'models', code: 'invalid_body',
+  })
   t.throws(() => ask('nothing', '{}'), { message: 'there is no endpoint nothing' })
 })
 
@@ -70,10 +81,13 @@ t.test('every endpoint can be asked about, and long names are cut', async (t) =>
   const { data } = readOptions({ maxValues: 4 })
   const rules = rulesFrom(data)
   for (const { id } of endpoints) {
-    const { verdict } = answerQuestion({ endpoint: id, type: { kind: 'form', boundary: 'b' }, bytes: new Uint8Array(Buffer.from('--b--')) }, rules)
+    const { verdict } = answerQuestion(
+      { endpoint: id, type: { kind: 'form', boundary: 'b' }, bytes: new Uint8Array(Buffer.from('--b--')) }, rules
+    )
     t.match(verdict, { model: null, stream: false }, id)
   }
-  const json = (text: string): unknown => answerQuestion({ endpoint: 'chat_completions', type: { kind: 'json' }, bytes: new Uint8Array(Buffer.from(text)) }, rules).verdict
+  const json = (text: string): unknown =>
+    answerQuestion({ endpoint: 'chat_completions', type: { kind: 'json' }, bytes: new Uint8Array(Buffer.from(text)) }, rules).verdict
   t.match(json('[{},{},{},{}]'), { keyword: 'values' })
   const name = 'x'.repeat(1_000)
   t.match(json(`{"${name}":1,"${name}":2}`), { keyword: 'duplicate_key', param: /^x{200}\.\.\.$/ })

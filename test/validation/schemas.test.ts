@@ -131,7 +131,13 @@ t.test('a given schema replaces one, by schema name or for a single endpoint', a
 })
 
 t.test('a given schema may be a file, even a copy of ours', async (t) => {
-  const dir = t.testdir({ 'strict.json': JSON.stringify({ ...Object(readBundled('chat-completions')), required: ['model', 'messages', 'user'], properties: { model: true, messages: true, user: true } }) })
+  const dir = t.testdir({
+    'strict.json': JSON.stringify({
+      ...Object(readBundled('chat-completions')),
+      required: ['model', 'messages', 'user'],
+      properties: { model: true, messages: true, user: true },
+    }),
+  })
   const held = readOptions({ schemas: { 'chat-completions': `${dir}/strict.json`, responses: `${dir}/strict.json` } })
   t.match(check('chat-completions', '{"model":"m","messages":[]}', held), { keyword: 'required', error: { param: 'user' } })
 })
@@ -144,7 +150,13 @@ t.test('each keyword of a given schema is told in words', async (t) => {
     [{ properties: { a: true }, unevaluatedProperties: false }, '{"b":1}', 'unevaluatedProperties', 'b', 'b is not known.'],
     [{ properties: { a: { type: 'string', pattern: '^x$' } } }, '{"a":"y"}', 'pattern', 'a', 'a must match pattern "^x$".'],
     [{ properties: { a: { enum: ['x', 'y'] } } }, '{"a":"z"}', 'enum', 'a', 'a must be equal to one of the allowed values.'],
-    [{ properties: { a: { type: 'object', properties: { 'x/y~z': { type: 'null' } } } } }, '{"a":{"x/y~z":1}}', 'type', 'a.x/y~z', 'a.x/y~z must be null.'],
+    [
+      { properties: { a: { type: 'object', properties: { 'x/y~z': { type: 'null' } } } } },
+      '{"a":{"x/y~z":1}}',
+      'type',
+      'a.x/y~z',
+      'a.x/y~z must be null.',
+    ],
     [{ minProperties: 1 }, '{}', 'minProperties', null, 'The request body must NOT have fewer than 1 properties.'],
   ]
   for (const [schema, body, keyword, param, message] of cases) {

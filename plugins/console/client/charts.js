@@ -26,7 +26,9 @@ export const charts = [
     series: [
       ['input', 'blue', (index) => rateAt(index, (point) => picked(point.tokens, ['input', 'tool_input']))],
       ['cache read', 'sky', (index) => rateAt(index, (point) => picked(point.tokens, ['cache_read']))],
-      ['cache write', 'purple', (index) => rateAt(index, (point) => picked(point.tokens, ['cache_write', 'cache_write_5m', 'cache_write_1h']))],
+      ['cache write', 'purple', (index) => rateAt(
+        index, (point) => picked(point.tokens, ['cache_write', 'cache_write_5m', 'cache_write_1h'])
+      )],
       ['output', 'green', (index) => rateAt(index, (point) => picked(point.tokens, ['output']))],
       ['reasoning', 'orange', (index) => rateAt(index, (point) => picked(point.tokens, ['reasoning']))],
     ],
@@ -68,7 +70,9 @@ function chartData ({ series }) {
 
 export function openChart (chart) {
   const place = byId(chart.id)
-  const axis = { stroke: colour('dim'), grid: { stroke: colour('line'), width: 1 }, ticks: { show: false }, font: '11px system-ui, sans-serif' }
+  const axis = {
+    stroke: colour('dim'), grid: { stroke: colour('line'), width: 1 }, ticks: { show: false }, font: '11px system-ui, sans-serif',
+  }
   chart.plot?.destroy()
   chart.plot = new Chart({
     ...sizeOf(place),
@@ -82,7 +86,15 @@ export function openChart (chart) {
       },
     },
     axes: [
-      { ...axis, values: (_plot, ticks) => ticks.map((tick) => new Date(tick * 1_000).toLocaleTimeString('en-GB', { hour: '2-digit', minute: '2-digit', second: '2-digit' })), space: 75, size: 28, incrs: [5, 10, 15, 30, 60, 120, 300] },
+      {
+        ...axis,
+        values: (_plot, ticks) => ticks.map((tick) => new Date(tick * 1_000).toLocaleTimeString('en-GB', {
+          hour: '2-digit', minute: '2-digit', second: '2-digit',
+        })),
+        space: 75,
+        size: 28,
+        incrs: [5, 10, 15, 30, 60, 120, 300],
+      },
       // A scale of nothing has no numbers.
       { ...axis, size: 58, values: (_plot, ticks) => ticks.map((tick) => chart.empty && tick > 0 ? '' : chart.format(tick)) },
     ],

@@ -57,7 +57,8 @@ export function short (value) {
   const size = Math.abs(value)
   const [unit, by] = size >= 1e9 ? ['G', 1e9] : size >= 1e6 ? ['M', 1e6] : size >= 1e4 ? ['k', 1e3] : ['', 1]
   const scaled = value / by
-  return (Math.abs(scaled) >= 100 || Number.isInteger(scaled) ? Math.round(scaled) : Number(scaled.toPrecision(3))).toLocaleString('en') + unit
+  return (Math.abs(scaled) >= 100 || Number.isInteger(scaled) ? Math.round(scaled) : Number(scaled.toPrecision(3))).toLocaleString('en') +
+    unit
 }
 
 /** Four digits that count, however small: a single request may cost millionths. */

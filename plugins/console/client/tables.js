@@ -100,7 +100,9 @@ function budgetLine ({ group, key, unit, period, timezone, amount, spent, held, 
 
 function showCosts ({ costs, labelCosts, budgets }) {
   fill('costs', ['group', 'model'], ['cost'], costs.map(({ group, model, cost, currency }) => [group, model, money(cost, currency)]))
-  fill('label-costs', ['label', 'value'], ['cost'], labelCosts.map(({ label, value, cost, currency }) => [label, value, money(cost, currency)]))
+  fill(
+    'label-costs', ['label', 'value'], ['cost'], labelCosts.map(({ label, value, cost, currency }) => [label, value, money(cost, currency)])
+  )
   fill('budgets', ['whose', 'period'], ['budget', 'spent', 'held', 'left', '', 'begins anew'], (budgets ?? []).map(budgetLine))
   if (budgets === null) byId('budgets').replaceChildren(element('p', 'the state does not answer', 'none'))
 }
@@ -115,7 +117,9 @@ export function showTables (tables) {
   fill('refused', ['reason'], ['requests'], most(tables.refused))
   fill('limited', ['group', 'limit'], ['requests'], most(tables.limited))
   fill('invalid', ['protocol', 'keyword'], ['requests'], most(protocolFirst(tables.invalid)))
-  fill('repaired', ['protocol', 'kind'], ['requests'], most(protocolFirst(tables.repaired).map(([protocol, kind, count]) => [protocol, words(kind), count])))
+  fill('repaired', ['protocol', 'kind'], ['requests'], most(protocolFirst(tables.repaired).map(([protocol, kind, count]) => [
+    protocol, words(kind), count,
+  ])))
   fill('members', ['upstream', 'state'], ['running', 'back in, s'], tables.members)
   const upstreams = cross(tables.upstreams, ['2xx', '3xx', '4xx', '5xx', 'error'])
   fill('upstreams', ['upstream'], upstreams.kinds, upstreams.rows)
@@ -125,5 +129,7 @@ export function showTables (tables) {
   ]))
   const lookups = Object.entries(state.points.at(-1).lookups).map(([result, count]) => [`lookups: ${words(result)}`, count])
   fill('keys', ['what'], ['count'], [...tables.cache.map(([kind, count]) => [`entries: ${kind}`, count]), ...lookups])
-  fill('balances', ['group'], ['left', ''], least(tables.balances).map(([group, share]) => [group, element('span', percent(share), share < lowBalance ? 'low' : ''), meterOf(share)]))
+  fill('balances', ['group'], ['left', ''], least(tables.balances).map(([group, share]) => [
+    group, element('span', percent(share), share < lowBalance ? 'low' : ''), meterOf(share),
+  ]))
 }

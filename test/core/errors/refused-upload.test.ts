@@ -12,7 +12,8 @@ t.test('a refused caller that goes on sending its body is cut', { timeout: 120_0
   const wire = new Wire(await listen(app))
   t.teardown(() => wire.destroy())
   const refused = wire.ask([
-    'POST /v1/chat/completions HTTP/1.1', 'host: a', 'authorization: Bearer sk-wrong-0123456789', 'content-type: application/json', 'transfer-encoding: chunked',
+    'POST /v1/chat/completions HTTP/1.1', 'host: a', 'authorization: Bearer sk-wrong-0123456789', 'content-type: application/json',
+    'transfer-encoding: chunked',
   ])
   const dribble = setInterval(() => wire.send('1\r\n.\r\n'), 100)
   t.teardown(() => clearInterval(dribble))

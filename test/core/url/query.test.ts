@@ -5,12 +5,14 @@ const resolve = createResolve('')
 
 /** Written out, and not read from where the rule has them: each is what some provider takes a credential from. */
 const carriers = [
-  'key', 'KEY', '$key', '%24key', '%6bey', '%256bey', 'key[]', 'key[a]', '%20key', 'access_token', 'Access-Token', 'oauth_token', 'bearer_token',
+  'key', 'KEY', '$key', '%24key', '%6bey', '%256bey', 'key[]', 'key[a]', '%20key', 'access_token', 'Access-Token', 'oauth_token',
+  'bearer_token',
   'api_key', 'api-key', 'apikey', 'APIKEY', 'subscription-key', 'subscription_key', '$httpHeaders', '$httpMethod',
 ]
 
 const paths = [
-  ['POST', '/v1/chat/completions'], ['POST', '/v1/messages'], ['POST', '/v1beta/models/gemini:generateContent'], ['GET', '/v1/models'], ['GET', '/v1/responses/resp_1'],
+  ['POST', '/v1/chat/completions'], ['POST', '/v1/messages'], ['POST', '/v1beta/models/gemini:generateContent'], ['GET', '/v1/models'],
+  ['GET', '/v1/responses/resp_1'],
 ] as const
 
 t.test('no parameter that may carry a secret stands in what is sent on, however it is spelled', async (t) => {

@@ -50,7 +50,10 @@ t.test('every base address that clients are given reaches the one canonical path
     ['//v1beta/models/m:generateContent', generate],
     ['/v1//v1beta/models/m:generateContent', generate],
     ['/v1beta/models/m%3AgenerateContent', generate],
-    ['/v1beta/models/m:streamGenerateContent?alt=sse', 'generate_content.streamGenerateContent /v1beta/models/m:streamGenerateContent?alt=sse'],
+    [
+      '/v1beta/models/m:streamGenerateContent?alt=sse',
+      'generate_content.streamGenerateContent /v1beta/models/m:streamGenerateContent?alt=sse',
+    ],
     ['/v1/models/m:countTokens', 'generate_content.countTokens /v1beta/models/m:countTokens'],
     ['/v1/models/m:embedContent', 'generate_content.embedContent /v1beta/models/m:embedContent'],
     ['/v1/models/m:batchEmbedContents', 'generate_content.batchEmbedContents /v1beta/models/m:batchEmbedContents'],
@@ -114,9 +117,19 @@ t.test('what is not an endpoint of ours is left alone', async (t) => {
   const preflight = { origin: 'https://page.example', 'access-control-request-method': 'POST', 'content-length': '0' }
   t.equal(read('OPTIONS', '/v1/v1/chat/completions', preflight), 'not ours', 'a preflight is the host\'s')
   t.equal(read('OPTIONS', '/v1/chat/completions'), 'method_not_allowed openai', 'no preflight')
-  t.equal(read('OPTIONS', '/v1/chat/completions', { 'access-control-request-method': 'POST' }), 'method_not_allowed openai', 'a preflight says where it comes from')
-  t.equal(read('OPTIONS', '/v1/chat/completions', { ...preflight, 'content-length': '9' }), 'method_not_allowed openai', 'a preflight has no body')
-  t.equal(read('OPTIONS', '/v1/chat/completions', { ...preflight, 'transfer-encoding': 'chunked' }), 'method_not_allowed openai', 'a preflight has no body')
+  t.equal(
+    read('OPTIONS', '/v1/chat/completions', { 'access-control-request-method': 'POST' }),
+    'method_not_allowed openai',
+    'a preflight says where it comes from'
+  )
+  t.equal(
+    read('OPTIONS', '/v1/chat/completions', { ...preflight, 'content-length': '9' }), 'method_not_allowed openai', 'a preflight has no body'
+  )
+  t.equal(
+    read('OPTIONS', '/v1/chat/completions', { ...preflight, 'transfer-encoding': 'chunked' }),
+    'method_not_allowed openai',
+    'a preflight has no body'
+  )
 })
 
 t.test('a path that ends in an endpoint\'s action is never left to a mount, whatever stands before the action', async (t) => {
@@ -180,7 +193,9 @@ t.test('what two readers could read in two ways is refused, never decoded and se
 })
 
 t.test('a blank makes another path, which is refused all the same', async (t) => {
-  for (const url of ['/v1/chat/completions%20', '/v1%20/models', '/%20v1/messages', '/v1/mess%20ages']) t.match(read('POST', url), /^blank_in_path/, url)
+  for (const url of ['/v1/chat/completions%20', '/v1%20/models', '/%20v1/messages', '/v1/mess%20ages']) {
+    t.match(read('POST', url), /^blank_in_path/, url)
+  }
 })
 
 t.test('the key parameter never stays in the query, whatever its spelling, and the rest stays byte for byte', async (t) => {
@@ -198,24 +213,37 @@ t.test('the key parameter never stays in the query, whatever its spelling, and t
     ['?a=b;key=abc;c&key=abc', '?a=b;c', ['abc']],
   ]
   for (const [query, rest, keys] of cases) {
-    t.match(resolve('POST', `/v1beta/models/m:generateContent${query}`, {}), { url: `/v1beta/models/m:generateContent${rest}`, keys }, query)
+    t.match(
+      resolve('POST', `/v1beta/models/m:generateContent${query}`, {}), { url: `/v1beta/models/m:generateContent${rest}`, keys }, query
+    )
   }
-  t.match(resolve('POST', '/v1/messages?monkey=1&tokens=a;b&%24alt=json', {}), { url: '/v1/messages?monkey=1&tokens=a;b&%24alt=json', keys: null })
+  t.match(resolve('POST', '/v1/messages?monkey=1&tokens=a;b&%24alt=json', {}), {
+    url: '/v1/messages?monkey=1&tokens=a;b&%24alt=json', keys: null,
+  })
   t.match(resolve('POST', '/v1/unknown?key=abc&a=1', {}), { kind: 'refused', url: '/v1/unknown?a=1' })
 })
 
 t.test('whatever an upstream may take a credential from is gone from the query, and is none here', async (t) => {
   const names = [
-    'KEY', '$key', '%24key', '%2524key', '$KEY', 'key[]', 'key[0]', 'key%5B%5D', '%6bey[a]', '+key', '%20key', 'key+', '%00key', 'access_token', 'Access_Token', '$access_token',
-    'access-token', 'oauth_token', 'oauth%5Ftoken', 'bearer_token', 'api_key', 'api-key', 'apikey', 'API_KEY', 'subscription-key', '$httpHeaders', 'httpHeaders',
+    'KEY', '$key', '%24key', '%2524key', '$KEY', 'key[]', 'key[0]', 'key%5B%5D', '%6bey[a]', '+key', '%20key', 'key+', '%00key',
+    'access_token', 'Access_Token', '$access_token',
+    'access-token', 'oauth_token', 'oauth%5Ftoken', 'bearer_token', 'api_key', 'api-key', 'apikey', 'API_KEY', 'subscription-key',
+    '$httpHeaders', 'httpHeaders',
   ]
   for (const name of names) {
-    for (const [query = '', rest] of [[`?${name}=s`, ''], [`?${name}`, ''], [`?a=1&${name}=s&b`, '?a=1&b'], [`?a=1;${name}=s`, '?a=1'], [`?;${name}=s`, ''], [`?a=b;${name}=s;c=d&e`, '?a=b;c=d&e']]) {
-      for (const path of ['/v1beta/models/m:generateContent', '/v1/chat/completions', '/v1/messages']) t.match(resolve('POST', path + query, {}), { url: path + rest, keys: null }, query)
+    for (const [query = '', rest] of [
+      [`?${name}=s`, ''], [`?${name}`, ''], [`?a=1&${name}=s&b`, '?a=1&b'], [`?a=1;${name}=s`, '?a=1'], [`?;${name}=s`, ''],
+      [`?a=b;${name}=s;c=d&e`, '?a=b;c=d&e'],
+    ]) {
+      for (const path of ['/v1beta/models/m:generateContent', '/v1/chat/completions', '/v1/messages']) {
+        t.match(resolve('POST', path + query, {}), { url: path + rest, keys: null }, query)
+      }
       t.match(resolve('POST', `/v1/unknown${query}`, {}), { kind: 'refused', url: `/v1/unknown${rest}` })
     }
   }
-  for (const name of ['keys', 'monkey', 'a[key]', 'key.a', 'tokens', 'access', 'x-key', '%zz']) t.match(resolve('POST', `/v1/messages?${name}=s`, {}), { url: `/v1/messages?${name}=s` })
+  for (const name of ['keys', 'monkey', 'a[key]', 'key.a', 'tokens', 'access', 'x-key', '%zz']) {
+    t.match(resolve('POST', `/v1/messages?${name}=s`, {}), { url: `/v1/messages?${name}=s` })
+  }
 })
 
 t.test('a mount prefix stands before everything and is not sent upstream', async (t) => {
@@ -233,8 +261,11 @@ t.test('a mount prefix stands before everything and is not sent upstream', async
 })
 
 t.test('resolving is idempotent and never ambiguous, for generated spellings', async (t) => {
-  const word = fc.constantFrom('v1', 'v1beta', 'v1alpha', '', '.', '..', '%2e', 'chat', 'completions', 'messages', 'models', 'm:generateContent',
-    'a%2Fb:streamGenerateContent', 'responses', 'x', '%00', 'embeddings', 'chat%2Fcompletions', 'tunedModels', 'count_tokens', 'V1', '\\', 'm%3AcountTokens')
+  const word = fc.constantFrom(
+    'v1', 'v1beta', 'v1alpha', '', '.', '..', '%2e', 'chat', 'completions', 'messages', 'models', 'm:generateContent',
+    'a%2Fb:streamGenerateContent', 'responses', 'x', '%00', 'embeddings', 'chat%2Fcompletions', 'tunedModels', 'count_tokens', 'V1', '\\',
+    'm%3AcountTokens'
+  )
   const url = fc.tuple(fc.array(word, { maxLength: 9 }), fc.constantFrom('', '?', '?a=1', '?key=k', '?a=1&key=k&b=2'))
     .map(([words, query]) => `/${words.join('/')}${query}`)
   t.doesNotThrow(() => fc.assert(fc.property(url, fc.constantFrom('GET', 'POST'), (raw, method) => {

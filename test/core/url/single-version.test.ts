@@ -13,7 +13,10 @@ t.test('a version in front of the request\'s own goes, and nothing else', (t) =>
     [`/acme-v1${chat}`, chat, `/acme-v1${chat}`],
     ['/chat/completions', chat, '/chat/completions'],
     ['/somewhere/else', chat, '/somewhere/else'],
-    ['/v1beta/v1beta/models/v1/v1beta/m:generateContent', '/v1beta/models/v1/v1beta/m:generateContent', '/v1beta/models/v1/v1beta/m:generateContent'],
+    [
+      '/v1beta/v1beta/models/v1/v1beta/m:generateContent', '/v1beta/models/v1/v1beta/m:generateContent',
+      '/v1beta/models/v1/v1beta/m:generateContent',
+    ],
     [`https://provider.example/v1${chat}`, chat, `https://provider.example${chat}`],
   ]
   for (const [dest, own, expected] of cases) t.equal(withOneVersion(dest, own), expected, dest)
@@ -24,7 +27,9 @@ t.test('what has one version stays, whatever the model is called', (t) => {
   const segment = fc.constantFrom('v1', 'v1beta', 'm', 'models', 'v1%2fm')
   fc.assert(fc.property(fc.constantFrom('v1', 'v1beta'), fc.array(segment, { maxLength: 4 }), (version, rest) => {
     const own = `/${[version, 'models', ...rest].join('/')}`
-    return withOneVersion(own, own) === own && withOneVersion(`/${version}${own}`, own) === own && withOneVersion(`/base${own}`, own) === `/base${own}`
+    return withOneVersion(own, own) === own && withOneVersion(`/${version}${own}`, own) === own && withOneVersion(
+      `/base${own}`, own
+    ) === `/base${own}`
   }))
   t.end()
 })

@@ -29,7 +29,9 @@ export interface ReportedUsage {
 
 const folder = new URL('../../fixtures/replies/', import.meta.url)
 
-const calls: ReadonlyArray<{ readonly id: string, readonly method: string, readonly path: string }> = JSON.parse(readFileSync(new URL('../calls.json', folder), 'utf8'))
+const calls: ReadonlyArray<{ readonly id: string, readonly method: string, readonly path: string }> = JSON.parse(readFileSync(
+  new URL('../calls.json', folder), 'utf8'
+))
 
 /** The bytes of a reply fixture, such as `messages.sse`. */
 export function replyFixture (name: string): Buffer {

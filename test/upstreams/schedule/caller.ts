@@ -25,13 +25,16 @@ const paths = { chat: '/v1/chat/completions', messages: '/v1/messages', response
 export function bodyOf ({ tag, protocol, stream, model }: Ask): string {
   const messages = [{ role: 'user', content: `${tag}.` }]
   if (protocol === 'responses') return JSON.stringify({ model, stream, input: `${tag}.` })
-  return JSON.stringify({ model, stream, ...protocol === 'messages' ? { max_tokens: 9 } : stream && { stream_options: { include_usage: true } }, messages })
+  return JSON.stringify({
+    model, stream, ...protocol === 'messages' ? { max_tokens: 9 } : stream && { stream_options: { include_usage: true } }, messages,
+  })
 }
 
 export async function hear (origin: string, ask: Ask, arrived: () => number): Promise<Heard> {
   const body = bodyOf(ask)
   const lines = [
-    `POST ${paths[ask.protocol]} HTTP/1.1`, 'host: gateway', 'connection: close', 'content-type: application/json', 'anthropic-version: 2023-06-01',
+    `POST ${paths[ask.protocol]} HTTP/1.1`, 'host: gateway', 'connection: close', 'content-type: application/json',
+    'anthropic-version: 2023-06-01',
     `authorization: Bearer ${secret}`, `content-length: ${Buffer.byteLength(body)}`, '', body,
   ]
   const socket = connect(Number(new URL(origin).port), '127.0.0.1', () => socket.write(lines.join('\r\n')))

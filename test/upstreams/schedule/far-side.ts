@@ -65,7 +65,18 @@ export class FarSide {
     const attempt = this.of(tag).length
     const step = this.stepOf(tag, attempt)
     const mark = `${tag}.a${attempt}`
-    const arrival: Arrival = { tag, mark, member, body, secret: String(req.headers['x-api-key'] ?? req.headers.authorization).replace('Bearer ', ''), step, pieces: [], status: 0, sentBytes: 0, whole: false }
+    const arrival: Arrival = {
+      tag,
+      mark,
+      member,
+      body,
+      secret: String(req.headers['x-api-key'] ?? req.headers.authorization).replace('Bearer ', ''),
+      step,
+      pieces: [],
+      status: 0,
+      sentBytes: 0,
+      whole: false,
+    }
     this.arrivals.push(arrival)
     await wait(step.delayMs)
     if (res.destroyed) return

@@ -28,7 +28,10 @@ export async function play (schedule: Schedule): Promise<string[]> {
   }
 }
 
-/** A caller that leaves before its request has come is none. Silence in a reply that nobody reads any more is found out within a second or two. */
+/**
+ * A caller that leaves before its request has come is none. Silence in a reply that nobody reads any more is found out within a second or
+ * two.
+ */
 async function allSettled ({ far, settled }: World, asks: readonly Ask[]): Promise<void> {
   const isSettled = ({ tag }: Ask): boolean => settled.some(({ body }) => body?.toString().includes(`${tag}.`))
   for (let waited = 0; waited < 1_000; waited += 1) {

@@ -34,15 +34,26 @@ export function ofRequest ({ far, settled, secrets }: World, { attempts: most }:
   if (llm === undefined) return broken
   const told = llm.attempts ?? []
   // What had no connection, no secret or no caller any more may never have arrived.
-  const came = told.filter(({ result, status }) => !(result === 'connect' || (result === 'left' && status === 0) || (result === 'timeout' && status === 0) || (result === 'credential' && status === 0)))
+  const came = told.filter(({ result, status }) => !(result === 'connect' || (result === 'left' && status === 0) ||
+    (result === 'timeout' && status === 0) || (result === 'credential' && status === 0)))
   // In any order: what was given up may arrive late.
-  check(isWithin(arrivals.map(({ member }) => member).sort(), told.map(({ upstream }) => upstream).sort()), `arrived at ${arrivals.map(({ member }) => member).join()}, told ${JSON.stringify(told)}`)
-  check(isWithin(came.map(({ upstream }) => upstream), arrivals.map(({ member }) => member)), `told ${JSON.stringify(told)}, arrived at ${arrivals.map(({ member }) => member).join()}`)
+  check(
+    isWithin(arrivals.map(({ member }) => member).sort(), told.map(({ upstream }) => upstream).sort()),
+    `arrived at ${arrivals.map(({ member }) => member).join()}, told ${JSON.stringify(told)}`
+  )
+  check(
+    isWithin(came.map(({ upstream }) => upstream), arrivals.map(({ member }) => member)),
+    `told ${JSON.stringify(told)}, arrived at ${arrivals.map(({ member }) => member).join()}`
+  )
   check(arrivals.length <= most + 1 && told.filter(({ result }) => result !== 'credential').length <= most, `${told.length} attempts`)
   const tokens = llm.usage === null ? 0 : [...leafTokens(llm.usage)].reduce((sum, n) => sum + n, 0)
   const may = tokensOf(arrivals, answering, heard.left)
   check(may.has(tokens), `${tokens} tokens, and not ${[...may].join(' or ')}`)
-  if (!heard.left && reply?.clean === true && answering?.whole === true && answering.status === 200 && !['fails_first'].includes(answering.step.does)) check(llm.outcome === 'ok', `${llm.outcome} of a whole reply`)
+  if (!heard.left && reply?.clean === true && answering?.whole === true && answering.status === 200 && !['fails_first'].includes(
+    answering.step.does
+  )) {
+    check(llm.outcome === 'ok', `${llm.outcome} of a whole reply`)
+  }
   return broken
 }
 
@@ -105,13 +116,19 @@ export async function ofAll ({ app, balances, ledger, settled, settlements }: Wo
   check(someLeft || settled.length === asked, `${settled.length} of ${asked} were settled`)
   const metrics = gatewayOf(app).metrics
   const read = (name: string): ReadonlyArray<{ labels: Readonly<Record<string, string>>, value: number }> => {
-    return (metrics.find((each) => each.name === `llm_gateway_${name}`)?.read() ?? []).map((cell) => ({ labels: cell.labels, value: Number(Reflect.get(cell, 'value')) }))
+    return (metrics.find((each) => each.name === `llm_gateway_${name}`)?.read() ?? []).map((cell) => ({
+      labels: cell.labels, value: Number(Reflect.get(cell, 'value')),
+    }))
   }
   const total = (name: string): number => read(name).reduce((sum, { value }) => sum + value, 0)
   const attempts = settled.flatMap((llm) => llm.attempts ?? [])
   const named = ({ upstream, result }: { upstream: string, result: string }): string => `${upstream} ${result}`
-  const counted = read('upstream_attempts_total').map(({ labels, value }) => `${String(labels['upstream'])} ${String(labels['result'])} ${value}`).sort()
-  const expected = [...new Set(attempts.map(named))].map((name) => `${name} ${attempts.filter((attempt) => named(attempt) === name).length}`).sort()
+  const counted = read('upstream_attempts_total')
+    .map(({ labels, value }) => `${String(labels['upstream'])} ${String(labels['result'])} ${value}`)
+    .sort()
+  const expected = [...new Set(attempts.map(named))]
+    .map((name) => `${name} ${attempts.filter((attempt) => named(attempt) === name).length}`)
+    .sort()
   check(counted.join() === expected.join(), `attempts: counted ${counted.join()}, made ${expected.join()}`)
   check(total('upstream_active_requests') === 0, 'a member still counts as busy')
   check(total('requests_total') === settled.length, `${total('requests_total')} requests counted of ${settled.length}`)
@@ -121,7 +138,10 @@ export async function ofAll ({ app, balances, ledger, settled, settlements }: Wo
   check(account.held === 0 && account.active === 0, `${account.held} tokens and ${account.active} places are still held`)
   const records = []
   for await (const record of ledger.read()) records.push(record)
-  check(account.spent === records.reduce((sum, { charged }) => sum + charged, 0), `${account.spent} spent, ${JSON.stringify(records.map(({ charged }) => charged))} recorded`)
+  check(
+    account.spent === records.reduce((sum, { charged }) => sum + charged, 0),
+    `${account.spent} spent, ${JSON.stringify(records.map(({ charged }) => charged))} recorded`
+  )
   check(new Set(records.map(({ id }) => id)).size === records.length, 'a request was recorded twice')
   for (const [id, times] of settlements) check(times === 1, `${id} was settled ${times} times`)
   return broken

@@ -24,10 +24,20 @@ export function said (url: string, body: Document, mark: string, step: Step): Sa
   const [input, output] = [told * 7 + 1_000, told % 50 + 2]
   const protocol = url.includes('/chat/') ? 'chat' : url.includes('/messages') ? 'messages' : 'responses'
   const whole = { status: 200, headers: {} }
-  if (body['stream'] !== true) return step.does === 'fails_first' ? refusal(500, mark, false) : { ...whole, type: 'application/json', pieces: [...halves(documents[protocol](mark, input, output), input + output)] }
+  if (body['stream'] !== true) {
+    return step.does === 'fails_first'
+      ? refusal(500, mark, false)
+      : { ...whole, type: 'application/json', pieces: [...halves(documents[protocol](mark, input, output), input + output)] }
+  }
   const events = streams[protocol](mark, input, output)
-  const failing = [...events.slice(0, 1), { data: { type: 'error', error: { type: 'overloaded_error', message: mark } }, tokens: events[0]?.tokens ?? 0 }]
-  return { ...whole, type: 'text/event-stream', pieces: (step.does === 'fails_first' ? failing : events).map(({ data, tokens }) => ({ bytes: eventOf(data), tokens })) }
+  const failing = [
+    ...events.slice(0, 1), { data: { type: 'error', error: { type: 'overloaded_error', message: mark } }, tokens: events[0]?.tokens ?? 0 },
+  ]
+  return {
+    ...whole,
+    type: 'text/event-stream',
+    pieces: (step.does === 'fails_first' ? failing : events).map(({ data, tokens }) => ({ bytes: eventOf(data), tokens })),
+  }
 }
 
 function refusal (status: number, mark: string, long: boolean): Said {
@@ -50,12 +60,24 @@ function eventOf (data: Document | string): Buffer {
 
 const documents = {
   chat: (mark: string, input: number, output: number): Document => ({
-    id: mark, object: 'chat.completion', model: 'm', choices: [{ index: 0, message: { role: 'assistant', content: mark }, finish_reason: 'stop' }], usage: { prompt_tokens: input, completion_tokens: output },
+    id: mark,
+    object: 'chat.completion',
+    model: 'm',
+    choices: [{ index: 0, message: { role: 'assistant', content: mark }, finish_reason: 'stop' }],
+    usage: { prompt_tokens: input, completion_tokens: output },
   }),
   messages: (mark: string, input: number, output: number): Document => ({
-    id: mark, type: 'message', role: 'assistant', model: 'm', content: [{ type: 'text', text: mark }], stop_reason: 'end_turn', usage: { input_tokens: input, output_tokens: output },
+    id: mark,
+    type: 'message',
+    role: 'assistant',
+    model: 'm',
+    content: [{ type: 'text', text: mark }],
+    stop_reason: 'end_turn',
+    usage: { input_tokens: input, output_tokens: output },
   }),
-  responses: (mark: string, input: number, output: number): Document => response(mark, 'completed', { input_tokens: input, output_tokens: output }),
+  responses: (mark: string, input: number, output: number): Document => response(mark, 'completed', {
+    input_tokens: input, output_tokens: output,
+  }),
 }
 
 function response (mark: string, status: string, usage: Document | null): Document {
@@ -71,24 +93,44 @@ const words = [0, 1, 2]
 
 const streams = {
   chat: (mark: string, input: number, output: number): Event[] => {
-    const chunk = (delta: Document, finish: string | null): Document => ({ id: mark, object: 'chat.completion.chunk', model: 'm', choices: [{ index: 0, delta, finish_reason: finish }], usage: null })
+    const chunk = (delta: Document, finish: string | null): Document => ({
+      id: mark, object: 'chat.completion.chunk', model: 'm', choices: [{ index: 0, delta, finish_reason: finish }], usage: null,
+    })
     return [
       { data: chunk({ role: 'assistant', content: '' }, null), tokens: 0 },
       ...words.map((word) => ({ data: chunk({ content: `${mark} ${word}` }, null), tokens: 0 })),
       { data: chunk({}, 'stop'), tokens: 0 },
-      { data: { id: mark, object: 'chat.completion.chunk', model: 'm', choices: [], usage: { prompt_tokens: input, completion_tokens: output } }, tokens: input + output },
+      {
+        data: {
+          id: mark, object: 'chat.completion.chunk', model: 'm', choices: [], usage: { prompt_tokens: input, completion_tokens: output },
+        },
+        tokens: input + output,
+      },
       { data: '[DONE]', tokens: input + output },
     ]
   },
   messages: (mark: string, input: number, output: number): Event[] => [
-    { data: { type: 'message_start', message: { id: mark, type: 'message', role: 'assistant', model: 'm', content: [], usage: { input_tokens: input, output_tokens: 1 } } }, tokens: input + 1 },
-    ...words.map((word) => ({ data: { type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text: `${mark} ${word}` } }, tokens: input + 1 })),
+    {
+      data: {
+        type: 'message_start',
+        message: {
+          id: mark, type: 'message', role: 'assistant', model: 'm', content: [], usage: { input_tokens: input, output_tokens: 1 },
+        },
+      },
+      tokens: input + 1,
+    },
+    ...words.map((word) => ({
+      data: { type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text: `${mark} ${word}` } }, tokens: input + 1,
+    })),
     { data: { type: 'message_delta', delta: { stop_reason: 'end_turn' }, usage: { output_tokens: output } }, tokens: input + output },
     { data: { type: 'message_stop' }, tokens: input + output },
   ],
   responses: (mark: string, input: number, output: number): Event[] => [
     { data: { type: 'response.created', response: response(mark, 'in_progress', null) }, tokens: 0 },
     ...words.map((word) => ({ data: { type: 'response.output_text.delta', delta: `${mark} ${word}` }, tokens: 0 })),
-    { data: { type: 'response.completed', response: response(mark, 'completed', { input_tokens: input, output_tokens: output }) }, tokens: input + output },
+    {
+      data: { type: 'response.completed', response: response(mark, 'completed', { input_tokens: input, output_tokens: output }) },
+      tokens: input + output,
+    },
   ],
 }

@@ -79,14 +79,26 @@ export async function startWorld ({ mounted, drainMs, attempts, retryOn, affinit
   const app = Fastify()
   await app.register(llmGateway, gatewayOptions('', {
     routes: !mounted,
-    upstreams: Object.fromEntries(members.map(({ renews, account }, i) => [`m${i}`, { url: String(urls[i]), account, credential: renews ? credential(i) : credential(i)() }])),
-    pools: { pool: { members: members.map(({ dead, renews, account, ...rules }, i) => ({ upstream: `m${i}`, ...rules })), attempts, retryOn, affinity, attemptTimeoutMs } },
+    upstreams: Object.fromEntries(members.map(({ renews, account }, i) => [
+      `m${i}`, { url: String(urls[i]), account, credential: renews ? credential(i) : credential(i)() },
+    ])),
+    pools: {
+      pool: {
+        members: members.map(({ dead, renews, account, ...rules }, i) => ({ upstream: `m${i}`, ...rules })),
+        attempts,
+        retryOn,
+        affinity,
+        attemptTimeoutMs,
+      },
+    },
     groups: { all: { protocols: everyProtocol, upstream: 'pool', limits: { balance, concurrency: 1_000 } } },
     limits: { balances, ledger },
     forward: transport,
     log: false,
   }))
-  if (mounted) await app.register(httpProxy, { ...proxyOptions(transport), upstream: 'http://127.0.0.1:9', prefix: '/v1', rewritePrefix: '/v1' })
+  if (mounted) {
+    await app.register(httpProxy, { ...proxyOptions(transport), upstream: 'http://127.0.0.1:9', prefix: '/v1', rewritePrefix: '/v1' })
+  }
   const settled: ModelCall[] = []
   gatewayOf(app).onSettled((llm) => settled.push(llm))
   return { app, origin: await listen(app), far, balances, ledger, settled, settlements, secrets }
