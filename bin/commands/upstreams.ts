@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util'
-import type { PoolStatus, UpstreamStatus, UpstreamsStatus } from '../../plugins/core/upstream-status.js'
+import { stateText, type PoolStatus, type UpstreamsStatus } from '../../plugins/core/upstream-status.js'
 import { listenAddress, loadConfig } from '../../plugins/standalone/config.js'
 import { originOf } from '../../plugins/standalone/curls.js'
 import { CommandError, type Io } from '../io.js'
@@ -54,10 +54,10 @@ function isStatus (given: unknown): given is UpstreamsStatus {
   return Array.isArray(Reflect.get(Object(given), 'upstreams')) && Array.isArray(Reflect.get(Object(given), 'pools'))
 }
 
-function rowsOf ({ upstreams: all, pools }: UpstreamsStatus): string[][] {
+function rowsOf ({ upstreams: all, pools, workers }: UpstreamsStatus): string[][] {
   return all.flatMap(({ models, ...upstream }) => [
     [
-      upstream.name, poolsOf(upstream.name, pools), upstream.account, stateOf(upstream), '', String(upstream.active),
+      upstream.name, poolsOf(upstream.name, pools), upstream.account, stateText(upstream, workers), '', String(upstream.active),
       time(upstream.returnsInMs),
     ],
     ...models.map(({ model, reason, returnsInMs }) => [upstream.name, '', '', reason, model, '', time(returnsInMs)]),
@@ -69,10 +69,6 @@ function poolsOf (name: string, pools: readonly PoolStatus[]): string {
   const at = pools.flatMap(({ name: pool, members }) => members.filter(({ upstream }) => upstream === name)
     .map(({ tier }) => tier === 1 ? pool : `${pool} (tier ${tier})`))
   return at.length === 0 ? '-' : at.join(', ')
-}
-
-function stateOf ({ state, reason }: Pick<UpstreamStatus, 'state' | 'reason'>): string {
-  return reason === null ? state : `${state}: ${reason}`
 }
 
 function time (ms: number): string {

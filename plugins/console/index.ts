@@ -7,7 +7,7 @@ import Fastify from 'fastify'
 import fp from 'fastify-plugin'
 import { OptionError } from '../core/options.js'
 import { joinGateway } from '../core/gateway.js'
-import type { UpstreamsStatus } from '../core/upstream-status.js'
+import { mergedStatus, type UpstreamsStatus } from '../core/upstream-status.js'
 import { checkConsoleOptions, type ConsoleOptions } from './options.js'
 
 export type { ConsoleOptions } from './options.js'
@@ -25,7 +25,10 @@ async function registerConsole (app: FastifyInstance, options: ConsoleOptions): 
   const readings = new Readings(() => gateway.metrics)
   const history = new History(readings)
   app.addHook('onClose', async () => history.stop())
-  const upstreams = (): UpstreamsStatus => gateway.upstreamsStatus()
+  const upstreams = async (): Promise<UpstreamsStatus> => {
+    const others = await gateway.otherUpstreams()
+    return mergedStatus([gateway.upstreamsStatus(), ...others])
+  }
   const budgets = new BudgetRows(async () => await gateway.budgetsStatus())
   const shown = { readings, history, upstreams, budgets }
 

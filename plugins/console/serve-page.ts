@@ -13,7 +13,7 @@ const startedAt = Date.now() - Math.round(process.uptime() * 1_000)
 export interface Shown {
   readonly readings: Readings
   readonly history: History
-  readonly upstreams: () => UpstreamsStatus
+  readonly upstreams: () => Promise<UpstreamsStatus>
   readonly budgets: BudgetRows
 }
 
@@ -42,11 +42,11 @@ export function servePage (app: FastifyInstance, path: string, { readings, histo
         overhead: boundsOf(readings, 'overhead_seconds'),
       },
       points: history.after(Number(searchParams.get('after'))),
-      tables: { ...tables(readings), members: memberRows(upstreams()), budgets: await budgets.rows() },
+      tables: { ...tables(readings), members: memberRows(await upstreams()), budgets: await budgets.rows() },
     }
   })
   app.get(`${base}/upstreams`, { logLevel: 'warn' }, async (_request: FastifyRequest, reply: FastifyReply) => {
     reply.header('cache-control', 'no-store')
-    return upstreams()
+    return await upstreams()
   })
 }

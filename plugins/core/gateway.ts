@@ -35,6 +35,8 @@ export interface Gateway {
   destinationOf: (llm: ModelCall) => Destination | null
   /** How the upstreams do. Set by the upstreams plugin. */
   upstreamsStatus: () => UpstreamsStatus
+  /** How they do for other processes of the same gateway. Set by the process that is one of several. */
+  otherUpstreams: () => Promise<readonly UpstreamsStatus[]>
   /** Path below which the model endpoints stand, empty for none. */
   prefix: string
   /** How URLs are read, below that prefix. */
@@ -141,6 +143,7 @@ function newGateway (): Omit<Gateway, 'prefix' | 'resolve' | 'mounts'> {
     pricing: null,
     destinationOf: () => null,
     upstreamsStatus: () => nothingKnown,
+    otherUpstreams: async () => [],
     bodyPace: null,
     ownScope: null,
     unknown: { mounts: 'leave', nowhere: 'leave' },

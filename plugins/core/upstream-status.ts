@@ -22,6 +22,8 @@ export interface UpstreamStatus {
   /** Requests that run there. */
   readonly active: number
   readonly models: readonly ModelOut[]
+  /** In how many processes it is so. */
+  readonly workers: number
 }
 
 export interface MemberStatus {
@@ -42,6 +44,60 @@ export interface PoolStatus {
 export interface UpstreamsStatus {
   readonly upstreams: readonly UpstreamStatus[]
   readonly pools: readonly PoolStatus[]
+  /** Processes that told. */
+  readonly workers: number
 }
 
-export const nothingKnown: UpstreamsStatus = { upstreams: [], pools: [] }
+export const nothingKnown: UpstreamsStatus = { upstreams: [], pools: [], workers: 1 }
+
+/** What several processes know, as one: each upstream once for each state that it has in any of them, as each has breakers of its own. */
+export function mergedStatus (all: readonly UpstreamsStatus[]): UpstreamsStatus {
+  const upstreams = new Map<string, UpstreamStatus>()
+  const names = new Map<string, number>()
+  for (const each of all.flatMap((status) => status.upstreams)) {
+    names.set(each.name, names.get(each.name) ?? names.size)
+    const state = JSON.stringify([each.name, each.state, each.reason])
+    const known = upstreams.get(state)
+    upstreams.set(state, known === undefined ? each : joined(known, each))
+  }
+  const place = ({ name }: UpstreamStatus): number => Number(names.get(name))
+  return {
+    upstreams: [...upstreams.values()].toSorted((one, other) => place(one) - place(other)),
+    pools: (all[0]?.pools ?? []).map((pool) => withActiveOf(pool, all)),
+    workers: all.reduce((sum, { workers }) => sum + workers, 0),
+  }
+}
+
+function joined (one: UpstreamStatus, other: UpstreamStatus): UpstreamStatus {
+  return {
+    ...one,
+    returnsInMs: Math.max(one.returnsInMs, other.returnsInMs),
+    active: one.active + other.active,
+    models: outIn([...one.models, ...other.models]),
+    workers: one.workers + other.workers,
+  }
+}
+
+/** Each once, for as long as it is out anywhere. */
+function outIn (all: readonly ModelOut[]): ModelOut[] {
+  const models = new Map<string, ModelOut>()
+  for (const out of all) {
+    const name = `${out.reason} ${out.model}`
+    if (out.returnsInMs >= (models.get(name)?.returnsInMs ?? 0)) models.set(name, out)
+  }
+  return [...models.values()]
+}
+
+function withActiveOf ({ name, members }: PoolStatus, all: readonly UpstreamsStatus[]): PoolStatus {
+  const everywhere = all.flatMap(({ pools }) => pools.filter((pool) => pool.name === name)).flatMap((pool) => pool.members)
+  const activeOf = (name: string): number => {
+    return everywhere.filter(({ upstream }) => upstream === name).reduce((sum, { active }) => sum + active, 0)
+  }
+  return { name, members: members.map((member) => ({ ...member, active: activeOf(member.upstream) })) }
+}
+
+/** In words, with how many of all processes say so where not all do. */
+export function stateText ({ state, reason, workers }: Pick<UpstreamStatus, 'state' | 'reason' | 'workers'>, all: number): string {
+  const text = reason === null ? state : `${state}: ${reason}`
+  return workers === all ? text : `${text} (${workers} of ${all} workers)`
+}

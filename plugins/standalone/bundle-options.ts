@@ -1,6 +1,6 @@
 import type { LlmGatewayOptions } from '../index.js'
 import type { UpstreamOptions } from '../upstreams/index.js'
-import type { Peers } from '../metrics/index.js'
+import type { ProcessPeers } from './process-peers.js'
 import type { State } from '../state/types.js'
 import type { GatewayConfig } from './config-types.js'
 
@@ -11,7 +11,7 @@ export interface Shared {
   /** Whose metrics the app counts in: the same object for each app of the process. */
   readonly cells: object
   /** Processes that count together with this one. */
-  readonly peers?: Peers | undefined
+  readonly peers?: ProcessPeers | undefined
   /** Where the console is served in the app, for the port of its own. */
   readonly consolePath: string
   /** Issued keys, balances and the ledger; null where none is open, as in `check`. */

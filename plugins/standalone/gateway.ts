@@ -47,7 +47,11 @@ export async function createGateway (config: GatewayConfig, parts: GatewayParts)
   app.get('/health', async (_, reply) => parts.life.draining ? reply.code(503).send({ status: 'draining' }) : { status: 'ok' })
   app.setNotFoundHandler(notFound)
   await up(app)
-  parts.logStream?.onDrop?.(() => gatewayOf(app).recorder.logDropped())
+  const gateway = gatewayOf(app)
+  const { peers } = parts
+  peers?.joinUpstreams(() => gateway.upstreamsStatus())
+  if (peers !== undefined) gateway.otherUpstreams = async () => await peers.upstreams()
+  parts.logStream?.onDrop?.(() => gateway.recorder.logDropped())
   return { app, live }
 }
 

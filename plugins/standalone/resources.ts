@@ -4,7 +4,7 @@ import { simulates } from './bundle-options.js'
 import type { GatewayConfig } from './config-types.js'
 import { stateConfig } from './config.js'
 import type { GatewayParts, LogStream } from './gateway.js'
-import type { Peers } from '../metrics/index.js'
+import type { ProcessPeers } from './process-peers.js'
 import { startSimulator, type Simulator } from './simulator.js'
 
 /** What lives as long as the process, whatever the configuration becomes. */
@@ -15,11 +15,11 @@ export class Resources {
   readonly consolePath = `/console-${randomBytes(16).toString('hex')}`
   readonly #cells = {}
   readonly #logStream: LogStream | undefined
-  readonly #peers: Peers | undefined
+  readonly #peers: ProcessPeers | undefined
   #simulator: Simulator | null = null
   #state: State | null = null
 
-  constructor (logStream: LogStream | undefined, peers: Peers | undefined = undefined) {
+  constructor (logStream: LogStream | undefined, peers: ProcessPeers | undefined = undefined) {
     this.#logStream = logStream
     this.#peers = peers
   }

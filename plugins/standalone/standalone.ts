@@ -6,7 +6,7 @@ import { refusalLines } from './config-error.js'
 import type { GatewayConfig } from './config-types.js'
 import type { Environment } from './config-yaml.js'
 import { listenAddress, loadConfig, type ListenAddress } from './config.js'
-import type { Peers } from '../metrics/index.js'
+import type { ProcessPeers } from './process-peers.js'
 import { openFronts, type Fronts } from './fronts.js'
 import { createGateway, type LogStream } from './gateway.js'
 import { Resources } from './resources.js'
@@ -20,7 +20,7 @@ export interface StandaloneOptions {
   /** The text of the file, where another process reads it. Throws ConfigError. Default: the file. */
   readonly text?: () => string
   /** Processes that count together with this one. */
-  readonly peers?: Peers
+  readonly peers?: ProcessPeers
 }
 
 function configOf ({ file, env, text }: StandaloneOptions): GatewayConfig {

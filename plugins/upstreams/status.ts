@@ -8,6 +8,7 @@ export function statusOf (upstreams: Iterable<Upstream>, pools: Iterable<Pool>, 
   return {
     upstreams: [...upstreams].map((upstream) => upstreamStatus(upstream, registry.of(upstream), now)),
     pools: [...pools].map(poolStatus),
+    workers: 1,
   }
 }
 
@@ -16,7 +17,8 @@ function upstreamStatus ({ name, origin, basePath, account }: Upstream, health: 
   const until = Math.max(breaker.until, credential.until)
   const reason = credential.isOpen ? 'credential' : breaker.isOpen ? 'failures' : null
   const state = reason === null ? 'up' : health.isWell(now) || until <= now ? 'due' : 'out'
-  return { name, address: origin + basePath, account, state, reason, returnsInMs: inMs(until, now), active, models: modelsOut(health, now) }
+  const address = origin + basePath
+  return { name, address, account, state, reason, returnsInMs: inMs(until, now), active, models: modelsOut(health, now), workers: 1 }
 }
 
 function modelsOut ({ account, models }: Health, now: number): ModelOut[] {

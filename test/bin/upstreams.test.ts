@@ -3,6 +3,8 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { freePort } from '../helpers/free-port.js'
+import { launch, originOf, program } from '../helpers/launch.js'
+import { createCaller } from '../endurance/caller.js'
 import { startUpstream } from '../helpers/upstream.js'
 import { chat, start } from '../standalone/run.js'
 import { command } from './terminal.js'
@@ -51,6 +53,30 @@ t.test('members, breakers and cooldowns of a gateway that runs', async (t) => {
   t.strictSame(pools, [{ name: 'pool', members: [{ upstream: 'm0', tier: 1, weight: 1, concurrency: null, active: 0 }, { upstream: 'm1', tier: 2, weight: 3, concurrency: 9, active: 0 }] }])
   t.notMatch(JSON.stringify([upstreams, pools, out]), /s3cret|caller-secret/)
   t.equal((await fetch(`${origin}/upstreams`)).status, 404, 'not on the port of the callers')
+})
+
+t.test('of several workers all are told: each has breakers of its own', async (t) => {
+  const [first, second] = [await startUpstream(t), await startUpstream(t)]
+  const port = await freePort()
+  const dir = t.testdir({})
+  const file = join(dir, 'gateway.yaml')
+  const text = yaml([first.url, second.url], `listen: { port: ${port} }`).replace('engine: memory', `engine: lmdb, path: "${dir}/data"`)
+  writeFileSync(file, `${text}\nlisten: { workers: 2 }\nlog: { level: error }`)
+  const origin = await originOf(launch(t, program, ['start', '--config', file], { PORT: '0' }))
+  t.strictSame((await command('upstreams', '--config', file)).out.slice(1), [
+    'm0        pool           shared   up                  0',
+    'm1        pool (tier 2)  shared   up                  0',
+  ])
+  // One connection, and so one worker.
+  const { call, close } = createCaller(1)
+  t.teardown(close)
+  first.queue(...Array.from({ length: 5 }, () => ({ status: 503, body: {} })))
+  for (let i = 0; i < 5; i += 1) t.equal((await call(origin, { secret: 'caller-secret', tag: `t${i}` })).status, 200)
+  const { out } = await command('upstreams', '--config', file)
+  t.match(out.slice(1, 4).toSorted(), [/^m0 .* (?:out|due): failures \(1 of 2 workers\)/, /^m0 .* up \(1 of 2 workers\)/, /^m1 .* up {2}/])
+  const { workers, upstreams } = JSON.parse((await command('upstreams', '--config', file, '--json')).out.join(''))
+  t.equal(workers, 2)
+  t.match(upstreams, [{ name: 'm0', workers: 1 }, { name: 'm0', workers: 1 }, { name: 'm1', workers: 2 }])
 })
 
 async function standing (t: Test, answer: string, status = 200): Promise<string> {

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import Fastify from 'fastify'
 import t, { type Test } from 'tap'
+import type { UpstreamsStatus } from '../../plugins/core/upstream-status.js'
 import { parseConfig, workersOf } from '../../plugins/standalone/config.js'
 import type { FromWorker, ToWorker, WireSeries } from '../../plugins/standalone/workers/messages.js'
 import { Primary } from '../../plugins/standalone/workers/primary.js'
@@ -15,6 +16,9 @@ import { until } from '../helpers/launch.js'
 import { Signal, startUpstream } from '../helpers/upstream.js'
 import { status, yaml } from './run.js'
 
+const statusOf = (name: string, active = 0): UpstreamsStatus => ({
+  upstreams: [{ name, address: 'http://h', account: name, state: 'up', reason: null, returnsInMs: 0, active, models: [], workers: 1 }], pools: [], workers: 1,
+})
 const series = (name: string, ...numbers: number[]): WireSeries => ({ name, text: 'a="b"', labels: { a: 'b' }, numbers })
 
 t.test('counts outlive their worker, what is measured now does not', async (t) => {
@@ -22,10 +26,12 @@ t.test('counts outlive their worker, what is measured now does not', async (t) =
   tally.count(1, [[0, [1], series('requests', 1)]])
   tally.count(1, [[0, [5]], [9, [1]]])
   tally.count(2, [[0, [2], series('requests', 2)]])
-  tally.measure(1, [series('active', 3)])
-  tally.measure(2, [series('active', 9)])
+  tally.measure(1, [series('active', 3)], statusOf('a'))
+  tally.measure(2, [series('active', 9)], statusOf('b'))
+  t.strictSame(tally.upstreamsOfOthers(2), [statusOf('a')])
   t.strictSame(tally.othersOf(2), [series('requests', 5), series('active', 3)])
   tally.bury(1)
+  t.strictSame(tally.upstreamsOfOthers(2), [])
   t.strictSame(tally.othersOf(2), [series('requests', 5)])
   tally.bury(2)
   tally.bury(3)
@@ -64,17 +70,23 @@ t.test('a worker tells what it counts, and serves the sum of all', async (t) => 
   const scraped = (async () => await (await fetch(`${origin}/metrics`)).text())()
   let asked = await said.next()
   while (asked.type !== 'read') asked = await said.next()
-  tell({ type: 'others', id: asked.id, series: others })
+  tell({ type: 'others', id: asked.id, series: others, upstreams: [statusOf('main', 3)] })
   const metrics = await scraped
   t.match(metrics, `${name}{${text}} 42\n`)
   t.match(metrics, 'llm_gateway_overhead_seconds_count{protocol="images"} 2\n')
   t.match(metrics, 'llm_gateway_overhead_seconds_count{protocol="chat_completions"} 3\n')
   t.match(JSON.stringify(counted), name)
 
+  const looked = (async () => await (await fetch(`${origin}/console/upstreams`)).json())()
+  let waited = await said.next()
+  while (waited.type !== 'read') waited = await said.next()
+  tell({ type: 'others', id: waited.id, series: others, upstreams: [statusOf('main', 3)] })
+  t.match(await looked, { upstreams: [{ name: 'main', active: 3, workers: 2 }], workers: 2 })
+
   tell({ type: 'flush', id: 7 })
   let flushed = await said.next()
   while (flushed.type !== 'flushed') flushed = await said.next()
-  t.match(flushed, { id: 7, gauges: [{ name: /^llm_gateway_/ }] })
+  t.match(flushed, { id: 7, gauges: [{ name: /^llm_gateway_/ }], upstreams: { upstreams: [{ name: 'main' }] } })
 
   const answered = async (): Promise<FromWorker> => {
     for (;;) {

@@ -1,5 +1,6 @@
 /** What the primary and its workers tell each other over the channel between them. */
 import type { Worker } from 'node:cluster'
+import type { UpstreamsStatus } from '../../core/upstream-status.js'
 import type { ListenAddress } from '../config.js'
 
 /** One series: of a histogram the sum, the count and what fell into each bucket, else the value. */
@@ -18,7 +19,7 @@ export type FromWorker =
   | { readonly type: 'ready', readonly address: ListenAddress, readonly consoleAddress: ListenAddress | null }
   | { readonly type: 'failed', readonly message: string }
   | { readonly type: 'counted', readonly cells: readonly Counted[] }
-  | { readonly type: 'flushed', readonly id: number, readonly gauges: readonly WireSeries[] }
+  | { readonly type: 'flushed', readonly id: number, readonly gauges: readonly WireSeries[], readonly upstreams: UpstreamsStatus }
   | { readonly type: 'read', readonly id: number }
   | { readonly type: 'reloaded', readonly ok: boolean }
 
@@ -27,7 +28,7 @@ export type ToWorker =
   | { readonly type: 'start', readonly text: string }
   | { readonly type: 'reload', readonly text: string }
   | { readonly type: 'flush', readonly id: number }
-  | { readonly type: 'others', readonly id: number, readonly series: readonly WireSeries[] }
+  | { readonly type: 'others', readonly id: number, readonly series: readonly WireSeries[], readonly upstreams: readonly UpstreamsStatus[] }
   | { readonly type: 'stop' }
 
 /** One whose channel is closed hears nothing any more, and its end is heard of. */

@@ -20,7 +20,7 @@ export class Sums {
     if (message.type === 'counted') this.#tally.count(worker.id, message.cells)
     else if (message.type === 'read') this.#read(worker, message.id)
     else {
-      this.#tally.measure(worker.id, message.gauges)
+      this.#tally.measure(worker.id, message.gauges, message.upstreams)
       this.#flushes.get(message.id)?.(worker)
     }
   }
@@ -36,7 +36,7 @@ export class Sums {
     const flush = this.#asks++
     if (others.length > 0) await this.#flush(flush, others)
     this.#flushes.delete(flush)
-    tell(worker, { type: 'others', id, series: this.#tally.othersOf(worker.id) })
+    tell(worker, { type: 'others', id, series: this.#tally.othersOf(worker.id), upstreams: this.#tally.upstreamsOfOthers(worker.id) })
   }
 
   async #flush (id: number, others: readonly Worker[]): Promise<void> {

@@ -1,9 +1,11 @@
+import type { UpstreamsStatus } from '../../core/upstream-status.js'
 import type { Counted, WireSeries } from './messages.js'
 
 /** What each worker has counted, kept by the primary: counts outlive their worker, what is measured now does not. */
 export class Tally {
   readonly #counts = new Map<number, Map<number, WireSeries>>()
   readonly #gauges = new Map<number, readonly WireSeries[]>()
+  readonly #upstreams = new Map<number, UpstreamsStatus>()
   /** Of all that are gone, by name and labels. */
   #gone = new Map<string, WireSeries>()
 
@@ -15,8 +17,9 @@ export class Tally {
     }
   }
 
-  measure (worker: number, gauges: readonly WireSeries[]): void {
+  measure (worker: number, gauges: readonly WireSeries[], upstreams: UpstreamsStatus): void {
     this.#gauges.set(worker, gauges)
+    this.#upstreams.set(worker, upstreams)
   }
 
   /** The worker is gone. */
@@ -29,6 +32,7 @@ export class Tally {
     }
     this.#counts.delete(worker)
     this.#gauges.delete(worker)
+    this.#upstreams.delete(worker)
   }
 
   /** All that a worker does not know itself. */
@@ -36,5 +40,10 @@ export class Tally {
     const counts = [...this.#counts].flatMap(([id, cells]) => id === worker ? [] : [...cells.values()])
     const gauges = [...this.#gauges].flatMap(([id, cells]) => id === worker ? [] : cells)
     return [...this.#gone.values(), ...counts, ...gauges]
+  }
+
+  /** How the upstreams do for all others. */
+  upstreamsOfOthers (worker: number): UpstreamsStatus[] {
+    return [...this.#upstreams].flatMap(([id, upstreams]) => id === worker ? [] : [upstreams])
   }
 }

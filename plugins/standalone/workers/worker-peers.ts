@@ -1,4 +1,6 @@
-import type { Cell, Family, Peers } from '../../metrics/index.js'
+import type { Cell, Family } from '../../metrics/index.js'
+import { nothingKnown, type UpstreamsStatus } from '../../core/upstream-status.js'
+import type { ProcessPeers } from '../process-peers.js'
 import type { Counted, FromWorker, ToWorker, WireSeries } from './messages.js'
 
 /** The primary may be busy with a worker that starts. */
@@ -8,13 +10,15 @@ const refreshMs = 2_000
  * The other workers, as one of them sees them: tells the primary what was counted, once a turn of the loop, and asks it for
  * what the others have. A worker that is killed takes with it what it counted in its last turn, and nothing else.
  */
-export class WorkerPeers implements Peers {
+export class WorkerPeers implements ProcessPeers {
   readonly #send: (message: FromWorker) => void
   readonly #ids = new Map<Cell, number>()
   readonly #changed = new Map<Cell, string>()
   readonly #asked = new Map<number, () => void>()
   #families: readonly Family[] = []
   #others: readonly WireSeries[] = []
+  #ownUpstreams: () => UpstreamsStatus = () => nothingKnown
+  #otherUpstreams: readonly UpstreamsStatus[] = []
   #asks = 0
 
   constructor (send: (message: FromWorker) => void) {
@@ -28,6 +32,15 @@ export class WorkerPeers implements Peers {
 
   join (families: readonly Family[]): void {
     this.#families = families
+  }
+
+  joinUpstreams (own: () => UpstreamsStatus): void {
+    this.#ownUpstreams = own
+  }
+
+  async upstreams (): Promise<readonly UpstreamsStatus[]> {
+    await this.refresh()
+    return this.#otherUpstreams
   }
 
   flush (): void {
@@ -65,9 +78,10 @@ export class WorkerPeers implements Peers {
   hear (message: ToWorker): void {
     if (message.type === 'flush') {
       this.flush()
-      this.#send({ type: 'flushed', id: message.id, gauges: this.#gauges() })
+      this.#send({ type: 'flushed', id: message.id, gauges: this.#gauges(), upstreams: this.#ownUpstreams() })
     } else if (message.type === 'others') {
       this.#others = message.series
+      this.#otherUpstreams = message.upstreams
       this.#asked.get(message.id)?.()
     }
   }
