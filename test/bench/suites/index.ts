@@ -1,6 +1,7 @@
 /** The suites in the order in which they run. */
 import type { Findings } from '../report.js'
 import type { Session } from '../session.js'
+import { costs } from './costs.js'
 import { firstChunk } from './first-chunk.js'
 import { large } from './large.js'
 import { load } from './load.js'
@@ -13,5 +14,5 @@ import { stream } from './stream.js'
 import { workers } from './workers.js'
 
 export const suites: Readonly<Record<string, (session: Session) => Promise<Findings>>> = {
-  start, small, state, stream, first: firstChunk, large, open: openStreams, scrape, workers, load,
+  start, small, costs, state, stream, first: firstChunk, large, open: openStreams, scrape, workers, load,
 }
