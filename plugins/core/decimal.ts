@@ -33,6 +33,22 @@ export function readDecimal (text: string): Decimal | null {
 
 /** As people write it: no exponent, no zeros at the end. */
 export function decimalText ({ units, places }: Decimal): string {
+  // What one request costs is nearly always so small, and a bigint takes four times as long.
+  const value = Number(units)
+  return value >= 0 && value <= Number.MAX_SAFE_INTEGER ? smallText(value, places) : largeText(units, places)
+}
+
+function smallText (value: number, places: number): string {
+  let whole = value
+  let fraction = places
+  for (; fraction > 0 && whole % 10 === 0; fraction -= 1) whole /= 10
+  const digits = String(whole)
+  if (fraction === 0) return digits
+  const point = digits.length - fraction
+  return point > 0 ? `${digits.slice(0, point)}.${digits.slice(point)}` : `0.${digits.padStart(fraction, '0')}`
+}
+
+function largeText (units: bigint, places: number): string {
   const digits = (units < 0n ? -units : units).toString()
   const sign = units < 0n ? '-' : ''
   if (places === 0) return sign + digits
@@ -50,6 +66,7 @@ export function add (a: Decimal, b: Decimal): Decimal {
 }
 
 export function times (a: Decimal, b: Decimal): Decimal {
+  if (b === one) return a
   return { units: a.units * b.units, places: a.places + b.places }
 }
 

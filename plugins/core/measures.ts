@@ -28,7 +28,8 @@ export function leafTokens (usage: TokenUsage): readonly number[] {
 
 /** Tokens of one direction, all leaves together: cached input is input, reasoning is output. */
 export function tokensOf (usage: TokenUsage, direction: Leaf['direction']): number {
-  return leafTokens(usage).reduce((sum, tokens, at) => leaves[at]?.direction === direction ? sum + tokens : sum, 0)
+  if (direction === 'output') return usage.output + usage.reasoning
+  return usage.input + usage.cache_read + usage.cache_write_5m + usage.cache_write_1h + usage.cache_write + usage.tool_input
 }
 
 /** A provider answered with success. Where nobody watches a host's mount, the caller's status tells it: the gateway makes no 2xx itself. */

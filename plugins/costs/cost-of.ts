@@ -75,24 +75,29 @@ const maxFraction = 6
 
 /** The price list that a request has, and the factor on it; null where there is none for how it was served. */
 function situationOf ({ sheet, tiers, speeds, regions }: PriceRow, served: Served | null): { sheet: Sheet, factor: Decimal } | null {
-  if (served === null) return { sheet, factor: one }
+  if (served === null || (isCommon(served.tier) && isCommon(served.speed) && isCommon(served.region))) return { sheet, factor: one }
   let chosen: Sheet | null = null
   let factor = one
   for (const [name, variants] of [[served.tier, tiers], [served.speed, speeds]] as const) {
-    if (name === null || name === 'standard') continue
+    if (isCommon(name)) continue
     const variant = variants.get(name)
     // Two lists at once have no product.
     if (variant === undefined || ('sheet' in variant && chosen !== null)) return null
     if ('sheet' in variant) chosen = variant.sheet
     else factor = times(factor, variant.factor)
   }
-  if (served.region === null || served.region === 'standard') return { sheet: chosen ?? sheet, factor }
+  if (isCommon(served.region)) return { sheet: chosen ?? sheet, factor }
   const regional = regions.get(served.region)
   return regional === undefined ? null : { sheet: chosen ?? sheet, factor: times(factor, regional) }
 }
 
+function isCommon (name: string | null): name is null | 'standard' {
+  return name === null || name === 'standard'
+}
+
 /** The rates for an input of this size. */
 export function ratesFor ({ rates, above }: Sheet, inputTokens: number): Rates {
+  if (above.length === 0) return rates
   const step = above.findLast((each) => inputTokens > each.inputTokens || (each.inclusive && inputTokens === each.inputTokens))
   return step?.rates ?? rates
 }
@@ -102,17 +107,19 @@ const noRates: Rates = new Map()
 function addTokens (
   lines: Lines, prefix: string, usage: TokenUsage, modalities: readonly ModalityTokens[] | null, sheet: Sheet | null, factor: Decimal
 ): void {
-  const rates = sheet === null ? noRates : ratesFor(sheet, tokensOf(usage, 'input'))
-  const cached = tokensOf(usage, 'input') - usage.input - usage.tool_input
+  const inputTokens = tokensOf(usage, 'input')
+  const rates = sheet === null ? noRates : ratesFor(sheet, inputTokens)
+  const cached = inputTokens - usage.input - usage.tool_input
   const tokens = leafTokens(usage)
-  leaves.forEach(({ type }, at) => {
-    let left = Number(tokens[at])
-    if (left === 0) return
+  let at = 0
+  for (const { type } of leaves) {
+    let left = Number(tokens[at++])
+    if (left === 0) continue
     if (modalities !== null && (type === 'input' || type === 'output')) {
       left = addKinds(lines, prefix, type, left, cached, modalities, rates, factor)
     }
     if (left > 0) lines.add(prefix + type, left, rates.get(type), factor)
-  })
+  }
 }
 
 /** Charges kinds of content that have rates of their own; returns the tokens of the leaf that are left. */
