@@ -25,8 +25,8 @@ export default [
   },
   {
     ignores: [
-      'plugins/auth/**', 'plugins/forward/**', 'plugins/validation/**', 'plugins/limits/charge.ts',
-      'test/bench/**', 'test/bin/**', 'test/conformance/**', 'test/endurance/**', 'test/limits/**', 'test/sdk/**',
+      'test/bench/servers/costs.ts', 'test/bench/suites/*.ts', 'test/bin/upstreams.test.ts', 'test/core/upstream-status.test.ts',
+      'test/standalone/operating.test.ts', 'test/standalone/workers.test.ts',
     ],
     rules: {
       // What cannot be parted stays whole: an address, a pattern.

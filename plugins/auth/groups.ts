@@ -93,7 +93,9 @@ interface KeyDetails {
 }
 
 /** Limits with the least that each may be: none of the others could ever let a request pass, where a balance may be filled again. */
-const leastLimits: ReadonlyMap<string, number> = new Map([['requestsPerMinute', 1], ['tokensPerMinute', 1], ['concurrency', 1], ['balance', 0]])
+const leastLimits: ReadonlyMap<string, number> = new Map([
+  ['requestsPerMinute', 1], ['tokensPerMinute', 1], ['concurrency', 1], ['balance', 0],
+])
 
 const dateTime = /^\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:[.]\d+)?)?(?:Z|[+-]\d\d:\d\d)$/
 
@@ -111,13 +113,25 @@ function readGroup (id: string, options: GroupOptions): Group {
   const at = `groups.${id}`
   // By name, too: a misspelled `thirdParty` or `models` would leave a group open.
   checkOptions(at, options, {
-    protocols: 'anything', upstream: 'anything', routes: 'anything', thirdParty: 'a boolean', models: 'anything', limits: 'an object', onStoreFailure: 'anything', labels: 'an object',
+    protocols: 'anything',
+    upstream: 'anything',
+    routes: 'anything',
+    thirdParty: 'a boolean',
+    models: 'anything',
+    limits: 'an object',
+    onStoreFailure: 'anything',
+    labels: 'an object',
   })
   checkChoice(`${at}.onStoreFailure`, options.onStoreFailure, ['closed', 'local'])
   const { protocols, upstream = null, routes = [], thirdParty = true, models, limits = {}, onStoreFailure = 'closed', labels } = options
   if (!Array.isArray(protocols)) throw new OptionError(`${at}.protocols`, 'must be a list')
   const unknown = protocols.find((name) => !isProtocol(name))
-  if (unknown !== undefined) throw new OptionError(`${at}.protocols`, `holds ${JSON.stringify(unknown)}, which is none of ${protocolNames.join(', ')}${didYouMean(String(unknown), protocolNames)}`)
+  if (unknown !== undefined) {
+    throw new OptionError(
+    `${at}.protocols`,
+    `holds ${JSON.stringify(unknown)}, which is none of ${protocolNames.join(', ')}${didYouMean(String(unknown), protocolNames)}`
+    )
+  }
   if (upstream !== null && !isUpstream(upstream)) throw new OptionError(`${at}.upstream`, 'must be a name, or one for each protocol')
   checkNames(`${at}.upstream`, upstream)
   checkRoutes(`${at}.routes`, routes)
@@ -152,7 +166,11 @@ function checkRoutes (at: string, routes: unknown): void {
 /** A misspelled protocol would leave its requests without an upstream. */
 function checkNames (at: string, upstream: string | Readonly<Record<string, string>> | null): void {
   const misspelled = Object.keys(typeof upstream === 'string' ? {} : upstream ?? {}).find((name) => !isProtocol(name))
-  if (misspelled !== undefined) throw new OptionError(at, `holds ${JSON.stringify(misspelled)}, which is none of ${protocolNames.join(', ')}${didYouMean(misspelled, protocolNames)}`)
+  if (misspelled !== undefined) {
+    throw new OptionError(
+      at, `holds ${JSON.stringify(misspelled)}, which is none of ${protocolNames.join(', ')}${didYouMean(misspelled, protocolNames)}`
+    )
+  }
 }
 
 function isProtocol (name: string): boolean {
@@ -181,7 +199,14 @@ export function readKeys (keys: readonly KeyOptions[], groups: ReadonlyMap<strin
 
 function readKey (at: string, options: KeyOptions, groups: ReadonlyMap<string, Group>): Key {
   checkOptions(at, options, {
-    id: 'anything', group: 'anything', secret: 'anything', hash: 'anything', expires: 'anything', disabled: 'a boolean', limits: 'an object', labels: 'an object',
+    id: 'anything',
+    group: 'anything',
+    secret: 'anything',
+    hash: 'anything',
+    expires: 'anything',
+    disabled: 'a boolean',
+    limits: 'an object',
+    labels: 'an object',
   })
   const { id, group, expires, disabled = false, limits = {}, labels } = options
   if (typeof id !== 'string' || id === '') throw new OptionError(`${at}.id`, 'must be a string')
@@ -203,7 +228,9 @@ function readDigest (at: string, { secret, hash: given }: KeyOptions): string {
   // An empty secret would make every request without a key a known one.
   const missing = missingSecret(secret)
   if (missing !== null) throw new OptionError(`${at}.secret`, missing)
-  if (typeof secret !== 'string' || !isPlain(secret)) throw new OptionError(`${at}.secret`, 'must be visible ASCII without blanks or commas, as no request could carry it otherwise')
+  if (typeof secret !== 'string' || !isPlain(secret)) {
+    throw new OptionError(`${at}.secret`, 'must be visible ASCII without blanks or commas, as no request could carry it otherwise')
+  }
   return digestOf(secret)
 }
 

@@ -70,7 +70,9 @@ async function registerAuth (app: FastifyInstance, options: AuthOptions): Promis
       passed()
       return
     }
-    if (verdict.outcome === 'auth_error' || verdict.code === 'too_many_auth_failures') gateway.recorder.authFailed(llm.protocol, verdict.code)
+    if (verdict.outcome === 'auth_error' || verdict.code === 'too_many_auth_failures') {
+      gateway.recorder.authFailed(llm.protocol, verdict.code)
+    }
     refuse(request, reply, llm.endpoint.family, verdict)
   }
 }

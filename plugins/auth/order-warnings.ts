@@ -15,7 +15,8 @@ export function orderWarnings (app: FastifyInstance, { failures }: AuthOptions):
       return `${name} is registered after the gateway, whose refusals of wrong keys do not have its headers: register it before`
     }),
     ...failures === undefined && app.hasPlugin('@fastify/rate-limit')
-      ? ['@fastify/rate-limit does not count requests with a wrong key, as its hooks stand on routes: set auth.failures, which does, or to false' +
+      ? ['@fastify/rate-limit does not count requests with a wrong key, as its hooks stand on routes: set auth.failures, which does, or ' +
+        'to false' +
         ' where you have app.addHook(\'onRequest\', app.rateLimit()) before the gateway']
       : [],
   ]

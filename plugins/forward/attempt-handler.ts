@@ -163,7 +163,9 @@ export class AttemptHandler implements ReplyHandler {
   }
 
   #kept (error: Error | null): KeptReply {
-    return { status: this.#status, headers: this.#headers, rawHeaders: this.#rawHeaders, body: joined(this.#held), error, upstream: this.#upstream }
+    return {
+      status: this.#status, headers: this.#headers, rawHeaders: this.#rawHeaders, body: joined(this.#held), error, upstream: this.#upstream,
+    }
   }
 }
 

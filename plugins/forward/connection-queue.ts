@@ -62,7 +62,9 @@ export class ConnectionQueue {
       refuse(context, handler, 'queue_full')
       return
     }
-    const waiting = { context, handler, start, origin, until: performance.now() + this.#options.queueMs, scope: new AsyncResource('llm-gateway.queue') }
+    const waiting = {
+      context, handler, start, origin, until: performance.now() + this.#options.queueMs, scope: new AsyncResource('llm-gateway.queue'),
+    }
     line.waiting.add(waiting)
     this.#all.add(waiting)
     this.#timer ??= setTimeout(() => this.#sweep(), this.#options.queueMs).unref()

@@ -92,7 +92,10 @@ export class UpstreamDispatcher {
   }
 
   /** `once`: what is sent cannot be sent a second time. */
-  #dispatch (context: ExchangeContext, destination: Destination, done: ExchangeDone, once: boolean, optionsOf: (call: Call) => Dispatcher.DispatchOptions): void {
+  #dispatch (
+    context: ExchangeContext, destination: Destination, done: ExchangeDone, once: boolean,
+    optionsOf: (call: Call) => Dispatcher.DispatchOptions
+  ): void {
     const { llm, request } = context
     this.#slow.follow(context)
     const exchange = new Exchange(context, this.#drain, done)

@@ -133,7 +133,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Source {
     return this.#delivered || this.#left ? performance.now() : this.#context.llm.times.headersAt
   }
 
-  /** The clock is read here and not for each chunk, where it cost a hundredth of a stream: an upstream ends its reply with its last chunk. */
+  /** The clock is read here and not for each chunk (a hundredth of a stream): an upstream ends its reply with its last chunk. */
   #over (now: number): void {
     this.#ended = true
     const { llm } = this.#context
@@ -170,7 +170,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Source {
     return true
   }
 
-  /** Gives the reply to the caller: whole where it has ended already, else as a stream. Or its failure. Once, unless the caller has left. */
+  /** Gives the caller the reply, whole where it has ended already, else as a stream; or its failure. Once, unless the caller has left. */
   deliver (): void {
     if (this.#left) return
     this.#delivered = true
@@ -218,7 +218,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Source {
     this.#resume?.()
   }
 
-  /** A stream is whole where its last event says so; one that merely ends was cut. Told later where its packed bytes are still being read. */
+  /** A stream is whole where its last event says so; one that merely ends was cut. Told later while its packed bytes are being read. */
   #conclude (whole: boolean | Promise<boolean>): void {
     this.#undecided = typeof whole !== 'boolean'
     if (whole === true) this.#body?.finish()

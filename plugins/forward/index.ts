@@ -45,7 +45,13 @@ async function registerForward (app: FastifyInstance, options: ForwardOptions & 
     for (const { method, url } of routeAddresses(gateway.prefix)) {
       // A scope that ends in a version has no place for the endpoints of another one.
       if (!url.startsWith(`${place}/`)) continue
-      scope.route({ method: method === 'GET' ? ['GET', 'HEAD'] : method, url: url.slice(place.length), exposeHeadRoute: false, config: { llm: 'own' }, handler: llmGatewayForward })
+      scope.route({
+        method: method === 'GET' ? ['GET', 'HEAD'] : method,
+        url: url.slice(place.length),
+        exposeHeadRoute: false,
+        config: { llm: 'own' },
+        handler: llmGatewayForward,
+      })
     }
   }
 

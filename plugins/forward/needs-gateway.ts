@@ -6,7 +6,11 @@ type Hook = (request: FastifyRequest, reply: FastifyReply, done: () => void) => 
 
 /** Throws `LLM_GATEWAY_OPTION` in a scope where no plugin of this package stands. */
 export function checkGateway (app: FastifyInstance): void {
-  if (!hasGateway(app)) throw new OptionError('proxyOptions', `needs the gateway in the same app: register llmGateway outside of the mount at ${app.prefix || '/'}`)
+  if (!hasGateway(app)) {
+    throw new OptionError(
+      'proxyOptions', `needs the gateway in the same app: register llmGateway outside of the mount at ${app.prefix || '/'}`
+    )
+  }
 }
 
 /**

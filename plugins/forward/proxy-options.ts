@@ -55,7 +55,9 @@ export function proxyOptions ({ unknown = 'refuse', ...transport }: ProxyOptions
       const gateway = gatewayOf(request.server)
       gateway.transports.add(dispatcher)
       const read = identify(gateway, request, reply)
-      if (read instanceof ModelCall) return sender({ gateway, llm: read, request, reply, destination: gateway.destinationOf(read) }, dest, options)
+      if (read instanceof ModelCall) {
+        return sender({ gateway, llm: read, request, reply, destination: gateway.destinationOf(read) }, dest, options)
+      }
       // Whoever met the request has asked the same, unless nobody did.
       const decision = decisionOf(gateway, request, read)
       return decision === 'leave' ? reply.from(dest, options) : answer(decision, request, reply, read)
@@ -81,11 +83,16 @@ export function refuseOtherTransports (app: FastifyInstance, gateway: Gateway): 
   const others: string[] = []
   app.addHook('onRegister', (_scope, options: Partial<Record<'handler' | 'undici' | 'http' | 'http2' | 'prefix', unknown>>) => {
     const own = transports.get(Object(options.handler))
-    if (own !== undefined && (options.undici !== own || Boolean(options.http) || Boolean(options.http2))) others.push(String(options.prefix ?? '/'))
+    if (own !== undefined && (options.undici !== own || Boolean(options.http) || Boolean(options.http2))) {
+      others.push(String(options.prefix ?? '/'))
+    }
   })
   app.addHook('onReady', async () => {
     const [other] = others
     if (other === undefined || !gateway.namesUpstreams) return
-    throw new OptionError('proxyOptions', `is spread into the mount at ${other}, which has an undici, http or http2 of its own: groups with an upstream could not go there`)
+    throw new OptionError(
+      'proxyOptions',
+      `is spread into the mount at ${other}, which has an undici, http or http2 of its own: groups with an upstream could not go there`
+    )
   })
 }

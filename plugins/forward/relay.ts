@@ -22,7 +22,9 @@ function answer (error: Error | null, from: ExchangeReply | undefined, { llm, re
   if (from === undefined) {
     // Its caller is told no more than that: which address, name or certificate it was is for operators. In words alone, as
     // the error of a certificate has all of it.
-    if (!(error instanceof GatewayError)) writeLog(request.log, 'warn', { reason: String(error), code: Reflect.get(Object(error), 'code') }, 'the upstream gave no reply')
+    if (!(error instanceof GatewayError)) {
+      writeLog(request.log, 'warn', { reason: String(error), code: Reflect.get(Object(error), 'code') }, 'the upstream gave no reply')
+    }
     refuse(request, reply, family, fromTransport(error))
     return
   }

@@ -47,7 +47,9 @@ export function ownRequestHeaders (headers: IncomingHttpHeaders, llm: ModelCall,
   for (const name in headers) {
     if (isPassed(name) && !left.includes(name) && !isAmong(upstreams, name)) append(own, name, headers[name])
   }
-  if (body !== null && (headers['content-type'] === undefined || left.includes('content-type'))) own.push('content-type', 'application/json')
+  if (body !== null && (headers['content-type'] === undefined || left.includes('content-type'))) {
+    own.push('content-type', 'application/json')
+  }
   for (const [name, value] of upstreams) own.push(name, value)
   const traced = llm.trace?.headers
   for (const name in traced) append(own, name, traced[name])

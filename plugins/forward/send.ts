@@ -47,7 +47,9 @@ export function send (mounted: MountedCall, source: string, options: FastifyRepl
 function ownOptions (mounted: MountedCall, options: FastifyReplyFromHooks, isSent: () => boolean): FastifyReplyFromHooks {
   const { llm, request, reply, destination } = mounted
   const body = llm.outgoing ?? llm.body
-  const onError = options.onError ?? ((_reply, { error }) => refuse(request, reply, llm.endpoint.family, fromTransport(error.cause ?? error)))
+  const onError = options.onError ?? ((_reply, { error }) => refuse(
+    request, reply, llm.endpoint.family, fromTransport(error.cause ?? error)
+  ))
   const sent = body === null ? {} : { body, contentType: request.headers['content-type'] ?? 'application/json' }
   // Assigned, not spread: V8 clones an object and adds to it in microseconds.
   return Object.assign({}, options, sent, {
@@ -55,7 +57,9 @@ function ownOptions (mounted: MountedCall, options: FastifyReplyFromHooks, isSen
       const clean = cleanHeaders(headers)
       const host = options.rewriteRequestHeaders?.(req, clean) ?? clean
       const own = addOwnHeaders(Object.assign({}, host), llm)
-      own[kContext] = { gateway: mounted.gateway, llm, request, reply, destination, streamOnly: options.onResponse !== undefined, rewriteHeaders: null }
+      own[kContext] = {
+        gateway: mounted.gateway, llm, request, reply, destination, streamOnly: options.onResponse !== undefined, rewriteHeaders: null,
+      }
       if (destination !== null) own[seal] = 'sealed'
       return own
     },
@@ -71,7 +75,8 @@ function ownOptions (mounted: MountedCall, options: FastifyReplyFromHooks, isSen
 }
 
 function refuseUnsent ({ llm, request, reply, destination }: MountedCall): void {
-  const what = 'the mount has an undici, http or http2 of its own, or a reply-from that is not known: its requests would not go to the upstream of their group, and are refused'
+  const what = 'the mount has an undici, http or http2 of its own, or a reply-from that is not known: its requests would not go to the ' +
+    'upstream of their group, and are refused'
   request.log.error({ mount: request.routeOptions.url, upstream: destination?.name }, what)
   refuse(request, reply, llm.endpoint.family, gatewayError('internal_error'))
 }

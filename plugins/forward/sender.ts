@@ -21,10 +21,15 @@ export function createSender (dispatcher: UpstreamDispatcher): Sender {
     const { gateway, llm, request, reply, destination } = mounted
     const isRead = llm.body !== null || llm.endpoint.body === 'none'
     if (!isLetIn(gateway, llm) || (destination === null && hasOwnUpstream(llm))) {
-      request.log.error({ mount: request.routeOptions.url }, 'nobody was asked for a key here, or the group names an upstream that is not there: nothing was sent')
+      request.log.error(
+        { mount: request.routeOptions.url },
+        'nobody was asked for a key here, or the group names an upstream that is not there: nothing was sent'
+      )
       refuse(request, reply, llm.endpoint.family, gatewayError('internal_error'))
     } else if (destination !== null && isRead && proven.has(request.server) && rewritesOnlyReplies(options)) {
-      relay(dispatcher, destination, { gateway, llm, request, reply, destination, streamOnly: false, rewriteHeaders: options.rewriteHeaders ?? null })
+      relay(dispatcher, destination, {
+        gateway, llm, request, reply, destination, streamOnly: false, rewriteHeaders: options.rewriteHeaders ?? null,
+      })
     } else if (send(mounted, dest, options) && destination !== null) {
       proven.add(request.server)
     }

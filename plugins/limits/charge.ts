@@ -67,7 +67,9 @@ export function isRecorded (llm: ModelCall): boolean {
 }
 
 /** Null for what is not recorded. */
-export function recordOf (llm: ModelCall, { tokens, cost }: Amounts, late: readonly Scope[], lateBuckets: readonly OwnedBucket[] = []): LedgerRecord | null {
+export function recordOf (
+  llm: ModelCall, { tokens, cost }: Amounts, late: readonly Scope[], lateBuckets: readonly OwnedBucket[] = []
+): LedgerRecord | null {
   if (!isRecorded(llm)) return null
   const { usage } = llm
   // Assigned and not spread: V8 takes five times as long for an object that begins with a spread.

@@ -31,7 +31,9 @@ export class BodyRefusal {
   }
 }
 
-export function refused (keyword: string, code: ErrorCode, values: BodyRefusalFacts['values'] = {}, param: string | null = null): BodyRefusal {
+export function refused (
+  keyword: string, code: ErrorCode, values: BodyRefusalFacts['values'] = {}, param: string | null = null
+): BodyRefusal {
   return new BodyRefusal({ keyword, code, values, param })
 }
 

@@ -46,7 +46,9 @@ function checkJson (endpoint: Endpoint, bytes: Buffer, rules: BodyRules): Findin
   if (error !== undefined) return schemaRefusal(endpoint, json, error, checks)
   const named = otherModels(json, endpoint.otherModels, endpoint.family.modelPrefix)
   const others = named.length === 0 ? named : [...new Set(named)]
-  if (others.length > mostModels) return refused('models', 'invalid_body', { reason: `The request body names more than ${mostModels} models.` })
+  if (others.length > mostModels) {
+    return refused('models', 'invalid_body', { reason: `The request body names more than ${mostModels} models.` })
+  }
   if (!isObject(json)) return { json, model: null, otherModels: others, stream: false }
   const { modelField } = endpoint
   return { json, model: nameOf(modelField === null ? null : json[modelField]), otherModels: others, stream: json['stream'] === true }
@@ -58,7 +60,13 @@ function checkForm (endpoint: Endpoint, bytes: Buffer, boundary: string): Findin
   if (fields instanceof BodyRefusal) return fields
   const textOf = ([start, end]: Span = [0, 0]): string => bytes.toString('utf8', start, end)
   const modelAt = fields.get(modelField)
-  return { json: undefined, model: nameOf(textOf(modelAt)), ...modelAt && { modelAt }, otherModels: [], stream: textOf(fields.get('stream')) === 'true' }
+  return {
+    json: undefined,
+    model: nameOf(textOf(modelAt)),
+    ...modelAt && { modelAt },
+    otherModels: [],
+    stream: textOf(fields.get('stream')) === 'true',
+  }
 }
 
 function nameOf (model: unknown): string | null {

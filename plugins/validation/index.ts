@@ -70,7 +70,9 @@ interface Parts {
   readonly checker: Checker
 }
 
-function beforeBody (parts: Parts, llm: ModelCall, request: FastifyRequest, reply: FastifyReply, payload: RequestPayload, done: Next): void {
+function beforeBody (
+  parts: Parts, llm: ModelCall, request: FastifyRequest, reply: FastifyReply, payload: RequestPayload, done: Next
+): void {
   llm.maxBodyBytes = parts.rules.maxBodyBytesOf(llm.endpoint.id)
   const type = readMediaType(llm.endpoint, request.headers)
   if (type instanceof BodyRefusal) refuseBody(llm, request, reply, type)
@@ -79,7 +81,9 @@ function beforeBody (parts: Parts, llm: ModelCall, request: FastifyRequest, repl
 }
 
 /** Reads and checks the body of a host's mount, and hands the same bytes on to whatever parser the mount has. */
-function takeBody (checker: Checker, llm: ModelCall, request: FastifyRequest, reply: FastifyReply, payload: RequestPayload, done: Next): void {
+function takeBody (
+  checker: Checker, llm: ModelCall, request: FastifyRequest, reply: FastifyReply, payload: RequestPayload, done: Next
+): void {
   const { headers } = request
   // Body events run in the connection's async context; the hooks after this one must run in the request's.
   const scope = new AsyncResource('llm-gateway.body')
@@ -100,7 +104,9 @@ function takeBody (checker: Checker, llm: ModelCall, request: FastifyRequest, re
 }
 
 /** Goes on with a body that may pass, at once or once that is known. */
-function follow (verdict: BodyRefusal | null | Promise<BodyRefusal | null>, llm: ModelCall, request: FastifyRequest, reply: FastifyReply, goOn: () => void): void {
+function follow (
+  verdict: BodyRefusal | null | Promise<BodyRefusal | null>, llm: ModelCall, request: FastifyRequest, reply: FastifyReply, goOn: () => void
+): void {
   if (verdict === null) goOn()
   else if (verdict instanceof BodyRefusal) refuseBody(llm, request, reply, verdict)
   else {

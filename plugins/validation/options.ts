@@ -52,7 +52,10 @@ const defaultMaxBodyBytes = 32 * 1024 * 1024
  */
 const defaultMaxDepth = 256
 
-/** A body of a million values takes two seconds and 100 MB to parse where each has another key. The largest lists of token ids have a third of that. */
+/**
+ * A body of a million values takes two seconds and 100 MB to parse where each has another key. The largest lists of token ids have a third
+ * of that.
+ */
 const defaultMaxValues = 1_000_000
 
 /** A small body with more values than this would hold the loop for 20 ms. */

@@ -23,7 +23,9 @@ async function listening (server: Server): Promise<number> {
 }
 
 /** Drives a server that answers as a gateway does, but for what is broken. */
-async function driven (test: Test, { answer, counts }: Broken, broken: (target: Lane['target']) => Lane = target => lane(target, work, 'as-caller')): Promise<void> {
+async function driven (
+  test: Test, { answer, counts }: Broken, broken: (target: Lane['target']) => Lane = target => lane(target, work, 'as-caller')
+): Promise<void> {
   let requests = 0
   const server = createServer((request, response) => {
     request.resume().on('end', () => {
@@ -37,7 +39,9 @@ async function driven (test: Test, { answer, counts }: Broken, broken: (target: 
     callers.close()
     server.close()
   })
-  const tell = async (): Promise<UpstreamCounts> => ({ requests, altered: 0, swapped: 0, leaked: requests, writes: 0, open: 0, cpuUs: 0, ...counts?.(requests) })
+  const tell = async (): Promise<UpstreamCounts> => ({
+    requests, altered: 0, swapped: 0, leaked: requests, writes: 0, open: 0, cpuUs: 0, ...counts?.(requests),
+  })
   const session: Driven = { disturbed: { again: 0, kept: 0 }, lost: new Map(), upstream: { tell } }
   const target = { name: 'broken', callers, usage: async () => null, stop: async () => {} }
   await interleave(session, [broken(target)], closed(2), plan)
@@ -45,7 +49,11 @@ async function driven (test: Test, { answer, counts }: Broken, broken: (target: 
 
 t.test('a server that passes everything on is measured', async t => {
   await driven(t, {})
-  await driven(t, { answer: response => response.writeHead(401).end('no'), counts: () => ({ requests: 0, leaked: 0 }) }, target => refusedLane(target, work))
+  await driven(
+    t,
+    { answer: response => response.writeHead(401).end('no'), counts: () => ({ requests: 0, leaked: 0 }) },
+    target => refusedLane(target, work)
+  )
 })
 
 t.test('a reply that is not the upstream\'s byte for byte ends the run', async t => {
@@ -108,17 +116,34 @@ t.test('a count of the upstream that does not fit ends the run', async t => {
 
 t.test('a lost connection ends the run with the name of the target', async t => {
   await t.rejects(driven(t, { answer: response => response.destroy() }), /broken: the connection was closed before the reply was complete/)
-  const gone = { name: 'gone', callers: new Callers({ host: '127.0.0.1', port: 9 }), usage: async () => null, stop: async () => {}, end: () => 'its process was ended by SIGKILL' }
-  const session: Driven = { disturbed: { again: 0, kept: 0 }, lost: new Map(), upstream: { tell: async () => ({ requests: 0, altered: 0, swapped: 0, leaked: 0, writes: 0, open: 0, cpuUs: 0 }) } }
+  const gone = {
+    name: 'gone',
+    callers: new Callers({ host: '127.0.0.1', port: 9 }),
+    usage: async () => null,
+    stop: async () => {},
+    end: () => 'its process was ended by SIGKILL',
+  }
+  const session: Driven = {
+    disturbed: { again: 0, kept: 0 },
+    lost: new Map(),
+    upstream: { tell: async () => ({ requests: 0, altered: 0, swapped: 0, leaked: 0, writes: 0, open: 0, cpuUs: 0 }) },
+  }
   for (const drive of [closed(2), open(100)]) {
-    await t.rejects(interleave(session, [lane(gone, work, 'as-caller')], drive, plan), /gone: .*ECONNREFUSED.*; its process was ended by SIGKILL/)
+    await t.rejects(
+      interleave(session, [lane(gone, work, 'as-caller')], drive, plan), /gone: .*ECONNREFUSED.*; its process was ended by SIGKILL/
+    )
   }
 })
 
 t.test('a plan that leaves targets without load for too long, or blocks unfinished, is none', async t => {
-  const session: Driven = { disturbed: { again: 0, kept: 0 }, lost: new Map(), upstream: { tell: async () => { throw new Error('not reached') } } }
+  const session: Driven = {
+    disturbed: { again: 0, kept: 0 }, lost: new Map(), upstream: { tell: async () => { throw new Error('not reached') } },
+  }
   await t.rejects(interleave(session, [], closed(1), { ...plan, rounds: 6 }), /whole blocks/)
-  const lanes = Array.from({ length: 8 }, () => lane({ name: 'x', callers: new Callers({ host: '', port: 0 }), usage: async () => null, stop: async () => {} }, work, 'unknown'))
+  const lanes = Array.from(
+    { length: 8 },
+    () => lane({ name: 'x', callers: new Callers({ host: '', port: 0 }), usage: async () => null, stop: async () => {} }, work, 'unknown')
+  )
   await t.rejects(interleave(session, lanes, closed(1), { ...plan, windowMs: 500 }), /idle sockets/)
 })
 

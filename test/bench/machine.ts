@@ -32,7 +32,8 @@ export function maxOpenFiles (): number {
  */
 export function busyUs (): number {
   if (process.platform !== 'linux') return NaN
-  const [, user = 0, nice = 0, system = 0, , , irq = 0, softirq = 0, steal = 0] = readFileSync('/proc/stat', 'utf8').split('\n', 1)[0]?.split(/ +/).map(Number) ?? []
+  const [, user = 0, nice = 0, system = 0, , , irq = 0, softirq = 0, steal = 0] =
+    readFileSync('/proc/stat', 'utf8').split('\n', 1)[0]?.split(/ +/).map(Number) ?? []
   return (user + nice + system + irq + softirq + steal) * 10_000
 }
 

@@ -32,7 +32,8 @@ async function goals (session: Session, { only, mode, json }: Arguments): Promis
   print('\n' + rowTable(found.rows))
   const unresolved = found.rows.filter(row => verdictOf(row) === 'unresolved')
   if (unresolved.length > 0) {
-    print(`\nUNRESOLVED: ${unresolved.map(row => row.name).join(', ')}. The same program differed from itself by more than 5 % there; repeat on a quieter machine.`)
+    print(`\nUNRESOLVED: ${unresolved.map(row => row.name).join(', ')}. The same program differed from itself by more than 5 % there; ` +
+      'repeat on a quieter machine.')
   }
   const { again, kept } = session.disturbed
   if (again > 0) print(`\n${again} windows were taken again, because other programs took more than a tenth of a core meanwhile.`)
@@ -45,7 +46,8 @@ async function main (): Promise<void> {
   const args = readArguments(process.argv.slice(2))
   if (args === null) return print(usageText)
   const { processor, cores, memoryGb, node, pinned, loadAverage } = describeMachine()
-  print(`${processor}, ${cores} cores, ${memoryGb} GB, node ${node}, ${pinned ? 'server on core 0, callers and upstream on core 1' : 'not pinned'}, load ${loadAverage.toFixed(1)}`)
+  print(`${processor}, ${cores} cores, ${memoryGb} GB, node ${node}, ` +
+    `${pinned ? 'server on core 0, callers and upstream on core 1' : 'not pinned'}, load ${loadAverage.toFixed(1)}`)
   pinDriver()
   if (args.kind === 'micro') return print(await micro())
   const upstream = await Upstream.start(args.upstreamPort)

@@ -61,7 +61,10 @@ export function detailTable (details: readonly Detail[]): string {
 export function rowTable (rows: readonly Row[]): string {
   return table(['measure', 'name', 'value', 'half of the blocks', 'goal', 'A/A', ''], rows.map(row => [
     row.measure + (row.note === undefined ? '' : ` (${row.note})`), row.name, digits(row.value),
-    row.quartiles === undefined ? '' : row.quartiles.map(digits).join('..'), reachText(row.reach), `${(row.aaSpread * 100).toFixed(1)} %`, verdictOf(row),
+    row.quartiles === undefined ? '' : row.quartiles.map(digits).join('..'),
+    reachText(row.reach),
+    `${(row.aaSpread * 100).toFixed(1)} %`,
+    verdictOf(row),
   ]))
 }
 

@@ -55,7 +55,9 @@ export function refusedLane (target: Target, work: Work, name = target.name): La
 
 /** `polls` false is for rates that an open loop is derived from: its callers sleep. */
 export function closed (connections: number, polls = true): Drive {
-  return { polls, run: (lane, durationMs) => closedLoop(lane.target.callers, lane.next ?? (() => lane.exchange), connections, durationMs, polls) }
+  return {
+    polls, run: (lane, durationMs) => closedLoop(lane.target.callers, lane.next ?? (() => lane.exchange), connections, durationMs, polls),
+  }
 }
 
 export function open (perSecond: number): Drive {
@@ -65,7 +67,9 @@ export function open (perSecond: number): Drive {
 function check (lane: Lane, requests: number, before: UpstreamCounts, after: UpstreamCounts): void {
   const rose = (name: keyof UpstreamCounts, expected: number): void => {
     const seen = after[name] - before[name]
-    if (seen !== expected) throw new Error(`${lane.name}: ${requests} requests, but the upstream's count of ${name} rose by ${seen} instead of ${expected}`)
+    if (seen !== expected) {
+      throw new Error(`${lane.name}: ${requests} requests, but the upstream's count of ${name} rose by ${seen} instead of ${expected}`)
+    }
   }
   if (lane.reaches === 'unknown') return
   rose('requests', lane.reaches === 'no' ? 0 : requests)
@@ -75,7 +79,9 @@ function check (lane: Lane, requests: number, before: UpstreamCounts, after: Ups
 }
 
 /** One window. `foreignMs` is the processor time of programs that are not part of the run. */
-async function driven (session: Driven, lane: Lane, { run, polls }: Drive, durationMs: number): Promise<Window & { readonly foreignMs: number }> {
+async function driven (
+  session: Driven, lane: Lane, { run, polls }: Drive, durationMs: number
+): Promise<Window & { readonly foreignMs: number }> {
   const before = await session.upstream.tell(polls ? 'poll' : 'counts')
   const usageBefore = await lane.target.usage()
   const ownBefore = process.cpuUsage()
@@ -87,7 +93,9 @@ async function driven (session: Driven, lane: Lane, { run, polls }: Drive, durat
   const after = await session.upstream.tell('counts')
   lane.answered += load.requests
   check(lane, load.requests, before, after)
-  const rise = (field: 'cpuUs' | 'markCompacts'): number => usageBefore === null || usageAfter === null ? NaN : usageAfter[field] - usageBefore[field]
+  const rise = (field: 'cpuUs' | 'markCompacts'): number => usageBefore === null || usageAfter === null
+    ? NaN
+    : usageAfter[field] - usageBefore[field]
   const cpuUs = rise('cpuUs')
   const foreign = busy - cpuUs - own.user - own.system - (after.cpuUs - before.cpuUs)
   return { load, cpuUs, markCompacts: rise('markCompacts'), foreignMs: foreign / 1000 }

@@ -47,7 +47,9 @@ export class NodeTarget implements Target {
     child.on('error', error => { for (const { reject } of this.#waiting.values()) reject(error) })
   }
 
-  static async start (name: string, script: string, { env = {}, nodeOptions = [], anywhere = false }: StartOptions = {}): Promise<NodeTarget> {
+  static async start (
+    name: string, script: string, { env = {}, nodeOptions = [], anywhere = false }: StartOptions = {}
+  ): Promise<NodeTarget> {
     const startedAt = performance.now()
     const child = forkPinned(script, anywhere ? null : placement.server, { env, nodeOptions })
     const port = await announcedPort(child, name)
@@ -93,8 +95,14 @@ export class NodeTarget implements Target {
 }
 
 export function asUsage (value: unknown): Usage {
-  if (typeof value === 'object' && value !== null && 'cpuUs' in value && 'rssBytes' in value && 'peakRssBytes' in value && 'markCompacts' in value) {
-    return { cpuUs: Number(value.cpuUs), rssBytes: Number(value.rssBytes), peakRssBytes: Number(value.peakRssBytes), markCompacts: Number(value.markCompacts) }
+  if (typeof value === 'object' && value !== null && 'cpuUs' in value && 'rssBytes' in value && 'peakRssBytes' in value &&
+    'markCompacts' in value) {
+    return {
+      cpuUs: Number(value.cpuUs),
+      rssBytes: Number(value.rssBytes),
+      peakRssBytes: Number(value.peakRssBytes),
+      markCompacts: Number(value.markCompacts),
+    }
   }
   throw new Error('the target did not tell its usage')
 }

@@ -30,7 +30,9 @@ const wholeReplies = new Map([...works.values()].map(work => [work, Buffer.conca
   Buffer.from(`HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n${vendorHeaders}content-length: ${work.reply.length}\r\n\r\n`),
   work.reply,
 ])]))
-const streamHead = Buffer.from(`HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\n${vendorHeaders}transfer-encoding: chunked\r\n\r\n`)
+const streamHead = Buffer.from(
+  `HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\n${vendorHeaders}transfer-encoding: chunked\r\n\r\n`
+)
 const chunks = new Map([...works.values()].map(work => [work, work.pieces.map((piece, at) => Buffer.concat([
   at === 0 ? streamHead : Buffer.alloc(0),
   Buffer.from(`${piece.length.toString(16)}\r\n`), piece, Buffer.from('\r\n'),

@@ -91,7 +91,14 @@ export function chatWork (model = 'bench-small', requestBytes = 1024): Work {
 
 /** A streamed chat reply of `events` events, the last two of them usage and `[DONE]`. */
 export function streamWork (model: string, events: number, delivery: Delivery): Work {
-  const head = { id: 'chatcmpl-bench0123456789abcdef', object: 'chat.completion.chunk', created: 1790000000, model, service_tier: 'default', system_fingerprint: 'fp_bench0000' }
+  const head = {
+    id: 'chatcmpl-bench0123456789abcdef',
+    object: 'chat.completion.chunk',
+    created: 1790000000,
+    model,
+    service_tier: 'default',
+    system_fingerprint: 'fp_bench0000',
+  }
   const event = (data: string): Buffer => Buffer.from(`data: ${data}\n\n`)
   const pieces = Array.from({ length: events - 2 }, (_, at) => event(JSON.stringify({
     ...head,

@@ -20,7 +20,10 @@ t.test('help, and command lines that are wrong', async (t) => {
     t.equal(await run(args, io), 0, args.join(' '))
     t.match(await io.shown.next(), /^Usage: llm-gateway COMMAND/)
   }
-  for (const [args, command] of [[['start', '--help'], 'start'], [['keys', 'create', '-h'], 'keys'], [['help', 'prices'], 'prices'], [['usage', '-h'], 'usage'], [['check', '-h'], 'check']] as const) {
+  for (const [args, command] of [
+    [['start', '--help'], 'start'], [['keys', 'create', '-h'], 'keys'], [['help', 'prices'], 'prices'], [['usage', '-h'], 'usage'],
+    [['check', '-h'], 'check'],
+  ] as const) {
     t.equal(await run(args, io), 0, args.join(' '))
     const shown = await io.shown.next()
     t.match(shown, new RegExp(`^Usage: llm-gateway ${command}`))
@@ -56,17 +59,30 @@ t.test('check says ok, or every mistake with its path', async (t) => {
   t.same(refused.complaints, [`${wrong}:4: keys[0].group: there is no group b`, `${wrong}:4: keys[1]: has the id of another key`])
 
   const late = terminal()
-  const parts = file(t, `${small}\nvalidation: { schemas: { chat: ./nowhere.json, chats: {} } }\nprices: { currency: EUR, files: [], models: {} }\nlabels: { header: authorization }`)
+  const parts = file(
+    t,
+    `${small}\nvalidation: { schemas: { chat: ./nowhere.json, chats: {} } }\nprices: { currency: EUR, files: [], models: {} }\nlabels: ` +
+      '{ header: authorization }'
+  )
   t.equal(await run(['check', '--config', parts], late), 1)
   t.equal(late.complaints.length, 3, 'what parts find, all at once')
-  t.match(late.complaints, [/:4: validation\.schemas\.chat /, /:4: validation\.schemas\.chats /, /:6: labels\.header/].map(() => /gateway\.yaml:\d: [\w.]+: /))
+  t.match(
+    late.complaints,
+    [/:4: validation\.schemas\.chat /, /:4: validation\.schemas\.chats /, /:6: labels\.header/].map(() => /gateway\.yaml:\d: [\w.]+: /)
+  )
 })
 
-t.test('check refuses what a start would: an address that is none, an engine whose package is missing, a group without a way', async (t) => {
+t.test('check refuses what a start would: an address that is none, an engine whose package is missing, a group without a way', async (
+  t
+) => {
   const port = terminal({ PORT: 'x' })
   t.equal(await run(['check', '--config', file(t, small)], port), 1)
   t.match(port.complaints.join(), /PORT is not a port number/)
-  const zones = file(t, `${small}\nkeys:\n- { id: a, group: a, secret: x, limits: { budgets: [{ tokens: 1, period: day, timezone: Moon }] } }\n- { id: b, group: a, secret: "y", labels: { "a~b": c } }`)
+  const zones = file(
+    t,
+    `${small}\nkeys:\n- { id: a, group: a, secret: x, limits: { budgets: [{ tokens: 1, period: day, timezone: Moon }] } }\n- { id: b, ` +
+      'group: a, secret: "y", labels: { "a~b": c } }'
+  )
   const both = terminal()
   t.equal(await run(['check', '--config', zones], both), 1)
   t.match(both.complaints, [/:5: keys\[0\]\.limits\.budgets\[0\]\.timezone: is not a time zone/, /:6: keys\[1\]\.labels\.a~b: /])
@@ -76,10 +92,15 @@ t.test('check goes on after a mistake only where taking it out moves nothing els
   const limits = (budget: string): string => `{ protocols: [messages], upstream: a, limits: { budgets: [${budget}] } }`
   for (const [groups, said] of [
     [`{ a: ${limits('{ period: day }')} }`, [/groups\.a\.limits\.budgets\[0\]: must have cost or tokens/]],
-    [`{ a: { protocols: [messages], upstream: a }, a.b: ${limits('{ period: day, tokens: 1, timezone: Moon }')} }`, [/groups\.a\.b\.limits\.budgets\[0\]\.timezone: is not/]],
+    [
+      `{ a: { protocols: [messages], upstream: a }, a.b: ${limits('{ period: day, tokens: 1, timezone: Moon }')} }`,
+      [/groups\.a\.b\.limits\.budgets\[0\]\.timezone: is not/],
+    ],
   ] as const) {
     const io = terminal()
-    t.equal(await run(['check', '--config', file(t, `upstreams: { a: { simulate: true } }\ngroups: ${groups}\nstate: { engine: memory }`)], io), 1)
+    t.equal(
+      await run(['check', '--config', file(t, `upstreams: { a: { simulate: true } }\ngroups: ${groups}\nstate: { engine: memory }`)], io), 1
+    )
     t.match(io.complaints, said)
     t.equal(io.complaints.length, said.length)
   }
@@ -89,7 +110,10 @@ t.test('check goes on after a mistake only where taking it out moves nothing els
 })
 
 t.test('check looks for the packages of the state, and opens nothing of it', async (t) => {
-  for (const state of ['{ engine: lmdb, path: /nowhere/at/all }', '{ engine: redis, url: "redis://127.0.0.1:9", usageStore: { url: "postgres://127.0.0.1:9/a" } }']) {
+  for (const state of [
+    '{ engine: lmdb, path: /nowhere/at/all }',
+    '{ engine: redis, url: "redis://127.0.0.1:9", usageStore: { url: "postgres://127.0.0.1:9/a" } }',
+  ]) {
     const io = terminal()
     t.equal(await run(['check', '--config', file(t, small.replace('{ engine: memory }', state))], io), 0, io.complaints.join())
   }
@@ -103,7 +127,8 @@ t.test('a start that an option of a part fails names the line, too', async (t) =
 
 t.test('check warns of addresses that lead out of the network unencrypted', async (t) => {
   const io = terminal()
-  const text = 'upstreams: { a: { url: "http://api.example.com", credential: x }, b: { simulate: true } }\ngroups: { a: { protocols: [messages], upstream: a } }\nstate: { engine: memory }'
+  const text = 'upstreams: { a: { url: "http://api.example.com", credential: x }, b: { simulate: true } }\ngroups: { a: { protocols: ' +
+    '[messages], upstream: a } }\nstate: { engine: memory }'
   t.equal(await run(['check', '--config', file(t, text)], io), 0)
   t.match(io.complaints, [/warning: upstreams\.a\.url is not encrypted/])
 })
@@ -154,7 +179,9 @@ t.test('log lines that nobody takes do not hold the end', async (t) => {
 })
 
 t.test('the console is told where there is one', async (t) => {
-  for (const [more, told] of [['path: /live', /^console: http:.*\/live$/], ['listen: { port: 0 }', /^console: http:\/\/127\.0\.0\.1:\d+$/]] as const) {
+  for (const [more, told] of [
+    ['path: /live', /^console: http:.*\/live$/], ['listen: { port: 0 }', /^console: http:\/\/127\.0\.0\.1:\d+$/],
+  ] as const) {
     const io = terminal({ PORT: '0' })
     const exit = run(['start', '--config', file(t, `${small}\nconsole: { ${more} }`)], io)
     await io.shown.next()

@@ -20,7 +20,13 @@ async function open (t: Test, server: Server | TcpServer): Promise<number> {
 }
 
 async function doctor (t: Test, upstreams: string, rest = ''): Promise<{ code: number, lines: string[] }> {
-  const file = join(t.testdir({ 'gateway.yaml': `upstreams: ${upstreams}\n${rest || 'groups: { a: { protocols: [chat_completions], upstream: a } }'}\nstate: { engine: memory }` }), 'gateway.yaml')
+  const file = join(
+    t.testdir({
+      'gateway.yaml': `upstreams: ${upstreams}\n${rest || 'groups: { a: { protocols: [chat_completions], upstream: a } }'}\nstate: { ` +
+        'engine: memory }',
+    }),
+    'gateway.yaml'
+  )
   const io = terminal()
   const lines: string[] = []
   const code = await run(['doctor', '--config', file, '--timeout-ms', '2000'], { ...io, out: (line) => lines.push(line) })
@@ -31,14 +37,17 @@ async function doctor (t: Test, upstreams: string, rest = ''): Promise<{ code: n
 t.test('an upstream that answers, by each family that its groups use, with its key, header and query', async (t) => {
   const asked: string[] = []
   const list: RequestListener = ({ method, url, headers }, reply) => {
-    asked.push(`${method} ${url} ${headers.authorization ?? headers['x-api-key'] ?? headers['x-goog-api-key']} ${headers['anthropic-version'] ?? ''} ${headers['x-own'] ?? ''}`)
+    asked.push(`${method} ${url} ${headers.authorization ?? headers['x-api-key'] ?? headers['x-goog-api-key']} ` +
+      `${headers['anthropic-version'] ?? ''} ${headers['x-own'] ?? ''}`)
     reply.setHeader('content-type', 'application/json').end('{"data":[]}')
   }
   const port = await open(t, createHttpServer(list))
-  const upstreams = `{ a: { url: "http://127.0.0.1:${port}/base", credential: ${secret}, headers: { x-own: "1" }, query: { v: 2 } }, b: { url: "http://127.0.0.1:${port}/{model}/v9", path: verbatim, credential: ${secret}, protocols: [chat_completions] } }`
+  const upstreams = `{ a: { url: "http://127.0.0.1:${port}/base", credential: ${secret}, headers: { x-own: "1" }, query: { v: 2 } }, b: ` +
+    `{ url: "http://127.0.0.1:${port}/{model}/v9", path: verbatim, credential: ${secret}, protocols: [chat_completions] } }`
   const { code, lines } = await doctor(t, upstreams, [
     'pools: { p: { members: [a, { upstream: a, tier: 2 }] } }',
-    'groups: { one: { protocols: [chat_completions], upstream: a }, two: { protocols: [messages, generate_content], upstream: { messages: p, generate_content: a } }, three: { protocols: [chat_completions], routes: [{ models: ["*"], upstream: b }] } }',
+    'groups: { one: { protocols: [chat_completions], upstream: a }, two: { protocols: [messages, generate_content], upstream: { ' +
+      'messages: p, generate_content: a } }, three: { protocols: [chat_completions], routes: [{ models: ["*"], upstream: b }] } }',
   ].join('\n'))
   t.equal(code, 0)
   t.same(asked.sort(), [
@@ -51,9 +60,16 @@ t.test('an upstream that answers, by each family that its groups use, with its k
 })
 
 t.test('what is wrong is said: key, path, redirect, page, TLS, nobody', async (t) => {
-  const status = (code: number, headers: Record<string, string> = {}): RequestListener => (_, reply) => { reply.writeHead(code, headers).end('{}') }
+  const status = (
+    code: number, headers: Record<string, string> = {}
+  ): RequestListener => (_, reply) => { reply.writeHead(code, headers).end('{}') }
   const folder = t.testdir({})
-  execFileSync('openssl', ['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-keyout', 'key.pem', '-out', 'cert.pem', '-days', '2', '-subj', '/CN=localhost'], { cwd: folder, stdio: 'ignore' })
+  execFileSync('openssl', [
+    'req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-keyout', 'key.pem', '-out', 'cert.pem',
+    '-days', '2', '-subj', '/CN=localhost',
+  ], {
+    cwd: folder, stdio: 'ignore',
+  })
   const tls = createHttpsServer({ key: readFileSync(join(folder, 'key.pem')), cert: readFileSync(join(folder, 'cert.pem')) }, status(200))
   const json = { 'content-type': 'application/json' }
   const ports = {
@@ -89,8 +105,12 @@ t.test('what is wrong is said: key, path, redirect, page, TLS, nobody', async (t
   const { code, lines } = await doctor(t, `{ a: { url: "http://127.0.0.1:${ports.key}", credential: forward } }`)
   t.equal(code, 0)
   t.match(lines, [/answers \(401\), and gets the keys of callers/])
-  t.match(await doctor(t, `{ a: { url: "http://127.0.0.1:${ports.path}", credential: forward } }`), { code: 1, lines: [/has nothing at this path/] })
-  t.match(await doctor(t, `{ a: { url: "http://127.0.0.1:${ports.key}", credential: { file: /nowhere/at/all } } }`), { code: 1, lines: [/its credential cannot be read/] })
+  t.match(await doctor(t, `{ a: { url: "http://127.0.0.1:${ports.path}", credential: forward } }`), {
+    code: 1, lines: [/has nothing at this path/],
+  })
+  t.match(await doctor(t, `{ a: { url: "http://127.0.0.1:${ports.key}", credential: { file: /nowhere/at/all } } }`), {
+    code: 1, lines: [/its credential cannot be read/],
+  })
 })
 
 t.test('nobody to ask, and an upstream that no group uses', async (t) => {
@@ -103,11 +123,16 @@ t.test('nobody to ask, and an upstream that no group uses', async (t) => {
 
 t.test('words for what no server of a test does', async (t) => {
   const json = { contentType: 'application/json', location: '' }
-  for (const [status, words] of [[403, /credential/], [405, /path/], [429, null], [503, /fails itself/], [400, /refuses the request/], [302, /another address/], [200, null]] as const) {
+  for (const [status, words] of [
+    [403, /credential/], [405, /path/], [429, null], [503, /fails itself/], [400, /refuses the request/], [302, /another address/],
+    [200, null],
+  ] as const) {
     const said = answerWords({ status, ...json })
     if (words === null) t.equal(said, null, String(status))
     else t.match(said, words)
   }
   t.match(answerWords({ status: 200, contentType: '', location: '' }), /no type of content/)
-  for (const [code, words] of [['UNABLE_TO_VERIFY_LEAF_SIGNATURE', /authority/], ['CERT_HAS_EXPIRED', /expired/], ['EWHATEVER', /no reply \(EWHATEVER\)/]] as const) t.match(failureWords(code), words)
+  for (const [code, words] of [
+    ['UNABLE_TO_VERIFY_LEAF_SIGNATURE', /authority/], ['CERT_HAS_EXPIRED', /expired/], ['EWHATEVER', /no reply \(EWHATEVER\)/],
+  ] as const) t.match(failureWords(code), words)
 })

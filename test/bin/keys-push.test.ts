@@ -37,7 +37,9 @@ for (const { name, skip, state } of engines) {
     const upstream = await startUpstream(t)
     const text = yaml(upstream.url, await state(t))
     const file = join(t.testdir({ 'gateway.yaml': text }), 'gateway.yaml')
-    const workers = await Promise.all([1, 2].map(async () => await originOf(launch(t, program, ['start', '--config', file], { PORT: '0' }))))
+    const workers = await Promise.all([1, 2].map(async () => await originOf(launch(t, program, ['start', '--config', file], {
+      PORT: '0',
+    }))))
     const keys = async (...args: string[]): Promise<string> => {
       const { code, out: [first = ''], err } = await command('keys', ...args, '--config', file)
       t.equal(code, 0, `${args.join(' ')}: ${err}`)

@@ -9,7 +9,9 @@ import { command } from './terminal.js'
 /** A configuration whose state is in a folder of the test's. */
 function lmdb (t: Test, url = 'http://127.0.0.1:9'): { file: string } {
   const data = join(t.testdirName, 'data')
-  const text = yaml(url, ['key-a']).replace('engine: memory', `engine: lmdb, path: ${data}`).replace('groups: {', 'groups: { messages: { protocols: [messages] },')
+  const text = yaml(url, ['key-a']).replace('engine: memory', `engine: lmdb, path: ${data}`).replace(
+    'groups: {', 'groups: { messages: { protocols: [messages] },'
+  )
   return { file: join(t.testdir({ 'gateway.yaml': text, data: {} }), 'gateway.yaml') }
 }
 
@@ -17,7 +19,9 @@ t.test('a key is issued, listed, rotated and revoked while the gateway runs', as
   const upstream = await startUpstream(t)
   const { file } = lmdb(t, upstream.url)
   const origin = await originOf(launch(t, program, ['start', '--config', file], { PORT: '0' }))
-  const keys = async (...args: string[]): Promise<{ code: number, out: string[], err: string }> => await command('keys', ...args, '--config', file)
+  const keys = async (...args: string[]): Promise<{ code: number, out: string[], err: string }> => await command(
+    'keys', ...args, '--config', file
+  )
   const comesTo = async (secret: string, wanted: number): Promise<void> => {
     while (await status(origin, secret) !== wanted) await new Promise((resolve) => setTimeout(resolve, 20))
     t.pass(`${wanted}`)
@@ -50,14 +54,22 @@ t.test('keys that are issued where no gateway has its state are told so', async 
 
 t.test('a key may have limits, labels and an end', async (t) => {
   const { file } = lmdb(t)
-  const { out: [secret = ''] } = await command('keys', 'create', '--config', file, '--group', 'chat', '--label', 'team=search', '--label', 'env=prod', '--expires', '2020-01-01T00:00:00Z',
+  const {
+    out: [secret = ''],
+  } = await command('keys', 'create', '--config', file, '--group', 'chat', '--label', 'team=search', '--label', 'env=prod',
+    '--expires', '2020-01-01T00:00:00Z',
     '--balance', '0', '--requests-per-minute', '1', '--tokens-per-minute', '2', '--concurrency', '3')
   t.match(secret, /^sk-lgw-[0-9a-f]{10}-/)
   await command('keys', 'create', '--config', file, '--group', 'chat', '--id', 'b', '--expires', '2999-01-01')
   const { out } = await command('keys', 'list', '--config', file, '--json')
   t.match(out.map((line) => JSON.parse(line)).sort((a, b) => a.state < b.state ? -1 : 1), [
     { id: 'b', labels: {}, state: 'active', expires: '2999-01-01T00:00:00.000Z', limits: {} },
-    { labels: { team: 'search', env: 'prod' }, state: 'expired', created: String, limits: { balance: 0, requestsPerMinute: 1, tokensPerMinute: 2, concurrency: 3 } },
+    {
+      labels: { team: 'search', env: 'prod' },
+      state: 'expired',
+      created: String,
+      limits: { balance: 0, requestsPerMinute: 1, tokensPerMinute: 2, concurrency: 3 },
+    },
   ])
 })
 
@@ -84,7 +96,10 @@ t.test('a table for people, in the order of the ids', async (t) => {
   const keys = async (...args: string[]): Promise<string[]> => (await command('keys', ...args, '--config', file)).out
   t.same(await keys('list'), ['id  group  state  expires  limits  labels'])
   await keys('create', '--group', 'messages', '--id', 'zebra')
-  await keys('create', '--group', 'chat', '--id', 'ant', '--expires', '2999-01-01', '--balance', '5', '--concurrency', '2', '--label', 'a=1', '--label', 'b=2')
+  await keys(
+    'create', '--group', 'chat', '--id', 'ant', '--expires', '2999-01-01', '--balance', '5', '--concurrency', '2', '--label', 'a=1',
+    '--label', 'b=2'
+  )
   t.same(await keys('list'), [
     'id     group     state   expires                   limits                   labels',
     'ant    chat      active  2999-01-01T00:00:00.000Z  concurrency=2 balance=5  a=1,b=2',
@@ -97,10 +112,15 @@ t.test('an update changes what it names, and takes away what it names as none', 
   const { file } = lmdb(t)
   const keys = async (...args: string[]): Promise<string> => (await command('keys', ...args, '--config', file)).err
   const now = async (): Promise<unknown> => JSON.parse((await command('keys', 'list', '--json', '--config', file)).out[0] ?? '')
-  await keys('create', '--group', 'chat', '--id', 'a', '--balance', '5', '--concurrency', '2', '--expires', '2999-01-01', '--label', 'a=1', '--label', 'b=2')
+  await keys(
+    'create', '--group', 'chat', '--id', 'a', '--balance', '5', '--concurrency', '2', '--expires', '2999-01-01', '--label', 'a=1',
+    '--label', 'b=2'
+  )
   t.equal(await keys('update', 'a', '--balance', '9', '--label', 'b=3'), 'key a is changed')
   t.equal(await keys('update', 'a', '--balance', '9'), 'key a is as it was')
-  t.match(await now(), { group: 'chat', state: 'active', expires: '2999-01-01T00:00:00.000Z', limits: { balance: 9, concurrency: 2 }, labels: { a: '1', b: '3' } })
+  t.match(await now(), {
+    group: 'chat', state: 'active', expires: '2999-01-01T00:00:00.000Z', limits: { balance: 9, concurrency: 2 }, labels: { a: '1', b: '3' },
+  })
   await keys('update', 'a', '--balance', 'none', '--expires', 'never', '--label', 'a=', '--group', 'messages', '--disable')
   t.strictSame(Object(await now()).limits, { concurrency: 2 })
   t.strictSame(Object(await now()).labels, { b: '3' })
@@ -141,11 +161,16 @@ t.test('what cannot be done is said, with 1; what was typed wrong, with 2', asyn
     [['update', 'taken', '--group', 'toString'], 1, /there is no group toString/],
     [['update', 'taken', '--enable', '--disable'], 2, /exclude each other/],
   ]
-  for (const [args, code, said] of cases) t.match(await command('keys', ...args, '--config', file), { code, out: [], err: said }, args.join(' '))
+  for (const [args, code, said] of cases) {
+    t.match(await command('keys', ...args, '--config', file), { code, out: [], err: said }, args.join(' '))
+  }
 })
 
 t.test('state that ends with the process is no place for them', async (t) => {
   const file = join(t.testdir({ 'gateway.yaml': yaml('http://127.0.0.1:9', []) }), 'gateway.yaml')
-  t.match(await command('keys', 'list', '--config', file), { code: 1, err: /gateway\.yaml: state\.engine: is memory/ }, 'it names the file: it may be the demo, for want of another')
+  t.match(
+    await command('keys', 'list', '--config', file), { code: 1, err: /gateway\.yaml: state\.engine: is memory/ },
+    'it names the file: it may be the demo, for want of another'
+  )
   t.match(await command('usage', '--config', file), { code: 1, err: /gateway\.yaml: state\.engine: is memory/ })
 })

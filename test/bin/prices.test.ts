@@ -6,14 +6,35 @@ import type { LedgerRecord } from '../../plugins/state/types.js'
 import { yaml } from '../standalone/run.js'
 import { command } from './terminal.js'
 
-const plain = { key: 'a', group: 'chat', protocol: 'messages', outcome: 'ok', charged: 0, late: [], input: 1, cache_read: 0, cache_write_5m: 0, cache_write_1h: 0, cache_write: 0, tool_input: 0, output: 1, reasoning: 0 } as const
+const plain = {
+  key: 'a',
+  group: 'chat',
+  protocol: 'messages',
+  outcome: 'ok',
+  charged: 0,
+  late: [],
+  input: 1,
+  cache_read: 0,
+  cache_write_5m: 0,
+  cache_write_1h: 0,
+  cache_write: 0,
+  tool_input: 0,
+  output: 1,
+  reasoning: 0,
+} as const
 
 function record (id: string, day: string, model: string | null, bill?: LedgerRecord['bill']): LedgerRecord {
   return { ...plain, id, model, time: Date.parse(day), ...bill && { bill } }
 }
 
-async function start (t: Test, more: string, records: readonly LedgerRecord[] = []): Promise<(...args: string[]) => ReturnType<typeof command>> {
-  const data = t.testdir({ 'list.yaml': 'models: { gpt-5: [{ input: 1, until: 2020-01-01 }, { input: 2, from: 2020-01-01 }], past: { input: 1, until: 2020-01-01 } }', 'wrong.yaml': 'models:\n  a:\n    input: -1\n' })
+async function start (
+  t: Test, more: string, records: readonly LedgerRecord[] = []
+): Promise<(...args: string[]) => ReturnType<typeof command>> {
+  const data = t.testdir({
+    'list.yaml': 'models: { gpt-5: [{ input: 1, until: 2020-01-01 }, { input: 2, from: 2020-01-01 }], past: { input: 1, until: ' +
+      '2020-01-01 } }',
+    'wrong.yaml': 'models:\n  a:\n    input: -1\n',
+  })
   if (records.length > 0) {
     const ledger = new FileLedger(join(data, 'ledger'))
     for (const each of records) await ledger.append(each)
@@ -28,7 +49,9 @@ t.test('the entry of a model, and why it is that one', async (t) => {
   const run = await start(t, 'prices: { files: [list.yaml], models: { "gpt-*": { input: 3 } } }')
   const glob = await run('prices', 'show', 'gpt-6')
   t.match(glob, { code: 0, err: 'gpt-6 has the entry gpt-* of prices.models, by its glob' })
-  t.match(glob.out.map((line) => JSON.parse(line)), [{ model: 'gpt-6', entry: 'gpt-*', place: 'prices.models', currency: 'USD', price: /^[0-9a-f]{16}$/, now: true, row: { input: 3 } }])
+  t.match(glob.out.map((line) => JSON.parse(line)), [{
+    model: 'gpt-6', entry: 'gpt-*', place: 'prices.models', currency: 'USD', price: /^[0-9a-f]{16}$/, now: true, row: { input: 3 },
+  }])
   const other = await start(t, 'prices: { files: [list.yaml] }')
   const dated = await other('prices', 'show', 'gpt-5-2025-08-07')
   t.match(dated, { code: 0, err: /^gpt-5-2025-08-07 has the entry gpt-5 of .*list\.yaml, by its name without its date$/ })
@@ -46,15 +69,21 @@ t.test('models of the ledger without a price', async (t) => {
     record('5', '2026-01-05', 'past'),
     record('6', '2026-01-06', null),
   ])
-  t.match(await run('prices', 'check'), { code: 1, out: ['{"model":"null","requests":1}', '{"model":"past","requests":1}', '{"model":"z","requests":2}'] })
-  t.match(await run('prices', 'check', '--from', '2026-01-03', '--to', '2026-01-04'), { code: 0, out: [], err: 'every model of the ledger has a price' })
+  t.match(await run('prices', 'check'), {
+    code: 1, out: ['{"model":"null","requests":1}', '{"model":"past","requests":1}', '{"model":"z","requests":2}'],
+  })
+  t.match(await run('prices', 'check', '--from', '2026-01-03', '--to', '2026-01-04'), {
+    code: 0, out: [], err: 'every model of the ledger has a price',
+  })
 })
 
 t.test('what cannot be told', async (t) => {
   t.match(await (await start(t, ''))('prices', 'show', 'a'), { code: 1, err: /names no prices$/ })
   const run = await start(t, 'prices: { files: [wrong.yaml, gone.yaml] }')
   for (const args of [['prices', 'show', 'a'], ['check']]) {
-    t.match(await run(...args), { code: 1, err: /wrong\.yaml:3: models\.a\.input: must not be negative\n.*gone\.yaml: cannot be read \(ENOENT\)$/ })
+    t.match(await run(...args), {
+      code: 1, err: /wrong\.yaml:3: models\.a\.input: must not be negative\n.*gone\.yaml: cannot be read \(ENOENT\)$/,
+    })
   }
   const plain = await start(t, 'prices: {}')
   t.match(await plain('prices', 'list'), { code: 2, err: /prices takes show or check/ })

@@ -83,15 +83,20 @@ t.test('the file may be named by the environment', async (t) => {
 })
 
 t.test('a reader of the log that stands still holds neither requests, memory nor the end', async (t) => {
-  const text = 'upstreams: { a: { simulate: true } }\ngroups: { chat: { protocols: [chat_completions] } }\nkeys: [{ id: a, group: chat, secret: key-a }]\nstate: { engine: memory }\noverload: { maxLoopDelayMs: 0 }\n'
+  const text = 'upstreams: { a: { simulate: true } }\ngroups: { chat: { protocols: [chat_completions] } }\nkeys: [{ id: a, group: chat, ' +
+    'secret: key-a }]\nstate: { engine: memory }\noverload: { maxLoopDelayMs: 0 }\n'
   const file = join(t.testdir({ 'gateway.yaml': text }), 'gateway.yaml')
   const child = gateway(t, ['start', '--config', file], { PORT: '0' })
   const origin = await originOf(child)
   child.process.stdout?.pause()
   // Each tells a line of a few hundred bytes: more than the pipe and the memory for it hold.
-  const dropped = async (): Promise<number> => Number(/^llm_gateway_log_lines_dropped_total (\d+)/m.exec(await (await fetch(`${origin}/metrics`)).text())?.[1])
+  const dropped = async (): Promise<number> => Number(
+    /^llm_gateway_log_lines_dropped_total (\d+)/m.exec(await (await fetch(`${origin}/metrics`)).text())?.[1]
+  )
   const socket = connect(Number(new URL(origin).port), '127.0.0.1').resume()
-  for (let sent = 0; !(await dropped() > 0) && sent < 40_000; sent += 1_000) socket.write('GET /v1/models HTTP/1.1\r\nhost: a\r\n\r\n'.repeat(1_000))
+  for (let sent = 0; !(await dropped() > 0) && sent < 40_000; sent += 1_000) {
+    socket.write('GET /v1/models HTTP/1.1\r\nhost: a\r\n\r\n'.repeat(1_000))
+  }
   t.ok(await dropped() > 0, 'lines are dropped')
   socket.destroy()
   t.equal(await status(origin, 'key-a'), 200)

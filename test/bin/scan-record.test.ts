@@ -8,7 +8,9 @@ import { Money } from '../../bin/usage/money.js'
 import { Scanned } from '../../bin/usage/scan-record.js'
 
 const runs = Number(process.env['RUNS'] ?? 300)
-const text = fc.oneof(fc.string(), fc.string({ unit: 'binary' }), fc.constantFrom('a"b', '\\', '\\"', '","model":"', '{', '}]', ':null', '\u2028', '\ud800'))
+const text = fc.oneof(
+  fc.string(), fc.string({ unit: 'binary' }), fc.constantFrom('a"b', '\\', '\\"', '","model":"', '{', '}]', ':null', '\u2028', '\ud800')
+)
 const tokens = Object.fromEntries(leaves.map(({ type }) => [type, fc.nat(1e9)]))
 const amount = fc.option(fc.tuple(fc.bigInt(0n, 10n ** 24n), fc.nat(20)).map(([units, places]) => decimalText({ units, places })))
 
@@ -30,7 +32,9 @@ const anyRecord = fc.record({
   costParts: fc.dictionary(text, amount),
   labels: fc.dictionary(fc.oneof(text, fc.constantFrom('model', 'cost', 'input')), text),
   bill: fc.dictionary(text, fc.oneof(text, fc.nat(), fc.constant(null), fc.array(fc.record({ model: text })))),
-}, { requiredKeys: [] }).chain((more) => fc.shuffledSubarray(Object.entries({ ...needed, ...more }), { minLength: Object.keys({ ...needed, ...more }).length })))
+}, { requiredKeys: [] }).chain((more) => fc.shuffledSubarray(Object.entries({ ...needed, ...more }), {
+  minLength: Object.keys({ ...needed, ...more }).length,
+})))
   .map((entries): LedgerRecord => JSON.parse(JSON.stringify(Object.fromEntries(entries))))
 
 t.test('what is scanned is what JSON says', async (t) => {
@@ -89,13 +93,18 @@ t.test('a line that was changed is no frame', async (t) => {
   const line = Buffer.from(writeFrame(JSON.parse('{"id":"a"}')))
   const end = line.length - 1
   t.ok(isFrame(line, 0, end))
-  for (const broken of ['end', '', '12345678 ', `${'x'.repeat(8)} {}`, `${'g0000000'} {}`, `${line.toString('latin1', 0, end - 1)}`, line.toString('latin1', 0, end).toUpperCase()]) {
+  for (const broken of [
+    'end', '', '12345678 ', `${'x'.repeat(8)} {}`, `${'g0000000'} {}`, `${line.toString('latin1', 0, end - 1)}`,
+    line.toString('latin1', 0, end).toUpperCase(),
+  ]) {
     t.notOk(isFrame(Buffer.from(broken, 'latin1'), 0, broken.length), broken)
   }
 })
 
 t.test('sums of money are exact, however many and however large', async (t) => {
-  fc.assert(fc.property(fc.array(fc.oneof(amount.map((each) => each ?? '0'), fc.constantFrom('0.999999999999', '0.1', '0.000000000001')), { maxLength: 200 }), (texts) => {
+  fc.assert(fc.property(fc.array(fc.oneof(amount.map((each) => each ?? '0'), fc.constantFrom('0.999999999999', '0.1', '0.000000000001')), {
+    maxLength: 200,
+  }), (texts) => {
     const money = new Money()
     for (const each of texts) money.add(each)
     const exact = texts.reduce((sum, each) => add(sum, readDecimal(each) ?? zero), zero)

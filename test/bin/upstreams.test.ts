@@ -50,7 +50,12 @@ t.test('members, breakers and cooldowns of a gateway that runs', async (t) => {
     { name: 'm1', address: second.url },
     { name: 'm2', address: `${alone.url}/base`, state: 'up', reason: null, returnsInMs: 0, active: 0 },
   ])
-  t.strictSame(pools, [{ name: 'pool', members: [{ upstream: 'm0', tier: 1, weight: 1, concurrency: null, active: 0 }, { upstream: 'm1', tier: 2, weight: 3, concurrency: 9, active: 0 }] }])
+  t.strictSame(pools, [{
+    name: 'pool',
+    members: [{ upstream: 'm0', tier: 1, weight: 1, concurrency: null, active: 0 }, {
+      upstream: 'm1', tier: 2, weight: 3, concurrency: 9, active: 0,
+    }],
+  }])
   t.notMatch(JSON.stringify([upstreams, pools, out]), /s3cret|caller-secret/)
   t.equal((await fetch(`${origin}/upstreams`)).status, 404, 'not on the port of the callers')
 })
@@ -96,7 +101,9 @@ t.test('a console that is a path of the gateway, one that is told, and none', as
     writeFileSync(other, text)
     return other
   }
-  t.match(await command('upstreams', '--config', file), { code: 1, err: /nobody answers at http:\/\/127\.0\.0\.1:8080\/console\/upstreams: does the gateway run\?/ })
+  t.match(await command('upstreams', '--config', file), {
+    code: 1, err: /nobody answers at http:\/\/127\.0\.0\.1:8080\/console\/upstreams: does the gateway run\?/,
+  })
   const without = write(yaml([upstream.url, upstream.url], 'listen: { port: 0 }'))
   t.match(await command('upstreams', '--config', without), { code: 1, err: /has no console/ })
   const none = write(yaml([upstream.url, upstream.url], '').replace(/console: .*/, ''))

@@ -13,12 +13,33 @@ t.test('usage of all hosts', { skip: withoutPostgres }, async (t) => {
   const [one, two] = [folder(t), folder(t)]
   const usd = { cost: '0.25', currency: 'USD', costParts: { input: '0.25' } } as const
   const mine = [
-    record({ time: Date.parse('2026-03-28T23:30:00Z'), labels: { team: 'search', app: 'a' }, upstreamModel: 'm-2', price: '0123', serviceTier: 'flex', chargedCost: 5, late: ['group'], lateBuckets: [], ...usd }),
+    record({
+      time: Date.parse('2026-03-28T23:30:00Z'),
+      labels: { team: 'search', app: 'a' },
+      upstreamModel: 'm-2',
+      price: '0123',
+      serviceTier: 'flex',
+      chargedCost: 5,
+      late: ['group'],
+      lateBuckets: [],
+      ...usd,
+    }),
     record({ time: Date.parse('2026-03-29T00:07:00.001Z'), labels: { team: 'search' }, outcome: 'client_abort', ...usd }),
-    record({ time: Date.parse('2026-03-31T22:30:00Z'), key: 'other', labels: { team: 'it\'s "b"' }, ...usd, cost: null, costParts: { input: null } }),
+    record({
+      time: Date.parse('2026-03-31T22:30:00Z'), key: 'other', labels: { team: 'it\'s "b"' }, ...usd, cost: null, costParts: { input: null },
+    }),
   ]
   const theirs = [
-    record({ time: Date.parse('2026-03-31T23:00:00Z'), group: null, key: null, model: null, ...usd, cost: '0.000000005', currency: 'EUR', costParts: { input: '0.000000005', output: null } }),
+    record({
+      time: Date.parse('2026-03-31T23:00:00Z'),
+      group: null,
+      key: null,
+      model: null,
+      ...usd,
+      cost: '0.000000005',
+      currency: 'EUR',
+      costParts: { input: '0.000000005', output: null },
+    }),
     record({ time: Date.parse('2026-04-02T00:00:00Z'), protocol: 'responses', bill: { startedAt: 5, counts: { search: 1 } }, ...usd }),
   ]
   const { cost: _, currency: __, costParts: ___, ...unpriced } = record({ time: Date.parse('2026-04-03T00:00:00Z') })
@@ -28,7 +49,9 @@ t.test('usage of all hosts', { skip: withoutPostgres }, async (t) => {
   await agrees(t, server, store, all)
   const gateway = join(one, 'gateway.yaml')
   const state = (url: string): string => `engine: lmdb, path: ${one}, usageStore: { url: "${url}", schema: ${store.schema} }`
-  const config = (url: string): string => yaml('http://127.0.0.1:9', [], 'prices: { models: { m: { input: 1 } } }').replace('engine: memory', state(url))
+  const config = (url: string): string => yaml('http://127.0.0.1:9', [], 'prices: { models: { m: { input: 1 } } }').replace(
+    'engine: memory', state(url)
+  )
   writeFileSync(gateway, config(server.url))
   const usage = async (...args: string[]): Promise<string[]> => {
     const { code, out, err } = await command('usage', '--config', gateway, ...args)
@@ -54,7 +77,9 @@ t.test('usage of all hosts', { skip: withoutPostgres }, async (t) => {
     writeFileSync(file, yaml('http://127.0.0.1:9', []).replace('engine: memory', `engine: lmdb, path: ${merged}`))
     const alone = await host(t, merged, storeOf(server))
     await keep(alone, all)
-    const times = [[], ['--from', '2026-03-29', '--to', '2026-04-02T00:00:00Z'], ['--from', '2026-03-29T00:07:00.001Z'], ['--to', '2026-03-31T22:30:01Z']]
+    const times = [[], ['--from', '2026-03-29', '--to', '2026-04-02T00:00:00Z'], ['--from', '2026-03-29T00:07:00.001Z'], [
+      '--to', '2026-03-31T22:30:01Z',
+    ]]
     for (const by of ['group', 'key', 'model,protocol', 'day', 'month', 'label:team', 'label:app,day', 'label:none']) {
       for (const time of times) {
         const args = ['--by', by, ...time, '--timezone', 'Asia/Kathmandu', '--json']
@@ -68,7 +93,9 @@ t.test('usage of all hosts', { skip: withoutPostgres }, async (t) => {
   t.test('what it would have cost, and models without a price', async (t) => {
     const list = join(one, 'other.yaml')
     writeFileSync(list, 'models: { m: { input: 1, cache_read: 1, output: 1, reasoning: 1, each: { search: 1 } } }')
-    t.match((await usage('reprice', '--prices', list, '--json')).map((line) => JSON.parse(line)), [{ requests: 6, repriced: { USD: '1.00004' } }])
+    t.match((await usage('reprice', '--prices', list, '--json')).map((line) => JSON.parse(line)), [{
+      requests: 6, repriced: { USD: '1.00004' },
+    }])
     const { code, out } = await command('prices', 'check', '--config', gateway)
     t.match({ code, out }, { code: 1, out: ['{"model":"null","requests":1}'] })
   })

@@ -7,7 +7,9 @@ import type { LedgerRecord } from '../../plugins/state/types.js'
 import { yaml } from '../standalone/run.js'
 import { command } from './terminal.js'
 
-const leaves = { input: 1, cache_read: 10, cache_write_5m: 100, cache_write_1h: 200, cache_write: 300, tool_input: 4, output: 1_000, reasoning: 2_000 }
+const leaves = {
+  input: 1, cache_read: 10, cache_write_5m: 100, cache_write_1h: 200, cache_write: 300, tool_input: 4, output: 1_000, reasoning: 2_000,
+}
 const total = 3_615
 const plain = { key: 'a', group: 'chat', protocol: 'messages', model: 'm', outcome: 'ok', charged: total, late: [], ...leaves } as const
 
@@ -98,14 +100,18 @@ t.test('sums as JSON', async (t) => {
     { model: 'm', requests: 2, ...twice, total: 2 * total, charged: 2 * total, cost: {}, unpriced: 0 },
     { model: 'n', requests: 1, ...leaves, total, charged: 1, cost: {}, unpriced: 0 },
   ])
-  t.match(await by('--by', 'group,day', '--from', '2026-01-02'), [{ group: 'chat', day: '2999-01-02' }, { group: 'other', day: '2999-01-02' }])
+  t.match(await by('--by', 'group,day', '--from', '2026-01-02'), [
+    { group: 'chat', day: '2999-01-02' }, { group: 'other', day: '2999-01-02' },
+  ])
 })
 
 const paid = [
   record('2026-03-28T23:30:00Z', { labels: { team: 'search' }, cost: '0.1', currency: 'USD', costParts: { input: '0.1' } }),
   record('2026-03-29T00:30:00Z', { labels: { team: 'search' }, cost: '0.2', currency: 'USD', costParts: { input: '0.2' } }),
   record('2026-03-31T22:30:00Z', { labels: { team: 'a "b", c' }, cost: null, currency: 'USD', costParts: { input: null } }),
-  record('2026-04-01T00:00:00Z', { model: '=cmd', cost: '0.000000005', currency: 'EUR', costParts: { input: '0.000000005', output: null } }),
+  record('2026-04-01T00:00:00Z', {
+    model: '=cmd', cost: '0.000000005', currency: 'EUR', costParts: { input: '0.000000005', output: null },
+  }),
   record('2026-04-02T00:00:00Z', { cost: '1', currency: 'USD', costParts: { input: '1' } }),
 ]
 
@@ -117,8 +123,12 @@ t.test('what it cost, to the last digit, by label, and by days and months of a t
     { 'label:team': 'a "b", c', requests: 1, cost: {}, unpriced: 1 },
     { 'label:team': 'search', requests: 2, cost: { USD: '0.3' }, unpriced: 0 },
   ])
-  t.match(await by('--by', 'day', '--timezone', 'Europe/Berlin'), [{ day: '2026-03-29', requests: 2 }, { day: '2026-04-01', requests: 2 }, { day: '2026-04-02', requests: 1 }])
-  t.match(await by('--by', 'month,protocol', '--timezone', 'Asia/Kathmandu'), [{ month: '2026-03', protocol: 'messages', requests: 2 }, { month: '2026-04', requests: 3 }])
+  t.match(await by('--by', 'day', '--timezone', 'Europe/Berlin'), [
+    { day: '2026-03-29', requests: 2 }, { day: '2026-04-01', requests: 2 }, { day: '2026-04-02', requests: 1 },
+  ])
+  t.match(await by('--by', 'month,protocol', '--timezone', 'Asia/Kathmandu'), [
+    { month: '2026-03', protocol: 'messages', requests: 2 }, { month: '2026-04', requests: 3 },
+  ])
   const from = async (date: string, zone: string): Promise<number> => (await usage(file, '--from', date, '--timezone', zone)).length
   t.equal(await from('2026-03-29', 'UTC'), 4)
   t.equal(await from('2026-03-29', 'Europe/Berlin'), 5, 'the day begins before the clock is changed')
@@ -131,13 +141,18 @@ t.test('sums as CSV', async (t) => {
   const { file } = await ledger(t, paid)
   const rest = '1,10,100,200,300,4,1000,2000'
   t.strictSame(await usage(file, '--csv', '--by', 'model,label:team', '--from', '2026-03-31'), [
-    'model,label:team,requests,input,cache_read,cache_write_5m,cache_write_1h,cache_write,tool_input,output,reasoning,total,charged,cost,currency,unpriced',
+    'model,label:team,requests,input,cache_read,cache_write_5m,cache_write_1h,cache_write,tool_input,output,reasoning,' +
+      'total,charged,cost,currency,unpriced',
     `'=cmd,,1,${rest},3615,3615,0.000000005,EUR,1`,
     `m,,1,${rest},3615,3615,1,USD,0`,
     `m,"a ""b"", c",1,${rest},3615,3615,,,1`,
   ])
   const lines = await usage(file, '--csv', '--by', 'key', '--from', '2026-04-01')
-  t.match(lines.slice(1), [/^a,2,2,20,200,400,600,8,2000,4000,7230,7230,0\.000000005,EUR,1$/, /^a,,,,,,,,,,,,1,USD,$/], 'one line for each currency')
+  t.match(
+    lines.slice(1),
+    [/^a,2,2,20,200,400,600,8,2000,4000,7230,7230,0\.000000005,EUR,1$/, /^a,,,,,,,,,,,,1,USD,$/],
+    'one line for each currency'
+  )
 })
 
 t.test('what it would have cost with other prices', async (t) => {
@@ -145,14 +160,34 @@ t.test('what it would have cost with other prices', async (t) => {
   const none = { cache_read: 0, cache_write_5m: 0, cache_write_1h: 0, cache_write: 0, tool_input: 0, output: 0, reasoning: 0 }
   const image = { direction: 'output', modality: 'image', tokens: 10 } as const
   const { file, folder } = await ledger(t, [
-    record('2026-05-01', { ...usd, ...none, input: 1_000, bill: { startedAt: Date.parse('2026-04-30'), model: 'm-2026-01-01', factor: '1.1' } }),
-    record('2026-05-02', { ...usd, ...none, input: 1_000, serviceTier: 'flex', bill: { startedAt: Date.parse('2026-05-02'), factor: 'none' } }),
+    record('2026-05-01', {
+      ...usd, ...none, input: 1_000, bill: { startedAt: Date.parse('2026-04-30'), model: 'm-2026-01-01', factor: '1.1' },
+    }),
+    record('2026-05-02', {
+      ...usd, ...none, input: 1_000, serviceTier: 'flex', bill: { startedAt: Date.parse('2026-05-02'), factor: 'none' },
+    }),
     record('2026-05-03', { ...none, input: 0, model: 'unheard-of' }),
     record('2026-05-04', { ...none, input: 5, model: 'unheard-of' }),
-    record('2026-05-05', { ...none, input: 3, output: 20, bill: { startedAt: Date.parse('2026-05-05'), modalities: [image, { ...image }], counts: { search: 2 }, speed: 'standard', region: 'standard', tools: { usage: { ...none, input: 0, output: 10 }, modalities: [image] } } }),
+    record('2026-05-05', {
+      ...none,
+      input: 3,
+      output: 20,
+      bill: {
+        startedAt: Date.parse('2026-05-05'),
+        modalities: [image, { ...image }],
+        counts: { search: 2 },
+        speed: 'standard',
+        region: 'standard',
+        tools: { usage: { ...none, input: 0, output: 10 }, modalities: [image] },
+      },
+    }),
   ])
   const list = join(folder, '..', 'other.yaml')
-  writeFileSync(list, 'models: { m: [{ input: 100, until: 2026-05-01 }, { input: 1, output: 2, output_image: 3, tiers: { flex: 0.5 }, each: { search: 1 }, tools: { output_image: 7 }, from: 2026-05-01 }] }')
+  writeFileSync(
+    list,
+    'models: { m: [{ input: 100, until: 2026-05-01 }, { input: 1, output: 2, output_image: 3, tiers: { flex: 0.5 }, each: { search: 1 ' +
+      '}, tools: { output_image: 7 }, from: 2026-05-01 }] }'
+  )
   const lines = async (...args: string[]): Promise<string[]> => await usage(file, 'reprice', '--prices', list, ...args)
   // 0.11; 0.0005; nothing; without a price; 3 x 1 + 10 x 3 + 10 x 7 of a million, and 2 searches
   t.match((await lines('--json', '--by', 'day')).map((line) => JSON.parse(line)), [
@@ -183,7 +218,9 @@ t.test('lines that are not whole are told and left out', async (t) => {
 })
 
 t.test('what it cannot do is said', async (t) => {
-  const at = (path: string): string => yaml('http://127.0.0.1:9', []).replace('engine: memory', `engine: lmdb, path: ${t.testdirName}${path}`)
+  const at = (path: string): string => yaml('http://127.0.0.1:9', []).replace(
+    'engine: memory', `engine: lmdb, path: ${t.testdirName}${path}`
+  )
   const cases: ReadonlyArray<readonly [args: string[], code: number, said: RegExp]> = [
     [[], 1, /there is no usage ledger at .*none\/ledger/],
     [['--from', 'then'], 2, /--from must be a date/],
@@ -200,7 +237,9 @@ t.test('what it cannot do is said', async (t) => {
   ]
   t.testdir({ 'gateway.yaml': at('/none'), 'broken.yaml': at(''), ledger: 'a file' })
   const file = join(t.testdirName, 'gateway.yaml')
-  for (const [args, code, said] of cases) t.match(await command('usage', '--config', file, ...args), { code, out: [], err: said }, args.join(' '))
+  for (const [args, code, said] of cases) {
+    t.match(await command('usage', '--config', file, ...args), { code, out: [], err: said }, args.join(' '))
+  }
   t.match(await command('usage', '--config', join(t.testdirName, 'broken.yaml')), { code: 1, err: /ENOTDIR/ })
 })
 

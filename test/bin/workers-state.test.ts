@@ -86,7 +86,9 @@ async function start (t: Test, state: string): Promise<Cluster> {
   return { origin, upstream, file, reload, chat, all }
 }
 
-const upgrade = { connection: 'Upgrade', upgrade: 'websocket', 'sec-websocket-version': '13', 'sec-websocket-key': 'dGhlIHNhbXBsZSBub25jZQ==' }
+const upgrade = {
+  connection: 'Upgrade', upgrade: 'websocket', 'sec-websocket-version': '13', 'sec-websocket-key': 'dGhlIHNhbXBsZSBub25jZQ==',
+}
 
 async function meetsAll ({ origin }: Cluster): Promise<number> {
   const replies = await Promise.all(Array.from({ length: workers * 4 }, async () => await ask(`${origin}/console/data`)))
@@ -152,10 +154,14 @@ for (const { name, skip, state } of engines) {
     await t.test('take another configuration in the middle of replies, which end whole', async (t) => {
       let release = (): void => {}
       const wait = new Promise<void>((resolve) => { release = resolve })
-      upstream.respond = ({ json }) => json['stream'] === true ? { fixture: 'chat_completions.sse', split: 'events', before: async (write) => { if (write > 1) await wait } } : null
+      upstream.respond = ({ json }) => json['stream'] === true
+        ? { fixture: 'chat_completions.sse', split: 'events', before: async (write) => { if (write > 1) await wait } }
+        : null
       const headers = { authorization: 'Bearer first', 'content-type': 'application/json' }
       const body = JSON.stringify({ ...JSON.parse(asked), stream: true, stream_options: { include_usage: true } })
-      const streams = await Promise.all(Array.from({ length: workers * 2 }, async () => await open(`${origin}/v1/chat/completions`, headers, body)))
+      const streams = await Promise.all(Array.from(
+        { length: workers * 2 }, async () => await open(`${origin}/v1/chat/completions`, headers, body)
+      ))
       const replies = streams.map(async (stream) => await textOf(stream))
       cluster.reload('second')
       await all('second', 200)
@@ -176,7 +182,9 @@ for (const { name, skip, state } of engines) {
     await t.test('tell the same sum, whichever is asked', async (t) => {
       const served = (await Promise.all(Array.from({ length: workers * 2 }, async () => {
         const { text } = await ask(`${origin}/metrics`)
-        return [...text.matchAll(/^llm_gateway_requests_total\{.*outcome="ok"\} (\d+)$/gm)].reduce((sum, [, count]) => sum + Number(count), 0)
+        return [...text.matchAll(/^llm_gateway_requests_total\{.*outcome="ok"\} (\d+)$/gm)].reduce(
+          (sum, [, count]) => sum + Number(count), 0
+        )
       })))
       t.strictSame([...new Set(served)], [upstream.seen.length])
     })

@@ -48,7 +48,11 @@ async function start (t: Test, text: (state: string) => string, more: Pick<Io, '
 
 t.test('one port, one sum, one end', async (t) => {
   const upstream = await startUpstream(t)
-  const { origin, signal, code, exits } = await start(t, (state) => yaml(upstream.url, ['key-a'], 'log: { level: error }\nlisten: { workers: 2 }').replace('engine: memory', state), { logStream: { write: () => {} } })
+  const { origin, signal, code, exits } = await start(
+    t,
+    (state) => yaml(upstream.url, ['key-a'], 'log: { level: error }\nlisten: { workers: 2 }').replace('engine: memory', state),
+    { logStream: { write: () => {} } }
+  )
   for (let request = 0; request < 4; request += 1) t.equal(await status(origin, 'key-a'), 200)
   const counted = async (): Promise<unknown> => /requests_total\{.*\} (\d+)/.exec(await (await fetch(`${origin}/metrics`)).text())?.[1]
   for (let scrape = 0; scrape < 2; scrape += 1) t.equal(await counted(), '4')
@@ -62,7 +66,9 @@ t.test('one port, one sum, one end', async (t) => {
 
 /** Memory and work are those of both workers; what one used stays counted when it is killed. */
 async function watched (t: Test, origin: string): Promise<void> {
-  const scrape = async (): Promise<Map<string, number>> => samplesOf(await (await fetch(`${origin}/metrics`, { headers: { connection: 'close' } })).text())
+  const scrape = async (): Promise<Map<string, number>> => samplesOf(
+    await (await fetch(`${origin}/metrics`, { headers: { connection: 'close' } })).text()
+  )
   const pids = Object.values(cluster.workers ?? {}).map((worker) => Number(worker?.process.pid))
   const before = await scrape()
   const most = Math.max(...pids.map(residentMb)) * 1024 * 1024
@@ -110,15 +116,21 @@ t.test('each worker has a simulated provider of its own, and a connection that a
   t.equal(await code, 0)
 })
 
-t.test('what waits for the usage store is told of the host as a whole, once, whichever workers wrote it', { skip: withoutPostgres }, async (t) => {
+t.test('what waits for the usage store is told of the host as a whole, once, whichever workers wrote it', { skip: withoutPostgres }, async (
+  t
+) => {
   const postgres = await startPostgres()
   t.teardown(postgres.stop)
   await postgres.kill()
   const upstream = await startUpstream(t)
   const more = 'log: { level: silent }\noverload: { maxLoopDelayMs: 0 }\nlisten: { workers: 2 }'
   const usageStore = `usageStore: { url: "${postgres.url}", intervalMs: 20 }`
-  const { origin, signal, code } = await start(t, (state) => yaml(upstream.url, ['key-a'], more).replace('engine: memory', `${state}, ${usageStore}`))
-  const scrape = async (): Promise<Map<string, number>> => samplesOf(await (await fetch(`${origin}/metrics`, { headers: { connection: 'close' } })).text())
+  const { origin, signal, code } = await start(
+    t, (state) => yaml(upstream.url, ['key-a'], more).replace('engine: memory', `${state}, ${usageStore}`)
+  )
+  const scrape = async (): Promise<Map<string, number>> => samplesOf(
+    await (await fetch(`${origin}/metrics`, { headers: { connection: 'close' } })).text()
+  )
   const reaches = async (name: string, wanted: (value: number) => boolean): Promise<number> => {
     for (let last = NaN, until = performance.now() + 20_000; ; last = Number((await scrape()).get(`llm_gateway_ledger_${name}`))) {
       if (wanted(last) || performance.now() > until) return last

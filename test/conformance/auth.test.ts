@@ -22,11 +22,24 @@ function wire (): string {
 }
 
 const accepted: ReadonlyArray<readonly [check: string, call: typeof chat, changes: readonly Change[], header: string]> = [
-  ['check 19: Bearer, its scheme in any case', chat, ['Bearer', 'bearer', 'BEARER'].map((scheme) => ({ headers: { authorization: `${scheme} ${keys.openai}` } })), 'authorization'],
-  ['check 20: Anthropic 1.x, Bearer with version 2026-10-21', messages, [{ headers: { ...nobody, authorization: `Bearer ${keys.anthropic}`, 'anthropic-version': '2026-10-21' } }], 'x-api-key'],
+  [
+    'check 19: Bearer, its scheme in any case',
+    chat,
+    ['Bearer', 'bearer', 'BEARER'].map((scheme) => ({ headers: { authorization: `${scheme} ${keys.openai}` } })),
+    'authorization',
+  ],
+  [
+    'check 20: Anthropic 1.x, Bearer with version 2026-10-21',
+    messages,
+    [{ headers: { ...nobody, authorization: `Bearer ${keys.anthropic}`, 'anthropic-version': '2026-10-21' } }],
+    'x-api-key',
+  ],
   ['check 21: Anthropic 0.x, x-api-key with version 2023-06-01', messages, [{}], 'x-api-key'],
   ['check 23: x-goog-api-key', gemini, [{}], 'x-goog-api-key'],
-  ['check 25: x-goog-api-key and Bearer with the same value', gemini, [{ headers: { authorization: `Bearer ${keys.gemini}` } }], 'x-goog-api-key'],
+  [
+    'check 25: x-goog-api-key and Bearer with the same value', gemini, [{ headers: { authorization: `Bearer ${keys.gemini}` } }],
+    'x-goog-api-key',
+  ],
 ]
 
 for (const [check, call, changes, header] of accepted) {
@@ -141,7 +154,9 @@ t.test('headers of clients travel; only credentials do not', async (t) => {
   t.equal(gateway.upstream.seen.at(-1)?.url, '/v1/messages?beta=true')
   t.match(gateway.upstream.seen.at(-1)?.headers, { ...headers, 'anthropic-version': '2023-06-01' })
   const decoys = { 'x-goog-api-key': 'decoy-1', 'api-key': 'decoy-2', cookie: 'k=decoy-3', 'proxy-authorization': 'Basic decoy-4' }
-  t.equal((await send(gateway.origin, chat, { headers: { ...decoys, 'x-api-key': 'decoy-5', connection: 'authorization, x-odd' } })).status, 200)
+  t.equal(
+    (await send(gateway.origin, chat, { headers: { ...decoys, 'x-api-key': 'decoy-5', connection: 'authorization, x-odd' } })).status, 200
+  )
   t.notMatch(wire(), /decoy-/)
   t.same(credentials('openai', keys.openai).authorization?.includes(keys.openai), true)
   t.notMatch(wire(), keys.openai)

@@ -25,13 +25,16 @@ const toolCall = { id: 'call_1', type: 'function', function: { name: 'f', argume
 t.test('check 31: a messages body of 110 kB, and of 5 MB', async (t) => {
   for (const size of [110_000, 5_000_000]) {
     const system = [{ type: 'text', text: 'x'.repeat(size), cache_control: { type: 'ephemeral' } }]
-    await passes(t, plain('messages'), JSON.stringify({ model: 'm', max_tokens: 1, stream: false, system, messages: [user], tools: [], thinking: { type: 'adaptive' } }))
+    await passes(t, plain('messages'), JSON.stringify({
+      model: 'm', max_tokens: 1, stream: false, system, messages: [user], tools: [], thinking: { type: 'adaptive' },
+    }))
   }
 })
 
 t.test('check 32: unknown fields and odd spellings travel byte for byte, on every endpoint with a JSON body', async (t) => {
   for (const call of calls.filter(({ body }) => body !== '')) {
-    const odd = call.body.replace(/^\{/, '{ "zz_new": {"a":1e2, "b":[ null,1.0,-0 ]}, "\\u007az": "\\u00e9 \\/ é \\ud83d\\udc4b 👋",\t').replace(/\}$/, ' }\r\n')
+    const odd = call.body.replace(/^\{/, '{ "zz_new": {"a":1e2, "b":[ null,1.0,-0 ]}, "\\u007az": "\\u00e9 \\/ é \\ud83d\\udc4b 👋",\t')
+      .replace(/\}$/, ' }\r\n')
     await passes(t, call, odd)
   }
 })
@@ -61,7 +64,10 @@ t.test('check 33: a missing field is 400 that names it, and nothing is forwarded
 
 t.test('check 34: an assistant message without content, or with null', async (t) => {
   for (const content of [{}, { content: null }, { content: '' }, { content: [{ type: 'text', text: 'x' }] }]) {
-    await passes(t, chat, JSON.stringify({ model: 'm', messages: [user, { role: 'assistant', ...content, tool_calls: [toolCall] }, { role: 'tool', tool_call_id: 'call_1', content: '1' }] }))
+    await passes(t, chat, JSON.stringify({
+      model: 'm',
+      messages: [user, { role: 'assistant', ...content, tool_calls: [toolCall] }, { role: 'tool', tool_call_id: 'call_1', content: '1' }],
+    }))
   }
 })
 
@@ -78,17 +84,29 @@ t.test('check 35: responses with an array input, a prompt, a previous response',
 
 t.test('check 36: generateContent in snake_case and in camelCase', async (t) => {
   const contents = [{ parts: [{ inline_data: { mime_type: 'image/png', data: 'AA==' } }] }]
-  await passes(t, gemini, JSON.stringify({ contents, system_instruction: { parts: [{ text: 'x' }] }, generation_config: { max_output_tokens: 5 } }))
-  await passes(t, gemini, JSON.stringify({ contents, systemInstruction: { role: 'user', parts: [{ text: 'x' }] }, safetySettings: [], toolConfig: {}, cachedContent: 'cachedContents/1' }))
+  await passes(
+    t, gemini, JSON.stringify({ contents, system_instruction: { parts: [{ text: 'x' }] }, generation_config: { max_output_tokens: 5 } })
+  )
+  await passes(t, gemini, JSON.stringify({
+    contents,
+    systemInstruction: { role: 'user', parts: [{ text: 'x' }] },
+    safetySettings: [],
+    toolConfig: {},
+    cachedContent: 'cachedContents/1',
+  }))
 })
 
 t.test('check 37: embeddings of text, texts, tokens, token lists', async (t) => {
-  for (const input of ['x', ['x', 'y'], [1, 2], [[1], [2, 3]]]) await passes(t, plain('embeddings'), JSON.stringify({ model: 'm', input, encoding_format: 'base64' }))
+  for (const input of ['x', ['x', 'y'], [1, 2], [[1], [2, 3]]]) {
+    await passes(t, plain('embeddings'), JSON.stringify({ model: 'm', input, encoding_format: 'base64' }))
+  }
 })
 
 const boundary = '----kit-boundary'
 const file = Buffer.concat([Buffer.from([137, 80, 78, 71, 13, 10, 26, 10, 0, 255]), Buffer.alloc(100_000, 0xfe), Buffer.from('\r\n--')])
-const field = (name: string, value: string): Buffer => Buffer.from(`--${boundary}\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`)
+const field = (
+  name: string, value: string
+): Buffer => Buffer.from(`--${boundary}\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`)
 const form = (...fields: Buffer[]): Buffer => Buffer.concat([
   ...fields,
   Buffer.from(`--${boundary}\r\nContent-Disposition: form-data; name="image[]"; filename="a.png"\r\nContent-Type: image/png\r\n\r\n`),
@@ -146,7 +164,8 @@ t.test('check 39: 404, 405, 413, 415 and malformed bodies have the envelope of t
 t.test('Expect: 100-continue is answered before the body is sent', async (t) => {
   const { hostname, port } = new URL(gateway.origin)
   const socket = connect(Number(port), hostname)
-  socket.write(`POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${keys.openai}\r\ncontent-type: application/json\r\n` +
+  socket.write(`POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${keys.openai}\r\ncontent-type: ` +
+    'application/json\r\n' +
     `expect: 100-continue\r\nconnection: close\r\ncontent-length: ${chat.body.length}\r\n\r\n`)
   const [first] = await once(socket, 'data')
   t.match(String(first), /^HTTP\/1\.1 100 Continue/)

@@ -15,9 +15,13 @@ export interface Call {
   readonly body: string
 }
 
-const fixtures: ReadonlyArray<Omit<Call, 'body'> & { readonly body?: object }> = JSON.parse(readFileSync(new URL('../fixtures/calls.json', import.meta.url), 'utf8'))
+const fixtures: ReadonlyArray<Omit<Call, 'body'> & { readonly body?: object }> = JSON.parse(readFileSync(
+  new URL('../fixtures/calls.json', import.meta.url), 'utf8'
+))
 
-export const calls: readonly Call[] = fixtures.map(({ body, ...call }) => ({ ...call, body: body === undefined ? '' : JSON.stringify(body) }))
+export const calls: readonly Call[] = fixtures.map(({ body, ...call }) => ({
+  ...call, body: body === undefined ? '' : JSON.stringify(body),
+}))
 
 /** The plain call of a protocol. */
 export function plain (id: string): Call {
@@ -49,7 +53,9 @@ export interface Change {
 /** Sends `call` to the gateway, changed as told, and reads the whole reply. */
 export async function send (origin: string, { method, path, family, body }: Call, change: Change = {}): Promise<Reply> {
   const bytes = Buffer.from(change.body ?? body)
-  const given = { ...(bytes.length > 0 && { 'content-type': 'application/json' }), ...credentials(family, change.key ?? keys[family]), ...change.headers }
+  const given = {
+    ...(bytes.length > 0 && { 'content-type': 'application/json' }), ...credentials(family, change.key ?? keys[family]), ...change.headers,
+  }
   const headers: Record<string, string | string[]> = {}
   for (const [name, value] of Object.entries(given)) if (value !== null) headers[name] = value
   return await exchange(origin, {

@@ -7,7 +7,9 @@ import { start } from '../standalone/run.js'
 
 async function conformance (...args: string[]): Promise<{ code: number, out: string }> {
   const lines: string[] = []
-  const code = await run(['conformance', '--profile', 'house', ...args], { env: {}, out: (line) => lines.push(line), err: () => {}, progress: null, onSignal: () => {}, exit: () => {} })
+  const code = await run(['conformance', '--profile', 'house', ...args], {
+    env: {}, out: (line) => lines.push(line), err: () => {}, progress: null, onSignal: () => {}, exit: () => {},
+  })
   return { code, out: lines.join('\n') }
 }
 
@@ -36,7 +38,8 @@ keys:
 state: { engine: memory }
 `)
   const { code, out } = await conformance('--base-url', origin, '--metrics-url', `${origin}/metrics`, '--upstream-port', `${port}`,
-    '--key-openai', 'key-4711-chat', '--key-anthropic', 'key-4711-messages', '--key-gemini', 'key-4711-gemini', '--key-spent', 'key-4711-spent')
+    '--key-openai', 'key-4711-chat', '--key-anthropic', 'key-4711-messages', '--key-gemini', 'key-4711-gemini', '--key-spent',
+    'key-4711-spent')
   t.equal(code, 0, out)
   t.match(out, /\b78 passed, 0 failed, 1 not applicable$/)
 })

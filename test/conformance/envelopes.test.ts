@@ -24,7 +24,9 @@ function envelopes (family: string): Envelopes {
   return JSON.parse(readFileSync(new URL(`../fixtures/errors/${family}.json`, import.meta.url), 'utf8'))
 }
 
-const fixtures: Readonly<Record<string, Envelopes>> = { openai: envelopes('openai'), anthropic: envelopes('anthropic'), gemini: envelopes('gemini') }
+const fixtures: Readonly<Record<string, Envelopes>> = {
+  openai: envelopes('openai'), anthropic: envelopes('anthropic'), gemini: envelopes('gemini'),
+}
 
 /** How a request of any protocol is made to fail, and what of it the message names. */
 interface Provoke {
@@ -57,7 +59,9 @@ const provocations: Readonly<Record<string, Provoke>> = {
   doubled_path: { change: ({ path }) => ({ path: `/v1/chat/completions${path}` }) },
   ambiguous_path: { change: ({ path }) => ({ path: path.replace('/v1', '/%2e/v1') }) },
   method_not_allowed: { change: () => ({ method: 'PUT' }) },
-  unknown_action: { change: ({ path }) => ({ path: path.replace(/:\w+$/, ':answer') }), names: ({ path }) => ({ path: path.replace(/:\w+$/, ':answer') }) },
+  unknown_action: {
+    change: ({ path }) => ({ path: path.replace(/:\w+$/, ':answer') }), names: ({ path }) => ({ path: path.replace(/:\w+$/, ':answer') }),
+  },
   upgrade_required: { change: header({ connection: 'upgrade', upgrade: 'websocket' }) },
   key_in_query: { change: ({ path }) => ({ path: `${path}?key=sk-good` }) },
   missing_api_key: { change: header(nobody) },
@@ -83,9 +87,13 @@ const provocations: Readonly<Record<string, Provoke>> = {
   missing_body: { change: () => ({ body: '', headers: { 'content-length': '0' } }) },
   invalid_json: { change: () => ({ body: Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x7d]) }) },
   invalid_body: {
-    change: ({ body }) => ({ body: body.replace(/"(messages|input|prompt|max_tokens|contents)"/, '"nothing"').replace(/"model":"model-1",(?="nothing":"Say)/, '') }),
+    change: ({ body }) => ({
+      body: body.replace(/"(messages|input|prompt|max_tokens|contents)"/, '"nothing"').replace(/"model":"model-1",(?="nothing":"Say)/, ''),
+    }),
     names: ({ protocol, body }) => {
-      const known: Readonly<Record<string, string>> = { chat_completions: 'messages', responses: 'model', images: 'prompt', embeddings: 'input' }
+      const known: Readonly<Record<string, string>> = {
+        chat_completions: 'messages', responses: 'model', images: 'prompt', embeddings: 'input',
+      }
       const [param, reason] = firstField[protocol] ?? [String(known[protocol]), `${known[protocol]} is required.`]
       return { param, reason, body }
     },

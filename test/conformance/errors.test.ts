@@ -11,7 +11,13 @@ const chat = plain('chat_completions')
 t.test('check 61: 429 of the upstream passes with retry-after, retry-after-ms and its bytes', async (t) => {
   for (const call of main) {
     const body = '{"error": {"message":"slow  down"}}\n'
-    const limits = { 'retry-after': '7', 'retry-after-ms': '6500', 'x-should-retry': 'true', 'x-ratelimit-remaining-requests': '0', 'anthropic-ratelimit-tokens-remaining': '0' }
+    const limits = {
+      'retry-after': '7',
+      'retry-after-ms': '6500',
+      'x-should-retry': 'true',
+      'x-ratelimit-remaining-requests': '0',
+      'anthropic-ratelimit-tokens-remaining': '0',
+    }
     gateway.upstream.queue({ status: 429, headers: limits, body })
     const reply = await send(gateway.origin, call)
     t.equal(reply.status, 429)
@@ -42,7 +48,9 @@ t.test('check 63: 529 passes as it is', async (t) => {
 
 t.test('check 64: an HTML page of a 502 becomes an envelope, without its text', async (t) => {
   for (const call of main) {
-    gateway.upstream.queue({ status: 502, headers: { 'content-type': 'text/html; charset=utf-8' }, body: '<html><h1>502</h1>upstream at 10.0.0.7:8443</html>' })
+    gateway.upstream.queue({
+      status: 502, headers: { 'content-type': 'text/html; charset=utf-8' }, body: '<html><h1>502</h1>upstream at 10.0.0.7:8443</html>',
+    })
     const reply = await send(gateway.origin, call)
     t.equal(reply.status, 502)
     t.match(reply.json, { error: { message: 'The model provider answered with an error.' } }, call.id)
@@ -52,7 +60,9 @@ t.test('check 64: an HTML page of a 502 becomes an envelope, without its text', 
 
 t.test('check 65: a spent balance is 403 with code insufficient_quota, or 429 by option, never to be retried', async (t) => {
   const spent = await send(gateway.origin, chat, { key: keys.spent })
-  t.match(spent, { status: 403, json: { error: { type: 'insufficient_quota', code: 'insufficient_quota' } }, headers: { 'x-should-retry': 'false' } })
+  t.match(spent, {
+    status: 403, json: { error: { type: 'insufficient_quota', code: 'insufficient_quota' } }, headers: { 'x-should-retry': 'false' },
+  })
   for (const balanceStatus of [402, 429] as const) {
     const { origin, upstream } = await startGateway(t, { limits: { balanceStatus } })
     const reply = await send(origin, chat, { key: keys.spent })
@@ -84,8 +94,12 @@ t.test('what a reply may not tell of the upstream, or to a server in front, stay
     'x-reproxy-url': 'http://127.0.0.1/',
   }
   for (const call of main) {
-    const kept = { 'openai-processing-ms': '12', 'x-ratelimit-limit-tokens': '5', 'anthropic-organization-id': 'org', 'server-timing': 'a;dur=1' }
-    gateway.upstream.queue({ headers: { ...kept, 'set-cookie': ['a=1', 'b=2'], 'alt-svc': 'h3=":443"', connection: 'x-hop', 'x-hop': '1', ...orders }, body: {} })
+    const kept = {
+      'openai-processing-ms': '12', 'x-ratelimit-limit-tokens': '5', 'anthropic-organization-id': 'org', 'server-timing': 'a;dur=1',
+    }
+    gateway.upstream.queue({
+      headers: { ...kept, 'set-cookie': ['a=1', 'b=2'], 'alt-svc': 'h3=":443"', connection: 'x-hop', 'x-hop': '1', ...orders }, body: {},
+    })
     const { headers } = await send(gateway.origin, call)
     t.match(headers, kept)
     t.same(['set-cookie', 'alt-svc', ...Object.keys(orders)].filter((name) => headers[name.toLowerCase()] !== undefined), [], call.id)

@@ -37,16 +37,22 @@ t.test('a gateway that does nothing fails what a gateway is for', async (t) => {
   const file = t.testdir({}) + '/results.json'
   const address = `http://127.0.0.1:${port}`
   const junit = file.replace('json', 'xml')
-  const { code, out, err } = await kit('--base-url', address, '--upstream-port', `${port}`, ...plainKeys, '--json', file, '--junit', junit, '--profile', 'house')
+  const { code, out, err } = await kit(
+    '--base-url', address, '--upstream-port', `${port}`, ...plainKeys, '--json', file, '--junit', junit, '--profile', 'house'
+  )
   t.equal(code, 1)
   const { counts, results } = JSON.parse(await readFile(file, 'utf8'))
   const failed = results.filter(({ verdict }: { verdict: string }) => verdict === 'fail').map(({ number }: { number: number }) => number)
-  t.strictSame(failed, [2, 3, 4, 6, 7, 9, 10, 12, 15, 22, 24, 26, 27, 28, 29, 33, 39, 60, 62, 64, 103, 104, 105, 107, 108, 109, 110, 111, 112])
+  t.strictSame(failed, [
+    2, 3, 4, 6, 7, 9, 10, 12, 15, 22, 24, 26, 27, 28, 29, 33, 39, 60, 62, 64, 103, 104, 105, 107, 108, 109, 110, 111, 112,
+  ])
   t.match(out, new RegExp(`${counts.pass} passed, ${failed.length} failed, ${counts['n/a']} not applicable`))
   const xml = await readFile(junit, 'utf8')
   t.match(xml, `<testsuite name="conformance" tests="79" failures="${failed.length}" skipped="${counts['n/a']}">`)
   t.equal(xml.match(/<failure message="/g)?.length, failed.length)
-  t.match(xml, /<testcase classname="conformance" name="16 a mount prefix" time="0"><skipped message="needs a path in --base-url"\/><\/testcase>/)
+  t.match(
+    xml, /<testcase classname="conformance" name="16 a mount prefix" time="0"><skipped message="needs a path in --base-url"\/><\/testcase>/
+  )
   t.match(out, / 16 {2}n\/a .* needs a path in --base-url/)
   t.match(err, /^\[1\/79\] 1 pass/)
 })
@@ -54,7 +60,9 @@ t.test('a gateway that does nothing fails what a gateway is for', async (t) => {
 t.test('without metrics that count, a stream is not metered', async (t) => {
   const port = await freePort()
   const address = `http://127.0.0.1:${port}`
-  const { out } = await kit('--base-url', address, '--upstream-port', `${port}`, '--metrics-url', address, ...plainKeys, '--check', '41', '--timeout-ms', '2000')
+  const { out } = await kit(
+    '--base-url', address, '--upstream-port', `${port}`, '--metrics-url', address, ...plainKeys, '--check', '41', '--timeout-ms', '2000'
+  )
   t.match(out, /fail .* instead of 12 \+ 5: nothing/)
 })
 
@@ -81,7 +89,9 @@ t.test('a wrong command line', async (t) => {
 
 t.test('one check, and a gateway that is not there', async (t) => {
   const nobody = 'http://127.0.0.1:1/'
-  t.match(await kit('--base-url', nobody, '--check', '1', '--check', '5', '--key-openai', 'k'), { code: 1, out: /1 {2}fail .*ECONNREFUSED[^]* 5 {2}n\/a/ })
+  t.match(await kit('--base-url', nobody, '--check', '1', '--check', '5', '--key-openai', 'k'), {
+    code: 1, out: /1 {2}fail .*ECONNREFUSED[^]* 5 {2}n\/a/,
+  })
 })
 
 t.test('our own gateway fails nothing', async (t) => {
@@ -89,7 +99,8 @@ t.test('our own gateway fails nothing', async (t) => {
   const { origin } = await startGateway(t, { prefix: '/pre' }, `http://127.0.0.1:${port}`)
   const { code, out } = await kit(
     '--base-url', `${origin}/pre/`, '--upstream-port', `${port}`, '--metrics-url', `${origin}/metrics`,
-    '--key-openai', keys.openai, '--key-anthropic', keys.anthropic, '--key-gemini', keys.gemini, '--key-spent', keys.spent, '--profile', 'house')
+    '--key-openai', keys.openai, '--key-anthropic', keys.anthropic, '--key-gemini', keys.gemini, '--key-spent', keys.spent, '--profile',
+    'house')
   t.equal(code, 0, out)
   t.match(out, /79 passed, 0 failed, 0 not applicable/)
 })
@@ -98,16 +109,29 @@ t.test('what a check sees of a gateway that answers nonsense', async (t) => {
   const rows: ReadonlyArray<readonly [check: string, answer: RequestListener, seen: RegExp]> = [
     ['26', (_, res) => res.writeHead(401).end('no'), /chat without a key content type undefined/],
     ['26', (_, res) => res.writeHead(401, { 'content-type': 'application/json' }).end('"no"'), /not the envelope of this family: "no"/],
-    ['26', (_, res) => res.writeHead(401, { 'content-type': 'application/json' }).end(`{"error":{"message":"${'long '.repeat(99)}"}}`), /long lo/],
+    [
+      '26',
+      (_, res) => res.writeHead(401, { 'content-type': 'application/json' }).end(`{"error":{"message":"${'long '.repeat(99)}"}}`),
+      /long lo/,
+    ],
     ['22', (_, res) => res.writeHead(401).end(), /401 twice/],
     ['22', (_, res) => res.writeHead(500).end(), /statuses 500, 500/],
-    ['15', (_, res) => res.writeHead(404, { 'content-type': 'application/json' }).end('{"error":{"message":"no","type":"t","param":null,"code":null}}'), /no hint in: no/],
+    [
+      '15',
+      (_, res) => res.writeHead(404, { 'content-type': 'application/json' })
+        .end('{"error":{"message":"no","type":"t","param":null,"code":null}}'),
+      /no hint in: no/,
+    ],
     ['28', (_, res) => res.writeHead(401).end(), /x-should-retry: missing/],
     ['104', (_, res) => res.end('{}'), /0 of 2 requests arrived \(status 200, 200\)/],
     ['59', (_, res) => res.writeHead(404).end('{"error":{"message":"no"}}'), /chat: status 404, and nothing was forwarded/],
     ['54', (_, res) => res.writeHead(404).end('{}'), /status 404, and nothing was forwarded/],
     ['102', (_, res) => res.writeHead(404).end('{}'), /status 404, and nothing was forwarded/],
-    ['58', (_, res) => res.writeHead(200, { 'content-type': 'text/event-stream' }).end('event: a\ndata: {}\n\n'), /status 200, event 1 of \d+ is .* instead of /],
+    [
+      '58',
+      (_, res) => res.writeHead(200, { 'content-type': 'text/event-stream' }).end('event: a\ndata: {}\n\n'),
+      /status 200, event 1 of \d+ is .* instead of /,
+    ],
     ['65', (_, res) => res.writeHead(200).end(), /status 200/],
     ['105', (_, res) => res.writeHead(200).end(), /status 200/],
     ['107', (_, res) => res.writeHead(200).end(), /\/v1\/responses without a key: status 200/],
@@ -115,11 +139,29 @@ t.test('what a check sees of a gateway that answers nonsense', async (t) => {
     ['109', (_, res) => res.writeHead(200).end(), /a key in the query alone: status 200/],
     ['109', (req, res) => res.writeHead(req.headers.authorization === undefined ? 401 : 500).end(), /fail .* status 500/],
     ['111', (_, res) => res.writeHead(500).end(), /\/V1\/chat\/completions: status 500/],
-    ['112', (_, res) => res.writeHead(200, { 'content-type': 'text/event-stream' }).end('data: {"choices":[]}\n\n'), /chat: a clean end after \{"choices":\[\]\}/],
+    [
+      '112',
+      (_, res) => res.writeHead(200, { 'content-type': 'text/event-stream' }).end('data: {"choices":[]}\n\n'),
+      /chat: a clean end after \{"choices":\[\]\}/,
+    ],
     ['113', (_, res) => res.writeHead(200, { 'content-type': 'text/event-stream' }).end(''), /chat: status 200, the last event is/],
-    ['114', (_, res) => res.writeHead(200, { 'content-type': 'text/event-stream' }).end('event: error\ndata: it broke\n\n'), /chat: error it broke/],
-    ['114', (_, res) => res.writeHead(200, { 'content-type': 'text/event-stream' }).end('event: error\ndata: {"type":"error","error":{"message":"no"}}\n\n'), /messages: error /],
-    ['114', (_, res) => res.writeHead(200, { 'content-type': 'text/event-stream' }).end('event: error\ndata: {"type":"error","message":"no","error":{"type":"t","message":"no","code":5,"status":"S"}}\n\n'), /gemini: error /],
+    [
+      '114',
+      (_, res) => res.writeHead(200, { 'content-type': 'text/event-stream' }).end('event: error\ndata: it broke\n\n'),
+      /chat: error it broke/,
+    ],
+    [
+      '114',
+      (_, res) => res.writeHead(200, { 'content-type': 'text/event-stream' })
+        .end('event: error\ndata: {"type":"error","error":{"message":"no"}}\n\n'),
+      /messages: error /,
+    ],
+    [
+      '114',
+      (_, res) => res.writeHead(200, { 'content-type': 'text/event-stream' })
+        .end('event: error\ndata: {"type":"error","message":"no","error":{"type":"t","message":"no","code":5,"status":"S"}}\n\n'),
+      /gemini: error /,
+    ],
     ['1', (req) => req.socket.destroy(), /socket hang up/],
     ['1', () => {}, /not done within 2000 ms/],
     ['40', (_, res) => res.end('tokens 1'), /instead of 100 \+ 40: nothing/],
@@ -127,7 +169,10 @@ t.test('what a check sees of a gateway that answers nonsense', async (t) => {
   for (const [check, answer, seen] of rows) {
     const origin = await listen(t, createServer(answer))
     const port = await freePort()
-    const { code, out } = await kit('--base-url', origin, '--upstream-port', `${port}`, '--metrics-url', origin, ...plainKeys, '--key-spent', 's', '--check', check, '--timeout-ms', '2000')
+    const { code, out } = await kit(
+      '--base-url', origin, '--upstream-port', `${port}`, '--metrics-url', origin, ...plainKeys, '--key-spent', 's', '--check', check,
+      '--timeout-ms', '2000'
+    )
     t.match(out, seen, `check ${check}`)
     t.equal(code, /^ *\d+ {2}pass/.test(out) ? 0 : 1)
   }
@@ -149,11 +194,16 @@ t.test('an endpoint that a gateway has not is no failure of its checks, and none
     pipeline(req, onward, () => {})
   }))
   const checks = ['1', '35', '37', '38', '57', '102'].flatMap((number) => ['--check', number])
-  const given = ['--upstream-port', `${port}`, '--key-openai', keys.openai, '--key-anthropic', keys.anthropic, '--key-gemini', keys.gemini, ...checks]
+  const given = [
+    '--upstream-port', `${port}`, '--key-openai', keys.openai, '--key-anthropic', keys.anthropic, '--key-gemini', keys.gemini, ...checks,
+  ]
   const some = await kit('--base-url', await partly(/chat|messages|generateContent|GenerateContent/), ...given)
   t.equal(some.code, 0, some.out)
   t.match(some.err, /^not there: responses, embeddings, images\n/)
-  t.match(some.out, / 1 {2}pass[^]* 35 {2}n\/a .* needs responses, which is not there\n 37 {2}n\/a [^]* 38 {2}n\/a .* needs images[^]* 57 {2}n\/a [^]*102 {2}pass/)
+  t.match(
+    some.out,
+    / 1 {2}pass[^]* 35 {2}n\/a .* needs responses, which is not there\n 37 {2}n\/a [^]* 38 {2}n\/a .* needs images[^]* 57 {2}n\/a [^]*102 {2}pass/
+  )
   const noChat = await kit('--base-url', await partly(/responses/), ...given)
   t.match(noChat.out, / 1 {2}n\/a [^]*102 {2}n\/a .* needs chat/)
   const none = await kit('--base-url', await partly(/nothing/), ...given)
@@ -194,7 +244,9 @@ t.test('token counters are found by what their names and labels say', async (t) 
     'prompt_tokens_sum 3',
     'requests_total 4',
   ].join('\n'))
-  t.strictSame(Object.fromEntries(sums), { x_tokens_total: 12, 'x_tokens_total input': 5, 'x_tokens_total output': 7, prompt_tokens_sum: 3, 'prompt_tokens_sum input': 3 })
+  t.strictSame(Object.fromEntries(sums), {
+    x_tokens_total: 12, 'x_tokens_total input': 5, 'x_tokens_total output': 7, prompt_tokens_sum: 3, 'prompt_tokens_sum input': 3,
+  })
   const grown = growth(new Map([['x_tokens_total', 2]]), sums)
   t.ok(grewBy(grown, 4, 6), 'as one sum')
   t.ok(grewBy(grown, 5, 7), 'by direction')

@@ -45,7 +45,10 @@ for (const [check, call, paths] of checks) {
   })
 }
 
-const runs = ['', '/v1', '/v1beta', '/v1/v1', '/v1/v1beta', '/v1beta/v1', '/v1beta/v1beta', '/v1alpha', '//v1', '/v1//v1beta', '/v1/v1beta/v1/v1beta/v1/v1beta/v1/v1beta']
+const runs = [
+  '', '/v1', '/v1beta', '/v1/v1', '/v1/v1beta', '/v1beta/v1', '/v1beta/v1beta', '/v1alpha', '//v1', '/v1//v1beta',
+  '/v1/v1beta/v1/v1beta/v1/v1beta/v1/v1beta',
+]
 
 t.test('checks 1-12, for every endpoint: any run of prefixes and slashes, up to eight', async (t) => {
   for (const call of calls) {
@@ -102,7 +105,9 @@ t.test('check 18: the model list goes to the family that its headers tell', asyn
     await reaches(t, plain(`models.${family}.retrieve`), '/v1/models/model-1')
   }
   const { origin, upstream } = gateway
-  t.equal((await send(origin, plain('models.gemini'), { path: '/v1/models?key=sk-gemini-4713', headers: { 'x-goog-api-key': null } })).status, 200)
+  t.equal(
+    (await send(origin, plain('models.gemini'), { path: '/v1/models?key=sk-gemini-4713', headers: { 'x-goog-api-key': null } })).status, 200
+  )
   t.equal(upstream.seen.at(-1)?.url, '/v1beta/models')
 })
 

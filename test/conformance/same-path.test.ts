@@ -18,8 +18,13 @@ const version = fc.oneof(
   { weight: 30, arbitrary: fc.constantFrom('v1', 'v1beta') },
   { weight: 1, arbitrary: fc.constantFrom('v1alpha', 'V1', 'v2', 'v1%62eta', '.', '..', '%2e%2e', '', 'pre') })
 const versions = fc.array(version, { maxLength: 8 })
-const slash = fc.oneof({ weight: 9, arbitrary: fc.constantFrom('/', '//', '///') }, { weight: 1, arbitrary: fc.constantFrom('%2F', '\\', '/./') })
-const odd = fc.constantFrom('models/vendor/m:free@1:generateContent', 'models/vendor%2Fm', 'models/a%3Ab:generateContent', 'nothing', 'chat/completions/chat/completions', 'models/m:generateContent/v1/messages')
+const slash = fc.oneof({ weight: 9, arbitrary: fc.constantFrom('/', '//', '///') }, {
+  weight: 1, arbitrary: fc.constantFrom('%2F', '\\', '/./'),
+})
+const odd = fc.constantFrom(
+  'models/vendor/m:free@1:generateContent', 'models/vendor%2Fm', 'models/a%3Ab:generateContent', 'nothing',
+  'chat/completions/chat/completions', 'models/m:generateContent/v1/messages'
+)
 const ending = fc.constantFrom('', '', '', '/', '//', '?a=%2F', '?', '%00', '%20', '?key=x', '#x', ';a')
 
 const tailOf = ({ path }: Call): string => path.replace(/^\/v1(beta)?\//, '')
@@ -47,7 +52,9 @@ t.test('router, policy and upstream see the same path', async (t) => {
   const forwarded = new Set<string>()
   await fc.assert(fc.asyncProperty(request, async ({ call: { method, family, body }, url }) => {
     upstream.forget()
-    const reply = await app.inject({ url, method, headers: { ...credentials(family, keys[family]), 'content-type': 'application/json' }, ...(body !== '' && { body }) })
+    const reply = await app.inject({
+      url, method, headers: { ...credentials(family, keys[family]), 'content-type': 'application/json' }, ...(body !== '' && { body }),
+    })
     const [seen, ...more] = upstream.seen
     if (more.length > 0) throw new Error('sent twice')
     if (seen === undefined) {
@@ -55,7 +62,9 @@ t.test('router, policy and upstream see the same path', async (t) => {
       return
     }
     if (seen.url !== routed || seen.url !== policy) throw new Error(`router ${routed}, policy ${policy}, upstream ${seen.url}`)
-    if (!calls.some(({ path }) => path === seen.url.replace(/\?.*/, '')) && !/^\/v1(beta)?\/models\//.test(seen.url)) throw new Error(`not canonical: ${seen.url}`)
+    if (!calls.some(({ path }) => path === seen.url.replace(/\?.*/, '')) && !/^\/v1(beta)?\/models\//.test(seen.url)) {
+      throw new Error(`not canonical: ${seen.url}`)
+    }
     forwarded.add(seen.url)
   }), { numRuns })
   t.ok(forwarded.size > 30, `${forwarded.size} canonical paths were reached in ${numRuns} runs`)

@@ -129,7 +129,8 @@ t.test('check 60: an upgrade is answered at once on every address, 426 with a ke
     const given = Object.entries(credentials(family, keys[family])).map(([name, value]) => `${name}: ${value}\r\n`).join('')
     for (const [credential, status] of [[given, '426 Upgrade Required'], ['', '401 Unauthorized']]) {
       const socket = connect(Number(port), hostname)
-      socket.write(`GET ${path} HTTP/1.1\r\nhost: x\r\nconnection: keep-alive, Upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: a2l0LWtpdC1raXQtMTYhIQ==\r\n${credential}\r\n`)
+      socket.write(`GET ${path} HTTP/1.1\r\nhost: x\r\nconnection: keep-alive, Upgrade\r\nupgrade: websocket\r\nsec-websocket-version: ` +
+        `13\r\nsec-websocket-key: a2l0LWtpdC1raXQtMTYhIQ==\r\n${credential}\r\n`)
       const text = await new Promise<string>((resolve) => socket.once('data', (bytes) => resolve(String(bytes))))
       socket.destroy()
       t.match(text, new RegExp(`^HTTP/1\\.1 ${status}\\r\\n`), path)

@@ -33,7 +33,9 @@ function filled (frame: string, part: (at: number) => string, bytes: number, end
 const shapes: Readonly<Record<string, (bytes: number) => Buffer>> = {
   'flat objects': (bytes) => filled('{"model":"m","messages":[{"role":"user","content":"hi"}],"a":[...]}', () => '{},', bytes, '{}'),
   keys: (bytes) => filled('{"model":"m","messages":[{"role":"user","content":"hi"}],"a":{...}}', (at) => `"k${at}":0,`, bytes, '"z":0'),
-  'a late duplicate': (bytes) => filled('{"model":"m","messages":[{"role":"user","content":"hi"}],"a":{...}}', (at) => `"k${at}":0,`, bytes, '"k0":1'),
+  'a late duplicate': (bytes) => filled(
+    '{"model":"m","messages":[{"role":"user","content":"hi"}],"a":{...}}', (at) => `"k${at}":0,`, bytes, '"k0":1'
+  ),
   'nested lists': (bytes) => filled('{"model":"m","messages":[{"role":"user","content":"hi"}],"a":...}', () => '[', bytes),
   'nested objects': (bytes) => filled('{"model":"m","messages":[{"role":"user","content":"hi"}],"a":...}', () => '{"a":', bytes),
   escapes: (bytes) => filled('{"model":"m","messages":[{"role":"user","content":"..."}]}', () => '\\u00e9\\n', bytes),
@@ -42,7 +44,9 @@ const shapes: Readonly<Record<string, (bytes: number) => Buffer>> = {
 }
 
 async function send (origin: string, body: Buffer): Promise<number> {
-  const sent = request(`${origin}/v1/chat/completions`, { method: 'POST', headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json', 'content-length': body.length } })
+  const sent = request(`${origin}/v1/chat/completions`, {
+    method: 'POST', headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json', 'content-length': body.length },
+  })
   sent.on('error', () => {})
   sent.end(body)
   try {
@@ -58,7 +62,8 @@ export async function bigBodies ({ megabytes, atOnce, heapMb }: Options): Promis
   const folder = temporaryFolder()
   // It reads nothing of what it gets: what it took would count as the gateway's.
   const provider = createServer((request, response) => {
-    request.resume().on('end', () => response.setHeader('content-type', 'application/json').end('{"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}}'))
+    request.resume().on('end', () => response.setHeader('content-type', 'application/json')
+      .end('{"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}}'))
   }).listen(0, '127.0.0.1')
   await once(provider, 'listening')
   const file = `${folder.path}/gateway.yaml`
@@ -70,7 +75,9 @@ export async function bigBodies ({ megabytes, atOnce, heapMb }: Options): Promis
     state: { engine: 'memory' },
     overload: { maxLoopDelayMs: 0 },
   }))
-  const gateway = launch({ teardown: () => {} }, program, ['start', '--config', file], { PORT: '0', NODE_OPTIONS: `--max-old-space-size=${heapMb}` })
+  const gateway = launch({ teardown: () => {} }, program, ['start', '--config', file], {
+    PORT: '0', NODE_OPTIONS: `--max-old-space-size=${heapMb}`,
+  })
   const origin = await originOf(gateway)
   const pid = Number(gateway.process.pid)
   const idleMb = residentMb(pid)

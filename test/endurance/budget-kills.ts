@@ -23,7 +23,9 @@ interface Notes {
 export async function budgetKills ({ rounds, url }: { readonly rounds: number, readonly url?: string }): Promise<Report> {
   const folder = temporaryFolder()
   const holdTtlMs = 600_000
-  const config: StateConfig = url === undefined ? { engine: 'lmdb', path: join(folder.path, 'data'), holdTtlMs } : { engine: 'redis', url, path: join(folder.path, 'data'), holdTtlMs, commandTimeoutMs: 5_000 }
+  const config: StateConfig = url === undefined
+    ? { engine: 'lmdb', path: join(folder.path, 'data'), holdTtlMs }
+    : { engine: 'redis', url, path: join(folder.path, 'data'), holdTtlMs, commandTimeoutMs: 5_000 }
   const violations: string[] = []
   const notes: Notes = { held: new Set(), asked: new Set(), settled: new Set() }
   let passedMs = 0
@@ -47,7 +49,9 @@ export async function budgetKills ({ rounds, url }: { readonly rounds: number, r
   const left = await leftOf(state)
   const after = await state.balances.readBucket(bucket.id, 'chat')
   const floors = held / heldCost * floorCost
-  if (after.held !== 0 || after.spent !== spent + floors) violations.push(`after all holds expired ${JSON.stringify(after)}, not ${spent} and ${floors} of floors`)
+  if (after.held !== 0 || after.spent !== spent + floors) {
+    violations.push(`after all holds expired ${JSON.stringify(after)}, not ${spent} and ${floors} of floors`)
+  }
   if (after.spent + left !== bucket.amount) violations.push(`${after.spent} spent and ${left} left are not ${bucket.amount}`)
   await state.close()
   folder.remove()
@@ -56,7 +60,17 @@ export async function budgetKills ({ rounds, url }: { readonly rounds: number, r
 
 /** What a decision sees as left. It holds nothing, and is taken back. */
 async function leftOf ({ balances }: State): Promise<number> {
-  const decision = await balances.hold({ id: 'probe', group: 'chat', groupLimits: { budgets: [] }, groupBuckets: [bucket], key: 'probe', keyLimits: {}, requests: 1, tokens: 0, floor: 0 })
+  const decision = await balances.hold({
+    id: 'probe',
+    group: 'chat',
+    groupLimits: { budgets: [] },
+    groupBuckets: [bucket],
+    key: 'probe',
+    keyLimits: {},
+    requests: 1,
+    tokens: 0,
+    floor: 0,
+  })
   await balances.settle({ id: 'probe', group: 'chat', key: 'probe', tokens: 0, late: [] })
   return decision.ok ? Number(decision.left.buckets?.[0]) : NaN
 }
@@ -75,9 +89,13 @@ async function check (state: State, { held: made, asked, settled }: Notes): Prom
   const left = await leftOf(state)
   if (spent + held + left !== bucket.amount) violations.push(`${spent} spent, ${held} held and ${left} left are not ${bucket.amount}`)
   const done = spent / settledCost
-  if (!Number.isInteger(done) || done < settled.size || done > asked.size) violations.push(`${spent} spent is not that of ${settled.size} to ${asked.size} requests`)
+  if (!Number.isInteger(done) || done < settled.size || done > asked.size) {
+    violations.push(`${spent} spent is not that of ${settled.size} to ${asked.size} requests`)
+  }
   const open = held / heldCost
-  if (!Number.isInteger(open) || open < made.size - asked.size) violations.push(`${held} held is not that of at least ${made.size - asked.size} requests`)
+  if (!Number.isInteger(open) || open < made.size - asked.size) {
+    violations.push(`${held} held is not that of at least ${made.size - asked.size} requests`)
+  }
   return violations
 }
 

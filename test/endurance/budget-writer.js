@@ -16,7 +16,19 @@ let count = 0
 async function write () {
   for (;;) {
     const id = `${name}-${count += 1}`
-    const decision = await balances.hold({ id, group: 'chat', groupLimits: { budgets: [] }, groupBuckets, key: 'one', keyLimits: {}, requests: 1, tokens: 0, floor: 0, cost: 100, costFloor: 3 })
+    const decision = await balances.hold({
+      id,
+      group: 'chat',
+      groupLimits: { budgets: [] },
+      groupBuckets,
+      key: 'one',
+      keyLimits: {},
+      requests: 1,
+      tokens: 0,
+      floor: 0,
+      cost: 100,
+      costFloor: 3,
+    })
     if (!decision.ok) throw new Error(`refused: ${decision.limit}`)
     note('h', id)
     if (count % 7 === 0) continue

@@ -6,7 +6,9 @@ const root = new URL('../../', import.meta.url).pathname
 
 export async function byTest (file: string, { runs }: { readonly runs: number }): Promise<Report> {
   const args = ['tap', '--disable-coverage', '--timeout=0', '--reporter=tap', file]
-  const child = spawn('npx', args, { cwd: root, env: { ...process.env, RUNS: String(runs), TAP: '0' }, stdio: ['ignore', 'pipe', 'inherit'] })
+  const child = spawn('npx', args, {
+    cwd: root, env: { ...process.env, RUNS: String(runs), TAP: '0' }, stdio: ['ignore', 'pipe', 'inherit'],
+  })
   const failed: string[] = []
   let passed = 0
   child.stdout.setEncoding('utf8')

@@ -46,7 +46,17 @@ export function createCaller (connections: number): { call: (origin: string, cha
       let status = 0
       let headers: Answer['headers'] = {}
       const answer = (whole: boolean, error: string, text = ''): Answer => {
-        return { tag: chat.tag, status, whole, headers, text, error, id: String(headers['x-request-id'] ?? ''), startedAt, ms: performance.now() - startedAt }
+        return {
+          tag: chat.tag,
+          status,
+          whole,
+          headers,
+          text,
+          error,
+          id: String(headers['x-request-id'] ?? ''),
+          startedAt,
+          ms: performance.now() - startedAt,
+        }
       }
       try {
         const reply = await request(`${origin}/v1/chat/completions`, {

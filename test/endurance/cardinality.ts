@@ -14,7 +14,13 @@ export async function cardinality ({ requests, atOnce }: { readonly requests: nu
   const upstream = await startUpstream()
   upstream.respond = ({ json }) => ({
     status: statuses[Math.floor(Math.random() * statuses.length)] ?? 200,
-    body: { id: 'c', object: 'chat.completion', model: json.model, choices: [], usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 } },
+    body: {
+      id: 'c',
+      object: 'chat.completion',
+      model: json.model,
+      choices: [],
+      usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 },
+    },
   })
   const app = Fastify()
   await app.register(llmGateway, gatewayOptions(upstream.url, { groups: { all: { protocols: everyProtocol } }, log: false }))
@@ -41,5 +47,13 @@ export async function cardinality ({ requests, atOnce }: { readonly requests: nu
   if (labelSets > 1_001) violations.push(`${labelSets} label sets of one metric`)
   await app.close()
   await upstream.close()
-  return { violations, slow: scrapeMs > 250 ? [`a scrape takes ${scrapeMs} ms`] : [], requests, series, labelSets, scrapeMs, kilobytes: Math.round(text.length / 1024) }
+  return {
+    violations,
+    slow: scrapeMs > 250 ? [`a scrape takes ${scrapeMs} ms`] : [],
+    requests,
+    series,
+    labelSets,
+    scrapeMs,
+    kilobytes: Math.round(text.length / 1024),
+  }
 }

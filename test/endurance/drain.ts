@@ -29,7 +29,9 @@ export async function drain ({ streams, streamMs }: { readonly streams: number, 
   await new Promise((resolve) => setTimeout(resolve, streamMs / 10))
   const refused = await later.call(gateway.origin, { secret, tag: 'late' })
   if (refused.status !== 0 && refused.status !== 503) violations.push(`a new request is answered ${refused.status}`)
-  if (refused.status === 503 && refused.headers['connection'] !== 'close') violations.push('a refused caller is not told that the connection ends')
+  if (refused.status === 503 && refused.headers['connection'] !== 'close') {
+    violations.push('a refused caller is not told that the connection ends')
+  }
   const answers = await running
   const cut = answers.filter(({ whole }) => !whole).length
   if (cut > 0) violations.push(`${cut} of ${streams} streams were cut`)
@@ -38,5 +40,12 @@ export async function drain ({ streams, streamMs }: { readonly streams: number, 
   await close()
   await provider.close()
   folder.remove()
-  return { violations, slow: overMs > 1_000 ? [`the process ended ${overMs} ms after its last stream`] : [], streams, cut, late: refused.status, overMs }
+  return {
+    violations,
+    slow: overMs > 1_000 ? [`the process ended ${overMs} ms after its last stream`] : [],
+    streams,
+    cut,
+    late: refused.status,
+    overMs,
+  }
 }

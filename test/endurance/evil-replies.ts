@@ -11,7 +11,9 @@ const bomb = gzipSync(Buffer.alloc(4 * 1024 * 1024, ' '))
 type Evil = (tag: string) => ReadonlyArray<string | Buffer>
 
 function reply (tag: string, more = ''): string {
-  const body = JSON.stringify({ id: tag, object: 'chat.completion', model: 'm', choices: [], usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 } })
+  const body = JSON.stringify({
+    id: tag, object: 'chat.completion', model: 'm', choices: [], usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 },
+  })
   return `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n${more}\r\n${body}`
 }
 
@@ -23,7 +25,9 @@ const evils: Readonly<Record<string, Evil>> = {
   'a length and chunks': (tag) => [reply(tag, 'transfer-encoding: chunked\r\n')],
   'a broken chunk': (tag) => [`HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n${tag}`],
   'headers without end': (tag) => [`HTTP/1.1 200 OK\r\n${`x-filler: ${tag}${'.'.repeat(500)}\r\n`.repeat(200)}`],
-  'a bomb': () => [`HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-encoding: gzip\r\ncontent-length: ${bomb.length}\r\n\r\n`, bomb],
+  'a bomb': () => [
+    `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-encoding: gzip\r\ncontent-length: ${bomb.length}\r\n\r\n`, bomb,
+  ],
   'no status': (tag) => [`${tag}\r\n\r\n`],
   'an end in the middle': (tag) => [reply(tag).slice(0, -20)],
   nothing: () => [],

@@ -56,7 +56,10 @@ export async function farRedis ({ farMs, commandTimeoutMs, phaseMs, everyMs, max
   const provider = await startProvider({ delayMs: () => 5 })
   const gateway = await launchGateway(folder.path, {
     upstreams: { main: { url: provider.url, credential: 'provider-key' } },
-    groups: { limited: { protocols: ['chat_completions'], limits: { balance: 1e12, concurrency: 10_000 } }, free: { protocols: ['chat_completions'] } },
+    groups: {
+      limited: { protocols: ['chat_completions'], limits: { balance: 1e12, concurrency: 10_000 } },
+      free: { protocols: ['chat_completions'] },
+    },
     keys: [{ id: 'limited', group: 'limited', secret: 'key-limited' }, { id: 'free', group: 'free', secret: 'key-free' }],
     state: { engine: 'redis', url: `redis://127.0.0.1:${distance.port}`, path: './data', commandTimeoutMs },
     overload: false,
@@ -74,16 +77,29 @@ export async function farRedis ({ farMs, commandTimeoutMs, phaseMs, everyMs, max
   const answers = await callers.end()
   const violations = Object.entries(answers).flatMap(([group, own]) => failuresOf(group, own))
   if (grownMb > mostGrowthMb) violations.push(`it took ${grownMb} MB more`)
-  const times = (group: string) => ({ near: timesOf(answers[group] ?? [], nearAt, farAt), far: timesOf(answers[group] ?? [], farAt, overAt) })
+  const times = (group: string) => ({
+    near: timesOf(answers[group] ?? [], nearAt, farAt), far: timesOf(answers[group] ?? [], farAt, overAt),
+  })
   const [limited, free] = [times('limited'), times('free')]
   const slow = [
     ...free.far.p99 > free.near.p99 + maxAddedMs ? [`free: p99 ${free.far.p99} ms, with a Redis that is near ${free.near.p99}`] : [],
-    ...limited.far.p99 > limited.near.p99 + 2 * farMs + commandTimeoutMs ? [`limited: p99 ${limited.far.p99} ms, with a Redis that is near ${limited.near.p99}`] : [],
+    ...limited.far.p99 > limited.near.p99 + 2 * farMs + commandTimeoutMs
+      ? [`limited: p99 ${limited.far.p99} ms, with a Redis that is near ${limited.near.p99}`]
+      : [],
   ]
   await gateway.kill('SIGTERM')
   distance.close()
   await server.stop()
   await provider.close()
   folder.remove()
-  return { violations, slow, farMs, commandTimeoutMs, grownMb, limited, free, roundTrips: Math.round((limited.far.p50 - limited.near.p50) / farMs * 10) / 10 }
+  return {
+    violations,
+    slow,
+    farMs,
+    commandTimeoutMs,
+    grownMb,
+    limited,
+    free,
+    roundTrips: Math.round((limited.far.p50 - limited.near.p50) / farMs * 10) / 10,
+  }
 }

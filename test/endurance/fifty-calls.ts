@@ -79,7 +79,9 @@ export async function fiftyCalls ({ engine, calls, requests, processes }: FiftyC
 }
 
 /** Looks at the store all the time: nothing is ever created or lost, nothing is overdrawn. */
-async function watch (look: Store['sample'], balance: number, over: AbortSignal): Promise<{ violations: string[], samples: number, least: number }> {
+async function watch (
+  look: Store['sample'], balance: number, over: AbortSignal
+): Promise<{ violations: string[], samples: number, least: number }> {
   const violations: string[] = []
   let samples = 0
   let least = balance

@@ -14,7 +14,9 @@ export interface FullDisk {
 const mostGrowthMb = 64
 
 export async function fullDisk ({ fullMs, everyMs, holdTtlMs }: FullDisk): Promise<Report> {
-  if (!hasRedis || spawnSync('prlimit', ['--version']).status !== 0) return { violations: [], slow: [], skipped: 'redis-server or prlimit is not installed' }
+  if (!hasRedis || spawnSync('prlimit', ['--version']).status !== 0) {
+    return { violations: [], slow: [], skipped: 'redis-server or prlimit is not installed' }
+  }
   // Limits are kept elsewhere, so that it is the ledger alone that has no room.
   const world = await StoreWorld.open({
     processes: 1,
@@ -41,7 +43,9 @@ export async function fullDisk ({ fullMs, everyMs, holdTtlMs }: FullDisk): Promi
   over.abort()
   const answers = await asked
   const failures = sum([...metrics.matchAll(/^llm_gateway_ledger_write_failures_total (\d+)$/gm)].map(([, count]) => Number(count)))
-  const violations = answers.filter(({ status, whole }) => status !== 200 || !whole).slice(0, 5).map(({ status, error }) => `${status} ${error}`)
+  const violations = answers.filter(({ status, whole }) => status !== 200 || !whole)
+    .slice(0, 5)
+    .map(({ status, error }) => `${status} ${error}`)
   if (failures === 0) violations.push('no metric tells of it')
   if (grownMb > mostGrowthMb) violations.push(`it took ${grownMb} MB more`)
   violations.push(...await world.reconcile())
@@ -50,5 +54,7 @@ export async function fullDisk ({ fullMs, everyMs, holdTtlMs }: FullDisk): Promi
     const ms = answers.filter(({ startedAt }) => startedAt >= from && startedAt < to).map((answer) => answer.ms)
     return { requests: ms.length, p50: quantile(ms, 0.5), p99: quantile(ms, 0.99) }
   }
-  return { violations, slow: [], fullMs, failures, grownMb, before: times(0, fullAt), full: times(fullAt, backAt), after: times(backAt, Infinity) }
+  return {
+    violations, slow: [], fullMs, failures, grownMb, before: times(0, fullAt), full: times(fullAt, backAt), after: times(backAt, Infinity),
+  }
 }

@@ -88,7 +88,9 @@ export async function ledgerKills ({ rounds, requests, holdTtlMs, postgres }: Le
   if (lost.length > 0) violations.push(`${lost.length} acknowledged records are lost`)
   for (const { id, tag, whole, status } of answers) {
     const charged = recorded.get(id)
-    if (whole && status === 200 && charged !== undefined && charged !== provider.reported.get(tag)) violations.push(`${tag}: charged ${charged}, reported ${provider.reported.get(tag)}`)
+    if (whole && status === 200 && charged !== undefined && charged !== provider.reported.get(tag)) {
+      violations.push(`${tag}: charged ${charged}, reported ${provider.reported.get(tag)}`)
+    }
   }
 
   // Whatever was running at a kill, on its way to the provider or back.
@@ -98,7 +100,8 @@ export async function ledgerKills ({ rounds, requests, holdTtlMs, postgres }: Le
   const unacknowledged = answers.filter(({ whole, status, id }) => whole && status === 200 && !recorded.has(id)).length
   if (active !== 0) violations.push(`${active} requests still run`)
   if (!Number.isInteger(floors) || floors < unacknowledged || floors > unrecorded) {
-    violations.push(`spent ${spent}, in the ledger ${inLedger}: ${floors} floors of ${unrecorded} requests without a record, ${unacknowledged} of them whole replies`)
+    violations.push(`spent ${spent}, in the ledger ${inLedger}: ${floors} floors of ${unrecorded} requests without a record, ` +
+      `${unacknowledged} of them whole replies`)
   }
   await state.close()
   if (postgres !== undefined) violations.push(...await notShipped(postgres, records))

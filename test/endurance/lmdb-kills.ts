@@ -68,7 +68,9 @@ function check (files: LmdbFiles, notes: Readonly<Record<'h' | 'i' | 's' | 'k', 
   const closed = [...holds.values()].filter(({ state }) => state === 'closed')
   const dropped = [...i].filter((id) => id.endsWith('once') && !holds.has(id))
   const account = accountIn(files, 'k:4:chat:one')
-  const balance = (what: string, is: number | undefined, should: number): void => { if (is !== should) violations.push(`${what} ${is}, not ${should}`) }
+  const balance = (what: string, is: number | undefined, should: number): void => {
+    if (is !== should) violations.push(`${what} ${is}, not ${should}`)
+  }
   balance('spent', account?.spent, sum(closed.map(({ tokens }) => tokens)) + dropped.length * settledTokens)
   balance('held', account?.held, sum(open.map(({ tokens }) => tokens)))
   balance('active', account?.active, open.length)

@@ -1,4 +1,7 @@
-/** Three times as many requests as may run: what is served stays what it was, what is refused is refused at once, and it is over when they are. */
+/**
+ * Three times as many requests as may run: what is served stays what it was, what is refused is refused at once, and it is over when they
+ * are.
+ */
 import { setTimeout as pause } from 'node:timers/promises'
 import { createCaller, inParallel, type Answer } from './caller.js'
 import { startProvider } from './provider.js'
@@ -51,9 +54,15 @@ export async function overload ({ maxActive, replyMs, seconds }: Options): Promi
   const served = answers.filter(({ status }) => status === 200)
   const refused = answers.filter(({ status }) => status === 503)
   const goodput = served.length / (performance.now() - from) / peakRate
-  if (served.length + refused.length < answers.length) violations.push(`${answers.length - served.length - refused.length} were neither served nor refused`)
+  if (served.length + refused.length < answers.length) {
+    violations.push(`${answers.length - served.length - refused.length} were neither served nor refused`)
+  }
   if (refused.length === 0) violations.push('nothing was refused')
-  if (refused.some(({ error, headers }) => JSON.parse(error).error.code !== 'overloaded' || !/^[123]$/.test(String(headers['retry-after'])))) violations.push('a refusal without its words')
+  if (refused.some(
+    ({ error, headers }) => JSON.parse(error).error.code !== 'overloaded' || !/^[123]$/.test(String(headers['retry-after']))
+  )) {
+    violations.push('a refusal without its words')
+  }
   if (new Set(refused.map(({ headers }) => headers['retry-after'])).size < 2) violations.push('all refused are to come back together')
   if (provider.seen.size > sent - refused.length) violations.push('something refused was sent')
 

@@ -25,13 +25,17 @@ export async function startPoolApp (members: Readonly<Record<string, Upstream>>,
   const { metrics } = gatewayOf(app)
   return {
     origin,
-    metric: (name) => (metrics.find((each) => each.name === `llm_gateway_${name}`)?.read() ?? []).reduce((sum, value) => sum + Number(Reflect.get(value, 'value')), 0),
+    metric: (name) => (metrics.find((each) => each.name === `llm_gateway_${name}`)?.read() ?? []).reduce(
+      (sum, value) => sum + Number(Reflect.get(value, 'value')), 0
+    ),
     close: async () => await app.close(),
   }
 }
 
 export function chatOf (model: string, stream = false): string {
-  return JSON.stringify({ model, stream, ...stream && { stream_options: { include_usage: true } }, messages: [{ role: 'user', content: 'Hi' }] })
+  return JSON.stringify({
+    model, stream, ...stream && { stream_options: { include_usage: true } }, messages: [{ role: 'user', content: 'Hi' }],
+  })
 }
 
 export interface Answered {

@@ -38,5 +38,11 @@ export async function deadMember ({ requests, hangs, attemptTimeoutMs }: DeadOpt
   await Promise.all([withIt.close(), without.close()])
   await Promise.all((hangs ? members : well).map(async (member) => await member.close()))
   const addedP99Ms = Math.round((quantile(slow, 0.99) - quantile(fast, 0.99)) * 10) / 10
-  return { violations, slow: addedP99Ms <= maxAddedMs ? [] : [`a member that ${hangs ? 'hangs' : 'is dead'} adds ${addedP99Ms} ms`], addedP99Ms, p99Ms: quantile(slow, 0.99), p99WithoutMs: quantile(fast, 0.99) }
+  return {
+    violations,
+    slow: addedP99Ms <= maxAddedMs ? [] : [`a member that ${hangs ? 'hangs' : 'is dead'} adds ${addedP99Ms} ms`],
+    addedP99Ms,
+    p99Ms: quantile(slow, 0.99),
+    p99WithoutMs: quantile(fast, 0.99),
+  }
 }

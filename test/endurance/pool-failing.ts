@@ -20,7 +20,9 @@ const whole = { json: replyFixture('chat_completions.json').toString(), sse: rep
 export async function failingMembers ({ requests, perSecond, attemptTimeoutMs, maxAmplification }: FailingOptions): Promise<Report> {
   const [killed, hung, shaky, well] = [await startUpstream(), await startUpstream(), await startUpstream(), await startUpstream()]
   const members = { killed, hung, shaky, well }
-  const { origin, metric, close } = await startPoolApp(members, { attempts: 4, retryOn: ['connect', 'reset', 'timeout', 429, 503, 529], attemptTimeoutMs })
+  const { origin, metric, close } = await startPoolApp(members, {
+    attempts: 4, retryOn: ['connect', 'reset', 'timeout', 429, 503, 529], attemptTimeoutMs,
+  })
   const violations: string[] = []
   const times: number[] = []
   async function one (stream: boolean): Promise<void> {
@@ -48,7 +50,14 @@ export async function failingMembers ({ requests, perSecond, attemptTimeoutMs, m
   if (amplification > maxAmplification) violations.push(`${amplification} sends for each request`)
   const active = metric('upstream_active_requests')
   if (active !== 0) violations.push(`${active} requests still count as active`)
-  const figures = { requests, amplification, attempts: metric('upstream_attempts_total'), failovers: metric('failovers_total'), medianMs: quantile(times, 0.5), p99Ms: quantile(times, 0.99) }
+  const figures = {
+    requests,
+    amplification,
+    attempts: metric('upstream_attempts_total'),
+    failovers: metric('failovers_total'),
+    medianMs: quantile(times, 0.5),
+    p99Ms: quantile(times, 0.99),
+  }
   await close()
   await Promise.all([hung, shaky, well].map(async (member) => await member.close()))
   return { violations, slow: [], ...figures }

@@ -53,5 +53,11 @@ export async function leavers ({ callers, atOnce }: LeaversOptions): Promise<Rep
   await close()
   await Promise.all(Object.values(members).map(async (member) => await member.close()))
   const cancelledMaxMs = quantile(times, 1)
-  return { violations, slow: cancelledMaxMs <= longestMs ? [] : [`cancelled after ${cancelledMaxMs} ms`], callers, cancelledMedianMs: quantile(times, 0.5), cancelledMaxMs }
+  return {
+    violations,
+    slow: cancelledMaxMs <= longestMs ? [] : [`cancelled after ${cancelledMaxMs} ms`],
+    callers,
+    cancelledMedianMs: quantile(times, 0.5),
+    cancelledMaxMs,
+  }
 }

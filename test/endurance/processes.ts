@@ -46,7 +46,9 @@ export interface GatewayProcess {
 let launched = 0
 
 /** `config` as `gateway.yaml` has it. Rejects with what the program printed where it ends before it listens. */
-export async function launchGateway (folder: string, config: object, port = 0, env: Readonly<Record<string, string>> = {}): Promise<GatewayProcess> {
+export async function launchGateway (
+  folder: string, config: object, port = 0, env: Readonly<Record<string, string>> = {}
+): Promise<GatewayProcess> {
   launched += 1
   const name = join(folder, `gateway-${launched}`)
   writeFileSync(`${name}.yaml`, JSON.stringify({ log: { level: 'error' }, ...config }))
@@ -54,7 +56,10 @@ export async function launchGateway (folder: string, config: object, port = 0, e
   const startedAt = performance.now()
   // Through `env -i`: the test runner would put its own loader into the process.
   const variables = Object.entries(env).map(([variable, value]) => `${variable}=${value}`)
-  const args = ['-i', `PATH=${process.env['PATH']}`, `PORT=${port}`, ...variables, process.execPath, '--import', preload, program, 'start', '--config', `${name}.yaml`]
+  const args = [
+    '-i', `PATH=${process.env['PATH']}`, `PORT=${port}`, ...variables, process.execPath, '--import', preload, program, 'start', '--config',
+    `${name}.yaml`,
+  ]
   const child = spawn('/usr/bin/env', args, { cwd: folder, stdio: ['ignore', 'pipe', 'pipe', notes] })
   closeSync(notes)
   const printed: string[] = []

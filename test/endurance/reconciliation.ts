@@ -13,7 +13,8 @@ import { eventually, launchGateway, ledgerIn, residentMb, sum, temporaryFolder, 
 
 /** What a provider does, in turn: mostly its work, now and then half of it, or none. */
 const manners: ReadonlyArray<Script | null> = [
-  null, { split: 'events' }, null, { split: 'events', cutAt: 300 }, null, { status: 503, body: { error: { message: 'overloaded' } } }, { split: 'bytes' }, { cutAt: 'headers' },
+  null, { split: 'events' }, null, { split: 'events', cutAt: 300 }, null, { status: 503, body: { error: { message: 'overloaded' } } },
+  { split: 'bytes' }, { cutAt: 'headers' },
 ]
 
 interface Traffic {
@@ -86,5 +87,7 @@ export async function reconciliation ({ requests, atOnce, perSecond = Infinity }
   if (minutes > 8 && grownMb > minutes / 10 + 8) violations.push(`memory grew by ${grownMb} MB in ${Math.round(minutes)} minutes`)
   await upstream.close()
   folder.remove()
-  return { violations, slow: [], grownMb, requests, ...endings, records: records.length, series: counted.size, tokens: sum(counted.values()) }
+  return {
+    violations, slow: [], grownMb, requests, ...endings, records: records.length, series: counted.size, tokens: sum(counted.values()),
+  }
 }

@@ -40,6 +40,8 @@ export async function silentUpstream ({ requests, timeoutMs }: { readonly reques
   await app.close()
   await upstream.close()
   const figures = { headersMs: quantile(beforeMs, 0.5), middleMs: quantile(middleMs, 0.5) }
-  const slow = Object.entries(figures).filter(([, ms]) => Math.abs(ms - timeoutMs) > timeoutMs * 0.1 + 1_000).map(([name, ms]) => `${name} is ${ms} where ${timeoutMs} is configured`)
+  const slow = Object.entries(figures)
+    .filter(([, ms]) => Math.abs(ms - timeoutMs) > timeoutMs * 0.1 + 1_000)
+    .map(([name, ms]) => `${name} is ${ms} where ${timeoutMs} is configured`)
   return { violations, slow, requests, ...figures }
 }

@@ -56,8 +56,11 @@ export async function slowDisk ({ stallMs, stalls, quietMs, everyMs, maxAddedMs 
   const isKept = await eventually(async () => (await ledgerIn(join(folder.path, 'data', 'ledger'))).records.length === whole)
   if (!isKept) violations.push(`the ledger has not ${whole} records`)
   if (grownMb > mostGrowthMb) violations.push(`it took ${grownMb} MB more`)
-  const times = Object.entries(answers).map(([group, own]) => [group, { quiet: timesOf(own, from, stalledAt), stalled: timesOf(own, stalledAt, overAt) }] as const)
-  const slow = times.filter(([, { quiet, stalled }]) => stalled.p99 > quiet.p99 + maxAddedMs).map(([group, { quiet, stalled }]) => `${group}: p99 ${stalled.p99} ms while the disk stands still, ${quiet.p99} before`)
+  const times = Object.entries(answers).map(([group, own]) => [
+    group, { quiet: timesOf(own, from, stalledAt), stalled: timesOf(own, stalledAt, overAt) },
+  ] as const)
+  const slow = times.filter(([, { quiet, stalled }]) => stalled.p99 > quiet.p99 + maxAddedMs)
+    .map(([group, { quiet, stalled }]) => `${group}: p99 ${stalled.p99} ms while the disk stands still, ${quiet.p99} before`)
   await gateway.kill('SIGTERM')
   await provider.close()
   folder.remove()

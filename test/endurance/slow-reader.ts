@@ -5,9 +5,13 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { call, secret } from '../helpers/gateway.js'
 import { launchGateway, residentMb, temporaryFolder, type Report } from './processes.js'
 
-const event = Buffer.from(`data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', model: 'm', choices: [{ index: 0, delta: { content: '.'.repeat(4_000) }, finish_reason: null }] })}\n\n`)
-const last = `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', model: 'm', choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] })}\n\n` +
-  'data: {"id":"c","object":"chat.completion.chunk","model":"m","choices":[],"usage":{"prompt_tokens":3,"completion_tokens":4,"total_tokens":7}}\n\ndata: [DONE]\n\n'
+const chunk = { id: 'c', object: 'chat.completion.chunk', model: 'm' }
+const event = Buffer.from(
+  `data: ${JSON.stringify({ ...chunk, choices: [{ index: 0, delta: { content: '.'.repeat(4_000) }, finish_reason: null }] })}\n\n`
+)
+const last = `data: ${JSON.stringify({ ...chunk, choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] })}\n\n` +
+  'data: {"id":"c","object":"chat.completion.chunk","model":"m","choices":[],' +
+  '"usage":{"prompt_tokens":3,"completion_tokens":4,"total_tokens":7}}\n\ndata: [DONE]\n\n'
 
 export async function slowReader ({ megabytes, stillMs }: { readonly megabytes: number, readonly stillMs: number }): Promise<Report> {
   const folder = temporaryFolder()

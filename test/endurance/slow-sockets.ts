@@ -52,7 +52,15 @@ export async function slowSockets ({ sockets, timeoutMs }: SlowSockets): Promise
   folder.remove()
   const violations = [...failures, ...left > 0 ? [`${left} connections are still open`] : []]
   const [quiet, busy] = [quantile(before.ms, 0.99), quantile(good, 0.99)]
-  return { violations, slow: busy > 2 * quiet + 50 ? [`other callers waited ${busy} ms, without slow ones ${quiet} ms`] : [], sockets, closedMs, good: good.length, quietMs: quiet, busyMs: busy }
+  return {
+    violations,
+    slow: busy > 2 * quiet + 50 ? [`other callers waited ${busy} ms, without slow ones ${quiet} ms`] : [],
+    sockets,
+    closedMs,
+    good: good.length,
+    quietMs: quiet,
+    busyMs: busy,
+  }
 }
 
 async function goodRequests (origin: string, count: number, everyMs: number): Promise<{ ms: number[], failures: string[] }> {
@@ -63,8 +71,11 @@ async function goodRequests (origin: string, count: number, everyMs: number): Pr
     const headers = { authorization: 'Bearer key-a', 'content-type': 'application/json' }
     const body = '{"model":"m","messages":[{"role":"user","content":"hi"}]}'
     const reply = await fetch(`${origin}/v1/chat/completions`, { method: 'POST', headers, body }).catch((error: unknown) => error)
-    if (!(reply instanceof Response) || reply.status !== 200) failures.push(`another caller got ${reply instanceof Response ? reply.status : String(reply)}`)
-    else await reply.text()
+    if (!(reply instanceof Response) || reply.status !== 200) {
+      failures.push(
+      `another caller got ${reply instanceof Response ? reply.status : String(reply)}`
+      )
+    } else await reply.text()
     ms.push(performance.now() - startedAt)
     await pause(everyMs)
   }

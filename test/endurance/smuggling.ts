@@ -89,7 +89,9 @@ async function tried (origin: string, bytes: string, isOne: boolean): Promise<st
   try {
     const { status } = await withTime(wire.reply())
     if (!isOne && status < 400) return `is served, with ${status}`
-    const more = await Promise.race([wire.reply().then((reply) => reply.status, () => null), new Promise<null>((resolve) => setTimeout(resolve, 20, null))])
+    const more = await Promise.race([
+      wire.reply().then((reply) => reply.status, () => null), new Promise<null>((resolve) => setTimeout(resolve, 20, null)),
+    ])
     return more !== null && more < 400 ? `is two requests, the second is answered ${more}` : null
   } catch (error) {
     // Closed without a word is a refusal, too.

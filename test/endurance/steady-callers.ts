@@ -45,5 +45,7 @@ export function timesOf (answers: readonly Answer[], from: number, to: number): 
 
 /** What was no whole reply. */
 export function failuresOf (group: string, answers: readonly Answer[]): string[] {
-  return answers.filter(({ status, whole }) => status !== 200 || !whole).slice(0, 5).map(({ status, error }) => `${group}: ${status} ${error}`)
+  return answers.filter(({ status, whole }) => status !== 200 || !whole)
+    .slice(0, 5)
+    .map(({ status, error }) => `${group}: ${status} ${error}`)
 }

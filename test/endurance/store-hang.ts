@@ -38,7 +38,9 @@ export async function storeHang ({ processes, hangsMs, everyMs, commandTimeoutMs
   over.abort()
   const [local, closed] = [await steady.local, await steady.closed]
 
-  for (const { status, error } of local.filter(({ status, whole }) => status !== 200 || !whole).slice(0, 5)) violations.push(`local: ${status} ${error}`)
+  for (const { status, error } of local.filter(({ status, whole }) => status !== 200 || !whole).slice(0, 5)) {
+    violations.push(`local: ${status} ${error}`)
+  }
   violations.push(...refusals(closed), ...await world.reconcile())
   await world.close()
   const during = closed.filter(({ startedAt }) => startedAt >= hungAt && startedAt < backAt)
@@ -57,7 +59,11 @@ export async function storeHang ({ processes, hangsMs, everyMs, commandTimeoutMs
     processes,
     hangsMs: Math.round(backAt - hungAt),
     commandTimeoutMs,
-    localMs: { before: times(normal), first: times(local.filter((answer) => within(answer, hungAt, hungAt + commandTimeoutMs))), later: times(local.filter((answer) => within(answer, hungAt + 2 * commandTimeoutMs, backAt))) },
+    localMs: {
+      before: times(normal),
+      first: times(local.filter((answer) => within(answer, hungAt, hungAt + commandTimeoutMs))),
+      later: times(local.filter((answer) => within(answer, hungAt + 2 * commandTimeoutMs, backAt))),
+    },
     refusedMs: { first: times(first), later: times(later) },
     recoveredMs: back.map(Math.round),
   }

@@ -43,7 +43,9 @@ export async function storeOutage ({ processes, awayMs, everyMs, commandTimeoutM
   const killedAt = performance.now()
   // Each process has seen what it left in its own turn: `few` less the calls of the ones before and its own.
   const leases = Array.from({ length: processes }, (_, i) => Math.floor((few - 1 - i) * callTokens * leasePercent / 100))
-  const small = (await inParallel(processes * few, 8, async (i) => await world.chat('small', i % processes))).filter(({ status }) => status === 200)
+  const small = (await inParallel(processes * few, 8, async (i) => await world.chat('small', i % processes))).filter(
+    ({ status }) => status === 200
+  )
   await pause(Math.max(0, killedAt + awayMs - performance.now()))
   const stoppedAt = performance.now()
   await world.server.start()
@@ -73,8 +75,18 @@ export async function storeOutage ({ processes, awayMs, everyMs, commandTimeoutM
     slow,
     processes,
     awayMs: Math.round(stoppedAt - killedAt),
-    local: { requests: local.length, whileAway: between(local, killedAt, stoppedAt).length, failed: failed.length, p99Ms: quantile(local.map(({ ms }) => ms), 0.99) },
-    closed: { whileAway: inside.length, refused503: inside.filter(({ status }) => status === 503).length, p50Ms: quantile(closedMs, 0.5), maxMs: quantile(closedMs, 1) },
+    local: {
+      requests: local.length,
+      whileAway: between(local, killedAt, stoppedAt).length,
+      failed: failed.length,
+      p99Ms: quantile(local.map(({ ms }) => ms), 0.99),
+    },
+    closed: {
+      whileAway: inside.length,
+      refused503: inside.filter(({ status }) => status === 503).length,
+      p50Ms: quantile(closedMs, 0.5),
+      maxMs: quantile(closedMs, 1),
+    },
     leases: { calls: slices, served: small.length, tokens: sum(leases), overrun, spentAtReturn: spent },
     recoveredMs: back.map(Math.round),
   }

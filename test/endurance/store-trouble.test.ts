@@ -8,7 +8,9 @@ import { storeOutage } from './store-outage.js'
 // Patient, because the machine may be busy: a Redis that is gone is told by its socket.
 const commandTimeoutMs = 1_000
 
-t.test('Redis dies under load: who is known goes on within its leases, the others are told to wait, all is charged', { skip: withoutRedis }, async (t) => {
+t.test('Redis dies under load: who is known goes on within its leases, the others are told to wait, all is charged', {
+  skip: withoutRedis,
+}, async (t) => {
   const { violations, ...figures } = await storeOutage({ processes: 2, awayMs: 1_500, everyMs: 40, commandTimeoutMs })
   t.comment(figures)
   t.same(violations, [])

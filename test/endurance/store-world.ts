@@ -32,7 +32,10 @@ export class StoreWorld {
   readonly #secrets: Readonly<Record<string, string>>
   #sent = 0
 
-  private constructor (options: WorldOptions, parts: readonly [Folder, RedisServer, Provider, State, readonly GatewayProcess[], Readonly<Record<string, string>>]) {
+  private constructor (
+    options: WorldOptions,
+    parts: readonly [Folder, RedisServer, Provider, State, readonly GatewayProcess[], Readonly<Record<string, string>>]
+  ) {
     this.#options = options
     ;[this.#folder, this.server, this.provider, this.state, this.gateways, this.#secrets] = parts
   }
@@ -43,7 +46,9 @@ export class StoreWorld {
     const folder = temporaryFolder()
     const server = await startRedis({ keepsAll })
     const provider = await startProvider({ delayMs: () => Math.random() * 5, ...options.usage && { usage: options.usage } })
-    const state = await openState({ engine: 'redis', url: server.url, path: join(folder.path, 'watcher'), commandTimeoutMs: 10_000, holdTtlMs })
+    const state = await openState({
+      engine: 'redis', url: server.url, path: join(folder.path, 'watcher'), commandTimeoutMs: 10_000, holdTtlMs,
+    })
     const groups = Object.entries(options.groups).map(([name, group]) => [name, { protocols: ['chat_completions'], ...group }])
     const secrets = await Promise.all(groups.map(async ([name]) => {
       const issued = await createKey(state.keys, String(name), { group: String(name), expiresAt: null, limits: {}, label: null })
@@ -103,18 +108,25 @@ export class StoreWorld {
     const records = new Map(found.records.map((record) => [record.id, record]))
     if (records.size !== found.records.length) violations.push('a record is there twice')
     for (const { id, tag } of whole) {
-      if (records.get(id)?.charged !== this.provider.reported.get(tag)) violations.push(`${tag}: charged ${records.get(id)?.charged}, reported ${this.provider.reported.get(tag)}`)
+      if (records.get(id)?.charged !== this.provider.reported.get(tag)) {
+        violations.push(`${tag}: charged ${records.get(id)?.charged}, reported ${this.provider.reported.get(tag)}`)
+      }
     }
     for (const [tag, times] of this.provider.seen) if (times !== 1) violations.push(`${tag} reached the provider ${times} times`)
     const groups = Object.keys(this.#options.groups)
-    const recordedOf = (group: string): number => sum(found.records.filter((record) => record.group === group).map(({ charged }) => charged))
-    const settled = await eventually(async () => (await Promise.all(groups.map(async (group) => await this.#settled(group, recordedOf(group))))).every(Boolean))
+    const recordedOf = (group: string): number => sum(found.records.filter((record) => record.group === group)
+      .map(({ charged }) => charged))
+    const settled = await eventually(
+      async () => (await Promise.all(groups.map(async (group) => await this.#settled(group, recordedOf(group))))).every(Boolean)
+    )
     if (!settled) violations.push('not everything is settled')
     // A hold that nobody knows of any more expires, and is charged: give it the time.
     await pause(this.#options.holdTtlMs + 200)
     for (const group of groups) {
       const { spent, held, active } = await this.state.balances.read(group)
-      if (spent !== recordedOf(group) || held !== 0 || active !== 0) violations.push(`${group}: spent ${spent}, in the ledger ${recordedOf(group)}, held ${held}, active ${active}`)
+      if (spent !== recordedOf(group) || held !== 0 || active !== 0) {
+        violations.push(`${group}: spent ${spent}, in the ledger ${recordedOf(group)}, held ${held}, active ${active}`)
+      }
     }
     return violations
   }

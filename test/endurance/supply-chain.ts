@@ -8,7 +8,12 @@ const root = new URL('../../', import.meta.url).pathname
 
 /** Below these stand known faults that reach a gateway. */
 const floors: Readonly<Record<string, string>> = {
-  fastify: '5.12.2', '@fastify/reply-from': '12.6.4', '@fastify/http-proxy': '11.4.4', undici: '7.29.1', 'find-my-way': '9.9.0', 'fast-uri': '3.1.7',
+  fastify: '5.12.2',
+  '@fastify/reply-from': '12.6.4',
+  '@fastify/http-proxy': '11.4.4',
+  undici: '7.29.1',
+  'find-my-way': '9.9.0',
+  'fast-uri': '3.1.7',
 }
 
 interface Locked {

@@ -13,7 +13,9 @@ const cropped = 0.95
 
 export async function timing ({ pairs }: { readonly pairs: number }): Promise<Report> {
   const right = `sk-lgw-${randomBytes(24).toString('base64url')}`
-  const authenticator = new Authenticator({ groups: { all: { protocols: ['chat_completions'] } }, keys: [{ id: 'a', group: 'all', secret: right }] }, joinGateway(Fastify()))
+  const authenticator = new Authenticator(
+    { groups: { all: { protocols: ['chat_completions'] } }, keys: [{ id: 'a', group: 'all', secret: right }] }, joinGateway(Fastify())
+  )
   const resolved = createResolve('')('POST', '/v1/chat/completions', {})
   if (resolved?.kind !== 'endpoint') throw new Error('no endpoint')
   const call = new ModelCall(resolved)
@@ -44,6 +46,8 @@ function mean (values: readonly number[]): number {
 
 function welch (a: readonly number[], b: readonly number[]): number {
   const [meanA, meanB] = [mean(a), mean(b)]
-  const variance = (values: readonly number[], center: number): number => values.reduce((sum, value) => sum + (value - center) ** 2, 0) / (values.length - 1)
+  const variance = (values: readonly number[], center: number): number => values.reduce(
+    (sum, value) => sum + (value - center) ** 2, 0
+  ) / (values.length - 1)
   return (meanA - meanB) / Math.sqrt(variance(a, meanA) / a.length + variance(b, meanB) / b.length)
 }

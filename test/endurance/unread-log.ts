@@ -30,7 +30,9 @@ export async function unreadLog ({ requests, atOnce, drops, maxAddedMs }: Unread
     overload: false,
   })
   const { call, close } = createCaller(atOnce)
-  const some = async (name: string): Promise<Answer[]> => await inParallel(requests, atOnce, async (i) => await call(gateway.origin, { secret, tag: `${name}${i}` }))
+  const some = async (name: string): Promise<Answer[]> => await inParallel(
+    requests, atOnce, async (i) => await call(gateway.origin, { secret, tag: `${name}${i}` })
+  )
   const read = await some('r')
   const before = residentMb(gateway.pid)
   gateway.stopReading()

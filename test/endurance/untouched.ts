@@ -16,7 +16,11 @@ const spaces = fc.constantFrom('', ' ', '\n\t', '  ')
 const number = fc.oneof(fc.bigInt({ min: -(2n ** 80n), max: 2n ** 80n }).map(String), fc.constantFrom('1.0', '1e5', '-0', '0.10', '1E+2'))
 const extra = fc.array(fc.tuple(fc.string({ maxLength: 8 }), fc.oneof(number, fc.json())), { maxLength: 4 })
 const request = fc.record({
-  fields: extra, blank: spaces, carriers: fc.array(carrier, { maxLength: 3 }), connection: listed, content: fc.string({ unit: 'binary', maxLength: 20 }),
+  fields: extra,
+  blank: spaces,
+  carriers: fc.array(carrier, { maxLength: 3 }),
+  connection: listed,
+  content: fc.string({ unit: 'binary', maxLength: 20 }),
 })
 
 export async function untouched ({ requests }: { readonly requests: number }): Promise<Report> {
@@ -27,7 +31,8 @@ export async function untouched ({ requests }: { readonly requests: number }): P
   let sent = 0
   await fc.assert(fc.asyncProperty(request, async ({ fields, blank, carriers, connection, content }) => {
     const names = new Set(['model', 'messages', 'stream', 'n', 'stream_options'])
-    const more = fields.filter(([name]) => !names.has(name) && names.add(name)).map(([name, value]) => `${blank}${JSON.stringify(name)}:${blank}${value},`)
+    const more = fields.filter(([name]) => !names.has(name) && names.add(name))
+      .map(([name, value]) => `${blank}${JSON.stringify(name)}:${blank}${value},`)
     const payload = Buffer.from(`{${more.join('')}"model":"m",${blank}"messages":[{"role":"user","content":${JSON.stringify(content)}}]}`)
     const headers: Record<string, string> = { 'content-type': 'application/json', authorization: `Bearer ${secret}`, 'x-own': 'mine' }
     for (const name of carriers) headers[name] = name === 'cookie' ? `key=${stolen}` : stolen
@@ -42,7 +47,9 @@ export async function untouched ({ requests }: { readonly requests: number }): P
     sent += 1
     if (seen.sha256 !== sha256(payload)) violations.push(`other bytes for ${payload.toString()}`)
     const secrets = seen.rawHeaders.filter((text) => text.includes(providerSecret))
-    if (secrets.length !== 1 || seen.headers.authorization !== `Bearer ${providerSecret}`) violations.push(`${secrets.length} credentials of ours`)
+    if (secrets.length !== 1 || seen.headers.authorization !== `Bearer ${providerSecret}`) {
+      violations.push(`${secrets.length} credentials of ours`)
+    }
     const told = `${seen.url} ${seen.rawHeaders.join(' ')}`
     if (told.includes(stolen) || told.includes(secret)) violations.push(`a caller's credential went on: ${JSON.stringify(headers)}`)
   }), { numRuns: requests })

@@ -33,14 +33,18 @@ export async function workersUnderFire ({ workers, reloads, kills, atOnce, every
   const pid = Number(gateway.process.pid)
   const { call, close } = createCaller(atOnce)
   const violations: string[] = []
-  const mustBe = (what: string, is: number, wanted: number): void => { if (is !== wanted) violations.push(`${what}: ${is} instead of ${wanted}`) }
+  const mustBe = (what: string, is: number, wanted: number): void => {
+    if (is !== wanted) violations.push(`${what}: ${is} instead of ${wanted}`)
+  }
   let phase = 0
   const load = (): Load => {
     phase += 1
     const over = new AbortController()
     const answers: Answer[] = []
     const done = inParallel(atOnce, atOnce, async (caller) => {
-      for (let index = 0; !over.signal.aborted; index += 1) answers.push(await call(origin, { secret, tag: `p${phase}-${caller}-${index}`, stream: index % 3 === 0 }))
+      for (let index = 0; !over.signal.aborted; index += 1) {
+        answers.push(await call(origin, { secret, tag: `p${phase}-${caller}-${index}`, stream: index % 3 === 0 }))
+      }
     })
     return {
       end: async () => {
@@ -117,7 +121,12 @@ function tallyOf (answers: readonly Answer[]): { whole: number, cut: number, ref
   const cut = answers.filter(({ whole }) => !whole).length
   const whole = answers.filter((answer) => answer.whole && answer.status === 200).length
   const refused = answers.filter((answer) => answer.whole && answer.status !== 200)
-  return { whole, cut, refused: refused.length, words: [...new Set(refused.map(({ status, error }) => `${status} ${/"code":"(\w+)"/.exec(error)?.[1]}`))].join() }
+  return {
+    whole,
+    cut,
+    refused: refused.length,
+    words: [...new Set(refused.map(({ status, error }) => `${status} ${/"code":"(\w+)"/.exec(error)?.[1]}`))].join(),
+  }
 }
 
 /** Processes whose parent is `pid`. */

@@ -35,7 +35,9 @@ function clock (t: Test): { now: number } {
 /** Each token costs a billionth; each request of the test's upstream is told to have used so many. */
 function priced (setup: Setup, billionths: (model: string | null) => number | null = () => 80, pricing: Partial<Pricing> = {}): void {
   const gateway = gatewayOf(setup.app)
-  gateway.pricing = { currency: 'USD', estimate: (llm, input, output) => billionths(llm.model) === null ? null : input + output, ...pricing }
+  gateway.pricing = {
+    currency: 'USD', estimate: (llm, input, output) => billionths(llm.model) === null ? null : input + output, ...pricing,
+  }
   const cost = { amount: null, currency: 'USD', parts: [], unpriced: false, entry: null, by: null, price: null, factor: '1' }
   gateway.settlement.add('costs', (llm) => {
     const amount = billionths(llm.model)
@@ -72,8 +74,14 @@ t.test('tokens of a day: held, settled, refused with the budget and its end, and
   await quiet()
   const refused = await chat({ max_tokens: 80 })
   t.match(refused, { status: 403, headers: { 'x-should-retry': 'false' }, json: { error: { code: 'budget_exceeded' } } })
-  t.equal(refused.json['error']?.['message'], 'The budget of its group for this day (UTC) is spent. It begins anew at 2026-11-19T00:00:00Z.')
-  t.match(events, [{ group: 'all', key: null, unit: 'tokens', period: 'day', timezone: 'UTC', start: '2026-11-18', percent: 80 }], '50 and 80 in one step are one warning')
+  t.equal(
+    refused.json['error']?.['message'], 'The budget of its group for this day (UTC) is spent. It begins anew at 2026-11-19T00:00:00Z.'
+  )
+  t.match(
+    events,
+    [{ group: 'all', key: null, unit: 'tokens', period: 'day', timezone: 'UTC', start: '2026-11-18', percent: 80 }],
+    '50 and 80 in one step are one warning'
+  )
   const text = await metrics()
   t.match(text, 'llm_gateway_limit_rejections_total{group="all",limit="budget"} 1')
   t.match(text, 'llm_gateway_budget_warnings_total{group="all",period="day",percent="80"} 1')
@@ -112,7 +120,11 @@ t.test('a request is settled in the period in which it was held', async (t) => {
 
 t.test('money: held at an estimate, settled to what it cost, whichever budget is spent first', async (t) => {
   clock(t)
-  const given: Limits = { budgets: [{ cost: 0.000001, period: 'month', timezone: 'Europe/Berlin' }, { tokens: 1_000_000, period: 'day' }, { cost: 1, period: 'total' }] }
+  const given: Limits = {
+    budgets: [
+      { cost: 0.000001, period: 'month', timezone: 'Europe/Berlin' }, { tokens: 1_000_000, period: 'day' }, { cost: 1, period: 'total' },
+    ],
+  }
   const made = await gateway(t, { group: given, key: { budgets: [{ cost: 0.5, period: 'week' }] } })
   priced(made, () => 500)
   const { chat, quiet, balances, records, events } = made
@@ -124,7 +136,15 @@ t.test('money: held at an estimate, settled to what it cost, whichever budget is
   t.match(await records(), [{ charged: 80, chargedCost: 500 }])
   t.match(events, [{ unit: 'cost', period: 'month', timezone: 'Europe/Berlin', start: '2026-11', percent: 50 }])
   const refused = await chat({ max_tokens: 600 })
-  t.match(refused, { status: 403, json: { error: { code: 'budget_exceeded', message: 'The budget of its group for this month (Europe/Berlin) is spent. It begins anew at 2026-11-30T23:00:00Z.' } } })
+  t.match(refused, {
+    status: 403,
+    json: {
+      error: {
+        code: 'budget_exceeded',
+        message: 'The budget of its group for this month (Europe/Berlin) is spent. It begins anew at 2026-11-30T23:00:00Z.',
+      },
+    },
+  })
   t.equal((await chat({ max_tokens: 400 })).status, 200)
   await quiet()
   t.equal(events.at(-1)?.percent, 100)
@@ -136,7 +156,9 @@ t.test('a budget for ever says so; the status is the option\'s', async (t) => {
   await chat({ max_tokens: 10 })
   await quiet()
   t.match(await chat({ max_tokens: 50 }), {
-    status: 429, headers: { 'x-should-retry': 'false' }, json: { error: { message: 'The budget of this API key for its whole life is spent. It does not begin anew.' } },
+    status: 429,
+    headers: { 'x-should-retry': 'false' },
+    json: { error: { message: 'The budget of this API key for its whole life is spent. It does not begin anew.' } },
   })
 })
 
@@ -154,7 +176,9 @@ t.test('a model without a price is refused where a budget is in money, unless mo
   t.same(await open.balances.readBucket(dayBucket('cost', '2026-11-18'), 'all'), { spent: 0, held: 0 })
 })
 
-t.test('a budget in money is refused at the start where nothing has a price, and at its request where only a look-up knows of it', async (t) => {
+t.test('a budget in money is refused at the start where nothing has a price, and at its request where only a look-up knows of it', async (
+  t
+) => {
   const upstream = await startUpstream(t)
   const budgets: Limits = { budgets: [{ tokens: 5, period: 'day' }, { cost: 1, period: 'day' }] }
   const groups = { free: { protocols: everyProtocol }, paid: { protocols: everyProtocol, limits: budgets } }
@@ -170,7 +194,9 @@ t.test('a budget in money is refused at the start where nothing has a price, and
   await t.rejects(start({ keys }), { code, message: /keys\[1\]\.limits\.budgets\[1\]\.cost needs prices/ })
   await start({ groups, keys, prices: {} })
   const app = await start({ lookup: async () => ({ id: 'c', group: 'free', limits: { budgets: [{ cost: 1, period: 'day' }] } }) })
-  const answer = await app.inject({ method: 'POST', url: '/v1/chat/completions', headers: { authorization: `Bearer ${secret}` }, payload: { model: 'm', messages } })
+  const answer = await app.inject({
+    method: 'POST', url: '/v1/chat/completions', headers: { authorization: `Bearer ${secret}` }, payload: { model: 'm', messages },
+  })
   t.match(answer.json(), { error: { code: 'model_not_priced' } })
 })
 
@@ -191,7 +217,8 @@ t.test('2,000 requests at once on a budget for 50 serve exactly 50', async (t) =
   priced(made, () => 100, { estimate: () => 100 })
   const headers = { authorization: `Bearer ${secret}` }
   const payload = { model: 'm', messages, max_tokens: 1 }
-  const ask = async (): Promise<number> => (await made.app.inject({ method: 'POST', url: '/v1/chat/completions', headers, payload })).statusCode
+  const ask = async (): Promise<number> =>
+    (await made.app.inject({ method: 'POST', url: '/v1/chat/completions', headers, payload })).statusCode
   const statuses = await Promise.all(Array.from({ length: 2_000 }, ask))
   t.equal(statuses.filter((status) => status === 200).length, 50)
   t.equal(statuses.filter((status) => status === 403).length, 1_950)
@@ -238,9 +265,16 @@ t.test('a budget that is wrong is named', async (t) => {
     [{ cost: 1, period: 'day', timezone: 'Mars/Olympus' }, /\.timezone is not a time zone/],
     [{ cost: 1, period: 'day', zone: 'UTC' }, /\.zone is not known/],
   ]
-  for (const [budget, said] of cases) await t.rejects(setup(t, { group: { budgets: [Object(budget)] } }), { code: 'LLM_GATEWAY_OPTION', message: said }, JSON.stringify(budget))
+  for (const [budget, said] of cases) {
+    await t.rejects(
+      setup(t, { group: { budgets: [Object(budget)] } }), { code: 'LLM_GATEWAY_OPTION', message: said }, JSON.stringify(budget)
+    )
+  }
   await t.rejects(setup(t, { group: { budgets: Object('none') } }), /limits\.budgets must be a list/)
-  await t.rejects(setup(t, { group: { budgets: [{ cost: 1, period: 'day' }, { cost: 2, period: 'day', timezone: 'UTC' }] } }), /\[1\] has the unit, the period and the time zone of another one/)
+  await t.rejects(
+    setup(t, { group: { budgets: [{ cost: 1, period: 'day' }, { cost: 2, period: 'day', timezone: 'UTC' }] } }),
+    /\[1\] has the unit, the period and the time zone of another one/
+  )
   const many = Array.from({ length: 17 }, () => ({ cost: 1, period: 'day' as const }))
   await t.rejects(setup(t, { group: { budgets: many } }), /has more than 16 budgets/)
 })

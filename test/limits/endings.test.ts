@@ -258,7 +258,9 @@ t.test('limits that would be asked before anybody knows who calls fail the start
     t.teardown(() => app.close())
     app.register(limits, { authorize: () => ({ code: 'access_denied' }) })
     if (later) app.register(auth, { groups: {} })
-    await t.rejects(async () => await app.ready(), { code: 'FST_ERR_PLUGIN_DEPENDENCY_NOT_REGISTERED', message: /llm-gateway-auth.*llm-gateway-limits/ })
+    await t.rejects(async () => await app.ready(), {
+      code: 'FST_ERR_PLUGIN_DEPENDENCY_NOT_REGISTERED', message: /llm-gateway-auth.*llm-gateway-limits/,
+    })
   }
 })
 
@@ -269,7 +271,10 @@ t.test('a request that passes the router twice is counted once', async (t) => {
   for (const authorize of [undefined, () => { asked += 1 }]) {
     const app = Fastify()
     t.teardown(() => app.close())
-    await app.register(auth, { groups: { all: { protocols: ['chat_completions'], limits: { requestsPerMinute: 100 } } }, keys: [{ id: 'caller', group: 'all', secret }] })
+    await app.register(auth, {
+      groups: { all: { protocols: ['chat_completions'], limits: { requestsPerMinute: 100 } } },
+      keys: [{ id: 'caller', group: 'all', secret }],
+    })
     await app.register(limits, { balances, ...authorize && { authorize } })
     await app.register(paths)
     await app.register(usage)

@@ -32,7 +32,9 @@ function desk (onStoreFailure: Group['onStoreFailure']): Desk {
   }
   const outbox = new Outbox({ balances, maxWaiting: 100, retryMs: 5, onLost: () => {}, onSettled: () => {} })
   const admission = new Admission(balances, outbox, 10, () => {})
-  const group: Group = { id: 'all', protocols: new Set(), thirdParty: true, upstream: null, models: null, limits: { requestsPerMinute: 30 }, onStoreFailure }
+  const group: Group = {
+    id: 'all', protocols: new Set(), thirdParty: true, upstream: null, models: null, limits: { requestsPerMinute: 30 }, onStoreFailure,
+  }
   const key: Key = { id: 'k', group: 'all', disabled: false, expiresAt: null, limits: {} }
   const made: Desk = {
     admission,

@@ -22,7 +22,11 @@ const families = [
     path: '/v1/messages',
     headers: { authorization: '', 'x-api-key': secret, 'anthropic-version': '2023-06-01' },
     body: { model: 'm', max_tokens: 9, messages },
-    rate: { 'anthropic-ratelimit-requests-limit': '1', 'anthropic-ratelimit-requests-remaining': '0', 'anthropic-ratelimit-requests-reset': /^\d{4}-.*Z$/ },
+    rate: {
+      'anthropic-ratelimit-requests-limit': '1',
+      'anthropic-ratelimit-requests-remaining': '0',
+      'anthropic-ratelimit-requests-reset': /^\d{4}-.*Z$/,
+    },
     balance: { error: { type: 'billing_error' } },
   },
   {
@@ -69,7 +73,15 @@ t.test('what was held is replaced by the real tokens, of key and group', async (
   t.match(group, { spent: chatTokens, held: 0, active: 0, requests: 1, tokens: chatTokens })
   t.match(await account('caller'), { spent: chatTokens, tokens: chatTokens })
   const [record, ...more] = await records()
-  t.match(record, { key: 'caller', group: 'all', protocol: 'chat_completions', outcome: 'ok', charged: chatTokens, late: [], ...usageOf['chat_completions.json']?.leaves })
+  t.match(record, {
+    key: 'caller',
+    group: 'all',
+    protocol: 'chat_completions',
+    outcome: 'ok',
+    charged: chatTokens,
+    late: [],
+    ...usageOf['chat_completions.json']?.leaves,
+  })
   t.equal(more.length, 0)
 })
 
@@ -83,7 +95,9 @@ t.test('a request holds its size and the output that it asks for', async (t) => 
     { ask: { model: 'other' }, output: 70 },
   ]
   for (const { ask, output } of cases) {
-    const { chat, upstream, account, quiet } = await setup(t, { group: { balance: 1_000 }, limits: { maxOutputTokens: { known: 100, '*': 70 } } })
+    const { chat, upstream, account, quiet } = await setup(t, {
+      group: { balance: 1_000 }, limits: { maxOutputTokens: { known: 100, '*': 70 } },
+    })
     let held = 0
     upstream.queue({ before: async () => { held = (await account()).held } })
     await chat({ model: 'known', ...ask })
@@ -119,7 +133,9 @@ t.test('what was refused is not given back: the rest of a balance is what is lef
 })
 
 t.test('a process that was started after a balance was spent tells that nothing is left', async (t) => {
-  for (const [limits, told] of [[{ group: { balance: 60 } }, true], [{ key: { balance: 60 }, group: { concurrency: 9 } }, false]] as const) {
+  for (const [limits, told] of [
+    [{ group: { balance: 60 } }, true], [{ key: { balance: 60 }, group: { concurrency: 9 } }, false],
+  ] as const) {
     const balances = memoryBalances()
     await balances.settle({ id: 'before', group: 'all', key: 'caller', tokens: 60, late: ['group', 'key'] })
     const { url, chat } = await setup(t, { ...limits, limits: { balances } })
@@ -200,7 +216,9 @@ t.test('the store is asked once for a small body, and twice for one that does no
 })
 
 t.test('metrics tell rejections and what is left', async (t) => {
-  const { url, chat, quiet } = await setup(t, { group: { balance: chatTokens * 4, requestsPerMinute: 1 }, key: { balance: chatTokens * 4 } })
+  const { url, chat, quiet } = await setup(t, {
+    group: { balance: chatTokens * 4, requestsPerMinute: 1 }, key: { balance: chatTokens * 4 },
+  })
   await chat({ max_tokens: 1 })
   await quiet()
   await chat({ max_tokens: 1 })

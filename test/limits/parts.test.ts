@@ -13,7 +13,9 @@ import { memoryBalances, type Balances, type Bucket, type HoldAsk, type Settleme
 import { endpointOf, noTokens } from '../metrics/requests.js'
 
 function request (endpoint: string, given: Partial<ModelCall> = {}): ModelCall {
-  const llm = new ModelCall({ kind: 'endpoint', endpoint: endpointOf(endpoint), url: '/', model: 'm', mountLength: 0, repair: null, keys: null })
+  const llm = new ModelCall({
+    kind: 'endpoint', endpoint: endpointOf(endpoint), url: '/', model: 'm', mountLength: 0, repair: null, keys: null,
+  })
   return Object.assign(llm, given)
 }
 
@@ -38,8 +40,18 @@ t.test('what a request is charged', async (t) => {
     ['what was relayed of a stream, at 128 bytes a token', 'chat_completions', { ...sent, stream: true, replyBytes: 1_280 }, 30],
     ['what was relayed of a document, at 4 bytes a token', 'chat_completions', { ...sent, replyBytes: 41 }, 31],
     ['never all that was held and more', 'chat_completions', { ...sent, replyBytes: 1e6 }, 100],
-    ['what was seen of a stream that broke, where that is more', 'messages', { ...sent, stream: true, usage: { ...usage, input: 60 }, usagePartial: true }, 67],
-    ['what was relayed of a stream that broke, where that is more', 'messages', { ...sent, stream: true, usage, usagePartial: true, replyBytes: 1_280 }, 30],
+    [
+      'what was seen of a stream that broke, where that is more',
+      'messages',
+      { ...sent, stream: true, usage: { ...usage, input: 60 }, usagePartial: true },
+      67,
+    ],
+    [
+      'what was relayed of a stream that broke, where that is more',
+      'messages',
+      { ...sent, stream: true, usage, usagePartial: true, replyBytes: 1_280 },
+      30,
+    ],
   ]
   for (const [what, endpoint, given, charged] of cases) t.equal(chargeOf(request(endpoint, given), held), charged, what)
   const onward: typeof cases = [
@@ -48,18 +60,28 @@ t.test('what a request is charged', async (t) => {
     ['the real leaves where they were told', 'responses', { ...sent, usage }, 12],
     ['nothing for an error', 'responses', { times, upstreamStatus: 400 }, 0],
   ]
-  for (const [what, endpoint, given, charged] of onward) t.equal(chargeOf(request(endpoint, given), { ...held, goesOn: true }), charged, what)
+  for (const [what, endpoint, given, charged] of onward) {
+    t.equal(chargeOf(request(endpoint, given), { ...held, goesOn: true }), charged, what)
+  }
 })
 
 t.test('what the ledger keeps', async (t) => {
   t.equal(recordOf(request('chat_completions'), { tokens: 0, cost: 0 }, []), null, 'nothing of what never left')
   t.equal(recordOf(request('messages.count_tokens', sent), { tokens: 0, cost: 0 }, []), null, 'nothing of what is not metered')
-  t.match(recordOf(request('messages', sent), { tokens: 9, cost: 0 }, ['key']), { key: null, group: null, model: 'm', outcome: 'ok', ...noTokens, charged: 9, late: ['key'] })
-  t.match(recordOf(request('messages', { ...sent, usage, responseModel: 'real', outcome: 'truncated' }), { tokens: 12, cost: 0 }, []), { model: 'm', outcome: 'truncated', ...usage }, 'the name that tokens_total has')
+  t.match(recordOf(request('messages', sent), { tokens: 9, cost: 0 }, ['key']), {
+    key: null, group: null, model: 'm', outcome: 'ok', ...noTokens, charged: 9, late: ['key'],
+  })
+  t.match(
+    recordOf(request('messages', { ...sent, usage, responseModel: 'real', outcome: 'truncated' }), { tokens: 12, cost: 0 }, []),
+    { model: 'm', outcome: 'truncated', ...usage },
+    'the name that tokens_total has'
+  )
   t.match(recordOf(request('messages', { ...sent, model: null, responseModel: 'real' }), { tokens: 12, cost: 0 }, []), { model: 'real' })
   t.equal(recordOf(request('messages', { ...sent, model: null }), { tokens: 12, cost: 0 }, [])?.model, null)
   t.equal(recordOf(request('messages', { ...sent, model: 'm'.repeat(1_000) }), { tokens: 12, cost: 0 }, [])?.model?.length, 128)
-  t.match(recordOf(request('messages', { ...sent, sentModel: 'theirs' }), { tokens: 12, cost: 0 }, []), { model: 'm', upstreamModel: 'theirs' })
+  t.match(recordOf(request('messages', { ...sent, sentModel: 'theirs' }), { tokens: 12, cost: 0 }, []), {
+    model: 'm', upstreamModel: 'theirs',
+  })
 })
 
 t.test('what the ledger keeps for prices', async (t) => {
@@ -75,12 +97,16 @@ t.test('what the ledger keeps for prices', async (t) => {
 
 t.test('what the ledger keeps for budgets', async (t) => {
   const bucket = { id: 'cost day UTC 2027-01-31', unit: 'cost', amount: 10, endsAt: 0, scope: 'group' } as const
-  t.match(recordOf(request('messages', { ...sent, usage }), { tokens: 12, cost: 5 }, ['group'], [bucket]), { late: ['group'], lateBuckets: [bucket], chargedCost: 5 })
+  t.match(recordOf(request('messages', { ...sent, usage }), { tokens: 12, cost: 5 }, ['group'], [bucket]), {
+    late: ['group'], lateBuckets: [bucket], chargedCost: 5,
+  })
 })
 
 t.test('budgets that nothing is known of', async (t) => {
   t.strictSame(readBucketId(''), { unit: 'tokens', period: 'total', timezone: 'UTC', start: '' })
-  t.strictSame(readBucketId('cost day Europe/Berlin 2027-01-31'), { unit: 'cost', period: 'day', timezone: 'Europe/Berlin', start: '2027-01-31' })
+  t.strictSame(readBucketId('cost day Europe/Berlin 2027-01-31'), {
+    unit: 'cost', period: 'day', timezone: 'Europe/Berlin', start: '2027-01-31',
+  })
   t.equal(readBucketId('cost never').period, 'total')
   const budgets = new RemainingBudgets()
   const bucket: Bucket = { id: 'tokens day UTC 2027-01-31', unit: 'tokens', amount: 10, endsAt: 0 }
@@ -144,7 +170,9 @@ t.test('options are checked', async (t) => {
     [{ authorize: 7 }, /limits\.authorize must be a function/],
     [{ weather: 7 }, /limits\.weather is not known/],
   ] as const
-  for (const [options, message] of wrong) t.throws(() => readOptions(JSON.parse(JSON.stringify(options))), { code: 'LLM_GATEWAY_OPTION', message })
+  for (const [options, message] of wrong) {
+    t.throws(() => readOptions(JSON.parse(JSON.stringify(options))), { code: 'LLM_GATEWAY_OPTION', message })
+  }
   t.match(readOptions({ maxOutputTokens: { '*': 3, m: 4 } }).sizes, { otherOutput: 3, maxInputTokens: 200_000 })
 })
 
@@ -157,14 +185,28 @@ t.test('a host refuses in the same words', async (t) => {
 })
 
 t.test('a lease is a share of every limit', async (t) => {
-  const ask = (id: string, given: Partial<HoldAsk>): HoldAsk => ({ id, group: 'g', groupLimits: {}, key: 'k', keyLimits: {}, requests: 1, tokens: 1, floor: 0, ...given })
+  const ask = (id: string, given: Partial<HoldAsk>): HoldAsk => ({
+    id, group: 'g', groupLimits: {}, key: 'k', keyLimits: {}, requests: 1, tokens: 1, floor: 0, ...given,
+  })
   const nothing = { group: null, key: null }
   const whole = ({ amount }: Bucket): number => amount
   const balance = new Lease(10)
   t.match(balance.hold(ask('a', { tokens: 10, groupLimits: { balance: 100 } }), nothing, whole), { ok: true })
-  t.match(balance.hold(ask('b', { groupLimits: { balance: 100 } }), { group: 1_000, key: null }, whole), { ok: false, limit: 'balance', allowed: 10 }, 'the slice stays what it was')
-  t.match(new Lease(10).hold(ask('a', { groupLimits: { balance: 100 } }), { group: 55, key: null }, whole), { ok: true, left: { group: 4 } }, 'of what was left')
-  t.match(new Lease(10).hold(ask('a', { keyLimits: { balance: 100 } }), { group: null, key: -5 }, whole), { ok: false, allowed: 0 }, 'nothing of an overdrawn one')
+  t.match(
+    balance.hold(ask('b', { groupLimits: { balance: 100 } }), { group: 1_000, key: null }, whole),
+    { ok: false, limit: 'balance', allowed: 10 },
+    'the slice stays what it was'
+  )
+  t.match(
+    new Lease(10).hold(ask('a', { groupLimits: { balance: 100 } }), { group: 55, key: null }, whole),
+    { ok: true, left: { group: 4 } },
+    'of what was left'
+  )
+  t.match(
+    new Lease(10).hold(ask('a', { keyLimits: { balance: 100 } }), { group: null, key: -5 }, whole),
+    { ok: false, allowed: 0 },
+    'nothing of an overdrawn one'
+  )
   for (const limit of ['requestsPerMinute', 'concurrency'] as const) {
     const rates = new Lease(10)
     t.match(rates.hold(ask('a', { keyLimits: { [limit]: 3 } }), nothing, whole), { ok: true }, 'at least one')
@@ -174,7 +216,10 @@ t.test('a lease is a share of every limit', async (t) => {
   const bucket: Bucket = { id: 'cost day UTC 2026-11-22', unit: 'cost', amount: 1_000, endsAt: null }
   const budgets = new Lease(10)
   const inBudget = { groupLimits: { budgets: [] }, groupBuckets: [bucket], keyLimits: { budgets: [] }, keyBuckets: [bucket] }
-  t.match(budgets.hold(ask('a', { cost: 51, ...inBudget }), nothing, () => 500), { ok: false, limit: 'budget', scope: 'group', allowed: 50 }, 'of what was left of a group, of all of a key')
+  t.match(
+    budgets.hold(ask('a', { cost: 51, ...inBudget }), nothing, () => 500), { ok: false, limit: 'budget', scope: 'group', allowed: 50 },
+    'of what was left of a group, of all of a key'
+  )
   t.match(budgets.hold(ask('a', { cost: 50, ...inBudget }), nothing, () => 500), { ok: true, left: { buckets: [50, 0] } })
 })
 
@@ -195,7 +240,9 @@ t.test('what is left is known of groups and keys that have a balance', async (t)
 
 t.test('a settlement that is being sent again still waits: no share is given anew before the store has it', async (t) => {
   const answers: Array<(error?: Error) => void> = []
-  const settle = async (): Promise<void> => await new Promise((resolve, reject) => answers.push((error) => error === undefined ? resolve() : reject(error)))
+  const settle = async (): Promise<void> => await new Promise((
+    resolve, reject
+  ) => answers.push((error) => error === undefined ? resolve() : reject(error)))
   const outbox = new Outbox({ balances: { ...memoryBalances(), settle }, maxWaiting: 1, retryMs: 60_000, onLost: () => {} })
   outbox.send({ id: 'a', group: 'g', key: 'k', tokens: 1, late: [] })
   answers[0]?.(new Error('away'))

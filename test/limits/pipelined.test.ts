@@ -14,7 +14,10 @@ const stalled = { stallAt: 'headers' } as const
 
 function chat (more: object = {}): string {
   const body = JSON.stringify({ model: 'm', messages, max_tokens: 500, ...more })
-  const head = ['POST /v1/chat/completions HTTP/1.1', 'host: a', `authorization: Bearer ${secret}`, 'content-type: application/json', `content-length: ${body.length}`]
+  const head = [
+    'POST /v1/chat/completions HTTP/1.1', 'host: a', `authorization: Bearer ${secret}`, 'content-type: application/json',
+    `content-length: ${body.length}`,
+  ]
   return [...head, '', body].join('\r\n')
 }
 
@@ -63,7 +66,9 @@ t.test('a stream that waits for its turn comes whole', async (t) => {
   const count = 100
   let answer = (): void => {}
   const first = new Promise<void>((resolve) => { answer = resolve })
-  const script = { headers: { 'content-type': 'text/event-stream' }, body: event.repeat(count) + replyFixture(fixture).toString(), split: 'events' } as const
+  const script = {
+    headers: { 'content-type': 'text/event-stream' }, body: event.repeat(count) + replyFixture(fixture).toString(), split: 'events',
+  } as const
   upstream.queue({ body: '{}', before: async () => await first }, script)
   const wire = new Wire(url)
   wire.send(chat() + streamed)
@@ -90,7 +95,9 @@ t.test('one that begins when its connection is gone has nothing sent for it', as
     arrived.push(request)
     await gone
   })
-  await app.register(llmGateway, gatewayOptions(upstream.url, { groups: { all: { protocols: everyProtocol, limits: group } }, limits: { balances } }))
+  await app.register(
+    llmGateway, gatewayOptions(upstream.url, { groups: { all: { protocols: everyProtocol, limits: group } }, limits: { balances } })
+  )
   const settled = watchSettled(app)
   const wire = new Wire(await listen(app))
   wire.send(chat().repeat(2))

@@ -1,6 +1,8 @@
 import t, { type Test } from 'tap'
 import { gatewayOf } from '../../plugins/core/gateway.js'
-import { memoryBalances, memoryLedger, openState, type Account, type Balances, type Decision, type HoldAsk } from '../../plugins/state/index.js'
+import {
+  memoryBalances, memoryLedger, openState, type Account, type Balances, type Decision, type HoldAsk,
+} from '../../plugins/state/index.js'
 import type { Shipping, Trouble } from '../../plugins/core/ledger.js'
 import { StoreDownError } from '../../plugins/core/balances/store-down.js'
 import { FileLedger } from '../../plugins/state/file-ledger.js'
@@ -66,10 +68,17 @@ t.test('that the store cannot answer is told with its reason, and not for each r
   for (const onStoreFailure of ['closed', 'local'] as const) {
     const balances = new FarStore()
     const lines: string[] = []
-    const { chat } = await setup(t, { group, onStoreFailure, limits: { balances }, server: { logger: { level: 'error', stream: { write: (line) => { lines.push(line) } } } } })
+    const { chat } = await setup(t, {
+      group,
+      onStoreFailure,
+      limits: { balances },
+      server: { logger: { level: 'error', stream: { write: (line) => { lines.push(line) } } } },
+    })
     balances.mode = 'deaf'
     for (let i = 0; i < 3; i += 1) await chat({ max_tokens: 10 })
-    t.match(lines.map((line) => JSON.parse(line)), [{ msg: 'the limit store cannot answer', err: { message: 'timed out' } }], onStoreFailure)
+    t.match(
+      lines.map((line) => JSON.parse(line)), [{ msg: 'the limit store cannot answer', err: { message: 'timed out' } }], onStoreFailure
+    )
     t.equal(lines.length, 1)
   }
 })
@@ -138,14 +147,19 @@ t.test('closed: the store goes between the two steps', async (t) => {
   })
   t.equal((await gateway.chat({}, inChunks)).status, 503)
   t.equal(gateway.upstream.seen.length, 0)
-  t.match(await (await fetch(`${gateway.url}/metrics`)).text(), /balance_remaining_ratio\{group="all"\} 1\n/, 'and nothing is given back that was not taken')
+  t.match(
+    await (await fetch(`${gateway.url}/metrics`)).text(), /balance_remaining_ratio\{group="all"\} 1\n/,
+    'and nothing is given back that was not taken'
+  )
   balances.mode = 'up'
   t.match(await end(1), { spent: 0, held: 0, active: 0 })
 })
 
 t.test('local: each process spends its share, and no more; the store learns of it', async (t) => {
   const balances = new FarStore()
-  const gateway = await setup(t, { group, key, onStoreFailure: 'local', limits: { balances, leasePercent: 10, maxOutputTokens: { '*': 100 } } })
+  const gateway = await setup(t, {
+    group, key, onStoreFailure: 'local', limits: { balances, leasePercent: 10, maxOutputTokens: { '*': 100 } },
+  })
   const { chat, records } = gateway
   const end = endOf(gateway)
   t.equal((await chat({ max_tokens: 10 })).status, 200)
@@ -195,11 +209,15 @@ t.test('local: refused by the share, and what was made unheard is given back', a
 t.test('what cannot reach the store to the end is told', async (t) => {
   const balances = new FarStore()
   const lines: string[] = []
-  const { app, chat, upstream } = await setup(t, { group, limits: { balances }, server: { logger: { stream: { write: (line: string) => lines.push(line) } } } })
+  const { app, chat, upstream } = await setup(t, {
+    group, limits: { balances }, server: { logger: { stream: { write: (line: string) => lines.push(line) } } },
+  })
   upstream.queue({ before: () => { balances.mode = 'down' } })
   t.equal((await chat()).status, 200)
   await app.close()
-  t.match(lines.filter((line) => line.includes('could not reach the state store')).map((line) => JSON.parse(line)), [{ level: 50, settlement: { tokens: chatTokens } }])
+  t.match(lines.filter((line) => line.includes('could not reach the state store')).map((line) => JSON.parse(line)), [{
+    level: 50, settlement: { tokens: chatTokens },
+  }])
 })
 
 t.test('what cannot reach the store to the end is settled by the next process of the same folder', async (t) => {
@@ -255,7 +273,9 @@ t.test('requests that run are renewed, those that ended are not', async (t) => {
   let go = (): void => {}
   const wait = new Promise<void>((resolve) => { go = resolve })
   upstream.queue({ before: async () => await wait }, { before: async () => await wait })
-  const calls = [1, 2].map(async () => await read(await call(`${url}/v1/chat/completions`, { body: JSON.stringify({ model: 'm', messages }) }).reply))
+  const calls = [1, 2].map(
+    async () => await read(await call(`${url}/v1/chat/completions`, { body: JSON.stringify({ model: 'm', messages }) }).reply)
+  )
   while (balances.renewed.length < 2) await new Promise((resolve) => setTimeout(resolve, 5))
   balances.mode = 'deaf'
   const before = balances.renewed.length
@@ -274,7 +294,10 @@ async function withRedis (t: Test, onStoreFailure: 'closed' | 'local') {
     await state.close()
     await server.stop()
   })
-  return { server, ...await setup(t, { group: { balance: 1_000_000 }, onStoreFailure, limits: { balances: state.balances, ledger: state.ledger } }) }
+  return {
+    server,
+    ...await setup(t, { group: { balance: 1_000_000 }, onStoreFailure, limits: { balances: state.balances, ledger: state.ledger } }),
+  }
 }
 
 t.test('a real store dies and comes back: everything is charged once', { skip: withoutRedis }, async (t) => {
@@ -312,7 +335,9 @@ t.test('what waits for the usage store is told, and once that it does not get th
   }
   const lines: string[] = []
   const ledger = { ...memoryLedger(), shipping: { unshipped: 3, lagMs: 1_500, onTrouble } }
-  const { app } = await startGateway(t, 'http://127.0.0.1:9', { limits: { ledger } }, { logger: { stream: { write: (line: string) => lines.push(line) } } })
+  const { app } = await startGateway(t, 'http://127.0.0.1:9', { limits: { ledger } }, {
+    logger: { stream: { write: (line: string) => lines.push(line) } },
+  })
   await app.ready()
   tell(new Error('away'), false)
   tell(new Error('away'), true)

@@ -17,7 +17,9 @@ function row (name) {
   const of = clients.filter((client) => client.name === name)
   const [{ version, documented, setting }] = of
   const protocols = of.map(({ protocol }) => `\`${protocol}\``).join(', ')
-  const checked = of.flatMap(({ failed, skipped }) => [...failed.map((title) => `fails: ${title}`), ...skipped.map((title) => `not: ${title}`)])
+  const checked = of.flatMap(({ failed, skipped }) => [
+    ...failed.map((title) => `fails: ${title}`), ...skipped.map((title) => `not: ${title}`),
+  ])
   const notes = checked.length === 0 ? 'all' : [...new Set(checked)].join(', ')
   return `| ${name} | ${version} | ${protocols} | \`http://localhost:8080${documented}\` | ${setting} | ${notes} |`
 }
@@ -29,7 +31,8 @@ function table () {
     '|---|---|---|---|---|---|',
     ...names.map(row),
     '',
-    `Every client was run with ${bases.length} endings of the base address (${bases.map((base) => base === '' ? 'none' : `\`${base}\``).join(', ')}) in`,
+    `Every client was run with ${bases.length} endings of the base address ` +
+      `(${bases.map((base) => base === '' ? 'none' : `\`${base}\``).join(', ')}) in`,
     `${situations.length} situations: ${situations.join(', ')}.`,
   ].join('\n')
 }

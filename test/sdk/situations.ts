@@ -59,7 +59,9 @@ const bodies: Readonly<Record<string, (status: number) => object>> = {
   messages: () => ({ type: 'error', error: { type: 'overloaded_error', message: 'upstream is busy' }, request_id: 'req_1' }),
   generate_content: (code) => ({ error: { code, message: 'upstream is busy', status: 'RESOURCE_EXHAUSTED' } }),
 }
-const openaiBody = (): object => ({ error: { message: 'upstream is busy', type: 'rate_limit_error', param: null, code: 'rate_limit_exceeded' } })
+const openaiBody = (): object => ({
+  error: { message: 'upstream is busy', type: 'rate_limit_error', param: null, code: 'rate_limit_exceeded' },
+})
 
 async function expectUpstreamError (bench: Bench, status: number, headers: Record<string, string>): Promise<void> {
   const { client, upstream } = bench
@@ -102,9 +104,23 @@ function beginning (protocol: Client['protocol']): string {
 }
 
 const brokenOff: Readonly<Record<Client['protocol'], string>> = {
-  chat_completions: `data: ${JSON.stringify({ error: { message: 'upstream broke', type: 'server_error', code: 'server_error', param: null } })}\n\n`,
+  chat_completions: `data: ${JSON.stringify({
+    error: { message: 'upstream broke', type: 'server_error', code: 'server_error', param: null },
+  })}\n\n`,
   responses: 'event: response.failed\n' +
-    `data: ${JSON.stringify({ type: 'response.failed', sequence_number: 9, response: { id: 'resp_upstream_2', object: 'response', created_at: 1, model: 'model-1', output: [], status: 'failed', error: { code: 'server_error', message: 'upstream broke' } } })}\n\n`,
+    `data: ${JSON.stringify({
+      type: 'response.failed',
+      sequence_number: 9,
+      response: {
+        id: 'resp_upstream_2',
+        object: 'response',
+        created_at: 1,
+        model: 'model-1',
+        output: [],
+        status: 'failed',
+        error: { code: 'server_error', message: 'upstream broke' },
+      },
+    })}\n\n`,
   messages: `event: error\ndata: ${JSON.stringify({ type: 'error', error: { type: 'api_error', message: 'upstream broke' } })}\n\n`,
   generate_content: `data: ${JSON.stringify({ error: { code: 500, message: 'upstream broke', status: 'INTERNAL' } })}\r\n\r\n`,
 }
@@ -122,7 +138,11 @@ async function expectStreamFailure (bench: Bench, script: Script, said: RegExp):
 async function expectAbort (bench: Bench): Promise<void> {
   const { client, upstream } = bench
   while (upstream.requests.size > 0) await upstream.requests.next()
-  upstream.queue({ headers: { 'content-type': 'text/event-stream' }, body: beginning(client.protocol) + ' ', stallAt: Buffer.byteLength(beginning(client.protocol)) })
+  upstream.queue({
+    headers: { 'content-type': 'text/event-stream' },
+    body: beginning(client.protocol) + ' ',
+    stallAt: Buffer.byteLength(beginning(client.protocol)),
+  })
   const caller = new AbortController()
   const pieces: string[] = []
   const reading = failureOf((async () => {

@@ -26,7 +26,8 @@ function rise ({ shape, points }: Measured): number {
 
 function rows (measured: readonly Measured[]): string[][] {
   return measured.flatMap(({ what, unit, shape, points }) => points.map(({ size, cost, perSecond }, at) => [
-    what, String(size), cost.toPrecision(4), unit, shape === 'linear' ? steps(points)[at - 1]?.toPrecision(3) ?? '' : '', perSecond?.toFixed(0) ?? '',
+    what, String(size), cost.toPrecision(4), unit, shape === 'linear' ? steps(points)[at - 1]?.toPrecision(3) ?? '' : '',
+    perSecond?.toFixed(0) ?? '',
   ]))
 }
 
@@ -38,7 +39,9 @@ function verdicts (measured: readonly Measured[]): string[][] {
 
 function asJson (session: Session, measured: readonly Measured[], seconds: number): Record<string, unknown> {
   return {
-    growth: measured.map(line => ({ what: line.what, unit: line.unit, shape: line.shape, rise: rise(line), why: line.why, points: line.points })),
+    growth: measured.map(line => ({
+      what: line.what, unit: line.unit, shape: line.shape, rise: rise(line), why: line.why, points: line.points,
+    })),
     run: { mode: session.mode, seconds: Math.round(seconds), machine: describeMachine() },
   }
 }
@@ -51,7 +54,9 @@ export async function growth (session: Session, json: string | null, only: reado
     session.stage = line.what
     measured.push({ ...line, points: await line.measure(session) })
     process.stdout.write(`${line.what}: ${Math.round((performance.now() - startedAt) / 1000)} s\n`)
-    if (json !== null) writeFileSync(json, JSON.stringify(asJson(session, measured, (performance.now() - startedAt) / 1000), null, 2) + '\n')
+    if (json !== null) {
+      writeFileSync(json, JSON.stringify(asJson(session, measured, (performance.now() - startedAt) / 1000), null, 2) + '\n')
+    }
   }
   return '\n' + table(['what grows', 'size', 'cost', 'unit', 'cost of one more', 'req/s'], rows(measured)) + '\n\n' +
     table(['what grows', 'should be', 'from to', 'rise', 'note'], verdicts(measured))

@@ -27,7 +27,9 @@ export interface Line {
 const processorTime = 'us CPU per request'
 
 /** All sizes of a line run side by side and are measured by turns, so that the machine is the same for all. */
-async function bySize (session: Session, sizes: readonly number[], laneOf: (size: number) => Promise<Lane>, driveOf: (name: string) => Drive, plan: Plan): Promise<Point[]> {
+async function bySize (
+  session: Session, sizes: readonly number[], laneOf: (size: number) => Promise<Lane>, driveOf: (name: string) => Drive, plan: Plan
+): Promise<Point[]> {
   const scene = async (): Promise<Scene> => {
     const lanes: Lane[] = []
     for (const size of sizes) lanes.push({ ...await laneOf(size), name: String(size) })
@@ -48,7 +50,9 @@ const activeCallers = 1_000
 
 function scattered (session: Session, step: number): () => Exchange {
   const work = session.work('bench-small')
-  const exchanges = Array.from({ length: activeCallers }, (_, at): Exchange => ({ bytes: requestBytes(work, otherKey(at * step)), status: 200, reply: work.reply }))
+  const exchanges = Array.from(
+    { length: activeCallers }, (_, at): Exchange => ({ bytes: requestBytes(work, otherKey(at * step)), status: 200, reply: work.reply })
+  )
   let next = 0
   return () => {
     next = (next + 7919) % activeCallers
@@ -56,7 +60,9 @@ function scattered (session: Session, step: number): () => Exchange {
   }
 }
 
-function configured (sizes: Record<'quick' | 'full', readonly number[]>, env: (size: number) => Record<string, string>, step: (size: number) => number): Line['measure'] {
+function configured (
+  sizes: Record<'quick' | 'full', readonly number[]>, env: (size: number) => Record<string, string>, step: (size: number) => number
+): Line['measure'] {
   return async session => await bySize(session, session.pick(sizes), async size => {
     const target = await session.start('chain', 'chain', { env: env(size) })
     return { ...lane(target, session.work('bench-small'), 'as-upstream'), next: scattered(session, step(size)) }
@@ -74,7 +80,9 @@ async function workersOnOneCore (session: Session): Promise<Point[]> {
   return await bySize(session, [1, 2, 4], async size => {
     const target = await session.start('workers', 'workers', { env: { BENCH_SIZE: String(size) } })
     return lane(target, session.work('bench-small'), 'as-upstream')
-  }, () => closed(64), session.pick({ quick: { rounds: 4, windowMs: 300, warmMs: 1_500 }, full: { rounds: 12, windowMs: 400, warmMs: 3_000 } }))
+  }, () => closed(64), session.pick({
+    quick: { rounds: 4, windowMs: 300, warmMs: 1_500 }, full: { rounds: 12, windowMs: 400, warmMs: 3_000 },
+  }))
 }
 
 /** Requests a second for each worker: about a quarter of what one can do. */
@@ -110,19 +118,26 @@ export const lines: readonly Line[] = [{
   unit: processorTime,
   shape: 'flat',
   why: 'a thousand of them call; a look-up is one step in a table, but a larger table misses the processor\'s caches more often',
-  measure: configured({ quick: [1e3, 1e5], full: [1e3, 1e4, 1e5, 1e6] }, size => ({ BENCH_KEYS: String(size) }), size => size / activeCallers),
+  measure: configured(
+    { quick: [1e3, 1e5], full: [1e3, 1e4, 1e5, 1e6] }, size => ({ BENCH_KEYS: String(size) }), size => size / activeCallers
+  ),
 }, {
   what: 'groups',
   unit: processorTime,
   shape: 'flat',
   why: '10,000 keys, a thousand of them call; up to a thousand groups are in use, each with limits and series of its own',
-  measure: configured({ quick: [10, 1e4], full: [10, 100, 1e3, 1e4] }, size => ({ BENCH_KEYS: '10000', BENCH_GROUPS: String(size) }), () => 7),
+  measure: configured(
+    { quick: [10, 1e4], full: [10, 100, 1e3, 1e4] }, size => ({ BENCH_KEYS: '10000', BENCH_GROUPS: String(size) }), () => 7
+  ),
 }, {
   what: 'tenants',
   unit: processorTime,
   shape: 'flat',
   why: 'each a group of its own with one key, all of a thousand call',
-  measure: configured({ quick: [1e3, 1e4], full: [1e3, 1e4, 1e5] }, size => ({ BENCH_KEYS: String(size), BENCH_GROUPS: String(size) }), size => size / activeCallers),
+  measure: configured(
+    { quick: [1e3, 1e4], full: [1e3, 1e4, 1e5] }, size => ({ BENCH_KEYS: String(size), BENCH_GROUPS: String(size) }),
+    size => size / activeCallers
+  ),
 }, {
   what: 'budgets',
   unit: processorTime,
@@ -145,7 +160,8 @@ export const lines: readonly Line[] = [{
   what: 'workers on two cores',
   unit: `${processorTime}, all together`,
   shape: 'flat',
-  why: `${ratePerWorker} requests/s for each, below saturation, as callers and upstream need a share of the same cores; the rate doubles with the workers`,
+  why: `${ratePerWorker} requests/s for each, below saturation, as callers and upstream need a share of the same cores; the rate ` +
+    'doubles with the workers',
   measure: workersOnTwoCores,
 }, {
   what: 'series',

@@ -40,7 +40,9 @@ export class Connection {
       onread: { buffer: shared, callback: (length, buffer) => this.#read(Buffer.from(buffer.buffer, buffer.byteOffset, length)) },
     })
     this.#socket.on('error', error => { if (this.#exchange !== null) fail(error) })
-    this.#socket.on('close', () => { if (this.#exchange !== null) fail(new Error('the connection was closed before the reply was complete')) })
+    this.#socket.on(
+      'close', () => { if (this.#exchange !== null) fail(new Error('the connection was closed before the reply was complete')) }
+    )
   }
 
   opened (): Promise<void> {

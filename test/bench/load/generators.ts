@@ -90,11 +90,15 @@ const maxOverrunMs = 60_000
 
 async function within<T> (durationMs: number, work: Promise<T>): Promise<T> {
   const late = deferred<never>()
-  const timer = setTimeout(() => late.reject(new Error(`replies are missing ${maxOverrunMs / 1000} s after the window's end`)), durationMs + maxOverrunMs)
+  const timer = setTimeout(
+    () => late.reject(new Error(`replies are missing ${maxOverrunMs / 1000} s after the window's end`)), durationMs + maxOverrunMs
+  )
   return await Promise.race([work, late.promise]).finally(() => clearTimeout(timer))
 }
 
-export async function closedLoop (callers: Callers, exchange: () => Exchange, count: number, durationMs: number, polls: boolean): Promise<Load> {
+export async function closedLoop (
+  callers: Callers, exchange: () => Exchange, count: number, durationMs: number, polls: boolean
+): Promise<Load> {
   const samples = new Samples()
   const failure = deferred<never>()
   const connections = await callers.take(count, failure.reject)
@@ -149,7 +153,9 @@ function arrivals (perSecond: number, durationMs: number): number[] {
   return due
 }
 
-export async function openLoop (callers: Callers, exchange: Exchange, perSecond: number, durationMs: number, maxConnections = 256): Promise<Load> {
+export async function openLoop (
+  callers: Callers, exchange: Exchange, perSecond: number, durationMs: number, maxConnections = 256
+): Promise<Load> {
   const samples = new Samples()
   const failure = deferred<never>()
   const idle = await callers.take(maxConnections, failure.reject)

@@ -80,10 +80,16 @@ export function events (): Measured[] {
 export function validators (): Measured[] {
   const schema = readSchemas({}).get('chat_completions')
   return [1, 100, 10_240].flatMap((kilobytes) => {
-    const json = { model: 'micro', messages: Array.from({ length: kilobytes }, () => ({ role: 'user', content: 'The quick brown fox jumps. '.repeat(36) })) }
+    const json = {
+      model: 'micro',
+      messages: Array.from({ length: kilobytes }, () => ({ role: 'user', content: 'The quick brown fox jumps. '.repeat(36) })),
+    }
     const request = Buffer.from(JSON.stringify(json))
     return [
-      measure('bytes to JSON, checked', `${kilobytes} KB`, () => readJson(request, { maxDepth: 256, maxValues: 1_000_000 }), 'JSON.parse', () => JSON.parse(request.toString())),
+      measure(
+        'bytes to JSON, checked', `${kilobytes} KB`, () => readJson(request, { maxDepth: 256, maxValues: 1_000_000 }), 'JSON.parse',
+        () => JSON.parse(request.toString())
+      ),
       measure('schema', `${kilobytes} KB`, () => schema?.errorsOf(json), 'JSON.parse', () => JSON.parse(request.toString())),
     ]
   })
@@ -91,7 +97,9 @@ export function validators (): Measured[] {
 
 export async function lookups (): Promise<Measured[]> {
   const resolve = createResolve('')
-  const cache = new KeyCache({ max: 10_000, ttlMs: 1e9, negativeMax: 1_000, negativeTtlMs: 5_000, staleMs: 0, maxLoads: 256, maxLoadsPerSecond: 1e9 }, () => {})
+  const cache = new KeyCache(
+    { max: 10_000, ttlMs: 1e9, negativeMax: 1_000, negativeTtlMs: 5_000, staleMs: 0, maxLoads: 256, maxLoadsPerSecond: 1e9 }, () => {}
+  )
   const keys = Array.from({ length: 1_024 }, (_, at) => `${callerKey}-${at}`)
   const digests = keys.map(digestOf)
   const table = new LRUCache<string, number>({ max: 10_000, ttl: 1e9 })
@@ -105,10 +113,24 @@ export async function lookups (): Promise<Measured[]> {
   const counter = new Counter({ name: 'micro_total', help: '-', labelNames: row.labels, registers: [new Registry()] })
   for (const each of digests) await cache.load(each, async () => ({ id: 'k', group: 'g', disabled: false, expiresAt: null, limits: {} }))
   return [
-    measure('path', 'canonical', () => resolve('POST', '/v1/chat/completions', {}), 'new URL', () => new URL('/v1/chat/completions', 'http://h')),
-    measure('path', 'doubled prefix', () => resolve('POST', '/v1/v1/chat/completions', {}), 'new URL', () => new URL('/v1/v1/chat/completions', 'http://h')),
-    measure('credential digest', 'one of 1,024 keys', at => digestOf(key(at)), 'createHash', at => createHash('sha256').update(key(at)).digest('hex')),
+    measure(
+      'path', 'canonical', () => resolve('POST', '/v1/chat/completions', {}), 'new URL', () => new URL('/v1/chat/completions', 'http://h')
+    ),
+    measure(
+      'path', 'doubled prefix', () => resolve('POST', '/v1/v1/chat/completions', {}), 'new URL',
+      () => new URL('/v1/v1/chat/completions', 'http://h')
+    ),
+    measure(
+      'credential digest', 'one of 1,024 keys', at => digestOf(key(at)), 'createHash',
+      at => createHash('sha256').update(key(at)).digest('hex')
+    ),
     measure('key cache hit', 'one of 1,024 keys', at => cache.peek(digest(at)), 'lru-cache with ttl', at => table.get(digest(at))),
-    measure('cell update', '5 labels, 4 models', at => cells.add(1, 'chat_completions', 'bench', model(at), 'false', 'ok'), 'prom-client inc', at => counter.inc({ protocol: 'chat_completions', group: 'bench', model: model(at), stream: 'false', outcome: 'ok' })),
+    measure(
+      'cell update',
+      '5 labels, 4 models',
+      at => cells.add(1, 'chat_completions', 'bench', model(at), 'false', 'ok'),
+      'prom-client inc',
+      at => counter.inc({ protocol: 'chat_completions', group: 'bench', model: model(at), stream: 'false', outcome: 'ok' })
+    ),
   ]
 }

@@ -7,7 +7,9 @@ import { settings } from './serve.js'
 /** A table of that many other keys, so that the caller's is one among them. */
 const groupCount = Number(process.env['BENCH_GROUPS'] ?? 0)
 const groupOf = (at: number): string => groupCount === 0 ? 'bench' : `group-${at % groupCount}`
-const others = new Map(Array.from({ length: Number(process.env['BENCH_KEYS'] ?? 0) }, (_, at) => [otherKey(at), { id: `other-${at}`, group: groupOf(at) }]))
+const others = new Map(Array.from(
+  { length: Number(process.env['BENCH_KEYS'] ?? 0) }, (_, at) => [otherKey(at), { id: `other-${at}`, group: groupOf(at) }]
+))
 
 const plenty = 1_000_000_000_000
 
@@ -20,7 +22,9 @@ const budgets = Array.from({ length: Number(process.env['BENCH_BUDGETS'] ?? 0) }
 const group: GroupOptions = {
   protocols: ['chat_completions', 'responses', 'images', 'embeddings'],
   upstream: 'main',
-  limits: { requestsPerMinute: plenty, tokensPerMinute: plenty, concurrency: plenty, balance: plenty, ...budgets.length > 0 && { budgets } },
+  limits: {
+    requestsPerMinute: plenty, tokensPerMinute: plenty, concurrency: plenty, balance: plenty, ...budgets.length > 0 && { budgets },
+  },
 }
 
 export function gatewayOptions (): LlmGatewayOptions {

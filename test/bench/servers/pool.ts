@@ -10,6 +10,8 @@ const members = Object.fromEntries(names.flatMap((name) => upstreams['main'] ===
 const groups = Object.fromEntries(Object.entries(options.groups).map(([id, group]) => [id, { ...group, upstream: 'pool' }]))
 
 const app = fastify()
-await app.register(llmGateway, { ...options, groups, upstreams: members, pools: { pool: { members: names } }, forward: { connections: settings.connections } })
+await app.register(llmGateway, {
+  ...options, groups, upstreams: members, pools: { pool: { members: names } }, forward: { connections: settings.connections },
+})
 await app.listen({ port: 0, host: '127.0.0.1', backlog: 4096 })
 serve(portOf(app.server.address()), { metrics: async () => (await app.inject('/metrics')).body })

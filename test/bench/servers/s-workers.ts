@@ -13,7 +13,9 @@ cluster.setupPrimary({ stdio: ['ignore', openSync('/dev/null', 'a'), 'inherit', 
 const file = writeConfiguration({ engine: 'lmdb' })
 const exec = fileURLToPath(new URL('../../../bin/llm-gateway.js', import.meta.url))
 const { log } = Fastify({ logger: { level: 'error' } })
-const primary = await Primary.start({ file, env: {}, workers: settings.size, log, program: { exec, args: ['start', '--config', file], execArgv: [] } })
+const primary = await Primary.start({
+  file, env: {}, workers: settings.size, log, program: { exec, args: ['start', '--config', file], execArgv: [] },
+})
 process.on('exit', () => primary.kill())
 
 const port = portOf(primary.address)
@@ -25,5 +27,7 @@ serve(port, {
 /** Of all its threads, to the nanosecond: `stat` counts in hundredths of a second. */
 function processorUs (pid: number): number {
   const threads = readdirSync(`/proc/${pid}/task`)
-  return threads.reduce((sum, thread) => sum + Number(readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'utf8').split(' ')[0]) / 1_000, 0)
+  return threads.reduce(
+    (sum, thread) => sum + Number(readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'utf8').split(' ')[0]) / 1_000, 0
+  )
 }

@@ -31,7 +31,9 @@ function request (model: string, group: string): ModelCall {
   Object.assign(llm, { model, group: known, upstream: 'main', upstreamStatus: 200, status: 200, outcome: 'ok' })
   llm.usage = { input: 10, cache_read: 5, cache_write_5m: 0, cache_write_1h: 0, cache_write: 0, tool_input: 0, output: 7, reasoning: 3 }
   const now = performance.now()
-  Object.assign(llm, { bodyStartedAt: now, bodyAt: now, sentAt: now, headersAt: now + 5, firstChunkAt: now + 6, lastChunkAt: now + 9, endedAt: now + 9 })
+  Object.assign(llm, {
+    bodyStartedAt: now, bodyAt: now, sentAt: now, headersAt: now + 5, firstChunkAt: now + 6, lastChunkAt: now + 9, endedAt: now + 9,
+  })
   return llm
 }
 
@@ -70,7 +72,11 @@ async function byTurns (): Promise<{ ownMs: number, againMs: number, promMs: num
     found.push(run % 2 === 0 ? [first, prom, last] : [last, prom, first])
   }
   const settled = found.slice(6)
-  return { ownMs: median(settled.map(([own]) => own)), promMs: median(settled.map(([, prom]) => prom)), againMs: median(settled.map(([, , again]) => again)) }
+  return {
+    ownMs: median(settled.map(([own]) => own)),
+    promMs: median(settled.map(([, prom]) => prom)),
+    againMs: median(settled.map(([, , again]) => again)),
+  }
 }
 
 serve(portOf(own.server.address()), {

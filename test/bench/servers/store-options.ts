@@ -1,4 +1,6 @@
-/** The gateway as a user starts it, by what it counts in: a configuration file, limits on key and group, a ledger on the disk, log lines. */
+/**
+ * The gateway as a user starts it, by what it counts in: a configuration file, limits on key and group, a ledger on the disk, log lines.
+ */
 import { closeSync, mkdtempSync, openSync, rmSync, writeFileSync, writeSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -37,7 +39,9 @@ export async function metricsAt (port: number): Promise<string> {
 /** Log lines are written as to a terminal that takes everything. */
 export async function serveStore (state: object): Promise<void> {
   const terminal = openSync('/dev/null', 'a')
-  const gateway = await Standalone.start({ file: writeConfiguration(state), env: {}, logStream: { write: line => { writeSync(terminal, line) } } })
+  const gateway = await Standalone.start({
+    file: writeConfiguration(state), env: {}, logStream: { write: line => { writeSync(terminal, line) } },
+  })
   const port = portOf(gateway.address)
   process.on('exit', () => closeSync(terminal))
   serve(port, { metrics: async () => await metricsAt(port) })

@@ -15,7 +15,9 @@ async function told (worker: Worker, field: string): Promise<unknown> {
 }
 
 function add (sum: Usage, value: unknown): Usage {
-  const read = (name: keyof Usage): number => typeof value === 'object' && value !== null ? sum[name] + Number(Reflect.get(value, name)) : NaN
+  const read = (name: keyof Usage): number => typeof value === 'object' && value !== null
+    ? sum[name] + Number(Reflect.get(value, name))
+    : NaN
   return { cpuUs: read('cpuUs'), rssBytes: read('rssBytes'), peakRssBytes: read('peakRssBytes'), markCompacts: read('markCompacts') }
 }
 

@@ -63,8 +63,16 @@ function markShare (results: Results, name: string): number {
 
 function row (paused: Results, steady: Results): Row {
   const found = [
-    { how: 'with pauses', value: pooled(paused, cpuUs, 'chain') / pooled(paused, cpuUs, ...e), twins: spread(pooled(paused, cpuUs, 'e'), pooled(paused, cpuUs, 'e2')) },
-    { how: 'without', value: pooled(steady, cpuUs, 'chain') / pooled(steady, cpuUs, ...e), twins: spread(pooled(steady, cpuUs, 'e'), pooled(steady, cpuUs, 'e2')) },
+    {
+      how: 'with pauses',
+      value: pooled(paused, cpuUs, 'chain') / pooled(paused, cpuUs, ...e),
+      twins: spread(pooled(paused, cpuUs, 'e'), pooled(paused, cpuUs, 'e2')),
+    },
+    {
+      how: 'without',
+      value: pooled(steady, cpuUs, 'chain') / pooled(steady, cpuUs, ...e),
+      twins: spread(pooled(steady, cpuUs, 'e'), pooled(steady, cpuUs, 'e2')),
+    },
   ].filter(({ value }) => Number.isFinite(value))
   return {
     name: 'large_vs_e_cpu',

@@ -40,7 +40,9 @@ export async function holdStreams (session: Session, server: string, streams: nu
   const until = async (ready: () => boolean): Promise<void> => {
     for (const startedAt = performance.now(); !ready();) {
       if (failure !== null) throw failure
-      if (performance.now() - startedAt > maxWaitMs) throw new Error(`${server}: of ${streams} streams only ${done} came to their end within a minute`)
+      if (performance.now() - startedAt > maxWaitMs) {
+        throw new Error(`${server}: of ${streams} streams only ${done} came to their end within a minute`)
+      }
       await sleep(50)
     }
   }

@@ -27,7 +27,9 @@ export async function measureScrape (session: Session, series: number): Promise<
 export async function scrape (session: Session): Promise<Findings> {
   const all: Scrape[] = []
   for (let start = 0; start < session.pick({ quick: 1, full: 4 }); start++) all.push(await measureScrape(session, 10_000))
-  const found = all.reduce((sum, each) => ({ ...each, ownMs: sum.ownMs + each.ownMs, againMs: sum.againMs + each.againMs, promMs: sum.promMs + each.promMs }))
+  const found = all.reduce((sum, each) => ({
+    ...each, ownMs: sum.ownMs + each.ownMs, againMs: sum.againMs + each.againMs, promMs: sum.promMs + each.promMs,
+  }))
   return {
     rows: [{
       name: 'scrape_10k_ms',

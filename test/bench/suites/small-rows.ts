@@ -34,12 +34,43 @@ function latencyRow (clocked: Results, rate: number): Row {
 
 export function smallRows (steady: Results, clocked: Results, rate: number): Row[] {
   return [
-    { name: 'chain_vs_e_rps', measure: 'requests/s, whole chain over raw-Buffer reply.from', reach: { atLeast: 0.95 }, ...against(steady, perSecond, 'chain', e) },
-    { name: 'chain_vs_d_rps', measure: 'requests/s, whole chain over bare http-proxy', reach: { atLeast: 1.6 }, ...against(steady, perSecond, 'chain', d) },
-    { name: 'dropin_vs_d_rps', measure: 'requests/s, dropped into an http-proxy mount over the bare mount', reach: { atLeast: 1.2 }, ...against(steady, perSecond, 'dropin', d) },
-    { name: 'pool_vs_single_rps', measure: 'requests/s, a pool of three over a single upstream', reach: { atLeast: 0.97 }, ...against(steady, perSecond, 'pool', ['chain', 'chain']), aaSpread: twinSpread(steady, perSecond, 'e', 'e2') },
-    { name: 'chain_over_e_cpu', measure: 'CPU per request beyond e, as a share of e', reach: { atMost: 0.08 }, ...beyond(against(steady, cpuUs, 'chain', e)) },
+    {
+      name: 'chain_vs_e_rps',
+      measure: 'requests/s, whole chain over raw-Buffer reply.from',
+      reach: { atLeast: 0.95 },
+      ...against(steady, perSecond, 'chain', e),
+    },
+    {
+      name: 'chain_vs_d_rps',
+      measure: 'requests/s, whole chain over bare http-proxy',
+      reach: { atLeast: 1.6 },
+      ...against(steady, perSecond, 'chain', d),
+    },
+    {
+      name: 'dropin_vs_d_rps',
+      measure: 'requests/s, dropped into an http-proxy mount over the bare mount',
+      reach: { atLeast: 1.2 },
+      ...against(steady, perSecond, 'dropin', d),
+    },
+    {
+      name: 'pool_vs_single_rps',
+      measure: 'requests/s, a pool of three over a single upstream',
+      reach: { atLeast: 0.97 },
+      ...against(steady, perSecond, 'pool', ['chain', 'chain']),
+      aaSpread: twinSpread(steady, perSecond, 'e', 'e2'),
+    },
+    {
+      name: 'chain_over_e_cpu',
+      measure: 'CPU per request beyond e, as a share of e',
+      reach: { atMost: 0.08 },
+      ...beyond(against(steady, cpuUs, 'chain', e)),
+    },
     latencyRow(clocked, rate),
-    { name: 'reject_vs_d_cpu', measure: 'CPU of a refused request (401), over d\'s of a passed one', reach: { atMost: 0.25 }, ...against(steady, cpuUs, 'chain 401', d) },
+    {
+      name: 'reject_vs_d_cpu',
+      measure: 'CPU of a refused request (401), over d\'s of a passed one',
+      reach: { atMost: 0.25 },
+      ...against(steady, cpuUs, 'chain 401', d),
+    },
   ]
 }

@@ -48,7 +48,9 @@ interface Measured {
 
 /** Half of what the bare proxy can do with callers that sleep on their sockets, as those by the clock do. */
 async function rateOf (session: Session, bare: readonly Lane[]): Promise<number> {
-  const results = await interleave(session, bare, closed(64, false), { rounds: 4, windowMs: session.pick({ quick: 120, full: 250 }), warmMs: 0 })
+  const results = await interleave(session, bare, closed(64, false), {
+    rounds: 4, windowMs: session.pick({ quick: 120, full: 250 }), warmMs: 0,
+  })
   return level(results, perSecond, ...d) / 2
 }
 

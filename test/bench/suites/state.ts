@@ -1,4 +1,7 @@
-/** What the state costs: the small work of the chain, which counts in memory, against the gateway as a user starts it, with lmdb and with Redis. */
+/**
+ * What the state costs: the small work of the chain, which counts in memory, against the gateway as a user starts it, with lmdb and with
+ * Redis.
+ */
 import type { Detail, Findings, Row } from '../report.js'
 import { hasRedis, startRedis } from '../redis.js'
 import { closed, interleave, joined, lane, type Lane } from '../rounds.js'
@@ -11,7 +14,9 @@ const chain = ['chain', 'chain2']
 async function generation (session: Session, at: number, redisUrl: string | null): Promise<Results> {
   const work = session.work('bench-small')
   const env = redisUrl === null ? {} : { BENCH_REDIS: redisUrl }
-  const names: Array<readonly [name: string, server: string]> = [['chain', 'chain'], ['s', 's'], ['s memory', 's-memory'], ['chain2', 'chain']]
+  const names: Array<readonly [name: string, server: string]> = [
+    ['chain', 'chain'], ['s', 's'], ['s memory', 's-memory'], ['chain2', 'chain'],
+  ]
   if (redisUrl !== null) names.push(['s redis', 's-redis'])
   const targets = []
   for (const [name, server] of at % 2 === 0 ? names : names.reverse()) targets.push(await session.start(name, server, { env }))
@@ -52,7 +57,9 @@ export async function state (session: Session): Promise<Findings> {
     const all: Results[] = []
     for (let at = 0; at < session.pick({ quick: 1, full: 3 }); at++) all.push(await generation(session, at, redis?.url ?? null))
     const results = joined(all)
-    const rows = [row(results, 'default_vs_chain_cpu', 's', 'CPU per request as a user starts it (lmdb, ledger, log), over the chain', 1.25)]
+    const rows = [row(
+      results, 'default_vs_chain_cpu', 's', 'CPU per request as a user starts it (lmdb, ledger, log), over the chain', 1.25
+    )]
     if (redis !== null) rows.push(row(results, 'redis_vs_chain_cpu', 's redis', 'the same with Redis', 1.6))
     return { rows, details: details(results) }
   } finally {

@@ -83,7 +83,8 @@ export async function stream (session: Session): Promise<Findings> {
       quartiles: quartiles(worse, cpuUs, ['chain'], e),
       reach: { atMost: 1.05 },
       aaSpread: Math.max(...twins),
-      note: `at once ${atOnce.toFixed(2)}, paced ${Number.isFinite(slowly) ? slowly.toFixed(2) : 'not in the quick mode'}; reads = writes in ${Math.round(least('chain') * 100)} % of streams`,
+      note: `at once ${atOnce.toFixed(2)}, paced ${Number.isFinite(slowly) ? slowly.toFixed(2) : 'not in the quick mode'}; reads = ` +
+        `writes in ${Math.round(least('chain') * 100)} % of streams`,
     }],
     details: [...burst.keys(), 'direct'].map(name => ({
       suite: 'stream',

@@ -1,4 +1,6 @@
-/** What a second worker brings: as many requests again where there are cores for it, and where callers need them too, at the same cost each. */
+/**
+ * What a second worker brings: as many requests again where there are cores for it, and where callers need them too, at the same cost each.
+ */
 import { cpus } from 'node:os'
 import type { Findings } from '../report.js'
 import { closed, interleave, lane } from '../rounds.js'
@@ -12,7 +14,9 @@ const two = ['2 workers']
 async function generation (session: Session): Promise<Results> {
   const work = session.work('bench-small')
   const targets = []
-  for (const name of [...one, ...two]) targets.push(await session.start(name, 's-workers', { env: { BENCH_SIZE: name.slice(0, 1) }, anywhere: true }))
+  for (const name of [...one, ...two]) {
+    targets.push(await session.start(name, 's-workers', { env: { BENCH_SIZE: name.slice(0, 1) }, anywhere: true }))
+  }
   const lanes = targets.map(target => lane(target, work, 'as-upstream'))
   const results = await interleave(session, lanes, closed(64), session.pick({
     quick: { rounds: 8, windowMs: 150, warmMs: 1_000 },
@@ -31,7 +35,16 @@ export async function workers (session: Session): Promise<Findings> {
     : [cpuUs, `CPU per request, two workers over one: callers need a part of the ${cores} cores`, { atMost: 1.1 }] as const
   const [first = '', second = ''] = one
   return {
-    rows: [{ name: 'workers2_vs_1_rps', measure, value: ratio(results, read, two, one), reach, aaSpread: twinSpread(results, read, first, second), quartiles: quartiles(results, read, two, one) }],
-    details: [...results.keys()].map(name => ({ suite: 'workers', target: name, 'CPU us': level(results, cpuUs, name), 'req/s': level(results, perSecond, name) })),
+    rows: [{
+      name: 'workers2_vs_1_rps',
+      measure,
+      value: ratio(results, read, two, one),
+      reach,
+      aaSpread: twinSpread(results, read, first, second),
+      quartiles: quartiles(results, read, two, one),
+    }],
+    details: [...results.keys()].map(name => ({
+      suite: 'workers', target: name, 'CPU us': level(results, cpuUs, name), 'req/s': level(results, perSecond, name),
+    })),
   }
 }

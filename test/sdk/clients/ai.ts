@@ -36,18 +36,60 @@ function through<Model> (library: Library<Model>, create: (provider: Provider) =
   }
 }
 
-const shared = { retries: true, classes: { 401: 'AI_APICallError', 403: 'AI_APICallError', 429: 'AI_RetryError', 529: 'AI_RetryError' } } as const
+const shared = {
+  retries: true, classes: { 401: 'AI_APICallError', 403: 'AI_APICallError', 429: 'AI_RetryError', 529: 'AI_RetryError' },
+} as const
 const openai = { ...shared, setting: '`OPENAI_BASE_URL` or `createOpenAI({ baseURL })`', documented: '/v1' } as const
-const anthropic = { ...shared, protocol: 'messages', setting: '`ANTHROPIC_BASE_URL` or `createAnthropic({ baseURL })`', documented: '/v1' } as const
-const google = { ...shared, protocol: 'generate_content', setting: '`createGoogleGenerativeAI({ baseURL })`', documented: '/v1beta' } as const
+const anthropic = {
+  ...shared, protocol: 'messages', setting: '`ANTHROPIC_BASE_URL` or `createAnthropic({ baseURL })`', documented: '/v1',
+} as const
+const google = {
+  ...shared, protocol: 'generate_content', setting: '`createGoogleGenerativeAI({ baseURL })`', documented: '/v1beta',
+} as const
 
 export const ai: readonly Client[] = [
-  { ...openai, name: 'ai 7, @ai-sdk/openai', folder: '@ai-sdk/openai', protocol: 'responses', connect: through(newest, (at) => createOpenAI(at)(model)) },
-  { ...openai, name: 'ai 7, @ai-sdk/openai', folder: '@ai-sdk/openai', protocol: 'chat_completions', connect: through(newest, (at) => createOpenAI(at).chat(model)) },
-  { ...openai, name: 'ai 6, @ai-sdk/openai', folder: 'ai-sdk-openai-3', protocol: 'responses', connect: through(old, (at) => createOpenAI3(at)(model)) },
-  { ...openai, name: 'ai 6, @ai-sdk/openai', folder: 'ai-sdk-openai-3', protocol: 'chat_completions', connect: through(old, (at) => createOpenAI3(at).chat(model)) },
-  { ...anthropic, name: 'ai 7, @ai-sdk/anthropic', folder: '@ai-sdk/anthropic', connect: through(newest, (at) => createAnthropic(at)(model)) },
-  { ...anthropic, name: 'ai 6, @ai-sdk/anthropic', folder: 'ai-sdk-anthropic-3', connect: through(old, (at) => createAnthropic3(at)(model)) },
-  { ...google, name: 'ai 7, @ai-sdk/google', folder: '@ai-sdk/google', connect: through(newest, (at) => createGoogleGenerativeAI(at)(model)) },
+  {
+    ...openai,
+    name: 'ai 7, @ai-sdk/openai',
+    folder: '@ai-sdk/openai',
+    protocol: 'responses',
+    connect: through(newest, (at) => createOpenAI(at)(model)),
+  },
+  {
+    ...openai,
+    name: 'ai 7, @ai-sdk/openai',
+    folder: '@ai-sdk/openai',
+    protocol: 'chat_completions',
+    connect: through(newest, (at) => createOpenAI(at).chat(model)),
+  },
+  {
+    ...openai,
+    name: 'ai 6, @ai-sdk/openai',
+    folder: 'ai-sdk-openai-3',
+    protocol: 'responses',
+    connect: through(old, (at) => createOpenAI3(at)(model)),
+  },
+  {
+    ...openai,
+    name: 'ai 6, @ai-sdk/openai',
+    folder: 'ai-sdk-openai-3',
+    protocol: 'chat_completions',
+    connect: through(old, (at) => createOpenAI3(at).chat(model)),
+  },
+  {
+    ...anthropic,
+    name: 'ai 7, @ai-sdk/anthropic',
+    folder: '@ai-sdk/anthropic',
+    connect: through(newest, (at) => createAnthropic(at)(model)),
+  },
+  {
+    ...anthropic, name: 'ai 6, @ai-sdk/anthropic', folder: 'ai-sdk-anthropic-3', connect: through(old, (at) => createAnthropic3(at)(model)),
+  },
+  {
+    ...google,
+    name: 'ai 7, @ai-sdk/google',
+    folder: '@ai-sdk/google',
+    connect: through(newest, (at) => createGoogleGenerativeAI(at)(model)),
+  },
   { ...google, name: 'ai 6, @ai-sdk/google', folder: 'ai-sdk-google-3', connect: through(old, (at) => createGoogle3(at)(model)) },
 ]

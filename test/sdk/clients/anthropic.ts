@@ -28,6 +28,18 @@ const shared = { protocol: 'messages', setting: '`ANTHROPIC_BASE_URL` or `baseUR
 const classes = { 401: 'AuthenticationError', 403: 'PermissionDeniedError', 429: 'RateLimitError' }
 
 export const anthropic: readonly Client[] = [
-  { ...shared, name: '@anthropic-ai/sdk 1', folder: '@anthropic-ai/sdk', classes: { ...classes, 529: 'OverloadedError' }, connect: messages(Newest) },
-  { ...shared, name: '@anthropic-ai/sdk 0', folder: 'anthropic-0', classes: { ...classes, 529: 'InternalServerError' }, connect: messages(OldAsNewest) },
+  {
+    ...shared,
+    name: '@anthropic-ai/sdk 1',
+    folder: '@anthropic-ai/sdk',
+    classes: { ...classes, 529: 'OverloadedError' },
+    connect: messages(Newest),
+  },
+  {
+    ...shared,
+    name: '@anthropic-ai/sdk 0',
+    folder: 'anthropic-0',
+    classes: { ...classes, 529: 'InternalServerError' },
+    connect: messages(OldAsNewest),
+  },
 ]
