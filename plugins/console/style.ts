@@ -33,7 +33,7 @@ button {
 }
 button:hover, button:focus-visible { color: var(--text); border-color: var(--dim) }
 section { background: var(--card); border: 1px solid var(--line); border-radius: 10px; padding: .9rem 1rem; min-width: 0 }
-.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(9.5rem, 1fr)); gap: .75rem; margin-bottom: .75rem }
+.tiles { display: grid; grid-template-columns: repeat(8, 1fr); gap: .75rem; margin-bottom: .75rem }
 .tile b {
   display: block; font-size: 1.55rem; font-weight: 600; letter-spacing: -.02em; font-variant-numeric: tabular-nums; line-height: 1.25;
 }
@@ -81,6 +81,7 @@ meter { width: 4.5rem; height: .8rem; vertical-align: middle }
 body.lost main { opacity: .45 }
 body.lost #about { color: var(--red) }
 .u-select { background: color-mix(in srgb, var(--blue) 15%, transparent) }
+@media (max-width: 75rem) { .tiles { grid-template-columns: repeat(4, 1fr) } }
 @media (max-width: 32rem) {
   body { padding-top: .5rem }
   header { flex-wrap: wrap; row-gap: .1rem }
@@ -89,5 +90,11 @@ body.lost #about { color: var(--red) }
   .tiles { grid-template-columns: 1fr 1fr }
   .tile { padding: .6rem .8rem }
   .tile b { font-size: 1.3rem }
+  table { font-size: .82rem }
+  th { font-size: .72rem }
+  th, td { padding-left: .3rem; padding-right: .3rem }
+  td.name { min-width: 3.5rem }
+  .wide td.name:nth-child(2) { min-width: 6rem }
+  meter { width: 3rem }
 }
 `

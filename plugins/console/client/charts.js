@@ -76,12 +76,14 @@ export function openChart (chart) {
   chart.plot?.destroy()
   chart.plot = new Chart({
     ...sizeOf(place),
+    // Above the highest line there is room enough for half a number of the axis.
+    padding: [7, null, null, null],
     cursor: { sync: { key: 'console' }, points: { size: 6 } },
     scales: {
       y: {
         range (_plot, _low, high) {
           chart.empty = !(high > 0)
-          return [0, chart.empty ? 1 : high * 1.15]
+          return [0, chart.empty ? 1 : high * 1.06]
         },
       },
     },

@@ -114,7 +114,7 @@ export function showTables (tables) {
     tables.tokens.map(({ group, model, total, types: counts }) => [group, model, total, ...types.map((type) => counts[type] ?? 0)]))
   const outcomes = cross(protocolFirst(tables.outcomes), ['ok', ...refusals, ...failures, 'client_abort'])
   fill('outcomes', ['protocol'], outcomes.kinds.map((kind) => words(kind)), outcomes.rows)
-  fill('refused', ['reason'], ['requests'], most(tables.refused))
+  fill('refused', ['reason'], ['requests'], most(tables.refused.map(([reason, count]) => [words(reason), count])))
   fill('limited', ['group', 'limit'], ['requests'], most(tables.limited))
   fill('invalid', ['protocol', 'keyword'], ['requests'], most(protocolFirst(tables.invalid)))
   fill('repaired', ['protocol', 'kind'], ['requests'], most(protocolFirst(tables.repaired).map(([protocol, kind, count]) => [
@@ -127,7 +127,8 @@ export function showTables (tables) {
     ...tables.aborts.map(([protocol, side, count]) => [words(protocol), `broken by ${side}`, count]),
     ...tables.missing.map(([protocol, reason, count]) => [words(protocol), `no usage: ${words(reason)}`, count]),
   ]))
-  const lookups = Object.entries(state.points.at(-1).lookups).map(([result, count]) => [`lookups: ${words(result)}`, count])
+  const happened = Object.entries(state.points.at(-1).lookups).filter(([, count]) => count > 0)
+  const lookups = happened.map(([result, count]) => [`lookups: ${words(result)}`, count])
   fill('keys', ['what'], ['count'], [...tables.cache.map(([kind, count]) => [`entries: ${kind}`, count]), ...lookups])
   fill('balances', ['group'], ['left', ''], least(tables.balances).map(([group, share]) => [
     group, element('span', percent(share), share < lowBalance ? 'low' : ''), meterOf(share),
