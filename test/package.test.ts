@@ -147,11 +147,18 @@ t.test('installed, it is there for import, require, types and the command line',
     '// @ts-expect-error: the option does not exist',
     'await app.register(llmGateway, { gruops: {} })',
   ].join('\n'))
+  writeFileSync(join(folder, 'wrong.mts'), [
+    "import Fastify from 'fastify'",
+    `import llmGateway, { type LlmGatewayOptions } from '${manifest.name}'`,
+    'const app = Fastify()',
+    'await app.register(llmGateway, { gruops: {} } satisfies LlmGatewayOptions)',
+  ].join('\n'))
   const types = run(process.execPath, [
     join(modules, 'typescript/bin/tsc'), '--noEmit', '--strict', '--exactOptionalPropertyTypes', '--module', 'nodenext', '--target',
-    'es2023', '--types', 'node', '--skipLibCheck', 'app.mts',
+    'es2023', '--types', 'node', '--skipLibCheck', 'app.mts', 'wrong.mts',
   ], folder)
-  t.equal(types.stdout, '')
+  t.match(types.stdout, /^wrong\.mts\(4,34\): error TS2561: .*'gruops' does not exist in type 'LlmGatewayOptions.*Did you mean to write 'groups'\?\n/)
+  t.notMatch(types.stdout, /^app\.mts/m)
 
   const check = run(process.execPath, [join(home, manifest.bin['llm-gateway']), 'check'], folder)
   t.match(check, { status: 0, stdout: /node_modules\/fastify-llm-gateway\/examples\/demo\/(?:gateway\.yaml|README\.md): ok\n$/ })

@@ -95,7 +95,9 @@ t.test('a copy of the state folder is a backup: keys, balances and the ledger co
   const upstream = await startUpstream(t)
   const folder = t.testdir({})
   const text = (data: string): string => yaml(upstream.url, []).replace('engine: memory', `engine: lmdb, path: ${folder}/${data}`)
-  const usage = async (file: string): Promise<unknown> => (await command('usage', '--by', 'key', '--json', '--config', file)).out.map((line) => JSON.parse(line))
+  const usage = async (file: string): Promise<unknown> => {
+    return (await command('usage', '--by', 'key', '--json', '--config', file)).out.map((line) => JSON.parse(line))
+  }
   const file = join(folder, 'gateway.yaml')
   writeFileSync(file, text('data'))
 
