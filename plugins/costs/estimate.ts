@@ -43,9 +43,9 @@ function dearer (a: Decimal | null, b: Decimal | null): Decimal | null {
 }
 
 function tokensCost (sheet: Sheet, inputTokens: number, outputTokens: number): Decimal | null {
-  const rates = ratesFor(sheet, inputTokens)
-  const input = rates.has('input') ? dearestOf(rates, namesOf.input) : null
-  const output = outputTokens === 0 ? zero : dearestOf(rates, namesOf.output)
+  const dearest = dearestOf(ratesFor(sheet, inputTokens))
+  const { input } = dearest
+  const output = outputTokens === 0 ? zero : dearest.output
   if (input === null || output === null) return null
   return add(times(input, countOf(inputTokens)), times(output, countOf(outputTokens)))
 }
@@ -59,7 +59,24 @@ function imagesCost (row: PriceRow, { json, endpoint }: ModelCall): Decimal | nu
   return times(each, countOf(typeof asked === 'number' && Number.isSafeInteger(asked) && asked > 1 ? asked : 1))
 }
 
-function dearestOf (rates: Rates, names: readonly string[]): Decimal | null {
+/** What a token costs at most; null where some or all have no price. */
+interface Dearest {
+  readonly input: Decimal | null
+  readonly output: Decimal | null
+}
+
+/** A list that was read does not change. */
+const found = new WeakMap<Rates, Dearest>()
+
+function dearestOf (rates: Rates): Dearest {
+  const known = found.get(rates)
+  if (known !== undefined) return known
+  const dearest = { input: rates.has('input') ? dearestAmong(rates, namesOf.input) : null, output: dearestAmong(rates, namesOf.output) }
+  found.set(rates, dearest)
+  return dearest
+}
+
+function dearestAmong (rates: Rates, names: readonly string[]): Decimal | null {
   return names.flatMap((name) => rates.get(name) ?? []).reduce<Decimal | null>(
     (most, rate) => most === null || isLess(most, rate) ? rate : most, null
   )
