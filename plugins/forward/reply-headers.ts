@@ -47,9 +47,9 @@ function passIds (headers: Headers, listed: readonly string[], llm: ModelCall, p
   if (other === undefined) pass('request-id', id ?? llm.id)
 }
 
-/** Which pages may read a reply is the host's to say, where it does. */
+/** Which pages may read a reply is the host's to say, where it does: it named those that may, or told caches that it depends on them. */
 function hasCors (reply: FastifyReply | null): boolean {
-  return reply?.hasHeader('access-control-allow-origin') === true
+  return reply?.hasHeader('access-control-allow-origin') === true || /\borigin\b/i.test(String(reply?.getHeader('vary')))
 }
 
 /** The same as an object, for a host's functions. */

@@ -16,7 +16,7 @@ interface Desk {
 }
 
 /** Limits in front of a store that can be taken away. */
-function desk (onStoreFailure: Group['onStoreFailure']): Desk {
+function desk (onStoreFailure: Group['onStoreFailure'], maxWaiting = 100): Desk {
   const memory = memoryBalances()
   const settled: string[] = []
   const balances: Balances = {
@@ -30,7 +30,7 @@ function desk (onStoreFailure: Group['onStoreFailure']): Desk {
       return await memory.settle(settlement)
     },
   }
-  const outbox = new Outbox({ balances, maxWaiting: 100, retryMs: 5, onLost: () => {}, onSettled: () => {} })
+  const outbox = new Outbox({ balances, maxWaiting, retryMs: 5, onLost: () => {}, onSettled: () => {} })
   const admission = new Admission(balances, outbox, 10, () => {})
   const group: Group = {
     id: 'all', protocols: new Set(), thirdParty: true, upstream: null, models: null, limits: { requestsPerMinute: 30 }, onStoreFailure,
@@ -84,5 +84,13 @@ t.test('each outage has a lease of its own', async (t) => {
     const { llm, answer } = await each.enter()
     t.equal(answer, 'ok', 'the store is back')
     await each.end(llm)
+  }
+})
+
+t.test('who could not be told to the store later is not let in', async (t) => {
+  for (const [maxWaiting, answer] of [[0, 'store down'], [1, 'ok']] as const) {
+    const each = desk('local', maxWaiting)
+    each.down = new StoreDownError('does not answer', { asked: false })
+    t.equal((await each.enter()).answer, answer)
   }
 })

@@ -62,6 +62,25 @@ t.test('other pages, and other paths than those of models, are not opened', asyn
   }
 })
 
+t.test('what an upstream allows to any page is not passed on where the file names those that may', async (t) => {
+  const upstream = await startUpstream(t)
+  const open = { headers: { 'access-control-allow-origin': '*' }, fixture: 'chat_completions.json' }
+  const { origin } = await start(t, yaml(upstream.url, ['dev'], `cors: { origins: ["${page}"] }`))
+  for (const from of ['https://other.example', 'null']) {
+    upstream.queue(open)
+    const headers = { authorization: 'Bearer dev', 'content-type': 'application/json', origin: from }
+    const reply = await fetch(`${origin}/v1/chat/completions`, { method: 'POST', headers, body })
+    await reply.text()
+    t.match([reply.status, reply.headers.get('access-control-allow-origin')], [200, null], from)
+  }
+  const none = await start(t, yaml(upstream.url, ['dev']))
+  upstream.queue(open)
+  const headers = { authorization: 'Bearer dev', 'content-type': 'application/json' }
+  const reply = await fetch(`${none.origin}/v1/chat/completions`, { method: 'POST', headers, body })
+  await reply.text()
+  t.equal(reply.headers.get('access-control-allow-origin'), '*', 'where it says nothing of pages, a reply passes as it is')
+})
+
 t.test('any page, where the file says so, and none without it', async (t) => {
   const upstream = await startUpstream(t)
   const any = await start(t, yaml(upstream.url, ['dev'], 'cors: { origins: ["*"] }'))
