@@ -4,7 +4,7 @@
  */
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import type { Aggregator, CatalogueRow } from './catalogue.js'
-import { Counter, Gauge, type GaugeSource } from './families.js'
+import type { ValueCell } from './families.js'
 import type { CountListener, Family } from './store.js'
 
 const resolutionMs = 10
@@ -57,27 +57,24 @@ function rowOf (type: 'counter' | 'gauge', unit: string, aggregator: Aggregator,
 }
 
 function gauge (name: string, unit: string, aggregator: Aggregator, help: string, read: () => number): Family {
-  const row = rowOf('gauge', unit, aggregator, help)
-  const cells = new Gauge<readonly []>({ row, maxCells: 1, overflowed: () => {} })
-  const source: GaugeSource = (set) => set(read(), {})
-  cells.follow(source)
-  return { name, row, read: () => cells.read() }
+  return { name, row: rowOf('gauge', unit, aggregator, help), read: () => [{ labels: {}, text: '', value: read() }] }
 }
+
+const cpuSeconds = 'process_cpu_seconds_total'
 
 /** Processor time is counted as it goes by, so that what a worker used stays counted when it is gone. */
 export class ProcessFamilies {
   readonly families: readonly Family[]
-  readonly #cpu: Counter<readonly []>
-  #cpuBefore = 0
+  readonly #counted: CountListener | null
+  readonly #cpu: ValueCell = { labels: {}, text: '', value: 0 }
 
   constructor (counted: CountListener | null) {
-    const name = 'process_cpu_seconds_total'
+    this.#counted = counted
     const row = rowOf('counter', 's', 'sum', 'Processor time that was used, of user and system.')
-    this.#cpu = new Counter({ row, maxCells: 1, overflowed: () => {}, counted: counted === null ? null : (cell) => counted(name, cell) })
     const delays = new LoopDelays()
     const startedAt = Date.now() / 1e3 - process.uptime()
     this.families = [
-      { name, row, read: () => this.#readCpu() },
+      { name: cpuSeconds, row, read: () => this.#readCpu() },
       gauge('process_start_time_seconds', 's', 'min', 'When the process began, since the epoch.', () => startedAt),
       gauge('process_resident_memory_bytes', 'By', 'sum', 'Memory that is resident.', () => process.memoryUsage.rss()),
       gauge('nodejs_heap_size_used_bytes', 'By', 'sum', 'Heap that is in use.', () => process.memoryUsage().heapUsed),
@@ -96,13 +93,12 @@ export class ProcessFamilies {
 
   sample (): void {
     const { user, system } = process.cpuUsage()
-    const now = (user + system) / 1e6
-    this.#cpu.add(now - this.#cpuBefore)
-    this.#cpuBefore = now
+    this.#cpu.value = (user + system) / 1e6
+    this.#counted?.(cpuSeconds, this.#cpu)
   }
 
-  #readCpu () {
+  #readCpu (): readonly ValueCell[] {
     this.sample()
-    return this.#cpu.read()
+    return [this.#cpu]
   }
 }
