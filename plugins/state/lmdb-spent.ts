@@ -1,10 +1,13 @@
 /** Notes what each account has spent where a power failure leaves it: in a file that waits for the disk. */
 import { extname } from 'node:path'
 import { Worker, type MessagePort } from 'node:worker_threads'
+import { threadOptions } from '../core/thread-options.js'
 import type { Spent } from './lmdb-group-stores.js'
 import { openDurable, type LmdbFiles } from './lmdb-open.js'
 
 type Files = Pick<LmdbFiles, 'durable' | 'spent'>
+const nothing = (): void => {}
+
 type Entries = ReadonlyArray<readonly [name: string, spent: Spent]>
 
 /** False where the disk takes nothing. Not asynchronously: the package ends the process where such a write fails. */
@@ -46,7 +49,7 @@ export class SpentWriter {
   readonly #dirty: Map<string, Spent>
   #worker: Worker | null = null
   #writing: Promise<void> | null = null
-  #answered: (isSaved: boolean) => void = () => {}
+  #answered: (isSaved: boolean) => void = nothing
 
   constructor (path: string, dirty: Map<string, Spent>) {
     this.#path = path
@@ -66,14 +69,12 @@ export class SpentWriter {
   }
 
   #begin (): Worker {
-    // Run from its source it needs what this process reads sources with, else nothing of the process's.
-    const type = extname(import.meta.url)
-    const own = type === '.ts' ? {} : { execArgv: [], env: {} }
-    const worker = new Worker(new URL(`./lmdb-spent-thread${type}`, import.meta.url), { ...own, workerData: this.#path })
+    const file = new URL(`./lmdb-spent-thread${extname(import.meta.url)}`, import.meta.url)
+    const worker = new Worker(file, { ...threadOptions(file), workerData: this.#path })
     worker.unref()
     worker.on('message', (isSaved: boolean) => this.#answered(isSaved))
     // It is heard of by its end. Another one begins with the next write.
-    worker.on('error', () => {})
+    worker.on('error', nothing)
     worker.once('exit', () => {
       this.#worker = null
       this.#answered(false)

@@ -1,6 +1,7 @@
 import { AsyncResource } from 'node:async_hooks'
 import { Worker, type Transferable } from 'node:worker_threads'
 import type { Pace } from '../core/collect-body.js'
+import { threadOptions } from '../core/thread-options.js'
 
 export interface ThreadOptions {
   /** The file that a thread runs: it answers each message with one message. */
@@ -109,11 +110,8 @@ export class Threads<Answer> implements Pace {
 
   #start (): Thread<Answer> {
     const { file, data, heapMb } = this.#options
-    // Run from its source it needs what this process reads sources with. Else nothing of the process's: a module that is
-    // loaded before everything, as telemetry is, would begin a second time.
-    const own = file.pathname.endsWith('.ts') ? {} : { execArgv: [], env: {} }
     const worker = this.#scope.runInAsyncScope(() => new Worker(file, {
-      ...own, workerData: data, name: 'llm-gateway', resourceLimits: { maxOldGenerationSizeMb: heapMb },
+      ...threadOptions(file), workerData: data, name: 'llm-gateway', resourceLimits: { maxOldGenerationSizeMb: heapMb },
     }))
     const thread: Thread<Answer> = { worker, task: null, timer: undefined, error: null }
     worker.on('message', (answer: Answer) => this.#answered(thread, answer))

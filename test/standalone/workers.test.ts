@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import Fastify from 'fastify'
 import t, { type Test } from 'tap'
-import type { UpstreamsStatus } from '../../plugins/core/upstream-status.js'
+import { nothingKnown, type UpstreamsStatus } from '../../plugins/core/upstream-status.js'
 import { parseConfig, workersOf } from '../../plugins/standalone/config.js'
 import type { FromWorker, ToWorker, WireSeries } from '../../plugins/standalone/workers/messages.js'
 import { Primary } from '../../plugins/standalone/workers/primary.js'
@@ -48,6 +48,8 @@ t.test('a worker tells what it counts, and serves the sum of all', async (t) => 
     onMessage: (listener) => { tell = listener },
   })
   t.strictSame(await said.next(), { type: 'asks to start' })
+  tell({ type: 'flush', id: 6 })
+  t.match(await said.next(), { type: 'flushed', id: 6, upstreams: nothingKnown }, 'nothing yet')
   tell({ type: 'start', text: yaml(upstream.url, ['key-a'], 'console: { path: /console }') })
   const ready = await said.next()
   if (ready.type !== 'ready') throw new Error(JSON.stringify(ready))
