@@ -24,10 +24,6 @@ export default [
     },
   },
   {
-    ignores: [
-      'test/bench/servers/costs.ts', 'test/bench/suites/*.ts', 'test/bin/upstreams.test.ts', 'test/core/upstream-status.test.ts',
-      'test/standalone/operating.test.ts', 'test/standalone/workers.test.ts',
-    ],
     rules: {
       // What cannot be parted stays whole: an address, a pattern.
       '@stylistic/max-len': ['error', { code: 140, ignoreUrls: true, ignoreRegExpLiterals: true }],

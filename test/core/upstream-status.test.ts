@@ -1,11 +1,18 @@
 import t from 'tap'
-import { mergedStatus, nothingKnown, stateText, type ModelOut, type UpstreamsStatus, type UpstreamStatus } from '../../plugins/core/upstream-status.js'
+import {
+  mergedStatus, nothingKnown, stateText, type ModelOut, type UpstreamsStatus, type UpstreamStatus,
+} from '../../plugins/core/upstream-status.js'
 
 const upstream = (name: string, more: Partial<UpstreamStatus> = {}): UpstreamStatus => ({
   name, address: 'https://h', account: name, state: 'up', reason: null, returnsInMs: 0, active: 1, models: [], workers: 1, ...more,
 })
 const limit = (model: string, returnsInMs: number): ModelOut => ({ model, reason: 'limit', returnsInMs })
-const pool = (active: number) => ({ name: 'p', members: [{ upstream: 'a', tier: 1, weight: 1, concurrency: null, active }, { upstream: 'b', tier: 2, weight: 1, concurrency: 3, active: 0 }] })
+const pool = (active: number) => ({
+  name: 'p',
+  members: [
+    { upstream: 'a', tier: 1, weight: 1, concurrency: null, active }, { upstream: 'b', tier: 2, weight: 1, concurrency: 3, active: 0 },
+  ],
+})
 const status = (upstreams: UpstreamStatus[], active: number): UpstreamsStatus => ({ upstreams, pools: [pool(active)], workers: 1 })
 
 t.test('what several processes know of upstreams is one answer', async (t) => {

@@ -17,7 +17,9 @@ import { Signal, startUpstream } from '../helpers/upstream.js'
 import { status, yaml } from './run.js'
 
 const statusOf = (name: string, active = 0): UpstreamsStatus => ({
-  upstreams: [{ name, address: 'http://h', account: name, state: 'up', reason: null, returnsInMs: 0, active, models: [], workers: 1 }], pools: [], workers: 1,
+  upstreams: [{ name, address: 'http://h', account: name, state: 'up', reason: null, returnsInMs: 0, active, models: [], workers: 1 }],
+  pools: [],
+  workers: 1,
 })
 const series = (name: string, ...numbers: number[]): WireSeries => ({ name, text: 'a="b"', labels: { a: 'b' }, numbers })
 

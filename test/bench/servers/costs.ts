@@ -5,8 +5,12 @@ import { gatewayOptions } from './gateway-options.js'
 import { portOf, serve, settings } from './serve.js'
 
 const { groups, ...options } = gatewayOptions()
-const budgets = process.env['BENCH_MONEY'] === undefined ? {} : { budgets: [{ cost: 8_000_000, period: 'month' as const, timezone: 'Europe/Berlin' }] }
-const priced = Object.entries(groups).map(([name, group]) => [name, { ...group, labels: { team: 'bench' }, limits: { ...group.limits, ...budgets } }])
+const budgets = process.env['BENCH_MONEY'] === undefined
+  ? {}
+  : { budgets: [{ cost: 8_000_000, period: 'month' as const, timezone: 'Europe/Berlin' }] }
+const priced = Object.entries(groups).map(([name, group]) => [
+  name, { ...group, labels: { team: 'bench' }, limits: { ...group.limits, ...budgets } },
+])
 const app = fastify()
 await app.register(llmGateway, {
   ...options,
