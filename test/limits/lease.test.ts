@@ -11,7 +11,7 @@ interface Desk {
   readonly admission: Admission
   readonly settled: string[]
   down: Error | null
-  readonly enter: () => Promise<{ readonly llm: ModelCall, readonly answer: string }>
+  readonly enter: (hasLeft?: boolean) => Promise<{ readonly llm: ModelCall, readonly answer: string }>
   readonly end: (llm: ModelCall) => Promise<void>
 }
 
@@ -40,9 +40,12 @@ function desk (onStoreFailure: Group['onStoreFailure'], maxWaiting = 100): Desk 
     admission,
     settled,
     down: null,
-    enter: async () => {
+    enter: async (hasLeft = false) => {
       const llm = requestTo('/v1/chat/completions')
-      const answer = await admission.enter(admission.begin(llm, key, group))
+      const ticket = admission.begin(llm, key, group)
+      const asked = admission.enter(ticket)
+      if (hasLeft) admission.settle(ticket, { tokens: 0, cost: 0 })
+      const answer = await asked
       return { llm, answer: answer === 'store down' ? answer : answer.ok ? 'ok' : answer.limit }
     },
     end: async (llm) => {
@@ -93,4 +96,12 @@ t.test('who could not be told to the store later is not let in', async (t) => {
     each.down = new StoreDownError('does not answer', { asked: false })
     t.equal((await each.enter()).answer, answer)
   }
+})
+
+t.test('who has left by the time that the store is known to be away takes nothing of the share', async (t) => {
+  const each = desk('local')
+  each.down = new StoreDownError('does not answer', { asked: false })
+  const answers: string[] = []
+  for (const hasLeft of [true, true, true, false, false, false, false]) answers.push((await each.enter(hasLeft)).answer)
+  t.strictSame(answers, ['store down', 'store down', 'store down', 'ok', 'ok', 'ok', 'requests'])
 })
