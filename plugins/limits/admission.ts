@@ -83,7 +83,6 @@ export class Admission {
   leave (ticket: Ticket): void {
     const { id, parties, lease } = ticket
     this.#tickets.remove(ticket)
-    if (!ticket.entered) return
     if (parties.groupLimits.concurrency === undefined && parties.keyLimits.concurrency === undefined) return
     lease?.balances.leave(id, parties.group)
     // A settlement follows, and frees the place too.
