@@ -57,8 +57,47 @@ t.test('the package holds what it needs and nothing else', async (t) => {
   const loaded = reachable(['dist/plugins/index.js', 'dist/plugins/state/index.js', 'dist/bin/llm-gateway.js'])
   t.same([...loaded].filter((path) => !paths.includes(path)), [], 'all that is loaded')
   t.comment(`${paths.length} files, ${packed.unpackedSize} bytes`)
-  t.ok(packed.unpackedSize < 1_400_000, 'below 1.4 MB')
-  t.ok(packed.size < 450_000, 'of which less than 450 kB are sent')
+  t.ok(packed.unpackedSize < 1_000_000, 'below 1 MB')
+  t.ok(packed.size < 350_000, 'of which less than 350 kB are sent')
+})
+
+t.test('code is shipped without its comments, and declarations with those of what is public', async (t) => {
+  const hard = [
+    '#!/usr/bin/env node',
+    '/** one */',
+    'const a = /[/*]//* two */.test("// no comment"); // three',
+    '',
+    'const b = `',
+    '    // a line of text',
+    '        $' + '{/* four */ a ? `/* text */` : ""}`;',
+    'if (a) {',
+    '    /* five',
+    '     */',
+    '    throw b;',
+    '}',
+    '// six',
+  ]
+  const script = `import { withoutComments } from '${root}.build/without-comments.js'
+    process.stdout.write(withoutComments(process.argv[1]))`
+  const { stdout } = run(process.execPath, ['--input-type=module', '-e', script, hard.join('\n')], root)
+  t.same(stdout.split('\n'), [
+    '#!/usr/bin/env node',
+    'const a = /[/*]/ .test("// no comment");',
+    'const b = `',
+    '    // a line of text',
+    '        $' + '{ a ? `/* text */` : ""}`;',
+    'if (a) {',
+    '\tthrow b;',
+    '}',
+    '',
+  ])
+  const built = paths.filter((path) => path.startsWith('dist/')).map((path) => ({ path, text: readFileSync(join(root, path), 'utf8') }))
+  t.same(built.filter(({ path, text }) => path.endsWith('.js') && /^\s*(?:\/\*\*|\/\/ )/m.test(text)).map(({ path }) => path), [])
+  const declared = built.filter(({ path }) => path.endsWith('.d.ts')).map(({ text }) => text).join('')
+  for (const told of ['Longest request body in bytes.', '@defaultValue 33,554,432 (32 MiB)', 'What a host may ask of the gateway']) {
+    t.match(declared, told)
+  }
+  t.notMatch(declared, 'interface Gateway ', 'nothing of what plugins share')
 })
 
 t.test('publishing builds first, although the scripts of dependencies do not run here', async (t) => {
@@ -155,10 +194,12 @@ t.test('installed, it is there for import, require, types and the command line',
   ].join('\n'))
   const types = run(process.execPath, [
     join(modules, 'typescript/bin/tsc'), '--noEmit', '--strict', '--exactOptionalPropertyTypes', '--module', 'nodenext', '--target',
-    'es2023', '--types', 'node', '--skipLibCheck', 'app.mts', 'wrong.mts',
+    'es2023', '--types', 'node', 'app.mts', 'wrong.mts',
   ], folder)
   t.match(types.stdout, /^wrong\.mts\(4,34\): error TS2561: .*'gruops' does not exist in type 'LlmGatewayOptions.*Did you mean to write 'groups'\?\n/)
   t.notMatch(types.stdout, /^app\.mts/m)
+  const lacking = types.stdout.split('\n').filter((line) => line.includes(`${manifest.name}/dist/`))
+  t.same(lacking, [], 'declarations lack nothing that they name')
 
   const check = run(process.execPath, [join(home, manifest.bin['llm-gateway']), 'check'], folder)
   t.match(check, { status: 0, stdout: /node_modules\/fastify-llm-gateway\/examples\/demo\/(?:gateway\.yaml|README\.md): ok\n$/ })

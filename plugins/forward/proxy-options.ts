@@ -1,4 +1,3 @@
-import type { FastifyReplyFromHooks } from '@fastify/reply-from'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { answer, decisionOf } from '../core/door.js'
 import { gatewayOf, type Gateway } from '../core/gateway.js'
@@ -22,9 +21,10 @@ export interface ProxyOptions extends TransportOptions {
 /** What a host spreads into its `@fastify/http-proxy` registration (11.5 or later, which has the `handler` option). */
 export interface HttpProxyOptions {
   readonly config: { readonly llm: 'proxy', readonly llmUnknown?: 'forward' }
-  readonly undici: UpstreamDispatcher
+  /** What sends, for the mount to hand on. */
+  readonly undici: { readonly headersTimeout: number, readonly bodyTimeout: number }
   readonly destroyAgent: true
-  readonly handler: (request: FastifyRequest, reply: FastifyReply, dest: string, options: FastifyReplyFromHooks) => FastifyReply | undefined
+  readonly handler: (request: FastifyRequest, reply: FastifyReply, dest: string, options: object) => FastifyReply | undefined
   readonly beforeHandler: (request: FastifyRequest, reply: FastifyReply, done: () => void) => void
   readonly wsServerOptions: { readonly verifyClient: () => boolean }
 }

@@ -8,14 +8,14 @@ import type { EndpointOf, Family, FamilyName } from './types.js'
 
 export type * from './types.js'
 export { routePattern } from './endpoint.js'
-export { protocols, type EndpointId, type ProtocolLabel, type ProtocolName, type SchemaName } from './list.js'
+export {
+  endpointIds, protocolNames, protocols, schemaNames, type EndpointId, type ProtocolLabel, type ProtocolName, type SchemaName,
+} from './list.js'
 export { sockets } from './sockets/endpoint.js'
 
 export type Endpoint = EndpointOf<ProtocolLabel, ProtocolName>
 
 export const families: Readonly<Record<FamilyName, Family>> = { openai, anthropic, gemini }
-
-export const protocolNames: readonly ProtocolName[] = protocols.map(({ name }) => name)
 
 /** All endpoints but the model lists, which need headers to be told apart. */
 export const endpoints: readonly Endpoint[] = protocols.flatMap<Endpoint>((protocol) => protocol.endpoints)

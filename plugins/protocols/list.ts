@@ -9,14 +9,19 @@ import type { Family } from './types.js'
 /** Every protocol. A new one is a folder beside this file and a line in this list, a schema and its fixtures. */
 export const protocols = [chatCompletions, responses, images, embeddings, messages, generateContent] as const
 
+// Lists of words: the declarations of the package then say these words, and not what all the protocols are made of.
+export const protocolNames = protocols.map(({ name }) => name)
+export const endpointIds = protocols.flatMap(({ endpoints }) => endpoints.map(({ id }) => id))
+export const schemaNames = protocols.flatMap(({ endpoints }) => endpoints.flatMap(({ schema }) => schema ?? []))
+
 /** What a group may be allowed to use. */
-export type ProtocolName = typeof protocols[number]['name']
+export type ProtocolName = typeof protocolNames[number]
 
 /** What an option about single endpoints calls them: `messages.count_tokens`. */
-export type EndpointId = typeof protocols[number]['endpoints'][number]['id']
+export type EndpointId = typeof endpointIds[number]
 
 /** A schema of this package, by its file in `schemas/` without the ending. */
-export type SchemaName = NonNullable<typeof protocols[number]['endpoints'][number]['schema']>
+export type SchemaName = typeof schemaNames[number]
 
 /** A label for metrics and logs: a protocol, or what belongs to a whole family: its model list, and upgrades to sockets. */
 export type ProtocolLabel = ProtocolName | 'models' | 'sockets'

@@ -1,5 +1,5 @@
 import { checkOptions } from '../core/options.js'
-import { endpoints, type EndpointId, type SchemaName } from '../protocols/index.js'
+import { endpointIds, type EndpointId, type SchemaName } from '../protocols/index.js'
 import type { BodyRules } from './check-body.js'
 import type { RulesData } from './questions.js'
 import { readSchemas, readSources, type SchemaSource } from './schemas.js'
@@ -83,4 +83,4 @@ export function readOptions (options: ValidationOptions): Rules {
   }
 }
 
-const byEndpoint = Object.fromEntries(endpoints.map(({ id }) => [id, 'a whole number of at least 1' as const]))
+const byEndpoint = Object.fromEntries(endpointIds.map((id) => [id, 'a whole number of at least 1' as const]))

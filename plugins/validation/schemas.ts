@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path'
 import type * as ajv from 'ajv/dist/2020.js'
 import type { Ajv2020, ErrorObject, ValidateFunction } from 'ajv/dist/2020.js'
 import { OptionError } from '../core/options.js'
-import { endpoints } from '../protocols/index.js'
+import { endpoints, schemaNames } from '../protocols/index.js'
 import { isObject } from '../core/json-object.js'
 
 /** A compiled schema, and the top-level fields that it knows: those tell whose body a wrong one looks like. */
@@ -60,7 +60,7 @@ export function readSchemas (given: Readonly<Record<string, SchemaSource>>): Che
     shared ??= newCompiler({ meta: false, validateSchema: false })
     return shared
   }
-  const names = new Set(checked.map(({ schema }) => schema))
+  const names = new Set<string>(schemaNames)
   const bundled = new Map([...names].map((name) => [name, makeCheck(compiler, readSchema(bundledPath(name)))]))
   const found = checked.map(({ id, schema }) => [id, replaced.get(id) ?? replaced.get(schema) ?? bundled.get(schema)] as const)
   return new Map(found)

@@ -1,0 +1,33 @@
+/**
+ * The same code, token for token and line for line, without its comments and blank lines, and with tabs where there were four spaces. Names
+ * stay, and a statement keeps a line of its own: the trace of an error tells as much as before.
+ */
+import ts from 'typescript'
+
+const settings = { languageVersion: ts.ScriptTarget.ES2023, jsDocParsingMode: ts.JSDocParsingMode.ParseNone }
+
+const comments = /\/\*[^]*?\*\/|\/\/[^\n]*/g
+
+/** What stands between two tokens. */
+function shorten (text) {
+  if (text === '' || text === ' ') return text
+  const bare = text.replace(comments, ' ')
+  const line = bare.lastIndexOf('\n')
+  if (line === -1) return ' '
+  const spaces = bare.length - line - 1
+  return '\n' + '\t'.repeat(spaces >> 2) + ' '.repeat(spaces & 3)
+}
+
+export function withoutComments (text) {
+  const [shebang = ''] = /^#!.*\n/.exec(text) ?? []
+  const file = ts.createSourceFile('file.js', text, settings)
+  let code = ''
+  function add (node) {
+    const children = node.getChildren(file)
+    if (children.length > 0) return children.forEach(add)
+    const start = node.getStart(file)
+    code += shorten(text.slice(node.pos, start)) + text.slice(start, node.end)
+  }
+  add(file)
+  return shebang + code.trim() + '\n'
+}
