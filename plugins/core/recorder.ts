@@ -9,6 +9,9 @@ export type LookupResult = 'hit' | 'negative_hit' | 'miss' | 'coalesced' | 'stal
 
 export type ShedReason = 'active' | 'connections' | 'heap' | 'key_share' | 'loop_delay' | 'queue_full' | 'queue_timeout'
 
+/** Counters whose labels the configuration tells. */
+export type ExpectedCounter = 'upstream_attempts_total' | 'failovers_total' | 'limit_rejections_total' | 'budget_warnings_total'
+
 export interface GaugeSample {
   readonly labels: Readonly<Record<string, string>>
   readonly value: number
@@ -37,6 +40,11 @@ export interface Recorder {
   logDropped: () => void
   /** A request was refused because the process has too much to do. */
   shed: (reason: ShedReason) => void
+  /**
+   * Has these label sets be there at 0, in the order of the catalogue, as far as there is room for them: a first event is a rise then. Told
+   * once all plugins are there; what is known already is not made again.
+   */
+  expect: (name: ExpectedCounter, labelSets: Iterable<readonly string[]>) => void
   /** Adds a source that is read at each scrape, such as the entries of a cache. Returns what takes it away again. */
   gauge: (name: GaugeName, read: () => readonly GaugeSample[]) => () => void
 }
@@ -61,6 +69,7 @@ export const silentRecorder: Recorder = {
   ledgerFailed: nothing,
   logDropped: nothing,
   shed: nothing,
+  expect: nothing,
   gauge: () => nothing,
 }
 

@@ -14,6 +14,7 @@ import { writeLog } from '../core/write-log.js'
 import type { Shipping } from '../core/ledger.js'
 import { Admission } from './admission.js'
 import { readBudgets } from './budget-status.js'
+import { expectCounts } from './expected.js'
 import { Gate } from './gate.js'
 import { refuseUnpriced } from './priced-budgets.js'
 import { readOptions, type LimitsOptions } from './options.js'
@@ -69,6 +70,7 @@ async function registerLimits (app: FastifyInstance, options: LimitsOptions): Pr
   app.addHook('onReady', async () => {
     // Prices may be registered after the limits.
     if (gateway.pricing === null) refuseUnpriced(gateway.parties)
+    expectCounts(gateway)
     const renewing = setInterval(() => admission.renew().catch(() => {}), Math.ceil(balances.holdTtlMs / 3)).unref()
     const forget = gateway.recorder.gauge('balance_remaining_ratio', () => admission.remaining.samples())
     const unheard = ledger?.onTrouble?.((err, again) => {

@@ -4,6 +4,7 @@ import {
 import type { Cost } from '../core/cost.js'
 import type { GaugeName, GaugeSample, Recorder } from '../core/recorder.js'
 import type { ModelCall } from '../core/model-call.js'
+import { expecting } from './from-zero.js'
 import type { KeyLabels } from './key-labels.js'
 import type { ModelNames } from './model-names.js'
 import type { MetricStore } from './store.js'
@@ -53,6 +54,12 @@ export function createRecorder (store: MetricStore, { models, keys }: LabelNames
     ledger_lag_seconds: store.gauge('ledger_lag_seconds'),
     ...upstreamGauges(store),
   }
+  const expected = {
+    upstream_attempts_total: expecting(attempts),
+    failovers_total: expecting(failovers),
+    limit_rejections_total: expecting(limitRejections),
+    budget_warnings_total: expecting(budgetWarnings),
+  }
   store.describeItself()
 
   return {
@@ -79,6 +86,7 @@ export function createRecorder (store: MetricStore, { models, keys }: LabelNames
     ledgerFailed: () => ledgerFailures.add(1),
     logDropped: () => logDrops.add(1),
     shed: (reason) => shed.add(1, reason),
+    expect: (name, labelSets) => expected[name](labelSets),
     gauge: (name: GaugeName, read: () => readonly GaugeSample[]) => followed[name].follow((set) => {
       for (const sample of read()) set(sample.value, sample.labels)
     }),

@@ -47,9 +47,9 @@ export class Counter<L extends Labels> {
     this.#counted = counted
   }
 
-  /** Is there at 0 from now on, beyond the most cells that there may be. */
-  expect (values: readonly string[]): void {
-    this.#tree.reserve(values)
+  /** Is there at 0 from now on, beyond the most cells that there may be. False where it was there already. */
+  expect (values: readonly string[]): boolean {
+    return this.#tree.reserve(values)
   }
 
   add (amount: number, ...values: LabelValues<L>): void {

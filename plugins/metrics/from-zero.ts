@@ -1,6 +1,6 @@
 /**
  * Counters that are there at 0 before their first event: a rate sees no rise in a counter that begins at 1, so an alert would
- * not see the first. Those whose labels are all closed words, but for what callers do wrong in their requests.
+ * not see the first. Those whose labels are all closed words, and what the configuration tells (`Recorder.expect`).
  */
 import { errorTable } from '../core/errors/table.js'
 import type { LookupResult, ShedReason } from '../core/recorder.js'
@@ -23,6 +23,14 @@ const authCodes = Object.entries(errorTable).filter(([code, { outcome }]) => out
 const authFailures = [...authCodes.map(([code]) => code), 'too_many_auth_failures', 'conflict']
 const asked = [...protocolNames, 'models', 'sockets']
 
+/** As `core/url/resolve.ts` calls them. */
+const repairs = ['missing_prefix', 'slashes', 'other_version', 'mixed_prefixes', 'duplicate_v1', 'duplicate_v1beta', 'duplicate_v1alpha']
+/** As `validation/body-refusal.ts` calls them, and the keywords of our schemas. A host's own schemas may have more. */
+const bodyFaults = [
+  'media_type', 'encoding', 'empty', 'too_large', 'bom', 'utf8', 'depth', 'values', 'json', 'duplicate_key', 'models', 'form', 'unchecked',
+  'anyOf', 'enum', 'if', 'minItems', 'minLength', 'minimum', 'not', 'pattern', 'required', 'type',
+]
+
 function pairs (firsts: readonly string[], seconds: readonly string[]): readonly string[][] {
   return firsts.flatMap((first) => seconds.map((second) => [first, second]))
 }
@@ -33,6 +41,8 @@ const fromZero: Readonly<Partial<Record<NameOf<'counter'>, ReadonlyArray<readonl
   usage_inconsistent_total: protocolNames.map((protocol) => [protocol]),
   stream_aborts_total: pairs(protocolNames, Object.keys(sides)),
   auth_failures_total: pairs(asked, authFailures),
+  validation_failures_total: pairs(protocolNames, bodyFaults),
+  path_normalizations_total: pairs([...protocolNames, 'models'], repairs),
   key_lookups_total: Object.keys(lookups).map((result) => [result]),
   ledger_write_failures_total: [[]],
   shed_total: Object.keys(shed).map((reason) => [reason]),
@@ -41,4 +51,23 @@ const fromZero: Readonly<Partial<Record<NameOf<'counter'>, ReadonlyArray<readonl
 
 export function knownFromStart (name: NameOf<'counter'>): ReadonlyArray<readonly string[]> {
   return fromZero[name] ?? []
+}
+
+/**
+ * The most label sets of one counter that configurations make be there, over all reloads of a process. Each is a line of every scrape and a
+ * series that is kept for ever; a hundred groups with the five limits fit. What is beyond begins at its first event.
+ */
+export const maxExpected = 500
+
+type LabelSets = Iterable<readonly string[]>
+
+/** Makes label sets of a counter be there, while there is room. */
+export function expecting (counter: { readonly expect: (values: readonly string[]) => boolean }): (labelSets: LabelSets) => void {
+  let room = maxExpected
+  return (labelSets) => {
+    for (const values of labelSets) {
+      if (room === 0) return
+      if (counter.expect(values)) room -= 1
+    }
+  }
 }

@@ -37,10 +37,14 @@ export class LabelTree<C> {
     return this.#last !== null && areSame(values, this.#lastValues) ? this.#last : this.#walk(values)
   }
 
-  /** Makes a cell that does not count towards `maxCells`. */
-  reserve (values: readonly string[]): void {
+  /** Makes a cell that does not count towards `maxCells`. False where it was there already. */
+  reserve (values: readonly string[]): boolean {
+    const before = this.cells.length
     this.#maxCells += 1
     this.find(values)
+    if (this.cells.length > before) return true
+    this.#maxCells -= 1
+    return false
   }
 
   #walk (values: readonly string[]): C {

@@ -17,6 +17,7 @@ import { writeLog } from '../core/write-log.js'
 import { addressWarnings } from './address-warning.js'
 import { Bindings } from './bindings.js'
 import { poolDestination, upstreamDestination } from './destinations.js'
+import { expectCounts } from './expected.js'
 import { followHealth } from './gauges.js'
 import { healthRegistry } from './health.js'
 import { modelsAnswer } from './model-list.js'
@@ -81,6 +82,7 @@ async function registerUpstreams (app: FastifyInstance, options: UpstreamsOption
   })
 
   followHealth(app, gateway, known, registry)
+  app.addHook('onReady', async () => expectCounts(gateway.recorder, known.keys(), pools.values()))
 
   function destinations (upstreams: ReadonlyMap<string, Upstream>): Map<string, Destination> {
     const single = [...upstreams.values()].map((upstream) => [upstream.name, upstreamDestination(upstream, registry, around)] as const)

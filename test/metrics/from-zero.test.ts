@@ -1,6 +1,9 @@
 import { readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
+import Fastify from 'fastify'
 import t from 'tap'
+import llmGateway, { type LlmGatewayOptions } from '../../plugins/index.js'
+import { maxExpected } from '../../plugins/metrics/from-zero.js'
 import { plainText, renderText } from '../../plugins/metrics/exposition.js'
 import { keys, startGateway } from '../conformance/gateway.js'
 import { newMeters, samplesOf } from './meters.js'
@@ -21,6 +24,10 @@ t.test('a counter whose first event an alert is to see is there at 0', async (t)
     'auth_failures_total{protocol="sockets",reason="invalid_api_key"}',
     'auth_failures_total{protocol="chat_completions",reason="too_many_auth_failures"}',
     'auth_failures_total{protocol="models",reason="conflict"}',
+    'validation_failures_total{protocol="messages",keyword="required"}',
+    'validation_failures_total{protocol="images",keyword="media_type"}',
+    'path_normalizations_total{protocol="generate_content",kind="duplicate_v1beta"}',
+    'path_normalizations_total{protocol="models",kind="slashes"}',
     'key_lookups_total{result="stale"}',
     'ledger_write_failures_total',
     'shed_total{reason="queue_timeout"}',
@@ -74,4 +81,76 @@ t.test('what callers meet is one of them: nothing they do makes another series',
   t.equal(await ask('/v1/messages', { 'x-api-key': 'a-key', ...bearer('another'), 'anthropic-version': '2023-06-01' }), 401)
   await sleep(20)
   t.same(await scrape(), before)
+})
+
+t.test('what the configuration tells is there at 0: a first event of each is a rise by one', async (t) => {
+  const pools = { both: { members: ['gone', 'main'], affinity: 'none', retryOn: ['connect'] } } as const
+  const { origin, upstream } = await startGateway(t, {
+    upstreams: { main: { url: 'http://127.0.0.1:9' }, gone: { url: 'http://127.0.0.1:9' } },
+    pools,
+    groups: {
+      chat: { protocols: ['chat_completions'], upstream: 'both' },
+      few: {
+        protocols: ['chat_completions'],
+        upstream: 'main',
+        limits: { requestsPerMinute: 1, budgets: [{ tokens: 1, period: 'day' }] },
+      },
+    },
+    keys: [
+      { id: 'a', group: 'chat', secret: 'sk-a' },
+      { id: 'b', group: 'few', secret: 'sk-b', limits: { budgets: [{ tokens: 9, period: 'month' }] } },
+    ],
+  })
+  t.ok(upstream.url)
+  const scrape = async (): Promise<Map<string, number>> => samplesOf(await (await fetch(`${origin}/metrics`)).text())
+  const ask = async (path: string, key: string, body: string): Promise<void> => {
+    const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
+    await (await fetch(origin + path, { method: 'POST', body, headers })).text()
+  }
+  const before = await scrape()
+  const chat = '{"model":"m","messages":[{"role":"user","content":"hi"}]}'
+  await ask('/v1/v1/chat/completions', 'sk-a', chat)
+  await ask('/v1/chat/completions', 'sk-a', '{"model":"m"}')
+  await ask('/v1/chat/completions', 'sk-b', chat)
+  await ask('/v1/chat/completions', 'sk-b', chat)
+  let after = await scrape()
+  const rejected = (): number => [...after].reduce((sum, [name, value]) => sum + (/limit_rejections_total/.test(name) ? value : 0), 0)
+  while (rejected() === 0) after = await scrape()
+  const rises = [...after].filter(([name, value]) => value > 0 && value !== before.get(name) &&
+    /(?:failovers|upstream_attempts|limit_rejections|validation_failures|path_normalizations)_total\{/.test(name))
+  for (const [name] of rises) t.equal(before.get(name), 0, name)
+  for (const counter of ['failovers', 'upstream_attempts', 'limit_rejections', 'validation_failures', 'path_normalizations']) {
+    t.ok(rises.some(([name]) => name.startsWith(`llm_gateway_${counter}_total{`)), counter)
+  }
+  for (const [period, percent] of [['day', 50], ['day', 100], ['month', 80]]) {
+    t.equal(before.get(`llm_gateway_budget_warnings_total{group="few",period="${period}",percent="${percent}"}`), 0)
+  }
+  t.equal(before.get('llm_gateway_failovers_total{pool="both",reason="connect"}'), 0)
+})
+
+t.test('a reload adds its own and makes none twice; there is an end to it', async (t) => {
+  const cells = {}
+  const options = (group: string): LlmGatewayOptions => ({
+    upstreams: { main: { url: 'http://127.0.0.1:9' } }, groups: { [group]: { protocols: ['messages'] } }, metrics: { cells, maxCells: 1 },
+  })
+  const scrape = async (group: string): Promise<Map<string, number>> => {
+    const app = Fastify()
+    await app.register(llmGateway, options(group))
+    const { body } = await app.inject('/metrics')
+    await app.close()
+    return samplesOf(body)
+  }
+  const rejections = (samples: Map<string, number>): string[] => [...samples.keys()].filter((name) => /limit_rejections_total/.test(name))
+  t.equal(rejections(await scrape('one')).length, 5)
+  t.equal(rejections(await scrape('one')).length, 5)
+  t.equal(rejections(await scrape('two')).length, 10)
+  const many = (prefix: string): string[][] => Array.from({ length: maxExpected }, (_, i) => [`${prefix}${i}`, 'requests'])
+  const meters = newMeters({ maxCells: 1 })
+  meters.recorder.expect('limit_rejections_total', many('a'))
+  meters.recorder.expect('limit_rejections_total', many('a'))
+  meters.recorder.expect('limit_rejections_total', many('b'))
+  t.equal(rejections(await samples(meters)).length, maxExpected)
+  meters.recorder.limitRejected('b1', 'requests')
+  meters.recorder.limitRejected('b2', 'requests')
+  t.match(await samples(meters), new Map([['llm_gateway_limit_rejections_total{group="other",limit="other"}', 1]]), 'the cap of all holds')
 })

@@ -1,0 +1,35 @@
+/** What may come to be counted of the upstreams and pools of a configuration. */
+import type { Recorder } from '../core/recorder.js'
+import type { AttemptResult } from './judgement.js'
+import type { Pool } from './pool.js'
+
+const results = Object.keys({
+  ok: true,
+  client_error: true,
+  rate_limited: true,
+  overloaded: true,
+  server_error: true,
+  credential: true,
+  connect: true,
+  reset: true,
+  timeout: true,
+  invalid: true,
+  first_event: true,
+  left: true,
+  queue: true,
+} satisfies Record<AttemptResult, true>)
+
+/** Has their counters be there at 0. */
+export function expectCounts (recorder: Recorder, upstreams: Iterable<string>, pools: Iterable<Pool>): void {
+  recorder.expect('upstream_attempts_total', attempts(upstreams))
+  recorder.expect('failovers_total', failovers(pools))
+}
+
+function * attempts (upstreams: Iterable<string>): Generator<readonly string[]> {
+  for (const upstream of upstreams) for (const result of results) yield [upstream, result]
+}
+
+/** By the causes of each; a refused credential, and an id that nobody knows, need none. */
+function * failovers (pools: Iterable<Pool>): Generator<readonly string[]> {
+  for (const { name, causes } of pools) for (const cause of [...causes, 'credential', 'unknown_id']) yield [name, cause]
+}
