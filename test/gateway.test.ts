@@ -75,7 +75,7 @@ t.test('a streamed chat whose caller did not ask for usage is metered and does n
   t.match((await upstream.requests.next()).json, { stream_options: { include_usage: true } })
   t.notMatch(bytes.toString(), /"choices":\s*\[\]/)
   t.match(bytes.toString(), /data: \[DONE\]/)
-  const { usage, usageMissing } = await settled.next()
+  const { tokens: usage, missing: usageMissing } = (await settled.next()).usage
   t.same(usage, usageOf['chat_completions.include_usage.sse']?.leaves)
   t.equal(usageMissing, null)
 })
@@ -106,8 +106,8 @@ t.test('usage is still read after the caller has left, within the drain\'s bound
     })
     t.equal(await seen.aborted, !drained, JSON.stringify(drain))
     const llm = await settled.next()
-    t.match(llm, { outcome: 'client_abort', abortedBy: 'client', usageMissing: drained ? null : 'client_abort' })
-    t.same(llm.usage, drained ? usageOf['chat_completions.include_usage.sse']?.leaves : null)
+    t.match(llm, { outcome: 'client_abort', abortedBy: 'client', usage: { missing: drained ? null : 'client_abort' } })
+    t.same(llm.usage.tokens, drained ? usageOf['chat_completions.include_usage.sse']?.leaves : null)
     t.ok(sse.length > 300)
   }
 })

@@ -37,21 +37,21 @@ t.test('each request settles once, and as it ended', async (t) => {
 
   upstream.queue({ fixture })
   await once(ask().resume(), 'close')
-  t.match(await settled.next(), { outcome: 'ok', status: 200, usage: usageOf[fixture]?.leaves })
+  t.match(await settled.next(), { outcome: 'ok', status: 200, usage: { tokens: usageOf[fixture]?.leaves } })
   await upstream.requests.next()
 
   upstream.queue({ fixture, stallAt: 300 })
   const within = ask()
   await once(within, 'data')
   within.close(constants.NGHTTP2_CANCEL)
-  t.match(await settled.next(), { outcome: 'client_abort', status: 200, usageMissing: 'client_abort' })
+  t.match(await settled.next(), { outcome: 'client_abort', status: 200, usage: { missing: 'client_abort' } })
   await upstream.requests.next()
 
   upstream.queue({ stallAt: 'headers' })
   const before = ask()
   await upstream.requests.next()
   before.close(constants.NGHTTP2_CANCEL)
-  t.match(await settled.next(), { outcome: 'client_abort', status: 0, usageMissing: 'client_abort' })
+  t.match(await settled.next(), { outcome: 'client_abort', status: 0, usage: { missing: 'client_abort' } })
 
   waits = true
   const unread = ask()
@@ -64,6 +64,6 @@ t.test('each request settles once, and as it ended', async (t) => {
   waits = false
   t.match(await settled.next(), { outcome: 'ok' })
   goOn()
-  t.match(await settled.next(), { outcome: 'client_abort', status: 0, usageMissing: null }, 'it was gone when it began')
+  t.match(await settled.next(), { outcome: 'client_abort', status: 0, usage: { missing: null } }, 'it was gone when it began')
   t.match(balances.read('all'), { active: 0, held: 0 })
 })

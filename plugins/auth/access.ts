@@ -20,7 +20,7 @@ export function checkProtocol (group: Group | undefined, endpoint: Endpoint): Ga
 }
 
 /** 403 where the group allows only some models and this is none of them; 400 where it cannot be told. */
-export function checkModel ({ group, model, otherModels, endpoint }: ModelCall): GatewayError | null {
+export function checkModel ({ auth: { group }, model, body: { otherModels }, endpoint }: ModelCall): GatewayError | null {
   if (group === null || group.models === null) return null
   const { models } = group
   if (otherModels.some((other) => !models.has(other))) return gatewayError('model_not_allowed', {}, { param: endpoint.modelField })

@@ -55,13 +55,13 @@ export class Authenticator {
 
   check (llm: ModelCall, request: FastifyRequest): GatewayError | null | Promise<GatewayError | null> {
     const { family } = llm.endpoint
-    const found = findCredential(family, request.raw.rawHeaders, llm.queryKeys, this.#optional)
+    const found = findCredential(family, request.raw.rawHeaders, llm.auth.queryKeys, this.#optional)
     if (typeof found === 'string') return gatewayError(found, { expected: expectedCredential(family) })
     if (found.conflict) {
       this.#gateway.recorder.authFailed(llm.protocol, 'conflict')
       if (this.#options.conflict === 'reject') return gatewayError('duplicate_api_key')
     }
-    llm.keepSecret(found.secret)
+    llm.auth.keepSecret(found.secret)
     const digest = digestOf(found.secret)
     const retryAfterMs = this.#failures === null ? null : this.#failures.waitMs(addressOf(request), digest, performance.now())
     if (retryAfterMs !== null) return gatewayError('too_many_auth_failures', {}, { retryAfterMs })
@@ -103,8 +103,8 @@ export class Authenticator {
     this.#failures?.right(addressOf(request), digest)
     const { endpoint } = llm
     const group = this.#groups.get(key.group)
-    llm.key = key
-    llm.group = group ?? null
+    llm.auth.key = key
+    llm.auth.group = group ?? null
     const accepted = this.#options.versions?.[endpoint.family.name]
     // An upgrade has no version yet.
     const ofVersion = endpoint.protocol === 'sockets' ? null : checkVersion(endpoint.family, request.headers, accepted)

@@ -66,7 +66,7 @@ async function registerAuth (app: FastifyInstance, options: AuthOptions): Promis
     // The caller left while its key was looked up.
     if (reply.raw.destroyed) return
     if (verdict === null) {
-      llm.authenticated = true
+      llm.auth.passed = true
       passed()
       return
     }

@@ -109,7 +109,7 @@ function leaves ({ unknown }: Gateway, request: FastifyRequest, place: Place): b
 
 function letIn (gateway: Gateway, request: FastifyRequest, reply: FastifyReply, ask: AskKey | null, done: () => void): void {
   const llm = identify(gateway, request, reply)
-  if (ask === null || !(llm instanceof ModelCall) || llm.authenticated) done()
+  if (ask === null || !(llm instanceof ModelCall) || llm.auth.passed) done()
   else ask(llm, request, reply, done)
 }
 

@@ -204,7 +204,7 @@ function isCaseSensitive ({ initialConfig }: FastifyInstance): boolean {
  * route is outside of the guard's scope then.
  */
 export function isLetIn (gateway: Gateway, llm: ModelCall): boolean {
-  return llm.authenticated || !gateway.guarded
+  return llm.auth.passed || !gateway.guarded
 }
 
 /** Starts the life of a model request: counts it as active and settles it when the reply's socket is done with it. */
@@ -236,7 +236,7 @@ export function releaseHold (gateway: Gateway, request: FastifyRequest, llm: Mod
   llm.holds -= 1
   if (llm.holds > 0 || llm.settled) return
   llm.settled = true
-  llm.outcome ??= outcomeOf(llm, llm.forwards)
+  llm.outcome ??= outcomeOf(llm, llm.routing.forwardsSecret)
   gateway.settlement.run(llm, request)
   // Nothing of a settled request leads on to all that it had: whole dead requests would outlive the next scavenge.
   llm.openTap = null

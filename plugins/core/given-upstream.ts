@@ -1,7 +1,7 @@
 import type { ModelCall } from './model-call.js'
 
 /** The name of the upstream or pool that the group of a request has for its protocol, whatever its model. Null where it has none. */
-export function givenUpstream ({ group, endpoint }: ModelCall): string | null {
+export function givenUpstream ({ auth: { group }, endpoint }: ModelCall): string | null {
   const given = group?.upstream ?? null
   if (given === null || typeof given === 'string') return given
   for (const protocol of endpoint.allowedBy) {
@@ -13,5 +13,5 @@ export function givenUpstream ({ group, endpoint }: ModelCall): string | null {
 
 /** True where a request must go to what its group names, by its model or by its protocol, and nowhere else. */
 export function hasOwnUpstream (llm: ModelCall): boolean {
-  return (llm.group?.routes?.length ?? 0) > 0 || givenUpstream(llm) !== null
+  return (llm.auth.group?.routes?.length ?? 0) > 0 || givenUpstream(llm) !== null
 }

@@ -30,8 +30,8 @@ export function takeHostSend (gateway: Gateway, llm: ModelCall, request: Fastify
       return refuse(request, reply, llm.endpoint.family, gatewayError('internal_error'))
     }
     dropConnection(request.raw.headers)
-    llm.json = undefined
-    const body = llm.outgoing ?? llm.body
+    llm.body.json = undefined
+    const body = llm.body.outgoing ?? llm.body.bytes
     const isOurs = body !== null && options?.body === undefined
     const contentType = request.headers['content-type'] ?? 'application/json'
     const own = isOurs ? Object.assign({}, options, { body, contentType }) : options

@@ -36,7 +36,7 @@ export function readLabels (text: string): Labels {
 }
 
 /** All labels of a request, null for none. A caller's own never stand in for those of its key, nor a group's. */
-export function labelsOf ({ callerLabels, group, key }: ModelCall): Labels | null {
+export function labelsOf ({ callerLabels, auth: { group, key } }: ModelCall): Labels | null {
   if (callerLabels === null && key?.labels === undefined) return group?.labels ?? null
   return { ...callerLabels, ...group?.labels, ...key?.labels }
 }

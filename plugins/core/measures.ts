@@ -33,7 +33,7 @@ export function tokensOf (usage: TokenUsage, direction: Leaf['direction']): numb
 }
 
 /** A provider answered with success. Where nobody watches a host's mount, the caller's status tells it: the gateway makes no 2xx itself. */
-export function succeeded ({ upstreamStatus, status, replyFailed }: ModelCall): boolean {
+export function succeeded ({ upstreamReply: { status: upstreamStatus }, status, usage: { replyFailed } }: ModelCall): boolean {
   if (replyFailed) return false
   const answered = upstreamStatus === 0 ? status : upstreamStatus
   return answered >= 200 && answered < 300
@@ -58,7 +58,7 @@ export function durationOf (llm: ModelCall): number {
  */
 export function overheadOf (llm: ModelCall): number | null {
   if (llm.times.sentAt === 0) return null
-  return (llm.times.sentAt - llm.startedAt - (llm.times.bodyAt - llm.times.bodyStartedAt) + llm.replyWorkMs) / 1_000
+  return (llm.times.sentAt - llm.startedAt - (llm.times.bodyAt - llm.times.bodyStartedAt) + llm.upstreamReply.workMs) / 1_000
 }
 
 /** From arrival to the first chunk of a successful streamed reply: what the caller waits until words appear. */
@@ -81,19 +81,19 @@ export function upstreamFirstChunkOf (llm: ModelCall): number | null {
 export function errorTypeOf (llm: ModelCall): string | null {
   if (llm.outcome === 'ok') return null
   if (llm.errorCode !== null) return llm.errorCode
-  return llm.upstreamStatus >= 400 ? String(llm.upstreamStatus) : String(llm.outcome)
+  return llm.upstreamReply.status >= 400 ? String(llm.upstreamReply.status) : String(llm.outcome)
 }
 
 /** Pace of a streamed reply after its first chunk. Needs two tokens and a reply that came to its end. */
 export function perOutputTokenOf (llm: ModelCall): number | null {
-  if (firstChunkOf(llm) === null || llm.usage === null || llm.outcome !== 'ok') return null
-  const tokens = tokensOf(llm.usage, 'output')
+  if (firstChunkOf(llm) === null || llm.usage.tokens === null || llm.outcome !== 'ok') return null
+  const tokens = tokensOf(llm.usage.tokens, 'output')
   return tokens > 1 ? (llm.times.lastChunkAt - llm.times.firstChunkAt) / 1_000 / (tokens - 1) : null
 }
 
 /** `2xx` to `5xx`, `error` where no reply came. Null where there was nothing to answer. */
 export function statusClassOf (llm: ModelCall): string | null {
-  if (llm.upstreamStatus > 0) return `${Math.floor(llm.upstreamStatus / 100)}xx`
+  if (llm.upstreamReply.status > 0) return `${Math.floor(llm.upstreamReply.status / 100)}xx`
   return llm.times.sentAt === 0 || llm.abortedBy !== null ? null : 'error'
 }
 
@@ -101,7 +101,7 @@ export function statusClassOf (llm: ModelCall): string | null {
 const moved: ReadonlySet<number> = new Set([301, 302, 303, 307, 308])
 const unpaid: ReadonlySet<number> = new Set([401, 402])
 
-function isUpstreamsFault ({ upstreamStatus: status, key }: ModelCall, forwards: boolean): boolean {
+function isUpstreamsFault ({ upstreamReply: { status }, auth: { key } }: ModelCall, forwards: boolean): boolean {
   if (status >= 500 || moved.has(status)) return true
   // Where nobody asked for a key of ours, the caller's own is what its mount sends on.
   return unpaid.has(status) && key !== null && !forwards
@@ -111,7 +111,7 @@ function isUpstreamsFault ({ upstreamStatus: status, key }: ModelCall, forwards:
 export function outcomeOf (llm: ModelCall, forwards: boolean): Outcome {
   if (llm.abortedBy === 'client') return 'client_abort'
   if (llm.abortedBy !== null) return 'truncated'
-  if (llm.replyFailed || (llm.upstreamStatus >= 300 && isUpstreamsFault(llm, forwards))) return 'upstream_error'
+  if (llm.usage.replyFailed || (llm.upstreamReply.status >= 300 && isUpstreamsFault(llm, forwards))) return 'upstream_error'
   if (llm.status >= 500) return 'gateway_error'
   if (llm.status >= 400) return 'client_error'
   return 'ok'

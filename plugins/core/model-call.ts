@@ -2,16 +2,12 @@
 import { randomUUID } from 'node:crypto'
 import { performance } from 'node:perf_hooks'
 import type { FastifyRequest } from 'fastify'
-import type { Cost, Served } from './cost.js'
-import type { Span } from './json-text.js'
+import type { Cost } from './cost.js'
 import type { Resolved } from './url/resolve.js'
 import type { Endpoint, ProtocolLabel } from '../protocols/index.js'
 import type { ModelRequest } from './model-request.js'
-import type {
-  AbortSide, AttemptRecord, CallTrace, Group, Key, Labels, ModalityTokens, OpenTap, Outcome, RouteKind, Times, TokenUsage, UsageMissing,
-} from './types.js'
-
-const none: readonly string[] = []
+import { CallAuth, ReplyUsage, RequestBody, Routing, UpstreamReply } from './call-parts.js'
+import type { AbortSide, CallTrace, Labels, OpenTap, Outcome, RouteKind, Times } from './types.js'
 
 const kCall = Symbol('fastify-llm-gateway.call')
 
@@ -19,7 +15,10 @@ interface Carrier extends Pick<FastifyRequest, 'raw'> {
   [kCall]?: ModelCall | null
 }
 
-/** One model request, from its first header to its settlement. */
+/**
+ * One model request, from its first header to its settlement. A part has what one plugin found; what stands beside the parts is core's, or
+ * written by whichever plugin comes to it first.
+ */
 export class ModelCall {
   /** Unique in the world: settlement, ledger and `x-request-id` use it. */
   readonly id: string = randomUUID()
@@ -31,100 +30,45 @@ export class ModelCall {
   readonly mountLength: number
   /** What was repaired in the path, null where nothing was. */
   readonly repair: string | null
-  // Private, so that no serializer and no inspection of this object can print a secret.
-  #queryKeys: string[] | null
-  #secret: string | null = null
+  // Private, so that nothing that prints this object prints the host's request.
   #request: FastifyRequest | null = null
   #exchange: { readonly callerGone: () => void } | null = null
 
-  /** What hosts see of it, made when one asks. */
-  view: ModelRequest | null = null
+  readonly auth: CallAuth
+  readonly body = new RequestBody()
+  readonly routing = new Routing()
+  readonly upstreamReply = new UpstreamReply()
+  readonly usage = new ReplyUsage()
+  readonly times: Times = { bodyStartedAt: 0, bodyAt: 0, sentAt: 0, headersAt: 0, firstChunkAt: 0, lastChunkAt: 0, endedAt: 0 }
 
-  key: Key | null = null
-  group: Group | null = null
-  /** What the caller says of it in a header, where that is read. */
-  callerLabels: Labels | null = null
-  /** Auth let it pass; a second pass through the router does not ask again. */
-  authenticated = false
-
-  /** The bytes of the request body as received; null for none or not read yet. */
-  body: Buffer | null = null
-  /** The parsed body, for plugins before `forward`; dropped when the request is sent. */
-  json: unknown = undefined
-  /** The bytes to send where they differ from `body`. */
-  outgoing: Buffer | null = null
   /** As the caller asked, from the path or the body; null where it named none. */
   model: string | null
-  /** Where its name stands in a form, null elsewhere. */
-  modelAt: Span | null = null
-  /** More models that the body names, of which the upstream may use any. */
-  otherModels: readonly string[] = none
   stream: boolean
 
-  /** See `routeOf`. Null for not asked. */
-  route: RouteKind | null = null
-
-  /** The largest body that is read. */
-  maxBodyBytes = 32 * 1024 * 1024
+  /** Set by the labels plugin: what the caller says of it in a header, where that is read. */
+  callerLabels: Labels | null = null
   /** Set by the tracing plugin where a span of ours is active. */
   trace: CallTrace | null = null
-
   /** Set by the usage plugin before the request is forwarded. */
   openTap: OpenTap | null = null
-  tapped = false
+  /** What the limits hold for it; theirs alone to read. */
+  ticket: unknown = null
+  /** Its place in the list of those that run, -1 where it stands in none. */
+  place = -1
 
-  upstream: string | null = null
-  /** The upstream's own name for the model, where it is another one. */
-  sentModel: string | null = null
-  /** What counts the requests that run at its upstream, where there was nothing to choose. */
-  visited: { active: number } | null = null
-  /** How long what its reply makes is remembered with the upstream that made it, 0 for not. */
-  boundMs = 0
-  /** The caller's own secret travelled on. */
-  forwards = false
-  /** Attempts that are over, in their order; null where there was nothing to choose. */
-  attempts: AttemptRecord[] | null = null
-  /** Status of the upstream's reply, 0 before or without one. */
-  upstreamStatus = 0
-  upstreamRequestId: string | null = null
-  /** Model name in the upstream's reply. */
-  responseModel: string | null = null
-  responseId: string | null = null
-  finishReason: string | null = null
-
-  usage: TokenUsage | null = null
-  /** How the reply says it was served, and what it counts beside its own tokens; null where it tells of neither. */
-  served: Served | null = null
-  modalities: ModalityTokens[] | null = null
-  usageMissing: UsageMissing | null = null
-  /** The reply broke off before what it told of its usage was all: `usage` is what was seen, not what was used. */
-  usagePartial = false
-  /** True where the reply's own totals disagree with its parts. */
-  usageInconsistent = false
-
-  /** The upstream told a failure in a reply that began with success. */
-  replyFailed = false
   /** Code of our own refusal or failure, null where there was none. */
   errorCode: string | null = null
   outcome: Outcome | null = null
-  /** What it cost, once it is over and there are prices; null where nothing was charged for, or nobody knows. */
-  cost: Cost | null = null
   abortedBy: AbortSide | null = null
-
-  /** Bytes of the reply's body that came from the upstream; in the end as many as they are unpacked. */
-  replyBytes = 0
-
-  readonly times: Times = { bodyStartedAt: 0, bodyAt: 0, sentAt: 0, headersAt: 0, firstChunkAt: 0, lastChunkAt: 0, endedAt: 0 }
-  /** Milliseconds of our own work on the reply: from the upstream's headers to ours, and from its last byte to ours. */
-  replyWorkMs = 0
   /** Status of the reply that the caller got, 0 where it left before one. */
   status = 0
+  /** What it cost, once it is over and there are prices; null where nothing was charged for, or nobody knows. */
+  cost: Cost | null = null
 
-  /** Its place in the list of those that run, -1 where it stands in none. */
-  place = -1
-  /** What the limits hold for it; theirs alone to read. */
-  ticket: unknown = null
-
+  /** What hosts see of it, made when one asks. */
+  view: ModelRequest | null = null
+  /** See `routeOf`. Null for not asked. */
+  route: RouteKind | null = null
   /** Parties that must be done before settlement: the reply, and an upstream exchange while one runs. */
   holds = 1
   settled = false
@@ -136,21 +80,7 @@ export class ModelCall {
     this.repair = resolved.repair
     this.model = resolved.model
     this.stream = resolved.endpoint.streams === 'path'
-    this.#queryKeys = resolved.keys
-  }
-
-  /** Credentials that stood in the query; they are in no URL any more. */
-  get queryKeys (): readonly string[] | null {
-    return this.#queryKeys
-  }
-
-  /** Keeps the caller's own secret, for upstreams that it is to travel on to. */
-  keepSecret (secret: string): void {
-    this.#secret = secret
-  }
-
-  get secret (): string | null {
-    return this.#secret
+    this.auth = new CallAuth(resolved.keys)
   }
 
   /**

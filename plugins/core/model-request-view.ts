@@ -16,12 +16,12 @@ class ModelRequestView implements ModelRequest {
   get endpoint (): string { return this.#call.endpoint.id }
   get model (): string | null { return this.#call.model }
   get stream (): boolean { return this.#call.stream }
-  get key (): Key | null { return this.#call.key }
-  get group (): Group | null { return this.#call.group }
-  get usage (): Readonly<TokenUsage> | null { return this.#call.usage }
+  get key (): Key | null { return this.#call.auth.key }
+  get group (): Group | null { return this.#call.auth.group }
+  get usage (): Readonly<TokenUsage> | null { return this.#call.usage.tokens }
   get cost (): Cost | null { return this.#call.cost }
   get outcome (): Outcome | null { return this.#call.outcome }
-  get upstream (): string | null { return this.#call.upstream }
+  get upstream (): string | null { return this.#call.routing.upstream }
 
   /** For a log line of the host's: names and numbers. */
   toJSON (): Record<string, unknown> {

@@ -51,7 +51,7 @@ function tokensCost (sheet: Sheet, inputTokens: number, outputTokens: number): D
 }
 
 /** Of a model whose pictures have a price and whose tokens have none. */
-function imagesCost (row: PriceRow, { json, endpoint }: ModelCall): Decimal | null {
+function imagesCost (row: PriceRow, { body: { json }, endpoint }: ModelCall): Decimal | null {
   const each = row.each.get('image')
   const [path] = endpoint.output?.choices ?? []
   if (each === undefined || path === undefined || row.sheet.rates.size > 0) return null
@@ -86,7 +86,7 @@ function countOf (count: number): Decimal {
   return { units: BigInt(count), places: 0 }
 }
 
-function askedOf ({ json, endpoint }: ModelCall): Asked {
+function askedOf ({ body: { json }, endpoint }: ModelCall): Asked {
   const words = endpoint.usage?.served
   const read = (field: string | null | undefined): string | null => {
     const value = isObject(json) && field != null ? json[field] : undefined

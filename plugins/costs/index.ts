@@ -27,8 +27,8 @@ async function registerCosts (app: FastifyInstance, options: CostsOptions): Prom
     if (llm === null || llm.endpoint.metered === 'no' || !refuses(llm) || isPriced(table, llm)) done()
     else refuse(request, reply, llm.endpoint.family, gatewayError('model_not_priced'))
   })
-  if (header) addCostHeader(app, (llm) => costOf(table, llm, factorOf(llm.upstream))?.amount ?? null)
-  gateway.settlement.add('costs', (llm) => { llm.cost = costOf(table, llm, factorOf(llm.upstream)) })
+  if (header) addCostHeader(app, (llm) => costOf(table, llm, factorOf(llm.routing.upstream))?.amount ?? null)
+  gateway.settlement.add('costs', (llm) => { llm.cost = costOf(table, llm, factorOf(llm.routing.upstream)) })
 }
 
 export const costs = fp(registerCosts, { fastify: '5.x', name: 'llm-gateway-costs' })

@@ -73,6 +73,6 @@ export function readOptions (options: CostsOptions): CostRules {
 }
 
 /** What has no price is never counted on one. */
-function hasMoneyBudget ({ key, group }: ModelCall): boolean {
+function hasMoneyBudget ({ auth: { key, group } }: ModelCall): boolean {
   return [key, group].some((party) => party?.limits.budgets?.some(({ cost }) => cost !== undefined))
 }

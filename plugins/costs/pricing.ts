@@ -45,9 +45,9 @@ export function startOf ({ startedAt }: ModelCall): number {
 
 /** Null where the reply told of nothing that is charged. `factor`: of the upstream. */
 export function costOf (table: PriceTable, llm: ModelCall, factor: Decimal = one): Cost | null {
-  const { usage, modalities, served } = llm
+  const { tokens: usage, modalities, served } = llm.usage
   if (usage === null && served === null) return null
-  const match = matchOf(table, { reply: llm.responseModel, asked: llm.model, alias: llm.sentModel }, startOf(llm))
+  const match = matchOf(table, { reply: llm.usage.responseModel, asked: llm.model, alias: llm.routing.sentModel }, startOf(llm))
   const priced = priceBill({ usage, modalities, served, factor }, match?.row ?? null)
   if (priced === null) return null
   const { parts, total, unpriced } = priced

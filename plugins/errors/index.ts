@@ -36,7 +36,7 @@ async function registerErrors (app: FastifyInstance): Promise<void> {
  */
 function foreignError (llm: ModelCall | null, reply: FastifyReply, payload: unknown): object | null {
   if (reply.statusCode < 400) return null
-  if (llm !== null && (llm.errorCode !== null || llm.upstreamStatus !== 0)) return null
+  if (llm !== null && (llm.errorCode !== null || llm.upstreamReply.status !== 0)) return null
   if (typeof payload !== 'string' || !/^\{"(?:statusCode|message)":/.test(payload)) return null
   try {
     const error: unknown = JSON.parse(payload)

@@ -81,8 +81,8 @@ export class Exchange implements Dispatcher.DispatchHandler, Source {
       this.#cancel?.(new ReplyCodedError())
       return true
     }
-    llm.upstreamStatus = statusCode
-    llm.tapped = true
+    llm.upstreamReply.status = statusCode
+    llm.upstreamReply.tapped = true
     this.#resume = resume
     this.#headers = headers
     this.#tap = llm.openTap === null ? null : llm.openTap(statusCode, headers)
@@ -95,7 +95,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Source {
   onData (chunk: Buffer): boolean {
     const { llm } = this.#context
     if (llm.times.firstChunkAt === 0) llm.times.firstChunkAt = this.#now()
-    llm.replyBytes += chunk.length
+    llm.upstreamReply.bytes += chunk.length
     const passed = this.#tap === null ? chunk : this.#tap.push(chunk)
     if (this.#left) this.#goOnDraining(chunk)
     else if (passed !== null && !this.#pass(passed)) this.#paused = true
@@ -113,7 +113,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Source {
       this.#conclude(this.#tap === null ? true : this.#tap.whole)
     }
     // A whole reply ends in the turn in which it is delivered, which tells its time.
-    if (wasStream) llm.replyWorkMs += performance.now() - since
+    if (wasStream) llm.upstreamReply.workMs += performance.now() - since
     this.#finish()
   }
 
@@ -181,9 +181,9 @@ export class Exchange implements Dispatcher.DispatchHandler, Source {
     const whole = this.#ended && !this.#undecided && !this.#context.streamOnly
     const body = whole ? joined(this.#early) : this.#open()
     this.#early = []
-    this.#done(null, { statusCode: this.#context.llm.upstreamStatus, headers: this.#headers, body }, this.#context)
+    this.#done(null, { statusCode: this.#context.llm.upstreamReply.status, headers: this.#headers, body }, this.#context)
     const { llm } = this.#context
-    llm.replyWorkMs += performance.now() - llm.times.headersAt
+    llm.upstreamReply.workMs += performance.now() - llm.times.headersAt
   }
 
   /** A function of the host's that had a say in the reply threw. */

@@ -84,8 +84,8 @@ function readBody (gateway: Gateway, request: FastifyRequest, payload: FastifyRe
     return
   }
   llm.times.bodyStartedAt = performance.now()
-  collectBody(payload, declaredLength(request.headers['content-length']), llm.maxBodyBytes, (error, body) => {
-    llm.body = body
+  collectBody(payload, declaredLength(request.headers['content-length']), llm.body.maxBytes, (error, body) => {
+    llm.body.bytes = body
     llm.times.bodyAt = performance.now()
     done(error, body)
   }, gateway.bodyPace)

@@ -14,7 +14,7 @@ import { isPage, passHeaders, replyHeaders } from './reply-headers.js'
 export function relay (dispatcher: UpstreamDispatcher, destination: Destination, context: ExchangeContext): void {
   dispatcher.send(context, destination, answer)
   // What the way of a request depends on was read by then.
-  context.llm.json = undefined
+  context.llm.body.json = undefined
 }
 
 function answer (error: Error | null, from: ExchangeReply | undefined, { llm, request, reply, rewriteHeaders }: ExchangeContext): void {

@@ -23,10 +23,11 @@ const none: readonly string[] = []
  * keeps proxies from holding them back.
  */
 export function passHeaders (headers: Headers, llm: ModelCall, reply: FastifyReply | null, pass: Pass): void {
-  const page = isPage(llm.upstreamStatus, headers)
+  const page = isPage(llm.upstreamReply.status, headers)
   const listed = headers.connection === undefined ? none : String(headers.connection).toLowerCase().split(/[\s,]+/)
   // Its bytes may not be what the upstream counted: a chunk that only we asked for is taken out, and a stream that broke off is told so.
-  const isOurs = llm.outgoing !== null || (llm.stream && llm.openTap !== null && llm.upstreamStatus < 300) || isEventStream(headers)
+  const isMetered = llm.stream && llm.openTap !== null && llm.upstreamReply.status < 300
+  const isOurs = llm.body.outgoing !== null || isMetered || isEventStream(headers)
   for (const name in headers) {
     if ((name === 'content-length' && isOurs) || (name.startsWith('access-control-') && hasCors(reply))) continue
     if (page ? keptWithPage.has(name) : !dropped.has(name) && !listed.includes(name)) pass(name, headers[name])
@@ -42,7 +43,7 @@ function passIds (headers: Headers, listed: readonly string[], llm: ModelCall, p
   const own = listed.includes('x-request-id') ? undefined : headers['x-request-id']
   const other = listed.includes('request-id') ? undefined : headers['request-id']
   const id = own ?? other
-  llm.upstreamRequestId = id === undefined ? null : String(id)
+  llm.upstreamReply.requestId = id === undefined ? null : String(id)
   if (own === undefined) pass('x-request-id', id ?? llm.id)
   if (other === undefined) pass('request-id', id ?? llm.id)
 }

@@ -38,7 +38,7 @@ export function send (mounted: MountedCall, source: string, options: FastifyRepl
     if (destination === null || llm.times.sentAt > 0) throw error
   }
   // What the way of a request depends on was read by then.
-  llm.json = undefined
+  llm.body.json = undefined
   isSent = destination === null || llm.times.sentAt > 0
   if (!isSent) refuseUnsent(mounted)
   return isSent
@@ -46,7 +46,7 @@ export function send (mounted: MountedCall, source: string, options: FastifyRepl
 
 function ownOptions (mounted: MountedCall, options: FastifyReplyFromHooks, isSent: () => boolean): FastifyReplyFromHooks {
   const { llm, request, reply, destination } = mounted
-  const body = llm.outgoing ?? llm.body
+  const body = llm.body.outgoing ?? llm.body.bytes
   const onError = options.onError ?? ((_reply, { error }) => refuse(
     request, reply, llm.endpoint.family, fromTransport(error.cause ?? error)
   ))
@@ -82,10 +82,10 @@ function refuseUnsent ({ llm, request, reply, destination }: MountedCall): void 
 }
 
 function pass ({ llm, request, reply }: MountedCall, body: unknown): void {
-  if (!isPage(llm.upstreamStatus, { 'content-type': reply.getHeader('content-type') })) {
+  if (!isPage(llm.upstreamReply.status, { 'content-type': reply.getHeader('content-type') })) {
     reply.send(body)
     return
   }
   if (body instanceof Readable) body.resume()
-  refuse(request, reply, llm.endpoint.family, gatewayError('upstream_error', {}, { status: llm.upstreamStatus }))
+  refuse(request, reply, llm.endpoint.family, gatewayError('upstream_error', {}, { status: llm.upstreamReply.status }))
 }

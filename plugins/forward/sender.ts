@@ -19,7 +19,7 @@ export function createSender (dispatcher: UpstreamDispatcher): Sender {
   const proven = new WeakSet<object>()
   return function sendModel (mounted, dest, options) {
     const { gateway, llm, request, reply, destination } = mounted
-    const isRead = llm.body !== null || llm.endpoint.body === 'none'
+    const isRead = llm.body.bytes !== null || llm.endpoint.body === 'none'
     if (!isLetIn(gateway, llm) || (destination === null && hasOwnUpstream(llm))) {
       request.log.error(
         { mount: request.routeOptions.url },

@@ -50,7 +50,7 @@ export class SlowReaders {
       const waiting = raw.writableLength
       // Over a connection that brings several replies it may be another one's turn.
       if (waiting === 0 || raw.socket === null) this.#standing.delete(llm)
-      else if (this.#stands(llm, llm.replyBytes - waiting, now)) cut(llm, raw)
+      else if (this.#stands(llm, llm.upstreamReply.bytes - waiting, now)) cut(llm, raw)
     }
   }
 

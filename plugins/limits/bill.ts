@@ -1,5 +1,5 @@
 /** What a ledger record says of the cost, and all that it takes to work it out again with other prices. */
-import type { Cost } from '../core/cost.js'
+import type { Cost, Served } from '../core/cost.js'
 import { labelsOf } from '../core/labels.js'
 import type { ModelCall } from '../core/model-call.js'
 import type { LedgerBill, LedgerCost } from '../core/ledger.js'
@@ -8,7 +8,7 @@ const maxNameLength = 128
 
 /** Only what applies: most records are short. */
 export function ledgerCost (llm: ModelCall): LedgerCost {
-  const { cost, served } = llm
+  const { cost, usage: { served } } = llm
   const labels = labelsOf(llm)
   return Object.assign(
     { bill: billOf(llm) },
@@ -24,7 +24,7 @@ function costFields ({ amount, currency, parts, price }: Cost): LedgerCost {
   return Object.assign({ cost: amount, currency, costParts }, price === null ? null : { price })
 }
 
-function billOf ({ startedAt, model, responseModel, served, modalities, cost }: ModelCall): LedgerBill {
+function billOf ({ startedAt, model, usage: { responseModel, served, modalities }, cost }: ModelCall): LedgerBill {
   return Object.assign(
     { startedAt: Math.round(performance.timeOrigin + startedAt) },
     responseModel === null || responseModel === model ? null : { model: responseModel.slice(0, maxNameLength) },
@@ -34,7 +34,7 @@ function billOf ({ startedAt, model, responseModel, served, modalities, cost }: 
   )
 }
 
-function servedFields ({ speed, region, counts, tools, statedCost }: NonNullable<ModelCall['served']>): Partial<LedgerBill> {
+function servedFields ({ speed, region, counts, tools, statedCost }: Served): Partial<LedgerBill> {
   return Object.assign(
     {},
     speed === null ? null : { speed },

@@ -18,7 +18,7 @@ const maxChoices = 128
 
 /** Tokens of the request itself, by its size. */
 export function inputEstimate (llm: ModelCall, contentLength: string | undefined, { maxInputTokens }: HoldSizes): number {
-  const bytes = llm.body?.length ?? Number(contentLength ?? 0)
+  const bytes = llm.body.bytes?.length ?? Number(contentLength ?? 0)
   return Math.min(Math.ceil(bytes / bytesPerToken), maxInputTokens)
 }
 
@@ -27,8 +27,8 @@ export function outputBound (llm: ModelCall, { otherOutput, outputByModel }: Hol
   const { output } = llm.endpoint
   if (output === null) return 0
   const most = outputByModel.get(llm.model ?? '') ?? otherOutput
-  const asked = firstCount(llm.json, output.max) ?? most
-  const choices = firstCount(llm.json, output.choices) ?? 1
+  const asked = firstCount(llm.body.json, output.max) ?? most
+  const choices = firstCount(llm.body.json, output.choices) ?? 1
   return Math.min(asked, most) * Math.min(choices, maxChoices)
 }
 
@@ -36,13 +36,13 @@ export function outputBound (llm: ModelCall, { otherOutput, outputByModel }: Hol
  * True where the work goes on when the reply has ended, or its caller has left. What it uses is told later, in replies that are not
  * metered.
  */
-export function goesOn ({ endpoint, json }: ModelCall): boolean {
+export function goesOn ({ endpoint, body: { json } }: ModelCall): boolean {
   const path = endpoint.output?.goesOn
   return path !== undefined && valueAt(json, path) === true
 }
 
 /** What has come of a reply whose usage was not told. */
-export function relayedEstimate ({ replyBytes, stream }: ModelCall): number {
+export function relayedEstimate ({ upstreamReply: { bytes: replyBytes }, stream }: ModelCall): number {
   return Math.ceil(replyBytes / (stream ? streamedBytesPerToken : bytesPerToken))
 }
 

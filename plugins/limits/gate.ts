@@ -53,7 +53,7 @@ export class Gate {
   }
 
   #enter (llm: ModelCall, request: FastifyRequest): GatewayError | null | Promise<GatewayError | null> {
-    const { key, group } = llm
+    const { key, group } = llm.auth
     // A place that is taken for a request that is settled already would never be free again.
     if (llm.settled || key === null || group === null || (!limited(key.limits) && !limited(group.limits))) return null
     if (this.#admission.ticketOf(llm) !== undefined) return null
@@ -98,7 +98,7 @@ export class Gate {
   }
 
   #rejected (llm: ModelCall, limit: string): void {
-    this.#gateway.recorder.limitRejected(String(llm.group?.id), limit)
+    this.#gateway.recorder.limitRejected(String(llm.auth.group?.id), limit)
   }
 }
 

@@ -69,7 +69,7 @@ export function createRecorder (store: MetricStore, { models, keys }: LabelNames
       const model = modelLabel(models, llm)
       // Told nowhere else: on routes of this package a body is cut off before anybody checks it.
       if (llm.errorCode === 'body_too_large') validationFailures.add(1, llm.protocol, 'too_large')
-      settle(llm, { protocol: llm.protocol, group: llm.group?.id ?? 'none', model, own: keys.of(llm) })
+      settle(llm, { protocol: llm.protocol, group: llm.auth.group?.id ?? 'none', model, own: keys.of(llm) })
       listener(llm, model)
     },
     pathNormalized: (protocol, kind) => normalizations.add(1, protocol, kind),
@@ -104,7 +104,7 @@ function upstreamGauges (store: MetricStore) {
 /** A refused stranger's words are no label, not even where they name a known model. */
 function modelLabel (models: ModelNames, llm: ModelCall): string {
   if (llm.outcome === 'auth_error') return 'none'
-  return models.label(llm.model ?? llm.responseModel, succeeded(llm))
+  return models.label(llm.model ?? llm.usage.responseModel, succeeded(llm))
 }
 
 function settlement (store: MetricStore): (llm: ModelCall, labels: Labels) => void {
@@ -122,7 +122,7 @@ function settlement (store: MetricStore): (llm: ModelCall, labels: Labels) => vo
     if (llm.cost !== null) recordCost(llm.cost, labels)
     recordTimes(llm, model)
     const statusClass = statusClassOf(llm)
-    if (statusClass !== null) upstreamResponses.add(1, llm.upstream ?? 'none', statusClass)
+    if (statusClass !== null) upstreamResponses.add(1, llm.routing.upstream ?? 'none', statusClass)
     if (llm.stream && llm.abortedBy !== null) aborts.add(1, protocol, llm.abortedBy)
   }
 }
@@ -134,14 +134,14 @@ function tokenRecording (store: MetricStore): (llm: ModelCall, labels: Labels) =
   const inconsistent = store.counter('usage_inconsistent_total')
 
   return (llm, { protocol, group, model, own }) => {
-    if (llm.usage !== null) tokens.add(llm.usage, protocol, group, model, own)
-    if (llm.modalities !== null) {
-      for (const { tokens: amount, direction, modality } of llm.modalities) {
+    if (llm.usage.tokens !== null) tokens.add(llm.usage.tokens, protocol, group, model, own)
+    if (llm.usage.modalities !== null) {
+      for (const { tokens: amount, direction, modality } of llm.usage.modalities) {
         modalities.add(amount, protocol, group, model, direction, modalityLabels.has(modality) ? modality : 'other')
       }
     }
-    if (llm.usageMissing !== null) missing.add(1, protocol, llm.usageMissing)
-    if (llm.usageInconsistent) inconsistent.add(1, protocol)
+    if (llm.usage.missing !== null) missing.add(1, protocol, llm.usage.missing)
+    if (llm.usage.inconsistent) inconsistent.add(1, protocol)
   }
 }
 

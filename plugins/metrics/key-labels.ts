@@ -60,7 +60,7 @@ export class KeyLabels {
     this.#overflowed = overflowed
   }
 
-  of ({ key, group }: ModelCall): readonly string[] {
+  of ({ auth: { key, group } }: ModelCall): readonly string[] {
     if (this.#names.length === 0) return this.#names
     return this.#known.map((known, at) => {
       const name = String(this.#names[at])

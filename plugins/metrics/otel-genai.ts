@@ -52,9 +52,9 @@ function tokenHistogram (meter: Meter, name: string): Histogram {
 function legacyTokens (meter: Meter): Write {
   const usage = tokenHistogram(meter, metricNames.tokenUsage)
   return (llm, shared) => {
-    if (llm.usage === null) return
-    usage.record(tokensOf(llm.usage, 'input'), { ...shared, [attributes.tokenType]: 'input' })
-    usage.record(tokensOf(llm.usage, 'output'), { ...shared, [attributes.tokenType]: 'output' })
+    if (llm.usage.tokens === null) return
+    usage.record(tokensOf(llm.usage.tokens, 'input'), { ...shared, [attributes.tokenType]: 'input' })
+    usage.record(tokensOf(llm.usage.tokens, 'output'), { ...shared, [attributes.tokenType]: 'output' })
   }
 }
 
@@ -88,8 +88,8 @@ function nextTokens (meter: Meter): Write {
   const output = tokenHistogram(meter, nextMetrics.outputPerOperation)
   return (llm, shared, error) => {
     for (const { counter, tokens, direction } of counters) {
-      let rest = llm.usage === null ? 0 : tokens(llm.usage)
-      for (const view of llm.modalities ?? []) {
+      let rest = llm.usage.tokens === null ? 0 : tokens(llm.usage.tokens)
+      for (const view of llm.usage.modalities ?? []) {
         if (view.direction !== direction || !modalityNames.has(view.modality)) continue
         const amount = Math.min(view.tokens, rest)
         counter.add(amount, { ...shared, [nextAttributes.modality]: view.modality })
@@ -97,8 +97,8 @@ function nextTokens (meter: Meter): Write {
       }
       counter.add(rest, { ...shared, [nextAttributes.modality]: 'unknown' })
     }
-    if (llm.usage === null) return
-    input.record(tokensOf(llm.usage, 'input'), error)
-    output.record(tokensOf(llm.usage, 'output'), error)
+    if (llm.usage.tokens === null) return
+    input.record(tokensOf(llm.usage.tokens, 'input'), error)
+    output.record(tokensOf(llm.usage.tokens, 'output'), error)
   }
 }

@@ -18,7 +18,7 @@ export class ActiveRequests {
   enter (llm: ModelCall): 'active' | 'key_share' | null {
     if (this.#calls.has(llm.id)) return null
     if (this.#calls.size >= this.#max) return 'active'
-    const key = llm.key?.id ?? ''
+    const key = llm.auth.key?.id ?? ''
     const own = this.#keys.get(key) ?? 0
     // One more than there are, so that a place is free for a key that comes next.
     if (this.#calls.size >= this.#max * freePart && own >= this.#max / (this.#keys.size + 1)) return 'key_share'

@@ -21,10 +21,10 @@ export function startCallSpan (tracer: Tracer, llm: ModelCall, upstreams: readon
   const span = tracer.startSpan(name, { kind: otelApi().SpanKind.CLIENT, attributes: start }, parent)
   if (!span.isRecording()) return span
   span.setAttributes({
-    'llm_gateway.protocol': llm.protocol, 'llm_gateway.request_id': llm.id, ...requestAttributes(llm.endpoint, llm.json),
+    'llm_gateway.protocol': llm.protocol, 'llm_gateway.request_id': llm.id, ...requestAttributes(llm.endpoint, llm.body.json),
   })
   if (llm.stream) span.setAttribute(attributes.stream, true)
-  if (llm.group !== null) span.setAttribute('llm_gateway.group', llm.group.id)
+  if (llm.auth.group !== null) span.setAttribute('llm_gateway.group', llm.auth.group.id)
   return span
 }
 
@@ -51,12 +51,12 @@ export function endCallSpan (span: Span, llm: ModelCall): void {
     // That a caller hung up is no failure of the call.
     if (llm.outcome !== 'client_abort') span.setStatus({ code: otelApi().SpanStatusCode.ERROR, message: errorType })
   }
-  for (const { upstream, result, status, durationMs } of llm.attempts ?? []) {
+  for (const { upstream, result, status, durationMs } of llm.routing.attempts ?? []) {
     span.addEvent('llm_gateway.attempt', {
       'llm_gateway.upstream': upstream, 'llm_gateway.result': result, 'llm_gateway.status': status, 'llm_gateway.duration_ms': durationMs,
     })
   }
-  if (llm.upstream !== null) span.setAttribute('llm_gateway.upstream', llm.upstream)
+  if (llm.routing.upstream !== null) span.setAttribute('llm_gateway.upstream', llm.routing.upstream)
   // A name that no provider knows is a caller's invention.
   if (!succeeded(llm)) span.updateName(llm.endpoint.operation)
   span.end()
@@ -64,16 +64,16 @@ export function endCallSpan (span: Span, llm: ModelCall): void {
 
 function replyAttributes (llm: ModelCall): Attributes {
   const found: Attributes = {}
-  if (llm.responseId !== null) found[attributes.responseId] = llm.responseId
-  if (llm.responseModel !== null) found[attributes.responseModel] = llm.responseModel
-  if (llm.finishReason !== null) found[attributes.finishReasons] = [llm.finishReason]
+  if (llm.usage.responseId !== null) found[attributes.responseId] = llm.usage.responseId
+  if (llm.usage.responseModel !== null) found[attributes.responseModel] = llm.usage.responseModel
+  if (llm.usage.finishReason !== null) found[attributes.finishReasons] = [llm.usage.finishReason]
   const firstChunk = upstreamFirstChunkOf(llm)
   if (firstChunk !== null) found[attributes.timeToFirstChunk] = firstChunk
   return found
 }
 
 /** The exact decimal text: a number would be rounded. */
-function costAttributes ({ cost, served }: ModelCall): Attributes {
+function costAttributes ({ cost, usage: { served } }: ModelCall): Attributes {
   const found: Attributes = {}
   if (served !== null && served.tier !== null) found['llm_gateway.service_tier'] = served.tier
   if (cost === null || cost.amount === null) return found
@@ -81,7 +81,7 @@ function costAttributes ({ cost, served }: ModelCall): Attributes {
 }
 
 /** Input includes what was cached and output includes reasoning, as the conventions want; the parts follow. */
-function usageAttributes ({ usage }: ModelCall): Attributes {
+function usageAttributes ({ usage: { tokens: usage } }: ModelCall): Attributes {
   if (usage === null) return {}
   return {
     [attributes.inputTokens]: tokensOf(usage, 'input'),

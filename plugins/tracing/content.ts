@@ -29,7 +29,7 @@ const shortestPiece = 6
 
 /** Nobody captures a key on purpose; callers do paste theirs into prompts, and models repeat them. */
 function hideKeys (llm: ModelCall, upstreams: readonly Upstream[]): Hide {
-  const keys = [llm.secret, ...upstreams.map(({ secret }) => secret.known())].filter((key) => key !== null)
+  const keys = [llm.auth.secret, ...upstreams.map(({ secret }) => secret.known())].filter((key) => key !== null)
   return (text) => keys.reduce((rest, key) => withoutBeginning(rest.replaceAll(key, '[key]'), key), text)
 }
 
@@ -44,7 +44,7 @@ function withoutBeginning (text: string, key: string): string {
 export function captureContent (span: Span, llm: ModelCall, upstreams: readonly Upstream[]): void {
   const hide = hideKeys(llm, upstreams)
   const budget = new TextBudget(maxTextLength)
-  const messages = inputMessages(llm.endpoint.text, llm.json, (text) => budget.take(hide(text)))
+  const messages = inputMessages(llm.endpoint.text, llm.body.json, (text) => budget.take(hide(text)))
   if (messages.length > 0) span.setAttribute(attributes.inputMessages, JSON.stringify(messages))
   if (budget.truncated) span.setAttribute('llm_gateway.input_truncated', true)
   const { openTap } = llm
@@ -68,7 +68,7 @@ function listenIn (span: Span, llm: ModelCall, hide: Hide, openTap: OpenTap): Op
   }
 }
 
-function outputMessage (content: string, { finishReason }: ModelCall): Record<string, unknown> {
+function outputMessage (content: string, { usage: { finishReason } }: ModelCall): Record<string, unknown> {
   return { role: 'assistant', parts: [{ type: 'text', content }], ...finishReason !== null && { finish_reason: finishReason } }
 }
 

@@ -55,7 +55,7 @@ export class PoolAttempts implements Attempts {
     this.#around = around
     this.#tie = tieOf(pool, llm, headers)
     this.#bound = pool.members.length > 1 ? namedBy(llm) : null
-    llm.boundMs = pool.members.length > 1 ? pool.affinityTtlMs : 0
+    llm.routing.boundMs = pool.members.length > 1 ? pool.affinityTtlMs : 0
     this.#until = around.now() + pool.deadlineMs
     around.budget.begin()
   }
@@ -242,7 +242,7 @@ export class PoolAttempts implements Attempts {
     visit.end()
     this.#visit = null
     this.#around.attempted(upstream.name, result)
-    const attempts = this.#llm.attempts ??= []
+    const attempts = this.#llm.routing.attempts ??= []
     attempts.push({ upstream: upstream.name, result, status, durationMs: Math.round(now - visit.beganAt) })
   }
 }

@@ -65,18 +65,18 @@ export function namedBy (llm: ModelCall): BoundId | null {
   return id === null || id.length > maxIdLength ? null : { name: `${llm.protocol}:${id}`, isWanted: false }
 }
 
-function textIn ({ json, body }: ModelCall, field: string): string | null {
+function textIn ({ body: { json, bytes } }: ModelCall, field: string): string | null {
   if (typeof json === 'object' && json !== null) {
     const value: unknown = Reflect.get(json, field)
     return typeof value === 'string' ? value : null
   }
-  const last = json === undefined && body !== null ? textsOf(body, field).at(-1) : undefined
-  return last === undefined || body === null ? null : textAt(body, last)
+  const last = json === undefined && bytes !== null ? textsOf(bytes, field).at(-1) : undefined
+  return last === undefined || bytes === null ? null : textAt(bytes, last)
 }
 
 function madeBy (llm: ModelCall): string | null {
-  if (llm.endpoint.boundIdField === null || llm.upstreamStatus < 200 || llm.upstreamStatus > 299) return null
-  const id = idInPath(llm) ?? llm.responseId
+  if (llm.endpoint.boundIdField === null || llm.upstreamReply.status < 200 || llm.upstreamReply.status > 299) return null
+  const id = idInPath(llm) ?? llm.usage.responseId
   return id === null || id.length > maxIdLength ? null : `${llm.protocol}:${id}`
 }
 

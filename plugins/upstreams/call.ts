@@ -22,14 +22,15 @@ export function unpacked (call: Call): Call {
 
 /** From here on the request is this upstream's. */
 export function countFor ({ name, models, forwards }: Upstream, llm: ModelCall): void {
-  llm.upstream = name
-  llm.sentModel = llm.model === null ? null : models.get(llm.model) ?? null
-  llm.forwards = forwards
+  const { routing, model } = llm
+  routing.upstream = name
+  routing.sentModel = model === null ? null : models.get(model) ?? null
+  routing.forwardsSecret = forwards
 }
 
-function bodyOf ({ models }: Upstream, { body, outgoing, endpoint, model, modelAt }: ModelCall): Buffer | null {
-  const bytes = outgoing ?? body
-  if (bytes !== null && modelAt !== null) return renameAt(bytes, modelAt, models.get(model ?? ''))
+function bodyOf ({ models }: Upstream, { body, endpoint, model }: ModelCall): Buffer | null {
+  const bytes = body.outgoing ?? body.bytes
+  if (bytes !== null && body.modelAt !== null) return renameAt(bytes, body.modelAt, models.get(model ?? ''))
   if (bytes === null || models.size === 0 || endpoint.modelField === null) return bytes
   return renameModel(bytes, endpoint.modelField, models) ?? bytes
 }
@@ -43,7 +44,7 @@ interface Made {
 const made = new WeakMap<Upstream, Map<Family, Made>>()
 
 function headersOf (upstream: Upstream, family: Family, llm: ModelCall, own: string | null): readonly Header[] {
-  const secret = upstream.forwards ? llm.secret : own
+  const secret = upstream.forwards ? llm.auth.secret : own
   if (secret === null) return upstream.headers
   if (upstream.forwards) return [...upstream.headers, credentialOf(upstream, family, secret)]
   const byFamily = made.get(upstream) ?? new Map<Family, Made>()

@@ -18,8 +18,8 @@ function fixedCall (upstream: Upstream, health: Health): ((llm: ModelCall) => Ca
   const secret = upstream.secret.known()
   return (llm) => {
     const called = callOf(upstream, llm, secret, null)
-    if (llm.visited === null && !(called instanceof GatewayError)) {
-      llm.visited = health
+    if (llm.routing.visited === null && !(called instanceof GatewayError)) {
+      llm.routing.visited = health
       health.active += 1
     }
     return called

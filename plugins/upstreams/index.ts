@@ -9,7 +9,7 @@ import { GatewayError } from '../core/errors/gateway-error.js'
 import { refuse } from '../core/errors/refuse.js'
 import { hasOwnUpstream } from '../core/given-upstream.js'
 import { joinGateway } from '../core/gateway.js'
-import { modelCallOf } from '../core/model-call.js'
+import { modelCallOf, type ModelCall } from '../core/model-call.js'
 import { checkMethods, checkOptions } from '../core/options.js'
 import { routeOf } from '../core/route-kind.js'
 import type { Destination, Upstream } from '../core/upstream.js'
@@ -56,13 +56,14 @@ async function registerUpstreams (app: FastifyInstance, options: UpstreamsOption
   const router = new Router(destinations(known), (first, others) => poolDestination(poolOf(first, others, registry), around))
 
   // A host that has mounts alone decides by them where the requests of a group go that names no upstream.
-  gateway.destinationOf = (llm) => gateway.ownScope !== null || hasOwnUpstream(llm) ? router.find(llm) : null
+  const choosesFor = (llm: ModelCall): boolean => gateway.ownScope !== null || hasOwnUpstream(llm)
+  gateway.destinationOf = (llm) => choosesFor(llm) ? router.find(llm) : null
 
   gateway.upstreamsStatus = () => statusOf(known.values(), pools.values(), registry, performance.now())
 
   app.addHook('preHandler', function llmGatewayUpstreams (request, reply, done) {
     const llm = modelCallOf(request)
-    if (llm === null || llm.group === null || routeOf(llm, request) === 'host' || (gateway.ownScope === null && !hasOwnUpstream(llm))) {
+    if (llm === null || llm.auth.group === null || routeOf(llm, request) === 'host' || !choosesFor(llm)) {
       done()
       return
     }
@@ -73,12 +74,13 @@ async function registerUpstreams (app: FastifyInstance, options: UpstreamsOption
   })
 
   gateway.settlement.add('upstreams', (llm) => {
-    if (llm.visited !== null) {
-      llm.visited.active -= 1
-      gateway.recorder.upstreamAttempted(String(llm.upstream), plainResult(llm))
+    const { routing, auth } = llm
+    if (routing.visited !== null) {
+      routing.visited.active -= 1
+      gateway.recorder.upstreamAttempted(String(routing.upstream), plainResult(llm))
     }
-    const boundMs = llm.boundMs > 0 || (llm.group?.routes?.length ?? 0) === 0 ? llm.boundMs : poolDefaults.affinityTtlMs
-    if (boundMs > 0 && llm.upstream !== null) bindings.keep(llm, llm.upstream, boundMs)
+    const boundMs = routing.boundMs > 0 || (auth.group?.routes?.length ?? 0) === 0 ? routing.boundMs : poolDefaults.affinityTtlMs
+    if (boundMs > 0 && routing.upstream !== null) bindings.keep(llm, routing.upstream, boundMs)
   })
 
   followHealth(app, gateway, known, registry)

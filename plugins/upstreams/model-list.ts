@@ -13,7 +13,7 @@ function listedModels ({ models, routes = [], upstream }: Group): readonly strin
 
 /** What a request for the list of models, or for one of them, is answered; null where its provider is asked. */
 export function modelsAnswer (llm: ModelCall, router: Router): object | GatewayError | null {
-  const { group, endpoint, model } = llm
+  const { auth: { group }, endpoint, model } = llm
   if (endpoint.protocol !== 'models' || group === null) return null
   const listed = listedModels(group)?.filter((name) => router.takes(group, name, llm))
   if (listed === undefined) return null

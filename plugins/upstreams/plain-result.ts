@@ -8,12 +8,12 @@ const byError: ReadonlyMap<string | null, AttemptResult> = new Map([
 ])
 
 /** How the one attempt of a settled request ended, where there was nothing to choose. */
-export function plainResult ({ upstreamStatus: status, abortedBy, errorCode, forwards }: ModelCall): AttemptResult {
+export function plainResult ({ upstreamReply: { status }, abortedBy, errorCode, routing: { forwardsSecret } }: ModelCall): AttemptResult {
   if (abortedBy === 'client') return 'left'
   if (status === 0) return byError.get(errorCode) ?? 'connect'
   if (abortedBy !== null) return byError.get(errorCode) ?? 'reset'
   if (status === 429) return 'rate_limited'
   if (status >= 500) return status === 503 || status === 529 ? 'overloaded' : 'server_error'
-  if (status >= 401 && status <= 403 && !forwards) return 'credential'
+  if (status >= 401 && status <= 403 && !forwardsSecret) return 'credential'
   return status >= 400 ? 'client_error' : 'ok'
 }

@@ -37,7 +37,7 @@ export class Router {
 
   /** Null where nothing that is named takes it. */
   find (llm: ModelCall): Destination | null {
-    const { group } = llm
+    const { group } = llm.auth
     if (group === null) return this.#only()
     const ways = group.routes === undefined || group.routes.length === 0 ? null : this.#waysOf(group, group.routes)
     const isModelless = llm.model === null && llm.endpoint.modelField === null
@@ -55,7 +55,7 @@ export class Router {
 
   /** Why a request of a group that has routes goes nowhere; null where it goes somewhere. */
   refusal (llm: ModelCall): GatewayError | null {
-    const { group, endpoint } = llm
+    const { auth: { group }, endpoint } = llm
     if (group === null || group.routes === undefined || group.routes.length === 0 || this.find(llm) !== null) return null
     const model = modelOf(llm)
     const param = endpoint.modelField
@@ -107,8 +107,8 @@ function byModel ({ routes, known }: Ways, model: string | null): Destination | 
 }
 
 /** Where nobody read the body for its model, it is looked for here: the last one counts, as for a parser. */
-function modelOf ({ model, body, endpoint }: ModelCall): string | null {
-  if (model !== null || body === null || endpoint.modelField === null) return model
-  const last = textsOf(body, endpoint.modelField).at(-1)
-  return last === undefined ? null : textAt(body, last)
+function modelOf ({ model, body: { bytes }, endpoint }: ModelCall): string | null {
+  if (model !== null || bytes === null || endpoint.modelField === null) return model
+  const last = textsOf(bytes, endpoint.modelField).at(-1)
+  return last === undefined ? null : textAt(bytes, last)
 }

@@ -6,8 +6,8 @@ import type { Pool } from './pool.js'
 import { textHash } from './rendezvous.js'
 
 /** What ties a request to a member of a pool. With the id of its key, so that two callers who chose the same words are not one. */
-export function tieOf ({ affinity, members }: Pool, { key, json }: ModelCall, headers: IncomingHttpHeaders): Tie | null {
+export function tieOf ({ affinity, members }: Pool, { auth, body }: ModelCall, headers: IncomingHttpHeaders): Tie | null {
   if (affinity === 'none' || members.length === 1) return null
-  const conversation = affinity === 'key' ? null : conversationOf(headers, json)
-  return { hash: textHash(`${key?.id ?? ''}\n${conversation ?? ''}`), stays: conversation !== null }
+  const conversation = affinity === 'key' ? null : conversationOf(headers, body.json)
+  return { hash: textHash(`${auth.key?.id ?? ''}\n${conversation ?? ''}`), stays: conversation !== null }
 }

@@ -14,15 +14,16 @@ import { isObject } from '../core/json-object.js'
  * where the body is large.
  */
 export function askFor (llm: ModelCall, headers: IncomingHttpHeaders, rules: UsageRules): boolean | Promise<boolean> {
-  if (rules.request === null || llm.body === null) return false
-  if (llm.body.length > largeBytes) return askInLarge(llm, llm.body, headers, rules.request)
-  const json = llm.json === undefined ? parseJson(llm.body.toString()) : llm.json
-  const outgoing = isObject(json) && json['stream'] === true ? askForUsage(llm.body, json[rules.request.field], rules.request) : null
+  const { bytes } = llm.body
+  if (rules.request === null || bytes === null) return false
+  if (bytes.length > largeBytes) return askInLarge(llm, bytes, headers, rules.request)
+  const json = llm.body.json === undefined ? parseJson(bytes.toString()) : llm.body.json
+  const outgoing = isObject(json) && json['stream'] === true ? askForUsage(bytes, json[rules.request.field], rules.request) : null
   return outgoing !== null && asked(llm, headers, outgoing)
 }
 
 function asked (llm: ModelCall, headers: IncomingHttpHeaders, outgoing: Buffer): true {
-  llm.outgoing = outgoing
+  llm.body.outgoing = outgoing
   headers['accept-encoding'] = 'identity'
   return true
 }
@@ -40,7 +41,7 @@ function askForUsage (body: Buffer, options: unknown, request: UsageRequest): Bu
 
 /** The same for a body that would hold the loop. Of one that was checked its JSON has these fields, and little more. */
 async function askInLarge (llm: ModelCall, body: Buffer, headers: IncomingHttpHeaders, request: UsageRequest): Promise<boolean> {
-  const { json } = llm
+  const { json } = llm.body
   if (!await asksForStream(body, json)) return false
   const told = isObject(json) ? json[request.field] : null
   const field = told === undefined ? noField : await searchSlowly(body, request.field)

@@ -63,15 +63,15 @@ async function registerUsage (app: FastifyInstance, options: UsageOptions): Prom
 
   app.addHook('onSend', function llmGatewayUsage (request, reply, payload, done) {
     const llm = modelCallOf(request)
-    if (llm === null || llm.openTap === null || llm.tapped || !(payload instanceof Readable)) done()
+    if (llm === null || llm.openTap === null || llm.upstreamReply.tapped || !(payload instanceof Readable)) done()
     else done(null, watch(gateway, request, reply, llm, llm.openTap, payload))
   })
 
   // Sent on, and left before a reply came: it was paid for, and nobody knows how much. A host's mount does not tell that it sent it.
   gateway.settlement.add('usage', (llm, request) => {
-    const unseen = llm.openTap !== null && !llm.tapped && llm.usageMissing === null
+    const unseen = llm.openTap !== null && !llm.upstreamReply.tapped && llm.usage.missing === null
     if (!unseen || llm.abortedBy === null || llm.endpoint.metered !== 'yes') return
-    if (llm.times.sentAt > 0 || routeOf(llm, request) === 'host') llm.usageMissing = 'client_abort'
+    if (llm.times.sentAt > 0 || routeOf(llm, request) === 'host') llm.usage.missing = 'client_abort'
   })
 }
 

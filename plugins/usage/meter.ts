@@ -106,20 +106,21 @@ export class Meter {
   finish (llm: ModelCall, unread: UsageMissing, header: ReadHeader): void {
     // The upstream broke its reply off, in words.
     const missing = this.failed && unread === 'no_usage' ? 'upstream_abort' : unread
-    llm.responseModel = bounded(this.model)
-    llm.responseId = bounded(this.id)
-    llm.finishReason = bounded(this.finishReason)
-    llm.replyFailed = this.failed
+    const { usage } = llm
+    usage.responseModel = bounded(this.model)
+    usage.responseId = bounded(this.id)
+    usage.finishReason = bounded(this.finishReason)
+    usage.replyFailed = this.failed
     const counted = this.total()
-    llm.served = servedOf(this.outside, this.latest, counted === null ? null : this.tools, header, this.plan)
+    usage.served = servedOf(this.outside, this.latest, counted === null ? null : this.tools, header, this.plan)
     if (counted === null) {
-      if (llm.endpoint.metered === 'yes') llm.usageMissing = missing
+      if (llm.endpoint.metered === 'yes') usage.missing = missing
       return
     }
-    llm.usage = counted.usage
-    llm.usagePartial = !this.complete && (missing === 'client_abort' || missing === 'upstream_abort')
-    llm.usageInconsistent = counted.inconsistent
-    llm.modalities = counted.modalities.length > 0 ? [...counted.modalities] : null
+    usage.tokens = counted.usage
+    usage.partial = !this.complete && (missing === 'client_abort' || missing === 'upstream_abort')
+    usage.inconsistent = counted.inconsistent
+    usage.modalities = counted.modalities.length > 0 ? [...counted.modalities] : null
   }
 }
 

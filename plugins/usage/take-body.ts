@@ -15,22 +15,23 @@ type Ask = () => void | Promise<void>
  */
 export function withBody (request: FastifyRequest, reply: FastifyReply, llm: ModelCall, ask: Ask, done: () => void): void {
   const { body } = request
-  if (llm.body !== null || !(body instanceof Readable)) {
+  if (llm.body.bytes !== null || !(body instanceof Readable)) {
     afterwards(llm, ask(), done)
     return
   }
   // Body events run in the connection's async context; the hooks after this one must run in the request's.
   const scope = new AsyncResource('llm-gateway.body')
-  collectBody(body, declaredLength(request.headers['content-length']), llm.maxBodyBytes, (error, bytes) => {
+  collectBody(body, declaredLength(request.headers['content-length']), llm.body.maxBytes, (error, bytes) => {
     if (error !== null) {
       refuse(request, reply, llm.endpoint.family, error)
       return
     }
-    llm.body = bytes
+    llm.body.bytes = bytes
     afterwards(llm, ask(), () => {
-      request.body = Readable.from([llm.outgoing ?? bytes], { objectMode: false })
+      const { outgoing } = llm.body
+      request.body = Readable.from([outgoing ?? bytes], { objectMode: false })
       const { headers } = request.raw
-      if (llm.outgoing !== null && headers['content-length'] !== undefined) headers['content-length'] = String(llm.outgoing.length)
+      if (outgoing !== null && headers['content-length'] !== undefined) headers['content-length'] = String(outgoing.length)
       scope.runInAsyncScope(done)
     })
   })

@@ -157,7 +157,7 @@ export class UsageTap implements ReplyTap {
 
   private settle (): Buffer | null {
     const { reader, sieve } = this
-    this.llm.replyBytes = Math.max(this.llm.replyBytes, this.innermost?.decodedBytes ?? 0)
+    this.llm.upstreamReply.bytes = Math.max(this.llm.upstreamReply.bytes, this.innermost?.decodedBytes ?? 0)
     const isExtra = reader?.end() === true
     this.isWhole = this.failure !== null || (reader === null ? !this.isEventStream || this.plan.rules.ending === null : reader.whole)
     const tooLarge = reader?.overflow === true ? 'too_large' : null

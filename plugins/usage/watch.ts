@@ -16,14 +16,14 @@ import type { OpenTap, ReplyTap } from '../core/types.js'
 export function watch (
   gateway: Gateway, request: FastifyRequest, reply: FastifyReply, llm: ModelCall, openTap: OpenTap, body: Readable
 ): Readable {
-  llm.tapped = true
-  llm.upstreamStatus = reply.statusCode
+  llm.upstreamReply.tapped = true
+  llm.upstreamReply.status = reply.statusCode
   llm.times.headersAt = performance.now()
   const tap = openTap(reply.statusCode, reply.getHeaders())
   if (tap === null) return body
   // Its bytes may not be what the upstream counted: an event that only the gateway asked for is taken out. A stream that is cut
   // must not end where it was said to.
-  if (llm.outgoing !== null || llm.stream || isEventStream(reply.getHeaders())) reply.removeHeader('content-length')
+  if (llm.body.outgoing !== null || llm.stream || isEventStream(reply.getHeaders())) reply.removeHeader('content-length')
   llm.holds += 1
   let isLeft = false
   // The caller's own leaving is known before its stream is taken down.
@@ -34,7 +34,7 @@ export function watch (
     transform (chunk: Buffer, _encoding, done) {
       llm.times.lastChunkAt = performance.now()
       if (llm.times.firstChunkAt === 0) llm.times.firstChunkAt = llm.times.lastChunkAt
-      llm.replyBytes += chunk.length
+      llm.upstreamReply.bytes += chunk.length
       done(null, tap.push(chunk))
     },
     flush (done) {

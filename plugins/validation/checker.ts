@@ -56,7 +56,7 @@ export class Checker {
     const bytes = ownBytes(given)
     const question: Question = { endpoint: llm.endpoint.id, type, bytes }
     // It is the thread's now.
-    llm.body = null
+    llm.body.bytes = null
     try {
       const answer = await this.threads.ask(question, bytes.buffer, () => !llm.settled)
       return answer === null ? refused('unchecked', 'request_aborted') : answered(llm, answer)
@@ -74,15 +74,15 @@ function ownBytes (bytes: Buffer): Uint8Array<ArrayBuffer> {
 }
 
 function answered (llm: ModelCall, { bytes, verdict }: Answer): BodyRefusal | null {
-  llm.body = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
+  llm.body.bytes = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
   return 'keyword' in verdict ? new BodyRefusal(verdict) : passed(llm, verdict)
 }
 
 /** What the path says stands where the body has no say in it. */
 function passed (llm: ModelCall, { json, model, modelAt, otherModels, stream }: Findings): null {
-  llm.json = json
-  llm.modelAt = modelAt ?? null
-  llm.otherModels = otherModels
+  llm.body.json = json
+  llm.body.modelAt = modelAt ?? null
+  llm.body.otherModels = otherModels
   if (model !== null) llm.model = model
   if (llm.endpoint.streams === 'body') llm.stream = stream
   return null

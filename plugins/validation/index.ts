@@ -59,7 +59,7 @@ async function registerValidation (app: FastifyInstance, options: ValidationOpti
     }
     follow(checker.check(llm, request.headers, bodyOf(llm)), llm, request, reply, () => {
       // A large one has been away, and is another object now.
-      request.body = llm.body
+      request.body = llm.body.bytes
       done()
     })
   })
@@ -73,7 +73,7 @@ interface Parts {
 function beforeBody (
   parts: Parts, llm: ModelCall, request: FastifyRequest, reply: FastifyReply, payload: RequestPayload, done: Next
 ): void {
-  llm.maxBodyBytes = parts.rules.maxBodyBytesOf(llm.endpoint.id)
+  llm.body.maxBytes = parts.rules.maxBodyBytesOf(llm.endpoint.id)
   const type = readMediaType(llm.endpoint, request.headers)
   if (type instanceof BodyRefusal) refuseBody(llm, request, reply, type)
   else if (routeOf(llm, request) === 'own') done()
@@ -88,13 +88,13 @@ function takeBody (
   // Body events run in the connection's async context; the hooks after this one must run in the request's.
   const scope = new AsyncResource('llm-gateway.body')
   llm.times.bodyStartedAt = performance.now()
-  collectBody(payload, declaredLength(headers['content-length']), llm.maxBodyBytes, (error, body) => {
+  collectBody(payload, declaredLength(headers['content-length']), llm.body.maxBytes, (error, body) => {
     llm.times.bodyAt = performance.now()
     if (error !== null) {
       refuse(request, reply, llm.endpoint.family, error)
       return
     }
-    llm.body = body
+    llm.body.bytes = body
     follow(checker.check(llm, headers, body), llm, request, reply, () => {
       // It was met here, and undici refuses to pass it on.
       if (headers.expect !== undefined) delete headers.expect
@@ -118,7 +118,7 @@ function follow (
 }
 
 function bodyOf ({ body }: ModelCall): Buffer {
-  return body ?? nothing
+  return body.bytes ?? nothing
 }
 
 function refuseBody (llm: ModelCall, request: FastifyRequest, reply: FastifyReply, { keyword, error }: BodyRefusal): void {

@@ -11,5 +11,5 @@ t.test('a key that a host looked up brings its labels', async (t) => {
   const headers = { 'x-api-key': secret, 'anthropic-version': '2023-06-01', 'content-type': 'application/json' }
   const payload = { model: 'm', max_tokens: 1, messages: [{ role: 'user', content: 'Hi' }] }
   t.equal((await app.inject({ method: 'POST', url: '/v1/messages', headers, payload })).statusCode, 200)
-  t.strictSame((await settled.next()).key?.labels, { team: 'search' })
+  t.strictSame((await settled.next()).auth.key?.labels, { team: 'search' })
 })

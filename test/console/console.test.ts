@@ -29,9 +29,9 @@ t.test('tokens by group and model, most first, with all their types', async (t) 
   const readings = readingsOf((recorder) => {
     const few = { ...noTokens, input: 1, output: 2 }
     const many = { ...noTokens, input: 10, cache_read: 5, output: 20 }
-    recorder.settled(settledRequest({ usage: few, group: groupOf('a') }))
-    recorder.settled(settledRequest({ usage: many, group: groupOf('b') }))
-    recorder.settled(settledRequest({ usage: many, group: groupOf('b'), endpoint: 'responses' }))
+    recorder.settled(settledRequest({ usage: { tokens: few }, auth: { group: groupOf('a') } }))
+    recorder.settled(settledRequest({ usage: { tokens: many }, auth: { group: groupOf('b') } }))
+    recorder.settled(settledRequest({ usage: { tokens: many }, auth: { group: groupOf('b') }, endpoint: 'responses' }))
   })
   t.strictSame(tokenRows(readings), [
     { group: 'b', model: 'gpt-5', total: 70, types: { input: 20, cache_read: 10, output: 40 } },
@@ -41,7 +41,9 @@ t.test('tokens by group and model, most first, with all their types', async (t) 
 
 t.test('the tables stay short', async (t) => {
   const readings = readingsOf((recorder) => {
-    for (let n = 0; n < 150; n += 1) recorder.settled(settledRequest({ usage: { ...noTokens, input: n + 1 }, group: groupOf(`g${n}`) }))
+    for (let n = 0; n < 150; n += 1) {
+      recorder.settled(settledRequest({ usage: { tokens: { ...noTokens, input: n + 1 } }, auth: { group: groupOf(`g${n}`) } }))
+    }
   })
   const rows = tokenRows(readings)
   t.equal(rows.length, 100)
@@ -92,7 +94,7 @@ t.test('the page allows itself its own scripts and data, and nothing else', asyn
 
 t.test('the data tell what is new since a point', async (t) => {
   const app = await start(t, { path: '/console/' })
-  gatewayOf(app).recorder.settled(settledRequest({ usage: { ...noTokens, input: 3 } }))
+  gatewayOf(app).recorder.settled(settledRequest({ usage: { tokens: { ...noTokens, input: 3 } } }))
   const data = async (after: string) => (await app.inject(`/console/data${after}`)).json()
   let all = await data('')
   while (all.points.length < 2) {

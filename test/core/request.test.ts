@@ -33,10 +33,10 @@ t.test('every model request settles once, however it ends', async (t) => {
   t.match(await settled.next(), { outcome: 'client_error', status: 400 })
   upstream.queue({ status: 500, body: { error: {} } })
   await app.inject(post)
-  t.match(await settled.next(), { outcome: 'upstream_error', status: 500, upstreamStatus: 500 })
+  t.match(await settled.next(), { outcome: 'upstream_error', status: 500, upstreamReply: { status: 500 } })
   upstream.queue({ status: 404, body: { error: {} } })
   await app.inject(post)
-  t.match(await settled.next(), { outcome: 'client_error', status: 404, upstreamStatus: 404 })
+  t.match(await settled.next(), { outcome: 'client_error', status: 404, upstreamReply: { status: 404 } })
 
   upstream.queue({ stallAt: 'headers' })
   const early = call(`${url}/v1/v1/chat/completions`, { body: chat })
@@ -142,7 +142,7 @@ t.test('the caller\'s secret is kept for an upstream that it is to travel on to,
   await app.inject({ method: 'POST', url: '/v1/chat/completions', headers, payload: chat })
   t.equal((await upstream.requests.next()).headers.authorization, `Bearer ${secret}`)
   const llm = await settled.next()
-  t.equal(llm.secret, secret)
+  t.equal(llm.auth.secret, secret)
   t.notOk(JSON.stringify(Object.entries(llm)).includes(secret))
 })
 

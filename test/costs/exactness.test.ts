@@ -139,9 +139,9 @@ t.test('the recorded replies, as Python prices them', {
     return decimalText(
       priceBill(
         {
-          usage: llm.usage,
-          modalities: llm.modalities,
-          served: llm.served === null ? null : { ...llm.served, tier: 'standard', region: 'standard', counts: {}, tools: null },
+          usage: llm.usage.tokens,
+          modalities: llm.usage.modalities,
+          served: llm.usage.served === null ? null : { ...llm.usage.served, tier: 'standard', region: 'standard', counts: {}, tools: null },
           factor: one,
         },
         row
@@ -152,6 +152,6 @@ t.test('the recorded replies, as Python prices them', {
   t.strictSame(
     metered, independent(told.map(({ truth }) => ({ leaves: usageOf(leaves.map(({ type }) => truth.leaves?.[type] ?? 0)), row: stepped })))
   )
-  const tiers = new Set(told.map(({ protocol, bytes }) => meter(protocol, [bytes]).llm.served?.tier ?? 'standard'))
+  const tiers = new Set(told.map(({ protocol, bytes }) => meter(protocol, [bytes]).llm.usage.served?.tier ?? 'standard'))
   t.strictSame([...tiers], ['standard'], 'each was served at the standard tier')
 })

@@ -128,7 +128,7 @@ t.test('where a budget is in money, they are refused unless that is allowed', as
   })
   const { app, settled } = await startGateway(t, upstream.url, { ...limited, prices: { models } })
   t.equal((await app.inject(ask('unheard-of'))).statusCode, 403)
-  t.strictSame((await settled.next()).key?.labels, { team: 'search' })
+  t.strictSame((await settled.next()).auth.key?.labels, { team: 'search' })
   t.equal((await app.inject(ask())).statusCode, 200)
   const lenient = await startGateway(t, upstream.url, { ...limited, prices: { models, unpriced: 'allow' } })
   t.equal((await lenient.app.inject(ask('unheard-of'))).statusCode, 200)

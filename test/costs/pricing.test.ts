@@ -11,8 +11,8 @@ const none = { input: 0, cache_read: 0, cache_write_5m: 0, cache_write_1h: 0, ca
 function answered (asked: string | null, replied: string | null, protocol = 'chat_completions'): ModelCall {
   const llm = requestFor(protocol)
   llm.model = asked
-  llm.responseModel = replied
-  llm.usage = { ...none, input: 1000, output: 10 }
+  llm.usage.responseModel = replied
+  llm.usage.tokens = { ...none, input: 1000, output: 10 }
   return llm
 }
 
@@ -30,7 +30,7 @@ t.test('the model that replied, then the one asked for', async (t) => {
   t.match(costOf(table, answered('free', null)), { amount: '0', billionths: 0, unpriced: false })
   t.equal(costOf(table, requestFor('chat_completions')), null)
   const nothing = answered('gpt-5', null)
-  nothing.usage = none
+  nothing.usage.tokens = none
   t.equal(costOf(table, nothing), null)
 })
 
@@ -92,7 +92,7 @@ t.test('an estimate is the most that a request can cost', async (t) => {
   const ask = (protocol: string, model: string, json: unknown, input: number, output: number, factor = '1'): number | null => {
     const llm = requestFor(protocol)
     llm.model = model
-    llm.json = json
+    llm.body.json = json
     return estimate(table, llm, input, output, readDecimal(factor) ?? one)
   }
   t.equal(ask('chat_completions', 'chat', {}, 1000, 100), 501_300_000)

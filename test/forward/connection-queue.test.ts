@@ -71,7 +71,9 @@ for (const [name, start] of Object.entries(places)) {
     }
     t.same(shed(app), { queue_full: 5, queue_timeout: 10 })
     for (let i = 0; i < 15; i++) {
-      t.match(await settled.next(), { outcome: 'gateway_error', upstreamStatus: 0, usageMissing: null, times: { sentAt: 0 } })
+      t.match(await settled.next(), {
+        outcome: 'gateway_error', upstreamReply: { status: 0 }, usage: { missing: null }, times: { sentAt: 0 },
+      })
     }
     const last = ask(url)
     answer()

@@ -108,7 +108,7 @@ t.test('status, headers and bytes of an upstream error pass unchanged, without w
   })
   for (const name of ['set-cookie', 'alt-svc', 'x-drop']) t.equal(reply.headers[name], undefined, name)
   t.match(await settled.next(), {
-    outcome: 'client_error', upstreamStatus: 429, upstreamRequestId: 'req-up', usage: null, usageMissing: null,
+    outcome: 'client_error', upstreamReply: { status: 429, requestId: 'req-up' }, usage: { tokens: null, missing: null },
   })
 })
 
@@ -227,7 +227,9 @@ t.test('the upstream is cancelled when the caller leaves before its headers', as
   const seen = await upstream.requests.next()
   request.destroy()
   t.equal(await seen.aborted, true)
-  t.match(await settled.next(), { outcome: 'client_abort', abortedBy: 'client', usageMissing: 'client_abort', upstreamStatus: 0 })
+  t.match(await settled.next(), {
+    outcome: 'client_abort', abortedBy: 'client', usage: { missing: 'client_abort' }, upstreamReply: { status: 0 },
+  })
 })
 
 t.test('the upstream is cancelled when the caller leaves mid-stream and nothing is drained', async (t) => {
@@ -371,9 +373,8 @@ t.test('a caller that leaves while its request waits for a connection never both
   const second = call(`${url}/v1/chat/completions`, { body: chat })
   await waitFor(() => (begun[0]?.times.sentAt ?? 0) > 0)
   second.request.destroy()
-  t.match(
-    await settled.next(), { outcome: 'client_abort', usageMissing: null, times: { sentAt: 0 } }, 'nothing was sent that could be paid for'
-  )
+  const unpaid = { outcome: 'client_abort', usage: { missing: null }, times: { sentAt: 0 } }
+  t.match(await settled.next(), unpaid, 'nothing was sent that could be paid for')
   release.shift()?.()
   const pump = setInterval(() => release.shift()?.(), 1)
   await read(await first.reply)

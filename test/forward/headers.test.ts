@@ -31,14 +31,14 @@ t.test('a reply without hop-by-hop headers keeps all it has, and gets ids', asyn
   t.strictSame(replyHeaders({ 'content-length': '3', 'x-a': ['1', '2'] }, llm), {
     'content-length': '3', 'x-a': ['1', '2'], 'x-request-id': llm.id, 'request-id': llm.id,
   })
-  t.equal(llm.upstreamRequestId, null)
+  t.equal(llm.upstreamReply.requestId, null)
   t.match(
     replyHeaders({ 'access-control-allow-origin': '*' }, llm), { 'access-control-allow-origin': '*' },
     'nobody else has said who may read it'
   )
   t.match(replyHeaders({ 'request-id': 'up' }, llm), { 'x-request-id': 'up', 'request-id': 'up' })
-  t.equal(llm.upstreamRequestId, 'up')
-  llm.outgoing = Buffer.from('{}')
+  t.equal(llm.upstreamReply.requestId, 'up')
+  llm.body.outgoing = Buffer.from('{}')
   t.equal(replyHeaders({ 'content-length': '3' }, llm)['content-length'], undefined)
 })
 
@@ -79,7 +79,7 @@ t.test('ids that an upstream lists as its connection\'s own are not its reply\'s
   t.match(replyHeaders({ connection: 'X-Request-Id, request-id', 'x-request-id': 'hop', 'request-id': 'hop' }, llm), {
     'x-request-id': llm.id, 'request-id': llm.id,
   })
-  t.equal(llm.upstreamRequestId, null)
+  t.equal(llm.upstreamReply.requestId, null)
 })
 
 /** `name: value`, sorted: their order says nothing. */

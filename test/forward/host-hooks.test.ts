@@ -122,7 +122,7 @@ t.test('a function of the host that throws over a reply ends this request and no
   const url = await listen(app)
   upstream.queue({ fixture: 'chat_completions.json' })
   await t.rejects(call(`${url}/v1/chat/completions`, { headers, body: body.replace('true', 'false') }).reply)
-  t.match(await settled.next(), { upstreamStatus: 200 })
+  t.match(await settled.next(), { upstreamReply: { status: 200 } })
   t.match(lines.join(), /not today/)
   upstream.queue({ fixture: 'chat_completions.json' })
   t.equal((await read(await call(`${url}/v1/chat/completions`, { headers, body }).reply)).cut, false)

@@ -341,7 +341,7 @@ t.test('the handler of a mount works with reply-from alone, and with bodies that
     config: { llm: 'proxy' },
     preHandler: async (request) => {
       const llm = modelCallOf(request)
-      if (llm !== null) llm.body = Buffer.from('{}')
+      if (llm !== null) llm.body.bytes = Buffer.from('{}')
     },
   }, (request, reply) => handler(request, reply, '/v1/chat/completions', {}))
   const reply = await app.inject({ method: 'POST', url: '/v1/chat/completions' })

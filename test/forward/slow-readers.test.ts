@@ -23,7 +23,7 @@ t.test('who takes nothing for as long as an upstream may be silent is cut, and i
   queueLarge(upstream)
   const { request, reply } = call(`${await listen(app)}/v1/chat/completions`, { body })
   t.equal((await reply).statusCode, 200)
-  t.match(await settled.next(), { outcome: 'client_abort', abortedBy: 'client', usageMissing: 'client_abort' })
+  t.match(await settled.next(), { outcome: 'client_abort', abortedBy: 'client', usage: { missing: 'client_abort' } })
   t.equal(await upstream.seen[0]?.aborted, true, 'the upstream is cancelled')
   request.destroy()
 })
@@ -44,7 +44,7 @@ t.test('so it is where the whole reply has come already, and on an adapted mount
   const settled = watchSettled(app)
   queueLarge(upstream)
   const { request } = call(`${await listen(app)}/v1/chat/completions`, { body })
-  t.match(await settled.next(), { outcome: 'client_abort', usage: { input: 1, output: 2 } }, 'what the reply told is kept')
+  t.match(await settled.next(), { outcome: 'client_abort', usage: { tokens: { input: 1, output: 2 } } }, 'what the reply told is kept')
   request.destroy()
 })
 
@@ -60,7 +60,7 @@ t.test('who takes little at a time, or waits for a slow upstream, is left alone'
     // Some hundred times: it takes longer in all than a caller may stand still.
     setTimeout(() => message.resume(), 6)
   })
-  t.match(await settled.next(), { outcome: 'ok', usage: { input: 1, output: 2 } })
+  t.match(await settled.next(), { outcome: 'ok', usage: { tokens: { input: 1, output: 2 } } })
 })
 
 t.test('with 0 nobody is looked after', async (t) => {

@@ -172,7 +172,7 @@ t.test('a caller that leaves while a hook of the host waits has nothing sent for
   const { request } = call(url, { body: JSON.stringify(body) })
   await reached
   request.destroy()
-  t.match(await settled.next(), { outcome: 'client_abort', usage: null, usageMissing: null })
+  t.match(await settled.next(), { outcome: 'client_abort', usage: { tokens: null, missing: null } })
   t.match(balances.read('all'), { spent: 0, held: 0, active: 0 }, 'it costs nothing')
   waits = false
   open()
@@ -222,7 +222,7 @@ t.test('a caller that leaves while its request waits for a connection has its pl
   const second = call(url, { body: JSON.stringify({ ...body, model: 'left' }) })
   while ((await balances.read('all')).held === held) await new Promise(setImmediate)
   second.request.destroy()
-  t.match(await settled.next(), { outcome: 'client_abort', model: 'left', usageMissing: null })
+  t.match(await settled.next(), { outcome: 'client_abort', model: 'left', usage: { missing: null } })
   t.match(balances.read('all'), { active: 1, held, spent: 0 })
   answer()
   await read(await first.reply)

@@ -10,46 +10,49 @@ import { Remaining } from '../../plugins/limits/remaining.js'
 import { RemainingBudgets } from '../../plugins/limits/remaining-budgets.js'
 import { ModelCall } from '../../plugins/core/model-call.js'
 import { memoryBalances, type Balances, type Bucket, type HoldAsk, type Settlement } from '../../plugins/state/index.js'
+import { fillCall, type CallFields } from '../helpers/call-fields.js'
 import { endpointOf, noTokens } from '../metrics/requests.js'
 
-function request (endpoint: string, given: Partial<ModelCall> = {}): ModelCall {
+function request (endpoint: string, given: CallFields = {}): ModelCall {
   const llm = new ModelCall({
     kind: 'endpoint', endpoint: endpointOf(endpoint), url: '/', model: 'm', mountLength: 0, repair: null, keys: null,
   })
-  return Object.assign(llm, given)
+  return fillCall(llm, given)
 }
 
 const times = { bodyStartedAt: 0, bodyAt: 0, sentAt: 1, headersAt: 0, firstChunkAt: 0, lastChunkAt: 0, endedAt: 0 }
-const sent = { times, upstreamStatus: 200 }
-const usage = { ...noTokens, input: 5, output: 7 }
+const sent = { times, upstreamReply: { status: 200 } }
+const relayed = (bytes: number): CallFields => ({ times, upstreamReply: { status: 200, bytes } })
+const tokens = { ...noTokens, input: 5, output: 7 }
+const usage = { tokens }
 const held = { tokens: 100, input: 20, goesOn: false }
 
 t.test('what a request is charged', async (t) => {
-  const cases: ReadonlyArray<readonly [what: string, endpoint: string, given: Partial<ModelCall>, charged: number]> = [
+  const cases: ReadonlyArray<readonly [what: string, endpoint: string, given: CallFields, charged: number]> = [
     ['the real leaves', 'chat_completions', { ...sent, usage }, 12],
-    ['the real leaves, also above what was held', 'chat_completions', { ...sent, usage: { ...usage, output: 500 } }, 505],
+    ['the real leaves, also above what was held', 'chat_completions', { ...sent, usage: { tokens: { ...tokens, output: 500 } } }, 505],
     ['the real leaves of a stream whose caller left after all of them', 'messages', { ...sent, usage, abortedBy: 'client' }, 12],
     ['nothing where it never left', 'chat_completions', { errorCode: 'limit_store_unavailable' }, 0],
     ['nothing where the upstream was never reached', 'chat_completions', { times, errorCode: 'upstream_unreachable' }, 0],
-    ['nothing for an error of the upstream', 'chat_completions', { times, upstreamStatus: 500 }, 0],
-    ['what an error tells all the same', 'chat_completions', { times, upstreamStatus: 400, usage }, 12],
+    ['nothing for an error of the upstream', 'chat_completions', { times, upstreamReply: { status: 500 } }, 0],
+    ['what an error tells all the same', 'chat_completions', { times, upstreamReply: { status: 400 }, usage }, 12],
     ['nothing for what is not metered', 'messages.count_tokens', { ...sent, usage }, 0],
     ['nothing where usage is optional and absent', 'images.variations', sent, 0],
     ['its input where it was left before a reply', 'chat_completions', { times }, 20],
-    ['its input where a host sent it and the caller left', 'chat_completions', { usageMissing: 'client_abort' }, 20],
-    ['what was relayed of a stream, at 128 bytes a token', 'chat_completions', { ...sent, stream: true, replyBytes: 1_280 }, 30],
-    ['what was relayed of a document, at 4 bytes a token', 'chat_completions', { ...sent, replyBytes: 41 }, 31],
-    ['never all that was held and more', 'chat_completions', { ...sent, replyBytes: 1e6 }, 100],
+    ['its input where a host sent it and the caller left', 'chat_completions', { usage: { missing: 'client_abort' } }, 20],
+    ['what was relayed of a stream, at 128 bytes a token', 'chat_completions', { ...relayed(1_280), stream: true }, 30],
+    ['what was relayed of a document, at 4 bytes a token', 'chat_completions', relayed(41), 31],
+    ['never all that was held and more', 'chat_completions', relayed(1e6), 100],
     [
       'what was seen of a stream that broke, where that is more',
       'messages',
-      { ...sent, stream: true, usage: { ...usage, input: 60 }, usagePartial: true },
+      { ...sent, stream: true, usage: { tokens: { ...tokens, input: 60 }, partial: true } },
       67,
     ],
     [
       'what was relayed of a stream that broke, where that is more',
       'messages',
-      { ...sent, stream: true, usage, usagePartial: true, replyBytes: 1_280 },
+      { ...relayed(1_280), stream: true, usage: { tokens, partial: true } },
       30,
     ],
   ]
@@ -58,7 +61,7 @@ t.test('what a request is charged', async (t) => {
     ['all that was held where the work goes on', 'responses', sent, 100],
     ['all that was held where the caller left and the work goes on', 'responses', { times, abortedBy: 'client' }, 100],
     ['the real leaves where they were told', 'responses', { ...sent, usage }, 12],
-    ['nothing for an error', 'responses', { times, upstreamStatus: 400 }, 0],
+    ['nothing for an error', 'responses', { times, upstreamReply: { status: 400 } }, 0],
   ]
   for (const [what, endpoint, given, charged] of onward) {
     t.equal(chargeOf(request(endpoint, given), { ...held, goesOn: true }), charged, what)
@@ -72,26 +75,27 @@ t.test('what the ledger keeps', async (t) => {
     key: null, group: null, model: 'm', outcome: 'ok', ...noTokens, charged: 9, late: ['key'],
   })
   t.match(
-    recordOf(request('messages', { ...sent, usage, responseModel: 'real', outcome: 'truncated' }), { tokens: 12, cost: 0 }, []),
-    { model: 'm', outcome: 'truncated', ...usage },
+    recordOf(request('messages', { ...sent, usage: { tokens, responseModel: 'real' }, outcome: 'truncated' }), { tokens: 12, cost: 0 }, []),
+    { model: 'm', outcome: 'truncated', ...tokens },
     'the name that tokens_total has'
   )
-  t.match(recordOf(request('messages', { ...sent, model: null, responseModel: 'real' }), { tokens: 12, cost: 0 }, []), { model: 'real' })
+  const unasked = request('messages', { ...sent, model: null, usage: { responseModel: 'real' } })
+  t.match(recordOf(unasked, { tokens: 12, cost: 0 }, []), { model: 'real' })
   t.equal(recordOf(request('messages', { ...sent, model: null }), { tokens: 12, cost: 0 }, [])?.model, null)
   t.equal(recordOf(request('messages', { ...sent, model: 'm'.repeat(1_000) }), { tokens: 12, cost: 0 }, [])?.model?.length, 128)
-  t.match(recordOf(request('messages', { ...sent, sentModel: 'theirs' }), { tokens: 12, cost: 0 }, []), {
+  t.match(recordOf(request('messages', { ...sent, routing: { sentModel: 'theirs' } }), { tokens: 12, cost: 0 }, []), {
     model: 'm', upstreamModel: 'theirs',
   })
 })
 
 t.test('what the ledger keeps for prices', async (t) => {
-  const tools = { usage, modalities: [] }
+  const tools = { usage: tokens, modalities: [] }
   const told = { speed: 'fast', region: 'eu', counts: { search: 2 }, tools, statedCost: '0.5' }
   const modalities = [{ direction: 'input' as const, modality: 'audio', tokens: 3 }]
-  const full = request('messages', { ...sent, usage, modalities, served: { tier: 'flex', ...told } })
+  const full = request('messages', { ...sent, usage: { tokens, modalities, served: { tier: 'flex', ...told } } })
   t.match(recordOf(full, { tokens: 12, cost: 0 }, []), { bill: { ...told, modalities } })
   const nothing = { tier: null, speed: null, region: null, counts: {}, tools: null, statedCost: null }
-  const { bill = {} } = recordOf(request('messages', { ...sent, usage, served: nothing }), { tokens: 12, cost: 0 }, []) ?? {}
+  const { bill = {} } = recordOf(request('messages', { ...sent, usage: { tokens, served: nothing } }), { tokens: 12, cost: 0 }, []) ?? {}
   t.strictSame(Object.keys(bill), ['startedAt'], 'and nothing that was not told')
 })
 
@@ -139,20 +143,22 @@ t.test('how much a request may cost', async (t) => {
   const sizes = { maxInputTokens: 10, otherOutput: 70, outputByModel: new Map([['m', 50]]) }
   t.equal(inputEstimate(request('messages'), undefined, sizes), 0)
   t.equal(inputEstimate(request('messages'), '9', sizes), 3, 'by its declared length where nobody read it')
-  t.equal(inputEstimate(request('messages', { body: Buffer.alloc(5) }), '900', sizes), 2)
-  t.equal(inputEstimate(request('messages', { body: Buffer.alloc(500) }), '500', sizes), 10)
-  const gemini = (generationConfig: object): ModelCall => request('generate_content.generateContent', { json: { generationConfig } })
+  t.equal(inputEstimate(request('messages', { body: { bytes: Buffer.alloc(5) } }), '900', sizes), 2)
+  t.equal(inputEstimate(request('messages', { body: { bytes: Buffer.alloc(500) } }), '500', sizes), 10)
+  const gemini = (generationConfig: object): ModelCall => {
+    return request('generate_content.generateContent', { body: { json: { generationConfig } } })
+  }
   const cases: ReadonlyArray<readonly [ModelCall, number]> = [
     [request('embeddings'), 0],
     [request('messages'), 50],
     [request('messages', { model: null }), 70],
-    [request('messages', { json: { max_tokens: 3 } }), 3],
-    [request('messages', { json: [3] }), 50],
-    [request('messages', { json: { max_tokens: -3 } }), 50],
-    [request('messages', { json: { max_tokens: 1.5 } }), 50],
-    [request('responses', { json: { max_output_tokens: 4 } }), 4],
-    [request('images', { json: { n: 2 } }), 100],
-    [request('chat_completions', { json: { max_tokens: 2, n: 1e9 } }), 256],
+    [request('messages', { body: { json: { max_tokens: 3 } } }), 3],
+    [request('messages', { body: { json: [3] } }), 50],
+    [request('messages', { body: { json: { max_tokens: -3 } } }), 50],
+    [request('messages', { body: { json: { max_tokens: 1.5 } } }), 50],
+    [request('responses', { body: { json: { max_output_tokens: 4 } } }), 4],
+    [request('images', { body: { json: { n: 2 } } }), 100],
+    [request('chat_completions', { body: { json: { max_tokens: 2, n: 1e9 } } }), 256],
     [gemini({ maxOutputTokens: 7, candidateCount: 2 }), 14],
     [gemini({ max_output_tokens: 7 }), 7],
   ]

@@ -57,7 +57,7 @@ t.test('a caller that leaves in the middle of a later reply has that one read on
   wire.destroy()
   await callersGone(app)
   go()
-  t.match(await settled.next(), { outcome: 'client_abort', usage: usageOf[fixture]?.leaves, usagePartial: false })
+  t.match(await settled.next(), { outcome: 'client_abort', usage: { tokens: usageOf[fixture]?.leaves, partial: false } })
 })
 
 t.test('a stream that waits for its turn comes whole', async (t) => {

@@ -1,11 +1,13 @@
 import { once } from 'node:events'
 import { PassThrough } from 'node:stream'
+import { ROOT_CONTEXT } from '@opentelemetry/api'
 import Fastify, { LogController, type FastifyBaseLogger, type FastifyInstance } from 'fastify'
 import { pino } from 'pino'
 import t, { type Test } from 'tap'
 import llmGateway from '../../plugins/index.js'
 import { log, type LogOptions } from '../../plugins/log/index.js'
 import { requestLine } from '../../plugins/log/line.js'
+import { fillCall } from '../helpers/call-fields.js'
 import { gatewayOptions, secret } from '../helpers/gateway.js'
 import { startUpstream } from '../helpers/upstream.js'
 import { noTokens, settledRequest } from '../metrics/requests.js'
@@ -80,7 +82,13 @@ t.test('a host\'s own logger is used as it is', async (t) => {
 
 t.test('what does not apply is left out', async (t) => {
   const llm = settledRequest({
-    group: null, model: null, upstream: null, upstreamStatus: 0, at: { sent: 0 }, outcome: 'auth_error', status: 401,
+    auth: { group: null },
+    routing: { upstream: null },
+    upstreamReply: { status: 0 },
+    model: null,
+    at: { sent: 0 },
+    outcome: 'auth_error',
+    status: 401,
   })
   t.strictSame(Object.keys(JSON.parse(JSON.stringify(requestLine(llm)))), [
     'id', 'protocol', 'endpoint', 'operation', 'provider', 'stream', 'outcome', 'status', 'duration_ms',
@@ -91,9 +99,7 @@ t.test('all that can be said', async (t) => {
   const llm = settledRequest({
     stream: true,
     model: 'm'.repeat(500),
-    responseModel: 'gpt-5-2026',
-    usage: { ...noTokens, input: 3, reasoning: 4 },
-    usageMissing: 'client_abort',
+    usage: { responseModel: 'gpt-5-2026', tokens: { ...noTokens, input: 3, reasoning: 4 }, missing: 'client_abort' },
     outcome: 'truncated',
     errorCode: 'upstream_aborted',
     abortedBy: 'upstream',
@@ -101,12 +107,11 @@ t.test('all that can be said', async (t) => {
   const attempts = [
     { upstream: 'a', result: 'connect', status: 0, durationMs: 1 }, { upstream: 'main', result: 'ok', status: 200, durationMs: 2 },
   ]
-  Object.assign(llm, {
-    attempts,
-    sentModel: 'theirs',
-    finishReason: 'stop',
-    upstreamRequestId: 'r'.repeat(500),
-    trace: { ids: { traceId: 'a'.repeat(32), spanId: 'b'.repeat(16) }, headers: null, context: null },
+  fillCall(llm, {
+    routing: { attempts, sentModel: 'theirs' },
+    usage: { finishReason: 'stop' },
+    upstreamReply: { requestId: 'r'.repeat(500) },
+    trace: { ids: { traceId: 'a'.repeat(32), spanId: 'b'.repeat(16) }, headers: null, context: ROOT_CONTEXT },
   })
   t.match(requestLine(llm), {
     model: 'm'.repeat(128),

@@ -36,15 +36,19 @@ const request: fc.Arbitrary<ModelCall> = fc.record({
   usage: fc.option(usage),
   modality: fc.record({ direction: fc.constantFrom('input' as const, 'output' as const), modality: name, tokens: amount }),
   stream: fc.boolean(),
-  upstreamStatus: fc.constantFrom(0, 200, 204, 404, 503),
+  status: fc.constantFrom(0, 200, 204, 404, 503),
   outcome: fc.constantFrom('ok' as const, 'auth_error' as const, 'truncated' as const, 'client_abort' as const),
   at: fc.record({ bodyStarted: time, body: time, sent: time, headers: time, firstChunk: time, lastChunk: time, ended: time }),
-}).map(({ group, modality, ...fields }) => settledRequest({
-  ...fields, group: group === null ? null : groupOf(group), modalities: [modality],
+}).map(({ group, modality, upstream, usage: tokens, status, ...fields }) => settledRequest({
+  ...fields,
+  auth: { group: group === null ? null : groupOf(group) },
+  routing: { upstream },
+  upstreamReply: { status },
+  usage: { tokens, modalities: [modality] },
 }))
 
 function tokensIn (requests: readonly ModelCall[]): number {
-  const amounts = requests.flatMap((llm) => leaves.map(({ type }) => (llm.usage ?? noTokens)[type]))
+  const amounts = requests.flatMap((llm) => leaves.map(({ type }) => (llm.usage.tokens ?? noTokens)[type]))
   return amounts.filter((tokens) => tokens >= 0 && tokens < 1e9).reduce((sum, tokens) => sum + tokens, 0)
 }
 
@@ -61,7 +65,7 @@ t.test('every line is a sample, every number one, no two alike, nothing lost', a
         recorder.started(llm)
         recorder.settled(llm)
         recorder.keyLookedUp('miss', llm.times.lastChunkAt)
-        recorder.limitRejected(String(llm.model), String(llm.upstream))
+        recorder.limitRejected(String(llm.model), String(llm.routing.upstream))
       }
     }
     const text = await renderText(meters.store.families, plainText)
@@ -100,7 +104,7 @@ t.test('every line is a sample, every number one, no two alike, nothing lost', a
 t.test('what is beyond the limit keeps the direction and the type of its tokens, and nothing else', async (t) => {
   const meters = newMeters({ maxCells: 1 })
   for (const group of ['a', 'b', 'c']) {
-    meters.recorder.settled(settledRequest({ group: groupOf(group), usage: { ...noTokens, input: 2, reasoning: 3 } }))
+    meters.recorder.settled(settledRequest({ auth: { group: groupOf(group) }, usage: { tokens: { ...noTokens, input: 2, reasoning: 3 } } }))
   }
   const samples = samplesOf(await renderText(meters.store.families, plainText))
   t.strictSame([...samples].filter(([sample]) => sample.startsWith('llm_gateway_tokens_total')), [

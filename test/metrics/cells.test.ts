@@ -100,7 +100,7 @@ t.test('invented models and groups: no series, no lost token', async (t) => {
   const meters = newMeters({ maxModels: 5, maxCells: 20 })
   for (let n = 0; n < 3_000; n += 1) {
     const usage = { ...noTokens, input: 1, output: 2 }
-    meters.recorder.settled(settledRequest({ model: `model-${n}`, group: groupOf(`group-${n}`), usage }))
+    meters.recorder.settled(settledRequest({ model: `model-${n}`, auth: { group: groupOf(`group-${n}`) }, usage: { tokens: usage } }))
     meters.recorder.authFailed('messages', `reason-${n}`)
   }
   const samples = samplesOf(await renderText(meters.store.families, plainText))

@@ -11,8 +11,9 @@ function filled () {
   const usage = { ...noTokens, input: 3, output: 4 }
   const modalities = [{ direction: 'input' as const, modality: 'text', tokens: 3 }]
   recorder.started(settledRequest())
-  recorder.settled(settledRequest({ usage, modalities, stream: true, abortedBy: 'upstream', group: groupOf('quo"te, 100%\n') }))
-  recorder.settled(settledRequest({ usage, stream: true, usageMissing: 'no_usage', usageInconsistent: true }))
+  const auth = { group: groupOf('quo"te, 100%\n') }
+  recorder.settled(settledRequest({ usage: { tokens: usage, modalities }, stream: true, abortedBy: 'upstream', auth }))
+  recorder.settled(settledRequest({ usage: { tokens: usage, missing: 'no_usage', inconsistent: true }, stream: true }))
   recorder.settled(settledRequest({ model: 'strange name' }))
   recorder.pathNormalized('messages', 'missing_prefix')
   recorder.authFailed('messages', 'unknown_key')

@@ -47,7 +47,7 @@ t.test('they are counted on, and take no place of others', async (t) => {
   meters.recorder.shed('heap')
   meters.recorder.shed('heap')
   meters.recorder.authFailed('messages', 'one that nobody knew')
-  meters.recorder.settled(settledRequest({ stream: true, usageMissing: 'no_usage' }))
+  meters.recorder.settled(settledRequest({ stream: true, usage: { missing: 'no_usage' } }))
   const after = await samples(meters)
   t.equal(after.get('llm_gateway_shed_total{reason="heap"}'), 2)
   t.equal(after.get('llm_gateway_shed_total{reason="loop_delay"}'), 0)

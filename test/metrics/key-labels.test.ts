@@ -23,8 +23,8 @@ function keyWith (labels: Labels): Key {
 }
 
 function settledOf (group: Group, key: Key | null = null): ModelCall {
-  const llm = settledRequest({ usage, group })
-  llm.key = key
+  const llm = settledRequest({ usage: { tokens: usage }, auth: { group } })
+  llm.auth.key = key
   return llm
 }
 

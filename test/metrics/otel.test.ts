@@ -59,8 +59,8 @@ const call = { 'gen_ai.operation.name': 'chat', 'gen_ai.provider.name': 'openai'
 t.test('both projections tell the same', async (t) => {
   const { provider, collect } = newSdk(t)
   const app = await start(t, { meterProvider: provider })
-  pass(app, settledRequest({ usage, stream: true }))
-  pass(app, settledRequest({ usage, stream: true, abortedBy: 'client', outcome: 'client_abort' }))
+  pass(app, settledRequest({ usage: { tokens: usage }, stream: true }))
+  pass(app, settledRequest({ usage: { tokens: usage }, stream: true, abortedBy: 'client', outcome: 'client_abort' }))
   const samples = samplesOf((await app.inject('/metrics')).body)
   const collected = await collect()
   for (const [name, row] of Object.entries(catalogue)) {
@@ -76,11 +76,11 @@ t.test('both projections tell the same', async (t) => {
 
 t.test('an SDK that is registered after the app is ready gets everything that was counted', async (t) => {
   const app = await start(t, {})
-  pass(app, settledRequest({ usage }))
+  pass(app, settledRequest({ usage: { tokens: usage } }))
   const { provider, collect } = newSdk(t)
   api.setGlobalMeterProvider(provider)
   t.teardown(() => api.disable())
-  pass(app, settledRequest({ usage }))
+  pass(app, settledRequest({ usage: { tokens: usage } }))
   const collected = await collect()
   t.equal(pointsOf(collected.get('llm_gateway.requests'))[0]?.[1], 2)
   t.match(pointsOf(collected.get('llm_gateway.request_duration'))[0]?.[1], { count: 1 }, 'durations count from then on')
@@ -91,7 +91,7 @@ t.test('nothing is shown where it is not wanted', async (t) => {
   api.setGlobalMeterProvider(provider)
   t.teardown(() => api.disable())
   const app = await start(t, { openTelemetry: false })
-  pass(app, settledRequest({ usage }))
+  pass(app, settledRequest({ usage: { tokens: usage } }))
   t.equal((await collect()).size, 0)
 })
 
@@ -111,9 +111,9 @@ t.test('two apps of one process add up', async (t) => {
 t.test('GenAI metrics of the published conventions', async (t) => {
   const { provider, collect } = newSdk(t)
   const app = await start(t, { meterProvider: provider })
-  pass(app, settledRequest({ usage, stream: true }))
-  pass(app, settledRequest({ outcome: 'upstream_error', upstreamStatus: 503 }))
-  pass(app, settledRequest({ outcome: 'timeout', upstreamStatus: 0, errorCode: 'upstream_timeout' }))
+  pass(app, settledRequest({ usage: { tokens: usage }, stream: true }))
+  pass(app, settledRequest({ outcome: 'upstream_error', upstreamReply: { status: 503 } }))
+  pass(app, settledRequest({ outcome: 'timeout', upstreamReply: { status: 0 }, errorCode: 'upstream_timeout' }))
   pass(app, settledRequest({ outcome: 'client_abort', model: null }))
   const collected = await collect()
   t.match(pointsOf(collected.get('gen_ai.client.token.usage')), [
@@ -141,7 +141,7 @@ t.test('GenAI metrics as they will be', async (t) => {
     { direction: 'input' as const, modality: 'document', tokens: 4 },
     { direction: 'output' as const, modality: 'text', tokens: 27 },
   ]
-  pass(app, settledRequest({ usage, modalities }))
+  pass(app, settledRequest({ usage: { tokens: usage, modalities } }))
   pass(app, settledRequest())
   const collected = await collect()
   const inference = (name: string) => pointsOf(collected.get(`gen_ai.client.inference.${name}`))
@@ -161,7 +161,7 @@ t.test('both sets, or none', async (t) => {
   for (const [semconv, legacy, next] of [['both', true, true], ['off', false, false]] as const) {
     const { provider, collect } = newSdk(t)
     const app = await start(t, { meterProvider: provider, semconv })
-    pass(app, settledRequest({ usage }))
+    pass(app, settledRequest({ usage: { tokens: usage } }))
     const collected = await collect()
     t.equal(collected.has('gen_ai.client.token.usage'), legacy, semconv)
     t.equal(collected.has('gen_ai.client.inference.usage.input_tokens'), next, semconv)
@@ -172,7 +172,7 @@ t.test('both sets, or none', async (t) => {
 t.test('what never went to a provider, or consumes no tokens, is no model call', async (t) => {
   const { provider, collect } = newSdk(t)
   const app = await start(t, { meterProvider: provider, semconv: 'both' })
-  pass(app, settledRequest({ at: { sent: 0 }, outcome: 'auth_error', upstreamStatus: 0 }))
+  pass(app, settledRequest({ at: { sent: 0 }, outcome: 'auth_error', upstreamReply: { status: 0 } }))
   pass(app, settledRequest({ endpoint: 'messages.count_tokens' }))
   t.notOk([...(await collect()).keys()].some((name) => name.startsWith('gen_ai')))
 })

@@ -122,5 +122,5 @@ t.test('work before the request and on the reply is overhead, whole or streamed'
 
 t.test('a request that never went to an upstream has none', async (t) => {
   t.equal(overheadOf(settledRequest({ at: { sent: 0 } })), null)
-  t.equal(Math.round(1e6 * Number(overheadOf(settledRequest({ replyWorkMs: 3 })))), 5_000)
+  t.equal(Math.round(1e6 * Number(overheadOf(settledRequest({ upstreamReply: { workMs: 3 } })))), 5_000)
 })

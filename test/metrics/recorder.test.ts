@@ -17,7 +17,7 @@ async function after (...requests: ModelCall[]): Promise<Record<string, number>>
 
 t.test('one request that went well', async (t) => {
   const usage = { ...noTokens, input: 10, cache_read: 5, output: 20, reasoning: 7 }
-  t.match(await after(settledRequest({ usage })), {
+  t.match(await after(settledRequest({ usage: { tokens: usage } })), {
     'requests_total{protocol="chat_completions",group="chat",model="gpt-5",stream="false",outcome="ok"}': 1,
     'tokens_total{protocol="chat_completions",group="chat",model="gpt-5",direction="input",type="input"}': 10,
     'tokens_total{protocol="chat_completions",group="chat",model="gpt-5",direction="input",type="cache_read"}': 5,
@@ -31,14 +31,14 @@ t.test('one request that went well', async (t) => {
 })
 
 t.test('no name is learnt from a reply that told a failure', async (t) => {
-  t.match(await after(settledRequest({ replyFailed: true, outcome: 'upstream_error' })), {
+  t.match(await after(settledRequest({ usage: { replyFailed: true }, outcome: 'upstream_error' })), {
     'requests_total{protocol="chat_completions",group="chat",model="other",stream="false",outcome="upstream_error"}': 1,
     'upstream_responses_total{upstream="main",status_class="2xx"}': 1,
   })
 })
 
 t.test('a leaf without tokens makes no series', async (t) => {
-  const values = await after(settledRequest({ usage: { ...noTokens, output: 1 } }))
+  const values = await after(settledRequest({ usage: { tokens: { ...noTokens, output: 1 } } }))
   t.strictSame(Object.keys(values).filter((name) => name.startsWith('tokens_total')), [
     'tokens_total{protocol="chat_completions",group="chat",model="gpt-5",direction="output",type="output"}',
   ])
@@ -50,22 +50,22 @@ t.test('overhead leaves out the wait for the body and for the upstream', async (
 })
 
 t.test('a request that never went to an upstream has no overhead and no upstream reply', async (t) => {
-  const values = await after(settledRequest({ upstreamStatus: 0, outcome: 'client_error', at: { sent: 0 } }))
+  const values = await after(settledRequest({ upstreamReply: { status: 0 }, outcome: 'client_error', at: { sent: 0 } }))
   t.notOk(Object.keys(values).some((name) => /^(overhead|upstream)/.test(name)))
 })
 
 t.test('the pace of a streamed reply', async (t) => {
-  const streamed = { stream: true, usage: { ...noTokens, output: 101 } }
+  const streamed = { stream: true, usage: { tokens: { ...noTokens, output: 101 } } }
   const rows = [
     { name: 'measured between its first and last chunk', fields: streamed, first: 1, pace: 1 },
-    { name: 'is not told of one token', fields: { ...streamed, usage: { ...noTokens, output: 1 } }, first: 1, pace: undefined },
-    { name: 'is not told without usage', fields: { ...streamed, usage: null }, first: 1, pace: undefined },
+    { name: 'is not told of one token', fields: { ...streamed, usage: { tokens: { ...noTokens, output: 1 } } }, first: 1, pace: undefined },
+    { name: 'is not told without usage', fields: { ...streamed, usage: { tokens: null } }, first: 1, pace: undefined },
     { name: 'is not told of a broken stream', fields: { ...streamed, outcome: 'client_abort' as const }, first: 1, pace: undefined },
     { name: 'is not told of a reply that was not streamed', fields: { ...streamed, stream: false }, first: undefined, pace: undefined },
-    { name: 'is not told of a failure', fields: { ...streamed, upstreamStatus: 500 }, first: undefined, pace: undefined },
+    { name: 'is not told of a failure', fields: { ...streamed, upstreamReply: { status: 500 } }, first: undefined, pace: undefined },
     {
       name: 'is not told of a failure that a reply of success told',
-      fields: { ...streamed, replyFailed: true, outcome: 'upstream_error' as const },
+      fields: { ...streamed, usage: { ...streamed.usage, replyFailed: true }, outcome: 'upstream_error' as const },
       first: undefined,
       pace: undefined,
     },
@@ -73,7 +73,7 @@ t.test('the pace of a streamed reply', async (t) => {
   ]
   for (const { name, fields, first, pace } of rows) {
     const values = await after(settledRequest(fields))
-    const model = 'upstreamStatus' in fields ? 'other' : 'gpt-5'
+    const model = 'upstreamReply' in fields ? 'other' : 'gpt-5'
     t.equal(values[`time_to_first_chunk_seconds_count{protocol="chat_completions",model="${model}"}`], first, name)
     t.equal(values[`time_per_output_token_seconds_count{protocol="chat_completions",model="${model}"}`], pace, name)
   }
@@ -84,11 +84,11 @@ t.test('the pace of a streamed reply', async (t) => {
 
 t.test('upstream replies by class of status', async (t) => {
   const values = await after(
-    settledRequest({ upstreamStatus: 429 }),
-    settledRequest({ upstreamStatus: 503 }),
-    settledRequest({ upstreamStatus: 0 }),
-    settledRequest({ upstreamStatus: 0, abortedBy: 'client' }),
-    settledRequest({ upstreamStatus: 200, upstream: null })
+    settledRequest({ upstreamReply: { status: 429 } }),
+    settledRequest({ upstreamReply: { status: 503 } }),
+    settledRequest({ upstreamReply: { status: 0 } }),
+    settledRequest({ upstreamReply: { status: 0 }, abortedBy: 'client' }),
+    settledRequest({ routing: { upstream: null } })
   )
   const found = Object.entries(values).filter(([name]) => name.startsWith('upstream'))
   t.strictSame(Object.fromEntries(found), {
@@ -101,8 +101,8 @@ t.test('upstream replies by class of status', async (t) => {
 
 t.test('what went wrong with a reply is told by its reason', async (t) => {
   const values = await after(
-    settledRequest({ usageMissing: 'no_usage' }),
-    settledRequest({ usageInconsistent: true }),
+    settledRequest({ usage: { missing: 'no_usage' } }),
+    settledRequest({ usage: { inconsistent: true } }),
     settledRequest({ stream: true, abortedBy: 'upstream', outcome: 'truncated' }),
     settledRequest({ stream: false, abortedBy: 'client', outcome: 'client_abort' })
   )
@@ -119,7 +119,7 @@ t.test('modalities are a view of their own, of known kinds', async (t) => {
     { direction: 'input' as const, modality: 'image', tokens: 3 },
     { direction: 'output' as const, modality: 'smell', tokens: 4 },
   ]
-  const values = await after(settledRequest({ modalities }))
+  const values = await after(settledRequest({ usage: { modalities } }))
   t.match(values, {
     'modality_tokens_total{protocol="chat_completions",group="chat",model="gpt-5",direction="input",modality="image"}': 3,
     'modality_tokens_total{protocol="chat_completions",group="chat",model="gpt-5",direction="output",modality="other"}': 4,
@@ -128,10 +128,13 @@ t.test('modalities are a view of their own, of known kinds', async (t) => {
 
 t.test('labels of a request that says little', async (t) => {
   const rows = [
-    { fields: { group: null, model: null }, labels: 'group="none",model="none"' },
-    { fields: { model: null, responseModel: 'gpt-6' }, labels: 'group="chat",model="gpt-6"' },
-    { fields: { outcome: 'auth_error' as const, group: null, upstreamStatus: 0 }, labels: 'group="none",model="none"' },
-    { fields: { upstreamStatus: 404, group: groupOf('b') }, labels: 'group="b",model="other"' },
+    { fields: { auth: { group: null }, model: null }, labels: 'group="none",model="none"' },
+    { fields: { model: null, usage: { responseModel: 'gpt-6' } }, labels: 'group="chat",model="gpt-6"' },
+    {
+      fields: { outcome: 'auth_error' as const, auth: { group: null }, upstreamReply: { status: 0 } },
+      labels: 'group="none",model="none"',
+    },
+    { fields: { upstreamReply: { status: 404 }, auth: { group: groupOf('b') } }, labels: 'group="b",model="other"' },
   ]
   for (const { fields, labels } of rows) {
     const values = await after(settledRequest(fields))

@@ -56,7 +56,7 @@ const clients: readonly Client[] = [
 
 function filled () {
   const meters = newMeters()
-  meters.recorder.settled(settledRequest({ usage: { ...noTokens, input: 3, output: 4 }, stream: true }))
+  meters.recorder.settled(settledRequest({ usage: { tokens: { ...noTokens, input: 3, output: 4 } }, stream: true }))
   meters.recorder.keyLookedUp('miss', 0.002)
   return meters
 }

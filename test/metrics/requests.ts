@@ -2,6 +2,7 @@
 import { endpoints, type Endpoint } from '../../plugins/protocols/index.js'
 import { ModelCall } from '../../plugins/core/model-call.js'
 import type { Group, TokenUsage } from '../../plugins/core/types.js'
+import { fillCall, type CallFields } from '../helpers/call-fields.js'
 
 export const noTokens: TokenUsage = {
   input: 0, cache_read: 0, cache_write_5m: 0, cache_write_1h: 0, cache_write: 0, tool_input: 0, output: 0, reasoning: 0,
@@ -19,10 +20,7 @@ export function groupOf (id: string): Group {
   }
 }
 
-type Fields = Partial<Pick<ModelCall,
-  | 'stream' | 'group' | 'upstream' | 'upstreamStatus' | 'responseModel' | 'usage' | 'modalities' | 'usageMissing' | 'usageInconsistent'
-  | 'replyFailed'
-  | 'outcome' | 'errorCode' | 'abortedBy' | 'model' | 'status' | 'replyWorkMs'>> & { readonly at?: Times, readonly endpoint?: string }
+type Fields = Omit<CallFields, 'endpoint'> & { readonly at?: Times, readonly endpoint?: string }
 
 /** Milliseconds after the start. */
 interface Times {
@@ -41,7 +39,10 @@ export function settledRequest ({ at = {}, endpoint = 'chat_completions', ...fie
     kind: 'endpoint', endpoint: endpointOf(endpoint), url: '/v1/chat/completions', model: 'gpt-5', mountLength: 0, repair: null, keys: null,
   })
   const after = (ms: number): number => ms === 0 ? 0 : llm.startedAt + ms
-  Object.assign(llm, { group: groupOf('chat'), upstream: 'main', upstreamStatus: 200, status: 200, outcome: 'ok', ...fields })
+  fillCall(llm, {
+    auth: { group: groupOf('chat') }, routing: { upstream: 'main' }, upstreamReply: { status: 200 }, status: 200, outcome: 'ok',
+  })
+  fillCall(llm, fields)
   llm.times.bodyStartedAt = after(at.bodyStarted ?? 1)
   llm.times.bodyAt = after(at.body ?? 11)
   llm.times.sentAt = after(at.sent ?? 12)

@@ -19,8 +19,8 @@ import { newMeters } from '../metrics/meters.js'
 import { groupOf, noTokens, settledRequest } from '../metrics/requests.js'
 
 const usage = { ...noTokens, input: 10, cache_read: 5, output: 20, reasoning: 7 }
-const whole = settledRequest({ usage, group: groupOf('a') })
-const streamed = settledRequest({ usage, stream: true, group: groupOf('b'), model: 'gpt-5-mini' })
+const whole = settledRequest({ usage: { tokens: usage }, auth: { group: groupOf('a') } })
+const streamed = settledRequest({ usage: { tokens: usage }, stream: true, auth: { group: groupOf('b') }, model: 'gpt-5-mini' })
 
 function report (what: string, ns: number): void {
   stdout.write(`${what.padEnd(60)} ${ns.toFixed(0).padStart(6)} ns\n`)

@@ -86,7 +86,7 @@ async function check (
 ): Promise<void> {
   const [url, body] = requests[protocol] ?? ['', '']
   const { bytes } = await read(await call(base + url, { headers, body }).reply)
-  const { usage, usageMissing } = await settled.next()
+  const { tokens: usage, missing: usageMissing } = (await settled.next()).usage
   const isRight = isDeepStrictEqual(usage, truth.leaves) && (truth.missing === undefined || usageMissing === truth.missing)
   if (!isRight || sha256(bytes) !== sha256(Buffer.concat(pieces))) {
     throw new Error(`${name}: ${JSON.stringify({ usage, usageMissing, truth, bytes: bytes.length })}`)

@@ -133,9 +133,8 @@ t.test('a provider of the option that makes no spans', async (t) => {
 
 t.test('what a reply tells', async (t) => {
   const { finished, provider } = startTracing(t, alone)
-  const usage = { ...noTokens, input: 10, cache_read: 5, cache_write: 1, cache_write_5m: 2, cache_write_1h: 3, output: 20, reasoning: 7 }
-  const llm = settledRequest({ usage, stream: true, responseModel: 'gpt-5-2026' })
-  Object.assign(llm, { responseId: 'resp_1', finishReason: 'stop' })
+  const tokens = { ...noTokens, input: 10, cache_read: 5, cache_write: 1, cache_write_5m: 2, cache_write_1h: 3, output: 20, reasoning: 7 }
+  const llm = settledRequest({ usage: { tokens, responseModel: 'gpt-5-2026', responseId: 'resp_1', finishReason: 'stop' }, stream: true })
   endCallSpan(startCallSpan(provider.getTracer('x'), llm, [], context.active()), llm)
   t.match(finished()[0]?.attributes, {
     'gen_ai.response.id': 'resp_1',
@@ -153,7 +152,7 @@ t.test('the name of a span', async (t) => {
   const { finished, provider } = startTracing(t, alone)
   const names: Array<[string | null, string]> = [['gpt-5', 'chat gpt-5'], [null, 'chat'], ['a b', 'chat'], ['x'.repeat(65), 'chat']]
   for (const [model] of names) {
-    const llm = settledRequest({ model, group: null })
+    const llm = settledRequest({ model, auth: { group: null } })
     endCallSpan(startCallSpan(provider.getTracer('x'), llm, [], context.active()), llm)
   }
   t.strictSame(finished().map(({ name }) => name), names.map(([, name]) => name))
@@ -162,7 +161,7 @@ t.test('the name of a span', async (t) => {
 t.test('each attempt of a request is an event', async (t) => {
   const { finished, provider } = startTracing(t, alone)
   const llm = settledRequest()
-  llm.attempts = [
+  llm.routing.attempts = [
     { upstream: 'a', result: 'server_error', status: 503, durationMs: 3 }, { upstream: 'b', result: 'ok', status: 200, durationMs: 5 },
   ]
   endCallSpan(startCallSpan(provider.getTracer('x'), llm, [], context.active()), llm)

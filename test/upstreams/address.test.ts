@@ -87,7 +87,7 @@ t.test('the credential stands in one header: of the family, or of the upstream',
   for (const [options, url, headers] of cases) {
     const upstream = upstreamOf({ url: 'https://h', ...options })
     const llm = requestTo(url)
-    llm.keepSecret('callers')
+    llm.auth.keepSecret('callers')
     const secret = await upstream.secret.current()
     t.match(callOf(upstream, llm, secret, null), { headers }, JSON.stringify(options))
     t.match(callOf(upstream, llm, secret, null), { headers }, 'and the second time')

@@ -127,7 +127,7 @@ t.test('an alias is one value of the request, and both names are told', async (t
   const request = await upstream.requests.next()
   t.equal(request.body.toString(), payload.replace('"our\\u0073"', '"theirs"'))
   t.equal(request.headers['content-length'], String(request.body.length))
-  t.match(await settled.next(), { model: 'ours', sentModel: 'theirs' })
+  t.match(await settled.next(), { model: 'ours', routing: { sentModel: 'theirs' } })
   t.match(JSON.parse(lines.find((line) => line.includes('model request')) ?? '{}'), { llm: { model: 'ours', upstream_model: 'theirs' } })
   const gemini = await app.inject({
     method: 'POST',
@@ -183,7 +183,7 @@ t.test('the models of a group are told without asking a provider', async (t) => 
     const reply = await app.inject({ url: '/v1/models', headers })
     t.match(reply.json(), body)
     t.match(reply.headers, { 'content-type': /^application\/json/, 'x-request-id': /./ })
-    t.match(await settled.next(), { outcome: 'ok', status: 200, upstream: null })
+    t.match(await settled.next(), { outcome: 'ok', status: 200, routing: { upstream: null } })
   }
   t.match((await app.inject({ url: '/v1/models/claude', headers: { authorization: 'Bearer sk-caller-0123456789' } })).json(), {
     id: 'claude',

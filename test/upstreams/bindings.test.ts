@@ -146,11 +146,11 @@ t.test('ids are read from the path and from the body', async (t) => {
     name: 'responses:resp_2', isWanted: false,
   })
   const read = requestTo('/v1/responses')
-  read.json = { previous_response_id: 'resp_3' }
+  read.body.json = { previous_response_id: 'resp_3' }
   t.strictSame(namedBy(read), { name: 'responses:resp_3', isWanted: false })
-  read.json = 'text'
+  read.body.json = 'text'
   t.equal(namedBy(read), null)
-  read.json = { previous_response_id: 5 }
+  read.body.json = { previous_response_id: 5 }
   t.equal(namedBy(read), null)
   t.equal(namedBy(requestTo('/v1/responses', { body: `{"previous_response_id":"${'x'.repeat(300)}"}` })), null)
   t.equal(namedBy(requestTo('/v1/responses', { body: '{}' })), null)
@@ -158,7 +158,7 @@ t.test('ids are read from the path and from the body', async (t) => {
   const bindings = new Bindings(null, () => {})
   t.equal(bindings.find({ name: 'responses:none', isWanted: true }), null)
   const failed = requestTo('/v1/responses')
-  failed.upstreamStatus = 500
+  failed.upstreamReply.status = 500
   bindings.keep(failed, 'u', 1_000)
 })
 

@@ -91,7 +91,7 @@ t.test('what keeps to a member', async (t) => {
   const other = requestTo('/v1/responses', { body: '{}', key: 'other' })
   const pool = poolWith([{}, {}])
   t.not(tieOf(pool, llm, headers)?.hash, tieOf(pool, other, headers)?.hash, 'two callers with the same words are two')
-  other.key = null
+  other.auth.key = null
   t.match(tieOf(pool, other, {}), { stays: false })
 })
 
@@ -104,24 +104,24 @@ t.test('all that may have something: those of the group\'s own upstream before t
 t.test('how a single attempt ended', async (t) => {
   const cases: ReadonlyArray<readonly [fields: Parameters<typeof settledRequest>[0], result: string, forwards?: boolean]> = [
     [{}, 'ok'],
-    [{ upstreamStatus: 404 }, 'client_error'],
-    [{ upstreamStatus: 429 }, 'rate_limited'],
-    [{ upstreamStatus: 503 }, 'overloaded'],
-    [{ upstreamStatus: 529 }, 'overloaded'],
-    [{ upstreamStatus: 500 }, 'server_error'],
-    [{ upstreamStatus: 401 }, 'credential'],
-    [{ upstreamStatus: 401 }, 'client_error', true],
+    [{ upstreamReply: { status: 404 } }, 'client_error'],
+    [{ upstreamReply: { status: 429 } }, 'rate_limited'],
+    [{ upstreamReply: { status: 503 } }, 'overloaded'],
+    [{ upstreamReply: { status: 529 } }, 'overloaded'],
+    [{ upstreamReply: { status: 500 } }, 'server_error'],
+    [{ upstreamReply: { status: 401 } }, 'credential'],
+    [{ upstreamReply: { status: 401 } }, 'client_error', true],
     [{ abortedBy: 'client' }, 'left'],
     [{ abortedBy: 'upstream' }, 'reset'],
     [{ abortedBy: 'upstream', errorCode: 'upstream_timeout' }, 'timeout'],
-    [{ upstreamStatus: 0, errorCode: 'upstream_unreachable' }, 'connect'],
-    [{ upstreamStatus: 0, errorCode: 'overloaded' }, 'queue'],
-    [{ upstreamStatus: 0, errorCode: 'upstream_invalid' }, 'invalid'],
-    [{ upstreamStatus: 0, errorCode: 'upstream_reset' }, 'reset'],
+    [{ upstreamReply: { status: 0 }, errorCode: 'upstream_unreachable' }, 'connect'],
+    [{ upstreamReply: { status: 0 }, errorCode: 'overloaded' }, 'queue'],
+    [{ upstreamReply: { status: 0 }, errorCode: 'upstream_invalid' }, 'invalid'],
+    [{ upstreamReply: { status: 0 }, errorCode: 'upstream_reset' }, 'reset'],
   ]
   for (const [fields, result, forwards = false] of cases) {
     const llm = settledRequest(fields)
-    llm.forwards = forwards
+    llm.routing.forwardsSecret = forwards
     t.equal(plainResult(llm), result, JSON.stringify(fields))
   }
 })

@@ -35,11 +35,10 @@ t.test('another member is asked after a failure for which nobody has worked', as
     t.match(
       llm,
       {
-        upstream: 'm1',
-        upstreamStatus: 200,
+        routing: { upstream: 'm1', attempts: [{ upstream: 'm0', result: /./, status: script.status }, { upstream: 'm1', result: 'ok', status: 200 }] },
+        upstreamReply: { status: 200 },
         outcome: 'ok',
-        usage: { input: 80, output: 30 },
-        attempts: [{ upstream: 'm0', result: /./, status: script.status }, { upstream: 'm1', result: 'ok', status: 200 }],
+        usage: { tokens: { input: 80, output: 30 } },
       },
       what
     )
@@ -72,7 +71,7 @@ t.test('nothing else is sent twice', async (t) => {
     if (script.body !== undefined) t.equal(answer.body, JSON.stringify(script.body), `${what}: as it came`)
     t.strictSame(seenBy(gateway), [1, 0], what)
     const llm = await gateway.settled.next()
-    t.match(llm, { upstream: 'm0', attempts: [{ upstream: 'm0' }] }, what)
+    t.match(llm, { routing: { upstream: 'm0', attempts: [{ upstream: 'm0' }] } }, what)
   }
 })
 
@@ -90,7 +89,7 @@ t.test('what may have been worked for is sent again where the pool says so', asy
   other.members[0]?.queue({ stallAt: 'headers' })
   t.equal((await ask(other)).status, 200, 'a member that hangs')
   t.strictSame(seenBy(other), [1, 1])
-  t.match(await other.settled.next(), { attempts: [{ result: 'timeout' }, { result: 'ok' }] })
+  t.match(await other.settled.next(), { routing: { attempts: [{ result: 'timeout' }, { result: 'ok' }] } })
 })
 
 t.test('a member that cannot be reached costs nobody a request', async (t) => {
@@ -99,7 +98,7 @@ t.test('a member that cannot be reached costs nobody a request', async (t) => {
   for (let i = 0; i < 8; i += 1) t.equal((await ask(gateway)).status, 200)
   t.strictSame(seenBy(gateway), [0, 8])
   const llms = await Promise.all(Array.from({ length: 8 }, async () => await gateway.settled.next()))
-  t.strictSame(llms.map(({ attempts }) => attempts?.length), [2, 2, 2, 2, 2, 1, 1, 1], 'after five failures it is left alone')
+  t.strictSame(llms.map(({ routing: { attempts } }) => attempts?.length), [2, 2, 2, 2, 2, 1, 1, 1], 'after five failures it is left alone')
   t.match(JSON.stringify(metricsOf(gateway)), /upstream_available.*"upstream":"m0","value":0.*"upstream":"m1","value":1/)
 })
 
@@ -130,9 +129,9 @@ t.test('when all fail the caller gets the most useful reply, as it came', async 
     t.match(answer, { status, body }, what)
     t.equal(answer.headers['retry-after'], retryAfter)
     const llm = await gateway.settled.next()
-    t.equal(llm.attempts?.length, scripts.length)
-    t.equal(llm.upstreamStatus, status)
-    t.equal(llm.upstream, `m${scripts.findIndex((script) => JSON.stringify(script.body) === body)}`)
+    t.equal(llm.routing.attempts?.length, scripts.length)
+    t.equal(llm.upstreamReply.status, status)
+    t.equal(llm.routing.upstream, `m${scripts.findIndex((script) => JSON.stringify(script.body) === body)}`)
   }
   const gone = await startPool(t, { rules: inOrder })
   await Promise.all(gone.members.map(async (member) => await member.close()))
@@ -209,7 +208,7 @@ t.test('a stream that fails before its first content is another member\'s stream
     const answer = await ask(gateway, { model: 'gpt-5', input: 'Hi', stream: true }, {}, '/v1/responses')
     t.equal(answer.body, full)
     t.match(await gateway.settled.next(), {
-      attempts: [{ result: 'first_event', status: 200 }, { result: 'ok' }], usage: {}, outcome: 'ok',
+      routing: { attempts: [{ result: 'first_event', status: 200 }, { result: 'ok' }] }, usage: { tokens: {} }, outcome: 'ok',
     })
     t.equal(first?.seen.at(-1)?.headers['accept-encoding'], 'identity')
   }
@@ -286,7 +285,7 @@ t.test('a caller that leaves takes its attempt along, and nothing is sent after 
   t.equal(await arrived?.aborted, true)
   t.ok(performance.now() - leftAt < 1_000)
   const llm = await gateway.settled.next()
-  t.match(llm, { outcome: 'client_abort', attempts: [{ result: 'overloaded' }, { result: 'left', status: 0 }] })
+  t.match(llm, { outcome: 'client_abort', routing: { attempts: [{ result: 'overloaded' }, { result: 'left', status: 0 }] } })
   t.strictSame(seenBy(gateway), [1, 1])
   t.match(JSON.stringify(metricsOf(gateway)), /upstream_active_requests",\[\{"upstream":"m0","value":0\},\{"upstream":"m1","value":0\}\]/)
 
@@ -375,7 +374,7 @@ t.test('a head that broke off with all members is one native error', async (t) =
   const reply = await call(`${url}/v1/responses`, { body: JSON.stringify({ model: 'gpt-5', input: 'Hi', stream: true }) }).reply
   t.equal(reply.statusCode, 502)
   t.match(JSON.parse((await read(reply)).bytes.toString()), { error: { code: 'upstream_reset' } })
-  t.match(await gateway.settled.next(), { attempts: [{ result: 'first_event' }, { result: 'connect' }] })
+  t.match(await gateway.settled.next(), { routing: { attempts: [{ result: 'first_event' }, { result: 'connect' }] } })
 })
 
 t.test('a stream that failed and does not end holds nobody up', async (t) => {
@@ -396,7 +395,9 @@ t.test('a caller that leaves a stream of a pool takes it along', async (t) => {
   await reply
   request.destroy()
   t.equal(await first?.seen[0]?.aborted, true)
-  t.match(await gateway.settled.next(), { outcome: 'client_abort', attempts: [{ upstream: 'm0', result: 'left', status: 200 }] })
+  t.match(await gateway.settled.next(), {
+    outcome: 'client_abort', routing: { attempts: [{ upstream: 'm0', result: 'left', status: 200 }] },
+  })
 })
 
 t.test('a caller that leaves before its secret or its connection came has sent nothing', async (t) => {

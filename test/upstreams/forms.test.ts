@@ -44,5 +44,5 @@ t.test('in a form the one value is replaced, by each member with its own name, a
     }
   }
   const settled = await gateway.settled.next()
-  t.match(settled, { model: 'ours', upstream: 'm1', sentModel: 'x' })
+  t.match(settled, { model: 'ours', routing: { upstream: 'm1', sentModel: 'x' } })
 })

@@ -61,7 +61,7 @@ t.test('in a mount of the host pools work as on own routes', async (t) => {
     t.match(two, { url: '/v1/chat/completions?x=%2F', headers: { authorization: 'Bearer two', 'x-own': 'second' } })
     t.equal(two?.sha256, sha256(body))
     t.match(await settled.next(), {
-      upstream: 'second', attempts: [{ upstream: 'first', result: 'overloaded' }, { result: 'ok' }], usage: {},
+      routing: { upstream: 'second', attempts: [{ upstream: 'first', result: 'overloaded' }, { result: 'ok' }] }, usage: { tokens: {} },
     })
   }
   first.queue({ headers: { 'content-type': 'text/event-stream' }, body: 'data: {"choices":[]}\n\ndata: {"error":{"message":"x"}}\n\n' })

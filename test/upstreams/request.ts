@@ -19,8 +19,8 @@ export function requestTo (url: string, { method = 'POST', body, model, headers 
   const resolved = resolve(method, url, headers)
   if (resolved?.kind !== 'endpoint') throw new Error(url)
   const llm = new ModelCall(resolved)
-  llm.key = { id: key, group: 'all', disabled: false, expiresAt: null, limits: {} }
-  if (body !== undefined) llm.body = Buffer.from(body)
+  llm.auth.key = { id: key, group: 'all', disabled: false, expiresAt: null, limits: {} }
+  if (body !== undefined) llm.body.bytes = Buffer.from(body)
   if (model !== undefined) llm.model = model
   return llm
 }

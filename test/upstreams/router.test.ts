@@ -23,7 +23,7 @@ function groupOf (fields: Partial<Group>): Group {
 
 function found (router: Router, url: string, group: Group | null, asked: Asked = {}): string | null | undefined {
   const llm = requestTo(url, asked)
-  llm.group = group
+  llm.auth.group = group
   return router.find(llm)?.name ?? router.refusal(llm)?.code
 }
 
@@ -93,7 +93,7 @@ t.test('the models of a group are listed in each family\'s own form, where they 
   const routes = [{ models: ['gpt-*'], upstream: 'a' }, { models: ['o3', 'gpt-5'], upstream: 'b' }]
   function answer (group: Group | null, asked: Asked = {}, url = '/v1/models'): unknown {
     const llm = requestTo(url, { method: 'GET', ...asked })
-    llm.group = group
+    llm.auth.group = group
     return modelsAnswer(llm, router)
   }
   const models = new Set(['gpt-5', 'claude'])

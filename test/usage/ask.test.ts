@@ -19,11 +19,11 @@ interface Asked {
 
 async function ask (body: string | null, rules: UsageRules = chatUsage, json?: unknown): Promise<Asked> {
   const llm = requestFor('chat_completions')
-  llm.body = body === null ? null : Buffer.from(body)
-  llm.json = json
+  llm.body.bytes = body === null ? null : Buffer.from(body)
+  llm.body.json = json
   const headers = { 'accept-encoding': 'gzip, br' }
   const asked = await askFor(llm, headers, rules)
-  return { llm, asked, sent: llm.outgoing?.toString() ?? null, headers }
+  return { llm, asked, sent: llm.body.outgoing?.toString() ?? null, headers }
 }
 
 const rewritten: [name: string, body: string, sent: string][] = [
@@ -79,7 +79,7 @@ for (const [name, body, sent] of rewritten) {
     for (const json of [undefined, JSON.parse(body)]) {
       const result = await ask(body, chatUsage, json)
       t.strictSame([result.asked, result.sent], [true, sent])
-      t.equal(result.llm.body?.toString(), body, 'what was received stays as it is')
+      t.equal(result.llm.body.bytes?.toString(), body, 'what was received stays as it is')
       t.equal(result.headers['accept-encoding'], 'identity', 'an event can be taken out of plain bytes only')
     }
   })

@@ -14,12 +14,13 @@ t.test('reads every coding that Node has, under any spelling', async (t) => {
   for (const [coding, encode] of Object.entries(encoders)) {
     for (const spelling of [coding, coding.toUpperCase(), ` ${coding}`]) {
       const { llm } = await meterCoded('chat_completions', [encode(reply)], spelling)
-      t.equal(llm.usage?.output, 4, spelling)
+      t.equal(llm.usage.tokens?.output, 4, spelling)
     }
   }
-  t.equal((await meterCoded('chat_completions', [zlib.gzipSync(reply)], 'x-gzip')).llm.usage?.output, 4)
-  t.equal((await meterCoded('chat_completions', [zlib.deflateRawSync(reply)], 'deflate')).llm.usage?.output, 4, 'deflate without its frame')
-  t.equal((await meterCoded('chat_completions', [zlib.gzipSync(reply), Buffer.from('trailing')], 'gzip')).llm.usage?.output, 4)
+  t.equal((await meterCoded('chat_completions', [zlib.gzipSync(reply)], 'x-gzip')).llm.usage.tokens?.output, 4)
+  const unframed = await meterCoded('chat_completions', [zlib.deflateRawSync(reply)], 'deflate')
+  t.equal(unframed.llm.usage.tokens?.output, 4, 'deflate without its frame')
+  t.equal((await meterCoded('chat_completions', [zlib.gzipSync(reply), Buffer.from('trailing')], 'gzip')).llm.usage.tokens?.output, 4)
 })
 
 t.test('zstd is read where the Node version has it', async (t) => {
@@ -38,14 +39,15 @@ t.test('zstd: whole replies, replies that break off, and bombs', { skip: zstdIsM
   const coded = encode(reply)
   for (const pieces of [[coded], cutAt(coded, [1, 9]), [...coded].map((byte) => Buffer.of(byte))]) {
     const { llm, out } = await meterCoded('chat_completions', pieces, 'zstd')
-    t.strictSame([llm.usage?.input, llm.usage?.output, llm.usageMissing], [3, 4, null])
+    t.strictSame([llm.usage.tokens?.input, llm.usage.tokens?.output, llm.usage.missing], [3, 4, null])
     t.ok(out.equals(coded))
   }
   const { llm: cut } = await meterCoded('chat_completions', [coded.subarray(0, -9)], 'zstd')
-  t.match(cut, { usage: null, usageMissing: /^(?:parse_error|no_usage)$/ }, 'Node 24 tells that a frame did not end, Node 22 does not')
-  t.match((await meterCoded('chat_completions', [Buffer.from('{"not":"zstd"}')], 'zstd')).llm, { usage: null, usageMissing: 'parse_error' })
+  t.match(cut, { usage: { tokens: null, missing: /^(?:parse_error|no_usage)$/ } }, 'Node 24 tells that a frame did not end, Node 22 does not')
+  const plain = await meterCoded('chat_completions', [Buffer.from('{"not":"zstd"}')], 'zstd')
+  t.match(plain.llm, { usage: { tokens: null, missing: 'parse_error' } })
   const two = await meterCoded('chat_completions', [Buffer.concat([encode(reply.subarray(0, 30)), encode(reply.subarray(30))])], 'zstd')
-  t.match(two.llm, { usage: null, usageMissing: 'parse_error' }, 'Node reads the first of several frames only: told, not guessed')
+  t.match(two.llm, { usage: { tokens: null, missing: 'parse_error' } }, 'Node reads the first of several frames only: told, not guessed')
 })
 
 t.test('a coding that nobody knows is no usage, told as such, and the bytes pass', async (t) => {
@@ -53,7 +55,7 @@ t.test('a coding that nobody knows is no usage, told as such, and the bytes pass
   const { tap } = tapOn(llm, { 'content-encoding': 'gzip, rot13' })
   t.equal(tap.push(reply), reply)
   t.equal(tap.end(), null)
-  t.strictSame([llm.usage, llm.usageMissing, llm.holds], [null, 'parse_error', 1])
+  t.strictSame([llm.usage.tokens, llm.usage.missing, llm.holds], [null, 'parse_error', 1])
 })
 
 t.test('identity is none', async (t) => {
@@ -61,7 +63,7 @@ t.test('identity is none', async (t) => {
   const { tap } = tapOn(llm, { 'content-encoding': 'identity' })
   tap.push(reply)
   tap.end()
-  t.equal(llm.usage?.output, 4)
+  t.equal(llm.usage.tokens?.output, 4)
 })
 
 t.test('bytes that are not what they say', async (t) => {
@@ -69,7 +71,7 @@ t.test('bytes that are not what they say', async (t) => {
   broken.fill(0xff, 60)
   for (const pieces of [[Buffer.from('{"not":"gzip"}')], [broken], cutAt(broken, [50, 70, 90])]) {
     const { llm, out } = await meterCoded('chat_completions', pieces, 'gzip')
-    t.equal(llm.usageMissing, 'parse_error')
+    t.equal(llm.usage.missing, 'parse_error')
     t.ok(out.equals(Buffer.concat(pieces)))
   }
 })
@@ -88,7 +90,7 @@ t.test('what broke off is read as far as it came', async (t) => {
     tap.abort('client')
     t.equal(llm.holds, 2, 'settlement waits for the decoder')
     await released
-    t.strictSame([llm.holds, llm.usage?.input, llm.usageMissing], [1, 9, null], coding)
+    t.strictSame([llm.holds, llm.usage.tokens?.input, llm.usage.missing], [1, 9, null], coding)
   }
 })
 
@@ -98,13 +100,13 @@ t.test('a stream that ends well but for the last bytes of its coding told no usa
       Buffer.from('data: {"choices":[{"finish_reason":"stop"}]}\n\n'), Buffer.from('data: {}\n\n'),
     ])
     const { llm } = await meterCoded('chat_completions', coded.slice(0, -1), coding)
-    t.strictSame([llm.usage, llm.usageMissing], [null, 'no_usage'], coding)
+    t.strictSame([llm.usage.tokens, llm.usage.missing], [null, 'no_usage'], coding)
   }
 })
 
 t.test('an empty reply', async (t) => {
   const { llm } = await meterCoded('chat_completions', [], 'gzip')
-  t.equal(llm.usageMissing, 'no_usage')
+  t.equal(llm.usage.missing, 'no_usage')
 })
 
 t.test('the end of the decoder may come before the end of the reply', async (t) => {
@@ -136,7 +138,7 @@ t.test('a bomb is given up early, its bytes pass, and it is counted as too large
     t.equal(await over, 'too_large', coding)
     t.ok(decoded <= mebi, `${decoded} bytes were decoded`)
     const { llm, out } = await meterCoded('chat_completions', [bomb], coding)
-    t.strictSame([llm.usage, llm.usageMissing], [null, 'too_large'])
+    t.strictSame([llm.usage.tokens, llm.usage.missing], [null, 'too_large'])
     t.ok(out.equals(bomb))
   }
 })
@@ -147,12 +149,12 @@ t.test('a large reply that is packed as replies are is no bomb', async (t) => {
   )
   const stream = Buffer.from(words.join('') + 'data: {"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":4}}\n\n')
   const { llm } = await meterCoded('chat_completions', [zlib.gzipSync(stream)], 'gzip')
-  t.equal(llm.usage?.output, 4)
+  t.equal(llm.usage.tokens?.output, 4)
 })
 
 t.test('more than may wait for the decoder is given up', async (t) => {
   const noise = Buffer.alloc(18 * mebi, Buffer.from([...Array(251).keys()]))
   const stored = zlib.deflateSync(noise, { level: 0 })
   const { llm } = await meterCoded('chat_completions', [stored], 'deflate')
-  t.equal(llm.usageMissing, 'too_large')
+  t.equal(llm.usage.missing, 'too_large')
 })

@@ -4,6 +4,7 @@ import { Readable } from 'node:stream'
 import type { FastifyInstance } from 'fastify'
 import t from 'tap'
 import { gatewayOf } from '../../plugins/core/gateway.js'
+import type { ReplyUsage } from '../../plugins/core/call-parts.js'
 import type { ModelCall } from '../../plugins/core/model-call.js'
 import { call, callersGone, listen, read, secret } from '../helpers/gateway.js'
 import { replyFixture, Signal, startUpstream, usageOf, type Upstream } from '../helpers/upstream.js'
@@ -37,7 +38,9 @@ const requests: Record<string, { url: string, body: string, protocol: string }> 
 const chatStream = 'chat_completions.include_usage.sse'
 
 /** What is known when a request is settled; its state may not change any more. */
-interface Settlement extends Pick<ModelCall, 'usage' | 'usageMissing' | 'outcome' | 'abortedBy' | 'status' | 'holds'> {
+interface Settlement extends Pick<ModelCall, 'outcome' | 'abortedBy' | 'status' | 'holds'> {
+  readonly usage: ReplyUsage['tokens']
+  readonly usageMissing: ReplyUsage['missing']
   readonly llm: ModelCall
 }
 
@@ -56,7 +59,7 @@ async function stage (
   more(app)
   const settlements = new Signal<Settlement>()
   gatewayOf(app).onSettled((llm) => {
-    const { usage, usageMissing, outcome, abortedBy, status, holds } = llm
+    const { usage: { tokens: usage, missing: usageMissing }, outcome, abortedBy, status, holds } = llm
     settlements.push({ usage, usageMissing, outcome, abortedBy, status, holds, llm })
   })
   const base = await listen(app)
@@ -222,7 +225,11 @@ for (const host of hosts) {
       const { bytes, cut } = await read(await send('messages.sse').reply)
       t.strictSame([bytes.toString(), cut], [Buffer.concat([start, failure]).toString(), false])
       t.match(await settlements.next(), {
-        usage: usageIn('messages', start), usageMissing: null, outcome: 'upstream_error', abortedBy: null, llm: { usagePartial: true },
+        usage: usageIn('messages', start),
+        usageMissing: null,
+        outcome: 'upstream_error',
+        abortedBy: null,
+        llm: { usage: { partial: true } },
       })
     }
     upstream.queue({ body: { error: { message: 'Provider returned error', code: 502 } } })

@@ -38,7 +38,7 @@ t.test('the event to take out is found under escaped keys, and texts that look l
     .join('')
   fc.assert(fc.property(fc.array(fc.nat({ max: text.length + extra.length }), { maxLength: 5 }), (cuts) => {
     const { llm, out } = meter('chat_completions', cutAt(Buffer.from(text + extra), cuts), { 'content-type': 'text/event-stream' }, true)
-    return out.toString() === text && llm.usage?.input === 3 && llm.usage.output === 4
+    return out.toString() === text && llm.usage.tokens?.input === 3 && llm.usage.tokens.output === 4
   }), { numRuns: 500 })
   t.pass()
 })

@@ -153,6 +153,6 @@ t.test('a list where an object is looked for holds nothing, in a small reply as 
   for (const pad of ['', 'x'.repeat(8_000)]) {
     const reply = { pad, x_groq: [{ usage: { prompt_tokens: 9 } }], usage: { prompt_tokens: 1, completion_tokens: 2 } }
     const { llm } = meter('chat_completions', [Buffer.from(JSON.stringify(reply))])
-    t.strictSame([llm.usage?.input, llm.usage?.output], [1, 2])
+    t.strictSame([llm.usage.tokens?.input, llm.usage.tokens?.output], [1, 2])
   }
 })

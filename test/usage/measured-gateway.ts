@@ -33,8 +33,8 @@ async function startMetered (): Promise<FastifyInstance> {
   gatewayOf(app).onSettled(async () => {
     const llm = await settled.next()
     totals.settled += 1
-    totals.tokens += Object.values(llm.usage ?? {}).reduce((sum: number, tokens: number) => sum + tokens, 0)
-    if (llm.usageMissing !== null) totals.missing[llm.usageMissing] = (totals.missing[llm.usageMissing] ?? 0) + 1
+    totals.tokens += Object.values(llm.usage.tokens ?? {}).reduce((sum: number, tokens: number) => sum + tokens, 0)
+    if (llm.usage.missing !== null) totals.missing[llm.usage.missing] = (totals.missing[llm.usage.missing] ?? 0) + 1
   })
   return app
 }

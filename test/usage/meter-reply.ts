@@ -55,7 +55,7 @@ export function usageIn (name: string, bytes: Buffer): TokenUsage | null {
   const { tap } = tapOn(llm)
   tap.push(bytes)
   tap.abort('upstream')
-  return llm.usage
+  return llm.usage.tokens
 }
 
 function pass (tap: ReplyTap, pieces: readonly Buffer[]): Buffer {

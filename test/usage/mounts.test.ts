@@ -65,9 +65,9 @@ for (const host of hosts) {
         const { bytes, cut } = await read(await call(base + url, { headers, body }).reply)
         const llm = await settled.next()
         t.equal(cut, false)
-        t.strictSame(llm.usage, usageOf[fixture]?.leaves, `${fixture} ${split ?? 'whole'}`)
+        t.strictSame(llm.usage.tokens, usageOf[fixture]?.leaves, `${fixture} ${split ?? 'whole'}`)
         t.equal(sha256(bytes), sha256(gets ?? replyFixture(fixture)))
-        t.match(llm, { usageMissing: null, usageInconsistent: false, outcome: 'ok', upstreamStatus: 200, tapped: true })
+        t.match(llm, { usage: { missing: null, inconsistent: false }, outcome: 'ok', upstreamReply: { status: 200, tapped: true } })
         t.ok(llm.times.headersAt > 0 && llm.times.firstChunkAt >= llm.times.headersAt && llm.times.lastChunkAt >= llm.times.firstChunkAt)
       }
     }
@@ -84,7 +84,7 @@ for (const host of hosts) {
         const reply = await call(base + url, { headers: { ...headers, 'accept-encoding': 'gzip, deflate, br' }, body }).reply
         t.equal(reply.headers['content-encoding'], encoding)
         await read(reply)
-        t.strictSame((await settled.next()).usage, usageOf[fixture]?.leaves, `${fixture} ${encoding}`)
+        t.strictSame((await settled.next()).usage.tokens, usageOf[fixture]?.leaves, `${fixture} ${encoding}`)
       }
     }
   })
@@ -129,7 +129,7 @@ for (const host of hosts) {
     const { bytes } = await read(await call(`${base}/v1/chat/completions`, { headers: bearer, body: streamedChat }).reply)
     t.equal(bytes.toString(), replyFixture('chat_completions.sse').toString())
     t.equal((await upstream.requests.next()).body.toString(), streamedChat)
-    t.match(await settled.next(), { usage: null, usageMissing: 'no_usage', outcome: 'ok' })
+    t.match(await settled.next(), { usage: { tokens: null, missing: 'no_usage' }, outcome: 'ok' })
   })
 
   t.test(`${host.name}: what is no success tells no usage, and misses none`, async (t) => {
@@ -141,7 +141,7 @@ for (const host of hosts) {
       upstream.queue({ status, body })
       const { bytes } = await read(await call(`${base}/v1/chat/completions`, { headers: bearer, body: chat }).reply)
       t.equal(bytes.toString(), body)
-      t.match(await settled.next(), { usage: null, usageMissing: null, status })
+      t.match(await settled.next(), { usage: { tokens: null, missing: null }, status })
     }
   })
 
@@ -155,7 +155,7 @@ for (const host of hosts) {
     ] as const) {
       const reply = await app.inject({ method: 'POST', url, headers, payload })
       t.equal(reply.statusCode, 200)
-      t.match(await settled.next(), { usage: null, usageMissing: null, outcome: 'ok' })
+      t.match(await settled.next(), { usage: { tokens: null, missing: null }, outcome: 'ok' })
     }
   })
 }
@@ -167,7 +167,7 @@ t.test('usage is asked for by upstream', async (t) => {
   for (const [includeUsage, asks] of [[{ main: false }, false], [{ main: true, other: false }, true], [{ other: false }, true]] as const) {
     const { app, settled } = await own.start(t, upstream.url, { usage: { includeUsage } })
     await app.inject({ method: 'POST', url: '/v1/chat/completions', headers: bearer, payload: streamedChat })
-    t.equal((await settled.next()).usage !== null, asks, JSON.stringify(includeUsage))
+    t.equal((await settled.next()).usage.tokens !== null, asks, JSON.stringify(includeUsage))
   }
 })
 
@@ -192,7 +192,7 @@ t.test('alone it reads a body of any kind, and passes it on', async (t) => {
   const large = await call(`${base}/v1/chat/completions`, { headers: { 'content-length': 33 * 1024 * 1024 } }).reply
   t.equal(large.statusCode, 413)
   t.match(JSON.parse((await read(large)).bytes.toString()), { error: { code: 'body_too_large' } })
-  t.match(await settled.next(), { errorCode: 'body_too_large', usageMissing: null })
+  t.match(await settled.next(), { errorCode: 'body_too_large', usage: { missing: null } })
   t.equal(upstream.requests.size, 0)
 })
 
@@ -201,7 +201,7 @@ t.test('alone it leaves a body that the host has parsed to the host', async (t) 
   const { app, settled } = await alone.start(t, upstream.url, { mount: { proxyPayloads: false } })
   const reply = await app.inject({ method: 'POST', url: '/v1/chat/completions', headers: bearer, payload: streamedChat })
   t.equal(reply.body, replyFixture('chat_completions.sse').toString())
-  t.equal((await settled.next()).usageMissing, 'no_usage')
+  t.equal((await settled.next()).usage.missing, 'no_usage')
 })
 
 t.test('options are checked at registration', async (t) => {

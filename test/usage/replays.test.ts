@@ -12,18 +12,18 @@ t.test('a response that is streamed again is judged at its end, and counted once
   const get = async () => await read(await call(`${url}/v1/responses/resp_1?stream=true&starting_after=2`, { method: 'GET' }).reply)
   upstream.queue({ headers: stream, body: whole }, { headers: stream, body: cut })
   t.equal((await get()).bytes.toString(), whole)
-  t.match(await settled.next(), { outcome: 'ok', usage: null, usageMissing: null, abortedBy: null })
+  t.match(await settled.next(), { outcome: 'ok', usage: { tokens: null, missing: null }, abortedBy: null })
   const { bytes } = await get()
   t.ok(bytes.toString().startsWith(cut))
   t.match(bytes.toString().slice(cut.length), /^event: response\.failed\n/)
   t.match(await settled.next(), {
-    outcome: 'truncated', errorCode: 'upstream_aborted', usage: null, usageMissing: null, abortedBy: 'upstream',
+    outcome: 'truncated', errorCode: 'upstream_aborted', usage: { tokens: null, missing: null }, abortedBy: 'upstream',
   })
   upstream.queue({ headers: stream, body: whole, stallAt: cut.length })
   const left = call(`${url}/v1/responses/resp_1?stream=true`, { method: 'GET' })
   ;(await left.reply).once('data', () => left.request.destroy())
-  t.match(await settled.next(), { outcome: 'client_abort', usage: null, usageMissing: null })
+  t.match(await settled.next(), { outcome: 'client_abort', usage: { tokens: null, missing: null } })
   t.equal(await upstream.seen.at(-1)?.aborted, true, 'nothing of it is waited for')
   t.match(JSON.parse((await get()).bytes.toString()), { object: 'response' }, 'one that is a document')
-  t.match(await settled.next(), { outcome: 'ok', usage: null })
+  t.match(await settled.next(), { outcome: 'ok', usage: { tokens: null } })
 })

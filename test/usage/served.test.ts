@@ -158,8 +158,8 @@ for (const { name, protocol, reply, headers = {}, served } of cases) {
   t.test(`${protocol}: ${name}`, async (t) => {
     const bytes = Buffer.from(JSON.stringify(reply))
     const wanted = served === null ? null : { ...nothing, ...served }
-    t.strictSame(meter(protocol, [bytes], headers).llm.served, wanted)
-    t.strictSame(meter(protocol, bytesOf(bytes), headers).llm.served, wanted, 'byte by byte')
+    t.strictSame(meter(protocol, [bytes], headers).llm.usage.served, wanted)
+    t.strictSame(meter(protocol, bytesOf(bytes), headers).llm.usage.served, wanted, 'byte by byte')
   })
 }
 
@@ -172,7 +172,7 @@ t.test('the last event of a stream tells the tier, and each search once', async 
   ]
   const bytes = Buffer.from(events.map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`).join(''))
   for (const pieces of [[bytes], bytesOf(bytes)]) {
-    t.strictSame(meter('responses', pieces, { 'content-type': 'text/event-stream' }).llm.served, {
+    t.strictSame(meter('responses', pieces, { 'content-type': 'text/event-stream' }).llm.usage.served, {
       ...nothing, tier: 'flex', counts: { search: 1 },
     })
   }
@@ -188,7 +188,7 @@ t.test('a stream of messages tells its tier at its start', async (t) => {
     { type: 'message_stop' },
   ]
   const bytes = Buffer.from(events.map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`).join(''))
-  t.strictSame(meter('messages', [bytes], { 'content-type': 'text/event-stream' }).llm.served, {
+  t.strictSame(meter('messages', [bytes], { 'content-type': 'text/event-stream' }).llm.usage.served, {
     ...nothing, tier: 'standard', speed: 'fast', counts: { search: 2 },
   })
 })
@@ -198,13 +198,15 @@ t.test('tokens of tools with models of their own are told apart', async (t) => {
     ...responses, tool_usage: { image_gen: { input_tokens: 50, output_tokens: 1000, output_tokens_details: { image_tokens: 1000 } } },
   }
   const { llm } = meter('responses', [Buffer.from(JSON.stringify(reply))])
-  t.match(llm.usage, { input: 53, output: 1002 })
-  t.match(llm.served?.tools, { usage: { input: 50, output: 1000 }, modalities: [{ direction: 'output', modality: 'image', tokens: 1000 }] })
+  t.match(llm.usage.tokens, { input: 53, output: 1002 })
+  t.match(llm.usage.served?.tools, {
+    usage: { input: 50, output: 1000 }, modalities: [{ direction: 'output', modality: 'image', tokens: 1000 }],
+  })
   const own = { ...reply, usage: { ...responses.usage, output_tokens_details: { image_tokens: 2 } } }
-  t.equal(meter('responses', [Buffer.from(JSON.stringify(own))]).llm.served, null, 'not where the reply\'s own usage holds them')
+  t.equal(meter('responses', [Buffer.from(JSON.stringify(own))]).llm.usage.served, null, 'not where the reply\'s own usage holds them')
 })
 
 t.test('more than a thousand items are not kept', async (t) => {
   const output = Array.from({ length: 1_200 }, () => search('search'))
-  t.equal(meter('responses', [Buffer.from(JSON.stringify({ ...responses, output }))]).llm.served?.counts.search, 1_000)
+  t.equal(meter('responses', [Buffer.from(JSON.stringify({ ...responses, output }))]).llm.usage.served?.counts.search, 1_000)
 })

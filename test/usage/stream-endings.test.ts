@@ -77,8 +77,7 @@ for (const host of hosts) {
           outcome: 'truncated',
           abortedBy: 'upstream',
           errorCode: 'upstream_aborted',
-          usagePartial: partial,
-          usageMissing: partial ? null : 'upstream_abort',
+          usage: { partial, missing: partial ? null : 'upstream_abort' },
         })
       }
       upstream.queue({ ...asEvents, fixture, split: 'events' })

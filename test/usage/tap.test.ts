@@ -16,7 +16,7 @@ t.test('the bytes choose the reader, however they are labelled', async (t) => {
     ]) {
       for (const pieces of [[Buffer.from(text)], bytesOf(Buffer.from(text))]) {
         const { llm, out } = meter('chat_completions', pieces, { 'content-type': type })
-        t.strictSame([llm.usage?.output, out.toString()], [4, text], `${String(type)} ${text.slice(0, 12)}`)
+        t.strictSame([llm.usage.tokens?.output, out.toString()], [4, text], `${String(type)} ${text.slice(0, 12)}`)
       }
     }
   }
@@ -26,15 +26,15 @@ t.test('a byte order mark before JSON is part of neither', async (t) => {
   const text = `\uFEFF${json}`
   for (const type of ['application/json', 'text/event-stream', undefined]) {
     const { llm, out } = meter('chat_completions', [Buffer.from(text)], { 'content-type': type })
-    t.strictSame([llm.usage?.output, out.toString()], [4, text])
+    t.strictSame([llm.usage.tokens?.output, out.toString()], [4, text])
     const apart = meter('chat_completions', [Buffer.from('\uFEFF'), Buffer.from(json)], { 'content-type': type })
-    t.strictSame([apart.llm.usage?.output, apart.out.toString()], [4, text], 'in a piece of its own')
+    t.strictSame([apart.llm.usage.tokens?.output, apart.out.toString()], [4, text], 'in a piece of its own')
   }
 })
 
 t.test('a field that only an event stream may begin with', async (t) => {
   const text = `custom: 1\n${stream}`
-  t.equal(meter('chat_completions', [Buffer.from(text)], { 'content-type': 'text/event-stream' }).llm.usage?.output, 4)
+  t.equal(meter('chat_completions', [Buffer.from(text)], { 'content-type': 'text/event-stream' }).llm.usage.tokens?.output, 4)
 })
 
 const missing: [name: string, text: string, reason: string][] = [
@@ -58,14 +58,14 @@ const missing: [name: string, text: string, reason: string][] = [
 for (const [name, text, reason] of missing) {
   t.test(`missing usage has its reason: ${name}`, async (t) => {
     const { llm } = meter('chat_completions', [Buffer.from(text)])
-    t.strictSame([llm.usage, llm.modalities, llm.usageMissing], [null, null, reason])
+    t.strictSame([llm.usage.tokens, llm.usage.modalities, llm.usage.missing], [null, null, reason])
   })
 }
 
 t.test('usage that nests without an end is read as far as it tells', async (t) => {
   const levels = 10_000
   const event = `data: {"usage":{"prompt_tokens":3,"completion_tokens":4,"x":${'{"x":'.repeat(levels)}1${'}'.repeat(levels)}}}\n\n`
-  t.match(meter('chat_completions', [Buffer.from(event), Buffer.from(event)]).llm.usage, { input: 3, output: 4 })
+  t.match(meter('chat_completions', [Buffer.from(event), Buffer.from(event)]).llm.usage.tokens, { input: 3, output: 4 })
 })
 
 t.test('a number that no reply can have is no count', async (t) => {
@@ -74,7 +74,7 @@ t.test('a number that no reply can have is no count', async (t) => {
     const reply = (tokens: number): Buffer => Buffer.from(JSON.stringify({
       usage: { prompt_tokens: 5, completion_tokens: tokens, completion_tokens_details: { audio_tokens: tokens } },
     }))
-    const { usage, usageInconsistent, modalities } = meter('chat_completions', [reply(told)]).llm
+    const { tokens: usage, inconsistent: usageInconsistent, modalities } = meter('chat_completions', [reply(told)]).llm.usage
     t.strictSame([usage?.input, usage?.output, usageInconsistent], [5, counted, inconsistent])
     t.strictSame(modalities, counted === 0 ? null : [{ direction: 'output', modality: 'audio', tokens: most }])
   }
@@ -85,19 +85,20 @@ t.test('a text that is no name of anything does not travel on whole', async (t) 
   const reply = Buffer.from(JSON.stringify({ id: long, model: long, choices: [{ finish_reason: long }], usage }))
   for (const pieces of [[reply], cutAt(reply, [100])]) {
     const { llm } = meter('chat_completions', pieces)
-    t.strictSame([llm.responseId?.length, llm.responseModel?.length, llm.finishReason?.length, llm.usage?.output], [256, 256, 256, 4])
+    const { responseId, responseModel, finishReason, tokens } = llm.usage
+    t.strictSame([responseId?.length, responseModel?.length, finishReason?.length, tokens?.output], [256, 256, 256, 4])
   }
 })
 
 t.test('tokens of a kind of content are whole', async (t) => {
   for (const tokens of ['0.5', '-1', '1e400', '"5"', 'null', '0']) {
     const reply = `{"usage":{"prompt_tokens":5,"prompt_tokens_details":{"audio_tokens":${tokens}}}}`
-    t.equal(meter('chat_completions', [Buffer.from(reply)]).llm.modalities, null, tokens)
+    t.equal(meter('chat_completions', [Buffer.from(reply)]).llm.usage.modalities, null, tokens)
   }
 })
 
 t.test('what may lack usage is not counted as lacking it', async (t) => {
-  t.strictSame(meter('images.variations', [Buffer.from('{"created":1,"data":[]}')]).llm.usageMissing, null)
+  t.strictSame(meter('images.variations', [Buffer.from('{"created":1,"data":[]}')]).llm.usage.missing, null)
 })
 
 t.test('usage is told to be partial only where the reply broke off before its last word', async (t) => {
@@ -105,8 +106,8 @@ t.test('usage is told to be partial only where the reply broke off before its la
   const { tap } = tapOn(whole)
   tap.push(Buffer.from(stream))
   tap.abort('client')
-  t.strictSame([whole.usage?.output, whole.usagePartial], [4, false], 'all was told before it broke off')
-  t.equal(meter('chat_completions', [Buffer.from(`data: ${json}\n\n`)]).llm.usagePartial, false, 'it ended without its last word')
+  t.strictSame([whole.usage.tokens?.output, whole.usage.partial], [4, false], 'all was told before it broke off')
+  t.equal(meter('chat_completions', [Buffer.from(`data: ${json}\n\n`)]).llm.usage.partial, false, 'it ended without its last word')
 })
 
 t.test('a reply that broke off tells what was seen of it, or who broke it off', async (t) => {
@@ -121,7 +122,7 @@ t.test('a reply that broke off tells what was seen of it, or who broke it off', 
       const { tap } = tapOn(llm)
       tap.push(Buffer.from(text))
       tap.abort(side)
-      t.strictSame([llm.usage?.input ?? null, llm.usageMissing, llm.usagePartial], [
+      t.strictSame([llm.usage.tokens?.input ?? null, llm.usage.missing, llm.usage.partial], [
         expected, expected === null ? reason : null, expected !== null,
       ])
     }
@@ -136,7 +137,7 @@ t.test('a stream that broke off has its model and its id from its first event', 
     tap.push(Buffer.from(`data: {"type":"response.output_text.delta","delta":"${delta}"}\n\n`))
   }
   tap.abort('upstream')
-  t.strictSame([llm.responseModel, llm.responseId], ['m', 'r'])
+  t.strictSame([llm.usage.responseModel, llm.usage.responseId], ['m', 'r'])
 })
 
 t.test('the first ending counts', async (t) => {
@@ -144,10 +145,10 @@ t.test('the first ending counts', async (t) => {
   const { tap } = tapOn(llm)
   tap.push(Buffer.from(json))
   t.equal(tap.end(), null)
-  llm.usage = null
+  llm.usage.tokens = null
   t.equal(tap.end(), null)
   tap.abort('client')
-  t.strictSame([llm.usage, llm.usageMissing], [null, null])
+  t.strictSame([llm.usage.tokens, llm.usage.missing], [null, null])
 })
 
 const message = [
@@ -166,7 +167,7 @@ t.test('a message is told in full once it has stopped, though the caller leaves 
     const { tap } = tapOn(llm)
     for (const piece of pieces) tap.push(Buffer.from(piece))
     tap.abort('client')
-    t.strictSame([llm.usage?.output, llm.usagePartial], [4, false])
+    t.strictSame([llm.usage.tokens?.output, llm.usage.partial], [4, false])
   }
 })
 
@@ -217,6 +218,6 @@ t.test('finds the finish reason of a chat wherever it stands before its usage', 
     [text.join(''), 'data: [DONE]\n\n'], [...text, ': x\n\n'],
   ]) {
     const { llm } = meter('chat_completions', pieces.map((piece) => Buffer.from(piece)))
-    t.equal(llm.finishReason, 'length')
+    t.equal(llm.usage.finishReason, 'length')
   }
 })

@@ -147,7 +147,7 @@ async function runTraffic (t: Test, host: typeof hosts[0]): Promise<void> {
   const outcomes: Totals = {}
   const settlements = new Signal<string>()
   gatewayOf(app).onSettled((llm) => {
-    add(settled, llm.protocol, llm.usage)
+    add(settled, llm.protocol, llm.usage.tokens)
     settlements.push(String(llm.outcome))
   })
   const scripts = new Map<string, Script>()
@@ -168,7 +168,7 @@ async function runTraffic (t: Test, host: typeof hosts[0]): Promise<void> {
     if (tells === null && cutShort !== null) untold[`${protocol} ${cutShort}`] = (untold[`${protocol} ${cutShort}`] ?? 0) + 1
     const { request, reply } = call(base + url, { headers: { ...headers, 'x-case': id }, body })
     if (leavesAt !== null) {
-      while (!arrived.has(id) || (callOf(id)?.replyBytes ?? 0) < leavesAt) await wait(1)
+      while (!arrived.has(id) || (callOf(id)?.upstreamReply.bytes ?? 0) < leavesAt) await wait(1)
       request.destroy()
       while (callOf(id)?.abortedBy !== 'client') await wait(1)
       leave()

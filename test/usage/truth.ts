@@ -61,14 +61,14 @@ function isTruth (told: object): told is Truth {
 /** Everything that differs between a metered reply and its truth; null where nothing does. */
 export function differenceOf ({ llm, out }: Metered, bytes: Buffer, truth: Truth): object | null {
   const found = {
-    leaves: llm.usage,
-    inconsistent: llm.usageInconsistent,
-    missing: llm.usageMissing ?? undefined,
-    failed: llm.replyFailed,
-    modalities: llm.modalities?.map(({ direction, modality, tokens }) => [direction, modality, tokens]),
-    model: llm.responseModel,
-    id: llm.responseId,
-    finish: llm.finishReason,
+    leaves: llm.usage.tokens,
+    inconsistent: llm.usage.inconsistent,
+    missing: llm.usage.missing ?? undefined,
+    failed: llm.usage.replyFailed,
+    modalities: llm.usage.modalities?.map(({ direction, modality, tokens }) => [direction, modality, tokens]),
+    model: llm.usage.responseModel,
+    id: llm.usage.responseId,
+    finish: llm.usage.finishReason,
   }
   const wanted = { ...found, inconsistent: false, missing: undefined, failed: false, ...truth }
   if (out.equals(bytes) && isDeepStrictEqual(summed(found), summed(wanted))) return null

@@ -136,7 +136,7 @@ t.test('a form sets the model and the wish for a stream', async (t) => {
   const headers = { 'content-type': 'multipart/form-data; boundary=b' }
   const edit = requestTo('images.edits')
   t.equal(checker.check(edit, headers, Buffer.from(field('model', 'm') + field('stream', 'true') + '--b--')), null)
-  t.match(edit, { model: 'm', stream: true, json: undefined })
+  t.match(edit, { model: 'm', stream: true, body: { json: undefined } })
   const plain = requestTo('images.edits')
   t.equal(checker.check(plain, headers, Buffer.from(field('model', '') + field('stream', 'false') + '--b--')), null)
   t.match(plain, { model: null, stream: false })

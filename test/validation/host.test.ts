@@ -49,7 +49,7 @@ t.test('a path that could be read in two ways is refused where nobody else does 
 
 t.test('a route of the host on a path of ours gets its body as the host parses it', async (t) => {
   const app = await host(t, (app) => app.post(
-    chat, async (request) => ({ body: request.body, model: request.llm?.model, bytes: modelCallOf(request)?.body?.length })
+    chat, async (request) => ({ body: request.body, model: request.llm?.model, bytes: modelCallOf(request)?.body.bytes?.length })
   ))
   const reply = await app.inject({ method: 'POST', url: chat, headers: json, payload: valid })
   t.strictSame(reply.json(), { body: JSON.parse(valid), model: 'm', bytes: valid.length })

@@ -211,7 +211,7 @@ for (const [name, mount] of Object.entries(mounts)) {
       const { app, upstream } = await build(t, mount, {}, (app) => {
         app.addHook('preHandler', async (request) => {
           const llm = modelCallOf(request)
-          if (llm !== null) llm.outgoing = Buffer.from('{"rewritten":true}')
+          if (llm !== null) llm.body.outgoing = Buffer.from('{"rewritten":true}')
         })
       })
       const reply = await app.inject({ method: 'POST', url: chat, headers, payload: minimal['openai']?.valid ?? '' })

@@ -85,7 +85,7 @@ t.test('a schema check changes nothing', async (t) => {
   const body = { model: 'm', n: 1, messages: [{ role: 'user', content: '5', extra: true }], more: { a: '1' } }
   const llm = requestTo(endpointOf('chat-completions'))
   t.equal(checkBody(llm, headers, Buffer.from(JSON.stringify(body)), rules), null)
-  t.strictSame(llm.json, body)
+  t.strictSame(llm.body.json, body)
 })
 
 t.test('each refusal names the field and what is wrong with it', async (t) => {
@@ -169,7 +169,7 @@ t.test('an endpoint without a schema takes any JSON', async (t) => {
   const held: Rules = { ...rules, here: { ...rules.here, checks: new Map() } }
   const llm = requestTo(endpointOf('chat-completions'))
   t.equal(checkBody(llm, headers, Buffer.from('[1]'), held), null)
-  t.strictSame(llm.json, [1])
+  t.strictSame(llm.body.json, [1])
   t.equal(llm.model, null)
 })
 

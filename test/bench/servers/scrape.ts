@@ -28,10 +28,15 @@ function request (model: string, group: string): ModelCall {
   if (resolved?.kind !== 'endpoint') throw new Error('no endpoint')
   const llm = new ModelCall(resolved)
   const known: Group = { id: group, protocols, thirdParty: true, upstream: 'main', models: null, limits: {}, onStoreFailure: 'closed' }
-  Object.assign(llm, { model, group: known, upstream: 'main', upstreamStatus: 200, status: 200, outcome: 'ok' })
-  llm.usage = { input: 10, cache_read: 5, cache_write_5m: 0, cache_write_1h: 0, cache_write: 0, tool_input: 0, output: 7, reasoning: 3 }
+  Object.assign(llm, { model, status: 200, outcome: 'ok' })
+  llm.auth.group = known
+  llm.routing.upstream = 'main'
+  llm.upstreamReply.status = 200
+  llm.usage.tokens = {
+    input: 10, cache_read: 5, cache_write_5m: 0, cache_write_1h: 0, cache_write: 0, tool_input: 0, output: 7, reasoning: 3,
+  }
   const now = performance.now()
-  Object.assign(llm, {
+  Object.assign(llm.times, {
     bodyStartedAt: now, bodyAt: now, sentAt: now, headersAt: now + 5, firstChunkAt: now + 6, lastChunkAt: now + 9, endedAt: now + 9,
   })
   return llm

@@ -33,7 +33,7 @@ export async function play (schedule: Schedule): Promise<string[]> {
  * two.
  */
 async function allSettled ({ far, settled }: World, asks: readonly Ask[]): Promise<void> {
-  const isSettled = ({ tag }: Ask): boolean => settled.some(({ body }) => body?.toString().includes(`${tag}.`))
+  const isSettled = ({ tag }: Ask): boolean => settled.some(({ body: { bytes: body } }) => body?.toString().includes(`${tag}.`))
   for (let waited = 0; waited < 1_000; waited += 1) {
     if (asks.every((ask) => isSettled(ask) || (waited > 20 && far.of(ask.tag).length === 0))) return
     await wait(10)

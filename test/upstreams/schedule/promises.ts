@@ -12,7 +12,7 @@ export function ofRequest ({ far, settled, secrets }: World, { attempts: most }:
   const broken: string[] = []
   const check = (holds: boolean, what: string): void => { if (!holds) broken.push(`${ask.tag}: ${what}`) }
   const arrivals = far.of(ask.tag)
-  const llms = settled.filter(({ body }) => body?.toString().includes(`${ask.tag}.`))
+  const llms = settled.filter(({ body: { bytes: body } }) => body?.toString().includes(`${ask.tag}.`))
   const [llm] = llms
   if (heard === undefined) return ['nobody asked']
   check(llms.length === 1 || (heard.left && llms.length === 0), `settled ${llms.length} times`)
@@ -28,11 +28,11 @@ export function ofRequest ({ far, settled, secrets }: World, { attempts: most }:
   const [mark] = marks
   const answering = arrivals.find((arrival) => arrival.mark === mark)
   if (mark !== undefined) check(answering !== undefined, 'a reply of nobody\'s')
-  const givenUp = llm?.attempts?.filter(({ result, status }) => result === 'timeout' && status === 0).length ?? 0
+  const givenUp = llm?.routing.attempts?.filter(({ result, status }) => result === 'timeout' && status === 0).length ?? 0
   if (mark !== undefined) check(arrivals.length - heard.arrivedBefore <= givenUp, 'sent again once a byte was passed')
   if (reply !== null) broken.push(...ofReply(ask.tag, reply, answering, heard.left))
   if (llm === undefined) return broken
-  const told = llm.attempts ?? []
+  const told = llm.routing.attempts ?? []
   // What had no connection, no secret or no caller any more may never have arrived.
   const came = told.filter(({ result, status }) => !(result === 'connect' || (result === 'left' && status === 0) ||
     (result === 'timeout' && status === 0) || (result === 'credential' && status === 0)))
@@ -46,7 +46,7 @@ export function ofRequest ({ far, settled, secrets }: World, { attempts: most }:
     `told ${JSON.stringify(told)}, arrived at ${arrivals.map(({ member }) => member).join()}`
   )
   check(arrivals.length <= most + 1 && told.filter(({ result }) => result !== 'credential').length <= most, `${told.length} attempts`)
-  const tokens = llm.usage === null ? 0 : [...leafTokens(llm.usage)].reduce((sum, n) => sum + n, 0)
+  const tokens = llm.usage.tokens === null ? 0 : [...leafTokens(llm.usage.tokens)].reduce((sum, n) => sum + n, 0)
   const may = tokensOf(arrivals, answering, heard.left)
   check(may.has(tokens), `${tokens} tokens, and not ${[...may].join(' or ')}`)
   if (!heard.left && reply?.clean === true && answering?.whole === true && answering.status === 200 && !['fails_first'].includes(
@@ -122,7 +122,7 @@ export async function ofAll ({ app, balances, ledger, settled, settlements }: Wo
     }))
   }
   const total = (name: string): number => read(name).reduce((sum, { value }) => sum + value, 0)
-  const attempts = settled.flatMap((llm) => llm.attempts ?? [])
+  const attempts = settled.flatMap((llm) => llm.routing.attempts ?? [])
   const named = ({ upstream, result }: { upstream: string, result: string }): string => `${upstream} ${result}`
   const counted = read('upstream_attempts_total')
     .map(({ labels, value }) => `${String(labels['upstream'])} ${String(labels['result'])} ${value}`)
@@ -133,7 +133,7 @@ export async function ofAll ({ app, balances, ledger, settled, settlements }: Wo
   check(counted.join() === expected.join(), `attempts: counted ${counted.join()}, made ${expected.join()}`)
   check(total('upstream_active_requests') === 0, 'a member still counts as busy')
   check(total('requests_total') === settled.length, `${total('requests_total')} requests counted of ${settled.length}`)
-  const used = settled.flatMap(({ usage }) => usage === null ? [] : [...leafTokens(usage)]).reduce((sum, n) => sum + n, 0)
+  const used = settled.flatMap(({ usage: { tokens } }) => tokens === null ? [] : [...leafTokens(tokens)]).reduce((sum, n) => sum + n, 0)
   check(total('tokens_total') === used, `${total('tokens_total')} tokens counted of ${used}`)
   const account = await quiet(balances)
   check(account.held === 0 && account.active === 0, `${account.held} tokens and ${account.active} places are still held`)
