@@ -7,8 +7,11 @@ import { ConnectionQueue } from './connection-queue.js'
 import { DrainBudget, type DrainOptions } from './drain.js'
 import { Exchange } from './exchange.js'
 import { Failover, unsent } from './failover.js'
-import { kContext, type ExchangeDone, type ExchangeReply, type MarkedHeaders, type ExchangeContext } from './exchange-context.js'
+import {
+  kContext, type ExchangeContext, type ExchangeDone, type ExchangeReply, type MarkedHeaders, type Transport,
+} from './exchange-context.js'
 import type { ReplyHandler } from './placed-handler.js'
+import { HeaderReader } from './raw-headers.js'
 import { ownRequestHeaders, readdress } from './request-headers.js'
 import { SlowReaders } from './slow-readers.js'
 import { UpstreamAgent } from './undici.js'
@@ -44,8 +47,7 @@ type RequestOptions = Dispatcher.DispatchOptions & { headers: MarkedHeaders }
  */
 export class UpstreamDispatcher {
   readonly #agent: Agent
-  readonly #drain: DrainBudget
-  readonly #slow: SlowReaders
+  readonly #transport: Transport
   readonly #queue: ConnectionQueue
   #closed: Promise<void> | null = null
   // Read by reply-from under these names.
@@ -56,8 +58,7 @@ export class UpstreamDispatcher {
     const { connections, headersTimeoutMs, idleTimeoutMs, connectTimeoutMs, drain, tls } = options
     this.headersTimeout = headersTimeoutMs
     this.bodyTimeout = idleTimeoutMs
-    this.#drain = new DrainBudget(drain)
-    this.#slow = new SlowReaders(idleTimeoutMs)
+    this.#transport = { drains: new DrainBudget(drain), headers: new HeaderReader(), slow: new SlowReaders(idleTimeoutMs) }
     this.#queue = new ConnectionQueue(options)
     this.#agent = new UpstreamAgent({ connections, pipelining: 1, connect: { timeout: connectTimeoutMs, ...tls } })
   }
@@ -70,8 +71,7 @@ export class UpstreamDispatcher {
     }
     const { destination } = context
     if (destination === null) {
-      this.#slow.follow(context)
-      this.#queued(options, context, new Exchange(context, this.#drain, done))
+      this.#queued(options, context, new Exchange(context, this.#transport, done))
       return
     }
     this.#dispatch(context, destination, done, options.body instanceof Readable, (call) => mounted(options, call))
@@ -97,8 +97,7 @@ export class UpstreamDispatcher {
     optionsOf: (call: Call) => Dispatcher.DispatchOptions
   ): void {
     const { llm, request } = context
-    this.#slow.follow(context)
-    const exchange = new Exchange(context, this.#drain, done)
+    const exchange = new Exchange(context, this.#transport, done)
     const called = destination.call?.(llm)
     if (called instanceof GatewayError) {
       exchange.onError(called)
@@ -121,7 +120,7 @@ export class UpstreamDispatcher {
    * usage. Resolves when all has ended.
    */
   async destroy (): Promise<void> {
-    this.#slow.end()
+    this.#transport.slow.end()
     this.#closed ??= this.#agent.close()
     await this.#closed
   }

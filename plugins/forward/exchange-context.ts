@@ -5,7 +5,9 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Gateway } from '../core/gateway.js'
 import type { ModelCall } from '../core/model-call.js'
 import type { Destination } from '../core/upstream.js'
-import type { Headers } from './raw-headers.js'
+import type { DrainBudget } from './drain.js'
+import type { HeaderReader, Headers } from './raw-headers.js'
+import type { SlowReaders } from './slow-readers.js'
 
 /** What an exchange must know of the request it serves; rides on the headers object, invisible on the wire. */
 export interface ExchangeContext {
@@ -44,3 +46,10 @@ export interface ExchangeReply {
 
 /** `context` is the one that the exchange was made with, so that no closure need hold it. */
 export type ExchangeDone = (error: Error | null, reply: ExchangeReply | undefined, context: ExchangeContext) => void
+
+/** What all exchanges of a transport share. */
+export interface Transport {
+  readonly drains: DrainBudget
+  readonly headers: HeaderReader
+  readonly slow: SlowReaders
+}

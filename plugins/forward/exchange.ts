@@ -7,11 +7,11 @@ import { cutReply } from '../core/cut-reply.js'
 import type { ReplyTap } from '../core/types.js'
 import { writeLog } from '../core/write-log.js'
 import { lastEvent, noteBroken } from './broken-reply.js'
-import type { Drain, DrainBudget } from './drain.js'
+import type { Drain } from './drain.js'
 import { EventBoundary } from './event-boundary.js'
-import type { ExchangeDone, ExchangeContext } from './exchange-context.js'
+import type { ExchangeDone, ExchangeContext, Transport } from './exchange-context.js'
 import { joined, ReplyBody, type Source } from './reply-body.js'
-import { readHeaders, type Headers } from './raw-headers.js'
+import type { Headers } from './raw-headers.js'
 import { flushHead, isCoded, isPlain } from './reply-headers.js'
 
 // No closure captures an exchange on the way of every request: that doubled what each scavenge had to keep.
@@ -30,7 +30,7 @@ function deliver (exchange: Exchange): void {
  */
 export class Exchange implements Dispatcher.DispatchHandler, Source {
   readonly #context: ExchangeContext
-  readonly #drains: DrainBudget
+  readonly #transport: Transport
   readonly #done: ExchangeDone
   #cancel: ((error: Error) => void) | null = null
   #resume: (() => void) | null = null
@@ -54,9 +54,9 @@ export class Exchange implements Dispatcher.DispatchHandler, Source {
   #left = false
   #drain: Drain | null = null
 
-  constructor (context: ExchangeContext, drains: DrainBudget, done: ExchangeDone) {
+  constructor (context: ExchangeContext, transport: Transport, done: ExchangeDone) {
     this.#context = context
-    this.#drains = drains
+    this.#transport = transport
     this.#done = done
     const { llm } = context
     llm.holds += 1
@@ -76,7 +76,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Source {
     if (statusCode < 200) return true
     const { llm } = this.#context
     llm.times.headersAt = performance.now()
-    const headers = readHeaders(raw)
+    const headers = this.#headers = this.#transport.headers.read(raw)
     if (isCoded(headers)) {
       this.#cancel?.(new ReplyCodedError())
       return true
@@ -84,7 +84,6 @@ export class Exchange implements Dispatcher.DispatchHandler, Source {
     llm.upstreamReply.status = statusCode
     llm.upstreamReply.tapped = true
     this.#resume = resume
-    this.#headers = headers
     this.#tap = llm.openTap === null ? null : llm.openTap(statusCode, headers)
     if (isEventStream(headers) && isPlain(headers)) this.#boundary = new EventBoundary()
     // A small reply arrives whole in the same turn as its headers; anything else is passed on without waiting for more.
@@ -144,7 +143,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Source {
   callerGone (): void {
     if (this.#left || this.#ended) return
     this.#left = true
-    if (this.#tap !== null && !this.#tap.complete) this.#drain = this.#drains.begin(() => this.#abort())
+    if (this.#tap !== null && !this.#tap.complete) this.#drain = this.#transport.drains.begin(() => this.#abort())
     if (this.#drain === null) this.#abort()
     else this.#goOn()
   }
@@ -184,6 +183,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Source {
     this.#done(null, { statusCode: this.#context.llm.upstreamReply.status, headers: this.#headers, body }, this.#context)
     const { llm } = this.#context
     llm.upstreamReply.workMs += performance.now() - llm.times.headersAt
+    this.#transport.slow.follow(this.#context)
   }
 
   /** A function of the host's that had a say in the reply threw. */
@@ -218,7 +218,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Source {
     this.#resume?.()
   }
 
-  /** A stream is whole where its last event says so; one that merely ends was cut. Told later while its packed bytes are being read. */
+  /** A stream is whole where its last event says so; one that merely ends was cut. Told later while packed bytes are being read. */
   #conclude (whole: boolean | Promise<boolean>): void {
     this.#undecided = typeof whole !== 'boolean'
     if (whole === true) this.#body?.finish()

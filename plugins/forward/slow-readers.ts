@@ -25,8 +25,9 @@ export class SlowReaders {
     this.#maxMs = maxMs
   }
 
+  /** A reply that was handed over. One whose caller has taken all of it at once is let be. */
   follow ({ gateway, llm, reply }: ExchangeContext): void {
-    if (this.#maxMs === 0) return
+    if (this.#maxMs === 0 || (reply.raw.writableEnded && reply.raw.writableLength === 0)) return
     if (!this.#gateways.has(gateway)) {
       this.#gateways.add(gateway)
       gateway.onSettled((settled) => this.#forget(settled))

@@ -1,5 +1,6 @@
 /** Callers that take their reply slowly, or not at all. */
 import { connect as connectH2 } from 'node:http2'
+import { connect } from 'node:net'
 import httpProxy from '@fastify/http-proxy'
 import Fastify from 'fastify'
 import t from 'tap'
@@ -46,6 +47,23 @@ t.test('so it is where the whole reply has come already, and on an adapted mount
   const { request } = call(`${await listen(app)}/v1/chat/completions`, { body })
   t.match(await settled.next(), { outcome: 'client_abort', usage: { tokens: { input: 1, output: 2 } } }, 'what the reply told is kept')
   request.destroy()
+})
+
+t.test('who asks for one small reply after the other and takes none of them is cut too', async (t) => {
+  const upstream = await startUpstream(t)
+  const { app, settled } = await startGateway(t, upstream.url, { forward: { idleTimeoutMs: 200 } })
+  const url = new URL(await listen(app))
+  for (let i = 0; i < 1_500; i += 1) upstream.queue({ headers, body: `{"filler":"${'x'.repeat(15_000)}"}` })
+  const socket = connect(Number(url.port), url.hostname)
+  t.teardown(() => socket.destroy())
+  socket.pause()
+  const closed = new Promise((resolve) => socket.on('error', resolve).on('close', resolve))
+  const one = `POST /v1/chat/completions HTTP/1.1\r\nhost: a\r\nauthorization: Bearer ${secret}\r\n` +
+    `content-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`
+  socket.write(one.repeat(1_500))
+  for (;;) if ((await settled.next()).abortedBy === 'client') break
+  socket.resume()
+  await closed
 })
 
 t.test('who takes little at a time, or waits for a slow upstream, is left alone', async (t) => {
