@@ -38,6 +38,9 @@ const closing = new Set(['headers without end', 'no status', 'an end in the midd
 
 const kinds = Object.keys(evils)
 
+/** What a process keeps comes and goes by some ten megabytes: the most of one half of the run is compared with the most of the other. */
+const parts = 5
+
 export async function evilReplies ({ requests, atOnce }: { readonly requests: number, readonly atOnce: number }): Promise<Report> {
   const folder = temporaryFolder()
   let count = 0
@@ -64,11 +67,17 @@ export async function evilReplies ({ requests, atOnce }: { readonly requests: nu
       if (others.length > 0) violations.push(`${tag} got ${String(others[0])}`)
     })
   }
-  const warmUp = Math.min(requests, 2_000)
-  await round(0, warmUp)
-  const before = residentMb(gateway.pid)
-  await round(warmUp, requests - warmUp)
-  const grownMb = residentMb(gateway.pid) - before
+  const half = async (first: number): Promise<number> => {
+    const many = Math.ceil(requests / 2 / parts)
+    let most = 0
+    for (let part = 0; part < parts; part++) {
+      await round(first + part * many, many)
+      most = Math.max(most, residentMb(gateway.pid))
+    }
+    return most
+  }
+  const before = await half(0)
+  const grownMb = await half(requests) - before
   const alive = (await fetch(`${gateway.origin}/health`)).status
   if (alive !== 200) violations.push(`/health is ${alive} afterwards`)
   if (grownMb > 20) violations.push(`memory grew by ${grownMb} MB`)
