@@ -1,17 +1,18 @@
-import { frameHead, isFrame } from '../../plugins/state/ledger-frame.js'
-import { endMark, readBatches, readLines } from '../../plugins/state/ledger-read.js'
+import { filesOf, readBatches } from '../../plugins/state/ledger-read.js'
 import { CommandError, type Io } from '../io.js'
 import { ProgressBar } from '../progress-bar.js'
-import { Scanned } from './scan-record.js'
+import { addParts } from './add-parts.js'
+import { partsOf } from './file-parts.js'
 import { keeps, type Source } from './source.js'
 
-const newline = 10
+/** So many are read in some hundredths of a second. */
+const partBytes = 16 * 1024 * 1024
 
 /** The ledger of this host. Rotated files are read one after another and never held. */
 export function ledgerSource (path: string, io: Io): Source {
   const bar = new ProgressBar(io.progress)
   const damaged = new Map<string, number>()
-  const onDamage = (name: string): void => { damaged.set(name, (damaged.get(name) ?? 0) + 1) }
+  const onDamage = (name: string, lines = 1): void => { damaged.set(name, (damaged.get(name) ?? 0) + lines) }
   return {
     records: async function * ({ from, to, wanted }) {
       const keep = keeps(wanted)
@@ -26,22 +27,13 @@ export function ledgerSource (path: string, io: Io): Source {
         throw explained(error, path)
       }
     },
-    addTo: async (sums, by, calendar, { from, to, wanted }) => {
-      const keep = keeps(wanted)
-      const record = new Scanned()
-      const addLines = (bytes: Buffer, file: string): void => {
-        for (let start = 0, end = 0; start < bytes.length; start = end + 1) {
-          const found = bytes.indexOf(newline, start)
-          end = found < 0 ? bytes.length : found
-          if (!isFrame(bytes, start, end)) {
-            if (bytes.toString('latin1', start, end) !== endMark) onDamage(file)
-            continue
-          }
-          record.read(bytes, start + frameHead)
-          if (record.time >= from && record.time < to && keep(record)) sums.add(by.map(({ read }) => read(record, calendar)), record)
-        }
+    addTo: async (sums, by, calendar, question) => {
+      try {
+        const parts = partsOf(await filesOf(path, question), partBytes)
+        await addParts(parts, sums, { by, calendar, question }, { onDamage, onProgress: bar.update })
+      } catch (error) {
+        throw explained(error, path)
       }
-      await readLines(path, { from, to, onProgress: bar.update }, addLines).catch((error: unknown) => { throw explained(error, path) })
     },
     close: async () => {
       bar.clear()

@@ -1,3 +1,8 @@
+interface Known<T> {
+  readonly bytes: Buffer
+  readonly value: T
+}
+
 /**
  * Values that many records share, found by the bytes of their JSON: to make one anew for each record costs more than to find all
  * of its fields.
@@ -5,23 +10,33 @@
 export class KnownValues<T> {
   readonly #make: (json: string) => T
   /** By a hash of their bytes; of two with the same one, the last. */
-  readonly #known = new Map<number, { readonly bytes: Buffer, readonly value: T }>()
+  readonly #known = new Map<number, Known<T>>()
+  /** Some fields have one value in all records. */
+  #last: Known<T> | null = null
 
   constructor (make: (json: string) => T) {
     this.#make = make
   }
 
   at (bytes: Buffer, from: number, to: number): T {
+    const last = this.#last
+    if (last !== null && areSame(last.bytes, bytes, from, to)) return last.value
+    const known = this.#find(bytes, from, to)
+    this.#last = known
+    return known.value
+  }
+
+  #find (bytes: Buffer, from: number, to: number): Known<T> {
     let hash = 0
     for (let at = from; at < to; at += 1) hash = Math.imul(hash ^ Number(bytes[at]), 16_777_619)
     const known = this.#known.get(hash)
-    if (known !== undefined && areSame(known.bytes, bytes, from, to)) return known.value
+    if (known !== undefined && areSame(known.bytes, bytes, from, to)) return known
     if (this.#known.size >= maxKnown) this.#known.clear()
     // A copy: a part of a piece of a file keeps all of it.
     const own = Buffer.from(bytes.subarray(from, to))
-    const value = this.#make(own.toString())
-    this.#known.set(hash, { bytes: own, value })
-    return value
+    const made = { bytes: own, value: this.#make(own.toString()) }
+    this.#known.set(hash, made)
+    return made
   }
 }
 

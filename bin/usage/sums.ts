@@ -70,6 +70,11 @@ export class Sums {
     if (repriced !== null && repriced.amount !== null) moneyOf(sum.repriced, repriced.currency).plus(repriced.amount)
   }
 
+  /** What was added up elsewhere, of other records. */
+  merge (others: readonly Sum[]): void {
+    for (const other of others) addSum(this.#find(other.names), other)
+  }
+
   /** In the order of their names. */
   get sorted (): Sum[] {
     return [...this.#sums].sort((a, b) => Number(a.place > b.place) - Number(a.place < b.place)).map(shown)
@@ -78,14 +83,7 @@ export class Sums {
   /** Of all records; `names` without a value. */
   total (count: number): Sum {
     const all = newSum(Array<null>(count).fill(null))
-    for (const sum of this.#sums) {
-      all.requests += sum.requests
-      all.charged += sum.charged
-      all.unpriced += sum.unpriced
-      sum.tokens.forEach((tokens, at) => { all.tokens[at] = Number(all.tokens[at]) + tokens })
-      for (const [currency, money] of sum.costs) moneyOf(all.costs, currency).plus(money.total)
-      for (const [currency, money] of sum.repriced) moneyOf(all.repriced, currency).plus(money.total)
-    }
+    for (const sum of this.#sums) addSum(all, shown(sum))
     return shown(all)
   }
 
@@ -104,6 +102,15 @@ export class Sums {
 function newSum (names: Names): Adding {
   const place = names.map((name) => name === null ? '' : `=${name}`).join('\u0000')
   return { names, place, requests: 0, tokens: leaves.map(() => 0), charged: 0, costs: new Map(), repriced: new Map(), unpriced: 0 }
+}
+
+function addSum (sum: Adding, { requests, tokens, charged, costs, repriced, unpriced }: Sum): void {
+  sum.requests += requests
+  sum.charged += charged
+  sum.unpriced += unpriced
+  leaves.forEach(({ type }, at) => { sum.tokens[at] = Number(sum.tokens[at]) + Number(tokens[type]) })
+  for (const [currency, amount] of costs) moneyOf(sum.costs, currency).plus(amount)
+  for (const [currency, amount] of repriced) moneyOf(sum.repriced, currency).plus(amount)
 }
 
 function moneyOf (costs: Map<string, Money>, currency: string): Money {

@@ -12,7 +12,6 @@ const tailBytes = 4 * 1024 * 1024
 /** A file's own time is not exact, and its system's clock may have been set. */
 const slackMs = 60_000
 const pieceBytes = 256 * 1024
-const newline = 10
 
 export interface LedgerFile {
   readonly path: string
@@ -58,27 +57,8 @@ export async function * readBatches (path: string, range: LedgerRange = {}): Asy
   }
 }
 
-/** Calls `onLines` with whole lines of a range's files, a MiB at a time: whoever needs little of many records reads faster by far. */
-export async function readLines (path: string, range: LedgerRange, onLines: (lines: Buffer, file: string) => void): Promise<void> {
-  const files = await filesOf(path, range)
-  const total = files.reduce((sum, file) => sum + file.bytes, 0)
-  let done = 0
-  for (const file of files) {
-    let rest: Buffer = Buffer.alloc(0)
-    const pieces: AsyncIterable<Buffer> = createReadStream(file.path, { highWaterMark: 1024 * 1024 })
-    for await (const piece of pieces) {
-      const bytes = rest.length === 0 ? piece : Buffer.concat([rest, piece])
-      const end = bytes.lastIndexOf(newline) + 1
-      if (end > 0) onLines(bytes.subarray(0, end), file.path)
-      rest = bytes.subarray(end)
-      done += piece.length
-      range.onProgress?.(Math.min(done, total), total)
-    }
-    if (rest.length > 0) onLines(rest, file.path)
-  }
-}
-
-async function filesOf (path: string, { from = 0, to = Infinity }: LedgerRange): Promise<LedgerFile[]> {
+/** Those that may hold records of a range, oldest first. */
+export async function filesOf (path: string, { from = 0, to = Infinity }: LedgerRange): Promise<LedgerFile[]> {
   return (await ledgerFiles(path)).filter((file) => file.endedAt >= from - slackMs && file.startedAt < to)
 }
 

@@ -223,6 +223,7 @@ t.test('what it cannot do is said', async (t) => {
   )
   const cases: ReadonlyArray<readonly [args: string[], code: number, said: RegExp]> = [
     [[], 1, /there is no usage ledger at .*none\/ledger/],
+    [['--by', 'key'], 1, /there is no usage ledger at .*none\/ledger/],
     [['--from', 'then'], 2, /--from must be a date/],
     [['--by', 'hour'], 2, /--by must be group, key, model, protocol, day, month, label:NAME/],
     [['--by', 'constructor'], 2, /--by must be/],

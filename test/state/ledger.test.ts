@@ -1,13 +1,12 @@
 import { spawnSync } from 'node:child_process'
 import {
-  appendFileSync, closeSync, mkdirSync, readdirSync, readlinkSync, readFileSync, rmSync, statSync, truncateSync, utimesSync,
+  closeSync, mkdirSync, readdirSync, readlinkSync, readFileSync, rmSync, statSync, truncateSync, utimesSync,
 } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { FileLedger } from '../../plugins/state/file-ledger.js'
 import { memoryLedger } from '../../plugins/state/memory-ledger.js'
-import { readLines } from '../../plugins/state/ledger-read.js'
 import { readFrame, writeFrame } from '../../plugins/state/ledger-frame.js'
 import type { Ledger, LedgerRange, LedgerRecord } from '../../plugins/state/types.js'
 
@@ -289,19 +288,4 @@ t.test('only so many records wait for a disk', async (t) => {
   mkdirSync(path)
   await Promise.all(waiting)
   await ledger.close()
-})
-
-t.test('a file that is larger than what is read at once comes in whole lines, and a torn end as it is', async (t) => {
-  const folder = join(t.testdir({}), 'ledger')
-  const ledger = new FileLedger(folder)
-  await ledger.append(record('first'))
-  await ledger.close()
-  const [file = ''] = readdirSync(folder).map((name) => join(folder, name))
-  // Lines over pieces, one that is longer than a piece, and no end.
-  appendFileSync(file, `${'x'.repeat(99)}\n`.repeat(15_000) + `${'y'.repeat(2_500_000)}\ntorn`)
-  const came: string[] = []
-  await readLines(folder, { from: 0, to: Infinity }, (bytes) => { came.push(bytes.toString()) })
-  t.equal(came.join('') === readFileSync(file, 'utf8'), true)
-  t.equal(came.at(-1), 'torn')
-  t.ok(came.slice(0, -1).every((lines) => lines.endsWith('\n')))
 })
