@@ -3,6 +3,7 @@ import { joinPath, problemOfOption, type Problem } from './config-error.js'
 import type { GatewayConfig } from './config-types.js'
 import { stateConfig } from './config.js'
 import { createGateway } from './gateway.js'
+import { checkPasswords } from '../state/password.js'
 import { checkPeers } from '../state/peer.js'
 
 /**
@@ -23,6 +24,7 @@ export async function tryOut (config: GatewayConfig): Promise<Problem[]> {
 
 async function firstProblem (config: GatewayConfig): Promise<Problem | null> {
   try {
+    checkPasswords(stateConfig(config))
     const { app } = await createGateway(config, {
       simulator: null, state: null, cells: {}, consolePath: '/console', life: { draining: false }, logStream: { write () {} },
     })

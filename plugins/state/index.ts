@@ -9,6 +9,7 @@ import { memoryKeys } from './memory-keys.js'
 import { memoryLedger } from './memory-ledger.js'
 import { redisBalances } from './redis-balances.js'
 import { redisKeys } from './redis-keys.js'
+import { checkPasswords } from './password.js'
 import { linkRedis } from './redis-link.js'
 import { lmdbNotes, memoryNotes, redisNotes } from './notes.js'
 import { recover } from './recover.js'
@@ -27,6 +28,7 @@ const stateChecks = {
   engine: 'anything',
   path: 'a string',
   url: 'a string',
+  password: 'an object',
   cluster: 'a boolean',
   prefix: 'a string',
   commandTimeoutMs: 'a whole number of at least 1',
@@ -35,7 +37,7 @@ const stateChecks = {
   usageStore: 'an object',
 } as const
 
-const redisOnly = ['url', 'cluster', 'prefix', 'commandTimeoutMs'] as const
+const redisOnly = ['url', 'password', 'cluster', 'prefix', 'commandTimeoutMs'] as const
 
 const ledgerChecks = {
   maxFileBytes: 'a whole number of at least 1',
@@ -92,6 +94,7 @@ async function openEngine (config: StateConfig, now?: Clock): Promise<Omit<State
   if (open === undefined) throw new OptionError('state.engine', 'must be memory, lmdb or redis')
   const unread = config.engine === 'redis' ? undefined : redisOnly.find((name) => Reflect.get(config, name) !== undefined)
   if (unread !== undefined) throw new OptionError(`state.${unread}`, 'belongs to the engine redis')
+  checkPasswords(config)
   const { end, ...parts } = await open(config, now)
   const { keys, balances, ledger } = parts
   const close = async (): Promise<void> => {

@@ -3,6 +3,7 @@ import type { Cluster, Redis } from 'ioredis'
 import { OptionError } from '../core/options.js'
 import { StoreDownError } from '../core/balances/store-down.js'
 import { createBreaker } from './breaker.js'
+import { readPassword, withPassword } from './password.js'
 import { loadRedis } from './peer.js'
 import { scripts, type ScriptName } from './redis-scripts.js'
 import type { StateConfig } from './types.js'
@@ -72,9 +73,17 @@ async function connector (config: StateConfig, timeoutMs: number): Promise<() =>
   if (url === undefined) throw new OptionError('state.url', 'is required for the engine redis')
   // The breaker's own time comes first; this one bounds what the client sends by itself.
   const commandTimeout = timeoutMs * 4
-  if (config.cluster !== true) return () => new Single(url, { ...settings, commandTimeout, retryStrategy })
-  const redisOptions = { ...settings, commandTimeout }
-  return () => new Many([url], { enableOfflineQueue: false, clusterRetryStrategy: retryStrategy, redisOptions })
+  if (config.cluster === true) {
+    const redisOptions = { ...settings, commandTimeout }
+    return () => new Many([url], { enableOfflineQueue: false, clusterRetryStrategy: retryStrategy, redisOptions })
+  }
+  const password = readPassword('state.password', config.password)
+  return () => {
+    const client = new Single(withPassword(url, password), { ...settings, commandTimeout, retryStrategy })
+    // Redis lets connections live whose password has ended: only a new one has to know the next.
+    if (password !== null) client.on('reconnecting', () => { client.options.password = password() })
+    return client
+  }
 }
 
 async function ready (client: Client, startMs: number): Promise<void> {

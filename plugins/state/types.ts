@@ -6,6 +6,7 @@ import type { Balances } from '../core/balances/types.js'
 import type { Ledger } from '../core/ledger.js'
 import type { Group, Key, KeyChange, Limits } from '../core/types.js'
 import type { Notes } from '../core/upstream.js'
+import type { PasswordFile } from './password.js'
 import type { UsageStoreConfig } from './usage-store/options.js'
 
 export type * from '../core/balances/types.js'
@@ -62,6 +63,8 @@ interface StateDetails {
    * @defaultValue './data'
    */
   readonly path?: string
+  /** The password of Redis in a file, in place of the one in `url`. Read again for each connection; not for a cluster. */
+  readonly password?: PasswordFile
   /** True where `url` is one node of a Redis Cluster. */
   readonly cluster?: boolean
   /** In front of every Redis key. Default `llm-gateway`. */

@@ -5,33 +5,8 @@ import { setTimeout as pause } from 'node:timers/promises'
 import t from 'tap'
 import { startUpstream } from '../helpers/upstream.js'
 import { command } from '../bin/terminal.js'
+import { callers } from './callers.js'
 import { chat, start, status, yaml } from './run.js'
-
-/** Four callers, each with the secret that holds at the moment, until they are told to end. */
-function callers (origin: string, secret: () => string) {
-  const refused: number[] = []
-  const state = { ended: false, answered: 0 }
-  const loop = async (): Promise<void> => {
-    while (!state.ended) {
-      const got = await status(origin, secret())
-      if (got === 200) state.answered += 1
-      else refused.push(got)
-    }
-  }
-  const loops = Array.from({ length: 4 }, loop)
-  return {
-    refused,
-    /** Until each has been answered some more times. */
-    async more () {
-      const enough = state.answered + 20
-      while (state.answered < enough && refused.length === 0) await pause(5)
-    },
-    async end () {
-      state.ended = true
-      await Promise.all(loops)
-    },
-  }
-}
 
 t.test('every secret is rotated without a refused request', async (t) => {
   const upstream = await startUpstream(t)

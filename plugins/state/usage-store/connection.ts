@@ -1,5 +1,6 @@
 /** One connection to PostgreSQL, bounded in time at every step. It is not made again: whoever meets an error opens another. */
 import type { Client } from 'pg'
+import { withPassword } from '../password.js'
 import { loadPostgres } from '../peer.js'
 import { migrations } from './migrations.js'
 import type { UsageStoreRules } from './options.js'
@@ -15,10 +16,10 @@ const connectTimeoutMs = 5_000
 const rowsAtOnce = 2_000
 
 /** Throws `LLM_GATEWAY_MISSING_PEER`, or what the client or the server says. The password is in none of it. */
-export async function connect ({ url, timeoutMs }: Pick<UsageStoreRules, 'url' | 'timeoutMs'>): Promise<Connection> {
+export async function connect ({ url, password, timeoutMs }: Pick<UsageStoreRules, 'url' | 'password' | 'timeoutMs'>): Promise<Connection> {
   const pg = await loadPostgres()
   const client = new pg.Client({
-    connectionString: url,
+    connectionString: withPassword(url, password),
     application_name: 'llm-gateway',
     connectionTimeoutMillis: connectTimeoutMs,
     statement_timeout: timeoutMs,

@@ -1,9 +1,12 @@
 import { checkOptions, OptionError, withDefaults } from '../../core/options.js'
+import { readPassword, type Password, type PasswordFile } from '../password.js'
 
 /** A PostgreSQL that has the usage of all hosts. */
 export interface UsageStoreConfig {
   /** `postgres://user:password@host:port/database`, with more parameters of libpq, such as `sslmode`, behind it. */
   readonly url: string
+  /** The password in a file, in place of the one in `url`. Read again for each connection. */
+  readonly password?: PasswordFile
   /** The PostgreSQL schema that holds its tables; made where it is not there. Default `llm_gateway`. */
   readonly schema?: string
   /** How often new records go there. Default 1,000 ms. */
@@ -14,7 +17,9 @@ export interface UsageStoreConfig {
   readonly keepMs?: number
 }
 
-export type UsageStoreRules = Required<UsageStoreConfig>
+export interface UsageStoreRules extends Required<Omit<UsageStoreConfig, 'password'>> {
+  readonly password: Password | null
+}
 
 const defaults = { schema: 'llm_gateway', intervalMs: 1_000, timeoutMs: 30_000, keepMs: Infinity }
 
@@ -22,6 +27,7 @@ const defaults = { schema: 'llm_gateway', intervalMs: 1_000, timeoutMs: 30_000, 
 export function readUsageStore (config: UsageStoreConfig): UsageStoreRules {
   checkOptions('state.usageStore', config, {
     url: 'a string',
+    password: 'an object',
     schema: 'a string',
     intervalMs: 'a whole number of at least 1',
     timeoutMs: 'a whole number of at least 1',
@@ -33,5 +39,5 @@ export function readUsageStore (config: UsageStoreConfig): UsageStoreRules {
   if (!/^[a-z_][a-z0-9_]{0,62}$/.test(schema)) {
     throw new OptionError('state.usageStore.schema', 'must be a name of lower-case letters, digits and underscores')
   }
-  return { ...withDefaults(defaults, config), url }
+  return { ...withDefaults(defaults, config), url, password: readPassword('state.usageStore.password', config.password) }
 }
