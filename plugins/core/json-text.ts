@@ -2,14 +2,7 @@
  * Finds places in a JSON text without parsing it: one pass over the bytes, strings skipped with native `indexOf`. The text
  * may be malformed: then the answer means nothing.
  */
-const quote = 0x22
-const backslash = 0x5c
-const comma = 0x2c
-const colon = 0x3a
-const openArray = 0x5b
-const closeArray = 0x5d
-const openObject = 0x7b
-const closeObject = 0x7d
+import { backslash, closeArray, closeObject, colon, comma, openArray, openObject, quote } from './bytes.js'
 
 /** Where something stands: from its first byte to behind its last. */
 export type Span = readonly [start: number, end: number]

@@ -1,4 +1,4 @@
-import { backslash, carriageReturn, closeObject, lineFeed, openArray, openObject, standsAt } from './bytes.js'
+import { backslash, carriageReturn, closeObject, lineFeed, openArray, openObject, standsAt } from '../core/bytes.js'
 import { EventReader } from './event-reader.js'
 import { JsonScanner } from './json-scanner.js'
 import type { Meter } from './meter.js'

@@ -1,4 +1,4 @@
-import { standsAt } from './bytes.js'
+import { standsAt } from '../core/bytes.js'
 import { parseJson } from './captured-value.js'
 
 /**

@@ -1,6 +1,6 @@
 import type { ModelCall } from '../core/model-call.js'
 import type { AbortSide, ReplyTap, StreamFacts, UsageMissing } from '../core/types.js'
-import { isSpace, openArray, openObject } from './bytes.js'
+import { isSpace, openArray, openObject } from '../core/bytes.js'
 import { openersOf, SideDecoder } from './decoder.js'
 import { DocumentReader } from './document-reader.js'
 import { EventSieve } from './event-sieve.js'

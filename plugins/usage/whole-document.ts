@@ -1,4 +1,4 @@
-import { openObject, closeObject } from './bytes.js'
+import { openObject, closeObject } from '../core/bytes.js'
 import { parseJson } from './captured-value.js'
 import { isObject } from '../core/json-object.js'
 import { keepIn, type SearchNode } from './search-tree.js'

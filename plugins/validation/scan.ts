@@ -2,15 +2,8 @@
  * Reads the structure of a JSON text without parsing it: one pass over the bytes, strings skipped with native `indexOf`
  * (a 10 MB image costs 0.1 ms). The text may be malformed: then the answer means nothing, and the real parser says so.
  */
+import { closeArray, closeObject, colon, comma, openArray, openObject, quote } from '../core/bytes.js'
 import { closingQuote } from '../core/json-text.js'
-
-const quote = 0x22
-const comma = 0x2c
-const colon = 0x3a
-const openArray = 0x5b
-const closeArray = 0x5d
-const openObject = 0x7b
-const closeObject = 0x7d
 
 /** What a JSON text may be made of. */
 export interface Bounds {

@@ -2,7 +2,7 @@
 import { expect, expectStatus, fieldsOf, type Check } from '../check.js'
 import { chatChunk, event, messageStart, responseEvent, sse } from '../replies.js'
 import { eventsOf, type Reply } from '../wire.js'
-import { askStream, streamKinds, whole, type StreamKind } from './stream-cases.js'
+import { cutOff, playEach, whole, type StreamKind } from './stream-cases.js'
 
 const failed = { type: 'server_error', code: 'server_error', message: 'it broke', param: null }
 const failedResponse = { id: 'r1', object: 'response', status: 'failed', error: { code: 'server_error', message: 'it broke' }, output: [] }
@@ -61,14 +61,12 @@ export const endings: readonly Check[] = [
     title: 'a stream that ends without its last event does not look like a whole one',
     needs: ['openai', 'anthropic', 'gemini', 'far side'],
     async run (subject) {
-      for (const kind of streamKinds) {
-        subject.far.reset()
-        subject.far.play(sse(...whole[kind].slice(0, 1)))
-        const reply = await askStream(subject, kind)
+      const kinds = await playEach(subject, (kind) => sse(...whole[kind].slice(0, 1)), (kind, reply) => {
         expectStatus(reply, 200, kind)
         expect(!reply.clean || told(kind, reply), `${kind}: a clean end after ${lastEvent(reply).data.slice(0, 80)}`)
-      }
-      return `told for ${streamKinds.join(', ')}`
+        return kind
+      })
+      return `told for ${kinds}`
     },
   },
   {
@@ -76,14 +74,12 @@ export const endings: readonly Check[] = [
     title: 'an error event of the far side arrives as it was sent, as the last one',
     needs: ['openai', 'anthropic', 'gemini', 'far side'],
     async run (subject) {
-      for (const kind of streamKinds) {
-        subject.far.reset()
-        subject.far.play(sse(...failures[kind]))
-        const reply = await askStream(subject, kind)
+      const kinds = await playEach(subject, (kind) => sse(...failures[kind]), (kind, reply) => {
         const sent = eventsOf(String(failures[kind].at(-1)))[0]
         expect(lastEvent(reply).data === sent, `${kind}: status ${reply.status}, the last event is ${lastEvent(reply).data.slice(0, 100)}`)
-      }
-      return `passed for ${streamKinds.join(', ')}`
+        return kind
+      })
+      return `passed for ${kinds}`
     },
   },
   {
@@ -91,16 +87,11 @@ export const endings: readonly Check[] = [
     title: 'a gateway that tells a break by an event tells it so that clients read it',
     needs: ['openai', 'anthropic', 'gemini', 'far side'],
     async run (subject) {
-      const seen: string[] = []
-      for (const kind of streamKinds) {
-        subject.far.reset()
-        subject.far.play({ ...sse(...whole[kind].slice(0, 1)), then: 'cut' })
-        const reply = await askStream(subject, kind)
+      return await playEach(subject, cutOff, (kind, reply) => {
         expectStatus(reply, 200, kind)
         expect(!reply.clean || told(kind, reply), `${kind}: ${lastEvent(reply).name} ${lastEvent(reply).data.slice(0, 100)}`)
-        seen.push(`${kind}: ${told(kind, reply) ? 'event' : 'socket cut'}`)
-      }
-      return seen.join(', ')
+        return `${kind}: ${told(kind, reply) ? 'event' : 'socket cut'}`
+      })
     },
   },
 ]

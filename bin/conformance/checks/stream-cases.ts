@@ -1,8 +1,9 @@
 /** How each protocol is asked for a stream, and a whole one of it. */
 import type { Change, Subject } from '../check.js'
 import {
-  chatChunk, chatUsageChunk, done, event, generated, messageDelta, messageStart, messageStop, plainChatUsage, responseEvent,
+  chatChunk, chatUsageChunk, done, event, generated, messageDelta, messageStart, messageStop, plainChatUsage, responseEvent, sse,
 } from '../replies.js'
+import type { Script } from '../script.js'
 import type { Reply } from '../wire.js'
 
 export const streamKinds = ['chat', 'responses', 'messages', 'gemini'] as const
@@ -30,4 +31,22 @@ export const whole: Readonly<Record<StreamKind, readonly string[]>> = {
 
 export async function askStream (subject: Subject, kind: StreamKind, change: Change = {}): Promise<Reply> {
   return await subject.ask(kind, { ...streamed[kind](subject.options.models.gemini), ...change })
+}
+
+/** A stream that breaks off after its first event. */
+export function cutOff (kind: StreamKind): Script {
+  return { ...sse(...whole[kind].slice(0, 1)), then: 'cut' }
+}
+
+/** Plays a stream of each protocol in turn; what was seen of each. */
+export async function playEach (
+  subject: Subject, scriptOf: (kind: StreamKind) => Script, see: (kind: StreamKind, reply: Reply) => string
+): Promise<string> {
+  const seen: string[] = []
+  for (const kind of streamKinds) {
+    subject.far.reset()
+    subject.far.play(scriptOf(kind))
+    seen.push(see(kind, await askStream(subject, kind)))
+  }
+  return seen.join(', ')
 }

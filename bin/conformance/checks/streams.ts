@@ -3,7 +3,7 @@ import { EventEmitter, once } from 'node:events'
 import { expect, expectStatus, type Check, type Kind, type Subject } from '../check.js'
 import { sse } from '../replies.js'
 import { eventsOf } from '../wire.js'
-import { askStream, streamKinds, whole, type StreamKind } from './stream-cases.js'
+import { askStream, cutOff, playEach, streamKinds, whole, type StreamKind } from './stream-cases.js'
 
 async function expectSameBytes (subject: Subject, kind: StreamKind, pieces: ReadonlyArray<string | Buffer>): Promise<void> {
   subject.far.play(sse(...pieces))
@@ -72,17 +72,12 @@ export const streams: readonly Check[] = [
     title: 'a far side that breaks off mid-stream never looks like success',
     needs: ['openai', 'anthropic', 'gemini', 'far side'],
     async run (subject) {
-      const seen: string[] = []
-      for (const kind of streamKinds) {
-        subject.far.reset()
-        subject.far.play({ ...sse(...whole[kind].slice(0, 1)), then: 'cut' })
-        const reply = await askStream(subject, kind)
+      return await playEach(subject, cutOff, (kind, reply) => {
         expect(subject.far.seen.length > 0, `${kind}: status ${reply.status}, and nothing was forwarded`)
         const told = failure.test(eventsOf(reply.text).slice(-1).join())
         expect(told || !reply.clean, `${kind}: a clean end after ${eventsOf(reply.text).length} event`)
-        seen.push(`${kind}: ${told ? 'error event' : 'socket cut'}`)
-      }
-      return seen.join(', ')
+        return `${kind}: ${told ? 'error event' : 'socket cut'}`
+      })
     },
   },
   {
