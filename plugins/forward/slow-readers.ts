@@ -1,7 +1,13 @@
 import type { ServerResponse } from 'node:http'
 import type { Gateway } from '../core/gateway.js'
 import type { ModelCall } from '../core/model-call.js'
-import type { ExchangeContext } from './exchange-context.js'
+
+/** Whose reply it is. */
+interface Followed {
+  readonly gateway: Gateway
+  readonly llm: ModelCall
+  readonly reply: { readonly raw: ServerResponse }
+}
 
 /** What a caller had taken of its reply when it last took something. */
 interface Standstill {
@@ -26,7 +32,7 @@ export class SlowReaders {
   }
 
   /** A reply that was handed over. One whose caller has taken all of it at once is let be. */
-  follow ({ gateway, llm, reply }: ExchangeContext): void {
+  follow ({ gateway, llm, reply }: Followed): void {
     if (this.#maxMs === 0 || (reply.raw.writableEnded && reply.raw.writableLength === 0)) return
     if (!this.#gateways.has(gateway)) {
       this.#gateways.add(gateway)
