@@ -124,7 +124,9 @@ export async function ofAll ({ app, balances, ledger, settled, settlements }: Wo
   const total = (name: string): number => read(name).reduce((sum, { value }) => sum + value, 0)
   const attempts = settled.flatMap((llm) => llm.routing.attempts ?? [])
   const named = ({ upstream, result }: { upstream: string, result: string }): string => `${upstream} ${result}`
+  // What may come is there at 0.
   const counted = read('upstream_attempts_total')
+    .filter(({ value }) => value > 0)
     .map(({ labels, value }) => `${String(labels['upstream'])} ${String(labels['result'])} ${value}`)
     .sort()
   const expected = [...new Set(attempts.map(named))]
