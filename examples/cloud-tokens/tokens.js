@@ -1,31 +1,24 @@
 /**
  * Functions for `credential`: each asks for one token. The gateway asks them one question at a time, keeps an answer until two
- * minutes before its end, and asks anew at once where the provider refuses it.
+ * minutes before its end, and asks anew at once where the provider refuses it. The libraries keep tokens, too, the one that was
+ * refused among them: so each question has a credential of its own.
  */
-const {
-  ENTRA_URL = 'https://login.microsoftonline.com', ENTRA_TENANT, ENTRA_CLIENT_ID, ENTRA_CLIENT_SECRET,
-  METADATA_URL = 'http://metadata.google.internal',
-} = process.env
+import { DefaultAzureCredential } from '@azure/identity'
+import { GoogleAuth } from 'google-auth-library'
 
-/** Entra ID, client credentials (RFC 6749 4.4). */
+// An authority of one's own, as private clouds have it, is not known to the public directory of authorities.
+const { AZURE_AUTHORITY_HOST: authorityHost } = process.env
+const authority = authorityHost === undefined ? {} : { authorityHost, disableInstanceDiscovery: true }
+
+/** Entra ID: a client with its secret or certificate, a workload or a managed identity, whichever the environment has. */
 export async function entraToken () {
-  const body = new URLSearchParams({
-    grant_type: 'client_credentials',
-    client_id: ENTRA_CLIENT_ID,
-    client_secret: ENTRA_CLIENT_SECRET,
-    scope: 'https://cognitiveservices.azure.com/.default',
-  })
-  return secretOf(await fetch(`${ENTRA_URL}/${ENTRA_TENANT}/oauth2/v2.0/token`, { method: 'POST', body }))
+  const { token, expiresOnTimestamp } = await new DefaultAzureCredential(authority).getToken('https://cognitiveservices.azure.com/.default')
+  return { secret: token, expiresAt: expiresOnTimestamp }
 }
 
-/** The service account of a machine, a pod or a function at Google Cloud. */
-export async function metadataToken () {
-  const url = `${METADATA_URL}/computeMetadata/v1/instance/service-accounts/default/token`
-  return secretOf(await fetch(url, { headers: { 'metadata-flavor': 'Google' } }))
-}
-
-async function secretOf (reply) {
-  if (!reply.ok) throw new Error(`no token: ${reply.status}`)
-  const { access_token: secret, expires_in: seconds } = await reply.json()
-  return { secret, expiresAt: Date.now() + seconds * 1_000 }
+/** Google Cloud: the service account of the machine, the pod or the function, or the file in GOOGLE_APPLICATION_CREDENTIALS. */
+export async function vertexToken () {
+  const client = await new GoogleAuth({ scopes: 'https://www.googleapis.com/auth/cloud-platform' }).getClient()
+  const { token } = await client.getAccessToken()
+  return { secret: token, expiresAt: client.credentials.expiry_date }
 }
