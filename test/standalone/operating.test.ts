@@ -3,6 +3,8 @@ import { cpSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import t from 'tap'
+import { openState } from '../../plugins/state/index.js'
+import { launch, originOf, program } from '../helpers/launch.js'
 import { startUpstream } from '../helpers/upstream.js'
 import { command } from '../bin/terminal.js'
 import { callers } from './callers.js'
@@ -113,6 +115,50 @@ t.test('a copy of the state folder is a backup: keys, balances and the ledger co
       const { out } = await command('usage', '--config', file)
       t.equal(out.filter((line) => line.includes(String(id))).length, 1)
     })
+  })
+})
+
+t.test('a copy under load, of a process that stands still for it, has all that was answered; no request is refused', async (t) => {
+  const upstream = await startUpstream(t)
+  const folder = t.testdir({})
+  const file = join(folder, 'gateway.yaml')
+  const text = (data: string): string => yaml(upstream.url, []).replace('engine: memory', `engine: lmdb, path: ${folder}/${data}`)
+  writeFileSync(file, text('data'))
+  const balance = ['--balance', '1000000000']
+  const [secret = ''] = (await command('keys', 'create', '--group', 'chat', '--id', 'team', ...balance, '--config', file)).out
+  const gateway = launch(t, program, ['start', '--config', file], { PORT: '0' })
+  const load = callers(await originOf(gateway), () => secret)
+  const copies: Array<{ path: string, answered: number }> = []
+  for (let n = 0; n < 3; n += 1) {
+    await load.more()
+    const answered = load.answered()
+    // As long as a slow disk may take for records whose replies nobody held up.
+    await pause(500)
+    gateway.process.kill('SIGSTOP')
+    while (!/^\d+ \(.*\) T/.test(readFileSync(`/proc/${gateway.process.pid}/stat`, 'utf8'))) await pause(5)
+    const path = join(folder, `copy-${n}`)
+    cpSync(join(folder, 'data'), path, { recursive: true })
+    gateway.process.kill('SIGCONT')
+    copies.push({ path, answered })
+  }
+  await load.more()
+  await load.end()
+  t.same(load.refused, [])
+  gateway.process.kill('SIGTERM')
+  await gateway.exited
+
+  for (const { path, answered } of copies) {
+    const state = await openState({ engine: 'lmdb', path })
+    await state.recovered
+    let [records, tokens] = [0, 0]
+    for await (const { charged } of state.ledger.read({})) [records, tokens] = [records + 1, tokens + charged]
+    t.ok(records >= answered, `${records} records of ${answered} answers and more`)
+    t.equal((await state.balances.read('chat', 'team')).spent, tokens, 'each is charged once')
+    await state.close()
+  }
+  await t.test('and serves', async (t) => {
+    const { origin } = await start(t, text('copy-2'))
+    t.equal(await status(origin, secret), 200)
   })
 })
 
