@@ -30,6 +30,7 @@ async function registerAuth (app: FastifyInstance, options: AuthOptions): Promis
   gateway.guarded = true
   gateway.namesUpstreams = authenticator.namesUpstreams
   gateway.parties = authenticator.parties
+  gateway.issuedKeys = options.store?.list?.bind(options.store) ?? null
   gateway.invalidateKeys = (change) => authenticator.invalidate(change)
   const endings = [options.store?.onChange(gateway.invalidateKeys)]
   app.addHook('onClose', async () => endings.forEach((end) => end?.()))

@@ -26,6 +26,8 @@ export interface KeySource {
   find: (digest: string) => Promise<Key | null>
   /** Hears of keys and groups that changed. Returns what ends it. */
   onChange: (listener: (change: KeyChange) => void) => () => void
+  /** All keys, so that the console can tell their budgets. */
+  list?: () => AsyncIterable<Key>
 }
 
 export interface AuthOptions<Target extends string = string> {

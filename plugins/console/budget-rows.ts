@@ -1,38 +1,48 @@
-import type { BudgetStatus } from '../core/budget-status.js'
+import { nearestFirst, type BudgetsStatus, type BudgetStatus } from '../core/budget-status.js'
 
 export interface BudgetRow extends BudgetStatus {
   /** When it begins anew, as clocks of its time zone show it; null for never. */
   readonly resets: string | null
 }
 
+export interface BudgetTable {
+  /** Those with the smallest share left first; null while the store does not answer. */
+  readonly budgets: readonly BudgetRow[] | null
+  readonly moreBudgets: number
+  /** There may be more than those. */
+  readonly budgetsCut: boolean
+}
+
 /** A page that many look at asks the store no more often. */
 const keepMs = 2_000
 
-/** Budgets as the page shows them, those with the smallest share left first; null while the store does not answer. */
+const unknown: BudgetTable = { budgets: null, moreBudgets: 0, budgetsCut: false }
+
+/** Budgets as the page shows them. */
 export class BudgetRows {
-  readonly #read: () => Promise<readonly BudgetStatus[]>
-  #rows: Promise<readonly BudgetRow[] | null> = Promise.resolve([])
+  readonly #read: () => Promise<BudgetsStatus>
+  #table: Promise<BudgetTable> = Promise.resolve(unknown)
   #readAt = -Infinity
 
-  constructor (read: () => Promise<readonly BudgetStatus[]>) {
+  constructor (read: () => Promise<BudgetsStatus>) {
     this.#read = read
   }
 
-  async rows (now = performance.now()): Promise<readonly BudgetRow[] | null> {
+  async table (now = performance.now()): Promise<BudgetTable> {
     if (now - this.#readAt >= keepMs) {
       this.#readAt = now
-      this.#rows = this.#read().then((budgets) => budgets.map(rowOf).sort((a, b) => shareLeft(a) - shareLeft(b)), () => null)
+      this.#table = this.#read().then(tableOf, () => unknown)
     }
-    return await this.#rows
+    return await this.#table
   }
+}
+
+function tableOf ({ budgets, more, isCut }: BudgetsStatus): BudgetTable {
+  return { budgets: nearestFirst(budgets).map(rowOf), moreBudgets: more, budgetsCut: isCut }
 }
 
 function rowOf (budget: BudgetStatus): BudgetRow {
   return { ...budget, resets: budget.resetsAt === null ? null : wallTime(budget.resetsAt, budget.timezone) }
-}
-
-function shareLeft ({ amount, spent, held }: BudgetStatus): number {
-  return (amount - spent - held) / amount
 }
 
 /** `2026-12-01 00:00`. */

@@ -42,7 +42,7 @@ export function servePage (app: FastifyInstance, path: string, { readings, histo
         overhead: boundsOf(readings, 'overhead_seconds'),
       },
       points: history.after(Number(searchParams.get('after'))),
-      tables: { ...tables(readings), members: memberRows(await upstreams()), budgets: await budgets.rows() },
+      tables: { ...tables(readings), members: memberRows(await upstreams()), ...await budgets.table() },
     }
   })
   app.get(`${base}/upstreams`, { logLevel: 'warn' }, async (_request: FastifyRequest, reply: FastifyReply) => {

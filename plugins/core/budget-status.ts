@@ -24,3 +24,21 @@ export interface BudgetStatus {
   /** Milliseconds since the epoch; null for never. */
   readonly resetsAt: number | null
 }
+
+export interface BudgetsStatus {
+  readonly budgets: readonly BudgetStatus[]
+  /** How many are not among them: of issued keys, those that are further from their limits. */
+  readonly more: number
+  /** There are keys that nobody looked at. */
+  readonly isCut: boolean
+}
+
+/** 1 of one that is untouched; below 0 of one that is overspent. */
+export function shareLeft ({ amount, spent, held }: BudgetStatus): number {
+  return (amount - spent - held) / amount
+}
+
+/** Those nearest to their limits first. */
+export function nearestFirst<T extends BudgetStatus> (budgets: readonly T[]): T[] {
+  return [...budgets].sort((a, b) => shareLeft(a) - shareLeft(b))
+}

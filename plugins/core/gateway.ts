@@ -5,7 +5,7 @@
  */
 import { performance } from 'node:perf_hooks'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import type { BudgetStatus, ConfiguredParties } from './budget-status.js'
+import type { BudgetsStatus, ConfiguredParties } from './budget-status.js'
 import type { Pace } from './collect-body.js'
 import type { Pricing } from './pricing.js'
 import { OptionError } from './options.js'
@@ -21,7 +21,7 @@ import { Settlement, type Settler } from './settlement.js'
 import { callPlace, modelCallOf, setModelCall, type ModelCall } from './model-call.js'
 import { modelRequestOf } from './model-request-view.js'
 import type { ModelRequest } from './model-request.js'
-import type { KeyChange } from './types.js'
+import type { Key, KeyChange } from './types.js'
 import type { Destination } from './upstream.js'
 import { nothingKnown, type UpstreamsStatus } from './upstream-status.js'
 
@@ -55,8 +55,10 @@ export interface Gateway {
   namesUpstreams: boolean
   /** Who is known beforehand. Set by the auth plugin. */
   parties: ConfiguredParties
-  /** How their budgets stand. Rejects while the store cannot answer. Set by the limits plugin. */
-  budgetsStatus: () => Promise<readonly BudgetStatus[]>
+  /** Keys of a store that can list them; null for none. Set by the auth plugin. */
+  issuedKeys: (() => AsyncIterable<Key>) | null
+  /** How the budgets of both stand. Rejects while the store cannot answer. Set by the limits plugin. */
+  budgetsStatus: () => Promise<BudgetsStatus>
   /** What sends requests upstream. Closed before the plugins that write down what a reply told. */
   readonly transports: Set<{ readonly destroy: () => Promise<void> }>
   /** What ends a model request. Each plugin that has a part in it adds its step. */
@@ -150,7 +152,8 @@ function newGateway (): Omit<Gateway, 'prefix' | 'resolve' | 'mounts'> {
     guarded: false,
     namesUpstreams: false,
     parties: { groups: [], keys: [] },
-    budgetsStatus: async () => [],
+    issuedKeys: null,
+    budgetsStatus: async () => ({ budgets: [], more: 0, isCut: false }),
     transports: new Set<never>(),
     settlement,
     onSettled: settlement.onSettled,

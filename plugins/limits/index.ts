@@ -14,6 +14,7 @@ import { writeLog } from '../core/write-log.js'
 import type { Shipping } from '../core/ledger.js'
 import { Admission } from './admission.js'
 import { readBudgets } from './budget-status.js'
+import { IssuedBudgets } from './issued-budgets.js'
 import { expectCounts } from './expected.js'
 import { Gate } from './gate.js'
 import { refuseUnpriced } from './priced-budgets.js'
@@ -64,7 +65,8 @@ async function registerLimits (app: FastifyInstance, options: LimitsOptions): Pr
   gateway.settlement.add('limits', (llm) => settleLimits(parts, llm))
   if (ledger !== null) gateway.settlement.add('ledger', (llm, { log }) => keepRecord(parts, ledger, llm, log))
 
-  gateway.budgetsStatus = async () => await readBudgets(balances, gateway.parties, gateway.pricing?.currency ?? '')
+  const issued = new IssuedBudgets(balances, () => gateway.issuedKeys)
+  gateway.budgetsStatus = async () => await readBudgets(balances, gateway.parties, issued, gateway.pricing?.currency ?? '')
 
   const endings: Array<() => void> = []
   app.addHook('onReady', async () => {

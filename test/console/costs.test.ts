@@ -1,9 +1,13 @@
 /** What the console tells of costs and budgets. */
+import { createHash } from 'node:crypto'
 import t, { type Test } from 'tap'
 import { BudgetRows } from '../../plugins/console/budget-rows.js'
 import type { BudgetStatus } from '../../plugins/core/budget-status.js'
 import type { LlmGatewayOptions } from '../../plugins/index.js'
-import { memoryBalances } from '../../plugins/state/index.js'
+import type { Key } from '../../plugins/core/types.js'
+import { IssuedBudgets } from '../../plugins/limits/issued-budgets.js'
+import { memoryBalances, memoryKeys } from '../../plugins/state/index.js'
+import type { Balances, KeyRecord } from '../../plugins/state/types.js'
 import { secret, startGateway } from '../helpers/gateway.js'
 import { startUpstream } from '../helpers/upstream.js'
 
@@ -108,11 +112,13 @@ t.test('however many look, the state is asked once in two seconds', async (t) =>
   }
   const rows = new BudgetRows(async () => {
     asked += 1
-    return [budget]
+    return { budgets: [budget], more: 3, isCut: true }
   })
-  for (const now of [0, 1, 1_999]) t.match(await rows.rows(now), [{ ...budget, resets: null }])
+  for (const now of [0, 1, 1_999]) {
+    t.strictSame(await rows.table(now), { budgets: [{ ...budget, resets: null }], moreBudgets: 3, budgetsCut: true })
+  }
   t.equal(asked, 1)
-  await rows.rows(2_000)
+  await rows.table(2_000)
   t.equal(asked, 2)
 })
 
@@ -122,5 +128,63 @@ t.test('no more budgets are read than a page can show', async (t) => {
     (_, at) => [`g${at}`, { protocols: ['chat_completions' as const], limits: { budgets: [{ tokens: 5, period: 'day' as const }] } }]
   ))
   const { tables } = await start(t, { groups: { ...groups, ...many } })
-  t.equal((await tables()).budgets.length, 100)
+  const { budgets, moreBudgets, budgetsCut } = await tables()
+  t.same([budgets.length, moreBudgets, budgetsCut], [100, 23, false])
+})
+
+function issued (id: string, more: Partial<KeyRecord> = {}): KeyRecord {
+  const limits = { budgets: [{ tokens: 2_000, period: 'month' as const }] }
+  const digest = createHash('sha256').update(id).digest('hex')
+  return { id, digest, group: 'all', disabled: false, expiresAt: null, limits, label: null, createdAt: 0, ...more }
+}
+
+t.test('budgets of issued keys are among them, of those that can still spend', async (t) => {
+  t.intercept(Date, 'now', { value: () => Date.UTC(2026, 1, 18, 12) })
+  const store = memoryKeys()
+  for (const record of [
+    issued(secret), issued('idle'), issued('off', { disabled: true }), issued('over', { expiresAt: Date.UTC(2026, 1, 18, 12) }),
+    issued('soon over', { expiresAt: Date.UTC(2026, 1, 18, 13) }), issued('free', { limits: {} }),
+  ]) await store.create(record)
+  const { ask, tables } = await start(t, { groups: { all: { protocols: ['chat_completions'] } }, keys: [], store })
+  t.equal(await ask('cheap', secret), 200)
+  const { budgets, moreBudgets, budgetsCut } = await tables()
+  const reset = { resetsAt: Date.UTC(2026, 2, 1), resets: '2026-03-01 00:00' }
+  t.match(budgets[0], { group: 'all', key: secret, unit: 'tokens', period: 'month', amount: 2_000, spent: 1_500, held: 0, ...reset })
+  t.same(budgets.slice(1).map(({ key, spent }: BudgetStatus) => `${key} ${spent}`).sort(), ['idle 0', 'soon over 0'])
+  t.same([moreBudgets, budgetsCut], [0, false])
+})
+
+t.test('of very many issued keys the nearest to their limits are told, and how many more there are', async (t) => {
+  let [asked, listed, isAway] = [0, 0, false]
+  const balances: Balances = {
+    ...memoryBalances(),
+    readBucket: async (_id, _group, key) => {
+      asked += 1
+      if (isAway) throw new Error('away')
+      return { spent: Number(key), held: 0 }
+    },
+  }
+  const keys = async function * (count: number, more: Partial<KeyRecord> = {}): AsyncGenerator<Key> {
+    listed += 1
+    for (let at = 0; at < count; at += 1) yield issued(String(at), more)
+  }
+  let list: (() => AsyncIterable<Key>) | null = () => keys(250)
+  const issuedBudgets = new IssuedBudgets(balances, () => list)
+  const { budgets, more, isCut } = await issuedBudgets.read('USD', 0)
+  t.same(budgets.map(({ key }) => key), Array.from({ length: 100 }, (_, at) => String(249 - at)))
+  t.same([more, isCut], [150, false])
+  t.equal((await issuedBudgets.read('USD', 9_999)).more, 150)
+  t.same([asked, listed], [250, 1], 'asked once in ten seconds')
+  list = () => keys(2_000)
+  t.match(await issuedBudgets.read('USD', 10_000), { more: 900, isCut: true })
+  t.equal(asked, 1_250)
+  list = () => keys(10_001, { limits: {} })
+  t.match(await issuedBudgets.read('USD', 20_000), { budgets: [], more: 0, isCut: true })
+  list = () => keys(1)
+  isAway = true
+  await t.rejects(issuedBudgets.read('USD', 30_000), { message: 'away' })
+  isAway = false
+  t.match(await issuedBudgets.read('USD', 30_001), { budgets: [{ key: '0' }] }, 'and asked again at once')
+  list = null
+  t.strictSame(await issuedBudgets.read('USD', 50_000), { budgets: [], more: 0, isCut: false })
 })

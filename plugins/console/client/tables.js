@@ -98,12 +98,20 @@ function budgetLine ({ group, key, unit, period, timezone, amount, spent, held, 
   ]
 }
 
-function showCosts ({ costs, labelCosts, budgets }) {
+/** What the table of budgets leaves out. */
+function showMore (count, isCut) {
+  if (count === 0 && !isCut) return
+  const left = count === 0 ? 'budgets of keys that were not looked at' : `${short(count)} budgets further from their limits`
+  byId('budgets').append(element('p', `and ${isCut && count > 0 ? 'at least ' : ''}${left}`, 'none'))
+}
+
+function showCosts ({ costs, labelCosts, budgets, moreBudgets, budgetsCut }) {
   fill('costs', ['group', 'model'], ['cost'], costs.map(({ group, model, cost, currency }) => [group, model, money(cost, currency)]))
   fill(
     'label-costs', ['label', 'value'], ['cost'], labelCosts.map(({ label, value, cost, currency }) => [label, value, money(cost, currency)])
   )
   fill('budgets', ['whose', 'period'], ['budget', 'spent', 'held', 'left', '', 'begins anew'], (budgets ?? []).map(budgetLine))
+  showMore(moreBudgets, budgetsCut)
   if (budgets === null) byId('budgets').replaceChildren(element('p', 'the state does not answer', 'none'))
 }
 
