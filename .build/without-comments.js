@@ -1,6 +1,6 @@
 /**
- * The same code, token for token and line for line, without its comments and blank lines, and with tabs where there were four spaces. Names
- * stay, and a statement keeps a line of its own: the trace of an error tells as much as before.
+ * The same code, token for token and line for line, without its comments and blank lines, with tabs where there were four spaces, and no
+ * blanks along braces. Names stay, and a statement keeps a line of its own: the trace of an error tells as much as before.
  */
 import ts from 'typescript'
 
@@ -26,7 +26,9 @@ export function withoutComments (text) {
     const children = node.getChildren(file)
     if (children.length > 0) return children.forEach(add)
     const start = node.getStart(file)
-    code += shorten(text.slice(node.pos, start)) + text.slice(start, node.end)
+    const gap = shorten(text.slice(node.pos, start))
+    const isAlongBrace = gap === ' ' && (code.endsWith('{') || text[start] === '}')
+    code += (isAlongBrace ? '' : gap) + text.slice(start, node.end)
   }
   add(file)
   return shebang + code.trim() + '\n'

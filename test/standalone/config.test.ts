@@ -98,6 +98,13 @@ t.test('every mistake names its path, and of values only what cannot be a secret
       file({ groups: '{ chat: { protocols: [messages], upstream: main, modles: [] } }' }),
       'groups.chat.modles: is not known; did you mean models?',
     ],
+    ['no worker', file({ rest: 'listen: { workers: 0 }' }), 'listen.workers: must be >= 1, not 0'],
+    [
+      'workers by another word',
+      file({ rest: 'listen: { workers: all }' }),
+      'listen.workers: is not valid: it must be auto, which is one for each core, or how many processes serve behind the one port; ' +
+        'with more than one state.engine must be lmdb or redis',
+    ],
     ['an unknown section', file({ rest: 'limit: 1' }), 'limit: is not known; did you mean limits?'],
     [
       'an unknown protocol',
