@@ -24,7 +24,10 @@ const settings = {
 const cache = new URL('../../node_modules/.cache/transpiled/', import.meta.url)
 const salt = JSON.stringify(settings) + readFileSync(new URL('../../node_modules/@swc/core/package.json', import.meta.url), 'utf8')
 
+const tap = new URL('tap.js', import.meta.url).href
+
 export async function resolve (specifier, context, nextResolve) {
+  if (specifier === 'tap') return { url: tap, format: 'module', shortCircuit: true }
   if (/^\.\.?\/.*\.js$/.test(specifier) && context.parentURL?.endsWith('.ts')) {
     const url = new URL(specifier.replace(/\.js$/, '.ts'), context.parentURL)
     if (existsSync(url)) return { url: url.href, format: 'module', shortCircuit: true }
