@@ -1,6 +1,6 @@
 /**
- * The tests that kill processes, need a browser or a cluster, or load for a while: `npm run test:slow` runs them, `npm test` all others.
- * Prints their files, or with `--exclude` what leaves them out.
+ * The tests that kill processes, need a browser or a cluster, pack the package, or load for a while: `npm run test:slow` runs them,
+ * `npm test` all others. Prints their files, or with `--exclude` what leaves them out.
  */
 import { existsSync, readdirSync } from 'node:fs'
 import { argv } from 'node:process'
@@ -10,7 +10,7 @@ const ending = '.test.ts'
 const slow = [
   'auth/store-load', 'bin/keys-push', 'bin/process', 'bin/workers', 'bin/workers-state', 'console/browser', 'examples/cluster',
   'examples/demo', 'examples/docker', 'examples/kubernetes', 'examples/observability', 'examples/prometheus', 'examples/systemd',
-  'limits/store-trouble', 'standalone/workers', 'state/lmdb-spent', 'state/redis-trouble', 'state/usage-store-trouble',
+  'limits/store-trouble', 'package', 'standalone/workers', 'state/lmdb-spent', 'state/redis-trouble', 'state/usage-store-trouble',
   'upstreams/deadline', 'upstreams/schedule', 'usage/memory', 'usage/traffic',
   ...readdirSync('test/endurance').filter((file) => file.endsWith(ending)).map((file) => `endurance/${file.slice(0, -ending.length)}`),
 ]

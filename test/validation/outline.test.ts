@@ -1,4 +1,5 @@
 import { once } from 'node:events'
+import { isDeepStrictEqual } from 'node:util'
 import { MessageChannel } from 'node:worker_threads'
 import fc from 'fast-check'
 import t from 'tap'
@@ -7,13 +8,11 @@ import { readOptions } from '../../plugins/validation/options.js'
 import { outline } from '../../plugins/validation/outline.js'
 import { answerQuestion, rulesFrom, serveQuestions } from '../../plugins/validation/questions.js'
 
-t.test('a small document is kept whole', async (t) => {
+t.test('a small document is kept whole', async () => {
   const texts = fc.json({ maxDepth: 4 }).filter((text) => !text.includes('__proto__') && text.length < 2_000)
   fc.assert(fc.property(texts, (text) => {
     const json = JSON.parse(text)
-    const kept = outline(json, [['a'], ['a', 'b']])
-    t.strictSame(kept, json)
-    return true
+    return isDeepStrictEqual(outline(json, [['a'], ['a', 'b']]), json)
   }), { numRuns: 200 })
 })
 
@@ -35,7 +34,7 @@ t.test('what is kept is bounded: values, text, names', async (t) => {
   const long = 'x'.repeat(100_000)
   const cases: unknown[] = [
     [...Array(1_000_000).keys()], Array(1_000).fill(long), long, Array(200_000).fill({ a: { b: [] } }),
-    Object.fromEntries([...Array(1_000).keys()].map((index) => [long + index, { index }])),
+    Object.fromEntries([...Array(1_000).keys()].map((index) => [index + long, { index }])),
     { messages: Array(1_000).fill({ role: 'user', content: [{ type: 'image_url', image_url: { url: long } }] }) },
   ]
   for (const json of cases) t.ok(JSON.stringify(outline(json, [])).length < 400_000)
