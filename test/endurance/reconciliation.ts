@@ -22,9 +22,11 @@ interface Traffic {
   readonly atOnce: number
   /** Begun in a second; as fast as it goes where it is not said. */
   readonly perSecond?: number
+  /** None is begun after it. */
+  readonly forMs?: number
 }
 
-export async function reconciliation ({ requests, atOnce, perSecond = Infinity }: Traffic): Promise<Report> {
+export async function reconciliation ({ requests, atOnce, perSecond = Infinity, forMs = Infinity }: Traffic): Promise<Report> {
   const folder = temporaryFolder()
   const upstream = await startUpstream()
   let count = 0
@@ -42,9 +44,13 @@ export async function reconciliation ({ requests, atOnce, perSecond = Infinity }
   const endings = { whole: 0, cut: 0, left: 0, refused: 0 }
   const startedAt = performance.now()
   let settledMb = 0
+  let begun = 0
   await inParallel(requests, atOnce, async (i) => {
     await pause(startedAt + 1_000 * i / perSecond - performance.now())
-    if (i === Math.floor(requests / 5)) settledMb = residentMb(gateway.pid)
+    const sinceMs = performance.now() - startedAt
+    if (sinceMs > forMs) return
+    begun += 1
+    if (settledMb === 0 && (i >= requests / 5 || sinceMs > forMs / 5)) settledMb = residentMb(gateway.pid)
     const { request, reply } = send(gateway.origin, protocolNames[i % protocolNames.length] ?? 'messages', i % 3 !== 0)
     const message = await reply
     if (i % 5 === 4) {
@@ -61,7 +67,7 @@ export async function reconciliation ({ requests, atOnce, perSecond = Infinity }
   const quiet = await eventually(async () => {
     const samples = [...await metrics()]
     const done = sum(samples.filter(([name]) => name.startsWith('llm_gateway_requests_total{')).map(([, value]) => value))
-    return done === requests
+    return done === begun
   })
   const counted = new Map<string, number>()
   for (const [name, value] of await metrics()) {
@@ -87,7 +93,6 @@ export async function reconciliation ({ requests, atOnce, perSecond = Infinity }
   if (minutes > 8 && grownMb > minutes / 10 + 8) violations.push(`memory grew by ${grownMb} MB in ${Math.round(minutes)} minutes`)
   await upstream.close()
   folder.remove()
-  return {
-    violations, slow: [], grownMb, requests, ...endings, records: records.length, series: counted.size, tokens: sum(counted.values()),
-  }
+  const figures = { grownMb, requests: begun, records: records.length, series: counted.size, tokens: sum(counted.values()) }
+  return { violations, slow: [], ...figures, ...endings }
 }
