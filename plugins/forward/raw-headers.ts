@@ -6,8 +6,8 @@ export type Headers = Record<string, string | string[] | undefined>
 /** A header as it stood at one place of the reply before. */
 interface Seen {
   /** As it was written, and in lower case. */
-  written: string
-  name: string
+  readonly written: string
+  readonly name: string
   /** What it said, where that was short and no cookie. */
   value: string
 }
@@ -25,27 +25,24 @@ export class HeaderReader {
   /** `raw`: names and values by turns. */
   read (raw: readonly Buffer[]): Headers {
     const headers: Headers = {}
-    for (let at = 0; at + 1 < raw.length; at += 2) {
-      const name = raw[at]
-      const value = raw[at + 1]
-      if (name === undefined || value === undefined) continue
-      const seen = this.#place(at >> 1)
-      if (!isWritten(seen.written, name)) {
-        seen.written = name.toString('latin1')
-        seen.name = util.headerNameToString(name)
-        seen.value = ''
+    let place = 0
+    let seen: Seen | null = null
+    for (const bytes of raw) {
+      if (seen === null) seen = this.#named(place++, bytes)
+      else {
+        add(headers, seen.name, valueOf(seen, bytes))
+        seen = null
       }
-      add(headers, seen.name, valueOf(seen, value))
     }
     return headers
   }
 
-  #place (at: number): Seen {
-    const known = this.#seen[at]
-    if (known !== undefined) return known
-    const made = { written: '', name: '', value: '' }
-    if (at < maxPlaces) this.#seen[at] = made
-    return made
+  #named (place: number, name: Buffer): Seen {
+    const known = this.#seen[place]
+    if (known !== undefined && isWritten(known.written, name)) return known
+    const seen = { written: name.toString('latin1'), name: util.headerNameToString(name), value: '' }
+    if (place < maxPlaces) this.#seen[place] = seen
+    return seen
   }
 }
 
