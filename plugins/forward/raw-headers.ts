@@ -17,7 +17,7 @@ const maxShortBytes = 64
 
 /**
  * Reads the headers of replies from their bytes. An upstream sends much the same ones in the same order each time: what stands where it
- * stood in the reply before is known again by its bytes, which costs a fifth of making strings of it (3 % of a request in all).
+ * stood in the reply before is known again by its bytes, in half of the time that making strings of it takes.
  */
 export class HeaderReader {
   readonly #seen: Seen[] = []
