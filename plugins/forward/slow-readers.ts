@@ -31,9 +31,9 @@ export class SlowReaders {
     this.#maxMs = maxMs
   }
 
-  /** A reply that was handed over. One whose caller has taken all of it at once is let be. */
+  /** A reply that was handed over. One whose caller has taken all of it at once, or has left, is let be: nobody would forget it again. */
   follow ({ gateway, llm, reply }: Followed): void {
-    if (this.#maxMs === 0 || (reply.raw.writableEnded && reply.raw.writableLength === 0)) return
+    if (llm.settled || this.#maxMs === 0 || (reply.raw.writableEnded && reply.raw.writableLength === 0)) return
     if (!this.#gateways.has(gateway)) {
       this.#gateways.add(gateway)
       gateway.onSettled((settled) => this.#forget(settled))
