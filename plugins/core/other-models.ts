@@ -1,4 +1,6 @@
-import { isObject } from './json-object.js'
+import { folded } from './folded.js'
+import { isObject, type JsonObject } from './json-object.js'
+
 const none: readonly string[] = []
 
 /**
@@ -17,14 +19,20 @@ export function otherModels (json: unknown, paths: readonly string[], prefix: st
 function valuesAt (json: unknown, [key, ...rest]: readonly string[]): unknown[] {
   if (key === undefined) return [json]
   if (key === '*') return Array.isArray(json) ? json.flatMap((element) => valuesAt(element, rest)) : []
-  return isObject(json) ? valuesAt(json[key], rest) : []
+  return isObject(json) ? membersOf(json, key).flatMap((member) => valuesAt(member, rest)) : []
+}
+
+/** Under each spelling that some upstream takes for the key. */
+function membersOf (json: JsonObject, key: string): unknown[] {
+  return Object.keys(json).filter((name) => folded(name) === folded(key)).map((name) => json[name])
 }
 
 function namesIn (value: unknown): string[] {
   if (typeof value === 'string') return [value]
   if (Array.isArray(value)) return value.flatMap(namesIn)
   if (!isObject(value)) return []
-  return 'model' in value ? namesIn(value['model']) : Object.values(value).flatMap(namesIn)
+  const named = membersOf(value, 'model')
+  return (named.length > 0 ? named : Object.values(value)).flatMap(namesIn)
 }
 
 const split = new WeakMap<readonly string[], ReadonlyArray<readonly string[]>>()

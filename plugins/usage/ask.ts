@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { UsageRequest, UsageRules } from '../protocols/usage-rules.js'
 import { largeBytes } from '../core/collect-body.js'
+import { folded } from '../core/folded.js'
 import type { ModelCall } from '../core/model-call.js'
 import { openObject } from '../core/bytes.js'
 import { parseJson } from './captured-value.js'
@@ -63,8 +64,12 @@ function editFor (body: Buffer, { start, end }: Field, options: unknown, { field
   if (options === undefined) return { start: first, end: first, text: `"${field}":{${asking}},` }
   if (options === null) return { start, end, text: `{${asking}}` }
   if (!isObject(options)) return null
+  const members = Object.entries(options)
+  const plain = members.filter(([name]) => name === flag || folded(name) !== flag)
   // Which of two counts is the upstream's choice: neither is taken for the caller's word.
-  if (holdsTwice(body.toString('utf8', start, end), options)) return { start, end, text: JSON.stringify({ ...options, [flag]: true }) }
+  if (plain.length < members.length || holdsTwice(body.toString('utf8', start, end), options)) {
+    return { start, end, text: JSON.stringify({ ...Object.fromEntries(plain), [flag]: true }) }
+  }
   if (options[flag] === true) return null
   if (flag in options) {
     const inner = fieldOf(body.subarray(start, end), flag)

@@ -10,6 +10,7 @@ import { lookAlike } from './likeness.js'
 import type { MediaType } from './media-type.js'
 import { clipped, BodyRefusal, refused } from './body-refusal.js'
 import type { Bounds } from './scan.js'
+import { otherSpelling, type OtherSpelling } from './spelling.js'
 import type { Checks } from './schemas.js'
 
 /** What bodies are held against. */
@@ -42,6 +43,8 @@ function checkJson (endpoint: Endpoint, bytes: Buffer, rules: BodyRules): Findin
   if (read instanceof BodyRefusal) return read
   const { json } = read
   const { checks } = rules
+  const lax = isObject(json) ? otherSpelling(json, endpoint) : null
+  if (lax !== null) return ambiguous(lax)
   const [error] = checks.get(endpoint.id)?.errorsOf(json) ?? []
   if (error !== undefined) return schemaRefusal(endpoint, json, error, checks)
   const named = otherModels(json, endpoint.otherModels, endpoint.family.modelPrefix)
@@ -52,6 +55,12 @@ function checkJson (endpoint: Endpoint, bytes: Buffer, rules: BodyRules): Findin
   if (!isObject(json)) return { json, model: null, otherModels: others, stream: false }
   const { modelField } = endpoint
   return { json, model: nameOf(modelField === null ? null : json[modelField]), otherModels: others, stream: json['stream'] === true }
+}
+
+function ambiguous ({ key, field }: OtherSpelling): BodyRefusal {
+  const word = clipped(key)
+  const reason = `The key ${JSON.stringify(word)} could be read as "${field}": spell it so.`
+  return refused('duplicate_key', 'invalid_body', { reason }, word)
 }
 
 function checkForm (endpoint: Endpoint, bytes: Buffer, boundary: string): Findings | BodyRefusal {

@@ -17,6 +17,7 @@ export const embeddings = defineProtocol({
       schema: 'embeddings',
       metered: 'yes',
       modelField: 'model',
+      otherModels: ['models', 'fallbacks'],
       usage: embeddingsUsage,
     },
   ],

@@ -1,0 +1,40 @@
+import type { Endpoint } from '../protocols/index.js'
+import { folded } from '../core/folded.js'
+import type { JsonObject } from '../core/json-object.js'
+
+export interface OtherSpelling {
+  readonly key: string
+  /** What it may be taken for. */
+  readonly field: string
+}
+
+/**
+ * The first key of a body that some servers take for a field which decides something here, and that is spelled otherwise, such as
+ * `Model` beside `model`: a caller could have one model checked and another one served. Null for none.
+ */
+export function otherSpelling (json: JsonObject, endpoint: Endpoint): OtherSpelling | null {
+  for (const key in json) {
+    // Nearly every key has nothing in it that folds.
+    if (!/[^a-z0-9_]/.test(key)) continue
+    const field = fieldsOf(endpoint).get(folded(key))
+    if (field !== undefined && field !== key) return { key, field }
+  }
+  return null
+}
+
+const known = new WeakMap<Endpoint, ReadonlyMap<string, string>>()
+
+/** By their folded names. Made once: they are an endpoint's. */
+function fieldsOf (endpoint: Endpoint): ReadonlyMap<string, string> {
+  const before = known.get(endpoint)
+  if (before !== undefined) return before
+  const { modelField, otherModels, boundIdField, output, usage } = endpoint
+  const paths = [
+    modelField ?? [], boundIdField ?? [], 'stream', usage?.request?.field ?? [], otherModels.map((path) => path.split('.', 1)),
+    output?.max.map(([first]) => first) ?? [], output?.choices.map(([first]) => first) ?? [], output?.goesOn ?? [],
+  ]
+  const names = paths.flat(2).map(String)
+  const fields = new Map(names.map((name) => [folded(name), name]))
+  known.set(endpoint, fields)
+  return fields
+}
