@@ -1,11 +1,13 @@
 import { AsyncResource } from 'node:async_hooks'
 import { GatewayError } from '../core/errors/gateway-error.js'
+import { ReplyCodedError } from '../core/errors/reply-errors.js'
 import type { ModelCall } from '../core/model-call.js'
 import type { Attempts, Call, Called, Failure, KeptReply } from '../core/upstream.js'
 import { AttemptHandler, nothingToResume, type AttemptListener } from './attempt-handler.js'
 import type { Exchange } from './exchange.js'
 import type { ExchangeContext } from './exchange-context.js'
 import type { ReplyHandler } from './placed-handler.js'
+import { isCoded } from './reply-headers.js'
 
 /** Sends a call, and tells the handler what becomes of it. */
 export type Dispatch = (call: Call, handler: ReplyHandler) => void
@@ -88,6 +90,11 @@ export class Failover implements AttemptListener {
     if (last instanceof Error) {
       exchange.onError(last)
       if (!this.#isSent) unsent(this.#context.llm)
+      return
+    }
+    // Its exchange would cancel what is over, and end twice.
+    if (isCoded(last.headers)) {
+      exchange.onError(new ReplyCodedError())
       return
     }
     exchange.onHeaders(last.status, last.rawHeaders, nothingToResume)

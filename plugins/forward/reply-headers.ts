@@ -69,7 +69,7 @@ export function flushHead ({ raw }: FastifyReply): void {
 }
 
 /** Packed on its way, which nobody asked for (RFC 9112 7.4): it would reach its caller packed, and without the header that says so. */
-export function isCoded ({ 'transfer-encoding': coding }: Headers): boolean {
+export function isCoded ({ 'transfer-encoding': coding }: Readonly<Record<string, unknown>>): boolean {
   return coding !== undefined && !/^\s*(?:chunked|identity)\s*$/i.test(String(coding))
 }
 

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { clientAddsTrace } from '../core/telemetry/outgoing-trace.js'
-import { carriesCredential, methodOverrides } from '../core/carriers.js'
+import { carriesCredential, methodOverrides, signInHeaders } from '../core/carriers.js'
 import { credentialHeaders } from '../protocols/index.js'
 import type { ModelCall } from '../core/model-call.js'
 import type { Call, Header } from '../core/upstream.js'
@@ -10,6 +10,7 @@ import { seal, type MarkedHeaders } from './exchange-context.js'
 // not for third parties, and tenant data that travels as baggage.
 const dropped = new Set([
   ...credentialHeaders,
+  ...signInHeaders,
   ...methodOverrides,
   'connection', 'keep-alive', 'proxy-connection', 'te', 'trailer', 'transfer-encoding', 'upgrade', 'http2-settings', 'expect',
   'forwarded', 'x-real-ip', 'baggage',
@@ -91,7 +92,9 @@ export function readdress (headers: MarkedHeaders, { upstream, headers: upstream
 }
 
 function isAmong (headers: readonly Header[], name: string): boolean {
-  return headers.some(([own]) => own === name)
+  // A server behind may read `_` as `-`.
+  const plain = name.includes('_') ? name.replaceAll('_', '-') : name
+  return headers.some(([own]) => own === name || own === plain)
 }
 
 /** The caller's trace context is replaced, by us or by an instrumentation of the HTTP client. */

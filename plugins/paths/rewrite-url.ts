@@ -1,6 +1,8 @@
+import { isPreflight } from '../core/arrival.js'
 import { forgetUrl, keepOut, readUrl, type RawRequest } from '../core/identify.js'
 import { ModelCall } from '../core/model-call.js'
-import { createResolve } from '../core/url/resolve.js'
+import { createResolve, type Resolve } from '../core/url/resolve.js'
+import { splitKeys } from '../core/url/query.js'
 import { setAside } from './ill-formed.js'
 import { checkPathOptions } from './options.js'
 
@@ -32,9 +34,20 @@ export function createRewriteUrl (options: RewriteUrlOptions = {}): (raw: RawReq
     if (read instanceof ModelCall) return read.url
     // The app's own plugins may know of another prefix or a laxer router.
     if (read === null || read.code === 'unknown_url') forgetUrl(raw)
+    if (read === null && isPreflight(String(raw.method), raw.headers)) return preflightUrl(resolve, raw)
     if (read === null || (read.code === 'unknown_url' && unknown === 'leave')) return String(raw.url)
     if (read.code === 'ambiguous_path') return setAside(raw, read)
     keepOut(raw, read)
     return read.url
   }
+}
+
+/** A browser asks by the URL that it will use, `?key=` and all. */
+function preflightUrl (resolve: Resolve, raw: RawRequest): string {
+  const given = String(raw.url)
+  if (resolve(String(raw.headers['access-control-request-method']), given, raw.headers) === null) return given
+  const [path = ''] = given.split('?', 1)
+  const url = path + splitKeys(given.slice(path.length)).query
+  keepOut(raw, { url })
+  return url
 }

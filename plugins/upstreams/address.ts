@@ -4,6 +4,9 @@ import type { Upstream } from '../core/upstream.js'
 
 const modelPlace = '{model}'
 
+/** Servers take such a segment out of a path together with what stands before it, some of them after they have decoded it. */
+const dotSegment = /(?:^|[/\\])\.{1,2}(?:[/\\]|$)/
+
 /**
  * Path and query as an upstream gets them; `model` is the name that it knows. A refusal where its address needs a model and the request
  * names none.
@@ -16,7 +19,9 @@ export function pathAt (upstream: Upstream, llm: ModelCall, model: string | null
   const query = mark < 0 ? '' : url.slice(mark + 1)
   const path = upstream.basePath + tail + joined(upstream, query)
   if (!upstream.basePath.includes(modelPlace)) return path
-  return model === null ? gatewayError('model_required') : path.replace(modelPlace, () => encodeURIComponent(model))
+  if (model === null) return gatewayError('model_required')
+  if (dotSegment.test(model)) return gatewayError('model_not_found', {}, { param: llm.endpoint.modelField })
+  return path.replace(modelPlace, () => encodeURIComponent(model))
 }
 
 /** Where the model stands in the path and has another name upstream, that name; every other byte as it was. */

@@ -18,7 +18,8 @@ function fixedCall (upstream: Upstream, health: Health): ((llm: ModelCall) => Ca
   const secret = upstream.secret.known()
   return (llm) => {
     const called = callOf(upstream, llm, secret, null)
-    if (llm.routing.visited === null && !(called instanceof GatewayError)) {
+    // One that is settled already, as its caller left while a host's hook waited, would be counted here for ever.
+    if (llm.routing.visited === null && !llm.settled && !(called instanceof GatewayError)) {
       llm.routing.visited = health
       health.active += 1
     }

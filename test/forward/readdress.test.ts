@@ -1,4 +1,5 @@
 import t from 'tap'
+import { signInHeaders } from '../../plugins/core/carriers.js'
 import { credentialHeaders } from '../../plugins/protocols/index.js'
 import { callOf } from '../../plugins/upstreams/call.js'
 import { readdress } from '../../plugins/forward/request-headers.js'
@@ -11,10 +12,13 @@ t.test('nothing that a mount puts in for its own upstream goes to another one', 
     })
     const called = callOf(upstream, requestTo('/v1/chat/completions', { body: '{"model":"m"}' }), credential ?? null, null)
     if (!('path' in called)) throw new Error('refused')
-    for (const name of credentialHeaders) {
+    for (const name of [...credentialHeaders, ...signInHeaders]) {
       for (const spelled of [name, name.toUpperCase(), name.replaceAll('-', '_')]) {
-        const sent = readdress({ host: 'mount.example', [spelled]: 'of-the-mount', 'x-own': 'mount', 'X-Kept': 'yes' }, called)
+        const sent = readdress({
+          host: 'mount.example', [spelled]: 'of-the-mount', 'x-own': 'mount', x_own: 'mount', 'X-Kept': 'yes',
+        }, called)
         t.notMatch(JSON.stringify(sent), /of-the-mount|mount\.example/, spelled)
+        t.equal(sent['x_own'], undefined)
         t.match(sent, { host: 'group.example', 'x-own': 'group', 'X-Kept': 'yes' })
         t.equal(JSON.stringify(sent).includes('of-the-group'), credential !== undefined)
       }

@@ -122,6 +122,22 @@ t.test('rewriteUrl keeps the key out of the host\'s own request log', async (t) 
   t.notMatch(lines.join(''), /canary/)
 })
 
+t.test('nor does a browser that asks beforehand, by the URL with the key in it, bring it there', async (t) => {
+  const lines: string[] = []
+  const logger = { level: 'trace', stream: { write: (line: string) => { lines.push(line) } } }
+  const { app } = await build(t, {}, { logger, rewriteUrl: createRewriteUrl() })
+  const urls = [
+    '/v1beta/models/m:generateContent?alt=sse&key=canary', '/v1beta/models?key=canary', '/v1beta/unknown?key=canary',
+    '/models/m:streamGenerateContent?key=canary',
+  ]
+  const asks = { origin: 'https://page.example', 'access-control-request-method': 'POST' }
+  for (const url of urls) await app.inject({ method: 'OPTIONS', url, headers: asks })
+  t.ok(lines.length >= 2 * urls.length)
+  t.notMatch(lines.join(''), /canary/)
+  await app.inject({ method: 'OPTIONS', url: '/host/own?key=its', headers: asks })
+  t.match(lines.join(''), /\/host\/own\?key=its/, 'a path of the host is its own')
+})
+
 t.test('over HTTP/2 the same', async (t) => {
   for (const rewriteUrl of [createRewriteUrl(), undefined]) {
     const app = Fastify({ http2: true, ...(rewriteUrl && { rewriteUrl }) })

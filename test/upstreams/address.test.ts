@@ -1,6 +1,8 @@
 import t from 'tap'
 import { callOf } from '../../plugins/upstreams/call.js'
 import type { UpstreamOptions } from '../../plugins/upstreams/options.js'
+import { secret, startGateway } from '../helpers/gateway.js'
+import { startUpstream } from '../helpers/upstream.js'
 import { requestTo, upstreamOf, type Asked } from './request.js'
 
 type Case = readonly [base: UpstreamOptions, asked: string, sent: string, more?: Asked]
@@ -70,6 +72,28 @@ t.test('every base is reached: what follows the version is put behind it, or the
 t.test('a base that needs the model refuses a request that names none', async (t) => {
   const upstream = upstreamOf({ url: 'https://h/deployments/{model}', path: 'verbatim' })
   t.match(callOf(upstream, requestTo('/v1/models', { method: 'GET' }), null, null), { code: 'model_required', statusCode: 400 })
+})
+
+t.test('no model leads out of the place that a base has for it', async (t) => {
+  const { url, seen } = await startUpstream(t)
+  const { app } = await startGateway(t, '', {
+    upstreams: {
+      azure: { url: `${url}/deployments/{model}`, path: 'verbatim', credential: 's3' },
+    },
+  })
+  const ask = async (model: string): Promise<number> => (await app.inject({
+    method: 'POST',
+    url: '/v1/chat/completions',
+    headers: { authorization: `Bearer ${secret}` },
+    payload: { model, messages: [{ role: 'user', content: 'x' }] },
+  })).statusCode
+  for (const model of ['..', '.', '../../admin', 'a/..', 'a/./b', '..\\admin', 'a\\..\\..\\b']) t.equal(await ask(model), 404, model)
+  t.equal(seen.length, 0)
+  for (const model of ['gpt-5.4', 'org/m..1', '...', '.m']) await ask(model)
+  t.strictSame(seen.map((request) => request.url), [
+    '/deployments/gpt-5.4/chat/completions', '/deployments/org%2Fm..1/chat/completions', '/deployments/.../chat/completions',
+    '/deployments/.m/chat/completions',
+  ])
 })
 
 t.test('the credential stands in one header: of the family, or of the upstream', async (t) => {

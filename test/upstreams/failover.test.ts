@@ -488,3 +488,21 @@ t.test('a caller that left while a hook of the host waited has nothing sent', as
   await wait(50)
   t.strictSame(seenBy(gateway), [0, 0])
 })
+
+t.test('a kept reply under a transfer coding that nobody can pass on ends its request once, as a failure', async (t) => {
+  const gateway = await startPool(t, { rules: inOrder })
+  for (const member of gateway.members) {
+    member.respond = ({ raw }) => {
+      raw.res.socket?.write(
+        'HTTP/1.1 429 Slow Down\r\ncontent-type: application/json\r\ntransfer-encoding: gzip, chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n'
+      )
+      return { stallAt: 'headers' }
+    }
+  }
+  const url = await listen(gateway.app)
+  const answer = await call(`${url}/v1/chat/completions`, { body: JSON.stringify(chat) }).reply
+  t.equal(answer.statusCode, 502)
+  t.match(JSON.parse((await read(answer)).bytes.toString()), { error: { code: 'upstream_invalid' } })
+  t.match(await gateway.settled.next(), { status: 502, outcome: 'upstream_error', errorCode: 'upstream_invalid', holds: 0 })
+  t.equal(gateway.settled.size, 0)
+})

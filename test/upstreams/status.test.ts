@@ -1,4 +1,10 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import Fastify from 'fastify'
 import t from 'tap'
+import { gatewayOf } from '../../plugins/core/gateway.js'
+import llmGateway from '../../plugins/index.js'
+import { call, gatewayOptions, listen, watchSettled } from '../helpers/gateway.js'
+import { startUpstream } from '../helpers/upstream.js'
 import { memberRows } from '../../plugins/console/member-rows.js'
 import { HealthRegistry } from '../../plugins/upstreams/health.js'
 import { statusOf } from '../../plugins/upstreams/status.js'
@@ -27,4 +33,27 @@ t.test('how an upstream does, and what it gets no request for', async (t) => {
   t.strictSame(memberRows(statusOf([upstream], [], registry, 1_500)), [
     ['one', 'out: credential', 0, 30], ['one', 'm: limit', 0, 1], ['one', 'n: credential', 0, 30],
   ])
+})
+
+t.test('a request whose caller left while a hook waited is nobody\'s any more', async (t) => {
+  const upstream = await startUpstream(t)
+  const app = Fastify()
+  t.teardown(() => app.close())
+  await app.register(llmGateway, gatewayOptions(upstream.url))
+  let goOn = (): void => {}
+  const isWaiting = new Promise<void>((resolve) => {
+    app.addHook('preHandler', async () => {
+      resolve()
+      await new Promise<void>((resolve) => { goOn = resolve })
+    })
+  })
+  const settled = watchSettled(app)
+  const { request } = call(`${await listen(app)}/v1/chat/completions`, { body: '{"model":"m","messages":[{"role":"user","content":"x"}]}' })
+  await isWaiting
+  request.destroy()
+  t.match(await settled.next(), { abortedBy: 'client' })
+  goOn()
+  await wait(50)
+  t.match(gatewayOf(app).upstreamsStatus().upstreams, [{ name: 'main', active: 0 }])
+  t.equal(upstream.seen.length, 0)
 })

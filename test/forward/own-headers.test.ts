@@ -1,0 +1,55 @@
+import httpProxy from '@fastify/http-proxy'
+import Fastify, { type FastifyInstance } from 'fastify'
+import t, { type Test } from 'tap'
+import llmGateway, { proxyOptions } from '../../plugins/index.js'
+import { signInHeaders } from '../../plugins/core/carriers.js'
+import { everyProtocol, gatewayOptions, secret } from '../helpers/gateway.js'
+import { startUpstream } from '../helpers/upstream.js'
+
+const payload = { model: 'm', messages: [{ role: 'user', content: 'x' }] }
+
+async function apps (t: Test, upstream: string): Promise<Record<string, FastifyInstance>> {
+  const own = Fastify()
+  const adapted = Fastify()
+  const plain = Fastify()
+  for (const app of [own, adapted, plain]) t.teardown(() => app.close())
+  await own.register(llmGateway, gatewayOptions(upstream))
+  for (const app of [adapted, plain]) {
+    await app.register(llmGateway, {
+      groups: { all: { protocols: everyProtocol } }, keys: [{ id: 'caller', group: 'all', secret }], routes: false,
+    })
+    await app.register(httpProxy, { upstream, prefix: '/v1', rewritePrefix: '/v1', ...app === adapted ? proxyOptions() : {} })
+  }
+  return { 'own routes': own, 'an adapted mount': adapted, 'a plain mount': plain }
+}
+
+t.test('no provider sees how its caller is signed in at a proxy in front', async (t) => {
+  const upstream = await startUpstream(t)
+  const names = signInHeaders.flatMap((name) => [name, name.toUpperCase(), name.replaceAll('-', '_')])
+  const headers = Object.fromEntries(names.map((name) => [name, 'canary']))
+  for (const [place, app] of Object.entries(await apps(t, upstream.url))) {
+    const reply = await app.inject({
+      method: 'POST', url: '/v1/chat/completions', headers: { ...headers, authorization: `Bearer ${secret}`, 'x-kept': '1' }, payload,
+    })
+    t.equal(reply.statusCode, 200, place)
+    const seen = upstream.seen.at(-1)
+    t.notMatch(String(seen?.rawHeaders), /canary/, place)
+    t.equal(seen?.headers['x-kept'], '1', place)
+  }
+})
+
+t.test('a caller cannot set a header of an upstream beside it, in another spelling', async (t) => {
+  const upstream = await startUpstream(t)
+  const main = { url: upstream.url, credential: 's3', credentialHeader: 'x-main-auth', headers: { 'x-org': 'ours' } }
+  const app = Fastify()
+  t.teardown(() => app.close())
+  await app.register(llmGateway, gatewayOptions('', { upstreams: { main } }))
+  await app.inject({
+    method: 'POST',
+    url: '/v1/chat/completions',
+    headers: { authorization: `Bearer ${secret}`, x_org: 'canary', 'X_Main-Auth': 'canary', 'x-org': 'canary', x_other: 'kept' },
+    payload,
+  })
+  t.notMatch(String(upstream.seen[0]?.rawHeaders), /canary/)
+  t.match(upstream.seen[0]?.headers, { 'x-org': 'ours', 'x-main-auth': 's3', x_other: 'kept' })
+})
