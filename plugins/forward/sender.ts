@@ -19,6 +19,8 @@ export function createSender (dispatcher: UpstreamDispatcher): Sender {
   const proven = new WeakSet<object>()
   return function sendModel (mounted, dest, options) {
     const { gateway, llm, request, reply, destination } = mounted
+    // Its caller left while a hook of the host's waited: there is nobody to send it for, or to refuse.
+    if (llm.settled) return undefined
     const isRead = llm.body.bytes !== null || llm.endpoint.body === 'none'
     if (!isLetIn(gateway, llm) || (destination === null && hasOwnUpstream(llm))) {
       request.log.error(

@@ -1,4 +1,5 @@
 import { readParameters } from './parameters.js'
+import { folded } from '../core/folded.js'
 import type { Span } from '../core/json-text.js'
 import { refused, type BodyRefusal } from './body-refusal.js'
 
@@ -44,11 +45,17 @@ function readPart (part: Buffer, at: number, wanted: readonly string[], fields: 
   const disposition = readDisposition(text.slice(2, headersEnd).split('\r\n'))
   const name = disposition?.get('name')
   if (disposition === null || name === undefined || name.includes('\\') || hasAny(disposition, 'name*')) return 'a part has no plain name'
-  if (!wanted.includes(name)) return null
+  if (!wanted.includes(name)) return otherSpelling(name, wanted)
   if (fields.has(name)) return `the field ${name} stands in it twice`
   if (hasAny(disposition, 'filename') || valueEnd - valueStart > valueMaxBytes) return `the field ${name} is not a short text`
   fields.set(name, [at + valueStart, at + valueEnd])
   return null
+}
+
+/** Some servers match names of fields in any case, or take `model[]` and ` model` for `model`. */
+function otherSpelling (name: string, wanted: readonly string[]): string | null {
+  const meant = folded(name).replace(/[[.].*$/s, '').trim()
+  return wanted.includes(meant) ? `a field could be read as ${meant}, and is spelled otherwise` : null
 }
 
 /** RFC 2231 spells a parameter as `name*` or in pieces, and some readers let that win; in forms it has no place (RFC 7578 4.2). */

@@ -1,9 +1,10 @@
 import { setTimeout as wait } from 'node:timers/promises'
+import httpProxy from '@fastify/http-proxy'
 import Fastify from 'fastify'
 import t from 'tap'
 import { gatewayOf } from '../../plugins/core/gateway.js'
-import llmGateway from '../../plugins/index.js'
-import { call, gatewayOptions, listen, watchSettled } from '../helpers/gateway.js'
+import llmGateway, { proxyOptions } from '../../plugins/index.js'
+import { call, everyProtocol, gatewayOptions, listen, watchSettled } from '../helpers/gateway.js'
 import { startUpstream } from '../helpers/upstream.js'
 import { memberRows } from '../../plugins/console/member-rows.js'
 import { HealthRegistry } from '../../plugins/upstreams/health.js'
@@ -35,25 +36,33 @@ t.test('how an upstream does, and what it gets no request for', async (t) => {
   ])
 })
 
-t.test('a request whose caller left while a hook waited is nobody\'s any more', async (t) => {
-  const upstream = await startUpstream(t)
-  const app = Fastify()
-  t.teardown(() => app.close())
-  await app.register(llmGateway, gatewayOptions(upstream.url))
-  let goOn = (): void => {}
-  const isWaiting = new Promise<void>((resolve) => {
-    app.addHook('preHandler', async () => {
-      resolve()
-      await new Promise<void>((resolve) => { goOn = resolve })
+for (const mounted of [false, true]) {
+  t.test(`a request whose caller left while a hook waited is nobody's any more: ${mounted ? 'a mount' : 'our own routes'}`, async (t) => {
+    const upstream = await startUpstream(t)
+    const logged: string[] = []
+    const app = Fastify({ logger: { level: 'error', stream: { write: (line: string) => { logged.push(line) } } } })
+    t.teardown(() => app.close())
+    await app.register(llmGateway, {
+      ...gatewayOptions(upstream.url), groups: { all: { protocols: everyProtocol, upstream: 'main' } }, routes: !mounted,
     })
+    let goOn = (): void => {}
+    const isWaiting = new Promise<void>((resolve) => {
+      app.addHook('preHandler', async () => {
+        resolve()
+        await new Promise<void>((resolve) => { goOn = resolve })
+      })
+    })
+    if (mounted) await app.register(httpProxy, { ...proxyOptions(), upstream: upstream.url, prefix: '/v1', rewritePrefix: '/v1' })
+    const settled = watchSettled(app)
+    const body = '{"model":"m","messages":[{"role":"user","content":"x"}]}'
+    const { request } = call(`${await listen(app)}/v1/chat/completions`, { body })
+    await isWaiting
+    request.destroy()
+    t.match(await settled.next(), { abortedBy: 'client' })
+    goOn()
+    await wait(50)
+    t.match(gatewayOf(app).upstreamsStatus().upstreams, [{ name: 'main', active: 0 }])
+    t.equal(upstream.seen.length, 0)
+    t.strictSame(logged, [])
   })
-  const settled = watchSettled(app)
-  const { request } = call(`${await listen(app)}/v1/chat/completions`, { body: '{"model":"m","messages":[{"role":"user","content":"x"}]}' })
-  await isWaiting
-  request.destroy()
-  t.match(await settled.next(), { abortedBy: 'client' })
-  goOn()
-  await wait(50)
-  t.match(gatewayOf(app).upstreamsStatus().upstreams, [{ name: 'main', active: 0 }])
-  t.equal(upstream.seen.length, 0)
-})
+}

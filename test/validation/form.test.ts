@@ -100,13 +100,16 @@ t.test('a form that two readers could read differently is refused', async (t) =>
       part('Content-Disposition: form-data; name="model"; filename*=utf-8\'\'m'),
       /the field model is not a short text/,
     ],
+    ...['Model', 'MODEL', 'model[]', 'Model[0]', ' model', 'model.x'].map((name): (typeof cases)[number] => [
+      `the model as ${name}`, field('model', 'a') + field(name, 'b') + '--b--', /a field could be read as model/,
+    ]),
     ['a model of 2 KB', field('model', 'm'.repeat(2048)) + '--b--', /the field model is not a short text/],
   ]
   for (const [what, form, reason] of cases) t.match(read(form), reason, what)
 })
 
 t.test('any form of plain parts gives its fields, and no cut of it does', async (t) => {
-  const name = fc.constantFrom('image', 'mask', 'prompt', 'a b', 'Model', 'models')
+  const name = fc.constantFrom('image', 'mask', 'prompt', 'a b', 'model name', 'models', 'image[]')
   // Anything may stand in a part but the delimiter itself.
   const value = fc.uint8Array({ maxLength: 40 }).map((bytes) => Buffer.from(bytes)).filter((bytes) => !bytes.includes('--b'))
   const parts = fc.array(fc.tuple(name, value), { maxLength: 4 })

@@ -70,6 +70,23 @@ t.test('other keys pass, however they are spelled', async (t) => {
   }
 })
 
+t.test('and so is a form', async (t) => {
+  const upstream = await startUpstream(t)
+  const part = (name: string, value: string): string => `--b\r\ncontent-disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`
+  for (const [place, app] of Object.entries(await apps(t, upstream.url))) {
+    for (const name of ['Model', 'model[]']) {
+      const reply = await app.inject({
+        method: 'POST',
+        url: '/v1/images/edits',
+        headers: { ...headers, 'content-type': 'multipart/form-data; boundary=b' },
+        payload: `${part('model', 'small')}${part(name, 'big')}${part('prompt', 'x')}--b--\r\n`,
+      })
+      t.match([reply.statusCode, reply.json().error.message], [400, /could be read as model/], `${place}: ${name}`)
+    }
+  }
+  t.equal(upstream.seen.length, 0)
+})
+
 t.test('usage is asked for under its own name alone', async (t) => {
   const upstream = await startUpstream(t)
   const cases = ['"include_usage":true,"INCLUDE_USAGE":false', '"Include_Usage":false,"include_usage":true', '"Include_usage":true']
