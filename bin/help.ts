@@ -76,7 +76,7 @@ ${date}`,
   --from DATE, --to DATE
   --group, --key, --model, --protocol, --outcome NAME     only these; may be given again
   --by group|key|model|protocol|day|month|label:NAME      sums, in a table; may be given again
-  --json, --csv
+  --json, --csv              --csv is of sums
   --timezone ZONE            of days and months (default: UTC)
   --local                    this host's ledger, where there is a usage store
 ${config}
@@ -86,8 +86,10 @@ ${date}`,
   prices: {
     line: 'look at the price lists',
     text: `Usage: llm-gateway prices show MODEL                     the prices that a model has, and why
-       llm-gateway prices check [--from DATE] [--to DATE] models of the ledger without a price; fails where there are any
+       llm-gateway prices check [options]                models of the ledger without a price; fails where there are any
 
+  --from DATE, --to DATE     of check
+  --local                    this host's ledger, where there is a usage store
 ${config}
 
 ${date}`,

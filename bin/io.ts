@@ -1,3 +1,4 @@
+import { readTime } from '../plugins/core/read-time.js'
 import type { Environment } from '../plugins/standalone/config-yaml.js'
 import type { LogStream } from '../plugins/standalone/gateway.js'
 import type { Channel } from '../plugins/standalone/workers/worker.js'
@@ -34,9 +35,8 @@ export type Command = (file: string, args: string[], io: Io) => Promise<number>
 /** Milliseconds since the epoch of a date as a command line has it, null for none. Throws UsageError. */
 export function readDate (option: string, text: string | undefined): number | null {
   if (text === undefined) return null
-  // Without a zone it would mean another moment on each machine.
-  const time = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d([.]\d+)?)?(Z|[+-]\d\d:\d\d))?$/.test(text) ? Date.parse(text) : NaN
-  if (Number.isNaN(time)) throw new UsageError(`${option} must be a date such as 2027-01-01 or 2027-01-01T00:00:00Z`)
+  const time = readTime(text)
+  if (Number.isNaN(time)) throw new UsageError(`${option} must be a date such as 2027-01-01 or 2027-01-01T00:00:00Z, not ${text}`)
   return time
 }
 

@@ -1,19 +1,17 @@
 import { parseArgs } from 'node:util'
 import { PriceTable, rowAt } from '../../plugins/costs/price-table.js'
 import { matchOf } from '../../plugins/costs/pricing.js'
+import type { GatewayConfig } from '../../plugins/standalone/config-types.js'
 import { loadConfig } from '../../plugins/standalone/config.js'
 import { readDate, CommandError, UsageError, type Io } from '../io.js'
 import { openSource } from '../usage/open-source.js'
-import type { Source } from '../usage/source.js'
+import { readRange } from '../usage/source.js'
 
-type Action = (table: PriceTable, given: Given) => Promise<number>
+type Action = (file: string, args: string[], io: Io) => Promise<number>
 
-interface Given {
-  readonly positionals: readonly string[]
-  readonly range: { readonly from: number, readonly to: number }
-  readonly openSource: () => Promise<Source>
-  readonly io: Io
-}
+const checkOptions = {
+  config: { type: 'string' }, from: { type: 'string' }, to: { type: 'string' }, local: { type: 'boolean', default: false },
+} as const
 
 const nothing = { group: [], key: [], model: [], protocol: [], outcome: [] }
 
@@ -23,20 +21,20 @@ const actions = new Map(Object.entries<Action>({ show, check }))
 export async function prices (file: string, [name = '', ...args]: string[], io: Io): Promise<number> {
   const action = actions.get(name)
   if (action === undefined) throw new UsageError(`prices takes ${[...actions.keys()].join(' or ')}`)
-  const options = { config: { type: 'string' }, from: { type: 'string' }, to: { type: 'string' } } as const
-  const { values, positionals } = parseArgs({ args, options, allowPositionals: true })
-  const range = { from: readDate('--from', values.from) ?? -Infinity, to: readDate('--to', values.to) ?? Infinity }
-  const config = loadConfig(file, io.env)
+  return await action(file, args, io)
+}
+
+/** Throws CommandError where the configuration has no price lists. */
+function tableOf (config: GatewayConfig, file: string): PriceTable {
   if (config.prices === undefined) throw new CommandError(`${file} names no prices`)
-  return await action(new PriceTable(config.prices), {
-    positionals, range, openSource: async () => await openSource(config, false, io), io,
-  })
+  return new PriceTable(config.prices)
 }
 
 /** The entry of a model as it was written, after a line that says which it is. */
-async function show (table: PriceTable, { positionals, io }: Given): Promise<number> {
-  const [model, ...more] = positionals
+async function show (file: string, args: string[], io: Io): Promise<number> {
+  const { positionals: [model, ...more] } = parseArgs({ args, options: { config: { type: 'string' } }, allowPositionals: true })
   if (model === undefined || more.length > 0) throw new UsageError('prices show takes one model')
+  const table = tableOf(loadConfig(file, io.env), file)
   const entry = table.entry(model)
   if (entry === null) throw new CommandError(`${model} has no price: no entry has its name, its name without a date, or a glob that fits`)
   const row = rowAt(entry.rows, Date.now())
@@ -53,9 +51,13 @@ async function show (table: PriceTable, { positionals, io }: Given): Promise<num
 }
 
 /** Models of the ledger that have no price, with the number of their requests. */
-async function check (table: PriceTable, { range, openSource: open, io }: Given): Promise<number> {
+async function check (file: string, args: string[], io: Io): Promise<number> {
+  const { values } = parseArgs({ args, options: checkOptions })
+  const range = readRange(readDate, values)
+  const config = loadConfig(file, io.env)
+  const table = tableOf(config, file)
   const missing = new Map<string, number>()
-  const source = await open()
+  const source = await openSource(config, values.local, io)
   for await (const batch of source.records({ ...range, wanted: nothing })) {
     for (const { model, bill, time } of batch) {
       const match = matchOf(table, { reply: bill?.model ?? model, asked: model, alias: null }, bill?.startedAt ?? time)

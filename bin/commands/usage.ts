@@ -9,7 +9,7 @@ import { readDimension, type Dimension } from '../usage/dimensions.js'
 import { openSource } from '../usage/open-source.js'
 import { entryOf, repriced } from '../usage/reprice.js'
 import { sumCsv, sumLines, sumTable } from '../usage/show.js'
-import type { Question, Source } from '../usage/source.js'
+import { checkWanted, readRange, type Question, type Source } from '../usage/source.js'
 import { Sums, type RecordCost } from '../usage/sums.js'
 
 const filterOptions = { group: many(), key: many(), model: many(), protocol: many(), outcome: many() }
@@ -35,15 +35,15 @@ function many () {
 export async function usage (file: string, args: string[], io: Io): Promise<number> {
   const { values, positionals } = parseArgs({ args, options, allowPositionals: true })
   const calendar = new Calendar(values.timezone)
-  const by = values.by.flatMap((names) => names.split(',')).map(readDimension)
+  const by = [...new Set(values.by.flatMap((names) => names.split(',')))].map(readDimension)
   if (values.csv && values.json) throw new UsageError('--csv and --json exclude each other')
+  checkWanted(values)
+  const question = { ...readRange(calendar.read.bind(calendar), values), wanted: values }
   const config = loadConfig(file, io.env)
   const reprice = repricing(positionals, values.prices, config.prices?.currency)
-  const question = {
-    from: calendar.read('--from', values.from) ?? -Infinity, to: calendar.read('--to', values.to) ?? Infinity, wanted: values,
-  }
   const sums = new Sums(reprice !== null)
   const isSummed = by.length > 0 || reprice !== null
+  if (values.csv && !isSummed) throw new UsageError('--csv is of sums: say --by, too')
   const source = await openSource(config, values.local, io)
   try {
     if (reprice !== null) await addRepriced(source, question, { sums, by, calendar, reprice })

@@ -25,8 +25,8 @@ export async function create (file: string, args: string[], io: Io): Promise<voi
 export async function rotate (file: string, args: string[], io: Io): Promise<void> {
   const { values: { json }, positionals } = parseArgs({ args, options: common, allowPositionals: true })
   const id = onlyId('rotate', positionals)
-  await withStore(file, io, async (store) => {
-    tell(orRefuse(await rotateKey(store, id), id), `key ${id} has another secret, which is not shown again:`, json, io)
+  await withStore(file, io, async (store, config) => {
+    tell(orRefuse(await rotateKey(store, id), id, config), `key ${id} has another secret, which is not shown again:`, json, io)
   })
 }
 

@@ -1,5 +1,6 @@
 /** What the command line says of a key. */
 import type { Limits } from '../../plugins/state/types.js'
+import { isLabel, maxLabels } from '../../plugins/core/labels.js'
 import { readCount, readDate, UsageError } from '../io.js'
 
 /** Of every action. */
@@ -48,12 +49,12 @@ export function expiryAfter (before: number | null, { expires }: KeyValues): num
 export function labelsAfter (before: string | null, { label = [] }: KeyValues): string | null {
   const labels = new Map(Object.entries(readLabels(before)))
   for (const text of label) {
-    const found = /^([A-Za-z0-9_.-]+)=([^,=]*)$/.exec(text)
-    if (found === null) throw new UsageError('--label must be NAME=VALUE, without commas')
-    const [, name = '', value = ''] = found
-    if (value === '') labels.delete(name)
-    else labels.set(name, value)
+    const [name = '', value = '', ...more] = text.split('=')
+    if (value === '' && more.length === 0 && text.endsWith('=')) labels.delete(name)
+    else if (more.length === 0 && isLabel(name, value)) labels.set(name, value)
+    else throw new UsageError('--label must be NAME=VALUE, of up to 64 and 128 characters, without commas')
   }
+  if (labels.size > maxLabels) throw new UsageError(`--label: a key may have ${maxLabels} labels`)
   return [...labels].map((pair) => pair.join('=')).join(',') || null
 }
 

@@ -39,11 +39,14 @@ export function checkGroup (group: string, { groups }: GatewayConfig): void {
 }
 
 /** A key by its id. Throws CommandError. */
-export async function keyOf (store: KeyStore, id: string): Promise<KeyRecord> {
-  return orRefuse(await store.read(id), id)
+export async function keyOf (store: KeyStore, id: string, config: GatewayConfig): Promise<KeyRecord> {
+  return orRefuse(await store.read(id), id, config)
 }
 
-export function orRefuse<T> (found: T | null, id: string): T {
-  if (found === null) throw new CommandError(`there is no key ${id}`)
-  return found
+/** What was found of a key. Throws CommandError where that is nothing. */
+export function orRefuse<T> (found: T | null, id: string, { keys = [] }: GatewayConfig): T {
+  if (found !== null) return found
+  throw new CommandError(
+    keys.some((key) => key.id === id) ? `key ${id} stands in the configuration, and is changed there` : `there is no key ${id}`
+  )
 }

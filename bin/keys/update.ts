@@ -15,10 +15,10 @@ export async function update (file: string, args: string[], io: Io): Promise<voi
   if (enable && disable) throw new UsageError('--enable and --disable exclude each other')
   await withStore(file, io, async (store, config) => {
     if (group !== undefined) checkGroup(group, config)
-    const before = await keyOf(store, id)
+    const before = await keyOf(store, id, config)
     const after = { ...detailsAfter(before, values), disabled: disable || (before.disabled && !enable) }
     const isSame = isDeepStrictEqual({ ...before, ...after }, before)
-    const key = isSame ? before : orRefuse(await store.update(id, after), id)
+    const key = isSame ? before : orRefuse(await store.update(id, after), id, config)
     if (json) io.out(keyLine(key))
     else io.err(`key ${id} ${isSame ? 'is as it was' : 'is changed'}`)
   })
@@ -36,8 +36,8 @@ function detailsAfter (before: KeyRecord, values: KeyValues): KeyEdit {
 export async function revoke (file: string, args: string[], io: Io): Promise<void> {
   const { values: { json }, positionals } = parseArgs({ args, options: common, allowPositionals: true })
   const id = onlyId('revoke', positionals)
-  await withStore(file, io, async (store) => {
-    const key = orRefuse(await store.update(id, { disabled: true }), id)
+  await withStore(file, io, async (store, config) => {
+    const key = orRefuse(await store.update(id, { disabled: true }), id, config)
     if (json) io.out(keyLine(key))
     else io.err(`key ${id} is revoked`)
   })

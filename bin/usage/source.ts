@@ -1,5 +1,9 @@
 /** Where the usage of a report comes from. */
+import { didYouMean } from '../../plugins/core/did-you-mean.js'
+import type { Outcome } from '../../plugins/core/types.js'
+import { protocolNames } from '../../plugins/protocols/index.js'
 import type { LedgerRecord } from '../../plugins/state/types.js'
+import { UsageError } from '../io.js'
 import type { Calendar } from './calendar.js'
 import type { Dimension } from './dimensions.js'
 import type { Sums } from './sums.js'
@@ -23,6 +27,39 @@ export interface Source {
   /** Their sums, without building a record. */
   readonly addTo: (sums: Sums, by: readonly Dimension[], calendar: Calendar, question: Question) => Promise<void>
   readonly close: () => Promise<void>
+}
+
+const outcomes: Readonly<Record<Outcome, true>> = {
+  ok: true,
+  client_error: true,
+  auth_error: true,
+  limited: true,
+  upstream_error: true,
+  gateway_error: true,
+  timeout: true,
+  client_abort: true,
+  truncated: true,
+}
+
+/** Throws UsageError for what no record can have: its report would be empty, and say nothing of why. */
+export function checkWanted ({ protocol, outcome }: Wanted): void {
+  checkNames('--protocol', protocol, protocolNames)
+  checkNames('--outcome', outcome, Object.keys(outcomes))
+}
+
+function checkNames (option: string, given: readonly string[], known: readonly string[]): void {
+  const unknown = given.find((name) => !known.includes(name))
+  if (unknown === undefined) return
+  throw new UsageError(`${option} must be one of ${known.join(', ')}, not ${unknown}${didYouMean(unknown, known)}`)
+}
+
+/** `read`: the moment of a date as it was given, null for none. Throws UsageError. */
+export function readRange (
+  read: (option: string, text: string | undefined) => number | null, given: { readonly from?: string, readonly to?: string }
+): Pick<Question, 'from' | 'to'> {
+  const [from, to] = [read('--from', given.from) ?? -Infinity, read('--to', given.to) ?? Infinity]
+  if (to <= from) throw new UsageError('--to must be after --from, and is the first moment that is left out')
+  return { from, to }
 }
 
 type Named = Readonly<Record<typeof filters[number], string | null>>

@@ -5,6 +5,7 @@ import { didYouMean } from '../core/did-you-mean.js'
 import { checkChoice, checkOptions, checkTexts, missingSecret, OptionError } from '../core/options.js'
 import { protocolNames, type ProtocolName } from '../protocols/index.js'
 import { checkLabels } from '../core/labels.js'
+import { readTime } from '../core/read-time.js'
 import type { Group, Key, Labels, Limits } from '../core/types.js'
 import { isPlain } from './credential.js'
 
@@ -96,8 +97,6 @@ interface KeyDetails {
 const leastLimits: ReadonlyMap<string, number> = new Map([
   ['requestsPerMinute', 1], ['tokensPerMinute', 1], ['concurrency', 1], ['balance', 0],
 ])
-
-const dateTime = /^\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:[.]\d+)?)?(?:Z|[+-]\d\d:\d\d)$/
 
 /** The digest under which a secret is known: SHA-256, 64 lower-case hex digits. High-entropy keys need no slow hash. */
 export function digestOf (secret: string): string {
@@ -211,8 +210,7 @@ function readKey (at: string, options: KeyOptions, groups: ReadonlyMap<string, G
   const { id, group, expires, disabled = false, limits = {}, labels } = options
   if (typeof id !== 'string' || id === '') throw new OptionError(`${at}.id`, 'must be a string')
   if (!groups.has(group)) throw new OptionError(`${at}.group`, 'is not one of the groups')
-  // Without a zone it would mean another moment on each machine.
-  const expiresAt = expires === undefined ? null : Date.parse(dateTime.test(expires) ? expires : '')
+  const expiresAt = expires === undefined ? null : /T/.test(expires) ? readTime(expires) : NaN
   if (Number.isNaN(expiresAt)) throw new OptionError(`${at}.expires`, 'must be an ISO 8601 date and time, such as 2027-01-01T00:00:00Z')
   checkLimits(`${at}.limits`, limits)
   checkLabels(`${at}.labels`, labels ?? {})

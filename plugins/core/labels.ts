@@ -6,7 +6,7 @@ import type { Labels } from './types.js'
 const name = /^[A-Za-z0-9_.-]{1,64}$/
 /** No comma and no `=`: several stand in one line. */
 const value = /^[^\p{Cc},=]{1,128}$/u
-const maxLabels = 16
+export const maxLabels = 16
 
 export function isLabel (label: string, text: unknown): text is string {
   return name.test(label) && typeof text === 'string' && value.test(text)

@@ -1,6 +1,7 @@
 /** Price rows as operators write them: per million tokens, in the list's currency. Everything that is wrong is reported, with its place. */
 import { decimalText, isLess, one, readDecimal, shifted, type Decimal } from '../core/decimal.js'
 import { isObject, type JsonObject } from '../core/json-object.js'
+import { readTime } from '../core/read-time.js'
 import {
   eachNames, rateNames, type EachName, type Path, type PriceRow, type Rates, type Report, type Sheet, type Step, type Variant,
 } from './price-row.js'
@@ -16,7 +17,6 @@ const millionPlaces = 6
 
 const sheetFields: readonly string[] = [...rateNames, 'above']
 const rowFields: readonly string[] = [...sheetFields, 'tiers', 'speeds', 'regions', 'each', 'tools', 'from', 'until', 'currency']
-const dateForm = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d([.]\d+)?)?(Z|[+-]\d\d:\d\d))?$/
 
 /** The rows of one model: one, or several that follow each other in time. Empty where there are problems. */
 export function readRows (value: unknown, path: Path, currency: string, report: Report): PriceRow[] {
@@ -153,7 +153,7 @@ export function readFactor (value: unknown, path: Path, report: Report): Decimal
 
 function readDate (value: unknown, path: Path, report: Report): number | null {
   if (value === undefined) return null
-  const time = typeof value === 'string' && dateForm.test(value) ? Date.parse(value) : NaN
+  const time = typeof value === 'string' ? readTime(value) : NaN
   if (Number.isNaN(time)) report(path, 'must be a date such as 2027-01-01 or 2027-01-01T00:00:00Z')
   return time
 }

@@ -4,6 +4,7 @@ import { isIP } from 'node:net'
 import type { KeyOptions } from '../auth/index.js'
 import { groupMistakes } from '../upstreams/check-groups.js'
 import { didYouMean } from '../core/did-you-mean.js'
+import { readTime } from '../core/read-time.js'
 import { addressProblem } from '../core/url/upstream-address.js'
 import { joinPath, type Problem } from './config-error.js'
 import type { GatewayConfig, UpstreamEntry } from './config-types.js'
@@ -127,7 +128,7 @@ function checkKey (path: string, key: KeyOptions): Problem[] {
   const problems: Problem[] = []
   if (key.secret === undefined && key.hash === undefined) problems.push({ path: `${path}.secret`, message: 'is required, or a hash' })
   if (key.secret !== undefined && key.hash !== undefined) problems.push({ path: `${path}.hash`, message: 'has no place beside secret' })
-  if (key.expires !== undefined && Number.isNaN(Date.parse(key.expires))) {
+  if (key.expires !== undefined && Number.isNaN(readTime(key.expires))) {
     problems.push({ path: `${path}.expires`, message: 'is not a date that exists' })
   }
   return problems

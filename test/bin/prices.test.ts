@@ -72,6 +72,9 @@ t.test('models of the ledger without a price', async (t) => {
   t.match(await run('prices', 'check'), {
     code: 1, out: ['{"model":"null","requests":1}', '{"model":"past","requests":1}', '{"model":"z","requests":2}'],
   })
+  t.match(await run('prices', 'check', '--local', '--from', '2026-01-05'), {
+    code: 1, out: ['{"model":"null","requests":1}', '{"model":"past","requests":1}'],
+  })
   t.match(await run('prices', 'check', '--from', '2026-01-03', '--to', '2026-01-04'), {
     code: 0, out: [], err: 'every model of the ledger has a price',
   })
@@ -89,4 +92,7 @@ t.test('what cannot be told', async (t) => {
   t.match(await plain('prices', 'list'), { code: 2, err: /prices takes show or check/ })
   t.match(await plain('prices', 'show'), { code: 2, err: /prices show takes one model/ })
   t.match(await plain('prices', 'check'), { code: 1, err: /there is no usage ledger/ })
+  t.match(await plain('prices', 'check', 'model'), { code: 2, err: /Unexpected argument 'model'/ })
+  t.match(await plain('prices', 'check', '--from', '2027-01-02', '--to', '2027-01-01'), { code: 2, err: /--to must be after --from/ })
+  t.match(await plain('prices', 'show', 'model', '--from', '2027-01-01'), { code: 2, err: /Unknown option '--from'/ })
 })

@@ -235,6 +235,12 @@ t.test('what it cannot do is said', async (t) => {
     [['reprice', '--prices', '/nowhere'], 1, /nowhere: cannot be read/],
     [['--timezone', 'Moon/Base'], 2, /--timezone must be an IANA time zone/],
     [['--json', '--csv'], 2, /--csv and --json exclude each other/],
+    [['--csv'], 2, /--csv is of sums: say --by, too/],
+    [['--from', '2027-02-29'], 2, /--from must be a date such as .*, not 2027-02-29/],
+    [['--from', '2027-02-02', '--to', '2027-02-01'], 2, /--to must be after --from/],
+    [['--from', '2027-02-02', '--to', '2027-02-02'], 2, /--to must be after --from/],
+    [['--outcome', 'success'], 2, /--outcome must be one of ok, .*truncated, not success/],
+    [['--protocol', 'message'], 2, /--protocol must be one of chat_completions, .*, not message; did you mean messages\?/],
   ]
   t.testdir({ 'gateway.yaml': at('/none'), 'broken.yaml': at(''), ledger: 'a file' })
   const file = join(t.testdirName, 'gateway.yaml')

@@ -221,6 +221,21 @@ t.test('every mistake names its path, and of values only what cannot be a secret
       'keys[0].expires: is not a date that exists',
     ],
     [
+      'an expiry on February 30',
+      file({ keys: '[{ id: a, group: chat, secret: x, expires: 2027-02-30T00:00:00Z }]' }),
+      'keys[0].expires: is not a date that exists',
+    ],
+    [
+      'a label whose name has a blank',
+      file({ keys: '[{ id: a, group: chat, secret: x, labels: { the team: a } }]' }),
+      'keys[0].labels.the team: is not valid: the name of a label is up to 64 letters, digits, dots, dashes and underscores',
+    ],
+    [
+      'a label with a comma',
+      file({ keys: '[{ id: a, group: chat, secret: x, labels: { team: "a,b" } }]' }),
+      'keys[0].labels.team: is not valid: it must be a text of up to 128 characters without commas, equals signs and control characters',
+    ],
+    [
       'a budget of a group in money without prices',
       file({
         groups: '{ chat: { protocols: [chat_completions], upstream: main, limits: { budgets: [{ tokens: 5, period: day }, { cost: 5, ' +
