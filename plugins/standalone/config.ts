@@ -3,9 +3,10 @@ import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { availableParallelism } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
+import { PriceError } from '../costs/price-error.js'
 import type { StateConfig } from '../state/types.js'
 import { crossCheck } from './config-checks.js'
-import { ConfigError, problemOfOption, type Problem } from './config-error.js'
+import { ConfigError, joinPath, problemOfOption, type Problem } from './config-error.js'
 import { withLines } from './config-lines.js'
 import { formProblems, isConfig } from './config-schema.js'
 import type { GatewayConfig } from './config-types.js'
@@ -73,7 +74,14 @@ export function withFileLines (error: ConfigError, file: string): ConfigError {
 export function configErrorOf (error: unknown, file: string): ConfigError | null {
   if (error instanceof ConfigError) return error
   const problem = problemOfOption(error)
-  return problem === null ? null : withFileLines(new ConfigError([problem]), file)
+  const problems = problem === null ? inlinePriceProblems(error) : [problem]
+  return problems.length === 0 ? null : withFileLines(new ConfigError(problems), file)
+}
+
+/** What is wrong with prices that stand in the configuration itself; empty where a price list of its own is wrong, too. */
+function inlinePriceProblems (error: unknown): Problem[] {
+  if (!(error instanceof PriceError) || error.problems.some(({ place }) => !/^prices[.](currency|models)$/.test(place))) return []
+  return error.problems.map(({ place, path, message }) => ({ path: path === '' ? place : joinPath(place, path), message }))
 }
 
 /** Throws ConfigError where the file cannot be read. */

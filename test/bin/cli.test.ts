@@ -109,6 +109,21 @@ t.test('check goes on after a mistake only where taking it out moves nothing els
   t.match(prices.complaints.join(), /nowhere\.json/)
 })
 
+t.test('prices of the file itself that no schema can refuse are told with their lines', async (t) => {
+  for (const [models, said] of [
+    [
+      'currency: USD\n  models:\n    a: { input: 1, from: 2027-02-01, until: 2027-01-01 }\n    b: { input: 1, from: 2027-02-30 }',
+      [/gateway\.yaml:7: prices\.models\.a\.until: must be after from$/, /:8: prices\.models\.b\.from: must be a date/],
+    ],
+    ['currency: XXQ', [/gateway\.yaml:5: prices\.currency: is not a currency of ISO 4217$/]],
+  ] as const) {
+    const io = terminal()
+    t.equal(await run(['check', '--config', file(t, `${small}\nprices:\n  ${models}`)], io), 1)
+    t.match(io.complaints, said)
+    t.equal(io.complaints.length, said.length)
+  }
+})
+
 t.test('check looks for the packages of the state, and opens nothing of it', async (t) => {
   for (const state of [
     '{ engine: lmdb, path: /nowhere/at/all }',

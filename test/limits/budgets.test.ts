@@ -78,7 +78,9 @@ t.test('tokens of a day: held, settled, refused with the budget and its end, and
   const refused = await chat({ max_tokens: 80 })
   t.match(refused, { status: 403, headers: { 'x-should-retry': 'false' }, json: { error: { code: 'budget_exceeded' } } })
   t.equal(
-    refused.json['error']?.['message'], 'The budget of its group for this day (UTC) is spent. It begins anew at 2026-11-19T00:00:00Z.'
+    refused.json['error']?.['message'],
+    'The budget of its group for this day (UTC) is spent, or what is left is less than this request may cost. ' +
+      'It begins anew at 2026-11-19T00:00:00Z.'
   )
   t.match(
     events,
@@ -144,7 +146,8 @@ t.test('money: held at an estimate, settled to what it cost, whichever budget is
     json: {
       error: {
         code: 'budget_exceeded',
-        message: 'The budget of its group for this month (Europe/Berlin) is spent. It begins anew at 2026-11-30T23:00:00Z.',
+        message: 'The budget of its group for this month (Europe/Berlin) is spent, or what is left is less than this request may cost. ' +
+          'It begins anew at 2026-11-30T23:00:00Z.',
       },
     },
   })
@@ -161,7 +164,12 @@ t.test('a budget for ever says so; the status is the option\'s', async (t) => {
   t.match(await chat({ max_tokens: 50 }), {
     status: 429,
     headers: { 'x-should-retry': 'false' },
-    json: { error: { message: 'The budget of this API key for its whole life is spent. It does not begin anew.' } },
+    json: {
+      error: {
+        message: 'The budget of this API key for its whole life is spent, or what is left is less than this request may cost. ' +
+          'It does not begin anew.',
+      },
+    },
   })
 })
 

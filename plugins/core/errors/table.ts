@@ -71,7 +71,10 @@ export const errorTable = {
   request_rate_exceeded: limited('Too many requests: the limit is {limit} a minute.'),
   token_rate_exceeded: limited('Too many tokens: the limit is {limit} a minute.'),
   concurrency_exceeded: limited('Too many requests at the same time: the limit is {limit}.'),
-  budget_exceeded: row(403, 'billing', 'limited', false, 'The budget of {owner} for {period} is spent. {reset}'),
+  budget_exceeded: row(
+    403, 'billing', 'limited', false,
+    'The budget of {owner} for {period} is spent, or what is left is less than this request may cost. {reset}'
+  ),
   limit_store_unavailable: row(503, 'overloaded', 'gateway_error', true, 'Limits cannot be checked at the moment. Try again shortly.'),
 
   // validation
