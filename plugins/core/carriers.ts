@@ -1,18 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { credentialHeaders } from '../protocols/index.js'
+import { credentialHeaders, gatewayHeaders, signInHeaders } from '../protocols/index.js'
 
-/**
- * What proxies that sign callers in hand to the server behind them, and what callers show to such a proxy: none of it is for a provider.
- * Cloudflare Access, Google IAP and Cloud Run, AWS load balancers, oauth2-proxy, Azure App Service, Pomerium, authentik.
- */
-export const signInHeaders: readonly string[] = [
-  'cf-access-jwt-assertion', 'cf-access-token', 'cf-access-client-id', 'cf-access-client-secret', 'x-goog-iap-jwt-assertion',
-  'x-serverless-authorization', 'x-amzn-oidc-data', 'x-amzn-oidc-accesstoken', 'x-amzn-oidc-identity', 'x-auth-request-access-token',
-  'x-ms-token-aad-access-token', 'x-ms-token-aad-id-token', 'x-ms-token-aad-refresh-token', 'x-ms-client-principal',
-  'x-pomerium-jwt-assertion', 'x-authentik-jwt',
-]
-
-const carriers = new Set([...credentialHeaders, ...signInHeaders])
+const carriers = new Set([...credentialHeaders, ...signInHeaders, ...gatewayHeaders])
 
 /** What would make of a request another one than was decided about. */
 export const methodOverrides: readonly string[] = ['x-http-method-override', 'x-http-method', 'x-method-override']

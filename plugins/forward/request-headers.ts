@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { clientAddsTrace } from '../core/telemetry/outgoing-trace.js'
-import { carriesCredential, methodOverrides, signInHeaders } from '../core/carriers.js'
-import { credentialHeaders } from '../protocols/index.js'
+import { carriesCredential, methodOverrides } from '../core/carriers.js'
+import { credentialHeaders, gatewayHeaders, signInHeaders } from '../protocols/index.js'
 import type { ModelCall } from '../core/model-call.js'
 import type { Call, Header } from '../core/upstream.js'
 import { seal, type MarkedHeaders } from './exchange-context.js'
@@ -11,6 +11,7 @@ import { seal, type MarkedHeaders } from './exchange-context.js'
 const dropped = new Set([
   ...credentialHeaders,
   ...signInHeaders,
+  ...gatewayHeaders,
   ...methodOverrides,
   'connection', 'keep-alive', 'proxy-connection', 'te', 'trailer', 'transfer-encoding', 'upgrade', 'http2-settings', 'expect',
   'forwarded', 'x-real-ip', 'baggage',

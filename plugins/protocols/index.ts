@@ -50,5 +50,25 @@ export const credentialHeaders: readonly string[] = [
   'apikey', 'ocp-apim-subscription-key', 'x-auth-token', 'x-access-token', 'x-authorization', 'x-goog-iam-authorization-token',
 ]
 
+/**
+ * What proxies that sign callers in hand to the server behind them, and what callers show to such a proxy: none of it is for a provider.
+ * Cloudflare Access, Google IAP and Cloud Run, AWS load balancers, oauth2-proxy, Azure App Service, Pomerium, authentik.
+ */
+export const signInHeaders: readonly string[] = [
+  'cf-access-jwt-assertion', 'cf-access-token', 'cf-access-client-id', 'cf-access-client-secret', 'x-goog-iap-jwt-assertion',
+  'x-serverless-authorization', 'x-amzn-oidc-data', 'x-amzn-oidc-accesstoken', 'x-amzn-oidc-identity', 'x-auth-request-access-token',
+  'x-ms-token-aad-access-token', 'x-ms-token-aad-id-token', 'x-ms-token-aad-refresh-token', 'x-ms-client-principal',
+  'x-pomerium-jwt-assertion', 'x-authentik-jwt',
+]
+
+/**
+ * What other gateways, as an upstream may be one, take a secret from, or an address: they would send the upstream's credential there.
+ * Cloudflare AI Gateway, Helicone, LiteLLM, Portkey. For the headers of an upstream's own.
+ */
+export const gatewayHeaders: readonly string[] = [
+  'cf-aig-authorization', 'helicone-auth', 'helicone-target-url', 'helicone-openai-api-base', 'x-litellm-api-key', 'x-portkey-api-key',
+  'x-portkey-custom-host', 'x-portkey-config',
+]
+
 /** The same of queries, as `Family.queryCarriers`. */
 export const credentialParameters: readonly string[] = Object.values(families).flatMap(({ queryCarriers }) => queryCarriers)

@@ -2,7 +2,7 @@ import httpProxy from '@fastify/http-proxy'
 import Fastify, { type FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
 import llmGateway, { proxyOptions } from '../../plugins/index.js'
-import { signInHeaders } from '../../plugins/core/carriers.js'
+import { gatewayHeaders, signInHeaders } from '../../plugins/protocols/index.js'
 import { everyProtocol, gatewayOptions, secret } from '../helpers/gateway.js'
 import { startUpstream } from '../helpers/upstream.js'
 
@@ -23,9 +23,9 @@ async function apps (t: Test, upstream: string): Promise<Record<string, FastifyI
   return { 'own routes': own, 'an adapted mount': adapted, 'a plain mount': plain }
 }
 
-t.test('no provider sees how its caller is signed in at a proxy in front', async (t) => {
+t.test('no provider sees how its caller is signed in at a proxy in front, nor is it told another address', async (t) => {
   const upstream = await startUpstream(t)
-  const names = signInHeaders.flatMap((name) => [name, name.toUpperCase(), name.replaceAll('-', '_')])
+  const names = [...signInHeaders, ...gatewayHeaders].flatMap((name) => [name, name.toUpperCase(), name.replaceAll('-', '_')])
   const headers = Object.fromEntries(names.map((name) => [name, 'canary']))
   for (const [place, app] of Object.entries(await apps(t, upstream.url))) {
     const reply = await app.inject({
@@ -40,16 +40,25 @@ t.test('no provider sees how its caller is signed in at a proxy in front', async
 
 t.test('a caller cannot set a header of an upstream beside it, in another spelling', async (t) => {
   const upstream = await startUpstream(t)
-  const main = { url: upstream.url, credential: 's3', credentialHeader: 'x-main-auth', headers: { 'x-org': 'ours' } }
+  const main = {
+    url: upstream.url, credential: 's3', credentialHeader: 'x-main-auth', headers: { 'x-org': 'ours', 'helicone-auth': 'operators' },
+  }
   const app = Fastify()
   t.teardown(() => app.close())
   await app.register(llmGateway, gatewayOptions('', { upstreams: { main } }))
   await app.inject({
     method: 'POST',
     url: '/v1/chat/completions',
-    headers: { authorization: `Bearer ${secret}`, x_org: 'canary', 'X_Main-Auth': 'canary', 'x-org': 'canary', x_other: 'kept' },
+    headers: {
+      authorization: `Bearer ${secret}`,
+      x_org: 'canary',
+      'X_Main-Auth': 'canary',
+      'x-org': 'canary',
+      'helicone-auth': 'canary',
+      x_other: 'kept',
+    },
     payload,
   })
   t.notMatch(String(upstream.seen[0]?.rawHeaders), /canary/)
-  t.match(upstream.seen[0]?.headers, { 'x-org': 'ours', 'x-main-auth': 's3', x_other: 'kept' })
+  t.match(upstream.seen[0]?.headers, { 'x-org': 'ours', 'helicone-auth': 'operators', 'x-main-auth': 's3', x_other: 'kept' })
 })

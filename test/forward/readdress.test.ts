@@ -1,6 +1,5 @@
 import t from 'tap'
-import { signInHeaders } from '../../plugins/core/carriers.js'
-import { credentialHeaders } from '../../plugins/protocols/index.js'
+import { credentialHeaders, gatewayHeaders, signInHeaders } from '../../plugins/protocols/index.js'
 import { callOf } from '../../plugins/upstreams/call.js'
 import { readdress } from '../../plugins/forward/request-headers.js'
 import { requestTo, upstreamOf } from '../upstreams/request.js'
@@ -12,7 +11,7 @@ t.test('nothing that a mount puts in for its own upstream goes to another one', 
     })
     const called = callOf(upstream, requestTo('/v1/chat/completions', { body: '{"model":"m"}' }), credential ?? null, null)
     if (!('path' in called)) throw new Error('refused')
-    for (const name of [...credentialHeaders, ...signInHeaders]) {
+    for (const name of [...credentialHeaders, ...signInHeaders, ...gatewayHeaders]) {
       for (const spelled of [name, name.toUpperCase(), name.replaceAll('-', '_')]) {
         const sent = readdress({
           host: 'mount.example', [spelled]: 'of-the-mount', 'x-own': 'mount', x_own: 'mount', 'X-Kept': 'yes',
