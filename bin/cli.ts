@@ -23,6 +23,10 @@ export async function run (args: readonly string[], io: Io): Promise<number> {
     io.out(helpOf(name === 'help' ? String(rest[0]) : name))
     return 0
   }
+  if (name === '--version' || name === '-v') {
+    io.out((await import('../plugins/metrics/store.js')).packageVersion)
+    return 0
+  }
   const { config } = parseArgs({ args: rest, strict: false, options: { config: { type: 'string' } } }).values
   const file = configFile(typeof config === 'string' ? config : undefined, io.env)
   try {

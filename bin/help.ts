@@ -110,7 +110,7 @@ export const overview = [
   'Usage: llm-gateway COMMAND [options]', '',
   ...[...commands].map(([name, { line }]) => `  ${name.padEnd(12)} ${line}`), '',
   'llm-gateway COMMAND --help says more of one. All but conformance take --config FILE, which is also read from LLM_GATEWAY_CONFIG;',
-  'without either it is the demo.',
+  'without either it is the demo. llm-gateway --version tells which this is.',
 ].join('\n')
 
 /** Of one command, or all in short. */

@@ -20,6 +20,10 @@ t.test('help, and command lines that are wrong', async (t) => {
     t.equal(await run(args, io), 0, args.join(' '))
     t.match(await io.shown.next(), /^Usage: llm-gateway COMMAND/)
   }
+  for (const args of [['--version'], ['-v']]) {
+    t.equal(await run(args, io), 0, args.join(' '))
+    t.match(await io.shown.next(), /^\d+\.\d+\.\d+$/)
+  }
   for (const [args, command] of [
     [['start', '--help'], 'start'], [['keys', 'create', '-h'], 'keys'], [['help', 'prices'], 'prices'], [['usage', '-h'], 'usage'],
     [['check', '-h'], 'check'],
