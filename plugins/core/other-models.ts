@@ -1,17 +1,15 @@
 import { folded } from './folded.js'
 import { isObject, type JsonObject } from './json-object.js'
 
-const none: readonly string[] = []
-
 /**
  * Every model that a body names in one of these fields, such as `requests.*.model` (`*` for each element of a list): a name,
- * a list, or a list of objects that hold one. `prefix` may stand before a name and means nothing.
+ * a list, or a list of objects that hold one. `prefix` may stand before a name and means nothing. Null where it has none of the fields.
  */
-export function otherModels (json: unknown, paths: readonly string[], prefix: string): readonly string[] {
-  if (!isObject(json)) return none
+export function otherModels (json: unknown, paths: readonly string[], prefix: string): readonly string[] | null {
+  if (!isObject(json)) return null
   // Nearly every body has none of the fields.
   const there = keysOf(paths).filter(([first = '']) => json[first] !== undefined)
-  if (there.length === 0) return none
+  if (there.length === 0) return null
   const names = there.flatMap((keys) => namesIn(valuesAt(json, keys)))
   return names.map((name) => name.startsWith(prefix) ? name.slice(prefix.length) : name)
 }

@@ -62,7 +62,7 @@ function checkPorts ({ listen = {}, console: { listen: own } = {} }: GatewayConf
 
 /** Nothing would have a price, and every request would be refused for that. */
 function checkMoneyBudgets ({ groups, keys = [], prices }: GatewayConfig): Problem[] {
-  if (prices !== undefined) return []
+  if (Object.keys(prices?.models ?? {}).length > 0 || (prices?.files ?? []).length > 0) return []
   const parties = [
     ...Object.entries(groups).map(([name, { limits }]) => ({ path: joinPath('groups', name), limits })),
     ...keys.map(({ limits }, index) => ({ path: `keys[${index}]`, limits })),

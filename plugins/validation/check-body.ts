@@ -9,7 +9,7 @@ import { readJson } from './json.js'
 import { lookAlike } from './likeness.js'
 import type { MediaType } from './media-type.js'
 import { clipped, BodyRefusal, refused } from './body-refusal.js'
-import type { Bounds } from './scan.js'
+import { hasDuplicates, type Bounds } from './scan.js'
 import { otherSpelling, type OtherSpelling } from './spelling.js'
 import type { Checks } from './schemas.js'
 
@@ -48,7 +48,11 @@ function checkJson (endpoint: Endpoint, bytes: Buffer, rules: BodyRules): Findin
   const [error] = checks.get(endpoint.id)?.errorsOf(json) ?? []
   if (error !== undefined) return schemaRefusal(endpoint, json, error, checks)
   const named = otherModels(json, endpoint.otherModels, endpoint.family.modelPrefix)
-  const others = named.length === 0 ? named : [...new Set(named)]
+  // Some readers take the first of two.
+  if (named !== null && hasDuplicates(bytes, json)) {
+    return refused('duplicate_key', 'invalid_json', { reason: 'an object in it has a key twice' })
+  }
+  const others = [...new Set(named)]
   if (others.length > mostModels) {
     return refused('models', 'invalid_body', { reason: `The request body names more than ${mostModels} models.` })
   }

@@ -4,6 +4,7 @@
  */
 import { closeArray, closeObject, colon, comma, openArray, openObject, quote } from '../core/bytes.js'
 import { closingQuote } from '../core/json-text.js'
+import { isObject } from '../core/json-object.js'
 
 /** What a JSON text may be made of. */
 export interface Bounds {
@@ -59,4 +60,22 @@ export function duplicateKey (bytes: Buffer): string | null {
     }
   }
   return null
+}
+
+/** Whether any object of a well-formed text holds a key twice: then the text has more members than what was parsed of it. */
+export function hasDuplicates (bytes: Buffer, json: unknown): boolean {
+  let members = 0
+  for (let at = 0; at < bytes.length; at += 1) {
+    const byte = bytes[at]
+    if (byte === quote) at = closingQuote(bytes, at)
+    else if (byte === colon) members += 1
+  }
+  return members !== membersOf(json)
+}
+
+function membersOf (json: unknown): number {
+  if (Array.isArray(json)) return json.reduce<number>((sum, element) => sum + membersOf(element), 0)
+  if (!isObject(json)) return 0
+  const values = Object.values(json)
+  return values.reduce<number>((sum, value) => sum + membersOf(value), values.length)
 }

@@ -3,15 +3,15 @@ import { otherModels } from '../../plugins/core/other-models.js'
 
 t.test('models that a body names beside its own', async (t) => {
   const paths = ['models', 'requests.*.model']
-  const cases: ReadonlyArray<readonly [what: string, json: unknown, models: readonly string[]]> = [
-    ['none', { model: 'm' }, []],
+  const cases: ReadonlyArray<readonly [what: string, json: unknown, models: readonly string[] | null]> = [
+    ['none', { model: 'm' }, null],
     ['a list', { models: ['a', 'models/b'] }, ['a', 'b']],
     ['one', { models: 'a' }, ['a']],
     ['objects that hold one', { models: [{ model: 'a' }, { other: 'b' }, 7] }, ['a', 'b']],
     ['in each element', { requests: [{ model: 'a' }, { model: 'models/b' }] }, ['a', 'b']],
     ['elements that hold none', { requests: [1, null, 'text', {}] }, []],
     ['no list where one should be', { requests: { model: 'a' } }, []],
-    ['no object at all', ['a'], []],
+    ['no object at all', ['a'], null],
   ]
   for (const [what, json, models] of cases) t.strictSame(otherModels(json, paths, 'models/'), models, what)
 })

@@ -244,6 +244,14 @@ t.test('every mistake names its path, and of values only what cannot be a secret
       'groups.chat.limits.budgets[1].cost: needs prices: without a price list nothing costs anything',
     ],
     [
+      'a budget in money beside prices that are none',
+      file({
+        groups: '{ chat: { protocols: [chat_completions], upstream: main, limits: { budgets: [{ cost: 5, period: day }] } } }',
+        rest: 'prices: { currency: USD }',
+      }),
+      'groups.chat.limits.budgets[0].cost: needs prices: without a price list nothing costs anything',
+    ],
+    [
       'a budget of a key in money without prices',
       file({ keys: '[{ id: a, group: chat, secret: x, limits: { budgets: [{ cost: 5, period: total }] } }]' }),
       'keys[0].limits.budgets[0].cost: needs prices: without a price list nothing costs anything',

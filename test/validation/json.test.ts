@@ -3,7 +3,7 @@ import t from 'tap'
 import { runs } from '../helpers/runs.js'
 import { readJson } from '../../plugins/validation/json.js'
 import { BodyRefusal } from '../../plugins/validation/body-refusal.js'
-import { countMembers, duplicateKey } from '../../plugins/validation/scan.js'
+import { countMembers, duplicateKey, hasDuplicates } from '../../plugins/validation/scan.js'
 
 const maxValues = 1_000_000
 
@@ -126,7 +126,9 @@ t.test('a duplicate key is found exactly where a set of decoded keys finds one',
     if (first !== null) duplicated += 1
     const result = readJson(bytes, { maxDepth: 64, maxValues })
     const found = result instanceof BodyRefusal ? result.error.param : null
-    return found === first && duplicateKey(bytes) === first && countMembers(bytes, { maxDepth: 64, maxValues }) === list.length
+    const within = Buffer.from(`[1,{"a":"{:","list":[${String(bytes)}]}]`)
+    return found === first && duplicateKey(bytes) === first && countMembers(bytes, { maxDepth: 64, maxValues }) === list.length &&
+      hasDuplicates(within, JSON.parse(String(within))) === (first !== null)
   }), { numRuns: runs(3000) })
   t.ok(duplicated > 300, `${duplicated} bodies had one`)
 })

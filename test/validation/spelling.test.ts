@@ -53,6 +53,24 @@ t.test('a body that some servers read in another way than it is checked here is 
   t.equal(upstream.seen.length, 0)
 })
 
+t.test('a model named twice in an inner object is refused: each server takes another of the two', async (t) => {
+  const upstream = await startUpstream(t)
+  const cases: ReadonlyArray<readonly [path: string, payload: string]> = [
+    ['/v1/chat/completions', `{"model":"small","fallbacks":[{"model":"big","model":"small"}],${chat}}`],
+    ['/v1/chat/completions', `{"model":"small","fallbacks":[{"model":"big","mod\\u0065l":null}],${chat}}`],
+    ['/v1beta/models/small:batchEmbedContents', requests('"model":"models/big","model":"models/small",')],
+    ['/v1beta/models/small:countTokens', '{"generateContentRequest":{"model":"models/big","model":"models/small","contents":[]}}'],
+  ]
+  for (const [place, app] of Object.entries(await apps(t, upstream.url))) {
+    for (const [url, payload] of cases) {
+      const reply = await app.inject({ method: 'POST', url, headers, payload })
+      t.equal(reply.statusCode, 400, `${place}: ${payload} ${reply.body}`)
+      t.match(reply.json().error, { message: /an object in it has a key twice/ })
+    }
+  }
+  t.equal(upstream.seen.length, 0)
+})
+
 t.test('other keys pass, however they are spelled', async (t) => {
   const upstream = await startUpstream(t)
   for (const [place, app] of Object.entries(await apps(t, upstream.url))) {
