@@ -210,7 +210,7 @@ t.test('installed, it is there for import, require, types and the command line',
   const missing = run(process.execPath, [join(home, manifest.bin['llm-gateway']), 'check', '--config', 'lmdb.yaml'], folder)
   t.match(
     missing,
-    { status: 1, stderr: /state\.engine lmdb needs a package that is not installed: npm install lmdb/ },
+    { status: 1, stderr: /lmdb\.yaml:3: state\.engine: lmdb needs a package that is not installed: npm install lmdb/ },
     'check refuses what a start would'
   )
 

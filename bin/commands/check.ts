@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util'
 import { ConfigError } from '../../plugins/standalone/config-error.js'
-import { listenAddress, loadConfig, withFileLines } from '../../plugins/standalone/config.js'
+import { portProblems, readFile, withFileLines } from '../../plugins/standalone/config.js'
 import { tryOut } from '../../plugins/standalone/trial.js'
 import { addressWarnings } from '../../plugins/upstreams/address-warning.js'
 import type { Io } from '../io.js'
@@ -8,9 +8,9 @@ import type { Io } from '../io.js'
 /** Says `ok`, or throws what `start` would, and all of it at once: the app is built too, but opens no port, no upstream and no store. */
 export async function check (file: string, args: string[], io: Io): Promise<number> {
   parseArgs({ args, options: { config: { type: 'string' } } })
-  const config = loadConfig(file, io.env)
-  listenAddress(config, io.env)
-  const problems = await tryOut(config)
+  const reading = readFile(file, io.env)
+  const { config } = reading
+  const problems = [...reading.problems, ...portProblems(io.env), ...await tryOut(reading)]
   if (problems.length > 0) throw withFileLines(new ConfigError(problems), file)
   for (const [name, entry] of Object.entries(config.upstreams)) {
     if (entry.simulate === true) continue

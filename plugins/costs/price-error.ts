@@ -22,7 +22,7 @@ export class PriceError extends Error {
 }
 
 /** `prices.yaml:7: models.gpt-5.input: must not be negative` */
-function inWords ({ place, line, path, message }: PlacedProblem): string {
+export function inWords ({ place, line, path, message }: PlacedProblem): string {
   return [line === null ? place : `${place}:${line}`, path, message].filter(Boolean).join(': ')
 }
 

@@ -1,5 +1,3 @@
-import { OptionError } from '../core/options.js'
-
 /** One thing that is wrong in the configuration, at the path where it stands: `groups.chat.limits.balance`. */
 export interface Problem {
   readonly path: string
@@ -32,10 +30,11 @@ export function refusalLines (error: unknown, file: string): string[] {
   return error instanceof ConfigError ? error.toLines(file) : [String(error)]
 }
 
-/** What a part says of an option as a problem of the file; null for any other error. */
+/** What a part says of an option, or of a package that one needs, as a problem of the file; null for any other error. */
 export function problemOfOption (error: unknown): Problem | null {
-  if (!(error instanceof OptionError)) return null
-  const [, path, ...words] = error.message.split(' ')
+  const { code, message } = Object(error)
+  if (!/^LLM_GATEWAY_(?:OPTION|MISSING_PEER)$/.test(String(code))) return null
+  const [path, ...words] = String(message).replace(/^option /, '').split(' ')
   // In the file the price lists stand in a section of their own.
   return { path: String(path).replace(/^costs\.(?!header)/, 'prices.'), message: words.join(' ') }
 }

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { availableParallelism } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
-import { PriceError } from '../costs/price-error.js'
+import { PriceError, type PlacedProblem } from '../costs/price-error.js'
 import type { StateConfig } from '../state/types.js'
 import { crossCheck } from './config-checks.js'
 import { ConfigError, joinPath, problemOfOption, type Problem } from './config-error.js'
@@ -11,6 +11,7 @@ import { withLines } from './config-lines.js'
 import { formProblems, isConfig } from './config-schema.js'
 import type { GatewayConfig } from './config-types.js'
 import { parseYaml, type Environment } from './config-yaml.js'
+import { rightPart } from './right-part.js'
 
 const packageFolder = dirname(createRequire(import.meta.url).resolve('fastify-llm-gateway/package.json'))
 
@@ -22,47 +23,50 @@ export function configFile (named: string | undefined, env: Environment): string
   return named ?? (env['LLM_GATEWAY_CONFIG'] || demoFile)
 }
 
+/** What is right of a configuration, and all that is wrong in it; where that is nothing, `config` is all of it. */
+export interface Reading {
+  readonly config: GatewayConfig
+  readonly problems: readonly Problem[]
+}
+
 /** Throws ConfigError with every problem found; each names its path in the file. `text`: of the file, where it was read before. */
 export function loadConfig (file: string, env: Environment, text = readText(file)): GatewayConfig {
-  const config = parseConfig(text, env)
+  return besideFile(parseConfig(text, env), file)
+}
+
+export function parseConfig (text: string, env: Environment): GatewayConfig {
+  const { config, problems } = readConfig(text, env)
+  if (problems.length > 0) throw new ConfigError(problems)
+  return config
+}
+
+/** As `loadConfig`, for one that goes on with what is right. Throws ConfigError where nothing is. */
+export function readFile (file: string, env: Environment): Reading {
+  const { config, problems } = readConfig(readText(file), env)
+  return { config: besideFile(config, file), problems }
+}
+
+/** Price lists stand beside the file that names them, wherever the process was started. */
+function besideFile (config: GatewayConfig, file: string): GatewayConfig {
   const { prices } = config
-  // Beside the file that names them, wherever the process was started.
   return prices?.files === undefined
     ? config
     : { ...config, prices: { ...prices, files: prices.files.map((name) => resolve(dirname(file), name)) } }
 }
 
-export function parseConfig (text: string, env: Environment): GatewayConfig {
+function readConfig (text: string, env: Environment): Reading {
   try {
     const { value, problems: unset, filled } = parseYaml(text, env)
     const isUnset = (path: string): boolean => unset.some((problem) => problem.path === path)
     const form = formProblems(value, filled)
-    const wrong = new Set(form.map(({ path }) => sectionOf(path)))
-    const config = standIn(value, wrong, form)
+    const { rest: config, wrong } = rightPart(value, form)
+    if (!isConfig(config)) throw new ConfigError(form)
     const problems = [...unset, ...[...form, ...crossCheck(config, wrong)].filter(({ path }) => !isUnset(path))]
-    if (problems.length > 0) throw new ConfigError(problems)
-    return config
+    return { config, problems: withLines(new ConfigError(problems), text).problems }
   } catch (error) {
     // The parser throws, too: what an alias stands for is looked up late.
     throw withLines(error instanceof ConfigError ? error : new ConfigError([{ path: '', message: String(error) }]), text)
   }
-}
-
-function sectionOf (path: string): string {
-  return path.replace(/[.[].*$/s, '')
-}
-
-/**
- * The sections that are right, so that they can be held against each other, with stand-ins for those that must be there. Throws
- * ConfigError.
- */
-function standIn (value: unknown, wrong: ReadonlySet<string>, form: readonly Problem[]): GatewayConfig {
-  const right = Object.fromEntries(Object.entries(Object(value)).filter(([section]) => !wrong.has(section)))
-  const config: unknown = wrong.size === 0
-    ? value
-    : { upstreams: { none: { simulate: true } }, groups: { none: { protocols: [] } }, ...right }
-  if (!isConfig(config)) throw new ConfigError(form)
-  return config
 }
 
 /** The same problems with their lines in a file. */
@@ -80,8 +84,13 @@ export function configErrorOf (error: unknown, file: string): ConfigError | null
 
 /** What is wrong with prices that stand in the configuration itself; empty where a price list of its own is wrong, too. */
 function inlinePriceProblems (error: unknown): Problem[] {
-  if (!(error instanceof PriceError) || error.problems.some(({ place }) => !/^prices[.](currency|models)$/.test(place))) return []
-  return error.problems.map(({ place, path, message }) => ({ path: path === '' ? place : joinPath(place, path), message }))
+  const problems = error instanceof PriceError ? error.problems.map(inlinePriceProblem) : []
+  return problems.every((problem) => problem !== null) ? problems : []
+}
+
+/** Null for one of a price list in a file of its own. */
+export function inlinePriceProblem ({ place, path, message }: PlacedProblem): Problem | null {
+  return /^prices[.](currency|models)$/.test(place) ? { path: path === '' ? place : joinPath(place, path), message } : null
 }
 
 /** Throws ConfigError where the file cannot be read. */
@@ -98,11 +107,17 @@ export interface ListenAddress {
   readonly port: number
 }
 
+/** What is wrong with PORT of the environment. */
+export function portProblems ({ PORT: port = '' }: Environment): Problem[] {
+  const isRight = port === '' || (/^\d{1,5}$/.test(port) && Number(port) <= 65_535)
+  return isRight ? [] : [{ path: '', message: 'environment variable PORT is not a port number' }]
+}
+
 /** HOST and PORT of the environment win over the file. Throws ConfigError where PORT is no port. */
 export function listenAddress (config: GatewayConfig, env: Environment): ListenAddress {
+  const problems = portProblems(env)
+  if (problems.length > 0) throw new ConfigError(problems)
   const port = env['PORT'] ?? ''
-  const wrong = port !== '' && !(/^\d{1,5}$/.test(port) && Number(port) <= 65_535)
-  if (wrong) throw new ConfigError([{ path: '', message: 'environment variable PORT is not a port number' }])
   return {
     host: env['HOST'] || config.listen?.host || '127.0.0.1',
     port: port === '' ? config.listen?.port ?? 8080 : Number(port),

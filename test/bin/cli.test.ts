@@ -92,10 +92,13 @@ t.test('check refuses what a start would: an address that is none, an engine who
   t.match(both.complaints, [/:5: keys\[0\]\.limits\.budgets\[0\]\.timezone: is not a time zone/, /:6: labels\.header: must be /])
 })
 
-t.test('check goes on after a mistake only where taking it out moves nothing else', async (t) => {
+t.test('check goes on after a mistake: what stands for it is no mistake of others', async (t) => {
   const limits = (budget: string): string => `{ protocols: [messages], upstream: a, limits: { budgets: [${budget}] } }`
   for (const [groups, said] of [
-    [`{ a: ${limits('{ period: day }')} }`, [/groups\.a\.limits\.budgets\[0\]: must have cost or tokens/]],
+    [
+      `{ a: ${limits('{ period: day }')}, b: ${limits('{ period: hour }')} }`,
+      [/groups\.a\.limits\.budgets\[0\]: must have cost or tokens/, /groups\.b\.limits\.budgets\[0\]: must have/],
+    ],
     [
       `{ a: { protocols: [messages], upstream: a }, a.b: ${limits('{ period: day, tokens: 1, timezone: Moon }')} }`,
       [/groups\.a\.b\.limits\.budgets\[0\]\.timezone: is not/],
@@ -108,9 +111,80 @@ t.test('check goes on after a mistake only where taking it out moves nothing els
     t.match(io.complaints, said)
     t.equal(io.complaints.length, said.length)
   }
-  const prices = terminal()
-  t.equal(await run(['check', '--config', file(t, `${small}\nprices: { files: [nowhere.json] }`)], prices), 1)
-  t.match(prices.complaints.join(), /nowhere\.json/)
+})
+
+t.test('check tells mistakes of the form, of the meaning, of prices, packages and the environment in one list', async (t) => {
+  const folder = t.testdir({
+    'prices.yaml': 'models:\n  gpt-5: { input: -1 }\n  gpt-6: { output: many }\n',
+    'gateway.yaml': [
+      'listen: { port: 9100 }',
+      'console: { listen: { port: 9100 } }',
+      'upstreams:',
+      '  main: { url: "https://models.example", credental: x }',
+      `  other: { url: "https://models.example", credential: "${'$'}{NOT_THERE}" }`,
+      'pools:',
+      '  both: { members: [main, other], afinity: x }',
+      'groups:',
+      '  chat: { protocols: [chat_completions], upstream: both, modles: [] }',
+      '  spend: { protocols: [messages], upstream: mian, limits: { budgets: [{ cost: 5, period: day }] } }',
+      '  zoned: { protocols: [messages], upstream: both, limits: { budgets: [{ tokens: 5, period: day, timezone: Moon }] } }',
+      'keys:',
+      '- { id: a, group: chat, secret: x, expire: 2027-01-01T00:00:00Z }',
+      '- { id: b, group: caht, secret: y }',
+      '- { id: b, group: spend, secret: z }',
+      'prices: { files: [./prices.yaml, ./nowhere.yaml] }',
+      'validation: { schemas: { chat: ./nowhere.json } }',
+      'labels: { header: authorization }',
+      'costs: { headers: true }',
+      'state: { engine: memory, usageStore: { url: "postgres://h/d" } }',
+    ].join('\n'),
+  })
+  const io = terminal({ PORT: 'x' })
+  t.equal(await run(['check', '--config', join(folder, 'gateway.yaml')], io), 1)
+  t.strictSame(io.complaints.map((line) => line.slice(folder.length + 1).replaceAll(`${folder}/`, '')), [
+    'gateway.yaml: environment variable PORT is not a port number',
+    'gateway.yaml:2: console.listen.port: 9100 is the port that the gateway itself listens on',
+    'gateway.yaml:4: upstreams.main.credential: is required',
+    'gateway.yaml:4: upstreams.main.credental: is not known; did you mean credential?',
+    'gateway.yaml:5: upstreams.other.credential: environment variable NOT_THERE is not set',
+    'gateway.yaml:7: pools.both.afinity: is not known; did you mean affinity?',
+    'gateway.yaml:9: groups.chat.modles: is not known; did you mean models?',
+    'gateway.yaml:10: groups.spend.upstream: names mian, which is not one of the upstreams; did you mean main?',
+    'gateway.yaml:11: groups.zoned.limits.budgets[0].timezone: is not a time zone, such as Europe/Berlin',
+    'gateway.yaml:13: keys[0].expire: is not known; did you mean expires?',
+    'gateway.yaml:14: keys[1].group: there is no group caht; did you mean chat?',
+    'gateway.yaml:15: keys[2]: has the id of another key',
+    'gateway.yaml:16: prices.files: prices.yaml:2: models.gpt-5.input: must not be negative',
+    'gateway.yaml:16: prices.files: prices.yaml:3: models.gpt-6.output: must be a number, not text',
+    'gateway.yaml:16: prices.files: nowhere.yaml: cannot be read (ENOENT)',
+    'gateway.yaml:17: validation.schemas.chat: is no endpoint that takes JSON',
+    'gateway.yaml:18: labels.header: must be the name of a header of its own',
+    'gateway.yaml:19: costs.headers: is not known; did you mean header?',
+    'gateway.yaml:20: state.usageStore: needs an engine that keeps records on the disk: lmdb or redis',
+  ])
+})
+
+t.test('check tells nothing of names where none of what they name can be read', async (t) => {
+  const one = 'upstreams: { a: { simulate: true } }'
+  for (const [text, said] of [
+    ['upstreams: 3\ngroups: { a: { protocols: [messages], upstream: b } }', /:1: upstreams: must be object/],
+    ['upstreams: { "a b": { simulate: true } }\ngroups: { a: { protocols: [messages], upstream: b } }', /:1: upstreams\.a b: is not valid/],
+    [`${one}\ngruops: { b: { protocols: [messages] } }\nkeys: [{ id: a, group: b, secret: x }]`, /:2: gruops: .* did you mean groups/],
+    [`${one}\ngroups: { a: { protocols: [messages], upstream: b } }\npools: []`, /:3: pools: must be object/],
+  ] as const) {
+    const io = terminal()
+    t.equal(await run(['check', '--config', file(t, `${text}\nvalidation: { schemas: { chat: ./a.json } }`)], io), 1)
+    const all = io.complaints.join('\n')
+    t.match(all, said)
+    t.match(all, /validation\.schemas\.chat: /)
+    t.notMatch(all, /: there is no |: names /)
+  }
+})
+
+t.test('check tells what nobody names a field for beside what is named', async (t) => {
+  const io = terminal()
+  t.equal(await run(['check', '--config', file(t, `${small}\nmetrics: { path: /v1/models }\nlabels: { heder: a }`)], io), 1)
+  t.match(io.complaints, [/gateway\.yaml: Method .* already declared for route '\/v1\/models'/, /gateway\.yaml:5: labels\.heder: is not known/])
 })
 
 t.test('prices of the file itself that no schema can refuse are told with their lines', async (t) => {
