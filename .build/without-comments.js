@@ -27,7 +27,7 @@ export function withoutComments (text) {
     if (children.length > 0) return children.forEach(add)
     const start = node.getStart(file)
     const gap = shorten(text.slice(node.pos, start))
-    const isAlongBrace = gap === ' ' && (code.endsWith('{') || text[start] === '}')
+    const isAlongBrace = gap === ' ' && (/[{}]$/.test(code) || /[{}]/.test(text[start]))
     code += (isAlongBrace ? '' : gap) + text.slice(start, node.end)
   }
   add(file)

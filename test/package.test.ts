@@ -86,8 +86,8 @@ t.test('code is shipped without its comments, and declarations with those of wha
     'const b = `',
     '    // a line of text',
     '        $' + '{a ? `/* text */` : ""}`;',
-    'if (a) {',
-    '\tthrow {b};',
+    'if (a){',
+    '\tthrow{b};',
     '}',
     '',
   ])
