@@ -4,6 +4,8 @@ import type { ModelCall } from './model-call.js'
 export interface Pricing {
   /** ISO 4217. */
   readonly currency: string
+  /** False: no list has an entry, and nothing costs anything. */
+  readonly hasPrices: boolean
   /** Said on purpose: models without a price are let through, also where a budget is in money. */
   readonly unpriced?: 'allow'
   /**

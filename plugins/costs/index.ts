@@ -19,6 +19,7 @@ async function registerCosts (app: FastifyInstance, options: CostsOptions): Prom
   const gateway = joinGateway(app)
   gateway.pricing = {
     currency: table.currency,
+    hasPrices: table.hasEntries,
     ...options.unpriced === 'allow' && { unpriced: options.unpriced },
     estimate: (llm, input, output) => estimate(table, llm, input, output, dearest),
   }

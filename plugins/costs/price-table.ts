@@ -56,6 +56,10 @@ export class PriceTable {
     this.#layers = [layerOf(inlinePlace, inline), ...read.reverse()]
   }
 
+  get hasEntries (): boolean {
+    return this.#layers.some(({ models }) => models.size > 0)
+  }
+
   /** The entry for a model's name; null for none. */
   entry (name: string): Entry | null {
     const known = this.#found.get(name)

@@ -71,7 +71,7 @@ async function registerLimits (app: FastifyInstance, options: LimitsOptions): Pr
   const endings: Array<() => void> = []
   app.addHook('onReady', async () => {
     // Prices may be registered after the limits.
-    if (gateway.pricing === null) refuseUnpriced(gateway.parties)
+    if (!gateway.pricing?.hasPrices) refuseUnpriced(gateway.parties)
     expectCounts(gateway)
     const renewing = setInterval(() => admission.renew().catch(() => {}), Math.ceil(balances.holdTtlMs / 3)).unref()
     const forget = gateway.recorder.gauge('balance_remaining_ratio', () => admission.remaining.samples())

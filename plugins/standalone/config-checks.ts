@@ -28,7 +28,6 @@ const rules: readonly Rule[] = [
   { of: ['usage', 'upstreams'], check: checkIncludeUsage },
   { of: ['metrics', 'console'], check: checkPaths },
   { of: ['state'], check: checkUsageStore },
-  { of: ['groups', 'keys', 'prices'], check: checkMoneyBudgets },
   { of: ['listen'], check: checkProxies },
   { of: ['listen', 'state'], check: checkWorkers },
   { of: ['listen', 'console'], check: checkPorts },
@@ -58,20 +57,6 @@ function checkPorts ({ listen = {}, console: { listen: own } = {} }: GatewayConf
   if (own === undefined || port === 0 || own.port !== port) return []
   const meet = [host, own.host ?? '127.0.0.1'].some((name) => name === '0.0.0.0' || name === '::') || host === (own.host ?? '127.0.0.1')
   return meet ? [{ path: 'console.listen.port', message: `${port} is the port that the gateway itself listens on` }] : []
-}
-
-/** Nothing would have a price, and every request would be refused for that. */
-function checkMoneyBudgets ({ groups, keys = [], prices }: GatewayConfig): Problem[] {
-  if (Object.keys(prices?.models ?? {}).length > 0 || (prices?.files ?? []).length > 0) return []
-  const parties = [
-    ...Object.entries(groups).map(([name, { limits }]) => ({ path: joinPath('groups', name), limits })),
-    ...keys.map(({ limits }, index) => ({ path: `keys[${index}]`, limits })),
-  ]
-  return parties.flatMap(({ path, limits }) => (limits?.budgets ?? []).flatMap(({ cost }, index) => {
-    return cost === undefined
-      ? []
-      : [{ path: `${path}.limits.budgets[${index}].cost`, message: 'needs prices: without a price list nothing costs anything' }]
-  }))
 }
 
 /** Records of memory are gone with the process. */

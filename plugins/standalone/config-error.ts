@@ -25,11 +25,6 @@ export class ConfigError extends Error {
   }
 }
 
-/** Why a configuration is refused, for the log. */
-export function refusalLines (error: unknown, file: string): string[] {
-  return error instanceof ConfigError ? error.toLines(file) : [String(error)]
-}
-
 /** What a part says of an option, or of a package that one needs, as a problem of the file; null for any other error. */
 export function problemOfOption (error: unknown): Problem | null {
   const { code, message } = Object(error)

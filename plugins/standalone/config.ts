@@ -69,9 +69,18 @@ function readConfig (text: string, env: Environment): Reading {
   }
 }
 
-/** The same problems with their lines in a file. */
+/** The same problems with their lines in a file, where it is still there. */
 export function withFileLines (error: ConfigError, file: string): ConfigError {
-  return withLines(error, readText(file))
+  try {
+    return withLines(error, readText(file))
+  } catch {
+    return error
+  }
+}
+
+/** Why a configuration is refused, for the log. */
+export function refusalLines (error: unknown, file: string): string[] {
+  return configErrorOf(error, file)?.toLines(file) ?? [String(error)]
 }
 
 /** What a part of the gateway, or the file itself, says is wrong; null for any other error. */

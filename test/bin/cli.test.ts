@@ -164,6 +164,35 @@ t.test('check tells mistakes of the form, of the meaning, of prices, packages an
   ])
 })
 
+t.test('a budget in money without a price is refused by check, start and a reload', async (t) => {
+  const group = (...budgets: string[]): string =>
+    `upstreams: { a: { simulate: true } }\ngroups:\n  a: { protocols: [messages], limits: { budgets: [${budgets.join()}] } }\n` +
+    'state: { engine: memory }\n'
+  const [tokens, cost] = ['{ tokens: 5, period: day }', '{ cost: 5, period: day }']
+  const key = 'keys: [{ id: a, group: a, secret: x, limits: { budgets: [{ cost: 5, period: total }] } }]'
+  for (const [text, said] of [
+    [group(tokens, cost), /:3: groups\.a\.limits\.budgets\[1\]\.cost: needs prices: without a price list nothing costs anything/],
+    [`${group(tokens, cost)}prices: { currency: USD }`, /:3: groups\.a\.limits\.budgets\[1\]\.cost: needs prices/],
+    [group(tokens) + key, /:5: keys\[0\]\.limits\.budgets\[0\]\.cost: needs prices/],
+  ] as const) {
+    for (const name of ['check', 'start']) {
+      const io = terminal({ PORT: '0' })
+      t.equal(await run([name, '--config', file(t, text)], io), 1)
+      t.match(io.complaints, [said], name)
+    }
+  }
+  const path = file(t, group(tokens))
+  const io = terminal({ PORT: '0' })
+  const exit = run(['start', '--config', path], io)
+  await io.shown.next()
+  t.match(await io.logged.next(), 'state.engine is memory')
+  writeFileSync(path, group(tokens, cost))
+  io.send('SIGHUP')
+  t.match(await io.logged.next(), /gateway\.yaml:3: groups\.a\.limits\.budgets\[1\]\.cost: needs prices/)
+  io.send('SIGTERM')
+  t.equal(await exit, 0)
+})
+
 t.test('check tells nothing of names where none of what they name can be read', async (t) => {
   const one = 'upstreams: { a: { simulate: true } }'
   for (const [text, said] of [

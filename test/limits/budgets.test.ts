@@ -1,4 +1,5 @@
 /** Budgets through the front: what is let in, what is charged, what a caller and an operator hear of it. */
+import { join } from 'node:path'
 import type { FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
 import { gatewayOf } from '../../plugins/core/gateway.js'
@@ -39,7 +40,7 @@ function clock (t: Test): { now: number } {
 function priced (setup: Setup, billionths: (model: string | null) => number | null = () => 80, pricing: Partial<Pricing> = {}): void {
   const gateway = gatewayOf(setup.app)
   gateway.pricing = {
-    currency: 'USD', estimate: (llm, input, output) => billionths(llm.model) === null ? null : input + output, ...pricing,
+    currency: 'USD', hasPrices: true, estimate: (llm, input, output) => billionths(llm.model) === null ? null : input + output, ...pricing,
   }
   const cost = { amount: null, currency: 'USD', parts: [], unpriced: false, entry: null, by: null, price: null, factor: '1' }
   gateway.settlement.add('costs', (llm) => {
@@ -200,10 +201,14 @@ t.test('a budget in money is refused at the start where nothing has a price, and
     return app
   }
   const code = 'LLM_GATEWAY_OPTION'
+  const noPrices = join(t.testdir({ 'prices.yaml': 'models: {}' }), 'prices.yaml')
   await t.rejects(start({ groups }), { code, message: /groups\.paid\.limits\.budgets\[1\]\.cost needs prices/ })
   const keys = [{ id: 'a', group: 'free', secret: 'sk-a' }, { id: 'b', group: 'free', secret, limits: budgets }]
   await t.rejects(start({ keys }), { code, message: /keys\[1\]\.limits\.budgets\[1\]\.cost needs prices/ })
-  await start({ groups, keys, prices: {} })
+  for (const prices of [{}, { currency: 'EUR' }, { files: [noPrices], models: {}, unpriced: 'allow' as const }]) {
+    await t.rejects(start({ groups, prices }), { code, message: /needs prices/ }, 'price lists without an entry')
+  }
+  await start({ groups, keys, prices: { models: { m: { input: 1 } } } })
   const app = await start({ lookup: async () => ({ id: 'c', group: 'free', limits: { budgets: [{ cost: 1, period: 'day' }] } }) })
   const answer = await app.inject({
     method: 'POST', url: '/v1/chat/completions', headers: { authorization: `Bearer ${secret}` }, payload: { model: 'm', messages },

@@ -50,7 +50,7 @@ export async function setup (t: Test, given: Given = {}): Promise<Setup> {
     ...given.drain && { forward: { drain: given.drain } },
   }, given.server)
   // Until a test says what things cost.
-  gatewayOf(app).pricing = { currency: 'USD', estimate: () => null }
+  gatewayOf(app).pricing = { currency: 'USD', hasPrices: true, estimate: () => null }
   const url = await listen(app)
   const account = async (key?: string): Promise<Account> => await balances.read('all', key)
   return {

@@ -1,6 +1,9 @@
 import t from 'tap'
+import { OptionError } from '../../plugins/core/options.js'
 import { ConfigError } from '../../plugins/standalone/config-error.js'
-import { configFile, demoFile, ledgerPath, listenAddress, loadConfig, parseConfig, stateConfig } from '../../plugins/standalone/config.js'
+import {
+  configFile, demoFile, ledgerPath, listenAddress, loadConfig, parseConfig, refusalLines, stateConfig,
+} from '../../plugins/standalone/config.js'
 
 const hash = `sha256:${'a'.repeat(64)}`
 
@@ -236,27 +239,6 @@ t.test('every mistake names its path, and of values only what cannot be a secret
       'keys[0].labels.team: is not valid: it must be a text of up to 128 characters without commas, equals signs and control characters',
     ],
     [
-      'a budget of a group in money without prices',
-      file({
-        groups: '{ chat: { protocols: [chat_completions], upstream: main, limits: { budgets: [{ tokens: 5, period: day }, { cost: 5, ' +
-          'period: day }] } } }',
-      }),
-      'groups.chat.limits.budgets[1].cost: needs prices: without a price list nothing costs anything',
-    ],
-    [
-      'a budget in money beside prices that are none',
-      file({
-        groups: '{ chat: { protocols: [chat_completions], upstream: main, limits: { budgets: [{ cost: 5, period: day }] } } }',
-        rest: 'prices: { currency: USD }',
-      }),
-      'groups.chat.limits.budgets[0].cost: needs prices: without a price list nothing costs anything',
-    ],
-    [
-      'a budget of a key in money without prices',
-      file({ keys: '[{ id: a, group: chat, secret: x, limits: { budgets: [{ cost: 5, period: total }] } }]' }),
-      'keys[0].limits.budgets[0].cost: needs prices: without a price list nothing costs anything',
-    ],
-    [
       'a usage store without a ledger on the disk',
       file({ rest: 'state: { engine: memory, usageStore: { url: "postgres://h/d" } }' }),
       'state.usageStore: needs an engine that keeps records on the disk: lmdb or redis',
@@ -487,6 +469,8 @@ t.test('the file is the one named, the one of the environment, or the demo', asy
   t.equal(configFile(undefined, {}), demoFile)
   t.equal(configFile(undefined, { LLM_GATEWAY_CONFIG: '' }), demoFile)
   t.same(Object.keys(loadConfig(demoFile, {}).groups), ['chat', 'messages', 'gemini'])
+  const late = new OptionError('labels.header', 'must be a text')
+  t.same(refusalLines(late, '/nowhere/a.yaml'), ['/nowhere/a.yaml: labels.header: must be a text'], 'a file that is gone meanwhile')
   t.throws(() => loadConfig('/nowhere/gateway.yaml', {}), { name: 'ConfigError', message: 'the file cannot be read (ENOENT)' })
 })
 

@@ -1,9 +1,8 @@
 /** The process that holds the port and the sums, and has workers do everything else. */
 import cluster, { type Worker } from 'node:cluster'
 import type { FastifyBaseLogger } from 'fastify'
-import { refusalLines } from '../config-error.js'
 import type { Environment } from '../config-yaml.js'
-import { loadConfig, readText, type ListenAddress } from '../config.js'
+import { loadConfig, readText, refusalLines, type ListenAddress } from '../config.js'
 import { closeWithWorker } from './handed-connections.js'
 import { tell, type FromWorker } from './messages.js'
 import { Rollout, type Edition } from './rollout.js'
