@@ -40,13 +40,13 @@ export async function run (args: readonly string[], io: Io): Promise<number> {
 
 /** What is wrong with the configuration is told with its path, anything else by its message. No stack: it helps nobody here. */
 function tell (error: unknown, { name, file, io }: { readonly name: string, readonly file: string, readonly io: Io }): number {
-  const { message, code } = Object(error)
+  const { message } = Object(error)
   const mistakes = configErrorOf(error, file)
   if (mistakes !== null) {
     for (const line of mistakes.toLines(file)) io.err(line)
     return 1
   }
-  const misused = error instanceof UsageError || String(code).startsWith('ERR_PARSE_ARGS')
+  const misused = error instanceof UsageError
   io.err(misused ? `llm-gateway: ${String(message)}\n\n${helpOf(name)}` : `llm-gateway: ${String(message)}`)
   return misused ? 2 : 1
 }

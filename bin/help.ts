@@ -35,7 +35,7 @@ ${config}`,
 Writes a commented configuration for the providers whose variables are set in the environment, with a new key; the secret is printed
 once. A file that is there is left as it is.
 
-  --config FILE              the file to write; default gateway.yaml`,
+  --config FILE              the file to write; default LLM_GATEWAY_CONFIG, then gateway.yaml`,
   },
   doctor: {
     line: 'send one cheap request to each upstream',
@@ -89,6 +89,7 @@ ${date}`,
        llm-gateway prices check [options]                models of the ledger without a price; fails where there are any
 
   --from DATE, --to DATE     of check
+  --timezone ZONE            of dates without a time (default: UTC)
   --local                    this host's ledger, where there is a usage store
 ${config}
 

@@ -1,13 +1,13 @@
-import { parseArgs } from 'node:util'
 import { ConfigError } from '../../plugins/standalone/config-error.js'
 import { portProblems, readFile, withFileLines } from '../../plugins/standalone/config.js'
 import { tryOut } from '../../plugins/standalone/trial.js'
 import { addressWarnings } from '../../plugins/upstreams/address-warning.js'
+import { readArgs } from '../args.js'
 import type { Io } from '../io.js'
 
 /** Says `ok`, or throws what `start` would, and all of it at once: the app is built too, but opens no port, no upstream and no store. */
 export async function check (file: string, args: string[], io: Io): Promise<number> {
-  parseArgs({ args, options: { config: { type: 'string' } } })
+  readArgs({ args, options: { config: { type: 'string' } } })
   const reading = readFile(file, io.env)
   const { config } = reading
   const problems = [...reading.problems, ...portProblems(io.env), ...await tryOut(reading)]

@@ -1,11 +1,11 @@
-import { parseArgs } from 'node:util'
 import { loadConfig } from '../../plugins/standalone/config.js'
 import { examineAll } from '../../plugins/standalone/examine.js'
+import { readArgs } from '../args.js'
 import { readCount, type Io } from '../io.js'
 
 /** Sends one cheap request to each upstream. Ends with 1 where one of them would not serve. */
 export async function doctor (file: string, args: string[], io: Io): Promise<number> {
-  const { values } = parseArgs({ args, options: { config: { type: 'string' }, 'timeout-ms': { type: 'string' } } })
+  const { values } = readArgs({ args, options: { config: { type: 'string' }, 'timeout-ms': { type: 'string' } } })
   const timeoutMs = readCount('--timeout-ms', values['timeout-ms'], 1) ?? 10_000
   const findings = await examineAll(loadConfig(file, io.env), timeoutMs)
   if (findings.length === 0) io.out('every upstream is simulated: there is nobody to ask')

@@ -1,16 +1,17 @@
 import { writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, relative } from 'node:path'
-import { parseArgs } from 'node:util'
 import { digestOf } from '../../plugins/auth/groups.js'
 import { firstConfig } from '../../plugins/standalone/first-config.js'
 import { newSecret } from '../../plugins/standalone/issued-keys.js'
 import { checkPeers } from '../../plugins/state/peer.js'
+import { readArgs } from '../args.js'
 import { CommandError, type Io } from '../io.js'
 
 /** Writes a configuration to begin with. A file that is there is left as it is. */
 export async function init (_file: string, args: string[], io: Io): Promise<number> {
-  const { values: { config } } = parseArgs({ args, options: { config: { type: 'string', default: 'gateway.yaml' } } })
+  const { values } = readArgs({ args, options: { config: { type: 'string' } } })
+  const config = values.config ?? (io.env['LLM_GATEWAY_CONFIG'] || 'gateway.yaml')
   const schema = relative(dirname(config), createRequire(import.meta.url).resolve('fastify-llm-gateway/schemas/gateway.schema.json'))
   const engine = await checkPeers({ engine: 'lmdb' }).then(() => 'lmdb' as const, () => 'memory' as const)
   const secret = newSecret('first')

@@ -1,3 +1,4 @@
+import { didYouMean } from '../../plugins/core/did-you-mean.js'
 import { UsageError, type Io } from '../io.js'
 import { create, rotate } from '../keys/create.js'
 import { list } from '../keys/list.js'
@@ -10,7 +11,7 @@ const actions = new Map(Object.entries<Action>({ create, list, update, rotate, r
 /** Issued keys: made, listed, changed, given another secret, ended. What changes here reaches gateways that run. */
 export async function keys (file: string, [name = '', ...args]: string[], io: Io): Promise<number> {
   const action = actions.get(name)
-  if (action === undefined) throw new UsageError(`keys takes ${[...actions.keys()].join(', ')}`)
+  if (action === undefined) throw new UsageError(`keys takes ${[...actions.keys()].join(', ')}${didYouMean(name, [...actions.keys()])}`)
   await action(file, args, io)
   return 0
 }

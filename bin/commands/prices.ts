@@ -1,16 +1,22 @@
-import { parseArgs } from 'node:util'
 import { PriceTable, rowAt } from '../../plugins/costs/price-table.js'
 import { matchOf } from '../../plugins/costs/pricing.js'
+import { didYouMean } from '../../plugins/core/did-you-mean.js'
 import type { GatewayConfig } from '../../plugins/standalone/config-types.js'
 import { loadConfig } from '../../plugins/standalone/config.js'
-import { readDate, CommandError, UsageError, type Io } from '../io.js'
+import { readArgs } from '../args.js'
+import { CommandError, UsageError, type Io } from '../io.js'
+import { Calendar } from '../usage/calendar.js'
 import { openSource } from '../usage/open-source.js'
 import { readRange } from '../usage/source.js'
 
 type Action = (file: string, args: string[], io: Io) => Promise<number>
 
 const checkOptions = {
-  config: { type: 'string' }, from: { type: 'string' }, to: { type: 'string' }, local: { type: 'boolean', default: false },
+  config: { type: 'string' },
+  from: { type: 'string' },
+  to: { type: 'string' },
+  timezone: { type: 'string', default: 'UTC' },
+  local: { type: 'boolean', default: false },
 } as const
 
 const nothing = { group: [], key: [], model: [], protocol: [], outcome: [] }
@@ -20,7 +26,7 @@ const actions = new Map(Object.entries<Action>({ show, check }))
 /** What the configuration's price lists say. */
 export async function prices (file: string, [name = '', ...args]: string[], io: Io): Promise<number> {
   const action = actions.get(name)
-  if (action === undefined) throw new UsageError(`prices takes ${[...actions.keys()].join(' or ')}`)
+  if (action === undefined) throw new UsageError(`prices takes ${[...actions.keys()].join(' or ')}${didYouMean(name, [...actions.keys()])}`)
   return await action(file, args, io)
 }
 
@@ -32,7 +38,7 @@ function tableOf (config: GatewayConfig, file: string): PriceTable {
 
 /** The entry of a model as it was written, after a line that says which it is. */
 async function show (file: string, args: string[], io: Io): Promise<number> {
-  const { positionals: [model, ...more] } = parseArgs({ args, options: { config: { type: 'string' } }, allowPositionals: true })
+  const { positionals: [model, ...more] } = readArgs({ args, options: { config: { type: 'string' } }, allowPositionals: true })
   if (model === undefined || more.length > 0) throw new UsageError('prices show takes one model')
   const table = tableOf(loadConfig(file, io.env), file)
   const entry = table.entry(model)
@@ -52,8 +58,9 @@ async function show (file: string, args: string[], io: Io): Promise<number> {
 
 /** Models of the ledger that have no price, with the number of their requests. */
 async function check (file: string, args: string[], io: Io): Promise<number> {
-  const { values } = parseArgs({ args, options: checkOptions })
-  const range = readRange(readDate, values)
+  const { values } = readArgs({ args, options: checkOptions })
+  const calendar = new Calendar(values.timezone)
+  const range = readRange(calendar.read.bind(calendar), values)
   const config = loadConfig(file, io.env)
   const table = tableOf(config, file)
   const missing = new Map<string, number>()

@@ -1,5 +1,4 @@
 import { once, EventEmitter } from 'node:events'
-import { parseArgs } from 'node:util'
 import Fastify from 'fastify'
 import { listenAddress, loadConfig, workersOf, type ListenAddress } from '../../plugins/standalone/config.js'
 import type { GatewayConfig } from '../../plugins/standalone/config-types.js'
@@ -8,6 +7,7 @@ import { Standalone } from '../../plugins/standalone/standalone.js'
 import { watchConfig } from '../../plugins/standalone/watch.js'
 import { Primary } from '../../plugins/standalone/workers/primary.js'
 import { runWorker, type Channel } from '../../plugins/standalone/workers/worker.js'
+import { readArgs } from '../args.js'
 import type { Io } from '../io.js'
 
 const watchMs = 2_000
@@ -20,7 +20,7 @@ const flushMs = 1_000
  * Runs until SIGTERM or SIGINT and the end of the requests that run then; a second one ends it at once. SIGHUP or a changed file reloads.
  */
 export async function start (file: string, args: string[], io: Io): Promise<number> {
-  parseArgs({ args, options: { config: { type: 'string' } } })
+  readArgs({ args, options: { config: { type: 'string' } } })
   if (io.primary) return await work(file, io, io.primary)
   const config = loadConfig(file, io.env)
   const gateway = await startGateway(file, config, io)

@@ -1,8 +1,8 @@
-import { parseArgs } from 'node:util'
 import { stateText, type PoolStatus, type UpstreamsStatus } from '../../plugins/core/upstream-status.js'
 import { listenAddress, loadConfig } from '../../plugins/standalone/config.js'
 import { originOf } from '../../plugins/standalone/curls.js'
-import { CommandError, type Io } from '../io.js'
+import { readArgs } from '../args.js'
+import { CommandError, UsageError, type Io } from '../io.js'
 import { table } from '../table.js'
 
 const options = {
@@ -20,7 +20,10 @@ const columns = [
 
 /** How the upstreams of a gateway that runs do: asked of its console. */
 export async function upstreams (file: string, args: string[], io: Io): Promise<number> {
-  const { values } = parseArgs({ args, options })
+  const { values } = readArgs({ args, options })
+  if (values.url !== undefined && !/^https?:[/][/]./.test(values.url)) {
+    throw new UsageError('--url must be an address such as http://127.0.0.1:9091')
+  }
   const base = values.url ?? consoleUrl(file, io)
   const status = await ask(`${base.replace(/\/+$/, '')}/upstreams`)
   if (values.json) await io.out(JSON.stringify(status))

@@ -1,8 +1,8 @@
 import { resolve } from 'node:path'
-import { parseArgs } from 'node:util'
 import { PriceTable } from '../../plugins/costs/price-table.js'
 import { loadConfig } from '../../plugins/standalone/config.js'
 import type { LedgerRecord } from '../../plugins/state/types.js'
+import { readArgs } from '../args.js'
 import { UsageError, type Io } from '../io.js'
 import { Calendar } from '../usage/calendar.js'
 import { readDimension, type Dimension } from '../usage/dimensions.js'
@@ -33,7 +33,7 @@ function many () {
 
 /** The usage of this host's ledger or of the usage store, record by record as JSON lines, or summed. */
 export async function usage (file: string, args: string[], io: Io): Promise<number> {
-  const { values, positionals } = parseArgs({ args, options, allowPositionals: true })
+  const { values, positionals } = readArgs({ args, options, allowPositionals: true })
   const calendar = new Calendar(values.timezone)
   const by = [...new Set(values.by.flatMap((names) => names.split(',')))].map(readDimension)
   if (values.csv && values.json) throw new UsageError('--csv and --json exclude each other')

@@ -1,5 +1,5 @@
-import { parseArgs } from 'node:util'
-import { messageOf } from './message-of.js'
+import { readArgs } from '../args.js'
+import { UsageError } from '../io.js'
 import { isProfile, profileNames, type ProfileName } from './profiles.js'
 
 export type FamilyName = 'openai' | 'anthropic' | 'gemini'
@@ -26,9 +26,6 @@ export interface Options {
   /** How long one check may take. */
   readonly timeoutMs: number
 }
-
-/** The command line is wrong: the message says how. */
-export class UsageError extends Error {}
 
 export const usage = `Usage: llm-gateway conformance --base-url URL [options]
 
@@ -73,7 +70,7 @@ const flags = {
 
 /** Reads the command line. Throws `UsageError`. */
 export function readOptions (args: readonly string[]): Options {
-  const values = parsed(args)
+  const { values } = readArgs({ args: [...args], options: flags })
   return {
     baseUrl: address('--base-url', values['base-url']).replace(/\/+$/, ''),
     keys: { openai: values['key-openai'], anthropic: values['key-anthropic'], gemini: values['key-gemini'] },
@@ -86,14 +83,6 @@ export function readOptions (args: readonly string[]): Options {
     profile: profileName(values.profile),
     only: (values.check ?? []).map((value) => whole('--check', value, 999)),
     timeoutMs: whole('--timeout-ms', values['timeout-ms'], 3_600_000),
-  }
-}
-
-function parsed (args: readonly string[]) {
-  try {
-    return parseArgs({ args: [...args], options: flags }).values
-  } catch (error) {
-    throw new UsageError(messageOf(error))
   }
 }
 

@@ -1,12 +1,12 @@
-import { parseArgs } from 'node:util'
 import { createKey, newKeyId, rotateKey, type Issued } from '../../plugins/standalone/issued-keys.js'
+import { readArgs } from '../args.js'
 import { CommandError, UsageError, type Io } from '../io.js'
 import { common, expiryAfter, keyOptions, labelsAfter, limitsAfter } from './options.js'
-import { keyLine } from './show.js'
+import { keyLine, stateOf } from './show.js'
 import { checkGroup, onlyId, orRefuse, withStore } from './store.js'
 
 export async function create (file: string, args: string[], io: Io): Promise<void> {
-  const { values } = parseArgs({ args, options: { ...common, ...keyOptions, id: { type: 'string' } } })
+  const { values } = readArgs({ args, options: { ...common, ...keyOptions, id: { type: 'string' } } })
   const { group, id = newKeyId(), json } = values
   if (group === undefined) throw new UsageError('keys create needs --group')
   if (!/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/.test(id)) {
@@ -23,10 +23,13 @@ export async function create (file: string, args: string[], io: Io): Promise<voi
 }
 
 export async function rotate (file: string, args: string[], io: Io): Promise<void> {
-  const { values: { json }, positionals } = parseArgs({ args, options: common, allowPositionals: true })
+  const { values: { json }, positionals } = readArgs({ args, options: common, allowPositionals: true })
   const id = onlyId('rotate', positionals)
   await withStore(file, io, async (store, config) => {
-    tell(orRefuse(await rotateKey(store, id), id, config), `key ${id} has another secret, which is not shown again:`, json, io)
+    const issued = orRefuse(await rotateKey(store, id), id, config)
+    const state = stateOf(issued.key)
+    const still = state === 'active' ? '' : `, and is still ${state}`
+    tell(issued, `key ${id} has another secret, which is not shown again${still}:`, json, io)
   })
 }
 

@@ -7,7 +7,7 @@ function time (ms: number | null): string | null {
   return ms === null ? null : new Date(ms).toISOString()
 }
 
-function stateOf ({ disabled, expiresAt }: KeyRecord): string {
+export function stateOf ({ disabled, expiresAt }: KeyRecord): string {
   if (disabled) return 'revoked'
   return expiresAt !== null && expiresAt <= Date.now() ? 'expired' : 'active'
 }

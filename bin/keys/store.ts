@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
+import { didYouMean } from '../../plugins/core/did-you-mean.js'
 import { ConfigError } from '../../plugins/standalone/config-error.js'
 import type { GatewayConfig } from '../../plugins/standalone/config-types.js'
 import { ledgerPath, loadConfig, stateConfig } from '../../plugins/standalone/config.js'
@@ -35,7 +36,7 @@ export function onlyId (action: string, [id, ...more]: readonly string[]): strin
 
 /** Throws CommandError where the configuration has no such group. */
 export function checkGroup (group: string, { groups }: GatewayConfig): void {
-  if (!Object.hasOwn(groups, group)) throw new CommandError(`there is no group ${group}`)
+  if (!Object.hasOwn(groups, group)) throw new CommandError(`there is no group ${group}${didYouMean(group, Object.keys(groups))}`)
 }
 
 /** A key by its id. Throws CommandError. */

@@ -1,5 +1,6 @@
-import { isDeepStrictEqual, parseArgs } from 'node:util'
+import { isDeepStrictEqual } from 'node:util'
 import type { KeyEdit, KeyRecord } from '../../plugins/state/types.js'
+import { readArgs } from '../args.js'
 import { UsageError, type Io } from '../io.js'
 import { common, expiryAfter, keyOptions, labelsAfter, limitsAfter, type KeyValues } from './options.js'
 import { keyLine } from './show.js'
@@ -9,7 +10,7 @@ const switches = { enable: { type: 'boolean', default: false }, disable: { type:
 
 /** Changes what is named of a key, and nothing else of it. */
 export async function update (file: string, args: string[], io: Io): Promise<void> {
-  const { values, positionals } = parseArgs({ args, options: { ...common, ...keyOptions, ...switches }, allowPositionals: true })
+  const { values, positionals } = readArgs({ args, options: { ...common, ...keyOptions, ...switches }, allowPositionals: true })
   const { group, enable, disable, json } = values
   const id = onlyId('update', positionals)
   if (enable && disable) throw new UsageError('--enable and --disable exclude each other')
@@ -34,7 +35,7 @@ function detailsAfter (before: KeyRecord, values: KeyValues): KeyEdit {
 }
 
 export async function revoke (file: string, args: string[], io: Io): Promise<void> {
-  const { values: { json }, positionals } = parseArgs({ args, options: common, allowPositionals: true })
+  const { values: { json }, positionals } = readArgs({ args, options: common, allowPositionals: true })
   const id = onlyId('revoke', positionals)
   await withStore(file, io, async (store, config) => {
     const key = orRefuse(await store.update(id, { disabled: true }), id, config)

@@ -1,7 +1,7 @@
 import type { PriceProblem } from './price-row.js'
 
 export interface PlacedProblem {
-  /** The file, or the option. */
+  /** The file, with line and column where it cannot be parsed; or the option. */
   readonly place: string
   /** Counted from 1; null where it is not known. */
   readonly line: number | null

@@ -2,11 +2,12 @@
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import type * as Yaml from 'yaml'
+import { isObject } from '../core/json-object.js'
+import { yamlSentence } from '../core/yaml-sentences.js'
 import { isCurrency } from './currency.js'
 import { pathText, type PlacedProblem } from './price-error.js'
 import type { Path, PriceProblem, PriceRow, Report } from './price-row.js'
 import { isCommunityList, readCommunityList } from './read-community.js'
-import { isObject } from '../core/json-object.js'
 import { readRows } from './read-row.js'
 
 const require = createRequire(import.meta.url)
@@ -62,7 +63,8 @@ function parse (text: string, file: string, problems: PlacedProblem[]): unknown 
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false })
   const [error] = document.errors
   if (error === undefined) return document.toJS()
-  problems.push({ place: file, line: lines.linePos(error.pos[0]).line, path: '', message: `not valid YAML or JSON (${error.code})` })
+  const { line, col } = lines.linePos(error.pos[0])
+  problems.push({ place: `${file}:${line}:${col}`, line: null, path: '', message: `not valid YAML or JSON: ${yamlSentence(error.code)}` })
   return undefined
 }
 

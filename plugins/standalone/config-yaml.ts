@@ -4,8 +4,8 @@
  * mapping (`{ credential: ${NAME} }`) would read them as its own.
  */
 import { LineCounter, parseDocument } from 'yaml'
+import { yamlSentence } from '../core/yaml-sentences.js'
 import { ConfigError, joinPath, type Problem } from './config-error.js'
-import { yamlSentence } from './yaml-sentences.js'
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
@@ -34,7 +34,7 @@ export function parseYaml (text: string, env: Environment): Parsed {
   const document = parseDocument(hideVariables(text), { lineCounter, prettyErrors: false })
   const mistakes = document.errors.map((error): Problem => {
     const { line, col } = lineCounter.linePos(error.pos[0])
-    return { path: '', message: yamlSentence(error.code), line, column: col }
+    return { path: '', message: `not valid YAML: ${yamlSentence(error.code)}`, line, column: col }
   })
   if (mistakes.length > 0) throw new ConfigError(mistakes)
   const problems: Problem[] = []

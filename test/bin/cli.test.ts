@@ -41,6 +41,15 @@ t.test('help, and command lines that are wrong', async (t) => {
     [['start', '--port', '1'], /Unknown option '--port'/],
     [['check', 'gateway.yaml'], /Unexpected argument 'gateway.yaml'/],
     [['check', '--config'], /'--config <value>' argument missing/],
+    [['check', '--cofnig', 'a.yaml'], /^llm-gateway: Unknown option '--cofnig'; did you mean --config\?\n/],
+    [['usage', '--form', '2027-01-01'], /^llm-gateway: Unknown option '--form'; did you mean --from\?\n/],
+    [['start', '-c', 'a.yaml'], /^llm-gateway: Unknown option '-c'/],
+    [['doctor', 'gateway.yaml'], /^llm-gateway: Unexpected argument 'gateway.yaml'.*; did you mean --config gateway.yaml\?\n/],
+    [['conformance', '--baseurl', 'http://a'], /^Unknown option '--baseurl'; did you mean --base-url\?\n/],
+    [['keys', 'lsit'], /keys takes create, list, update, rotate, revoke; did you mean list\?/],
+    [['prices', 'chek'], /prices takes show or check; did you mean check\?/],
+    [['upstreams', '--url', 'localhost:9091'], /--url must be an address such as http:/],
+    [['upstreams', '--url', '127.0.0.1:9091'], /--url must be an address such as http:/],
   ] as const) {
     const wrong = terminal()
     t.equal(await run(args, wrong), 2, args.join(' '))

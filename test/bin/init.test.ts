@@ -24,6 +24,20 @@ t.test('whatever variables are set, what is written is right as it stands', asyn
   }
 })
 
+t.test('init writes where the other commands read', async (t) => {
+  const folder = t.testdir({})
+  const [named, other] = [join(folder, 'named.yaml'), join(folder, 'other.yaml')]
+  t.chdir(folder)
+  for (const [args, LLM_GATEWAY_CONFIG, file] of [
+    [[], named, named], [['--config', other], named, other], [[], '', 'gateway.yaml'],
+  ] as const) {
+    const io = terminal({ LLM_GATEWAY_CONFIG })
+    t.equal(await run(['init', ...args], io), 0, io.complaints.join())
+    t.match(io.complaints, [`${file} is written`, /not shown again/])
+    t.match(readFileSync(file, 'utf8'), 'groups:')
+  }
+})
+
 t.test('init writes a file that starts and whose key is let in, and leaves one that is there', async (t) => {
   const file = join(t.testdir({}), 'gateway.yaml')
   const io = terminal()

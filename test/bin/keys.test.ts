@@ -1,4 +1,4 @@
-import { rmSync } from 'node:fs'
+import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { launch, originOf, program } from '../helpers/launch.js'
@@ -106,6 +106,29 @@ t.test('a table for people, in the order of the ids', async (t) => {
     'zebra  messages  active  never                     -                        -',
   ])
   t.same((await keys('list', '--group', 'messages')).map((line) => line.slice(0, 5)), ['id   ', 'zebra'])
+})
+
+t.test('a list without a key says so, and whether there is such a group', async (t) => {
+  const { file } = lmdb(t)
+  const list = async (...args: string[]) => await command('keys', 'list', ...args, '--config', file)
+  t.match(await list(), { code: 0, err: /^no key is issued; keys of the configuration are not listed$/m })
+  t.match(await list('--json', '--group', 'chat'), { code: 0, out: [], err: /^no key of group chat is issued; keys of the conf/m })
+  t.match(await list('--group', 'caht'), { code: 1, out: [], err: /there is no group caht; did you mean chat\?/ })
+  await command('keys', 'create', '--group', 'messages', '--id', 'a', '--config', file)
+  t.match(await list('--group', 'chat'), { code: 0, err: /^no key of group chat is issued/ })
+  writeFileSync(file, readFileSync(file, 'utf8').replace('messages: { protocols: [messages] },', ''))
+  t.match(await list('--group', 'messages'), { code: 0, out: [/^id/, /^a/], err: '' }, 'a group that is gone')
+})
+
+t.test('a new secret for a key that has ended does not begin it anew, and the command says so', async (t) => {
+  const { file } = lmdb(t)
+  const keys = async (...args: string[]): Promise<string> => (await command('keys', ...args, '--config', file)).err
+  await keys('create', '--group', 'chat', '--id', 'a')
+  t.equal(await keys('rotate', 'a'), 'key a has another secret, which is not shown again:')
+  await keys('revoke', 'a')
+  t.equal(await keys('rotate', 'a'), 'key a has another secret, which is not shown again, and is still revoked:')
+  await keys('update', 'a', '--enable', '--expires', '2020-01-01')
+  t.equal(await keys('rotate', 'a'), 'key a has another secret, which is not shown again, and is still expired:')
 })
 
 t.test('an update changes what it names, and takes away what it names as none', async (t) => {

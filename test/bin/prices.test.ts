@@ -75,6 +75,11 @@ t.test('models of the ledger without a price', async (t) => {
   t.match(await run('prices', 'check', '--local', '--from', '2026-01-05'), {
     code: 1, out: ['{"model":"null","requests":1}', '{"model":"past","requests":1}'],
   })
+  t.match(await run('prices', 'check', '--from', '2026-01-06', '--timezone', 'Europe/Berlin'), {
+    code: 1, out: ['{"model":"null","requests":1}'],
+  }, 'from midnight there')
+  t.match(await run('prices', 'check', '--from', '2026-01-06', '--timezone', 'America/New_York'), { code: 0, out: [] }, 'five hours later')
+  t.match(await run('prices', 'check', '--timezone', 'Moon'), { code: 2, err: /--timezone must be an IANA time zone/ })
   t.match(await run('prices', 'check', '--from', '2026-01-03', '--to', '2026-01-04'), {
     code: 0, out: [], err: 'every model of the ledger has a price',
   })

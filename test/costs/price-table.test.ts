@@ -62,9 +62,9 @@ t.test('everything that is wrong with a file is told at once, each with its line
 
 t.test('wrong lists as a whole', async (t) => {
   const cases: ReadonlyArray<readonly [string, string, string]> = [
-    ['a.yaml', 'models: [\n', ':2: not valid YAML or JSON (BAD_INDENT)'],
-    ['b.json', '{ "models": { "a": { "input": 1 }, } ', ':1: not valid YAML or JSON'],
-    ['c.yaml', 'models: {}\nmodels: {}\n', ':2: not valid YAML or JSON (DUPLICATE_KEY)'],
+    ['a.yaml', 'models: [\n', ':2:1: not valid YAML or JSON: the indentation does not fit what stands around it'],
+    ['b.json', '{ "models": { "a": { "input": 1 }, } ', ':1:38: not valid YAML or JSON: something is missing here'],
+    ['c.yaml', 'models: {}\nmodels: {}\n', ':2:1: not valid YAML or JSON: the same name stands twice'],
     ['d.yaml', '- 1\n', ':1: must be an object'],
     ['e.json', '{ "gpt": { "price": 1 } }', ':1: is no price list'],
     ['f.yaml', 'currency: EUR\nmodels: {}\n', ':1: currency: is EUR, and the gateway counts in USD'],

@@ -1,5 +1,6 @@
 /** Programs as processes of their own: what they print, how they end. */
 import { spawn, type ChildProcess } from 'node:child_process'
+import { existsSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { Signal } from './upstream.js'
 
@@ -27,6 +28,7 @@ interface Scope {
 export function launch (
   t: Scope, script: string, args: readonly string[], env: Readonly<Record<string, string>> = {}, cwd?: string
 ): Child {
+  if (!existsSync(script)) throw new Error(`${script} is not there: npm run build writes it`)
   const variables = Object.entries({ PATH: String(process.env['PATH']), ...env }).map(([name, value]) => `${name}=${value}`)
   const child = spawn('/usr/bin/env', ['-i', ...variables, process.execPath, script, ...args], { stdio: ['ignore', 'pipe', 'pipe'], cwd })
   const out = new Signal<string>()
@@ -49,7 +51,8 @@ export async function until (lines: Signal<string>, pattern: RegExp): Promise<Re
   }
 }
 
-/** The address that a gateway tells when it is up. */
-export async function originOf ({ out }: Child): Promise<string> {
-  return String((await until(out, /^llm-gateway listens on (.*)$/))[1])
+/** The address that a gateway tells when it is up. Rejects where it ends before. */
+export async function originOf ({ out, err, exited }: Child): Promise<string> {
+  const early = exited.then((code) => { throw new Error(`it ended with ${code}: ${err.join('\n')}`) })
+  return String((await Promise.race([until(out, /^llm-gateway listens on (.*)$/), early]))[1])
 }

@@ -19,5 +19,5 @@ const sentences: Readonly<Partial<Record<ErrorCode, string>>> = {
 
 /** A sentence for the operator; the code alone where it is a rare one. */
 export function yamlSentence (code: ErrorCode): string {
-  return `not valid YAML: ${sentences[code] ?? `the parser says ${code}`}`
+  return sentences[code] ?? `the parser says ${code}`
 }

@@ -1,0 +1,19 @@
+import { parseArgs } from 'node:util'
+import { didYouMean } from '../plugins/core/did-you-mean.js'
+import { UsageError } from './io.js'
+
+/** As `parseArgs`, and says what was probably meant. Throws UsageError. */
+export const readArgs: typeof parseArgs = (given) => {
+  try {
+    return parseArgs(given)
+  } catch (error) {
+    throw new UsageError(inWords(String(Object(error).message), Object.keys(Object(given?.options))))
+  }
+}
+
+function inWords (message: string, options: readonly string[]): string {
+  const [unknown, option = ''] = /^Unknown option '--([^']*)'/.exec(message) ?? []
+  if (unknown !== undefined) return unknown + didYouMean(option, options).replace('mean ', 'mean --')
+  const [file] = /(?<=^Unexpected argument ')[^']*\.ya?ml(?=')/.exec(message) ?? []
+  return file === undefined ? message : `${message}; did you mean --config ${file}?`
+}
