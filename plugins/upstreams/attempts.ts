@@ -3,12 +3,13 @@ import { gatewayError, GatewayError } from '../core/errors/gateway-error.js'
 import type { ModelCall } from '../core/model-call.js'
 import type { Attempts, Called, Failure, KeptReply, StreamHead } from '../core/upstream.js'
 import type { Tie } from './affinity.js'
-import { namedBy, type BoundId } from './bindings.js'
 import { callOf, countFor, unpacked } from './call.js'
 import { choose, noModel } from './choice.js'
 import { judge, moreUseful, needsBody, passedOn, type AttemptResult, type Judgement } from './judgement.js'
 import type { Member } from './member.js'
+import { Owner } from './owner.js'
 import type { Pool } from './pool.js'
+import { BudgetShare } from './retry-budget.js'
 import { EventHead } from './stream-head.js'
 import type { Surroundings } from './surroundings.js'
 import { tieOf } from './tie.js'
@@ -17,6 +18,8 @@ import { timerMs, within } from './within.js'
 
 /** About this long is waited before the same upstream is asked again. */
 const againMs = 100
+/** A retry waits for its place among all retries: long enough for a burst, in an outage soon over. */
+const longestWaitMs = 250
 const untold = new Error('nothing was tried')
 
 /** The attempts of one request at the members of a pool. */
@@ -27,9 +30,7 @@ export class PoolAttempts implements Attempts {
   readonly #tie: Tie | null
   readonly #until: number
   #most: number
-  readonly #bound: BoundId | null
-  /** Who made what is asked for; null where nobody knows. */
-  #owner: Member | null | undefined
+  readonly #owner: Owner
   readonly #holdsHeads: boolean
   readonly #tried: Member[] = []
   readonly #refusedBy: string[] = []
@@ -37,7 +38,7 @@ export class PoolAttempts implements Attempts {
   #visit: Visit | null = null
   #status = 0
   #sends = 0
-  #retries = false
+  readonly #share: BudgetShare
   #secret: string | null = null
   /** The secret that came in place of one that was refused, once. */
   #renewed: string | null = null
@@ -54,29 +55,26 @@ export class PoolAttempts implements Attempts {
     this.#llm = llm
     this.#around = around
     this.#tie = tieOf(pool, llm, headers)
-    this.#bound = pool.members.length > 1 ? namedBy(llm) : null
+    this.#owner = new Owner(pool.members, llm, around.bindings)
     llm.routing.boundMs = pool.members.length > 1 ? pool.affinityTtlMs : 0
     this.#until = around.now() + pool.deadlineMs
-    around.budget.begin()
+    this.#share = new BudgetShare(around.budget)
   }
 
   next (): Called | Promise<Called> {
-    const owner = this.#sends === 0 && this.#bound !== null && this.#owner === undefined ? this.#around.bindings.find(this.#bound) : null
-    if (owner instanceof Promise) return this.#found(owner)
-    if (owner !== null) this.#bindTo(owner)
+    const owner = this.#owner.find()
+    return owner instanceof Promise ? this.#found(owner) : this.#beginAt(owner)
+  }
+
+  async #found (owner: Promise<Member | null>): Promise<Called> {
+    const member = await owner
+    return this.#isOver ? this.#refused(gatewayError('internal_error')) : await this.#beginAt(member)
+  }
+
+  #beginAt (owner: Member | null): Called | Promise<Called> {
+    if (owner !== null) this.#most = 1
+    this.#next = owner ?? this.#next
     return this.#begin()
-  }
-
-  async #found (owner: Promise<string | null>): Promise<Called> {
-    this.#bindTo(await owner)
-    return this.#isOver ? this.#refused(gatewayError('internal_error')) : await this.#begin()
-  }
-
-  /** What one upstream made goes to that one, however it does; what nobody knows is looked for with all. */
-  #bindTo (name: string | null): void {
-    this.#owner = this.#pool.members.find(({ upstream }) => upstream.name === name) ?? null
-    this.#next = this.#owner
-    if (this.#isOwned) this.#most = 1
   }
 
   #begin (): Called | Promise<Called> {
@@ -102,7 +100,7 @@ export class PoolAttempts implements Attempts {
   /** Nothing was sent: another member is asked, and it counts as no attempt. */
   async #withoutSecret (): Promise<Called> {
     this.#end('credential', 0, { blames: 'credential', waitMs: null })
-    const next = this.#isOver || this.#isOwned || this.#around.now() >= this.#until ? null : this.#choose()
+    const next = this.#isOver || this.#owner.isKnown || this.#isLate ? null : this.#choose()
     if (next === null || this.#tried.includes(next)) return this.#refused(gatewayError('upstream_credential_unavailable'))
     this.#next = next
     this.#around.failedOver(this.#pool.name, 'credential')
@@ -115,6 +113,10 @@ export class PoolAttempts implements Attempts {
     const called = callOf(member.upstream, this.#llm, secret, timerMs(Math.min(this.#pool.attemptTimeoutMs, this.#leftMs)))
     if (called instanceof GatewayError) return this.#refused(called)
     return this.#holdsHeads ? unpacked(called) : called
+  }
+
+  get #isLate (): boolean {
+    return this.#around.now() >= this.#until
   }
 
   get #leftMs (): number {
@@ -134,16 +136,8 @@ export class PoolAttempts implements Attempts {
 
   look (status: number): 'pass' | 'whole' | 'head' {
     this.#status = status
-    if (needsBody(status) || (status === 404 && this.#isLookedFor)) return 'whole'
+    if (needsBody(status) || (status === 404 && this.#owner.isLookedFor)) return 'whole'
     return this.#holdsHeads && status === 200 && this.#sends < this.#most ? 'head' : 'pass'
-  }
-
-  get #isLookedFor (): boolean {
-    return this.#bound?.isWanted === true && !this.#isOwned
-  }
-
-  get #isOwned (): boolean {
-    return (this.#owner ?? null) !== null
   }
 
   openHead (): StreamHead {
@@ -182,20 +176,27 @@ export class PoolAttempts implements Attempts {
   }
 
   /** After how long there is another attempt, null for none. */
-  #goOn ({ cause, blames }: Judgement): number | null {
-    const { causes, name } = this.#pool
-    const { now, random, failedOver } = this.#around
-    if (this.#isLookedFor && this.#status === 404) return this.#lookOn()
-    if (cause === null || (cause !== 'credential' && !causes.has(cause)) || this.#sends >= this.#most || now() >= this.#until) return null
+  #goOn ({ cause, blames }: Judgement): number | null | Promise<number | null> {
+    if (this.#owner.isLookedFor && this.#status === 404) return this.#lookOn()
+    const isCause = cause === 'credential' || (cause !== null && this.#pool.causes.has(cause))
+    if (!isCause || this.#sends >= this.#most || this.#isLate) return null
     const account = this.#tried.at(-1)?.health.account.name
     if (blames === 'account_model' && account !== undefined) this.#refusedBy.push(account)
     const next = this.#choose()
     if (next === null) return null
-    this.#retries ||= this.#around.budget.take()
-    if (!this.#retries) return null
+    return this.#share.mayRetry() ? this.#retry(next, cause) : this.#retryLater(cause)
+  }
+
+  async #retryLater (cause: string): Promise<number | null> {
+    const isPlaced = await this.#share.place(Math.min(longestWaitMs, this.#leftMs))
+    const next = isPlaced ? this.#choose() : null
+    return next === null ? null : this.#retry(next, cause)
+  }
+
+  #retry (next: Member, cause: string): number {
     this.#next = next
-    failedOver(name, cause)
-    return this.#tried.includes(next) ? againMs * (0.5 + random()) : 0
+    this.#around.failedOver(this.#pool.name, cause)
+    return this.#tried.includes(next) ? againMs * (0.5 + this.#around.random()) : 0
   }
 
   /** Only who made it has it. Asking costs nothing. */
@@ -219,8 +220,7 @@ export class PoolAttempts implements Attempts {
       if (end === 'broken') this.#end('reset', this.#status, { blames: 'upstream', waitMs: null })
       else this.#end(end === 'left' ? 'left' : told.result, this.#status, null)
     }
-    if (this.#retries) this.#around.budget.give()
-    this.#around.budget.end()
+    this.#share.over()
   }
 
   get #model (): string {

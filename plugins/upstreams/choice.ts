@@ -21,13 +21,17 @@ type Some = readonly [Member, ...Member[]]
 
 /**
  * The member that gets a request: of the lowest tier that has any that may serve, the one that it is tied to, or the less busy
- * of two. Where all are out, the one that returns soonest; a retry goes to none whose account waits. Null where all that may run
+ * of two; a retry, which is to help, goes to who answered last. Where all are out, the one that returns soonest; a retry goes to none whose
+ * account waits. Null where all that may run
  * is running, or each account refused.
  */
 export function choose (pool: Pool, ask: Ask): Member | null {
   const open = pool.members.filter((member) => isAskable(member, ask) && !ask.tried.includes(member))
   const serving = lowestTier(open.filter((member) => mayServe(member, ask)))
-  if (serving !== null) return ask.tie === null ? lessBusy(serving, ask.random) : pool.homes.pick(serving, ask.tie, ask.now)
+  if (serving !== null) {
+    if (ask.tie !== null) return pool.homes.pick(serving, ask.tie, ask.now)
+    return lessBusy(ask.tried.length === 0 ? serving : surest(serving), ask.random)
+  }
   // A second time to one that is well comes before a first time to one that is out.
   const again = lowestTier(pool.members.filter((member) => ask.tried.includes(member) && isAskable(member, ask) && mayServe(member, ask)))
   if (again !== null) return lessBusy(again, ask.random)
@@ -49,6 +53,21 @@ function lowestTier (members: readonly Member[]): Some | null {
   if (first === undefined) return null
   const [, ...others] = members
   return [first, ...others.filter(({ tier }) => tier === first.tier)]
+}
+
+/** Those that answer best: until its breaker opens, one that hangs looks like any other to whoever sees its load alone. */
+function surest ([first, ...others]: Some): Some {
+  let best: Some = [first]
+  for (const member of others) {
+    const more = doubt(member) - doubt(best[0])
+    if (more < 0) best = [member]
+    else if (more === 0) best = [...best, member]
+  }
+  return best
+}
+
+function doubt ({ load, weight }: Member): number {
+  return load.unanswered / weight
 }
 
 function soonest (members: readonly Member[], { model }: Ask): Member | null {

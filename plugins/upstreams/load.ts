@@ -6,9 +6,19 @@ export class Load {
   #active = 0
   #recent = 0
   #at = 0
+  #unanswered = 0
 
   get active (): number {
     return this.#active
+  }
+
+  /** What was begun since the last reply that was no failure: what is dead, hangs or is overloaded has more than what is well. */
+  get unanswered (): number {
+    return this.#unanswered
+  }
+
+  answered (): void {
+    this.#unanswered = 0
   }
 
   at (now: number): number {
@@ -19,6 +29,7 @@ export class Load {
     this.#recent = this.#recentAt(now) + 1
     this.#at = now
     this.#active += 1
+    this.#unanswered += 1
   }
 
   end (): void {

@@ -46,6 +46,7 @@ export class Visit {
     else if (blames !== 'upstream') credential.succeeded()
     if (blames === 'credential_model') this.member.health.modelBreaker(this.#model).failed(now, first && this.#triesModel)
     else if (blames === null) models.delete(this.#model)
+    if (blames === null) this.member.load.answered()
     if (blames === 'account_model') account.cool(this.#model, now + Math.min(waitMs ?? coolMs, longestCoolMs))
     if (first) this.#leaveUntold(blames)
   }

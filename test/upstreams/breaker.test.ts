@@ -1,9 +1,7 @@
-import fc from 'fast-check'
 import t from 'tap'
 import { Breaker, failureRules, refusalRules } from '../../plugins/upstreams/breaker.js'
 import { Account, HealthRegistry, healthRegistry } from '../../plugins/upstreams/health.js'
 import { newMember } from '../../plugins/upstreams/member.js'
-import { RetryBudget } from '../../plugins/upstreams/retry-budget.js'
 import { Visit } from '../../plugins/upstreams/visit.js'
 import { upstreamOf } from './request.js'
 
@@ -139,27 +137,6 @@ t.test('the same owner has the same registry', async (t) => {
   const owner = {}
   t.equal(healthRegistry(owner), healthRegistry(owner))
   t.not(healthRegistry(owner), healthRegistry({}))
-})
-
-t.test('retries are a fifth of what runs, and three always', async () => {
-  fc.assert(fc.property(fc.array(fc.constantFrom('begin', 'end', 'take', 'give')), (steps) => {
-    const budget = new RetryBudget()
-    let running = 0
-    let retries = 0
-    return steps.every((step) => {
-      if (step === 'begin') running += 1
-      else if (step === 'end' && running > 0) running -= 1
-      else if (step === 'give' && retries > 0) retries -= 1
-      else if (step !== 'take') return true
-      if (step !== 'take') {
-        budget[step]()
-        return true
-      }
-      const expected = retries < Math.max(3, Math.floor(running / 5))
-      if (expected) retries += 1
-      return budget.take() === expected
-    })
-  }))
 })
 
 t.test('a refused credential comes back within an hour', async (t) => {

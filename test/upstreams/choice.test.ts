@@ -81,6 +81,23 @@ t.test('lower tiers first, those that were asked last, and none beyond its concu
   t.equal(chosen(well, { tried: [memberAt(well, 0)] }), 'm0', 'a second time to one that is well, before a first time to one that is out')
 })
 
+t.test('a retry goes to who answered last: one that hangs has as little to do as one that is well', async (t) => {
+  const pool = poolWith([{}, {}, { weight: 4 }, {}])
+  const tried = [memberAt(pool, 0)]
+  t.equal(chosen(pool, { tried }), 'm1', 'by chance, where nothing is known')
+  const [hung, well, idle] = [memberAt(pool, 1), memberAt(pool, 2), memberAt(pool, 3)]
+  idle.load.begin(0)
+  new Visit(hung, 'm', 0).end()
+  for (let i = 0; i < 9; i += 1) {
+    const visit = new Visit(well, 'm', 0)
+    visit.tell({ blames: i < 6 ? null : 'upstream', waitMs: null }, 0)
+    if (i > 6) visit.end()
+  }
+  t.equal(chosen(pool, { tried }), 'm2', 'three of a weight of four are less than one of one')
+  t.equal(chosen(pool, { tried: [...tried, well] }), 'm1')
+  t.equal(chosen(pool, { tried: [...tried, well], random: () => 0.9 }), 'm1', 'of equals the less busy one')
+})
+
 t.test('what keeps to a member', async (t) => {
   const llm = requestTo('/v1/responses', { body: '{}' })
   const headers = { 'session-id': 'one' }
