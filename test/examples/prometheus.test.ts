@@ -46,9 +46,12 @@ async function startPrometheus (t: Test, config: string, target: string): Promis
   }
 }
 
-/** Asks until the answer is this; the test runner's time is the limit. */
+/** Asks until the answer is this. Throws after 20 seconds. */
 async function eventually (ask: () => Promise<boolean>): Promise<void> {
-  while (!await ask().catch(() => false)) await setTimeout(100)
+  for (const end = Date.now() + 20_000; !await ask().catch(() => false);) {
+    if (Date.now() > end) throw new Error('Prometheus has not come to what was asked')
+    await setTimeout(100)
+  }
 }
 
 for (const config of ['prometheus/prometheus.yml', 'observability/prometheus.yml']) {
@@ -92,6 +95,24 @@ for (const config of ['prometheus/prometheus.yml', 'observability/prometheus.yml
   })
 }
 
+t.test('the first request that takes half of a budget is an increase that Prometheus sees', needs('prometheus'), async (t) => {
+  const upstream = await startUpstream(t)
+  const { app } = await startGateway(t, upstream.url, {
+    groups: { all: { protocols: ['chat_completions'], limits: { budgets: [{ tokens: 300, period: 'total' }] } } },
+    keys: [{ id: 'a', group: 'all', secret: env.GATEWAY_KEY }],
+  })
+  const url = await listen(app)
+  const ask = await startPrometheus(t, 'observability/prometheus.yml', new URL(url).host)
+  const now = async (expr: string): Promise<Record<string, number>> => await ask(expr, Date.now() / 1_000)
+  await eventually(async () => Object.keys(await now('llm_gateway_budget_warnings_total')).length === 3)
+  t.strictSame(await now('sum by (percent) (llm_gateway_budget_warnings_total)'), { 50: 0, 80: 0, 100: 0 }, 'before the first event')
+  await chat(url)
+  const rises = 'sum by (percent) (increase(llm_gateway_budget_warnings_total[5m])) > 0'
+  await eventually(async () => Object.keys(await now(rises)).length > 0)
+  t.strictSame(Object.keys(await now(rises)), ['50'], 'more than half, less than 80 percent')
+  t.strictSame(await now('sum by (percent) (llm_gateway_budget_warnings_total)'), { 50: 1, 80: 0, 100: 0 })
+})
+
 function sorted (values: Record<string, number>): Array<[string, number]> {
   return Object.entries(values).sort()
 }
@@ -102,7 +123,7 @@ async function chat (origin: string): Promise<void> {
   const reply = await fetch(`${origin}/v1/chat/completions`, {
     method: 'POST',
     headers: { authorization: `Bearer ${env.GATEWAY_KEY}`, 'content-type': 'application/json' },
-    body: '{"model":"gpt-5","messages":[{"role":"user","content":"hi"}]}',
+    body: '{"model":"gpt-5","max_completion_tokens":9,"messages":[{"role":"user","content":"hi"}]}',
   })
   t.equal(reply.status, 200)
   await reply.text()
