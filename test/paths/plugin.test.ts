@@ -42,6 +42,13 @@ async function build (
   return { app, seen }
 }
 
+/** The same host, with all that it logs. */
+async function buildLogged (t: Parameters<typeof build>[0]): Promise<{ app: FastifyInstance, lines: string[] }> {
+  const lines: string[] = []
+  const logger = { level: 'trace', stream: { write: (line: string) => { lines.push(line) } } }
+  return { ...await build(t, {}, { logger, rewriteUrl: createRewriteUrl() }), lines }
+}
+
 for (const mountsFirst of [false, true]) {
   for (const adapted of [false, true]) {
     t.test(`beside ${adapted ? 'adapted' : 'untouched'} mounts, registered ${mountsFirst ? 'before' : 'after'} them`, async (t) => {
@@ -106,9 +113,7 @@ t.test('a query parser of the host may give what it likes', async (t) => {
 })
 
 t.test('rewriteUrl keeps the key out of the host\'s own request log', async (t) => {
-  const lines: string[] = []
-  const logger = { level: 'trace', stream: { write: (line: string) => { lines.push(line) } } }
-  const { app } = await build(t, {}, { logger, rewriteUrl: createRewriteUrl() })
+  const { app, lines } = await buildLogged(t)
   const urls = [
     '/v1/models/m:generateContent?key=canary', '/v1beta/unknown?a=1&key=canary', '/v1/chat/completions/chat/completions?key=canary',
     '/v1/%zz?key=canary',
@@ -123,9 +128,7 @@ t.test('rewriteUrl keeps the key out of the host\'s own request log', async (t) 
 })
 
 t.test('nor does a browser that asks beforehand, by the URL with the key in it, bring it there', async (t) => {
-  const lines: string[] = []
-  const logger = { level: 'trace', stream: { write: (line: string) => { lines.push(line) } } }
-  const { app } = await build(t, {}, { logger, rewriteUrl: createRewriteUrl() })
+  const { app, lines } = await buildLogged(t)
   const urls = [
     '/v1beta/models/m:generateContent?alt=sse&key=canary', '/v1beta/models?key=canary', '/v1beta/unknown?key=canary',
     '/models/m:streamGenerateContent?key=canary',
