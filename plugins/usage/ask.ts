@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { UsageRequest, UsageRules } from '../protocols/usage-rules.js'
+import { duplicateKey } from '../core/duplicate-key.js'
 import { largeBytes } from '../core/collect-body.js'
 import { folded } from '../core/folded.js'
 import type { ModelCall } from '../core/model-call.js'
@@ -67,7 +68,7 @@ function editFor (body: Buffer, { start, end }: Field, options: unknown, { field
   const members = Object.entries(options)
   const plain = members.filter(([name]) => name === flag || folded(name) !== flag)
   // Which of two counts is the upstream's choice: neither is taken for the caller's word.
-  if (plain.length < members.length || holdsTwice(body.toString('utf8', start, end), options)) {
+  if (plain.length < members.length || duplicateKey(body.subarray(start, end)) !== null) {
     return { start, end, text: JSON.stringify({ ...Object.fromEntries(plain), [flag]: true }) }
   }
   if (options[flag] === true) return null
@@ -81,16 +82,4 @@ function editFor (body: Buffer, { start, end }: Field, options: unknown, { field
 /** The usual words, there once: no more need be looked at. An escape could spell the field anew. */
 function isPlainlyAsked (body: Buffer, { field, flag }: UsageRequest): boolean {
   return body.includes(`"${field}":{"${flag}":true}`) && body.indexOf(field) === body.lastIndexOf(field) && !body.includes('\\u00')
-}
-
-/** True where the text of an object has more members than the object. */
-function holdsTwice (text: string, object: object): boolean {
-  let depth = 0
-  let members = 0
-  for (const sign of text.replace(/"(?:[^"\\]|\\.)*"/gs, '').replace(/[^{}[\]:]/g, '')) {
-    if (sign === ':' && depth === 1) members += 1
-    else if (sign === '{' || sign === '[') depth += 1
-    else if (sign === '}' || sign === ']') depth -= 1
-  }
-  return members > Object.keys(object).length
 }
