@@ -1,13 +1,13 @@
 import type { IncomingHttpHeaders } from 'node:http'
+import { usageHiding } from '../protocols/index.js'
 import { gatewayError, type GatewayError } from './errors/gateway-error.js'
 import type { ModelCall } from './model-call.js'
 import { parametersOf } from './url/query.js'
 
 /** 400 where a metered request asks for a reply that would hide its usage, null for any other: a caller could choose what it pays. */
 export function checkHiding ({ endpoint, url }: ModelCall, headers: IncomingHttpHeaders): GatewayError | null {
-  const { hiding } = endpoint.family
-  if (hiding === null || endpoint.metered === 'no') return null
-  const name = hidingParameter(hiding.parameters, url) ?? hidingHeader(hiding.headers, headers)
+  if (endpoint.metered === 'no') return null
+  const name = hidingParameter(usageHiding.parameters, url) ?? hidingHeader(usageHiding.headers, headers)
   return name === null ? null : gatewayError('usage_hidden', { name }, { param: name })
 }
 
@@ -21,7 +21,7 @@ function hidingParameter (parameters: ReadonlyMap<string, readonly string[]>, ur
 function hidingHeader (known: ReadonlyMap<string, RegExp>, headers: IncomingHttpHeaders): string | null {
   for (const name in headers) {
     // A server behind may read `_` as `-`.
-    const plain = name.replaceAll('_', '-')
+    const plain = name.includes('_') ? name.replaceAll('_', '-') : name
     if (known.get(plain)?.test(String(headers[name])) === true) return plain
   }
   return null

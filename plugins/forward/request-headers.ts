@@ -77,6 +77,21 @@ export function addOwnHeaders (headers: MarkedHeaders, llm: ModelCall): MarkedHe
   return headers
 }
 
+/** Of what a mount's function may put in, these are about the message itself, and hold no secret. */
+const aboutMessage = new Set(['content-type', 'content-length', 'accept', 'accept-encoding', 'accept-language', 'user-agent'])
+
+/**
+ * The headers that a mount's function left as they were `given` to it. What it puts in or changes is for the upstream of the mount, a
+ * secret under whatever name: it does not go to another one.
+ */
+export function unchanged (headers: IncomingHttpHeaders, given: IncomingHttpHeaders): MarkedHeaders {
+  const own: MarkedHeaders = {}
+  for (const name in headers) {
+    if (headers[name] === given[name] || aboutMessage.has(name.toLowerCase())) own[name] = headers[name]
+  }
+  return own
+}
+
 /**
  * The headers of a mount's request as the upstream of the group gets them: with its host, and what it has of its own, its one
  * credential among it, in the place of any that the mount put in for its own upstream. They are unsealed.

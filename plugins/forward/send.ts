@@ -10,7 +10,7 @@ import type { ModelCall } from '../core/model-call.js'
 import type { Destination } from '../core/upstream.js'
 import { kContext, seal } from './exchange-context.js'
 import { isPage, replyHeaders } from './reply-headers.js'
-import { addOwnHeaders, cleanHeaders } from './request-headers.js'
+import { addOwnHeaders, cleanHeaders, unchanged } from './request-headers.js'
 
 /** One model request on its way: what every step of sending it needs. */
 export interface MountedCall {
@@ -56,7 +56,7 @@ function ownOptions (mounted: MountedCall, options: FastifyReplyFromHooks, isSen
     rewriteRequestHeaders: (req, headers) => {
       const clean = cleanHeaders(headers)
       const host = options.rewriteRequestHeaders?.(req, clean) ?? clean
-      const own = addOwnHeaders(Object.assign({}, host), llm)
+      const own = addOwnHeaders(destination === null ? Object.assign({}, host) : unchanged(host, headers), llm)
       own[kContext] = {
         gateway: mounted.gateway, llm, request, reply, destination, streamOnly: options.onResponse !== undefined, rewriteHeaders: null,
       }

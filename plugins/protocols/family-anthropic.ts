@@ -31,7 +31,6 @@ export const anthropic: Family = {
     { in: 'header', name: 'authorization', scheme: 'bearer' },
   ],
   queryCarriers: [],
-  hiding: null,
   modelPrefix: '',
   // Both are sent by current official SDKs, old and new major.
   versionHeader: { name: 'anthropic-version', accepted: ['2023-06-01', '2026-10-21'] },

@@ -48,10 +48,6 @@ export const gemini: Family = {
   // System parameters (https://cloud.google.com/apis/docs/system-parameters), which may all stand with `$`. The last two carry
   // whole headers, and another method than the one that was decided about.
   queryCarriers: ['key', 'access_token', 'oauth_token', 'bearer_token', 'httpheaders', 'httpmethod'],
-  hiding: {
-    parameters: new Map([['fields', []], ['callback', []], ['alt', ['sse', 'json', 'json;enum-encoding=int']]]),
-    headers: new Map([['x-goog-fieldmask', /./], ['x-goog-encode-response-if-executable', /./], ['accept', /protobuf|proto/i]]),
-  },
   modelPrefix: 'models/',
   versionHeader: null,
   upstreamHeader: (secret) => ['x-goog-api-key', secret],

@@ -40,7 +40,6 @@ export const openai: Family = {
   ],
   // As compatible servers and their API management take it.
   queryCarriers: ['api_key', 'apikey', 'subscription_key'],
-  hiding: null,
   modelPrefix: '',
   versionHeader: null,
   upstreamHeader: (secret) => ['authorization', `Bearer ${secret}`],

@@ -12,6 +12,7 @@ export {
   endpointIds, protocolNames, protocols, schemaNames, type EndpointId, type ProtocolLabel, type ProtocolName, type SchemaName,
 } from './list.js'
 export { sockets } from './sockets/endpoint.js'
+export { usageHiding } from './usage-hiding.js'
 
 export type Endpoint = EndpointOf<ProtocolLabel, ProtocolName>
 

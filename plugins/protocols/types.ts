@@ -79,14 +79,6 @@ export interface StreamFacts {
 /** What tells a caller of a stream that it failed after it began. Bytes of whole events. */
 export type TellStreamError = (facts: ErrorFacts, stream: StreamFacts) => string
 
-/** What would have a reply tell less of its usage, or tell it in a form that is not read: refused on metered endpoints. */
-export interface UsageHiding {
-  /** Query parameters, written as in `Family.queryCarriers`, and the values that change nothing; none for a parameter that always does. */
-  readonly parameters: ReadonlyMap<string, readonly string[]>
-  /** Headers, and the values that do. */
-  readonly headers: ReadonlyMap<string, RegExp>
-}
-
 export interface Family {
   readonly name: FamilyName
   /** `gen_ai.provider.name` of OpenTelemetry's GenAI conventions: whose API it is, whoever serves it. */
@@ -100,8 +92,6 @@ export interface Family {
    * `_` for any separator. None of them is ever sent on.
    */
   readonly queryCarriers: readonly string[]
-  /** What of a request would have a reply hide its usage; null where nothing can. */
-  readonly hiding: UsageHiding | null
   /** What may stand in front of a model's name in a body, and means nothing. */
   readonly modelPrefix: string
   /** A header that every request with a body must carry, and its accepted values. */

@@ -136,7 +136,6 @@ const without: Readonly<Record<string, readonly string[]>> = {
   unknown_action: ['chat_completions', 'responses', 'images', 'embeddings', 'messages'],
   missing_version: ['chat_completions', 'responses', 'images', 'embeddings', 'generate_content'],
   unsupported_version: ['chat_completions', 'responses', 'images', 'embeddings', 'generate_content'],
-  usage_hidden: ['chat_completions', 'responses', 'images', 'embeddings', 'messages'],
   // Elsewhere the schema wants the model, and validation tells its absence.
   model_required: ['chat_completions', 'responses', 'embeddings', 'messages', 'generate_content'],
 }

@@ -68,7 +68,9 @@ function options ({ own, other }: Providers['by'], more: Partial<LlmGatewayOptio
 /** The mounts of a host, with the credential of its own provider, as documents show it. */
 async function mounts (app: FastifyInstance, { mount }: Providers['by'], prefixes: readonly string[], more: () => object): Promise<void> {
   for (const prefix of prefixes) {
-    const headers = { authorization: `Bearer ${secrets.mount}`, 'x-api-key': secrets.mount, 'x-goog-api-key': secrets.mount }
+    const headers = {
+      authorization: `Bearer ${secrets.mount}`, 'x-api-key': secrets.mount, 'x-goog-api-key': secrets.mount, 'x-any': secrets.mount,
+    }
     const rewriteRequestHeaders = (_: unknown, given: object): object => ({ ...given, ...headers })
     const all: { upstream: string } = Object.assign(
       { upstream: mount.url, prefix, rewritePrefix: prefix, replyOptions: { rewriteRequestHeaders }, wsClientOptions: { headers } }, more()

@@ -356,7 +356,8 @@ t.test('a request that goes elsewhere than its mount takes none of the mount\'s 
           queryString: () => `key=${mountSecret}`,
           rewriteRequestHeaders: (_, given) => ({
             ...given,
-            'x-mount': 'yes',
+            'X-Some-Provider-Token': mountSecret,
+            'user-agent': 'the mount',
             Authorization: `Bearer ${mountSecret}`,
             authorization: `Bearer ${mountSecret}`,
             'X-Api-Key': mountSecret,
@@ -381,7 +382,7 @@ t.test('a request that goes elsewhere than its mount takes none of the mount\'s 
       const reply = await askOnce(url, [`POST ${path} HTTP/1.1`, 'host: h', carrier, json, 'anthropic-version: 2023-06-01'], body)
       t.equal(reply.status, 200, reply.body)
       const { headers, rawHeaders, url: seen } = await group.upstream.requests.next()
-      t.match([headers[name], headers['x-mount'], seen], [credential, 'yes', path])
+      t.match([headers[name], headers['user-agent'], seen], [credential, 'the mount', path])
       const sent = rawHeaders.join().replace(groupSecret, '')
       t.notMatch(sent, /canary|sk-/, `${path} ${key}`)
     }

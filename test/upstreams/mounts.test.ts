@@ -55,7 +55,7 @@ t.test('in a mount of the host pools work as on own routes', async (t) => {
     const [one, two] = [first.seen.at(-1), second.seen.at(-1)]
     t.match(one, {
       url: '/deployments/a%20much%20longer%20name/chat/completions?v=1&x=%2F',
-      headers: { 'api-key': 'one', authorization: undefined, 'x-own': 'mount' },
+      headers: { 'api-key': 'one', authorization: undefined, 'x-own': undefined },
     })
     t.equal(one?.body.toString(), body.replace('gpt-5', 'a much longer name'))
     t.match(two, { url: '/v1/chat/completions?x=%2F', headers: { authorization: 'Bearer two', 'x-own': 'second' } })

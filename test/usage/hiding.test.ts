@@ -67,6 +67,30 @@ t.test('a caller cannot have a metered reply hide its usage', async (t) => {
   t.equal(upstream.seen.length, 0)
 })
 
+t.test('nor at an address of another protocol, which may have Google behind it', async (t) => {
+  const upstream = await startUpstream(t)
+  const app = Fastify()
+  t.teardown(() => app.close())
+  await app.register(llmGateway, gatewayOptions(upstream.url))
+  const messages = [{ role: 'user', content: 'hi' }]
+  const calls: ReadonlyArray<readonly [url: string, body: object]> = [
+    ['/v1/chat/completions', { model: 'm', messages }],
+    ['/v1/responses', { model: 'm', input: 'x' }],
+    ['/v1/embeddings', { model: 'm', input: 'x' }],
+    ['/v1/images/generations', { model: 'm', prompt: 'x' }],
+    ['/v1/messages', { model: 'm', max_tokens: 5, messages }],
+  ]
+  const own = { authorization: `Bearer ${secret}`, 'content-type': 'application/json', 'anthropic-version': '2023-06-01' }
+  for (const [url, body] of calls) {
+    for (const { query = '', headers: given } of hiding) {
+      const reply = await app.inject({ method: 'POST', url: `${url}?${query}`, headers: { ...own, ...given }, payload: body })
+      t.equal(reply.statusCode, 400, `${url} ${query} ${JSON.stringify(given)}`)
+      t.match(reply.body, /usage_hidden/)
+    }
+  }
+  t.equal(upstream.seen.length, 0)
+})
+
 t.test('what changes nothing of the usage passes, and so does what is not metered', async (t) => {
   const upstream = await startUpstream(t)
   for (const app of Object.values(await apps(t, upstream))) {
