@@ -27,7 +27,7 @@ const salt = JSON.stringify(settings) + readFileSync(new URL('../../node_modules
 const tap = new URL('tap.js', import.meta.url).href
 
 export async function resolve (specifier, context, nextResolve) {
-  if (specifier === 'tap') return { url: tap, format: 'module', shortCircuit: true }
+  if (specifier === 'tap') return { url: `${tap}?of=${encodeURIComponent(context.parentURL)}`, format: 'module', shortCircuit: true }
   if (/^\.\.?\/.*\.js$/.test(specifier) && context.parentURL?.endsWith('.ts')) {
     const url = new URL(specifier.replace(/\.js$/, '.ts'), context.parentURL)
     if (existsSync(url)) return { url: url.href, format: 'module', shortCircuit: true }

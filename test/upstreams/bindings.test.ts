@@ -5,7 +5,7 @@ import { openState } from '../../plugins/state/index.js'
 import { memoryNotes } from '../../plugins/state/notes.js'
 import { Bindings, namedBy } from '../../plugins/upstreams/bindings.js'
 import { call, everyProtocol, listen, secret, startGateway } from '../helpers/gateway.js'
-import { startUpstream, type Upstream } from '../helpers/upstream.js'
+import { Signal, startUpstream, type Upstream } from '../helpers/upstream.js'
 import { ask, inOrder, overloaded, seenBy, startPool, type PoolGateway } from './pool-gateway.js'
 import { requestTo } from './request.js'
 
@@ -165,10 +165,15 @@ t.test('ids are read from the path and from the body', async (t) => {
 t.test('a caller that leaves while nobody knows yet who made it has sent nothing', async (t) => {
   let tell = (_name: string | null): void => {}
   const answer = new Promise<string | null>((resolve) => { tell = resolve })
-  const gateway = await startPool(t, { rules: inOrder, gateway: { notes: { read: async () => await answer, write: () => {} } } })
+  const asked = new Signal<string>()
+  const read = async (id: string): Promise<string | null> => {
+    asked.push(id)
+    return await answer
+  }
+  const gateway = await startPool(t, { rules: inOrder, gateway: { notes: { read, write: () => {} } } })
   const url = await listen(gateway.app)
   const { request } = call(`${url}/v1/responses/resp_1`, { method: 'GET' })
-  await wait(50)
+  await asked.next()
   request.destroy()
   t.match(await gateway.settled.next(), { outcome: 'client_abort', times: { sentAt: 0 } })
   tell('m1')
