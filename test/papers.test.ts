@@ -10,6 +10,7 @@ import llmGateway, { metrics, proxyOptions, usage } from '../plugins/index.js'
 import { parseConfig } from '../plugins/standalone/config.js'
 import { freePort } from './helpers/free-port.js'
 import { everyProtocol, secret } from './helpers/gateway.js'
+import { cleanly } from './helpers/launch.js'
 import { startUpstream } from './helpers/upstream.js'
 import { generated, pages, partOf, withProtocols, writeTables } from './scripts/tables.js'
 
@@ -57,8 +58,8 @@ t.test('the two commands are those of package.json, and the curls answer as the 
   const curls = shellBlock('README.md', 'curl http')
   t.match(commands, /^npm ci && npm start .*\nnpm ci && npm test /)
   const port = await freePort()
-  const child = spawn(process.execPath, ['dist/bin/llm-gateway.js', 'start'], {
-    cwd: root, env: { ...process.env, PORT: String(port) }, stdio: ['ignore', 'pipe', 'inherit'],
+  const child = spawn(...cleanly(process.execPath, ['dist/bin/llm-gateway.js', 'start'], { PORT: String(port) }), {
+    cwd: root, stdio: ['ignore', 'pipe', 'inherit'],
   })
   t.teardown(() => child.kill())
   let printed = ''
@@ -67,7 +68,7 @@ t.test('the two commands are those of package.json, and the curls answer as the 
     if (printed.includes('curl')) resolve()
   }))
   const script = curls.replaceAll('127.0.0.1:8080', `127.0.0.1:${port}`)
-  const { stdout } = await promisify(execFile)('bash', ['-c', script])
+  const { stdout } = await promisify(execFile)(...cleanly('bash', ['-c', script]))
   t.match(stdout, /"object":\s*"chat.completion"/)
   t.match(stdout, /llm_gateway_tokens_total\{protocol="chat_completions"/)
 })
@@ -80,7 +81,7 @@ t.test('the key commands of the page work in its order', async (t) => {
       'engine: lmdb, path: ./data }\n',
   })
   const script = `${commands}${questions}`.replaceAll(/^llm-gateway /gm, `"${process.execPath}" "${root}dist/bin/llm-gateway.js" `)
-  const { stdout } = await promisify(execFile)('bash', ['-ec', script], { cwd: folder })
+  const { stdout } = await promisify(execFile)(...cleanly('bash', ['-ec', script]), { cwd: folder })
   const [secret, , listed, rotated, ...summed] = stdout.split('\n')
   t.match(secret, /^sk-lgw-ci-/)
   t.match(listed, /^ci +chat +active +2030-01-01T00:00:00\.000Z +balance=200000 requestsPerMinute=60 +team=search$/)
@@ -99,9 +100,9 @@ t.test('the example apps of the page start, and end', async (t) => {
   const folder = t.testdir()
   for (const js of blocks('js')) {
     const script = `${js.replace('./data', folder)}\nconsole.log(app.hasDecorator('llm'))\nawait app.close()`
-    const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', script], {
-      cwd: root, env: { ...process.env, OPENAI_API_KEY: 'sk-of-the-provider' },
-    })
+    const { stdout } = await promisify(execFile)(
+      ...cleanly(process.execPath, ['--input-type=module', '-e', script], { OPENAI_API_KEY: 'sk-of-the-provider' }), { cwd: root }
+    )
     t.equal(stdout, 'true\n')
   }
   t.ok(existsSync(`${folder}/ledger`), 'one of them keeps usage')

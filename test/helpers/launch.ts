@@ -22,15 +22,20 @@ interface Scope {
 }
 
 /**
- * Runs a Node script with nothing but `env` in its environment: through `env -i`, because the test runner puts its own
- * loader into every child's, which is slow and measures the build beside its sources. `t` kills it.
+ * The command line of a program that has nothing but `env` in its environment: through `env -i`, because the test runner puts its own
+ * loader into every child's, which is slow and measures the build beside its sources.
  */
+export function cleanly (command: string, args: readonly string[], env: Readonly<Record<string, string>> = {}): [string, string[]] {
+  const variables = Object.entries({ PATH: String(process.env['PATH']), ...env }).map(([name, value]) => `${name}=${value}`)
+  return ['/usr/bin/env', ['-i', ...variables, command, ...args]]
+}
+
+/** Runs a Node script with nothing but `env` in its environment. `t` kills it. */
 export function launch (
   t: Scope, script: string, args: readonly string[], env: Readonly<Record<string, string>> = {}, cwd?: string
 ): Child {
   if (!existsSync(script)) throw new Error(`${script} is not there: npm run build writes it`)
-  const variables = Object.entries({ PATH: String(process.env['PATH']), ...env }).map(([name, value]) => `${name}=${value}`)
-  const child = spawn('/usr/bin/env', ['-i', ...variables, process.execPath, script, ...args], { stdio: ['ignore', 'pipe', 'pipe'], cwd })
+  const child = spawn(...cleanly(process.execPath, [script, ...args], env), { stdio: ['ignore', 'pipe', 'pipe'], cwd })
   const out = new Signal<string>()
   const err: string[] = []
   createInterface(child.stdout).on('line', (line) => out.push(line))

@@ -15,13 +15,14 @@ const tests = readdirSync('test', { recursive: true })
   .map((file) => `test/${file}`)
   .sort()
 
-/** They kill processes, need a browser or a cluster, pack the package, or load for a while. */
+/** They kill processes, need a browser or a cluster, pack the package, wait for clocks, or load for a while. */
 const slow = [
   ...named(
-    'auth/store-load', 'bin/keys-push', 'bin/process', 'bin/workers', 'bin/workers-state', 'console/browser', 'examples/cluster',
-    'examples/demo', 'examples/docker', 'examples/kubernetes', 'examples/observability', 'examples/prometheus', 'examples/systemd',
-    'limits/store-trouble', 'package', 'standalone/workers', 'state/lmdb-spent', 'state/redis-trouble', 'state/usage-store-trouble',
-    'upstreams/deadline', 'upstreams/schedule', 'usage/memory', 'usage/traffic'
+    'auth/store-load', 'bin/keys-push', 'bin/process', 'bin/workers', 'bin/workers-state', 'conformance/command', 'conformance/kit',
+    'console/browser', 'examples/cloud-tokens', 'examples/cluster', 'examples/demo', 'examples/docker', 'examples/kubernetes',
+    'examples/observability', 'examples/prometheus', 'examples/systemd', 'limits/store-trouble', 'package', 'standalone/workers',
+    'state/lmdb-spent', 'state/redis-trouble', 'state/usage-store-trouble', 'upstreams/deadline', 'upstreams/schedule', 'usage/corpus',
+    'usage/memory', 'usage/traffic'
   ),
   ...tests.filter((file) => file.startsWith('test/endurance/')),
 ]

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { PassThrough } from 'node:stream'
 import t, { type Test } from 'tap'
 import { LogOutput, plainLines } from '../../plugins/standalone/log-output.js'
+import { cleanly } from '../helpers/launch.js'
 
 const root = new URL('../../', import.meta.url).pathname
 
@@ -23,7 +24,7 @@ const start = [process.execPath, `${root}dist/bin/llm-gateway.js`, 'start'] as c
 
 /** What a start writes until its first lines are out, and while it stops. */
 async function shownBy (t: Test, program: string, args: readonly string[]): Promise<string> {
-  const child = spawn(program, args, { env: { ...process.env, PORT: '0' }, stdio: ['ignore', 'pipe', 'ignore'] })
+  const child = spawn(...cleanly(program, args, { PORT: '0' }), { stdio: ['ignore', 'pipe', 'ignore'] })
   t.teardown(() => child.kill())
   let shown = ''
   child.stdout.on('data', (chunk) => {
