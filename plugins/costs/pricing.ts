@@ -7,6 +7,7 @@ import { estimateOf } from './estimate.js'
 import type { PriceRow } from './price-row.js'
 import { rowAt, type Entry, type PriceTable } from './price-table.js'
 
+const originMs = performance.timeOrigin
 /** Longer names are no model's. */
 const maxNameLength = 256
 
@@ -40,7 +41,7 @@ export function isPriced (table: PriceTable, llm: ModelCall): boolean {
 
 /** When a request started, in milliseconds since the epoch: the prices of then are its prices. */
 export function startOf ({ startedAt }: ModelCall): number {
-  return performance.timeOrigin + startedAt
+  return originMs + startedAt
 }
 
 /** Null where the reply told of nothing that is charged. `factor`: of the upstream. */

@@ -1,14 +1,12 @@
 /** Budgets as the state counts them: one bucket for each in the period that is now. */
-import { amountOf, periods, type BudgetAmount, type Period } from '../core/budget.js'
+import { amountOf, periods, type Period } from '../core/budget.js'
 import type { Bucket } from '../core/balances/types.js'
 import type { Budget, Limits } from '../core/types.js'
 import { spanOf, type Span } from './calendar.js'
 
 interface Counted {
-  readonly budget: Budget
-  readonly counted: BudgetAmount
-  span: Span
-  bucket: Bucket
+  readonly span: Span
+  readonly bucket: Bucket
 }
 
 /** What the id of a bucket says. */
@@ -21,29 +19,32 @@ export interface BucketWords {
 }
 
 /** By the list that a key or a group has: those of one configuration live and go with it. */
-const known = new WeakMap<readonly Budget[], Counted[]>()
+const known = new WeakMap<readonly Budget[], { readonly counted: readonly Counted[], readonly buckets: readonly Bucket[] }>()
 
 /** Undefined where there are none. The same buckets until a period turns. */
 export function bucketsOf ({ budgets }: Limits, now: number): readonly Bucket[] | undefined {
   if (budgets === undefined || budgets.length === 0) return undefined
-  let counted = known.get(budgets)
-  if (counted === undefined) {
-    counted = budgets.map((budget) => count(budget, now))
-    known.set(budgets, counted)
-  }
-  return counted.map((each) => {
-    const { budget, span: { from, endsAt } } = each
-    // A clock may be set back, too.
-    if (now < from || (endsAt !== null && now >= endsAt)) Object.assign(each, count(budget, now))
-    return each.bucket
+  const found = known.get(budgets)
+  if (found?.counted.every((each) => isNow(each, now)) === true) return found.buckets
+  const counted = budgets.map((budget, at) => {
+    const before = found?.counted[at]
+    return before !== undefined && isNow(before, now) ? before : count(budget, now)
   })
+  const buckets = counted.map(({ bucket }) => bucket)
+  known.set(budgets, { counted, buckets })
+  return buckets
+}
+
+/** A clock may be set back, too. */
+function isNow ({ span: { from, endsAt } }: Counted, now: number): boolean {
+  return now >= from && (endsAt === null || now < endsAt)
 }
 
 function count (budget: Budget, now: number): Counted {
   const { period, timezone = 'UTC' } = budget
   const counted = amountOf(budget)
   const span = spanOf(period, timezone, now)
-  return { budget, counted, span, bucket: { id: `${counted.unit} ${period} ${timezone} ${span.name}`, ...counted, endsAt: span.endsAt } }
+  return { span, bucket: { id: `${counted.unit} ${period} ${timezone} ${span.name}`, ...counted, endsAt: span.endsAt } }
 }
 
 export function readBucketId (id: string): BucketWords {

@@ -51,9 +51,15 @@ export class RemainingBudgets {
   }
 
   #set (group: string, bucket: Bucket, left: number): void {
+    const name = budgetOf(bucket.id)
     const budgets = this.#groups.get(group)
-    if (budgets === undefined) this.#groups.set(group, new Map([[budgetOf(bucket.id), { bucket, left }]]))
-    else budgets.set(budgetOf(bucket.id), { bucket, left })
+    const known = budgets?.get(name)
+    if (budgets === undefined) this.#groups.set(group, new Map([[name, { bucket, left }]]))
+    else if (known === undefined) budgets.set(name, { bucket, left })
+    else {
+      known.bucket = bucket
+      known.left = left
+    }
   }
 }
 

@@ -50,7 +50,7 @@ function sums (profile: Profile, nameOf: (frame: Frame) => string): Array<[name:
 }
 
 /** Servers that put the upstream's own credential into a request. */
-const ours = new Set(['chain', 'dropin', 's', 's-memory', 's-redis'])
+const ours = new Set(['chain', 'costs', 'pool', 'dropin', 's', 's-memory', 's-redis'])
 
 function callersOf (model: string): number {
   return model === 'bench-small' || model === 'refused' ? 64 : 12

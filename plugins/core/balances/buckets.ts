@@ -36,7 +36,11 @@ export function bucketsOf ({ keyBuckets = none, groupBuckets = none }: Parties, 
 /** Those of the parties that are counted, the key's first. */
 export function heldBuckets (ask: HoldAsk, scopes: readonly Scope[]): readonly HeldBucket[] {
   if (ask.keyBuckets === undefined && ask.groupBuckets === undefined) return none
-  return scopes.flatMap((scope) => bucketsOf(ask, scope).map(({ id, unit }) => ({ scope, id, unit })))
+  const held: HeldBucket[] = []
+  for (const scope of scopes) {
+    for (const { id, unit } of bucketsOf(ask, scope)) held.push({ scope, id, unit })
+  }
+  return held
 }
 
 /** As `lateBuckets` of a settlement. */

@@ -81,13 +81,12 @@ function openBucket (bucket: Bucket, key: string | null, accounts: Accounts): Op
 }
 
 export function leftOf (parties: readonly Party[]): Left {
-  const left: { group: number | null, key: number | null } = { group: null, key: null }
-  const inBuckets: number[] = []
+  const left: { group: number | null, key: number | null, buckets?: number[] } = { group: null, key: null }
   for (const { scope, limits, account, buckets } of parties) {
     if (limits.balance !== undefined) left[scope] = limits.balance - account.spent - account.held
-    for (const { bucket, record } of buckets) inBuckets.push(bucket.amount - record.spent - record.held)
+    for (const { bucket, record } of buckets) (left.buckets ??= []).push(bucket.amount - record.spent - record.held)
   }
-  return inBuckets.length === 0 ? left : { ...left, buckets: inBuckets }
+  return left
 }
 
 /** Null where the party allows it all. What time cannot heal is named first. */
