@@ -32,14 +32,12 @@ export function readPassword (option: string, given: PasswordFile | undefined): 
 }
 
 interface Passwords {
-  readonly cluster?: boolean
   readonly password?: PasswordFile
   readonly usageStore?: { readonly password?: PasswordFile }
 }
 
 /** Throws `LLM_GATEWAY_OPTION` for one that cannot be used. */
-export function checkPasswords ({ cluster, password, usageStore }: Passwords): void {
-  if (cluster === true && password !== undefined) throw new OptionError('state.password', 'has no place beside cluster')
+export function checkPasswords ({ password, usageStore }: Passwords): void {
   readPassword('state.password', password)
   readPassword('state.usageStore.password', usageStore?.password)
 }

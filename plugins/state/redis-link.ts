@@ -73,16 +73,35 @@ async function connector (config: StateConfig, timeoutMs: number): Promise<() =>
   if (url === undefined) throw new OptionError('state.url', 'is required for the engine redis')
   // The breaker's own time comes first; this one bounds what the client sends by itself.
   const commandTimeout = timeoutMs * 4
-  if (config.cluster === true) {
-    const redisOptions = { ...settings, commandTimeout }
-    return () => new Many([url], { enableOfflineQueue: false, clusterRetryStrategy: retryStrategy, redisOptions })
-  }
   const password = readPassword('state.password', config.password)
-  return () => {
-    const client = new Single(withPassword(url, password), { ...settings, commandTimeout, retryStrategy })
-    // Redis lets connections live whose password has ended: only a new one has to know the next.
-    if (password !== null) client.on('reconnecting', () => { client.options.password = password() })
-    return client
+  // Redis lets connections live whose password has ended: only a new one has to know the next.
+  const follow = ({ options }: Redis): void => {
+    if (password !== null) Object.defineProperty(options, 'password', { get: password, enumerable: true })
+  }
+  if (config.cluster !== true) {
+    return () => {
+      const client = new Single(withPassword(url, password), { ...settings, commandTimeout, retryStrategy })
+      follow(client)
+      return client
+    }
+  }
+  const options = {
+    enableOfflineQueue: false,
+    clusterRetryStrategy: retryStrategy,
+    redisOptions: { ...settings, commandTimeout, ...loginOf(url) },
+    // Each connection looks its name up by itself: an address in its place would not be that of the certificate.
+    dnsLookup: (name: string, found: (error: null, name: string) => void) => found(null, name),
+  }
+  return () => new Many([url], options).on('+node', follow)
+}
+
+/** Of the one node that is named, for those that it names: they are told by host and port alone. */
+function loginOf (url: string): { username?: string, password?: string, tls?: object } {
+  const { username, password, protocol } = new URL(url)
+  return {
+    ...username !== '' && { username: decodeURIComponent(username) },
+    ...password !== '' && { password: decodeURIComponent(password) },
+    ...protocol === 'rediss:' && { tls: {} },
   }
 }
 

@@ -63,7 +63,7 @@ interface StateDetails {
    * @defaultValue './data'
    */
   readonly path?: string
-  /** The password of Redis in a file, in place of the one in `url`. Read again for each connection; not for a cluster. */
+  /** The password of Redis in a file, in place of the one in `url`. Read again for each connection. */
   readonly password?: PasswordFile
   /** True where `url` is one node of a Redis Cluster. */
   readonly cluster?: boolean

@@ -95,13 +95,13 @@ t.test('of PostgreSQL: reports wait for a moment, and no request', { skip: witho
 })
 
 t.test('a password that cannot be used fails the check and the start', async (t) => {
-  const folder = t.testdir({ empty: ' \n', full: 'one' })
+  const folder = t.testdir({ empty: ' \n' })
   const redis = { engine: 'redis', url: 'redis://127.0.0.1:9' } as const
   const usageStore = { url: 'postgres://127.0.0.1:9/db' }
   const wrong = [
     [{ ...redis, password: { file: `${folder}/none` } }, 'state.password.file', 'cannot be read: ENOENT'],
     [{ ...redis, password: { file: `${folder}/empty` } }, 'state.password.file', 'is empty'],
-    [{ ...redis, cluster: true, password: { file: `${folder}/full` } }, 'state.password', 'has no place beside cluster'],
+    [{ ...redis, cluster: true, password: { file: `${folder}/empty` } }, 'state.password.file', 'is empty'],
     [
       { engine: 'lmdb', usageStore: { ...usageStore, password: { file: `${folder}/none` } } }, 'state.usageStore.password.file',
       'cannot be read: ENOENT',

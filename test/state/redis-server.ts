@@ -11,7 +11,7 @@ import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { freePort } from '../helpers/free-port.js'
 
-const program = process.env['REDIS_SERVER'] ?? 'redis-server'
+export const program = process.env['REDIS_SERVER'] ?? 'redis-server'
 
 export const hasRedis = spawnSync(program, ['--version']).status === 0
 /** For tap's `skip`: the reason, or false. */
