@@ -20,10 +20,9 @@ export interface Ask {
 type Some = readonly [Member, ...Member[]]
 
 /**
- * The member that gets a request: of the lowest tier that has any that may serve, the one that it is tied to, or the less busy
- * of two; a retry, which is to help, goes to who answered last. Where all are out, the one that returns soonest; a retry goes to none whose
- * account waits. Null where all that may run
- * is running, or each account refused.
+ * The member that gets a request: of the lowest tier in which one may serve, the one that it is tied to, or the less busy
+ * of two; a retry, which is to help, goes to who answered last. Where all are out, the one that returns soonest; a retry goes to
+ * none whose account waits. Null where all that may run is running, or each account refused.
  */
 export function choose (pool: Pool, ask: Ask): Member | null {
   const open = pool.members.filter((member) => isAskable(member, ask) && !ask.tried.includes(member))

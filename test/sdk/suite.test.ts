@@ -56,6 +56,7 @@ for (const client of clients.filter(({ name }) => name.includes(only))) {
         setup.upstream.clear()
       }
     }
+    t.strictSame(failed, [], 'each base and situation')
     const { name, protocol, setting, documented, deaf = {} } = client
     results.push({ name, version, node: engines?.node ?? 'any', protocol, setting, documented, skipped: Object.keys(deaf), failed })
   })
