@@ -38,10 +38,10 @@ export function readPart (part: FilePart, onLine: OnLine): void {
 }
 
 function readLines (file: number, { from, to }: FilePart, onLine: OnLine): void {
-  let json = bytesOf(Buffer.allocUnsafe(blockBytes + slackBytes))
   // Whether a line begins at `from` is told by the byte before; what ends there belongs to the part before.
   let isOurs = from === 0
   let [first, held] = [Math.max(0, from - 1), 0]
+  let json = bytesOf(Buffer.allocUnsafe(Math.min(blockBytes, to - first) + slackBytes))
   for (let isEnd = false; !isEnd && first < to;) {
     if (held + slackBytes === json.bytes.length) json = larger(json)
     const read = readSync(file, json.bytes, held, json.bytes.length - slackBytes - held, first + held)

@@ -25,16 +25,22 @@ export interface Tie {
  * than the others. Every process finds the same one; each remembers where a conversation went.
  */
 export class Affinity {
-  readonly #homes = new LRUCache<number, Member>({ max: maxHomes, ttl: homeTtlMs })
+  /** Made for the first that stays: its room is taken at once. */
+  #homes: LRUCache<number, Member> | null = null
 
   /** One of the members, of which there is at least one. */
   pick (members: readonly [Member, ...Member[]], tie: Tie, now: number): Member {
-    const home = tie.stays ? this.#homes.get(tie.hash) : undefined
+    const home = tie.stays ? this.#homes?.get(tie.hash) : undefined
     // A single busy agent is no load that others would have to take: only what runs at the same time moves it.
     const stays = home !== undefined && members.includes(home) && roomFor(members, running)(home)
     const chosen = stays ? home : first(members, tie.hash, roomFor(members, (load) => load.at(now)))
-    if (tie.stays && chosen !== home) this.#homes.set(tie.hash, chosen)
+    if (tie.stays && chosen !== home) this.#keep(tie.hash, chosen)
     return chosen
+  }
+
+  #keep (hash: number, member: Member): void {
+    this.#homes ??= new LRUCache({ max: maxHomes, ttl: homeTtlMs })
+    this.#homes.set(hash, member)
   }
 }
 

@@ -17,11 +17,13 @@ function record (day: string, more: Partial<LedgerRecord> = {}): LedgerRecord {
   return { ...plain, time: Date.parse(day), id: day, ...more }
 }
 
-/** A configuration and a ledger of a few records, in files of one record each. */
-async function ledger (t: Test, records: readonly LedgerRecord[], engine = 'engine: lmdb'): Promise<{ file: string, folder: string }> {
+/** A configuration and a ledger of a few records, in one file, which one thread reads, or in files of one record each. */
+async function ledger (
+  t: Test, records: readonly LedgerRecord[], { engine = 'engine: lmdb', isOneFile = false } = {}
+): Promise<{ file: string, folder: string }> {
   const data = t.testdir({})
   const [folder, file] = [join(data, 'ledger'), join(data, 'gateway.yaml')]
-  const files = new FileLedger(folder, { maxFileBytes: 1 })
+  const files = new FileLedger(folder, isOneFile ? {} : { maxFileBytes: 1 })
   for (const each of records) await files.append(each)
   await files.close()
   writeFileSync(file, yaml('http://127.0.0.1:9', []).replace('engine: memory', `${engine}, path: ${data}`))
@@ -60,7 +62,7 @@ t.test('records as JSON lines, of a range and by filters', async (t) => {
 })
 
 t.test('sums as a table', async (t) => {
-  const { file } = await ledger(t, mixed)
+  const { file } = await ledger(t, mixed, { isOneFile: true })
   t.same(await usage(file, '--by', 'day', '--by', 'key'), [
     'day         key  requests  input  cache read  cache write  output  reasoning   total  charged  cost  unpriced',
     '2026-01-01  a           1      5          10          600   1,000      2,000   3,615    3,615     -         0',
@@ -92,7 +94,7 @@ t.test('sums leave out what a crash tore off, and say so', async (t) => {
 })
 
 t.test('sums as JSON', async (t) => {
-  const { file } = await ledger(t, mixed)
+  const { file } = await ledger(t, mixed, { isOneFile: true })
   const by = async (...args: string[]): Promise<unknown[]> => (await usage(file, '--json', ...args)).map((line) => JSON.parse(line))
   const twice = Object.fromEntries(Object.entries(leaves).map(([leaf, value]) => [leaf, 2 * value]))
   t.strictSame(await by('--by', 'model'), [
@@ -116,7 +118,7 @@ const paid = [
 ]
 
 t.test('what it cost, to the last digit, by label, and by days and months of a time zone', async (t) => {
-  const { file } = await ledger(t, paid)
+  const { file } = await ledger(t, paid, { isOneFile: true })
   const by = async (...args: string[]): Promise<unknown[]> => (await usage(file, '--json', ...args)).map((line) => JSON.parse(line))
   t.match(await by('--by', 'label:team'), [
     { 'label:team': null, requests: 2, cost: { EUR: '0.000000005', USD: '1' }, unpriced: 1 },
@@ -138,7 +140,7 @@ t.test('what it cost, to the last digit, by label, and by days and months of a t
 })
 
 t.test('sums as CSV', async (t) => {
-  const { file } = await ledger(t, paid)
+  const { file } = await ledger(t, paid, { isOneFile: true })
   const rest = '1,10,100,200,300,4,1000,2000'
   t.strictSame(await usage(file, '--csv', '--by', 'model,label:team', '--from', '2026-03-31'), [
     'model,label:team,requests,input,cache_read,cache_write_5m,cache_write_1h,cache_write,tool_input,output,reasoning,' +
@@ -205,7 +207,7 @@ t.test('what it would have cost with other prices', async (t) => {
 })
 
 t.test('the ledger of Redis is read without Redis', async (t) => {
-  const { file } = await ledger(t, mixed, 'engine: redis, url: "redis://127.0.0.1:9"')
+  const { file } = await ledger(t, mixed, { engine: 'engine: redis, url: "redis://127.0.0.1:9"', isOneFile: true })
   t.equal((await usage(file)).length, 4)
 })
 

@@ -5,14 +5,11 @@
 import { writeFileSync } from 'node:fs'
 import { argv } from 'node:process'
 import ts from 'typescript'
-
-const root = new URL('../../', import.meta.url).pathname
-
-const entries = { 'fastify-llm-gateway': 'plugins/index.ts', 'fastify-llm-gateway/state': 'plugins/state/index.ts' }
+import { checker, entries, program, root } from '../types/program.js'
 
 const printer = ts.createPrinter({ removeComments: true })
 
-function textOf (checker: ts.TypeChecker, symbol: ts.Symbol): string {
+function textOf (symbol: ts.Symbol): string {
   const target = (symbol.flags & ts.SymbolFlags.Alias) === 0 ? symbol : checker.getAliasedSymbol(symbol)
   const [declaration] = target.declarations ?? []
   if (declaration === undefined) return symbol.name
@@ -25,15 +22,11 @@ function textOf (checker: ts.TypeChecker, symbol: ts.Symbol): string {
 
 /** The report, as it is to stand in docs/api.md. */
 export function apiReport (): string {
-  const { config } = ts.readConfigFile(`${root}tsconfig.json`, ts.sys.readFile)
-  const { options } = ts.parseJsonConfigFileContent(config, ts.sys, root)
-  const program = ts.createProgram(Object.values(entries).map((path) => root + path), { ...options, noEmit: true })
-  const checker = program.getTypeChecker()
   const parts = Object.entries(entries).map(([name, path]) => {
     const file = program.getSourceFile(root + path)
     const module = file === undefined ? undefined : checker.getSymbolAtLocation(file)
     const symbols = module === undefined ? [] : checker.getExportsOfModule(module)
-    const texts = symbols.sort((one, other) => one.name < other.name ? -1 : 1).map((symbol) => textOf(checker, symbol))
+    const texts = symbols.sort((one, other) => one.name < other.name ? -1 : 1).map((symbol) => textOf(symbol))
     return `## ${name}\n\n${texts.map((text) => `\`\`\`ts\n${text}\n\`\`\``).join('\n\n')}\n`
   })
   return `# The public surface\n\nMade by \`npm run api\`; a test compares. Change it on purpose.\n\n${parts.join('\n')}`

@@ -1,14 +1,9 @@
 /** Every option of the bundle and of each plugin says what it is for, and what holds without it. */
 import t from 'tap'
 import ts from 'typescript'
+import { checker, entries, program, root } from './program.js'
 
-const root = new URL('../../', import.meta.url).pathname
-const entry = `${root}plugins/index.ts`
-
-const { config } = ts.readConfigFile(`${root}tsconfig.json`, ts.sys.readFile)
-const { options } = ts.parseJsonConfigFileContent(config, ts.sys, root)
-const program = ts.createProgram([entry], { ...options, noEmit: true })
-const checker = program.getTypeChecker()
+const entry = root + entries['fastify-llm-gateway']
 
 /** The type that an exported name stands for, without its generics. */
 function optionTypes (): Array<readonly [name: string, type: ts.Type]> {
