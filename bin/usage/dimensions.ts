@@ -1,4 +1,5 @@
 /** What usage can be summed by. */
+import { didYouMean } from '../../plugins/core/did-you-mean.js'
 import type { LedgerRecord } from '../../plugins/state/types.js'
 import { UsageError } from '../io.js'
 import type { Calendar } from './calendar.js'
@@ -29,6 +30,9 @@ const labelPrefix = 'label:'
 export function readDimension (name: string): Dimension {
   const label = name.startsWith(labelPrefix) ? name.slice(labelPrefix.length) : ''
   const read = label === '' ? readers.get(name) : ({ labels }: Parties) => labels?.[label] ?? null
-  if (read === undefined) throw new UsageError(`--by must be ${[...readers.keys()].join(', ')}, label:NAME, or several of them`)
+  if (read === undefined) {
+    const names = [...readers.keys()]
+    throw new UsageError(`--by must be ${names.join(', ')}, label:NAME, or several of them, not ${name}${didYouMean(name, names)}`)
+  }
   return { name, read }
 }

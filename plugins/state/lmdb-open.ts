@@ -33,9 +33,8 @@ export interface LmdbFiles {
  */
 export async function openLmdb (path: string, bootId: string | null = readBootId()): Promise<LmdbFiles> {
   const { open } = await loadLmdb()
-  mkdirSync(path, { recursive: true })
   const balancesPath = join(path, 'limits.mdb')
-  const { durable, spent } = await openDurable(path)
+  const { durable, spent } = await openFolder(path)
   const openBalances = (): RootDatabase => open({ path: balancesPath, overlappingSync: false, maxDbs: 4, noSync: bootId !== null })
 
   const balances = durable.transactionSync(() => {
@@ -57,6 +56,17 @@ export async function openLmdb (path: string, bootId: string | null = readBootId
     spent,
     balances,
     tables: tablesOf(balances),
+  }
+}
+
+/** Throws an error that names the folder, which the library's own words do not. */
+async function openFolder (path: string): Promise<Pick<LmdbFiles, 'durable' | 'spent'>> {
+  try {
+    mkdirSync(path, { recursive: true })
+    return await openDurable(path)
+  } catch (error) {
+    const { message } = Object(error)
+    throw new Error(`the folder ${path} of the state cannot be used: ${String(message)}`, { cause: error })
   }
 }
 

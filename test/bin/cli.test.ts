@@ -43,6 +43,7 @@ t.test('help, and command lines that are wrong', async (t) => {
     [['check', '--config'], /'--config <value>' argument missing/],
     [['check', '--cofnig', 'a.yaml'], /^llm-gateway: Unknown option '--cofnig'; did you mean --config\?\n/],
     [['usage', '--form', '2027-01-01'], /^llm-gateway: Unknown option '--form'; did you mean --from\?\n/],
+    [['usage', '--by', 'modle'], /--by must be group, .*, or several of them, not modle; did you mean model\?/],
     [['start', '-c', 'a.yaml'], /^llm-gateway: Unknown option '-c'/],
     [['doctor', 'gateway.yaml'], /^llm-gateway: Unexpected argument 'gateway.yaml'.*; did you mean --config gateway.yaml\?\n/],
     [['conformance', '--baseurl', 'http://a'], /^Unknown option '--baseurl'; did you mean --base-url\?\n/],

@@ -52,6 +52,17 @@ t.test('keys that are issued where no gateway has its state are told so', async 
   t.notMatch((await command('keys', 'list', '--config', file)).err, 'is new')
 })
 
+t.test('a folder that cannot be used is told by its name, to commands and at the start', async (t) => {
+  const { file } = lmdb(t)
+  const taken = join(t.testdirName, 'taken')
+  writeFileSync(taken, 'a file')
+  writeFileSync(file, readFileSync(file, 'utf8').replace(join(t.testdirName, 'data'), taken))
+  for (const args of [['keys', 'list'], ['start']]) {
+    const err = `llm-gateway: the folder ${taken} of the state cannot be used: EEXIST`
+    t.match(await command(...args, '--config', file), { code: 1, err })
+  }
+})
+
 t.test('a key may have limits, labels and an end', async (t) => {
   const { file } = lmdb(t)
   const {
