@@ -21,8 +21,8 @@ const slow = [
     'auth/store-load', 'bin/keys-push', 'bin/process', 'bin/workers', 'bin/workers-state', 'conformance/command', 'conformance/kit',
     'console/browser', 'examples/cloud-tokens', 'examples/cluster', 'examples/demo', 'examples/docker', 'examples/kubernetes',
     'examples/observability', 'examples/prometheus', 'examples/systemd', 'limits/store-trouble', 'package', 'standalone/workers',
-    'state/lmdb-spent', 'state/redis-trouble', 'state/usage-store-trouble', 'upstreams/deadline', 'upstreams/schedule', 'usage/corpus',
-    'usage/memory', 'usage/traffic'
+    'state/lmdb-spent', 'state/redis-cluster-login', 'state/redis-trouble', 'state/usage-store-trouble', 'upstreams/deadline',
+    'upstreams/schedule', 'usage/corpus', 'usage/memory', 'usage/traffic'
   ),
   ...tests.filter((file) => file.startsWith('test/endurance/')),
 ]

@@ -39,6 +39,6 @@ t.test('a start shows plain lines in a terminal, and JSON in a pipe', {
   skip: hasScript ? false : 'no script(1) to have a terminal of',
 }, async (t) => {
   const [program, ...args] = start
-  t.match(await shownBy(t, 'script', ['-qefc', start.join(' '), '/dev/null']), /\[\d\d:\d\d:\d\d\] .*state\.engine is memory/)
+  t.match(await shownBy(t, 'script', ['-qefc', `exec ${start.join(' ')}`, '/dev/null']), /\[\d\d:\d\d:\d\d\] .*state\.engine is memory/)
   t.match(await shownBy(t, program, args), /^\{"level":40,.*state\.engine is memory/m)
 })
