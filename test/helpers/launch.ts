@@ -30,11 +30,11 @@ export function cleanly (command: string, args: readonly string[], env: Readonly
   return ['/usr/bin/env', ['-i', ...variables, command, ...args]]
 }
 
-/** Runs a Node script with nothing but `env` in its environment. `t` kills it. */
+/** Runs a Node script, or what Node's own options say, with nothing but `env` in its environment. `t` kills it. */
 export function launch (
   t: Scope, script: string, args: readonly string[], env: Readonly<Record<string, string>> = {}, cwd?: string
 ): Child {
-  if (!existsSync(script)) throw new Error(`${script} is not there: npm run build writes it`)
+  if (!script.startsWith('-') && !existsSync(script)) throw new Error(`${script} is not there: npm run build writes it`)
   const child = spawn(...cleanly(process.execPath, [script, ...args], env), { stdio: ['ignore', 'pipe', 'pipe'], cwd })
   const out = new Signal<string>()
   const err: string[] = []
