@@ -3,11 +3,13 @@ import { credentialHeaders, gatewayHeaders, signInHeaders } from '../protocols/i
 
 const carriers = new Set([...credentialHeaders, ...signInHeaders, ...gatewayHeaders])
 
-/** What would make of a request another one than was decided about. */
-export const methodOverrides: readonly string[] = ['x-http-method-override', 'x-http-method', 'x-method-override']
+/** What would make of a request another one than was decided about: some frameworks take its method or its path from here. */
+export const overrides: readonly string[] = [
+  'x-http-method-override', 'x-http-method', 'x-method-override', 'x-original-url', 'x-original-uri', 'x-rewrite-url',
+]
 
 // Of this connection and not of the request (RFC 9110 7.6.1, 7.8; RFC 9113 8.2.2), or met here (`expect`). undici sends none of them.
-const ofConnection: readonly string[] = ['connection', 'upgrade', 'http2-settings', 'expect', ...methodOverrides]
+const ofConnection: readonly string[] = ['connection', 'upgrade', 'http2-settings', 'expect', ...overrides]
 
 /** True for a header that may carry a secret, in any case, and also where a server behind reads `_` as `-`. */
 export function carriesCredential (name: string): boolean {

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { clientAddsTrace } from '../core/telemetry/outgoing-trace.js'
-import { carriesCredential, methodOverrides } from '../core/carriers.js'
-import { credentialHeaders, gatewayHeaders, signInHeaders } from '../protocols/index.js'
+import { carriesCredential, overrides } from '../core/carriers.js'
+import { credentialHeaders, frontHeaders, gatewayHeaders, signInHeaders } from '../protocols/index.js'
 import type { ModelCall } from '../core/model-call.js'
 import type { Call, Header } from '../core/upstream.js'
 import { seal, type MarkedHeaders } from './exchange-context.js'
@@ -12,16 +12,13 @@ const dropped = new Set([
   ...credentialHeaders,
   ...signInHeaders,
   ...gatewayHeaders,
-  ...methodOverrides,
+  ...overrides,
   'connection', 'keep-alive', 'proxy-connection', 'te', 'trailer', 'transfer-encoding', 'upgrade', 'http2-settings', 'expect',
   'forwarded', 'x-real-ip', 'baggage',
 ])
 
-/** Whatever a proxy in front adds by this name tells of the caller: some name its user, or hold the token that it signed in with. */
-const forwardedPrefix = 'x-forwarded-'
-
 function isDropped (name: string): boolean {
-  return dropped.has(name) || name.startsWith(forwardedPrefix) || (name.includes('_') && isDropped(name.replaceAll('_', '-')))
+  return dropped.has(name) || frontHeaders.test(name) || (name.includes('_') && isDropped(name.replaceAll('_', '-')))
 }
 
 /** The headers of a request as the upstream gets them: all but the dropped ones. A fresh object for each request. */

@@ -63,6 +63,17 @@ export const signInHeaders: readonly string[] = [
 ]
 
 /**
+ * What proxies and content networks in front tell of a caller: its address, country or certificate, or who it is at a sign-in. Providers
+ * behind Cloudflare answer 403 where its own come from elsewhere (error 1000); those of its AI Gateway are for callers to set.
+ */
+export const frontHeaders = new RegExp(`^(?:${[
+  'x-forwarded', 'x-original-forwarded-', '(?:x-)?(?:true-|cluster-|fastly-|fly-|azure-)?client-?ip$', 'x-azure-socketip$',
+  'do-connecting-ip$', 'cf-(?!aig-)', 'cloudfront-', 'x-appengine-', 'x-envoy-(?:external|peer)-',
+  '(?:x-)?(?:ssl-)?client-(?:cert|verify)', 'x-amzn-(?:oidc|mtls|tls)-', 'x-auth-request-', 'x-goog-(?:authenticated-user|iap)-',
+  'x-ms-(?:client-principal|token-aad)', 'x-pomerium-', 'x-authentik-', 'tailscale-user-', '(?:x-)?(?:remote|webauth)-user',
+].join('|')})`)
+
+/**
  * What other gateways, as an upstream may be one, take a secret from, or an address: they would send the upstream's credential there.
  * Cloudflare AI Gateway, Helicone, LiteLLM, Portkey. For the headers of an upstream's own.
  */

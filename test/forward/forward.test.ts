@@ -89,6 +89,11 @@ t.test('status, headers and bytes of an upstream error pass unchanged, without w
       'x-ratelimit-remaining-requests': '0',
       'set-cookie': 'a=b',
       'alt-svc': 'h3',
+      'strict-transport-security': 'max-age=1; includeSubDomains',
+      nel: '{}',
+      'report-to': '{}',
+      'clear-site-data': '"*"',
+      'set-cookie2': 'a=b',
       connection: 'x-drop, keep-alive',
       'x-drop': '1',
       'openai-processing-ms': '12',
@@ -106,7 +111,8 @@ t.test('status, headers and bytes of an upstream error pass unchanged, without w
     'request-id': 'req-up',
     'openai-processing-ms': '12',
   })
-  for (const name of ['set-cookie', 'alt-svc', 'x-drop']) t.equal(reply.headers[name], undefined, name)
+  const left = ['set-cookie', 'alt-svc', 'x-drop', 'strict-transport-security', 'nel', 'report-to', 'clear-site-data', 'set-cookie2']
+  for (const name of left) t.equal(reply.headers[name], undefined, name)
   t.match(await settled.next(), {
     outcome: 'client_error', upstreamReply: { status: 429, requestId: 'req-up' }, usage: { tokens: null, missing: null },
   })

@@ -38,6 +38,36 @@ t.test('no provider sees how its caller is signed in at a proxy in front, nor is
   }
 })
 
+t.test('what a proxy in front tells of a caller is not for providers, and what names another path is for nobody', async (t) => {
+  const upstream = await startUpstream(t)
+  const ofCaller = [
+    'cf-connecting-ip', 'cf-ray', 'cf-visitor', 'cf-ipcountry', 'cf-warp-tag-id', 'true-client-ip', 'x-client-ip', 'x-cluster-client-ip',
+    'fastly-client-ip', 'fly-client-ip', 'x-azure-clientip', 'do-connecting-ip', 'cloudfront-viewer-address', 'x-forwarded',
+    'x-forwarded-for', 'x-original-forwarded-for', 'x-envoy-external-address', 'x-appengine-user-ip', 'client-cert', 'x-client-cert',
+    'ssl-client-verify', 'x-amzn-mtls-clientcert', 'x-amzn-oidc-identity', 'x-auth-request-email', 'x-goog-authenticated-user-email',
+    'x-ms-client-principal-name', 'x-pomerium-claim-email', 'x-authentik-email', 'tailscale-user-login', 'remote-user', 'x-remote-user',
+  ]
+  const ofPath = ['x-original-url', 'x-rewrite-url', 'x-original-uri']
+  const kept = {
+    'cf-aig-metadata': '{}',
+    'x-ms-client-request-id': '1',
+    'x-goog-api-client': 'a',
+    'x-amz-date': 'd',
+    'x-client-name': 'c',
+    'x-stainless-os': 'l',
+  }
+  for (const [place, app] of Object.entries(await apps(t, upstream.url))) {
+    const names = place === 'a plain mount' ? ofPath : [...ofCaller, ...ofPath]
+    const headers = Object.fromEntries(names.flatMap((name) => [name, name.replaceAll('-', '_')]).map((name) => [name, 'canary']))
+    await app.inject({
+      method: 'POST', url: '/v1/chat/completions', headers: { ...headers, ...kept, authorization: `Bearer ${secret}` }, payload,
+    })
+    const seen = upstream.seen.at(-1)
+    t.notMatch(String(seen?.rawHeaders), /canary/, place)
+    t.match(seen?.headers, kept, place)
+  }
+})
+
 t.test('a caller cannot set a header of an upstream beside it, in another spelling', async (t) => {
   const upstream = await startUpstream(t)
   const main = {
