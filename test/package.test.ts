@@ -73,7 +73,7 @@ t.test('code is shipped without its comments, and declarations with those of wha
     'if (a) {',
     '    /* five',
     '     */',
-    '    throw { b };',
+    '    throw { b }, "c, d";',
     '}',
     '// six',
   ]
@@ -87,7 +87,7 @@ t.test('code is shipped without its comments, and declarations with those of wha
     '    // a line of text',
     '        $' + '{a ? `/* text */` : ""}`;',
     'if (a){',
-    '\tthrow{b};',
+    '\tthrow{b},"c, d";',
     '}',
     '',
   ])

@@ -4,7 +4,7 @@ import { dirname, relative } from 'node:path'
 import { digestOf } from '../../plugins/auth/groups.js'
 import { firstConfig } from '../../plugins/standalone/first-config.js'
 import { newSecret } from '../../plugins/standalone/issued-keys.js'
-import { checkPeers } from '../../plugins/state/peer.js'
+import { missingPeers } from '../../plugins/state/peer.js'
 import { readArgs } from '../args.js'
 import { CommandError, type Io } from '../io.js'
 
@@ -13,7 +13,7 @@ export async function init (_file: string, args: string[], io: Io): Promise<numb
   const { values } = readArgs({ args, options: { config: { type: 'string' } } })
   const config = values.config ?? (io.env['LLM_GATEWAY_CONFIG'] || 'gateway.yaml')
   const schema = relative(dirname(config), createRequire(import.meta.url).resolve('fastify-llm-gateway/schemas/gateway.schema.json'))
-  const engine = await checkPeers({ engine: 'lmdb' }).then(() => 'lmdb' as const, () => 'memory' as const)
+  const engine = (await missingPeers({ engine: 'lmdb' })).length === 0 ? 'lmdb' : 'memory'
   const secret = newSecret('first')
   write(config, firstConfig({ env: io.env, schema: schema.replace(/^(?![.])/, './'), digest: digestOf(secret), engine }))
   io.err(`${config} is written. Next: llm-gateway doctor --config ${config}, then llm-gateway start --config ${config}`)

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import type * as Yaml from 'yaml'
 import { isObject } from '../core/json-object.js'
+import { repeatedName } from '../core/repeated-name.js'
 import { yamlSentence } from '../core/yaml-sentences.js'
 import { isCurrency } from './currency.js'
 import { pathText, type PlacedProblem } from './price-error.js'
@@ -51,13 +52,24 @@ function readText (file: string, problems: PlacedProblem[]): string | null {
 
 /** JSON by the platform, which takes a hundredth of the time. Undefined for what is neither. */
 function parse (text: string, file: string, problems: PlacedProblem[]): unknown {
-  if (/^\s*\{/.test(text)) {
-    try {
-      return JSON.parse(text)
-    } catch {
-      // YAML has braces too, and says where it is wrong.
-    }
+  const json = /^\s*\{/.test(text) ? parseJson(text) : undefined
+  if (json === undefined) return parseYaml(text, file, problems)
+  const repeated = repeatedName(text)
+  if (repeated === null) return json
+  problems.push({ place: file, line: repeated.line, path: pathText(repeated.path), message: 'the same name stands twice' })
+  return undefined
+}
+
+/** Undefined for what is none: YAML has braces too, and says where it is wrong. */
+function parseJson (text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
   }
+}
+
+function parseYaml (text: string, file: string, problems: PlacedProblem[]): unknown {
   const { LineCounter, parseDocument } = yaml()
   const lines = new LineCounter()
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false })

@@ -27,6 +27,10 @@ export function configFile (named: string | undefined, env: Environment): string
 export interface Reading {
   readonly config: GatewayConfig
   readonly problems: readonly Problem[]
+  /** Those of them that `config` still has: its form is right. */
+  readonly meant: readonly Problem[]
+  /** Sections of which nothing is left. */
+  readonly wrong: ReadonlySet<string>
 }
 
 /** Throws ConfigError with every problem found; each names its path in the file. `text`: of the file, where it was read before. */
@@ -42,8 +46,8 @@ export function parseConfig (text: string, env: Environment): GatewayConfig {
 
 /** As `loadConfig`, for one that goes on with what is right. Throws ConfigError where nothing is. */
 export function readFile (file: string, env: Environment): Reading {
-  const { config, problems } = readConfig(readText(file), env)
-  return { config: besideFile(config, file), problems }
+  const reading = readConfig(readText(file), env)
+  return { ...reading, config: besideFile(reading.config, file) }
 }
 
 /** Price lists stand beside the file that names them, wherever the process was started. */
@@ -57,16 +61,20 @@ function besideFile (config: GatewayConfig, file: string): GatewayConfig {
 function readConfig (text: string, env: Environment): Reading {
   try {
     const { value, problems: unset, filled } = parseYaml(text, env)
-    const isUnset = (path: string): boolean => unset.some((problem) => problem.path === path)
     const form = formProblems(value, filled)
     const { rest: config, wrong } = rightPart(value, form)
     if (!isConfig(config)) throw new ConfigError(form)
-    const problems = [...unset, ...[...form, ...crossCheck(config, wrong)].filter(({ path }) => !isUnset(path))]
-    return { config, problems: withLines(new ConfigError(problems), text).problems }
+    const meant = [...unset, ...crossCheck(config, wrong).filter(({ path }) => !isAmong(form, path) && !isAmong(unset, path))]
+    const problems = [...form.filter(({ path }) => !isAmong(unset, path)), ...meant]
+    return { config, wrong, meant, problems: withLines(new ConfigError(problems), text).problems }
   } catch (error) {
     // The parser throws, too: what an alias stands for is looked up late.
     throw withLines(error instanceof ConfigError ? error : new ConfigError([{ path: '', message: String(error) }]), text)
   }
+}
+
+function isAmong (problems: readonly Problem[], path: string): boolean {
+  return problems.some((problem) => problem.path === path)
 }
 
 /** The same problems with their lines in a file, where it is still there. */

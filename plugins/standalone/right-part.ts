@@ -1,12 +1,29 @@
 /** What is right of a configuration, so that a mistake in one place hides none in another. */
+import { isObject } from '../core/json-object.js'
 import { joinPath, type Problem } from './config-error.js'
+import { formProblems } from './config-schema.js'
 
-/** What stands for an entry that is wrong: that others name it is no mistake of theirs. */
-const entryStandIns: ReadonlyArray<[section: string, standIn: (index: number, upstream: unknown, group: unknown) => object]> = [
-  ['upstreams', () => ({ simulate: true })],
-  ['pools', (_, upstream) => ({ members: [upstream] })],
-  ['groups', (_, upstream) => ({ protocols: [], upstream })],
-  ['keys', (index, _, group) => ({ id: `wrong.${index}`, group, secret: `wrong.${index}` })],
+type Fields = Readonly<Record<string, unknown>>
+
+interface Names {
+  readonly index: number
+  readonly upstream: unknown
+  readonly group: unknown
+}
+
+interface Section {
+  readonly name: string
+  /** What stands for an entry that is wrong: that others name it is no mistake of theirs. */
+  readonly entry: (names: Names) => Fields
+  /** What stands for single fields of one, where that is not of the entry. */
+  readonly fields?: Fields
+}
+
+const sections: readonly Section[] = [
+  { name: 'upstreams', entry: () => ({ simulate: true }), fields: { url: 'http://127.0.0.1:9', credential: 'none' } },
+  { name: 'pools', entry: ({ upstream }) => ({ members: [upstream] }) },
+  { name: 'groups', entry: ({ upstream }) => ({ protocols: [], upstream }) },
+  { name: 'keys', entry: ({ index, group }) => ({ id: `wrong.${index}`, group, secret: `wrong.${index}` }) },
 ]
 
 /** What stands for a whole section; one that is not named here is left out. */
@@ -18,12 +35,12 @@ const sectionStandIns: Readonly<Record<string, object>> = {
 }
 
 export interface RightPart {
-  readonly rest: Readonly<Record<string, unknown>>
+  readonly rest: Fields
   /** Sections of which nothing is left. */
   readonly wrong: ReadonlySet<string>
 }
 
-/** Of upstreams, pools, groups and keys only the entries that are wrong are replaced, of all else the section. */
+/** Of upstreams, pools, groups and keys only the fields or the entries that are wrong are replaced, of all else the section. */
 export function rightPart (value: unknown, problems: readonly Problem[]): RightPart {
   const rest: Record<string, unknown> = { ...Object(value) }
   const paths = problems.map(({ path }) => path)
@@ -32,17 +49,61 @@ export function rightPart (value: unknown, problems: readonly Problem[]): RightP
     delete rest[section]
     if (Object.hasOwn(sectionStandIns, section)) rest[section] = sectionStandIns[section]
   }
-  for (const [section, standIn] of entryStandIns) {
+  replaceEntries(rest, paths, sparedEntry)
+  // What is left of an entry may lack what it needs.
+  replaceEntries(rest, formProblems(rest, new Set()).map(({ path }) => path), ({ entry }) => entry)
+  return { rest, wrong }
+}
+
+interface WrongEntry {
+  readonly value: unknown
+  readonly place: string
+  /** What is wrong at or below its place. */
+  readonly paths: readonly string[]
+  readonly entry: Fields
+  readonly fields: Fields
+}
+
+function replaceEntries (rest: Record<string, unknown>, paths: readonly string[], replace: (wrong: WrongEntry) => unknown): void {
+  const [upstream, group] = [rest['upstreams'], rest['groups']].map((named) => namesOf(named)[0])
+  for (const { name: section, entry, fields } of sections) {
     const entries = rest[section]
     if (entries === undefined) continue
-    const [upstream, group] = [rest['upstreams'], rest['groups']].map((named) => namesOf(named)[0])
     const right = namesOf(entries).map((name, index): [string | number, unknown] => {
-      const isWrong = paths.some((path) => isBelow(path, joinPath(section, name)))
-      return [name, isWrong ? standIn(index, upstream, group) : Reflect.get(Object(entries), name)]
+      const [value, place] = [Reflect.get(Object(entries), name), joinPath(section, name)]
+      const own = paths.filter((path) => isBelow(path, place))
+      if (own.length === 0) return [name, value]
+      const standIn = entry({ index, upstream, group })
+      return [name, replace({ value, place, paths: own, entry: standIn, fields: fields ?? standIn })]
     })
-    rest[section] = Array.isArray(entries) ? right.map(([, entry]) => entry) : Object.fromEntries(right)
+    rest[section] = Array.isArray(entries) ? right.map(([, each]) => each) : Object.fromEntries(right)
   }
-  return { rest, wrong }
+}
+
+/** An entry without the fields that are wrong; what stands for all of it where that cannot be. */
+function sparedEntry ({ value, place, paths, entry, fields }: WrongEntry): unknown {
+  if (!isObject(value)) return entry
+  const copy = structuredClone(value)
+  for (const path of paths) {
+    // A key without either would lack its secret.
+    const field = path.slice(place.length + 1).replace(/[.[].*$/s, '').replace(/^hash$/, 'secret')
+    const isRemoved = removeField(copy, path, place)
+    if (copy[field] === undefined && Object.hasOwn(fields, field)) copy[field] = fields[field]
+    else if (!isRemoved) return entry
+  }
+  return copy
+}
+
+/** Takes away what stands at a path below `at`, or the list that it is of. False where nothing does. */
+export function removeField (holder: unknown, path: string, at: string): boolean {
+  for (const [name, inner] of Object.entries(Object(holder))) {
+    const place = joinPath(at, Array.isArray(holder) ? Number(name) : name)
+    if (!isBelow(path, place)) continue
+    if (place !== path && removeField(inner, path, place)) return true
+    if (place !== path && !Array.isArray(inner)) continue
+    return !Array.isArray(holder) && Reflect.deleteProperty(Object(holder), name)
+  }
+  return false
 }
 
 function sectionOf (path: string): string {
@@ -50,9 +111,9 @@ function sectionOf (path: string): string {
 }
 
 /** A name that is none cannot stay, whatever stands for its entry. */
-function isOfEntry (path: string, sections: Readonly<Record<string, unknown>>): boolean {
+function isOfEntry (path: string, rest: Fields): boolean {
   const section = sectionOf(path)
-  return entryStandIns.some(([name]) => name === section) && namesOf(sections[section])
+  return sections.some(({ name }) => name === section) && namesOf(rest[section])
     .some((name) => /^[A-Z0-9][A-Z0-9._-]{0,63}$/i.test(String(name)) && isBelow(path, joinPath(section, name)))
 }
 

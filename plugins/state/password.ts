@@ -36,10 +36,16 @@ interface Passwords {
   readonly usageStore?: { readonly password?: PasswordFile }
 }
 
-/** Throws `LLM_GATEWAY_OPTION` for one that cannot be used. */
-export function checkPasswords ({ password, usageStore }: Passwords): void {
-  readPassword('state.password', password)
-  readPassword('state.usageStore.password', usageStore?.password)
+/** `LLM_GATEWAY_OPTION` for each that cannot be used. */
+export function wrongPasswords ({ password, usageStore }: Passwords): unknown[] {
+  return Object.entries({ 'state.password': password, 'state.usageStore.password': usageStore?.password }).flatMap(([option, given]) => {
+    try {
+      readPassword(option, given)
+      return []
+    } catch (error) {
+      return [error]
+    }
+  })
 }
 
 /** The address with the password in it. */

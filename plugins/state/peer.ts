@@ -7,11 +7,11 @@ export const loadRedis = async () => await loadPeer('state.engine redis', 'iored
 
 export const loadPostgres = async () => await loadPeer('state.usageStore', 'pg', async () => await import('pg'))
 
-/** Throws `LLM_GATEWAY_MISSING_PEER` where a package is not installed that the state needs. */
-export async function checkPeers ({ engine, usageStore }: Pick<StateConfig, 'engine' | 'usageStore'>): Promise<void> {
-  if (engine === 'lmdb') await loadLmdb()
-  if (engine === 'redis') await loadRedis()
-  if (usageStore !== undefined) await loadPostgres()
+/** `LLM_GATEWAY_MISSING_PEER` for each package that the state needs and that is not installed. */
+export async function missingPeers ({ engine, usageStore }: Pick<StateConfig, 'engine' | 'usageStore'>): Promise<unknown[]> {
+  const needed = [...engine === 'lmdb' ? [loadLmdb] : [], ...engine === 'redis' ? [loadRedis] : [], ...usageStore ? [loadPostgres] : []]
+  const loaded = await Promise.allSettled(needed.map((load) => load()))
+  return loaded.flatMap((result) => result.status === 'rejected' ? [result.reason] : [])
 }
 
 /** Throws `LLM_GATEWAY_MISSING_PEER`, naming both. */

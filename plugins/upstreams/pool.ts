@@ -1,3 +1,4 @@
+import { didYouMean } from '../core/did-you-mean.js'
 import { checkChoice, checkOptions, OptionError } from '../core/options.js'
 import type { Upstream } from '../core/upstream.js'
 import { Affinity } from './affinity.js'
@@ -87,7 +88,9 @@ function readMember (at: string, given: unknown, { upstreams, pools, registry }:
   const { upstream: name, ...rules } = options
   if (pools.includes(name)) throw new OptionError(at, `names ${name}, which is a pool: a pool has upstreams`)
   const upstream = upstreams.get(name)
-  if (upstream === undefined) throw new OptionError(at, `names ${String(name)}, which is not one of the upstreams`)
+  if (upstream === undefined) {
+    throw new OptionError(at, `names ${String(name)}, which is not one of the upstreams${didYouMean(String(name), [...upstreams.keys()])}`)
+  }
   return newMember(upstream, registry.of(upstream), { ...memberDefaults, ...rules })
 }
 

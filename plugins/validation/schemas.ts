@@ -6,6 +6,7 @@ import type { Ajv2020, ErrorObject, ValidateFunction } from 'ajv/dist/2020.js'
 import { OptionError } from '../core/options.js'
 import { endpoints, schemaNames } from '../protocols/index.js'
 import { isObject } from '../core/json-object.js'
+import { repeatedName } from '../core/repeated-name.js'
 
 /** A compiled schema, and the top-level fields that it knows: those tell whose body a wrong one looks like. */
 export interface Check {
@@ -81,7 +82,7 @@ function compileGiven (name: string, source: SchemaSource): Check {
   if (!checked.some(({ id, schema }) => name === id || name === schema)) throw new OptionError(option, 'is no endpoint that takes JSON')
   try {
     // A validator of its own, because a schema copied from ours has the same $id.
-    const check = makeCheck(newCompiler, typeof source === 'string' ? readSchema(source) : source)
+    const check = makeCheck(newCompiler, typeof source === 'string' ? readGiven(source) : source)
     check.errorsOf({})
     return check
   } catch (error) {
@@ -91,6 +92,14 @@ function compileGiven (name: string, source: SchemaSource): Check {
 
 function readSchema (path: string): unknown {
   return JSON.parse(readFileSync(path, 'utf8'))
+}
+
+function readGiven (path: string): unknown {
+  const text = readFileSync(path, 'utf8')
+  const schema: unknown = JSON.parse(text)
+  const repeated = repeatedName(text)
+  if (repeated !== null) throw new TypeError(`${path}:${repeated.line}: ${repeated.path.join('.')}: the same name stands twice`)
+  return schema
 }
 
 function makeCheck (compiler: () => Ajv2020, schema: unknown): Check {

@@ -174,6 +174,60 @@ t.test('check tells mistakes of the form, of the meaning, of prices, packages an
   ])
 })
 
+t.test('check tells what an entry means beside what is wrong in its form', async (t) => {
+  const folder = t.testdir({
+    'gateway.yaml': [
+      'upstreams:',
+      '  main: { url: "ftp://models.example", credential: x, acount: y }',
+      '  other: { url: "https://models.example/?a=1" }',
+      'pools:',
+      '  both: { members: [main, mian], afinity: x }',
+      'groups:',
+      '  chat: { protocols: [chat_completions], upstream: bth, modles: [] }',
+      '  spend: { protocols: [messages, 5], upstream: mian, limits: { budgets: [{ cost: 5, period: day }] } }',
+      '  nowhere: { protocols: [messages], upstream: 5, limits: { budgets: [{ tokens: 5, period: day, timezone: Moon }] } }',
+      'keys:',
+      '- { id: a, group: caht, hash: "sha256:x", expires: 2027-02-30T00:00:00Z }',
+      '- { id: b, group: chat, secret: y, expire: 2027-01-01T00:00:00Z, limits: { budgets: [{ tokens: 5, period: day, timezone: M }] } }',
+      '- { id: b, group: spend, secret: z, disabled: 1 }',
+      '- { group: spnd, secret: z }',
+      '- [id]',
+      'state: { engine: redis, url: "redis://127.0.0.1:9", password: { file: ./none },',
+      '  usageStore: { url: "postgres://h/d", password: { file: ./none } } }',
+    ].join('\n'),
+  })
+  const io = terminal()
+  t.equal(await run(['check', '--config', join(folder, 'gateway.yaml')], io), 1)
+  t.strictSame(io.complaints.map((line) => line.slice(folder.length + 'gateway.yaml'.length + 2)), [
+    '2: upstreams.main.acount: is not known; did you mean account?',
+    '2: upstreams.main.url: must begin with https:// or http://',
+    '3: upstreams.other.credential: is required',
+    '3: upstreams.other.url: must not hold a query or fragment',
+    '5: pools.both.afinity: is not known; did you mean affinity?',
+    '5: pools.both.members[1]: names mian, which is not one of the upstreams; did you mean main?',
+    '7: groups.chat.modles: is not known; did you mean models?',
+    '7: groups.chat.upstream: names bth, which is not one of the upstreams; did you mean both?',
+    '8: groups.spend.protocols[1]: must be one of chat_completions, responses, images, embeddings, messages, generate_content, not 5',
+    '8: groups.spend.upstream: names mian, which is not one of the upstreams; did you mean main?',
+    '8: groups.spend.limits.budgets[0].cost: needs prices: without a price list nothing costs anything',
+    '9: groups.nowhere.upstream: must be string or object, not number 5',
+    '9: groups.nowhere.limits.budgets[0].timezone: is not a time zone, such as Europe/Berlin',
+    '11: keys[0].hash: is not valid: it must be sha256: and 64 hexadecimal digits in lower case',
+    '11: keys[0].group: there is no group caht; did you mean chat?',
+    '11: keys[0].expires: is not a date that exists',
+    '12: keys[1].expire: is not known; did you mean expires?',
+    '12: keys[1].limits.budgets[0].timezone: is not a time zone, such as Europe/Berlin',
+    '13: keys[2].disabled: must be boolean, not number 1',
+    '13: keys[2]: has the id of another key',
+    '14: keys[3].id: is required',
+    '14: keys[3].group: there is no group spnd; did you mean spend?',
+    '14: keys[3]: has the secret of another key',
+    '15: keys[4]: must be object, not array',
+    '16: state.password.file: cannot be read: ENOENT',
+    '17: state.usageStore.password.file: cannot be read: ENOENT',
+  ])
+})
+
 t.test('a budget in money without a price is refused by check, start and a reload', async (t) => {
   const group = (...budgets: string[]): string =>
     `upstreams: { a: { simulate: true } }\ngroups:\n  a: { protocols: [messages], limits: { budgets: [${budgets.join()}] } }\n` +

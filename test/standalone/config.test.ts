@@ -388,6 +388,7 @@ t.test('a mistake is told with its line, or with that of what it is missing from
     'metrics: 1',
   ].join('\n')
   t.same(toLines(text), [
+    'g.yaml:14: keys[1].secret: is required, or a hash',
     'g.yaml:15: keys[1].limits.balance: must be >= 0, not -1',
     'g.yaml:16: metrics: must be object, not number 1',
     'g.yaml:7: groups.chat.protocols[1]: must be one of chat_completions, responses, images, embeddings, messages, generate_content, ' +

@@ -190,7 +190,7 @@ t.test('the model and the wish for a stream are read from the body, or from the 
 })
 
 t.test('a wrong option fails the start and is named', async (t) => {
-  const dir = t.testdir({ 'list.json': '[]', 'broken.json': '{' })
+  const dir = t.testdir({ 'list.json': '[]', 'broken.json': '{', 'twice.json': '{"properties":{"a":{},\n"a":{}}}' })
   const cases: Array<[options: object, message: RegExp]> = [
     [{ nonsense: 1 }, /validation\.nonsense is not known/],
     [{ maxBodyBytes: 0 }, /validation\.maxBodyBytes must be/],
@@ -204,6 +204,7 @@ t.test('a wrong option fails the start and is named', async (t) => {
     [{ schemas: { messages: `${dir}/missing.json` } }, /validation\.schemas\.messages cannot be used: .*ENOENT/],
     [{ schemas: { messages: `${dir}/broken.json` } }, /validation\.schemas\.messages cannot be used: SyntaxError/],
     [{ schemas: { messages: `${dir}/list.json` } }, /validation\.schemas\.messages cannot be used: .*not a JSON object/],
+    [{ schemas: { messages: `${dir}/twice.json` } }, /schemas\.messages cannot be used: .*twice\.json:2: properties\.a: the same name/],
     [{ schemas: { messages: { type: 'nonsense' } } }, /validation\.schemas\.messages cannot be used/],
     [{ schemas: { messages: { type: 'object', nonsense: true } } }, /validation\.schemas\.messages cannot be used: .*unknown keyword/],
   ]
