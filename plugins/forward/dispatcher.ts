@@ -5,11 +5,11 @@ import { GatewayError } from '../core/errors/gateway-error.js'
 import type { Call, Destination } from '../core/upstream.js'
 import { ConnectionQueue } from './connection-queue.js'
 import { DrainBudget, type DrainOptions } from './drain.js'
-import { Exchange } from './exchange.js'
 import { Failover, unsent } from './failover.js'
 import {
   kContext, type ExchangeContext, type ExchangeDone, type ExchangeReply, type MarkedHeaders, type Transport,
 } from './exchange-context.js'
+import { GuardedExchange } from './guarded-exchange.js'
 import type { ReplyHandler } from './placed-handler.js'
 import { HeaderReader } from './raw-headers.js'
 import { ownRequestHeaders, readdress } from './request-headers.js'
@@ -71,7 +71,7 @@ export class UpstreamDispatcher {
     }
     const { destination } = context
     if (destination === null) {
-      this.#queued(options, context, new Exchange(context, this.#transport, done))
+      this.#queued(options, context, new GuardedExchange(context, this.#transport, done, options.headers))
       return
     }
     this.#dispatch(context, destination, done, options.body instanceof Readable, (call) => mounted(options, call))
@@ -97,7 +97,7 @@ export class UpstreamDispatcher {
     optionsOf: (call: Call) => Dispatcher.DispatchOptions
   ): void {
     const { llm, request } = context
-    const exchange = new Exchange(context, this.#transport, done)
+    const exchange = new GuardedExchange(context, this.#transport, done)
     const called = destination.call?.(llm)
     if (called instanceof GatewayError) {
       exchange.onError(called)

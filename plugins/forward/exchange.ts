@@ -42,7 +42,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Source {
   #body: ReplyBody | null = null
   #boundary: EventBoundary | null = null
   /** Has the reply delivered, or the failure, once all that came in this turn was read. */
-  #wake: ((exchange: this) => void) | null = null
+  #wake: ((exchange: Exchange) => void) | null = null
   #error: Error | null = null
   #delivered = false
   /** A byte of the body was passed on. */
@@ -64,7 +64,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Source {
     llm.exchange = this
     // The events of a connection run in the asynchronous context of the request that opened it. What follows a promise
     // runs in the one that it was made in: a host's hooks must not find another request's there. It is also cheaper than a tick.
-    new Promise<this>((resolve) => { this.#wake = resolve }).then(deliver)
+    new Promise<Exchange>((resolve) => { this.#wake = resolve }).then(deliver)
   }
 
   onConnect (cancel: (error: Error) => void): void {

@@ -1,0 +1,131 @@
+import * as zlib from 'node:zlib'
+import type { IncomingHttpHeaders } from 'node:http'
+import { carriesCredential } from '../core/carriers.js'
+import type { Upstream } from '../core/upstream.js'
+import { writeLog } from '../core/write-log.js'
+import { Exchange } from './exchange.js'
+import type { ExchangeContext, ExchangeDone, Transport } from './exchange-context.js'
+import { readHeaders, type Headers } from './raw-headers.js'
+import { isCoded, isPage } from './reply-headers.js'
+
+/** No provider has this much to say of a failure. What is longer is passed on as it comes. */
+const maxHeldBytes = 256 * 1024
+/** A shorter text may stand in an error by chance. */
+const minSecretLength = 8
+
+/** An error that is held to its end. */
+interface Held {
+  readonly status: number
+  readonly raw: Buffer[]
+  readonly resume: () => void
+  readonly headers: Headers
+  readonly body: Buffer[]
+  bytes: number
+}
+
+/**
+ * An exchange whose caller does not read the upstream's secret in an error. Some providers write it there whole: Google names a key that is
+ * suspended, compatible servers the one that they do not know. An error that holds it, or cannot be read, is told in words of ours.
+ */
+export class GuardedExchange extends Exchange {
+  readonly #context: ExchangeContext
+  /** What the host's mount sends, null where the upstreams of the group have the secret. */
+  readonly #sent: IncomingHttpHeaders | null
+  #held: Held | null = null
+
+  constructor (context: ExchangeContext, transport: Transport, done: ExchangeDone, sent: IncomingHttpHeaders | null = null) {
+    super(context, transport, done)
+    this.#context = context
+    this.#sent = sent
+  }
+
+  override onHeaders (status: number, raw: Buffer[], resume: () => void): boolean {
+    if (status < 400) return super.onHeaders(status, raw, resume)
+    const headers = readHeaders(raw)
+    // Neither is passed on.
+    if (isCoded(headers) || isPage(status, headers)) return super.onHeaders(status, raw, resume)
+    this.#held = { status, raw, resume, headers, body: [], bytes: 0 }
+    return true
+  }
+
+  override onData (chunk: Buffer): boolean {
+    const held = this.#held
+    if (held === null) return super.onData(chunk)
+    held.body.push(chunk)
+    held.bytes += chunk.length
+    return held.bytes <= maxHeldBytes || this.#passOn(held)
+  }
+
+  override onComplete (): void {
+    const held = this.#held
+    if (held !== null) {
+      if (this.#tells(held)) this.#passWithout(held)
+      else this.#passOn(held)
+    }
+    super.onComplete()
+  }
+
+  /** What broke off has no end to be held to, and is a failure as any other. */
+  override onError (error: Error): void {
+    this.#held = null
+    super.onError(error)
+  }
+
+  #passOn ({ status, raw, resume, body }: Held): boolean {
+    this.#held = null
+    let goesOn = super.onHeaders(status, raw, resume)
+    for (const chunk of body) goesOn = super.onData(chunk)
+    return goesOn
+  }
+
+  #passWithout ({ status, headers, resume }: Held): void {
+    this.#held = null
+    const { request, llm: { routing: { upstream } } } = this.#context
+    writeLog(request.log, 'warn', { upstream, status }, 'the error of an upstream may hold its secret, and is not passed on')
+    // As a page is, whose bytes and headers stay behind.
+    const kept = Object.entries({ ...headers, 'content-type': 'text/html', 'content-length': '0' })
+    super.onHeaders(status, kept.flatMap(([name, value]) => [Buffer.from(name), Buffer.from(String(value), 'latin1')]), resume)
+  }
+
+  #tells ({ raw, body, headers }: Held): boolean {
+    const secrets = this.#secrets().filter(({ length }) => length >= minSecretLength)
+    if (secrets.length === 0) return false
+    const plain = unpacked(Buffer.concat(body), String(headers['content-encoding'] ?? ''))
+    if (plain === null) return true
+    const text = Buffer.concat([...raw, plain]).toString('latin1').replaceAll('\\/', '/')
+    return secrets.some((secret) => text.includes(secret) || text.includes(encodeURIComponent(secret)))
+  }
+
+  #secrets (): string[] {
+    const upstreams = this.#context.destination?.upstreams ?? []
+    return [...upstreams.flatMap(secretsOf), ...Object.entries(this.#sent ?? {}).flatMap(secretIn)]
+  }
+}
+
+function secretsOf ({ secret, headers }: Upstream): string[] {
+  return [secret.known() ?? [], headers.flatMap(secretIn)].flat()
+}
+
+/** Without its scheme. */
+function secretIn ([name, value]: readonly [string, unknown]): string[] {
+  return carriesCredential(name) ? [String(value).replace(/^\S+ +/, '')] : []
+}
+
+const codings: ReadonlyMap<string, (bytes: Buffer) => Buffer> = new Map([
+  ['gzip', (bytes) => zlib.gunzipSync(bytes, bounds)],
+  ['x-gzip', (bytes) => zlib.gunzipSync(bytes, bounds)],
+  ['deflate', (bytes) => (Number(bytes[0]) & 0x0f) === 8 ? zlib.inflateSync(bytes, bounds) : zlib.inflateRawSync(bytes, bounds)],
+  ['br', (bytes) => zlib.brotliDecompressSync(bytes, { maxOutputLength: bounds.maxOutputLength })],
+])
+
+const bounds = { maxOutputLength: 16 * maxHeldBytes, finishFlush: zlib.constants.Z_SYNC_FLUSH }
+
+/** Null for what cannot be read. */
+function unpacked (body: Buffer, coding: string): Buffer | null {
+  const names = coding.toLowerCase().split(',').map((name) => name.trim()).filter((name) => name !== '' && name !== 'identity')
+  try {
+    return names.reduceRight((bytes: Buffer | null, name) => bytes === null ? null : codings.get(name)?.(bytes) ?? null, body)
+  } catch {
+    return null
+  }
+}

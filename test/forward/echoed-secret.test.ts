@@ -1,0 +1,104 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import { deflateRawSync, gzipSync } from 'node:zlib'
+import httpProxy from '@fastify/http-proxy'
+import Fastify, { type FastifyInstance } from 'fastify'
+import t, { type Test } from 'tap'
+import llmGateway, { proxyOptions, type LlmGatewayOptions } from '../../plugins/index.js'
+import { everyProtocol, gatewayOptions, listen, secret } from '../helpers/gateway.js'
+import { startUpstream, type Script, type Upstream } from '../helpers/upstream.js'
+
+const canary = 'AIzaSy-canary/operators+secret'
+const chat = JSON.stringify({ model: 'm', messages: [{ role: 'user', content: 'x' }] })
+
+const told = { error: { code: 403, message: `Consumer 'api_key:${canary}' has been suspended.`, status: 'PERMISSION_DENIED' } }
+
+async function places (t: Test, upstream: Upstream): Promise<Record<string, FastifyInstance>> {
+  const main = { url: upstream.url, credential: canary }
+  const header = { url: upstream.url, headers: { 'x-portkey-api-key': canary } }
+  const host = { groups: { all: { protocols: everyProtocol } }, keys: [{ id: 'caller', group: 'all', secret }], routes: false }
+  const options: Record<string, LlmGatewayOptions> = {
+    'own routes': gatewayOptions('', { upstreams: { main } }),
+    'a secret among the headers of an upstream': gatewayOptions('', { upstreams: { main: header } }),
+    'a pool': gatewayOptions('', {
+      upstreams: { main, other: main },
+      pools: { both: { members: ['main', 'other'] } },
+      groups: { all: { protocols: everyProtocol, upstream: 'both' } },
+    }),
+    'a mount of a group with an upstream': {
+      ...host, upstreams: { main }, groups: { all: { protocols: everyProtocol, upstream: 'main' } },
+    },
+    'a mount with a secret of its own': host,
+  }
+  const apps: Record<string, FastifyInstance> = {}
+  for (const [place, given] of Object.entries(options)) {
+    const app = apps[place] = Fastify()
+    t.teardown(() => app.close())
+    await app.register(llmGateway, given)
+    if (given.routes !== false) continue
+    const rewriteRequestHeaders = (_: unknown, headers: IncomingHttpHeaders): IncomingHttpHeaders => {
+      return { ...headers, authorization: `Bearer ${canary}` }
+    }
+    await app.register(httpProxy, {
+      ...proxyOptions(), upstream: upstream.url, prefix: '/v1', rewritePrefix: '/v1', replyOptions: { rewriteRequestHeaders },
+    })
+  }
+  return apps
+}
+
+const echoes: Record<string, Script> = {
+  plainly: { body: told },
+  'in pieces': { body: told, split: 'bytes' },
+  packed: { body: told, encoding: 'gzip' },
+  'packed otherwise': { body: told, encoding: 'br' },
+  'packed by zlib': { body: told, encoding: 'deflate' },
+  'packed without the frame of zlib': { body: deflateRawSync(JSON.stringify(told)), headers: { 'content-encoding': 'deflate' } },
+  'packed by the other name': { body: gzipSync(JSON.stringify(told)), headers: { 'content-encoding': 'X-GZIP' } },
+  'in bytes that are not what they say': { body: JSON.stringify(told), headers: { 'content-encoding': 'identity, gzip' } },
+  'packed twice': { body: gzipSync(gzipSync(JSON.stringify(told))), headers: { 'content-encoding': 'gzip, gzip' } },
+  'in a coding that nobody knows': { body: JSON.stringify(told), headers: { 'content-encoding': 'gzip, rot13' } },
+  'with slashes escaped': { body: JSON.stringify(told).replaceAll('/', '\\/') },
+  'percent-encoded': { body: { error: { message: `https://provider?key=${encodeURIComponent(canary)}` } } },
+  'in a header': { headers: { 'x-echo': canary }, body: { error: { message: 'no' } } },
+}
+
+t.test('a caller does not read the secret of an upstream in its errors', async (t) => {
+  const upstream = await startUpstream(t)
+  for (const [place, app] of Object.entries(await places(t, upstream))) {
+    const base = await listen(app)
+    for (const [how, script] of Object.entries(echoes)) {
+      for (const status of [403, 500]) {
+        upstream.respond = () => ({ status, ...script })
+        const reply = await fetch(`${base}/v1/chat/completions`, {
+          method: 'POST', headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json' }, body: chat,
+        })
+        const text = await reply.text()
+        t.notMatch(decodeURIComponent(text).replaceAll('\\/', '/') + JSON.stringify([...reply.headers]), canary, `${place}, ${how}`)
+        t.match(JSON.parse(text), { error: { message: 'The model provider answered with an error.' } }, `${place}, ${how}`)
+        t.equal(reply.status, status, `${place}, ${how}`)
+      }
+    }
+  }
+})
+
+t.test('any other error passes as it came, and so does one that is longer than they are', async (t) => {
+  const upstream = await startUpstream(t)
+  const short = gatewayOptions('', { upstreams: { main: { url: upstream.url, credential: 'error' } } })
+  const none = gatewayOptions('', { upstreams: { main: { url: upstream.url } } })
+  for (const given of [gatewayOptions('', { upstreams: { main: { url: upstream.url, credential: canary } } }), short, none]) {
+    const app = Fastify()
+    t.teardown(() => app.close())
+    await app.register(llmGateway, given)
+    const call = {
+      method: 'POST', url: '/v1/chat/completions', headers: { authorization: `Bearer ${secret}` }, payload: JSON.parse(chat),
+    } as const
+    const packed = gzipSync('{"error":{"message":"slow down"}}')
+    upstream.queue({ status: 429, body: packed, headers: { 'content-encoding': 'gzip', 'retry-after': '3' }, split: [5] })
+    const reply = await app.inject(call)
+    t.strictSame([reply.statusCode, reply.rawPayload, reply.headers['retry-after']], [429, packed, '3'])
+    const long = `{"error":{"message":"${'x'.repeat(300 * 1024)}"}}`
+    upstream.queue({ status: 400, body: long, split: [10, 290_000] })
+    t.equal((await app.inject(call)).body, long)
+    upstream.queue({ status: 400, body: long, split: [10, 20], cutAt: 30 })
+    t.equal((await app.inject(call)).statusCode, 502, 'one that broke off')
+  }
+})
