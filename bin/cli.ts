@@ -18,9 +18,10 @@ const commands = new Map<string, Command>(Object.entries({
 /** Resolves with the exit code: 0 done, 1 failed, 2 the command line is wrong. */
 export async function run (args: readonly string[], io: Io): Promise<number> {
   const [name = '', ...rest] = args
-  if (name === 'conformance') return await (await import('./conformance/index.js')).run(rest, io)
+  const [asked] = name === 'help' ? rest : args
+  if (asked === 'conformance') return await (await import('./conformance/index.js')).run(name === 'help' ? ['--help'] : rest, io)
   if (name === 'help' || args.some((arg) => arg === '--help' || arg === '-h')) {
-    io.out(helpOf(name === 'help' ? String(rest[0]) : name))
+    io.out(helpOf(name === 'help' ? rest : args))
     return 0
   }
   if (name === '--version' || name === '-v') {
@@ -34,12 +35,12 @@ export async function run (args: readonly string[], io: Io): Promise<number> {
     if (command === undefined) throw new UsageError(unknownCommand(name))
     return await command(file, rest, io)
   } catch (error) {
-    return tell(error, { name, file, io })
+    return tell(error, { args, file, io })
   }
 }
 
 /** What is wrong with the configuration is told with its path, anything else by its message. No stack: it helps nobody here. */
-function tell (error: unknown, { name, file, io }: { readonly name: string, readonly file: string, readonly io: Io }): number {
+function tell (error: unknown, { args, file, io }: { readonly args: readonly string[], readonly file: string, readonly io: Io }): number {
   const { message } = Object(error)
   const mistakes = configErrorOf(error, file)
   if (mistakes !== null) {
@@ -47,6 +48,6 @@ function tell (error: unknown, { name, file, io }: { readonly name: string, read
     return 1
   }
   const misused = error instanceof UsageError
-  io.err(misused ? `llm-gateway: ${String(message)}\n\n${helpOf(name)}` : `llm-gateway: ${String(message)}`)
+  io.err(misused ? `llm-gateway: ${String(message)}\n\n${helpOf(args)}` : `llm-gateway: ${String(message)}`)
   return misused ? 2 : 1
 }
