@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { constants, mkdirSync } from 'node:fs'
+import { constants } from 'node:fs'
 import { open, rm, type FileHandle } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -7,6 +7,7 @@ import { withDefaults } from '../core/options.js'
 import { StoreDownError } from '../core/balances/store-down.js'
 import { writeFrame } from './ledger-frame.js'
 import { endMark, ledgerFiles, readLedger, readUnsettled } from './ledger-read.js'
+import { makeFolder } from './make-folder.js'
 import type { Ledger, LedgerConfig, LedgerRange, LedgerRecord, Shipping, Trouble } from './types.js'
 
 const defaults = { maxFileBytes: 64 * 1024 * 1024, maxFileAgeMs: 24 * 60 * 60_000, keepMs: Infinity }
@@ -65,7 +66,7 @@ export class FileLedger implements Ledger {
     this.#config = withDefaults(defaults, config)
     this.#now = now
     this.#maxWaiting = maxWaiting
-    mkdirSync(path, { recursive: true })
+    makeFolder(path)
   }
 
   async append (record: LedgerRecord): Promise<void> {

@@ -1,9 +1,10 @@
-import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Database, RootDatabase } from 'lmdb'
 import { bucketKeepMs } from '../core/balances/buckets.js'
 import { writeAccount, writeBucket } from './lmdb-codec.js'
 import type { LmdbTables, Spent } from './lmdb-group-stores.js'
+import { makeFolder } from './make-folder.js'
 import type { StoredNote } from './notes.js'
 import { loadLmdb } from './peer.js'
 import { newWindow } from '../core/balances/window.js'
@@ -62,7 +63,7 @@ export async function openLmdb (path: string, bootId: string | null = readBootId
 /** Throws an error that names the folder, which the library's own words do not. */
 async function openFolder (path: string): Promise<Pick<LmdbFiles, 'durable' | 'spent'>> {
   try {
-    mkdirSync(path, { recursive: true })
+    makeFolder(path)
     return await openDurable(path)
   } catch (error) {
     const { message } = Object(error)

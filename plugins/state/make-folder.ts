@@ -1,0 +1,19 @@
+import { existsSync, mkdirSync } from 'node:fs'
+import { dirname, resolve } from 'node:path'
+
+/** With those above it. Node's own `recursive` never returns where the system says ENOENT of a new folder, as Linux does below /proc. */
+export function makeFolder (path: string): void {
+  const missing: string[] = []
+  for (let at = resolve(path); !existsSync(at); at = dirname(at)) missing.unshift(at)
+  if (missing.length === 0) mkdirSync(path, { recursive: true })
+  for (const folder of missing) makeOne(folder)
+}
+
+/** Another process may have been first. */
+function makeOne (folder: string): void {
+  try {
+    mkdirSync(folder)
+  } catch (error) {
+    if (!existsSync(folder)) throw error
+  }
+}
