@@ -2,7 +2,7 @@ import type { ErrorCode } from 'yaml'
 
 /** What the parser found, by its code. Its own words may quote the text, which may hold a secret. */
 const sentences: Readonly<Partial<Record<ErrorCode, string>>> = {
-  BAD_ALIAS: 'an alias (* and a name) that names nothing',
+  BAD_ALIAS: 'an alias (* and a name) that names nothing: put a text that begins with * into quotes',
   BAD_DQ_ESCAPE: 'a text in double quotes has a backslash that begins no escape: double it, or use single quotes',
   BAD_INDENT: 'the indentation does not fit what stands around it',
   BAD_SCALAR_START: 'a text may not begin with this character: put it into quotes',

@@ -3,7 +3,7 @@
  * already been parsed, so nothing in it can become syntax; in the text its braces are hidden, because a YAML flow
  * mapping (`{ credential: ${NAME} }`) would read them as its own.
  */
-import { LineCounter, parseDocument } from 'yaml'
+import { LineCounter, parseDocument, visit, type ErrorCode } from 'yaml'
 import { yamlSentence } from '../core/yaml-sentences.js'
 import { ConfigError, joinPath, type Problem } from './config-error.js'
 
@@ -32,9 +32,16 @@ export function parseYaml (text: string, env: Environment): Parsed {
   const lineCounter = new LineCounter()
   // Pretty errors quote the line, which may hold a secret.
   const document = parseDocument(hideVariables(text), { lineCounter, prettyErrors: false })
-  const mistakes = document.errors.map((error): Problem => {
-    const { line, col } = lineCounter.linePos(error.pos[0])
-    return { path: '', message: `not valid YAML: ${yamlSentence(error.code)}`, line, column: col }
+  const found: Array<{ code: ErrorCode, at: number }> = document.errors.map(({ code, pos }) => ({ code, at: pos[0] }))
+  // Told by nobody before its value is asked for, and then with its name: it may be a secret that begins so.
+  visit(document, {
+    Alias (_, alias) {
+      if (alias.resolve(document) === undefined) found.push({ code: 'BAD_ALIAS', at: Number(alias.range?.[0]) })
+    },
+  })
+  const mistakes = found.map(({ code, at }): Problem => {
+    const { line, col } = lineCounter.linePos(at)
+    return { path: '', message: `not valid YAML: ${yamlSentence(code)}`, line, column: col }
   })
   if (mistakes.length > 0) throw new ConfigError(mistakes)
   const problems: Problem[] = []

@@ -1,6 +1,6 @@
 /** A configuration tried out: the app is built as a start would, but opens no port, no upstream and no store. */
 import { inWords, PriceError } from '../costs/price-error.js'
-import { wrongPasswords } from '../state/password.js'
+import { wrongLogins } from '../state/password.js'
 import { missingPeers } from '../state/peer.js'
 import { problemOfOption, type Problem } from './config-error.js'
 import { isConfig } from './config-schema.js'
@@ -39,7 +39,7 @@ function follows (path: string, known: Problem): boolean {
 /** All of packages and passwords, or else the first one of a part, or all of the price lists. */
 async function mistakesOf (config: GatewayConfig): Promise<Problem[]> {
   const state = stateConfig(config)
-  const early = [...await missingPeers(state), ...wrongPasswords(state)]
+  const early = [...await missingPeers(state), ...wrongLogins(state)]
   if (early.length > 0) return early.map(problemOf)
   try {
     const { app } = await createGateway(config, {

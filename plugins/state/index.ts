@@ -9,7 +9,7 @@ import { memoryKeys } from './memory-keys.js'
 import { memoryLedger } from './memory-ledger.js'
 import { redisBalances } from './redis-balances.js'
 import { redisKeys } from './redis-keys.js'
-import { wrongPasswords } from './password.js'
+import { wrongLogins } from './password.js'
 import { linkRedis } from './redis-link.js'
 import { lmdbNotes, memoryNotes, redisNotes } from './notes.js'
 import { recover } from './recover.js'
@@ -94,7 +94,7 @@ async function openEngine (config: StateConfig, now?: Clock): Promise<Omit<State
   if (open === undefined) throw new OptionError('state.engine', 'must be memory, lmdb or redis')
   const unread = config.engine === 'redis' ? undefined : redisOnly.find((name) => Reflect.get(config, name) !== undefined)
   if (unread !== undefined) throw new OptionError(`state.${unread}`, 'belongs to the engine redis')
-  const [unusable] = wrongPasswords(config)
+  const [unusable] = wrongLogins(config)
   if (unusable !== undefined) throw unusable
   const { end, ...parts } = await open(config, now)
   const { keys, balances, ledger } = parts

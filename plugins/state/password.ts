@@ -31,21 +31,37 @@ export function readPassword (option: string, given: PasswordFile | undefined): 
   }
 }
 
-interface Passwords {
+interface Login {
+  readonly url?: string | undefined
   readonly password?: PasswordFile
-  readonly usageStore?: { readonly password?: PasswordFile }
 }
 
-/** `LLM_GATEWAY_OPTION` for each that cannot be used. */
-export function wrongPasswords ({ password, usageStore }: Passwords): unknown[] {
-  return Object.entries({ 'state.password': password, 'state.usageStore.password': usageStore?.password }).flatMap(([option, given]) => {
-    try {
-      readPassword(option, given)
-      return []
-    } catch (error) {
-      return [error]
-    }
-  })
+/** `LLM_GATEWAY_OPTION` for each address and password that cannot be used. */
+export function wrongLogins ({ usageStore, ...state }: Login & { readonly usageStore?: Login }): unknown[] {
+  return Object.entries<Login | undefined>({ state, 'state.usageStore': usageStore }).flatMap(([option, given]) => [
+    ...given?.url === undefined ? [] : thrownBy(() => checkAddress(`${option}.url`, String(given.url))),
+    ...thrownBy(() => readPassword(`${option}.password`, given?.password)),
+  ])
+}
+
+function thrownBy (check: () => unknown): unknown[] {
+  try {
+    check()
+    return []
+  } catch (error) {
+    return [error]
+  }
+}
+
+/** What its client says of such an address names neither the option nor what is wrong. */
+function checkAddress (option: string, address: string): void {
+  try {
+    // A PostgreSQL behind a socket has no host, and a percent sign that stands for itself is one to its client.
+    const { username, password, protocol } = new URL(address.replace('@/', '@socket/'))
+    if (protocol.startsWith('redis')) decodeURIComponent(username + password)
+  } catch {
+    throw new OptionError(option, 'cannot be read: in a name or password, all but letters and digits is percent-encoded, such as # as %23')
+  }
 }
 
 /** The address with the password in it. */

@@ -289,7 +289,10 @@ t.test('every mistake names its path, and of values only what cannot be a secret
       'not valid YAML: something is missing here, such as a closing quote, brace or bracket, a comma, or a blank after a colon',
     ],
     ['a field twice', file({ rest: 'keys: []' }), 'not valid YAML: the same name stands twice'],
-    ['an alias of nothing', 'a: *b', 'ReferenceError: Unresolved alias (the anchor must be set before the alias): b'],
+    [
+      'an alias of nothing', 'a: *b',
+      'not valid YAML: an alias (* and a name) that names nothing: put a text that begins with * into quotes',
+    ],
     ['an empty file', '', 'must be object, not null'],
     ['a list', '- a', 'must be object, not array'],
     [
@@ -453,6 +456,8 @@ t.test('mistakes of YAML are sentences with line and column', async (t) => {
     ['a: { b: [1 }', /^g\.yaml:1:\d+: not valid YAML: /],
     ['a: @b', /^g\.yaml:1:4: not valid YAML: a text may not begin with this character/],
     ['a: !!nobody b\n---\nb: 1', /not valid YAML: a second document begins/],
+    ['a: *canary', /^g\.yaml:1:4: not valid YAML: an alias .* names nothing: put a text that begins with \* into quotes$/],
+    ['a: &b 1\nc: *b\nd: [*c]', /^g\.yaml:3:5: not valid YAML: an alias/],
     ['&a *b', /not valid YAML: the parser says [A-Z_]+/],
   ] as const) t.match(toLines(text).join('\n'), expected, text)
 })

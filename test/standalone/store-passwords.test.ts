@@ -94,10 +94,11 @@ t.test('of PostgreSQL: reports wait for a moment, and no request', { skip: witho
   t.equal(await shipped(), load.answered(), 'each record is there, once')
 })
 
-t.test('a password that cannot be used fails the check and the start', async (t) => {
+t.test('a password or an address that cannot be used fails the check and the start', async (t) => {
   const folder = t.testdir({ empty: ' \n' })
   const redis = { engine: 'redis', url: 'redis://127.0.0.1:9' } as const
   const usageStore = { url: 'postgres://127.0.0.1:9/db' }
+  const unread = 'cannot be read: in a name or password, all but letters and digits is percent-encoded, such as # as %23'
   const wrong = [
     [{ ...redis, password: { file: `${folder}/none` } }, 'state.password.file', 'cannot be read: ENOENT'],
     [{ ...redis, password: { file: `${folder}/empty` } }, 'state.password.file', 'is empty'],
@@ -106,6 +107,9 @@ t.test('a password that cannot be used fails the check and the start', async (t)
       { engine: 'lmdb', usageStore: { ...usageStore, password: { file: `${folder}/none` } } }, 'state.usageStore.password.file',
       'cannot be read: ENOENT',
     ],
+    [{ ...redis, url: 'redis://gateway:can#ary@127.0.0.1:9' }, 'state.url', unread],
+    [{ ...redis, url: 'redis://gateway:can%ary@127.0.0.1:9' }, 'state.url', unread],
+    [{ engine: 'lmdb', usageStore: { url: 'postgres://gateway:can/ary@127.0.0.1:9/db' } }, 'state.usageStore.url', unread],
   ] as const
   for (const [config, option, problem] of wrong) {
     await t.rejects(openState(config), { code: 'LLM_GATEWAY_OPTION', message: `option ${option} ${problem}` })
@@ -113,5 +117,6 @@ t.test('a password that cannot be used fails the check and the start', async (t)
     const { code, err } = await command('check', '--config', `${folder}/gateway.yaml`)
     t.equal(code, 1)
     t.match(err, problem)
+    t.notMatch(err, /ary/)
   }
 })
