@@ -30,6 +30,7 @@ const stateChecks = {
   url: 'a string',
   password: 'an object',
   cluster: 'a boolean',
+  sentinel: 'an object',
   prefix: 'a string',
   commandTimeoutMs: 'a whole number of at least 1',
   holdTtlMs: 'a whole number of at least 1',
@@ -37,7 +38,7 @@ const stateChecks = {
   usageStore: 'an object',
 } as const
 
-const redisOnly = ['url', 'password', 'cluster', 'prefix', 'commandTimeoutMs'] as const
+const redisOnly = ['url', 'password', 'cluster', 'sentinel', 'prefix', 'commandTimeoutMs'] as const
 
 const ledgerChecks = {
   maxFileBytes: 'a whole number of at least 1',
@@ -94,6 +95,7 @@ async function openEngine (config: StateConfig, now?: Clock): Promise<Omit<State
   if (open === undefined) throw new OptionError('state.engine', 'must be memory, lmdb or redis')
   const unread = config.engine === 'redis' ? undefined : redisOnly.find((name) => Reflect.get(config, name) !== undefined)
   if (unread !== undefined) throw new OptionError(`state.${unread}`, 'belongs to the engine redis')
+  checkSentinel(config)
   const [unusable] = wrongLogins(config)
   if (unusable !== undefined) throw unusable
   const { end, ...parts } = await open(config, now)
@@ -105,6 +107,13 @@ async function openEngine (config: StateConfig, now?: Clock): Promise<Omit<State
     await end()
   }
   return { ...parts, close }
+}
+
+function checkSentinel ({ sentinel, cluster }: StateConfig): void {
+  if (sentinel === undefined) return
+  checkOptions('state.sentinel', sentinel, { name: 'a string', password: 'an object' })
+  if (sentinel.name === undefined) throw new OptionError('state.sentinel.name', 'is required')
+  if (cluster === true) throw new OptionError('state.sentinel', 'has no place beside cluster')
 }
 
 type Opened = Omit<State, 'close' | 'recovered'> & { readonly end: () => Promise<void> }

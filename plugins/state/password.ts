@@ -36,9 +36,15 @@ interface Login {
   readonly password?: PasswordFile
 }
 
+interface Logins extends Login {
+  readonly sentinel?: Login
+  readonly usageStore?: Login
+}
+
 /** `LLM_GATEWAY_OPTION` for each address and password that cannot be used. */
-export function wrongLogins ({ usageStore, ...state }: Login & { readonly usageStore?: Login }): unknown[] {
-  return Object.entries<Login | undefined>({ state, 'state.usageStore': usageStore }).flatMap(([option, given]) => [
+export function wrongLogins ({ sentinel, usageStore, ...state }: Logins): unknown[] {
+  const all = Object.entries<Login | undefined>({ state, 'state.sentinel': sentinel, 'state.usageStore': usageStore })
+  return all.flatMap(([option, given]) => [
     ...given?.url === undefined ? [] : thrownBy(() => checkAddress(`${option}.url`, String(given.url))),
     ...thrownBy(() => readPassword(`${option}.password`, given?.password)),
   ])

@@ -74,13 +74,20 @@ async function connector (config: StateConfig, timeoutMs: number): Promise<() =>
   // The breaker's own time comes first; this one bounds what the client sends by itself.
   const commandTimeout = timeoutMs * 4
   const password = readPassword('state.password', config.password)
+  const sentinelPassword = readPassword('state.sentinel.password', config.sentinel?.password)
   // Redis lets connections live whose password has ended: only a new one has to know the next.
   const follow = ({ options }: Redis): void => {
-    if (password !== null) Object.defineProperty(options, 'password', { get: password, enumerable: true })
+    for (const [name, read] of Object.entries({ password, sentinelPassword })) {
+      if (read !== null) Object.defineProperty(options, name, { get: read, enumerable: true })
+    }
   }
   if (config.cluster !== true) {
     return () => {
-      const client = new Single(withPassword(url, password), { ...settings, commandTimeout, retryStrategy })
+      const own = { ...settings, commandTimeout, retryStrategy }
+      const address = withPassword(url, password)
+      const client = config.sentinel === undefined
+        ? new Single(address, own)
+        : new Single({ ...own, ...sentinelOf(address, config.sentinel.name), sentinelPassword: sentinelPassword?.() })
       follow(client)
       return client
     }
@@ -105,11 +112,30 @@ function loginOf (url: string): { username?: string, password?: string, tls?: ob
   }
 }
 
+interface SentinelOptions {
+  readonly name: string
+  readonly sentinels: Array<{ host: string, port: number }>
+  readonly db?: number
+}
+
+/** Of one Sentinel, which names the server and the other Sentinels: these are told by host and port alone. */
+function sentinelOf (url: string, name: string): SentinelOptions {
+  const { protocol, hostname, port, pathname } = new URL(url)
+  const db = Number(pathname.slice(1))
+  return {
+    ...loginOf(url),
+    name,
+    sentinels: [{ host: hostname.replace(/^\[(.*)\]$/, '$1'), port: Number(port || 26_379) }],
+    ...db > 0 && { db },
+    ...protocol === 'rediss:' && { enableTLSForSentinelMode: true, sentinelTLS: {} },
+  }
+}
+
 async function ready (client: Client, startMs: number): Promise<void> {
   let reason = 'no answer'
   // Later failures are told by the commands that meet them; without a listener the client prints each one. The code where there
   // is one: a message tells the host, which is a piece of a password that was not encoded.
-  client.on('error', (error: Error) => { reason = String(Reflect.get(error, 'code') ?? error.message) })
+  client.on('error', (error: Error) => { reason = String(Reflect.get(error, 'code') ?? sentinelWords(error.message)) })
   await new Promise<void>((resolve, reject) => {
     const timer = setTimeout(() => reject(new StoreDownError(`at state.url was not ready within ${startMs} ms: ${reason}`)), startMs)
     client.once('ready', () => {
@@ -117,6 +143,11 @@ async function ready (client: Client, startMs: number): Promise<void> {
       resolve()
     })
   })
+}
+
+/** What the client says of Sentinels has their addresses in it. */
+function sentinelWords (message: string): string {
+  return message.replace(/^All sentinels.*Last error: (?:connect |getaddrinfo )?(ERR .*|\w+).*$/s, 'no Sentinel names the server: $1')
 }
 
 const digests = new Map(Object.entries(scripts).map(([name, text]) => [name, createHash('sha1').update(text).digest('hex')]))

@@ -67,6 +67,11 @@ interface StateDetails {
   readonly password?: PasswordFile
   /** True where `url` is one node of a Redis Cluster. */
   readonly cluster?: boolean
+  /**
+   * Where `url` is a Redis Sentinel, which names the server that is the primary now; user, password and database of `url` are the server's.
+   * `name`: of the primary. `password`: of the Sentinels themselves, read again for each connection.
+   */
+  readonly sentinel?: { readonly name: string, readonly password?: PasswordFile }
   /** In front of every Redis key. Default `llm-gateway`. */
   readonly prefix?: string
   /** How long a Redis command may take. Default 50 ms. */
