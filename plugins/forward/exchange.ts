@@ -3,7 +3,6 @@ import type { Dispatcher } from 'undici'
 import { ReplyCodedError, StreamCutError } from '../core/errors/reply-errors.js'
 import { isEventStream } from '../core/event-stream.js'
 import { releaseHold } from '../core/gateway.js'
-import { cutReply } from '../core/cut-reply.js'
 import type { ReplyTap } from '../core/types.js'
 import { writeLog } from '../core/write-log.js'
 import { lastEvent, noteBroken } from './broken-reply.js'
@@ -236,8 +235,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Source {
       // Nothing was passed on yet.
       this.#error = error
     } else {
-      cutReply(this.#context.reply)
-      this.#body.destroy(error)
+      this.#body.cut(this.#context.reply, error)
     }
   }
 

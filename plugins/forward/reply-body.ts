@@ -1,5 +1,7 @@
 import { ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
+import type { FastifyReply } from 'fastify'
+import { cutReply } from '../core/cut-reply.js'
 
 /** A piece that is shorter may be one event, which its caller waits for. A long reply is cheaper when it is not stopped within a read. */
 const eventBytes = 4 * 1024
@@ -53,6 +55,14 @@ export class ReplyBody extends Readable {
       this.resume()
     }
     this.push(null)
+  }
+
+  /** There is no more, and it is not whole. */
+  cut (reply: FastifyReply, error: Error): void {
+    // After it, nothing is written any more.
+    this.flush()
+    cutReply(reply)
+    this.destroy(error)
   }
 
   override pipe<T extends NodeJS.WritableStream> (destination: T, options?: { end?: boolean }): T {
