@@ -1,6 +1,6 @@
 /**
  * The same code, token for token and line for line, without its comments and blank lines, with tabs where there were four spaces, and no
- * blanks along braces and commas. Names stay, and a statement keeps a line of its own: the trace of an error tells as much as before.
+ * blanks along most signs. Names stay, and a statement keeps a line of its own: the trace of an error tells as much as before.
  */
 import ts from 'typescript'
 
@@ -27,7 +27,8 @@ export function withoutComments (text) {
     if (children.length > 0) return children.forEach(add)
     const start = node.getStart(file)
     const gap = shorten(text.slice(node.pos, start))
-    const isSpare = gap === ' ' && (/[{},]$/.test(code) || /[{}]/.test(text[start]))
+    // Of other signs two may make a third: + and ++, a division and a pattern.
+    const isSpare = gap === ' ' && (/[{},;:?=&|]$|=>$/.test(code) || /[{}:?=&|]/.test(text[start]))
     code += (isSpare ? '' : gap) + text.slice(start, node.end)
   }
   add(file)

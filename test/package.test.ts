@@ -73,7 +73,7 @@ t.test('code is shipped without its comments, and declarations with those of wha
     'if (a) {',
     '    /* five',
     '     */',
-    '    throw { b }, "c, d";',
+    '    throw { b }, "c, d = e", f ? .5 : ((g + +h) || i / /j/.k);',
     '}',
     '// six',
   ]
@@ -82,12 +82,12 @@ t.test('code is shipped without its comments, and declarations with those of wha
   const { stdout } = run(process.execPath, ['--input-type=module', '-e', script, hard.join('\n')], root)
   t.same(stdout.split('\n'), [
     '#!/usr/bin/env node',
-    'const a = /[/*]/ .test("// no comment");',
-    'const b = `',
+    'const a=/[/*]/ .test("// no comment");',
+    'const b=`',
     '    // a line of text',
-    '        $' + '{a ? `/* text */` : ""}`;',
+    '        $' + '{a?`/* text */`:""}`;',
     'if (a){',
-    '\tthrow{b},"c, d";',
+    '\tthrow{b},"c, d = e",f?.5:((g + +h)||i / /j/.k);',
     '}',
     '',
   ])
