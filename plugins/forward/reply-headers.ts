@@ -4,10 +4,11 @@ import type { ModelCall } from '../core/model-call.js'
 import type { Headers } from './raw-headers.js'
 
 // Hop-by-hop headers (RFC 9110 7.6.1), what an upstream says of itself that is not true of this server, what browsers would keep for its
-// whole name, and what servers in front of this one take for its orders: to serve a file, or a place that callers are kept from.
+// whole name, what servers in front of this one take for its orders: to serve a file, or a place that callers are kept from; and where else
+// a caller is to ask, as clients take any key but `authorization` there along.
 const dropped = new Set([
   'connection', 'keep-alive', 'proxy-connection', 'proxy-authenticate', 'te', 'trailer', 'transfer-encoding', 'upgrade', 'http2-settings',
-  'set-cookie', 'set-cookie2', 'alt-svc',
+  'set-cookie', 'set-cookie2', 'alt-svc', 'www-authenticate', 'location', 'content-location', 'refresh',
   'strict-transport-security', 'public-key-pins', 'expect-ct', 'clear-site-data', 'nel', 'report-to', 'reporting-endpoints',
   'x-accel-redirect', 'x-accel-expires', 'x-accel-limit-rate', 'x-accel-charset', 'x-sendfile', 'x-lighttpd-send-file', 'x-reproxy-url',
 ])

@@ -7,14 +7,14 @@ import type { Call, Header } from '../core/upstream.js'
 import { seal, type MarkedHeaders } from './exchange-context.js'
 
 // Hop-by-hop headers (RFC 9110 7.6.1), `expect` which this server has answered, where the caller came from, which is
-// not for third parties, and tenant data that travels as baggage.
+// not for third parties, tenant data that travels as baggage, and what asks for a part of a reply, whose usage would be in another.
 const dropped = new Set([
   ...credentialHeaders,
   ...signInHeaders,
   ...gatewayHeaders,
   ...overrides,
   'connection', 'keep-alive', 'proxy-connection', 'te', 'trailer', 'transfer-encoding', 'upgrade', 'http2-settings', 'expect',
-  'forwarded', 'x-real-ip', 'baggage',
+  'forwarded', 'x-real-ip', 'baggage', 'range', 'if-range',
 ])
 
 function isDropped (name: string): boolean {

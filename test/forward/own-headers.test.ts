@@ -92,3 +92,25 @@ t.test('a caller cannot set a header of an upstream beside it, in another spelli
   t.notMatch(String(upstream.seen[0]?.rawHeaders), /canary/)
   t.match(upstream.seen[0]?.headers, { 'x-org': 'ours', 'helicone-auth': 'operators', 'x-main-auth': 's3', x_other: 'kept' })
 })
+
+t.test('a caller is not sent elsewhere with its key, nor asked for a password of the provider', async (t) => {
+  const upstream = await startUpstream(t)
+  for (const [place, app] of Object.entries(await apps(t, upstream.url))) {
+    if (place === 'a plain mount') continue
+    for (const location of ['https://elsewhere.example/v1/messages', '/v1/messages', '//elsewhere.example']) {
+      const told = { location, 'content-location': location, refresh: `0;url=${location}`, 'www-authenticate': 'Basic realm="canary"' }
+      for (const status of [201, 307, 308, 401]) {
+        upstream.queue({ status, headers: told, body: '{}' })
+        const reply = await app.inject({
+          method: 'POST',
+          url: '/v1/messages',
+          headers: { 'x-api-key': secret, 'anthropic-version': '2023-06-01', range: 'bytes=9-', 'if-range': '"a"' },
+          payload: { ...payload, max_tokens: 1 },
+        })
+        t.equal(reply.statusCode, status, place)
+        t.strictSame(Object.keys(told).filter((name) => name in reply.headers), [], `${place}: ${status}`)
+        t.match(upstream.seen.at(-1)?.headers, { range: undefined, 'if-range': undefined }, place)
+      }
+    }
+  }
+})
