@@ -37,6 +37,8 @@ export class UsageTap implements ReplyTap {
   private readonly meter: Meter
   private readonly headers: Headers
   private readonly decoder: SideDecoder | null
+  /** The begin of what may be a byte order mark, held back until it is clear what follows. */
+  private halfMark: Buffer | null = null
   private innermost: SideDecoder | null = null
   private reader: EventStreamReader | DocumentReader | null = null
   private sieve: EventSieve | null = null
@@ -111,7 +113,10 @@ export class UsageTap implements ReplyTap {
     })
   }
 
-  private read (chunk: Buffer): Buffer | null {
+  private read (piece: Buffer): Buffer | null {
+    const chunk = this.halfMark === null ? piece : Buffer.concat([this.halfMark, piece])
+    this.halfMark = this.reader === null && chunk.length < markBytes && chunk[0] === markByte ? chunk : null
+    if (this.halfMark !== null) return null
     this.reader ??= this.openReader(chunk)
     if (this.sieve !== null) return this.sieve.push(chunk)
     this.reader?.read(chunk)
@@ -168,7 +173,7 @@ export class UsageTap implements ReplyTap {
     }
     this.isRead = true
     this.onRead?.(this.isWhole)
-    return sieve === null ? null : sieve.end(isExtra)
+    return sieve === null ? this.halfMark : sieve.end(isExtra)
   }
 }
 

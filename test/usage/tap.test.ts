@@ -32,6 +32,18 @@ t.test('a byte order mark before JSON is part of neither', async (t) => {
   }
 })
 
+t.test('a byte order mark that comes byte by byte is one', async (t) => {
+  const mark = [0xef, 0xbb, 0xbf].map((byte) => Buffer.from([byte]))
+  for (const [text, type] of [[json, 'application/json'], [stream, 'text/event-stream']] as const) {
+    for (const takeOut of [false, true]) {
+      const { llm, out } = meter('chat_completions', [...mark, Buffer.from(text)], { 'content-type': type }, takeOut)
+      t.equal(llm.usage.tokens?.output, 4)
+      t.equal(out.subarray(0, 4).toString('latin1'), `\u00ef\u00bb\u00bf${text[0]}`)
+    }
+  }
+  t.strictSame(meter('chat_completions', mark.slice(0, 1)).out, mark[0], 'nothing but the begin of one')
+})
+
 t.test('a field that only an event stream may begin with', async (t) => {
   const text = `custom: 1\n${stream}`
   t.equal(meter('chat_completions', [Buffer.from(text)], { 'content-type': 'text/event-stream' }).llm.usage.tokens?.output, 4)
