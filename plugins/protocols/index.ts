@@ -74,12 +74,12 @@ export const frontHeaders = new RegExp(`^(?:${[
 ].join('|')})`)
 
 /**
- * What other gateways, as an upstream may be one, take a secret from, or an address: they would send the upstream's credential there.
- * Cloudflare AI Gateway, Helicone, LiteLLM, Portkey. For the headers of an upstream's own.
+ * What other gateways, as an upstream may be one, take a secret from, the name of one that they keep, or an address: they would send the
+ * upstream's credential there. Bifrost, Cloudflare AI Gateway, Helicone, LiteLLM, Portkey. For the headers of an upstream's own.
  */
 export const gatewayHeaders: readonly string[] = [
   'cf-aig-authorization', 'helicone-auth', 'helicone-target-url', 'helicone-openai-api-base', 'x-litellm-api-key', 'x-portkey-api-key',
-  'x-portkey-custom-host', 'x-portkey-config',
+  'x-portkey-custom-host', 'x-portkey-config', 'x-portkey-virtual-key', 'x-portkey-provider', 'x-bf-vk', 'cf-aig-byok-alias',
 ]
 
 /** The same of queries, as `Family.queryCarriers`. */
