@@ -16,7 +16,8 @@ const plain = process.stdout.isTTY && process.argv[2] === 'start' ? await plainL
 
 process.exitCode = await run(process.argv.slice(2), {
   env: process.env,
-  out: (line) => process.stdout.write(`${line}\n`) || once(process.stdout, 'drain'),
+  // Where nobody reads any more there is nothing to wait for.
+  out: (line) => process.stdout.write(`${line}\n`) || once(process.stdout, 'drain').catch(() => {}),
   err: (line) => process.stderr.write(`${line}\n`),
   progress: process.stderr.isTTY ? (text) => process.stderr.write(text) : null,
   onSignal: (signal, listener) => process.on(signal, listener),

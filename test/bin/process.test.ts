@@ -40,6 +40,24 @@ t.test('starts, reloads at SIGHUP, and ends at SIGTERM after its last stream', a
   t.same(child.err, [])
 })
 
+t.test('a reader of the log that went away holds no end: what runs is served to its last event', async (t) => {
+  const upstream = await startUpstream(t)
+  const text = yaml(upstream.url, ['key-a'])
+  const child = gateway(t, ['start', '--config', join(t.testdir({ 'gateway.yaml': text }), 'gateway.yaml')], { PORT: '0' })
+  const origin = await originOf(child)
+  child.process.stdout?.destroy()
+  let release = (): void => {}
+  const gate = new Promise<void>((resolve) => { release = resolve })
+  upstream.queue({ fixture: 'chat_completions.include_usage.sse', split: 'events', before: async (write) => write > 0 && await gate })
+  const stream = await chat(origin, 'key-a', { stream: true })
+  child.process.kill('SIGTERM')
+  while ((await fetch(`${origin}/health`).catch(() => null))?.status === 200);
+  release()
+  t.match(await stream.text(), /\[DONE\]\n\n$/)
+  t.equal(await child.exited, 0)
+  t.same(child.err, [])
+})
+
 t.test('a second signal ends it at once, whatever runs', async (t) => {
   const upstream = await startUpstream(t)
   const text = yaml(upstream.url, ['key-a'], 'forward: { drain: { maxMs: 60000 } }')
