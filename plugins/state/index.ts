@@ -135,12 +135,9 @@ const engines: ReadonlyMap<string, Open> = new Map(Object.entries<Open>({
       keys: lmdbKeys(files),
       balances: lmdbBalances(files, { holdTtlMs, now }),
       ledger: new FileLedger(join(path, 'ledger'), ledger, now),
-      notes: lmdbNotes(files.notes, now),
+      notes: lmdbNotes(files, now),
       notice: null,
-      end: async () => {
-        await files.balances.close()
-        await files.durable.close()
-      },
+      end: files.close,
     }
   },
   redis: async (config, now) => {

@@ -2,7 +2,8 @@ import { hold, leave, read, readBucket, renew, settle, sweep } from '../core/bal
 import type { LmdbFiles } from './lmdb-open.js'
 import { LmdbGroupStores, type Spent } from './lmdb-group-stores.js'
 import type { Engine } from '../core/balances/group-store.js'
-import { saveSpent, SpentWriter } from './lmdb-spent.js'
+import { saveEntries } from './lmdb-durable.js'
+import { entriesOf, SpentWriter } from './lmdb-spent.js'
 import { inTurns } from './turns.js'
 import type { Balances } from './types.js'
 
@@ -31,7 +32,7 @@ export function lmdbBalances (
   const engine: Engine = { storeOf: stores.of, now, holdTtlMs }
   const transaction = (work: () => void): void => {
     try {
-      files.balances.transactionSync(() => {
+      files.writeBalances(() => {
         stores.begin()
         work()
         stores.end()
@@ -42,7 +43,7 @@ export function lmdbBalances (
     }
   }
   const turns = inTurns(transaction)
-  const writer = new SpentWriter(files.path, dirty)
+  const writer = new SpentWriter(files.thread, dirty)
   const timer = setInterval(() => writer.write(), checkpointMs).unref()
   return {
     holdTtlMs,
@@ -56,8 +57,9 @@ export function lmdbBalances (
     close: async () => {
       clearInterval(timer)
       await writer.close()
+      await turns.soon(() => {})
       // Nobody waits for this loop any more.
-      await turns.soon(() => { if (dirty.size > 0 && saveSpent(files, [...dirty])) dirty.clear() })
+      if (dirty.size > 0 && saveEntries(files, entriesOf(dirty))) dirty.clear()
     },
   }
 }

@@ -8,7 +8,7 @@ const watchMs = 200
  * Keys that every process of one host shares. Changes are numbered in the file, and each process looks for new numbers.
  * `changesKept` of them stay there; a process that is further behind takes everything for changed.
  */
-export function lmdbKeys ({ durable, keysByDigest, digestsById, changes }: LmdbFiles, changesKept = 1_000): KeyStore {
+export function lmdbKeys ({ writeDurable, keysByDigest, digestsById, changes }: LmdbFiles, changesKept = 1_000): KeyStore {
   const listeners = new Listeners()
   const lastChange = (): number => [...changes.getKeys({ reverse: true, limit: 1 })][0] ?? 0
   let seen = lastChange()
@@ -37,7 +37,7 @@ export function lmdbKeys ({ durable, keysByDigest, digestsById, changes }: LmdbF
     note({ id: record.id, digest: record.digest })
   }
   const write = <T>(step: () => T): T => {
-    const result = durable.transactionSync(step)
+    const result = writeDurable(step)
     watch()
     return result
   }

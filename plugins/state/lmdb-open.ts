@@ -2,28 +2,28 @@ import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Database, RootDatabase } from 'lmdb'
 import { bucketKeepMs } from '../core/balances/buckets.js'
+import { hasDiskRoom } from './disk-room.js'
 import { writeAccount, writeBucket } from './lmdb-codec.js'
+import { openDurable, type DurableFile, type Write } from './lmdb-durable-file.js'
+import { DurableThread } from './lmdb-durable.js'
 import type { LmdbTables, Spent } from './lmdb-group-stores.js'
+import { openLock } from './lmdb-lock.js'
 import { makeFolder } from './make-folder.js'
-import type { StoredNote } from './notes.js'
 import { loadLmdb } from './peer.js'
 import { newWindow } from '../core/balances/window.js'
-import type { KeyChange, KeyRecord } from './types.js'
 
-/** The files of one host. `durable` is on the disk when a write resolves; `balances` are as safe as the running system. */
-export interface LmdbFiles {
-  /** Of the folder that they are in. */
-  readonly path: string
-  readonly durable: RootDatabase
-  readonly keysByDigest: Database<KeyRecord, string>
-  readonly digestsById: Database<string, string>
-  readonly changes: Database<KeyChange, number>
-  readonly notes: Database<StoredNote, string>
-  /** What each account and each bucket has spent, some seconds old: what is left of them after a power failure. */
-  readonly spent: Database<Spent, string>
+/** Tens of thousands of holds and accounts. */
+const roomBytes = 4 * 1024 * 1024
+/** Of what fits into one page. */
+const valueBytes = 4_000
 
+/** The files of one host. `balances` are as safe as the running system. */
+export interface LmdbFiles extends DurableFile {
+  readonly thread: DurableThread
   readonly balances: RootDatabase
+  readonly writeBalances: Write
   readonly tables: LmdbTables
+  readonly close: () => Promise<void>
 }
 
 /**
@@ -32,55 +32,66 @@ export interface LmdbFiles {
  * there is no boot id, every write waits for the disk.
  * `overlappingSync: false` throughout: with it on, kills lost writes.
  */
-export async function openLmdb (path: string, bootId: string | null = readBootId()): Promise<LmdbFiles> {
+export async function openLmdb (path: string, bootId: string | null = readBootId(), hasRoom = hasDiskRoom): Promise<LmdbFiles> {
   const { open } = await loadLmdb()
   const balancesPath = join(path, 'limits.mdb')
-  const { durable, spent } = await openFolder(path)
-  const openBalances = (): RootDatabase => open({ path: balancesPath, overlappingSync: false, maxDbs: 4, noSync: bootId !== null })
+  const file = await openFolder(path, hasRoom)
+  const { durable, transaction, spent } = file
+  const lock = await openLock(balancesPath)
+  const openBalances = (): Pick<LmdbFiles, 'balances' | 'tables'> => {
+    const balances = open({ path: balancesPath, overlappingSync: false, maxDbs: 4, noSync: bootId !== null })
+    return { balances, tables: tablesOf(balances) }
+  }
 
-  const balances = durable.transactionSync(() => {
+  const { balances, tables } = transaction(() => lock.alone(() => {
     const isKept = bootId === null || durable.get('boot') === bootId
     if (isKept && existsSync(balancesPath)) return openBalances()
-    for (const file of [balancesPath, `${balancesPath}-lock`]) rmSync(file, { force: true })
+    for (const each of [balancesPath, `${balancesPath}-lock`]) rmSync(each, { force: true })
     const fresh = openBalances()
-    fresh.transactionSync(() => restore(tablesOf(fresh), spent))
-    if (bootId !== null) durable.put('boot', bootId)
+    fresh.balances.transactionSync(() => restore(fresh.tables, spent))
+    if (hasRoom(path, 2 * roomBytes)) takeRoom(fresh)
+    if (bootId !== null) durable.putSync('boot', bootId)
     return fresh
-  })
+  }))
+  const thread = new DurableThread(path)
   return {
-    path,
-    durable,
-    keysByDigest: durable.openDB({ name: 'keys' }),
-    digestsById: durable.openDB({ name: 'ids' }),
-    changes: durable.openDB({ name: 'changes' }),
-    notes: durable.openDB({ name: 'notes' }),
-    spent,
+    ...file,
+    thread,
     balances,
-    tables: tablesOf(balances),
+    tables,
+    writeBalances: (step) => lock.alone(() => balances.transactionSync(step)),
+    close: async () => {
+      await thread.close()
+      await balances.close()
+      await lock.close()
+      await file.closeDurable()
+    },
   }
 }
 
 /** Throws an error that names the folder, which the library's own words do not. */
-async function openFolder (path: string): Promise<Pick<LmdbFiles, 'durable' | 'spent'>> {
+async function openFolder (path: string, hasRoom: typeof hasDiskRoom): Promise<DurableFile> {
   try {
     makeFolder(path)
-    return await openDurable(path)
+    // The package would end the process.
+    if (!existsSync(join(path, 'keys.mdb')) && !hasRoom(path)) throw new Error('its disk is full')
+    return await openDurable(path, hasRoom)
   } catch (error) {
     const { message } = Object(error)
     throw new Error(`the folder ${path} of the state cannot be used: ${String(message)}`, { cause: error })
   }
 }
 
-/** What a thread beside this one may have open, too. */
-export async function openDurable (path: string): Promise<Pick<LmdbFiles, 'durable' | 'spent'>> {
-  const { open } = await loadLmdb()
-  const durable = open({ path: join(path, 'keys.mdb'), overlappingSync: false, maxDbs: 8 })
-  return { durable, spent: durable.openDB<Spent, string>({ name: 'spent' }) }
-}
-
 function tablesOf (balances: RootDatabase): LmdbTables {
   const table = (name: string): LmdbTables['accounts'] => balances.openDB({ name, encoding: 'binary' })
   return { accounts: table('accounts'), buckets: table('buckets'), holds: table('holds'), groups: table('groups') }
+}
+
+/** Has the file take pages from the disk and leaves them free in it: once the disk is full, limits go on with them. */
+function takeRoom ({ balances, tables }: Pick<LmdbFiles, 'balances' | 'tables'>): void {
+  const names = Array.from({ length: Math.ceil(roomBytes / valueBytes) }, (_, n) => `room ${n}`)
+  balances.transactionSync(() => { for (const name of names) tables.holds.putSync(name, Buffer.alloc(valueBytes)) })
+  balances.transactionSync(() => { for (const name of names) tables.holds.removeSync(name) })
 }
 
 /** Nothing is held: whoever held it is gone with the system that ran. */

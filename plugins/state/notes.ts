@@ -1,7 +1,8 @@
 /** Small texts that are remembered for a while, such as which upstream made a response, in each engine. */
 import { LRUCache } from 'lru-cache'
-import type { Database } from 'lmdb'
 import type { Notes } from '../core/upstream.js'
+import type { Entry } from './lmdb-durable.js'
+import type { LmdbFiles } from './lmdb-open.js'
 import type { RedisLink } from './redis-link.js'
 
 const maxNotes = 100_000
@@ -15,18 +16,11 @@ export function memoryNotes (): Notes {
   }
 }
 
-/** As it lies in the file. */
-export interface StoredNote {
-  readonly text: string
-  /** Milliseconds since the epoch. */
-  readonly until: number
-}
-
 /** Between two looks for notes whose time is over. */
 const sweepEvery = 1_000
 
 /** Of one host. */
-export function lmdbNotes (notes: Database<StoredNote, string>, now: () => number = Date.now): Notes {
+export function lmdbNotes ({ notes, thread }: LmdbFiles, now: () => number = Date.now): Notes {
   let written = 0
   return {
     read: (name) => {
@@ -35,10 +29,9 @@ export function lmdbNotes (notes: Database<StoredNote, string>, now: () => numbe
     },
     write: async (name, text, ttlMs) => {
       written += 1
-      if (written % sweepEvery === 0) {
-        for (const { key, value } of notes.getRange()) if (value.until <= now()) notes.remove(key)
-      }
-      await notes.put(name, { text, until: now() + ttlMs })
+      const over = written % sweepEvery === 0 ? [...notes.getRange()].filter(({ value }) => value.until <= now()) : []
+      const gone = over.map(({ key }): Entry => ['notes', key, null])
+      if (!await thread.save([...gone, ['notes', name, { text, until: now() + ttlMs }]])) throw new Error('a note could not be written')
     },
   }
 }

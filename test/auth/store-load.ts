@@ -44,15 +44,14 @@ async function openLmdbStore (path: string): Promise<OpenStore> {
   const fill = async (first: number, end: number): Promise<void> => {
     // One wait for the disk for many: they are steps of one transaction.
     for (let at = first; at < end; at += 10_000) {
-      files.durable.transactionSync(() => {
+      files.writeDurable(() => {
         for (let number = at; number < Math.min(end, at + 10_000); number += 1) keys.create(record(number))
       })
     }
   }
   const close = async (): Promise<void> => {
     await keys.close()
-    await files.balances.close()
-    await files.durable.close()
+    await files.close()
     rmSync(path, { recursive: true })
   }
   return { keys, fill, close }

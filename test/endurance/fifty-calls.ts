@@ -133,15 +133,12 @@ const stores: Readonly<Record<FiftyCalls['engine'], (folder: string) => Promise<
     const files = await openLmdb(join(folder, 'data'))
     return {
       state: { engine: 'lmdb', path: './data' },
-      sample: async () => files.balances.transactionSync(() => {
+      sample: async () => files.writeBalances(() => {
         const { spent = 0, held = 0, active = 0 } = accountIn(files, 'g:chat') ?? {}
         const open = [...holdsIn(files, 'chat').values()].filter(({ state }) => state === 'open')
         return { spent, held, active, openTokens: sum(open.map(({ tokens }) => tokens)), open: open.length }
       }),
-      close: async () => {
-        await files.balances.close()
-        await files.durable.close()
-      },
+      close: files.close,
     }
   },
 }

@@ -32,8 +32,7 @@ export async function lmdbKills ({ kills }: { readonly kills: number }): Promise
   }
   const violations = check(files, notes)
   const sizes = ['limits.mdb', 'keys.mdb'].map((name) => Math.round(statSync(join(path, name)).size / 1_048_576))
-  await files.balances.close()
-  await files.durable.close()
+  await files.close()
   folder.remove()
   const { h, s, k } = notes
   return { violations, slow: [], kills: count, held: h.size, settled: s.size, keys: k.size, megabytes: sizes }

@@ -21,9 +21,9 @@ const slow = [
     'auth/store-load', 'bin/keys-push', 'bin/process', 'bin/workers', 'bin/workers-state', 'conformance/command', 'conformance/kit',
     'console/browser', 'examples/cloud-tokens', 'examples/cluster', 'examples/demo', 'examples/docker', 'examples/kubernetes',
     'examples/observability', 'examples/prometheus', 'examples/systemd', 'forward/connection-queue', 'forward/slow-readers',
-    'limits/store-trouble', 'overload/overload', 'package', 'standalone/workers', 'state/lmdb-spent', 'state/redis-cluster-login',
-    'state/redis-sentinel', 'state/redis-trouble', 'state/usage-store-trouble', 'upstreams/deadline', 'upstreams/schedule',
-    'usage/corpus', 'usage/memory', 'usage/traffic'
+    'limits/store-trouble', 'overload/overload', 'package', 'standalone/workers', 'state/lmdb-lock', 'state/lmdb-spent',
+    'state/redis-cluster-login', 'state/redis-sentinel', 'state/redis-trouble', 'state/usage-store-trouble', 'upstreams/deadline',
+    'upstreams/schedule', 'usage/corpus', 'usage/memory', 'usage/traffic'
   ),
   ...tests.filter((file) => file.startsWith('test/endurance/')),
 ]

@@ -2,12 +2,12 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { setTimeout as pause } from 'node:timers/promises'
-import { MessageChannel } from 'node:worker_threads'
 import t from 'tap'
 import type { HoldAsk } from '../../plugins/core/balances/types.js'
 import { lmdbBalances } from '../../plugins/state/lmdb-balances.js'
+import { DurableThread } from '../../plugins/state/lmdb-durable.js'
 import { openLmdb } from '../../plugins/state/lmdb-open.js'
-import { saveSpent, serveSpent, SpentWriter } from '../../plugins/state/lmdb-spent.js'
+import { SpentWriter } from '../../plugins/state/lmdb-spent.js'
 
 const heldMs = 2_000
 
@@ -51,40 +51,17 @@ t.test('a disk that stands still holds up no request', async (t) => {
     await again.close()
     return read
   }
-  await files.balances.close()
-  await files.durable.close()
-})
-
-t.test('a thread saves what comes through its port, until it is told to end', async (t) => {
-  const path = t.testdir({})
-  const files = await openLmdb(path, 'boot-1')
-  const { port1, port2 } = new MessageChannel()
-  await serveSpent(port2, path)
-  const ask = async (message: unknown): Promise<unknown> => {
-    const answer = once(port1, 'message')
-    port1.postMessage(message)
-    return await answer
-  }
-  t.strictSame(await ask([['g:chat', 7], ['g:chat b', [3, 5, 0, Infinity]], ['gone', 1]]), [true])
-  t.strictSame(await ask([['g:chat', 6], ['gone', null]]), [true])
-  t.strictSame([files.spent.get('g:chat'), files.spent.get('g:chat b'), files.spent.get('gone')], [7, [3, 5, 0, Infinity], undefined])
-  const closed = once(port1, 'close')
-  port1.ref()
-  port1.postMessage(null)
-  await closed
-  t.equal(saveSpent(files, [['g:chat', 8]]), true, 'and what others have open stays open')
-  await files.balances.close()
-  await files.durable.close()
-  t.equal(saveSpent(files, [['g:chat', 9]]), false)
-  await t.resolves(import('../../plugins/state/lmdb-spent-thread.js'), 'and outside of a thread there is nothing to do')
+  await files.close()
 })
 
 t.test('what a thread that ends has not saved stays to be saved', async (t) => {
   const dirty = new Map([['g:chat', 7]])
-  const writer = new SpentWriter('/dev/null/nowhere', dirty)
+  const thread = new DurableThread('/dev/null/nowhere')
+  const writer = new SpentWriter(thread, dirty)
   writer.write()
   writer.write()
   await writer.close()
+  await thread.close()
   t.strictSame([...dirty], [['g:chat', 7]])
 })
 
@@ -92,7 +69,7 @@ t.test('what changes while it is written is written again, and what does not is 
   const path = t.testdir({})
   const files = await openLmdb(path, 'boot-1')
   const dirty = new Map<string, number>([['g:chat', 7], ['g:other', 1]])
-  const writer = new SpentWriter(path, dirty)
+  const writer = new SpentWriter(files.thread, dirty)
   writer.write()
   dirty.set('g:chat', 8)
   while (dirty.has('g:other')) await pause(10)
@@ -101,6 +78,5 @@ t.test('what changes while it is written is written again, and what does not is 
   while (dirty.size > 0) await pause(10)
   t.equal(files.spent.get('g:chat'), 8)
   await writer.close()
-  await files.balances.close()
-  await files.durable.close()
+  await files.close()
 })

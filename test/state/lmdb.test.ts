@@ -1,4 +1,5 @@
-import { spawnSync } from 'node:child_process'
+import { statSync } from 'node:fs'
+import { join } from 'node:path'
 import t from 'tap'
 import { hold, read, settle } from '../../plugins/core/balances/rules.js'
 import { lmdbBalances } from '../../plugins/state/lmdb-balances.js'
@@ -18,9 +19,8 @@ async function spend (balances: Balances, id: string, tokens: number): Promise<v
   await balances.settle({ id, group: 'chat', key: 'ci', tokens, late: [] })
 }
 
-async function end ({ balances, durable }: LmdbFiles): Promise<void> {
-  await balances.close()
-  await durable.close()
+async function end ({ close }: LmdbFiles): Promise<void> {
+  await close()
 }
 
 t.test('the system tells when it was started, or nothing', async (t) => {
@@ -150,7 +150,7 @@ t.test('what this process alone has written is not read again, and what another 
 t.test('what is not known any more is read again', async (t) => {
   const files = await openLmdb(t.testdir({}), 'boot-1')
   const stores = new LmdbGroupStores(files.tables, new Map(), 1)
-  const turn = (work: () => void): void => files.balances.transactionSync(() => {
+  const turn = (work: () => void): void => files.writeBalances(() => {
     stores.begin()
     work()
     stores.end()
@@ -193,24 +193,44 @@ t.test('one step that cannot be taken fails alone', async (t) => {
   for (const each of closed) t.match(each, { status: 'rejected', reason: { message: /closed/ } })
 })
 
-t.test('a disk that takes nothing loses nothing that was spent', {
-  skip: spawnSync('prlimit', ['--version']).status !== 0 && 'prlimit is not installed',
-}, async (t) => {
+t.test('a disk that is full loses nothing that was spent, and refuses what keys change', async (t) => {
+  let isFull = false
   const path = t.testdir({})
-  const files = await openLmdb(path, 'boot-1')
+  const files = await openLmdb(path, 'boot-1', () => !isFull)
   const balances = lmdbBalances(files, { holdTtlMs: 60_000 })
+  const keys = lmdbKeys(files)
   await spend(balances, 'a', 10)
-  const ignore = (): void => {}
-  process.on('SIGXFSZ', ignore)
-  t.teardown(() => process.off('SIGXFSZ', ignore))
-  const limit = (bytes: string): void => { spawnSync('prlimit', ['--pid', String(process.pid), `--fsize=${bytes}:`]) }
-  limit('4096')
+  isFull = true
+  await t.rejects(keys.announce({ group: 'chat' }), { message: `the disk of ${path} is full` })
   await balances.close()
-  limit('unlimited')
+  isFull = false
   t.equal(files.spent.get('g:chat'), undefined)
   await balances.close()
   t.equal(files.spent.get('g:chat'), 10)
+  await keys.close()
   await end(files)
+})
+
+t.test('limits take no more of the disk than at their first start, so that they go on where it is full', async (t) => {
+  const path = t.testdir({})
+  const files = await openLmdb(path, 'boot-1')
+  const balances = lmdbBalances(files, { holdTtlMs: 60_000 })
+  const { size } = statSync(join(path, 'limits.mdb'))
+  for (let turn = 0; turn < 200; turn += 1) {
+    await Promise.all(Array.from({ length: 20 }, async (_, n) => {
+      const decision = await balances.hold({ ...ask(`${turn} ${n}`, 1), key: `key ${n}`, groupLimits: {}, keyLimits: groupLimits })
+      if (turn % 2 === 0 && decision.ok) await spend(balances, `again ${turn} ${n}`, 1)
+    }))
+  }
+  t.equal(statSync(join(path, 'limits.mdb')).size, size)
+  t.ok(size < 8_000_000, `${size} bytes`)
+  await balances.close()
+  await end(files)
+
+  await t.rejects(openLmdb(join(path, 'full'), 'boot-1', () => false), { message: /^the folder .*full of the state cannot be used: its disk is full$/ })
+  const none = await openLmdb(join(path, 'none'), 'boot-1', (_, bytes = 0) => bytes === 0)
+  t.ok(statSync(join(path, 'none', 'limits.mdb')).size < 1_000_000, 'and takes nothing in advance of a disk that has little')
+  await end(none)
 })
 
 t.test('who is far behind the changes of keys takes all for changed', async (t) => {

@@ -1,5 +1,5 @@
 /** What runs beside the loop. */
 import { parentPort, workerData } from 'node:worker_threads'
-import { serveSpent } from './lmdb-spent.js'
+import { serveDurable } from './lmdb-durable.js'
 
-serveSpent(parentPort, workerData)
+serveDurable(parentPort, workerData)

@@ -1,0 +1,53 @@
+/** What a thread writes for a process, so that no request waits for its disk. */
+import { once } from 'node:events'
+import { setTimeout as pause } from 'node:timers/promises'
+import { MessageChannel } from 'node:worker_threads'
+import t from 'tap'
+import { saveEntries, serveDurable } from '../../plugins/state/lmdb-durable.js'
+import { openLmdb } from '../../plugins/state/lmdb-open.js'
+import { lmdbNotes } from '../../plugins/state/notes.js'
+
+t.test('a thread saves what comes through its port, until it is told to end', async (t) => {
+  const path = t.testdir({})
+  const files = await openLmdb(path, 'boot-1')
+  const { port1, port2 } = new MessageChannel()
+  await serveDurable(port2, path)
+  const ask = async (message: unknown): Promise<unknown> => {
+    const answer = once(port1, 'message')
+    port1.postMessage(message)
+    return await answer
+  }
+  t.strictSame(await ask([['spent', 'g:chat', 7], ['spent', 'g:chat b', [3, 5, 0, Infinity]], ['spent', 'gone', 1]]), [true])
+  t.strictSame(await ask([['spent', 'g:chat', 6], ['spent', 'gone', null]]), [true], 'what is older than the file has is not written')
+  t.strictSame([files.spent.get('g:chat'), files.spent.get('g:chat b'), files.spent.get('gone')], [7, [3, 5, 0, Infinity], undefined])
+  t.strictSame(await ask([['notes', 'a', { text: 'one', until: 9 }], ['notes', 'b', { text: 'two', until: 9 }]]), [true])
+  t.strictSame(await ask([['notes', 'b', null]]), [true])
+  t.strictSame([files.notes.get('a'), files.notes.get('b')], [{ text: 'one', until: 9 }, undefined])
+
+  const closed = once(port1, 'close')
+  const answers: unknown[] = []
+  port1.on('message', (answer) => answers.push(answer))
+  port1.postMessage([['spent', 'g:chat', 8]])
+  port1.postMessage([['notes', 'c', { text: 'three', until: 9 }]])
+  port1.postMessage(null)
+  await closed
+  t.strictSame(answers, [true, true], 'what came before the end is saved, each with an answer')
+  t.strictSame([files.spent.get('g:chat'), files.notes.get('c')], [8, { text: 'three', until: 9 }])
+  t.equal(saveEntries(files, [['spent', 'g:chat', 9]]), true, 'and what others have open stays open')
+  await files.close()
+  t.equal(saveEntries(files, [['spent', 'g:chat', 10]]), false)
+  await t.resolves(import('../../plugins/state/lmdb-durable-thread.js'), 'and outside of a thread there is nothing to do')
+})
+
+t.test('notes whose time is over are gone after the next thousand', async (t) => {
+  const files = await openLmdb(t.testdir({}), 'boot-1')
+  let now = 0
+  const notes = lmdbNotes(files, () => now)
+  await notes.write('old', 'a', 10)
+  now = 20
+  await Promise.all(Array.from({ length: 999 }, async (_, n) => await notes.write(`new ${n}`, 'b', 10)))
+  while (files.notes.get('new 998') === undefined) await pause(5)
+  t.strictSame([await notes.read('old'), files.notes.get('old'), await notes.read('new 0')], [null, undefined, 'b'])
+  await files.close()
+  await t.rejects(async () => await notes.write('late', 'c', 10), 'a note that cannot be written says so')
+})
