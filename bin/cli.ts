@@ -1,6 +1,7 @@
 /** Which command, with which arguments. Each command is loaded when it is asked for. */
+import { existsSync } from 'node:fs'
 import { parseArgs } from 'node:util'
-import { configErrorOf, configFile } from '../plugins/standalone/config.js'
+import { configErrorOf, configFile, demoFile } from '../plugins/standalone/config.js'
 import { helpOf, unknownCommand } from './help.js'
 import { UsageError, type Command, type Io } from './io.js'
 
@@ -33,6 +34,9 @@ export async function run (args: readonly string[], io: Io): Promise<number> {
   try {
     const command = commands.get(name)
     if (command === undefined) throw new UsageError(unknownCommand(name))
+    if (file === demoFile && name !== 'init' && !io.primary && existsSync('gateway.yaml')) {
+      io.err('this is the demo: --config gateway.yaml takes the file of this folder')
+    }
     return await command(file, rest, io)
   } catch (error) {
     return tell(error, { args, file, io })

@@ -139,5 +139,6 @@ function namesOf (line: string): string[] {
 
 /** What to say of a command that there is not. */
 export function unknownCommand (name: string): string {
+  if (name.startsWith('-')) return `${name} stands before the command: the command comes first, and its options follow`
   return name === '' ? 'a command is required' : `there is no command ${name}${didYouMean(name, [...commands.keys()])}`
 }

@@ -1,7 +1,7 @@
 import { ConfigError } from '../../plugins/standalone/config-error.js'
 import { portProblems, readFile, withFileLines } from '../../plugins/standalone/config.js'
 import { tryOut } from '../../plugins/standalone/trial.js'
-import { addressWarnings } from '../../plugins/upstreams/address-warning.js'
+import { upstreamWarnings } from '../../plugins/upstreams/warnings.js'
 import { readArgs } from '../args.js'
 import type { Io } from '../io.js'
 
@@ -14,7 +14,7 @@ export async function check (file: string, args: string[], io: Io): Promise<numb
   if (problems.length > 0) throw withFileLines(new ConfigError(problems), file)
   for (const [name, entry] of Object.entries(config.upstreams)) {
     if (entry.simulate === true) continue
-    for (const warning of addressWarnings(entry)) io.err(`${file}: warning: upstreams.${name}.url ${warning}`)
+    for (const warning of upstreamWarnings(entry)) io.err(`${file}: warning: upstreams.${name}.${warning}`)
   }
   io.out(`${file}: ok`)
   return 0

@@ -48,12 +48,23 @@ export async function usage (file: string, args: string[], io: Io): Promise<numb
   try {
     if (reprice !== null) await addRepriced(source, question, { sums, by, calendar, reprice })
     else if (isSummed) await source.addTo(sums, by, calendar, question)
-    else for await (const batch of source.records(question)) for (const record of batch) await io.out(JSON.stringify(record))
+    else await showRecords(source, question, io)
   } finally {
     await source.close()
   }
   if (isSummed) for (const line of shown(sums, by, values)) await io.out(line)
   return 0
+}
+
+async function showRecords (source: Source, question: Question, io: Io): Promise<void> {
+  let isEmpty = true
+  for await (const batch of source.records(question)) {
+    for (const record of batch) {
+      isEmpty = false
+      await io.out(JSON.stringify(record))
+    }
+  }
+  if (isEmpty) io.err('no record is in the ledger, or none that was asked for')
 }
 
 interface Repricing {

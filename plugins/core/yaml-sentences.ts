@@ -7,7 +7,7 @@ const sentences: Readonly<Partial<Record<ErrorCode, string>>> = {
   BAD_INDENT: 'the indentation does not fit what stands around it',
   BAD_SCALAR_START: 'a text may not begin with this character: put it into quotes',
   BLOCK_AS_IMPLICIT_KEY: 'a second colon in one line: put the text into quotes, or the inner name onto a line of its own',
-  BLOCK_IN_FLOW: 'a list or map in lines stands inside of braces or brackets',
+  BLOCK_IN_FLOW: 'inside of braces or brackets a comma is missing before this, or a list or map stands in lines',
   DUPLICATE_KEY: 'the same name stands twice',
   MISSING_CHAR: 'something is missing here, such as a closing quote, brace or bracket, a comma, or a blank after a colon',
   MULTILINE_IMPLICIT_KEY: 'a name is not ended: a colon is missing, or a quote',

@@ -20,8 +20,10 @@ export class ConfigError extends Error {
   /** A line for each problem in the order of the file, as compilers write them: `gateway.yaml:7: groups.chat: is required`. */
   toLines (file: string): string[] {
     const sorted = [...this.problems].sort((a, b) => (a.line ?? 0) - (b.line ?? 0))
-    return sorted.map((problem) => [file, problem.line, problem.column].filter((part) => part !== undefined)
+    const lines = sorted.map((problem) => [file, problem.line, problem.column].filter((part) => part !== undefined)
       .join(':') + `: ${inWords(problem)}`)
+    // The parser finds some twice.
+    return [...new Set(lines)]
   }
 }
 

@@ -76,7 +76,7 @@ const secretFields = /(?:^|\.)(?:secret|hash|credential|url|headers|query|file)(
 function show (value: unknown, path: string): string | null {
   if (secretFields.test(path)) return null
   if (typeof value === 'number' || typeof value === 'boolean') return String(value)
-  return typeof value === 'string' && /^(?:[a-z_]{1,32}|\d{1,6})$/i.test(value) ? JSON.stringify(value) : null
+  return typeof value === 'string' && /^(?:[a-z_-]{1,32}|\d{1,6}[a-z]{0,2})$/i.test(value) ? JSON.stringify(value) : null
 }
 
 function typeOf (value: unknown): string {

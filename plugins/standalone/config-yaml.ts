@@ -66,9 +66,13 @@ function substitute (value: unknown, path: string, filling: Filling): unknown {
   return Object.fromEntries(entries)
 }
 
+/** As a shell has them. */
+const bare = /^\$[A-Z_][A-Z0-9_]*$/
+
 function fill (value: string, path: string, { env, problems, filled }: Filling): string {
   // Other tools' `${NAME:-default}` would stay as it stands, and as a secret it would be one that everybody can read.
   if (value.includes('${')) problems.push({ path, message: notVariable })
+  if (bare.test(value)) problems.push({ path, message: 'looks like a variable: the name of one stands in braces behind the $' })
   return value.replace(hidden, (_, name: string) => {
     filled.add(path)
     const found = env[name] ?? ''

@@ -61,6 +61,7 @@ function besideFile (config: GatewayConfig, file: string): GatewayConfig {
 function readConfig (text: string, env: Environment): Reading {
   try {
     const { value, problems: unset, filled } = parseYaml(text, env)
+    if (value === null) throw new ConfigError([{ path: '', message: 'is empty: llm-gateway init writes one to begin with' }])
     const form = formProblems(value, filled)
     const { rest: config, wrong } = rightPart(value, form)
     if (!isConfig(config)) throw new ConfigError(form)

@@ -14,7 +14,6 @@ import { checkMethods, checkOptions } from '../core/options.js'
 import { routeOf } from '../core/route-kind.js'
 import type { Destination, Upstream } from '../core/upstream.js'
 import { writeLog } from '../core/write-log.js'
-import { addressWarnings } from './address-warning.js'
 import { Bindings } from './bindings.js'
 import { poolDestination, upstreamDestination } from './destinations.js'
 import { expectCounts } from './expected.js'
@@ -29,6 +28,7 @@ import { RetryBudget } from './retry-budget.js'
 import { Router } from './router.js'
 import { statusOf } from './status.js'
 import type { Surroundings } from './surroundings.js'
+import { upstreamWarnings } from './warnings.js'
 
 export type { PoolOptions, UpstreamOptions, UpstreamsOptions } from './options.js'
 
@@ -50,7 +50,7 @@ async function registerUpstreams (app: FastifyInstance, options: UpstreamsOption
   }
   const known = readUpstreams(options.upstreams ?? {})
   for (const [name, upstream] of Object.entries(options.upstreams ?? {})) {
-    for (const warning of addressWarnings(upstream)) app.log.warn(`upstreams.${name}.url ${warning}`)
+    for (const warning of upstreamWarnings(upstream)) app.log.warn(`upstreams.${name}.${warning}`)
   }
   const pools = readPools(options.pools ?? {}, known, registry)
   const router = new Router(destinations(known), (first, others) => poolDestination(poolOf(first, others, registry), around))

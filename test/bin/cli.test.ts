@@ -68,6 +68,8 @@ t.test('help, and command lines that are wrong', async (t) => {
   for (const [args, said] of [
     [[], /a command is required/],
     [['strat'], /there is no command strat; did you mean start\?/],
+    [['--config', 'a.yaml', 'start'], /--config stands before the command: the command comes first/],
+    [['keys', 'create', '--group', 'a', '--balance', '5x'], /--balance must be a whole number of at least 0, not 5x/],
     [['constructor'], /there is no command constructor/],
     [['start', '--port', '1'], /Unknown option '--port'/],
     [['check', 'gateway.yaml'], /Unexpected argument 'gateway.yaml'/],
@@ -257,6 +259,42 @@ t.test('check tells what an entry means beside what is wrong in its form', async
     '16: state.password.file: cannot be read: ENOENT',
     '17: state.usageStore.password.file: cannot be read: ENOENT',
   ])
+})
+
+t.test('check warns of a credential that is not there yet, and start says so', async (t) => {
+  const folder = t.testdir({ 'long.txt': 'two words', 'right.txt': 'secret\n' })
+  const upstream = (name: string): string => `{ url: "https://models.example", credential: { file: ${folder}/${name}.txt } }`
+  const text = `upstreams: { a: ${upstream('none')}, b: ${upstream('long')}, c: ${upstream('right')} }\n` +
+    'groups: { a: { protocols: [messages], upstream: a } }\nstate: { engine: memory }'
+  writeFileSync(join(folder, 'gateway.yaml'), text)
+  const io = terminal({ PORT: '0' })
+  t.equal(await run(['check', '--config', join(folder, 'gateway.yaml')], io), 0)
+  const warnings = [
+    /upstreams\.a\.credential\.file cannot be read \(ENOENT\): requests to it are refused until it can$/,
+    /upstreams\.b\.credential\.file holds no credential: requests to it are refused until it does$/,
+  ]
+  t.match(io.complaints, warnings)
+  t.equal(io.complaints.length, 2)
+  const exit = run(['start', '--config', join(folder, 'gateway.yaml')], io)
+  await io.shown.next()
+  await io.shown.next()
+  const logged = [await io.logged.next(), await io.logged.next(), await io.logged.next()].join('\n')
+  t.match(logged, /upstreams\.a\.credential\.file cannot be read/)
+  t.match(logged, /upstreams\.b\.credential\.file holds no credential/)
+  io.send('SIGTERM')
+  t.equal(await exit, 0)
+})
+
+t.test('who has a gateway.yaml here and does not name it is told that it is the demo', async (t) => {
+  t.chdir(t.testdir({ 'gateway.yaml': small }))
+  const words = 'this is the demo: --config gateway.yaml takes the file of this folder'
+  for (const [args, env, said] of [
+    [['check'], {}, [words]], [['check', '--config', 'gateway.yaml'], {}, []], [['check'], { LLM_GATEWAY_CONFIG: 'gateway.yaml' }, []],
+  ] as const) {
+    const io = terminal(env)
+    t.equal(await run(args, io), 0)
+    t.same(io.complaints, said)
+  }
 })
 
 t.test('a budget in money without a price is refused by check, start and a reload', async (t) => {

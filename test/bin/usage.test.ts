@@ -58,7 +58,6 @@ t.test('records as JSON lines, of a range and by filters', async (t) => {
   t.same(await ids('--group', 'other'), [d])
   t.same(await ids('--protocol', 'responses'), [d])
   t.same(await ids('--outcome', 'client_abort'), [c])
-  t.same(await ids('--group', 'nobody'), [])
 })
 
 t.test('sums as a table', async (t) => {
@@ -209,6 +208,13 @@ t.test('what it would have cost with other prices', async (t) => {
 t.test('the ledger of Redis is read without Redis', async (t) => {
   const { file } = await ledger(t, mixed, { engine: 'engine: redis, url: "redis://127.0.0.1:9"', isOneFile: true })
   t.equal((await usage(file)).length, 4)
+})
+
+t.test('where no record is, that is said beside the empty result', async (t) => {
+  const { file } = await ledger(t, mixed)
+  t.same(await command('usage', '--config', file, '--group', 'nobody'), {
+    code: 0, out: [], err: 'no record is in the ledger, or none that was asked for',
+  })
 })
 
 t.test('lines that are not whole are told and left out', async (t) => {

@@ -293,7 +293,20 @@ t.test('every mistake names its path, and of values only what cannot be a secret
       'an alias of nothing', 'a: *b',
       'not valid YAML: an alias (* and a name) that names nothing: put a text that begins with * into quotes',
     ],
-    ['an empty file', '', 'must be object, not null'],
+    ['an empty file', '', 'is empty: llm-gateway init writes one to begin with'],
+    [
+      'a variable as a shell has it', file({ upstreams: '{ main: { url: https://models.example, credential: $THE_KEY } }' }),
+      'upstreams.main.credential: looks like a variable: the name of one stands in braces behind the $',
+    ],
+    [
+      'a protocol with a dash', file({ groups: '{ chat: { protocols: [chat-completions], upstream: main } }' }),
+      'groups.chat.protocols[0]: must be one of chat_completions, responses, images, embeddings, messages, generate_content, ' +
+        'not "chat-completions"; did you mean chat_completions?',
+    ],
+    [
+      'a time with its unit', file({ rest: 'forward: { headersTimeoutMs: 30s }' }),
+      'forward.headersTimeoutMs: must be integer, not string "30s"',
+    ],
     ['a list', '- a', 'must be object, not array'],
     [
       'a variable where a number belongs', file({ rest: `listen: { port: ${variable('HERE')} }` }),
@@ -453,6 +466,8 @@ t.test('mistakes of YAML are sentences with line and column', async (t) => {
   for (const [text, expected] of [
     ['a: 1\n\tb: 2', /^g\.yaml:2:1: not valid YAML: a tab indents this line/],
     ['a: b: c', /^g\.yaml:1:4: not valid YAML: a second colon in one line/],
+    ['a: { b: 1 c: 2 }', /^g\.yaml:1:9: not valid YAML: inside of braces or brackets a comma is missing before this/],
+    ['', /^g\.yaml: is empty: llm-gateway init writes one/],
     ['a: { b: [1 }', /^g\.yaml:1:\d+: not valid YAML: /],
     ['a: @b', /^g\.yaml:1:4: not valid YAML: a text may not begin with this character/],
     ['a: !!nobody b\n---\nb: 1', /not valid YAML: a second document begins/],

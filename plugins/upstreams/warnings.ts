@@ -1,0 +1,19 @@
+import { readFileSync } from 'node:fs'
+import { addressWarnings } from './address-warning.js'
+import type { UpstreamOptions } from './options.js'
+import { isSecret } from './secret.js'
+
+/** What an operator should look at, each in words that begin with the name of the field. */
+export function upstreamWarnings ({ credential, ...address }: UpstreamOptions): string[] {
+  const missing = typeof credential === 'object' ? fileWarning(credential.file) : null
+  return [...addressWarnings(address).map((warning) => `url ${warning}`), ...missing === null ? [] : [`credential.file ${missing}`]]
+}
+
+/** No mistake: what mounts it may come later. */
+function fileWarning (file: string): string | null {
+  try {
+    return isSecret(readFileSync(file, 'utf8').trim()) ? null : 'holds no credential: requests to it are refused until it does'
+  } catch (error) {
+    return `cannot be read (${String(Reflect.get(Object(error), 'code'))}): requests to it are refused until it can`
+  }
+}
