@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http'
 import { constants } from 'node:http2'
 import { TLSSocket } from 'node:tls'
 import type { FastifyReply } from 'fastify'
@@ -5,16 +6,26 @@ import type { FastifyReply } from 'fastify'
 /**
  * Called before the body of a reply is destroyed, so that its caller sees that what it has is not whole. Over HTTP/1 the framework
  * then closes the connection before the last chunk. Over HTTP/2 it destroys the stream, which ends it as a whole one (RFC 9113
- * 8.1): here it is reset with an error first. Under HTTP/1.0 a whole reply may end with its connection, too, so that only a reset tells:
- * nginx, which speaks it unless told otherwise, ends its own reply cleanly. A reply that has not begun is the framework's to fail.
+ * 8.1): here it is reset with an error first. A reply that has not begun is the framework's to fail.
  */
 export function cutReply ({ raw, request }: FastifyReply): void {
   if (!raw.headersSent) return
   // Typed as HTTP/1, whatever the host's server is.
   const stream: unknown = Reflect.get(raw, 'stream')
   const close: unknown = typeof stream === 'object' && stream !== null ? Reflect.get(stream, 'close') : null
-  if (typeof close === 'function') Reflect.apply(close, stream, [constants.NGHTTP2_INTERNAL_ERROR])
-  else if (request.raw.httpVersion === '1.0' && !(raw.socket instanceof TLSSocket)) raw.socket?.resetAndDestroy()
+  if (typeof close === 'function') {
+    Reflect.apply(close, stream, [constants.NGHTTP2_INTERNAL_ERROR])
+    return
+  }
+  resetOld(request.raw)
   // A hook of the host's that put a stream of its own in place may never end it.
-  else setImmediate(() => raw.destroy())
+  setImmediate(() => raw.destroy())
+}
+
+/**
+ * Resets the connection of a request in HTTP/1.0, at once. A whole reply may end with its connection there, so that only a reset tells:
+ * nginx, which speaks it unless told otherwise, would end its own reply cleanly.
+ */
+export function resetOld ({ httpVersion, socket }: IncomingMessage): void {
+  if (httpVersion === '1.0' && !(socket instanceof TLSSocket)) socket.resetAndDestroy()
 }

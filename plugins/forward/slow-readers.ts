@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http'
+import { resetOld } from '../core/cut-reply.js'
 import type { Gateway } from '../core/gateway.js'
 import type { ModelCall } from '../core/model-call.js'
 
@@ -72,5 +73,6 @@ export class SlowReaders {
 /** Node tells of a reply whose last byte was written, if not taken, that it is finished. */
 function cut (llm: ModelCall, raw: ServerResponse): void {
   llm.abortedBy ??= 'client'
+  resetOld(raw.req)
   raw.destroy()
 }

@@ -1,3 +1,4 @@
+import { resetOld } from '../core/cut-reply.js'
 import type { ModelCall } from '../core/model-call.js'
 
 /**
@@ -26,7 +27,10 @@ export class LiveRequests {
 
   /** Whatever breaks off now was ended by this process. */
   cut (): void {
-    for (const llm of this.#live) llm.abortedBy ??= 'gateway'
+    for (const llm of [...this.#live]) {
+      llm.abortedBy ??= 'gateway'
+      if (llm.request !== null) resetOld(llm.request.raw)
+    }
   }
 
   /** Resolves as soon as there is none. */

@@ -222,6 +222,29 @@ t.test('requests that outlast the grace are cut, by the gateway and not by their
   }
 })
 
+t.test('under HTTP/1.0 such a request is reset, as its end would be that of a whole reply', async (t) => {
+  const upstream = await startUpstream(t)
+  const { gateway, origin } = await start(
+    t, yaml(upstream.url, ['key-a'], 'listen: { shutdownGraceMs: 10 }\nforward: { drain: { maxMs: 0 } }')
+  )
+  const { first } = holdStream(upstream)
+  const socket = connect(Number(new URL(origin).port), '127.0.0.1')
+  let code = 'a clean end'
+  socket.on('error', (error) => { code = String(Reflect.get(error, 'code')) })
+  const begun = new Promise((resolve) => socket.once('data', resolve))
+  const ended = new Promise((resolve) => socket.once('close', resolve))
+  const body = JSON.stringify({ model: 'm', stream: true, messages: [{ role: 'user', content: 'x' }] })
+  socket.write([
+    'POST /v1/chat/completions HTTP/1.0', 'host: gateway', 'authorization: Bearer key-a', 'content-type: application/json',
+    `content-length: ${body.length}`, '', body,
+  ].join('\r\n'))
+  await first
+  await begun
+  await gateway.stop()
+  await ended
+  t.equal(code, 'ECONNRESET')
+})
+
 t.test('a disk that takes no usage records is told at once, and does not keep the gateway from its end', async (t) => {
   const upstream = await startUpstream(t)
   const path = mkdtempSync(join(tmpdir(), 'llm-gateway-state-'))
