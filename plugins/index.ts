@@ -28,7 +28,7 @@ import { upstreams, type UpstreamsOptions } from './upstreams/index.js'
 import { usage, type UsageOptions } from './usage/index.js'
 import { validation, type ValidationOptions } from './validation/index.js'
 
-/** What hosts want the compiler to hold them to may be named: `satisfies LlmGatewayOptions<'main' | 'other', 'pool'>`. */
+/** What hosts want the compiler to hold them to may be named: `LlmGatewayOptions<'main' | 'other', 'pool'>`. */
 export interface LlmGatewayOptions<Upstream extends string = string, Pool extends string = string extends Upstream ? string : never>
   extends Pick<AuthOptions<Upstream | Pool>, 'groups' | 'keys' | 'lookup' | 'store'>, Pick<ForwardOptions, 'routes'>,
   UpstreamsOptions<Upstream, Pool> {
@@ -163,7 +163,9 @@ function factorsOf (upstreams: NonNullable<LlmGatewayOptions['upstreams']>): Rec
 /** A group must not find out at its first request that it has nowhere to go. What a group must be, auth has said by then. */
 function checkUpstreams ({ groups, upstreams = {}, pools = {}, routes = true }: LlmGatewayOptions): void {
   const [first] = groupMistakes({ groups, upstreams, pools, complete: routes })
-  if (first !== undefined) throw new OptionError(first.path, first.message)
+  const isNone = Object.keys(upstreams).length === 0
+  const hint = isNone ? '; there is none: say routes: false where a mount of yours sends the requests' : ''
+  if (first !== undefined) throw new OptionError(first.path, first.message + hint)
 }
 
 export default fp(registerGateway, { fastify: '5.x', name: 'fastify-llm-gateway' })

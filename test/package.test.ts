@@ -190,13 +190,14 @@ t.test('installed, it is there for import, require, types and the command line',
     "import Fastify from 'fastify'",
     `import llmGateway, { type LlmGatewayOptions } from '${manifest.name}'`,
     'const app = Fastify()',
-    'await app.register(llmGateway, { gruops: {} } satisfies LlmGatewayOptions)',
+    'const options: LlmGatewayOptions = { gruops: {} }',
+    'await app.register(llmGateway, options)',
   ].join('\n'))
   const types = run(process.execPath, [
     join(modules, 'typescript/bin/tsc'), '--noEmit', '--strict', '--exactOptionalPropertyTypes', '--module', 'nodenext', '--target',
     'es2023', '--types', 'node', 'app.mts', 'wrong.mts',
   ], folder)
-  t.match(types.stdout, /^wrong\.mts\(4,34\): error TS2561: .*'gruops' does not exist in type 'LlmGatewayOptions.*Did you mean to write 'groups'\?\n/)
+  t.match(types.stdout, /^wrong\.mts\(4,38\): error TS2561: .*'gruops' does not exist in type 'LlmGatewayOptions.*Did you mean to write 'groups'\?\n/)
   t.notMatch(types.stdout, /^app\.mts/m)
   const lacking = types.stdout.split('\n').filter((line) => line.includes(`${manifest.name}/dist/`))
   t.same(lacking, [], 'declarations lack nothing that they name')

@@ -209,7 +209,10 @@ function readKey (at: string, options: KeyOptions, groups: ReadonlyMap<string, G
   })
   const { id, group, expires, disabled = false, limits = {}, labels } = options
   if (typeof id !== 'string' || id === '') throw new OptionError(`${at}.id`, 'must be a string')
-  if (!groups.has(group)) throw new OptionError(`${at}.group`, 'is not one of the groups')
+  if (!groups.has(group)) {
+    const meant = didYouMean(String(group), [...groups.keys()])
+    throw new OptionError(`${at}.group`, `names ${String(group)}, which is not one of the groups${meant}`)
+  }
   const expiresAt = expires === undefined ? null : /T/.test(expires) ? readTime(expires) : NaN
   if (Number.isNaN(expiresAt)) throw new OptionError(`${at}.expires`, 'must be an ISO 8601 date and time, such as 2027-01-01T00:00:00Z')
   checkLimits(`${at}.limits`, limits)

@@ -1,5 +1,6 @@
 import type { FastifyRequest } from 'fastify'
 import { checkChoice, checkMethods, checkOptions, checkTexts, OptionError, withDefaults } from '../core/options.js'
+import { isObject } from '../core/json-object.js'
 import { families, type FamilyName, type OptionalSource } from '../protocols/index.js'
 import type { Key, KeyChange, Labels, Limits } from '../core/types.js'
 import type { FailureOptions } from './failure-budget.js'
@@ -95,11 +96,9 @@ const cacheDefaults: KeyCacheOptions = {
 }
 
 export function checkAuthOptions (options: AuthOptions): KeyCacheOptions {
-  checkOptions('auth', options, {
-    groups: 'an object',
-    keys: 'anything',
-    store: 'an object',
-    lookup: 'a function',
+  const { groups, keys = [], store, lookup, ...own } = options
+  checkSources(groups, keys, store, lookup)
+  checkOptions('auth', own, {
     lookupTimeoutMs: 'a whole number of at least 1',
     cache: 'an object',
     failures: 'an object or false',
@@ -108,11 +107,7 @@ export function checkAuthOptions (options: AuthOptions): KeyCacheOptions {
     unknown: 'anything',
     versions: 'an object',
   })
-  const { groups, keys = [], store, lookup, cache = {}, optionalSources = [], versions = {} } = options
-  if (groups === undefined) throw new OptionError('auth.groups', 'is required')
-  if (!Array.isArray(keys)) throw new OptionError('auth.keys', 'must be a list')
-  if (store !== undefined && lookup !== undefined) throw new OptionError('auth.lookup', 'cannot stand beside a store')
-  checkMethods('auth.store', store, ['find', 'onChange'])
+  const { cache = {}, optionalSources = [], versions = {} } = own
   checkChoice('auth.conflict', options.conflict, ['first', 'reject'])
   checkChoice('auth.unknown', options.unknown, ['refuse', 'leave'])
   checkOptions('auth.cache', cache, {
@@ -130,6 +125,19 @@ export function checkAuthOptions (options: AuthOptions): KeyCacheOptions {
   checkNames('auth.versions', Object.keys(versions), Object.keys(families))
   for (const [family, accepted] of Object.entries(versions)) checkTexts(`auth.versions.${family}`, accepted)
   return withDefaults(cacheDefaults, cache)
+}
+
+/** Named as in the bundle, which has them beside `auth`. */
+function checkSources (groups: unknown, keys: unknown, store: unknown, lookup: unknown): void {
+  if (groups === undefined) throw new OptionError('groups', 'is required')
+  if (!isObject(groups)) throw new OptionError('groups', 'must be an object')
+  if (!Array.isArray(keys)) throw new OptionError('keys', 'must be a list')
+  if (lookup !== undefined && typeof lookup !== 'function') throw new OptionError('lookup', 'must be a function')
+  if (store === undefined) return
+  if (!isObject(store)) throw new OptionError('store', 'must be an object')
+  if (lookup !== undefined) throw new OptionError('lookup', 'cannot stand beside a store')
+  if (Object.hasOwn(store, 'balances')) throw new OptionError('store', 'is a whole state: give it the keys of that')
+  checkMethods('store', store, ['find', 'onChange'])
 }
 
 function checkFailures (failures: Partial<FailureOptions>): void {

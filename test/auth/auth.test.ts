@@ -534,7 +534,7 @@ t.test('nothing of a secret is in what can be inspected of a request', async (t)
 t.test('a wrong option fails at start and names itself, never a secret', async (t) => {
   const one = { g: { protocols: ['messages'] } }
   const wrong: [options: object, said: RegExp][] = [
-    [{}, /auth\.groups is required/],
+    [{}, /option groups is required/],
     [{ groups: { g: { protocols: 'messages' } } }, /groups\.g\.protocols must be a list/],
     [{ groups: { g: { protocols: ['telepathy'] } } }, /groups\.g\.protocols holds "telepathy", which is none of/],
     [{ groups: { g: { protocols: [], limits: { requestPerMinute: 1 } } } }, /groups\.g\.limits\.requestPerMinute is not known/],
@@ -547,7 +547,7 @@ t.test('a wrong option fails at start and names itself, never a secret', async (
     [{ groups: { g: { protocols: [], limits: null } } }, /groups\.g\.limits must be an object/],
     [{ groups: { g: { protocols: [], onStoreFailure: 'open' } } }, /groups\.g\.onStoreFailure must be closed or local/],
     [{ groups: { g: { protocols: [], routes: [{ models: ['m'] }] } } }, /groups\.g\.routes\[0\]\.upstream is required/],
-    [{ groups: one, keys: {} }, /auth\.keys must be a list/],
+    [{ groups: one, keys: {} }, /option keys must be a list/],
     [{ groups: one, keys: [{ id: 'a', group: 'g', secret: 'canary', expiresAt: 0 }] }, /keys\[0\]\.expiresAt is not known/],
     [{ groups: one, keys: [{ id: 'a', group: 'g', secret: 'canary', disabled: 'yes' }] }, /keys\[0\]\.disabled must be a boolean/],
     [{ groups: one, keys: [{ id: 'a', group: 'g', secret: 'canary\n' }] }, /keys\[0\]\.secret must be visible ASCII/],
@@ -555,7 +555,7 @@ t.test('a wrong option fails at start and names itself, never a secret', async (
     [{ groups: one, keys: [{ id: 'a', group: 'g', secret: 'canary'.repeat(700) }] }, /keys\[0\]\.secret must be visible ASCII/],
     [{ groups: one, keys: [{ group: 'g', secret: 'canary' }] }, /keys\[0\]\.id must be a string/],
     [{ groups: one, keys: [{ id: '', group: 'g', secret: 'canary' }] }, /keys\[0\]\.id must be a string/],
-    [{ groups: one, keys: [{ id: 'a', group: 'x', secret: 'canary' }] }, /keys\[0\]\.group is not one of the groups/],
+    [{ groups: one, keys: [{ id: 'a', group: 'x', secret: 'canary' }] }, /keys\[0\]\.group names x, which is not one of the groups/],
     [{ groups: one, keys: [{ id: 'a', group: 'g', secret: 'canary', expires: 'soon' }] }, /keys\[0\]\.expires must be an ISO/],
     [{ groups: one, keys: [{ id: 'a', group: 'g' }] }, /keys\[0\]\.secret is undefined: .* environment variable/],
     [{ groups: one, keys: [{ id: 'a', group: 'g', secret: '' }] }, /keys\[0\]\.secret is empty: .* environment variable/],
@@ -570,8 +570,11 @@ t.test('a wrong option fails at start and names itself, never a secret', async (
       { groups: one, keys: [{ id: 'a', group: 'g', secret: 'canary' }, { id: 'b', group: 'g', secret: 'canary' }] },
       /keys\[1\] has the secret of another key/,
     ],
-    [{ groups: one, lookup: () => null, store: {} }, /auth\.lookup cannot stand beside a store/],
-    [{ groups: one, store: { keys: {} } }, /auth\.store has no method find/],
+    [{ groups: one, lookup: () => null, store: {} }, /option lookup cannot stand beside a store/],
+    [{ groups: one, store: { keys: {} } }, /option store has no method find/],
+    [{ groups: one, store: { keys: {}, balances: {} } }, /option store is a whole state: give it the keys of that/],
+    [{ groups: one, store: 'x' }, /option store must be an object/],
+    [{ groups: [] }, /option groups must be an object/],
     [{ groups: one, conflict: 'last' }, /auth\.conflict must be first or reject/],
     [{ groups: one, unknown: 'x' }, /auth\.unknown must be refuse or leave/],
     [{ groups: one, optionalSources: 'api-key' }, /auth\.optionalSources must be a list/],
@@ -581,7 +584,7 @@ t.test('a wrong option fails at start and names itself, never a secret', async (
     [{ groups: one, cache: { ttlMs: -1 } }, /auth\.cache\.ttlMs must be a whole number of at least 0/],
     [{ groups: one, cache: { max: 0 } }, /auth\.cache\.max must be a whole number of at least 1/],
     [{ groups: one, cache: [] }, /auth\.cache must be an object/],
-    [{ groups: one, lookup: 'x' }, /auth\.lookup must be a function/],
+    [{ groups: one, lookup: 'x' }, /option lookup must be a function/],
     [{ groups: one, lookupTimeoutMs: 0 }, /auth\.lookupTimeoutMs must be a whole number of at least 1/],
   ]
   for (const [given, said] of wrong) {
