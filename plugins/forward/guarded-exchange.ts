@@ -2,6 +2,7 @@ import * as zlib from 'node:zlib'
 import type { IncomingHttpHeaders } from 'node:http'
 import { carriesCredential } from '../core/carriers.js'
 import type { Upstream } from '../core/upstream.js'
+import { isCarrier } from '../core/url/query.js'
 import { writeLog } from '../core/write-log.js'
 import { Exchange } from './exchange.js'
 import type { ExchangeContext, ExchangeDone, Transport } from './exchange-context.js'
@@ -102,8 +103,9 @@ export class GuardedExchange extends Exchange {
   }
 }
 
-function secretsOf ({ secret, headers }: Upstream): string[] {
-  return [secret.known() ?? [], headers.flatMap(secretIn)].flat()
+function secretsOf ({ secret, headers, query }: Upstream): string[] {
+  const inQuery = [...new URLSearchParams(query)].flatMap(([name, value]) => isCarrier(name) ? [value] : [])
+  return [secret.known() ?? [], headers.flatMap(secretIn), inQuery].flat()
 }
 
 /** Without its scheme. */

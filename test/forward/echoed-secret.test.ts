@@ -19,6 +19,9 @@ async function places (t: Test, upstream: Upstream): Promise<Record<string, Fast
   const options: Record<string, LlmGatewayOptions> = {
     'own routes': gatewayOptions('', { upstreams: { main } }),
     'a secret among the headers of an upstream': gatewayOptions('', { upstreams: { main: header } }),
+    'a secret in the query of an upstream': gatewayOptions('', {
+      upstreams: { main: { url: upstream.url, query: { key: canary, 'api-version': '1' } } },
+    }),
     'a pool': gatewayOptions('', {
       upstreams: { main, other: main },
       pools: { both: { members: ['main', 'other'] } },
