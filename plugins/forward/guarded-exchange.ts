@@ -11,6 +11,8 @@ import { isCoded, isPage } from './reply-headers.js'
 
 /** No provider has this much to say of a failure. What is longer is passed on as it comes. */
 const maxHeldBytes = 256 * 1024
+/** A caller need not wait for the rest of an error, which providers send at once. */
+const maxHeldMs = 1_000
 /** A shorter text may stand in an error by chance. */
 const minSecretLength = 8
 
@@ -22,6 +24,7 @@ interface Held {
   readonly headers: Headers
   readonly body: Buffer[]
   bytes: number
+  readonly timer: NodeJS.Timeout
 }
 
 /**
@@ -45,7 +48,10 @@ export class GuardedExchange extends Exchange {
     const headers = readHeaders(raw)
     // Neither is passed on.
     if (isCoded(headers) || isPage(status, headers)) return super.onHeaders(status, raw, resume)
-    this.#held = { status, raw, resume, headers, body: [], bytes: 0 }
+    const held: Held = { status, raw, resume, headers, body: [], bytes: 0, timer: setTimeout(() => this.#passWithout(held), maxHeldMs) }
+    this.#held = held
+    // However it ends from here on, it is known that the upstream refused, and no usage is missed.
+    Object.assign(this.#context.llm.upstreamReply, { status, tapped: true })
     return true
   }
 
@@ -68,19 +74,24 @@ export class GuardedExchange extends Exchange {
 
   /** What broke off has no end to be held to, and is a failure as any other. */
   override onError (error: Error): void {
-    this.#held = null
+    this.#release()
     super.onError(error)
   }
 
-  #passOn ({ status, raw, resume, body }: Held): boolean {
+  #release (): void {
+    clearTimeout(this.#held?.timer)
     this.#held = null
+  }
+
+  #passOn ({ status, raw, resume, body }: Held): boolean {
+    this.#release()
     let goesOn = super.onHeaders(status, raw, resume)
     for (const chunk of body) goesOn = super.onData(chunk)
     return goesOn
   }
 
   #passWithout ({ status, headers, resume }: Held): void {
-    this.#held = null
+    this.#release()
     const { request, llm: { routing: { upstream } } } = this.#context
     writeLog(request.log, 'warn', { upstream, status }, 'the error of an upstream may hold its secret, and is not passed on')
     // As a page is, whose bytes and headers stay behind.

@@ -105,3 +105,16 @@ t.test('any other error passes as it came, and so does one that is longer than t
     t.equal((await app.inject(call)).statusCode, 502, 'one that broke off')
   }
 })
+
+t.test('an error that stalls is told in words of ours, and holds nothing for longer than its upstream does', async (t) => {
+  const upstream = await startUpstream(t)
+  const app = Fastify()
+  t.teardown(() => app.close())
+  await app.register(llmGateway, gatewayOptions('', { upstreams: { main: { url: upstream.url, credential: canary } } }))
+  upstream.queue({ status: 429, body: told, headers: { 'retry-after': '3' }, stallAt: 40 })
+  const reply = await app.inject({
+    method: 'POST', url: '/v1/chat/completions', headers: { authorization: `Bearer ${secret}` }, payload: JSON.parse(chat),
+  })
+  t.strictSame([reply.statusCode, reply.headers['retry-after']], [429, '3'])
+  t.match(reply.json(), { error: { message: 'The model provider answered with an error.' } })
+})
