@@ -307,6 +307,7 @@ t.test('every mistake names its path, and of values only what cannot be a secret
       'a time with its unit', file({ rest: 'forward: { headersTimeoutMs: 30s }' }),
       'forward.headersTimeoutMs: must be integer, not string "30s"',
     ],
+    ['a section without anything', file({ rest: 'metrics:' }), 'metrics: must be object, not null'],
     ['a list', '- a', 'must be object, not array'],
     [
       'a variable where a number belongs', file({ rest: `listen: { port: ${variable('HERE')} }` }),
@@ -466,6 +467,8 @@ t.test('mistakes of YAML are sentences with line and column', async (t) => {
   for (const [text, expected] of [
     ['a: 1\n\tb: 2', /^g\.yaml:2:1: not valid YAML: a tab indents this line/],
     ['a: b: c', /^g\.yaml:1:4: not valid YAML: a second colon in one line/],
+    [['a: &a [1, 1]', ...'bcdefghij'.split('').map((name, i) => `${name}: &${name} [${`*${'abcdefghi'[i]},`.repeat(9)}]`)].join('\n'),
+      /^g\.yaml: .*alias/i],
     ['a: { b: 1 c: 2 }', /^g\.yaml:1:9: not valid YAML: inside of braces or brackets a comma is missing before this/],
     ['', /^g\.yaml: is empty: llm-gateway init writes one/],
     ['a: { b: [1 }', /^g\.yaml:1:\d+: not valid YAML: /],
