@@ -17,7 +17,8 @@ const sentences: Readonly<Partial<Record<ErrorCode, string>>> = {
   UNEXPECTED_TOKEN: 'this does not belong here',
 }
 
-/** A sentence for the operator; the code alone where it is a rare one. */
-export function yamlSentence (code: ErrorCode): string {
-  return sentences[code] ?? `the parser says ${code}`
+/** A sentence for the operator about a place of the text; the code alone where it is a rare one. */
+export function yamlSentence (code: ErrorCode, text: string, at: number): string {
+  const sentence = sentences[code] ?? `the parser says ${code}`
+  return code === 'DUPLICATE_KEY' ? sentence + text.slice(at).replace(/^["']?([\w./-]*).*$/s, ': $1') : sentence
 }

@@ -75,8 +75,10 @@ function parseYaml (text: string, file: string, problems: PlacedProblem[]): unkn
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false })
   const [error] = document.errors
   if (error === undefined) return document.toJS()
-  const { line, col } = lines.linePos(error.pos[0])
-  problems.push({ place: `${file}:${line}:${col}`, line: null, path: '', message: `not valid YAML or JSON: ${yamlSentence(error.code)}` })
+  const { code, pos: [at] } = error
+  const { line, col } = lines.linePos(at)
+  const message = `not valid YAML or JSON: ${yamlSentence(code, text, at)}`
+  problems.push({ place: `${file}:${line}:${col}`, line: null, path: '', message })
   return undefined
 }
 

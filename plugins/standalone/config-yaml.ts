@@ -31,7 +31,8 @@ export function hideVariables (text: string): string {
 export function parseYaml (text: string, env: Environment): Parsed {
   const lineCounter = new LineCounter()
   // Pretty errors quote the line, which may hold a secret.
-  const document = parseDocument(hideVariables(text), { lineCounter, prettyErrors: false })
+  const source = hideVariables(text)
+  const document = parseDocument(source, { lineCounter, prettyErrors: false })
   const found: Array<{ code: ErrorCode, at: number }> = document.errors.map(({ code, pos }) => ({ code, at: pos[0] }))
   // Told by nobody before its value is asked for, and then with its name: it may be a secret that begins so.
   visit(document, {
@@ -41,7 +42,7 @@ export function parseYaml (text: string, env: Environment): Parsed {
   })
   const mistakes = found.map(({ code, at }): Problem => {
     const { line, col } = lineCounter.linePos(at)
-    return { path: '', message: `not valid YAML: ${yamlSentence(code)}`, line, column: col }
+    return { path: '', message: `not valid YAML: ${yamlSentence(code, source, at)}`, line, column: col }
   })
   if (mistakes.length > 0) throw new ConfigError(mistakes)
   const problems: Problem[] = []

@@ -64,7 +64,7 @@ t.test('wrong lists as a whole', async (t) => {
   const cases: ReadonlyArray<readonly [string, string, string]> = [
     ['a.yaml', 'models: [\n', ':2:1: not valid YAML or JSON: the indentation does not fit what stands around it'],
     ['b.json', '{ "models": { "a": { "input": 1 }, } ', ':1:38: not valid YAML or JSON: something is missing here'],
-    ['c.yaml', 'models: {}\nmodels: {}\n', ':2:1: not valid YAML or JSON: the same name stands twice'],
+    ['c.yaml', 'models: {}\nmodels: {}\n', ':2:1: not valid YAML or JSON: the same name stands twice: models'],
     ['c.json', '{ "models": { "a": { "input": 1 },\n "b": { "above": [{ "input": 1, "input": 2 }] } } }',
       ':2: models.b.above[0].input: the same name stands twice'],
     ['c2.json', '{ "a": { "litellm_provider": "x" },\n "a": { "litellm_provider": "x" } }', ':2: a: the same name stands twice'],

@@ -288,7 +288,8 @@ t.test('every mistake names its path, and of values only what cannot be a secret
       file({ rest: 'secret: "hunter2' }),
       'not valid YAML: something is missing here, such as a closing quote, brace or bracket, a comma, or a blank after a colon',
     ],
-    ['a field twice', file({ rest: 'keys: []' }), 'not valid YAML: the same name stands twice'],
+    ['a field twice', file({ rest: 'keys: []' }), 'not valid YAML: the same name stands twice: keys'],
+    ['a field of JSON twice', '{"keys": [], "upstreams": {"a": 1, "a": 2}}', 'not valid YAML: the same name stands twice: a'],
     [
       'an alias of nothing', 'a: *b',
       'not valid YAML: an alias (* and a name) that names nothing: put a text that begins with * into quotes',
