@@ -54,7 +54,8 @@ function readText (file: string, problems: PlacedProblem[]): string | null {
 function parse (text: string, file: string, problems: PlacedProblem[]): unknown {
   const json = /^\s*\{/.test(text) ? parseJson(text) : undefined
   if (json === undefined) return parseYaml(text, file, problems)
-  const repeated = repeatedName(text)
+  // The community's has had models twice again and again (BerriAI/litellm#30147); who made it reads the last of them, too.
+  const repeated = isObject(json) && isCommunityList(json) ? null : repeatedName(text)
   if (repeated === null) return json
   problems.push({ place: file, line: repeated.line, path: pathText(repeated.path), message: 'the same name stands twice' })
   return undefined

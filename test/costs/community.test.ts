@@ -100,3 +100,10 @@ t.test('what is charged by the piece', async (t) => {
 t.test('prices that change by the hour are none', async (t) => {
   t.equal(total('by-the-hour', { input: 1 }), null)
 })
+
+t.test('a model that the list has twice is read as its makers read it: the last', async (t) => {
+  const entry = (price: number): string => `"twice": { "litellm_provider": "x", "mode": "chat", "input_cost_per_token": ${price} }`
+  const path = t.testdir({ 'list.json': `{ ${entry(1e-6)}, ${entry(2e-6)} }` })
+  const [found] = new PriceTable({ files: [`${path}/list.json`] }).entry('twice')?.rows ?? []
+  t.equal(decimalText(found?.sheet.rates.get('input') ?? one), '0.000002')
+})

@@ -67,7 +67,6 @@ t.test('wrong lists as a whole', async (t) => {
     ['c.yaml', 'models: {}\nmodels: {}\n', ':2:1: not valid YAML or JSON: the same name stands twice: models'],
     ['c.json', '{ "models": { "a": { "input": 1 },\n "b": { "above": [{ "input": 1, "input": 2 }] } } }',
       ':2: models.b.above[0].input: the same name stands twice'],
-    ['c2.json', '{ "a": { "litellm_provider": "x" },\n "a": { "litellm_provider": "x" } }', ':2: a: the same name stands twice'],
     ['d.yaml', '- 1\n', ':1: must be an object'],
     ['e.json', '{ "gpt": { "price": 1 } }', ':1: is no price list'],
     ['f.yaml', 'currency: EUR\nmodels: {}\n', ':1: currency: is EUR, and the gateway counts in USD'],
