@@ -14,9 +14,15 @@ function moduleOf (code: string): string {
   return `data:text/javascript;base64,${Buffer.from(code).toString('base64')}`
 }
 
+/** As the program runs it. */
+const command = `
+  import { run } from './bin/cli.ts'
+  const io = { env: process.env, out: console.log, err: console.error, progress: null, onSignal () {}, exit: process.exit }
+  process.exitCode = await run(process.argv.slice(1), io)`
+
 function run (...args: string[]): { status: number | null, stderr: string } {
   const loaders = ['./test/loader/register.js', moduleOf(without)].map((url) => `--import=${url}`)
-  return spawnSync(process.execPath, [...loaders, 'bin/llm-gateway.ts', ...args], { encoding: 'utf8' })
+  return spawnSync(process.execPath, [...loaders, '--input-type=module', '--eval', command, ...args], { encoding: 'utf8' })
 }
 
 t.test('init writes a state that needs none, and check names each that is missing', async (t) => {

@@ -3,6 +3,7 @@ import { existsSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { makeFolder } from '../../plugins/state/make-folder.js'
+import { cleanly, program } from '../helpers/launch.js'
 
 t.test('a folder is made with those above it, and may be there', async (t) => {
   const folder = t.testdir({})
@@ -23,8 +24,8 @@ t.test('one that the system does not let be made is told, and not tried for ever
   const config = 'upstreams: { a: { simulate: true } }\ngroups: { a: { protocols: [messages] } }\n' +
     'state: { engine: lmdb, path: /proc/none/of/it }'
   const file = join(t.testdir({ 'gateway.yaml': config }), 'gateway.yaml')
-  const args = ['--import=./test/loader/register.js', 'bin/llm-gateway.ts', 'start', '--config', file]
-  const { status, stderr } = spawnSync(process.execPath, args, { encoding: 'utf8', timeout: 20_000 })
+  const command = cleanly(process.execPath, [program, 'start', '--config', file])
+  const { status, stderr } = spawnSync(...command, { encoding: 'utf8', timeout: 20_000 })
   t.equal(status, 1)
   t.match(stderr, /^llm-gateway: the folder \/proc\/none\/of\/it of the state cannot be used: ENOENT/)
 })
