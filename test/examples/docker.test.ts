@@ -1,5 +1,7 @@
 import { spawn, spawnSync } from 'node:child_process'
-import { chmodSync, chownSync, cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync, chownSync, cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, symlinkSync, writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -7,6 +9,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { parse } from 'yaml'
 import { freePort } from '../helpers/free-port.js'
+import { cleanly } from '../helpers/launch.js'
 import { needs, promtool } from '../metrics/programs.js'
 import { startPostgres, withoutPostgres } from '../state/postgres-server.js'
 import { startRedis, withoutRedis } from '../state/redis-server.js'
@@ -58,6 +61,21 @@ t.test('the rules that the scrape names are mounted beside it, and promtool acce
   }
   const { code, output } = promtool(['check', 'config', join(home, 'prometheus.yml')])
   t.equal(code, 0, output)
+})
+
+t.test('what the image copies is all that its build needs', async (t) => {
+  const home = t.testdir({})
+  const [stage = ''] = dockerfile.split('RUN npm run build')
+  const sources = [...stage.matchAll(/^COPY (.*) \S+$/gm)].flatMap(([, names = '']) => names.split(' '))
+  const passed = readFileSync(join(folder, 'Dockerfile.dockerignore'), 'utf8').split('\n')
+  for (const source of sources) {
+    t.ok(passed.includes(`!${source}`), `${source} is not left out`)
+    cpSync(join(root, source), join(home, source), { recursive: true })
+  }
+  symlinkSync(join(root, 'node_modules'), join(home, 'node_modules'))
+  const { status, stderr } = spawnSync(...cleanly('npm', ['run', '--silent', 'build']), { cwd: home, encoding: 'utf8', timeout: 120_000 })
+  t.equal(status, 0, stderr)
+  t.ok(existsSync(join(home, 'dist/bin/llm-gateway.js')))
 })
 
 t.test('services find each other by the ports that they have', async (t) => {
