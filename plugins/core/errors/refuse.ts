@@ -6,7 +6,8 @@ import { errorText, type GatewayError } from './gateway-error.js'
 
 /** A body that declares itself no longer than this is left to Node, which reads what remains of it when the reply is out. */
 const smallBytes = 64 * 1024
-const drainMaxBytes = 32 * 1024 * 1024
+/** Beyond the default cap of a body, so that one above it comes to its end. */
+const drainMaxBytes = 64 * 1024 * 1024
 const drainMaxMs = 5_000
 
 /**
