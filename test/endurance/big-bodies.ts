@@ -48,6 +48,8 @@ async function send (origin: string, body: Buffer): Promise<number> {
     method: 'POST', headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json', 'content-length': body.length },
   })
   sent.on('error', () => {})
+  // A refused upload is cut where it takes too long, its reply long read.
+  sent.on('socket', (socket) => socket.on('error', () => {}))
   sent.end(body)
   try {
     const [reply] = await once(sent, 'response')

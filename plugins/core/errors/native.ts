@@ -9,8 +9,6 @@ import { refuse } from './refuse.js'
 /** An error handler for routes of ours: whatever was thrown, the caller reads it in its own protocol. */
 export function nativeErrorHandler (error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const known = fromForeign(error, request)
-  // Fastify closes the connection after a parser's failure, which a caller that reads only once it wrote would see as a reset.
-  if (known.code === 'body_too_large') reply.removeHeader('connection')
   if (known.statusCode >= 500) writeLog(request.log, 'error', { err: error }, 'model request failed')
   // A hook of the host's may have failed before any of ours ran.
   const llm = identify(gatewayOf(request.server), request, reply)

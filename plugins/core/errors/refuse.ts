@@ -1,14 +1,8 @@
-import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Family } from '../../protocols/types.js'
 import { modelCallOf } from '../model-call.js'
+import { drainUpload, sendAndLinger } from './drain-upload.js'
 import { errorText, type GatewayError } from './gateway-error.js'
-
-/** A body that declares itself no longer than this is left to Node, which reads what remains of it when the reply is out. */
-const smallBytes = 64 * 1024
-/** Beyond the default cap of a body, so that one above it comes to its end. */
-const drainMaxBytes = 64 * 1024 * 1024
-const drainMaxMs = 5_000
 
 /**
  * Answers with one of our own errors in the family's envelope and ends the request there. Used from hooks instead of
@@ -22,9 +16,12 @@ export function refuse (request: FastifyRequest, reply: FastifyReply, family: Fa
     llm.errorCode = error.code
     llm.outcome ??= error.outcome
   }
-  if (!request.raw.complete && mayBeLong(request.raw.headers)) drain(request.raw)
+  const drained = drainUpload(request.raw)
   setErrorHead(reply, error, requestId)
-  return reply.send(errorText(family, error, requestId))
+  const text = errorText(family, error, requestId)
+  // An error that closes the connection itself means to: nothing that stands on it is to be looked at.
+  if (drained === null || error.headers?.connection === 'close' || !isLastOfItsConnection(request, reply)) return reply.send(text)
+  return sendAndLinger(reply, text, drained)
 }
 
 /** Status and headers of an error reply of ours. A time to try again that stands there is a host's or an upstream's, who know better. */
@@ -49,18 +46,7 @@ export function errorHeaders (error: GatewayError, requestId: string): Record<st
   return headers
 }
 
-function mayBeLong (headers: IncomingHttpHeaders): boolean {
-  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > smallBytes
-}
-
-function drain (raw: IncomingMessage): void {
-  let bytes = 0
-  const timer = setTimeout(() => raw.destroy(), drainMaxMs)
-  timer.unref()
-  raw.on('data', (chunk: Buffer) => {
-    bytes += chunk.length
-    if (bytes > drainMaxBytes) raw.destroy()
-  })
-  raw.once('close', () => clearTimeout(timer))
-  raw.once('end', () => clearTimeout(timer))
+/** Fastify says `connection: close` after a body that a parser refused. */
+function isLastOfItsConnection ({ raw }: FastifyRequest, reply: FastifyReply): boolean {
+  return raw.httpVersion === '1.0' || /\bclose\b/i.test(raw.headers.connection ?? '') || reply.getHeader('connection') === 'close'
 }

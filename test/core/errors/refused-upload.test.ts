@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import Fastify from 'fastify'
 import t from 'tap'
 import llmGateway from '../../../plugins/index.js'
@@ -24,22 +25,41 @@ t.test('a refused caller that goes on sending its body is cut', { timeout: 120_0
 })
 
 // Closed while bytes are on their way, a connection is reset: a caller that reads only once it wrote never sees why.
-const tooLarge: ReadonlyArray<[name: string, head: string, body: string]> = [
-  ['declares its length', 'content-length: 200000', '.'.repeat(200_000)],
-  ['comes in chunks', 'transfer-encoding: chunked', `${`186a0\r\n${'.'.repeat(100_000)}\r\n`.repeat(2)}0\r\n\r\n`],
+const half = '.'.repeat(100_000)
+const framings: ReadonlyArray<[name: string, header: string, first: string, rest: string]> = [
+  ['declares its length', 'content-length: 200000', half, half],
+  ['comes in chunks', 'transfer-encoding: chunked', `186a0\r\n${half}\r\n186a0\r\n${half}`, '\r\n186a0\r\n' + half + '\r\n0\r\n\r\n'],
 ]
-for (const [name, head, body] of tooLarge) {
-  t.test(`the connection of an upload above the cap that ${name} is read to its end and kept`, async (t) => {
-    const app = Fastify({ forceCloseConnections: true })
-    await app.register(llmGateway, gatewayOptions('http://127.0.0.1:9', { log: false, validation: { maxBodyBytes: 150_000 } }))
-    t.teardown(() => app.close())
-    const wire = new Wire(await listen(app))
-    t.teardown(() => wire.destroy())
-    wire.send([
-      'POST /v1/chat/completions HTTP/1.1', 'host: a', `authorization: Bearer ${secret}`, 'content-type: application/json', head, '', '',
-    ].join('\r\n'))
-    wire.send(body)
-    t.equal((await wire.reply()).status, 413)
-    t.equal((await wire.ask(['GET /v1/nothing HTTP/1.1', 'host: a'])).status, 404, 'and serves the next request')
-  })
+const callers: ReadonlyArray<[name: string, version: string, headers: readonly string[]]> = [
+  ['a caller', 'HTTP/1.1', []],
+  ['a caller that closes', 'HTTP/1.1', ['connection: Close']],
+  ['a proxy of old', 'HTTP/1.0', []],
+]
+const refusals: ReadonlyArray<[status: number, key: string]> = [[413, secret], [401, 'sk-wrong-0123456789']]
+for (const [status, key] of refusals) {
+  for (const [caller, version, headers] of callers) {
+    for (const [framing, header, first, rest] of framings) {
+      // That version has no chunks.
+      if (version === 'HTTP/1.0' && header.startsWith('transfer')) continue
+      t.test(`the upload of ${caller} that ${framing} is read to its end after a ${status}`, async (t) => {
+        const app = Fastify({ forceCloseConnections: true })
+        await app.register(llmGateway, gatewayOptions('http://127.0.0.1:9', { log: false, validation: { maxBodyBytes: 150_000 } }))
+        t.teardown(() => app.close())
+        const wire = new Wire(await listen(app))
+        t.teardown(() => wire.destroy())
+        wire.send([
+          `POST /v1/chat/completions ${version}`, 'host: a', `authorization: Bearer ${key}`, 'content-type: application/json', header,
+          ...headers, '', first,
+        ].join('\r\n'))
+        const reply = await wire.reply()
+        t.equal(reply.status, status)
+        const state = await Promise.race([wire.closed().then(() => 'closed'), pause(100, 'open')])
+        t.equal(state, 'open', 'while the rest is on its way')
+        wire.send(rest)
+        const closes = reply.headers.connection === 'close'
+        if (closes) await wire.closed()
+        else t.equal((await wire.ask(['GET /v1/nothing HTTP/1.1', 'host: a'])).status, 404, 'and the next request is served')
+      })
+    }
+  }
 }
