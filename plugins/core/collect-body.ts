@@ -1,6 +1,7 @@
 import { IncomingMessage } from 'node:http'
 import type { Readable } from 'node:stream'
 import { gatewayError, type GatewayError } from './errors/gateway-error.js'
+import { restWhenShareIsTaken } from './loop-share.js'
 
 type Done = (...result: [error: null, body: Buffer] | [error: GatewayError, body: null]) => void
 
@@ -49,9 +50,12 @@ export function collectBody (stream: Readable, contentLength: number | null, max
       bytes.copy(body, length)
     }
     length = needed
-    if (length > largeBytes && pace?.isFull === true) {
+    if (length <= largeBytes) return
+    if (pace?.isFull === true) {
       stream.pause()
       pace.onRoom(() => stream.resume())
+    } else {
+      restWhenShareIsTaken(stream, bytes.length)
     }
   }
 

@@ -2,6 +2,7 @@
 import type { IncomingMessage } from 'node:http'
 import { Readable } from 'node:stream'
 import type { FastifyReply } from 'fastify'
+import { restWhenShareIsTaken } from '../loop-share.js'
 
 /** A body that declares itself no longer than this is left to Node, which reads what remains of it when the reply is out. */
 const smallBytes = 64 * 1024
@@ -19,6 +20,7 @@ export function drainUpload (raw: IncomingMessage): Promise<void> | null {
     raw.on('data', (chunk: Buffer) => {
       bytes += chunk.length
       if (bytes > drainMaxBytes) raw.destroy()
+      else restWhenShareIsTaken(raw, chunk.length)
     })
     const end = (): void => {
       clearTimeout(timer)
