@@ -114,12 +114,12 @@ export class Admission {
 
   #enter (ticket: Ticket, amounts: Amounts): Answer | Promise<Answer> {
     ticket.entered = true
-    const answer = this.#ask(ticket, 1, amounts)
-    return answer instanceof Promise ? answer.then((later) => this.#entered(ticket, later)) : this.#entered(ticket, answer)
+    return this.#ask(ticket, 1, amounts)
   }
 
-  #entered (ticket: Ticket, answer: Answer): Answer {
-    if (answer !== 'store down' && answer.ok) return answer
+  /** Who is refused a place is gone. */
+  #entered (ticket: Ticket, { requests }: HoldAsk, answer: Answer): Answer {
+    if (requests === 0 || (answer !== 'store down' && answer.ok)) return answer
     this.#close(ticket)
     if (ticket.unsure) this.#outbox.send(settlementOf(ticket, nothing, this.late(ticket)))
     return answer
@@ -138,8 +138,11 @@ export class Admission {
     }
     if (ticket.lease !== null) return this.#leased(ticket.lease, ticket, ask)
     const answer = this.#balances.hold(ask)
-    if (!(answer instanceof Promise)) return this.#answered(ticket, answer)
-    return answer.then((decision) => this.#answered(ticket, decision), async (error) => await this.#withoutStore(ticket, ask, error))
+    if (!(answer instanceof Promise)) return this.#entered(ticket, ask, this.#answered(ticket, answer))
+    return answer.then(
+      (decision) => this.#entered(ticket, ask, this.#answered(ticket, decision)),
+      async (error) => this.#entered(ticket, ask, await this.#withoutStore(ticket, ask, error))
+    )
   }
 
   #answered (ticket: Ticket, decision: Decision): Decision {

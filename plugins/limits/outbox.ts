@@ -34,8 +34,13 @@ export class Outbox {
   send (settlement: Settlement): void {
     const settled = this.#settle(settlement)
     if (!isLater(settled)) return this.#options.onSettled?.(settlement, settled)
-    const told = settled.then((later) => this.#options.onSettled?.(settlement, later), () => this.#keep(settlement))
-    const sent = told.then(() => { this.#sending.delete(sent) })
+    const sent = settled.then((later) => {
+      this.#sending.delete(sent)
+      this.#options.onSettled?.(settlement, later)
+    }, () => {
+      this.#sending.delete(sent)
+      this.#keep(settlement)
+    })
     this.#sending.add(sent)
   }
 

@@ -47,6 +47,10 @@ export function keepRecord ({ admission, pricing }: SettlementParts, ledger: Led
 }
 
 /** A ledger of the host's may throw in place of a promise that fails. */
-async function append (ledger: Ledger, record: LedgerRecord): Promise<void> {
-  await ledger.append(record)
+function append (ledger: Ledger, record: LedgerRecord): Promise<void> {
+  try {
+    return Promise.resolve(ledger.append(record))
+  } catch (error) {
+    return Promise.reject(error)
+  }
 }

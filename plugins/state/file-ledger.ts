@@ -17,11 +17,11 @@ const recoverMs = 24 * 60 * 60_000
 /** Records of this time share one write: a disk that is waited for less often serves everybody else better. */
 const gatherMs = 5
 
-interface Waiting {
-  readonly time: number
-  readonly line: string
+/** Records that share a write, and its end. */
+interface Batch {
+  readonly records: LedgerRecord[]
   readonly resolve: () => void
-  readonly reject: (error: Error) => void
+  readonly reject: (error: unknown) => void
 }
 
 interface FileShipping extends Shipping {
@@ -45,7 +45,12 @@ export class FileLedger implements Ledger {
   readonly #config: Required<LedgerConfig>
   readonly #now: () => number
   readonly #maxWaiting: number
-  #waiting: Waiting[] = []
+  /** Those that the next write takes; null for none. */
+  #next: Batch | null = null
+  /** That they are kept. One promise for all: each of its own would cost a request more than its record does. */
+  #kept = Promise.resolve()
+  /** Records that are not kept yet. */
+  #waiting = 0
   #file: OpenFile | null = null
   #writing: Promise<void> | null = null
   #closing = false
@@ -69,12 +74,15 @@ export class FileLedger implements Ledger {
     makeFolder(path)
   }
 
-  async append (record: LedgerRecord): Promise<void> {
-    if (this.#waiting.length >= this.#maxWaiting) throw new StoreDownError('cannot keep more usage records')
-    const line = writeFrame(record)
-    const kept = new Promise<void>((resolve, reject) => this.#waiting.push({ time: record.time, line, resolve, reject }))
+  append (record: LedgerRecord): Promise<void> {
+    if (this.#waiting >= this.#maxWaiting) return Promise.reject(new StoreDownError('cannot keep more usage records'))
+    if (this.#next === null) {
+      this.#kept = new Promise((resolve, reject) => { this.#next = { records: [], resolve, reject } })
+    }
+    this.#next?.records.push(record)
+    this.#waiting += 1
     this.#writing ??= this.#drain()
-    await kept
+    return this.#kept
   }
 
   async flush (): Promise<void> {
@@ -119,30 +127,41 @@ export class FileLedger implements Ledger {
   }
 
   async #drain (): Promise<void> {
-    await pause(gatherMs)
-    for (let [first] = this.#waiting; first !== undefined; [first] = this.#waiting) {
-      await this.#write(this.#waiting.splice(0), first.time)
+    for (let batch = this.#next; batch !== null; batch = this.#next) {
+      await pause(gatherMs)
+      this.#next = null
+      await this.#keep(batch)
+      this.#waiting -= batch.records.length
     }
     this.#writing = null
     this.#flushes = []
   }
 
-  async #write (batch: readonly Waiting[], since: number): Promise<void> {
+  /** Tries it until the disk takes it. Whoever closes the ledger waits for one try more. */
+  async #keep ({ records, resolve, reject }: Batch): Promise<void> {
+    try {
+      const text = Buffer.from(records.map(writeFrame).join(''))
+      while (!await this.#write(text, Number(records[0]?.time))) await pause(retryMs)
+      resolve()
+    } catch (error) {
+      reject(error)
+    }
+  }
+
+  /** False where the disk does not take it. Throws the same once nobody tries again. */
+  async #write (text: Buffer, since: number): Promise<boolean> {
     try {
       const file = await this.#current(since)
-      const text = Buffer.from(batch.map(({ line }) => line).join(''))
       await file.handle.appendFile(text)
       await file.handle.datasync()
       file.bytes += text.length
       this.#failing = false
-      for (const { resolve } of batch) resolve()
+      return true
     } catch (cause) {
-      this.#waiting = [...batch, ...this.#waiting]
       await this.#undo()
       this.#tell(cause)
-      if (!this.#closing) return await pause(retryMs)
-      const lost = new StoreDownError('could not keep usage records', { cause })
-      for (const { reject } of this.#waiting.splice(0)) reject(lost)
+      if (this.#closing) throw new StoreDownError('could not keep usage records', { cause })
+      return false
     }
   }
 

@@ -47,13 +47,13 @@ export function lmdbBalances (
   const timer = setInterval(() => writer.write(), checkpointMs).unref()
   return {
     holdTtlMs,
-    hold: async (ask) => await turns.soon(() => hold(engine, ask)),
-    leave: async (id, group) => await turns.soon(() => leave(engine, group, id)),
-    settle: async (settlement) => await turns.later(() => settle(engine, settlement)),
-    renew: async (group, ids) => await turns.soon(() => renew(engine, group, ids)),
-    sweep: async (group) => await turns.soon(() => sweep(engine, group)),
-    read: async (group, key) => await turns.soon(() => read(engine, group, key)),
-    readBucket: async (id, group, key) => await turns.soon(() => readBucket(engine, id, group, key)),
+    hold: (ask) => turns.soon(() => hold(engine, ask)),
+    leave: (id, group) => turns.soon(() => leave(engine, group, id)),
+    settle: (settlement) => turns.later(() => settle(engine, settlement)),
+    renew: (group, ids) => turns.soon(() => renew(engine, group, ids)),
+    sweep: (group) => turns.soon(() => sweep(engine, group)),
+    read: (group, key) => turns.soon(() => read(engine, group, key)),
+    readBucket: (id, group, key) => turns.soon(() => readBucket(engine, id, group, key)),
     close: async () => {
       clearInterval(timer)
       await writer.close()

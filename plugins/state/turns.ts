@@ -31,7 +31,8 @@ export function inTurns (transaction: (work: () => void) => void): Turns {
     }
     for (const answer of answers) answer()
   }
-  const wait = async <T>(step: () => T): Promise<T> => await new Promise<T>((resolve, reject) => {
+  // The promise itself, here and below: each one around it would cost a request as much as its step.
+  const wait = <T>(step: () => T): Promise<T> => new Promise<T>((resolve, reject) => {
     const run = (): (() => void) => {
       try {
         const value = step()
@@ -43,15 +44,15 @@ export function inTurns (transaction: (work: () => void) => void): Turns {
     waiting.push({ run, reject })
   })
   return {
-    soon: async (step) => {
+    soon: (step) => {
       if (!isDue) setImmediate(drain)
       isDue = true
       clearTimeout(timer)
-      return await wait(step)
+      return wait(step)
     },
-    later: async (step) => {
+    later: (step) => {
       if (!isDue) timer ??= setTimeout(drain, laterMs)
-      return await wait(step)
+      return wait(step)
     },
   }
 }
