@@ -8,9 +8,13 @@ export type OpenOutput = () => Writable
 const defaultMaxBytes = 4 * 1024 * 1024
 const reopenMs = 1_000
 
+/** What lines of the level `info` begin with. */
+const infoStart = '{"level":30,'
+
 /**
  * Takes log lines for an output that may stand still: a pipe that nobody reads, a disk that is full or stalls. Nobody waits
  * for it and no more than `maxBytes` wait in memory; what comes then is dropped, counted, and told in the first line after.
+ * The lines of one turn of the event loop are one write; what is more than information takes those before it along at once.
  */
 export class LogOutput implements LogStream {
   readonly #open: OpenOutput
@@ -19,6 +23,9 @@ export class LogOutput implements LogStream {
   #reopenAt = -Infinity
   #untold = 0
   #onDrop: () => void = () => {}
+  /** Of this turn. */
+  #text = ''
+  #lines = 0
 
   constructor (open: OpenOutput, maxBytes = defaultMaxBytes) {
     this.#open = open
@@ -32,20 +39,19 @@ export class LogOutput implements LogStream {
 
   write (line: string): void {
     const out = this.#output()
-    if (out === null || out.writableLength > this.#maxBytes) {
-      this.#dropped()
+    if (out === null || out.writableLength + this.#text.length > this.#maxBytes) {
+      this.#dropped(1)
       return
     }
-    const untold = this.#untold
-    this.#untold = 0
-    if (untold > 0) {
-      out.write(`${JSON.stringify({ level: 40, time: Date.now(), dropped: untold, msg: 'log lines were dropped: nobody took them' })}\n`)
-    }
-    out.write(line, this.#written)
+    if (this.#lines === 0) setImmediate(this.#send)
+    this.#text += line
+    this.#lines += 1
+    if (!line.startsWith(infoStart)) this.#send()
   }
 
   /** Resolves with true once all lines are out, or with false after `timeoutMs`. */
   async flush (timeoutMs: number): Promise<boolean> {
+    this.#send()
     const out = this.#out
     if (out === null) return true
     return await new Promise((resolve) => {
@@ -57,26 +63,44 @@ export class LogOutput implements LogStream {
     })
   }
 
+  readonly #send = (): void => {
+    const lines = this.#lines
+    if (lines === 0) return
+    const text = this.#told() + this.#text
+    this.#text = ''
+    this.#lines = 0
+    const out = this.#output()
+    if (out === null) this.#dropped(lines)
+    else out.write(text, (error) => { if (error) this.#failed(lines) })
+  }
+
+  /** A line for those that were dropped. */
+  #told (): string {
+    const dropped = this.#untold
+    this.#untold = 0
+    if (dropped === 0) return ''
+    return `${JSON.stringify({ level: 40, time: Date.now(), dropped, msg: 'log lines were dropped: nobody took them' })}\n`
+  }
+
   /** Null where it failed a moment ago. */
   #output (): Writable | null {
     if (this.#out !== null || Date.now() < this.#reopenAt) return this.#out
     const out = this.#open()
-    // An error that nobody hears ends the process; each line is told of it, too.
+    // An error that nobody hears ends the process; each write is told of it, too.
     out.on('error', () => {})
     this.#out = out
     return out
   }
 
-  readonly #written = (error?: Error | null): void => {
-    if (!error) return
+  #failed (lines: number): void {
     this.#out = null
     this.#reopenAt = Date.now() + reopenMs
-    this.#dropped()
+    this.#dropped(lines)
   }
 
-  #dropped (): void {
-    this.#untold += 1
-    this.#onDrop()
+  #dropped (lines: number): void {
+    this.#untold += lines
+    for (let line = 0; line < lines; line += 1) this.#onDrop()
   }
 }
 

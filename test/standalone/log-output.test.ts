@@ -1,6 +1,6 @@
 import { createWriteStream, openSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { PassThrough } from 'node:stream'
+import { PassThrough, Writable } from 'node:stream'
 import t from 'tap'
 import { LogOutput, outputOf } from '../../plugins/standalone/log-output.js'
 
@@ -56,4 +56,38 @@ t.test('a file is written off the loop, anything else by its own stream', async 
   t.equal(readFileSync(file, 'utf8'), 'a\nb\n')
   const pipe = Object.assign(new PassThrough(), { fd: openSync('/dev/null', 'w') })
   t.equal(outputOf(pipe)(), pipe)
+})
+
+t.test('lines of one turn are one write, and what tells of trouble waits for no other', async (t) => {
+  const writes: string[] = []
+  const log = new LogOutput(() => new Writable({
+    write (chunk, _, done) {
+      writes.push(String(chunk))
+      done()
+    },
+  }))
+  const info = (text: string): string => `{"level":30,"msg":"${text}"}\n`
+  log.write(info('a'))
+  log.write(info('b'))
+  t.same(writes, [])
+  await new Promise((resolve) => setImmediate(resolve))
+  t.same(writes.splice(0), [info('a') + info('b')])
+  log.write(info('c'))
+  log.write('{"level":50,"msg":"trouble"}\n')
+  t.same(writes, [info('c') + '{"level":50,"msg":"trouble"}\n'])
+  await new Promise((resolve) => setImmediate(resolve))
+  t.equal(writes.length, 1)
+})
+
+t.test('lines that wait for an output that fails are dropped with those that it had', async (t) => {
+  let fail = (_: Error): void => {}
+  const log = new LogOutput(() => new Writable({ write (_chunk, _encoding, done) { fail = done } }))
+  let drops = 0
+  log.onDrop(() => { drops += 1 })
+  log.write('{"level":30,"msg":"first"}\n')
+  await new Promise((resolve) => setImmediate(resolve))
+  fail(new Error('gone'))
+  log.write('{"level":30,"msg":"second"}\n')
+  await new Promise((resolve) => setImmediate(resolve))
+  t.equal(drops, 2)
 })

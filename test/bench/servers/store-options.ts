@@ -1,9 +1,10 @@
 /**
  * The gateway as a user starts it, by what it counts in: a configuration file, limits on key and group, a ledger on the disk, log lines.
  */
-import { closeSync, mkdtempSync, openSync, rmSync, writeFileSync, writeSync } from 'node:fs'
+import { createWriteStream, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { LogOutput } from '../../../plugins/standalone/log-output.js'
 import { Standalone } from '../../../plugins/standalone/standalone.js'
 import { callerKey, upstreamKey } from '../work.js'
 import { portOf, serve, settings } from './serve.js'
@@ -36,13 +37,11 @@ export async function metricsAt (port: number): Promise<string> {
   return await (await fetch(`http://127.0.0.1:${port}/metrics`)).text()
 }
 
-/** Log lines are written as to a terminal that takes everything. */
+/** Log lines go the way of the program's, into a file that takes everything. */
 export async function serveStore (state: object): Promise<void> {
-  const terminal = openSync('/dev/null', 'a')
   const gateway = await Standalone.start({
-    file: writeConfiguration(state), env: {}, logStream: { write: line => { writeSync(terminal, line) } },
+    file: writeConfiguration(state), env: {}, logStream: new LogOutput(() => createWriteStream('/dev/null')),
   })
   const port = portOf(gateway.address)
-  process.on('exit', () => closeSync(terminal))
   serve(port, { metrics: async () => await metricsAt(port) })
 }
