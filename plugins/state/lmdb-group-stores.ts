@@ -2,8 +2,9 @@
  * Accounts and holds of all groups in an lmdb file, with what this process knows of them in front: what is changed in one
  * turn is written once at its end, and what no other process has written meanwhile is not read again.
  */
-import { readAccount, readBucketRecord, readHold, readNumbers, writeAccount, writeBucket, writeHold, writeQuiet } from './lmdb-codec.js'
+import { readAccount, readBucketRecord, readNumbers, writeAccount, writeBucket, writeQuiet } from './lmdb-codec.js'
 import type { BucketRecord } from '../core/balances/buckets.js'
+import { LmdbHolds, states } from './lmdb-holds.js'
 import { Known, type Binary } from './lmdb-known.js'
 import { accountName, type AccountRecord } from '../core/balances/parties.js'
 import type { GroupStore, HoldRecord } from '../core/balances/group-store.js'
@@ -28,7 +29,14 @@ interface Quiet {
   closed: number
 }
 
-type State = HoldRecord['state']
+/** Where the records of a group stand. */
+interface Place {
+  readonly group: string
+  /** Of its account, and of when its holds are due. */
+  readonly name: string
+  /** What the names of its holds begin with. */
+  readonly prefix: string
+}
 
 const none: readonly never[] = []
 
@@ -40,9 +48,7 @@ export class LmdbGroupStores {
   readonly #accounts: Known<AccountRecord>
   readonly #buckets: Known<BucketRecord>
   readonly #quiet: Known<Quiet>
-  readonly #holds = new Map<string, HoldRecord>()
-  /** By its name: where the file has it, null for nowhere. */
-  readonly #changedHolds = new Map<string, { now: HoldRecord | null, stored: State | null }>()
+  readonly #holds: LmdbHolds
   readonly #stores = new Map<string, GroupStore>()
 
   readonly #max: number
@@ -55,6 +61,7 @@ export class LmdbGroupStores {
     this.#accounts = new Known(tables.accounts, max, readAccount, writeAccount)
     this.#buckets = new Known(tables.buckets, max, readBucketRecord, writeBucket)
     this.#quiet = new Known(tables.groups, max, readQuiet, ({ open, closed }) => writeQuiet(open, closed))
+    this.#holds = new LmdbHolds(tables.holds, max)
   }
 
   readonly of = (group: string): GroupStore => {
@@ -73,7 +80,7 @@ export class LmdbGroupStores {
 
   /** In the same transaction, after all: writes what was changed. */
   end (): void {
-    const changed = [this.#accounts.flush(), this.#buckets.flush(), this.#quiet.flush(), this.#flushHolds()].some(Boolean)
+    const changed = [this.#accounts.flush(), this.#buckets.flush(), this.#quiet.flush(), this.#holds.flush()].some(Boolean)
     if (!changed) return
     if (!this.#wroteLast()) this.#tables.groups.putSync(writerName, this.#writer)
   }
@@ -86,15 +93,28 @@ export class LmdbGroupStores {
 
   /** What is known may not be what the file has. */
   forget (): void {
-    for (const known of [this.#accounts, this.#buckets, this.#quiet]) known.forget()
-    this.#holds.clear()
-    this.#changedHolds.clear()
+    for (const known of [this.#accounts, this.#buckets, this.#quiet, this.#holds]) known.forget()
   }
 
   #newStore (group: string): GroupStore {
-    const prefix = `${group.length}:${fit(group)}:`
-    const accountNameOf = (key: string | null): string => accountName(group, key === null ? null : fit(key))
+    const place: Place = { group, name: accountName(group), prefix: `${group.length}:${fit(group)}:` }
+    const { name: groupName, prefix } = place
+    const keyNames = new Map<string, string>()
+    const accountNameOf = (key: string | null): string => {
+      const known = key === null ? groupName : keyNames.get(key)
+      if (known !== undefined) return known
+      const name = accountName(group, fit(String(key)))
+      if (keyNames.size >= this.#max) keyNames.clear()
+      keyNames.set(String(key), name)
+      return name
+    }
     const nameOf = (key: string | null, id: string): string => bucketPrefix(group, key) + id
+    let latest = { id: '', name: prefix }
+    // Steps come in pairs, of which the second changes what the first has found.
+    const holdName = (id: string): string => {
+      if (latest.id !== id) latest = { id, name: prefix + fit(id) }
+      return latest.name
+    }
     return {
       account: (key) => this.#accounts.get(accountNameOf(key)),
       saveAccount: (key, account) => {
@@ -109,73 +129,50 @@ export class LmdbGroupStores {
         this.#spent.set(nameOf(key, id), [spent, amount, toldPercent, endsAt ?? Infinity])
       },
       dropBuckets: (key, before) => this.#dropBuckets(bucketPrefix(group, key), before),
-      hold: (id) => this.#holds.get(prefix + id) ?? this.#readHold(prefix, group, fit(id)),
+      hold: (id) => this.#hold(holdName(id), place, id),
       saveHold: (hold, before) => {
-        this.#changeHold(prefix + hold.id, hold, before)
-        const quiet = this.#quietOf(group)
+        this.#holds.change(holdName(hold.id), hold, before)
+        const quiet = this.#quietOf(place)
         if (hold.deadline >= quiet[hold.state]) return
         quiet[hold.state] = hold.deadline
-        this.#quiet.set(`g:${group}`, quiet)
+        this.#quiet.set(groupName, quiet)
       },
-      dropHold: (hold) => this.#changeHold(prefix + hold.id, null, hold),
-      due: (now, max) => this.#due(prefix, group, now, max),
+      dropHold: (hold) => this.#holds.change(holdName(hold.id), null, hold),
+      due: (now, max) => this.#due(place, now, max),
     }
   }
 
-  #quietOf (group: string): Quiet {
-    return this.#quiet.get(`g:${group}`) ?? { open: Infinity, closed: Infinity }
+  #quietOf ({ name }: Place): Quiet {
+    return this.#quiet.get(name) ?? { open: Infinity, closed: Infinity }
   }
 
-  #changeHold (name: string, now: HoldRecord | null, before: HoldRecord | undefined): void {
-    const known = this.#changedHolds.get(name)
-    if (known === undefined) this.#changedHolds.set(name, { now, stored: before?.state ?? null })
-    else known.now = now
-    if (now === null) this.#holds.delete(name)
-    else this.#holds.set(name, now)
-  }
-
-  #readHold (prefix: string, group: string, id: string): HoldRecord | undefined {
-    if (this.#changedHolds.has(prefix + id)) return undefined
-    const quiet = this.#quietOf(group)
-    for (const state of ['open', 'closed'] as const) {
+  #hold (name: string, place: Place, id: string): HoldRecord | undefined {
+    const known = this.#holds.known(name)
+    if (known !== undefined) return known ?? undefined
+    const quiet = this.#quietOf(place)
+    for (const state of states) {
       // Where none is ever due there is none.
-      const found = quiet[state] === Infinity ? undefined : this.#tables.holds.getBinaryFast(`${state} ${prefix}${id}`)
-      if (found === undefined) continue
-      const hold = readHold(found, group, id, state)
-      this.#holds.set(prefix + id, hold)
-      return hold
+      const found = quiet[state] === Infinity ? undefined : this.#holds.read(name, place.group, id, state)
+      if (found !== undefined) return found
     }
     return undefined
   }
 
-  #flushHolds (): boolean {
-    for (const [name, { now, stored }] of this.#changedHolds) {
-      if (stored !== null && stored !== now?.state) this.#tables.holds.removeSync(`${stored} ${name}`)
-      if (now !== null) this.#tables.holds.putSync(`${now.state} ${name}`, writeHold(now))
-      // Asked for again only where it is settled again.
-      if (now?.state === 'closed') this.#holds.delete(name)
-    }
-    const changed = this.#changedHolds.size > 0
-    this.#changedHolds.clear()
-    if (this.#holds.size > this.#max) this.#holds.clear()
-    return changed
-  }
-
-  #due (prefix: string, group: string, now: number, max: number): readonly HoldRecord[] {
-    const quiet = this.#quietOf(group)
+  #due (place: Place, now: number, max: number): readonly HoldRecord[] {
+    const { group, name, prefix } = place
+    const quiet = this.#quietOf(place)
     if (now < quiet.open && now < quiet.closed) return none
-    this.#flushHolds()
+    this.#holds.flush()
     const due: HoldRecord[] = []
-    for (const state of ['open', 'closed'] as const) {
+    for (const state of states) {
       if (now < quiet[state]) continue
       quiet[state] = Infinity
-      for (const { key: name, value } of this.#tables.holds.getRange({ start: `${state} ${prefix}`, end: `${state} ${prefix}\uffff` })) {
-        const hold = readHold(value, group, name.slice(state.length + 1 + prefix.length), state)
+      for (const hold of this.#holds.of(group, prefix, state)) {
         if (hold.deadline > now || due.length === max) quiet[state] = Math.min(quiet[state], hold.deadline)
-        else due.push(this.#holds.get(prefix + hold.id) ?? hold)
+        else due.push(this.#holds.known(prefix + hold.id) ?? hold)
       }
     }
-    this.#quiet.set(`g:${group}`, quiet)
+    this.#quiet.set(name, quiet)
     return due
   }
 
