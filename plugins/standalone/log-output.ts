@@ -8,13 +8,15 @@ export type OpenOutput = () => Writable
 const defaultMaxBytes = 4 * 1024 * 1024
 const reopenMs = 1_000
 
+/** A write costs more than several lines. */
+const gatherMs = 10
 /** What lines of the level `info` begin with. */
 const infoStart = '{"level":30,'
 
 /**
  * Takes log lines for an output that may stand still: a pipe that nobody reads, a disk that is full or stalls. Nobody waits
  * for it and no more than `maxBytes` wait in memory; what comes then is dropped, counted, and told in the first line after.
- * The lines of one turn of the event loop are one write; what is more than information takes those before it along at once.
+ * Lines of 10 ms are one write; what is more than information takes those before it along at once.
  */
 export class LogOutput implements LogStream {
   readonly #open: OpenOutput
@@ -23,9 +25,10 @@ export class LogOutput implements LogStream {
   #reopenAt = -Infinity
   #untold = 0
   #onDrop: () => void = () => {}
-  /** Of this turn. */
+  /** That are not written yet. */
   #text = ''
   #lines = 0
+  #timer: NodeJS.Timeout | undefined
 
   constructor (open: OpenOutput, maxBytes = defaultMaxBytes) {
     this.#open = open
@@ -43,7 +46,7 @@ export class LogOutput implements LogStream {
       this.#dropped(1)
       return
     }
-    if (this.#lines === 0) setImmediate(this.#send)
+    if (this.#lines === 0) this.#timer = setTimeout(this.#send, gatherMs)
     this.#text += line
     this.#lines += 1
     if (!line.startsWith(infoStart)) this.#send()
@@ -66,6 +69,7 @@ export class LogOutput implements LogStream {
   readonly #send = (): void => {
     const lines = this.#lines
     if (lines === 0) return
+    clearTimeout(this.#timer)
     const text = this.#told() + this.#text
     this.#text = ''
     this.#lines = 0

@@ -15,7 +15,7 @@ const retryMs = 1_000
 /** Charges are remembered for as long (`rememberMs`). */
 const recoverMs = 24 * 60 * 60_000
 /** Records of this time share one write: a disk that is waited for less often serves everybody else better. */
-const gatherMs = 5
+const gatherMs = 10
 
 /** Records that share a write, and its end. */
 interface Batch {

@@ -58,7 +58,7 @@ t.test('a file is written off the loop, anything else by its own stream', async 
   t.equal(outputOf(pipe)(), pipe)
 })
 
-t.test('lines of one turn are one write, and what tells of trouble waits for no other', async (t) => {
+t.test('lines that come soon after another are one write, and what tells of trouble waits for no other', async (t) => {
   const writes: string[] = []
   const log = new LogOutput(() => new Writable({
     write (chunk, _, done) {
@@ -70,12 +70,12 @@ t.test('lines of one turn are one write, and what tells of trouble waits for no 
   log.write(info('a'))
   log.write(info('b'))
   t.same(writes, [])
-  await new Promise((resolve) => setImmediate(resolve))
+  await new Promise((resolve) => setTimeout(resolve, 50))
   t.same(writes.splice(0), [info('a') + info('b')])
   log.write(info('c'))
   log.write('{"level":50,"msg":"trouble"}\n')
   t.same(writes, [info('c') + '{"level":50,"msg":"trouble"}\n'])
-  await new Promise((resolve) => setImmediate(resolve))
+  await new Promise((resolve) => setTimeout(resolve, 50))
   t.equal(writes.length, 1)
 })
 
@@ -85,9 +85,9 @@ t.test('lines that wait for an output that fails are dropped with those that it 
   let drops = 0
   log.onDrop(() => { drops += 1 })
   log.write('{"level":30,"msg":"first"}\n')
-  await new Promise((resolve) => setImmediate(resolve))
+  await new Promise((resolve) => setTimeout(resolve, 50))
   fail(new Error('gone'))
   log.write('{"level":30,"msg":"second"}\n')
-  await new Promise((resolve) => setImmediate(resolve))
+  await new Promise((resolve) => setTimeout(resolve, 50))
   t.equal(drops, 2)
 })

@@ -45,6 +45,7 @@ export function heldBuckets (ask: HoldAsk, scopes: readonly Scope[]): readonly H
 
 /** As `lateBuckets` of a settlement. */
 export function ownedBuckets (parties: Parties, scopes: readonly Scope[]): readonly OwnedBucket[] {
+  if (scopes.length === 0) return none
   return scopes.flatMap((scope) => bucketsOf(parties, scope).map((bucket) => ({ ...bucket, scope })))
 }
 
