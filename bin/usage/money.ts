@@ -32,7 +32,7 @@ export class Money {
   }
 
   #spill (places: number, units: number): void {
-    this.#sum = add(this.#sum, { units: BigInt(units), places })
+    this.#sum = add(this.#sum, { units, places })
     this.#gathered[places] = 0
   }
 }

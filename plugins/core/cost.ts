@@ -28,6 +28,18 @@ export interface CostPart {
   readonly amount: string | null
 }
 
+/** The cost of a request that is over. */
+export interface SettledCost {
+  /** The nearest number to the amount, for what adds up floats; null where nothing has a price. */
+  readonly value: number | null
+  /** See `Cost`. */
+  readonly billionths: number
+  readonly currency: string
+  readonly unpriced: boolean
+  /** All of it in exact texts, which are made for the first who reads them. */
+  readonly told: Cost
+}
+
 /** What one request costs. Every amount is exact: decimal text, never a float. */
 export interface Cost {
   /** The sum of the parts that have a price, as decimal text; null where none has. */

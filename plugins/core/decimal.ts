@@ -2,23 +2,48 @@
 
 /** `units` times 10 to the power of -`places`. */
 export interface Decimal {
-  readonly units: bigint
+  readonly units: Units
   readonly places: number
 }
 
-export const zero: Decimal = { units: 0n, places: 0 }
-export const one: Decimal = { units: 1n, places: 0 }
+/** A number wherever that is exact, for nearly all of them are small and a bigint takes several times as long. */
+export type Units = number | bigint
+
+export const zero: Decimal = { units: 0, places: 0 }
+export const one: Decimal = { units: 1, places: 0 }
 
 const billionthPlaces = 9
 const form = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d{1,3}))?$/
-const powers: bigint[] = [1n]
+const powers: Units[] = [1]
 
-function tenTo (exponent: number): bigint {
+function tenTo (exponent: number): Units {
   const known = powers[exponent]
   if (known !== undefined) return known
-  const power = 10n * tenTo(exponent - 1)
+  const power = product(10, tenTo(exponent - 1))
   powers[exponent] = power
   return power
+}
+
+function exact (units: bigint): Units {
+  const value = Number(units)
+  return Number.isSafeInteger(value) ? value : units
+}
+
+/** What would be rounded is no safe integer, even where it was rounded to one that is none. */
+function product (a: Units, b: Units): Units {
+  if (typeof a === 'number' && typeof b === 'number') {
+    const value = a * b
+    if (Number.isSafeInteger(value)) return value
+  }
+  return exact(BigInt(a) * BigInt(b))
+}
+
+function sum (a: Units, b: Units): Units {
+  if (typeof a === 'number' && typeof b === 'number') {
+    const value = a + b
+    if (Number.isSafeInteger(value)) return value
+  }
+  return exact(BigInt(a) + BigInt(b))
 }
 
 /** `1.25`, `-3`, `2.5e-06`. Null for what is no such number. */
@@ -26,16 +51,14 @@ export function readDecimal (text: string): Decimal | null {
   const found = form.exec(text)
   if (found === null) return null
   const [, sign = '', whole = '', fraction = '', exponent = '0'] = found
-  const units = BigInt(`${sign}${whole}${fraction}`)
+  const units = exact(BigInt(`${sign}${whole}${fraction}`))
   const places = fraction.length - Number(exponent)
-  return places < 0 ? { units: units * tenTo(-places), places: 0 } : { units, places }
+  return places < 0 ? { units: product(units, tenTo(-places)), places: 0 } : { units, places }
 }
 
 /** As people write it: no exponent, no zeros at the end. */
 export function decimalText ({ units, places }: Decimal): string {
-  // What one request costs is nearly always so small, and a bigint takes four times as long.
-  const value = Number(units)
-  return value >= 0 && value <= Number.MAX_SAFE_INTEGER ? smallText(value, places) : largeText(units, places)
+  return typeof units === 'number' && units >= 0 ? smallText(units, places) : largeText(BigInt(units), places)
 }
 
 function smallText (value: number, places: number): string {
@@ -60,14 +83,19 @@ function largeText (units: bigint, places: number): string {
 }
 
 export function add (a: Decimal, b: Decimal): Decimal {
-  if (a.places === b.places) return { units: a.units + b.units, places: a.places }
-  if (a.places < b.places) return { units: a.units * tenTo(b.places - a.places) + b.units, places: b.places }
-  return { units: a.units + b.units * tenTo(a.places - b.places), places: a.places }
+  if (a.places === b.places) return { units: sum(a.units, b.units), places: a.places }
+  if (a.places < b.places) return add(b, a)
+  return { units: sum(a.units, product(b.units, tenTo(a.places - b.places))), places: a.places }
 }
 
 export function times (a: Decimal, b: Decimal): Decimal {
   if (b === one) return a
-  return { units: a.units * b.units, places: a.places + b.places }
+  return { units: product(a.units, b.units), places: a.places + b.places }
+}
+
+/** `count` is a safe integer. */
+export function timesCount ({ units, places }: Decimal, count: number): Decimal {
+  return { units: product(units, count), places }
 }
 
 /** Moves the point to the left: `shifted(price, 6)` of a price for a million is that of one. */
@@ -76,12 +104,23 @@ export function shifted ({ units, places }: Decimal, by: number): Decimal {
 }
 
 export function isLess (a: Decimal, b: Decimal): boolean {
-  return a.units * tenTo(b.places) < b.units * tenTo(a.places)
+  return product(a.units, tenTo(b.places)) < product(b.units, tenTo(a.places))
 }
 
-/** In whole billionths, rounded up. */
+/** In whole billionths, rounded up. Not for what is negative. */
 export function billionthsOf ({ units, places }: Decimal): number {
-  if (places <= billionthPlaces) return Number(units * tenTo(billionthPlaces - places))
+  if (places <= billionthPlaces) return Number(product(units, tenTo(billionthPlaces - places)))
   const part = tenTo(places - billionthPlaces)
-  return Number((units + part - 1n) / part)
+  if (typeof units === 'number' && typeof part === 'number') {
+    const rest = units % part
+    return (units - rest) / part + (rest > 0 ? 1 : 0)
+  }
+  return Number((BigInt(units) + BigInt(part) - 1n) / BigInt(part))
+}
+
+/** The nearest number. */
+export function numberOf ({ units, places }: Decimal): number {
+  const power = tenTo(places)
+  // Both exact, and so is what a division makes of them, but for its one rounding.
+  return typeof units === 'number' && typeof power === 'number' ? units / power : Number(decimalText({ units, places }))
 }

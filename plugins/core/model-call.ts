@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { performance } from 'node:perf_hooks'
 import type { FastifyRequest } from 'fastify'
-import type { Cost } from './cost.js'
+import type { SettledCost } from './cost.js'
 import type { Resolved } from './url/resolve.js'
 import type { Endpoint, ProtocolLabel } from '../protocols/index.js'
 import type { ModelRequest } from './model-request.js'
@@ -63,7 +63,7 @@ export class ModelCall {
   /** Status of the reply that the caller got, 0 where it left before one. */
   status = 0
   /** What it cost, once it is over and there are prices; null where nothing was charged for, or nobody knows. */
-  cost: Cost | null = null
+  cost: SettledCost | null = null
 
   /** What hosts see of it, made when one asks. */
   view: ModelRequest | null = null

@@ -2,7 +2,7 @@
 import type { CostPart, Served, Unit } from '../core/cost.js'
 import { leaves, leafTokens, tokensOf } from '../core/measures.js'
 import type { ModalityTokens, TokenUsage } from '../core/types.js'
-import { add, decimalText, one, times, zero, type Decimal } from '../core/decimal.js'
+import { add, decimalText, one, shifted, times, timesCount, type Decimal } from '../core/decimal.js'
 import { kinds, type PriceRow, type Rates, type Sheet } from './price-row.js'
 
 /** What is charged for. */
@@ -14,18 +14,11 @@ export interface Bill {
   readonly factor: Decimal
 }
 
-export interface Priced {
-  readonly parts: readonly CostPart[]
-  /** Null where no part has a price. */
-  readonly total: Decimal | null
-  readonly unpriced: boolean
-}
-
 const units: readonly Unit[] = ['search', 'file_search', 'second']
 
 /** Null for a request that told of nothing to charge. `row`: null where the list has none for its model. */
 export function priceBill (bill: Bill, row: PriceRow | null): Priced | null {
-  const lines = new Lines()
+  const lines = new Priced()
   const { usage, modalities, served, factor } = bill
   const tools = served?.tools ?? null
   const own = usage === null || tools === null ? usage : without(usage, tools.usage)
@@ -36,39 +29,47 @@ export function priceBill (bill: Bill, row: PriceRow | null): Priced | null {
   }
   if (tools !== null) addTokens(lines, 'tools.', tools.usage, tools.modalities, row?.tools ?? null, factor)
   addUnits(lines, bill, row)
-  return lines.done(row, factor)
+  if (lines.isEmpty) return null
+  const request = row?.each.get('request')
+  if (request !== undefined) lines.add('request', 1, request, factor)
+  return lines
+}
+
+interface Line {
+  readonly name: string
+  readonly count: number
+  /** Null where there is no rate for it. */
+  readonly cost: Decimal | null
 }
 
 /** The lines of a bill and their sum. */
-class Lines {
-  readonly #parts: CostPart[] = []
+export class Priced {
+  readonly #lines: Line[] = []
   #total: Decimal | null = null
   #unpriced = false
 
-  add (name: string, count: number, rate: Decimal | undefined, factor: Decimal): void {
-    if (rate === undefined) {
-      this.#unpriced = true
-      this.#parts.push({ name, units: count, amount: null })
-      return
-    }
-    const cost = times(priced(rate, count), factor)
-    this.#total = add(this.#total ?? zero, cost)
-    this.#parts.push({ name, units: count, amount: decimalText(cost) })
+  /** Null where no part has a price. */
+  get total (): Decimal | null { return this.#total }
+  get unpriced (): boolean { return this.#unpriced }
+  get isEmpty (): boolean { return this.#lines.length === 0 }
+
+  /** Most readers of a bill want its sum alone. */
+  get parts (): CostPart[] {
+    return this.#lines.map(({ name, count, cost }) => ({ name, units: count, amount: cost === null ? null : decimalText(cost) }))
   }
 
-  done (row: PriceRow | null, factor: Decimal): Priced | null {
-    const request = row?.each.get('request')
-    if (this.#parts.length === 0) return null
-    if (request !== undefined) this.add('request', 1, request, factor)
-    return { parts: this.#parts, total: this.#total, unpriced: this.#unpriced }
+  add (name: string, count: number, rate: Decimal | undefined, factor: Decimal): void {
+    const cost = rate === undefined ? null : times(priced(rate, count), factor)
+    this.#lines.push({ name, count, cost })
+    if (cost === null) this.#unpriced = true
+    else this.#total = this.#total === null ? cost : add(this.#total, cost)
   }
 }
 
 /** Seconds may be a fraction. */
 function priced (rate: Decimal, count: number): Decimal {
-  if (Number.isInteger(count)) return { units: rate.units * BigInt(count), places: rate.places }
-  const [whole = '', fraction = ''] = count.toFixed(maxFraction).split('.')
-  return { units: rate.units * BigInt(whole + fraction), places: rate.places + maxFraction }
+  if (Number.isInteger(count)) return timesCount(rate, count)
+  return shifted(timesCount(rate, Number(count.toFixed(maxFraction).replace('.', ''))), maxFraction)
 }
 
 const maxFraction = 6
@@ -105,7 +106,7 @@ export function ratesFor ({ rates, above }: Sheet, inputTokens: number): Rates {
 const noRates: Rates = new Map()
 
 function addTokens (
-  lines: Lines, prefix: string, usage: TokenUsage, modalities: readonly ModalityTokens[] | null, sheet: Sheet | null, factor: Decimal
+  lines: Priced, prefix: string, usage: TokenUsage, modalities: readonly ModalityTokens[] | null, sheet: Sheet | null, factor: Decimal
 ): void {
   const inputTokens = tokensOf(usage, 'input')
   const rates = sheet === null ? noRates : ratesFor(sheet, inputTokens)
@@ -124,8 +125,8 @@ function addTokens (
 
 /** Charges kinds of content that have rates of their own; returns the tokens of the leaf that are left. */
 function addKinds (
-  lines: Lines, prefix: string, type: 'input' | 'output', leaf: number, cached: number, modalities: readonly ModalityTokens[], rates: Rates,
-  factor: Decimal
+  lines: Priced, prefix: string, type: 'input' | 'output', leaf: number, cached: number,
+  modalities: readonly ModalityTokens[], rates: Rates, factor: Decimal
 ): number {
   let left = leaf
   for (const kind of kinds) {
@@ -145,7 +146,7 @@ function addKinds (
   return left
 }
 
-function addUnits (lines: Lines, { usage, served, factor }: Bill, row: PriceRow | null): void {
+function addUnits (lines: Priced, { usage, served, factor }: Bill, row: PriceRow | null): void {
   if (served === null) return
   const { counts } = served
   for (const unit of units) {

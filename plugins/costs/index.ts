@@ -28,7 +28,7 @@ async function registerCosts (app: FastifyInstance, options: CostsOptions): Prom
     if (llm === null || llm.endpoint.metered === 'no' || !refuses(llm) || isPriced(table, llm)) done()
     else refuse(request, reply, llm.endpoint.family, gatewayError('model_not_priced'))
   })
-  if (header) addCostHeader(app, (llm) => costOf(table, llm, factorOf(llm.routing.upstream))?.amount ?? null)
+  if (header) addCostHeader(app, (llm) => costOf(table, llm, factorOf(llm.routing.upstream))?.told.amount ?? null)
   gateway.settlement.add('costs', (llm) => { llm.cost = costOf(table, llm, factorOf(llm.routing.upstream)) })
 }
 

@@ -1,8 +1,8 @@
 /** What a request costs, by the price lists. */
-import type { Cost } from '../core/cost.js'
+import type { Cost, SettledCost } from '../core/cost.js'
 import type { ModelCall } from '../core/model-call.js'
-import { priceBill } from './cost-of.js'
-import { billionthsOf, decimalText, one, type Decimal } from '../core/decimal.js'
+import { priceBill, type Priced } from './cost-of.js'
+import { billionthsOf, decimalText, numberOf, one, type Decimal } from '../core/decimal.js'
 import { estimateOf } from './estimate.js'
 import type { PriceRow } from './price-row.js'
 import { rowAt, type Entry, type PriceTable } from './price-table.js'
@@ -45,23 +45,44 @@ export function startOf ({ startedAt }: ModelCall): number {
 }
 
 /** Null where the reply told of nothing that is charged. `factor`: of the upstream. */
-export function costOf (table: PriceTable, llm: ModelCall, factor: Decimal = one): Cost | null {
+export function costOf (table: PriceTable, llm: ModelCall, factor: Decimal = one): SettledCost | null {
   const { tokens: usage, modalities, served } = llm.usage
   if (usage === null && served === null) return null
   const match = matchOf(table, { reply: llm.usage.responseModel, asked: llm.model, alias: llm.routing.sentModel }, startOf(llm))
   const priced = priceBill({ usage, modalities, served, factor }, match?.row ?? null)
-  if (priced === null) return null
-  const { parts, total, unpriced } = priced
-  return {
-    amount: total === null ? null : decimalText(total),
-    billionths: total === null ? 0 : billionthsOf(total),
-    currency: table.currency,
-    parts,
-    unpriced,
-    entry: match?.entry.key ?? null,
-    by: match?.by ?? null,
-    price: match?.row == null ? null : table.digest(match.row),
-    factor: decimalText(factor),
+  return priced === null ? null : new RequestCost(table, match, priced, factor)
+}
+
+class RequestCost implements SettledCost {
+  readonly value: number | null
+  readonly billionths: number
+  readonly currency: string
+  readonly unpriced: boolean
+  readonly #tell: () => Cost
+  #told: Cost | null = null
+
+  constructor (table: PriceTable, match: Match | null, priced: Priced, factor: Decimal) {
+    const { total, unpriced } = priced
+    this.value = total === null ? null : numberOf(total)
+    this.billionths = total === null ? 0 : billionthsOf(total)
+    this.currency = table.currency
+    this.unpriced = unpriced
+    this.#tell = () => ({
+      amount: total === null ? null : decimalText(total),
+      billionths: this.billionths,
+      currency: this.currency,
+      parts: priced.parts,
+      unpriced,
+      entry: match?.entry.key ?? null,
+      by: match?.by ?? null,
+      price: match?.row == null ? null : table.digest(match.row),
+      factor: decimalText(factor),
+    })
+  }
+
+  get told (): Cost {
+    this.#told ??= this.#tell()
+    return this.#told
   }
 }
 

@@ -137,7 +137,7 @@ export function readPrice (value: unknown, most: Decimal, path: Path, report: Re
   const price = typeof value === 'number' ? readDecimal(String(value)) : null
   if (problem !== null) report(path, problem)
   else if (price === null) report(path, `must be a number, not ${String(value)}`)
-  else if (price.units < 0n) report(path, 'must not be negative')
+  else if (price.units < 0) report(path, 'must not be negative')
   else if (isLess(most, price)) report(path, `is above ${decimalText(most)}, which nothing costs: is it in another unit?`)
   else if (price.units.toString().replace(/0+$/, '').length > maxDigits) {
     report(path, `has more than ${maxDigits} digits, and would be rounded`)
@@ -147,7 +147,7 @@ export function readPrice (value: unknown, most: Decimal, path: Path, report: Re
 
 export function readFactor (value: unknown, path: Path, report: Report): Decimal {
   const factor = readPrice(value, maxFactor, path, report)
-  if (factor.units === 0n) report(path, 'must be above 0')
+  if (factor.units === 0) report(path, 'must be above 0')
   return factor
 }
 

@@ -12,7 +12,7 @@ export function ledgerCost (llm: ModelCall): LedgerCost {
   const labels = labelsOf(llm)
   return Object.assign(
     { bill: billOf(llm) },
-    cost === null ? null : costFields(cost),
+    cost === null ? null : costFields(cost.told),
     served === null || served.tier === null ? null : { serviceTier: served.tier },
     labels === null ? null : { labels }
   )
@@ -28,7 +28,7 @@ function billOf ({ startedAt, model, usage: { responseModel, served, modalities 
   return Object.assign(
     { startedAt: Math.round(performance.timeOrigin + startedAt) },
     responseModel === null || responseModel === model ? null : { model: responseModel.slice(0, maxNameLength) },
-    cost === null || cost.factor === '1' ? null : { factor: cost.factor },
+    cost === null || cost.told.factor === '1' ? null : { factor: cost.told.factor },
     modalities === null ? null : { modalities },
     served === null ? null : servedFields(served)
   )

@@ -1,7 +1,7 @@
 import {
   durationOf, firstChunkOf, overheadOf, perOutputTokenOf, statusClassOf, succeeded,
 } from '../core/measures.js'
-import type { Cost } from '../core/cost.js'
+import type { SettledCost } from '../core/cost.js'
 import type { GaugeName, GaugeSample, Recorder } from '../core/recorder.js'
 import type { ModelCall } from '../core/model-call.js'
 import { expecting } from './from-zero.js'
@@ -145,12 +145,12 @@ function tokenRecording (store: MetricStore): (llm: ModelCall, labels: Labels) =
   }
 }
 
-function costRecording (store: MetricStore): (cost: Cost, labels: Labels) => void {
+function costRecording (store: MetricStore): (cost: SettledCost, labels: Labels) => void {
   const costs = store.labelled('cost_total')
   const unpriced = store.counter('unpriced_requests_total')
 
   return (cost, { protocol, group, model, own }) => {
-    if (cost.amount !== null) costs.add(Number(cost.amount), protocol, group, model, cost.currency, ...own)
+    if (cost.value !== null) costs.add(cost.value, protocol, group, model, cost.currency, ...own)
     if (cost.unpriced) unpriced.add(1, protocol, model)
   }
 }

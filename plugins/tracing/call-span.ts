@@ -76,8 +76,8 @@ function replyAttributes (llm: ModelCall): Attributes {
 function costAttributes ({ cost, usage: { served } }: ModelCall): Attributes {
   const found: Attributes = {}
   if (served !== null && served.tier !== null) found['llm_gateway.service_tier'] = served.tier
-  if (cost === null || cost.amount === null) return found
-  return { ...found, 'llm_gateway.cost': cost.amount, 'llm_gateway.currency': cost.currency }
+  const amount = cost?.told.amount ?? null
+  return amount === null ? found : { ...found, 'llm_gateway.cost': amount, 'llm_gateway.currency': cost?.currency }
 }
 
 /** Input includes what was cached and output includes reasoning, as the conventions want; the parts follow. */

@@ -1,7 +1,7 @@
 /** The community's price list, read as it is. */
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
-import { decimalText, one, shifted } from '../../plugins/core/decimal.js'
+import { decimalText, one, times } from '../../plugins/core/decimal.js'
 import type { TokenUsage } from '../../plugins/core/types.js'
 import { priceBill } from '../../plugins/costs/cost-of.js'
 import type { PriceRow } from '../../plugins/costs/price-row.js'
@@ -16,7 +16,7 @@ function row (model: string): PriceRow {
 }
 
 function perMillion (rates: PriceRow['sheet']['rates']): Record<string, string> {
-  return Object.fromEntries([...rates].map(([name, rate]) => [name, decimalText(shifted({ ...rate, units: rate.units * 1_000_000n }, 0))]))
+  return Object.fromEntries([...rates].map(([name, rate]) => [name, decimalText(times(rate, { units: 1_000_000, places: 0 }))]))
 }
 
 const none: TokenUsage = {

@@ -20,14 +20,14 @@ t.test('the model that replied, then the one asked for', async (t) => {
   const table = new PriceTable({
     models: { 'gpt-5': { input: 1, output: 2 }, 'gpt-5-pro': { input: 10, output: 20 }, free: { input: 0, output: 0 } },
   })
-  t.match(costOf(table, answered('gpt-5', 'gpt-5-pro')), {
+  t.match(costOf(table, answered('gpt-5', 'gpt-5-pro'))?.told, {
     amount: '0.0102', billionths: 10_200_000, entry: 'gpt-5-pro', by: 'reply', unpriced: false, currency: 'USD', factor: '1',
   })
-  t.match(costOf(table, answered('gpt-5', 'other')), { amount: '0.00102', entry: 'gpt-5', by: 'asked' })
-  t.match(costOf(table, answered('gpt-5', null)), { amount: '0.00102', entry: 'gpt-5', by: 'asked' })
-  t.match(costOf(table, answered('other', null)), { amount: null, billionths: 0, entry: null, by: null, price: null, unpriced: true })
-  t.match(costOf(table, answered(null, null)), { amount: null, unpriced: true })
-  t.match(costOf(table, answered('free', null)), { amount: '0', billionths: 0, unpriced: false })
+  t.match(costOf(table, answered('gpt-5', 'other'))?.told, { amount: '0.00102', entry: 'gpt-5', by: 'asked' })
+  t.match(costOf(table, answered('gpt-5', null))?.told, { amount: '0.00102', entry: 'gpt-5', by: 'asked' })
+  t.match(costOf(table, answered('other', null))?.told, { amount: null, billionths: 0, entry: null, by: null, price: null, unpriced: true })
+  t.match(costOf(table, answered(null, null))?.told, { amount: null, unpriced: true })
+  t.match(costOf(table, answered('free', null))?.told, { amount: '0', billionths: 0, unpriced: false })
   t.equal(costOf(table, requestFor('chat_completions')), null)
   const nothing = answered('gpt-5', null)
   nothing.usage.tokens = none
@@ -39,16 +39,16 @@ t.test('the prices of the time at which a request started', async (t) => {
   const rows = (first: string): PriceTable => new PriceTable({
     models: { a: [{ input: 1, output: 1, until: first }, { input: 2, output: 2, from: first }] },
   })
-  t.equal(costOf(rows(tomorrow), answered('a', null))?.amount, '0.00101')
-  t.equal(costOf(rows('2020-01-01'), answered('a', null))?.amount, '0.00202')
-  t.match(costOf(new PriceTable({ models: { a: { input: 1, until: '2020-01-01' } } }), answered('a', null)), {
+  t.equal(costOf(rows(tomorrow), answered('a', null))?.told.amount, '0.00101')
+  t.equal(costOf(rows('2020-01-01'), answered('a', null))?.told.amount, '0.00202')
+  t.match(costOf(new PriceTable({ models: { a: { input: 1, until: '2020-01-01' } } }), answered('a', null))?.told, {
     amount: null, entry: 'a', by: 'asked', price: null, unpriced: true,
   })
 })
 
 t.test('the parts add up, and billionths are rounded up', async (t) => {
   const table = new PriceTable({ models: { a: { input: 0.000001, output: 3 } } })
-  const cost = costOf(table, answered('a', 'a'), readDecimal('1.1') ?? one)
+  const cost = costOf(table, answered('a', 'a'), readDecimal('1.1') ?? one)?.told
   t.match(cost, {
     amount: '0.0000330011',
     billionths: 33_002,

@@ -45,7 +45,9 @@ function priced (setup: Setup, billionths: (model: string | null) => number | nu
   const cost = { amount: null, currency: 'USD', parts: [], unpriced: false, entry: null, by: null, price: null, factor: '1' }
   gateway.settlement.add('costs', (llm) => {
     const amount = billionths(llm.model)
-    llm.cost = amount === null ? null : { ...cost, billionths: amount }
+    if (amount === null) return
+    const told = { ...cost, billionths: amount }
+    llm.cost = { value: null, billionths: amount, currency: 'USD', unpriced: false, told }
   })
 }
 

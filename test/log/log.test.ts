@@ -6,6 +6,7 @@ import { pino } from 'pino'
 import t, { type Test } from 'tap'
 import llmGateway from '../../plugins/index.js'
 import { log, type LogOptions } from '../../plugins/log/index.js'
+import type { ModelCall } from '../../plugins/core/model-call.js'
 import { requestLine } from '../../plugins/log/line.js'
 import { fillCall } from '../helpers/call-fields.js'
 import { gatewayOptions, secret } from '../helpers/gateway.js'
@@ -146,8 +147,9 @@ t.test('a line tells what a request cost, and where that has no price', async (t
   const cost = {
     amount: '0.5', billionths: 500_000_000, currency: 'USD', parts: [], unpriced: false, entry: null, by: null, price: null, factor: '1',
   }
-  t.match(requestLine(Object.assign(settledRequest(), { cost })), { cost: '0.5', currency: 'USD', unpriced: undefined })
-  t.match(requestLine(Object.assign(settledRequest(), { cost: { ...cost, amount: null, unpriced: true } })), {
+  const costing = (told: object): ModelCall => Object.assign(settledRequest(), { cost: { ...told, told } })
+  t.match(requestLine(costing(cost)), { cost: '0.5', currency: 'USD', unpriced: undefined })
+  t.match(requestLine(costing({ ...cost, amount: null, unpriced: true })), {
     cost: undefined, currency: 'USD', unpriced: true,
   })
 })

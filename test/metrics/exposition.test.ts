@@ -23,7 +23,7 @@ function filled () {
   recorder.ledgerFailed()
   recorder.logDropped()
   recorder.shed('loop_delay')
-  const cost = { amount: '0.1', billionths: 1, currency: 'USD', parts: [], unpriced: true, entry: null, by: null, price: null, factor: '1' }
+  const cost = { value: 0.1, currency: 'USD', unpriced: true }
   recorder.settled(Object.assign(settledRequest(), { cost }))
   recorder.upstreamAttempted('main', 'ok')
   recorder.failedOver('pool', '503')
