@@ -17,8 +17,22 @@ const dropped = new Set([
   'forwarded', 'x-real-ip', 'baggage', 'range', 'if-range',
 ])
 
+/** Callers use the same few names. Who sends many others, or long ones, pays for the question each time and fills nothing. */
+const verdicts = new Map<string, boolean>()
+const maxVerdicts = 1_000
+const maxNameLength = 100
+
 function isDropped (name: string): boolean {
-  return dropped.has(name) || frontHeaders.test(name) || (name.includes('_') && isDropped(name.replaceAll('_', '-')))
+  const known = verdicts.get(name)
+  if (known !== undefined) return known
+  const verdict = mustDrop(name)
+  if (verdicts.size >= maxVerdicts) verdicts.clear()
+  if (name.length <= maxNameLength) verdicts.set(name, verdict)
+  return verdict
+}
+
+function mustDrop (name: string): boolean {
+  return dropped.has(name) || frontHeaders.test(name) || (name.includes('_') && mustDrop(name.replaceAll('_', '-')))
 }
 
 /** The headers of a request as the upstream gets them: all but the dropped ones. A fresh object for each request. */
