@@ -3,7 +3,7 @@ import t from 'tap'
 import type { Call } from '../../plugins/core/upstream.js'
 import { upstreamOf } from '../upstreams/request.js'
 import { replyHeaders } from '../../plugins/forward/reply-headers.js'
-import { addOwnHeaders, ownRequestHeaders } from '../../plugins/forward/request-headers.js'
+import { addOwnHeaders, cleanHeaders, ownRequestHeaders } from '../../plugins/forward/request-headers.js'
 import { createResolve } from '../../plugins/core/url/resolve.js'
 import { ModelCall } from '../../plugins/core/model-call.js'
 import type { CallTrace } from '../../plugins/core/types.js'
@@ -86,3 +86,10 @@ t.test('ids that an upstream lists as its connection\'s own are not its reply\'s
 function pairs (headers: readonly string[]): string[] {
   return headers.flatMap((name, at) => at % 2 === 0 ? [`${name}: ${headers[at + 1]}`] : []).sort()
 }
+
+t.test('what is remembered of names is bounded, and the same is dropped with it and without', async (t) => {
+  const many = Object.fromEntries(Array.from({ length: 1_500 }, (_, i) => [`x-made-up-${i}`, 'value']))
+  const long = `x-forwarded-${'a'.repeat(200)}`
+  const headers = { ...many, [long]: 'value', x_forwarded_for: '10.0.0.1', 'cf-ray': 'id', accept: '*/*' }
+  for (let time = 0; time < 2; time++) t.same(cleanHeaders(headers), { ...many, accept: '*/*' })
+})

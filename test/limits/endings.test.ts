@@ -235,10 +235,11 @@ t.test('a caller that leaves while its request waits for a connection has its pl
 })
 
 t.test('a record that cannot be kept holds nothing back', async (t) => {
-  const ledger: Ledger = { ...memoryLedger(), append: async () => { throw new Error('full') } }
-  const { chat, quiet } = await setup(t, { group, limits: { ledger } })
-  t.equal((await chat()).status, 200)
-  t.match(await quiet(), { held: 0, active: 0 })
+  for (const append of [async () => { throw new Error('full') }, () => { throw new Error('not even a promise') }]) {
+    const { chat, quiet } = await setup(t, { group, limits: { ledger: { ...memoryLedger(), append } } })
+    t.equal((await chat()).status, 200)
+    t.match(await quiet(), { held: 0, active: 0 })
+  }
 })
 
 t.test('a place is free while the record is still written', async (t) => {

@@ -49,8 +49,8 @@ t.test('what is held and settled in one turn is written once, as it is at its en
   const [first, second] = await Promise.all([balances.hold(ask('a', 10)), balances.hold(ask('b', 20)), settle('a', 4)])
   t.match([first, second], [{ ok: true }, { ok: true }])
   t.match(await balances.read('chat'), { spent: 4, held: 20, active: 1 })
-  await Promise.all([balances.hold(ask('b', 5)), settle('b', 7)])
-  t.match(await balances.read('chat'), { spent: 11, held: 0, active: 0 })
+  await Promise.all([balances.hold(ask('b', 5)), settle('b', 7), settle('b', 7)])
+  t.match(await balances.read('chat'), { spent: 11, held: 0, active: 0 }, 'the second settlement finds nothing')
   await end(files)
 })
 
