@@ -5,24 +5,39 @@ import t from 'tap'
 
 const root = new URL('../', import.meta.url).pathname
 
-// Outside the test runner's loader, on what was built.
-const script = `
-import Fastify from 'fastify'
-import { createRequire } from 'node:module'
-import llmGateway from 'fastify-llm-gateway'
-const app = Fastify()
-await app.register(llmGateway, { upstreams: { a: { url: 'http://127.0.0.1:9' } }, groups: { a: { protocols: ['messages'] } } })
-await app.ready()
-console.log(JSON.stringify(Object.keys(createRequire(import.meta.url).cache)))
-`
+/** What a script loads, outside the test runner's loader and on what was built. */
+async function loadedBy (script: string): Promise<string[]> {
+  const all = `${script}
+    import { createRequire } from 'node:module'
+    console.log(JSON.stringify(Object.keys(createRequire(import.meta.url).cache)))
+    process.exit()`
+  const { stdout } = await promisify(execFile)('/usr/bin/env', ['-i', process.execPath, '--input-type=module', '-e', all], { cwd: root })
+  return JSON.parse(stdout)
+}
 
 t.test('packages that nothing needs yet', async (t) => {
-  const { stdout } = await promisify(execFile)('/usr/bin/env', ['-i', process.execPath, '--input-type=module', '-e', script], { cwd: root })
-  const loaded: string[] = JSON.parse(stdout)
+  const loaded = await loadedBy(`
+    import Fastify from 'fastify'
+    import llmGateway from 'fastify-llm-gateway'
+    const app = Fastify()
+    await app.register(llmGateway, { upstreams: { a: { url: 'http://127.0.0.1:9' } }, groups: { a: { protocols: ['messages'] } } })
+    await app.ready()`)
   t.ok(loaded.some((file) => file.includes('/node_modules/undici/')), 'it sees what is loaded')
   for (const name of [
     '@opentelemetry/api/', 'ajv/dist/2020.js', 'prom-client/', 'yaml/', 'uplot/', 'ioredis/', 'lmdb/', '@fastify/reply-from/',
   ]) {
+    t.same(loaded.filter((file) => file.includes(`/node_modules/${name}`)), [], name)
+  }
+})
+
+t.test('compilers of schemas, in the process that serves a file in which nothing is wrong', async (t) => {
+  const loaded = await loadedBy(`
+    import { createGateway } from '${root}dist/plugins/standalone/gateway.js'
+    import { loadConfig } from '${root}dist/plugins/standalone/config.js'
+    const config = loadConfig('examples/demo/gateway.yaml', {})
+    await createGateway(config, { simulator: null, state: null, cells: {}, life: {}, logStream: { write () {} } })`)
+  t.ok(loaded.some((file) => file.includes('/node_modules/fastify/')), 'it sees what is loaded')
+  for (const name of ['ajv/', '@fastify/ajv-compiler/', '@fastify/fast-json-stringify-compiler/']) {
     t.same(loaded.filter((file) => file.includes(`/node_modules/${name}`)), [], name)
   }
 })

@@ -1,6 +1,7 @@
+import Fastify from 'fastify'
 import t from 'tap'
 import { parseConfig } from '../../plugins/standalone/config.js'
-import { createGateway } from '../../plugins/standalone/gateway.js'
+import { createGateway, noCompiler } from '../../plugins/standalone/gateway.js'
 
 t.test('a request in a log line is its method and path, without the query', async (t) => {
   const lines: string[] = []
@@ -113,4 +114,11 @@ t.test('a log that takes no more lines holds no end up', async (t) => {
   t.equal(reply.statusCode, 502)
   await live.idle()
   disk.full = false
+})
+
+t.test('a route that had a schema would fail the start', async (t) => {
+  const app = Fastify({ schemaController: { compilersFactory: { buildValidator: noCompiler, buildSerializer: noCompiler } } })
+  t.teardown(async () => await app.close())
+  app.get('/', { schema: { querystring: { type: 'object' } } }, async () => ({}))
+  await t.rejects(async () => await app.ready(), { message: 'no route of the gateway has a schema' })
 })
