@@ -2,7 +2,9 @@ import { limited } from '../core/balances/parties.js'
 import { StoreDownError } from '../core/balances/store-down.js'
 import type { RedisLink } from './redis-link.js'
 import { redisTurns, type Step } from './redis-turns.js'
-import type { Account, Balances, Bucket, Decision, HoldAsk, Left, LimitName, Limits, Reached, Scope, Settlement } from './types.js'
+import type {
+  Account, Balances, Bucket, Decision, HoldAsk, Left, LimitName, Limits, Reached, Scope, Settlement, Spending,
+} from './types.js'
 
 export interface RedisBalancesOptions {
   readonly prefix: string
@@ -14,19 +16,17 @@ export interface RedisBalancesOptions {
 /** Balances that every process with the same Redis shares. What is asked in one turn of the event loop is one command for each group. */
 export function redisBalances (link: RedisLink, { prefix, holdTtlMs, now }: RedisBalancesOptions): Balances {
   const turns = redisTurns(link, { prefix, holdTtlMs, now })
-  const soon = async (group: string, step: Step): Promise<unknown[]> => asList(await turns.soon(group, step))
   return {
     holdTtlMs,
-    hold: async (ask) => decisionOf(await soon(ask.group, holdStep(ask))),
-    leave: async (id, group) => { await soon(group, { name: 'leave', key: null, values: [id] }) },
-    settle: async (settlement) => reachedOf(asList(await turns.later(settlement.group, settleStep(settlement)))),
-    renew: async (group, ids) => { await soon(group, { name: 'renew', key: null, values: ids }) },
-    sweep: async (group) => Number((await soon(group, { name: 'sweep', key: null, values: [] }))[0]),
-    read: async (group, key) => accountOf(await soon(group, { name: 'read', key: key ?? '', values: [scopeOf(key), key ?? ''] })),
-    readBucket: async (id, group, key) => {
-      const [spent, held] = await soon(group, { name: 'readBucket', key: null, values: [scopeOf(key), key ?? '', id] })
-      return { spent: Number(spent), held: Number(held) }
-    },
+    hold: (ask) => turns.soon(ask.group, holdStep(ask), decisionOf),
+    leave: (id, group) => turns.soon(group, { name: 'leave', key: null, values: [id] }, nothing),
+    settle: (settlement) => turns.later(settlement.group, settleStep(settlement), reachedOf),
+    renew: (group, ids) => turns.soon(group, { name: 'renew', key: null, values: ids }, nothing),
+    sweep: (group) => turns.soon(group, { name: 'sweep', key: null, values: [] }, ([count]) => Number(count)),
+    read: (group, key) => turns.soon(group, { name: 'read', key: key ?? '', values: [scopeOf(key), key ?? ''] }, accountOf),
+    readBucket: (id, group, key) => turns.soon(
+      group, { name: 'readBucket', key: null, values: [scopeOf(key), key ?? '', id] }, spendingOf
+    ),
     close: async () => {},
   }
 }
@@ -35,9 +35,7 @@ function scopeOf (key: string | undefined): Scope {
   return key === undefined ? 'group' : 'key'
 }
 
-function asList (reply: unknown): unknown[] {
-  return Array.isArray(reply) ? reply : [reply]
-}
+function nothing (): void {}
 
 function holdStep (ask: HoldAsk): Step {
   const { id, key, requests, tokens, floor, cost = 0, costFloor = 0 } = ask
@@ -63,7 +61,7 @@ function bucketValues ({ id, unit, amount, endsAt }: Bucket): Array<string | num
 
 const limitNames: readonly LimitName[] = ['requests', 'tokens', 'concurrency', 'balance', 'budget']
 
-function decisionOf ([ok, ...rest]: unknown[]): Decision {
+function decisionOf ([ok, ...rest]: readonly unknown[]): Decision {
   if (ok === 1) return { ok: true, left: leftOf(rest) }
   const [name, scope, allowed, free, retryAfterMs, bucket] = rest
   const limit = limitNames.find((known) => known === name)
@@ -79,7 +77,7 @@ function decisionOf ([ok, ...rest]: unknown[]): Decision {
   }
 }
 
-function leftOf ([key, group, ...buckets]: unknown[]): Left {
+function leftOf ([key, group, ...buckets]: readonly unknown[]): Left {
   const left = { key: numberOrNull(key), group: numberOrNull(group) }
   return buckets.length === 0 ? left : { ...left, buckets: buckets.map(Number) }
 }
@@ -96,8 +94,12 @@ function reachedOf (told: readonly unknown[]): Reached[] {
   return reached
 }
 
-function accountOf ([spent, held, active, requests, tokens]: unknown[]): Account {
+function accountOf ([spent, held, active, requests, tokens]: readonly unknown[]): Account {
   return {
     spent: Number(spent), held: Number(held), active: Number(active), requests: Number(requests), tokens: Number(tokens),
   }
+}
+
+function spendingOf ([spent, held]: readonly unknown[]): Spending {
+  return { spent: Number(spent), held: Number(held) }
 }

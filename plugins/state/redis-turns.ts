@@ -12,11 +12,14 @@ export interface Step {
   readonly more?: ReadonlyArray<string | number>
 }
 
+/** Throws where the answer cannot be read. */
+export type Read<T> = (answer: readonly unknown[]) => T
+
 export interface RedisTurns {
-  /** With all others of this turn of the event loop. */
-  readonly soon: (group: string, step: Step) => Promise<unknown>
+  /** With all others of this turn of the event loop. Resolves with what `read` makes of the answer. */
+  readonly soon: <T>(group: string, step: Step, read: Read<T>) => Promise<T>
   /** With the next turn that somebody waits for, or after a few milliseconds. */
-  readonly later: (group: string, step: Step) => Promise<unknown>
+  readonly later: <T>(group: string, step: Step, read: Read<T>) => Promise<T>
 }
 
 export interface RedisTurnsOptions {
@@ -27,7 +30,7 @@ export interface RedisTurnsOptions {
 
 interface Waiting {
   readonly step: Step
-  readonly resolve: (answer: unknown) => void
+  readonly answer: (answer: unknown) => void
   readonly reject: (error: unknown) => void
 }
 
@@ -49,21 +52,29 @@ export function redisTurns (link: RedisLink, options: RedisTurnsOptions): RedisT
     groups.clear()
     for (const [group, waiting] of turn) while (waiting.length > 0) send(link, options, group, waiting.splice(0, maxSteps))
   }
-  const wait = async (group: string, step: Step): Promise<unknown> => await new Promise((resolve, reject) => {
+  // The promise itself, here and below: each one around it would cost a request as much as its step.
+  const wait = <T>(group: string, step: Step, read: Read<T>): Promise<T> => new Promise<T>((resolve, reject) => {
+    const answer = (told: unknown): void => {
+      try {
+        resolve(read(Array.isArray(told) ? told : [told]))
+      } catch (error) {
+        reject(error)
+      }
+    }
     const waiting = groups.get(group)
-    if (waiting === undefined) groups.set(group, [{ step, resolve, reject }])
-    else waiting.push({ step, resolve, reject })
+    if (waiting === undefined) groups.set(group, [{ step, answer, reject }])
+    else waiting.push({ step, answer, reject })
   })
   return {
-    soon: async (group, step) => {
+    soon: (group, step, read) => {
       if (!isDue) setImmediate(drain)
       isDue = true
       clearTimeout(timer)
-      return await wait(group, step)
+      return wait(group, step, read)
     },
-    later: async (group, step) => {
+    later: (group, step, read) => {
       if (!isDue) timer ??= setTimeout(drain, laterMs)
-      return await wait(group, step)
+      return wait(group, step, read)
     },
   }
 }
@@ -79,8 +90,8 @@ function send (link: RedisLink, { prefix, holdTtlMs, now }: RedisTurnsOptions, g
   }
   link.script('takeSteps', keys, values).then((answers) => {
     const list = Array.isArray(answers) ? answers : []
-    waiting.forEach(({ resolve, reject }, at) => list.length === waiting.length
-      ? resolve(list[at])
+    waiting.forEach(({ answer, reject }, at) => list.length === waiting.length
+      ? answer(list[at])
       : reject(new StoreDownError('gave an answer that cannot be read')))
   }, (error: unknown) => { for (const { reject } of waiting) reject(error) })
 }
