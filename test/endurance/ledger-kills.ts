@@ -30,15 +30,18 @@ export async function ledgerKills ({ rounds, requests, holdTtlMs, postgres }: Le
   const folder = temporaryFolder()
   const ledger = join(folder.path, 'data', 'ledger')
   const provider = await startProvider({ delayMs: () => Math.random() * 4 })
-  const config = {
+  const withoutStore = {
     upstreams: { main: { url: provider.url, credential: 'provider-key' } },
     groups: { chat: { protocols: ['chat_completions'], limits: { balance: 1e12, concurrency: 10_000 } } },
     keys: [{ id: 'one', group: 'chat', secret }],
-    state: { engine: 'lmdb', path: './data', holdTtlMs, ...postgres && { usageStore: { url: postgres.url, intervalMs: 10 } } },
+    state: { engine: 'lmdb', path: './data', holdTtlMs },
   }
+  const usageStore = postgres && { usageStore: { url: postgres.url, intervalMs: 10 } }
+  const config = { ...withoutStore, state: { ...withoutStore.state, ...usageStore } }
   const port = await freePort()
   const violations: string[] = []
   const restarts: number[] = []
+  const cleanStarts: number[] = []
   const answers: Answer[] = []
   const acknowledged = new Set<string>()
   const recordedOf = new Map<string, number>()
@@ -63,6 +66,7 @@ export async function ledgerKills ({ rounds, requests, holdTtlMs, postgres }: Le
     gateway = await launchGateway(folder.path, config, port)
     await serves(gateway, answers, `r${round}-again`)
     restarts.push(performance.now() - killed.at)
+    cleanStarts.push(await cleanStartMs(withoutStore))
     const found = await ledgerIn(ledger, since)
     damaged = Math.max(damaged, found.damaged)
     for (const { id, charged } of found.records) {
@@ -110,6 +114,7 @@ export async function ledgerKills ({ rounds, requests, holdTtlMs, postgres }: Le
   const slow = restarts.filter((ms) => ms >= 1_000).map((ms) => `a restart took ${Math.round(ms)} ms`)
   if (unacknowledged > rounds * atOnce) slow.push(`${unacknowledged} whole replies without a record`)
   const files = readdirSync(ledger).length
+  const cleanStart = quantile(cleanStarts, 0.5)
   folder.remove()
   return {
     violations,
@@ -123,8 +128,27 @@ export async function ledgerKills ({ rounds, requests, holdTtlMs, postgres }: Le
     repliesWithoutRecord: unacknowledged,
     expiredHoldsCharged: floors,
     files,
-    restartMs: { p50: quantile(restarts, 0.5), p95: quantile(restarts, 0.95), max: quantile(restarts, 1) },
+    restartMs: spreadOf(restarts),
+    cleanStartMs: spreadOf(cleanStarts),
+    /** What a restart takes longer than the middle one of the clean starts between them. */
+    repairMs: spreadOf(restarts.map((ms) => ms - cleanStart)),
   }
+}
+
+function spreadOf (numbers: readonly number[]): object {
+  return { p50: quantile(numbers, 0.5), p95: quantile(numbers, 0.95), max: quantile(numbers, 1) }
+}
+
+/** From the start of a gateway that finds an empty folder, with nothing to repair, until it has answered. */
+async function cleanStartMs (config: object): Promise<number> {
+  const folder = temporaryFolder()
+  const startedAt = performance.now()
+  const gateway = await launchGateway(folder.path, config)
+  await serves(gateway, [], 'clean')
+  const ms = performance.now() - startedAt
+  await gateway.kill()
+  folder.remove()
+  return ms
 }
 
 /** In what the usage store differs from the ledger. */
