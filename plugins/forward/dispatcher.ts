@@ -9,6 +9,7 @@ import { Failover, unsent } from './failover.js'
 import {
   kContext, type ExchangeContext, type ExchangeDone, type ExchangeReply, type MarkedHeaders, type Transport,
 } from './exchange-context.js'
+import { inPieces } from './body-pieces.js'
 import { GuardedExchange } from './guarded-exchange.js'
 import type { ReplyHandler } from './placed-handler.js'
 import { HeaderReader } from './raw-headers.js'
@@ -112,7 +113,9 @@ export class UpstreamDispatcher {
   }
 
   #queued (options: Dispatcher.DispatchOptions, context: ExchangeContext, handler: ReplyHandler): void {
-    this.#queue.send(String(options.origin), context, handler, (placed) => dispatchTraced(this.#agent, options, context.llm, placed))
+    this.#queue.send(String(options.origin), context, handler, (placed) => {
+      dispatchTraced(this.#agent, inPieces(options), context.llm, placed)
+    })
   }
 
   /**

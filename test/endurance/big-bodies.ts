@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
 import { createServer, request } from 'node:http'
 import { text } from 'node:stream/consumers'
-import { setTimeout as pause } from 'node:timers/promises'
+import { watchHealth } from './health-watch.js'
 import { residentMb, temporaryFolder, type Report } from './processes.js'
 import { secret } from '../helpers/gateway.js'
 import { launch, originOf, program } from '../helpers/launch.js'
@@ -82,37 +82,35 @@ export async function bigBodies ({ megabytes, atOnce, heapMb }: Options): Promis
   })
   const origin = await originOf(gateway)
   const pid = Number(gateway.process.pid)
+  const isUp = (): boolean => gateway.process.exitCode === null && gateway.process.signalCode === null
+  const health = await watchHealth(origin)
   const idleMb = residentMb(pid)
   const violations: string[] = []
   const slow: string[] = []
   const figures: Record<string, object> = {}
   for (const [shape, make] of Object.entries(shapes)) {
     const body = make(megabytes * 1024 * 1024)
-    const watch = { longestMs: 0, mostMb: idleMb, over: false }
-    const looking = (async () => {
-      while (!watch.over && gateway.process.exitCode === null) {
-        const since = performance.now()
-        const status = await fetch(`${origin}/health`).then(async (reply) => { await reply.text(); return reply.status }, () => 0)
-        watch.longestMs = Math.max(watch.longestMs, performance.now() - since)
-        if (status !== 200) violations.push(`${shape}: /health answered ${status}`)
-        else watch.mostMb = Math.max(watch.mostMb, residentMb(pid))
-        await pause(5)
-      }
-    })()
+    const memory = { mostMb: idleMb }
+    const looking = setInterval(() => {
+      if (isUp()) memory.mostMb = Math.max(memory.mostMb, residentMb(pid))
+    }, 10)
+    await health.told()
     const statuses = await Promise.all(Array.from({ length: atOnce }, async () => await send(origin, body)))
-    watch.over = true
-    await looking
+    clearInterval(looking)
+    const { longestMs, others } = await health.told()
+    if (others.length > 0) violations.push(`${shape}: /health answered ${others.join()}`)
     const odd = statuses.filter((status) => ![200, 400, 413, 503].includes(status))
     if (odd.length > 0) violations.push(`${shape}: ${odd.join()}`)
-    const timesBody = (watch.mostMb - idleMb) / (megabytes * atOnce)
-    if (watch.longestMs > stallMs) slow.push(`${shape}: somebody else waited ${Math.round(watch.longestMs)} ms`)
+    const timesBody = (memory.mostMb - idleMb) / (megabytes * atOnce)
+    if (longestMs > stallMs) slow.push(`${shape}: somebody else waited ${Math.round(longestMs)} ms`)
     if (timesBody > rssPart) slow.push(`${shape}: ${timesBody.toFixed(1)} times the bodies in memory`)
-    figures[shape] = { statuses: [...new Set(statuses)], longestMs: Math.round(watch.longestMs), timesBody: Number(timesBody.toFixed(1)) }
-    if (gateway.process.exitCode !== null || gateway.process.signalCode !== null) {
+    figures[shape] = { statuses: [...new Set(statuses)], longestMs: Math.round(longestMs), timesBody: Number(timesBody.toFixed(1)) }
+    if (!isUp()) {
       violations.push(`${shape}: it ended`)
       break
     }
   }
+  await health.end()
   gateway.process.kill('SIGKILL')
   await gateway.exited
   provider.close()
