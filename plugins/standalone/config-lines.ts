@@ -5,7 +5,8 @@ import { hideVariables } from './config-yaml.js'
 
 /** The same problems, each with the line of its path; where nothing stands there, of what it would belong to. */
 export function withLines ({ problems }: ConfigError, text: string): ConfigError {
-  const lines = linesOf(text)
+  // The text is read once more for them.
+  const lines = problems.length === 0 ? new Map<string, number>() : linesOf(text)
   return new ConfigError(problems.map((problem) => {
     const line = lineOf(problem.path, lines)
     return line === undefined ? problem : { ...problem, line }
