@@ -21,10 +21,13 @@ t.test('packages that nothing needs yet', async (t) => {
     import llmGateway from 'fastify-llm-gateway'
     const app = Fastify()
     await app.register(llmGateway, { upstreams: { a: { url: 'http://127.0.0.1:9' } }, groups: { a: { protocols: ['messages'] } } })
-    await app.ready()`)
+    await app.ready()
+    const { UpstreamAgent } = await import('${root}dist/plugins/forward/undici.js')
+    if (typeof UpstreamAgent.prototype.request !== 'function') throw new TypeError('mounts have no request')`)
   t.ok(loaded.some((file) => file.includes('/node_modules/undici/')), 'it sees what is loaded')
   for (const name of [
     '@opentelemetry/api/', 'ajv/dist/2020.js', 'prom-client/', 'yaml/', 'uplot/', 'ioredis/', 'lmdb/', '@fastify/reply-from/',
+    'undici/lib/web/',
   ]) {
     t.same(loaded.filter((file) => file.includes(`/node_modules/${name}`)), [], name)
   }
