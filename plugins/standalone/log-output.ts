@@ -70,12 +70,12 @@ export class LogOutput implements LogStream {
     const lines = this.#lines
     if (lines === 0) return
     clearTimeout(this.#timer)
-    const text = this.#told() + this.#text
+    const text = this.#text
     this.#text = ''
     this.#lines = 0
     const out = this.#output()
     if (out === null) this.#dropped(lines)
-    else out.write(text, (error) => { if (error) this.#failed(lines) })
+    else out.write(this.#told() + text, (error) => { if (error) this.#failed(lines) })
   }
 
   /** A line for those that were dropped. */

@@ -2,6 +2,7 @@
 import { gzipSync } from 'node:zlib'
 import t from 'tap'
 import { gatewayOf } from '../../plugins/core/gateway.js'
+import { modelRequestOf } from '../../plugins/core/model-request-view.js'
 import { memoryKeys, memoryLedger, type LedgerRecord } from '../../plugins/state/index.js'
 import { call, listen, read, secret, startGateway } from '../helpers/gateway.js'
 import { sha256, startUpstream } from '../helpers/upstream.js'
@@ -52,6 +53,7 @@ t.test('the cost of a reply is in the request, the ledger and the metrics', asyn
   t.match(llm.cost?.told, {
     amount: '0.000561', billionths: 561_000, currency: 'USD', entry: 'gpt-5', by: 'reply', factor: '1.1', unpriced: false,
   })
+  t.equal(modelRequestOf(llm).cost, llm.cost?.told, 'a host reads the same')
   await ledger.flush()
   const [record] = await recordsIn(ledger)
   t.match(record, {

@@ -164,7 +164,10 @@ t.test('what is not known any more is read again', async (t) => {
     t.throws(() => hold(engine, ask('x'.repeat(3_000), 1)), { message: /key size/ })
   })
   for (const [group, spent, held] of [['a', 1, 10], ['b', 0, 15]] as const) {
-    turn(() => { t.match(read(engine, group, 'ci'), { spent, held }) })
+    turn(() => {
+      t.match(read(engine, group, 'other'), { spent: 0, held: 0 })
+      t.match(read(engine, group, 'ci'), { spent, held })
+    })
   }
   await end(files)
 })
