@@ -70,7 +70,8 @@ async function registerOverload (app: FastifyInstance, options: Options): Promis
 
 function shed (gateway: Gateway, llm: ModelCall, reason: ShedReason | null, request: FastifyRequest, reply: FastifyReply): void {
   if (reason !== null) gateway.recorder.shed(reason)
-  refuse(request, reply, llm.endpoint.family, overloaded())
+  // One above the allowed number gives its place back at once: its upload is not waited for.
+  refuse(request, reply, llm.endpoint.family, overloaded(isExcess(request.raw) ? { connection: 'close' } : {}))
 }
 
 /** What of it needs no key: registered before auth, it refuses for less. */

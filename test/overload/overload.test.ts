@@ -4,6 +4,7 @@ import { createServer as createHttp2Server, createSecureServer } from 'node:http
 import { createServer as createHttpsServer } from 'node:https'
 import { connect, type Socket } from 'node:net'
 import { PassThrough } from 'node:stream'
+import { setTimeout as pause } from 'node:timers/promises'
 import Fastify, { type FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
 import { gatewayOf } from '../../plugins/core/gateway.js'
@@ -165,7 +166,7 @@ t.test('on a connection above their number a model request is refused in words b
     const port = Number(new URL(url).port)
     const first = await open(port)
     const head = 'POST /v1/chat/completions HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: 1000000\r\n\r\n{'
-    const refused = await textOn(await open(port), head)
+    const refused = await Promise.race([textOn(await open(port), head), pause(4_000, 'its upload is waited for')])
     t.match(refused, /^HTTP\/1\.1 503 [^]*\nretry-after: [123]\r\n[^]*"code":"overloaded"/)
     t.match(refused, /\nconnection: close\r\n/i)
     t.match(await textOn(await open(port), 'GET /metrics HTTP/1.1\r\nhost: a\r\n\r\n'), /^HTTP\/1\.1 200[^]*\nconnection: close\r\n/i)
