@@ -7,8 +7,8 @@ import { argv } from 'node:process'
 
 const ending = '.test.ts'
 const folder = '.tap/together'
-/** As many lines of tests as run in some twenty seconds: each process loads the gateway anew, and the longest is not to be waited for. */
-const groupLines = 2_000
+/** As many lines of tests as run in some ten seconds: each process loads the gateway anew, but nothing runs beside the last one. */
+const groupLines = 1_300
 
 const tests = readdirSync('test', { recursive: true })
   .filter((file) => file.endsWith(ending) && !file.startsWith('sdk/'))
@@ -24,7 +24,7 @@ const slow = [
     'forward/connection-queue', 'forward/slow-readers', 'limits/store-trouble', 'overload/overload', 'package', 'papers',
     'standalone/operating', 'standalone/plain-lines', 'standalone/store-passwords', 'standalone/workers', 'state/lmdb-lock',
     'state/lmdb-spent', 'state/redis-cluster-login', 'state/redis-sentinel', 'state/redis-trouble', 'state/usage-store-trouble',
-    'types/api', 'upstreams/deadline', 'upstreams/schedule', 'usage/corpus', 'usage/memory', 'usage/traffic'
+    'types/api', 'types/option-docs', 'upstreams/deadline', 'upstreams/schedule', 'usage/corpus', 'usage/memory', 'usage/traffic'
   ),
   ...tests.filter((file) => file.startsWith('test/endurance/')),
 ]
