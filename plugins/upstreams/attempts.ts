@@ -45,6 +45,7 @@ export class PoolAttempts implements Attempts {
   #mayRenew: boolean
   #best: KeptReply | null = null
   #error: Error = untold
+  #wasSent = false
   #isOver = false
 
   constructor (pool: Pool, llm: ModelCall, headers: IncomingHttpHeaders, once: boolean, around: Surroundings) {
@@ -123,9 +124,10 @@ export class PoolAttempts implements Attempts {
     return Math.max(1, this.#until - this.#around.now())
   }
 
-  /** The first one counts. */
-  #note (error: Error): void {
-    if (this.#error === untold) this.#error = error
+  /** The first one counts, and before it the first with which something was sent: its provider may have done work that is paid for. */
+  #note (error: Error, sent = false): void {
+    if (this.#error === untold || (sent && !this.#wasSent)) this.#error = error
+    this.#wasSent ||= sent
   }
 
   /** Nothing is sent. */
@@ -151,7 +153,7 @@ export class PoolAttempts implements Attempts {
   failed (failure: Failure): number | null | Promise<number | null> {
     const upstream = this.#visit?.member.upstream
     const judgement = judge(failure, upstream?.forwards === false, Date.now())
-    if (failure.kind === 'transport') this.#note(failure.error)
+    if (failure.kind === 'transport') this.#note(failure.error, failure.sent)
     else this.#best = moreUseful(this.#best, failure.reply, judgement.result)
     const status = failure.kind === 'transport' ? 0 : failure.reply.status
     const renew = upstream?.secret.renew

@@ -1,6 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import t from 'tap'
 import { gatewayOf } from '../../plugins/core/gateway.js'
+import { memoryBalances, memoryLedger } from '../../plugins/state/index.js'
 import { call, everyProtocol, listen, read, secret } from '../helpers/gateway.js'
 import { replyFixture, sha256, type Script } from '../helpers/upstream.js'
 import { ask, inOrder, overloaded, seenBy, startPool, type PoolGateway } from './pool-gateway.js'
@@ -100,6 +101,32 @@ t.test('a member that cannot be reached costs nobody a request', async (t) => {
   const llms = await Promise.all(Array.from({ length: 8 }, async () => await gateway.settled.next()))
   t.strictSame(llms.map(({ routing: { attempts } }) => attempts?.length), [2, 2, 2, 2, 2, 1, 1, 1], 'after five failures it is left alone')
   t.match(JSON.stringify(metricsOf(gateway)), /upstream_available.*"upstream":"m0","value":0.*"upstream":"m1","value":1/)
+})
+
+t.test('a request that one member took, where others could not be asked, is told, paid for and recorded as sent', async (t) => {
+  const balances = memoryBalances()
+  const ledger = memoryLedger()
+  const gateway = await startPool(t, {
+    members: 3,
+    rules: inOrder,
+    pool: { retryOn: ['connect', 'reset', 'timeout'], attemptTimeoutMs: 500 },
+    gateway: {
+      groups: { all: { protocols: everyProtocol, upstream: 'pool', limits: { balance: 1_000_000 } } },
+      limits: { balances, ledger },
+    },
+  })
+  const [gone, resets, stalls] = gateway.members
+  await gone?.close()
+  resets?.queue({ cutAt: 'headers' })
+  stalls?.queue({ stallAt: 'headers' })
+  const answer = await ask(gateway)
+  t.match({ ...answer, body: JSON.parse(answer.body) }, { status: 502, body: { error: { code: 'upstream_reset' } } })
+  t.match((await gateway.settled.next()).routing.attempts, [{ result: 'connect' }, { result: 'reset' }, { result: 'timeout' }])
+  const records = []
+  for await (const record of ledger.read()) records.push(record)
+  t.match(records, [{ outcome: 'upstream_error' }])
+  t.ok(Number(records[0]?.charged) > 0)
+  t.match(await balances.read('all'), { spent: records[0]?.charged, held: 0 })
 })
 
 t.test('when all fail the caller gets the most useful reply, as it came', async (t) => {
