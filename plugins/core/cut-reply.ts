@@ -10,16 +10,19 @@ import type { FastifyReply } from 'fastify'
  */
 export function cutReply ({ raw, request }: FastifyReply): void {
   if (!raw.headersSent) return
-  // Typed as HTTP/1, whatever the host's server is.
-  const stream: unknown = Reflect.get(raw, 'stream')
-  const close: unknown = typeof stream === 'object' && stream !== null ? Reflect.get(stream, 'close') : null
-  if (typeof close === 'function') {
-    Reflect.apply(close, stream, [constants.NGHTTP2_INTERNAL_ERROR])
-    return
-  }
+  if (closeStream(raw, constants.NGHTTP2_INTERNAL_ERROR)) return
   resetOld(request.raw)
   // A hook of the host's that put a stream of its own in place may never end it.
   setImmediate(() => raw.destroy())
+}
+
+/** Ends the stream of a request or a reply over HTTP/2. False over HTTP/1, as which both are typed, whatever the host's server is. */
+export function closeStream (raw: object, code: number): boolean {
+  const stream: unknown = Reflect.get(raw, 'stream')
+  const close: unknown = typeof stream === 'object' && stream !== null ? Reflect.get(stream, 'close') : null
+  if (typeof close !== 'function') return false
+  Reflect.apply(close, stream, [code])
+  return true
 }
 
 /**

@@ -1,7 +1,9 @@
 /** The upload of a caller that is refused before all of it came: a connection that is closed under it is reset, and the reply with it. */
 import type { IncomingMessage } from 'node:http'
+import { constants } from 'node:http2'
 import { Readable } from 'node:stream'
 import type { FastifyReply } from 'fastify'
+import { closeStream } from '../cut-reply.js'
 import { restWhenShareIsTaken } from '../loop-share.js'
 
 /** A body that declares itself no longer than this is left to Node, which reads what remains of it when the reply is out. */
@@ -15,11 +17,11 @@ export function drainUpload (raw: IncomingMessage): Promise<void> | null {
   if (raw.complete || raw.readableEnded || raw.destroyed || !mayBeLong(raw)) return null
   return new Promise((resolve) => {
     let bytes = 0
-    const timer = setTimeout(() => raw.destroy(), drainMaxMs)
+    const timer = setTimeout(() => cut(raw), drainMaxMs)
     timer.unref()
     raw.on('data', (chunk: Buffer) => {
       bytes += chunk.length
-      if (bytes > drainMaxBytes) raw.destroy()
+      if (bytes > drainMaxBytes) cut(raw)
       else restWhenShareIsTaken(raw, chunk.length)
     })
     const end = (): void => {
@@ -38,6 +40,11 @@ export function sendAndLinger (reply: FastifyReply, text: string, drained: Promi
     await drained
   }
   return reply.header('content-length', Buffer.byteLength(text)).send(Readable.from(parts()))
+}
+
+/** Over HTTP/2 a request that is destroyed leaves its stream open, and its caller to write into a window that is full. */
+function cut (raw: IncomingMessage): void {
+  if (!closeStream(raw, constants.NGHTTP2_NO_ERROR)) raw.destroy()
 }
 
 function mayBeLong ({ headers }: IncomingMessage): boolean {

@@ -1,5 +1,7 @@
+import { once } from 'node:events'
+import { connect, constants } from 'node:http2'
 import { setTimeout as pause } from 'node:timers/promises'
-import Fastify from 'fastify'
+import Fastify, { type FastifyInstance } from 'fastify'
 import t from 'tap'
 import llmGateway from '../../../plugins/index.js'
 import { gatewayOptions, listen, secret } from '../../helpers/gateway.js'
@@ -22,6 +24,31 @@ t.test('a refused caller that goes on sending its body is cut', { timeout: 120_0
   // Else until this test's own limit.
   await wire.closed()
   t.pass('its connection is closed')
+})
+
+t.test('over HTTP/2, too, and it has its reply', { timeout: 60_000 }, async (t) => {
+  const app: FastifyInstance = Object(Fastify({ http2: true }))
+  await app.register(llmGateway, gatewayOptions('http://127.0.0.1:9', { log: false }))
+  const client = connect(await listen(app))
+  t.teardown(async () => {
+    client.destroy()
+    await app.close()
+  })
+  const stream = client.request({
+    ':method': 'POST',
+    ':path': '/v1/chat/completions',
+    authorization: 'Bearer sk-wrong-0123456789',
+    'content-type': 'application/json',
+    'content-length': 10_000_000,
+  })
+  stream.resume()
+  const dribble = setInterval(() => stream.write('.'), 100)
+  t.teardown(() => clearInterval(dribble))
+  const [headers] = await once(stream, 'response')
+  t.match(headers, { ':status': 401 })
+  // Else until this test's own limit.
+  await once(stream, 'close')
+  t.equal(stream.rstCode, constants.NGHTTP2_NO_ERROR)
 })
 
 // Closed while bytes are on their way, a connection is reset: a caller that reads only once it wrote never sees why.
