@@ -1,4 +1,10 @@
-import type { ErrorCode } from 'yaml'
+import type { ErrorCode, ToJSOptions } from 'yaml'
+
+/**
+ * Of an operator's own file, in which a thousand groups may share one anchor: the parser takes its hundredth alias for an attack. A text
+ * that grows with each alias of aliases is still refused.
+ */
+export const plainValues: ToJSOptions = { maxAliasCount: 100_000 }
 
 /** What the parser found, by its code. Its own words may quote the text, which may hold a secret. */
 const sentences: Readonly<Partial<Record<ErrorCode, string>>> = {

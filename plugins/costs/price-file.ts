@@ -4,7 +4,7 @@ import { createRequire } from 'node:module'
 import type * as Yaml from 'yaml'
 import { isObject } from '../core/json-object.js'
 import { repeatedName } from '../core/repeated-name.js'
-import { yamlSentence } from '../core/yaml-sentences.js'
+import { plainValues, yamlSentence } from '../core/yaml-sentences.js'
 import { isCurrency } from './currency.js'
 import { pathText, type PlacedProblem } from './price-error.js'
 import type { Path, PriceProblem, PriceRow, Report } from './price-row.js'
@@ -75,7 +75,7 @@ function parseYaml (text: string, file: string, problems: PlacedProblem[]): unkn
   const lines = new LineCounter()
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false })
   const [error] = document.errors
-  if (error === undefined) return document.toJS()
+  if (error === undefined) return document.toJS(plainValues)
   const { code, pos: [at] } = error
   const { line, col } = lines.linePos(at)
   const message = `not valid YAML or JSON: ${yamlSentence(code, text, at)}`

@@ -4,7 +4,7 @@
  * mapping (`{ credential: ${NAME} }`) would read them as its own.
  */
 import { LineCounter, parseDocument, visit, type ErrorCode } from 'yaml'
-import { yamlSentence } from '../core/yaml-sentences.js'
+import { plainValues, yamlSentence } from '../core/yaml-sentences.js'
 import { ConfigError, joinPath, type Problem } from './config-error.js'
 
 export type Environment = Readonly<Record<string, string | undefined>>
@@ -35,9 +35,13 @@ export function parseYaml (text: string, env: Environment): Parsed {
   const document = parseDocument(source, { lineCounter, prettyErrors: false })
   const found: Array<{ code: ErrorCode, at: number }> = document.errors.map(({ code, pos }) => ({ code, at: pos[0] }))
   // Told by nobody before its value is asked for, and then with its name: it may be a secret that begins so.
+  const anchors = new Set<string | undefined>()
   visit(document, {
-    Alias (_, alias) {
-      if (alias.resolve(document) === undefined) found.push({ code: 'BAD_ALIAS', at: Number(alias.range?.[0]) })
+    Value (_, { anchor }) {
+      anchors.add(anchor)
+    },
+    Alias (_, { source: name, range }) {
+      if (!anchors.has(name)) found.push({ code: 'BAD_ALIAS', at: Number(range?.[0]) })
     },
   })
   const mistakes = found.map(({ code, at }): Problem => {
@@ -47,7 +51,7 @@ export function parseYaml (text: string, env: Environment): Parsed {
   if (mistakes.length > 0) throw new ConfigError(mistakes)
   const problems: Problem[] = []
   const filled = new Set<string>()
-  return { value: substitute(document.toJS(), '', { env, problems, filled }), problems, filled }
+  return { value: substitute(document.toJS(plainValues), '', { env, problems, filled }), problems, filled }
 }
 
 interface Filling {

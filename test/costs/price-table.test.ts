@@ -147,6 +147,12 @@ t.test('rows have their time, and a digest of what they say', async (t) => {
   t.not(table.digest(one), table.digest(two))
 })
 
+t.test('a thousand models share one row by an alias', async (t) => {
+  const names = Array.from({ length: 1_000 }, (_, index) => `  m${index}: *row\n`)
+  const path = file('aliases.yaml', `models:\n  first: &row { input: 1 }\n${names.join('')}`)
+  t.strictSame(problemsOf({ files: [path] }), ['no problem: USD'])
+})
+
 t.test('what is wrong behind an alias is told where the alias stands', async (t) => {
   const path = file('alias.yaml', 'models:\n  a: &a { input: -1 }\n  b: *a\n  c: [{ input: -1 }]\n')
   t.strictSame(problemsOf({ files: [path] }).map((line) => line.replace(`${path}:`, '')), [

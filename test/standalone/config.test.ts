@@ -481,6 +481,14 @@ t.test('mistakes of YAML are sentences with line and column', async (t) => {
   ] as const) t.match(toLines(text).join('\n'), expected, text)
 })
 
+t.test('a thousand groups share their limits by an alias', async (t) => {
+  const groups = Array.from({ length: 1_000 }, (_, index) => `  g${index}: { protocols: [messages], upstream: main, limits: *common }\n`)
+  const text = 'upstreams: { main: { url: https://api.example.com, credential: x } }\ngroups:\n' +
+    `  first: { protocols: [messages], upstream: main, limits: &common { concurrency: 7 } }\n${groups.join('')}`
+  t.same(toLines(text), [])
+  t.equal(parseConfig(text, {}).groups['g999']?.limits?.concurrency, 7)
+})
+
 t.test('all mistakes are told at once', async (t) => {
   t.same(problemsOf(file({ groups: '{ chat: { protocols: [messages], upstream: x }, b: { protocols: [messages], upstream: y } }' })), [
     'groups.chat.upstream: names x, which is not one of the upstreams',
