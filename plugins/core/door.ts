@@ -68,7 +68,7 @@ export function meet (
     // A mount that is older than the gateway was not there to be looked at before the start.
     done(unguardedMount(String(request.routeOptions.url)))
   } else {
-    answer(decision, request, reply, read)
+    answer(gateway, decision, request, reply, read)
   }
 }
 
@@ -115,11 +115,11 @@ function letIn (gateway: Gateway, request: FastifyRequest, reply: FastifyReply, 
 
 /** Everything that `decide` has answered here but upgrades, which need a key. */
 export function answer (
-  decision: Decision, request: FastifyRequest, reply: FastifyReply, read: ModelCall | UrlRefusal | null
+  gateway: Gateway, decision: Decision, request: FastifyRequest, reply: FastifyReply, read: ModelCall | UrlRefusal | null
 ): FastifyReply {
   if (decision === 'answer_preflight') return reply.code(204).send()
   if (decision === 'answer_probe') return reply.code(200).send()
-  return refuseUrl(request, reply, read === null || read instanceof ModelCall ? unknownUrl(request) : read)
+  return refuseUrl(gateway, request, reply, read === null || read instanceof ModelCall ? unknownUrl(request) : read)
 }
 
 function unknownUrl ({ headers, raw }: FastifyRequest): UrlRefusal {

@@ -7,13 +7,13 @@ import { performance } from 'node:perf_hooks'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { BudgetsStatus, ConfiguredParties } from './budget-status.js'
 import type { Pace } from './collect-body.js'
+import type { RefusedUrlListener } from './errors/refuse.js'
 import type { Pricing } from './pricing.js'
 import { OptionError } from './options.js'
 import { outcomeOf } from './measures.js'
 import { ModelMounts } from './model-mounts.js'
 import { mountPrefix } from './url/mount-prefix.js'
 import { createResolve, type Resolve } from './url/resolve.js'
-import { belowPrefix, segmentsOf } from './url/segments.js'
 import { ignoreOffers } from './offered-upgrade.js'
 import { endWithConnection } from './pipelined-reply.js'
 import { silentRecorder, type MetricFamily, type Recorder } from './recorder.js'
@@ -65,6 +65,8 @@ export interface Gateway {
   readonly settlement: Settlement
   /** Adds a step that follows all others, such as a host's. */
   readonly onSettled: (settle: Settler) => void
+  /** Set by the log plugin. */
+  urlRefused: RefusedUrlListener
   /** Forgets cached keys. Set by the auth plugin. */
   invalidateKeys: (change: KeyChange) => void
 }
@@ -157,6 +159,7 @@ function newGateway (): Omit<Gateway, 'prefix' | 'resolve' | 'mounts'> {
     transports: new Set<never>(),
     settlement,
     onSettled: settlement.onSettled,
+    urlRefused () {},
     invalidateKeys () {},
   }
 }
@@ -174,28 +177,6 @@ function viewOf (gateway: Gateway): ModelGateway {
 function requestView (request: FastifyRequest): ModelRequest | null {
   const call = modelCallOf(request)
   return call === null ? null : modelRequestOf(call)
-}
-
-/**
- * Fails the start of a second gateway in the same scope: the two would read URLs below one prefix, and what stands below the
- * other would be open to anybody. Scopes side by side have one each, unless a plugin of this package stands around them.
- */
-export function refuseSecond (app: FastifyInstance): void {
-  if (!hasGateway(app) || !gatewayOf(app).guarded) return
-  throw new OptionError(
-    'auth',
-    'stands here already, or beside this scope below plugins that both share: one gateway for an app, or one in each scope with all ' +
-      'its plugins'
-  )
-}
-
-/** Fails the start in a scope whose requests the gateway around it takes for none of ours: nobody would be asked for a key there. */
-export function refuseOutside (app: FastifyInstance, { prefix }: Gateway): void {
-  if (belowPrefix(segmentsOf(prefix), segmentsOf(mountPrefix(app.prefix, ''))) !== null) return
-  throw new OptionError(
-    'prefix',
-    `is not known to the plugins of the gateway outside of the scope at ${app.prefix}: register them in it, or the gateway outside`
-  )
 }
 
 function isCaseSensitive ({ initialConfig }: FastifyInstance): boolean {

@@ -1,6 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { gatewayError } from './errors/gateway-error.js'
 import { refuse } from './errors/refuse.js'
+import type { Gateway } from './gateway.js'
 import { dropQueryKeys, routeBy } from './identify.js'
 import { ownAddress } from './own-address.js'
 import { knownActions } from './url/match.js'
@@ -8,14 +9,19 @@ import type { UrlRefusal } from './url/resolve.js'
 
 /**
  * Answers a request whose path is ours but no endpoint: the native 400, 404 or 405 of the caller's protocol, with the
- * base URL that its client should be given. A credential in its query is gone from the request's URL.
+ * base URL that its client should be given. A credential in its query is gone from the request's URL. It is settled by nobody,
+ * having no endpoint, so that those who tell of it hear of it here.
  */
-export function refuseUrl (request: FastifyRequest, reply: FastifyReply, { code, family, url, allow = [] }: UrlRefusal): FastifyReply {
+export function refuseUrl (
+  gateway: Gateway, request: FastifyRequest, reply: FastifyReply, { code, family, url, allow = [] }: UrlRefusal
+): FastifyReply {
   routeBy(request.raw, url)
   dropQueryKeys(request)
   const path = url.replace(/\?.*/s, '')
   const values = { method: request.method, path, baseUrl: family.baseUrl(ownAddress(request)), known: knownActions.join(', ') }
-  return refuse(request, reply, family, gatewayError(code === 'blank_in_path' ? 'unknown_url' : code, values, {
+  const error = gatewayError(code === 'blank_in_path' ? 'unknown_url' : code, values, {
     headers: allow.length === 0 ? {} : { allow: allow.join(', ') },
-  }))
+  })
+  gateway.urlRefused(request, family, error)
+  return refuse(request, reply, family, error)
 }

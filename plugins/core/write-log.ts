@@ -1,10 +1,12 @@
 import type { FastifyBaseLogger } from 'fastify'
 
+export type LogLevel = 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal'
+
 /**
  * Writes a line where a request ends or fails. The logger is the host's and may fail itself, as on a full disk: what a line is
  * about must go on then, and nobody is left to be told.
  */
-export function writeLog (log: FastifyBaseLogger, level: 'warn' | 'error', fields: object, message: string): void {
+export function writeLog (log: FastifyBaseLogger, level: LogLevel, fields: object, message: string): void {
   try {
     log[level](fields, message)
   } catch {

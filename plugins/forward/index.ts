@@ -60,7 +60,7 @@ async function registerForward (app: FastifyInstance, options: ForwardOptions & 
     const llm = modelCallOf(request)
     const refusal = llm === null ? refusalOf(gateway, request) : null
     if (llm !== null) forwardOwn(llm, request, reply)
-    else if (refusal !== null) refuseUrl(request, reply, refusal)
+    else if (refusal !== null) refuseUrl(gateway, request, reply, refusal)
     else reply.callNotFound()
   }
 

@@ -60,7 +60,7 @@ export function proxyOptions ({ unknown = 'refuse', ...transport }: ProxyOptions
       }
       // Whoever met the request has asked the same, unless nobody did.
       const decision = decisionOf(gateway, request, read)
-      return decision === 'leave' ? reply.from(dest, options) : answer(decision, request, reply, read)
+      return decision === 'leave' ? reply.from(dest, options) : answer(gateway, decision, request, reply, read)
     },
   }
   transports.set(options.handler, dispatcher)

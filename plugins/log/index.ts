@@ -1,10 +1,11 @@
-/** One structured line for each model request, at its end, in the host's own logger. */
+/** One structured line for each model request, at its end, and for each that no path leads to, in the host's own logger. */
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { checkOptions, OptionError } from '../core/options.js'
 import { joinGateway } from '../core/gateway.js'
 import { identifyFirst } from '../core/identify.js'
-import { requestLine } from './line.js'
+import { writeLog } from '../core/write-log.js'
+import { refusedUrlLine, requestLine } from './line.js'
 
 const levels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal'] as const
 
@@ -25,6 +26,9 @@ async function registerLog (app: FastifyInstance, options: LogOptions): Promise<
   gateway.settlement.add('log', (llm, request) => {
     if (writes(request.log, level)) request.log[level]({ llm: requestLine(llm) }, 'model request')
   })
+  gateway.urlRefused = (request, family, error) => {
+    writeLog(request.log, level, { llm: refusedUrlLine(request.id, family, error) }, 'refused path')
+  }
 }
 
 /** Pino says which levels are on; all levels of the logger that an app has without one are the same function's. */

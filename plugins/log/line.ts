@@ -1,3 +1,5 @@
+import type { Family } from '../protocols/index.js'
+import type { GatewayError } from '../core/errors/gateway-error.js'
 import { durationOf, firstChunkOf, overheadOf } from '../core/measures.js'
 import { labelsOf } from '../core/labels.js'
 import type { ModelCall } from '../core/model-call.js'
@@ -49,6 +51,11 @@ export function requestLine (llm: ModelCall): Record<string, unknown> {
     trace_id: llm.trace?.ids.traceId,
     span_id: llm.trace?.ids.spanId,
   }
+}
+
+/** What one line says of a request that is refused for its path, which belongs to no endpoint. The path itself is the caller's word. */
+export function refusedUrlLine (id: string, { provider }: Family, { outcome, statusCode, code }: GatewayError): Record<string, unknown> {
+  return { id, provider, outcome, status: statusCode, error: code }
 }
 
 function attemptLine ({ upstream, result, status, durationMs }: AttemptRecord): Record<string, unknown> {

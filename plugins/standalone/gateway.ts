@@ -59,7 +59,7 @@ export async function createGateway (config: GatewayConfig, parts: GatewayParts)
 function notFound (request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const url = String(request.raw.url)
   const family = families[familyOf({ headers: request.headers, query: url, versions: [] })]
-  return refuseUrl(request, reply, { kind: 'refused', code: 'unknown_url', family, url })
+  return refuseUrl(gatewayOf(request.server), request, reply, { kind: 'refused', code: 'unknown_url', family, url })
 }
 
 /** What cannot be read, in the envelope that its headers tell. */

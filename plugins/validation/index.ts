@@ -42,7 +42,7 @@ async function registerValidation (app: FastifyInstance, options: ValidationOpti
     if (llm === null) {
       const refusal = refusalOf(gateway, request)
       if (refusal === null || refusal.code === 'unknown_url') done()
-      else refuseUrl(request, reply, refusal)
+      else refuseUrl(gateway, request, reply, refusal)
     } else if (llm.endpoint.body === 'none') {
       done()
     } else {

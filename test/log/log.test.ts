@@ -70,6 +70,25 @@ t.test('a refused request has its line too', async (t) => {
   t.notMatch(JSON.stringify(line), 'sk-unknown')
 })
 
+t.test('a request whose path is refused is found by the id that its caller saw', async (t) => {
+  const { app, next } = await start(t, { level: 'warn' })
+  for (const [method, url, status, error] of [
+    ['POST', '/v1/chat/completions/chat/completions', 404, 'doubled_path'],
+    ['POST', '/v1/canary', 404, 'unknown_url'],
+    ['POST', '/v1/can%00ary/x', 404, 'unknown_url'],
+    ['GET', '/v1/chat/completions', 405, 'method_not_allowed'],
+    ['POST', '/v1/chat%5ccompletions', 400, 'ambiguous_path'],
+    ['POST', '/v1beta/models/canary:nothing?key=canary', 404, 'unknown_action'],
+  ] as const) {
+    const [line, reply] = await Promise.all([next(), app.inject({ method, url })])
+    t.equal(reply.statusCode, status)
+    const provider = url.startsWith('/v1beta') ? 'gcp.gemini' : 'openai'
+    t.match(line, { level: 40, msg: 'refused path' })
+    t.strictSame(line['llm'], { id: reply.headers['x-request-id'], provider, outcome: 'client_error', status, error })
+    t.notMatch(JSON.stringify(line), 'canary')
+  }
+})
+
 t.test('a host\'s own logger is used as it is', async (t) => {
   const stream = new PassThrough()
   const loggerInstance: FastifyBaseLogger = pino({ messageKey: 'text' }, stream)

@@ -4,6 +4,9 @@ import { modelCallOf } from '../model-call.js'
 import { drainUpload, sendAndLinger } from './drain-upload.js'
 import { errorText, type GatewayError } from './gateway-error.js'
 
+/** Hears of a request whose path is ours but no endpoint, as it is answered with `error`. */
+export type RefusedUrlListener = (request: FastifyRequest, family: Family, error: GatewayError) => void
+
 /**
  * Answers with one of our own errors in the family's envelope and ends the request there. Used from hooks instead of
  * throwing, so that a host's error handler neither sees nor changes it. Works before the body was read: what is still
