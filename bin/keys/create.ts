@@ -18,7 +18,8 @@ export async function create (file: string, args: string[], io: Io): Promise<voi
     const inFile = config.keys?.some((other) => other.id === id) === true
     const issued = inFile ? null : await createKey(store, id, key)
     if (issued === null) throw new CommandError(`there is a key ${id} already`)
-    tell(issued, `key ${id} of group ${group}; its secret is not shown again:`, json, io)
+    const expired = stateOf(issued.key) === 'active' ? '' : ', and it has expired already'
+    tell(issued, `key ${id} of group ${group}; its secret is not shown again${expired}:`, json, io)
   })
 }
 

@@ -57,7 +57,7 @@ function variableOf ({ variables }: Provider, env: Environment): string | undefi
 
 function upstreamLine (provider: Provider, env: Environment): string {
   const set = variableOf(provider, env)
-  const line = `${provider.name}: { url: ${provider.url}, credential: \${${set ?? provider.variables[0]}} }`
+  const line = `${provider.name}: { url: ${provider.url}, credential: "\${${set ?? provider.variables[0]}}" }`
   return set === undefined ? `  # ${line}` : `  ${line}`
 }
 

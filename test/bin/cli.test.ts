@@ -74,6 +74,7 @@ t.test('help, and command lines that are wrong', async (t) => {
     [['start', '--port', '1'], /Unknown option '--port'/],
     [['check', 'gateway.yaml'], /Unexpected argument 'gateway.yaml'/],
     [['check', '--config'], /'--config <value>' argument missing/],
+    [['check', '--config', ''], /--config is empty: the name of a file stands behind it/],
     [['check', '--cofnig', 'a.yaml'], /^llm-gateway: Unknown option '--cofnig'; did you mean --config\?\n/],
     [['usage', '--form', '2027-01-01'], /^llm-gateway: Unknown option '--form'; did you mean --from\?\n/],
     [['usage', '--by', 'modle'], /--by must be group, .*, or several of them, not modle; did you mean model\?/],

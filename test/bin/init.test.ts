@@ -1,6 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
+import { parseDocument } from 'yaml'
 import { run } from '../../bin/cli.js'
 import { providers } from '../../plugins/protocols/providers.js'
 import { digestOf } from '../../plugins/auth/groups.js'
@@ -18,6 +19,7 @@ t.test('whatever variables are set, what is written is right as it stands', asyn
       const wanted = providers.filter(({ variables }) => variables.some((name) => env[name] !== undefined))
       t.same(Object.keys(config.upstreams), wanted.length === 0 ? ['simulated'] : wanted.map(({ name }) => name))
       t.notMatch(text, /secret-of/, 'variables by name alone')
+      t.same(parseDocument(text.replace(/^ {2}# (?=\w+: \{)/gm, '  ')).errors, [], 'for editors, too, whatever is taken out of its comment')
       t.equal(config.state?.engine, engine)
       t.ok(config.groups['everyone']?.protocols.length)
     }

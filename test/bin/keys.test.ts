@@ -135,6 +135,7 @@ t.test('a new secret for a key that has ended does not begin it anew, and the co
   const { file } = lmdb(t)
   const keys = async (...args: string[]): Promise<string> => (await command('keys', ...args, '--config', file)).err
   await keys('create', '--group', 'chat', '--id', 'a')
+  t.match(await keys('create', '--group', 'chat', '--id', 'late', '--expires', '2020-01-01'), /not shown again, and it has expired already:$/)
   t.equal(await keys('rotate', 'a'), 'key a has another secret, which is not shown again:')
   await keys('revoke', 'a')
   t.equal(await keys('rotate', 'a'), 'key a has another secret, which is not shown again, and is still revoked:')

@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import t from 'tap'
+import { parseDocument } from 'yaml'
 import { run } from '../../bin/cli.js'
 import { program } from '../helpers/launch.js'
 
@@ -24,6 +25,10 @@ async function check (env: Record<string, string>): Promise<{ code: number, out:
   })
   return { code, out, err }
 }
+
+t.test('is YAML for editors, too', async (t) => {
+  t.same(parseDocument(readFileSync(file, 'utf8')).errors, [])
+})
 
 t.test('is right once the environment has what it names', async (t) => {
   t.same(await check(complete), { code: 0, out: [`${file}: ok`], err: [] })
