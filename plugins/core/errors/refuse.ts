@@ -49,7 +49,8 @@ export function errorHeaders (error: GatewayError, requestId: string): Record<st
   return headers
 }
 
-/** Fastify says `connection: close` after a body that a parser refused. */
+/** Fastify says `connection: close` after a body that a parser refused. Over HTTP/2 that ends nothing, and nothing is waited for. */
 function isLastOfItsConnection ({ raw }: FastifyRequest, reply: FastifyReply): boolean {
+  if (raw.httpVersionMajor > 1) return false
   return raw.httpVersion === '1.0' || /\bclose\b/i.test(raw.headers.connection ?? '') || reply.getHeader('connection') === 'close'
 }

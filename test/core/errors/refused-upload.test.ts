@@ -7,6 +7,8 @@ import llmGateway from '../../../plugins/index.js'
 import { gatewayOptions, listen, secret } from '../../helpers/gateway.js'
 import { Wire } from '../../helpers/wire.js'
 
+const half = '.'.repeat(100_000)
+
 t.test('a refused caller that goes on sending its body is cut', { timeout: 120_000 }, async (t) => {
   // Nobody is asked for anything upstream: the address leads nowhere.
   const app = Fastify({ forceCloseConnections: true })
@@ -51,8 +53,33 @@ t.test('over HTTP/2, too, and it has its reply', { timeout: 60_000 }, async (t) 
   t.equal(stream.rstCode, constants.NGHTTP2_NO_ERROR)
 })
 
+t.test('over HTTP/2 a caller has all of its 413 while its upload is on its way', async (t) => {
+  const app: FastifyInstance = Object(Fastify({ http2: true }))
+  await app.register(llmGateway, gatewayOptions('http://127.0.0.1:9', { log: false, validation: { maxBodyBytes: 150_000 } }))
+  const client = connect(await listen(app))
+  t.teardown(async () => {
+    client.destroy()
+    await app.close()
+  })
+  const stream = client.request({
+    ':method': 'POST',
+    ':path': '/v1/chat/completions',
+    authorization: `Bearer ${secret}`,
+    'content-type': 'application/json',
+    'content-length': 200_000,
+  })
+  stream.write(half)
+  stream.resume()
+  const [headers] = await once(stream, 'response')
+  t.match(headers, { ':status': 413 })
+  const ended = once(stream, 'end').then(() => 'ended')
+  t.equal(await Promise.race([ended, pause(2_000, 'waits')]), 'ended')
+  stream.end(half)
+  await once(stream, 'close')
+  t.equal(stream.rstCode, constants.NGHTTP2_NO_ERROR)
+})
+
 // Closed while bytes are on their way, a connection is reset: a caller that reads only once it wrote never sees why.
-const half = '.'.repeat(100_000)
 const framings: ReadonlyArray<[name: string, header: string, first: string, rest: string]> = [
   ['declares its length', 'content-length: 200000', half, half],
   ['comes in chunks', 'transfer-encoding: chunked', `186a0\r\n${half}\r\n186a0\r\n${half}`, '\r\n186a0\r\n' + half + '\r\n0\r\n\r\n'],
