@@ -16,7 +16,7 @@ export interface CatalogueRow {
   readonly type: 'counter' | 'gauge' | 'histogram'
   readonly help: string
   readonly labels: readonly string[]
-  /** UCUM, as OpenTelemetry writes it: `s`, `1`, or what is counted in braces. */
+  /** UCUM, as OpenTelemetry writes it: `s`, `1` of a share alone, whose gauge is translated to `_ratio`, or what is counted in braces. */
   readonly unit: string
   readonly aggregator: Aggregator
   readonly buckets: readonly number[]
@@ -67,11 +67,11 @@ export const catalogue = {
     'Attempts to send a request to an upstream, counted once each at their end.'),
   failovers_total: counter(['pool', 'reason'], '{attempt}',
     'Attempts that followed one that had failed, by why it had.'),
-  upstream_available: gauge(['upstream'], '1', 'min',
+  upstream_available: gauge(['upstream'], '{upstream}', 'min',
     'Whether an upstream may be asked: 0 while its failures or a refused credential keep requests from it.'),
   upstream_active_requests: gauge(['upstream'], '{request}', 'sum',
     'Requests that run at an upstream.'),
-  model_aliases: gauge(['upstream', 'model', 'sent_as'], '1', 'max',
+  model_aliases: gauge(['upstream', 'model', 'sent_as'], '{alias}', 'max',
     'Always 1; the name that an upstream knows a model by.'),
   stream_aborts_total: counter(['protocol', 'side'], '{stream}',
     'Streamed replies that broke off, by the side that ended them.'),
@@ -109,7 +109,7 @@ export const catalogue = {
     'Times a label value became other because its limit was reached or it is not listed.'),
   series: gauge([], '{series}', 'sum',
     'Time series that these metrics expose.'),
-  build_info: gauge(['version'], '1', 'max',
+  build_info: gauge(['version'], '{build}', 'max',
     'Always 1; the version of the gateway.'),
 } as const satisfies Record<string, CatalogueRow>
 

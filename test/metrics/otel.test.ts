@@ -1,6 +1,6 @@
 import { metrics as api } from '@opentelemetry/api'
 import {
-  AggregationTemporality, InMemoryMetricExporter, MeterProvider, PeriodicExportingMetricReader, type MetricData,
+  AggregationTemporality, DataPointType, InMemoryMetricExporter, MeterProvider, PeriodicExportingMetricReader, type MetricData,
 } from '@opentelemetry/sdk-metrics'
 import Fastify, { type FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
@@ -72,6 +72,30 @@ t.test('both projections tell the same', async (t) => {
   t.strictSame(pointsOf(collected.get('llm_gateway.active_requests')), [[{ protocol: 'chat_completions' }, 0]])
   t.equal(collected.get('llm_gateway.overhead')?.descriptor.unit, 's')
   t.equal(collected.get('llm_gateway.tokens')?.descriptor.unit, '{token}')
+})
+
+/** As OpenTelemetry Collector and Prometheus name what they get over OTLP (pkg.go.dev/github.com/prometheus/otlptranslator). */
+function translated ({ descriptor: { name, unit }, dataPointType, ...metric }: MetricData): string {
+  const isTotal = 'isMonotonic' in metric && metric.isMonotonic
+  const isShare = unit === '1' && dataPointType === DataPointType.GAUGE
+  return name.replaceAll('.', '_') + (unit === 's' ? '_seconds' : '') + (isTotal ? '_total' : '') + (isShare ? '_ratio' : '')
+}
+
+t.test('whoever translates the instruments makes the names of a scrape of them', async (t) => {
+  const { provider, collect } = newSdk(t)
+  const app = await start(t, { meterProvider: provider })
+  pass(app, settledRequest({ usage: { tokens: usage }, stream: true }))
+  const { recorder } = gatewayOf(app)
+  recorder.gauge('upstream_available', () => [{ labels: { upstream: 'main' }, value: 1 }])
+  recorder.gauge('upstream_active_requests', () => [{ labels: { upstream: 'main' }, value: 1 }])
+  recorder.gauge('model_aliases', () => [{ labels: { upstream: 'main', model: 'a', sent_as: 'b' }, value: 1 }])
+  recorder.gauge('balance_remaining_ratio', () => [{ labels: { group: 'chat' }, value: 1 }])
+  recorder.gauge('ledger_lag_seconds', () => [{ labels: {}, value: 1 }])
+  const names = [...await collect()].filter(([name]) => name.startsWith('llm_gateway.')).map(([, metric]) => translated(metric))
+  t.same(names.filter((name) => !Object.hasOwn(catalogue, name.replace('llm_gateway_', ''))), [])
+  for (const name of ['upstream_available', 'model_aliases', 'balance_remaining_ratio', 'ledger_lag_seconds', 'build_info']) {
+    t.ok(names.includes(`llm_gateway_${name}`), name)
+  }
 })
 
 t.test('an SDK that is registered after the app is ready gets everything that was counted', async (t) => {
