@@ -19,10 +19,10 @@ const tests = readdirSync('test', { recursive: true })
 const slow = [
   ...named(
     'auth/store-load', 'bin/add-parts', 'bin/keys-push', 'bin/missing-packages', 'bin/process', 'bin/workers', 'bin/workers-state',
-    'conformance/command', 'conformance/kit', 'console/browser', 'examples/cloud-tokens', 'examples/cluster', 'examples/demo',
-    'examples/docker', 'examples/kubernetes', 'examples/observability', 'examples/prometheus', 'examples/systemd',
+    'conformance/command', 'conformance/kit', 'console/browser', 'core/errors/refused-upload', 'examples/cloud-tokens', 'examples/cluster',
+    'examples/demo', 'examples/docker', 'examples/kubernetes', 'examples/observability', 'examples/prometheus', 'examples/systemd',
     'forward/connection-queue', 'forward/slow-readers', 'limits/store-trouble', 'overload/overload', 'package', 'papers',
-    'standalone/operating', 'standalone/plain-lines', 'standalone/store-passwords', 'standalone/workers', 'state/lmdb-lock',
+    'paths/bypass', 'standalone/operating', 'standalone/plain-lines', 'standalone/store-passwords', 'standalone/workers', 'state/lmdb-lock',
     'state/lmdb-spent', 'state/redis-cluster-login', 'state/redis-sentinel', 'state/redis-trouble', 'state/usage-store-trouble',
     'types/api', 'types/option-docs', 'upstreams/deadline', 'upstreams/schedule', 'usage/corpus', 'usage/memory', 'usage/traffic'
   ),
