@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http'
-import { resetOld } from '../core/cut-reply.js'
+import { constants } from 'node:http2'
+import { closeStream, resetOld } from '../core/cut-reply.js'
 import type { Gateway } from '../core/gateway.js'
 import type { ModelCall } from '../core/model-call.js'
 
@@ -73,6 +74,8 @@ export class SlowReaders {
 /** Node tells of a reply whose last byte was written, if not taken, that it is finished. */
 function cut (llm: ModelCall, raw: ServerResponse): void {
   llm.abortedBy ??= 'client'
+  // A stream of HTTP/2 that is destroyed ends as a whole one does, for a caller that goes on reading after all.
+  if (closeStream(raw, constants.NGHTTP2_INTERNAL_ERROR)) return
   resetOld(raw.req)
   raw.destroy()
 }

@@ -87,7 +87,7 @@ t.test('with 0 nobody is looked after', async (t) => {
   t.equal((await call(`${await listen(app)}/v1/chat/completions`, { body }).reply).statusCode, 200)
 })
 
-t.test('over HTTP/2 its stream is cut and no other', async (t) => {
+t.test('over HTTP/2 its stream is cut and no other, and does not end as a whole one', async (t) => {
   const upstream = await startUpstream(t)
   // Its types know of no server over HTTP/2 without TLS.
   const app = Fastify({ http2: true } as object)
@@ -101,8 +101,10 @@ t.test('over HTTP/2 its stream is cut and no other', async (t) => {
     .request({ ':method': 'POST', ':path': '/v1/chat/completions', authorization: `Bearer ${secret}`, 'content-type': 'application/json' })
     .end(body)
   const stuck = ask()
-  stuck.on('error', () => {})
+  const ended = new Promise((resolve) => stuck.on('error', ({ message }) => resolve(message)).on('end', () => resolve('whole')))
   t.match(await settled.next(), { outcome: 'client_abort' })
+  stuck.resume()
+  t.match(await ended, /NGHTTP2_INTERNAL_ERROR/)
   const other = ask()
   other.resume()
   t.match(await settled.next(), { outcome: 'ok' })
