@@ -16,7 +16,7 @@ import { routeOf } from '../core/route-kind.js'
 import { checkModel } from './access.js'
 import { Authenticator } from './authenticator.js'
 import type { AuthOptions } from './options.js'
-import { orderWarnings } from './order-warnings.js'
+import { startWarnings } from './start-warnings.js'
 
 export type { GroupOptions, KeyOptions } from './groups.js'
 export type { AuthOptions, KeySource, Lookup, LookupKey } from './options.js'
@@ -35,7 +35,7 @@ async function registerAuth (app: FastifyInstance, options: AuthOptions): Promis
   gateway.invalidateKeys = (change) => authenticator.invalidate(change)
   const endings = [options.store?.onChange(gateway.invalidateKeys)]
   app.addHook('onClose', async () => endings.forEach((end) => end?.()))
-  const warnings = orderWarnings(app, options)
+  const warnings = startWarnings(app, options)
   // Not before all plugins are there: the recorder may be registered after this one.
   app.addHook('onReady', async () => {
     for (const warning of warnings()) app.log.warn(warning)

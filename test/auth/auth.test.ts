@@ -307,6 +307,18 @@ t.test('a body cannot name an allowed model in place of the one in the path', as
   t.equal(upstream.seen.length, 0)
 })
 
+t.test('the start warns where nobody has a key, and only there', async (t) => {
+  const warned = async (options: Partial<AuthOptions>): Promise<boolean> => {
+    const log: string[] = []
+    await (await build(t, options, log)).app.ready()
+    return log.some((line) => /"level":40.*nobody has a key here, .*give the gateway keys, a store or a lookup/.test(line))
+  }
+  t.equal(await warned({ keys: [] }), true)
+  t.equal(await warned({}), false)
+  t.equal(await warned({ keys: [], lookup: () => null }), false)
+  t.equal(await warned({ keys: [], store: { find: async () => null, onChange: () => () => {} } }), false)
+})
+
 t.test('a host\'s lookup: at once, later, unknown, in a group that is gone, and failing', async (t) => {
   const answers: Record<string, () => unknown> = {
     'now-1': () => ({ id: 'now', group: 'chat' }),

@@ -4,20 +4,23 @@ import type { AuthOptions } from './options.js'
 /** Plugins that write into every reply, refusals included, where they are registered before what refuses. */
 const writers = ['@fastify/helmet', '@fastify/cors'] as const
 
+const nobody = 'nobody has a key here, so that each model request is answered 401: give the gateway keys, a store or a lookup'
+
 /**
- * Plugins of the host that never see a request with a wrong key: it is refused in a hook of the app, before those of routes
- * and those that are registered later. To be called before anything else is registered; what it returns, once all plugins are there.
+ * That nobody has a key; and of plugins of the host, that they never see a request with a wrong one: it is refused in a hook of the app,
+ * before those of routes and those that are registered later. To be called before anything else is registered; what it returns, once all
+ * plugins are there.
  */
-export function orderWarnings (app: FastifyInstance, { failures }: AuthOptions): () => string[] {
+export function startWarnings (app: FastifyInstance, { keys = [], store, lookup, failures }: AuthOptions): () => string[] {
   const later = writers.filter((name) => !app.hasPlugin(name))
   return () => [
+    ...keys.length === 0 && store === undefined && lookup === undefined ? [nobody] : [],
     ...later.filter((name) => app.hasPlugin(name)).map((name) => {
       return `${name} is registered after the gateway, whose refusals of wrong keys do not have its headers: register it before`
     }),
     ...failures === undefined && app.hasPlugin('@fastify/rate-limit')
       ? ['@fastify/rate-limit does not count requests with a wrong key, as its hooks stand on routes: set auth.failures, which does, or ' +
-        'to false' +
-        ' where you have app.addHook(\'onRequest\', app.rateLimit()) before the gateway']
+        'to false where you have app.addHook(\'onRequest\', app.rateLimit()) before the gateway']
       : [],
   ]
 }
