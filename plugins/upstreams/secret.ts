@@ -17,16 +17,27 @@ export type CredentialFunction = () => Given | Promise<Given>
 export interface RenewalRules {
   /** How long a secret that does not tell its end is used before it is asked for again. */
   readonly keepMs: number
+  /** One that is older is not used before it was asked for again, however long nobody needed it. */
+  readonly staleMs: number
   /** The longest that an answer is waited for. */
   readonly timeoutMs: number
+  /** The same where an older one is at hand. */
+  readonly patienceMs: number
   /** After a failure, and between two that are forced. */
   readonly pauseMs: number
   readonly now: () => number
 }
 
-/** A file is read again each second in which it is used: Kubernetes swaps a link above it, which no watch of the file tells. */
-const fileRules: RenewalRules = { keepMs: 1_000, timeoutMs: 5_000, pauseMs: 1_000, now: Date.now }
-const functionRules: RenewalRules = { keepMs: 30_000, timeoutMs: 10_000, pauseMs: 5_000, now: Date.now }
+/**
+ * A file is read again each second in which it is used: Kubernetes swaps a link above it, which no watch of the file tells. The first
+ * request after a pause waits for that, or it would carry what the file held before the pause; a disk that stalls does not keep it long.
+ */
+const fileRules: RenewalRules = {
+  keepMs: 1_000, staleMs: 2_000, timeoutMs: 5_000, patienceMs: 200, pauseMs: 1_000, now: Date.now,
+}
+const functionRules: RenewalRules = {
+  keepMs: 30_000, staleMs: Infinity, timeoutMs: 10_000, patienceMs: Infinity, pauseMs: 5_000, now: Date.now,
+}
 
 /** As the official client libraries of providers have it: renewed from two minutes ahead, and waited for in the last half minute. */
 const aheadMs = 120_000
@@ -79,8 +90,10 @@ class RenewedSecret implements Secret {
   readonly current = (): string | Promise<string> => {
     const now = this.#rules.now()
     const held = this.#held
-    if (held === null || now >= held.goodUntil) return this.#awaited()
-    if (now >= held.freshUntil && now >= this.#failedAt + this.#rules.pauseMs) this.#asked().catch(() => {})
+    if (held === null || now >= held.endsAt) return this.#awaited()
+    if (now < held.freshUntil || now < this.#failedAt + this.#rules.pauseMs) return held.text
+    if (now >= held.goodUntil) return this.#awaited()
+    this.#asked().catch(() => {})
     return held.text
   }
 
@@ -100,9 +113,11 @@ class RenewedSecret implements Secret {
   /** The old one where no other is to be had, as long as it lasts. */
   async #awaited (): Promise<string> {
     try {
-      return await this.#asked()
+      return this.#held === null ? await this.#asked() : await within(this.#rules.patienceMs, this.#asked())
     } catch (error) {
-      if (this.#held === null || this.#rules.now() >= this.#held.endsAt) throw error
+      const now = this.#rules.now()
+      if (this.#held === null || now >= this.#held.endsAt) throw error
+      this.#failedAt = now
       return this.#held.text
     }
   }
@@ -126,10 +141,10 @@ class RenewedSecret implements Secret {
   }
 }
 
-function readGiven (given: Given, { keepMs, now }: RenewalRules): Held {
+function readGiven (given: Given, { keepMs, staleMs, now }: RenewalRules): Held {
   const text = typeof given === 'string' ? given : given.secret
   if (!isSecret(text)) throw new TypeError('no secret')
-  if (typeof given === 'string') return { text, freshUntil: now() + keepMs, goodUntil: Infinity, endsAt: Infinity }
+  if (typeof given === 'string') return { text, freshUntil: now() + keepMs, goodUntil: now() + staleMs, endsAt: Infinity }
   const endsAt = Number(given.expiresAt)
   const left = endsAt - now()
   if (!(left > 0)) throw new TypeError('the secret has ended')

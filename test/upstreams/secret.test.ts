@@ -1,4 +1,4 @@
-import { mkdir, rename, symlink, writeFile } from 'node:fs/promises'
+import { mkdir, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import t from 'tap'
@@ -110,4 +110,30 @@ t.test('a file is read again when it changes, also through a link that is swappe
   now += 2_000
   t.equal(await secret.renew?.('second'), 'third', 'a refusal reads it at once')
   await t.rejects(Promise.resolve(fileSecret(join(folder, 'none')).current()), unavailable)
+})
+
+t.test('what a file held before a pause is not sent after it', async (t) => {
+  let now = 0
+  const folder = t.testdir({ token: 'first' })
+  const secret = fileSecret(join(folder, 'token'), { now: () => now })
+  t.equal(await secret.current(), 'first')
+  await writeFile(join(folder, 'token'), 'second')
+  now += 3_600_000
+  t.strictSame(await Promise.all([secret.current(), secret.current()]), ['second', 'second'])
+  await rm(join(folder, 'token'))
+  now += 3_600_000
+  t.equal(await secret.current(), 'second', 'the last one where there is no file any more')
+  t.equal(secret.current(), 'second', 'and the next request does not wait for it')
+})
+
+t.test('a disk that stalls holds a request for a moment, and the next ones not at all', async (t) => {
+  let now = 0
+  let stalls = false
+  const ask = async () => stalls ? await new Promise<string>(() => {}) : 'first'
+  const secret = functionSecret(ask, { now: () => now, keepMs: 1_000, staleMs: 2_000, patienceMs: 20, pauseMs: 1_000 })
+  t.equal(await secret.current(), 'first')
+  stalls = true
+  now += 5_000
+  t.equal(await secret.current(), 'first')
+  t.equal(secret.current(), 'first')
 })
