@@ -36,6 +36,8 @@ const request = fc.record({
   other: fc.option(odd, { freq: 8 }),
   ending,
 }).map(({ call, before, other, ending }) => ({ call, url: before + (other ?? tailOf(call)) + ending }))
+  // What no injected request can be made of: it takes two backslashes for the begin of a host.
+  .filter(({ url }) => url.startsWith('//') || URL.canParse(url, 'http://gateway'))
 
 t.test('router, policy and upstream see the same path', async (t) => {
   const upstream = await startUpstream(t)
