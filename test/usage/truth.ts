@@ -126,14 +126,11 @@ function generator (seed: number): () => number {
 const zstd: unknown = Reflect.get(zlib, 'zstdCompressSync')
 const openZstd: unknown = Reflect.get(zlib, 'createZstdCompress')
 
-/** As servers have it that compress while they reply; the best quality is for files that are compressed once. */
-const brotli = { params: { [zlib.constants.BROTLI_PARAM_QUALITY]: 4 } }
-
 /** Every content coding that this Node has. */
 export const encoders: Record<string, (bytes: Buffer) => Buffer> = {
   gzip: (bytes) => zlib.gzipSync(bytes),
   deflate: (bytes) => zlib.deflateSync(bytes),
-  br: (bytes) => zlib.brotliCompressSync(bytes, brotli),
+  br: (bytes) => zlib.brotliCompressSync(bytes),
   ...(typeof zstd === 'function' && { zstd: (bytes: Buffer) => zstd(bytes) }),
 }
 
@@ -142,7 +139,7 @@ type Compressor = Transform & { flush: (done: () => void) => void }
 const compressors: Record<string, () => Compressor> = {
   gzip: () => zlib.createGzip(),
   deflate: () => zlib.createDeflate(),
-  br: () => zlib.createBrotliCompress(brotli),
+  br: () => zlib.createBrotliCompress(),
   ...(typeof openZstd === 'function' && { zstd: () => openZstd() }),
 }
 
