@@ -43,6 +43,6 @@ export function readDate (option: string, text: string | undefined): number | nu
 /** A whole number of at least `least`, or undefined for none. Throws UsageError. */
 export function readCount (option: string, text: string | undefined, least: number): number | undefined {
   if (text === undefined) return undefined
-  if (!/^\d{1,15}$/.test(text) || Number(text) < least) throw new UsageError(`${option} must be a whole number of at least ${least}, not ${text}`)
-  return Number(text)
+  if (/^\d{1,15}$/.test(text) && Number(text) >= least) return Number(text)
+  throw new UsageError(`${option} must be a whole number of at least ${least}, not ${text}`)
 }

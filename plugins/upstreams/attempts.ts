@@ -7,7 +7,7 @@ import { callOf, countFor, unpacked } from './call.js'
 import { choose, noModel } from './choice.js'
 import { judge, moreUseful, needsBody, passedOn, type AttemptResult, type Judgement } from './judgement.js'
 import type { Member } from './member.js'
-import { Owner } from './owner.js'
+import { BoundMember } from './bound-member.js'
 import type { Pool } from './pool.js'
 import { BudgetShare } from './retry-budget.js'
 import { EventHead } from './stream-head.js'
@@ -30,7 +30,7 @@ export class PoolAttempts implements Attempts {
   readonly #tie: Tie | null
   readonly #until: number
   #most: number
-  readonly #owner: Owner
+  readonly #bound: BoundMember
   readonly #holdsHeads: boolean
   readonly #tried: Member[] = []
   readonly #refusedBy: string[] = []
@@ -56,25 +56,25 @@ export class PoolAttempts implements Attempts {
     this.#llm = llm
     this.#around = around
     this.#tie = tieOf(pool, llm, headers)
-    this.#owner = new Owner(pool.members, llm, around.bindings)
+    this.#bound = new BoundMember(pool.members, llm, around.bindings)
     llm.routing.boundMs = pool.members.length > 1 ? pool.affinityTtlMs : 0
     this.#until = around.now() + pool.deadlineMs
     this.#share = new BudgetShare(around.budget)
   }
 
   next (): Called | Promise<Called> {
-    const owner = this.#owner.find()
-    return owner instanceof Promise ? this.#found(owner) : this.#beginAt(owner)
+    const bound = this.#bound.find()
+    return bound instanceof Promise ? this.#found(bound) : this.#beginAt(bound)
   }
 
-  async #found (owner: Promise<Member | null>): Promise<Called> {
-    const member = await owner
+  async #found (bound: Promise<Member | null>): Promise<Called> {
+    const member = await bound
     return this.#isOver ? this.#refused(gatewayError('internal_error')) : await this.#beginAt(member)
   }
 
-  #beginAt (owner: Member | null): Called | Promise<Called> {
-    if (owner !== null) this.#most = 1
-    this.#next = owner ?? this.#next
+  #beginAt (bound: Member | null): Called | Promise<Called> {
+    if (bound !== null) this.#most = 1
+    this.#next = bound ?? this.#next
     return this.#begin()
   }
 
@@ -101,7 +101,7 @@ export class PoolAttempts implements Attempts {
   /** Nothing was sent: another member is asked, and it counts as no attempt. */
   async #withoutSecret (): Promise<Called> {
     this.#end('credential', 0, { blames: 'credential', waitMs: null })
-    const next = this.#isOver || this.#owner.isKnown || this.#isLate ? null : this.#choose()
+    const next = this.#isOver || this.#bound.isKnown || this.#isLate ? null : this.#choose()
     if (next === null || this.#tried.includes(next)) return this.#refused(gatewayError('upstream_credential_unavailable'))
     this.#next = next
     this.#around.failedOver(this.#pool.name, 'credential')
@@ -138,7 +138,7 @@ export class PoolAttempts implements Attempts {
 
   look (status: number): 'pass' | 'whole' | 'head' {
     this.#status = status
-    if (needsBody(status) || (status === 404 && this.#owner.isLookedFor)) return 'whole'
+    if (needsBody(status) || (status === 404 && this.#bound.isLookedFor)) return 'whole'
     return this.#holdsHeads && status === 200 && this.#sends < this.#most ? 'head' : 'pass'
   }
 
@@ -179,7 +179,7 @@ export class PoolAttempts implements Attempts {
 
   /** After how long there is another attempt, null for none. */
   #goOn ({ cause, blames }: Judgement): number | null | Promise<number | null> {
-    if (this.#owner.isLookedFor && this.#status === 404) return this.#lookOn()
+    if (this.#bound.isLookedFor && this.#status === 404) return this.#lookOn()
     const isCause = cause === 'credential' || (cause !== null && this.#pool.causes.has(cause))
     if (!isCause || this.#sends >= this.#most || this.#isLate) return null
     const account = this.#tried.at(-1)?.health.account.name

@@ -3,7 +3,7 @@ import { namedBy, type Bindings, type BoundId } from './bindings.js'
 import type { Member } from './member.js'
 
 /** The member of a pool that made what a request names. It alone has it, however it does. */
-export class Owner {
+export class BoundMember {
   readonly #members: readonly Member[]
   readonly #bindings: Bindings
   readonly #bound: BoundId | null
