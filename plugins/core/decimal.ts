@@ -103,6 +103,11 @@ export function shifted ({ units, places }: Decimal, by: number): Decimal {
   return { units, places: places + by }
 }
 
+/** Its units with so many places, which are at least its own. */
+export function unitsIn ({ units, places }: Decimal, more: number): Units {
+  return product(units, tenTo(more - places))
+}
+
 export function isLess (a: Decimal, b: Decimal): boolean {
   return product(a.units, tenTo(b.places)) < product(b.units, tenTo(a.places))
 }

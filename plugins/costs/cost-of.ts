@@ -18,6 +18,12 @@ const units: readonly Unit[] = ['search', 'file_search', 'second']
 
 /** Null for a request that told of nothing to charge. `row`: null where the list has none for its model. */
 export function priceBill (bill: Bill, row: PriceRow | null): Priced | null {
+  const lines = linesOf(bill, row)
+  return lines.isEmpty ? null : lines
+}
+
+/** The same with no lines for nothing. */
+export function linesOf (bill: Bill, row: PriceRow | null): Priced {
   const lines = new Priced()
   const { usage, modalities, served, factor } = bill
   const tools = served?.tools ?? null
@@ -29,8 +35,7 @@ export function priceBill (bill: Bill, row: PriceRow | null): Priced | null {
   }
   if (tools !== null) addTokens(lines, 'tools.', tools.usage, tools.modalities, row?.tools ?? null, factor)
   addUnits(lines, bill, row)
-  if (lines.isEmpty) return null
-  const request = row?.each.get('request')
+  const request = lines.isEmpty ? undefined : row?.each.get('request')
   if (request !== undefined) lines.add('request', 1, request, factor)
   return lines
 }
@@ -76,7 +81,7 @@ const maxFraction = 6
 
 /** The price list that a request has, and the factor on it; null where there is none for how it was served. */
 function situationOf ({ sheet, tiers, speeds, regions }: PriceRow, served: Served | null): { sheet: Sheet, factor: Decimal } | null {
-  if (served === null || (isCommon(served.tier) && isCommon(served.speed) && isCommon(served.region))) return { sheet, factor: one }
+  if (served === null || isCommonlyServed(served)) return { sheet, factor: one }
   let chosen: Sheet | null = null
   let factor = one
   for (const [name, variants] of [[served.tier, tiers], [served.speed, speeds]] as const) {
@@ -90,6 +95,11 @@ function situationOf ({ sheet, tiers, speeds, regions }: PriceRow, served: Serve
   if (isCommon(served.region)) return { sheet: chosen ?? sheet, factor }
   const regional = regions.get(served.region)
   return regional === undefined ? null : { sheet: chosen ?? sheet, factor: times(factor, regional) }
+}
+
+/** At the common prices. */
+export function isCommonlyServed ({ tier, speed, region }: Served): boolean {
+  return isCommon(tier) && isCommon(speed) && isCommon(region)
 }
 
 function isCommon (name: string | null): name is null | 'standard' {

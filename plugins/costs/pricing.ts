@@ -1,9 +1,10 @@
 /** What a request costs, by the price lists. */
 import type { Cost, SettledCost } from '../core/cost.js'
 import type { ModelCall } from '../core/model-call.js'
-import { priceBill, type Priced } from './cost-of.js'
+import { linesOf, priceBill, type Bill } from './cost-of.js'
 import { billionthsOf, decimalText, numberOf, one, type Decimal } from '../core/decimal.js'
 import { estimateOf } from './estimate.js'
+import { plainSum } from './plain-bill.js'
 import type { PriceRow } from './price-row.js'
 import { rowAt, type Entry, type PriceTable } from './price-table.js'
 
@@ -49,8 +50,12 @@ export function costOf (table: PriceTable, llm: ModelCall, factor: Decimal = one
   const { tokens: usage, modalities, served } = llm.usage
   if (usage === null && served === null) return null
   const match = matchOf(table, { reply: llm.usage.responseModel, asked: llm.model, alias: llm.routing.sentModel }, startOf(llm))
-  const priced = priceBill({ usage, modalities, served, factor }, match?.row ?? null)
-  return priced === null ? null : new RequestCost(table, match, priced, factor)
+  const row = match?.row ?? null
+  const bill = { usage, modalities, served, factor }
+  const sum = row === null ? null : plainSum(bill, row)
+  if (sum !== null) return new RequestCost(table, match, bill, sum, false)
+  const priced = priceBill(bill, row)
+  return priced === null ? null : new RequestCost(table, match, bill, priced.total, priced.unpriced)
 }
 
 class RequestCost implements SettledCost {
@@ -58,31 +63,40 @@ class RequestCost implements SettledCost {
   readonly billionths: number
   readonly currency: string
   readonly unpriced: boolean
-  readonly #tell: () => Cost
+  readonly #table: PriceTable
+  readonly #match: Match | null
+  readonly #bill: Bill
   #told: Cost | null = null
 
-  constructor (table: PriceTable, match: Match | null, priced: Priced, factor: Decimal) {
-    const { total, unpriced } = priced
+  constructor (table: PriceTable, match: Match | null, bill: Bill, total: Decimal | null, unpriced: boolean) {
     this.value = total === null ? null : numberOf(total)
     this.billionths = total === null ? 0 : billionthsOf(total)
     this.currency = table.currency
     this.unpriced = unpriced
-    this.#tell = () => ({
-      amount: total === null ? null : decimalText(total),
-      billionths: this.billionths,
-      currency: this.currency,
-      parts: priced.parts,
-      unpriced,
-      entry: match?.entry.key ?? null,
-      by: match?.by ?? null,
-      price: match?.row == null ? null : table.digest(match.row),
-      factor: decimalText(factor),
-    })
+    this.#table = table
+    this.#match = match
+    this.#bill = bill
   }
 
   get told (): Cost {
     this.#told ??= this.#tell()
     return this.#told
+  }
+
+  #tell (): Cost {
+    const { row = null, entry = null, by = null } = this.#match ?? {}
+    const { total, parts } = linesOf(this.#bill, row)
+    return {
+      amount: total === null ? null : decimalText(total),
+      billionths: this.billionths,
+      currency: this.currency,
+      parts,
+      unpriced: this.unpriced,
+      entry: entry?.key ?? null,
+      by,
+      price: row === null ? null : this.#table.digest(row),
+      factor: decimalText(this.#bill.factor),
+    }
   }
 }
 

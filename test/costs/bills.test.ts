@@ -5,7 +5,9 @@ import { parse } from 'yaml'
 import type { Served } from '../../plugins/core/cost.js'
 import { decimalText, one, readDecimal } from '../../plugins/core/decimal.js'
 import type { ModalityTokens, TokenUsage } from '../../plugins/core/types.js'
-import { priceBill, type Priced } from '../../plugins/costs/cost-of.js'
+import { priceBill, type Bill } from '../../plugins/costs/cost-of.js'
+import { plainSum } from '../../plugins/costs/plain-bill.js'
+import type { PriceRow } from '../../plugins/costs/price-row.js'
 import { readRows } from '../../plugins/costs/read-row.js'
 
 type Kinds = ReadonlyArray<readonly ['input' | 'output', string, number]>
@@ -31,24 +33,28 @@ function kindsOf (kinds: Kinds): ModalityTokens[] {
   return kinds.map(([direction, modality, tokens]) => ({ direction, modality, tokens }))
 }
 
-function bill ({ row, usage, modalities = [], served, tools, factor }: Case): Priced | null {
+function billOf ({ row, usage, modalities = [], served, tools, factor }: Case): { bill: Bill, row: PriceRow | null } {
   const problems: string[] = []
   const rows = row === null ? [] : readRows(row, [], 'USD', (path, message) => problems.push(`${path.join('.')}: ${message}`))
   if (problems.length > 0) throw new Error(problems.join('\n'))
   const toolTokens = tools === undefined ? null : { usage: { ...none, ...tools.usage }, modalities: kindsOf(tools.modalities) }
   const isTold = served !== undefined || toolTokens !== null
   const kinds = [...kindsOf(modalities), ...toolTokens?.modalities ?? []]
-  return priceBill({
+  const bill = {
     usage: usage === undefined ? null : { ...none, ...usage },
     modalities: kinds.length === 0 ? null : kinds,
     served: isTold ? { tier: null, speed: null, region: null, counts: {}, statedCost: null, ...served, tools: toolTokens } : null,
     factor: factor === undefined ? one : readDecimal(factor) ?? one,
-  }, rows[0] ?? null)
+  }
+  return { bill, row: rows[0] ?? null }
 }
 
 for (const each of cases) {
   t.test(each.name, async (t) => {
-    const priced = bill(each)
+    const { bill, row } = billOf(each)
+    const priced = priceBill(bill, row)
+    const sum = row === null ? null : plainSum(bill, row)
+    t.ok(sum === null || (each.total === decimalText(sum) && priced?.unpriced === false), 'a sum alone is the same')
     if (each.parts === null) {
       t.equal(priced, null)
       return
