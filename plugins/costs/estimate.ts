@@ -2,7 +2,7 @@
 import { leaves } from '../core/measures.js'
 import type { ModelCall } from '../core/model-call.js'
 import { ratesFor } from './cost-of.js'
-import { add, isLess, one, times, zero, type Decimal } from '../core/decimal.js'
+import { add, isLess, one, times, timesCount, zero, type Decimal } from '../core/decimal.js'
 import { kinds, type PriceRow, type Rates, type Sheet } from './price-row.js'
 import { isObject } from '../core/json-object.js'
 
@@ -47,7 +47,7 @@ function tokensCost (sheet: Sheet, inputTokens: number, outputTokens: number): D
   const { input } = dearest
   const output = outputTokens === 0 ? zero : dearest.output
   if (input === null || output === null) return null
-  return add(times(input, countOf(inputTokens)), times(output, countOf(outputTokens)))
+  return add(timesCount(input, inputTokens), timesCount(output, outputTokens))
 }
 
 /** Of a model whose pictures have a price and whose tokens have none. */
@@ -56,7 +56,7 @@ function imagesCost (row: PriceRow, { body: { json }, endpoint }: ModelCall): De
   const [path] = endpoint.output?.choices ?? []
   if (each === undefined || path === undefined || row.sheet.rates.size > 0) return null
   const asked = isObject(json) ? json[path.join('.')] : undefined
-  return times(each, countOf(typeof asked === 'number' && Number.isSafeInteger(asked) && asked > 1 ? asked : 1))
+  return timesCount(each, typeof asked === 'number' && Number.isSafeInteger(asked) && asked > 1 ? asked : 1)
 }
 
 /** What a token costs at most; null where some or all have no price. */
@@ -80,10 +80,6 @@ function dearestAmong (rates: Rates, names: readonly string[]): Decimal | null {
   return names.flatMap((name) => rates.get(name) ?? []).reduce<Decimal | null>(
     (most, rate) => most === null || isLess(most, rate) ? rate : most, null
   )
-}
-
-function countOf (count: number): Decimal {
-  return { units: BigInt(count), places: 0 }
 }
 
 function askedOf ({ body: { json }, endpoint }: ModelCall): Asked {

@@ -15,6 +15,10 @@ export interface Held {
   readonly goesOn: boolean
 }
 
+interface HeldWithCost extends Held {
+  readonly cost: number
+}
+
 const maxModelLength = 128
 
 const nothing = { input: 0, cache_read: 0, cache_write_5m: 0, cache_write_1h: 0, cache_write: 0, tool_input: 0, output: 0, reasoning: 0 }
@@ -26,7 +30,9 @@ function wasSent (llm: ModelCall): boolean {
 }
 
 /** What is known at its end of what it used: nothing was, all of it, a part, or a part and the work goes on. */
-function knownOf (llm: ModelCall, { goesOn }: Held): 'nothing' | 'all' | 'a part' | 'goes on' {
+type Known = 'nothing' | 'all' | 'a part' | 'goes on'
+
+function knownOf (llm: ModelCall, { goesOn }: Held): Known {
   if (!wasSent(llm) || llm.endpoint.metered === 'no') return 'nothing'
   if (llm.usage.tokens !== null && !llm.usage.partial) return 'all'
   if (llm.upstreamReply.status >= 400 || (llm.usage.tokens === null && llm.endpoint.metered === 'optional')) return 'all'
@@ -37,8 +43,7 @@ function knownOf (llm: ModelCall, { goesOn }: Held): 'nothing' | 'all' | 'a part
  * The real leaves wherever the reply told them. Where it broke off before, or told nothing, what it is known to have cost
  * at least: never nothing once it was sent, and never all that was held, unless the work goes on.
  */
-export function chargeOf (llm: ModelCall, held: Held): number {
-  const known = knownOf(llm, held)
+export function chargeOf (llm: ModelCall, held: Held, known: Known = knownOf(llm, held)): number {
   if (known === 'nothing') return 0
   const reported = totalOf(llm)
   if (known === 'all') return reported
@@ -48,8 +53,7 @@ export function chargeOf (llm: ModelCall, held: Held): number {
 }
 
 /** The same in billionths of the currency: what the reply cost, and where it broke off what its parts may have. */
-export function costChargeOf (llm: ModelCall, held: Held & { readonly cost: number }, pricing: Pricing | null): number {
-  const known = knownOf(llm, held)
+function costChargeOf (llm: ModelCall, held: HeldWithCost, known: Known, pricing: Pricing | null): number {
   if (known === 'nothing') return 0
   const reported = llm.cost?.billionths ?? 0
   if (known === 'all') return reported
@@ -57,8 +61,9 @@ export function costChargeOf (llm: ModelCall, held: Held & { readonly cost: numb
   return Math.max(reported, Math.min(held.cost, pricing?.estimate(llm, held.input, relayedEstimate(llm)) ?? 0))
 }
 
-export function chargesOf (llm: ModelCall, held: Held & { readonly cost: number }, pricing: Pricing | null): Amounts {
-  return { tokens: chargeOf(llm, held), cost: costChargeOf(llm, held, pricing) }
+export function chargesOf (llm: ModelCall, held: HeldWithCost, pricing: Pricing | null): Amounts {
+  const known = knownOf(llm, held)
+  return { tokens: chargeOf(llm, held, known), cost: costChargeOf(llm, held, known, pricing) }
 }
 
 /** False for what is not metered, or never left. */
