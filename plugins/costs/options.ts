@@ -1,5 +1,4 @@
 import { isLess, one, type Decimal } from '../core/decimal.js'
-import type { ModelCall } from '../core/model-call.js'
 import { checkChoice, checkOptions, OptionError } from '../core/options.js'
 import { PriceTable } from './price-table.js'
 import { readFactor } from './read-row.js'
@@ -42,8 +41,8 @@ export interface CostsOptions {
 
 export interface CostRules {
   readonly table: PriceTable
-  /** A request for a model without a price may not pass. */
-  readonly refuses: (llm: ModelCall) => boolean
+  /** A request for a model without a price may not pass, whether or not a budget is in money: that one's limits refuse it themselves. */
+  readonly refusesUnpriced: boolean
   readonly header: boolean
   readonly factorOf: (upstream: string | null) => Decimal
   /** The largest factor: which upstream a request will get is not known before. */
@@ -65,14 +64,9 @@ export function readOptions (options: CostsOptions): CostRules {
   })]))
   return {
     table: new PriceTable({ currency, files, models }),
-    refuses: unpriced === undefined ? hasMoneyBudget : () => unpriced === 'refuse',
+    refusesUnpriced: unpriced === 'refuse',
     header,
     factorOf: (upstream) => read.get(upstream ?? '') ?? one,
     dearest: [...read.values()].reduce((most, factor) => isLess(most, factor) ? factor : most, one),
   }
-}
-
-/** What has no price is never counted on one. */
-function hasMoneyBudget ({ auth: { key, group } }: ModelCall): boolean {
-  return [key, group].some((party) => party?.limits.budgets?.some(({ cost }) => cost !== undefined))
 }
