@@ -33,7 +33,8 @@ function table () {
     '',
     `Every client was run with ${bases.length} endings of the base address ` +
       `(${bases.map((base) => base === '' ? 'none' : `\`${base}\``).join(', ')}) in`,
-    `${situations.length} situations: ${situations.join(', ')}.`,
+    `${situations.length} situations: ${situations.slice(0, 6).join(', ')},`,
+    `${situations.slice(6).join(', ')}.`,
   ].join('\n')
 }
 
