@@ -145,8 +145,10 @@ const program = `
     else if (type === 'reload' && text.includes('key-dies')) process.kill(process.pid, 'SIGKILL')
     else if (type === 'reload' && text.includes('key-hangs')) return
     else if (type === 'reload' && text.includes('key-picky')) {
-      send({ type: 'reloaded', ok: !existsSync(marker) })
+      // Before it answers: the next worker looks for it then.
+      const ok = !existsSync(marker)
       writeFileSync(marker, '')
+      send({ type: 'reloaded', ok })
     }
     else if (type === 'reload') {
       appendFileSync(reloads, /key-[a-z]+/.exec(text)[0] + ' ')
