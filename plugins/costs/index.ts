@@ -10,13 +10,12 @@ import { joinGateway } from '../core/gateway.js'
 import { modelCallOf } from '../core/model-call.js'
 import { addCostHeader } from './cost-header.js'
 import { readOptions, type CostsOptions } from './options.js'
-import type { PriceTable } from './price-table.js'
 import { costOf, estimate, isPriced } from './pricing.js'
 
 export type { CostsOptions, PriceOptions } from './options.js'
 
 async function registerCosts (app: FastifyInstance, options: CostsOptions): Promise<void> {
-  const { table, refusesUnpriced, header, factorOf, dearest } = readOptions(options)
+  const { table, refuses, header, factorOf, dearest } = readOptions(options)
   const gateway = joinGateway(app)
   gateway.pricing = {
     currency: table.currency,
@@ -24,17 +23,13 @@ async function registerCosts (app: FastifyInstance, options: CostsOptions): Prom
     ...options.unpriced === 'allow' && { unpriced: options.unpriced },
     estimate: (llm, input, output) => estimate(table, llm, input, output, dearest),
   }
-  if (refusesUnpriced) refuseUnpriced(app, table)
-  if (header) addCostHeader(app, (llm) => costOf(table, llm, factorOf(llm.routing.upstream))?.told.amount ?? null)
-  gateway.settlement.add('costs', (llm) => { llm.cost = costOf(table, llm, factorOf(llm.routing.upstream)) })
-}
-
-function refuseUnpriced (app: FastifyInstance, table: PriceTable): void {
   app.addHook('preHandler', function llmGatewayCosts (request, reply, done) {
     const llm = modelCallOf(request)
-    if (llm === null || llm.endpoint.metered === 'no' || isPriced(table, llm)) done()
+    if (llm === null || llm.endpoint.metered === 'no' || !refuses(llm) || isPriced(table, llm)) done()
     else refuse(request, reply, llm.endpoint.family, gatewayError('model_not_priced'))
   })
+  if (header) addCostHeader(app, (llm) => costOf(table, llm, factorOf(llm.routing.upstream))?.told.amount ?? null)
+  gateway.settlement.add('costs', (llm) => { llm.cost = costOf(table, llm, factorOf(llm.routing.upstream)) })
 }
 
 export const costs = fp(registerCosts, { fastify: '5.x', name: 'llm-gateway-costs' })

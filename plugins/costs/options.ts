@@ -1,4 +1,5 @@
 import { isLess, one, type Decimal } from '../core/decimal.js'
+import type { ModelCall } from '../core/model-call.js'
 import { checkChoice, checkOptions, OptionError } from '../core/options.js'
 import { PriceTable } from './price-table.js'
 import { readFactor } from './read-row.js'
@@ -41,8 +42,8 @@ export interface CostsOptions {
 
 export interface CostRules {
   readonly table: PriceTable
-  /** A request for a model without a price may not pass, whether or not a budget is in money: that one's limits refuse it themselves. */
-  readonly refusesUnpriced: boolean
+  /** A request for a model without a price may not pass. */
+  readonly refuses: (llm: ModelCall) => boolean
   readonly header: boolean
   readonly factorOf: (upstream: string | null) => Decimal
   /** The largest factor: which upstream a request will get is not known before. */
@@ -64,9 +65,14 @@ export function readOptions (options: CostsOptions): CostRules {
   })]))
   return {
     table: new PriceTable({ currency, files, models }),
-    refusesUnpriced: unpriced === 'refuse',
+    refuses: unpriced === undefined ? hasMoneyBudget : () => unpriced === 'refuse',
     header,
     factorOf: (upstream) => read.get(upstream ?? '') ?? one,
     dearest: [...read.values()].reduce((most, factor) => isLess(most, factor) ? factor : most, one),
   }
+}
+
+/** What has no price is never counted on one. */
+function hasMoneyBudget ({ auth: { key, group } }: ModelCall): boolean {
+  return [key, group].some((party) => party?.limits.budgets?.some(({ cost }) => cost !== undefined))
 }
