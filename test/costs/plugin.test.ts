@@ -104,6 +104,22 @@ t.test('a request that was refused, or failed upstream, costs nothing', async (t
   t.equal((await settled.next()).cost, null)
 })
 
+t.test('a model without a price is refused on a budget in money, also where the host admits what the limits would ask', async (t) => {
+  const upstream = await startUpstream(t)
+  const budgets = [{ cost: 1, period: 'day' as const }]
+  const { app, settled } = await startGateway(t, upstream.url, {
+    prices: { models },
+    groups: { all: { protocols: ['chat_completions'], limits: { budgets } } },
+    keys: [{ id: 'own', group: 'all', secret }],
+    limits: { authorize: () => 'admit' },
+  })
+  const refused = await app.inject(ask('unheard-of'))
+  t.equal(refused.statusCode, 403)
+  t.match(refused.json(), { error: { code: 'model_not_priced' } })
+  t.match(await settled.next(), { errorCode: 'model_not_priced', cost: null })
+  t.equal(upstream.seen.length, 0)
+})
+
 t.test('models without a price can be refused', async (t) => {
   const upstream = await startUpstream(t)
   const { app, settled } = await startGateway(t, upstream.url, { prices: { models, unpriced: 'refuse' } })
