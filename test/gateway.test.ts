@@ -27,6 +27,7 @@ const cases: readonly Case[] = [
   { url: '/v1/responses', headers: bearer, body: { model: 'm', input: 'hi', stream: true }, fixture: 'responses.sse' },
   { url: '/v1/images/generations', headers: bearer, body: { model: 'm', prompt: 'hi' }, fixture: 'images.json' },
   { url: '/v1/images/generations', headers: bearer, body: { model: 'm', prompt: 'hi', stream: true }, fixture: 'images.sse' },
+  { url: '/v1/images/generations', headers: bearer, body: { prompt: 'the provider has a model of its own' }, fixture: 'images.json' },
   { url: '/v1/embeddings', headers: bearer, body: { model: 'm', input: 'hi' }, fixture: 'embeddings.json' },
   { url: '/v1/messages', headers: versioned, body: { model: 'm', max_tokens: 9, messages }, fixture: 'messages.json' },
   { url: '/v1/messages', headers: versioned, body: { model: 'm', max_tokens: 9, messages, stream: true }, fixture: 'messages.sse' },

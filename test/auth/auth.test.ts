@@ -292,6 +292,25 @@ t.test('a group that allows some models allows no other name for another', async
   t.equal((await app.inject({ method: 'GET', url: '/v1/responses/r1', headers: { authorization: 'Bearer sk-few' } })).statusCode, 200)
 })
 
+t.test('an image without a model, which the provider would choose, is for groups that may use any', async (t) => {
+  const upstream = await startUpstream(t)
+  for (const [group, expected] of [
+    [{ protocols: ['images'] }, [200, {}]],
+    [{ protocols: ['images'], models: ['cheap'] }, [400, { error: { code: 'model_required', param: 'model' } }]],
+    [{ protocols: ['images'], routes: [{ models: ['cheap*'], upstream: 'main' }] }, [400, { error: { code: 'model_required' } }]],
+  ] as const) {
+    const { app } = await startGateway(t, upstream.url, { groups: { all: group } })
+    upstream.queue({ fixture: 'images.json' })
+    for (const payload of ['{"prompt":"x"}', '{"model":null,"prompt":"x"}']) {
+      const reply = await app.inject({
+        method: 'POST', url: '/v1/images/generations', headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json' }, payload,
+      })
+      t.match([reply.statusCode, reply.json()], expected, payload)
+    }
+  }
+  t.equal(upstream.seen.length, 2)
+})
+
 t.test('a body cannot name an allowed model in place of the one in the path', async (t) => {
   const upstream = await startUpstream(t)
   const { app } = await startGateway(t, upstream.url, { groups: { all: { protocols: ['generate_content'], models: ['cheap'] } } })

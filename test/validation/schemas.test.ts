@@ -104,7 +104,7 @@ t.test('every required field of the service is demanded', async (t) => {
   const required: Record<string, string[]> = {
     'chat-completions': ['model', 'messages'],
     responses: ['model', 'input'],
-    images: ['model', 'prompt'],
+    images: ['prompt'],
     messages: ['model', 'max_tokens', 'messages'],
     'generate-content': ['contents'],
   }
