@@ -54,7 +54,7 @@ function details (results: Results): Detail[] {
 
 export async function costs (session: Session): Promise<Findings> {
   const all: Results[] = []
-  for (let at = 0; at < session.pick({ quick: 2, full: 8 }); at++) all.push(await generation(session, at))
+  for (let at = 0; at < session.pick({ quick: 2, full: 4 }); at++) all.push(await generation(session, at))
   const results = joined(all)
   return { rows: [row(results)], details: details(results) }
 }

@@ -16,7 +16,7 @@ export async function peaks (session: Session): Promise<Peaks> {
   const ofE: number[] = []
   const ofChain: number[] = []
   const order = ['e', 'chain', 'chain', 'e']
-  for (let round = 0; round < session.pick({ quick: 4, full: 12 }); round++) {
+  for (let round = 0; round < session.pick({ quick: 4, full: 8 }); round++) {
     const server = order[round % order.length] ?? 'e'
     const target = await session.start(server)
     const each = lane(target, work, server === 'e' ? 'as-caller' : 'as-upstream')
