@@ -83,7 +83,7 @@ export async function bigBodies ({ megabytes, atOnce, heapMb }: Options): Promis
   const origin = await originOf(gateway)
   const pid = Number(gateway.process.pid)
   const isUp = (): boolean => gateway.process.exitCode === null && gateway.process.signalCode === null
-  const health = await watchHealth(origin)
+  const health = await watchHealth(origin, pid)
   const idleMb = residentMb(pid)
   const violations: string[] = []
   const slow: string[] = []
@@ -97,14 +97,16 @@ export async function bigBodies ({ megabytes, atOnce, heapMb }: Options): Promis
     await health.told()
     const statuses = await Promise.all(Array.from({ length: atOnce }, async () => await send(origin, body)))
     clearInterval(looking)
-    const { longestMs, others } = await health.told()
+    const { longestMs, heldMs, others } = await health.told()
     if (others.length > 0) violations.push(`${shape}: /health answered ${others.join()}`)
     const odd = statuses.filter((status) => ![200, 400, 413, 503].includes(status))
     if (odd.length > 0) violations.push(`${shape}: ${odd.join()}`)
     const timesBody = (memory.mostMb - idleMb) / (megabytes * atOnce)
-    if (longestMs > stallMs) slow.push(`${shape}: somebody else waited ${Math.round(longestMs)} ms`)
+    if (heldMs > stallMs) slow.push(`${shape}: the loop held somebody else for ${Math.round(heldMs)} ms`)
     if (timesBody > rssPart) slow.push(`${shape}: ${timesBody.toFixed(1)} times the bodies in memory`)
-    figures[shape] = { statuses: [...new Set(statuses)], longestMs: Math.round(longestMs), timesBody: Number(timesBody.toFixed(1)) }
+    figures[shape] = {
+      statuses: [...new Set(statuses)], longestMs: Math.round(longestMs), heldMs: Math.round(heldMs), timesBody: Number(timesBody.toFixed(1)),
+    }
     if (!isUp()) {
       violations.push(`${shape}: it ended`)
       break

@@ -1,5 +1,6 @@
 /** A thread that asks for `/health` again and again, and how long that took: the loop of who sends large bodies is busy itself. */
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
 import { extname } from 'node:path'
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads'
@@ -8,6 +9,8 @@ const restMs = 5
 
 export interface Watched {
   readonly longestMs: number
+  /** Without the time in which the gateway's loop could run and had no core: what it held others up by itself. */
+  readonly heldMs: number
   /** What was not 200; 0 where there was no answer. */
   readonly others: readonly number[]
 }
@@ -18,8 +21,8 @@ export interface HealthWatch {
   readonly end: () => Promise<void>
 }
 
-export async function watchHealth (origin: string): Promise<HealthWatch> {
-  const worker = new Worker(new URL(`./health-watch${extname(import.meta.url)}`, import.meta.url), { workerData: { origin } })
+export async function watchHealth (origin: string, pid: number): Promise<HealthWatch> {
+  const worker = new Worker(new URL(`./health-watch${extname(import.meta.url)}`, import.meta.url), { workerData: { origin, pid } })
   // Connected and warm.
   await once(worker, 'message')
   return {
@@ -33,8 +36,8 @@ export async function watchHealth (origin: string): Promise<HealthWatch> {
 }
 
 function asWatched (told: unknown): Watched {
-  const { longestMs, others } = Object(told)
-  return { longestMs: Number(longestMs), others: Array.isArray(others) ? others.map(Number) : [] }
+  const { longestMs, heldMs, others } = Object(told)
+  return { longestMs: Number(longestMs), heldMs: Number(heldMs), others: Array.isArray(others) ? others.map(Number) : [] }
 }
 
 async function ask (url: string): Promise<number> {
@@ -47,24 +50,41 @@ async function ask (url: string): Promise<number> {
   }
 }
 
-async function watch (port: NonNullable<typeof parentPort>, url: string): Promise<never> {
+/** How long the first thread of a process, which has the loop, has waited for a core so far. 0 where no kernel tells. */
+function coreWaitMs (pid: number): number {
+  try {
+    const [, waitedNs] = readFileSync(`/proc/${pid}/task/${pid}/schedstat`, 'latin1').split(' ')
+    return Number(waitedNs) / 1e6
+  } catch {
+    return 0
+  }
+}
+
+async function watch (port: NonNullable<typeof parentPort>, url: string, pid: number): Promise<never> {
   let longestMs = 0
+  let heldMs = 0
   let others: number[] = []
   port.on('message', () => {
-    port.postMessage({ longestMs, others })
+    port.postMessage({ longestMs, heldMs, others })
     longestMs = 0
+    heldMs = 0
     others = []
   })
   for (let asked = 0; ; asked += 1) {
+    const waited = coreWaitMs(pid)
     const since = performance.now()
     const status = await ask(url)
+    const tookMs = performance.now() - since
     // The first ones connect and compile.
-    if (asked >= 20) longestMs = Math.max(longestMs, performance.now() - since)
+    if (asked >= 20) {
+      longestMs = Math.max(longestMs, tookMs)
+      heldMs = Math.max(heldMs, tookMs - (coreWaitMs(pid) - waited))
+    }
     if (status !== 200) others.push(status)
     if (asked === 20) port.postMessage('ready')
     await pause(restMs)
   }
 }
 
-const { origin } = Object(workerData)
-if (!isMainThread && parentPort !== null && typeof origin === 'string') watch(parentPort, `${origin}/health`)
+const { origin, pid } = Object(workerData)
+if (!isMainThread && parentPort !== null && typeof origin === 'string') watch(parentPort, `${origin}/health`, Number(pid))
