@@ -294,6 +294,7 @@ t.test('a group that allows some models allows no other name for another', async
 
 t.test('an image without a model, which the provider would choose, is for groups that may use any', async (t) => {
   const upstream = await startUpstream(t)
+  const headers = { authorization: `Bearer ${secret}`, 'content-type': 'application/json' }
   for (const [group, expected] of [
     [{ protocols: ['images'] }, [200, {}]],
     [{ protocols: ['images'], models: ['cheap'] }, [400, { error: { code: 'model_required', param: 'model' } }]],
@@ -302,9 +303,7 @@ t.test('an image without a model, which the provider would choose, is for groups
     const { app } = await startGateway(t, upstream.url, { groups: { all: group } })
     upstream.queue({ fixture: 'images.json' })
     for (const payload of ['{"prompt":"x"}', '{"model":null,"prompt":"x"}']) {
-      const reply = await app.inject({
-        method: 'POST', url: '/v1/images/generations', headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json' }, payload,
-      })
+      const reply = await app.inject({ method: 'POST', url: '/v1/images/generations', headers, payload })
       t.match([reply.statusCode, reply.json()], expected, payload)
     }
   }

@@ -105,7 +105,10 @@ export async function bigBodies ({ megabytes, atOnce, heapMb }: Options): Promis
     if (heldMs > stallMs) slow.push(`${shape}: the loop held somebody else for ${Math.round(heldMs)} ms`)
     if (timesBody > rssPart) slow.push(`${shape}: ${timesBody.toFixed(1)} times the bodies in memory`)
     figures[shape] = {
-      statuses: [...new Set(statuses)], longestMs: Math.round(longestMs), heldMs: Math.round(heldMs), timesBody: Number(timesBody.toFixed(1)),
+      statuses: [...new Set(statuses)],
+      longestMs: Math.round(longestMs),
+      heldMs: Math.round(heldMs),
+      timesBody: Number(timesBody.toFixed(1)),
     }
     if (!isUp()) {
       violations.push(`${shape}: it ended`)
