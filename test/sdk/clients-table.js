@@ -24,6 +24,11 @@ function row (name) {
   return `| ${name} | ${version} | ${protocols} | \`http://localhost:8080${documented}\` | ${setting} | ${notes} |`
 }
 
+/** In lines of at most 140 characters, as the pages have them. */
+function wrapped (text) {
+  return text.replaceAll(/(.{1,140})(?: |$)/g, '$1\n').trimEnd()
+}
+
 function table () {
   const names = [...new Set(clients.map(({ name }) => name))]
   return [
@@ -31,10 +36,9 @@ function table () {
     '|---|---|---|---|---|---|',
     ...names.map(row),
     '',
-    `Every client was run with ${bases.length} endings of the base address ` +
-      `(${bases.map((base) => base === '' ? 'none' : `\`${base}\``).join(', ')}) in`,
-    `${situations.length} situations: ${situations.slice(0, 6).join(', ')},`,
-    `${situations.slice(6).join(', ')}.`,
+    wrapped(`Every client was run with ${bases.length} endings of the base address ` +
+      `(${bases.map((base) => base === '' ? 'none' : `\`${base}\``).join(', ')}) in ${situations.length} situations: ` +
+      `${situations.join(', ')}.`),
   ].join('\n')
 }
 
