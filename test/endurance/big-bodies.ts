@@ -102,7 +102,7 @@ export async function bigBodies ({ megabytes, atOnce, heapMb }: Options): Promis
     const odd = statuses.filter((status) => ![200, 400, 413, 503].includes(status))
     if (odd.length > 0) violations.push(`${shape}: ${odd.join()}`)
     const timesBody = (memory.mostMb - idleMb) / (megabytes * atOnce)
-    if (heldMs > stallMs) slow.push(`${shape}: the loop held somebody else for ${Math.round(heldMs)} ms`)
+    if (longestMs > stallMs) slow.push(`${shape}: somebody else waited ${Math.round(longestMs)} ms`)
     if (timesBody > rssPart) slow.push(`${shape}: ${timesBody.toFixed(1)} times the bodies in memory`)
     figures[shape] = {
       statuses: [...new Set(statuses)],

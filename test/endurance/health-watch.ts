@@ -9,7 +9,7 @@ const restMs = 5
 
 export interface Watched {
   readonly longestMs: number
-  /** Without the time in which the gateway's loop could run and had no core: what it held others up by itself. */
+  /** The longest without what the gateway's loop waited for a core meanwhile: beside busy neighbours, nearer to what is its own. */
   readonly heldMs: number
   /** What was not 200; 0 where there was no answer. */
   readonly others: readonly number[]
