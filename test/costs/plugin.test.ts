@@ -120,6 +120,16 @@ t.test('a model without a price is refused on a budget in money, also where the 
   t.equal(upstream.seen.length, 0)
 })
 
+t.test('an image whose model the provider would choose has no price, and no budget in money', async (t) => {
+  const upstream = await startUpstream(t)
+  const { app } = await startGateway(t, upstream.url, {
+    prices: { models }, groups: { all: { protocols: ['images'], limits: { budgets: [{ cost: 1, period: 'day' as const }] } } },
+  })
+  const refused = await app.inject({ ...ask(), url: '/v1/images/generations', payload: { prompt: 'x' } })
+  t.match([refused.statusCode, refused.json()], [403, { error: { code: 'model_not_priced' } }])
+  t.equal(upstream.seen.length, 0)
+})
+
 t.test('models without a price can be refused', async (t) => {
   const upstream = await startUpstream(t)
   const { app, settled } = await startGateway(t, upstream.url, { prices: { models, unpriced: 'refuse' } })
