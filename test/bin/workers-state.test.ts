@@ -43,6 +43,7 @@ interface Cluster {
   readonly chat: (secret: string, body?: string) => Promise<Reply>
   /** Asks until every worker says so. */
   readonly all: (secret: string, status: number) => Promise<void>
+  readonly end: () => Promise<void>
 }
 
 const limits: Readonly<Record<string, string>> = {
@@ -83,7 +84,19 @@ async function start (t: Test, state: string): Promise<Cluster> {
     write(...secrets)
     gateway.process.kill('SIGHUP')
   }
-  return { origin, upstream, file, reload, chat, all }
+  const end = async (): Promise<void> => {
+    gateway.process.kill('SIGTERM')
+    await gateway.exited
+  }
+  return { origin, upstream, file, reload, chat, all, end }
+}
+
+/** Of 25 pairs of workers one began in the same millisecond. They cannot be told apart then, and are started anew, twice at most. */
+async function startApart (t: Test, state: string, times = 3): Promise<Cluster> {
+  const cluster = await start(t, state)
+  if (times === 1 || await meetsAll(cluster) === workers) return cluster
+  await cluster.end()
+  return await startApart(t, state, times - 1)
 }
 
 const upgrade = {
@@ -130,7 +143,7 @@ const engines: ReadonlyArray<{ name: string, skip: string | false, state: (t: Te
 
 for (const { name, skip, state } of engines) {
   t.test(`workers that share ${name}`, { skip }, async (t) => {
-    const cluster = await start(t, await state(t))
+    const cluster = await startApart(t, await state(t))
     const { origin, upstream, file, chat, all } = cluster
     t.equal(await meetsAll(cluster), workers)
 
