@@ -117,8 +117,9 @@ export function billionthsOf ({ units, places }: Decimal): number {
   if (places <= billionthPlaces) return Number(product(units, tenTo(billionthPlaces - places)))
   const part = tenTo(places - billionthPlaces)
   if (typeof units === 'number' && typeof part === 'number') {
-    const rest = units % part
-    return (units - rest) / part + (rest > 0 ? 1 : 0)
+    // Rounding may have lifted the quotient to the next whole number, and never below the one before.
+    const whole = Math.floor(units / part)
+    return whole * part < units ? whole + 1 : whole
   }
   return Number((BigInt(units) + BigInt(part) - 1n) / BigInt(part))
 }

@@ -3,7 +3,7 @@ import type { CostPart, Served, Unit } from '../core/cost.js'
 import { leaves, leafTokens, tokensOf } from '../core/measures.js'
 import type { ModalityTokens, TokenUsage } from '../core/types.js'
 import { add, decimalText, one, shifted, times, timesCount, type Decimal } from '../core/decimal.js'
-import { kinds, type PriceRow, type Rates, type Sheet } from './price-row.js'
+import { kinds, type PriceRow, type Rates, type Sheet, type Step } from './price-row.js'
 
 /** What is charged for. */
 export interface Bill {
@@ -108,9 +108,12 @@ function isCommon (name: string | null): name is null | 'standard' {
 
 /** The rates for an input of this size. */
 export function ratesFor ({ rates, above }: Sheet, inputTokens: number): Rates {
-  if (above.length === 0) return rates
-  const step = above.findLast((each) => inputTokens > each.inputTokens || (each.inclusive && inputTokens === each.inputTokens))
-  return step?.rates ?? rates
+  return stepFor(above, inputTokens)?.rates ?? rates
+}
+
+/** The step whose prices an input of this size has, if any. */
+export function stepFor<S extends Omit<Step, 'rates'>> (above: readonly S[], inputTokens: number): S | undefined {
+  return above.findLast((step) => inputTokens > step.inputTokens || (step.inclusive && inputTokens === step.inputTokens))
 }
 
 const noRates: Rates = new Map()

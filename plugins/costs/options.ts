@@ -1,6 +1,7 @@
 import { isLess, one, type Decimal } from '../core/decimal.js'
 import type { ModelCall } from '../core/model-call.js'
 import { checkChoice, checkOptions, OptionError } from '../core/options.js'
+import type { Limits } from '../core/types.js'
 import { PriceTable } from './price-table.js'
 import { readFactor } from './read-row.js'
 
@@ -67,12 +68,16 @@ export function readOptions (options: CostsOptions): CostRules {
     table: new PriceTable({ currency, files, models }),
     refuses: unpriced === undefined ? hasMoneyBudget : () => unpriced === 'refuse',
     header,
-    factorOf: (upstream) => read.get(upstream ?? '') ?? one,
+    factorOf: read.size === 0 ? () => one : (upstream) => read.get(upstream ?? '') ?? one,
     dearest: [...read.values()].reduce((most, factor) => isLess(most, factor) ? factor : most, one),
   }
 }
 
 /** What has no price is never counted on one. */
 function hasMoneyBudget ({ auth: { key, group } }: ModelCall): boolean {
-  return [key, group].some((party) => party?.limits.budgets?.some(({ cost }) => cost !== undefined))
+  return countsMoney(key?.limits) || countsMoney(group?.limits)
+}
+
+function countsMoney (limits: Limits | undefined): boolean {
+  return limits?.budgets?.some(({ cost }) => cost !== undefined) ?? false
 }

@@ -36,8 +36,25 @@ export interface Sheet {
 /** Another price list for requests that are served in this way, or a factor on the common one. */
 export type Variant = { readonly sheet: Sheet } | { readonly factor: Decimal }
 
+/** What a token of each leaf costs, in the order of `leaves`. */
+export interface Scale {
+  /** Whole numbers of 10 to the power of -`places`; NaN where there is no rate, or none that a number holds exactly. */
+  readonly units: readonly number[]
+  readonly places: number
+  /** Some kind of content has a rate of its own. */
+  readonly hasKinds: boolean
+}
+
+/** A sheet of a row, made ready for bills of nothing but tokens. */
+export interface PlainSheet {
+  readonly scale: Scale
+  readonly above: ReadonlyArray<{ readonly inputTokens: number, readonly inclusive: boolean, readonly scale: Scale }>
+}
+
 export interface PriceRow {
   readonly sheet: Sheet
+  /** The same; null where each request costs something besides. */
+  readonly plain: PlainSheet | null
   readonly tiers: ReadonlyMap<string, Variant>
   readonly speeds: ReadonlyMap<string, Variant>
   /** Factors on the rates of tokens. */

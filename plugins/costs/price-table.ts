@@ -90,7 +90,8 @@ export class PriceTable {
 
 /** The row that holds at a time; null for none. */
 export function rowAt (rows: readonly PriceRow[], time: number): PriceRow | null {
-  return rows.find(({ from, until }) => from <= time && time < until) ?? null
+  for (const row of rows) if (row.from <= time && time < row.until) return row
+  return null
 }
 
 function inLayer ({ place, models, globs }: Layer, name: string): Entry | null {

@@ -26,13 +26,18 @@ export interface Match {
   readonly by: NonNullable<Cost['by']>
 }
 
-/** Finds the entry of a model: of the one that replied, then of the one asked for, then of what its upstream calls that. */
-export function matchOf (table: PriceTable, names: ModelNames, time: number): Match | null {
-  for (const by of ['reply', 'asked', 'alias'] as const) {
-    const entry = table.entry(names[by]?.slice(0, maxNameLength) ?? '')
-    if (entry !== null) return { entry, row: rowAt(entry.rows, time), by }
-  }
-  return null
+/**
+ * Finds the entry of a model: of the one that replied, then of the one asked for, then of what its upstream calls that. A request
+ * that names none has the prices of any model.
+ */
+export function matchOf (table: PriceTable, { reply, asked, alias }: ModelNames, time: number): Match | null {
+  return find(table, reply, 'reply', time) ?? find(table, asked, 'asked', time) ?? find(table, alias, 'alias', time) ??
+    find(table, '', 'asked', time)
+}
+
+function find (table: PriceTable, name: string | null, by: Match['by'], time: number): Match | null {
+  const entry = name === null ? null : table.entry(name.length > maxNameLength ? name.slice(0, maxNameLength) : name)
+  return entry === null ? null : { entry, row: rowAt(entry.rows, time), by }
 }
 
 /** The model that was asked for has a price now. */

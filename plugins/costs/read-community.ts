@@ -8,6 +8,7 @@
  */
 import { inclusiveThresholds } from '../protocols/price-conventions.js'
 import { readDecimal, shifted, type Decimal } from '../core/decimal.js'
+import { plainSheet } from './plain-bill.js'
 import type { EachName, Path, PriceRow, Rates, Report, Sheet, Step, Variant } from './price-row.js'
 import { isObject, type JsonObject } from '../core/json-object.js'
 import { readFactor, readPrice } from './read-row.js'
@@ -76,12 +77,15 @@ function readEntry (entry: JsonObject, path: Path, report: Report): PriceRow {
   const thresholds = [...common.keys()]
   tiers.delete('')
   const { speeds, regions } = readModifiers(entry['provider_specific_entry'], [...path, 'provider_specific_entry'], report)
+  const sheet = sheetOf(common, thresholds, inclusive)
+  const each = readEach(entry, path, report)
   return {
-    sheet: sheetOf(common, thresholds, inclusive),
+    sheet,
+    plain: plainSheet(sheet, each),
     tiers: new Map([...tiers].map(([name, written]) => [name, { sheet: sheetOf(written, [...thresholds, ...written.keys()], inclusive) }])),
     speeds,
     regions,
-    each: readEach(entry, path, report),
+    each,
     tools: { rates: new Map(), above: [] },
     from: -Infinity,
     until: Infinity,

@@ -2,6 +2,7 @@
 import { decimalText, isLess, one, readDecimal, shifted, type Decimal } from '../core/decimal.js'
 import { isObject, type JsonObject } from '../core/json-object.js'
 import { readTime } from '../core/read-time.js'
+import { plainSheet } from './plain-bill.js'
 import {
   eachNames, rateNames, type EachName, type Path, type PriceRow, type Rates, type Report, type Sheet, type Step, type Variant,
 } from './price-row.js'
@@ -42,14 +43,17 @@ function readRow (value: unknown, path: Path, currency: string, report: Report):
   const from = readDate(value['from'], [...path, 'from'], report) ?? -Infinity
   const until = readDate(value['until'], [...path, 'until'], report) ?? Infinity
   if (from >= until) report([...path, 'until'], 'must be after from')
+  const sheet = readSheet(value, path, report)
+  const each = readEach(value['each'], [...path, 'each'], report)
   return [{
-    sheet: readSheet(value, path, report),
+    sheet,
+    plain: plainSheet(sheet, each),
     tiers: readVariants(value['tiers'], [...path, 'tiers'], report),
     speeds: readVariants(value['speeds'], [...path, 'speeds'], report),
     regions: new Map(entriesOf(value['regions'], [...path, 'regions'], report).map(([name, factor]) => [
       name, readFactor(factor, [...path, 'regions', name], report),
     ])),
-    each: readEach(value['each'], [...path, 'each'], report),
+    each,
     tools: readOwnSheet(value['tools'] ?? {}, [...path, 'tools'], report),
     from,
     until,

@@ -34,6 +34,19 @@ t.test('the model that replied, then the one asked for', async (t) => {
   t.equal(costOf(table, nothing), null)
 })
 
+t.test('a name that was not told is no name: the prices of any model are for those that have none of their own', async (t) => {
+  const table = new PriceTable({
+    models: { '*': { input: 1, output: 1 }, 'gpt-5': { input: 2, output: 2 }, inner: { input: 3, output: 3 } },
+  })
+  t.match(costOf(table, answered('gpt-5', null))?.told, { amount: '0.00202', entry: 'gpt-5', by: 'asked' })
+  t.match(costOf(table, answered('other', null))?.told, { amount: '0.00101', entry: '*', by: 'asked' })
+  t.match(costOf(table, answered(null, null))?.told, { amount: '0.00101', entry: '*', by: 'asked' })
+  const renamed = answered(null, null)
+  renamed.routing.sentModel = 'inner'
+  t.match(costOf(table, renamed)?.told, { amount: '0.00303', entry: 'inner', by: 'alias' })
+  t.equal(estimate(table, answered('gpt-5', null), 1_000, 10), 2_020_000)
+})
+
 t.test('the prices of the time at which a request started', async (t) => {
   const tomorrow = new Date(Date.now() + 86_400_000).toISOString()
   const rows = (first: string): PriceTable => new PriceTable({
