@@ -4,7 +4,7 @@
  */
 import type { Served } from '../core/cost.js'
 import { unitsIn, type Decimal } from '../core/decimal.js'
-import { leaves, leafTokens, tokensOf } from '../core/measures.js'
+import { leaves, tokensOf } from '../core/measures.js'
 import type { TokenUsage } from '../core/types.js'
 import { isCommonlyServed, stepFor, type Bill } from './cost-of.js'
 import { kinds, type PlainSheet, type PriceRow, type Rates, type Scale, type Sheet } from './price-row.js'
@@ -28,17 +28,18 @@ function isPlainly (served: Served): boolean {
 }
 
 /** Counts are whole and never below zero, so where the sum is safe, each step to it was exact. */
-function sumOf (usage: TokenUsage, { units, places }: Scale): Decimal | null {
-  const tokens = leafTokens(usage)
-  let all = 0
-  let sum = 0
-  for (let at = 0; at < tokens.length; at++) {
-    const count = Number(tokens[at])
-    if (count === 0) continue
-    all += count
-    sum += count * Number(units[at])
-  }
-  return all > 0 && Number.isSafeInteger(sum) ? { units: sum, places } : null
+function sumOf (usage: TokenUsage, scale: Scale): Decimal | null {
+  const units = charge(usage.input, scale.input) + charge(usage.cache_read, scale.cache_read) +
+    charge(usage.cache_write_5m, scale.cache_write_5m) + charge(usage.cache_write_1h, scale.cache_write_1h) +
+    charge(usage.cache_write, scale.cache_write) + charge(usage.tool_input, scale.tool_input) +
+    charge(usage.output, scale.output) + charge(usage.reasoning, scale.reasoning)
+  const isEmpty = tokensOf(usage, 'input') === 0 && tokensOf(usage, 'output') === 0
+  return !isEmpty && Number.isSafeInteger(units) ? { units, places: scale.places } : null
+}
+
+/** What was not used needs no rate. */
+function charge (count: number, rate: number): number {
+  return count === 0 ? 0 : count * rate
 }
 
 /**
@@ -54,13 +55,23 @@ export function plainSheet ({ rates, above }: Sheet, each: PriceRow['each']): Pl
 }
 
 function scaleOf (rates: Rates): Scale {
-  const ofLeaves = leaves.map(({ type }) => rates.get(type) ?? null)
-  const places = Math.max(...ofLeaves.map((rate) => rate?.places ?? 0))
-  const units = ofLeaves.map((rate) => rate === null ? NaN : numberIn(rate, places))
-  return { units, places, hasKinds: kinds.some((kind) => rates.has(`input_${kind}`) || rates.has(`output_${kind}`)) }
-}
-
-function numberIn (rate: Decimal, places: number): number {
-  const units = unitsIn(rate, places)
-  return typeof units === 'number' ? units : NaN
+  const places = Math.max(...leaves.map(({ type }) => rates.get(type)?.places ?? 0))
+  const units = (type: keyof TokenUsage): number => {
+    const rate = rates.get(type)
+    const whole = rate === undefined ? NaN : unitsIn(rate, places)
+    return typeof whole === 'number' ? whole : NaN
+  }
+  // One literal, so that the objects of all rows have one form.
+  return {
+    input: units('input'),
+    cache_read: units('cache_read'),
+    cache_write_5m: units('cache_write_5m'),
+    cache_write_1h: units('cache_write_1h'),
+    cache_write: units('cache_write'),
+    tool_input: units('tool_input'),
+    output: units('output'),
+    reasoning: units('reasoning'),
+    places,
+    hasKinds: kinds.some((kind) => rates.has(`input_${kind}`) || rates.has(`output_${kind}`)),
+  }
 }

@@ -2,6 +2,7 @@
 import { leaves } from '../core/measures.js'
 import type { Unit } from '../core/cost.js'
 import type { Decimal } from '../core/decimal.js'
+import type { TokenUsage } from '../core/types.js'
 
 /** Kinds of content whose tokens may have a rate of their own. All others have that of their leaf. */
 export const kinds: readonly string[] = ['audio', 'image', 'video']
@@ -36,10 +37,11 @@ export interface Sheet {
 /** Another price list for requests that are served in this way, or a factor on the common one. */
 export type Variant = { readonly sheet: Sheet } | { readonly factor: Decimal }
 
-/** What a token of each leaf costs, in the order of `leaves`. */
-export interface Scale {
-  /** Whole numbers of 10 to the power of -`places`; NaN where there is no rate, or none that a number holds exactly. */
-  readonly units: readonly number[]
+/**
+ * What a token of each leaf costs, in whole numbers of 10 to the power of -`places`; NaN where there is no rate, or none that a
+ * number holds exactly.
+ */
+export interface Scale extends Readonly<Record<keyof TokenUsage, number>> {
   readonly places: number
   /** Some kind of content has a rate of its own. */
   readonly hasKinds: boolean
