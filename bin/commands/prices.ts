@@ -1,5 +1,4 @@
 import { PriceTable, rowAt } from '../../plugins/costs/price-table.js'
-import { matchOf } from '../../plugins/costs/pricing.js'
 import { didYouMean } from '../../plugins/core/did-you-mean.js'
 import type { GatewayConfig } from '../../plugins/standalone/config-types.js'
 import { loadConfig } from '../../plugins/standalone/config.js'
@@ -7,6 +6,7 @@ import { readArgs } from '../args.js'
 import { CommandError, UsageError, type Io } from '../io.js'
 import { Calendar } from '../usage/calendar.js'
 import { openSource } from '../usage/open-source.js'
+import { matchOfRecord } from '../usage/reprice.js'
 import { readRange } from '../usage/source.js'
 
 type Action = (file: string, args: string[], io: Io) => Promise<number>
@@ -66,9 +66,9 @@ async function check (file: string, args: string[], io: Io): Promise<number> {
   const missing = new Map<string, number>()
   const source = await openSource(config, values.local, io)
   for await (const batch of source.records({ ...range, wanted: nothing })) {
-    for (const { model, bill, time } of batch) {
-      const match = matchOf(table, { reply: bill?.model ?? model, asked: model, alias: null }, bill?.startedAt ?? time)
-      if (match?.row == null) missing.set(String(model), (missing.get(String(model)) ?? 0) + 1)
+    for (const record of batch) {
+      const model = String(record.model)
+      if (matchOfRecord(table, record)?.row == null) missing.set(model, (missing.get(model) ?? 0) + 1)
     }
   }
   await source.close()

@@ -2,7 +2,7 @@ import { one, readDecimal } from '../../plugins/core/decimal.js'
 import { leaves, leafTokens } from '../../plugins/core/measures.js'
 import { priceBill } from '../../plugins/costs/cost-of.js'
 import type { PriceTable } from '../../plugins/costs/price-table.js'
-import { matchOf } from '../../plugins/costs/pricing.js'
+import { matchOf, type Match } from '../../plugins/costs/pricing.js'
 import type { LedgerRecord } from '../../plugins/state/types.js'
 import { isUnpriced } from '../../plugins/state/usage-store/rows.js'
 import type { UsageEntry } from '../../plugins/state/usage-store/reader.js'
@@ -14,10 +14,15 @@ export function entryOf (record: LedgerRecord): UsageEntry {
   return { requests: 1, tokens: leafTokens(record), charged, cost, currency, unpriced: Number(isUnpriced(costParts)) }
 }
 
+/** The entry that a record's request gets, at the time at which it started. */
+export function matchOfRecord (table: PriceTable, { model, upstreamModel, time, bill }: LedgerRecord): Match | null {
+  return matchOf(table, { reply: bill?.model ?? model, asked: model, alias: upstreamModel ?? null }, bill?.startedAt ?? time)
+}
+
 /** What a record would have cost with other price lists, at the prices of the time at which its request started. Null for nothing. */
 export function repriced (table: PriceTable, record: LedgerRecord): RecordCost | null {
-  const { model, serviceTier = null, time, bill } = record
-  const match = matchOf(table, { reply: bill?.model ?? model, asked: model, alias: null }, bill?.startedAt ?? time)
+  const { serviceTier = null, bill } = record
+  const match = matchOfRecord(table, record)
   const served = {
     tier: serviceTier,
     speed: bill?.speed ?? null,

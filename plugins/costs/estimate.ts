@@ -37,7 +37,8 @@ export function estimateOf (row: PriceRow, llm: ModelCall, inputTokens: number, 
   return times(add(times(tokens, factor), row.each.get('request') ?? zero), upstream)
 }
 
-function dearer (a: Decimal | null, b: Decimal | null): Decimal | null {
+/** Null where one of them is not known. */
+export function dearer (a: Decimal | null, b: Decimal | null): Decimal | null {
   if (a === null || b === null) return null
   return isLess(a, b) ? b : a
 }

@@ -3,7 +3,7 @@ import type { Cost, SettledCost } from '../core/cost.js'
 import type { ModelCall } from '../core/model-call.js'
 import { linesOf, priceBill, type Bill } from './cost-of.js'
 import { billionthsOf, decimalText, numberOf, one, type Decimal } from '../core/decimal.js'
-import { estimateOf } from './estimate.js'
+import { dearer, estimateOf } from './estimate.js'
 import { plainSum } from './plain-bill.js'
 import type { PriceRow } from './price-row.js'
 import { rowAt, type Entry, type PriceTable } from './price-table.js'
@@ -40,9 +40,24 @@ function find (table: PriceTable, name: string | null, by: Match['by'], time: nu
   return entry === null ? null : { entry, row: rowAt(entry.rows, time), by }
 }
 
-/** The model that was asked for has a price now. */
-export function isPriced (table: PriceTable, llm: ModelCall): boolean {
-  return matchOf(table, { reply: null, asked: llm.model, alias: null }, startOf(llm))?.row != null
+/** What each of the upstreams that a request may go to calls its model; null where it has no other name for it. */
+export type AliasesOf = (llm: ModelCall) => ReadonlyArray<string | null>
+
+/** Whatever upstream takes it, there is a price for its model now. */
+export function isPriced (table: PriceTable, llm: ModelCall, aliasesOf: AliasesOf): boolean {
+  return rowsBefore(table, llm, aliasesOf) !== null
+}
+
+/**
+ * The rows that a request may get, before it is known who takes it: that of the model it asks for, else those of what its upstreams
+ * call that. Null where one of them has none.
+ */
+function rowsBefore (table: PriceTable, llm: ModelCall, aliasesOf: AliasesOf): readonly PriceRow[] | null {
+  const time = startOf(llm)
+  const asked = matchOf(table, { reply: null, asked: llm.model, alias: null }, time)
+  if (asked !== null) return asked.row === null ? null : [asked.row]
+  const rows = aliasesOf(llm).map((alias) => find(table, alias, 'alias', time)?.row ?? null)
+  return rows.length > 0 && rows.every((row) => row !== null) ? rows : null
 }
 
 /** When a request started, in milliseconds since the epoch: the prices of then are its prices. */
@@ -107,9 +122,9 @@ class RequestCost implements SettledCost {
 
 /** See `Pricing.estimate`. */
 export function estimate (
-  table: PriceTable, llm: ModelCall, inputTokens: number, outputTokens: number, factor: Decimal = one
+  table: PriceTable, llm: ModelCall, inputTokens: number, outputTokens: number, aliasesOf: AliasesOf, factor: Decimal = one
 ): number | null {
-  const row = matchOf(table, { reply: null, asked: llm.model, alias: null }, startOf(llm))?.row ?? null
-  const cost = row === null ? null : estimateOf(row, llm, inputTokens, outputTokens, factor)
+  const rows = rowsBefore(table, llm, aliasesOf)
+  const cost = rows?.map((row) => estimateOf(row, llm, inputTokens, outputTokens, factor)).reduce(dearer) ?? null
   return cost === null ? null : billionthsOf(cost)
 }

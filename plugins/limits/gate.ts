@@ -11,8 +11,6 @@ import type { Authorize, Rules } from './options.js'
 import { hostError, limitError } from './refusal.js'
 import type { Ticket } from './ticket.js'
 
-/** Null: let it pass. */
-
 /** Decides on one request at a time, at once wherever the limits are counted in this process or there are none. */
 export class Gate {
   readonly #rules: Rules

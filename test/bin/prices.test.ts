@@ -65,6 +65,7 @@ t.test('models of the ledger without a price', async (t) => {
     record('1', '2026-01-01', 'gpt-5'),
     record('2', '2026-01-02', 'z'),
     record('3', '2026-01-03', 'a', { startedAt: Date.parse('2026-01-03'), model: 'gpt-5-2025-08-07' }),
+    { ...record('7', '2026-01-03', 'ours'), upstreamModel: 'gpt-5' },
     record('4', '2026-01-04', 'z', { startedAt: Date.parse('2026-01-04') }),
     record('5', '2026-01-05', 'past'),
     record('6', '2026-01-06', null),

@@ -182,6 +182,7 @@ t.test('what it would have cost with other prices', async (t) => {
         tools: { usage: { ...none, input: 0, output: 10 }, modalities: [image] },
       },
     }),
+    record('2026-05-06', { ...none, input: 1_000, model: 'ours', upstreamModel: 'm', bill: { startedAt: Date.parse('2026-05-06') } }),
   ])
   const list = join(folder, '..', 'other.yaml')
   writeFileSync(
@@ -197,10 +198,11 @@ t.test('what it would have cost with other prices', async (t) => {
     { cost: {}, repriced: {}, unpriced: 0 },
     { cost: {}, repriced: {}, unpriced: 1 },
     { cost: {}, repriced: { USD: '2.000103' }, unpriced: 0 },
+    { cost: {}, repriced: { USD: '0.001' }, unpriced: 0 },
   ])
   const [head, all] = await lines()
   t.match(head, /cost +repriced +unpriced$/)
-  t.match(all, / 1 USD +2\.110603 USD +1$/)
+  t.match(all, / 1 USD +2\.111603 USD +1$/)
   t.match((await lines('--csv', '--by', 'model'))[1], /,1,2\.110603,USD,0$/)
   t.match((await lines('--by', 'key', '--group', 'nobody')).at(-1), /^all +0 .* - +- +0$/)
 })

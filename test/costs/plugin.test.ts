@@ -120,6 +120,20 @@ t.test('a model without a price is refused on a budget in money, also where the 
   t.equal(upstream.seen.length, 0)
 })
 
+t.test('a budget in money lets a model pass that has a price only by its upstream\'s name for it', async (t) => {
+  const upstream = await startUpstream(t)
+  const { app, settled } = await startGateway(t, upstream.url, {
+    prices: { models },
+    groups: { all: { protocols: ['chat_completions'], limits: { budgets: [{ cost: 1, period: 'day' as const }] } } },
+    upstreams: { main: { url: upstream.url, credential: 'x', models: { ours: 'gpt-5' } } },
+  })
+  upstream.queue({ headers: json, body: { ...chat, model: undefined } })
+  t.equal((await app.inject(ask('ours'))).statusCode, 200)
+  t.match((await settled.next()).cost?.told, { amount: '0.00051', entry: 'gpt-5', by: 'alias' })
+  t.equal((await app.inject(ask('theirs'))).statusCode, 403)
+  t.equal(upstream.seen.length, 1)
+})
+
 t.test('an image whose model the provider would choose has no price, and no budget in money', async (t) => {
   const upstream = await startUpstream(t)
   const { app } = await startGateway(t, upstream.url, {

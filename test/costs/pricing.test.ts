@@ -3,7 +3,7 @@ import { decimalText, one, readDecimal } from '../../plugins/core/decimal.js'
 import type { ModelCall } from '../../plugins/core/model-call.js'
 import { readOptions } from '../../plugins/costs/options.js'
 import { PriceTable } from '../../plugins/costs/price-table.js'
-import { costOf, estimate } from '../../plugins/costs/pricing.js'
+import { costOf, estimate, isPriced } from '../../plugins/costs/pricing.js'
 import { requestFor } from '../usage/meter-reply.js'
 
 const none = { input: 0, cache_read: 0, cache_write_5m: 0, cache_write_1h: 0, cache_write: 0, tool_input: 0, output: 0, reasoning: 0 }
@@ -44,7 +44,28 @@ t.test('a name that was not told is no name: the prices of any model are for tho
   const renamed = answered(null, null)
   renamed.routing.sentModel = 'inner'
   t.match(costOf(table, renamed)?.told, { amount: '0.00303', entry: 'inner', by: 'alias' })
-  t.equal(estimate(table, answered('gpt-5', null), 1_000, 10), 2_020_000)
+  t.equal(estimate(table, answered('gpt-5', null), 1_000, 10, () => []), 2_020_000)
+})
+
+t.test('a model that has a price only by its upstream\'s name for it', async (t) => {
+  const table = new PriceTable({
+    models: { inner: { input: 3, output: 3 }, dearer: { input: 4, output: 4 }, old: { input: 1, output: 1, until: '2020-01-01' } },
+  })
+  const estimated = (asked: string | null, ...aliases: Array<string | null>): number | null => {
+    const llm = answered(asked, null)
+    const found = estimate(table, llm, 1_000, 10, () => aliases)
+    t.equal(isPriced(table, llm, () => aliases), found !== null, 'what cannot be estimated is not priced')
+    return found
+  }
+  t.equal(estimated('ours', 'inner'), 3_030_000)
+  t.equal(estimated('ours', 'inner', 'dearer', 'inner'), 4_040_000, 'the dearest of those that may take it')
+  t.equal(estimated('inner', 'dearer'), 3_030_000, 'its own name is first, as in its cost')
+  t.equal(estimated('ours', 'inner', 'unheard-of'), null)
+  t.equal(estimated('ours', 'inner', null), null, 'one member knows it by the name that has no price')
+  t.equal(estimated('ours', 'old'), null)
+  t.equal(estimated('old', 'inner'), null)
+  t.equal(estimated('ours'), null)
+  t.equal(estimated(null, 'inner'), 3_030_000)
 })
 
 t.test('the prices of the time at which a request started', async (t) => {
@@ -106,7 +127,7 @@ t.test('an estimate is the most that a request can cost', async (t) => {
     const llm = requestFor(protocol)
     llm.model = model
     llm.body.json = json
-    return estimate(table, llm, input, output, readDecimal(factor) ?? one)
+    return estimate(table, llm, input, output, () => [], readDecimal(factor) ?? one)
   }
   t.equal(ask('chat_completions', 'chat', {}, 1000, 100), 501_300_000)
   t.equal(ask('chat_completions', 'chat', {}, 1001, 100), 502_402_000)
