@@ -27,7 +27,7 @@ async function scene (session: Session): Promise<Scene> {
 export async function firstChunk (session: Session): Promise<Findings> {
   const results = await generations(session, session.pick({ quick: 1, full: 2 }), () => scene(session), open(150), session.pick({
     quick: { rounds: 4, windowMs: 250, warmMs: 0 },
-    full: { rounds: 8, windowMs: 350, warmMs: 0 },
+    full: { rounds: 8, windowMs: 300, warmMs: 0 },
   }))
   return {
     rows: [{

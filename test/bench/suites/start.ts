@@ -14,7 +14,7 @@ type Field = keyof Start
 export async function start (session: Session): Promise<Findings> {
   const names = session.pick({ quick: ['d', 'dropin', 'd2'], full: ['d', 'dropin', 'chain', 'e', 'd2'] })
   const starts = new Map<string, Start[]>(names.map(name => [name, []]))
-  for (let round = 0; round < session.pick({ quick: 3, full: 10 }); round++) {
+  for (let round = 0; round < session.pick({ quick: 3, full: 8 }); round++) {
     for (const name of round % 2 === 0 ? names : names.toReversed()) {
       const target = await session.start(name, name.replace('2', ''))
       await sleep(150)

@@ -68,7 +68,7 @@ async function generation (session: Session, at: number): Promise<Measured> {
 /** What one process has by luck is more than what its windows differ: many processes, few windows of each. */
 export async function stream (session: Session): Promise<Findings> {
   const all: Measured[] = []
-  for (let at = 0; at < session.pick({ quick: 1, full: 4 }); at++) all.push(await generation(session, at))
+  for (let at = 0; at < session.pick({ quick: 1, full: 3 }); at++) all.push(await generation(session, at))
   const least = (name: string): number => Math.min(...all.map(({ whole }) => whole.get(name) ?? NaN))
   const burst = joined(all.map(each => each.burst))
   const paced = joined(all.map(each => each.paced))
