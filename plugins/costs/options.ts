@@ -1,7 +1,6 @@
 import { isLess, one, type Decimal } from '../core/decimal.js'
 import type { ModelCall } from '../core/model-call.js'
 import { checkChoice, checkOptions, OptionError } from '../core/options.js'
-import type { Limits } from '../core/types.js'
 import { PriceTable } from './price-table.js'
 import { readFactor } from './read-row.js'
 
@@ -75,9 +74,5 @@ export function readOptions (options: CostsOptions): CostRules {
 
 /** What has no price is never counted on one. */
 function hasMoneyBudget ({ auth: { key, group } }: ModelCall): boolean {
-  return countsMoney(key?.limits) || countsMoney(group?.limits)
-}
-
-function countsMoney (limits: Limits | undefined): boolean {
-  return limits?.budgets?.some(({ cost }) => cost !== undefined) ?? false
+  return [key, group].some((party) => party?.limits.budgets?.some(({ cost }) => cost !== undefined))
 }

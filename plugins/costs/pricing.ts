@@ -36,7 +36,7 @@ export function matchOf (table: PriceTable, { reply, asked, alias }: ModelNames,
 }
 
 function find (table: PriceTable, name: string | null, by: Match['by'], time: number): Match | null {
-  const entry = name === null ? null : table.entry(name.length > maxNameLength ? name.slice(0, maxNameLength) : name)
+  const entry = name === null ? null : table.entry(name.slice(0, maxNameLength))
   return entry === null ? null : { entry, row: rowAt(entry.rows, time), by }
 }
 

@@ -1,8 +1,11 @@
 /** What requests cost, from the reply through every place that tells it. */
 import { gzipSync } from 'node:zlib'
+import httpProxy from '@fastify/http-proxy'
+import fastify from 'fastify'
 import t from 'tap'
 import { gatewayOf } from '../../plugins/core/gateway.js'
 import { modelRequestOf } from '../../plugins/core/model-request-view.js'
+import llmGateway, { proxyOptions } from '../../plugins/index.js'
 import { memoryKeys, memoryLedger, type LedgerRecord } from '../../plugins/state/index.js'
 import { call, listen, read, secret, startGateway } from '../helpers/gateway.js'
 import { sha256, startUpstream } from '../helpers/upstream.js'
@@ -131,6 +134,23 @@ t.test('a budget in money lets a model pass that has a price only by its upstrea
   t.equal((await app.inject(ask('ours'))).statusCode, 200)
   t.match((await settled.next()).cost?.told, { amount: '0.00051', entry: 'gpt-5', by: 'alias' })
   t.equal((await app.inject(ask('theirs'))).statusCode, 403)
+  t.equal(upstream.seen.length, 1)
+})
+
+t.test('in a mount of the host nobody knows another name', async (t) => {
+  const upstream = await startUpstream(t)
+  const app = fastify()
+  t.after(async () => await app.close())
+  await app.register(llmGateway, {
+    routes: false,
+    prices: { models },
+    groups: { all: { protocols: ['chat_completions'], limits: { budgets: [{ cost: 1, period: 'day' }] } } },
+    keys: [{ id: 'own', group: 'all', secret }],
+  })
+  await app.register(httpProxy, { ...proxyOptions(), upstream: upstream.url, prefix: '/v1', rewritePrefix: '/v1' })
+  upstream.queue({ headers: json, body: chat })
+  t.equal((await app.inject({ ...ask(), method: 'POST' })).statusCode, 200)
+  t.equal((await app.inject({ ...ask('unheard-of'), method: 'POST' })).statusCode, 403)
   t.equal(upstream.seen.length, 1)
 })
 
