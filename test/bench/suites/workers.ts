@@ -20,7 +20,7 @@ async function generation (session: Session): Promise<Results> {
   const lanes = targets.map(target => lane(target, work, 'as-upstream'))
   const results = await interleave(session, lanes, closed(64), session.pick({
     quick: { rounds: 8, windowMs: 150, warmMs: 1_000 },
-    full: { rounds: 12, windowMs: 300, warmMs: 2_000 },
+    full: { rounds: 8, windowMs: 300, warmMs: 2_000 },
   }))
   for (const target of targets) await verifyTarget(target, work, lanes)
   await session.stop()
