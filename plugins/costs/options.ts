@@ -67,7 +67,7 @@ export function readOptions (options: CostsOptions): CostRules {
     table: new PriceTable({ currency, files, models }),
     refuses: unpriced === undefined ? hasMoneyBudget : () => unpriced === 'refuse',
     header,
-    factorOf: read.size === 0 ? () => one : (upstream) => read.get(upstream ?? '') ?? one,
+    factorOf: (upstream) => read.get(upstream ?? '') ?? one,
     dearest: [...read.values()].reduce((most, factor) => isLess(most, factor) ? factor : most, one),
   }
 }
