@@ -42,10 +42,7 @@ function charge (count: number, rate: number): number {
   return count === 0 ? 0 : count * rate
 }
 
-/**
- * For `PriceRow.plain`. Made when a list is read and kept in the row: what is looked up at each request is far away in memory, and
- * waiting for that takes longer than the sum.
- */
+/** For `PriceRow.plain`: made once, when a list is read. */
 export function plainSheet ({ rates, above }: Sheet, each: PriceRow['each']): PlainSheet | null {
   if (each.has('request')) return null
   return {
