@@ -7,8 +7,11 @@ import { noCounts, noHead, type UsageCounts } from './usage-rules.js'
 export const openaiCounts: UsageCounts = {
   ...noCounts,
   input: ['prompt_tokens', 'input_tokens'],
-  cacheRead: ['prompt_tokens_details.cached_tokens', 'input_tokens_details.cached_tokens', 'prompt_cache_hit_tokens'],
-  cacheWrite: ['prompt_tokens_details.cache_write_tokens', 'input_tokens_details.cache_write_tokens'],
+  cacheRead: ['prompt_tokens_details.cached_tokens', 'input_tokens_details.cached_tokens', 'prompt_cache_hit_tokens', 'cached_tokens'],
+  cacheWrite: [
+    'prompt_tokens_details.cache_write_tokens', 'input_tokens_details.cache_write_tokens',
+    'prompt_tokens_details.cache_creation_input_tokens', 'prompt_tokens_details.cache_creation_tokens',
+  ],
   output: ['completion_tokens', 'output_tokens'],
   reasoning: ['completion_tokens_details.reasoning_tokens', 'output_tokens_details.reasoning_tokens', 'reasoning_tokens'],
   total: ['total_tokens'],

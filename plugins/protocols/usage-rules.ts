@@ -27,6 +27,8 @@ export interface UsageCounts {
   /** The split by kind of content: an object of `<kind>_tokens`, or a list of `{modality, tokenCount}`. */
   readonly inputKinds: readonly string[]
   readonly outputKinds: readonly string[]
+  /** The words of `modality` by their numbers, which a caller may ask for in their place. */
+  readonly numberedKinds: readonly string[]
   /** The kind of all output of a reply that gives no split. */
   readonly outputKind: string | null
 }
@@ -105,6 +107,7 @@ export const noCounts = {
   added: null,
   inputKinds: [],
   outputKinds: [],
+  numberedKinds: [],
   outputKind: null,
 } as const
 

@@ -7,13 +7,18 @@ type Direction = ModalityTokens['direction']
 /** Kinds of content that have a field of their own, beside fields that tell other things. */
 const fieldKinds = [['text', 'text_tokens'], ['image', 'image_tokens'], ['audio', 'audio_tokens'], ['video', 'video_tokens']] as const
 
-/** The split of the tokens of one direction by kind of content, in either form that providers use. Kinds without tokens are left out. */
-export function kindsIn (direction: Direction, split: object | null): ModalityTokens[] {
+/**
+ * The split of the tokens of one direction by kind of content, in either form that providers use. Kinds without tokens are left out.
+ * `numbered`: the words of a provider's enumeration, for a reply that has their numbers.
+ */
+export function kindsIn (direction: Direction, split: object | null, numbered: readonly string[]): ModalityTokens[] {
   const kinds: ModalityTokens[] = []
   if (Array.isArray(split)) {
     const entries: unknown[] = split
     for (const entry of entries) {
-      if (isObject(entry)) addKind(kinds, direction, entry['modality'], entry['tokenCount'])
+      if (!isObject(entry)) continue
+      const { modality } = entry
+      addKind(kinds, direction, typeof modality === 'number' ? numbered[modality] : modality, entry['tokenCount'])
     }
   } else if (isObject(split)) addFields(kinds, direction, split)
   return kinds

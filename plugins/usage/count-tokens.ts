@@ -50,7 +50,9 @@ function tell (object: JsonObject, counts: CountPlaces): Reported | null {
   if (usage.seen === 0) return null
   const total = usage.number(counts.total)
   const outputKinds = usage.container(counts.outputKinds)
-  const kinds = [...kindsIn('input', usage.container(counts.inputKinds)), ...kindsIn('output', outputKinds)]
+  const kinds = [
+    ...kindsIn('input', usage.container(counts.inputKinds), counts.numberedKinds), ...kindsIn('output', outputKinds, counts.numberedKinds),
+  ]
   return { numbers, total, kinds, splitsOutput: outputKinds !== null, odd: usage.odd }
 }
 

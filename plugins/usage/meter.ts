@@ -74,9 +74,8 @@ export class Meter {
   /** One of several answers that has ended says nothing of the others: an event of theirs may follow. */
   private takeEnding (found: readonly unknown[], type: unknown): void {
     const { slots, rules: { ending } } = this.plan
-    if (this.complete || this.failed || textIn(
-      found, slots.reasons
-    ) !== null || ending?.types.some((last) => last === type) === true) this.ended = true
+    const isLast = slots.reasons.some((slot) => tellsReason(found[slot])) || ending?.types.some((last) => last === type) === true
+    if (this.complete || this.failed || isLast) this.ended = true
     else if (Number(found[slots.listed]) > 0 && !this.hasUsage) this.ended = false
   }
 
@@ -131,6 +130,11 @@ function bounded (text: string | null): string | null {
 /** Null stands in replies of success, and some servers write what is empty there. */
 function tellsFailure (error: unknown): boolean {
   return typeof error === 'string' ? error !== '' : isObject(error) && Object.keys(error).length > 0
+}
+
+/** A word, or its number in the provider's enumeration: callers may ask for those. */
+function tellsReason (reason: unknown): boolean {
+  return typeof reason === 'string' ? reason !== '' : typeof reason === 'number' && reason > 0
 }
 
 function isImageOutput ({ direction, modality }: ModalityTokens): boolean {

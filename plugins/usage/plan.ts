@@ -5,7 +5,8 @@ import { compileSearch, type SearchNode } from './search-tree.js'
 
 /** `UsageCounts` with its paths taken apart, once. */
 export type CountPlaces = {
-  readonly [Name in keyof UsageCounts]: UsageCounts[Name] extends readonly string[] ? readonly Place[] : UsageCounts[Name]
+  readonly [Name in keyof UsageCounts]: Name extends 'numberedKinds' ? UsageCounts[Name]
+    : UsageCounts[Name] extends readonly string[] ? readonly Place[] : UsageCounts[Name]
 }
 
 /** The usage rules of a protocol, made ready to read replies with. */

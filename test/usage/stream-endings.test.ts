@@ -1,4 +1,5 @@
 /** A stream that ends cleanly without its protocol's last event was cut, and its caller is told so, on every kind of mount. */
+import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { call, listen, read, secret } from '../helpers/gateway.js'
 import { replyFixture, startUpstream, type Script, type Upstream } from '../helpers/upstream.js'
@@ -85,6 +86,25 @@ for (const host of hosts) {
       t.match(await settled.next(), { outcome: 'ok', abortedBy: null, errorCode: null }, `${endpoint} is whole`)
     }
     t.equal(settled.size, 0)
+  })
+
+  t.test(`${host.name}: a stream whose enumerations are numbers, as clients may ask for, is whole`, async (t) => {
+    const upstream = await startUpstream(t)
+    const { app, settled } = await host.start(t, upstream.url)
+    const base = await listen(app)
+    const array = readFileSync(new URL('../fixtures/usage/generate_content/numbers.json', import.meta.url), 'utf8')
+    const documents: unknown[] = JSON.parse(array)
+    const events = documents.map((document) => `data: ${JSON.stringify(document)}\r\n\r\n`).join('')
+    for (const [query, body, type] of [
+      ['$alt=json%3Benum-encoding%3Dint', array, 'application/json'],
+      ['alt=sse&$alt=json;enum-encoding=int', events, 'text/event-stream'],
+    ] as const) {
+      upstream.queue({ headers: { 'content-type': type }, body })
+      const url = `${base}/v1beta/models/m:streamGenerateContent?${query}`
+      const { bytes, cut } = await read(await call(url, { headers, body: '{"contents":[{"parts":[{"text":"hi"}]}]}' }).reply)
+      t.strictSame([bytes.toString(), cut], [body, false], query)
+      t.match(await settled.next(), { outcome: 'ok', usage: { tokens: { input: 5, output: 2 }, partial: false } })
+    }
   })
 
   t.test(`${host.name}: an empty stream, one of comments, one that ends within an event, and packed ones`, async (t) => {

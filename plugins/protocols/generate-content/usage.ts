@@ -44,5 +44,7 @@ export const generateContentUsage: UsageRules = {
     outputHoldsReasoning: false,
     inputKinds: ['promptTokensDetails'],
     outputKinds: ['candidatesTokensDetails'],
+    // https://ai.google.dev/api/generate-content#Modality, of clients that ask for `enum-encoding=int`.
+    numberedKinds: ['modality_unspecified', 'text', 'image', 'video', 'audio', 'document'],
   },
 }
