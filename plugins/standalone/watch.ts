@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -15,12 +15,13 @@ const stayMs = 20
 export function watchConfig (
   file: string, intervalMs: number, changed: () => unknown, others: () => readonly string[] = () => []
 ): () => void {
-  let seen = digestNow([file, ...others()])
+  const digests: Digests = new Map()
+  let seen = digestNow([file, ...others()], digests)
   let ended = false
   const watch = async (): Promise<void> => {
     for (;;) {
       await pause(intervalMs, undefined, { ref: false })
-      const now = await stableDigest([file, ...others()], seen)
+      const now = await stableDigest([file, ...others()], seen, digests)
       if (ended) return
       if (now === seen) continue
       seen = now
@@ -31,27 +32,36 @@ export function watchConfig (
   return () => { ended = true }
 }
 
+/** Of each file as it was when it was last there: one that is missing must not hide a change of the others. */
+type Digests = Map<string, string>
+
 /** As soon as two looks agree; the first one is compared with what was seen before. */
-async function stableDigest (files: readonly string[], seen: string): Promise<string> {
+async function stableDigest (files: readonly string[], seen: string, digests: Digests): Promise<string> {
   let before = seen
   for (;;) {
-    const now = await Promise.all(files.map(async (file) => await readFile(file))).then(digestOf, () => seen)
+    await Promise.all(files.map(async (file) => {
+      await readFile(file).then((text) => digests.set(file, digestOf(text)), () => {})
+    }))
+    const now = togetherOf(files, digests)
     if (now === before) return now
     before = now
     await pause(stayMs, undefined, { ref: false })
   }
 }
 
-function digestNow (files: readonly string[]): string {
-  try {
-    return digestOf(files.map((file) => readFileSync(file)))
-  } catch {
-    return ''
+function digestNow (files: readonly string[], digests: Digests): string {
+  for (const file of files) {
+    try {
+      digests.set(file, digestOf(readFileSync(file)))
+    } catch {}
   }
+  return togetherOf(files, digests)
 }
 
-function digestOf (texts: readonly Buffer[]): string {
-  const hash = createHash('sha256')
-  for (const text of texts) hash.update(`${text.length}:`).update(text)
-  return hash.digest('base64')
+function togetherOf (files: readonly string[], digests: Digests): string {
+  return files.map((file) => digests.get(file)).join()
+}
+
+function digestOf (text: Buffer): string {
+  return hash('sha256', text, 'base64')
 }

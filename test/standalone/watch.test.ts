@@ -65,3 +65,27 @@ t.test('a file that is not there yet is seen when it comes', async (t) => {
   writeFileSync(file, 'one')
   await changes.next()
 })
+
+t.test('a change is seen while another file is missing, and that one when it is there', async (t) => {
+  const folder = t.testdir({ 'gateway.yaml': 'one', 'prices.yaml': 'prices' })
+  const [file, prices] = [join(folder, 'gateway.yaml'), join(folder, 'prices.yaml')]
+  const changes = new Signal<void>()
+  let count = 0
+  t.teardown(watchConfig(file, 20, () => {
+    count += 1
+    changes.push()
+  }, () => [prices]))
+  const alive = setInterval(() => {}, 1_000)
+  t.teardown(() => clearInterval(alive))
+
+  rmSync(prices)
+  await pause(someLooksMs)
+  t.equal(count, 0, 'it is no change by itself')
+  writeFileSync(file, 'two')
+  await changes.next()
+  writeFileSync(prices, 'prices')
+  await pause(someLooksMs)
+  t.equal(count, 1, 'back as it was')
+  writeFileSync(prices, 'other prices')
+  await changes.next()
+})
