@@ -1,5 +1,6 @@
 /** Bodies on their way to a thread and back: their memory changes hands, and what was found travels as little data. */
 import type { MessagePort } from 'node:worker_threads'
+import { conversationFields } from '../protocols/conversation.js'
 import { endpoints, type Endpoint } from '../protocols/index.js'
 import { checkBody, type BodyRules, type Findings } from './check-body.js'
 import type { MediaType } from './media-type.js'
@@ -56,5 +57,6 @@ function fieldsReadOf ({ output, usage }: Endpoint): ReadonlyArray<readonly stri
     ...output?.choices ?? [],
     ...output?.goesOn === undefined ? [] : [output.goesOn],
     ...asking === null ? [] : [[asking.field, asking.flag]],
+    ...conversationFields.flatMap((field) => field.in === 'body' ? [field.path] : []),
   ]
 }

@@ -80,3 +80,22 @@ t.test('callers who chose the same words for their conversations are not one', a
   }
   t.ok(seenBy(gateway).filter((seen) => seen > 0).length > 1, seenBy(gateway).join())
 })
+
+t.test('a conversation keeps to its member when it has grown beyond what is checked on the loop', async (t) => {
+  const gateway = await startPool(t, { members: 4 })
+  for (let at = 0; at < 4; at += 1) {
+    const reached = new Set<number>()
+    for (const turns of [10, 100, 300]) {
+      const messages = Array.from({ length: turns }, (_, turn) => ({
+        role: turn % 2 === 0 ? 'user' : 'assistant', content: [{ type: 'text', text: 'x'.repeat(1_500) }],
+      }))
+      const before = seenBy(gateway)
+      const { status } = await ask(gateway, {
+        model: 'm', max_tokens: 10, messages, metadata: { user_id: `user_1_account__session_1111111${at}-2222-3333-4444-555555555555` },
+      }, { 'x-api-key': secret, 'anthropic-version': '2023-06-01' }, '/v1/messages')
+      t.equal(status, 200)
+      reached.add(seenBy(gateway).findIndex((count, member) => count > Number(before[member])))
+    }
+    t.equal(reached.size, 1, `conversation ${at} reached ${[...reached].join()}`)
+  }
+})
