@@ -33,9 +33,9 @@ function versionHeader ({ versionHeader: known }: Family): Record<string, string
 }
 
 /** A secret is shown only where it opens nothing but the simulated upstream. */
-function keyFor (config: GatewayConfig, groupId: string, { upstream }: GroupOptions): string {
+function keyFor (config: GatewayConfig, groupId: string, { upstream, routes = [] }: GroupOptions): string {
   const names = typeof upstream === 'string' ? [upstream] : Object.values(upstream ?? Object.keys(config.upstreams))
-  const simulated = names.every((name) => config.upstreams[name]?.simulate === true)
+  const simulated = [...names, ...routes.map((route) => route.upstream)].every((name) => config.upstreams[name]?.simulate === true)
   const key = config.keys?.find(({ group, secret, disabled }) => group === groupId && secret !== undefined && disabled !== true)
   return simulated ? key?.secret ?? 'YOUR_KEY' : 'YOUR_KEY'
 }

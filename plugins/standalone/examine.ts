@@ -38,8 +38,9 @@ function familiesOf ({ name, protocols }: Upstream, { groups, pools = {} }: Gate
     name, ...Object.entries(pools).filter(([, { members }]) => members.some((member) => nameOf(member) === name)).map(([pool]) => pool),
   ])
   const used = Object.values(groups).flatMap(({ protocols: own, upstream, routes = [] }): readonly string[] => {
+    if (routes.some((route) => names.has(route.upstream))) return own
     if (typeof upstream === 'object') return Object.entries(upstream).flatMap(([protocol, to]) => names.has(String(to)) ? [protocol] : [])
-    return upstream === undefined || names.has(upstream) || routes.some((route) => names.has(route.upstream)) ? own : []
+    return upstream === undefined || names.has(upstream) ? own : []
   })
   const spoken = protocols ?? new Set<string>(used)
   const found = new Set(endpoints.filter(({ protocol }) => spoken.has(protocol)).map(({ family }) => family))

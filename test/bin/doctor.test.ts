@@ -56,6 +56,11 @@ t.test('an upstream that answers, by each family that its groups use, with its k
     `GET /base/v1beta/models?v=2 ${secret}  1`,
     `GET /model/v9/models Bearer ${secret}  `,
   ])
+  asked.length = 0
+  const same = `{ url: "http://127.0.0.1:${port}", credential: ${secret} }`
+  await doctor(t, `{ a: ${same}, b: ${same} }`,
+    'groups: { one: { protocols: [messages], upstream: { messages: a }, routes: [{ models: ["m-*"], upstream: b }] } }')
+  t.same(asked, Array(2).fill(`GET /v1/models ${secret} 2023-06-01 `), 'an upstream of some models, beside a map by protocol')
   t.match(lines, [/^ok {4}a {2}http:\/\/127\.0\.0\.1:\d+\/base\/v1\/models: answers \(200\), \d+ ms$/])
 })
 

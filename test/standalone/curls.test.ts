@@ -53,5 +53,8 @@ t.test('a secret is shown only where all it opens is simulated', async (t) => {
     'it opens another one, too'
   )
   t.equal(keyIn({ groups: { g: group }, upstreams: { real }, keys }), 'YOUR_KEY')
+  const routed = (upstream: string): GroupOptions => ({ ...group, upstream: 'main', routes: [{ models: ['m-*'], upstream }] })
+  t.equal(keyIn({ groups: { g: routed('real') }, keys }), 'YOUR_KEY', 'some of its models are real')
+  t.equal(keyIn({ groups: { g: routed('main') }, keys }), 'b-secret')
   t.equal(keyIn({ groups: { g: { ...group, upstream: 'main' } } }), 'YOUR_KEY')
 })
