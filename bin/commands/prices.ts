@@ -6,7 +6,7 @@ import { readArgs } from '../args.js'
 import { CommandError, UsageError, type Io } from '../io.js'
 import { Calendar } from '../usage/calendar.js'
 import { openSource } from '../usage/open-source.js'
-import { matchOfRecord } from '../usage/reprice.js'
+import { matchOfRecord, repriced } from '../usage/reprice.js'
 import { readRange } from '../usage/source.js'
 
 type Action = (file: string, args: string[], io: Io) => Promise<number>
@@ -56,7 +56,10 @@ async function show (file: string, args: string[], io: Io): Promise<number> {
   return 0
 }
 
-/** Models of the ledger that have no price, with the number of their requests. */
+/**
+ * Models of the ledger that have no price, with the number of their requests. What told nothing to charge for is left out: a caller who
+ * misspells a name gets an error for it, and makes no model.
+ */
 async function check (file: string, args: string[], io: Io): Promise<number> {
   const { values } = readArgs({ args, options: checkOptions })
   const calendar = new Calendar(values.timezone)
@@ -68,7 +71,7 @@ async function check (file: string, args: string[], io: Io): Promise<number> {
   for await (const batch of source.records({ ...range, wanted: nothing })) {
     for (const record of batch) {
       const model = String(record.model)
-      if (matchOfRecord(table, record)?.row == null) missing.set(model, (missing.get(model) ?? 0) + 1)
+      if (matchOfRecord(table, record)?.row == null && repriced(table, record) !== null) missing.set(model, (missing.get(model) ?? 0) + 1)
     }
   }
   await source.close()

@@ -42,7 +42,7 @@ export function serveScrapes (app: FastifyInstance, path: string, scraper: Scrap
   app.get(path, { logLevel: 'warn' }, async (request: FastifyRequest, reply: FastifyReply) => {
     const { contentType, text } = await scraper(String(request.headers.accept))
     reply.headers({ 'content-type': contentType, vary: 'accept, accept-encoding' })
-    if (!/\bgzip\b/.test(String(request.headers['accept-encoding']))) return text
+    if (!/\bgzip\b(?!\s*;\s*q=0(?:\.0*)?\s*(?:,|$))/i.test(String(request.headers['accept-encoding']))) return text
     reply.header('content-encoding', 'gzip')
     return compress(text)
   })

@@ -69,6 +69,7 @@ t.test('models of the ledger without a price', async (t) => {
     record('4', '2026-01-04', 'z', { startedAt: Date.parse('2026-01-04') }),
     record('5', '2026-01-05', 'past'),
     record('6', '2026-01-06', null),
+    { ...record('8', '2026-01-06', 'misspelt'), input: 0, output: 0, outcome: 'client_error' },
   ])
   t.match(await run('prices', 'check'), {
     code: 1, out: ['{"model":"null","requests":1}', '{"model":"past","requests":1}', '{"model":"z","requests":2}'],
