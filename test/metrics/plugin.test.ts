@@ -38,16 +38,16 @@ t.test('speaks OpenMetrics to a server that asks for it', async (t) => {
 })
 
 t.test('compresses for a server that accepts gzip', async (t) => {
-  const reply = await (await start(t)).inject({ url: '/metrics', headers: { 'accept-encoding': 'gzip' }   const coded = async (accept: string): Promise<unknown> => (
+  const reply = await (await start(t)).inject({ url: '/metrics', headers: { 'accept-encoding': 'gzip' } })
+  t.equal(reply.headers['content-encoding'], 'gzip')
+  t.equal(reply.headers.vary, 'accept, accept-encoding')
+  t.match(gunzipSync(reply.rawPayload).toString(), 'llm_gateway_build_info')
+  const coded = async (accept: string): Promise<unknown> => (
     await (await start(t)).inject({ url: '/metrics', headers: { 'accept-encoding': accept } })
   ).headers['content-encoding']
   t.equal(await coded('br, gzip;q=0.5'), 'gzip')
   t.equal(await coded('gzip;q=0, identity'), undefined, 'not where it is refused')
   t.equal(await coded('GZIP; q=0.00'), undefined)
-})
-  t.equal(reply.headers['content-encoding'], 'gzip')
-  t.equal(reply.headers.vary, 'accept, accept-encoding')
-  t.match(gunzipSync(reply.rawPayload).toString(), 'llm_gateway_build_info')
 })
 
 t.test('serves elsewhere, or nowhere', async (t) => {
