@@ -50,13 +50,14 @@ export function serveQuestions (port: MessagePort | null, data: RulesData): void
 }
 
 /** What other plugins decide by: it must be there however many other fields there are. */
-function fieldsReadOf ({ output, usage }: Endpoint): ReadonlyArray<readonly string[]> {
+function fieldsReadOf ({ output, usage, text }: Endpoint): ReadonlyArray<readonly string[]> {
   const asking = usage?.request ?? null
   return [
     ...output?.max ?? [],
     ...output?.choices ?? [],
     ...output?.goesOn === undefined ? [] : [output.goesOn],
     ...asking === null ? [] : [[asking.field, asking.flag]],
+    ...Object.values(text?.settings ?? {}).flat(),
     ...conversationFields.flatMap((field) => field.in === 'body' ? [field.path] : []),
   ]
 }

@@ -68,6 +68,12 @@ t.test('a question is answered with what the body says, and with the body', asyn
     otherModels: ['a', 'b'],
     stream: true,
   })
+  const contents = Array.from({ length: 3_000 }, () => ({ parts: [{ text: 'x' }] }))
+  const generationConfig = { temperature: 0.5, topP: 0.1, maxOutputTokens: 9 }
+  t.match(
+    ask('generate_content.generateContent', JSON.stringify({ contents, generationConfig })), { json: { generationConfig } },
+    'what spans and estimates read, however much stands before it'
+  )
   t.match(ask('messages', '{"model":"m"}'), { keyword: 'required', param: 'max_tokens' })
   const models = [...Array(1_001).keys()].map((index) => `m${index}`)
   t.match(ask('chat_completions', JSON.stringify({ model: 'm', messages: [{ role: 'user', content: 'x' }], models })), {
