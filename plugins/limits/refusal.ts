@@ -38,18 +38,28 @@ export function limitError (refused: LimitRefusal, family: Family, balanceStatus
 export function hostError (
   { code, limit, retryAfterMs }: Refusal, balanceStatus: number
 ): { error: GatewayError, limit: LimitName | null } {
-  const error = gatewayError(code, { limit: limit ?? 'set elsewhere' }, {
+  const isSpent = code === 'insufficient_quota' || code === 'budget_exceeded'
+  const error = gatewayError(code, { limit: limit ?? 'set elsewhere', ...hostBudgetWords(retryAfterMs) }, {
     ...(retryAfterMs !== undefined && { retryAfterMs }),
-    ...(code === 'insufficient_quota' && { status: balanceStatus }),
+    ...(isSpent && { status: balanceStatus }),
   })
   return { error, limit: limitsOf[code] ?? null }
+}
+
+/** Only the host knows more. */
+function hostBudgetWords (retryAfterMs: number | undefined): Record<string, string> {
+  const reset = retryAfterMs === undefined ? 'Whoever set it knows when it begins anew.' : beginsAnew(retryAfterMs)
+  return { owner: 'this API key', period: 'its period', reset }
 }
 
 /** Which budget, and when it begins anew; of nobody else, and no figures. */
 function budgetWords ({ scope, bucket = '', retryAfterMs }: LimitRefusal): Record<string, string> {
   const { period, timezone } = readBucketId(bucket)
   const owner = scope === 'key' ? 'this API key' : 'its group'
-  const end = new Date(Date.now() + retryAfterMs).toISOString().replace(/\.\d+/, '')
   if (period === 'total') return { owner, period: 'its whole life', reset: 'It does not begin anew.' }
-  return { owner, period: `this ${period} (${timezone})`, reset: `It begins anew at ${end}.` }
+  return { owner, period: `this ${period} (${timezone})`, reset: beginsAnew(retryAfterMs) }
+}
+
+function beginsAnew (afterMs: number): string {
+  return `It begins anew at ${new Date(Date.now() + afterMs).toISOString().replace(/\.\d+/, '')}.`
 }

@@ -208,5 +208,5 @@ async function markEnd (path: string): Promise<void> {
 
 async function dropOld (path: string, before: number, shipping: FileShipping | null): Promise<void> {
   const old = (await ledgerFiles(path)).filter((file) => file.endedAt < before && shipping?.has(basename(file.path), file.bytes) !== false)
-  await Promise.all(old.map(async (file) => await rm(file.path)))
+  await Promise.all(old.map(async (file) => await rm(file.path, { force: true })))
 }

@@ -1,7 +1,8 @@
 import { createReadStream } from 'node:fs'
-import { readdir, stat } from 'node:fs/promises'
+import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { readFrame } from './ledger-frame.js'
+import { isGone, statOf } from './stat-of.js'
 import type { LedgerRange, LedgerRecord } from './types.js'
 
 /** The last line of a file whose process ended well and settled all of its records. */
@@ -21,14 +22,15 @@ export interface LedgerFile {
   readonly bytes: number
 }
 
-/** Oldest first. */
+/** Oldest first. One that another process deletes meanwhile, as it is too old, is none. */
 export async function ledgerFiles (path: string): Promise<LedgerFile[]> {
   const names = (await readdir(path)).filter((name) => name.endsWith('.ledger')).sort()
-  return await Promise.all(names.map(async (name) => {
+  const files = await Promise.all(names.map(async (name) => {
     const file = join(path, name)
-    const { mtimeMs, size } = await stat(file)
-    return { path: file, startedAt: parseInt(name, 10), endedAt: mtimeMs, bytes: size }
+    const found = await statOf(file)
+    return found === null ? [] : [{ path: file, startedAt: parseInt(name, 10), endedAt: found.mtimeMs, bytes: found.size }]
   }))
+  return files.flat()
 }
 
 /** Whole records of a range, in order within each process. A line that a crash cut off was never acknowledged. */
@@ -74,14 +76,22 @@ export async function * readUnsettled (path: string, since: number): AsyncGenera
   }
 }
 
-/** Lines, as many at a time as were read. The last one may have no end. */
+/** Lines, as many at a time as were read. The last one may have no end. Of a file that is gone there are none. */
 async function * linesOf (path: string, start = 0): AsyncGenerator<string[]> {
   let rest = ''
-  const pieces: AsyncIterable<string> = createReadStream(path, { start, encoding: 'utf8', highWaterMark: pieceBytes })
-  for await (const piece of pieces) {
+  for await (const piece of piecesOf(path, start)) {
     const lines = (rest + piece).split('\n')
     rest = String(lines.pop())
     yield lines
   }
   if (rest !== '') yield [rest]
+}
+
+async function * piecesOf (path: string, start: number): AsyncGenerator<string> {
+  try {
+    const pieces: AsyncIterable<string> = createReadStream(path, { start, encoding: 'utf8', highWaterMark: pieceBytes })
+    yield * pieces
+  } catch (error) {
+    if (!isGone(error)) throw error
+  }
 }

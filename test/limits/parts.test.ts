@@ -185,6 +185,17 @@ t.test('options are checked', async (t) => {
 t.test('a host refuses in the same words', async (t) => {
   t.match(hostError({ code: 'access_denied' }, 403), { error: { statusCode: 403, code: 'access_denied' }, limit: null })
   t.match(hostError({ code: 'insufficient_quota' }, 402), { error: { statusCode: 402 }, limit: 'balance' })
+  t.match(hostError({ code: 'budget_exceeded' }, 402), {
+    error: {
+      statusCode: 402,
+      message: 'The budget of this API key for its period is spent, or what is left is less than this request may cost. ' +
+        'Whoever set it knows when it begins anew.',
+    },
+    limit: 'budget',
+  })
+  t.match(hostError({ code: 'budget_exceeded', retryAfterMs: 60_000 }, 403), {
+    error: { statusCode: 403, message: /cost\. It begins anew at \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\.$/ },
+  })
   t.match(hostError({ code: 'request_rate_exceeded', limit: 5, retryAfterMs: 700 }, 403), {
     error: { statusCode: 429, retryAfterMs: 700, message: /the limit is 5 a minute/ }, limit: 'requests',
   })

@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import {
-  closeSync, mkdirSync, readdirSync, readlinkSync, readFileSync, rmSync, statSync, truncateSync, utimesSync,
+  closeSync, mkdirSync, readdirSync, readlinkSync, readFileSync, rmdirSync, rmSync, statSync, symlinkSync, truncateSync, utimesSync,
 } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -173,6 +173,32 @@ t.test('of a process that ended well no file is looked at again, however many it
   left.noteUnsettled()
   await left.close()
   t.same(await unsettledIn(new FileLedger(path)), ['e', 'f'], 'all of them where it could not settle')
+})
+
+t.test('a file that another process deletes meanwhile is none; one that cannot be read is told', async (t) => {
+  const path = t.testdir({})
+  const killed = new FileLedger(path)
+  await killed.append(record('kept'))
+  symlinkSync(join(path, 'gone'), join(path, '000000000000000-1-00000000.ledger'))
+  const reader = new FileLedger(path)
+  t.same(await unsettledIn(reader), ['kept'], 'it stood in the folder, and was gone when it was looked at')
+  t.same(await idsIn(reader), ['kept'])
+
+  const other = new FileLedger(path)
+  await other.append(record('going'))
+  const read = other.read()[Symbol.asyncIterator]()
+  t.match(await read.next(), { value: { id: 'kept' } })
+  for (const name of readdirSync(path)) rmSync(join(path, name))
+  t.match(await read.next(), { done: true }, 'or when it was read')
+
+  const looped = join(path, '000000000000001-1-00000000.ledger')
+  symlinkSync(looped, looped)
+  await t.rejects(idsIn(reader), { code: 'ELOOP' })
+  rmSync(looped)
+  mkdirSync(looped)
+  await t.rejects(idsIn(reader), { code: 'EISDIR' })
+  rmdirSync(looped)
+  await Promise.all([killed.close(), other.close()])
 })
 
 t.test('a record of long ago is not charged again because a newer one stands behind it', async (t) => {

@@ -1,4 +1,4 @@
-import { appendFileSync, mkdirSync, readdirSync, truncateSync, writeFileSync } from 'node:fs'
+import { appendFileSync, mkdirSync, readdirSync, rmSync, statSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs'
 import { connect, createServer } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -67,6 +67,40 @@ t.test('a backlog forgets files that are gone and knows whose time it cannot rea
   const empty = new Backlog(folder(t))
   await empty.look(() => 0)
   t.same(empty.files, [])
+})
+
+t.test('what was not counted is not shipped: its file must not go', async (t) => {
+  const path = folder(t)
+  writeFileSync(join(path, name), `${writeFrame(record())}cut`)
+  const bytes = statSync(join(path, name)).size
+  const backlog = new Backlog(path)
+  const look = { isDone: false }
+  const looking = backlog.look(() => 0).finally(() => { look.isDone = true })
+  while (!look.isDone) {
+    t.equal(backlog.has(name, bytes), false)
+    await new Promise(setImmediate)
+  }
+  await looking
+  const [file] = backlog.files
+  if (file === undefined) throw new Error('there is one')
+  backlog.shipped(file, { end: bytes - 3, records: 1, time: 1 })
+  t.equal(backlog.has(name, bytes), true, 'what a crash cut off is never shipped')
+  backlog.note(new Map([[name, 0]]))
+  t.equal(backlog.has(name, bytes), false, 'a store that has less again')
+  await backlog.look(() => 0)
+  t.equal(backlog.has(name, bytes), false)
+  rmSync(join(path, name))
+  await backlog.look(() => 0)
+  t.equal(backlog.has(name, bytes), false)
+  t.equal(backlog.files.length, 0)
+})
+
+t.test('a file that goes between two looks at it is none', async (t) => {
+  const path = folder(t)
+  symlinkSync(join(path, 'gone'), join(path, name))
+  const backlog = new Backlog(path)
+  await backlog.look(() => 0)
+  t.equal(backlog.files.length, 0)
 })
 
 t.test('a file and a real store', { skip: withoutPostgres }, async (t) => {

@@ -1,7 +1,8 @@
 /** What of the ledger's files the usage store does not have yet. */
-import { readdir, stat } from 'node:fs/promises'
+import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { endMark } from '../ledger-read.js'
+import { statOf } from '../stat-of.js'
 import { countRecords, readPiece, type Piece } from './pieces.js'
 
 /** A file, and how much of it is in the store. */
@@ -16,6 +17,8 @@ export interface Unshipped {
   counted: number
   /** Records between these two. */
   records: number
+  /** All of its whole lines are among them, or shipped. */
+  isCounted: boolean
   /** When the oldest of these was written, or one that is older. Milliseconds since the epoch. */
   since: number
   /** Nobody writes to it any more. */
@@ -48,7 +51,7 @@ export class Backlog {
   /** Whether the store has all of a file that is so long. */
   has (name: string, bytes: number): boolean {
     const file = this.#files.get(name)
-    return file?.size === bytes && file.records === 0
+    return file?.size === bytes && file.isCounted && file.records === 0
   }
 
   /** Looks for new files and new records. `shippedOf`: how much of a new file the store is known to have. */
@@ -59,7 +62,7 @@ export class Backlog {
     for (const name of names) {
       const file = this.#files.get(name) ?? newFile(this.#path, name, shippedOf(name))
       this.#files.set(name, file)
-      if (!file.ended) await count(file)
+      if (!file.ended && !await count(file)) this.#files.delete(name)
     }
   }
 
@@ -68,7 +71,8 @@ export class Backlog {
     for (const [name, bytes] of positions) {
       const file = this.#files.get(name)
       // Counted again from there.
-      if (file !== undefined && file.shipped !== bytes) Object.assign(file, { shipped: bytes, counted: bytes, records: 0, ended: false })
+      if (file === undefined || file.shipped === bytes) continue
+      Object.assign(file, { shipped: bytes, counted: bytes, records: 0, isCounted: false, ended: false })
     }
   }
 
@@ -85,21 +89,27 @@ export class Backlog {
 }
 
 function newFile (folder: string, name: string, shipped: number): Unshipped {
-  return { name, path: join(folder, name), size: 0, shipped, counted: shipped, records: 0, since: 0, ended: false }
+  return { name, path: join(folder, name), size: 0, shipped, counted: shipped, records: 0, since: 0, isCounted: false, ended: false }
 }
 
-async function count (file: Unshipped): Promise<void> {
-  const { size } = await stat(file.path)
+/** False where it is gone: another process may have found it too old. */
+async function count (file: Unshipped): Promise<boolean> {
+  const found = await statOf(file.path)
+  if (found === null) return false
+  const { size } = found
+  file.isCounted = false
   file.size = size
-  while (file.counted < size) {
-    const piece = await readPiece(file.path, file.counted)
-    // A line that is being written, or that a crash cut off.
-    if (piece === null) return
+  for (;;) {
+    const piece = file.counted < size ? await readPiece(file.path, file.counted) : null
+    // Beyond there may be a line that is being written, or that a crash cut off.
+    if (piece === null) break
     if (file.records === 0) file.since = timeOf(piece)
     file.records += countRecords(piece, endMark)
     file.counted = piece.end
     file.ended = piece.bytes.toString('latin1', piece.bytes.length - endMark.length - 1) === `\n${endMark}` || piece.bytes.equals(end)
   }
+  file.isCounted = true
+  return true
 }
 
 const end = Buffer.from(endMark)
