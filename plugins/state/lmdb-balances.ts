@@ -1,9 +1,9 @@
 import { hold, leave, read, readBucket, renew, settle, sweep } from '../core/balances/rules.js'
 import type { LmdbFiles } from './lmdb-open.js'
-import { LmdbGroupStores, type Spent } from './lmdb-group-stores.js'
+import { LmdbGroupStores } from './lmdb-group-stores.js'
 import type { Engine } from '../core/balances/group-store.js'
 import { saveEntries } from './lmdb-durable.js'
-import { entriesOf, SpentWriter } from './lmdb-spent.js'
+import { SpentChanges, SpentWriter } from './lmdb-spent.js'
 import { inTurns } from './turns.js'
 import type { Balances } from './types.js'
 
@@ -27,8 +27,8 @@ const defaultCheckpointMs = 5_000
 export function lmdbBalances (
   files: LmdbFiles, { now = Date.now, holdTtlMs, checkpointMs = defaultCheckpointMs }: LmdbBalancesOptions
 ): Balances {
-  const dirty = new Map<string, Spent>()
-  const stores = new LmdbGroupStores(files.tables, dirty)
+  const changes = new SpentChanges()
+  const stores = new LmdbGroupStores(files.tables, changes)
   const engine: Engine = { storeOf: stores.of, now, holdTtlMs }
   const transaction = (work: () => void): void => {
     try {
@@ -43,7 +43,7 @@ export function lmdbBalances (
     }
   }
   const turns = inTurns(transaction)
-  const writer = new SpentWriter(files.thread, dirty)
+  const writer = new SpentWriter(files.thread, changes)
   const timer = setInterval(() => writer.write(), checkpointMs).unref()
   return {
     holdTtlMs,
@@ -59,7 +59,7 @@ export function lmdbBalances (
       await writer.close()
       await turns.soon(() => {})
       // Nobody waits for this loop any more.
-      if (dirty.size > 0 && saveEntries(files, entriesOf(dirty))) dirty.clear()
+      if (changes.size > 0) saveEntries(files, changes.entries)
     },
   }
 }

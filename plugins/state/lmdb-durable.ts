@@ -5,9 +5,12 @@ import { threadOptions } from '../core/thread-options.js'
 import { openDurable, type DurableFile, type StoredNote } from './lmdb-durable-file.js'
 import type { Spent } from './lmdb-group-stores.js'
 
+/** `isLess`: what stands there may be more, and gives way. */
+export type SpentEntry = readonly [table: 'spent', name: string, value: Spent, isLess?: boolean]
+
 /** A name and what it stands for from now on, null for nothing. */
 export type Entry =
-  | readonly [table: 'spent', name: string, value: Spent]
+  | SpentEntry
   | readonly [table: 'notes', name: string, value: StoredNote | null]
 export type Entries = readonly Entry[]
 
@@ -17,11 +20,11 @@ const nothing = (): void => {}
 export function saveEntries ({ writeDurable, spent, notes }: DurableFile, entries: Entries): boolean {
   try {
     writeDurable(() => {
-      for (const [table, name, value] of entries) {
+      for (const [table, name, value, isLess] of entries) {
         if (value === null) (table === 'spent' ? spent : notes).removeSync(name)
         else if (table === 'notes') notes.putSync(name, value)
         // Another process may have written a newer one.
-        else if (numberOf(value) > numberOf(spent.get(name))) spent.putSync(name, value)
+        else if (isLess === true || numberOf(value) > numberOf(spent.get(name))) spent.putSync(name, value)
       }
     })
     return true

@@ -5,6 +5,7 @@
 import { readAccount, readBucketRecord, readNumbers, writeAccount, writeBucket, writeQuiet } from './lmdb-codec.js'
 import type { BucketRecord } from '../core/balances/buckets.js'
 import { LmdbHolds, states } from './lmdb-holds.js'
+import type { SpentChanges } from './lmdb-spent.js'
 import { Known, type Binary } from './lmdb-known.js'
 import { accountName, type AccountRecord } from '../core/balances/parties.js'
 import type { GroupStore, HoldRecord } from '../core/balances/group-store.js'
@@ -42,7 +43,7 @@ const none: readonly never[] = []
 
 export class LmdbGroupStores {
   readonly #tables: LmdbTables
-  readonly #spent: Map<string, Spent>
+  readonly #spent: Pick<SpentChanges, 'set'>
   /** A number of this opening of the file alone. */
   readonly #writer = Buffer.from(crypto.getRandomValues(new Uint8Array(8)))
   readonly #accounts: Known<AccountRecord>
@@ -54,7 +55,7 @@ export class LmdbGroupStores {
   readonly #max: number
 
   /** More than `max` accounts, buckets, holds or groups are not known for longer than a turn. */
-  constructor (tables: LmdbTables, spent: Map<string, Spent>, max = 100_000) {
+  constructor (tables: LmdbTables, spent: Pick<SpentChanges, 'set'>, max = 100_000) {
     this.#max = max
     this.#tables = tables
     this.#spent = spent
@@ -117,16 +118,16 @@ export class LmdbGroupStores {
     }
     return {
       account: (key) => this.#accounts.get(accountNameOf(key)),
-      saveAccount: (key, account) => {
+      saveAccount: (key, account, isLess) => {
         const name = accountNameOf(key)
         this.#accounts.set(name, account)
-        this.#spent.set(name, account.spent)
+        this.#spent.set(name, account.spent, isLess)
       },
       bucket: (key, id) => this.#buckets.get(nameOf(key, id)),
-      saveBucket: (key, id, bucket) => {
+      saveBucket: (key, id, bucket, isLess) => {
         const { spent, amount, toldPercent, endsAt } = bucket
         this.#buckets.set(nameOf(key, id), bucket)
-        this.#spent.set(nameOf(key, id), [spent, amount, toldPercent, endsAt ?? Infinity])
+        this.#spent.set(nameOf(key, id), [spent, amount, toldPercent, endsAt ?? Infinity], isLess)
       },
       dropBuckets: (key, before) => this.#dropBuckets(bucketPrefix(group, key), before),
       hold: (id) => this.#hold(holdName(id), place, id),

@@ -3,11 +3,11 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { setTimeout as pause } from 'node:timers/promises'
 import t from 'tap'
-import type { HoldAsk } from '../../plugins/core/balances/types.js'
+import type { Bucket, HoldAsk } from '../../plugins/core/balances/types.js'
 import { lmdbBalances } from '../../plugins/state/lmdb-balances.js'
 import { DurableThread } from '../../plugins/state/lmdb-durable.js'
 import { openLmdb } from '../../plugins/state/lmdb-open.js'
-import { SpentWriter } from '../../plugins/state/lmdb-spent.js'
+import { SpentChanges, SpentWriter } from '../../plugins/state/lmdb-spent.js'
 
 const heldMs = 2_000
 
@@ -55,28 +55,55 @@ t.test('a disk that stands still holds up no request', async (t) => {
 })
 
 t.test('what a thread that ends has not saved stays to be saved', async (t) => {
-  const dirty = new Map([['g:chat', 7]])
+  const changes = new SpentChanges()
+  changes.set('g:chat', 7)
   const thread = new DurableThread('/dev/null/nowhere')
-  const writer = new SpentWriter(thread, dirty)
+  const writer = new SpentWriter(thread, changes)
   writer.write()
   writer.write()
   await writer.close()
   await thread.close()
-  t.strictSame([...dirty], [['g:chat', 7]])
+  t.strictSame(changes.entries, [['spent', 'g:chat', 7, false]])
 })
 
 t.test('what changes while it is written is written again, and what does not is not', async (t) => {
   const path = t.testdir({})
   const files = await openLmdb(path, 'boot-1')
-  const dirty = new Map<string, number>([['g:chat', 7], ['g:other', 1]])
-  const writer = new SpentWriter(files.thread, dirty)
+  const changes = new SpentChanges()
+  changes.set('g:chat', 7)
+  changes.set('g:other', 1)
+  const writer = new SpentWriter(files.thread, changes)
   writer.write()
-  dirty.set('g:chat', 8)
-  while (dirty.has('g:other')) await pause(10)
-  t.strictSame([...dirty], [['g:chat', 8]])
+  changes.set('g:chat', 8)
+  while (changes.size > 1) await pause(10)
+  t.strictSame(changes.entries, [['spent', 'g:chat', 8, false]])
   writer.write()
-  while (dirty.size > 0) await pause(10)
+  while (changes.size > 0) await pause(10)
   t.equal(files.spent.get('g:chat'), 8)
   await writer.close()
   await files.close()
+})
+
+t.test('what was charged too much and put right stays right beyond a power failure', async (t) => {
+  const path = t.testdir({})
+  let now = Date.now()
+  const files = await openLmdb(path, 'boot-1')
+  const balances = lmdbBalances(files, { now: () => now, holdTtlMs: 1_000, checkpointMs: 20 })
+  const budget: Bucket = { id: 'tokens total UTC ', unit: 'tokens', amount: 1e9, endsAt: null }
+  const parties = { group: 'chat', groupLimits: { balance: 1e9 }, groupBuckets: [budget], key: 'ci', keyLimits: {} }
+  await balances.hold({ ...parties, id: 'slow', requests: 1, tokens: 200, floor: 100 })
+  now += 2_000
+  await balances.sweep('chat')
+  while (files.spent.get('g:chat') !== 100) await pause(10)
+  await balances.settle({ id: 'slow', group: 'chat', key: 'ci', tokens: 7, late: [] })
+  while (files.spent.get('g:chat') !== 7) await pause(10)
+  await balances.close()
+  await files.close()
+
+  const again = await openLmdb(path, 'boot-2')
+  const restored = lmdbBalances(again, { now: () => now, holdTtlMs: 1_000 })
+  t.equal((await restored.read('chat')).spent, 7)
+  t.equal((await restored.readBucket(budget.id, 'chat')).spent, 7)
+  await restored.close()
+  await again.close()
 })

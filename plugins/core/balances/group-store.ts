@@ -33,10 +33,11 @@ export interface HoldRecord {
 export interface GroupStore {
   /** The account of the group, or of a key in it. Undefined for a party that was never counted. */
   account: (key: string | null) => AccountRecord | undefined
-  saveAccount: (key: string | null, account: AccountRecord) => void
+  /** `isLess`: what is spent may be less than what was saved before. */
+  saveAccount: (key: string | null, account: AccountRecord, isLess?: boolean) => void
   /** A bucket of the group, or of a key in it. */
   bucket: (key: string | null, id: string) => BucketRecord | undefined
-  saveBucket: (key: string | null, id: string, bucket: BucketRecord) => void
+  saveBucket: (key: string | null, id: string, bucket: BucketRecord, isLess?: boolean) => void
   /** Forgets those of one party whose period ended before. */
   dropBuckets: (key: string | null, before: number) => void
   hold: (id: string) => HoldRecord | undefined

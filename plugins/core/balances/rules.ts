@@ -93,7 +93,7 @@ export function settle (engine: Engine, settlement: Settlement): readonly Reache
     account.spent += tokens
     if (found.state === 'closed') account.spent -= found.tokens
     else release(account, found, tokens, second)
-  })
+  }, found.state === 'closed' && tokens < found.tokens)
   const reached: Reached[] = []
   charge(store, found, { tokens, cost }, reached)
   if (late.length === 0) store.dropHold(found)
@@ -162,7 +162,7 @@ function charge (store: GroupStore, found: HoldRecord, amounts: Amounts, reached
     if (found.state === 'closed') record.spent -= found[unit]
     else record.held -= found[unit]
     if (reached !== null) tellReached(record, held, reached)
-    store.saveBucket(partyKey, id, record)
+    store.saveBucket(partyKey, id, record, found.state === 'closed' && amounts[unit] < found[unit])
   }
 }
 
@@ -192,12 +192,14 @@ function strangerOf (store: GroupStore, { id, group, key, late, lateBuckets = no
 }
 
 /** Changes and saves the account of each party that a hold counts for. */
-function forEachAccount (store: GroupStore, { key, scopes }: HoldRecord, change: (account: AccountRecord) => void): void {
+function forEachAccount (
+  store: GroupStore, { key, scopes }: HoldRecord, change: (account: AccountRecord) => void, isLess = false
+): void {
   for (const scope of scopes) {
     const of = scope === 'group' ? null : key
     const account = accountOf(store, of)
     change(account)
-    store.saveAccount(of, account)
+    store.saveAccount(of, account, isLess)
   }
 }
 
