@@ -37,13 +37,8 @@ async function registerLimits (app: FastifyInstance, options: LimitsOptions): Pr
     ledger?.noteUnsettled?.()
     writeLog(app.log, 'error', { settlement }, 'a settlement could not reach the state store')
   }
-  const outbox = new Outbox({
-    balances,
-    maxWaiting: outboxMax,
-    retryMs: outboxRetryMs,
-    onLost,
-    onSettled: budgetWarnings(() => gateway.recorder, app.log, rules.onBudget),
-  })
+  const onSettled = budgetWarnings(() => gateway.recorder, app.log, rules.onBudget)
+  const outbox = new Outbox({ balances, maxWaiting: outboxMax, retryMs: outboxRetryMs, onLost, onSettled })
   const admission = new Admission(
     balances, outbox, rules.leasePercent, (err) => writeLog(app.log, 'error', { err }, 'the limit store cannot answer')
   )
@@ -75,6 +70,7 @@ async function registerLimits (app: FastifyInstance, options: LimitsOptions): Pr
     expectCounts(gateway)
     const renewing = setInterval(() => admission.renew().catch(() => {}), Math.ceil(balances.holdTtlMs / 3)).unref()
     const forget = gateway.recorder.gauge('balance_remaining_ratio', () => admission.remaining.samples())
+    const unwarned = balances.onRecovered?.(onSettled)
     const unheard = ledger?.onTrouble?.((err, again) => {
       gateway.recorder.ledgerFailed()
       if (!again) {
@@ -83,7 +79,7 @@ async function registerLimits (app: FastifyInstance, options: LimitsOptions): Pr
     })
     if (ledger?.shipping) endings.push(watchShipping(ledger.shipping, gateway, app))
     const forgetBudgets = gateway.recorder.gauge('budget_remaining_ratio', () => admission.remaining.budgets.samples())
-    endings.push(forget, forgetBudgets, () => clearInterval(renewing), () => unheard?.())
+    endings.push(forget, forgetBudgets, () => clearInterval(renewing), () => unheard?.(), () => unwarned?.())
   })
   app.addHook('onClose', async () => {
     for (const end of endings) end()

@@ -1,4 +1,4 @@
-import type { Balances, Settled, Settlement } from '../core/balances/types.js'
+import type { Balances, Settled, SettledListener, Settlement } from '../core/balances/types.js'
 
 export interface OutboxOptions {
   readonly balances: Balances
@@ -7,7 +7,7 @@ export interface OutboxOptions {
   readonly retryMs: number
   readonly onLost: (settlement: Settlement) => void
   /** The settlement is in the store, which says what it made budgets reach. */
-  readonly onSettled?: (settlement: Settlement, settled: Settled) => void
+  readonly onSettled?: SettledListener
 }
 
 const atOnce = 100

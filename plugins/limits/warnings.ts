@@ -1,6 +1,6 @@
 /** Tells that a share of a budget is spent: in the log, in a metric, and to the host. */
 import type { FastifyBaseLogger } from 'fastify'
-import type { Reached, Settled, Settlement } from '../core/balances/types.js'
+import type { Reached, SettledListener, Settlement } from '../core/balances/types.js'
 import type { Period } from '../core/budget.js'
 import type { Recorder } from '../core/recorder.js'
 import { writeLog } from '../core/write-log.js'
@@ -24,7 +24,7 @@ export type OnBudget = (event: BudgetEvent) => unknown
 /** What settles are told to. A hook of the host that throws, or whose promise fails, is told in the log. */
 export function budgetWarnings (
   recorder: () => Recorder, log: FastifyBaseLogger, onBudget: OnBudget | null
-): (settlement: Settlement, settled: Settled) => void {
+): SettledListener {
   const fail = (err: unknown): void => writeLog(log, 'error', { err }, 'limits.onBudget failed')
   const tell = (event: BudgetEvent): void => {
     recorder().budgetReached(event.group, event.period, event.percent)

@@ -1,4 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
+import type { SettledListener } from '../core/balances/types.js'
 import type { Balances, Ledger, LedgerRecord } from './types.js'
 
 const atOnce = 100
@@ -8,10 +9,12 @@ const retryMs = 250
  * Settles again what killed processes recorded last. Whatever was settled already stays as it is: a settlement counts once.
  * Where the store is away it is asked again until it is back, or until `closing`, which rejects.
  */
-export async function recover (ledger: Ledger, balances: Balances, closing: AbortSignal): Promise<number> {
+export async function recover (
+  ledger: Ledger, balances: Balances, closing: AbortSignal, onSettled: SettledListener = () => {}
+): Promise<number> {
   // Together, and none before they are waited for: a rejection that nobody hears yet would end the process.
   const settleAll = async (records: readonly LedgerRecord[]): Promise<void> => {
-    await Promise.all(records.map(async (record) => await settle(balances, record, closing)))
+    await Promise.all(records.map(async (record) => await settle(balances, record, closing, onSettled)))
   }
   let count = 0
   let batch: LedgerRecord[] = []
@@ -26,12 +29,14 @@ export async function recover (ledger: Ledger, balances: Balances, closing: Abor
 }
 
 async function settle (
-  balances: Balances, { id, key, group, charged, chargedCost = 0, late, lateBuckets = [] }: LedgerRecord, closing: AbortSignal
+  balances: Balances, { id, key, group, charged, chargedCost = 0, late, lateBuckets = [] }: LedgerRecord, closing: AbortSignal,
+  onSettled: SettledListener
 ): Promise<void> {
   if (key === null || group === null) return
+  const settlement = { id, group, key, tokens: charged, cost: chargedCost, late, lateBuckets }
   for (;;) {
     try {
-      await balances.settle({ id, group, key, tokens: charged, cost: chargedCost, late, lateBuckets })
+      onSettled(settlement, await balances.settle(settlement))
       return
     } catch {
       await pause(retryMs, undefined, { signal: closing, ref: false })

@@ -5,10 +5,11 @@ import {
 } from '../../plugins/state/index.js'
 import type { Shipping, Trouble } from '../../plugins/core/ledger.js'
 import { StoreDownError } from '../../plugins/core/balances/store-down.js'
+import type { BudgetEvent } from '../../plugins/limits/index.js'
 import { FileLedger } from '../../plugins/state/file-ledger.js'
 import { recover } from '../../plugins/state/recover.js'
 import { call, read, startGateway } from '../helpers/gateway.js'
-import { usageOf } from '../helpers/upstream.js'
+import { startUpstream, usageOf } from '../helpers/upstream.js'
 import { startRedis, withoutRedis } from '../state/redis-server.js'
 import { messages, setup, type Setup } from './setup.js'
 
@@ -345,4 +346,45 @@ t.test('what waits for the usage store is told, and once that it does not get th
   const { body } = await app.inject('/metrics')
   t.match(body, /^llm_gateway_ledger_unshipped_records 3$/m)
   t.match(body, /^llm_gateway_ledger_lag_seconds 1\.5$/m)
+})
+
+t.test('a budget that a recovery brought to its share is told by whoever listens, now or later', async (t) => {
+  const path = t.testdir({})
+  const killed = await openState({ engine: 'lmdb', path })
+  const groupBuckets = [{ id: 'tokens total UTC ', unit: 'tokens', amount: 100, endsAt: null }] as const
+  const parties = { group: 'all', groupLimits: { balance: 1_000 }, groupBuckets, key: 'one', keyLimits: {} }
+  for (const id of ['a', 'b']) await killed.balances.hold({ ...parties, id, requests: 1, tokens: 10, floor: 0 })
+  const record = {
+    key: 'one',
+    group: 'all',
+    protocol: 'messages',
+    model: 'm',
+    outcome: 'ok',
+    late: [],
+    time: Date.now(),
+    input: 1,
+    cache_read: 0,
+    cache_write_5m: 0,
+    cache_write_1h: 0,
+    cache_write: 0,
+    tool_input: 0,
+    output: 0,
+    reasoning: 0,
+  } as const
+  await killed.ledger.append({ ...record, id: 'a', charged: 85 })
+  const state = await openState({ engine: 'lmdb', path })
+  await state.recovered
+  const events: BudgetEvent[] = []
+  const upstream = await startUpstream(t)
+  const limits = { balances: state.balances, ledger: state.ledger, onBudget: (event: BudgetEvent) => { events.push(event) } }
+  const first = await startGateway(t, upstream.url, { limits })
+  await first.app.ready()
+  t.match(events, [{ group: 'all', key: null, period: 'total', percent: 80 }])
+  const second = await startGateway(t, upstream.url, { limits })
+  await second.app.ready()
+  await first.app.close()
+  t.equal(events.length, 1, 'once')
+  await second.app.close()
+  await state.close()
+  await killed.close()
 })

@@ -2,6 +2,7 @@ import t from 'tap'
 import { openKeys, openState } from '../../plugins/state/index.js'
 import { loadPeer } from '../../plugins/state/peer.js'
 import { recover } from '../../plugins/state/recover.js'
+import { RecoveredBudgets } from '../../plugins/state/recovered-budgets.js'
 import { memoryBalances, memoryLedger, type Balances, type LedgerRecord, type StateConfig } from '../../plugins/state/index.js'
 
 const leaves = { input: 3, cache_read: 0, cache_write_5m: 0, cache_write_1h: 0, cache_write: 0, tool_input: 0, output: 4, reasoning: 0 }
@@ -121,4 +122,24 @@ t.test('an end that comes while the ledger is still read is told once, to who wa
   }
   const settle = async (): Promise<void> => { throw new Error('away') }
   await t.rejects(recover(ledger, { ...memoryBalances(), settle }, closing.signal), { name: 'AbortError' })
+})
+
+t.test('what a recovery made budgets reach waits for a listener, and goes to the latest', async (t) => {
+  const budgets = new RecoveredBudgets()
+  const told: string[] = []
+  const settlement = { id: 'a', group: 'chat', key: 'ci', tokens: 1, late: [] }
+  const reached = [{ scope: 'group', bucket: 'tokens total UTC ', percent: 50 }] as const
+  budgets.add(settlement, undefined)
+  budgets.add(settlement, [])
+  budgets.add(settlement, reached)
+  const endFirst = budgets.listen(() => told.push('first'))
+  t.same(told, ['first'])
+  const endSecond = budgets.listen(() => told.push('second'))
+  endFirst()
+  budgets.add(settlement, reached)
+  t.same(told, ['first', 'second'])
+  endSecond()
+  budgets.add(settlement, reached)
+  budgets.listen(() => told.push('third'))
+  t.same(told, ['first', 'second', 'third'])
 })

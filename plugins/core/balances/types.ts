@@ -119,6 +119,9 @@ export interface Reached {
 /** Nothing, where an engine has no budgets. */
 export type Settled = readonly Reached[] | void
 
+/** Told a settlement that the store has taken, and what it made budgets reach. */
+export type SettledListener = (settlement: Settlement, settled: Settled) => void
+
 /** What has gone of a bucket. */
 export interface Spending {
   readonly spent: number
@@ -141,6 +144,11 @@ export interface Balances {
    * made a budget reach.
    */
   settle: (settlement: Settlement) => Settled | Promise<Settled>
+  /**
+   * Listens to settlements of what killed processes recorded, also to those before it. One listener: a later one takes the place. Returns
+   * what ends it.
+   */
+  onRecovered?: (listener: SettledListener) => () => void
   /** Keeps holds of running requests from expiring. */
   renew: (group: string, ids: readonly string[]) => void | Promise<void>
   /** Charges the floor of a group's expired holds; returns how many. Every `hold` also does it for its group. */
