@@ -1,7 +1,8 @@
 import { AsyncResource } from 'node:async_hooks'
-import { GatewayError } from '../core/errors/gateway-error.js'
+import { gatewayError, GatewayError } from '../core/errors/gateway-error.js'
 import { ReplyCodedError } from '../core/errors/reply-errors.js'
 import type { ModelCall } from '../core/model-call.js'
+import { writeLog } from '../core/write-log.js'
 import type { Attempts, Call, Called, Failure, KeptReply } from '../core/upstream.js'
 import { AttemptHandler, nothingToResume, type AttemptListener } from './attempt-handler.js'
 import type { Exchange } from './exchange.js'
@@ -54,7 +55,7 @@ export class Failover implements AttemptListener {
 
   failed (failure: Failure): void {
     const wait = this.attempts.failed(failure)
-    if (wait instanceof Promise) wait.then((ms) => this.#goOn(ms))
+    if (wait instanceof Promise) wait.then((ms) => this.#goOn(ms)).catch(this.#fail)
     else this.#goOn(wait)
   }
 
@@ -67,9 +68,20 @@ export class Failover implements AttemptListener {
 
   #next (): void {
     if (this.#isOver) return
-    const called = this.attempts.next()
-    if (called instanceof Promise) called.then((later) => this.#scope.runInAsyncScope(() => this.#send(later)))
-    else this.#send(called)
+    try {
+      const called = this.attempts.next()
+      if (called instanceof Promise) called.then((later) => this.#scope.runInAsyncScope(() => this.#send(later))).catch(this.#fail)
+      else this.#send(called)
+    } catch (error) {
+      this.#fail(error)
+    }
+  }
+
+  /** What is thrown in a timer or a promise has nobody else: it would end the process. */
+  readonly #fail = (error: unknown): void => {
+    if (this.#isOver) return
+    writeLog(this.#context.request.log, 'error', { err: error }, 'an upstream could not be asked')
+    this.#scope.runInAsyncScope(() => this.#conclude(gatewayError('internal_error')))
   }
 
   #send (called: Called): void {

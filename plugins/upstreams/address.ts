@@ -6,6 +6,8 @@ const modelPlace = '{model}'
 
 /** Servers take such a segment out of a path together with what stands before it, some of them after they have decoded it. */
 const dotSegment = /(?:^|[/\\])\.{1,2}(?:[/\\]|$)/
+/** Half of a pair has no form in a URL: what would write it throws. */
+const halfCharacter = /\p{Surrogate}/u
 
 /**
  * Path and query as an upstream gets them; `model` is the name that it knows. A refusal where its address needs a model and the request
@@ -20,7 +22,7 @@ export function pathAt (upstream: Upstream, llm: ModelCall, model: string | null
   const path = upstream.basePath + tail + joined(upstream, query)
   if (!upstream.basePath.includes(modelPlace)) return path
   if (model === null) return gatewayError('model_required')
-  if (dotSegment.test(model)) return gatewayError('model_not_found', {}, { param: llm.endpoint.modelField })
+  if (dotSegment.test(model) || halfCharacter.test(model)) return gatewayError('model_not_found', {}, { param: llm.endpoint.modelField })
   return path.replace(modelPlace, () => encodeURIComponent(model))
 }
 

@@ -3,9 +3,10 @@ import { gatewayError, GatewayError } from '../core/errors/gateway-error.js'
 import type { ModelCall } from '../core/model-call.js'
 import type { Attempts, Called, Failure, KeptReply, StreamHead } from '../core/upstream.js'
 import type { Tie } from './affinity.js'
-import { callOf, countFor, unpacked } from './call.js'
+import { BestFailure } from './best-failure.js'
+import { callOf, unpacked } from './call.js'
 import { choose, noModel } from './choice.js'
-import { judge, moreUseful, needsBody, passedOn, type AttemptResult, type Judgement } from './judgement.js'
+import { judge, needsBody, passedOn, type AttemptResult, type Judgement } from './judgement.js'
 import type { Member } from './member.js'
 import { BoundMember } from './bound-member.js'
 import type { Pool } from './pool.js'
@@ -20,7 +21,6 @@ import { timerMs, within } from './within.js'
 const againMs = 100
 /** A retry waits for its place among all retries: long enough for a burst, in an outage soon over. */
 const longestWaitMs = 250
-const untold = new Error('nothing was tried')
 
 /** The attempts of one request at the members of a pool. */
 export class PoolAttempts implements Attempts {
@@ -43,9 +43,7 @@ export class PoolAttempts implements Attempts {
   /** The secret that came in place of one that was refused, once. */
   #renewed: string | null = null
   #mayRenew: boolean
-  #best: KeptReply | null = null
-  #error: Error = untold
-  #wasSent = false
+  readonly #best = new BestFailure()
   #isOver = false
 
   constructor (pool: Pool, llm: ModelCall, headers: IncomingHttpHeaders, once: boolean, around: Surroundings) {
@@ -90,30 +88,32 @@ export class PoolAttempts implements Attempts {
     return secret instanceof Promise ? this.#wait(member, secret) : this.#call(member, secret)
   }
 
-  async #wait (member: Member, secret: Promise<string>): Promise<Called> {
-    try {
-      return this.#call(member, await within(this.#leftMs, secret))
-    } catch {
-      return await this.#withoutSecret()
-    }
-  }
-
-  /** Nothing was sent: another member is asked, and it counts as no attempt. */
-  async #withoutSecret (): Promise<Called> {
+  async #wait (member: Member, pending: Promise<string>): Promise<Called> {
+    const secret = await within(this.#leftMs, pending).catch(() => null)
+    if (secret !== null) return await this.#call(member, secret)
     this.#end('credential', 0, { blames: 'credential', waitMs: null })
-    const next = this.#isOver || this.#bound.isKnown || this.#isLate ? null : this.#choose()
-    if (next === null || this.#tried.includes(next)) return this.#refused(gatewayError('upstream_credential_unavailable'))
-    this.#next = next
-    this.#around.failedOver(this.#pool.name, 'credential')
-    return await this.#begin()
+    return await this.#elsewhere('credential', gatewayError('upstream_credential_unavailable'))
   }
 
-  #call (member: Member, secret: string | null): Called {
+  #call (member: Member, secret: string | null): Called | Promise<Called> {
     this.#secret = secret
-    this.#sends += 1
     const called = callOf(member.upstream, this.#llm, secret, timerMs(Math.min(this.#pool.attemptTimeoutMs, this.#leftMs)))
-    if (called instanceof GatewayError) return this.#refused(called)
+    if (called instanceof GatewayError) {
+      // Its address has no place for this request, which tells nothing of it.
+      this.#end(null, 0, null)
+      return this.#elsewhere(null, called)
+    }
+    this.#sends += 1
     return this.#holdsHeads ? unpacked(called) : called
+  }
+
+  /** Nothing was sent: another member is asked, and that counts as no attempt. `cause`: of a failure of the one before, null for none. */
+  #elsewhere (cause: string | null, error: GatewayError): Called | Promise<Called> {
+    const next = this.#isOver || this.#bound.isKnown || this.#isLate ? null : this.#choose()
+    if (next === null || this.#tried.includes(next)) return this.#refused(error)
+    this.#next = next
+    if (cause !== null) this.#around.failedOver(this.#pool.name, cause)
+    return this.#begin()
   }
 
   get #isLate (): boolean {
@@ -124,15 +124,9 @@ export class PoolAttempts implements Attempts {
     return Math.max(1, this.#until - this.#around.now())
   }
 
-  /** The first one counts, and before it the first with which something was sent: its provider may have done work that is paid for. */
-  #note (error: Error, sent = false): void {
-    if (this.#error === untold || (sent && !this.#wasSent)) this.#error = error
-    this.#wasSent ||= sent
-  }
-
   /** Nothing is sent. */
   #refused (error: GatewayError): GatewayError {
-    this.#note(error)
+    this.#best.note(error)
     return error
   }
 
@@ -153,8 +147,8 @@ export class PoolAttempts implements Attempts {
   failed (failure: Failure): number | null | Promise<number | null> {
     const upstream = this.#visit?.member.upstream
     const judgement = judge(failure, upstream?.forwards === false, Date.now())
-    if (failure.kind === 'transport') this.#note(failure.error, failure.sent)
-    else this.#best = moreUseful(this.#best, failure.reply, judgement.result)
+    if (failure.kind === 'transport') this.#best.note(failure.error, failure.sent)
+    else this.#best.keep(failure.reply, judgement.result)
     const status = failure.kind === 'transport' ? 0 : failure.reply.status
     const renew = upstream?.secret.renew
     if (status === 401 && this.#mayRenew && this.#secret !== null && renew) return this.#renew(renew, this.#secret, judgement)
@@ -211,8 +205,7 @@ export class PoolAttempts implements Attempts {
   }
 
   last (): KeptReply | Error {
-    if (this.#best !== null) countFor(this.#best.upstream, this.#llm)
-    return this.#best ?? this.#error
+    return this.#best.told(this.#llm)
   }
 
   over (end: 'complete' | 'broken' | 'left'): void {
@@ -234,8 +227,8 @@ export class PoolAttempts implements Attempts {
     return choose(this.#pool, { model: this.#model, tie: this.#tie, now: now(), tried: this.#tried, refusedBy: this.#refusedBy, random })
   }
 
-  /** Null: nothing was told of anybody. A caller that left has ended it already. */
-  #end (result: AttemptResult, status: number, told: Told | null): void {
+  /** A null for `result`: it was no attempt; for `told`: nothing was told of anybody. A caller that left has ended it already. */
+  #end (result: AttemptResult | null, status: number, told: Told | null): void {
     const visit = this.#visit
     if (visit === null) return
     const { upstream } = visit.member
@@ -243,6 +236,7 @@ export class PoolAttempts implements Attempts {
     if (told !== null && told.blames !== 'nobody_asked') tellPool(this.#pool.members, visit, told, now)
     visit.end()
     this.#visit = null
+    if (result === null) return
     this.#around.attempted(upstream.name, result)
     const attempts = this.#llm.routing.attempts ??= []
     attempts.push({ upstream: upstream.name, result, status, durationMs: Math.round(now - visit.beganAt) })

@@ -2,6 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import t from 'tap'
 import { gatewayOf } from '../../plugins/core/gateway.js'
 import { memoryBalances, memoryLedger } from '../../plugins/state/index.js'
+import { PoolAttempts } from '../../plugins/upstreams/attempts.js'
 import { call, everyProtocol, listen, read, secret } from '../helpers/gateway.js'
 import { replyFixture, sha256, type Script } from '../helpers/upstream.js'
 import { ask, inOrder, overloaded, seenBy, startPool, type PoolGateway } from './pool-gateway.js'
@@ -532,4 +533,24 @@ t.test('a kept reply under a transfer coding that nobody can pass on ends its re
   t.match(JSON.parse((await read(answer)).bytes.toString()), { error: { code: 'upstream_invalid' } })
   t.match(await gateway.settled.next(), { status: 502, outcome: 'upstream_error', errorCode: 'upstream_invalid', holds: 0 })
   t.equal(gateway.settled.size, 0)
+})
+
+t.test('what is thrown where nobody waits for it is an error of the request, and not the end of the process', async (t) => {
+  const lines: string[] = []
+  const stream = { write: (line: string) => { lines.push(line) } }
+  const gateway = await startPool(t, { rules: inOrder, server: { logger: { level: 'error', stream } } })
+  const { next, failed } = PoolAttempts.prototype
+  const restore = (): void => { Object.assign(PoolAttempts.prototype, { next, failed }) }
+  t.teardown(restore)
+  const throws = (): never => { throw new Error('a mistake of ours') }
+  const rejects = async (): Promise<never> => throws()
+  for (const broken of [{ next: throws }, { next: rejects }, { failed: rejects }]) {
+    Object.assign(PoolAttempts.prototype, broken)
+    gateway.members[0]?.queue(overloaded)
+    t.match(await ask(gateway), { status: 500, body: /"code":"internal_error"/ })
+    restore()
+  }
+  t.equal(lines.filter((line) => line.includes('an upstream could not be asked') && line.includes('a mistake of ours')).length, 3)
+  t.match(await ask(gateway), { status: 200 })
+  t.match(gatewayOf(gateway.app).upstreamsStatus().upstreams, [{ active: 0 }, { active: 0 }])
 })
