@@ -141,7 +141,7 @@ export class PoolAttempts implements Attempts {
   }
 
   passed (): void {
-    if (this.#visit !== null) tellPool(this.#pool.members, this.#visit, passedOn(this.#status), this.#around.now())
+    if (this.#visit !== null) tellPool(this.#pool.members, this.#visit, { ...passedOn(this.#status), isBegun: true }, this.#around.now())
   }
 
   failed (failure: Failure): number | null | Promise<number | null> {
@@ -211,9 +211,10 @@ export class PoolAttempts implements Attempts {
   over (end: 'complete' | 'broken' | 'left'): void {
     this.#isOver = true
     if (this.#visit !== null) {
-      const told = passedOn(this.#status)
+      const { result, blames } = passedOn(this.#status)
+      if (end !== 'broken' && blames === null) this.#visit.complete()
       if (end === 'broken') this.#end('reset', this.#status, { blames: 'upstream', waitMs: null })
-      else this.#end(end === 'left' ? 'left' : told.result, this.#status, null)
+      else this.#end(end === 'left' ? 'left' : result, this.#status, null)
     }
     this.#share.over()
   }

@@ -14,7 +14,7 @@ export function statusOf (upstreams: Iterable<Upstream>, pools: Iterable<Pool>, 
 
 function upstreamStatus ({ name, origin, basePath, account }: Upstream, health: Health, now: number): UpstreamStatus {
   const { breaker, credential, active } = health
-  const until = Math.max(breaker.until, credential.until)
+  const until = Math.max(breaker.dueAt, credential.dueAt)
   const reason = credential.isOpen ? 'credential' : breaker.isOpen ? 'failures' : null
   const state = reason === null ? 'up' : health.isWell(now) || until <= now ? 'due' : 'out'
   const address = origin + basePath

@@ -6,7 +6,10 @@ const coolMs = 5_000
 /** Longer than this nobody is believed: the account is asked again, by whatever request comes. */
 const longestCoolMs = 3_600_000
 
-export type Told = Pick<Judgement, 'blames' | 'waitMs'>
+export interface Told extends Pick<Judgement, 'blames' | 'waitMs'> {
+  /** It has only begun: a reply that is passed on may still break off. */
+  readonly isBegun?: boolean
+}
 
 /** One request's time at one member: counts as load until its end, and tells the member's health how it went. */
 export class Visit {
@@ -26,9 +29,9 @@ export class Visit {
     this.#model = model
     load.begin(now)
     health.active += 1
-    this.#triesUpstream = health.breaker.enter()
-    this.#triesCredential = health.credential.enter()
-    this.#triesModel = health.models.get(model)?.enter() === true
+    this.#triesUpstream = health.breaker.enter(now)
+    this.#triesCredential = health.credential.enter(now)
+    this.#triesModel = health.models.get(model)?.enter(now) === true
   }
 
   /** True where the upstream was out until now. */
@@ -36,11 +39,12 @@ export class Visit {
     return this.#triesUpstream
   }
 
-  tell ({ blames, waitMs }: Told, now: number): void {
+  tell ({ blames, waitMs, isBegun = false }: Told, now: number): void {
     const { breaker, credential, account, models } = this.member.health
     const first = !this.#told
     this.#told = true
     if (blames === 'upstream') breaker.failed(now, first && this.#triesUpstream, Math.min(waitMs ?? 0, longestCoolMs))
+    else if (isBegun) breaker.answered()
     else breaker.succeeded()
     if (blames === 'credential') credential.failed(now, first && this.#triesCredential)
     else if (blames !== 'upstream') credential.succeeded()
@@ -49,6 +53,11 @@ export class Visit {
     if (blames === null) this.member.load.answered()
     if (blames === 'account_model') account.cool(this.#model, now + Math.min(waitMs ?? coolMs, longestCoolMs))
     if (first) this.#leaveUntold(blames)
+  }
+
+  /** What had begun was not broken off by the upstream. */
+  complete (): void {
+    if (this.#told) this.member.health.breaker.completed()
   }
 
   /** It is over. What it could not tell stays open to the next one. */

@@ -28,23 +28,61 @@ t.test('one real request tells, longer each time, a minute at most', async (t) =
     waits.push(breaker.until - now)
     now = breaker.until
     t.ok(breaker.allows(now))
-    t.ok(breaker.enter())
+    t.ok(breaker.enter(now))
     t.notOk(breaker.allows(now), 'one at a time')
-    t.notOk(breaker.enter())
+    t.notOk(breaker.enter(now))
     breaker.failed(now, false)
     t.ok(breaker.isTried, 'what was on its way before tells nothing')
     breaker.failed(now, true)
   }
   t.strictSame(waits, [1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000])
   now = breaker.until
-  t.ok(breaker.enter())
+  t.ok(breaker.enter(now))
   breaker.untold(true)
   t.ok(breaker.allows(now), 'a caller that left told nothing')
-  t.ok(breaker.enter())
+  t.ok(breaker.enter(now))
   breaker.succeeded()
   t.notOk(breaker.isOpen)
   breaker.failed(now, false)
   t.equal(breaker.until - now, 1_000, 'from the beginning')
+})
+
+t.test('a request that is to tell and does not keeps others away no longer than was waited for it', async (t) => {
+  const breaker = new Breaker({ ...failureRules, failures: 1 })
+  breaker.failed(0, false)
+  breaker.failed(1_000, breaker.enter(1_000))
+  t.equal(breaker.until, 3_000)
+  t.ok(breaker.enter(3_000))
+  t.notOk(breaker.allows(4_999))
+  t.equal(breaker.dueAt, 3_000)
+  breaker.hurry(3_500)
+  t.notOk(breaker.allows(4_999), 'one is on its way')
+  t.ok(breaker.allows(5_000))
+  t.ok(breaker.enter(5_000), 'the first one may hang')
+  breaker.untold(false)
+  t.notOk(breaker.allows(5_000))
+  breaker.untold(true)
+  t.ok(breaker.allows(5_000))
+})
+
+t.test('what answers and then breaks off is no success: the row of failures goes on, and the waits grow', async (t) => {
+  const breaker = new Breaker(failureRules)
+  const breakOff = (now: number): void => {
+    breaker.enter(now)
+    breaker.answered()
+    breaker.failed(now, false)
+  }
+  for (let i = 0; i < 4; i += 1) breakOff(0)
+  t.notOk(breaker.isOpen)
+  breakOff(0)
+  t.equal(breaker.until, 1_000)
+  breakOff(1_000)
+  t.equal(breaker.until, 3_000)
+  breaker.enter(3_000)
+  breaker.answered()
+  breaker.completed()
+  for (let i = 0; i < 4; i += 1) breakOff(3_000)
+  t.notOk(breaker.isOpen, 'one that was completed ends the row')
 })
 
 t.test('what the upstream says itself is the least that is waited, and never shortens', async (t) => {
@@ -143,7 +181,7 @@ t.test('a refused credential comes back within an hour', async (t) => {
   const breaker = new Breaker(refusalRules)
   let now = 0
   for (let i = 0; i < 20; i += 1) {
-    breaker.failed(now, breaker.enter())
+    breaker.failed(now, breaker.enter(now))
     t.ok(breaker.until - now <= 3_600_000)
     now = breaker.until
   }

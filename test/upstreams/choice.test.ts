@@ -33,7 +33,7 @@ function memberAt (pool: Pool, at: number): Member {
 function open (member: Member, times = 1): void {
   for (let i = 0; i < 5; i += 1) member.health.breaker.failed(0, false)
   for (let i = 1; i < times; i += 1) {
-    member.health.breaker.enter()
+    member.health.breaker.enter(0)
     member.health.breaker.failed(0, true)
   }
 }

@@ -554,3 +554,33 @@ t.test('what is thrown where nobody waits for it is an error of the request, and
   t.match(await ask(gateway), { status: 200 })
   t.match(gatewayOf(gateway.app).upstreamsStatus().upstreams, [{ active: 0 }, { active: 0 }])
 })
+
+t.test('a member whose every stream breaks off is left alone, and one whose callers leave is not', async (t) => {
+  const gateway = await startPool(t, { rules: inOrder })
+  const [first] = gateway.members
+  const url = await listen(gateway.app)
+  const stream = JSON.stringify({ ...chat, stream: true })
+  const ask = async (leaves: boolean): Promise<void> => {
+    const { request, reply } = call(`${url}/v1/chat/completions`, { body: stream })
+    const got = await reply
+    if (leaves) {
+      request.destroy()
+      await gateway.settled.next()
+      return
+    }
+    await read(got)
+    await gateway.settled.next()
+  }
+  for (let i = 0; i < 8; i += 1) {
+    first?.queue({ fixture: 'chat_completions.sse', split: 'events', stallAt: 300 })
+    await ask(true)
+  }
+  t.match(gatewayOf(gateway.app).upstreamsStatus().upstreams, [{ state: 'up' }, { state: 'up' }])
+  t.strictSame(seenBy(gateway), [8, 0])
+  for (let i = 0; i < 6; i += 1) {
+    first?.queue({ fixture: 'chat_completions.sse', split: 'events', cutAt: 300 })
+    await ask(false)
+  }
+  t.match(gatewayOf(gateway.app).upstreamsStatus().upstreams, [{ state: 'out', reason: 'failures' }, { state: 'up' }])
+  t.strictSame(seenBy(gateway), [13, 1])
+})

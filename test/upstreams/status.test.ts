@@ -21,7 +21,7 @@ t.test('how an upstream does, and what it gets no request for', async (t) => {
   for (let i = 0; i < 5; i += 1) health.breaker.failed(0, false)
   t.match(look(400), { state: 'out', reason: 'failures', returnsInMs: 600 })
   t.match(look(1_000), { state: 'due', returnsInMs: 0 })
-  health.breaker.enter()
+  health.breaker.enter(0)
   t.match(look(1_500), { state: 'due' }, 'a request that runs will tell')
   health.credential.failed(1_500, false)
   t.match(look(1_500), { state: 'out', reason: 'credential', returnsInMs: 30_000 })
