@@ -9,6 +9,7 @@ import { choose, noModel } from './choice.js'
 import { judge, needsBody, passedOn, type AttemptResult, type Judgement } from './judgement.js'
 import type { Member } from './member.js'
 import { BoundMember } from './bound-member.js'
+import { noticeSecrets } from './other-secret.js'
 import type { Pool } from './pool.js'
 import { BudgetShare } from './retry-budget.js'
 import { EventHead } from './stream-head.js'
@@ -83,6 +84,7 @@ export class PoolAttempts implements Attempts {
     this.#visit = new Visit(member, this.#model, this.#around.now())
     this.#tried.push(member)
     this.#status = 0
+    this.#secret = null
     const secret = this.#renewed ?? member.upstream.secret.current()
     this.#renewed = null
     return secret instanceof Promise ? this.#wait(member, secret) : this.#call(member, secret)
@@ -225,6 +227,7 @@ export class PoolAttempts implements Attempts {
 
   #choose (): Member | null {
     const { now, random } = this.#around
+    noticeSecrets(this.#pool.members)
     return choose(this.#pool, { model: this.#model, tie: this.#tie, now: now(), tried: this.#tried, refusedBy: this.#refusedBy, random })
   }
 
@@ -232,9 +235,10 @@ export class PoolAttempts implements Attempts {
   #end (result: AttemptResult | null, status: number, told: Told | null): void {
     const visit = this.#visit
     if (visit === null) return
-    const { upstream } = visit.member
+    const { upstream, health } = visit.member
     const now = this.#around.now()
     if (told !== null && told.blames !== 'nobody_asked') tellPool(this.#pool.members, visit, told, now)
+    if (this.#secret !== null && (told?.blames === 'credential' || told?.blames === 'credential_model')) health.refuse(this.#secret)
     visit.end()
     this.#visit = null
     if (result === null) return

@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import type { Upstream } from '../core/upstream.js'
 import { Breaker, failureRules, refusalRules } from './breaker.js'
@@ -13,9 +14,27 @@ export class Health {
   readonly models = new LRUCache<string, Breaker>({ max: maxModels })
   readonly account: Account
   active = 0
+  /** Digest of the secret that was refused last, for all or for some model. */
+  #refused: string | null = null
 
   constructor (account: Account) {
     this.account = account
+  }
+
+  get isRefused (): boolean {
+    return this.#refused !== null
+  }
+
+  refuse (secret: string): void {
+    this.#refused = digestOf(secret)
+  }
+
+  /** With another secret than the one that was refused it begins anew. */
+  meet (secret: string): void {
+    if (this.#refused === digestOf(secret)) return
+    this.#refused = null
+    this.credential.succeeded()
+    this.models.clear()
   }
 
   /** Its breakers let a request for this model pass; what its account has to say comes besides. */
@@ -39,6 +58,11 @@ export class Health {
     this.models.set(model, known)
     return known
   }
+}
+
+/** No secret is kept longer than by who uses it. */
+function digestOf (secret: string): string {
+  return hash('sha256', secret, 'base64')
 }
 
 /** An account of a provider: its upstreams share its rate limits, which are by model. */
