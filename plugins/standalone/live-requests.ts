@@ -9,9 +9,9 @@ export class LiveRequests {
   readonly #live: ModelCall[] = []
   readonly #waiting: Array<() => void> = []
 
-  /** Once or more often. */
+  /** Once or more often. One whose connection was gone before it began is settled already, and nobody would take it out again. */
   add (llm: ModelCall): void {
-    if (llm.place < 0) llm.place = this.#live.push(llm) - 1
+    if (llm.place < 0 && !llm.settled) llm.place = this.#live.push(llm) - 1
   }
 
   /** Once or more often. */
