@@ -65,8 +65,8 @@ async function registerAuth (app: FastifyInstance, options: AuthOptions): Promis
   }
 
   function conclude (verdict: GatewayError | null, llm: ModelCall, request: FastifyRequest, reply: FastifyReply, passed: () => void): void {
-    // The caller left while its key was looked up.
-    if (reply.raw.destroyed) return
+    // The caller left while its key was looked up. A reply of HTTP/2 does not tell.
+    if (llm.settled) return
     if (verdict === null) {
       llm.auth.passed = true
       passed()

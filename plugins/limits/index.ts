@@ -108,7 +108,7 @@ function follow (
   else if (verdict instanceof Promise) {
     verdict.then((later) => {
       // The caller left while the store was asked: its request is settled, and goes no further.
-      if (!reply.raw.destroyed) follow(later, llm, request, reply, done)
+      if (!llm.settled) follow(later, llm, request, reply, done)
     })
   } else refuse(request, reply, llm.endpoint.family, verdict)
 }

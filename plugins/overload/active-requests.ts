@@ -14,9 +14,10 @@ export class ActiveRequests {
     this.#max = max
   }
 
-  /** Null: it has a place, until `leave`. Else why not. */
+  /** Null: it has a place, until `leave`, or needs none. Else why not. */
   enter (llm: ModelCall): 'active' | 'key_share' | null {
-    if (this.#calls.has(llm.id)) return null
+    // A place that is taken for a request that is settled already would never be free again.
+    if (llm.settled || this.#calls.has(llm.id)) return null
     if (this.#calls.size >= this.#max) return 'active'
     const key = llm.auth.key?.id ?? ''
     const own = this.#keys.get(key) ?? 0
