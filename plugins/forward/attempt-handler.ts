@@ -45,6 +45,7 @@ export class AttemptHandler implements ReplyHandler {
   #held: Buffer[] = []
   #bytes = 0
   #timer: NodeJS.Timeout | undefined
+  leaveQueue: (() => void) | null = null
 
   constructor (listener: AttemptListener, { upstream, headersTimeoutMs }: Call) {
     this.#listener = listener
@@ -60,6 +61,7 @@ export class AttemptHandler implements ReplyHandler {
   cancel (error: Error): void {
     clearTimeout(this.#timer)
     this.#cancelled = error
+    this.leaveQueue?.()
     this.#abort?.(error)
   }
 

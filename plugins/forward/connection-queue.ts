@@ -51,6 +51,8 @@ export class ConnectionQueue {
 
   /** Has a request sent by `start` as soon as its upstream has a place for it, or tells its handler that it is refused. */
   send (origin: string, context: ExchangeContext, handler: ReplyHandler, start: Start): void {
+    // Its caller left while a hook of the host's waited. What is cancelled as it is written takes its connection with it.
+    if (context.llm.settled) return
     const line = this.#lineOf(origin)
     if (line.running < this.#options.connections) {
       line.running += 1
@@ -65,6 +67,7 @@ export class ConnectionQueue {
     const waiting = {
       context, handler, start, origin, until: performance.now() + this.#options.queueMs, scope: new AsyncResource('llm-gateway.queue'),
     }
+    handler.leaveQueue = () => this.#drop(waiting)
     line.waiting.add(waiting)
     this.#all.add(waiting)
     this.#timer ??= setTimeout(() => this.#sweep(), this.#options.queueMs).unref()
@@ -88,6 +91,7 @@ export class ConnectionQueue {
   }
 
   #drop (waiting: Waiting): void {
+    waiting.handler.leaveQueue = null
     this.#lineOf(waiting.origin).waiting.delete(waiting)
     this.#all.delete(waiting)
   }
@@ -107,8 +111,7 @@ export class ConnectionQueue {
 }
 
 function refuse ({ gateway, llm }: ExchangeContext, handler: ReplyHandler, reason: ShedReason): void {
-  // Its caller has left meanwhile.
-  if (!llm.settled) gateway.recorder.shed(reason)
+  gateway.recorder.shed(reason)
   handler.onError(overloaded())
   // Of several attempts, an earlier one may have been sent.
   if (handler instanceof Exchange) unsent(llm)

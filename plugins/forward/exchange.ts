@@ -52,6 +52,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Source {
   /** The caller has left. */
   #left = false
   #drain: Drain | null = null
+  leaveQueue: (() => void) | null = null
 
   constructor (context: ExchangeContext, transport: Transport, done: ExchangeDone) {
     this.#context = context
@@ -154,6 +155,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Source {
   #abort (): void {
     if (this.#cancel === null) {
       // It waits for a connection, and is not sent when it gets one: what it holds is free now.
+      this.leaveQueue?.()
       this.#context.llm.times.sentAt = 0
       this.#finish()
     } else this.#cancel(new Error('the caller has left'))

@@ -4,6 +4,8 @@ import type { Dispatcher } from 'undici'
 export type ReplyHandler = Required<Pick<Dispatcher.DispatchHandler, 'onConnect' | 'onHeaders' | 'onData' | 'onComplete' | 'onError'>> & {
   /** It has its place, and waits for its upstream from now on. */
   placed?: () => void
+  /** Set where it has to wait for its place: to be called once it wants none any more. */
+  leaveQueue?: (() => void) | null
 }
 
 /** A handler whose request has one of the places of its upstream until the transport is done with it. */

@@ -1,12 +1,13 @@
 /** Requests that wait for a connection to their upstream. */
+import { setTimeout as pause } from 'node:timers/promises'
 import httpProxy from '@fastify/http-proxy'
 import Fastify, { type FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
 import { proxyOptions } from '../../plugins/forward/index.js'
 import llmGateway from '../../plugins/index.js'
 import { gatewayOf } from '../../plugins/core/gateway.js'
-import { call, gatewayOptions, listen, read, startGateway, watchSettled } from '../helpers/gateway.js'
-import { startUpstream, type Upstream } from '../helpers/upstream.js'
+import { call, everyProtocol, gatewayOptions, listen, read, startGateway, watchSettled } from '../helpers/gateway.js'
+import { Signal, startUpstream, type Upstream } from '../helpers/upstream.js'
 
 const body = '{"model":"m","messages":[{"role":"user","content":"hi"}]}'
 
@@ -16,6 +17,13 @@ function shed (app: FastifyInstance): Record<string, number> {
     String(reading.labels['reason']), 'value' in reading ? reading.value : NaN,
   ] as const)
   return Object.fromEntries(counts.filter(([, count]) => count !== 0))
+}
+
+/** How many connections were made to it. */
+function connectionsOf ({ server }: Upstream): () => number {
+  let opened = 0
+  server.on('connection', () => { opened += 1 })
+  return () => opened
 }
 
 /** Answers only once it is told to. */
@@ -44,6 +52,12 @@ async function mount (t: Test, upstream: Upstream, transport: object, more: obje
   await app.register(llmGateway, { ...gatewayOptions(upstream.url), routes: false })
   await app.register(httpProxy, { ...proxyOptions(transport), upstream: upstream.url, prefix: '/v1', rewritePrefix: '/v1', ...more })
   return app
+}
+
+async function pool (t: Test, upstream: Upstream, transport: object): Promise<FastifyInstance> {
+  return (await startGateway(t, upstream.url, {
+    pools: { pool: { members: ['main'] } }, groups: { all: { protocols: everyProtocol, upstream: 'pool' } }, forward: transport,
+  })).app
 }
 
 const places = {
@@ -82,22 +96,70 @@ for (const [name, start] of Object.entries(places)) {
   })
 }
 
-t.test('a caller that leaves while it waits takes no place, and is not sent later', async (t) => {
+for (const [name, start] of Object.entries({ ...places, 'a pool': pool })) {
+  t.test(`on ${name}, callers that leave while they wait are not waited for, and break no connection`, async (t) => {
+    const upstream = await startUpstream(t)
+    const opened = connectionsOf(upstream)
+    const answer = silent(upstream)
+    const app = await start(t, upstream, { connections: 1, queueMs: 60_000, maxQueued: 20 })
+    const settled = watchSettled(app)
+    const url = await listen(app)
+    const running = ask(url)
+    await upstream.arrivals.next()
+    const gone = Array.from({ length: 20 }, () => call(`${url}/v1/chat/completions`, { body: body.padEnd(1_000) }))
+    await pause(500)
+    for (const { request } of gone) request.destroy()
+    for (let i = 0; i < 20; i++) t.match(await settled.next(), { outcome: 'client_abort', times: { sentAt: 0 } })
+    const waiting = ask(url)
+    await pause(200)
+    answer()
+    t.same((await Promise.all([running, waiting])).map(({ status }) => status), [200, 200], 'their places are free')
+    t.same([upstream.seen.length, opened()], [2, 1])
+  })
+}
+
+t.test('a caller that leaves while a hook of the host waits breaks no connection', async (t) => {
   const upstream = await startUpstream(t)
-  const answer = silent(upstream)
-  const { app, settled } = await startGateway(t, upstream.url, { forward: { connections: 1, queueMs: 60_000 } })
+  const opened = connectionsOf(upstream)
+  const { app, settled } = await startGateway(t, upstream.url)
+  const held = new Signal<() => void>()
+  app.addHook('preHandler', async ({ headers }) => {
+    if (headers['x-held'] !== undefined) await new Promise<void>((resolve) => held.push(resolve))
+  })
   const url = await listen(app)
-  const running = ask(url)
-  await upstream.arrivals.next()
-  const gone = call(`${url}/v1/chat/completions`, { body: body.padEnd(1_000) })
-  const waiting = ask(url)
-  await new Promise((resolve) => setTimeout(resolve, 200))
-  gone.request.destroy()
-  t.match(await settled.next(), { outcome: 'client_abort', times: { sentAt: 0 } })
-  answer()
-  t.same((await Promise.all([running, waiting])).map(({ status }) => status), [200, 200])
-  t.equal(upstream.seen.length, 2)
+  await ask(url)
+  await settled.next()
+  const { request } = call(`${url}/v1/chat/completions`, { body, headers: { 'x-held': 'yes' } })
+  const goOn = await held.next()
+  request.destroy()
+  t.match(await settled.next(), { outcome: 'client_abort' })
+  goOn()
+  t.equal((await ask(url)).status, 200)
+  t.same([upstream.seen.length, opened()], [2, 1])
 })
+
+for (const [name, start] of Object.entries({ 'own routes': ownRoutes, 'a pool': pool })) {
+  t.test(`on ${name}, a caller that leaves while its connection is made is not sent`, async (t) => {
+    const upstream = await startUpstream(t)
+    const looked = new Signal<() => void>()
+    const lookup = (_host: string, _options: object, found: (error: null, addresses: object[]) => void): void => {
+      looked.push(() => found(null, [{ address: '127.0.0.1', family: 4 }]))
+    }
+    const app = await start(t, Object.create(upstream, { url: { value: `http://upstream.test:${upstream.port}` } }), { tls: { lookup } })
+    const settled = watchSettled(app)
+    const url = await listen(app)
+    const { request } = call(`${url}/v1/chat/completions`, { body })
+    const connect = await looked.next()
+    request.destroy()
+    t.match(await settled.next(), { outcome: 'client_abort', times: { sentAt: 0 } })
+    connect()
+    const next = ask(url)
+    const connectNext = await looked.next()
+    connectNext()
+    t.equal((await next).status, 200)
+    t.equal(upstream.seen.length, 1)
+  })
+}
 
 t.test('a place that an upstream failed in is free again', async (t) => {
   const upstream = await startUpstream(t)
