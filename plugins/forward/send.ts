@@ -51,8 +51,11 @@ function ownOptions (mounted: MountedCall, options: FastifyReplyFromHooks, isSen
     request, reply, llm.endpoint.family, fromTransport(error.cause ?? error)
   ))
   const sent = body === null ? {} : { body, contentType: request.headers['content-type'] ?? 'application/json' }
+  // Where the gateway knows the upstream it also knows how often to send: reply-from sends a GET that met 503 eleven times, at once. A
+  // host's own function comes after it.
+  const resends = destination === null ? {} : { retryDelay: () => null }
   // Assigned, not spread: V8 clones an object and adds to it in microseconds.
-  return Object.assign({}, options, sent, {
+  return Object.assign(resends, options, sent, {
     rewriteRequestHeaders: (req, headers) => {
       const clean = cleanHeaders(headers)
       const host = options.rewriteRequestHeaders?.(req, clean) ?? clean
