@@ -16,7 +16,11 @@ const excess = new WeakMap<object, NodeJS.Timeout>()
 export function limitConnections (server: Server, maxConnections: number, shed: () => void): void {
   const most = maxConnections + ('updateSettings' in server ? 0 : Math.max(spare, maxConnections / 10))
   let open = 0
+  const counted = new WeakSet<object>()
   server.on('setSecureContext' in server ? 'secureConnection' : 'connection', (socket) => {
+    // A request that offered another protocol is read anew, on a connection that the server is told of once more.
+    if (counted.has(socket)) return
+    counted.add(socket)
     open += 1
     socket.once('close', () => { open -= 1 })
     if (open <= maxConnections) return
