@@ -48,7 +48,7 @@ export class GuardedExchange extends Exchange {
     const headers = readHeaders(raw)
     // Neither is passed on.
     if (isCoded(headers) || isPage(status, headers)) return super.onHeaders(status, raw, resume)
-    const held: Held = { status, raw, resume, headers, body: [], bytes: 0, timer: setTimeout(() => this.#passWithout(held), maxHeldMs) }
+    const held: Held = { status, raw, resume, headers, body: [], bytes: 0, timer: setTimeout(() => this.#timeIsUp(held), maxHeldMs) }
     this.#held = held
     // However it ends from here on, it is known that the upstream refused, and no usage is missed.
     Object.assign(this.#context.llm.upstreamReply, { status, tapped: true })
@@ -78,6 +78,12 @@ export class GuardedExchange extends Exchange {
     super.onError(error)
   }
 
+  /** What is not all there cannot be looked through. */
+  #timeIsUp (held: Held): void {
+    if (this.#secrets().length === 0) this.#passOn(held)
+    else this.#passWithout(held)
+  }
+
   #release (): void {
     clearTimeout(this.#held?.timer)
     this.#held = null
@@ -100,7 +106,7 @@ export class GuardedExchange extends Exchange {
   }
 
   #tells ({ raw, body, headers }: Held): boolean {
-    const secrets = this.#secrets().filter(({ length }) => length >= minSecretLength)
+    const secrets = this.#secrets()
     if (secrets.length === 0) return false
     const plain = unpacked(Buffer.concat(body), String(headers['content-encoding'] ?? ''))
     if (plain === null) return true
@@ -110,7 +116,8 @@ export class GuardedExchange extends Exchange {
 
   #secrets (): string[] {
     const upstreams = this.#context.destination?.upstreams ?? []
-    return [...upstreams.flatMap(secretsOf), ...Object.entries(this.#sent ?? {}).flatMap(secretIn)]
+    const all = [...upstreams.flatMap(secretsOf), ...Object.entries(this.#sent ?? {}).flatMap(secretIn)]
+    return all.filter(({ length }) => length >= minSecretLength)
   }
 }
 

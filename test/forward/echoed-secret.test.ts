@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
+import { setTimeout as pause } from 'node:timers/promises'
 import { deflateRawSync, gzipSync } from 'node:zlib'
 import httpProxy from '@fastify/http-proxy'
 import Fastify, { type FastifyInstance } from 'fastify'
@@ -117,4 +118,19 @@ t.test('an error that stalls is told in words of ours, and holds nothing for lon
   })
   t.strictSame([reply.statusCode, reply.headers['retry-after']], [429, '3'])
   t.match(reply.json(), { error: { message: 'The model provider answered with an error.' } })
+})
+
+t.test('an error that comes slowly passes as it came where there is no secret to tell', async (t) => {
+  const upstream = await startUpstream(t)
+  const slow = { error: { message: 'the context is too long' } }
+  for (const credential of [{}, { credential: 'short' }]) {
+    const app = Fastify()
+    t.teardown(() => app.close())
+    await app.register(llmGateway, gatewayOptions('', { upstreams: { main: { url: upstream.url, ...credential } } }))
+    upstream.queue({ status: 400, body: slow, split: [5], before: async (write) => { if (write === 1) await pause(1_500) } })
+    const reply = await app.inject({
+      method: 'POST', url: '/v1/chat/completions', headers: { authorization: `Bearer ${secret}` }, payload: JSON.parse(chat),
+    })
+    t.strictSame([reply.statusCode, reply.json()], [400, slow])
+  }
 })
