@@ -1,4 +1,5 @@
 import { IncomingMessage } from 'node:http'
+import { Http2ServerRequest } from 'node:http2'
 import type { Readable } from 'node:stream'
 import { gatewayError, type GatewayError } from './errors/gateway-error.js'
 import { restWhenShareIsTaken } from './loop-share.js'
@@ -60,6 +61,12 @@ export function collectBody (stream: Readable, contentLength: number | null, max
   }
 
   function onEnd (): void {
+    // A client of Node's ends a stream right before it resets it: both mostly come in one turn, and the reset is told after the end.
+    if (stream instanceof Http2ServerRequest) setImmediate(finish)
+    else finish()
+  }
+
+  function finish (): void {
     if (isOver) return
     isOver = true
     done(null, length === body.length ? body : body.subarray(0, length))
