@@ -2,7 +2,8 @@
 import type { OutgoingHttpHeaders } from 'node:http'
 import { brotliCompressSync, gzipSync } from 'node:zlib'
 import t from 'tap'
-import { call, listen, read, secret, startGateway } from '../helpers/gateway.js'
+import { gatewayOf } from '../../plugins/core/gateway.js'
+import { call, everyProtocol, listen, read, secret, startGateway } from '../helpers/gateway.js'
 import { replyFixture, startUpstream, usageOf } from '../helpers/upstream.js'
 
 const body = '{"model":"m","messages":[{"role":"user","content":"hi"}]}'
@@ -105,6 +106,26 @@ t.test('HEAD is GET without a body, and as guarded', async (t) => {
   await settled.next()
   const none = await call(`${url}/v1/chat/completions`, { method: 'HEAD' }).reply
   t.strictSame([none.statusCode, none.headers.allow], [405, 'POST'])
+})
+
+t.test('a 304 that tells the length of what it does not bring is whole', async (t) => {
+  const upstream = await startUpstream(t)
+  const pools = { pool: { members: ['main'] } }
+  for (const options of [{}, { pools, groups: { all: { protocols: everyProtocol, upstream: 'pool' } } }]) {
+    const { app, settled } = await startGateway(t, upstream.url, options)
+    const url = await listen(app)
+    // A script of its own writes a body too.
+    upstream.respond = ({ raw: { res } }) => {
+      res.writeHead(304, { etag: '"a"', 'content-length': 700 }).end()
+      return { stallAt: 'headers' }
+    }
+    for (let i = 0; i < 2; i++) {
+      const reply = await call(`${url}/v1/models`, { method: 'GET', headers: { 'if-none-match': '"a"' } }).reply
+      t.strictSame([reply.statusCode, reply.headers.etag, (await read(reply)).cut], [304, '"a"', false])
+      t.match(await settled.next(), { outcome: 'ok', status: 304, abortedBy: null })
+    }
+    t.match(gatewayOf(app).upstreamsStatus().upstreams, [{ state: 'up', active: 0 }])
+  }
 })
 
 t.test('the model list with a key of the messages API alone is told of what that API lacks', async (t) => {
