@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http'
+import { TLSSocket } from 'node:tls'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { isSocketUpgrade } from './arrival.js'
 import type { Resolve } from './url/resolve.js'
@@ -27,7 +28,7 @@ function putBack ({ raw, server }: FastifyRequest, reply: FastifyReply): void {
   // Once whoever listens for upgrades is done with this one.
   setImmediate(() => {
     socket.unshift(Buffer.concat([Buffer.from(headOf(raw), 'latin1'), bytesAfter(raw)]))
-    server.server.emit('connection', socket)
+    server.server.emit(socket instanceof TLSSocket ? 'secureConnection' : 'connection', socket)
   })
 }
 
