@@ -5,7 +5,6 @@
 import { readAccount, readBucketRecord, readNumbers, writeAccount, writeBucket, writeQuiet } from './lmdb-codec.js'
 import type { BucketRecord } from '../core/balances/buckets.js'
 import { LmdbHolds, states } from './lmdb-holds.js'
-import type { SpentChanges } from './lmdb-spent.js'
 import { Known, type Binary } from './lmdb-known.js'
 import { accountName, type AccountRecord } from '../core/balances/parties.js'
 import type { GroupStore, HoldRecord } from '../core/balances/group-store.js'
@@ -20,6 +19,11 @@ export interface LmdbTables {
 
 /** What is changed, and must be kept beyond the next start of the system: the numbers of an account or a bucket, null where it is gone. */
 export type Spent = number | number[] | null
+
+/** Where that is noted. `isLess`: it may be less than what was noted before. */
+export interface SpentNotes {
+  set: (name: string, value: Spent, isLess?: boolean) => void
+}
 
 /** Names are parts of keys of the store, which have at most 1,978 bytes in all. */
 const maxNameBytes = 500
@@ -43,7 +47,7 @@ const none: readonly never[] = []
 
 export class LmdbGroupStores {
   readonly #tables: LmdbTables
-  readonly #spent: Pick<SpentChanges, 'set'>
+  readonly #spent: SpentNotes
   /** A number of this opening of the file alone. */
   readonly #writer = Buffer.from(crypto.getRandomValues(new Uint8Array(8)))
   readonly #accounts: Known<AccountRecord>
@@ -55,7 +59,7 @@ export class LmdbGroupStores {
   readonly #max: number
 
   /** More than `max` accounts, buckets, holds or groups are not known for longer than a turn. */
-  constructor (tables: LmdbTables, spent: Pick<SpentChanges, 'set'>, max = 100_000) {
+  constructor (tables: LmdbTables, spent: SpentNotes, max = 100_000) {
     this.#max = max
     this.#tables = tables
     this.#spent = spent

@@ -1,9 +1,9 @@
 /** Notes what each account has spent where a power failure leaves it. */
 import type { DurableThread, Entries, SpentEntry } from './lmdb-durable.js'
-import type { Spent } from './lmdb-group-stores.js'
+import type { Spent, SpentNotes } from './lmdb-group-stores.js'
 
 /** What was changed since it was saved last. */
-export class SpentChanges {
+export class SpentChanges implements SpentNotes {
   readonly #values = new Map<string, Spent>()
   readonly #lessened = new Set<string>()
 

@@ -16,12 +16,14 @@ export function kindsIn (direction: Direction, split: object | null, numbered: r
   if (Array.isArray(split)) {
     const entries: unknown[] = split
     for (const entry of entries) {
-      if (!isObject(entry)) continue
-      const { modality } = entry
-      addKind(kinds, direction, typeof modality === 'number' ? numbered[modality] : modality, entry['tokenCount'])
+      if (isObject(entry)) addKind(kinds, direction, wordOf(entry['modality'], numbered), entry['tokenCount'])
     }
   } else if (isObject(split)) addFields(kinds, direction, split)
   return kinds
+}
+
+function wordOf (modality: unknown, numbered: readonly string[]): unknown {
+  return typeof modality === 'number' ? numbered[modality] : modality
 }
 
 function addFields (kinds: ModalityTokens[], direction: Direction, split: JsonObject): void {

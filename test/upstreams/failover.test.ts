@@ -4,7 +4,7 @@ import { gatewayOf } from '../../plugins/core/gateway.js'
 import { memoryBalances, memoryLedger } from '../../plugins/state/index.js'
 import { PoolAttempts } from '../../plugins/upstreams/attempts.js'
 import { call, everyProtocol, listen, read, secret } from '../helpers/gateway.js'
-import { replyFixture, sha256, type Script } from '../helpers/upstream.js'
+import { replyFixture, sha256, Signal, type Script } from '../helpers/upstream.js'
 import { ask, inOrder, overloaded, seenBy, startPool, type PoolGateway } from './pool-gateway.js'
 
 const chat = { model: 'gpt-5', messages: [{ role: 'user', content: 'Hi' }] }
@@ -550,6 +550,22 @@ t.test('what is thrown where nobody waits for it is an error of the request, and
     t.match(await ask(gateway), { status: 500, body: /"code":"internal_error"/ })
     restore()
   }
+  // One that comes when the caller has left is of no use to anybody.
+  while (gateway.settled.size > 0) await gateway.settled.next()
+  const [asked, left] = [new Signal<void>(), new Signal<void>()]
+  const throwsLate = async (): Promise<never> => {
+    asked.push()
+    await left.next()
+    return throws()
+  }
+  Object.assign(PoolAttempts.prototype, { next: throwsLate })
+  const { request } = call(`${await listen(gateway.app)}/v1/chat/completions`, { body: JSON.stringify(chat) })
+  await asked.next()
+  request.destroy()
+  await gateway.settled.next()
+  left.push()
+  await wait(10)
+  restore()
   t.equal(lines.filter((line) => line.includes('an upstream could not be asked') && line.includes('a mistake of ours')).length, 3)
   t.match(await ask(gateway), { status: 200 })
   t.match(gatewayOf(gateway.app).upstreamsStatus().upstreams, [{ active: 0 }, { active: 0 }])

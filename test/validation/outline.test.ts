@@ -74,6 +74,7 @@ t.test('a question is answered with what the body says, and with the body', asyn
     ask('generate_content.generateContent', JSON.stringify({ contents, generationConfig })), { json: { generationConfig } },
     'what spans and estimates read, however much stands before it'
   )
+  t.match(ask('images', '{"prompt":"x","n":2}'), { json: { prompt: 'x', n: 2 } }, 'of what has no text there are no settings')
   t.match(ask('messages', '{"model":"m"}'), { keyword: 'required', param: 'max_tokens' })
   const models = [...Array(1_001).keys()].map((index) => `m${index}`)
   t.match(ask('chat_completions', JSON.stringify({ model: 'm', messages: [{ role: 'user', content: 'x' }], models })), {
