@@ -86,7 +86,7 @@ t.test('code is shipped without its comments, and declarations with those of wha
     'const b=`',
     '    // a line of text',
     '        $' + '{a?`/* text */`:""}`;',
-    'if(a!== !b&&c<= d){',
+    'if(a!==!b&&c<=d){',
     '\tthrow{b},"c, d = e",f?.5:((g + +h)||i / /j/.k);',
     '}',
     '',
