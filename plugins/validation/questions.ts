@@ -57,7 +57,7 @@ function fieldsReadOf ({ output, usage, text }: Endpoint): ReadonlyArray<readonl
     ...output?.choices ?? [],
     ...output?.goesOn === undefined ? [] : [output.goesOn],
     ...asking === null ? [] : [[asking.field, asking.flag]],
-    ...Object.values(text?.settings ?? {}).flat(),
+    ...Object.values({ ...text?.settings }).flat(),
     ...conversationFields.flatMap((field) => field.in === 'body' ? [field.path] : []),
   ]
 }

@@ -383,8 +383,9 @@ t.test('a caller that leaves while its request waits for a connection never both
   t.match(await settled.next(), unpaid, 'nothing was sent that could be paid for')
   release.shift()?.()
   const pump = setInterval(() => release.shift()?.(), 1)
+  // To its end, which the upstream may have before it where its caller has all of the reply: the next one waits behind it.
+  t.teardown(() => clearInterval(pump))
   await read(await first.reply)
-  clearInterval(pump)
   t.match(await settled.next(), { outcome: 'ok' })
   // The one connection serves whoever waits in the order of their coming: after a third request the second would have been sent.
   const third = call(`${url}/v1/chat/completions`, { body: chat.replace('hi', 'the third') })
