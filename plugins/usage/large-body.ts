@@ -21,10 +21,12 @@ export async function searchSlowly (body: Buffer, name: string): Promise<Field |
 }
 
 export async function insertSlowly (body: Buffer, { start, end, text }: Edit): Promise<Buffer> {
-  const result = Buffer.allocUnsafe(start + text.length + body.length - end)
+  // In bytes: it may hold the caller's own options.
+  const inserted = Buffer.from(text)
+  const result = Buffer.allocUnsafe(start + inserted.length + body.length - end)
   await copySlowly(body.subarray(0, start), result)
-  result.write(text, start)
-  await copySlowly(body.subarray(end), result.subarray(start + text.length))
+  inserted.copy(result, start)
+  await copySlowly(body.subarray(end), result.subarray(start + inserted.length))
   return result
 }
 

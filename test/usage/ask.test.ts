@@ -55,6 +55,11 @@ const rewritten: [name: string, body: string, sent: string][] = [
     '{"stream":true,"stream_options":{"include\\u005fusage":false,"a":{"include_usage":1},"include_usage":true}}',
     '{"stream":true,"stream_options":{"include_usage":true,"a":{"include_usage":1}}}',
   ],
+  [
+    'twice, beside letters of several bytes',
+    '{"stream":true,"stream_options":{"include_usage":false,"a":"größe 👋","include_usage":true},"n":1}',
+    '{"stream":true,"stream_options":{"include_usage":true,"a":"größe 👋"},"n":1}',
+  ],
   ['true elsewhere, and twice where it counts', '{"x":{"stream_options":{"include_usage":true}},"stream":true,' +
     '"stream\\u005foptions":{"include_usage":false,"include_usage":true}}',
   '{"x":{"stream_options":{"include_usage":true}},"stream":true,"stream\\u005foptions":{"include_usage":true}}'],
