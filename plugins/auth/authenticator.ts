@@ -5,6 +5,7 @@ import type { ConfiguredParties } from '../core/budget-status.js'
 import type { Gateway } from '../core/gateway.js'
 import type { ModelCall } from '../core/model-call.js'
 import type { Group, Key, KeyChange } from '../core/types.js'
+import { writeLog } from '../core/write-log.js'
 import { checkKey, checkProtocol, checkVersion } from './access.js'
 import { expectedCredential, findCredential } from './credential.js'
 import { FailureBudget } from './failure-budget.js'
@@ -83,7 +84,7 @@ export class Authenticator {
       const key = await this.#cache.load(digest, this.#loadFor(secret, request))
       return this.#judge(key, digest, llm, request)
     } catch (error) {
-      request.log.error({ reason: withoutSecret(textOf(error), secret) }, 'the key store cannot answer')
+      writeLog(request.log, 'error', { reason: withoutSecret(textOf(error), secret) }, 'the key store cannot answer')
       return gatewayError('key_store_unavailable')
     }
   }

@@ -15,6 +15,7 @@ import { identifyFirst, refusalOf } from '../core/identify.js'
 import { refuseUrl } from '../core/refuse-url.js'
 import { modelCallOf, type ModelCall } from '../core/model-call.js'
 import { routeOf } from '../core/route-kind.js'
+import { writeLog } from '../core/write-log.js'
 import { Checker } from './checker.js'
 import { readMediaType } from './media-type.js'
 import { readOptions, type Rules, type ValidationOptions } from './options.js'
@@ -31,7 +32,7 @@ type Next = (error?: null, payload?: RequestPayload) => void
 async function registerValidation (app: FastifyInstance, options: ValidationOptions): Promise<void> {
   const gateway = joinGateway(app)
   const rules = readOptions(options)
-  const checker = new Checker(rules, (err) => app.log.error({ err }, 'a request body could not be checked'))
+  const checker = new Checker(rules, (err) => writeLog(app.log, 'error', { err }, 'a request body could not be checked'))
   gateway.bodyPace = checker.threads
   app.addHook('onClose', async () => await checker.threads.close())
 

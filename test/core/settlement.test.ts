@@ -1,6 +1,7 @@
 import type { FastifyBaseLogger } from 'fastify'
 import Fastify from 'fastify'
 import t, { type Test } from 'tap'
+import { gatewayOf } from '../../plugins/core/gateway.js'
 import { log } from '../../plugins/log/index.js'
 import { Settlement, settlementSteps, type SettlementStep, type Settler } from '../../plugins/core/settlement.js'
 import { memoryBalances, memoryLedger, type Account } from '../../plugins/state/index.js'
@@ -102,15 +103,11 @@ interface Broken {
   readonly upstream: Upstream
   readonly quiet: () => Promise<Account>
   readonly refused: () => number
-  /** What would have ended the process. */
   readonly escaped: readonly unknown[]
 }
 
-/** A gateway that lets one request through at a time, with a host whose logger and whose own function fail. */
-async function startBroken (t: Test, withLedger: boolean): Promise<Broken> {
-  const upstream = await startUpstream(t)
-  const balances = memoryBalances()
-  const { logger, disk } = brokenLogger()
+/** What would have ended the process. */
+function escapedIn (t: Test): readonly unknown[] {
   const escaped: unknown[] = []
   const note = (error: unknown): void => { escaped.push(error) }
   process.on('uncaughtException', note)
@@ -119,6 +116,15 @@ async function startBroken (t: Test, withLedger: boolean): Promise<Broken> {
     process.off('uncaughtException', note)
     process.off('unhandledRejection', note)
   })
+  return escaped
+}
+
+/** A gateway that lets one request through at a time, with a host whose logger and whose own function fail. */
+async function startBroken (t: Test, withLedger: boolean): Promise<Broken> {
+  const upstream = await startUpstream(t)
+  const balances = memoryBalances()
+  const { logger, disk } = brokenLogger()
+  const escaped = escapedIn(t)
   const { app } = await startGateway(t, upstream.url, {
     groups: { all: { protocols: everyProtocol, limits: { concurrency: 1 } } },
     limits: { balances, ...withLedger && { ledger: { ...memoryLedger(), append: () => { throw new Error('no space') } } } },
@@ -163,3 +169,25 @@ for (const withLedger of [false, true]) {
     t.strictSame(escaped, [])
   })
 }
+
+t.test('a logger that throws ends no process where a key or a body cannot be checked, and their callers are told', async (t) => {
+  const upstream = await startUpstream(t)
+  const escaped = escapedIn(t)
+  const { logger, disk } = brokenLogger()
+  const { app } = await startGateway(t, upstream.url, {
+    keys: [], lookup: async () => await Promise.reject(new Error('down')),
+  }, { loggerInstance: logger, disableRequestLogging: true })
+  const bodies = await startGateway(t, upstream.url, {}, { loggerInstance: logger, disableRequestLogging: true })
+  const [keyless, threadless] = [await listen(app), await listen(bodies.app)]
+  const ask = async (url: string, body: string): Promise<unknown> => {
+    const reply = await call(`${url}/v1/chat/completions`, { body }).reply
+    return JSON.parse((await read(reply)).bytes.toString())
+  }
+  const { bodyPace } = gatewayOf(bodies.app)
+  await Reflect.apply(Reflect.get(Object(bodyPace), 'close'), bodyPace, [])
+  disk.broken = true
+  t.match(await ask(keyless, chat), { error: { code: 'key_store_unavailable' } })
+  t.match(await ask(threadless, chat + ' '.repeat(300_000)), { error: { code: 'body_unchecked' } })
+  t.ok(disk.refused >= 2)
+  t.strictSame(escaped, [])
+})
