@@ -55,10 +55,10 @@ export function addMonth (schema: string, { name, from, to }: Month): string {
     END $$`
 }
 
-/** Tables of months. */
+/** Tables of months that were added here: those that an operator attaches have other names, or are in another schema. */
 export function months (schema: string): string {
-  return 'SELECT child.relname AS name FROM pg_inherits JOIN pg_class child ON child.oid = inhrelid WHERE inhparent = ' +
-    `'${schema}.usage'::regclass`
+  return 'SELECT relname AS name FROM pg_inherits JOIN pg_class ON pg_class.oid = inhrelid WHERE inhparent = ' +
+    `'${schema}.usage'::regclass AND relnamespace = '${schema}'::regnamespace AND relname ~ '^usage_[0-9]{4}_[0-9]{2}$'`
 }
 
 export interface Month {
