@@ -32,6 +32,8 @@ interface FileShipping extends Shipping {
 interface OpenFile {
   readonly path: string
   readonly handle: FileHandle
+  /** The time of its oldest record, as its name tells. */
+  readonly since: number
   readonly openedAt: number
   bytes: number
 }
@@ -141,7 +143,8 @@ export class FileLedger implements Ledger {
   async #keep ({ records, resolve, reject }: Batch): Promise<void> {
     try {
       const text = Buffer.from(records.map(writeFrame).join(''))
-      while (!await this.#write(text, Number(records[0]?.time))) await pause(retryMs)
+      const since = records.reduce((least, { time }) => Math.min(least, time), Infinity)
+      while (!await this.#write(text, since)) await pause(retryMs)
       resolve()
     } catch (error) {
       reject(error)
@@ -171,11 +174,16 @@ export class FileLedger implements Ledger {
     this.#failing = true
   }
 
-  /** `since`: the time of the first record that is to be in it. */
+  /**
+   * `since`: the time of the oldest record that is to be in it; older than the file's where the clock was set back. Others may delete a
+   * file to which nothing was written for `keepMs`.
+   */
   async #current (since: number): Promise<OpenFile> {
     const { maxFileBytes, maxFileAgeMs, keepMs } = this.#config
     const now = this.#now()
-    if (this.#file !== null && this.#file.bytes < maxFileBytes && now - this.#file.openedAt < maxFileAgeMs) return this.#file
+    const file = this.#file
+    const maxAgeMs = Math.min(maxFileAgeMs, keepMs)
+    if (file !== null && file.bytes < maxFileBytes && now - file.openedAt < maxAgeMs && file.since <= since) return file
     await this.#file?.handle.close()
     if (this.#file !== null) this.#full.push(this.#file.path)
     this.#file = null
@@ -183,7 +191,7 @@ export class FileLedger implements Ledger {
     const name = `${String(since).padStart(15, '0')}-${process.pid}-${randomBytes(4).toString('hex')}.ledger`
     const path = join(this.#path, name)
     this.#own.add(name)
-    this.#file = { path, handle: await open(path, 'ax'), openedAt: now, bytes: 0 }
+    this.#file = { path, handle: await open(path, 'ax'), since, openedAt: now, bytes: 0 }
     return this.#file
   }
 

@@ -136,6 +136,31 @@ t.test('a file ends by size and by age, and goes when it is old', async (t) => {
   await ledger.close()
 })
 
+t.test('nothing is written to a file that others may have deleted meanwhile, as too old', async (t) => {
+  const path = t.testdir({})
+  let now = Date.now()
+  const [idle, busy] = [new FileLedger(path, { keepMs: 60_000 }, () => now), new FileLedger(path, { keepMs: 60_000 }, () => now)]
+  await idle.append(record('a'))
+  for (const name of readdirSync(path)) utimesSync(join(path, name), 1, 1)
+  now += 60_000
+  await busy.append(record('b'))
+  t.same(await idsIn(busy), ['b'])
+  await idle.append(record('c'))
+  t.same(await idsIn(busy), ['b', 'c'])
+  await Promise.all([idle.close(), busy.close()])
+})
+
+t.test('a clock that is set back puts no record into a file that begins later', async (t) => {
+  const ledger = new FileLedger(t.testdir({}))
+  const now = Date.now()
+  await ledger.append(record('a', now))
+  await ledger.append(record('b', now - 3_600_000))
+  await Promise.all([record('c', now - 60_000), record('d', now - 7_200_000)].map(async (each) => await ledger.append(each)))
+  t.same(await idsIn(ledger, { to: now - 60_000 }), ['d', 'b'])
+  t.same(await idsIn(ledger, { to: now - 3_600_000 }), ['d'])
+  await ledger.close()
+})
+
 t.test('only what a killed process wrote last may be unsettled', async (t) => {
   const path = t.testdir({})
   const killed = new FileLedger(path)
