@@ -9,7 +9,8 @@ import type { Balances, Decision, HoldAsk, Left } from '../core/balances/types.j
  * was last seen. The sum over all processes bounds the overrun of one outage.
  */
 export class Lease {
-  readonly balances: Balances = memoryBalances()
+  /** Its holds never expire: they end with their requests, or with the process. */
+  readonly balances: Balances = memoryBalances({ holdTtlMs: Infinity })
   readonly #percent: number
   readonly #slices = new Map<string, number>()
 

@@ -3,6 +3,7 @@ import type { ModelCall } from '../../plugins/core/model-call.js'
 import type { Group, Key } from '../../plugins/core/types.js'
 import { StoreDownError } from '../../plugins/core/balances/store-down.js'
 import { Admission } from '../../plugins/limits/admission.js'
+import { Lease } from '../../plugins/limits/lease.js'
 import { Outbox } from '../../plugins/limits/outbox.js'
 import { memoryBalances, type Balances } from '../../plugins/state/index.js'
 import { requestTo } from '../upstreams/request.js'
@@ -104,4 +105,18 @@ t.test('who has left by the time that the store is known to be away takes nothin
   const answers: string[] = []
   for (const hasLeft of [true, true, true, false, false, false, false]) answers.push((await each.enter(hasLeft)).answer)
   t.strictSame(answers, ['store down', 'store down', 'store down', 'ok', 'ok', 'ok', 'requests'])
+})
+
+t.test('a share is held as long as its request runs, however long the store is away', async (t) => {
+  let now = Date.now()
+  t.intercept(Date, 'now', { value: () => now })
+  const lease = new Lease(10)
+  const hold = async (id: string): Promise<unknown> => await lease.hold({
+    id, group: 'all', groupLimits: { concurrency: 10, balance: 1_000 }, key: 'k', keyLimits: {}, requests: 1, tokens: 60, floor: 1,
+  }, { group: 1_000, key: null }, () => 0)
+  t.match(await hold('a'), { ok: true })
+  now += 3_600_000
+  t.match(await hold('b'), { ok: false, limit: 'balance', free: 40 })
+  await lease.balances.settle({ id: 'a', group: 'all', key: 'k', tokens: 5, late: [] })
+  t.match(await hold('b'), { ok: true })
 })
