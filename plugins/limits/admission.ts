@@ -99,7 +99,7 @@ export class Admission {
     this.#outbox.send(settlementOf(ticket, { tokens, cost }, this.late(ticket)))
   }
 
-  /** Tells the store that these requests still run. */
+  /** Tells the store that these requests still run. Groups of which it cannot be told keep no other from it, and are told the next time. */
   async renew (): Promise<void> {
     const byGroup = new Map<string, string[]>()
     for (const { id, parties: { group } } of this.#tickets) {
@@ -108,7 +108,9 @@ export class Admission {
       else ids.push(id)
     }
     for (const [group, ids] of byGroup) {
-      while (ids.length > 0) await this.#balances.renew(group, ids.splice(0, renewAtOnce))
+      try {
+        while (ids.length > 0) await this.#balances.renew(group, ids.splice(0, renewAtOnce))
+      } catch {}
     }
   }
 

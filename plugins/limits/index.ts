@@ -68,7 +68,7 @@ async function registerLimits (app: FastifyInstance, options: LimitsOptions): Pr
     // Prices may be registered after the limits.
     if (!gateway.pricing?.hasPrices) refuseUnpriced(gateway.parties)
     expectCounts(gateway)
-    const renewing = setInterval(() => admission.renew().catch(() => {}), Math.ceil(balances.holdTtlMs / 3)).unref()
+    const renewing = setInterval(() => admission.renew(), Math.ceil(balances.holdTtlMs / 3)).unref()
     const forget = gateway.recorder.gauge('balance_remaining_ratio', () => admission.remaining.samples())
     const unwarned = balances.onRecovered?.(onSettled)
     const unheard = ledger?.onTrouble?.((err, again) => {

@@ -120,3 +120,22 @@ t.test('a share is held as long as its request runs, however long the store is a
   await lease.balances.settle({ id: 'a', group: 'all', key: 'k', tokens: 5, late: [] })
   t.match(await hold('b'), { ok: true })
 })
+
+t.test('a group that cannot be renewed keeps no other from it', async (t) => {
+  const renewed: string[] = []
+  const balances: Balances = {
+    ...memoryBalances(),
+    renew: async (group) => {
+      if (group === 'odd') throw new StoreDownError('failed')
+      renewed.push(group)
+    },
+  }
+  const admission = new Admission(balances, new Outbox({ balances, maxWaiting: 1, retryMs: 5, onLost: () => {} }), 10, () => {})
+  for (const id of ['odd', 'all', 'more']) {
+    const limits = { concurrency: 1 }
+    const group: Group = { id, protocols: new Set(), thirdParty: true, upstream: null, models: null, limits, onStoreFailure: 'local' }
+    admission.begin(requestTo('/v1/chat/completions'), { id: 'k', group: id, disabled: false, expiresAt: null, limits: {} }, group)
+  }
+  await admission.renew()
+  t.same(renewed, ['all', 'more'])
+})
