@@ -5,6 +5,8 @@ export interface BreakerOptions {
   /** Calls that may wait at the same time; one more fails at once. */
   readonly maxPending: number
   readonly probeEveryMs: number
+  /** What to tell of an error that is the store's answer: it is there, and may answer others otherwise. Null for any other error. */
+  readonly answerOf: (error: unknown) => StoreDownError | null
   /** Asks the store for anything; resolves when it answers. */
   readonly probe: () => Promise<unknown>
   /** The store answers again after it did not. */
@@ -18,8 +20,8 @@ export interface Breaker {
 }
 
 /**
- * One failure stops the asking until a probe is answered: while the store hangs, callers lose `timeoutMs` once and not
- * each, and commands do not pile up in its socket.
+ * One failure that is no answer stops the asking until a probe is answered: while the store hangs, callers lose `timeoutMs` once
+ * and not each, and commands do not pile up in its socket.
  */
 export function createBreaker (options: BreakerOptions): Breaker {
   let down = false
@@ -41,6 +43,8 @@ export function createBreaker (options: BreakerOptions): Breaker {
     options.onRecovery()
   }
   const fail = (error: unknown): never => {
+    const answer = options.answerOf(error)
+    if (answer !== null) throw answer
     if (!down) probe()
     down = true
     cause = error

@@ -47,10 +47,12 @@ export async function linkRedis (config: StateConfig, startMs = 5_000): Promise<
   })
   const gaps: Array<() => void> = []
   const tellGap = (): void => gaps.forEach((onGap) => onGap())
-  const breaker = createBreaker({ timeoutMs, maxPending, probeEveryMs, probe: async () => await client.ping(), onRecovery: tellGap })
+  /** A server that says why it will not answer this one is there, too. */
+  const ping = async (): Promise<void> => { await client.ping().catch((error) => { if (answerOf(error) === null) throw error }) }
+  const breaker = createBreaker({ timeoutMs, maxPending, probeEveryMs, answerOf, probe: ping, onRecovery: tellGap })
   const ask: RedisLink['ask'] = async (call) => await breaker.run(async () => await call(client))
   /** Who hears of a gap forgets what it knows and asks: not before there is an answer. Where there is none, the recovery tells it. */
-  const mayHaveMissed = (): void => { ask(async (asked) => await asked.ping()).then(tellGap, () => {}) }
+  const mayHaveMissed = (): void => { ask(ping).then(tellGap, () => {}) }
   return {
     ask,
     script: async (name, keys, values) => await ask(async (asked) => await runScript(asked, name, keys, values)),
@@ -65,6 +67,15 @@ export async function linkRedis (config: StateConfig, startMs = 5_000): Promise<
       disconnect()
     },
   }
+}
+
+/** What a server answers that takes no writes. It takes not even the first one of a script, so that nothing was done. */
+const takesNothing = /\b(?:OOM|MISCONF|NOREPLICAS|READONLY) /
+
+/** It still reads, and where a value is not ours it counts what has other names. */
+function answerOf (error: unknown): StoreDownError | null {
+  const { name, message } = Object(error)
+  return name === 'ReplyError' ? new StoreDownError('failed', { asked: !takesNothing.test(message), cause: error }) : null
 }
 
 async function connector (config: StateConfig, timeoutMs: number): Promise<() => Client> {

@@ -15,6 +15,7 @@ function breaker (given: Given = {}): { breaker: Breaker, probes: () => number, 
     timeoutMs: 20,
     maxPending: given.maxPending ?? 10,
     probeEveryMs: 5,
+    answerOf: (error) => Object(error).code === 'WRONGTYPE' ? new StoreDownError('failed', { cause: error }) : null,
     probe: async () => {
       probes += 1
       if (given.answers?.() !== true) throw new Error('no')
@@ -60,6 +61,14 @@ t.test('an error is the cause of its own', async (t) => {
   t.teardown(() => made.close())
   const cause = new Error('gone')
   await t.rejects(made.run(async () => { throw cause }), { name: 'StoreDownError', asked: true, cause })
+})
+
+t.test('an error that is an answer is told, and stops nobody else', async (t) => {
+  const { breaker: made, probes } = breaker()
+  const cause = Object.assign(new Error('another kind of value'), { code: 'WRONGTYPE' })
+  await t.rejects(made.run(async () => { throw cause }), { name: 'StoreDownError', asked: true, cause })
+  t.equal(await made.run(async () => 7), 7)
+  t.equal(probes(), 0)
 })
 
 t.test('what fails together asks for one probe at a time', async (t) => {
@@ -109,6 +118,7 @@ t.test('closed while a probe is under way, it takes no answer and asks no more',
       timeoutMs: 1_000,
       maxPending: 10,
       probeEveryMs: 1,
+      answerOf: () => null,
       probe: async () => {
         probes += 1
         begun()

@@ -176,6 +176,42 @@ t.test('a script with an error says so', { skip }, async (t) => {
   }
 })
 
+t.test('what the server will not do stops nothing else, and no key is forgotten for it', { skip }, async (t) => {
+  const { server, state } = await opened(t)
+  const operator = new Redis(server.url)
+  t.teardown(() => operator.disconnect())
+  await state.keys.create(record)
+  const heard: KeyChange[] = []
+  state.keys.onChange((change) => heard.push(change))
+  const hold = async (group: string): Promise<unknown> => await state.balances.hold({
+    id: group, group, key: 'k', groupLimits: { concurrency: 2 }, keyLimits: {}, requests: 1, tokens: 0, floor: 0,
+  })
+  await operator.set('llm-gateway:{odd}:holds', 'a text of somebody else')
+  await t.rejects(hold('odd'), { ...down, asked: true, cause: { message: /WRONGTYPE/ } })
+  t.match(await hold('chat'), { ok: true }, 'another group')
+
+  await operator.config('SET', 'min-replicas-to-write', 1)
+  await t.rejects(hold('chat'), { ...down, asked: false, cause: { message: /NOREPLICAS/ } }, 'nothing was changed, and nothing is to be undone')
+  t.match(await state.keys.find(record.digest), { id: 'one' }, 'keys are read')
+  await new Promise((resolve) => setTimeout(resolve, 300))
+  t.notOk(heard.some(({ group }) => group === '*'))
+})
+
+t.test('a user who may not ping hears of the server\'s return all the same', { skip }, async (t) => {
+  const { server, state } = await opened(t)
+  const operator = new Redis(server.url)
+  t.teardown(() => operator.disconnect())
+  await operator.call('ACL', 'SETUSER', 'default', '-ping')
+  const heard: KeyChange[] = []
+  state.keys.onChange((change) => heard.push(change))
+  await operator.call('CLIENT', 'KILL', 'TYPE', 'pubsub')
+  while (heard.length === 0) await new Promise((resolve) => setTimeout(resolve, 5))
+  t.same(heard, [{ group: '*' }])
+  await operator.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes')
+  while (heard.length === 1) await state.keys.find('x').catch(() => new Promise((resolve) => setTimeout(resolve, 5)))
+  t.equal(await state.keys.find('x'), null)
+})
+
 t.test('holds that somebody deleted, or a server evicted, stop nothing', { skip }, async (t) => {
   const { server, state } = await opened(t)
   const ask = {
