@@ -105,16 +105,21 @@ t.test('usage store', { skip: withoutPostgres }, async (t) => {
     state.ledger.shipping?.onTrouble((error) => reasons.push(String(error)))
     const odd = record({ model: 'nul \u0000, half \ud800, whole \u{1F600}, \\u0000' })
     const [before, after] = [records(5), records(5)]
-    await keep(state, [...before, record({ id: 'fraction', charged: 1.5 }), odd, record({ id: 'when', time: 1e20 }), ...after])
+    const late = record({ id: 'late', time: Date.UTC(9999, 11) })
+    await keep(state, [...before, record({ id: 'fraction', charged: 1.5 }), odd, record({ id: 'when', time: 1e20 }), late, ...after])
     const all = [...before, odd, ...after]
     await arrive(server, store, all)
     await agrees(t, server, store, all)
     t.strictSame(await server.ask(`SELECT model FROM ${store.schema}.usage WHERE id = $1`, [odd.id]), [{
       model: 'nul \ufffd, half \ufffd, whole \u{1F600}, \\u0000',
     }])
-    while (reasons.length < 2) await pause(10)
+    while (reasons.length < 3) await pause(10)
     const refused = readFileSync(join(path, 'ledger', 'refused.jsonl'), 'utf8').trim().split('\n').map((line) => JSON.parse(line))
-    t.match(refused, [{ reason: /bigint/, record: { id: 'fraction' } }, { reason: /RangeError/, record: { id: 'when' } }])
+    t.match(refused, [
+      { reason: /bigint/, record: { id: 'fraction' } },
+      { reason: /RangeError/, record: { id: 'when' } },
+      { reason: /9999-12/, record: { id: 'late' } },
+    ])
     await shipped(state)
   })
 

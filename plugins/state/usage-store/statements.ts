@@ -68,10 +68,12 @@ export interface Month {
   readonly to: string
 }
 
-/** The month (of UTC) of a moment, as a table. */
+/** The month (of UTC) of a moment, as a table. Throws a RangeError where a year has more than four digits: the store reads no such date. */
 export function monthOf (time: number): Month {
   const date = new Date(time)
   const [year, month] = [date.getUTCFullYear(), date.getUTCMonth()]
   const from = new Date(Date.UTC(year, month)).toISOString()
-  return { name: `usage_${from.slice(0, 7).replace('-', '_')}`, from, to: new Date(Date.UTC(year, month + 1)).toISOString() }
+  const to = new Date(Date.UTC(year, month + 1)).toISOString()
+  if (to.startsWith('+')) throw new RangeError(`no month of the usage store begins at ${from}`)
+  return { name: `usage_${from.slice(0, 7).replace('-', '_')}`, from, to }
 }
