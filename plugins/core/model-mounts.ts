@@ -74,5 +74,11 @@ function segments (pattern: string): string[] {
 
 /** A mount's routes are its prefix itself and all below it. */
 function covers (mount: readonly string[], path: readonly string[]): boolean {
-  return mount.every((segment, i) => segment === '*' || (path[i] !== undefined && (segment.startsWith(':') || segment === path[i])))
+  return mount.every((segment, i) => segment === '*' || (path[i] !== undefined && mayBe(segment, path[i])))
+}
+
+/** Before a parameter or a wildcard a segment may have fixed text, as `/v1*` has. In a host's router its case may not count. */
+function mayBe (segment: string, text: string): boolean {
+  const [fixed = ''] = segment.toLowerCase().split(/[:*]/, 1)
+  return fixed.length < segment.length ? text.toLowerCase().startsWith(fixed) : text.toLowerCase() === fixed
 }

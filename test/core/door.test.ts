@@ -3,7 +3,7 @@ import { createServer } from 'node:http2'
 import type { Socket } from 'node:net'
 import cors from '@fastify/cors'
 import httpProxy, { type FastifyHttpProxyOptions } from '@fastify/http-proxy'
-import Fastify, { type FastifyInstance } from 'fastify'
+import Fastify, { type FastifyInstance, type FastifyServerOptions } from 'fastify'
 import t, { type Test } from 'tap'
 import llmGateway, {
   auth, createRewriteUrl, forward, metrics, paths, proxyOptions, upstreams, validation, type LlmGatewayOptions,
@@ -58,8 +58,10 @@ async function mount (app: FastifyInstance, upstream: string, options: Mount): P
   await app.register(httpProxy, all)
 }
 
-async function startApp (t: Test, build: (app: FastifyInstance) => Promise<void>): Promise<{ app: FastifyInstance, url: string }> {
-  const app = Fastify()
+async function startApp (
+  t: Test, build: (app: FastifyInstance) => Promise<void>, options: FastifyServerOptions = {}
+): Promise<{ app: FastifyInstance, url: string }> {
+  const app = Fastify(options)
   t.teardown(() => app.close())
   await build(app)
   return { app, url: await listen(app) }
@@ -485,6 +487,28 @@ t.test('a mount of some hosts alone is guarded, too', async (t) => {
   t.equal((await askOnce(url, ['POST /v1/chat/completions HTTP/1.1', 'host: h', json], chat)).status, 401)
   t.strictSame(came(), [])
   t.equal((await askOnce(url, ['POST /v1/chat/completions HTTP/1.1', 'host: h', json, bearer], chat)).status, 200)
+})
+
+t.test('a mount is guarded however its routes spell where it stands', async (t) => {
+  const cases: ReadonlyArray<[name: string, options: Mount, server: FastifyServerOptions]> = [
+    ['a wildcard that ends a segment', { prefix: '/v1', routes: ['*'] }, {}],
+    ['a parameter that ends a segment', { prefix: '/v:number' }, {}],
+    ['letters that do not count', { prefix: '/V1' }, { routerOptions: { caseSensitive: false } }],
+  ]
+  for (const [name, options, server] of cases) {
+    const { upstream, came } = await startProvider(t)
+    const { url } = await startApp(t, async (app) => {
+      await app.register(llmGateway, guarded)
+      await mount(app, upstream.url, { ...options, rewritePrefix: '/v1', websocket: true })
+    }, server)
+    for (const path of ['/v1/files', '/v1/batches/b']) t.equal((await askOnce(url, [`GET ${path} HTTP/1.1`, 'host: h'])).status, 404, name)
+    const preflight = ['origin: https://a.example', 'access-control-request-method: POST']
+    t.equal((await askOnce(url, ['OPTIONS /v1/messages HTTP/1.1', 'host: h', ...preflight])).status, 204, name)
+    const reply = await upgradeOf(url, '/v1/realtime')
+    t.equal(reply === 'no reply' ? reply : reply.status, 401, name)
+    t.strictSame(came(), [], name)
+    t.equal((await askOnce(url, ['POST /v1/chat/completions HTTP/1.1', 'host: h', json, bearer], chat)).status, 200, name)
+  }
 })
 
 t.test('a mount of everything beside one of models is the host\'s', async (t) => {
