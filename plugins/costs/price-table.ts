@@ -1,5 +1,6 @@
 /** Which entry of the price lists a model gets. */
 import { hash } from 'node:crypto'
+import { globOf } from '../core/glob.js'
 import { isCurrency } from './currency.js'
 import { PriceError, pathText, type PlacedProblem } from './price-error.js'
 import { readModels, readPriceFile } from './price-file.js'
@@ -25,7 +26,7 @@ interface Layer {
   readonly place: string
   readonly models: ReadonlyMap<string, readonly PriceRow[]>
   /** The longest first. */
-  readonly globs: ReadonlyArray<{ readonly key: string, readonly fits: RegExp, readonly rows: readonly PriceRow[] }>
+  readonly globs: ReadonlyArray<{ readonly key: string, readonly fits: (name: string) => boolean, readonly rows: readonly PriceRow[] }>
 }
 
 const inlinePlace = 'prices.models'
@@ -100,16 +101,11 @@ function inLayer ({ place, models, globs }: Layer, name: string): Entry | null {
   const dateless = name.replace(date, '')
   const undated = dateless === name ? undefined : models.get(dateless)
   if (undated !== undefined) return { key: dateless, place, how: 'name without its date', rows: undated }
-  const glob = globs.find(({ fits }) => fits.test(name))
+  const glob = globs.find(({ fits }) => fits(name))
   return glob === undefined ? null : { key: glob.key, place, how: 'glob', rows: glob.rows }
 }
 
 function layerOf (place: string, models: ReadonlyMap<string, readonly PriceRow[]>): Layer {
   const globs = [...models].filter(([key]) => key.includes('*')).sort(([a], [b]) => b.length - a.length)
-  return { place, models, globs: globs.map(([key, rows]) => ({ key, fits: globPattern(key), rows })) }
-}
-
-/** `*` is any run of characters. No other sign has a meaning. */
-function globPattern (glob: string): RegExp {
-  return new RegExp(`^${glob.split('*').map((text) => text.replace(/[\\^$.+?()[\]{}|/]/g, '\\$&')).join('.*')}$`, 's')
+  return { place, models, globs: globs.map(([key, rows]) => ({ key, fits: globOf(key), rows })) }
 }
