@@ -32,6 +32,8 @@ export interface Findings {
 }
 
 const mostModels = 1_000
+/** Longer than any that a provider has. Names are remembered by what goes by them, some thousand at a time. */
+const longestName = 4_096
 
 /** Checks a whole body. The bytes are only read. */
 export function checkBody (endpoint: Endpoint, type: MediaType, bytes: Buffer, rules: BodyRules): Findings | BodyRefusal {
@@ -58,7 +60,11 @@ function checkJson (endpoint: Endpoint, bytes: Buffer, rules: BodyRules): Findin
   }
   if (!isObject(json)) return { json, model: null, otherModels: others, stream: false }
   const { modelField } = endpoint
-  return { json, model: nameOf(modelField === null ? null : json[modelField]), otherModels: others, stream: json['stream'] === true }
+  const model = nameOf(modelField === null ? null : json[modelField])
+  if (model !== null && model.length > longestName) {
+    return refused('models', 'invalid_body', { reason: `The name of the model is longer than ${longestName} characters.` }, modelField)
+  }
+  return { json, model, otherModels: others, stream: json['stream'] === true }
 }
 
 function ambiguous ({ key, field }: OtherSpelling): BodyRefusal {

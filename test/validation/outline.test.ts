@@ -80,6 +80,10 @@ t.test('a question is answered with what the body says, and with the body', asyn
   t.match(ask('chat_completions', JSON.stringify({ model: 'm', messages: [{ role: 'user', content: 'x' }], models })), {
     keyword: 'models', code: 'invalid_body',
   })
+  const named = (length: number): unknown =>
+    ask('chat_completions', JSON.stringify({ model: 'm'.repeat(length), messages: [{ role: 'user', content: 'x' }] }))
+  t.match(named(4_096), { model: 'm'.repeat(4_096) })
+  t.match(named(4_097), { keyword: 'models', code: 'invalid_body', param: 'model' }, 'what is remembered of it is bounded')
   t.throws(() => ask('nothing', '{}'), { message: 'there is no endpoint nothing' })
 })
 
