@@ -1,4 +1,5 @@
 import t from 'tap'
+import { isCarrier } from '../../../plugins/core/url/query.js'
 import { createResolve } from '../../../plugins/core/url/resolve.js'
 
 const resolve = createResolve('')
@@ -6,7 +7,7 @@ const resolve = createResolve('')
 /** Written out, and not read from where the rule has them: each is what some provider takes a credential from. */
 const carriers = [
   'key', 'KEY', '$key', '%24key', '%6bey', '%256bey', 'key[]', 'key[a]', '%20key', 'access_token', 'Access-Token', 'oauth_token',
-  'bearer_token',
+  'bearer_token', 'key%00', '%00+$key+', '%6bey[%', '%6bey[%ff]',
   'api_key', 'api-key', 'apikey', 'APIKEY', 'subscription-key', 'subscription_key', '$httpHeaders', '$httpMethod',
 ]
 
@@ -32,4 +33,9 @@ t.test('no parameter that may carry a secret stands in what is sent on, however 
   for (const kept of ['?keys=SECRET', '?monkey=SECRET', '?a=key', '?api_keys=1&x=%2f']) {
     t.match(resolve('POST', `/v1/chat/completions${kept}`, {}), { kind: 'endpoint', url: `/v1/chat/completions${kept}` })
   }
+})
+
+t.test('a name is read in one pass, however long it is', async (t) => {
+  // As an expression it took minutes.
+  t.notOk(isCarrier(`key${'+'.repeat(500_000)}x`))
 })
