@@ -43,8 +43,8 @@ type RequestOptions = Dispatcher.DispatchOptions & { headers: MarkedHeaders }
 /**
  * The transport to the upstreams: asked directly by our own routes, and below `@fastify/reply-from` by a host's mount, as
  * its `undici` option. For model requests it does what reply-from cannot: cancel the upstream when the caller leaves
- * before its headers, drain usage, meter without a second stream, and hand over small replies whole. Any other request of
- * the same mount goes through undici as it is.
+ * before its headers, drain usage, meter without a second stream, and hand over small replies whole. What the mount may send beside
+ * them goes through undici as it is, and what nobody decided about goes nowhere.
  */
 export class UpstreamDispatcher {
   readonly #agent: Agent
@@ -67,6 +67,10 @@ export class UpstreamDispatcher {
   request (options: RequestOptions, done: MountDone): void {
     const context = options.headers[kContext]
     if (context === undefined) {
+      done(new TypeError('nothing was sent: a mount that spreads proxyOptions() sends past the handler of theirs'))
+      return
+    }
+    if (context === null) {
       this.#agent.request(options, done)
       return
     }

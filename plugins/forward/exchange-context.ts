@@ -33,8 +33,9 @@ export const kContext = Symbol('fastify-llm-gateway.exchange')
  */
 export const seal = ':llm-gateway'
 
+/** Null: it is none of ours, and its mount may send it as it is. */
 export interface MarkedHeaders extends IncomingHttpHeaders {
-  [kContext]?: ExchangeContext
+  [kContext]?: ExchangeContext | null
 }
 
 export interface ExchangeReply {

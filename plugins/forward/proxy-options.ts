@@ -7,6 +7,7 @@ import { ModelCall } from '../core/model-call.js'
 import { UpstreamDispatcher } from './dispatcher.js'
 import { checkGateway, needsGateway } from './needs-gateway.js'
 import { readTransport, type TransportOptions } from './options.js'
+import { leftAlone } from './send.js'
 import { createSender } from './sender.js'
 
 export interface ProxyOptions extends TransportOptions {
@@ -60,7 +61,7 @@ export function proxyOptions ({ unknown = 'refuse', ...transport }: ProxyOptions
       }
       // Whoever met the request has asked the same, unless nobody did.
       const decision = decisionOf(gateway, request, read)
-      return decision === 'leave' ? reply.from(dest, options) : answer(gateway, decision, request, reply, read)
+      return decision === 'leave' ? reply.from(dest, leftAlone(options)) : answer(gateway, decision, request, reply, read)
     },
   }
   transports.set(options.handler, dispatcher)
@@ -76,19 +77,24 @@ Object.defineProperty(proxyOptions, 'handler', {
 const transports = new WeakMap<object, UpstreamDispatcher>()
 
 /**
- * Fails the start where a group has an upstream of its own, and a mount that is registered from now on spreads `proxyOptions()`
- * and has another transport in the place of theirs, which does not go there. Throws `LLM_GATEWAY_OPTION`.
+ * Fails the start where a mount that is registered from now on spreads `proxyOptions()` and has another handler in the place of theirs; or,
+ * where a group has an upstream of its own, another transport, which does not go there. Throws `LLM_GATEWAY_OPTION`.
  */
 export function refuseOtherTransports (app: FastifyInstance, gateway: Gateway): void {
   const others: string[] = []
-  app.addHook('onRegister', (_scope, options: Partial<Record<'handler' | 'undici' | 'http' | 'http2' | 'prefix', unknown>>) => {
+  const mutes: string[] = []
+  app.addHook('onRegister', (_scope, options: Partial<Record<'config' | 'handler' | 'undici' | 'http' | 'http2' | 'prefix', unknown>>) => {
     const own = transports.get(Object(options.handler))
+    if (own === undefined && Reflect.get(Object(options.config), 'llm') === 'proxy') mutes.push(String(options.prefix ?? '/'))
     if (own !== undefined && (options.undici !== own || Boolean(options.http) || Boolean(options.http2))) {
       others.push(String(options.prefix ?? '/'))
     }
   })
   app.addHook('onReady', async () => {
-    const [other] = others
+    const [[other], [mute]] = [others, mutes]
+    if (mute !== undefined) {
+      throw new OptionError('proxyOptions', `is spread into the mount at ${mute}, which has a handler of its own: nothing goes past theirs`)
+    }
     if (other === undefined || !gateway.namesUpstreams) return
     throw new OptionError(
       'proxyOptions',

@@ -44,6 +44,14 @@ export function send (mounted: MountedCall, source: string, options: FastifyRepl
   return isSent
 }
 
+/** The options of a mount for what is none of ours. */
+export function leftAlone (options: FastifyReplyFromHooks): FastifyReplyFromHooks {
+  const { rewriteRequestHeaders = (_, headers) => headers } = options
+  return Object.assign({}, options, {
+    rewriteRequestHeaders: (req, headers) => Object.assign({}, rewriteRequestHeaders(req, headers), { [kContext]: null }),
+  } satisfies FastifyReplyFromHooks)
+}
+
 function ownOptions (mounted: MountedCall, options: FastifyReplyFromHooks, isSent: () => boolean): FastifyReplyFromHooks {
   const { llm, request, reply, destination } = mounted
   const body = llm.body.outgoing ?? llm.body.bytes

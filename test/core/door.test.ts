@@ -48,6 +48,10 @@ async function startProvider (t: Test): Promise<Provider> {
   }
 }
 
+interface Sends {
+  readonly from: (dest: string, options: object) => unknown
+}
+
 type Mount = Record<string, unknown> & Pick<FastifyHttpProxyOptions, 'prefix'>
 
 /** A mount of the host's, with a credential of its own on requests and on sockets. */
@@ -429,6 +433,33 @@ t.test('a group with an upstream of its own goes nowhere else', async (t) => {
       t.strictSame([...mounted.came(), ...group.came(), ...streams], [], `${name}, ${first} first`)
       await app.close()
     }
+  }
+})
+
+t.test('what a mount with proxyOptions() sends past their handler goes nowhere', async (t) => {
+  const ways: ReadonlyArray<[name: string, options: object]> = [
+    ['a handler of its own', { handler: (_: unknown, reply: Sends, dest: string, options: object) => reply.from(dest, options) }],
+    ['a hook that sends', { preHandler: ({ raw }: { raw: IncomingMessage }, reply: Sends) => { reply.from(String(raw.url), {}) } }],
+  ]
+  for (const [name, options] of ways) {
+    for (const own of [true, false]) {
+      const group = await startProvider(t)
+      const mounted = await startProvider(t)
+      const { url } = await startApp(t, async (app) => {
+        await mount(app, mounted.upstream.url, { ...proxyOptions(), prefix: '/v1', rewritePrefix: '/v1', ...options })
+        await app.register(llmGateway, own ? ownOptions(group.upstream.url) : guarded)
+      })
+      t.equal((await askOnce(url, ['POST /v1/chat/completions HTTP/1.1', 'host: h', bearer, json], chat)).status, 502, name)
+      t.strictSame([...mounted.came(), ...group.came()], [], `${name}: neither to the mount's upstream, nor the caller's key to anybody`)
+    }
+  }
+  for (const prefix of ['/v1', undefined]) {
+    const app = Fastify()
+    t.teardown(() => app.close())
+    await app.register(llmGateway, guarded)
+    await mount(app, 'http://127.0.0.1:9', { ...prefix !== undefined && { prefix }, ...proxyOptions(), ...ways[0]?.[1] })
+    const message = new RegExp(`mount at ${prefix ?? '/'}, which has a handler of its own`)
+    await t.rejects(async () => await app.ready(), { code: 'LLM_GATEWAY_OPTION', message })
   }
 })
 
