@@ -27,6 +27,15 @@ interface GivenProtocol<Name extends string, Id extends string, Schema extends s
 }
 
 /**
+ * Where aggregators take more models from: in place of one that fails, and for tools and plugins of theirs, which ask them by themselves
+ * (https://openrouter.ai/docs/guides/features/server-tools/advisor).
+ */
+export const aggregatorModels: readonly string[] = [
+  'models', 'fallbacks', 'tools.*.model',
+  ...['tools.*.parameters', 'plugins.*'].flatMap((at) => [`${at}.model`, `${at}.analysis_models`, `${at}.advisors.*.model`]),
+]
+
+/**
  * Where a router finds an endpoint, below a mount prefix: all that follows the first variable part is a wildcard. A model
  * may hold `/` and `:`, and routers bound the length of a named parameter (Fastify: 100 characters), which ids exceed.
  */

@@ -1,4 +1,4 @@
-import { defineProtocol } from '../endpoint.js'
+import { aggregatorModels, defineProtocol } from '../endpoint.js'
 import { openai } from '../family-openai.js'
 import { simulateChatCompletions } from './simulate.js'
 import { chatText } from './text.js'
@@ -18,8 +18,7 @@ export const chatCompletions = defineProtocol({
       metered: 'yes',
       streams: 'body',
       modelField: 'model',
-      // As aggregators take them.
-      otherModels: ['models', 'fallbacks', 'tools.*.model'],
+      otherModels: aggregatorModels,
       usage: chatUsage,
       output: { max: [['max_completion_tokens'], ['max_tokens']], choices: [['n']] },
     },

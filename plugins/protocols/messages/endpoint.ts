@@ -1,4 +1,4 @@
-import { defineProtocol } from '../endpoint.js'
+import { aggregatorModels, defineProtocol } from '../endpoint.js'
 import { anthropic } from '../family-anthropic.js'
 import { simulateMessages } from './simulate.js'
 import { messagesText } from './text.js'
@@ -18,7 +18,7 @@ export const messages = defineProtocol({
       metered: 'yes',
       streams: 'body',
       modelField: 'model',
-      otherModels: ['models', 'fallbacks', 'tools.*.model'],
+      otherModels: aggregatorModels,
       usage: messagesUsage,
       output: { max: [['max_tokens']], choices: [] },
     },

@@ -1,4 +1,4 @@
-import { defineProtocol } from '../endpoint.js'
+import { aggregatorModels, defineProtocol } from '../endpoint.js'
 import { openai } from '../family-openai.js'
 import { simulateResponses } from './simulate.js'
 import { failedResponse } from './stream-error.js'
@@ -26,7 +26,7 @@ export const responses = defineProtocol({
       metered: 'yes',
       streams: 'body',
       modelField: 'model',
-      otherModels: ['models', 'fallbacks', 'tools.*.model'],
+      otherModels: aggregatorModels,
       usage: responsesUsage,
       output: { ...output, goesOn: ['background'] },
     },
@@ -36,7 +36,7 @@ export const responses = defineProtocol({
       schema: 'responses.compact',
       metered: 'yes',
       modelField: 'model',
-      otherModels: ['models', 'fallbacks', 'tools.*.model'],
+      otherModels: aggregatorModels,
       usage: responsesUsage,
       output,
     },
