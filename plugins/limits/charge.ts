@@ -29,26 +29,29 @@ function wasSent (llm: ModelCall): boolean {
   return llm.times.sentAt > 0 || llm.upstreamReply.status > 0 || llm.usage.missing !== null
 }
 
-/** What is known at its end of what it used: nothing was, all of it, a part, or a part and the work goes on. */
-type Known = 'nothing' | 'all' | 'a part' | 'goes on'
+/**
+ * What is known at its end of what it used: nothing was, all of it, a part, or a part and the rest is not seen: the work goes on, or the
+ * reply was packed so tightly that nobody unpacked it, as a caller has it who sends a megabyte of blanks that the reply repeats.
+ */
+type Known = 'nothing' | 'all' | 'a part' | 'unseen'
 
 function knownOf (llm: ModelCall, { goesOn }: Held): Known {
   if (!wasSent(llm) || llm.endpoint.metered === 'no') return 'nothing'
   if (llm.usage.tokens !== null && !llm.usage.partial) return 'all'
   if (llm.upstreamReply.status >= 400 || (llm.usage.tokens === null && llm.endpoint.metered === 'optional')) return 'all'
-  return goesOn ? 'goes on' : 'a part'
+  return goesOn || llm.usage.missing === 'too_large' ? 'unseen' : 'a part'
 }
 
 /**
  * The real leaves wherever the reply told them. Where it broke off before, or told nothing, what it is known to have cost
- * at least: never nothing once it was sent, and never all that was held, unless the work goes on.
+ * at least: never nothing once it was sent, and never all that was held, unless the rest is not seen.
  */
 export function chargeOf (llm: ModelCall, held: Held, known: Known = knownOf(llm, held)): number {
   if (known === 'nothing') return 0
   const reported = totalOf(llm)
   if (known === 'all') return reported
-  // It would be free for whoever asks for the result later.
-  if (known === 'goes on') return Math.max(reported, held.tokens)
+  // It would be free for whoever has it so.
+  if (known === 'unseen') return Math.max(reported, held.tokens)
   return Math.max(reported, Math.min(held.tokens, held.input + relayedEstimate(llm)))
 }
 
@@ -57,7 +60,7 @@ function costChargeOf (llm: ModelCall, held: HeldWithCost, known: Known, pricing
   if (known === 'nothing') return 0
   const reported = llm.cost?.billionths ?? 0
   if (known === 'all') return reported
-  if (known === 'goes on') return Math.max(reported, held.cost)
+  if (known === 'unseen') return Math.max(reported, held.cost)
   return Math.max(reported, Math.min(held.cost, pricing?.estimate(llm, held.input, relayedEstimate(llm)) ?? 0))
 }
 

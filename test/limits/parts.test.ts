@@ -42,6 +42,7 @@ t.test('what a request is charged', async (t) => {
     ['its input where a host sent it and the caller left', 'chat_completions', { usage: { missing: 'client_abort' } }, 20],
     ['what was relayed of a stream, at 128 bytes a token', 'chat_completions', { ...relayed(1_280), stream: true }, 30],
     ['what was relayed of a document, at 4 bytes a token', 'chat_completions', relayed(41), 31],
+    ['all that was held of a reply that nobody could unpack', 'chat_completions', { ...sent, usage: { missing: 'too_large' } }, 100],
     ['never all that was held and more', 'chat_completions', relayed(1e6), 100],
     [
       'what was seen of a stream that broke, where that is more',
