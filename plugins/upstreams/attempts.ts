@@ -148,7 +148,7 @@ export class PoolAttempts implements Attempts {
 
   failed (failure: Failure): number | null | Promise<number | null> {
     const upstream = this.#visit?.member.upstream
-    const judgement = judge(failure, upstream?.forwards === false, Date.now())
+    const judgement = judge(failure, upstream?.forwards === false, Date.now(), this.#llm)
     if (failure.kind === 'transport') this.#best.note(failure.error, failure.sent)
     else this.#best.keep(failure.reply, judgement.result)
     const status = failure.kind === 'transport' ? 0 : failure.reply.status

@@ -1,4 +1,6 @@
+import { unescape } from 'node:querystring'
 import { GatewayError } from '../core/errors/gateway-error.js'
+import type { ModelCall } from '../core/model-call.js'
 import { mayNameAccount, namesAccount, waitMsOf } from '../protocols/refusals.js'
 import type { Failure, KeptReply } from '../core/upstream.js'
 
@@ -39,10 +41,10 @@ export function passedOn (status: number): Judgement {
   return status >= 400 ? refusing : well
 }
 
-export function judge (failure: Failure, ownCredential: boolean, nowMs: number): Judgement {
+export function judge (failure: Failure, ownCredential: boolean, nowMs: number, llm: ModelCall): Judgement {
   if (failure.kind === 'transport') return judgeTransport(failure.error, failure.sent)
   if (failure.kind === 'head') return { result: 'first_event', cause: 'first_event', blames: 'upstream', waitMs: null }
-  return judgeReply(failure.reply, ownCredential, nowMs)
+  return judgeReply(failure.reply, ownCredential, nowMs, llm)
 }
 
 const timeouts: ReadonlySet<unknown> = new Set(['UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT', 'ETIMEDOUT'])
@@ -57,8 +59,8 @@ function judgeTransport (error: Error, sent: boolean): Judgement {
   return { result, cause: result, blames: 'upstream', waitMs: null }
 }
 
-function judgeReply ({ status, headers, body }: KeptReply, ownCredential: boolean, nowMs: number): Judgement {
-  if (ownCredential && mayNameAccount(status) && namesAccount(body)) {
+function judgeReply ({ status, headers, body }: KeptReply, ownCredential: boolean, nowMs: number, llm: ModelCall): Judgement {
+  if (ownCredential && mayNameAccount(status) && namesAccount(body, () => saidIn(llm))) {
     return { result: 'credential', cause: 'credential', blames: 'credential', waitMs: null }
   }
   if (status === 429) return { result: 'rate_limited', cause: '429', blames: 'account_model', waitMs: waitMsOf(headers, body, nowMs) }
@@ -68,6 +70,11 @@ function judgeReply ({ status, headers, body }: KeptReply, ownCredential: boolea
   }
   if (!ownCredential || status === 400 || status === 404) return { ...nothing, result: 'client_error' }
   return { result: 'credential', cause: 'credential', blames: status === 403 ? 'credential_model' : 'credential', waitMs: null }
+}
+
+/** All of a request that its provider may repeat. */
+function saidIn ({ url, request, body: { bytes } }: ModelCall): string {
+  return [unescape(url.replaceAll('+', ' ')), ...Object.entries(Object(request?.headers)), bytes?.toString('latin1')].join('\n')
 }
 
 /** The less the better for the caller: a limit tells it when to come again, an overload that it may, anything else nothing. */

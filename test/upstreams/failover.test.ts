@@ -54,6 +54,18 @@ function metricsOf ({ app }: PoolGateway): unknown {
   ])
 }
 
+t.test('a caller whose words are repeated to it takes no member from the others', async (t) => {
+  const gateway = await startPool(t, { rules: inOrder })
+  const [first, second] = gateway.members
+  if (first === undefined || second === undefined) throw new Error('no members')
+  const beta = 'your credit balance is too low'
+  const refusal = { error: { type: 'invalid_request_error', message: `Unexpected value(s) ${beta} for the header` } }
+  first.respond = ({ headers }) => headers['openai-beta'] === undefined ? null : { status: 400, body: refusal }
+  t.equal((await ask(gateway, chat, { 'openai-beta': beta })).status, 400)
+  t.equal((await ask(gateway, chat)).status, 200)
+  t.strictSame([first.seen.length, second.seen.length], [2, 0])
+})
+
 t.test('nothing else is sent twice', async (t) => {
   const finals: ReadonlyArray<readonly [what: string, script: Script, status: number]> = [
     ['a request that is wrong', { status: 400, body: { error: { message: 'max_tokens is too large' } } }, 400],

@@ -3,7 +3,7 @@ import { overloaded } from '../../plugins/core/errors/overloaded.js'
 import type { KeptReply } from '../../plugins/core/upstream.js'
 import { waitMsOf } from '../../plugins/protocols/refusals.js'
 import { judge, needsBody, passedOn, usefulness } from '../../plugins/upstreams/judgement.js'
-import { upstreamOf } from './request.js'
+import { requestTo, upstreamOf, type Asked } from './request.js'
 
 const upstream = upstreamOf({ url: 'http://h' })
 
@@ -13,14 +13,17 @@ function kept (status: number, body: string | object = '', headers: Record<strin
   }
 }
 
-function judged (reply: KeptReply, own = true): readonly unknown[] {
-  const { result, cause, blames, waitMs } = judge({ kind: 'reply', reply }, own, 0)
+const chat = '/v1/chat/completions'
+const plain = requestTo(chat, { body: '{"model":"m"}' })
+
+function judged (reply: KeptReply, own = true, llm = plain): readonly unknown[] {
+  const { result, cause, blames, waitMs } = judge({ kind: 'reply', reply }, own, 0, llm)
   return [result, cause, blames, waitMs]
 }
 
 function failed (code: string | undefined, sent: boolean, name = 'Error'): readonly unknown[] {
   const error = Object.assign(new Error('x'), { name }, code === undefined ? {} : { code })
-  const { result, cause, blames } = judge({ kind: 'transport', error, sent }, true, 0)
+  const { result, cause, blames } = judge({ kind: 'transport', error, sent }, true, 0, plain)
   return [result, cause, blames]
 }
 
@@ -54,19 +57,38 @@ t.test('what a reply means for its upstream and for another attempt', async (t) 
   ])
 })
 
+t.test('what a provider only repeats of a request blames no credential', async (t) => {
+  const refusing = ['client_error', null, null, null]
+  const suspended = { error: { message: 'Unknown name "has been suspended": cannot bind' } }
+  const invalid = { error: { message: 'Invalid value: \'API key not valid\'.' } }
+  const cases: ReadonlyArray<readonly [what: string, said: object, url: string, asked: Asked]> = [
+    ['a field', { error: { param: 'insufficient_quota' } }, chat, { body: '{"insufficient_quota":1}' }],
+    ['a field of a form', { error: { param: 'insufficient_quota' } }, chat, { body: 'name="x"; name=insufficient_quota' }],
+    ['a value in another case', invalid, chat, { body: '{"role":"api KEY not valid"}' }],
+    ['a value whose letters are escaped', invalid, chat, { body: '{"role":"api\\u0020k\\u0065y not valid"}' }],
+    ['a parameter of its address', suspended, `${chat}?has+been%20suspended=1`, {}],
+  ]
+  for (const [what, said, url, asked] of cases) {
+    t.strictSame(judged(kept(400, said), true, requestTo(url, asked)), refusing, what)
+    const both = { ...said, reason: 'API_KEY_INVALID' }
+    const own = what.includes('escaped') ? 'client_error' : 'credential'
+    t.equal(judged(kept(400, both), true, requestTo(url, asked))[0], own, `${what}, and words of its own`)
+  }
+})
+
 t.test('a failure before anything was sent is another one than after', async (t) => {
   t.strictSame(failed('ECONNREFUSED', false), ['connect', 'connect', 'upstream'])
   t.strictSame(failed('ECONNRESET', false), ['connect', 'connect', 'upstream'], 'within the handshake of TLS')
   t.strictSame(failed('ECONNRESET', true), ['reset', 'reset', 'upstream'])
   t.strictSame(failed('UND_ERR_SOCKET', true), ['reset', 'reset', 'upstream'])
   t.match(
-    judge({ kind: 'transport', error: overloaded(), sent: false }, true, 0),
+    judge({ kind: 'transport', error: overloaded(), sent: false }, true, 0, plain),
     { result: 'queue', cause: 'connect', blames: 'nobody_asked' },
     'a queue of ours'
   )
   t.strictSame(failed('UND_ERR_HEADERS_TIMEOUT', true), ['timeout', 'timeout', 'upstream'])
   t.strictSame(failed(undefined, true, 'HTTPParserError'), ['invalid', null, 'upstream'])
-  t.match(judge({ kind: 'head', reply: kept(200) }, true, 0), { result: 'first_event', cause: 'first_event', blames: 'upstream' })
+  t.match(judge({ kind: 'head', reply: kept(200) }, true, 0, plain), { result: 'first_event', cause: 'first_event', blames: 'upstream' })
 })
 
 t.test('when to come again is read as providers write it', async (t) => {
