@@ -38,6 +38,20 @@ export function namesAccount (body: Buffer, said: () => string): boolean {
   return !spelled.test(own) && found.some((words) => !lower.includes(words))
 }
 
+/**
+ * What is refused is something that the request itself names: an organisation or a project in a header of its caller's, whose clients take
+ * it from the environment; a file or cached content that is gone, or was never there.
+ */
+const requestWords: readonly RegExp[] = [
+  /"mismatched_(?:organization|project)"/, /"USER_PROJECT_DENIED"/, /permission to access the file/i, /cachedcontent not found/i,
+]
+
+/** True where a 401 or 403 says nothing of the credential. */
+export function namesRequest (body: Buffer): boolean {
+  const text = body.toString('utf8', 0, 16 * 1024)
+  return requestWords.some((words) => words.test(text))
+}
+
 type Headers = Readonly<Record<string, unknown>>
 
 /** Longer than this no provider's window is; a number of seconds that is larger is a point in time. */

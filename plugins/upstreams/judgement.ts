@@ -1,7 +1,7 @@
 import { unescape } from 'node:querystring'
 import { GatewayError } from '../core/errors/gateway-error.js'
 import type { ModelCall } from '../core/model-call.js'
-import { mayNameAccount, namesAccount, waitMsOf } from '../protocols/refusals.js'
+import { mayNameAccount, namesAccount, namesRequest, waitMsOf } from '../protocols/refusals.js'
 import type { Failure, KeptReply } from '../core/upstream.js'
 
 /** How an attempt ended, as the metrics, the log line and the span tell it. */
@@ -68,7 +68,7 @@ function judgeReply ({ status, headers, body }: KeptReply, ownCredential: boolea
     const waitMs = status === 503 || status === 529 ? waitMsOf(headers, body, nowMs) : null
     return { result: status === 503 || status === 529 ? 'overloaded' : 'server_error', cause: String(status), blames: 'upstream', waitMs }
   }
-  if (!ownCredential || status === 400 || status === 404) return { ...nothing, result: 'client_error' }
+  if (!ownCredential || status === 400 || status === 404 || namesRequest(body)) return { ...nothing, result: 'client_error' }
   return { result: 'credential', cause: 'credential', blames: status === 403 ? 'credential_model' : 'credential', waitMs: null }
 }
 

@@ -56,14 +56,25 @@ function metricsOf ({ app }: PoolGateway): unknown {
 
 t.test('a caller whose words are repeated to it takes no member from the others', async (t) => {
   const gateway = await startPool(t, { rules: inOrder })
-  const [first, second] = gateway.members
-  if (first === undefined || second === undefined) throw new Error('no members')
+  const [first] = gateway.members
+  if (first === undefined) throw new Error('no members')
   const beta = 'your credit balance is too low'
   const refusal = { error: { type: 'invalid_request_error', message: `Unexpected value(s) ${beta} for the header` } }
   first.respond = ({ headers }) => headers['openai-beta'] === undefined ? null : { status: 400, body: refusal }
   t.equal((await ask(gateway, chat, { 'openai-beta': beta })).status, 400)
   t.equal((await ask(gateway, chat)).status, 200)
-  t.strictSame([first.seen.length, second.seen.length], [2, 0])
+  t.strictSame(seenBy(gateway), [2, 0])
+})
+
+t.test('an organisation that a caller is not of takes no member from the others', async (t) => {
+  const gateway = await startPool(t, { rules: inOrder })
+  const [first] = gateway.members
+  if (first === undefined) throw new Error('no members')
+  const refusal = { error: { type: 'invalid_request_error', param: null, code: 'mismatched_organization' } }
+  first.respond = ({ headers }) => headers['openai-organization'] === undefined ? null : { status: 401, body: refusal }
+  t.equal((await ask(gateway, chat, { 'openai-organization': 'org-other' })).status, 401)
+  t.equal((await ask(gateway, chat)).status, 200)
+  t.strictSame(seenBy(gateway), [2, 0])
 })
 
 t.test('nothing else is sent twice', async (t) => {

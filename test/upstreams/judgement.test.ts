@@ -41,6 +41,10 @@ t.test('what a reply means for its upstream and for another attempt', async (t) 
     [kept(402), credential],
     [kept(403), ['credential', 'credential', 'credential_model', null]],
     [kept(400, { error: { message: 'max_tokens is too large' } }), ['client_error', null, null, null]],
+    [kept(401, { error: { code: 'mismatched_organization' } }), ['client_error', null, null, null]],
+    [kept(403, { error: { message: 'You do not have permission to access the File x or it may not exist.' } }), [
+      'client_error', null, null, null,
+    ]],
     [kept(503, '', { 'retry-after': '3' }), ['overloaded', '503', 'upstream', 3_000]],
     [kept(529), ['overloaded', '529', 'upstream', null]],
     [kept(500, '', { 'retry-after': '3' }), ['server_error', '500', 'upstream', null]],
