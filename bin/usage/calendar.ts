@@ -1,8 +1,10 @@
 /** Days and months as a time zone has them. */
+import { spanOf } from '../../plugins/limits/calendar.js'
 import { readDate, UsageError } from '../io.js'
 
 /** All offsets from UTC are whole numbers of these. */
 const quarterMs = 15 * 60_000
+const halfDayMs = 12 * 60 * 60_000
 
 export class Calendar {
   /** IANA name. */
@@ -44,9 +46,9 @@ export class Calendar {
   read (option: string, text: string | undefined): number | null {
     const date = readDate(option, text)
     if (date === null || text?.includes('T') === true) return date
-    // Where the clock is changed in between, the second guess has the offset of the day itself.
-    const guess = date - (this.#local(date) - date)
-    return date - (this.#local(guess) - guess)
+    // However the clock is changed at midnight, noon is of the same day.
+    const noon = date + halfDayMs
+    return spanOf('day', this.zone, noon - (this.#local(noon) - noon)).from
   }
 
   /** What clocks here show, as if it were UTC. */
