@@ -1,5 +1,5 @@
 /** Several processes behind one port: what they count together, and how they begin, change and end. */
-import cluster from 'node:cluster'
+import cluster, { type Worker } from 'node:cluster'
 import { EventEmitter, once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -10,6 +10,7 @@ import { nothingKnown, type UpstreamsStatus } from '../../plugins/core/upstream-
 import { parseConfig, workersOf } from '../../plugins/standalone/config.js'
 import type { FromWorker, ToWorker, WireSeries } from '../../plugins/standalone/workers/messages.js'
 import { Primary } from '../../plugins/standalone/workers/primary.js'
+import { Rollout } from '../../plugins/standalone/workers/rollout.js'
 import { Tally } from '../../plugins/standalone/workers/tally.js'
 import { channelOf, runWorker } from '../../plugins/standalone/workers/worker.js'
 import { until } from '../helpers/launch.js'
@@ -209,6 +210,33 @@ t.test('what a later worker refuses, the first one gives up', async (t) => {
   t.equal(await primary.reload(), true)
   t.equal(reloads(), 'starts starts key-a key-b key-b ')
   await primary.stop()
+})
+
+t.test('one that ends before its turn to give up what was refused is not waited for', async (t) => {
+  const [before, next] = [{ text: 'before', priceFiles: [] }, { text: 'next', priceFiles: [] }]
+  const ready = new Set<Worker>()
+  const rollout = new Rollout(before, () => ready, 50)
+  const asked: string[] = []
+  const workers = ['one', 'two', 'three'].map((name): Worker => {
+    const worker = Object({
+      isConnected: () => ready.has(worker),
+      process: { kill: () => {} },
+      send: ({ type, text }: { readonly type: string, readonly text: string }) => {
+        asked.push(`${name} ${text}`)
+        if (type === 'start') return
+        if (name === 'one' && text === 'before') ready.delete(second)
+        setImmediate(() => rollout.answered(worker, name !== 'three'))
+      },
+    })
+    return worker
+  })
+  const second: Worker = Object(workers[1])
+  for (const worker of workers) {
+    ready.add(worker)
+    rollout.begin(worker)
+  }
+  t.equal(await rollout.replace(next), false)
+  t.strictSame(asked.slice(3), ['one next', 'two next', 'three next', 'one before'])
 })
 
 t.test('the price lists of the file are watched with it', async (t) => {

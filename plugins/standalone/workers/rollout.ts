@@ -55,7 +55,8 @@ export class Rollout {
 
   /** Has all that serve another configuration than the current one change to it. */
   async catchUp (): Promise<void> {
-    for (const worker of [...this.#ready()]) if (this.isBehind(worker)) await this.#change(worker, this.#current)
+    // No copy of them: one that ended in the meantime would never answer.
+    for (const worker of this.#ready()) if (this.isBehind(worker)) await this.#change(worker, this.#current)
   }
 
   /** A worker told whether it took what it was asked to. */
