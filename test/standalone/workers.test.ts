@@ -300,6 +300,20 @@ t.test('one that starts while all are to stop stops', async (t) => {
   t.equal(primary.pids.length, 0)
 })
 
+t.test('the place of one that ended holds no end', async (t) => {
+  const { lines, start } = rig(t, 'key-a')
+  const primary = await start(1)
+  const waits = (): number => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length
+  const before = waits()
+  const [pid = 0] = primary.pids
+  process.kill(pid, 'SIGKILL')
+  t.equal(JSON.parse(String((await until(lines, /.*"waitMs":100.*/))[0])).worker, pid)
+  t.equal(waits(), before + 1)
+  await primary.stop()
+  await pause(0)
+  t.equal(waits(), before)
+})
+
 t.test('what a worker fails of at the start is told, and none is left', async (t) => {
   for (const [key, why] of [['key-fails', /it fails/], ['key-exits', /ended before it listened \(3\)/]] as const) {
     await t.rejects(rig(t, key).start(2), { message: why })

@@ -1,5 +1,7 @@
 /** The process that holds the port and the sums, and has workers do everything else. */
 import cluster, { type Worker } from 'node:cluster'
+import { setMaxListeners } from 'node:events'
+import { setTimeout as pause } from 'node:timers/promises'
 import type { FastifyBaseLogger } from 'fastify'
 import type { Environment } from '../config-yaml.js'
 import { loadConfig, readText, refusalLines, type ListenAddress } from '../config.js'
@@ -33,13 +35,15 @@ export class Primary {
   readonly #sums = new Sums(() => this.#ready.keys())
   readonly #rollout: Rollout
   #failures = 0
-  #stopping = false
+  readonly #end = new AbortController()
   #turn: Promise<unknown> = Promise.resolve()
   address: ListenAddress = { host: '', port: 0 }
   consoleAddress: ListenAddress | null = null
 
   private constructor (options: PrimaryOptions, first: Edition) {
     this.#options = options
+    // As many may wait for it as there are workers.
+    setMaxListeners(0, this.#end.signal)
     this.#rollout = new Rollout(first, () => this.#ready.keys(), options.answerMs)
   }
 
@@ -51,11 +55,15 @@ export class Primary {
     try {
       await Promise.all(Array.from({ length: options.workers }, async () => await primary.#begin()))
     } catch (error) {
-      primary.#stopping = true
+      primary.#end.abort()
       primary.kill()
       throw error
     }
     return primary
+  }
+
+  get #stopping (): boolean {
+    return this.#end.signal.aborted
   }
 
   get pids (): readonly number[] {
@@ -86,7 +94,7 @@ export class Primary {
 
   /** All workers end at the same time, each once its requests have. */
   async stop (): Promise<void> {
-    this.#stopping = true
+    this.#end.abort()
     await Promise.all([...this.#all].map(async (worker) => {
       const ended = new Promise((resolve) => worker.once('exit', resolve))
       tell(worker, { type: 'stop' })
@@ -144,12 +152,12 @@ export class Primary {
     const lived = readyAt !== undefined && Date.now() - readyAt >= soundMs
     this.#failures = lived ? 0 : this.#failures + 1
     const waitMs = lived ? 0 : Math.min(firstRetryMs * 2 ** (this.#failures - 1), lastRetryMs)
-    this.#options.log.error({ pid: worker.process.pid, why, waitMs }, 'a worker ended, another one takes its place')
-    setTimeout(() => this.#replace(), waitMs)
+    // `pid` is the primary's own: some stores of logs refuse a line that has a name twice.
+    this.#options.log.error({ worker: worker.process.pid, why, waitMs }, 'a worker ended, another one takes its place')
+    pause(waitMs, undefined, { signal: this.#end.signal }).then(() => this.#replace(), () => {})
   }
 
   #replace (): void {
-    if (this.#stopping) return
     const { log } = this.#options
     this.#begin().then(() => log.warn('a worker serves in the place of the one that ended'), (error) => {
       if (!this.#stopping) log.error({ err: error }, 'a worker did not start')
