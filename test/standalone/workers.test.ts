@@ -246,6 +246,9 @@ t.test('the price lists of the file are watched with it', async (t) => {
   write('key-b', 'prices: { files: [prices.json] }')
   t.equal(await primary.reload(), true)
   t.strictSame(primary.priceFiles, [join(t.testdirName, 'prices.json')])
+  write('key-refused', 'prices: { files: [wrong.json] }')
+  t.equal(await primary.reload(), false)
+  t.strictSame(primary.priceFiles, [join(t.testdirName, 'wrong.json')], 'one that is mended is worth another look')
   await primary.stop()
 })
 

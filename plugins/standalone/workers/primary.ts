@@ -34,6 +34,8 @@ export class Primary {
   readonly #ready = new Map<Worker, number>()
   readonly #sums = new Sums(() => this.#ready.keys())
   readonly #rollout: Rollout
+  /** Read last, be it refused: a price list that was wrong in it may be mended. */
+  #newest: Edition
   #failures = 0
   readonly #end = new AbortController()
   #turn: Promise<unknown> = Promise.resolve()
@@ -42,6 +44,7 @@ export class Primary {
 
   private constructor (options: PrimaryOptions, first: Edition) {
     this.#options = options
+    this.#newest = first
     // As many may wait for it as there are workers.
     setMaxListeners(0, this.#end.signal)
     this.#rollout = new Rollout(first, () => this.#ready.keys(), options.answerMs)
@@ -72,7 +75,7 @@ export class Primary {
 
   /** The price lists that the file names. */
   get priceFiles (): readonly string[] {
-    return this.#rollout.current.priceFiles
+    return this.#newest.priceFiles
   }
 
   /** Has one worker after the other take the file as it is now. False, and everything as it was, where it is not right. */
@@ -85,7 +88,8 @@ export class Primary {
   async #reload (): Promise<boolean> {
     const { file, log } = this.#options
     try {
-      return await this.#rollout.replace(readEdition(this.#options))
+      this.#newest = readEdition(this.#options)
+      return await this.#rollout.replace(this.#newest)
     } catch (error) {
       log.error({ problems: refusalLines(error, file) }, 'configuration refused, the old one stays')
       return false

@@ -26,10 +26,6 @@ export class Rollout {
     this.#answerMs = answerMs
   }
 
-  get current (): Edition {
-    return this.#current
-  }
-
   isBehind (worker: Worker): boolean {
     return this.#served.get(worker) !== this.#current
   }
