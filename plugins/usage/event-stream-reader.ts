@@ -118,8 +118,11 @@ export class EventStreamReader implements ReplyReader {
     const { passed, isPassedNewest, meter: { ended } } = this
     this.passed = null
     if (passed === null || !isWanted) return
-    const last = Math.max(this.passedFrom, endOfEvents(passed, this.passedTo - 2))
-    new EventReader(this.scanner).next(passed, last)
+    const events = new EventReader(this.scanner)
+    let at = Math.max(this.passedFrom, endOfEvents(passed, this.passedTo - 2))
+    // A piece may begin with another blank line, which is an event of nothing.
+    do at = events.next(passed, at)
+    while (at < this.passedTo && this.scanner.first === undefined)
     this.endEvent()
     // What came after it has the last word.
     if (!isPassedNewest) this.meter.ended ||= ended

@@ -223,6 +223,7 @@ const chats: ReadonlyArray<readonly [what: string, whole: boolean, events: strin
   ['a reason, and no [DONE]', true, chunk([piece(0)]).repeat(4) + chunk([end(0)])],
   ['a reason, usage, and no [DONE]', true, chunk([piece(0)]).repeat(4) + chunk([end(0)]) + chunk([], usage)],
   ['a reason, and a comment after it', true, chunk([piece(0)]).repeat(4) + chunk([end(0)]) + ': bye\n\n'],
+  ['a reason behind one more blank line', true, chunk([piece(0)]).repeat(4) + '\n' + chunk([end(0)]) + chunk([], usage)],
   ['usage after the reason in an event with an answer', true, chunk([piece(0)]).repeat(4) + chunk([end(0)]) + chunk([piece(0)], usage)],
   ['a reason in the last event, which no blank line ends', true, chunk([piece(0)]).repeat(4) + chunk([end(0)]).trimEnd()],
   [

@@ -228,6 +228,7 @@ t.test('finds the finish reason of a chat wherever it stands before its usage', 
   for (const pieces of [
     [...text, last], [...text], [text.join('')], [text.join('') + last], [...text, last, 'data: [DONE]\n\n'],
     [text.join(''), 'data: [DONE]\n\n'], [...text, ': x\n\n'],
+    [...text.slice(0, 3), `\n${text[3]}${last}`], [...text.slice(0, 3), `\r\n${text[3]}`],
   ]) {
     const { llm } = meter('chat_completions', pieces.map((piece) => Buffer.from(piece)))
     t.equal(llm.usage.finishReason, 'length')
