@@ -15,7 +15,6 @@ export class Calendar {
 
   /** `zone`: IANA name, such as `Europe/Berlin`. Throws UsageError. */
   constructor (zone: string) {
-    this.zone = zone
     try {
       this.#parts = new Intl.DateTimeFormat('en-CA', {
         timeZone: zone,
@@ -30,6 +29,8 @@ export class Calendar {
     } catch {
       throw new UsageError(`--timezone must be an IANA time zone such as Europe/Berlin, not ${zone}`)
     }
+    // What others read in letters such as IST, PostgreSQL for one, may be another zone, or one without summer time.
+    this.zone = zone.includes('/') ? zone : this.#parts.resolvedOptions().timeZone
   }
 
   /** `2027-01-31` */

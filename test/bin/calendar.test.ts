@@ -26,3 +26,9 @@ t.test('a date begins with its first moment, also where clocks are set forward o
     t.not(calendar.day(from - 1), date)
   }
 })
+
+t.test('letters that others read as another zone are given to them as the one that was meant', async (t) => {
+  for (const [given, zone] of [['PST', 'America/Los_Angeles'], ['UTC', 'UTC'], ['Asia/Kolkata', 'Asia/Kolkata']] as const) {
+    t.equal(new Calendar(given).zone, zone)
+  }
+})
