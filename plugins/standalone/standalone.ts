@@ -26,8 +26,10 @@ function configOf ({ file, env, text }: StandaloneOptions): GatewayConfig {
   return loadConfig(file, env, text?.())
 }
 
-/** Sections that are read once: a change of theirs waits for a restart. */
-const readAtStart = ['listen', 'state', 'metrics', 'console', 'log'] as const
+/** What is read once: a change of it waits for a restart. */
+function readAtStart ({ listen, state, metrics, console, log, overload }: GatewayConfig): Readonly<Record<string, unknown>> {
+  return { listen, state, metrics, console, log, 'overload.maxConnections': Object(overload).maxConnections }
+}
 
 export class Standalone {
   /** As it was at start. */
@@ -92,7 +94,8 @@ export class Standalone {
       const config = configOf(this.#options)
       this.#priceFiles = config.prices?.files ?? []
       const next = await createGateway(config, await this.#resources.provide(config))
-      const fixed = readAtStart.filter((section) => !isDeepStrictEqual(config[section], this.config[section]))
+      const before = readAtStart(this.config)
+      const fixed = Object.entries(readAtStart(config)).flatMap(([name, now]) => isDeepStrictEqual(now, before[name]) ? [] : [name])
       if (fixed.length > 0) log.warn({ sections: fixed }, 'these sections are read at start only: restart to use their new values')
       this.#switchboard.replace(next, (error) => log.error({ err: error }, 'the app of the configuration before could not be closed'))
       log.info('configuration reloaded')

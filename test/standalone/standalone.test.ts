@@ -158,6 +158,9 @@ t.test('sections that are read at start are named when they change', async (t) =
   write(yaml('http://127.0.0.1:9', [], 'listen: { port: 1 }'))
   t.equal(await gateway.reload(), true)
   t.match(log(), '"sections":["listen","log"]')
+  write(yaml('http://127.0.0.1:9', [], 'log: { level: warn }\noverload: { maxConnections: 9, maxActive: 9 }'))
+  t.equal(await gateway.reload(), true)
+  t.match(log(), '"sections":["overload.maxConnections"]')
 })
 
 t.test('a reload may bring the simulated upstream', async (t) => {
