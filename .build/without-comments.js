@@ -28,7 +28,7 @@ export function withoutComments (text) {
     const start = node.getStart(file)
     const gap = shorten(text.slice(node.pos, start))
     // Of other signs two may make a third: + and ++, a division and a pattern.
-    const isSpare = gap === ' ' && (/[{},;:?=&|]$|=>$/.test(code) || /^(?:[{}:?=&|(]|!==|[<>]=)/.test(text.slice(start, start + 3)))
+    const isSpare = gap === ' ' && (/[{},;:?=&|<>*%]$/.test(code) || /^(?:[{}:?=&|(<>*%]|!==|[-+]=)/.test(text.slice(start, start + 3)))
     code += (isSpare ? '' : gap) + text.slice(start, node.end)
   }
   add(file)
