@@ -53,6 +53,8 @@ t.test('a server that dies and comes back keeps what it answered, and changes ma
   await server.kill()
   await t.rejects(state.keys.find(record.digest), down)
   await t.rejects(Promise.resolve(state.balances.read('chat')), down)
+  // It is asked in vain meanwhile, whether it is there again.
+  await new Promise((resolve) => setTimeout(resolve, 300))
   await server.start()
   await answered(state)
   t.match(await state.keys.find(record.digest), { id: 'one' })
