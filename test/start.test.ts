@@ -22,7 +22,7 @@ t.test('packages that nothing needs yet', async (t) => {
     const app = Fastify()
     await app.register(llmGateway, { upstreams: { a: { url: 'http://127.0.0.1:9' } }, groups: { a: { protocols: ['messages'] } } })
     await app.ready()
-    const { UpstreamAgent } = await import('${root}dist/plugins/forward/undici.js')
+    const { UpstreamAgent } = await import('${root}dist/plugins/forward/forward.js')
     if (typeof UpstreamAgent.prototype.request !== 'function') throw new TypeError('mounts have no request')`)
   t.ok(loaded.some((file) => file.includes('/node_modules/undici/')), 'it sees what is loaded')
   for (const name of [
@@ -35,10 +35,9 @@ t.test('packages that nothing needs yet', async (t) => {
 
 t.test('compilers of schemas, in the process that serves a file in which nothing is wrong', async (t) => {
   const loaded = await loadedBy(`
-    import { createGateway } from '${root}dist/plugins/standalone/gateway.js'
-    import { loadConfig } from '${root}dist/plugins/standalone/config.js'
-    const config = loadConfig('examples/demo/gateway.yaml', {})
-    await createGateway(config, { simulator: null, state: null, cells: {}, life: {}, logStream: { write () {} } })`)
+    import { Standalone } from '${root}dist/plugins/standalone/standalone.js'
+    const env = { PORT: '0', HOST: '127.0.0.1' }
+    await Standalone.start({ file: 'examples/demo/gateway.yaml', env, logStream: { write () {} } })`)
   t.ok(loaded.some((file) => file.includes('/node_modules/fastify/')), 'it sees what is loaded')
   for (const name of ['ajv/', '@fastify/ajv-compiler/', '@fastify/fast-json-stringify-compiler/']) {
     t.same(loaded.filter((file) => file.includes(`/node_modules/${name}`)), [], name)
