@@ -22,7 +22,7 @@ const rssPart = 6
 function filled (frame: string, part: (at: number) => string, bytes: number, end = ''): Buffer {
   const [before = '', after = ''] = frame.split('...')
   const parts = [before]
-  for (let at = 0, length = 0; length < bytes - 64; at += 1) {
+  for (let at = 0, length = 0; length < bytes - 256; at += 1) {
     const text = part(at)
     length += text.length
     parts.push(text)
