@@ -9,14 +9,14 @@ const defaultMaxBytes = 4 * 1024 * 1024
 const reopenMs = 1_000
 
 /** A write costs more than several lines. */
-const gatherMs = 10
+const gatherMs = 25
 /** What lines of the level `info` begin with. */
 const infoStart = '{"level":30,'
 
 /**
  * Takes log lines for an output that may stand still: a pipe that nobody reads, a disk that is full or stalls. Nobody waits
  * for it and no more than `maxBytes` wait in memory; what comes then is dropped, counted, and told in the first line after.
- * Lines of 10 ms are one write; what is more than information takes those before it along at once.
+ * Lines of 25 ms are one write; what is more than information takes those before it along at once.
  */
 export class LogOutput implements LogStream {
   readonly #open: OpenOutput

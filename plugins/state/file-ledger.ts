@@ -14,8 +14,8 @@ const defaults = { maxFileBytes: 64 * 1024 * 1024, maxFileAgeMs: 24 * 60 * 60_00
 const retryMs = 1_000
 /** Charges are remembered for as long (`rememberMs`). */
 const recoverMs = 24 * 60 * 60_000
-/** Records of this time share one write: a disk that is waited for less often serves everybody else better. */
-const gatherMs = 10
+/** From one write to the next: records of this time share one. A disk that is waited for less often serves everybody else better. */
+const gatherMs = 25
 
 /** Records that share a write, and its end. */
 interface Batch {
@@ -55,6 +55,7 @@ export class FileLedger implements Ledger {
   #waiting = 0
   #file: OpenFile | null = null
   #writing: Promise<void> | null = null
+  #wroteAt = -Infinity
   #closing = false
   #failing = false
   /** Whoever waits for a write, and not for its success. */
@@ -130,8 +131,9 @@ export class FileLedger implements Ledger {
 
   async #drain (): Promise<void> {
     for (let batch = this.#next; batch !== null; batch = this.#next) {
-      await pause(gatherMs)
+      await pause(Math.max(0, this.#wroteAt + gatherMs - performance.now()))
       this.#next = null
+      this.#wroteAt = performance.now()
       await this.#keep(batch)
       this.#waiting -= batch.records.length
     }
