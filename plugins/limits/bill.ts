@@ -1,46 +1,41 @@
-/** What a ledger record says of the cost, and all that it takes to work it out again with other prices. */
-import type { Cost, Served } from '../core/cost.js'
+/** What a ledger record says of the cost, and all that it takes to work it out again with other prices: only what applies. */
+import type { Served } from '../core/cost.js'
 import { labelsOf } from '../core/labels.js'
 import type { ModelCall } from '../core/model-call.js'
 import type { LedgerBill, LedgerCost } from '../core/ledger.js'
 
+/** While it is made. */
+export type Writable<T> = { -readonly [Name in keyof T]: T[Name] }
+
 const maxNameLength = 128
 
-/** Only what applies: most records are short. */
-export function ledgerCost (llm: ModelCall): LedgerCost {
+export function addCost (record: Writable<LedgerCost>, llm: ModelCall): void {
   const { cost, usage: { served } } = llm
+  if (cost !== null) {
+    const { amount, currency, parts, price } = cost.told
+    record.cost = amount
+    record.currency = currency
+    record.costParts = Object.fromEntries(parts.map((part) => [part.name, part.amount]))
+    if (price !== null) record.price = price
+  }
+  if (served !== null && served.tier !== null) record.serviceTier = served.tier
   const labels = labelsOf(llm)
-  return Object.assign(
-    { bill: billOf(llm) },
-    cost === null ? null : costFields(cost.told),
-    served === null || served.tier === null ? null : { serviceTier: served.tier },
-    labels === null ? null : { labels }
-  )
+  if (labels !== null) record.labels = labels
 }
 
-function costFields ({ amount, currency, parts, price }: Cost): LedgerCost {
-  const costParts: Record<string, string | null> = {}
-  for (const part of parts) costParts[part.name] = part.amount
-  return Object.assign({ cost: amount, currency, costParts }, price === null ? null : { price })
+export function billOf ({ startedAt, model, usage: { responseModel, served, modalities }, cost }: ModelCall): LedgerBill {
+  const bill: Writable<LedgerBill> = { startedAt: Math.round(performance.timeOrigin + startedAt) }
+  if (responseModel !== null && responseModel !== model) bill.model = responseModel.slice(0, maxNameLength)
+  if (cost !== null && cost.told.factor !== '1') bill.factor = cost.told.factor
+  if (modalities !== null) bill.modalities = modalities
+  if (served !== null) addServed(bill, served)
+  return bill
 }
 
-function billOf ({ startedAt, model, usage: { responseModel, served, modalities }, cost }: ModelCall): LedgerBill {
-  return Object.assign(
-    { startedAt: Math.round(performance.timeOrigin + startedAt) },
-    responseModel === null || responseModel === model ? null : { model: responseModel.slice(0, maxNameLength) },
-    cost === null || cost.told.factor === '1' ? null : { factor: cost.told.factor },
-    modalities === null ? null : { modalities },
-    served === null ? null : servedFields(served)
-  )
-}
-
-function servedFields ({ speed, region, counts, tools, statedCost }: Served): Partial<LedgerBill> {
-  return Object.assign(
-    {},
-    speed === null ? null : { speed },
-    region === null ? null : { region },
-    Object.keys(counts).length === 0 ? null : { counts },
-    tools === null ? null : { tools },
-    statedCost === null ? null : { statedCost }
-  )
+function addServed (bill: Writable<LedgerBill>, { speed, region, counts, tools, statedCost }: Served): void {
+  if (speed !== null) bill.speed = speed
+  if (region !== null) bill.region = region
+  if (Object.keys(counts).length > 0) bill.counts = counts
+  if (tools !== null) bill.tools = tools
+  if (statedCost !== null) bill.statedCost = statedCost
 }

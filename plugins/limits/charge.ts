@@ -4,7 +4,7 @@ import { leafTokens } from '../core/measures.js'
 import type { ModelCall } from '../core/model-call.js'
 import type { Amounts, OwnedBucket, Scope } from '../core/balances/types.js'
 import type { LedgerRecord } from '../core/ledger.js'
-import { ledgerCost } from './bill.js'
+import { addCost, billOf, type Writable } from './bill.js'
 import { relayedEstimate } from './estimate.js'
 
 export interface Held {
@@ -79,27 +79,34 @@ export function recordOf (
   llm: ModelCall, { tokens, cost }: Amounts, late: readonly Scope[], lateBuckets: readonly OwnedBucket[] = []
 ): LedgerRecord | null {
   if (!isRecorded(llm)) return null
-  const usage = llm.usage.tokens
-  // Assigned and not spread: V8 takes five times as long for an object that begins with a spread.
-  return Object.assign(
-    {
-      time: Date.now(),
-      id: llm.id,
-      key: llm.auth.key?.id ?? null,
-      group: llm.auth.group?.id ?? null,
-      protocol: llm.protocol,
-      // As in `tokens_total`. A caller may have made it up, at any length.
-      model: (llm.model ?? llm.usage.responseModel)?.slice(0, maxModelLength) ?? null,
-      outcome: llm.outcome ?? 'ok',
-    },
-    nothing,
-    usage,
-    { charged: tokens, late },
-    ledgerCost(llm),
-    llm.routing.sentModel === null ? null : { upstreamModel: llm.routing.sentModel.slice(0, maxModelLength) },
-    lateBuckets.length === 0 ? null : { lateBuckets },
-    cost === 0 ? null : { chargedCost: cost }
-  )
+  const usage = llm.usage.tokens ?? nothing
+  const record: Writable<LedgerRecord> = {
+    time: Date.now(),
+    id: llm.id,
+    key: llm.auth.key?.id ?? null,
+    group: llm.auth.group?.id ?? null,
+    protocol: llm.protocol,
+    // As in `tokens_total`. A caller may have made it up, at any length.
+    model: (llm.model ?? llm.usage.responseModel)?.slice(0, maxModelLength) ?? null,
+    outcome: llm.outcome ?? 'ok',
+    // Written out, and added to where something applies: V8 takes five times as long to put an object together from several.
+    input: usage.input,
+    cache_read: usage.cache_read,
+    cache_write_5m: usage.cache_write_5m,
+    cache_write_1h: usage.cache_write_1h,
+    cache_write: usage.cache_write,
+    tool_input: usage.tool_input,
+    output: usage.output,
+    reasoning: usage.reasoning,
+    charged: tokens,
+    late,
+    bill: billOf(llm),
+  }
+  addCost(record, llm)
+  if (llm.routing.sentModel !== null) record.upstreamModel = llm.routing.sentModel.slice(0, maxModelLength)
+  if (lateBuckets.length > 0) record.lateBuckets = lateBuckets
+  if (cost !== 0) record.chargedCost = cost
+  return record
 }
 
 function totalOf ({ usage: { tokens: usage } }: ModelCall): number {
