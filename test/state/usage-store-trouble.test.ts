@@ -104,6 +104,29 @@ t.test('a usage store in trouble', { skip: withoutPostgres }, async (t) => {
     await agrees(t, server, store, all)
   })
 
+  t.test('a user that may add rows, and neither add nor drop months, ships all the same', async (t) => {
+    const dayMs = 24 * 60 * 60_000
+    const store = storeOf(server, { keepMs: 40 * dayMs })
+    const owner = await host(t, folder(t), store)
+    const [own, others] = [records(5), records(5)]
+    await keep(owner, own)
+    await arrive(server, store, own)
+    await owner.close()
+    await server.ask(`CREATE TABLE ${store.schema}.usage_2020_01 PARTITION OF ${store.schema}.usage ` +
+      "FOR VALUES FROM ('2020-01-01Z') TO ('2020-02-01Z')")
+    await server.ask('CREATE ROLE clerk LOGIN')
+    await server.ask(`GRANT USAGE ON SCHEMA ${store.schema} TO clerk`)
+    await server.ask(`GRANT SELECT, INSERT, UPDATE ON ALL TABLES IN SCHEMA ${store.schema} TO clerk`)
+    const clerk = await host(t, folder(t), { ...store, url: server.url.replace('tester@', 'clerk@') })
+    const codes: unknown[] = []
+    clerk.ledger.shipping?.onTrouble((error) => codes.push(Reflect.get(Object(error), 'code')))
+    await keep(clerk, others)
+    await arrive(server, store, [...own, ...others])
+    await agrees(t, server, store, [...own, ...others])
+    while (codes.length === 0) await pause(10)
+    t.equal(codes[0], '42501', 'it is told what it may not')
+  })
+
   t.test('a server that hangs holds neither records nor the end', async (t) => {
     const store = storeOf(server, { timeoutMs: 300 })
     const path = folder(t)

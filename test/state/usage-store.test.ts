@@ -139,6 +139,7 @@ t.test('usage store', { skip: withoutPostgres }, async (t) => {
     const tooOld = record({ time: now - 80 * dayMs })
     await keep(state, [tooOld, february])
     await arrive(server, store, [february])
+    while ((await tables()).length < 3) await pause(10)
     t.same(await tables(), ['usage_2026_02', 'usage_2026_03', 'usage_2026_04'], 'the next one is there before it begins')
     await server.ask(`DROP TABLE ${store.schema}.usage_2026_02`)
     const late = record({ time: now - 9 * dayMs })
@@ -170,6 +171,24 @@ t.test('usage store', { skip: withoutPostgres }, async (t) => {
     t.notMatch(files(), february.id, 'what is shipped went')
     await server.ask(`ALTER TABLE ${store.schema}.away RENAME TO usage`)
     await shipped(state)
+  })
+
+  t.test('records of a month that an operator has a table of his own for go there', async (t) => {
+    const store = storeOf(server)
+    const state = await host(t, folder(t), store)
+    const some = records(3)
+    await keep(state, some)
+    await arrive(server, store, some)
+    await server.ask(`CREATE TABLE ${store.schema}.archive PARTITION OF ${store.schema}.usage ` +
+      "FOR VALUES FROM ('2019-01-01Z') TO ('2020-01-01Z')")
+    const reasons: string[] = []
+    state.ledger.shipping?.onTrouble((error) => reasons.push(String(error)))
+    const old = record({ time: Date.UTC(2019, 5, 15) })
+    await keep(state, [old])
+    await arrive(server, store, [...some, old])
+    await agrees(t, server, store, [...some, old])
+    t.match(await server.ask(`SELECT id FROM ${store.schema}.archive`), [{ id: old.id }])
+    t.same(reasons, [])
   })
 
   t.test('tables are made once, by whoever comes first, and never by an older version', async (t) => {

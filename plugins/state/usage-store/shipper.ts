@@ -88,9 +88,10 @@ export class Shipper implements Shipping {
     try {
       await this.#backlog.look((name) => this.#marks.get(name) ?? 0)
       const store = await this.#open()
-      await store.tend()
       for (const file of this.#backlog.files) if (this.#isOurs(file)) await shipFile(store, this.#backlog, file, this.#tell)
       await this.#keepMarks()
+      // Last: who may add rows and no tables ships all the same, and so does whoever waits for a report to let go of an old month.
+      await store.tend()
       this.#failures = 0
     } catch (error) {
       await this.#leave()

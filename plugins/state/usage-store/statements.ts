@@ -43,7 +43,10 @@ export function positions (schema: string): string {
   return `SELECT file, bytes FROM ${schema}.shipped_files WHERE file = ANY($1)`
 }
 
-/** Adds the table of a month. It takes no lock that a report or another host's batch would wait for. */
+/**
+ * Adds the table of a month. It takes no lock that a report or another host's batch would wait for. Where an operator has attached one
+ * that takes rows of this month, that one has them.
+ */
 export function addMonth (schema: string, { name, from, to }: Month): string {
   return `
     DO $$ BEGIN
@@ -52,6 +55,7 @@ export function addMonth (schema: string, { name, from, to }: Month): string {
         CREATE TABLE ${schema}.${name} (LIKE ${schema}.usage INCLUDING ALL);
         ALTER TABLE ${schema}.usage ATTACH PARTITION ${schema}.${name} FOR VALUES FROM ('${from}') TO ('${to}');
       END IF;
+    EXCEPTION WHEN invalid_object_definition THEN NULL;
     END $$`
 }
 

@@ -71,7 +71,8 @@ export class UsageStore {
       const { name: oldest } = monthOf(now - keepMs)
       const names = (await this.#connection.ask<{ name: string }>(months(schema))).map(({ name }) => name)
       for (const name of names.filter((each) => each < oldest)) {
-        await this.#connection.ask(`DROP TABLE ${schema}.${name}`)
+        // Another host may have been faster.
+        await this.#connection.ask(`DROP TABLE IF EXISTS ${schema}.${name}`)
         this.#months.delete(name)
       }
     }
