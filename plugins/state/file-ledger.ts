@@ -16,6 +16,8 @@ const retryMs = 1_000
 const recoverMs = 24 * 60 * 60_000
 /** From one write to the next: records of this time share one. A disk that is waited for less often serves everybody else better. */
 const gatherMs = 25
+/** What is written to a file that somebody deleted is gone with it: it is looked after so often. */
+const lookMs = 1_000
 
 /** Records that share a write, and its end. */
 interface Batch {
@@ -35,6 +37,7 @@ interface OpenFile {
   /** The time of its oldest record, as its name tells. */
   readonly since: number
   readonly openedAt: number
+  lookedAt: number
   bytes: number
 }
 
@@ -124,8 +127,7 @@ export class FileLedger implements Ledger {
   async close (): Promise<void> {
     this.#closing = true
     await (this.#writing ?? undefined)
-    if (this.#allSettled) await this.#file?.handle.appendFile(`${endMark}\n`)
-    await this.#file?.handle.close()
+    if (this.#file !== null) await endFile(this.#file.handle, this.#allSettled)
     if (this.#allSettled) for (const path of this.#full) await markEnd(path)
   }
 
@@ -185,7 +187,8 @@ export class FileLedger implements Ledger {
     const now = this.#now()
     const file = this.#file
     const maxAgeMs = Math.min(maxFileAgeMs, keepMs)
-    if (file !== null && file.bytes < maxFileBytes && now - file.openedAt < maxAgeMs && file.since <= since) return file
+    const isFit = file !== null && file.bytes < maxFileBytes && now - file.openedAt < maxAgeMs && file.since <= since
+    if (isFit && (Math.abs(now - file.lookedAt) < lookMs || await isThere(file, now))) return file
     await this.#file?.handle.close()
     if (this.#file !== null) this.#full.push(this.#file.path)
     this.#file = null
@@ -193,7 +196,7 @@ export class FileLedger implements Ledger {
     const name = `${String(since).padStart(15, '0')}-${process.pid}-${randomBytes(4).toString('hex')}.ledger`
     const path = join(this.#path, name)
     this.#own.add(name)
-    this.#file = { path, handle: await open(path, 'ax'), since, openedAt: now, bytes: 0 }
+    this.#file = { path, handle: await open(path, 'ax'), since, openedAt: now, lookedAt: now, bytes: 0 }
     return this.#file
   }
 
@@ -209,11 +212,21 @@ export class FileLedger implements Ledger {
   }
 }
 
+async function isThere (file: OpenFile, now: number): Promise<boolean> {
+  file.lookedAt = now
+  return (await file.handle.stat()).nlink > 0
+}
+
 /** A file that is gone needs no mark: it was too old to be kept. */
 async function markEnd (path: string): Promise<void> {
   const handle = await open(path, constants.O_WRONLY | constants.O_APPEND).catch(() => null)
-  await handle?.appendFile(`${endMark}\n`)
-  await handle?.close()
+  if (handle !== null) await endFile(handle, true)
+}
+
+/** Where the disk takes no mark, the next start looks at the file again: nothing is lost, and the end goes on. */
+async function endFile (handle: FileHandle, isMarked: boolean): Promise<void> {
+  if (isMarked) await handle.appendFile(`${endMark}\n`).catch(() => {})
+  await handle.close().catch(() => {})
 }
 
 async function dropOld (path: string, before: number, shipping: FileShipping | null): Promise<void> {

@@ -7,8 +7,8 @@ import type { LedgerRange, LedgerRecord } from './types.js'
 
 /** The last line of a file whose process ended well and settled all of its records. */
 export const endMark = 'end'
-/** A settlement follows its record at once, or within what may wait for a store that is away. */
-const tailBytes = 4 * 1024 * 1024
+/** A settlement follows its record at once, or within what may wait for a store that is away: ten thousand records of 1.6 KB. */
+const tailBytes = 16 * 1024 * 1024
 
 /** A file's own time is not exact, and its system's clock may have been set. */
 const slackMs = 60_000

@@ -226,6 +226,31 @@ t.test('a file that another process deletes meanwhile is none; one that cannot b
   await Promise.all([killed.close(), other.close()])
 })
 
+t.test('nothing more is written to a file that somebody deleted', async (t) => {
+  const path = t.testdir({})
+  let now = Date.now()
+  const ledger = new FileLedger(path, {}, () => now)
+  await ledger.append(record('deleted'))
+  for (const name of readdirSync(path)) rmSync(join(path, name))
+  now += 1_000
+  await ledger.append(record('kept'))
+  t.same(await idsIn(ledger), ['kept'])
+  now += 1_000
+  await ledger.append(record('too'))
+  t.equal(readdirSync(path).length, 1, 'a file that is there goes on')
+  await ledger.close()
+})
+
+t.test('all that may have waited for a store is looked at again', async (t) => {
+  const path = t.testdir({})
+  const killed = new FileLedger(path)
+  const long = (id: string): LedgerRecord => ({ ...record(id), labels: { team: 'x'.repeat(1_000) } })
+  const ids = Array.from({ length: 10_000 }, (_, at) => `r${at}`)
+  await Promise.all(ids.map(async (id) => await killed.append(long(id))))
+  t.same(await unsettledIn(new FileLedger(path)), ids)
+  await killed.close()
+})
+
 t.test('a record of long ago is not charged again because a newer one stands behind it', async (t) => {
   const path = t.testdir({})
   const killed = new FileLedger(path)
@@ -297,6 +322,16 @@ t.test('a write that stops half way leaves nothing behind', {
   t.same(await idsIn(ledger, { onDamage: (file) => damaged.push(file) }), ['first', 'second', 'third'])
   t.same(damaged, [])
   await ledger.close()
+})
+
+t.test('a disk that takes no end mark keeps nothing from its end', { skip: process.platform !== 'linux' && 'needs /proc' }, async (t) => {
+  const path = t.testdir({})
+  const ledger = new FileLedger(path)
+  await ledger.append(record('first'))
+  const open = readdirSync('/proc/self/fd').find((fd) => linkOf(fd).startsWith(path))
+  closeSync(Number(open))
+  await ledger.close()
+  t.same(await unsettledIn(new FileLedger(path)), ['first'], 'it is looked at again')
 })
 
 t.test('a file that is lost is left for another', { skip: process.platform !== 'linux' && 'needs /proc' }, async (t) => {
