@@ -49,7 +49,7 @@ export class Visit {
     if (blames === 'credential') credential.failed(now, first && this.#triesCredential)
     else if (blames !== 'upstream') credential.succeeded()
     if (blames === 'credential_model') this.member.health.modelBreaker(this.#model).failed(now, first && this.#triesModel)
-    else if (blames === null) models.delete(this.#model)
+    else if (blames === null && models.size > 0) models.delete(this.#model)
     if (blames === null) this.member.load.answered()
     if (blames === 'account_model') account.cool(this.#model, now + Math.min(waitMs ?? coolMs, longestCoolMs))
     if (first) this.#leaveUntold(blames)
