@@ -44,7 +44,8 @@ export class GuardedExchange extends Exchange {
   }
 
   override onHeaders (status: number, raw: Buffer[], resume: () => void): boolean {
-    if (status < 400) return super.onHeaders(status, raw, resume)
+    // A redirection repeats the address that was asked, whose query may hold a key.
+    if (status < 300 || status === 304) return super.onHeaders(status, raw, resume)
     const headers = readHeaders(raw)
     // Neither is passed on.
     if (isCoded(headers) || isPage(status, headers)) return super.onHeaders(status, raw, resume)
@@ -110,7 +111,7 @@ export class GuardedExchange extends Exchange {
     if (secrets.length === 0) return false
     const plain = unpacked(Buffer.concat(body), String(headers['content-encoding'] ?? ''))
     if (plain === null) return true
-    const text = Buffer.concat([...raw, plain]).toString('latin1').replaceAll('\\/', '/')
+    const text = unescaped(Buffer.concat([...raw, plain]).toString('latin1'))
     return secrets.some((secret) => text.includes(secret) || text.includes(encodeURIComponent(secret)))
   }
 
@@ -129,6 +130,11 @@ function secretsOf ({ secret, headers, query }: Upstream): string[] {
 /** Without its scheme. */
 function secretIn ([name, value]: readonly [string, unknown]): string[] {
   return carriesCredential(name) ? [String(value).replace(/^\S+ +/, '')] : []
+}
+
+/** Serializers of JSON escape more than they must: slashes, and what HTML could take for its own, such as the `=` at the end of a key. */
+function unescaped (text: string): string {
+  return text.replaceAll('\\/', '/').replace(/\\u00([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(parseInt(hex, 16)))
 }
 
 const codings: ReadonlyMap<string, (bytes: Buffer) => Buffer> = new Map([

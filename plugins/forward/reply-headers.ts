@@ -83,5 +83,5 @@ export function isPlain (headers: Headers): boolean {
 
 /** A page for people where the caller's library expects its protocol: some proxies in front of providers answer so. */
 export function isPage (statusCode: number, headers: Readonly<Record<string, unknown>>): boolean {
-  return statusCode >= 400 && /^\s*(?:text\/html|application\/xhtml)/i.test(String(headers['content-type']))
+  return statusCode >= 300 && /^\s*(?:text\/html|application\/xhtml)/i.test(String(headers['content-type']))
 }

@@ -61,22 +61,30 @@ const echoes: Record<string, Script> = {
   'packed twice': { body: gzipSync(gzipSync(JSON.stringify(told))), headers: { 'content-encoding': 'gzip, gzip' } },
   'in a coding that nobody knows': { body: JSON.stringify(told), headers: { 'content-encoding': 'gzip, rot13' } },
   'with slashes escaped': { body: JSON.stringify(told).replaceAll('/', '\\/') },
+  'with letters escaped': { body: JSON.stringify(told).replaceAll('-', '\\u002d').replaceAll('+', '\\u002B') },
   'percent-encoded': { body: { error: { message: `https://provider?key=${encodeURIComponent(canary)}` } } },
   'in a header': { headers: { 'x-echo': canary }, body: { error: { message: 'no' } } },
 }
 
-t.test('a caller does not read the secret of an upstream in its errors', async (t) => {
+function plain (text: string): string {
+  return text.replaceAll('\\/', '/').replaceAll(/\\u002d/gi, '-').replaceAll(/\\u002b/gi, '+')
+}
+
+t.test('a caller does not read the secret of an upstream in its errors and redirections', async (t) => {
   const upstream = await startUpstream(t)
   for (const [place, app] of Object.entries(await places(t, upstream))) {
     const base = await listen(app)
     for (const [how, script] of Object.entries(echoes)) {
-      for (const status of [403, 500]) {
+      for (const status of [302, 403, 500]) {
         upstream.respond = () => ({ status, ...script })
         const reply = await fetch(`${base}/v1/chat/completions`, {
-          method: 'POST', headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json' }, body: chat,
+          method: 'POST',
+          redirect: 'manual',
+          headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json' },
+          body: chat,
         })
         const text = await reply.text()
-        t.notMatch(decodeURIComponent(text).replaceAll('\\/', '/') + JSON.stringify([...reply.headers]), canary, `${place}, ${how}`)
+        t.notMatch(decodeURIComponent(plain(text)) + JSON.stringify([...reply.headers]), canary, `${place}, ${how}`)
         t.match(JSON.parse(text), { error: { message: 'The model provider answered with an error.' } }, `${place}, ${how}`)
         t.equal(reply.status, status, `${place}, ${how}`)
       }
