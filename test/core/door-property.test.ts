@@ -203,7 +203,8 @@ const anyPath = fc.oneof(
 )
 const extras = [
   '', '?a=b', '?alt=sse', '?beta=true', '?access_token=canary-extra', '?KEY=canary-extra', '?$key=canary-extra',
-  '?a=b;key[]=canary-extra&c', '?api_key=canary-extra', '#x', '?$httpHeaders=canary-extra',
+  '?a=b;key[]=canary-extra&c', '?api_key=canary-extra', '#x', '?$httpHeaders=canary-extra', '??key=canary-extra', '?%3Bkey=canary-extra',
+  '?a&[key]=canary-extra', '?%u006bey=canary-extra',
 ]
 const carriers = [
   'authorization: Bearer', 'authorization: bearer  ', 'x-api-key:', 'x-goog-api-key:', 'api-key:', 'cookie: key=',

@@ -8,6 +8,12 @@ const resolve = createResolve('')
 const carriers = [
   'key', 'KEY', '$key', '%24key', '%6bey', '%256bey', 'key[]', 'key[a]', '%20key', 'access_token', 'Access-Token', 'oauth_token',
   'bearer_token', 'key%00', '%00+$key+', '%6bey[%', '%6bey[%ff]',
+  // Split once more behind what a lax reader takes for the beginning of a query, or the end of a parameter.
+  '?key', '??key', '%3Fkey', '%3Bkey', ';;key', '%26key', 'a?key', 'a%3Fkey', 'a%3bkey', 'a%26key', '%253Bkey', '#key', 'key%3D',
+  // PHP, Rack, qs, ASP.NET.
+  '+key', '++key+', '%09key', '%0akey', 'key%09', 'key%00x', '%00key', '%EF%BB%BFkey', 'k%E2%80%8Bey', 'k%C2%ADey', '\xef\xbb\xbfkey',
+  'k%00ey', '%u006bey', '%u006Bey%u0020', 'key%5B0%5D', 'key%5B%5D', '[key]', '%5Bkey%5D', '[[key', 'key]', 'key.x', 'key.', '.key',
+  'api.key', 'api+key', 'api[key', 'access.token', 'access%20token', 'access[token', '$.key', '%E2%84%AAey', '\xe2\x84\xaaey',
   'api_key', 'api-key', 'apikey', 'APIKEY', 'subscription-key', 'subscription_key', '$httpHeaders', '$httpMethod',
 ]
 
@@ -30,12 +36,19 @@ t.test('no parameter that may carry a secret stands in what is sent on, however 
       }
     }
   }
-  for (const kept of ['?keys=SECRET', '?monkey=SECRET', '?a=key', '?api_keys=1&x=%2f']) {
+  for (const kept of [
+    '?keys=SECRET', '?monkey=SECRET', '?a=key', '?api_keys=1&x=%2f', '?metadata[key]=%20', '?a.key=1', '?x_key=%u006bey', '?%6beys=1',
+    '?q=%3Fkey%3DSECRET', '?a=%E2%84%AAey',
+  ]) {
     t.match(resolve('POST', `/v1/chat/completions${kept}`, {}), { kind: 'endpoint', url: `/v1/chat/completions${kept}` })
   }
 })
 
 t.test('a name is read in one pass, however long it is', async (t) => {
   // As an expression it took minutes.
-  t.notOk(isCarrier(`key${'+'.repeat(500_000)}x`))
+  for (const filler of ['+', '[', '%', '%2', '%25', '.', '_', ';', '\ufeff', '%u00']) {
+    t.notOk(isCarrier(`keys${filler.repeat(200_000)}x`))
+    t.notOk(isCarrier(`${filler.repeat(200_000)}x`))
+  }
+  t.match(resolve('GET', `/v1/models?${';?#%'.repeat(100_000)}`, {}), { kind: 'endpoint' })
 })

@@ -241,7 +241,7 @@ t.test('whatever an upstream may take a credential from is gone from the query, 
       t.match(resolve('POST', `/v1/unknown${query}`, {}), { kind: 'refused', url: `/v1/unknown${rest}` })
     }
   }
-  for (const name of ['keys', 'monkey', 'a[key]', 'key.a', 'tokens', 'access', 'x-key', '%zz']) {
+  for (const name of ['keys', 'monkey', 'a[key]', 'tokens', 'access', 'x-key', '%zz']) {
     t.match(resolve('POST', `/v1/messages?${name}=s`, {}), { url: `/v1/messages?${name}=s` })
   }
 })
