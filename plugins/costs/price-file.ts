@@ -1,8 +1,8 @@
 /** A price list in a file: ours in YAML or JSON, or the community's, told apart by their shape. */
-import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import type * as Yaml from 'yaml'
 import { isObject } from '../core/json-object.js'
+import { readPlainFileNow } from '../core/plain-file.js'
 import { repeatedName } from '../core/repeated-name.js'
 import { plainValues, yamlSentence } from '../core/yaml-sentences.js'
 import { isCurrency } from './currency.js'
@@ -43,7 +43,7 @@ export function readModels (models: unknown, path: Path, currency: string, repor
 
 function readText (file: string, problems: PlacedProblem[]): string | null {
   try {
-    return readFileSync(file, 'utf8')
+    return readPlainFileNow(file)
   } catch (error) {
     problems.push({ place: file, line: null, path: '', message: `cannot be read (${String(Reflect.get(Object(error), 'code'))})` })
     return null

@@ -4,6 +4,7 @@ import { createRequire } from 'node:module'
 import { availableParallelism } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { PriceError, type PlacedProblem } from '../costs/price-error.js'
+import { readPlainFileNow } from '../core/plain-file.js'
 import type { StateConfig } from '../state/types.js'
 import { crossCheck } from './config-checks.js'
 import { ConfigError, joinPath, problemOfOption, type Problem } from './config-error.js'
@@ -81,7 +82,7 @@ function isAmong (problems: readonly Problem[], path: string): boolean {
 /** The same problems with their lines in a file, where it is still there. */
 export function withFileLines (error: ConfigError, file: string): ConfigError {
   try {
-    return withLines(error, readText(file))
+    return withLines(error, readPlainFileNow(file))
   } catch {
     return error
   }
@@ -111,13 +112,23 @@ export function inlinePriceProblem ({ place, path, message }: PlacedProblem): Pr
   return /^prices[.](currency|models)$/.test(place) ? { path: path === '' ? place : joinPath(place, path), message } : null
 }
 
+/** A command that reads it once may have it through a pipe. */
+function readWhatever (file: string): string {
+  return readFileSync(file, 'utf8')
+}
+
 /** Throws ConfigError where the file cannot be read. */
-export function readText (file: string): string {
+export function readText (file: string, read = readWhatever): string {
   try {
-    return readFileSync(file, 'utf8')
+    return read(file)
   } catch (error) {
     throw new ConfigError([{ path: '', message: `the file cannot be read (${String(Reflect.get(Object(error), 'code'))})` }])
   }
+}
+
+/** The same of what is read again while callers are served: nothing but a file, and none that is endless. */
+export function readServedText (file: string): string {
+  return readText(file, readPlainFileNow)
 }
 
 export interface ListenAddress {

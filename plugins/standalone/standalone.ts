@@ -4,7 +4,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { gatewayOf } from '../core/gateway.js'
 import type { GatewayConfig } from './config-types.js'
 import type { Environment } from './config-yaml.js'
-import { listenAddress, loadConfig, refusalLines, type ListenAddress } from './config.js'
+import { listenAddress, loadConfig, readServedText, refusalLines, type ListenAddress } from './config.js'
 import type { ProcessPeers } from './process-peers.js'
 import { openFronts, type Fronts } from './fronts.js'
 import { createGateway, type LogStream } from './gateway.js'
@@ -23,7 +23,7 @@ export interface StandaloneOptions {
 }
 
 function configOf ({ file, env, text }: StandaloneOptions): GatewayConfig {
-  return loadConfig(file, env, text?.())
+  return loadConfig(file, env, text?.() ?? readServedText(file))
 }
 
 /** What is read once: a change of it waits for a restart. */

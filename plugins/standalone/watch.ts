@@ -1,7 +1,6 @@
 import { hash } from 'node:crypto'
-import { readFileSync } from 'node:fs'
-import { readFile } from 'node:fs/promises'
 import { setTimeout as pause } from 'node:timers/promises'
+import { isUnfit, readPlainFile, readPlainFileNow } from '../core/plain-file.js'
 
 /** A file that is being written is empty, or half there, for a moment: its text counts once it stays for so long. */
 const stayMs = 20
@@ -40,7 +39,7 @@ async function stableDigest (files: readonly string[], seen: string, digests: Di
   let before = seen
   for (;;) {
     await Promise.all(files.map(async (file) => {
-      await readFile(file).then((text) => digests.set(file, digestOf(text)), () => {})
+      await readPlainFile(file).then((text) => digests.set(file, digestOf(text)), (error) => noteUnfit(file, error, digests))
     }))
     const now = togetherOf(files, digests)
     if (now === before) return now
@@ -52,16 +51,23 @@ async function stableDigest (files: readonly string[], seen: string, digests: Di
 function digestNow (files: readonly string[], digests: Digests): string {
   for (const file of files) {
     try {
-      digests.set(file, digestOf(readFileSync(file)))
-    } catch {}
+      digests.set(file, digestOf(readPlainFileNow(file)))
+    } catch (error) {
+      noteUnfit(file, error, digests)
+    }
   }
   return togetherOf(files, digests)
+}
+
+/** Whoever put it there is to hear that it is not read. */
+function noteUnfit (file: string, error: unknown, digests: Digests): void {
+  if (isUnfit(error)) digests.set(file, String(error))
 }
 
 function togetherOf (files: readonly string[], digests: Digests): string {
   return files.map((file) => digests.get(file)).join()
 }
 
-function digestOf (text: Buffer): string {
+function digestOf (text: string): string {
   return hash('sha256', text, 'base64')
 }

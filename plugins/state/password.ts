@@ -1,6 +1,6 @@
 /** The password of a store in a file of its own: read for each new connection, so that another one needs no restart. */
-import { readFileSync } from 'node:fs'
 import { checkOptions, OptionError } from '../core/options.js'
+import { readPlainFileNow } from '../core/plain-file.js'
 
 export interface PasswordFile {
   /** Its path. */
@@ -16,7 +16,7 @@ export function readPassword (option: string, given: PasswordFile | undefined): 
   checkOptions(option, given, { file: 'a string' })
   const { file } = given
   let last = ''
-  const read = (): void => { last = readFileSync(file, 'utf8').trim() || last }
+  const read = (): void => { last = readPlainFileNow(file).trim() || last }
   try {
     read()
   } catch (error) {

@@ -1,5 +1,5 @@
-import { readFile } from 'node:fs/promises'
 import { gatewayError } from '../core/errors/gateway-error.js'
+import { readPlainFile } from '../core/plain-file.js'
 import type { Secret } from '../core/upstream.js'
 import { within } from './within.js'
 
@@ -57,7 +57,7 @@ export function fixedSecret (text: string | null): Secret {
 }
 
 export function fileSecret (path: string, rules: Partial<RenewalRules> = {}): Secret {
-  return new RenewedSecret(async () => (await readFile(path, 'utf8')).trim(), { ...fileRules, ...rules })
+  return new RenewedSecret(async () => (await readPlainFile(path)).trim(), { ...fileRules, ...rules })
 }
 
 export function functionSecret (ask: CredentialFunction, rules: Partial<RenewalRules> = {}): Secret {

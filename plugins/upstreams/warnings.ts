@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { readPlainFileNow } from '../core/plain-file.js'
 import { addressWarnings } from './address-warning.js'
 import type { UpstreamOptions } from './options.js'
 import { isSecret } from './secret.js'
@@ -12,7 +12,7 @@ export function upstreamWarnings ({ credential, ...address }: UpstreamOptions): 
 /** No mistake: what mounts it may come later. */
 function fileWarning (file: string): string | null {
   try {
-    return isSecret(readFileSync(file, 'utf8').trim()) ? null : 'holds no credential: requests to it are refused until it does'
+    return isSecret(readPlainFileNow(file).trim()) ? null : 'holds no credential: requests to it are refused until it does'
   } catch (error) {
     return `cannot be read (${String(Reflect.get(Object(error), 'code'))}): requests to it are refused until it can`
   }

@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import type * as ajv from 'ajv/dist/2020.js'
@@ -6,6 +5,7 @@ import type { Ajv2020, ErrorObject, ValidateFunction } from 'ajv/dist/2020.js'
 import { OptionError } from '../core/options.js'
 import { endpoints, schemaNames } from '../protocols/index.js'
 import { isObject } from '../core/json-object.js'
+import { readPlainFileNow } from '../core/plain-file.js'
 import { repeatedName } from '../core/repeated-name.js'
 
 /** A compiled schema, and the top-level fields that it knows: those tell whose body a wrong one looks like. */
@@ -91,11 +91,11 @@ function compileGiven (name: string, source: SchemaSource): Check {
 }
 
 function readSchema (path: string): unknown {
-  return JSON.parse(readFileSync(path, 'utf8'))
+  return JSON.parse(readPlainFileNow(path))
 }
 
 function readGiven (path: string): unknown {
-  const text = readFileSync(path, 'utf8')
+  const text = readPlainFileNow(path)
   const schema: unknown = JSON.parse(text)
   const repeated = repeatedName(text)
   if (repeated !== null) throw new TypeError(`${path}:${repeated.line}: ${repeated.path.join('.')}: the same name stands twice`)

@@ -1,6 +1,7 @@
 import { Agent, get, request as httpRequest, type IncomingMessage } from 'node:http'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -151,6 +152,31 @@ t.test('a file that is wrong is refused whole', async (t) => {
     t.equal(await status(origin, 'key-b'), 401)
   }
   t.notMatch(log(), 'hunter2')
+})
+
+t.test('a pipe in the place of a file holds no caller, and neither does a file of gigabytes', async (t) => {
+  const upstream = await startUpstream(t)
+  const { gateway, origin, file, write, log } = await start(t, yaml(upstream.url, ['key-a']))
+  const [secret, prices] = [join(dirname(file), 'secret'), join(dirname(file), 'prices.yaml')]
+  const text = yaml(upstream.url, ['key-a'], 'prices: { files: [prices.yaml] }').replace('upstream-secret', `{ file: "${secret}" }`)
+  const bytes: Record<string, string> = { [file]: text, [prices]: 'models: {}', [secret]: 'upstream-secret' }
+  for (const [path, content] of Object.entries(bytes)) writeFileSync(path, content)
+  t.equal(await gateway.reload(), true)
+  for (const [path, content] of Object.entries(bytes)) {
+    t.equal(await status(origin, 'key-a'), 200)
+    rmSync(path)
+    execFileSync('mkfifo', [path])
+    t.equal(await gateway.reload(), path === secret, path)
+    t.equal(await status(origin, 'key-a'), path === secret ? 503 : 200, path)
+    rmSync(path)
+    writeFileSync(path, content)
+  }
+  truncateSync(file, 9e9)
+  t.equal(await gateway.reload(), false)
+  write(text)
+  t.match(log(), 'gateway.yaml: the file cannot be read (NOT_A_FILE)')
+  t.match(log(), 'gateway.yaml: the file cannot be read (TOO_LONG)')
+  t.match(log(), 'prices.yaml: cannot be read (NOT_A_FILE)')
 })
 
 t.test('sections that are read at start are named when they change', async (t) => {

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { mkdirSync, renameSync, rmSync, statSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -54,6 +55,39 @@ t.test('a change is seen, however the file is replaced', async (t) => {
   writeFileSync(file, 'five')
   await pause(someLooksMs)
   t.equal(count, 4, 'nothing after its end')
+})
+
+t.test('what is no file is told once, and not waited for', async (t) => {
+  const folder = t.testdir({ 'gateway.yaml': 'one' })
+  const file = join(folder, 'gateway.yaml')
+  const changes = new Signal<void>()
+  let count = 0
+  t.teardown(watchConfig(file, 20, () => {
+    count += 1
+    changes.push()
+  }))
+  const alive = setInterval(() => {}, 1_000)
+  t.teardown(() => clearInterval(alive))
+  execFileSync('mkfifo', [join(folder, 'pipe')])
+  renameSync(join(folder, 'pipe'), file)
+  await changes.next()
+  await pause(someLooksMs)
+  t.equal(count, 1)
+  rmSync(file)
+  writeFileSync(file, 'two')
+  await changes.next()
+})
+
+t.test('a watch that begins with what is no file sees the file that comes', async (t) => {
+  const file = join(t.testdir({}), 'gateway.yaml')
+  execFileSync('mkfifo', [file])
+  const changes = new Signal<void>()
+  t.teardown(watchConfig(file, 20, () => changes.push()))
+  const alive = setInterval(() => {}, 1_000)
+  t.teardown(() => clearInterval(alive))
+  rmSync(file)
+  writeFileSync(file, 'one')
+  await changes.next()
 })
 
 t.test('a file that is not there yet is seen when it comes', async (t) => {

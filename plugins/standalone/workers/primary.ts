@@ -4,7 +4,7 @@ import { setMaxListeners } from 'node:events'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { FastifyBaseLogger } from 'fastify'
 import type { Environment } from '../config-yaml.js'
-import { loadConfig, readText, refusalLines, type ListenAddress } from '../config.js'
+import { loadConfig, readServedText, refusalLines, type ListenAddress } from '../config.js'
 import { closeWithWorker } from './handed-connections.js'
 import { tell, type FromWorker } from './messages.js'
 import { Rollout, type Edition } from './rollout.js'
@@ -171,6 +171,6 @@ export class Primary {
 
 /** Throws ConfigError where the file is not right. */
 function readEdition ({ file, env }: PrimaryOptions): Edition {
-  const text = readText(file)
+  const text = readServedText(file)
   return { text, priceFiles: loadConfig(file, env, text).prices?.files ?? [] }
 }
