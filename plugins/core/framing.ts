@@ -9,13 +9,14 @@ export interface Framed {
 
 /**
  * True for a request that two servers could read in two ways, where Node takes one of them: no host, more than one, or what
- * is none (RFC 9112 3.2), a body in another coding than `chunked` alone, or in that one under HTTP/1.0 (RFC 9112 6.1).
+ * is none (RFC 9112 3.2), an empty one too (RFC 9110 4.2.1), a body in another coding than `chunked` alone, or in that one under
+ * HTTP/1.0 (RFC 9112 6.1).
  */
 export function isDoubtful ({ headers, rawHeaders, httpVersion }: Framed): boolean {
   const coding = headers['transfer-encoding']
   if (coding !== undefined && (httpVersion === '1.0' || coding.toLowerCase() !== 'chunked')) return true
   if (headers.host === undefined) return httpVersion === '1.1'
-  if (/[\s,/\\@?#]/.test(headers.host)) return true
+  if (headers.host === '' || /[\s,/\\@?#]/.test(headers.host)) return true
   return countHosts(rawHeaders) > 1
 }
 

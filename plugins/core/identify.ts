@@ -8,6 +8,7 @@ import { beginRequest, type Gateway } from './gateway.js'
 import { takeHostSend } from './host-send.js'
 import { ModelCall, modelCallOf } from './model-call.js'
 import { routeOf } from './route-kind.js'
+import { originForm } from './url/origin-form.js'
 import { isCarrier, splitKeys } from './url/query.js'
 import type { UrlRefusal, Resolve } from './url/resolve.js'
 
@@ -27,7 +28,7 @@ interface Marked extends RawRequest {
 
 /**
  * Reads the URL of a raw request, once: the answer stays with it over a second pass through the router. A credential in
- * the query of a model request is taken out of `raw.url` here, before anybody can log it or send it on.
+ * the query of a model request is taken out of `raw.url` here, before anybody can log it or send it on, and so is an address before it.
  */
 export function readUrl (resolve: Resolve, raw: Marked): ModelCall | UrlRefusal | null {
   const known = raw[kRead]
@@ -35,7 +36,7 @@ export function readUrl (resolve: Resolve, raw: Marked): ModelCall | UrlRefusal 
   const { method = '', url = '', headers } = raw
   const resolution = resolve(method, url, headers)
   const read = resolution?.kind === 'endpoint' ? new ModelCall(resolution) : resolution
-  if (resolution?.kind === 'endpoint') raw.url = withoutKeys(url)
+  if (resolution?.kind === 'endpoint') raw.url = withoutKeys(originForm(url, headers.host))
   raw[kRead] = read
   raw[kUrl] = raw.url
   if (read instanceof ModelCall) keepOut(raw, read)

@@ -17,7 +17,7 @@ export function refuseUrl (
 ): FastifyReply {
   routeBy(request.raw, url)
   dropQueryKeys(request)
-  const path = url.replace(/\?.*/s, '')
+  const path = url.replace(/\?.*/s, '').replace(/^https?:\/\/[^/]*/i, '')
   const values = { method: request.method, path, baseUrl: family.baseUrl(ownAddress(request)), known: knownActions.join(', ') }
   const error = gatewayError(code === 'blank_in_path' ? 'unknown_url' : code, values, {
     headers: allow.length === 0 ? {} : { allow: allow.join(', ') },

@@ -1,8 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { FastifyInstance } from 'fastify'
 import type { Gateway } from '../core/gateway.js'
-import { forgetUrl, keepOut, readUrl, routeBy, type RawRequest } from '../core/identify.js'
-import { ModelCall } from '../core/model-call.js'
+import { keepOut, readUrl, routeBy, type RawRequest } from '../core/identify.js'
 import type { UrlRefusal } from '../core/url/resolve.js'
 import { isDecodable } from '../core/url/segments.js'
 import { withoutQuery } from '../core/url/single-version.js'
@@ -18,15 +17,21 @@ export function setAside (raw: RawRequest, refused: UrlRefusal): string {
 }
 
 /**
- * The router tells the caller of a path that it cannot decode the whole URL, with any credential in it, and asks no hook. So
- * the server sets such paths aside before, where they are ours. Not under `inject`, which does not go through the server.
+ * The router tells the caller of a path that it cannot decode, or of an address that is none, the whole URL, with any credential
+ * in it, and asks no hook. So the server sets such ones aside before, where they are ours. Not under `inject`, which does not go
+ * through the server.
  */
 export function setAsideIllFormed (app: FastifyInstance, gateway: Gateway): void {
   app.server.prependListener('request', (raw: IncomingMessage) => {
     const url = String(raw.url)
-    if (!url.includes('%') || isDecodable(withoutQuery(url))) return
-    const read = readUrl(gateway.resolve, raw)
-    if (read === null || read instanceof ModelCall) forgetUrl(raw)
-    else setAside(raw, read)
+    if (url[0] === '/' && isReadable(url)) return
+    const found = gateway.resolve(String(raw.method), url, raw.headers)
+    if (found?.kind !== 'refused' || (found.code !== 'ambiguous_path' && isReadable(url))) return
+    readUrl(gateway.resolve, raw)
+    setAside(raw, found)
   })
+}
+
+function isReadable (url: string): boolean {
+  return !url.includes('%') || isDecodable(withoutQuery(url))
 }

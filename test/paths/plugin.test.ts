@@ -291,11 +291,12 @@ t.test('an upgrade on a mount that serves WebSockets does not get past the guard
   t.equal(upgraded, 0)
 })
 
-t.test('two hosts are one too many', async (t) => {
+t.test('two hosts are one too many, and an empty one is none', async (t) => {
   const { app, seen } = await build(t)
   const url = await listen(app)
   const reply = await askOnce(url, ['POST /v1/messages HTTP/1.1', 'host: a', 'Host: b', 'content-type: application/json'], '{}')
   t.match([reply.status, JSON.parse(reply.body)], [400, { type: 'error', error: { details: { error_code: 'bad_request' } } }])
+  t.equal((await askOnce(url, ['POST /v1/messages HTTP/1.1', 'host:', 'content-type: application/json'], '{}')).status, 400)
   t.equal(seen.length, 0)
   t.equal(
     (await askOnce(url, ['POST /v1/messages HTTP/1.1', 'host: a', 'x-host: b', 'hos1: c', 'content-type: application/json'], '{}')).status,

@@ -190,11 +190,13 @@ t.test('what two servers could read in two ways is refused: another coding than 
     ['host: a, b', 'transfer-encoding: chunked'],
     ['host: a b', 'transfer-encoding: chunked'],
     ['host: b@a', 'transfer-encoding: chunked'],
+    ['host:', 'transfer-encoding: chunked'],
   ]) {
     t.equal(await ask('1.1', ...headers), 400, String(headers))
   }
   t.equal(await ask('1.0', 'host: a', 'transfer-encoding: chunked'), 400, 'HTTP/1.0 has no chunks')
   t.equal((await askOnce(origin, ['GET /health HTTP/1.1', 'host: a, b'])).status, 400)
+  t.equal((await askOnce(origin, ['GET /health HTTP/1.1', 'host: '])).status, 400)
   t.equal((await askOnce(origin, ['GET /health HTTP/1.1', 'host: a'])).status, 200)
   t.equal(upstream.seen.length, 2, 'nothing of it went upstream')
 })

@@ -5,6 +5,7 @@ import { families, familyOf } from '../../protocols/index.js'
 import type { Caller, Endpoint, Family } from '../../protocols/index.js'
 import { isPreflight } from '../arrival.js'
 import { endingLike, isRoot, isWhole, matchTail, plainTails, type TailMatch } from './match.js'
+import { originForm } from './origin-form.js'
 import { splitKeys } from './query.js'
 import { belowPrefix, isDecodable, isSuspicious, leadingVersions, readings, segmentsOf } from './segments.js'
 
@@ -86,7 +87,9 @@ export function createResolve (prefix: string, caseSensitive = true): Resolve {
   }
 
   return function resolve (method, url, headers) {
-    return canonical.get(readAs(method))?.get(url) ?? (isPreflight(method, headers) ? null : resolveSlowly(method, url, headers))
+    const known = canonical.get(readAs(method))?.get(url)
+    if (known !== undefined) return known
+    return isPreflight(method, headers) ? null : resolveSlowly(method, originForm(url, headers['host']), headers)
   }
 }
 
