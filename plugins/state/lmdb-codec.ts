@@ -41,14 +41,15 @@ export function readAccount (buffer: Buffer): AccountRecord {
   return { spent: buffer.readDoubleLE(0), held: buffer.readDoubleLE(8), active: buffer.readDoubleLE(16), window }
 }
 
-export function writeBucket ({ spent, held, amount, toldPercent, endsAt }: BucketRecord): Buffer {
-  numbers.set([spent, held, amount, toldPercent, endsAt ?? Infinity])
-  return bytesOfNumbers.subarray(0, 40)
+export function writeBucket ({ spent, held, amount, toldPercent, otherAmount, otherToldPercent, endsAt }: BucketRecord): Buffer {
+  numbers.set([spent, held, amount, toldPercent, endsAt ?? Infinity, otherAmount, otherToldPercent])
+  return bytesOfNumbers.subarray(0, 56)
 }
 
 export function readBucketRecord (buffer: Buffer): BucketRecord {
-  const [spent = 0, held = 0, amount = 0, toldPercent = 0, ends = 0] = readNumbers(buffer, 0, 5)
-  return { spent, held, amount, toldPercent, endsAt: ends === Infinity ? null : ends }
+  const [spent = 0, held = 0, amount = 0, toldPercent = 0, ends = 0, otherAmount = 0, otherToldPercent = 0] =
+    readNumbers(buffer, 0, buffer.length >> 3)
+  return { spent, held, amount, toldPercent, otherAmount, otherToldPercent, endsAt: ends === Infinity ? null : ends }
 }
 
 /** Two numbers: no open hold of a group is due before the first, no closed one before the second. */

@@ -129,9 +129,9 @@ export class LmdbGroupStores {
       },
       bucket: (key, id) => this.#buckets.get(nameOf(key, id)),
       saveBucket: (key, id, bucket, isLess) => {
-        const { spent, amount, toldPercent, endsAt } = bucket
+        const { spent, amount, toldPercent, otherAmount, otherToldPercent, endsAt } = bucket
         this.#buckets.set(nameOf(key, id), bucket)
-        this.#spent.set(nameOf(key, id), [spent, amount, toldPercent, endsAt ?? Infinity], isLess)
+        this.#spent.set(nameOf(key, id), [spent, amount, toldPercent, endsAt ?? Infinity, otherAmount, otherToldPercent], isLess)
       },
       dropBuckets: (key, before) => this.#dropBuckets(bucketPrefix(group, key), before),
       hold: (id) => this.#hold(holdName(id), place, id),

@@ -98,9 +98,11 @@ function takeRoom ({ balances, tables }: Pick<LmdbFiles, 'balances' | 'tables'>)
 function restore ({ accounts, buckets }: LmdbTables, spent: Database<Spent, string>): void {
   for (const { key, value } of spent.getRange()) {
     if (typeof value === 'number') accounts.putSync(key, writeAccount({ spent: value, held: 0, active: 0, window: newWindow() }))
-    const [gone = 0, amount = 0, toldPercent = 0, endsAt = Infinity] = Array.isArray(value) ? value : []
-    if (!Array.isArray(value) || endsAt + bucketKeepMs < Date.now()) continue
-    buckets.putSync(key, writeBucket({ spent: gone, held: 0, amount, toldPercent, endsAt: endsAt === Infinity ? null : endsAt }))
+    if (!Array.isArray(value)) continue
+    const [gone = 0, amount = 0, toldPercent = 0, endsAt = Infinity, otherAmount = 0, otherToldPercent = 0] = value
+    if (endsAt + bucketKeepMs < Date.now()) continue
+    const told = { amount, toldPercent, otherAmount, otherToldPercent }
+    buckets.putSync(key, writeBucket({ spent: gone, held: 0, ...told, endsAt: endsAt === Infinity ? null : endsAt }))
   }
 }
 

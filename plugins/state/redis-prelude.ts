@@ -55,10 +55,11 @@ local function bucketName (scope, key, id)
   return 'k' .. #key .. ':' .. key .. '|' .. id
 end
 local function readBucket (name)
-  local found = redis.call('HMGET', B, 's' .. name, 'h' .. name, 'a' .. name, 't' .. name)
+  local found = redis.call('HMGET', B, 's' .. name, 'h' .. name, 'a' .. name, 't' .. name, 'b' .. name, 'u' .. name)
   return {
     name = name, isNew = not found[1], spent = tonumber(found[1]) or 0, held = tonumber(found[2]) or 0,
-    amount = tonumber(found[3]) or 0, told = tonumber(found[4]) or 0
+    amount = tonumber(found[3]) or 0, told = tonumber(found[4]) or 0,
+    other = tonumber(found[5]) or 0, otherTold = tonumber(found[6]) or 0
   }
 end
 local function reachedPercent (bucket)
@@ -72,9 +73,17 @@ local function saveBucket (bucket)
   redis.call('HSET', B, 's' .. name, int(bucket.spent), 'h' .. name, int(bucket.held),
     'a' .. name, int(bucket.amount), 't' .. name, bucket.told)
 end
+local function resize (bucket, amount)
+  if bucket.amount == amount then return end
+  local other, told = bucket.amount, bucket.told
+  bucket.amount = amount
+  if amount == bucket.other then bucket.told = bucket.otherTold else bucket.told = math.min(told, reachedPercent(bucket)) end
+  bucket.other, bucket.otherTold = other, told
+  redis.call('HSET', B, 'b' .. bucket.name, int(other), 'u' .. bucket.name, told)
+end
 local function forgetBuckets ()
   for _, name in ipairs(redis.call('ZRANGEBYSCORE', E, '-inf', int(now), 'LIMIT', 0, ${bucketsAtOnce})) do
-    redis.call('HDEL', B, 's' .. name, 'h' .. name, 'a' .. name, 't' .. name)
+    redis.call('HDEL', B, 's' .. name, 'h' .. name, 'a' .. name, 't' .. name, 'b' .. name, 'u' .. name)
     redis.call('ZREM', E, name)
   end
 end

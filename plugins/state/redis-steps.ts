@@ -70,10 +70,7 @@ steps.hold = function (a)
   local answer, held = { 1, left.key, left.group }, {}
   for i, bucket in ipairs(buckets) do
     makeBucket(bucket)
-    if bucket.amount ~= bucket.wanted then
-      bucket.amount = bucket.wanted
-      bucket.told = math.min(bucket.told, reachedPercent(bucket))
-    end
+    resize(bucket, bucket.wanted)
     bucket.held = bucket.held + (bucket.unit == 'cost' and cost or tokens)
     saveBucket(bucket)
     held[i] = { scope = bucket.scope, id = bucket.id, unit = bucket.unit }

@@ -60,6 +60,16 @@ for (const engine of engines) {
       t.match(await balances.hold(ask({ id: 'x', cost: 1 })), { ok: true }, 'and taken away')
     })
 
+    t.test('tell it once while a reload goes on, and two processes have two amounts', async (t) => {
+      const reached: Reached[] = []
+      for (let at = 0; at < 140; at += 1) {
+        const [by, amount] = at % 2 === 0 ? [balances, 1_000] : [other, 2_000]
+        await by.hold(ask({ id: `two${at}`, cost: 1, groupBuckets: [bucket('two', amount)] }))
+        reached.push(...await by.settle({ ...settled, id: `two${at}`, cost: 8 }) ?? [])
+      }
+      t.same(reached.map(({ percent }) => percent), [50, 80, 100, 50], 'the last one is of the larger amount')
+    })
+
     t.test('spent, held and left are the whole at every moment, and 2,000 at once on one for 50 are 50', async (t) => {
       const groupBuckets = [bucket('whole', 5_000)]
       const decisions = await Promise.all(Array.from({ length: 2_000 }, async (_, at): Promise<Decision> => {

@@ -8,6 +8,9 @@ export interface BucketRecord {
   amount: number
   /** The largest of the shares that was told, in percent. */
   toldPercent: number
+  /** The same of the amount before, 0 for none: while a reload goes from process to process, two of them are asked for in turn. */
+  otherAmount: number
+  otherToldPercent: number
   readonly endsAt: number | null
 }
 
@@ -26,7 +29,7 @@ export const bucketKeepMs = 2 * 24 * 60 * 60_000
 const none: readonly never[] = []
 
 export function newBucket ({ amount, endsAt }: Bucket): BucketRecord {
-  return { spent: 0, held: 0, amount, toldPercent: 0, endsAt }
+  return { spent: 0, held: 0, amount, toldPercent: 0, otherAmount: 0, otherToldPercent: 0, endsAt }
 }
 
 export function bucketsOf ({ keyBuckets = none, groupBuckets = none }: Parties, scope: Scope): readonly Bucket[] {
@@ -49,11 +52,14 @@ export function ownedBuckets (parties: Parties, scopes: readonly Scope[]): reado
   return scopes.flatMap((scope) => bucketsOf(parties, scope).map((bucket) => ({ ...bucket, scope })))
 }
 
-/** Another amount is another budget: what of it is reached already is told again when it is passed again. */
+/** Another amount is another budget: what of it is reached already is told again when it is passed again. One that was left comes back. */
 export function resize (record: BucketRecord, amount: number): void {
   if (record.amount === amount) return
+  const { amount: otherAmount, toldPercent: otherToldPercent } = record
   record.amount = amount
-  record.toldPercent = Math.min(record.toldPercent, reachedPercent(record))
+  record.toldPercent = amount === record.otherAmount ? record.otherToldPercent : Math.min(otherToldPercent, reachedPercent(record))
+  record.otherAmount = otherAmount
+  record.otherToldPercent = otherToldPercent
 }
 
 /** Adds to `reached` what was not told yet. */
