@@ -8,9 +8,9 @@ import fp from 'fastify-plugin'
 import { OptionError } from '../core/options.js'
 import { joinGateway } from '../core/gateway.js'
 import { mergedStatus, type UpstreamsStatus } from '../core/upstream-status.js'
-import { checkConsoleOptions, type ConsoleOptions } from './options.js'
+import { checkConsoleOptions, hostsOf, type ConsoleOptions } from './options.js'
 
-export type { ConsoleOptions } from './options.js'
+export { hostsOf, type ConsoleOptions } from './options.js'
 
 async function registerConsole (app: FastifyInstance, options: ConsoleOptions): Promise<void> {
   checkConsoleOptions(options)
@@ -30,7 +30,7 @@ async function registerConsole (app: FastifyInstance, options: ConsoleOptions): 
     return mergedStatus([gateway.upstreamsStatus(), ...others])
   }
   const budgets = new BudgetRows(async () => await gateway.budgetsStatus())
-  const shown = { readings, history, upstreams, budgets }
+  const shown = { readings, history, upstreams, budgets, hosts: hostsOf(options) }
 
   if (options.path !== undefined) servePage(app, options.path, shown)
   if (options.listen === undefined) return

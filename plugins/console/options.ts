@@ -1,3 +1,4 @@
+import { checkHosts } from '../core/own-host.js'
 import { checkOptions, OptionError } from '../core/options.js'
 
 export interface ConsoleAddress {
@@ -21,12 +22,24 @@ export interface ConsoleOptions {
    * @defaultValue none
    */
   listen?: ConsoleAddress
+  /**
+   * Names under which it may be opened, beside addresses and names without a dot.
+   * @defaultValue with `listen` none but its host, at a `path` alone any
+   */
+  hosts?: readonly string[]
+}
+
+/** The names that the page answers to; null where it looks at none: what stands in front of the app decides who gets there. */
+export function hostsOf ({ listen, hosts }: ConsoleOptions): readonly string[] | null {
+  if (listen === undefined) return hosts ?? null
+  return [...hosts ?? [], ...listen.host === undefined ? [] : [listen.host]]
 }
 
 /** Throws `LLM_GATEWAY_OPTION`. One of the two places must be asked for. */
 export function checkConsoleOptions (options: ConsoleOptions): void {
-  checkOptions('console', options, { path: 'a string', listen: 'an object' })
-  const { path, listen } = options
+  checkOptions('console', options, { path: 'a string', listen: 'an object', hosts: 'anything' })
+  const { path, listen, hosts } = options
+  checkHosts('console.hosts', hosts)
   if (path !== undefined && !/^\/./.test(path)) throw new OptionError('console.path', 'must begin with a slash and go on')
   if (listen !== undefined) checkOptions('console.listen', listen, { port: 'a whole number of at least 0', host: 'a string' })
   if (path === undefined && listen?.port === undefined) throw new OptionError('console', 'needs a path or listen.port')

@@ -1,6 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { BudgetRows } from './budget-rows.js'
 import type { History } from './history.js'
+import { onlyOwnHosts } from '../core/own-host.js'
 import type { UpstreamsStatus } from '../core/upstream-status.js'
 import { memberRows } from './member-rows.js'
 import { createPage } from './page.js'
@@ -15,23 +16,25 @@ export interface Shown {
   readonly history: History
   readonly upstreams: () => Promise<UpstreamsStatus>
   readonly budgets: BudgetRows
+  /** The names that it answers to; null for any. */
+  readonly hosts: readonly string[] | null
 }
 
 /**
  * The page at `path` and its data below it: the points after `?after=`, the tables as they are, and how upstreams and budgets do.
- * Scrape-like routes:
- * no credential, no log lines, no caching.
+ * Scrape-like routes: no credential, no log lines, no caching.
  */
-export function servePage (app: FastifyInstance, path: string, { readings, history, upstreams, budgets }: Shown): void {
+export function servePage (app: FastifyInstance, path: string, { readings, history, upstreams, budgets, hosts }: Shown): void {
   const page = createPage()
   const base = path === '/' ? '' : path.replace(/\/+$/, '')
+  const route = { logLevel: 'warn', ...onlyOwnHosts('console.hosts', hosts) } as const
 
-  app.get(path, { logLevel: 'warn' }, async (_request: FastifyRequest, reply: FastifyReply) => {
+  app.get(path, route, async (_request: FastifyRequest, reply: FastifyReply) => {
     reply.headers({ 'content-type': 'text/html; charset=utf-8', 'cache-control': 'no-store', ...page.headers })
     return page.html
   })
 
-  app.get(`${base}/data`, { logLevel: 'warn' }, async (request: FastifyRequest, reply: FastifyReply) => {
+  app.get(`${base}/data`, route, async (request: FastifyRequest, reply: FastifyReply) => {
     const { searchParams } = new URL(request.url, 'http://localhost')
     reply.header('cache-control', 'no-store')
     return {
@@ -45,7 +48,7 @@ export function servePage (app: FastifyInstance, path: string, { readings, histo
       tables: { ...tables(readings), members: memberRows(await upstreams()), ...await budgets.table() },
     }
   })
-  app.get(`${base}/upstreams`, { logLevel: 'warn' }, async (_request: FastifyRequest, reply: FastifyReply) => {
+  app.get(`${base}/upstreams`, route, async (_request: FastifyRequest, reply: FastifyReply) => {
     reply.header('cache-control', 'no-store')
     return await upstreams()
   })

@@ -22,7 +22,7 @@ export type { MetricsRegistry } from './registry.js'
 
 async function registerMetrics (app: FastifyInstance, options: MetricsOptions): Promise<void> {
   checkMetricsOptions(options)
-  const { registry, cells = {}, peers = null, path = registry === undefined ? '/metrics' : false } = options
+  const { registry, cells = {}, peers = null, hosts = null, path = registry === undefined ? '/metrics' : false } = options
   const meters = sharedMeters(registry ?? cells, meterRules(options))
   const own = [...meters.store.families, ...meters.process?.families ?? []]
   if (registry !== undefined) joinRegistry(registry, own)
@@ -33,7 +33,8 @@ async function registerMetrics (app: FastifyInstance, options: MetricsOptions): 
   identifyFirst(app, gateway)
   app.addHook('onReady', async () => meters.connect())
   if (meters.process !== null) sampleWhileOpen(app, meters.process)
-  if (path !== false) serveScrapes(app, path, registry === undefined ? storeScraper(families, peers) : registryScraper(registry))
+  if (path === false) return
+  serveScrapes(app, path, hosts, registry === undefined ? storeScraper(families, peers) : registryScraper(registry))
 }
 
 /** Often enough that peers lose little of what a process used before it was killed. */

@@ -1,5 +1,6 @@
 import type { MeterProvider } from '@opentelemetry/api'
 import { checkMethods, checkOptions, checkTexts, OptionError } from '../core/options.js'
+import { checkHosts } from '../core/own-host.js'
 import { checkKeyLabels } from './key-labels.js'
 import type { MeterRules } from './meters.js'
 import type { Semconv } from './otel-genai.js'
@@ -32,6 +33,11 @@ export interface MetricsOptions {
    * @defaultValue `/metrics`; with a `registry` nowhere, its owner serves it
    */
   path?: string | false
+  /**
+   * Names under which it may be scraped, beside addresses and names without a dot.
+   * @defaultValue any
+   */
+  hosts?: readonly string[]
   /**
    * The model names that may be label values.
    * @defaultValue learnt from successful replies, up to `maxModels`
@@ -79,7 +85,7 @@ const semconvs: readonly unknown[] = ['legacy', 'next', 'both', 'off'] satisfies
 
 /** Throws `LLM_GATEWAY_OPTION` naming the option that is wrong. */
 export function checkMetricsOptions (options: MetricsOptions): void {
-  const { path, models, labels, semconv, ...others } = options
+  const { path, hosts, models, labels, semconv, ...others } = options
   checkOptions('metrics', others, {
     registry: 'an object',
     cells: 'an object',
@@ -96,6 +102,7 @@ export function checkMetricsOptions (options: MetricsOptions): void {
   if (path !== undefined && path !== false && !/^\/./.test(String(path))) {
     throw new OptionError('metrics.path', 'must be false or begin with a slash')
   }
+  checkHosts('metrics.hosts', hosts)
   checkTexts('metrics.models', models)
   checkKeyLabels('metrics.labels', labels)
   if (semconv !== undefined && !semconvs.includes(semconv)) {

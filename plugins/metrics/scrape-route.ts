@@ -3,6 +3,7 @@ import { gzip } from 'node:zlib'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { openMetrics, plainText, renderText } from './exposition.js'
 import { OptionError } from '../core/options.js'
+import { onlyOwnHosts } from '../core/own-host.js'
 import type { Peers } from './peers.js'
 import type { MetricsRegistry } from './registry.js'
 import type { Family } from './store.js'
@@ -35,11 +36,11 @@ export function registryScraper (registry: MetricsRegistry): Scraper {
  * Serves the scrape at `path`. It asks for no credential and looks at none: keep it off the callers' network, or put a
  * hook of your own in front. Compressed off the event loop where the server accepts gzip; a scrape shrinks some twenty times.
  */
-export function serveScrapes (app: FastifyInstance, path: string, scraper: Scraper): void {
+export function serveScrapes (app: FastifyInstance, path: string, hosts: readonly string[] | null, scraper: Scraper): void {
   if (app.hasRoute({ method: 'GET', url: app.prefix + path })) {
     throw new OptionError('metrics.path', `is a route of the app already: ${path}`)
   }
-  app.get(path, { logLevel: 'warn' }, async (request: FastifyRequest, reply: FastifyReply) => {
+  app.get(path, { logLevel: 'warn', ...onlyOwnHosts('metrics.hosts', hosts) }, async (request: FastifyRequest, reply: FastifyReply) => {
     const { contentType, text } = await scraper(String(request.headers.accept))
     reply.headers({ 'content-type': contentType, vary: 'accept, accept-encoding' })
     if (!/\bgzip\b(?!\s*;\s*q=0(?:\.0*)?\s*(?:,|$))/i.test(String(request.headers['accept-encoding']))) return text

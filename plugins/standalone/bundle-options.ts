@@ -1,3 +1,4 @@
+import { hostsOf, type ConsoleOptions } from '../console/index.js'
 import type { LlmGatewayOptions } from '../index.js'
 import type { UpstreamOptions } from '../upstreams/index.js'
 import type { ProcessPeers } from './process-peers.js'
@@ -41,9 +42,14 @@ export function bundleOptions (config: GatewayConfig, { simulator, cells, peers,
     health: cells,
     metrics: { ...config.metrics, process: true, cells, ...peers && { peers } },
     // Its port is the process's, not the app's: two apps could not both listen during a reload.
-    ...config.console && { console: { path: config.console.path ?? consolePath } },
+    ...config.console && { console: consoleAt(config.console, consolePath) },
     ...open && { notes: open.notes, store: open.keys, limits: { ...config.limits, balances: open.balances, ledger: open.ledger } },
   }
+}
+
+function consoleAt (options: ConsoleOptions, ownPath: string): ConsoleOptions {
+  const hosts = hostsOf(options)
+  return { path: options.path ?? ownPath, ...hosts && { hosts } }
 }
 
 export function simulates (config: GatewayConfig): boolean {

@@ -31,6 +31,7 @@ const rules: readonly Rule[] = [
   { of: ['listen'], check: checkProxies },
   { of: ['listen', 'state'], check: checkWorkers },
   { of: ['listen', 'console'], check: checkPorts },
+  { of: ['console'], check: checkConsole },
 ]
 
 /** Every such mistake of a configuration; what reads a section whose form is wrong (`wrong`) is not asked. */
@@ -87,6 +88,11 @@ function checkProxies ({ listen: { trustProxy = [] } = {} }: GatewayConfig): Pro
           message: `must be an address, a network such as 10.0.0.0/8, or one of ${proxyNames.join(', ')}`,
         }]
   })
+}
+
+function checkConsole ({ console }: GatewayConfig): Problem[] {
+  if (console === undefined || console.path !== undefined || console.listen !== undefined) return []
+  return [{ path: 'console', message: 'needs a path or listen.port' }]
 }
 
 /** Two routes cannot stand at one path; the router would say so without naming the field. */

@@ -1,9 +1,11 @@
 import { createHash } from 'node:crypto'
+import { once } from 'node:events'
+import { request } from 'node:http'
 import { setTimeout } from 'node:timers/promises'
 import Fastify, { type FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
 import { gatewayOf } from '../../plugins/core/gateway.js'
-import { consolePage, type ConsoleOptions } from '../../plugins/console/index.js'
+import { consolePage, hostsOf, type ConsoleOptions } from '../../plugins/console/index.js'
 import { Readings } from '../../plugins/console/readings.js'
 import { boundsOf, tables, tokenRows } from '../../plugins/console/tables.js'
 import { metrics } from '../../plugins/metrics/index.js'
@@ -120,6 +122,45 @@ t.test('a listener of its own', async (t) => {
   await t.rejects(fetch(`http://127.0.0.1:${port}/`), 'closed with the app')
 })
 
+async function statusFor (port: number, host: string, path: string, method = 'GET'): Promise<number | undefined> {
+  const asked = request({ port, path, method, headers: { host } }).end()
+  const [reply] = await once(asked, 'response')
+  reply.resume()
+  return reply.statusCode
+}
+
+t.test('a name that leads to the console, and is not its own, reads nothing', async (t) => {
+  const port = await freePort()
+  const app = await start(t, { listen: { port, host: '127.0.0.1' }, hosts: ['Console.example'] })
+  await app.ready()
+  for (const path of ['/', '/data', '/upstreams']) {
+    for (const host of ['evil.example', `evil.example:${port}`, '127.0.0.1.evil.example', 'localhost.evil.example']) {
+      t.equal(await statusFor(port, host, path), 403, `${host}${path}`)
+    }
+    for (const host of [`localhost:${port}`, '127.0.0.1', `[::1]:${port}`, 'build-box', 'a.localhost', 'console.EXAMPLE:80']) {
+      t.equal(await statusFor(port, host, path), 200, `${host}${path}`)
+    }
+  }
+  t.equal(await statusFor(port, 'evil.example', '/', 'HEAD'), 403)
+})
+
+t.test('a path of an app answers to all names, or to those that are listed', async (t) => {
+  const headers = { host: 'gateway.example' }
+  const open = await start(t, { path: '/console' })
+  t.equal((await open.inject({ url: '/console/data', headers })).statusCode, 200)
+  const listed = await start(t, { path: '/console', hosts: ['gateway.example'] })
+  t.equal((await listed.inject({ url: '/console/data', headers })).statusCode, 200)
+  const refused = await listed.inject({ url: '/console', headers: { host: 'evil.example', 'x-forwarded-host': 'gateway.example' } })
+  t.equal(refused.statusCode, 403)
+  t.match(refused.body, /console\.hosts/)
+  t.equal(refused.headers['content-type'], 'text/plain; charset=utf-8')
+})
+
+t.test('the name that it listens on is its own', async (t) => {
+  t.strictSame(hostsOf({ listen: { port: 0, host: 'console.example' } }), ['console.example'])
+  t.strictSame(hostsOf({ listen: { port: 0 } }), [])
+})
+
 t.test('it needs a place, and a wrong option names itself', async (t) => {
   const wrong: Array<[Record<string, unknown>, RegExp]> = [
     [{}, /console needs a path or listen\.port/],
@@ -128,6 +169,8 @@ t.test('it needs a place, and a wrong option names itself', async (t) => {
     [{ path: '/' }, /console\.path/],
     [{ listen: { port: -1 } }, /console\.listen\.port/],
     [{ colour: 'red' }, /console\.colour/],
+    [{ path: '/console', hosts: 'gateway.example' }, /console\.hosts must be a list/],
+    [{ path: '/console', hosts: ['a.example', 'b.example:80'] }, /console\.hosts\[1\] must be a name alone/],
   ]
   for (const [options, message] of wrong) {
     const app = Fastify()

@@ -57,6 +57,15 @@ t.test('serves elsewhere, or nowhere', async (t) => {
   t.equal((await (await start(t, { path: false })).inject('/metrics')).statusCode, 404)
 })
 
+t.test('answers to addresses, names without a dot and listed names where a list is given, else to all', async (t) => {
+  const statusOf = async (app: FastifyInstance, host: string) => (await app.inject({ url: '/metrics', headers: { host } })).statusCode
+  const listed = await start(t, { hosts: ['metrics.example'] })
+  for (const host of ['metrics.example:8080', '10.1.2.3:8080', 'gateway:8080']) t.equal(await statusOf(listed, host), 200, host)
+  t.equal(await statusOf(listed, 'evil.example'), 403)
+  t.equal(await statusOf(await start(t), 'gateway.example'), 200)
+  await t.rejects(start(t, { hosts: ['a b'] }), { code: 'LLM_GATEWAY_OPTION', message: /metrics\.hosts\[0\] must be a name alone/ })
+})
+
 t.test('two apps in one process count apart', async (t) => {
   const one = await start(t)
   const two = await start(t)

@@ -360,6 +360,12 @@ t.test('every mistake names its path, and of values only what cannot be a secret
       'a console where the metrics are', file({ rest: 'console: { path: /metrics }' }),
       'console.path: /metrics is the path of something else',
     ],
+    ['a console that is nowhere', file({ rest: 'console: { hosts: [gateway.example] }' }), 'console: needs a path or listen.port'],
+    [
+      'a name of the console that is an address',
+      file({ rest: "console: { path: /live, hosts: ['http://gateway.example'] }" }),
+      'console.hosts[0]: is not valid: a name alone, without a scheme and a port',
+    ],
   ]
   for (const [title, text, expected] of cases) {
     const problems = problemsOf(text, { EMPTY: '', HERE: 'here' })

@@ -68,7 +68,7 @@ auth:
   optionalSources: [api-key, gemini-bearer]
   versions: { anthropic: [2023-06-01] }
 limits: { balanceStatus: 402, maxOutputTokens: { "*": 1, m: 2 }, maxInputTokens: 0, leasePercent: 100 }
-console: { listen: { port: 0, host: 127.0.0.1 } }
+console: { listen: { port: 0, host: 127.0.0.1 }, hosts: [console.example] }
 validation:
   maxBodyBytes: 1
   maxBodyBytesByEndpoint: { images.edits: 2 }
@@ -83,7 +83,7 @@ forward:
   drain: { maxMs: 0, maxBytes: 0, maxConcurrent: 0 }
 overload: { maxLoopDelayMs: 0, maxHeapPercent: 100, maxConnections: 1, maxActive: 1, maxQueued: 0, queueMs: 1 }
 tracing: { baggage: true }
-metrics: { path: /m, models: [m], maxModels: 1, maxCells: 1, openTelemetry: false, semconv: both }
+metrics: { path: /m, hosts: [m.example], models: [m], maxModels: 1, maxCells: 1, openTelemetry: false, semconv: both }
 log: { level: silent }
 `, {})
   const { app } = await createGateway(config, {
@@ -94,6 +94,8 @@ log: { level: silent }
   t.match(reply.json(), { error: { code: 'disabled_api_key' } })
   t.equal((await app.inject('/m')).statusCode, 200)
   t.equal((await app.inject('/console')).statusCode, 200)
+  const statusAt = async (host: string) => (await app.inject({ url: '/console', headers: { host } })).statusCode
+  t.strictSame([await statusAt('console.example'), await statusAt('evil.example')], [200, 403])
 })
 
 t.test('a log that takes no more lines holds no end up', async (t) => {
