@@ -5,6 +5,7 @@ import { limitConnections } from '../overload/index.js'
 import type { ListenAddress } from './config.js'
 import { answerClientError } from './client-error.js'
 import { accept } from './connection.js'
+import { continueLate } from './late-continue.js'
 
 export type Handler = (request: IncomingMessage, response: ServerResponse) => void
 
@@ -25,6 +26,11 @@ export class Front {
       if (accept(request, response)) handler(request, response)
     })
     this.#server.on('clientError', answerClientError)
+    // Without a listener Node says `100 Continue` before anybody is asked.
+    this.#server.on('checkContinue', (request, response) => {
+      continueLate(request, response)
+      this.#server.emit('request', request, response)
+    })
   }
 
   /** The app refuses what comes on a connection above that number. */
