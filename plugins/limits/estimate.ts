@@ -27,8 +27,8 @@ export function outputBound (llm: ModelCall, { otherOutput, outputByModel }: Hol
   const { output } = llm.endpoint
   if (output === null) return 0
   const most = outputByModel.get(llm.model ?? '') ?? otherOutput
-  const asked = firstCount(llm.body.json, output.max) ?? most
-  const choices = firstCount(llm.body.json, output.choices) ?? 1
+  const asked = largestCount(llm.body.json, output.max) ?? most
+  const choices = largestCount(llm.body.json, output.choices) ?? 1
   return Math.min(asked, most) * Math.min(choices, maxChoices)
 }
 
@@ -46,10 +46,12 @@ export function relayedEstimate ({ upstreamReply: { bytes: replyBytes }, stream 
   return Math.ceil(replyBytes / (stream ? streamedBytesPerToken : bytesPerToken))
 }
 
-function firstCount (json: unknown, paths: ReadonlyArray<readonly string[]>): number | null {
+/** Of several spellings, which upstreams choose from as they like: a caller could have one held and another one served. */
+function largestCount (json: unknown, paths: ReadonlyArray<readonly string[]>): number | null {
+  let largest: number | null = null
   for (const path of paths) {
     const value = valueAt(json, path)
-    if (typeof value === 'number' && Number.isSafeInteger(value) && value > 0) return value
+    if (typeof value === 'number' && Number.isSafeInteger(value) && value > (largest ?? 0)) largest = value
   }
-  return null
+  return largest
 }

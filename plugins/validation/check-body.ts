@@ -20,7 +20,7 @@ export interface BodyRules extends Bounds {
 
 /** What a body that may pass says. */
 export interface Findings {
-  /** Undefined for a form. */
+  /** Of a form, how many answers it asks for and nothing else. */
   readonly json: unknown
   /** Null where it names none. */
   readonly model: string | null
@@ -75,12 +75,13 @@ function ambiguous ({ key, field }: OtherSpelling): BodyRefusal {
 
 function checkForm (endpoint: Endpoint, bytes: Buffer, boundary: string): Findings | BodyRefusal {
   const modelField = String(endpoint.modelField)
-  const fields = readForm(bytes, boundary, [modelField, 'stream'])
+  const counts = endpoint.output?.choices.flat() ?? []
+  const fields = readForm(bytes, boundary, [modelField, 'stream', ...counts])
   if (fields instanceof BodyRefusal) return fields
   const textOf = ([start, end]: Span = [0, 0]): string => bytes.toString('utf8', start, end)
   const modelAt = fields.get(modelField)
   return {
-    json: undefined,
+    json: Object.fromEntries(counts.map((name) => [name, Number(textOf(fields.get(name)))])),
     model: nameOf(textOf(modelAt)),
     ...modelAt && { modelAt },
     otherModels: [],

@@ -52,11 +52,14 @@ export function serveQuestions (port: MessagePort | null, data: RulesData): void
 /** What other plugins decide by: it must be there however many other fields there are. */
 function fieldsReadOf ({ output, usage, text }: Endpoint): ReadonlyArray<readonly string[]> {
   const asking = usage?.request ?? null
+  const { tier = null, speed = null, region = null } = usage?.served ?? {}
   return [
     ...output?.max ?? [],
     ...output?.choices ?? [],
     ...output?.goesOn === undefined ? [] : [output.goesOn],
     ...asking === null ? [] : [[asking.field, asking.flag]],
+    // Its price is held by how it asks to be served.
+    ...[tier, speed, region].flatMap((told) => told === null || told.asked === null ? [] : [[told.asked]]),
     ...Object.values({ ...text?.settings }).flat(),
     ...conversationFields.flatMap((field) => field.in === 'body' ? [field.path] : []),
   ]

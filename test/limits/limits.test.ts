@@ -89,6 +89,7 @@ t.test('a request holds its size and the output that it asks for', async (t) => 
   const cases = [
     { ask: { max_tokens: 10 }, output: 10 },
     { ask: { max_completion_tokens: 20, max_tokens: 10 }, output: 20 },
+    { ask: { max_completion_tokens: 1, max_tokens: 10 }, output: 10 },
     { ask: { max_tokens: 10, n: 3 }, output: 30 },
     { ask: { max_tokens: 999_999 }, output: 100 },
     { ask: { max_tokens: null }, output: 100 },

@@ -162,6 +162,7 @@ t.test('how much a request may cost', async (t) => {
     [request('chat_completions', { body: { json: { max_tokens: 2, n: 1e9 } } }), 256],
     [gemini({ maxOutputTokens: 7, candidateCount: 2 }), 14],
     [gemini({ max_output_tokens: 7 }), 7],
+    [gemini({ maxOutputTokens: 1, max_output_tokens: 7, candidateCount: 1, candidate_count: 3 }), 21],
   ]
   for (const [llm, output] of cases) t.equal(outputBound(llm, sizes), output)
 })
