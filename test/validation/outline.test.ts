@@ -115,7 +115,8 @@ t.test('a thread answers what comes through its port', async (t) => {
 
 t.test('how a request asks to be served is kept, wherever it stands', (t) => {
   const fill = Object.fromEntries(Array.from({ length: 3_000 }, (_, at) => [`k${at}`, at]))
-  const bytes = new TextEncoder().encode(JSON.stringify({ model: 'm', messages: [{ role: 'user' }], ...fill, service_tier: 'priority' }))
+  const messages = [{ role: 'user', content: 'x' }]
+  const bytes = new TextEncoder().encode(JSON.stringify({ model: 'm', messages, ...fill, service_tier: 'priority' }))
   const rules = rulesFrom({ schemas: '{}', maxDepth: 9, maxValues: 9_999 })
   const { verdict } = answerQuestion({ endpoint: 'chat_completions', type: { kind: 'json' }, bytes }, rules)
   t.match(verdict, { json: { service_tier: 'priority' } })
