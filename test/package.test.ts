@@ -196,12 +196,16 @@ t.test('installed, it is there for import, require, types and the command line',
     'const options: LlmGatewayOptions = { gruops: {} }',
     'await app.register(llmGateway, options)',
   ].join('\n'))
+  const [sample = ''] = readFileSync(join(root, 'README.md'), 'utf8').match(/(?<=```js\n)[\s\S]*?(?=```)/) ?? []
+  writeFileSync(join(folder, 'sample.mts'), sample)
+  copyFileSync(join(root, 'examples/existing-gateway/after.js'), join(folder, 'after.mts'))
+  symlinkSync(join(root, 'node_modules/@fastify/http-proxy'), join(modules, '@fastify/http-proxy'))
   const types = run(process.execPath, [
     join(modules, 'typescript/bin/tsc'), '--noEmit', '--strict', '--exactOptionalPropertyTypes', '--module', 'nodenext', '--target',
-    'es2023', '--types', 'node', 'app.mts', 'wrong.mts',
+    'es2023', '--types', 'node', 'app.mts', 'sample.mts', 'after.mts', 'wrong.mts',
   ], folder)
   t.match(types.stdout, /^wrong\.mts\(4,38\): error TS2561: .*'gruops' does not exist in type 'LlmGatewayOptions.*Did you mean to write 'groups'\?\n/)
-  t.notMatch(types.stdout, /^app\.mts/m)
+  t.notMatch(types.stdout, /^(?:app|sample|after)\.mts/m, 'what the README shows is right in TypeScript, too')
   const lacking = types.stdout.split('\n').filter((line) => line.includes(`${manifest.name}/dist/`))
   t.same(lacking, [], 'declarations lack nothing that they name')
 

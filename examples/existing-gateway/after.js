@@ -7,10 +7,10 @@ const { UPSTREAM_URL = 'https://api.openai.com', UPSTREAM_KEY = '', HOST = '127.
 
 const app = Fastify()
 
-const groups = { chat: { protocols: ['chat_completions', 'responses', 'embeddings'] } }
-const keys = [{ id: 'dev', group: 'chat', secret: process.env.GATEWAY_KEY }]
-await app.register(llmGateway, { routes: false, groups, keys })
-
+await app.register(llmGateway, {
+  routes: false, groups: { chat: { protocols: ['chat_completions', 'responses', 'embeddings'] } },
+  keys: [{ id: 'dev', group: 'chat', secret: process.env.GATEWAY_KEY }],
+})
 app.register(httpProxy, {
   ...proxyOptions(),
   upstream: UPSTREAM_URL,
