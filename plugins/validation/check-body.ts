@@ -81,12 +81,18 @@ function checkForm (endpoint: Endpoint, bytes: Buffer, boundary: string): Findin
   const textOf = ([start, end]: Span = [0, 0]): string => bytes.toString('utf8', start, end)
   const modelAt = fields.get(modelField)
   return {
-    json: Object.fromEntries(counts.map((name) => [name, Number(textOf(fields.get(name)))])),
+    json: Object.fromEntries(counts.filter((name) => fields.has(name)).map((name) => [name, countIn(textOf(fields.get(name)))])),
     model: nameOf(textOf(modelAt)),
     ...modelAt && { modelAt },
     otherModels: [],
     stream: textOf(fields.get('stream')) === 'true',
   }
+}
+
+/** Of a field that a lax server may read as a number; null for none. */
+function countIn (text: string): number | null {
+  const count = Number(text)
+  return Number.isSafeInteger(count) && count > 0 ? count : null
 }
 
 function nameOf (model: unknown): string | null {

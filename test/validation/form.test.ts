@@ -139,7 +139,7 @@ t.test('a form sets the model and the wish for a stream', async (t) => {
   const headers = { 'content-type': 'multipart/form-data; boundary=b' }
   const edit = requestTo('images.edits')
   t.equal(checker.check(edit, headers, Buffer.from(field('model', 'm') + field('stream', 'true') + '--b--')), null)
-  t.strictSame([edit.model, edit.stream, edit.body.json], ['m', true, { n: 0 }])
+  t.strictSame([edit.model, edit.stream, edit.body.json], ['m', true, {}], 'no number of answers where none is asked for')
   const plain = requestTo('images.edits')
   t.equal(checker.check(plain, headers, Buffer.from(field('model', '') + field('stream', 'false') + '--b--')), null)
   t.match(plain, { model: null, stream: false })
@@ -148,6 +148,8 @@ t.test('a form sets the model and the wish for a stream', async (t) => {
   t.match(variation, { model: null, stream: false }, 'an endpoint that cannot stream')
   t.equal(checker.check(variation, headers, Buffer.from(field('model', 'm') + field('n', ' 7') + '--b--')), null)
   t.strictSame(variation.body.json, { n: 7 }, 'what its price is held for')
+  t.equal(checker.check(variation, headers, Buffer.from(field('n', 'Infinity') + '--b--')), null)
+  t.strictSame(variation.body.json, { n: null }, 'no number for a span')
   for (const form of [field('n', '1') + field('n', '9'), field('N', '9'), field('n[]', '9')]) {
     t.match(checker.check(variation, headers, Buffer.from(`${form}--b--`)), { keyword: 'form' })
   }
