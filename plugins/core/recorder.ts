@@ -2,7 +2,7 @@
  * What happened, told once, by the plugin that knows it. The metrics plugin puts a real recorder in `gateway.recorder`;
  * without it every call lands here and costs a no-op.
  */
-import type { ProtocolLabel } from '../protocols/index.js'
+import type { FamilyName, ProtocolLabel } from '../protocols/index.js'
 import type { ModelCall } from './model-call.js'
 
 export type LookupResult = 'hit' | 'negative_hit' | 'miss' | 'coalesced' | 'stale' | 'error'
@@ -23,6 +23,8 @@ export interface Recorder {
   /** Everything that is known at the end: requests, tokens, durations, aborts. Called once per started request. */
   settled: (llm: ModelCall) => void
   pathNormalized: (protocol: ProtocolLabel, kind: string) => void
+  /** A path that is ours, or nobody's, leads to no endpoint. `reason` is a code of the error table. */
+  pathRefused: (family: FamilyName, reason: string) => void
   authFailed: (protocol: ProtocolLabel, reason: string) => void
   /** `seconds` only where the store was asked. */
   keyLookedUp: (result: LookupResult, seconds?: number) => void
@@ -59,6 +61,7 @@ export const silentRecorder: Recorder = {
   started: nothing,
   settled: nothing,
   pathNormalized: nothing,
+  pathRefused: nothing,
   authFailed: nothing,
   keyLookedUp: nothing,
   validationFailed: nothing,

@@ -22,6 +22,7 @@ export function refuseUrl (
   const error = gatewayError(code === 'blank_in_path' ? 'unknown_url' : code, values, {
     headers: allow.length === 0 ? {} : { allow: allow.join(', ') },
   })
+  gateway.recorder.pathRefused(family.name, error.code)
   gateway.urlRefused(request, family, error)
   return refuse(request, reply, family, error)
 }

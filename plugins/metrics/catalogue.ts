@@ -87,6 +87,8 @@ export const catalogue = {
     'Request bodies refused, by the schema keyword that failed.'),
   path_normalizations_total: counter(['protocol', 'kind'], '{request}',
     'Request paths that were repaired, by kind of repair.'),
+  path_refusals_total: counter(['family', 'reason'], '{request}',
+    'Requests refused for their path, which lead to no endpoint and are in no other counter, by the family of their caller.'),
   limit_rejections_total: counter(['group', 'limit'], '{request}',
     'Requests refused because a limit was reached.'),
   ledger_write_failures_total: counter([], '{write}',

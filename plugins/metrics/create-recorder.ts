@@ -39,6 +39,7 @@ export function createRecorder (store: MetricStore, { models, keys }: LabelNames
   const lookupDuration = store.histogram('key_lookup_duration_seconds')
   const validationFailures = store.counter('validation_failures_total')
   const normalizations = store.counter('path_normalizations_total')
+  const pathRefusals = store.counter('path_refusals_total')
   const limitRejections = store.counter('limit_rejections_total')
   const budgetWarnings = store.counter('budget_warnings_total')
   const ledgerFailures = store.counter('ledger_write_failures_total')
@@ -46,14 +47,7 @@ export function createRecorder (store: MetricStore, { models, keys }: LabelNames
   const shed = store.counter('shed_total')
   const attempts = store.counter('upstream_attempts_total')
   const failovers = store.counter('failovers_total')
-  const followed = {
-    key_cache_entries: store.gauge('key_cache_entries'),
-    balance_remaining_ratio: store.gauge('balance_remaining_ratio'),
-    budget_remaining_ratio: store.gauge('budget_remaining_ratio'),
-    ledger_unshipped_records: store.gauge('ledger_unshipped_records'),
-    ledger_lag_seconds: store.gauge('ledger_lag_seconds'),
-    ...upstreamGauges(store),
-  }
+  const followed = followedGauges(store)
   const expected = {
     upstream_attempts_total: expecting(attempts),
     failovers_total: expecting(failovers),
@@ -73,6 +67,7 @@ export function createRecorder (store: MetricStore, { models, keys }: LabelNames
       listener(llm, model)
     },
     pathNormalized: (protocol, kind) => normalizations.add(1, protocol, kind),
+    pathRefused: (family, reason) => pathRefusals.add(1, family, reason),
     authFailed: (protocol, reason) => authFailures.add(1, protocol, reason),
     keyLookedUp: (result, seconds) => {
       lookups.add(1, result)
@@ -93,8 +88,13 @@ export function createRecorder (store: MetricStore, { models, keys }: LabelNames
   }
 }
 
-function upstreamGauges (store: MetricStore) {
+function followedGauges (store: MetricStore) {
   return {
+    key_cache_entries: store.gauge('key_cache_entries'),
+    balance_remaining_ratio: store.gauge('balance_remaining_ratio'),
+    budget_remaining_ratio: store.gauge('budget_remaining_ratio'),
+    ledger_unshipped_records: store.gauge('ledger_unshipped_records'),
+    ledger_lag_seconds: store.gauge('ledger_lag_seconds'),
     upstream_available: store.gauge('upstream_available'),
     upstream_active_requests: store.gauge('upstream_active_requests'),
     model_aliases: store.gauge('model_aliases'),

@@ -5,7 +5,7 @@
 import { errorTable } from '../core/errors/table.js'
 import type { LookupResult, ShedReason } from '../core/recorder.js'
 import type { AbortSide, UsageMissing } from '../core/types.js'
-import { protocolNames } from '../protocols/index.js'
+import { families, protocolNames } from '../protocols/index.js'
 import type { NameOf } from './catalogue.js'
 
 type Words<W extends string> = Readonly<Record<W, true>>
@@ -25,6 +25,8 @@ const asked = [...protocolNames, 'models', 'sockets']
 
 /** As `core/url/resolve.ts` calls them. */
 const repairs = ['missing_prefix', 'slashes', 'other_version', 'mixed_prefixes', 'duplicate_v1', 'duplicate_v1beta', 'duplicate_v1alpha']
+/** As they are told (`core/refuse-url.ts`). */
+const pathFaults = ['ambiguous_path', 'doubled_path', 'method_not_allowed', 'unknown_action', 'unknown_url']
 /** As `validation/body-refusal.ts` calls them, and the keywords of our schemas. A host's own schemas may have more. */
 const bodyFaults = [
   'media_type', 'encoding', 'empty', 'too_large', 'bom', 'utf8', 'depth', 'values', 'json', 'duplicate_key', 'models', 'form', 'unchecked',
@@ -43,6 +45,7 @@ const fromZero: Readonly<Partial<Record<NameOf<'counter'>, ReadonlyArray<readonl
   auth_failures_total: pairs(asked, authFailures),
   validation_failures_total: pairs(protocolNames, bodyFaults),
   path_normalizations_total: pairs([...protocolNames, 'models'], repairs),
+  path_refusals_total: pairs(Object.keys(families), pathFaults),
   key_lookups_total: Object.keys(lookups).map((result) => [result]),
   ledger_write_failures_total: [[]],
   shed_total: Object.keys(shed).map((reason) => [reason]),

@@ -28,6 +28,7 @@ t.test('a counter whose first event an alert is to see is there at 0', async (t)
     'validation_failures_total{protocol="images",keyword="media_type"}',
     'path_normalizations_total{protocol="generate_content",kind="duplicate_v1beta"}',
     'path_normalizations_total{protocol="models",kind="slashes"}',
+    'path_refusals_total{family="gemini",reason="unknown_action"}',
     'key_lookups_total{result="stale"}',
     'ledger_write_failures_total',
     'shed_total{reason="queue_timeout"}',
@@ -81,6 +82,25 @@ t.test('what callers meet is one of them: nothing they do makes another series',
   t.equal(await ask('/v1/messages', { 'x-api-key': 'a-key', ...bearer('another'), 'anthropic-version': '2023-06-01' }), 401)
   await sleep(20)
   t.same(await scrape(), before)
+})
+
+t.test('a request that its path leads nowhere is counted, once, and makes no series of its own', async (t) => {
+  const { origin } = await startGateway(t)
+  const scrape = async (): Promise<Map<string, number>> => samplesOf(await (await fetch(`${origin}/metrics`)).text())
+  const before = await scrape()
+  for (const [method, path, family, reason] of [
+    ['POST', '/v1/anything?key=c4nary', 'gemini', 'unknown_url'],
+    ['POST', '/v1/chat/completions/chat/completions', 'openai', 'doubled_path'],
+    ['POST', '/v1/chat%2fcompletions', 'openai', 'ambiguous_path'],
+    ['GET', '/v1/messages', 'anthropic', 'method_not_allowed'],
+    ['POST', '/v1beta/models/m:dream', 'gemini', 'unknown_action'],
+  ] as const) {
+    const name = `llm_gateway_path_refusals_total{family="${family}",reason="${reason}"}`
+    const counted = (await scrape()).get(name)
+    await (await fetch(origin + path, { method, headers: { 'content-type': 'application/json' } })).text()
+    t.match([counted, (await scrape()).get(name)], [0, 1], name)
+  }
+  t.same([...(await scrape()).keys()].filter((name) => !before.has(name)), [])
 })
 
 t.test('what the configuration tells is there at 0: a first event of each is a rise by one', async (t) => {

@@ -155,6 +155,7 @@ t.test('what the other plugins tell', async (t) => {
   const meters = newMeters()
   const { recorder } = meters
   recorder.pathNormalized('messages', 'missing_prefix')
+  recorder.pathRefused('anthropic', 'unknown_url')
   recorder.authFailed('messages', 'unknown_key')
   recorder.keyLookedUp('hit')
   recorder.keyLookedUp('miss', 0.002)
@@ -172,6 +173,7 @@ t.test('what the other plugins tell', async (t) => {
     'llm_gateway_key_lookup_duration_seconds_count{result="miss"}': 1,
     'llm_gateway_validation_failures_total{protocol="messages",keyword="required"}': 1,
     'llm_gateway_path_normalizations_total{protocol="messages",kind="missing_prefix"}': 1,
+    'llm_gateway_path_refusals_total{family="anthropic",reason="unknown_url"}': 1,
     'llm_gateway_limit_rejections_total{group="chat",limit="balance"}': 1,
     'llm_gateway_key_cache_entries{kind="positive"}': 12,
     'llm_gateway_balance_remaining_ratio{group="chat"}': 0.25,
