@@ -67,15 +67,18 @@ const isActive = 1
 const isSettled = 2
 const scopeBits: Readonly<Record<Scope, number>> = { key: 4, group: 8 }
 const costBit = 16
+const balanceBits: Readonly<Record<Scope, number>> = { key: 32, group: 64 }
+const allScopes = ['key', 'group'] as const
 
 /**
  * A byte of flags, six numbers, the key, then each bucket: a byte for scope and unit, and its id. State, id and group stand in its name.
  */
 export function writeHold (hold: HoldRecord): Buffer {
-  const { key, scopes, buckets, tokens, cost, floor, costFloor, active, second, deadline, settled } = hold
+  const { key, scopes, balances, buckets, tokens, cost, floor, costFloor, active, second, deadline, settled } = hold
   let flags = active === 1 ? isActive : 0
   if (settled === true) flags |= isSettled
   for (const scope of scopes) flags |= scopeBits[scope]
+  for (const scope of balances) flags |= balanceBits[scope]
   let at = bytes.writeUInt8(flags, 0)
   for (const value of [tokens, cost, floor, costFloor, second, deadline]) at = bytes.writeDoubleLE(value, at)
   at = writeText(key, at)
@@ -101,7 +104,8 @@ export function readHold (buffer: Buffer, group: string, id: string, state: Hold
     id,
     group,
     key: key.text,
-    scopes: (['key', 'group'] as const).filter((scope) => (flags & scopeBits[scope]) !== 0),
+    scopes: allScopes.filter((scope) => (flags & scopeBits[scope]) !== 0),
+    balances: allScopes.filter((scope) => (flags & balanceBits[scope]) !== 0),
     buckets,
     tokens,
     cost,

@@ -4,6 +4,7 @@
  */
 import { readAccount, readBucketRecord, readNumbers, writeAccount, writeBucket, writeQuiet } from './lmdb-codec.js'
 import type { BucketRecord } from '../core/balances/buckets.js'
+import { LmdbIdle } from './lmdb-idle.js'
 import { LmdbHolds, states } from './lmdb-holds.js'
 import { Known, type Binary } from './lmdb-known.js'
 import { accountName, type AccountRecord } from '../core/balances/parties.js'
@@ -105,6 +106,14 @@ export class LmdbGroupStores {
     const place: Place = { group, name: accountName(group), prefix: `${group.length}:${fit(group)}:` }
     const { name: groupName, prefix } = place
     const keyNames = new Map<string, string>()
+    const idle = new LmdbIdle(this.#tables.accounts, accountName(group, ''), {
+      account: (name) => this.#accounts.get(name),
+      dropAccount: (name) => {
+        this.#accounts.drop(name)
+        this.#spent.set(name, null)
+      },
+      hasBuckets: (key, before) => this.#dropBuckets(bucketPrefix(group, key), before),
+    })
     const accountNameOf = (key: string | null): string => {
       const known = key === null ? groupName : keyNames.get(key)
       if (known !== undefined) return known
@@ -125,7 +134,7 @@ export class LmdbGroupStores {
       saveAccount: (key, account, isLess) => {
         const name = accountNameOf(key)
         this.#accounts.set(name, account)
-        this.#spent.set(name, account.spent, isLess)
+        if (account.spent !== 0 || isLess === true) this.#spent.set(name, account.spent, isLess)
       },
       bucket: (key, id) => this.#buckets.get(nameOf(key, id)),
       saveBucket: (key, id, bucket, isLess) => {
@@ -134,6 +143,7 @@ export class LmdbGroupStores {
         this.#spent.set(nameOf(key, id), [spent, amount, toldPercent, endsAt ?? Infinity, otherAmount, otherToldPercent], isLess)
       },
       dropBuckets: (key, before) => this.#dropBuckets(bucketPrefix(group, key), before),
+      dropIdle: (nowMs) => idle.drop(nowMs),
       hold: (id) => this.#hold(holdName(id), place, id),
       saveHold: (hold, before) => {
         this.#holds.change(holdName(hold.id), hold, before)
@@ -181,14 +191,18 @@ export class LmdbGroupStores {
     return due
   }
 
-  #dropBuckets (prefix: string, before: number): void {
+  /** Whether there are others. */
+  #dropBuckets (prefix: string, before: number): boolean {
     this.#buckets.flush()
+    let areLeft = false
     for (const { key: name, value } of [...this.#tables.buckets.getRange({ start: prefix, end: `${prefix}\uffff` })]) {
-      if (Number(readBucketRecord(value).endsAt ?? Infinity) >= before) continue
-      this.#tables.buckets.removeSync(name)
-      this.#buckets.drop(name)
-      this.#spent.set(name, null)
+      if (Number(readBucketRecord(value).endsAt ?? Infinity) >= before) areLeft = true
+      else {
+        this.#buckets.drop(name)
+        this.#spent.set(name, null)
+      }
     }
+    return areLeft
   }
 }
 

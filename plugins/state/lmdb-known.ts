@@ -35,6 +35,7 @@ export class Known<T> {
   }
 
   drop (name: string): void {
+    this.#table.removeSync(name)
     this.#known.delete(name)
     this.#changed.delete(name)
   }

@@ -43,11 +43,20 @@ local function account (scope, key)
   local found = redis.call('HMGET', A, 's' .. s, 'h' .. s, 'a' .. s)
   return { spent = tonumber(found[1]) or 0, held = tonumber(found[2]) or 0, active = tonumber(found[3]) or 0 }
 end
+-- Nothing stays of a count that is over: most keys never come back.
+local function add (name, by)
+  if by ~= 0 and redis.call('HINCRBY', A, name, int(by)) == 0 then redis.call('HDEL', A, name) end
+end
 local function move (scope, key, spent, held, active)
   local s = suffix(scope, key)
-  if spent ~= 0 then redis.call('HINCRBY', A, 's' .. s, int(spent)) end
-  if held ~= 0 then redis.call('HINCRBY', A, 'h' .. s, int(held)) end
-  if active ~= 0 then redis.call('HINCRBY', A, 'a' .. s, int(active)) end
+  add('s' .. s, spent)
+  add('h' .. s, held)
+  add('a' .. s, active)
+end
+-- Of a party without a balance nobody asks what it ever spent.
+local function spentOf (hold, scope, tokens)
+  if hold.balances and not hold.balances[scope] then return 0 end
+  return tokens
 end
 
 local function bucketName (scope, key, id)
@@ -178,7 +187,7 @@ local function sweep ()
     if not hold or hold.state == 'closed' then
       drop(id)
     else
-      for _, scope in ipairs(hold.scopes) do move(scope, hold.key, hold.floor, -hold.tokens, -hold.active) end
+      for _, scope in ipairs(hold.scopes) do move(scope, hold.key, spentOf(hold, scope, hold.floor), -hold.tokens, -hold.active) end
       charge(hold, hold.floor, hold.costFloor)
       hold.tokens, hold.cost, hold.active, hold.state = hold.floor, hold.costFloor, 0, 'closed'
       save(id, hold, now + REMEMBER)

@@ -18,7 +18,7 @@ steps.hold = function (a)
   local open = load(id)
   if open and open.settled then return { 1, '', '' } end
   if open and open.state ~= 'open' then open = nil end
-  local scopes, windows, buckets, left = {}, {}, {}, { key = '', group = '' }
+  local scopes, balances, windows, buckets, left = {}, {}, {}, {}, { key = '', group = '' }
   local at = 9
   for _, scope in ipairs({ 'key', 'group' }) do
     local count = tonumber(a[at + 5])
@@ -57,6 +57,7 @@ steps.hold = function (a)
       end
       scopes[#scopes + 1] = scope
       windows[#windows + 1] = w
+      balances[scope] = balance ~= nil
       if balance then left[scope] = int(balance - gone - tokens) end
     end
     at = at + 6 + count * 4
@@ -82,7 +83,7 @@ steps.hold = function (a)
     redis.call('HSET', H, id, cmsgpack.pack(open))
   else
     save(id, {
-      key = key, scopes = scopes, buckets = held, tokens = tokens, cost = cost, floor = floor, costFloor = costFloor,
+      key = key, scopes = scopes, balances = balances, buckets = held, tokens = tokens, cost = cost, floor = floor, costFloor = costFloor,
       active = 1, second = counted, state = 'open',
     }, now + ttl)
   end
@@ -130,9 +131,9 @@ steps.settle = function (a)
   end
   for _, scope in ipairs(hold.scopes) do
     if hold.state == 'closed' then
-      move(scope, hold.key, tokens - hold.tokens, 0, 0)
+      move(scope, hold.key, spentOf(hold, scope, tokens - hold.tokens), 0, 0)
     else
-      move(scope, hold.key, tokens, -hold.tokens, -hold.active)
+      move(scope, hold.key, spentOf(hold, scope, tokens), -hold.tokens, -hold.active)
       correct(advance(windowOf(scope, place)), hold.second, tokens - hold.tokens)
     end
   end

@@ -67,7 +67,8 @@ t.test('a rate is refused with the headers that each family knows', async (t) =>
 })
 
 t.test('what was held is replaced by the real tokens, of key and group', async (t) => {
-  const { chat, account, quiet, records } = await setup(t, { group: { balance: 100_000 }, key: { tokensPerMinute: 100_000 } })
+  const key = { tokensPerMinute: 100_000, balance: 100_000 }
+  const { chat, account, quiet, records } = await setup(t, { group: { balance: 100_000 }, key })
   t.equal((await chat({ max_tokens: 500 })).status, 200)
   const group = await quiet()
   t.match(group, { spent: chatTokens, held: 0, active: 0, requests: 1, tokens: chatTokens })

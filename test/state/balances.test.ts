@@ -45,6 +45,18 @@ for (const engine of engines) {
       t.match(await hold({ id: 'b5', tokens: 0, ...limits }), { ok: false, free: 0 }, 'what was overdrawn is not free')
     })
 
+    t.test('without a balance nothing is taken from one: it begins with what is used from then on', async (t) => {
+      const group = 'begins'
+      for (const [id, groupLimits] of Object.entries({ w1: { concurrency: 5 }, w2: { balance: 100 } })) {
+        t.match(await hold({ id, group, groupLimits, keyLimits: groupLimits, tokens: 30 }), { ok: true })
+        await balances.settle({ ...settled, id, group, tokens: 20 })
+      }
+      for (const key of [undefined, 'ci']) t.match(await read(group, key), { spent: 20, held: 0 })
+      t.match(await hold({ id: 'w3', group, groupLimits: { concurrency: 5 }, tokens: 1, floor: 1 }), { ok: true })
+      clock.now += 20_000
+      t.match(await read(group), { spent: 20, held: 0 }, 'nor is the floor of a hold that expired')
+    })
+
     t.test('a second step adds to the hold of the first', async (t) => {
       const limits = { group: 'steps', groupLimits: { balance: 100, concurrency: 1, requestsPerMinute: 1 } }
       t.match(await hold({ id: 's1', ...limits }), { ok: true, left: { group: 100 } })
@@ -75,7 +87,7 @@ for (const engine of engines) {
     })
 
     t.test('a clock that is set back stops nobody for longer than a minute more', async (t) => {
-      const limits = { group: 'clock', groupLimits: { requestsPerMinute: 2, tokensPerMinute: 1_000 } }
+      const limits = { group: 'clock', groupLimits: { requestsPerMinute: 2, tokensPerMinute: 1_000, balance: 1_000 } }
       const from = clock.now
       for (const id of ['k1', 'k2']) t.match(await hold({ id, tokens: 10, ...limits }), { ok: true })
       clock.now -= 30_000
@@ -92,13 +104,14 @@ for (const engine of engines) {
     })
 
     t.test('tokens a minute count what was held, then what was used', async (t) => {
-      const limits = { group: 'tokens', groupLimits: { tokensPerMinute: 100 } }
+      const limits = { group: 'tokens', groupLimits: { tokensPerMinute: 100, balance: 1_000 } }
       await hold({ id: 't1', tokens: 90, ...limits })
       t.match(await hold({ id: 't2', tokens: 11, ...limits }), { ok: false, limit: 'tokens', allowed: 100, free: 10, retryAfterMs: 61_000 })
       await balances.settle({ ...settled, id: 't1', group: 'tokens', tokens: 40 })
       t.match(await read('tokens'), { tokens: 40 })
       t.match(await hold({ id: 't2', tokens: 50, ...limits }), { ok: true })
-      t.match(await hold({ id: 't3', tokens: 500, ...limits }), { ok: false, retryAfterMs: 61_000 }, 'more than there ever is')
+      const more = await hold({ id: 't3', tokens: 500, ...limits })
+      t.match(more, { ok: false, limit: 'tokens', retryAfterMs: 61_000 }, 'more than there ever is')
       clock.now += 100_000
       await balances.renew('tokens', ['t2'])
       await balances.settle({ ...settled, id: 't2', group: 'tokens', tokens: 65 })
@@ -110,7 +123,7 @@ for (const engine of engines) {
     })
 
     t.test('concurrency is freed by leaving, before the tokens are known', async (t) => {
-      const limits = { group: 'places', groupLimits: { concurrency: 2 } }
+      const limits = { group: 'places', groupLimits: { concurrency: 2, balance: 1_000 } }
       await hold({ id: 'c1', tokens: 3, ...limits })
       await hold({ id: 'c2', ...limits })
       t.match(await hold({ id: 'c3', ...limits }), { ok: false, limit: 'concurrency', allowed: 2, free: 0, retryAfterMs: 1_000 })
@@ -156,7 +169,7 @@ for (const engine of engines) {
     })
 
     t.test('holds that stay open among many that end are due in the order in which they were last renewed', async (t) => {
-      const limits = { group: 'churn', groupLimits: { concurrency: 5_000 } }
+      const limits = { group: 'churn', groupLimits: { concurrency: 5_000, balance: 1_000 } }
       const stays = ['s1', 's2', 's3']
       for (const id of stays) {
         await hold({ id, floor: 1, ...limits })

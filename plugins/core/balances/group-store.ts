@@ -9,6 +9,8 @@ export interface HoldRecord {
   readonly key: string
   /** Parties that are counted, decided when the hold was made. */
   readonly scopes: readonly Scope[]
+  /** Those of them that have a balance, which it is taken from: of others nobody asks what they ever spent. */
+  readonly balances: readonly Scope[]
   /** Their buckets: it is settled in the periods that it was made in. */
   readonly buckets: readonly HeldBucket[]
   tokens: number
@@ -40,6 +42,11 @@ export interface GroupStore {
   saveBucket: (key: string | null, id: string, bucket: BucketRecord, isLess?: boolean) => void
   /** Forgets those of one party whose period ended before. */
   dropBuckets: (key: string | null, before: number) => void
+  /**
+   * An account of a key is being made: looks at a few others and forgets those that count nothing any more, with their buckets. So keys
+   * that never come back make room for those that come.
+   */
+  dropIdle: (nowMs: number) => void
   hold: (id: string) => HoldRecord | undefined
   /** `before`: what the store has of it; the same object where it was changed in place. */
   saveHold: (hold: HoldRecord, before: HoldRecord | undefined) => void

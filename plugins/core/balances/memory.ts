@@ -1,5 +1,6 @@
+import { isIdle } from './parties.js'
+import { bucketKeepMs, type BucketRecord } from './buckets.js'
 import { hold, leave, read, readBucket, renew, settle, sweep } from './rules.js'
-import type { BucketRecord } from './buckets.js'
 import type { AccountRecord } from './parties.js'
 import type { Engine, GroupStore, HoldRecord } from './group-store.js'
 import type { Balances } from './types.js'
@@ -68,8 +69,10 @@ class Holds {
 }
 
 const none: readonly HoldRecord[] = []
+/** Accounts that are looked at when one is made: more than one, or there would be more and more of them. */
+const idleLooks = 4
 
-class MemoryGroupStore implements GroupStore {
+export class MemoryGroupStore implements GroupStore {
   readonly #keys = new Map<string, AccountRecord>()
   readonly #buckets = new Map<string | null, Map<string, BucketRecord>>()
   readonly #open = new Holds()
@@ -100,6 +103,24 @@ class MemoryGroupStore implements GroupStore {
   dropBuckets (key: string | null, before: number): void {
     const buckets = this.#buckets.get(key) ?? []
     for (const [id, { endsAt }] of buckets) if (endsAt !== null && endsAt < before) this.#buckets.get(key)?.delete(id)
+  }
+
+  dropIdle (nowMs: number): void {
+    let looks = 0
+    for (const [key, account] of this.#keys) {
+      if (looks === idleLooks) return
+      looks += 1
+      // What stays is looked at again after all others.
+      this.#keys.delete(key)
+      if (!isIdle(account, nowMs) || this.#hasBuckets(key, nowMs - bucketKeepMs)) this.#keys.set(key, account)
+    }
+  }
+
+  /** After those whose period ended before are forgotten. */
+  #hasBuckets (key: string, before: number): boolean {
+    this.dropBuckets(key, before)
+    if (this.#buckets.get(key)?.size === 0) this.#buckets.delete(key)
+    return this.#buckets.has(key)
   }
 
   hold (id: string): HoldRecord | undefined {

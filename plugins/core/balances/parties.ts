@@ -2,7 +2,7 @@
 import type { Limits } from '../types.js'
 import { bucketsOf, newBucket, type BucketRecord } from './buckets.js'
 import type { Bucket, HoldAsk, Left, LimitName, Parties, LimitRefusal, Scope } from './types.js'
-import { newWindow, waitMs, type Window } from './window.js'
+import { newWindow, waitMs, windowSeconds, type Window } from './window.js'
 
 export interface AccountRecord {
   spent: number
@@ -20,6 +20,8 @@ export interface Party {
   readonly key: string | null
   readonly limits: Limits
   readonly account: AccountRecord
+  /** Its account has just been made. */
+  readonly isNew: boolean
   readonly buckets: readonly OpenBucket[]
 }
 
@@ -42,7 +44,18 @@ export function accountName (group: string, key: string | null = null): string {
 }
 
 export function accountOf (accounts: Accounts, key: string | null): AccountRecord {
-  return accounts.account(key) ?? { spent: 0, held: 0, active: 0, window: newWindow() }
+  return accounts.account(key) ?? newAccount()
+}
+
+function newAccount (): AccountRecord {
+  return { spent: 0, held: 0, active: 0, window: newWindow() }
+}
+
+/** Nothing is taken from a balance, nothing runs, and the minute is over: one that is made anew is the same. */
+export function isIdle ({ spent, held, active, window }: AccountRecord, nowMs: number): boolean {
+  if (spent !== 0 || held !== 0 || active !== 0) return false
+  const newest = window.entries.at(-1)
+  return newest === undefined || Math.abs(Math.floor(nowMs / 1_000) - newest.second) >= windowSeconds
 }
 
 export function limited (limits: Limits): boolean {
@@ -61,6 +74,12 @@ export function scopesOf ({ groupLimits, keyLimits }: Parties): readonly Scope[]
   return limited(groupLimits) ? groupAlone : none
 }
 
+/** Of the parties that are counted, those that have a balance. */
+export function balancesOf ({ groupLimits, keyLimits }: Parties): readonly Scope[] {
+  if (keyLimits.balance !== undefined) return groupLimits.balance === undefined ? keyAlone : keyAndGroup
+  return groupLimits.balance === undefined ? none : groupAlone
+}
+
 export function partiesOf (ask: HoldAsk, accounts: Accounts): readonly Party[] {
   const { key, keyLimits, groupLimits } = ask
   const group = limited(groupLimits) ? partyOf(ask, 'group', null, groupLimits, accounts) : null
@@ -72,7 +91,8 @@ export function partiesOf (ask: HoldAsk, accounts: Accounts): readonly Party[] {
 function partyOf (ask: HoldAsk, scope: Scope, key: string | null, limits: Limits, accounts: Accounts): Party {
   const wanted = bucketsOf(ask, scope)
   const buckets = wanted.length === 0 ? none : wanted.map((bucket) => openBucket(bucket, key, accounts))
-  return { scope, key, limits, account: accountOf(accounts, key), buckets }
+  const found = accounts.account(key)
+  return { scope, key, limits, account: found ?? newAccount(), isNew: found === undefined, buckets }
 }
 
 function openBucket (bucket: Bucket, key: string | null, accounts: Accounts): OpenBucket {

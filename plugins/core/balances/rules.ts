@@ -4,7 +4,7 @@
  * holds the two together.
  */
 import { bucketKeepMs, heldBuckets, newBucket, resize, tellReached } from './buckets.js'
-import { accountOf, leftOf, partiesOf, refusal, scopesOf, type AccountRecord, type Party } from './parties.js'
+import { accountOf, balancesOf, leftOf, partiesOf, refusal, scopesOf, type AccountRecord, type Party } from './parties.js'
 import type { Engine, GroupStore, HoldRecord } from './group-store.js'
 import type { Account, Amounts, Decision, HoldAsk, Reached, Settlement, Spending } from './types.js'
 import { advance, correct, count } from './window.js'
@@ -16,6 +16,7 @@ export const sweepMax = 1_000
 
 const unknown = { group: null, key: null }
 const nothing: readonly never[] = []
+const nothingHeld = { tokens: 0, cost: 0, floor: 0, costFloor: 0, active: 0, second: 0, deadline: 0 } as const
 
 /** Admits everything or changes nothing. */
 export function hold (engine: Engine, ask: HoldAsk): Decision {
@@ -41,7 +42,8 @@ export function hold (engine: Engine, ask: HoldAsk): Decision {
 function take (store: GroupStore, ask: HoldAsk, parties: readonly Party[], entering: boolean, nowMs: number): number {
   const { tokens, cost = 0 } = ask
   let second = secondOf(nowMs)
-  for (const { key, account, buckets } of parties) {
+  for (const { key, account, isNew: isNewAccount, buckets } of parties) {
+    if (isNewAccount && key !== null) store.dropIdle(nowMs)
     account.held += tokens
     if (entering) account.active += 1
     second = count(account.window, second, ask.requests, tokens)
@@ -60,7 +62,10 @@ function holdOf ({ holdTtlMs }: Engine, ask: HoldAsk, second: number, nowMs: num
   const { id, group, key, tokens, floor, cost = 0, costFloor = 0 } = ask
   const scopes = scopesOf(ask)
   const buckets = heldBuckets(ask, scopes)
-  return { id, group, key, scopes, buckets, tokens, cost, floor, costFloor, active: 1, second, deadline: nowMs + holdTtlMs, state: 'open' }
+  const deadline = nowMs + holdTtlMs
+  return {
+    id, group, key, scopes, balances: balancesOf(ask), buckets, tokens, cost, floor, costFloor, active: 1, second, deadline, state: 'open',
+  }
 }
 
 /** A later step of the same request. Its deadline stays: whoever runs it renews it. */
@@ -89,10 +94,9 @@ export function settle (engine: Engine, settlement: Settlement): readonly Reache
   const { tokens, cost = 0, late } = settlement
   const nowMs = engine.now()
   const second = secondOf(nowMs)
-  forEachAccount(store, found, (account) => {
-    account.spent += tokens
-    if (found.state === 'closed') account.spent -= found.tokens
-    else release(account, found, tokens, second)
+  forEachAccount(store, found, (account, isSpent) => {
+    if (isSpent) account.spent += found.state === 'closed' ? tokens - found.tokens : tokens
+    if (found.state === 'open') release(account, found, tokens, second)
   }, found.state === 'closed' && tokens < found.tokens)
   const reached: Reached[] = []
   charge(store, found, { tokens, cost }, reached)
@@ -136,8 +140,8 @@ function sweepDue (store: GroupStore, nowMs: number): number {
       store.dropHold(found)
       continue
     }
-    forEachAccount(store, found, (account) => {
-      account.spent += found.floor
+    forEachAccount(store, found, (account, isSpent) => {
+      if (isSpent) account.spent += found.floor
       account.held -= found.tokens
       account.active -= found.active
     })
@@ -186,19 +190,17 @@ function strangerOf (store: GroupStore, { id, group, key, late, lateBuckets = no
     if (store.bucket(partyKey, bucket.id) === undefined) store.saveBucket(partyKey, bucket.id, newBucket(bucket))
   }
   const buckets = lateBuckets.map((bucket) => ({ scope: bucket.scope, id: bucket.id, unit: bucket.unit }))
-  return {
-    id, group, key, scopes: late, buckets, tokens: 0, cost: 0, floor: 0, costFloor: 0, active: 0, second: 0, deadline: 0, state: 'open',
-  }
+  return { id, group, key, scopes: late, balances: late, buckets, ...nothingHeld, state: 'open' }
 }
 
-/** Changes and saves the account of each party that a hold counts for. */
+/** Changes and saves the account of each party that a hold counts for. `isSpent`: what it used is taken from a balance. */
 function forEachAccount (
-  store: GroupStore, { key, scopes }: HoldRecord, change: (account: AccountRecord) => void, isLess = false
+  store: GroupStore, { key, scopes, balances }: HoldRecord, change: (account: AccountRecord, isSpent: boolean) => void, isLess = false
 ): void {
   for (const scope of scopes) {
     const of = scope === 'group' ? null : key
     const account = accountOf(store, of)
-    change(account)
+    change(account, balances.includes(scope))
     store.saveAccount(of, account, isLess)
   }
 }

@@ -78,7 +78,7 @@ export interface LimitRefusal {
 
 export type Decision = Admitted | LimitRefusal
 
-/** Counters of one party. `spent + held` is what is gone from its balance. Integers. */
+/** Counters of one party. `spent + held` is what is gone from its balance: where it has none, nothing is spent. Integers. */
 export interface Account {
   readonly spent: number
   readonly held: number
