@@ -39,6 +39,7 @@ section { background: var(--card); border: 1px solid var(--line); border-radius:
 }
 .tile b small { font-size: .8rem; font-weight: 400; color: var(--dim); letter-spacing: 0; margin-left: .2rem }
 .tile.bad b { color: var(--red) }
+.tile { display: flex; flex-direction: column; justify-content: space-between }
 .tile h2 { margin: 0 }
 .grid { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 26rem), 1fr)); gap: .75rem; margin-bottom: .75rem }
 .wide { grid-column: 1 / -1 }

@@ -24,7 +24,7 @@ export function tokenRows (readings: Readings): readonly TokenRow[] {
     row.types[type] = (row.types[type] ?? 0) + value
     rows.set(key, row)
   }
-  return [...rows.values()].sort((a, b) => b.total - a.total).slice(0, maxRows)
+  return [...rows.values()].sort((a, b) => b.total - a.total)
 }
 
 export interface CostRow {
@@ -57,11 +57,11 @@ export function labelCostRows (readings: Readings): readonly LabelCostRow[] {
   const names = Object.keys(first?.labels ?? {}).filter((name) => !ownLabels.includes(name))
   return names.flatMap((label) => dearest(readings.rows('cost_total', label, 'currency').map(([value, currency, cost]) => {
     return { label, value: String(value), currency: String(currency), cost: Number(cost) }
-  })))
+  })).slice(0, maxRows))
 }
 
 function dearest<T extends { readonly cost: number }> (rows: readonly T[]): readonly T[] {
-  return [...rows].sort((a, b) => b.cost - a.cost).slice(0, maxRows)
+  return [...rows].sort((a, b) => b.cost - a.cost)
 }
 
 /** Bounds of a histogram, for the bucket counts of the points; the one above all bounds is left out. */
@@ -72,22 +72,26 @@ export function boundsOf (readings: Readings, name: string): readonly number[] {
 
 type Row = ReadonlyArray<string | number>
 
-/** Some counters are there before their first event: what never happened has no row. */
+/** Some counters are there before their first event: what never happened has no row. Most first. */
 function happened (rows: readonly Row[]): readonly Row[] {
-  return rows.filter((row) => row.at(-1) !== 0)
+  return rows.filter((row) => row.at(-1) !== 0).sort((a, b) => Number(b.at(-1)) - Number(a.at(-1))).slice(0, maxRows)
 }
 
 /** What has no place in a chart: counts since the start, by what they are told apart by. */
 export function tables (readings: Readings): Record<string, unknown> {
+  const tokens = tokenRows(readings)
+  const costs = costRows(readings)
   return {
-    tokens: tokenRows(readings),
-    costs: costRows(readings),
+    tokens: tokens.slice(0, maxRows),
+    allTokens: { rows: tokens.length, total: readings.total('tokens_total') },
+    costs: costs.slice(0, maxRows),
+    allCosts: { rows: costs.length, totals: readings.rows('cost_total', 'currency') },
     labelCosts: labelCostRows(readings),
     outcomes: readings.rows('requests_total', 'protocol', 'outcome'),
     refused: happened(readings.rows('auth_failures_total', 'reason')),
-    limited: readings.rows('limit_rejections_total', 'group', 'limit'),
-    invalid: readings.rows('validation_failures_total', 'protocol', 'keyword'),
-    repaired: readings.rows('path_normalizations_total', 'protocol', 'kind'),
+    limited: happened(readings.rows('limit_rejections_total', 'group', 'limit')),
+    invalid: happened(readings.rows('validation_failures_total', 'protocol', 'keyword')),
+    repaired: happened(readings.rows('path_normalizations_total', 'protocol', 'kind')),
     upstreams: readings.rows('upstream_responses_total', 'upstream', 'status_class'),
     aborts: happened(readings.rows('stream_aborts_total', 'protocol', 'side')),
     missing: happened(readings.rows('usage_missing_total', 'protocol', 'reason')),

@@ -1,5 +1,8 @@
-/** Which model names may become label values: they come from callers, and a series lives as long as the process. */
-const plausible = /^[A-Za-z0-9._:/@-]{1,64}$/
+/**
+ * Which model names may become label values: they come from callers, and a series lives as long as the process. Resource names of clouds
+ * and names of models that were tuned have some 100 letters.
+ */
+const plausible = /^[A-Za-z0-9._:/@-]{1,128}$/
 
 export interface ModelNameRules {
   /** The only names that are shown. Null: names are learnt. */

@@ -1,6 +1,8 @@
 import { existsSync } from 'node:fs'
 import { chromium, type Browser, type Page } from 'playwright-core'
 import t, { type Test } from 'tap'
+import { gatewayOf } from '../../plugins/core/gateway.js'
+import { groupOf, noTokens, settledRequest } from '../metrics/requests.js'
 import { freePort } from '../helpers/free-port.js'
 import { call, everyProtocol, listen, read, startGateway } from '../helpers/gateway.js'
 import { startUpstream } from '../helpers/upstream.js'
@@ -100,6 +102,18 @@ t.test('shows what was spent, by whom, and what is left of budgets', options, as
   t.equal(await page.locator('#budgets p').textContent(), 'and 3 budgets further from their limits')
   t.equal(await page.locator('#budgets .low').textContent(), '0.00025 USD', 'what is nearly spent stands out')
   t.strictSame(troubles, [])
+})
+
+t.test('tells what a table leaves out, and what all of it comes to', options, async (t) => {
+  const { app } = await startGateway(t, 'http://127.0.0.1:9', { console: { path: '/console' } })
+  for (let n = 0; n < 120; n += 1) {
+    gatewayOf(app).recorder.settled(settledRequest({ usage: { tokens: { ...noTokens, input: n + 1 } }, auth: { group: groupOf(`g${n}`) } }))
+  }
+  const { page } = await watch(await open(t), `${await listen(app)}/console`, { width: 1_280, colorScheme: 'light' })
+  t.equal(await page.locator('#tokens p').textContent(), 'and 20 more rows; 7,260 tokens in all')
+  t.equal(await page.locator('#costs p').textContent(), 'nothing yet')
+  const values = await page.locator('.tile b').evaluateAll((all) => all.map((one) => Math.round(one.getBoundingClientRect().bottom)))
+  t.equal(new Set(values).size, 1, 'the numbers of the tiles stand in one line')
 })
 
 t.test('goes on by itself, and says when it has lost the gateway', options, async (t) => {

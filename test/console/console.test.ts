@@ -47,9 +47,22 @@ t.test('the tables stay short', async (t) => {
       recorder.settled(settledRequest({ usage: { tokens: { ...noTokens, input: n + 1 } }, auth: { group: groupOf(`g${n}`) } }))
     }
   })
-  const rows = tokenRows(readings)
-  t.equal(rows.length, 100)
-  t.equal(rows[0]?.total, 150)
+  const { tokens, allTokens } = Object(tables(readings))
+  t.equal(tokens.length, 100)
+  t.equal(tokens[0].total, 150)
+  t.strictSame(allTokens, { rows: 150, total: 11_325 }, 'and tell what they leave out')
+})
+
+t.test('what never happened has no row, though its counter is there', async (t) => {
+  const app = await start(t, { path: '/console' })
+  const { recorder } = gatewayOf(app)
+  recorder.expect('limit_rejections_total', [['quiet', 'tokens'], ['busy', 'budget'], ['busy', 'tokens']])
+  recorder.limitRejected('busy', 'budget')
+  recorder.limitRejected('quiet', 'tokens')
+  recorder.limitRejected('quiet', 'tokens')
+  const { tables } = (await app.inject('/console/data')).json()
+  t.match(tables, { limited: [['quiet', 'tokens', 2], ['busy', 'budget', 1]], invalid: [], repaired: [], refused: [] })
+  t.equal(tables.limited.length, 2)
 })
 
 t.test('what has no place in a chart', async (t) => {

@@ -58,7 +58,8 @@ t.test('cost by group and model, and by label, most first; budgets with what is 
   t.equal(await ask('cheap', secret), 200)
   t.equal(await ask('dear', `${secret}-2`), 200)
   t.equal(await ask('dear', secret), 403, 'the tokens for ever are spent')
-  const { costs, labelCosts, budgets } = await tables()
+  const { costs, allCosts, labelCosts, budgets } = await tables()
+  t.strictSame(allCosts, { rows: 2, totals: [['USD', 0.0022]] })
   t.strictSame(costs, [
     { group: 'all', model: 'dear', currency: 'USD', cost: 0.002 }, { group: 'all', model: 'cheap', currency: 'USD', cost: 0.0002 },
   ])

@@ -98,15 +98,26 @@ function budgetLine ({ group, key, unit, period, timezone, amount, spent, held, 
   ]
 }
 
+/** What stands below a table. */
+function note (id, ...texts) {
+  if (texts.length > 0) byId(id).append(element('p', texts.join('; '), 'none'))
+}
+
+/** What a table of the first rows leaves out, and what all of them come to. */
+function noteRest (id, shown, rows, totals) {
+  note(id, ...rows > shown ? [`and ${short(rows - shown)} more rows`] : [], ...rows > 1 ? [`${totals.join(', ')} in all`] : [])
+}
+
 /** What the table of budgets leaves out. */
 function showMore (count, isCut) {
   if (count === 0 && !isCut) return
   const left = count === 0 ? 'budgets of keys that were not looked at' : `${short(count)} budgets further from their limits`
-  byId('budgets').append(element('p', `and ${isCut && count > 0 ? 'at least ' : ''}${left}`, 'none'))
+  note('budgets', `and ${isCut && count > 0 ? 'at least ' : ''}${left}`)
 }
 
-function showCosts ({ costs, labelCosts, budgets, moreBudgets, budgetsCut }) {
+function showCosts ({ costs, allCosts, labelCosts, budgets, moreBudgets, budgetsCut }) {
   fill('costs', ['group', 'model'], ['cost'], costs.map(({ group, model, cost, currency }) => [group, model, money(cost, currency)]))
+  noteRest('costs', costs.length, allCosts.rows, allCosts.totals.map(([currency, cost]) => money(cost, currency)))
   fill(
     'label-costs', ['label', 'value'], ['cost'], labelCosts.map(({ label, value, cost, currency }) => [label, value, money(cost, currency)])
   )
@@ -120,6 +131,7 @@ export function showTables (tables) {
   const types = [...inputTypes, ...outputTypes].filter((type) => tables.tokens.some((row) => row.types[type] > 0))
   fill('tokens', ['group', 'model'], ['total', ...types.map((type) => typeNames[type])],
     tables.tokens.map(({ group, model, total, types: counts }) => [group, model, total, ...types.map((type) => counts[type] ?? 0)]))
+  noteRest('tokens', tables.tokens.length, tables.allTokens.rows, [`${short(tables.allTokens.total)} tokens`])
   const outcomes = cross(protocolFirst(tables.outcomes), ['ok', ...refusals, ...failures, 'client_abort'])
   fill('outcomes', ['protocol'], outcomes.kinds.map((kind) => words(kind)), outcomes.rows)
   fill('refused', ['reason'], ['requests'], most(tables.refused.map(([reason, count]) => [words(reason), count])))
