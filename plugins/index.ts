@@ -145,8 +145,9 @@ async function registerGateway (app: FastifyInstance, options: LlmGatewayOptions
 
 /** What the others must be, their parts say. Fastify itself takes `true` for no options. */
 const known = {
-  ...each(['prefix', 'upstreams', 'pools', 'health', 'notes', 'routes', 'groups', 'keys', 'lookup', 'store'], 'anything'),
-  ...each(['paths', 'auth', 'limits', 'validation', 'usage', 'prices', 'costs', 'labels', 'console', 'forward'], 'an object'),
+  ...each(['prefix', 'health', 'notes', 'routes', 'groups', 'keys', 'lookup', 'store'], 'anything'),
+  ...each(['upstreams', 'pools', 'paths', 'auth', 'limits', 'validation', 'usage', 'prices', 'costs', 'labels'], 'an object'),
+  ...each(['console', 'forward'], 'an object'),
   ...each(['metrics', 'log', 'tracing', 'overload'], 'an object or false'),
 }
 

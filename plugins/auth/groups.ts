@@ -2,7 +2,7 @@
 import { hash } from 'node:crypto'
 import { checkBudgets } from '../core/budget.js'
 import { didYouMean } from '../core/did-you-mean.js'
-import { checkChoice, checkOptions, checkTexts, missingSecret, OptionError } from '../core/options.js'
+import { checkChoice, checkOptions, checkTexts, missingText, OptionError } from '../core/options.js'
 import { protocolNames, type ProtocolName } from '../protocols/index.js'
 import { checkLabels } from '../core/labels.js'
 import { readTime } from '../core/read-time.js'
@@ -227,7 +227,7 @@ function readDigest (at: string, { secret, hash: given }: KeyOptions): string {
     return given.slice('sha256:'.length)
   }
   // An empty secret would make every request without a key a known one.
-  const missing = missingSecret(secret)
+  const missing = missingText(secret)
   if (missing !== null) throw new OptionError(`${at}.secret`, missing)
   if (typeof secret !== 'string' || !isPlain(secret)) {
     throw new OptionError(`${at}.secret`, 'must be visible ASCII without blanks or commas, as no request could carry it otherwise')

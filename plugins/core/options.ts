@@ -3,7 +3,17 @@ import { didYouMean } from './did-you-mean.js'
 import { isObject } from './json-object.js'
 
 /** A plugin option or configuration field is wrong. Thrown at registration; the message names the option's path. */
-export const OptionError = createError<[string, string]>('LLM_GATEWAY_OPTION', 'option %s %s', 500)
+export class OptionError extends createError<[string, string]>('LLM_GATEWAY_OPTION', 'option %s %s', 500) {
+  /** What it says of the option at `path`, which may hold blanks: as the name of a header does that is none. */
+  readonly path: string
+  readonly words: string
+
+  constructor (path: string, words: string) {
+    super(path, words)
+    this.path = path
+    this.words = words
+  }
+}
 
 /** A mount that relies on the gateway, and below which nothing would be taken for a model request. `pattern`: of its route. */
 export function unguardedMount (pattern: string): Error {
@@ -60,8 +70,8 @@ export function checkTexts (option: string, value: unknown): void {
   if (wrong >= 0) throw new OptionError(`${option}[${wrong}]`, 'must be a text that is not empty')
 }
 
-/** What to say of a secret that is not there, null for one that is: mostly it is read from a variable that is not set. */
-export function missingSecret (value: unknown): string | null {
+/** What to say of a text that is not there, null for one that is: mostly it is read from a variable that is not set. */
+export function missingText (value: unknown): string | null {
   if (value === undefined) return 'is undefined: where it is read from an environment variable, that one is not set'
   return value === '' ? 'is empty: where it is read from an environment variable, that one is set to nothing' : null
 }

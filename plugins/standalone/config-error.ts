@@ -1,3 +1,5 @@
+import { OptionError } from '../core/options.js'
+
 /** One thing that is wrong in the configuration, at the path where it stands: `groups.chat.limits.balance`. */
 export interface Problem {
   readonly path: string
@@ -29,11 +31,12 @@ export class ConfigError extends Error {
 
 /** What a part says of an option, or of a package that one needs, as a problem of the file; null for any other error. */
 export function problemOfOption (error: unknown): Problem | null {
-  const { code, message } = Object(error)
-  if (!/^LLM_GATEWAY_(?:OPTION|MISSING_PEER)$/.test(String(code))) return null
-  const [path, ...words] = String(message).replace(/^option /, '').split(' ')
   // In the file the price lists stand in a section of their own.
-  return { path: String(path).replace(/^costs\.(?!header)/, 'prices.'), message: words.join(' ') }
+  if (error instanceof OptionError) return { path: error.path.replace(/^costs\.(?!header)/, 'prices.'), message: error.words }
+  const { code, message } = Object(error)
+  if (code !== 'LLM_GATEWAY_MISSING_PEER') return null
+  const [path, ...words] = String(message).split(' ')
+  return { path: String(path), message: words.join(' ') }
 }
 
 function inWords ({ path, message }: Problem): string {

@@ -69,11 +69,19 @@ const descriptions: Readonly<Record<string, Describe | null>> = {
     message: `must be ${[params['type']].flat().join(' or ')}, not ${typeOf(error.data)}${shown === null ? '' : ` ${shown}`}`,
   }),
   enum: ({ allowedValues }, { data }, shown) => {
-    const allowed = [allowedValues].flat().map(String)
+    // A number may be written as a text.
+    const allowed = [...new Set([allowedValues].flat().map(String))]
     return { message: `must be one of ${allowed.join(', ')}${but(shown)}${shown === null ? '' : didYouMean(String(data), allowed)}` }
   },
   pattern: (_, error) => ({ message: `is not valid: ${String(error.parentSchema?.['description'])}` }),
-  not: (_, error) => ({ message: String(error.parentSchema?.['description']) }),
+  not: (_, { schema, parentSchema }) => ({ message: String(Object(schema)['description'] ?? parentSchema?.['description']) }),
+  // What must not be empty; none of ours has to have more.
+  minLength: () => ({ message: 'must not be empty' }),
+  minItems: () => ({ message: 'must not be empty' }),
+  minProperties: () => ({ message: 'must not be empty' }),
+  maxItems: ({ limit }) => ({ message: `must have no more than ${String(limit)} entries` }),
+  maxProperties: ({ limit }) => ({ message: `must have no more than ${String(limit)} entries` }),
+  uniqueItems: () => ({ message: 'has an entry twice' }),
   if: null,
   propertyNames: null,
 }

@@ -1,4 +1,4 @@
-import { checkChoice, checkOptions, missingSecret, OptionError } from '../core/options.js'
+import { checkChoice, checkOptions, missingText, OptionError } from '../core/options.js'
 import type { Header, Secret, Upstream } from '../core/upstream.js'
 import { addressProblem } from '../core/url/upstream-address.js'
 import { credentialHeaders, protocolNames } from '../protocols/index.js'
@@ -36,7 +36,7 @@ function readUpstream (name: string, options: UpstreamOptions): Upstream {
   checkOptions(at, options, known)
   checkChoice(`${at}.path`, options.path, ['canonical', 'verbatim'])
   const { url, path = 'canonical', query = {}, headers = {}, credentialHeader, models = {}, account = name } = options
-  const problem = addressProblem(url)
+  const problem = missingText(url) ?? addressProblem(url)
   if (problem !== null) throw new OptionError(`${at}.url`, problem)
   const { origin, host, pathname } = new URL(url)
   return {
@@ -98,7 +98,7 @@ function readSecret (at: string, options: UpstreamOptions): Secret {
     if (credential.file === undefined) throw new OptionError(`${at}.file`, 'is required')
     return fileSecret(credential.file)
   }
-  if (!isSecret(credential)) throw new OptionError(at, missingSecret(credential) ?? 'must be visible ASCII without blanks')
+  if (!isSecret(credential)) throw new OptionError(at, missingText(credential) ?? 'must be visible ASCII without blanks')
   return fixedSecret(credential)
 }
 

@@ -262,6 +262,22 @@ t.test('check tells what an entry means beside what is wrong in its form', async
   ])
 })
 
+t.test('a name with a blank is told whole, and hides no other mistake', async (t) => {
+  const folder = t.testdir({
+    'gateway.yaml': [
+      'upstreams:',
+      '  main: { url: "https://models.example", credential: x, credentialHeader: "api key", headers: { "b ad": y } }',
+      'groups: { chat: { protocols: [messages] } }',
+    ].join('\n'),
+  })
+  const io = terminal()
+  t.equal(await run(['check', '--config', join(folder, 'gateway.yaml')], io), 1)
+  t.strictSame(io.complaints.map((line) => line.slice(folder.length + 'gateway.yaml'.length + 2)), [
+    '2: upstreams.main.headers.b ad: is not the name of a header',
+    '2: upstreams.main.credentialHeader: is not the name of a header',
+  ])
+})
+
 t.test('check warns of a credential that is not there yet, and start says so', async (t) => {
   const folder = t.testdir({ 'long.txt': 'two words', 'right.txt': 'secret\n' })
   const upstream = (name: string): string => `{ url: "https://models.example", credential: { file: ${folder}/${name}.txt } }`

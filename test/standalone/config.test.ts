@@ -422,7 +422,7 @@ t.test('a mistake is told with its line, or with that of what it is missing from
   t.same(toLines('a: "'), [
     'g.yaml:1:5: not valid YAML: something is missing here, such as a closing quote, brace or bracket, a comma, or a blank after a colon',
   ])
-  t.same(toLines('upstreams: {}'), ['g.yaml: groups: is required', 'g.yaml:1: upstreams: must NOT have fewer than 1 properties'])
+  t.same(toLines('upstreams: {}'), ['g.yaml: groups: is required', 'g.yaml:1: upstreams: must not be empty'])
 })
 
 t.test('ports of other addresses, and any free ones, do not collide', async (t) => {
@@ -446,6 +446,27 @@ t.test('what may be a secret in the wrong place is not shown', async (t) => {
     t.ok(problems, rest)
     t.notMatch(problems, /abc|hunter|555|\n/, rest)
   }
+})
+
+t.test('what must be is said in words that need no schema beside them', async (t) => {
+  const pool = '{ main: { members: [], retryOn: [whenever] } }'
+  const text = file({
+    upstreams: '{ main: { url: "", credential: s3cret } }',
+    rest: `pools: ${pool}\nauth: { failures: true }\nmetrics: { labels: [team, team] }\nlog: { level: x }`,
+  })
+  t.same(toLines(text), [
+    'g.yaml:1: upstreams.main.url: must not be empty',
+    'g.yaml:4: pools.main.members: must not be empty',
+    'g.yaml:4: pools.main.retryOn[0]: must be one of connect, reset, timeout, first_event, 429, 500, 502, 503, 504, 529, not "whenever"',
+    'g.yaml:5: auth.failures: must be false or an object',
+    'g.yaml:6: metrics.labels: has an entry twice',
+    'g.yaml:7: log.level: must be one of fatal, error, warn, info, debug, trace, silent, not "x"',
+  ])
+  t.same(toLines(file({ rest: 'metrics: { labels: [a, b, c, d, e] }' })), ['g.yaml:4: metrics.labels: must have no more than 4 entries'])
+  const labels = Array.from({ length: 17 }, (_, index) => `a${index}: b`).join(', ')
+  t.same(toLines(file({ groups: `{ chat: { protocols: [messages], labels: { ${labels} } } }` })), [
+    'g.yaml:2: groups.chat.labels: must have no more than 16 entries',
+  ])
 })
 
 t.test('mistakes of every kind are told at once, and none that only follows from another', async (t) => {

@@ -1,5 +1,4 @@
 import t from 'tap'
-import { OptionError } from '../../plugins/core/options.js'
 import type { PoolOptions, UpstreamOptions } from '../../plugins/upstreams/options.js'
 import { addressWarnings } from '../../plugins/upstreams/address-warning.js'
 import { groupMistakes, type Named } from '../../plugins/upstreams/check-groups.js'
@@ -33,6 +32,7 @@ t.test('a wrong upstream is refused at start, by the name of its field and witho
     [{ url: 'http://user@h' }, /must not hold a name or password/],
     [{ url: 'http://h/?key=s3cret' }, /must not hold a query or fragment/],
     [{ url: 'https://h/v1/chat/completions' }, /upstreams\.u\.url must be the base address, without the path of an endpoint/],
+    [Object({ url: undefined, credential: 'x' }), /upstreams\.u\.url is undefined: .* environment variable/],
     [{ url: 'http://h', credential: '' }, /upstreams\.u\.credential is empty: .* environment variable/],
     [{ url: 'http://h', credential: undefined }, /upstreams\.u\.credential is undefined: .* environment variable/],
     [Object({ url: 'http://h', credentials: 'misspelled' }), /upstreams\.u\.credentials is not known/],
@@ -153,7 +153,7 @@ t.test('a base with a version of its own is pointed at, unless its path is said'
 })
 
 t.test('mistakes are option errors', async (t) => {
-  t.throws(() => readUpstreams(Object({ u: 5 })), OptionError)
+  t.throws(() => readUpstreams(Object({ u: 5 })), { code: 'LLM_GATEWAY_OPTION' })
 })
 
 t.test('an address that is not encrypted is told where it leads out of the network', async (t) => {

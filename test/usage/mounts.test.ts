@@ -1,5 +1,4 @@
 import t from 'tap'
-import { OptionError } from '../../plugins/core/options.js'
 import { call, listen, read, secret } from '../helpers/gateway.js'
 import { replyFixture, sha256, startUpstream, usageOf } from '../helpers/upstream.js'
 import { hosts } from './hosts.js'
@@ -206,7 +205,7 @@ t.test('alone it leaves a body that the host has parsed to the host', async (t) 
 
 t.test('options are checked at registration', async (t) => {
   for (const options of [{ includeUsage: 1 }, { includeUsage: null }, { includeUsage: { main: 'yes' } }, { includeUsages: true }]) {
-    await t.rejects(startWith(options), OptionError)
+    await t.rejects(startWith(options), { code: 'LLM_GATEWAY_OPTION' })
   }
 
   async function startWith (options: object): Promise<void> {
