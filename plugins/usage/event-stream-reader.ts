@@ -9,6 +9,19 @@ import type { ReplyReader } from './reply-reader.js'
 const firstEvents = 2
 /** Whole events shorter than this tell no finish reason. */
 const shortBytes = 24
+/** Of the newest events that were passed by, as many are read where the end of a stream is looked for: the last may tell nothing. */
+const lastEvents = 3
+
+/** Whole events of one piece that were passed by. */
+interface Run {
+  bytes: Buffer | null
+  from: number
+  to: number
+}
+
+function noRun (): Run {
+  return { bytes: null, from: 0, to: 0 }
+}
 
 /** Told of each event, or run of events, that ended at an offset of the newest piece. */
 export type OnEvent = (end: number, isExtra: boolean) => void
@@ -26,10 +39,9 @@ export class EventStreamReader implements ReplyReader {
   private readonly scanner: JsonScanner
   private readonly events: EventReader
   private first = firstEvents
-  /** The newest events that were passed by: the finish reason of a chat stands in the last one before its usage. */
-  private passed: Buffer | null = null
-  private passedFrom = 0
-  private passedTo = 0
+  /** The newest events that were passed by: the finish reason of a chat stands in one of the last before its usage. */
+  private newer = noRun()
+  private older = noRun()
   /** No event was read since. */
   private isPassedNewest = false
 
@@ -113,19 +125,26 @@ export class EventStreamReader implements ReplyReader {
     if (this.meter.finishReason !== null) this.first = Infinity
   }
 
-  /** Reads the last event that was passed by, where something is still looked for. */
+  /** Reads the last events that were passed by, where something is still looked for. */
   private readPassed (isWanted: boolean): void {
-    const { passed, isPassedNewest, meter: { ended } } = this
-    this.passed = null
-    if (passed === null || !isWanted) return
-    const events = new EventReader(this.scanner)
-    let at = Math.max(this.passedFrom, endOfEvents(passed, this.passedTo - 2))
-    // A piece may begin with another blank line, which is an event of nothing.
-    do at = events.next(passed, at)
-    while (at < this.passedTo && this.scanner.first === undefined)
-    this.endEvent()
+    const { newer, older, isPassedNewest, meter: { ended } } = this
+    this.newer = noRun()
+    this.older = noRun()
+    if (!isWanted) return
+    keepLast(older, keepLast(newer, lastEvents))
+    this.readRun(older)
+    this.readRun(newer)
     // What came after it has the last word.
     if (!isPassedNewest) this.meter.ended ||= ended
+  }
+
+  private readRun ({ bytes, from, to }: Run): void {
+    if (bytes === null) return
+    const events = new EventReader(this.scanner)
+    for (let at = from; at < to;) {
+      at = events.next(bytes, at)
+      this.endEvent()
+    }
   }
 
   /** Returns the offset up to which `chunk` holds whole events that tell nothing of usage, `at` or less for none. */
@@ -136,12 +155,18 @@ export class EventStreamReader implements ReplyReader {
     if (end <= at || (allOnly && end < chunk.length) || !endsInObject(chunk, end)) return at
     this.events.skipped()
     this.isPassedNewest = true
-    if (end - at > shortBytes) {
-      this.passed = chunk
-      this.passedFrom = at
-      this.passedTo = end
-    }
+    if (end - at > shortBytes) this.keep(chunk, at, end)
     return end
+  }
+
+  /** Nothing is made anew: this is for most pieces of each stream. */
+  private keep (bytes: Buffer, from: number, to: number): void {
+    const run = this.older
+    this.older = this.newer
+    this.newer = run
+    run.bytes = bytes
+    run.from = from
+    run.to = to
   }
 
   private findSign (chunk: Buffer, from: number): number {
@@ -175,6 +200,19 @@ function endOfEvents (chunk: Buffer, to: number): number {
     at = chunk.lastIndexOf(lineFeed, at - 1)
   }
   return 0
+}
+
+/** Leaves the last events of a run in it, and returns how many of `most` it lacks. */
+function keepLast (run: Run, most: number): number {
+  if (run.bytes === null) return most
+  let left = most
+  let at = run.to
+  while (left > 0 && at > run.from) {
+    at = Math.max(run.from, endOfEvents(run.bytes, at - 2))
+    left -= 1
+  }
+  run.from = at
+  return left
 }
 
 /** False for `[DONE]`, for comments, and for whatever else is no JSON object: those are read. */

@@ -241,6 +241,9 @@ const chats: ReadonlyArray<readonly [what: string, whole: boolean, events: strin
   ],
   ['two answers, and the reason of one at the very start', false, chunk([end(0)]) + chunk([piece(1)]).repeat(5)],
   ['no reason', false, chunk([piece(0)]).repeat(6)],
+  ['a reason before an event that tells nothing', true, chunk([piece(0)]).repeat(4) + chunk([end(0)]) + chunk([])],
+  ['a reason before two such events', true, chunk([piece(0)]).repeat(4) + chunk([end(0)]) + chunk([]) + 'data: {"object":"ping"}\n\n'],
+  ['a reason and content after it, before an event that tells nothing', false, chunk([end(0)]) + chunk([piece(1)]).repeat(4) + chunk([])],
   ['a reason that is empty', false, chunk([piece(0)]).repeat(4) + chunk([{ index: 0, delta: {}, finish_reason: '' }])],
 ]
 
@@ -253,6 +256,16 @@ t.test('how a chat ends', async (t) => {
       tap.end()
       t.equal(tap.whole, whole, what)
     }
+  }
+})
+
+t.test('a response that was cancelled in the background ends so', async (t) => {
+  const bytes = readFileSync(new URL('../fixtures/usage/responses/cancelled.sse', import.meta.url))
+  for (const pieces of [[bytes], eventsOf(bytes)]) {
+    const { tap } = tapOn(requestFor('responses'), asEvents.headers)
+    for (const one of pieces) tap.push(one)
+    tap.end()
+    t.equal(tap.whole, true)
   }
 })
 

@@ -32,6 +32,7 @@ export const responsesUsage: UsageRules = {
   sequence: ['sequence_number'],
   errors: ['error', 'response.error'],
   failed: ['error', 'response.failed'],
-  last: ['response.completed', 'response.incomplete', 'response.failed'],
+  // A response in the background may be cancelled by another request, and its stream then says so.
+  last: ['response.completed', 'response.incomplete', 'response.failed', 'response.cancelled'],
   head: { preamble: ['response.created', 'response.in_progress', 'response.queued', 'keepalive', 'ping'], isEmpty: () => false },
 }
