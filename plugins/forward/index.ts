@@ -16,7 +16,7 @@ import { modelCallOf, type ModelCall } from '../core/model-call.js'
 import { UpstreamDispatcher } from './dispatcher.js'
 import { checkForwardOptions, readTransport, type ForwardOptions } from './options.js'
 import { relay } from './relay.js'
-import { refuseOtherTransports } from './proxy-options.js'
+import { checkAddresses, refuseOtherTransports } from './proxy-options.js'
 import { routeAddresses } from './routes.js'
 
 export { proxyOptions, type HttpProxyOptions, type ProxyOptions } from './proxy-options.js'
@@ -71,6 +71,7 @@ async function registerForward (app: FastifyInstance, options: ForwardOptions & 
   }
 
   refuseOtherTransports(app, gateway)
+  checkAddresses(app)
   if (routes) await app.register(mount)
 }
 

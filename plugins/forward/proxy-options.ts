@@ -5,6 +5,7 @@ import { identify } from '../core/identify.js'
 import { checkChoice, OptionError } from '../core/options.js'
 import { ModelCall } from '../core/model-call.js'
 import { UpstreamDispatcher } from './dispatcher.js'
+import { addressProblem, type AddressProblem, type MountAddress } from './mount-address.js'
 import { checkGateway, needsGateway } from './needs-gateway.js'
 import { readTransport, type TransportOptions } from './options.js'
 import { leftAlone } from './send.js'
@@ -75,6 +76,21 @@ Object.defineProperty(proxyOptions, 'handler', {
 })
 
 const transports = new WeakMap<object, UpstreamDispatcher>()
+
+/** Looks at where the adapted mounts that are registered from now on send their requests. Throws `LLM_GATEWAY_OPTION` at the start. */
+export function checkAddresses (app: FastifyInstance): void {
+  const found: Array<AddressProblem & { readonly mount: string }> = []
+  app.addHook('onRegister', ({ prefix }, options: MountAddress & Partial<Record<'handler' | 'prefix', unknown>>) => {
+    const problem = transports.has(Object(options.handler)) ? addressProblem(prefix, options) : null
+    if (problem !== null) found.push({ mount: prefix, ...problem })
+  })
+  app.addHook('onReady', async () => {
+    for (const { mount, isFatal, text } of found) {
+      if (isFatal) throw new OptionError('proxyOptions', `is spread into the mount at ${mount}, which ${text}`)
+      app.log.warn(`proxyOptions is spread into the mount at ${mount}, which ${text}`)
+    }
+  })
+}
 
 /**
  * Fails the start where a mount that is registered from now on spreads `proxyOptions()` and has another handler in the place of theirs; or,

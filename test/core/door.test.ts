@@ -315,7 +315,7 @@ t.test('what is below an adapted mount and no endpoint is answered here, whateve
   const { upstream, came } = await startProvider(t)
   const { url } = await startApp(t, async (app) => {
     await app.register(llmGateway, guarded)
-    await mount(app, `${upstream.url}/v1`, { ...proxyOptions(), prefix: '/' })
+    await mount(app, `${upstream.url}/v1/`, { ...proxyOptions(), prefix: '/' })
   })
   for (const path of ['/files', '/realtime', '/anything', '/']) {
     for (const method of ['GET', 'POST', 'DELETE', 'OPTIONS', 'HEAD']) {
