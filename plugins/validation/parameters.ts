@@ -1,5 +1,5 @@
-/** `; name=value` pairs after a media type or a disposition. */
-const pair = /[ \t]*;[ \t]*(?:([!#$%&'*+\-.^_`|~\w]+)=(?:([!#$%&'*+\-.^_`|~\w]+)|"((?:[^"\\\r\n]|\\[^\r\n])*)"))?[ \t]*/y
+/** `; name=value` pairs after a media type or a disposition. Empty ones are taken together: thousands of them fit into a header. */
+const pair = /(?:[ \t]*;)+[ \t]*(?:([!#$%&'*+\-.^_`|~\w]+)=(?:([!#$%&'*+\-.^_`|~\w]+)|"((?:[^"\\\r\n]|\\[^\r\n])*)"))?[ \t]*/y
 
 /**
  * Parameters as RFC 9110 5.6.6 writes them (empty ones allowed), names in lower case, values without their quotes but

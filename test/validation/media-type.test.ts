@@ -24,11 +24,12 @@ function read (endpoint: Endpoint, type: string | undefined): string {
 const json = [
   'application/json', 'APPLICATION/JSON', 'Application/Json', 'application/json;', 'application/json; ', 'application/json ;;',
   'application/json; charset=utf-8', 'application/json;charset=UTF-8', 'application/json; charset="utf-8"',
-  'application/json\t; Charset=utf8',
+  'application/json\t; Charset=utf8', `application/json${' ;;\t;'.repeat(3_000)} charset=utf-8`,
 ]
 
 const refused = [
-  '', ' application/json', 'application/json\ta', 'application/json garbage', 'application/json, text/plain',
+  '', `application/json${';'.repeat(8_000)}x`,
+  ' application/json', 'application/json\ta', 'application/json garbage', 'application/json, text/plain',
   'application/json,application/json',
   'application/vnd.api+json', 'application/jsonx', 'application/json-patch+json', 'application/x-json', 'text/json', 'text/plain',
   'application', '/', 'json',
