@@ -63,6 +63,7 @@ const echoes: Record<string, Script> = {
   'with slashes escaped': { body: JSON.stringify(told).replaceAll('/', '\\/') },
   'with letters escaped': { body: JSON.stringify(told).replaceAll('-', '\\u002d').replaceAll('+', '\\u002B') },
   'percent-encoded': { body: { error: { message: `https://provider?key=${encodeURIComponent(canary)}` } } },
+  'on a page': { body: `<p>Redirecting to https://provider?key=${canary}</p>`, headers: { 'content-type': 'text/html' } },
   'in a header': { headers: { 'x-echo': canary }, body: { error: { message: 'no' } } },
 }
 
