@@ -48,6 +48,8 @@ export class RequestBody {
   modelAt: Span | null = null
   /** More models that it names, of which the upstream may use any. */
   otherModels: readonly string[] = none
+  /** Those of them that may take the place of the one it asks for. */
+  substitutes: readonly string[] = none
 }
 
 /** Where it goes, as the upstreams plugin decided. */

@@ -9,24 +9,29 @@ import { refuse } from '../core/errors/refuse.js'
 import { joinGateway } from '../core/gateway.js'
 import { modelCallOf } from '../core/model-call.js'
 import { addCostHeader } from './cost-header.js'
+import { estimate, isPriced, type Forecast } from './forecast.js'
 import { readOptions, type CostsOptions } from './options.js'
-import { costOf, estimate, isPriced, type AliasesOf } from './pricing.js'
+import { costOf } from './pricing.js'
 
 export type { CostsOptions, PriceOptions } from './options.js'
 
+const none: readonly never[] = []
+
 async function registerCosts (app: FastifyInstance, options: CostsOptions): Promise<void> {
-  const { table, refuses, header, factorOf, dearest } = readOptions(options)
+  const { table, refuses, header, factorOf } = readOptions(options)
   const gateway = joinGateway(app)
-  const aliasesOf: AliasesOf = (llm) => gateway.destinationOf(llm)?.upstreams.map(({ models }) => models.get(llm.model ?? '') ?? null) ?? []
+  const forecast: Forecast = {
+    table, takersOf: (llm) => gateway.destinationOf(llm)?.upstreams ?? none, factorOf, allowsUnpriced: options.unpriced === 'allow',
+  }
   gateway.pricing = {
     currency: table.currency,
     hasPrices: table.hasEntries,
     ...options.unpriced === 'allow' && { unpriced: options.unpriced },
-    estimate: (llm, input, output) => estimate(table, llm, input, output, aliasesOf, dearest),
+    estimate: (llm, input, output) => estimate(forecast, llm, input, output),
   }
   app.addHook('preHandler', function llmGatewayCosts (request, reply, done) {
     const llm = modelCallOf(request)
-    if (llm === null || llm.endpoint.metered === 'no' || !refuses(llm) || isPriced(table, llm, aliasesOf)) done()
+    if (llm === null || llm.endpoint.metered === 'no' || !refuses(llm) || isPriced(forecast, llm)) done()
     else refuse(request, reply, llm.endpoint.family, gatewayError('model_not_priced'))
   })
   if (header) addCostHeader(app, (llm) => costOf(table, llm, factorOf(llm.routing.upstream))?.told.amount ?? null)

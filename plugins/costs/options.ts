@@ -1,4 +1,4 @@
-import { isLess, one, type Decimal } from '../core/decimal.js'
+import { one, type Decimal } from '../core/decimal.js'
 import type { ModelCall } from '../core/model-call.js'
 import { checkChoice, checkOptions, OptionError } from '../core/options.js'
 import { PriceTable } from './price-table.js'
@@ -46,8 +46,6 @@ export interface CostRules {
   readonly refuses: (llm: ModelCall) => boolean
   readonly header: boolean
   readonly factorOf: (upstream: string | null) => Decimal
-  /** The largest factor: which upstream a request will get is not known before. */
-  readonly dearest: Decimal
 }
 
 /** Throws `LLM_GATEWAY_OPTION`, or `LLM_GATEWAY_PRICES` where a price list is wrong. */
@@ -68,7 +66,6 @@ export function readOptions (options: CostsOptions): CostRules {
     refuses: unpriced === undefined ? hasMoneyBudget : () => unpriced === 'refuse',
     header,
     factorOf: (upstream) => read.get(upstream ?? '') ?? one,
-    dearest: [...read.values()].reduce((most, factor) => isLess(most, factor) ? factor : most, one),
   }
 }
 

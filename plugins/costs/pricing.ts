@@ -3,7 +3,6 @@ import type { Cost, SettledCost } from '../core/cost.js'
 import type { ModelCall } from '../core/model-call.js'
 import { linesOf, priceBill, type Bill } from './cost-of.js'
 import { billionthsOf, decimalText, numberOf, one, type Decimal } from '../core/decimal.js'
-import { dearer, estimateOf } from './estimate.js'
 import { plainSum } from './plain-bill.js'
 import type { PriceRow } from './price-row.js'
 import { rowAt, type Entry, type PriceTable } from './price-table.js'
@@ -35,29 +34,10 @@ export function matchOf (table: PriceTable, { reply, asked, alias }: ModelNames,
     find(table, '', 'asked', time)
 }
 
-function find (table: PriceTable, name: string | null, by: Match['by'], time: number): Match | null {
+/** By one of its names. */
+export function find (table: PriceTable, name: string | null, by: Match['by'], time: number): Match | null {
   const entry = name === null ? null : table.entry(name.slice(0, maxNameLength))
   return entry === null ? null : { entry, row: rowAt(entry.rows, time), by }
-}
-
-/** What each of the upstreams that a request may go to calls its model; null where it has no other name for it. */
-export type AliasesOf = (llm: ModelCall) => ReadonlyArray<string | null>
-
-/** Whatever upstream takes it, there is a price for its model now. */
-export function isPriced (table: PriceTable, llm: ModelCall, aliasesOf: AliasesOf): boolean {
-  return rowsBefore(table, llm, aliasesOf) !== null
-}
-
-/**
- * The rows that a request may get, before it is known who takes it: that of the model it asks for, else those of what its upstreams
- * call that. Null where one of them has none.
- */
-function rowsBefore (table: PriceTable, llm: ModelCall, aliasesOf: AliasesOf): readonly PriceRow[] | null {
-  const time = startOf(llm)
-  const asked = matchOf(table, { reply: null, asked: llm.model, alias: null }, time)
-  if (asked !== null) return asked.row === null ? null : [asked.row]
-  const rows = aliasesOf(llm).map((alias) => find(table, alias, 'alias', time)?.row ?? null)
-  return rows.length > 0 && rows.every((row) => row !== null) ? rows : null
 }
 
 /** When a request started, in milliseconds since the epoch: the prices of then are its prices. */
@@ -118,13 +98,4 @@ class RequestCost implements SettledCost {
       factor: decimalText(this.#bill.factor),
     }
   }
-}
-
-/** See `Pricing.estimate`. */
-export function estimate (
-  table: PriceTable, llm: ModelCall, inputTokens: number, outputTokens: number, aliasesOf: AliasesOf, factor: Decimal = one
-): number | null {
-  const rows = rowsBefore(table, llm, aliasesOf)
-  const cost = rows?.map((row) => estimateOf(row, llm, inputTokens, outputTokens, factor)).reduce(dearer) ?? null
-  return cost === null ? null : billionthsOf(cost)
 }

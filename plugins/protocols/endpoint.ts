@@ -26,12 +26,15 @@ interface GivenProtocol<Name extends string, Id extends string, Schema extends s
   readonly simulations: Readonly<Record<string, Simulation>>
 }
 
+/** Where aggregators take models from in place of one that fails. */
+export const substituteModels: readonly string[] = ['models', 'fallbacks']
+
 /**
- * Where aggregators take more models from: in place of one that fails, and for tools and plugins of theirs, which ask them by themselves
+ * Where they take more models from: for these, and for tools and plugins of theirs, which ask them by themselves
  * (https://openrouter.ai/docs/guides/features/server-tools/advisor).
  */
 export const aggregatorModels: readonly string[] = [
-  'models', 'fallbacks', 'tools.*.model',
+  ...substituteModels, 'tools.*.model',
   ...['tools.*.parameters', 'plugins.*'].flatMap((at) => [`${at}.model`, `${at}.analysis_models`, `${at}.advisors.*.model`]),
 ]
 
@@ -79,6 +82,7 @@ export function defineEndpoint<
     streams: 'never',
     modelField: null,
     otherModels: [],
+    substitutes: [],
     usage: null,
     replays: null,
     text: shared.text ?? null,

@@ -135,6 +135,8 @@ export interface EndpointOf<
   readonly modelField: string | null
   /** Body fields that name more models, of which any may be used: paths of keys, `*` for each element of a list. */
   readonly otherModels: readonly string[]
+  /** Those of them whose models take the place of the one that is asked for. */
+  readonly substitutes: readonly string[]
   /** `gen_ai.operation.name` of OpenTelemetry's GenAI conventions. */
   readonly operation: string
   /** How the reply tells its usage; null where it is not metered. */

@@ -28,9 +28,12 @@ export interface Findings {
   readonly modelAt?: Span
   /** Models that it names beside that one. */
   readonly otherModels: readonly string[]
+  /** Those of them that may take its place. */
+  readonly substitutes: readonly string[]
   readonly stream: boolean
 }
 
+const none: readonly string[] = []
 const mostModels = 1_000
 /** Longer than any that a provider has. Names are remembered by what goes by them, some thousand at a time. */
 const longestName = 4_096
@@ -58,13 +61,14 @@ function checkJson (endpoint: Endpoint, bytes: Buffer, rules: BodyRules): Findin
   if (others.length > mostModels) {
     return refused('models', 'invalid_body', { reason: `The request body names more than ${mostModels} models.` })
   }
-  if (!isObject(json)) return { json, model: null, otherModels: others, stream: false }
+  const substitutes = others.length === 0 ? none : otherModels(json, endpoint.substitutes, endpoint.family.modelPrefix) ?? none
+  if (!isObject(json)) return { json, model: null, otherModels: others, substitutes, stream: false }
   const { modelField } = endpoint
   const model = nameOf(modelField === null ? null : json[modelField])
   if (model !== null && model.length > longestName) {
     return refused('models', 'invalid_body', { reason: `The name of the model is longer than ${longestName} characters.` }, modelField)
   }
-  return { json, model, otherModels: others, stream: json['stream'] === true }
+  return { json, model, otherModels: others, substitutes, stream: json['stream'] === true }
 }
 
 function ambiguous ({ key, field }: OtherSpelling): BodyRefusal {
@@ -84,7 +88,8 @@ function checkForm (endpoint: Endpoint, bytes: Buffer, boundary: string): Findin
     json: Object.fromEntries(counts.filter((name) => fields.has(name)).map((name) => [name, countIn(textOf(fields.get(name)))])),
     model: nameOf(textOf(modelAt)),
     ...modelAt && { modelAt },
-    otherModels: [],
+    otherModels: none,
+    substitutes: none,
     stream: textOf(fields.get('stream')) === 'true',
   }
 }

@@ -79,10 +79,11 @@ function answered (llm: ModelCall, { bytes, verdict }: Answer): BodyRefusal | nu
 }
 
 /** What the path says stands where the body has no say in it. */
-function passed (llm: ModelCall, { json, model, modelAt, otherModels, stream }: Findings): null {
+function passed (llm: ModelCall, { json, model, modelAt, otherModels, substitutes, stream }: Findings): null {
   llm.body.json = json
   llm.body.modelAt = modelAt ?? null
   llm.body.otherModels = otherModels
+  llm.body.substitutes = substitutes
   if (model !== null) llm.model = model
   if (llm.endpoint.streams === 'body') llm.stream = stream
   return null

@@ -137,6 +137,28 @@ t.test('a budget in money lets a model pass that has a price only by its upstrea
   t.equal(upstream.seen.length, 1)
 })
 
+t.test('a budget in money is held for the dearest of the models that may take the place of the first; each needs a price', async (t) => {
+  const upstream = await startUpstream(t)
+  const { app, settled } = await startGateway(t, upstream.url, {
+    prices: { models: { ...models, dear: { input: 1_000, output: 10_000 } } },
+    groups: { all: { protocols: ['chat_completions'], limits: { budgets: [{ cost: 1, period: 'day' as const }] } } },
+  })
+  const code = async (others: readonly string[]): Promise<unknown> => {
+    const answer = await app.inject(ask('gpt-5', { max_tokens: 1_000, models: others }))
+    return answer.statusCode === 200 ? 200 : answer.json().error.code
+  }
+  t.equal(await code(['gpt-5', 'dear']), 'budget_exceeded')
+  t.equal(await code(['gpt-5', 'unheard-of']), 'model_not_priced')
+  t.equal(upstream.seen.length, 0)
+  upstream.queue({ headers: json, body: chat })
+  t.equal(await code(['gpt-5', 'claude-x']), 200)
+  upstream.queue({ headers: json, body: chat })
+  const drawing = ask('gpt-5', { tools: [{ type: 'image_generation', model: 'unheard-of' }] })
+  t.equal((await app.inject(drawing)).statusCode, 200, 'what tools use is at the prices of tools')
+  for (const llm of [await settled.next(), await settled.next()]) t.equal(llm.cost, null)
+  t.match((await settled.next()).cost?.told, { amount: '0.00051', entry: 'gpt-5', by: 'reply' }, 'and it costs what replied')
+})
+
 t.test('in a mount of the host nobody knows another name', async (t) => {
   const upstream = await startUpstream(t)
   const app = fastify()

@@ -1,9 +1,9 @@
 import t from 'tap'
-import { decimalText, one, readDecimal } from '../../plugins/core/decimal.js'
+import { one, readDecimal } from '../../plugins/core/decimal.js'
 import type { ModelCall } from '../../plugins/core/model-call.js'
-import { readOptions } from '../../plugins/costs/options.js'
+import { estimate, isPriced, type Forecast } from '../../plugins/costs/forecast.js'
 import { PriceTable } from '../../plugins/costs/price-table.js'
-import { costOf, estimate, isPriced } from '../../plugins/costs/pricing.js'
+import { costOf } from '../../plugins/costs/pricing.js'
 import { requestFor } from '../usage/meter-reply.js'
 
 const none = { input: 0, cache_read: 0, cache_write_5m: 0, cache_write_1h: 0, cache_write: 0, tool_input: 0, output: 0, reasoning: 0 }
@@ -14,6 +14,23 @@ function answered (asked: string | null, replied: string | null, protocol = 'cha
   llm.usage.responseModel = replied
   llm.usage.tokens = { ...none, input: 1000, output: 10 }
   return llm
+}
+
+interface Taking {
+  readonly alias?: string | null
+  readonly factor?: string
+}
+
+/** Requests for `ours` may go to upstreams that call it so, at such factors. */
+function forecastOf (table: PriceTable, takers: readonly Taking[] = [], allowsUnpriced = false): Forecast {
+  return {
+    table,
+    takersOf: (llm) => takers.map(({ alias }, at) => ({
+      name: String(at), models: new Map(alias == null ? [] : [[llm.model ?? '', alias]]),
+    })),
+    factorOf: (name) => readDecimal(takers[Number(name ?? NaN)]?.factor ?? '1') ?? one,
+    allowsUnpriced,
+  }
 }
 
 t.test('the model that replied, then the one asked for', async (t) => {
@@ -44,7 +61,7 @@ t.test('a name that was not told is no name: the prices of any model are for tho
   const renamed = answered(null, null)
   renamed.routing.sentModel = 'inner'
   t.match(costOf(table, renamed)?.told, { amount: '0.00303', entry: 'inner', by: 'alias' })
-  t.equal(estimate(table, answered('gpt-5', null), 1_000, 10, () => []), 2_020_000)
+  t.equal(estimate(forecastOf(table), answered('gpt-5', null), 1_000, 10), 2_020_000)
 })
 
 t.test('a model that has a price only by its upstream\'s name for it', async (t) => {
@@ -53,13 +70,16 @@ t.test('a model that has a price only by its upstream\'s name for it', async (t)
   })
   const estimated = (asked: string | null, ...aliases: Array<string | null>): number | null => {
     const llm = answered(asked, null)
-    const found = estimate(table, llm, 1_000, 10, () => aliases)
-    t.equal(isPriced(table, llm, () => aliases), found !== null, 'what cannot be estimated is not priced')
+    const forecast = forecastOf(table, aliases.map((alias) => ({ alias })))
+    const found = estimate(forecast, llm, 1_000, 10)
+    t.equal(isPriced(forecast, llm), found !== null, 'what cannot be estimated is not priced')
     return found
   }
   t.equal(estimated('ours', 'inner'), 3_030_000)
   t.equal(estimated('ours', 'inner', 'dearer', 'inner'), 4_040_000, 'the dearest of those that may take it')
-  t.equal(estimated('inner', 'dearer'), 3_030_000, 'its own name is first, as in its cost')
+  t.equal(estimated('inner', 'dearer'), 4_040_000, 'a reply may tell the name that its upstream has')
+  t.equal(estimated('dearer', 'inner', null), 4_040_000, 'or the one that was asked for')
+  t.equal(estimated('inner', 'unheard-of'), 3_030_000, 'by which it has no price, so that it costs what was asked for')
   t.equal(estimated('ours', 'inner', 'unheard-of'), null)
   t.equal(estimated('ours', 'inner', null), null, 'one member knows it by the name that has no price')
   t.equal(estimated('ours', 'old'), null)
@@ -92,9 +112,32 @@ t.test('the parts add up, and billionths are rounded up', async (t) => {
   t.match(cost?.price, /^[0-9a-f]{16}$/)
 })
 
-t.test('what a request may cost is of the dearest upstream', async (t) => {
-  const dearest = (factors: Record<string, number>): string => decimalText(readOptions({ factors }).dearest)
-  t.strictSame([dearest({}), dearest({ a: 2, b: 0.5 }), dearest({ a: 0.5, b: 2 })], ['1', '2', '2'])
+t.test('a request may cost what the dearest of its upstreams does, and once one has it, what that does', async (t) => {
+  const table = new PriceTable({ models: { a: { input: 1, output: 1 } } })
+  const llm = answered('a', null)
+  const estimated = (...factors: string[]): number | null =>
+    estimate(forecastOf(table, factors.map((factor) => ({ factor }))), llm, 1_000, 0)
+  t.strictSame([estimated(), estimated('2', '0.5'), estimated('0.5', '2'), estimated('0.5')], [1_000_000, 2_000_000, 2_000_000, 500_000])
+  llm.routing.upstream = '1'
+  t.equal(estimated('2', '0.5'), 500_000)
+})
+
+t.test('a request may cost what the dearest of the models that it names does, and once one replied, what that does', async (t) => {
+  const table = new PriceTable({ models: { cheap: { input: 1, output: 1 }, dear: { input: 100, output: 100 }, half: { input: 1 } } })
+  const llm = answered('cheap', null)
+  const estimated = (others: readonly string[], allowsUnpriced = false): number | null => {
+    llm.body.substitutes = others
+    return estimate(forecastOf(table, [], allowsUnpriced), llm, 1_000, 10)
+  }
+  t.equal(estimated(['cheap']), 1_010_000)
+  t.equal(estimated(['cheap', 'dear']), 101_000_000)
+  t.equal(isPriced(forecastOf(table), llm), true)
+  t.equal(estimated(['dear', 'unheard-of']), null, 'one of them has no price')
+  t.equal(isPriced(forecastOf(table), llm), false)
+  t.equal(estimated(['half']), null, 'nor have all tokens of this one')
+  t.equal(estimated(['dear', 'unheard-of'], true), 101_000_000, 'which makes nothing cheaper where such are let through')
+  llm.usage.responseModel = 'cheap'
+  t.equal(estimated(['dear']), 1_010_000)
 })
 
 t.test('an estimate is the most that a request can cost', async (t) => {
@@ -127,7 +170,7 @@ t.test('an estimate is the most that a request can cost', async (t) => {
     const llm = requestFor(protocol)
     llm.model = model
     llm.body.json = json
-    return estimate(table, llm, input, output, () => [], readDecimal(factor) ?? one)
+    return estimate(forecastOf(table, [{ factor }]), llm, input, output)
   }
   t.equal(ask('chat_completions', 'chat', {}, 1000, 100), 501_300_000)
   t.equal(ask('chat_completions', 'chat', {}, 1001, 100), 502_402_000)

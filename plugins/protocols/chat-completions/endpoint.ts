@@ -1,4 +1,4 @@
-import { aggregatorModels, defineProtocol } from '../endpoint.js'
+import { aggregatorModels, defineProtocol, substituteModels } from '../endpoint.js'
 import { openai } from '../family-openai.js'
 import { simulateChatCompletions } from './simulate.js'
 import { chatText } from './text.js'
@@ -19,6 +19,7 @@ export const chatCompletions = defineProtocol({
       streams: 'body',
       modelField: 'model',
       otherModels: aggregatorModels,
+      substitutes: substituteModels,
       usage: chatUsage,
       output: { max: [['max_completion_tokens'], ['max_tokens']], choices: [['n']] },
     },

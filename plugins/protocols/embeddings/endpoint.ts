@@ -1,4 +1,4 @@
-import { defineProtocol } from '../endpoint.js'
+import { defineProtocol, substituteModels } from '../endpoint.js'
 import { openai } from '../family-openai.js'
 import { simulateEmbeddings } from './simulate.js'
 import { embeddingsText } from './text.js'
@@ -17,7 +17,8 @@ export const embeddings = defineProtocol({
       schema: 'embeddings',
       metered: 'yes',
       modelField: 'model',
-      otherModels: ['models', 'fallbacks'],
+      otherModels: substituteModels,
+      substitutes: substituteModels,
       usage: embeddingsUsage,
     },
   ],

@@ -1,4 +1,4 @@
-import { defineProtocol } from '../endpoint.js'
+import { defineProtocol, substituteModels } from '../endpoint.js'
 import { openai } from '../family-openai.js'
 import { simulateImages } from './simulate.js'
 import { imagesText } from './text.js'
@@ -20,7 +20,8 @@ export const images = defineProtocol({
       metered: 'yes',
       streams: 'body',
       modelField: 'model',
-      otherModels: ['models', 'fallbacks'],
+      otherModels: substituteModels,
+      substitutes: substituteModels,
       usage: imagesUsage,
       output,
     },
@@ -32,7 +33,8 @@ export const images = defineProtocol({
       metered: 'yes',
       streams: 'body',
       modelField: 'model',
-      otherModels: ['models', 'fallbacks'],
+      otherModels: substituteModels,
+      substitutes: substituteModels,
       usage: imagesUsage,
       output,
     },

@@ -1,4 +1,4 @@
-import { aggregatorModels, defineProtocol } from '../endpoint.js'
+import { aggregatorModels, defineProtocol, substituteModels } from '../endpoint.js'
 import { anthropic } from '../family-anthropic.js'
 import { simulateMessages } from './simulate.js'
 import { messagesText } from './text.js'
@@ -19,6 +19,7 @@ export const messages = defineProtocol({
       streams: 'body',
       modelField: 'model',
       otherModels: aggregatorModels,
+      substitutes: substituteModels,
       usage: messagesUsage,
       output: { max: [['max_tokens']], choices: [] },
     },

@@ -1,4 +1,4 @@
-import { aggregatorModels, defineProtocol } from '../endpoint.js'
+import { aggregatorModels, defineProtocol, substituteModels } from '../endpoint.js'
 import { openai } from '../family-openai.js'
 import { simulateResponses } from './simulate.js'
 import { failedResponse } from './stream-error.js'
@@ -27,6 +27,7 @@ export const responses = defineProtocol({
       streams: 'body',
       modelField: 'model',
       otherModels: aggregatorModels,
+      substitutes: substituteModels,
       usage: responsesUsage,
       output: { ...output, goesOn: ['background'] },
     },
@@ -37,6 +38,7 @@ export const responses = defineProtocol({
       metered: 'yes',
       modelField: 'model',
       otherModels: aggregatorModels,
+      substitutes: substituteModels,
       usage: responsesUsage,
       output,
     },
