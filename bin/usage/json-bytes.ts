@@ -53,7 +53,7 @@ export function endOf (json: Bytes, from: number): number {
 }
 
 /** Behind the text whose quote stands at `from`. */
-export function stringEnd ({ bytes, words }: Bytes, from: number): number {
+function stringEnd ({ bytes, words }: Bytes, from: number): number {
   let at = from + 1
   for (;;) {
     const word = words.getInt32(at, true)

@@ -8,7 +8,7 @@ import type { Calendar } from './calendar.js'
 import type { Dimension } from './dimensions.js'
 import type { Sums } from './sums.js'
 
-export const filters = ['group', 'key', 'model', 'protocol', 'outcome'] as const
+const filters = ['group', 'key', 'model', 'protocol', 'outcome'] as const
 
 /** Each filter that is given must hold; of several values any will do. */
 export type Wanted = Readonly<Record<typeof filters[number], readonly string[]>>

@@ -35,7 +35,7 @@ export interface CostRow {
 }
 
 /** What each group and model cost since the start, most first; each currency by itself. */
-export function costRows (readings: Readings): readonly CostRow[] {
+function costRows (readings: Readings): readonly CostRow[] {
   const rows = readings.rows('cost_total', 'group', 'model', 'currency')
   return dearest(rows.map(([group, model, currency, cost]) => ({
     group: String(group), model: String(model), currency: String(currency), cost: Number(cost),
@@ -52,7 +52,7 @@ export interface LabelCostRow {
 const ownLabels: readonly string[] = ['protocol', 'group', 'model', 'currency']
 
 /** The same by each label of keys that the metrics have. */
-export function labelCostRows (readings: Readings): readonly LabelCostRow[] {
+function labelCostRows (readings: Readings): readonly LabelCostRow[] {
   const [first] = readings.values('cost_total')
   const names = Object.keys(first?.labels ?? {}).filter((name) => !ownLabels.includes(name))
   return names.flatMap((label) => dearest(readings.rows('cost_total', label, 'currency').map(([value, currency, cost]) => {

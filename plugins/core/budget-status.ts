@@ -34,7 +34,7 @@ export interface BudgetsStatus {
 }
 
 /** 1 of one that is untouched; below 0 of one that is overspent. */
-export function shareLeft ({ amount, spent, held }: BudgetStatus): number {
+function shareLeft ({ amount, spent, held }: BudgetStatus): number {
   return (amount - spent - held) / amount
 }
 

@@ -5,7 +5,7 @@ import { modelCallOf, type ModelCall } from '../core/model-call.js'
 /** A reply beyond this is passed on as it comes, and does not tell its cost. */
 const maxHeldBytes = 4 * 1024 * 1024
 
-export const costHeader = 'x-llm-gateway-cost'
+const costHeader = 'x-llm-gateway-cost'
 
 /**
  * Tells the caller what its reply cost, in a header. The header stands before the reply's bytes, so those are held until

@@ -11,7 +11,7 @@ import type { UsageStore } from './store.js'
 const maxRecords = 500
 
 /** Beside the ledger's files: records that the store has no place for, with the reason, as JSON lines. */
-export const refusedFile = 'refused.jsonl'
+const refusedFile = 'refused.jsonl'
 
 /** Ships what the backlog has counted. `onRefused` hears why the store would not have a record. Rejects where the store cannot be asked. */
 export async function shipFile (store: UsageStore, backlog: Backlog, file: Unshipped, onRefused: (error: unknown) => void): Promise<void> {
