@@ -7,7 +7,7 @@
  * (pixels, storage, a session) is passed over.
  */
 import { inclusiveThresholds } from '../protocols/price-conventions.js'
-import { readDecimal, shifted, type Decimal } from '../core/decimal.js'
+import { shifted, type Decimal } from '../core/decimal.js'
 import { plainSheet } from './plain-bill.js'
 import type { EachName, Path, PriceRow, Rates, Report, Sheet, Step, Variant } from './price-row.js'
 import { isObject, type JsonObject } from '../core/json-object.js'
@@ -109,11 +109,15 @@ function ratesFrom (written: Written, threshold: number): Map<string, Decimal> {
 function addTieredPricing (entry: JsonObject, common: Written, path: Path, report: Report): void {
   const ranges: unknown[] = Array.isArray(entry['tiered_pricing']) ? entry['tiered_pricing'] : []
   ranges.forEach((given, index) => {
-    const range: unknown = isObject(given) ? given['range'] : undefined
-    const from: unknown = Array.isArray(range) ? range[0] : undefined
-    if (!isObject(given) || typeof from !== 'number') return
+    // There are ranges of other things than the input, by other names.
+    if (!isObject(given) || given['range'] === undefined) return
+    const [from]: unknown[] = Array.isArray(given['range']) ? given['range'] : []
+    if (typeof from !== 'number' || !Number.isSafeInteger(from) || from < 0) {
+      report([...path, 'tiered_pricing', index], 'must have a range that begins with a whole number of tokens')
+      return
+    }
     for (const [field, names] of ratesOf) {
-      if (typeof given[field] !== 'number') continue
+      if (given[field] == null) continue
       const price = readPrice(given[field], maxPerToken, [...path, 'tiered_pricing', index, field], report)
       for (const rate of names) ratesFrom(common, from).set(rate, price)
     }
@@ -169,14 +173,14 @@ function readEach (entry: JsonObject, path: Path, report: Report): Map<EachName,
   take('second', 'input_cost_per_second')
   take('request', 'input_cost_per_request')
   take('file_search', 'file_search_cost_per_1k_calls', true)
-  const search = searchPrice(entry['search_context_cost_per_query'])
+  const search = searchPrice(entry['search_context_cost_per_query'], [...path, 'search_context_cost_per_query'], report)
   if (search !== null) each.set(entry['web_search_billing_unit'] === 'per_prompt' ? 'searched' : 'search', search)
   return each
 }
 
 /** A reply does not tell how much a search brought: there is a price only where all sizes have the same. */
-function searchPrice (sizes: unknown): Decimal | null {
-  const prices = new Set<unknown>(isObject(sizes) ? Object.values(sizes) : [])
-  const [price] = prices
-  return prices.size === 1 && typeof price === 'number' ? readDecimal(String(price)) : null
+function searchPrice (sizes: unknown, path: Path, report: Report): Decimal | null {
+  const given = isObject(sizes) ? Object.entries(sizes).filter(([, price]) => price !== null) : []
+  const [price = null] = given.map(([size, each]) => readPrice(each, maxEach, [...path, size], report))
+  return new Set(given.map(([, each]) => each)).size === 1 ? price : null
 }

@@ -77,6 +77,21 @@ t.test('wrong lists as a whole', async (t) => {
       '{ "a": { "litellm_provider": "x", "input_cost_per_token": 2.5 },\n "b": 1 }',
       ':1: a.input_cost_per_token: is above 0.01, which nothing costs',
     ],
+    [
+      'j.json',
+      '{ "a": { "litellm_provider": "x", "search_context_cost_per_query": {\n "search_context_size_low": -0.01 } } }',
+      ':2: a.search_context_cost_per_query.search_context_size_low: must not be negative',
+    ],
+    [
+      'k.json',
+      '{ "a": { "litellm_provider": "x",\n "tiered_pricing": [{ "range": [0, 10],\n "input_cost_per_token": "2.5e-06" }] } }',
+      ':3: a.tiered_pricing[0].input_cost_per_token: must be a number, not text',
+    ],
+    [
+      'l.json',
+      '{ "a": { "litellm_provider": "x",\n "tiered_pricing": [{ "range": 10 }, { "range": ["1"], "input_cost_per_token": 2e-06 }] } }',
+      ':2: a.tiered_pricing[0]: must have a range that begins with a whole number of tokens',
+    ],
   ]
   for (const [name, text, words] of cases) {
     const path = file(name, text)
