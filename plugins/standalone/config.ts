@@ -2,10 +2,11 @@
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { availableParallelism } from 'node:os'
-import { dirname, join, resolve } from 'node:path'
+import { dirname, join } from 'node:path'
 import { PriceError, type PlacedProblem } from '../costs/price-error.js'
 import { readPlainFileNow } from '../core/plain-file.js'
 import type { StateConfig } from '../state/types.js'
+import { besideFile } from './beside-file.js'
 import { crossCheck } from './config-checks.js'
 import { ConfigError, joinPath, problemOfOption, type Problem } from './config-error.js'
 import { withLines } from './config-lines.js'
@@ -49,14 +50,6 @@ export function parseConfig (text: string, env: Environment): GatewayConfig {
 export function readFile (file: string, env: Environment): Reading {
   const reading = readConfig(readText(file), env)
   return { ...reading, config: besideFile(reading.config, file) }
-}
-
-/** Price lists stand beside the file that names them, wherever the process was started. */
-function besideFile (config: GatewayConfig, file: string): GatewayConfig {
-  const { prices } = config
-  return prices?.files === undefined
-    ? config
-    : { ...config, prices: { ...prices, files: prices.files.map((name) => resolve(dirname(file), name)) } }
 }
 
 function readConfig (text: string, env: Environment): Reading {
