@@ -3,6 +3,7 @@
  * anywhere: let in with a key, answered here, or left to the host. Every plugin that meets a request first, and every mount
  * that is about to send one, asks here; none decides by itself.
  */
+import type {} from '@fastify/reply-from'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { familyOf, families, sockets } from '../protocols/index.js'
 import { isPreflight, isProbe, isSocketUpgrade } from './arrival.js'
@@ -38,8 +39,9 @@ export type Decision = 'let_in' | 'leave' | 'refuse_url' | 'refuse_upgrade' | 'a
 export function decide ({ what, url, place, leaves, guarded }: Arrival): Decision {
   const isKnown = url === 'endpoint' || url === 'wrong'
   const isBelowMount = place === 'adapted' || (url === 'unknown' && (place === 'own' || place === 'mount'))
-  if (what === 'preflight') return isBelowMount || (isKnown && place !== 'host') ? 'answer_preflight' : 'leave'
-  if (what === 'upgrade') return isKnown || isBelowMount || (url === 'unknown' && place === 'none' && !leaves) ? 'refuse_upgrade' : 'leave'
+  const isNobodys = url === 'unknown' && place === 'none' && !leaves
+  if (what === 'preflight') return isBelowMount || isNobodys || (isKnown && place !== 'host') ? 'answer_preflight' : 'leave'
+  if (what === 'upgrade') return isKnown || isBelowMount || isNobodys ? 'refuse_upgrade' : 'leave'
   if (url === 'endpoint') return 'let_in'
   if (url === 'wrong') return 'refuse_url'
   if (what === 'probe' && (place === 'none' || (place === 'adapted' && !leaves))) return 'answer_probe'
@@ -59,6 +61,7 @@ export function meet (
   // The hot path: an endpoint, asked for as clients do.
   const decision = read instanceof ModelCall && request.headers.upgrade === undefined ? 'let_in' : decisionOf(gateway, request, read)
   if (decision === 'leave') {
+    if (request.is404 && gateway.guarded) watchNotFound(gateway, request, reply, read)
     done()
   } else if (decision === 'let_in') {
     letIn(gateway, request, reply, ask, done)
@@ -72,9 +75,16 @@ export function meet (
   }
 }
 
-export function decisionOf (gateway: Gateway, request: FastifyRequest, read: ModelCall | UrlRefusal | null): Decision {
+/** A host may send what it has no route for, in its not-found handler: one that does is a mount like any other. */
+function watchNotFound (gateway: Gateway, request: FastifyRequest, reply: FastifyReply, read: ModelCall | UrlRefusal | null): void {
+  const decision = decisionOf(gateway, request, read, 'mount')
+  if (decision !== 'leave' && 'from' in reply) reply.from = () => answer(gateway, decision, request, reply, read)
+}
+
+export function decisionOf (
+  gateway: Gateway, request: FastifyRequest, read: ModelCall | UrlRefusal | null, place: Place = placeOf(gateway, request)
+): Decision {
   const { raw, headers, method } = request
-  const place = placeOf(gateway, request)
   const path = String(raw.url).replace(/\?.*/s, '')
   const asked = isPreflight(method, headers)
   const found = asked ? gateway.resolve(String(headers['access-control-request-method']), String(raw.url), {}) : read

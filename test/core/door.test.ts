@@ -3,6 +3,7 @@ import { createServer } from 'node:http2'
 import type { Socket } from 'node:net'
 import cors from '@fastify/cors'
 import httpProxy, { type FastifyHttpProxyOptions } from '@fastify/http-proxy'
+import replyFrom from '@fastify/reply-from'
 import Fastify, { type FastifyInstance, type FastifyServerOptions } from 'fastify'
 import t, { type Test } from 'tap'
 import llmGateway, {
@@ -604,6 +605,47 @@ t.test('a request whose path is repaired behind the guard is asked for its key o
     hits += Number(count)
   }
   t.equal(hits, 1)
+})
+
+t.test('a not-found handler that sends what it is asked passes nothing on that a mount would not', async (t) => {
+  const asked = ['origin: https://page.example', 'access-control-request-method: POST']
+  const { groups, keys = [] } = guarded
+  const places: Record<string, (app: FastifyInstance) => Promise<void>> = {
+    'the bundle': async (app) => { await app.register(llmGateway, guarded) },
+    'auth alone': async (app) => { await app.register(auth, { groups, keys }) },
+    'a bundle that leaves unknown paths to the host': async (app) => {
+      await app.register(llmGateway, { ...guarded, paths: { unknown: 'leave' } })
+    },
+  }
+  for (const [name, register] of Object.entries(places)) {
+    const { upstream, came } = await startProvider(t)
+    const { url } = await startApp(t, async (app) => {
+      await app.register(replyFrom, { base: upstream.url })
+      await register(app)
+      app.setNotFoundHandler((request, reply) => { reply.from(request.raw.url) })
+    })
+    const ask = async (method: string, path: string, ...headers: string[]): Promise<number> => (
+      await askOnce(url, [`${method} ${path} HTTP/1.1`, 'host: h', ...headers])
+    ).status
+    t.equal(await ask('GET', '/v1/models'), 401, name)
+    t.equal(await ask('GET', '/v1/files'), 404)
+    t.equal(await ask('GET', '/v1/files', bearer), 404)
+    t.equal(await ask('OPTIONS', '/v1/files', ...asked), 204)
+    t.equal(await ask('OPTIONS', '/v1/models', ...asked), 204)
+    t.ok([401, 404].includes(await ask('GET', '/v1/realtime', ...socketHeaders.slice(1))))
+    t.strictSame(came(), [], 'none of those went to the provider')
+    t.equal(await ask('GET', '/v1/models', bearer), 200)
+    t.equal(await ask('GET', '/files'), 200, 'what is none of ours is the host\'s')
+    t.equal(came().length, 2)
+  }
+  const { upstream, came } = await startProvider(t)
+  const { url } = await startApp(t, async (app) => {
+    await app.register(replyFrom, { base: upstream.url })
+    await app.register(auth, { groups, keys, unknown: 'leave' })
+    app.setNotFoundHandler((request, reply) => { reply.from(request.raw.url) })
+  })
+  t.equal((await askOnce(url, ['GET /v1/files HTTP/1.1', 'host: h'])).status, 200, 'a host may want it so')
+  t.equal(came().length, 1)
 })
 
 t.test('what a group names and no plugin has goes nowhere, through a mount of the host\'s neither', async (t) => {
