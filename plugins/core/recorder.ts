@@ -38,6 +38,8 @@ export interface Recorder {
   budgetReached: (group: string, period: string, percent: number) => void
   /** The disk did not take usage records: they wait, and their tokens are not charged yet. Once for each try. */
   ledgerFailed: () => void
+  /** What a request used could not be charged: the store did not take it, and this process does not try again. */
+  settlementLost: () => void
   /** A log line of this process was dropped: nobody took it. */
   logDropped: () => void
   /** A request was refused because the process has too much to do. */
@@ -70,6 +72,7 @@ export const silentRecorder: Recorder = {
   failedOver: nothing,
   budgetReached: nothing,
   ledgerFailed: nothing,
+  settlementLost: nothing,
   logDropped: nothing,
   shed: nothing,
   expect: nothing,

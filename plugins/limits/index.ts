@@ -11,6 +11,7 @@ import { refuse } from '../core/errors/refuse.js'
 import { joinGateway, type Gateway } from '../core/gateway.js'
 import { modelCallOf, type ModelCall } from '../core/model-call.js'
 import { writeLog } from '../core/write-log.js'
+import type { LostListener } from '../core/balances/types.js'
 import type { Shipping } from '../core/ledger.js'
 import { Admission } from './admission.js'
 import { readBudgets } from './budget-status.js'
@@ -33,9 +34,10 @@ async function registerLimits (app: FastifyInstance, options: LimitsOptions): Pr
   const gateway = joinGateway(app)
   const rules = readOptions(options)
   const { balances, ledger } = rules
-  const onLost = (settlement: object): void => {
+  const onLost: LostListener = (settlement, err) => {
     ledger?.noteUnsettled?.()
-    writeLog(app.log, 'error', { settlement }, 'a settlement could not reach the state store')
+    gateway.recorder.settlementLost()
+    writeLog(app.log, 'error', { settlement, err }, 'a settlement could not reach the state store')
   }
   const onSettled = budgetWarnings(() => gateway.recorder, app.log, rules.onBudget)
   const outbox = new Outbox({ balances, maxWaiting: outboxMax, retryMs: outboxRetryMs, onLost, onSettled })
@@ -70,7 +72,7 @@ async function registerLimits (app: FastifyInstance, options: LimitsOptions): Pr
     expectCounts(gateway)
     const renewing = setInterval(() => admission.renew(), Math.ceil(balances.holdTtlMs / 3)).unref()
     const forget = gateway.recorder.gauge('balance_remaining_ratio', () => admission.remaining.samples())
-    const unwarned = balances.onRecovered?.(onSettled)
+    const unwarned = balances.onRecovered?.(onSettled, onLost)
     const unheard = ledger?.onTrouble?.((err, again) => {
       gateway.recorder.ledgerFailed()
       if (!again) {

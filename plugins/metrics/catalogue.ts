@@ -97,6 +97,8 @@ export const catalogue = {
     'Usage records of this host that the usage store does not have yet.'),
   ledger_lag_seconds: gauge([], 's', 'max',
     'Age of the oldest usage record of this host that the usage store does not have yet; 0 where it has all.'),
+  settlements_lost_total: counter([], '{request}',
+    'Requests whose tokens and costs the state store did not take. The log has each; the next start in the same folder tries them again.'),
   shed_total: counter(['reason'], '{request}',
     'Requests and connections refused because the process has too much to do.'),
   log_lines_dropped_total: counter([], '{line}',

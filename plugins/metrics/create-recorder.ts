@@ -43,6 +43,7 @@ export function createRecorder (store: MetricStore, { models, keys }: LabelNames
   const limitRejections = store.counter('limit_rejections_total')
   const budgetWarnings = store.counter('budget_warnings_total')
   const ledgerFailures = store.counter('ledger_write_failures_total')
+  const settlementLosses = store.counter('settlements_lost_total')
   const logDrops = store.counter('log_lines_dropped_total')
   const shed = store.counter('shed_total')
   const attempts = store.counter('upstream_attempts_total')
@@ -79,6 +80,7 @@ export function createRecorder (store: MetricStore, { models, keys }: LabelNames
     failedOver: (pool, reason) => failovers.add(1, pool, reason),
     budgetReached: (group, period, percent) => budgetWarnings.add(1, group, period, String(percent)),
     ledgerFailed: () => ledgerFailures.add(1),
+    settlementLost: () => settlementLosses.add(1),
     logDropped: () => logDrops.add(1),
     shed: (reason) => shed.add(1, reason),
     expect: (name, labelSets) => expected[name](labelSets),

@@ -48,6 +48,7 @@ const fromZero: Readonly<Partial<Record<NameOf<'counter'>, ReadonlyArray<readonl
   path_refusals_total: pairs(Object.keys(families), pathFaults),
   key_lookups_total: Object.keys(lookups).map((result) => [result]),
   ledger_write_failures_total: [[]],
+  settlements_lost_total: [[]],
   shed_total: Object.keys(shed).map((reason) => [reason]),
   log_lines_dropped_total: [[]],
 }

@@ -13,7 +13,7 @@ import { wrongLogins } from './password.js'
 import { linkRedis } from './redis-link.js'
 import { lmdbNotes, memoryNotes, redisNotes } from './notes.js'
 import { recover } from './recover.js'
-import { RecoveredBudgets } from './recovered-budgets.js'
+import { RecoveredSettlements } from './recovered-settlements.js'
 import { readUsageStore } from './usage-store/options.js'
 import { Shipper } from './usage-store/shipper.js'
 import type { Ledger, State, StateConfig } from './types.js'
@@ -56,8 +56,8 @@ export async function openState (config: StateConfig, now?: Clock): Promise<Stat
   const shipper = shipperOf(config, ledger, now)
   shipper?.start()
   const closing = new AbortController()
-  const budgets = new RecoveredBudgets()
-  const recovered = recover(ledger, balances, closing.signal, budgets.add)
+  const settlements = new RecoveredSettlements()
+  const recovered = recover(ledger, balances, closing.signal, settlements)
   recovered.catch(() => {})
   const close = async (): Promise<void> => {
     closing.abort()
@@ -65,7 +65,7 @@ export async function openState (config: StateConfig, now?: Clock): Promise<Stat
     await end()
     await shipper?.close()
   }
-  return { keys, balances: { ...balances, onRecovered: budgets.listen }, ledger, notes, notice, recovered, close }
+  return { keys, balances: { ...balances, onRecovered: settlements.listen }, ledger, notes, notice, recovered, close }
 }
 
 /** What the process's records go to the usage store by; null where there is none. */

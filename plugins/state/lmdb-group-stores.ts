@@ -5,6 +5,7 @@
 import { readAccount, readBucketRecord, readNumbers, writeAccount, writeBucket, writeQuiet } from './lmdb-codec.js'
 import type { BucketRecord } from '../core/balances/buckets.js'
 import { LmdbIdle } from './lmdb-idle.js'
+import { StoreDownError } from '../core/balances/store-down.js'
 import { LmdbHolds, states } from './lmdb-holds.js'
 import { Known, type Binary } from './lmdb-known.js'
 import { accountName, type AccountRecord } from '../core/balances/parties.js'
@@ -215,7 +216,7 @@ function bucketPrefix (group: string, key: string | null): string {
 /** Throws where it is too long; alone, for nothing is changed yet. */
 function fit (name: string): string {
   if (name.length > maxNameBytes / 4 && Buffer.byteLength(name) > maxNameBytes) {
-    throw new RangeError('a name does not fit into the key size of the store')
+    throw new StoreDownError('has no room for so long a name of a key, a group or a request', { asked: false, refused: true })
   }
   return name
 }

@@ -1,20 +1,29 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import type { SettledListener } from '../core/balances/types.js'
+import { isRefused, maxRefusals } from '../core/balances/store-down.js'
+import type { LostListener, SettledListener } from '../core/balances/types.js'
 import type { Balances, Ledger, LedgerRecord } from './types.js'
 
 const atOnce = 100
 const retryMs = 250
 
+/** Who hears what becomes of each. */
+export interface RecoveryListeners {
+  readonly onSettled: SettledListener
+  readonly onLost: LostListener
+}
+
+const nobody: RecoveryListeners = { onSettled: () => {}, onLost: () => {} }
+
 /**
  * Settles again what killed processes recorded last. Whatever was settled already stays as it is: a settlement counts once.
- * Where the store is away it is asked again until it is back, or until `closing`, which rejects.
+ * Where the store is away it is asked again until it is back, or until `closing`, which rejects. What it refuses is put aside.
  */
 export async function recover (
-  ledger: Ledger, balances: Balances, closing: AbortSignal, onSettled: SettledListener = () => {}
+  ledger: Ledger, balances: Balances, closing: AbortSignal, listeners: RecoveryListeners = nobody
 ): Promise<number> {
   // Together, and none before they are waited for: a rejection that nobody hears yet would end the process.
   const settleAll = async (records: readonly LedgerRecord[]): Promise<void> => {
-    await Promise.all(records.map(async (record) => await settle(balances, record, closing, onSettled)))
+    await Promise.all(records.map(async (record) => await settle(balances, record, closing, listeners)))
   }
   let count = 0
   let batch: LedgerRecord[] = []
@@ -30,15 +39,17 @@ export async function recover (
 
 async function settle (
   balances: Balances, { id, key, group, charged, chargedCost = 0, late, lateBuckets = [] }: LedgerRecord, closing: AbortSignal,
-  onSettled: SettledListener
+  { onSettled, onLost }: RecoveryListeners
 ): Promise<void> {
   if (key === null || group === null) return
   const settlement = { id, group, key, tokens: charged, cost: chargedCost, late, lateBuckets }
-  for (;;) {
+  for (let refusals = 0; ;) {
     try {
       onSettled(settlement, await balances.settle(settlement))
       return
-    } catch {
+    } catch (error) {
+      if (isRefused(error)) refusals += 1
+      if (refusals === maxRefusals) return onLost(settlement, error)
       await pause(retryMs, undefined, { signal: closing, ref: false })
     }
   }

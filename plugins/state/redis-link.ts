@@ -72,6 +72,12 @@ export async function linkRedis (config: StateConfig, startMs = 5_000): Promise<
 /** What a server answers that takes no writes. It takes not even the first one of a script, so that nothing was done. */
 const takesNothing = /\b(?:OOM|MISCONF|NOREPLICAS|READONLY) /
 
+/** What a server answers in place of one of several steps. */
+export function refusalOf (cause: Error): StoreDownError {
+  const isStep = !takesNothing.test(cause.message)
+  return new StoreDownError('failed', { asked: isStep, refused: isStep, cause })
+}
+
 /** It still reads, and where a value is not ours it counts what has other names. */
 function answerOf (error: unknown): StoreDownError | null {
   const { name, message } = Object(error)

@@ -27,7 +27,10 @@ local function windowOf (scope, place) if scope == 'group' then return WG end re
 
 local function load (id)
   local packed = redis.call('HGET', H, id)
-  if packed then return cmsgpack.unpack(packed) end
+  if not packed then return end
+  -- What cannot be read is none, or it would be met at every sweep.
+  local ok, hold = pcall(cmsgpack.unpack, packed)
+  if ok and type(hold) == 'table' then return hold end
 end
 local function save (id, hold, deadline)
   redis.call('HSET', H, id, cmsgpack.pack(hold))

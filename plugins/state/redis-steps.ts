@@ -171,12 +171,19 @@ steps.readBucket = function (a)
 end
 `
 
+/** A step that fails, fails alone: its error stands in its answer's place. */
 const run = `
+local function take (step, arguments)
+  local ok, answer = pcall(step, arguments)
+  if ok then return answer end
+  local text = type(answer) == 'table' and answer.err or tostring(answer)
+  return { err = string.gsub(text, '[\\r\\n]', ' ') }
+end
 local answers, at = {}, 3
 while at < #ARGV do
   local step, arguments = steps[ARGV[at]], {}
   for i = 1, tonumber(ARGV[at + 1]) do arguments[i] = ARGV[at + 1 + i] end
-  answers[#answers + 1] = step(arguments)
+  answers[#answers + 1] = take(step, arguments)
   at = at + 2 + #arguments
 end
 return answers

@@ -1,5 +1,5 @@
 import { StoreDownError } from '../core/balances/store-down.js'
-import type { RedisLink } from './redis-link.js'
+import { refusalOf, type RedisLink } from './redis-link.js'
 import type { StepName } from './redis-steps.js'
 
 /** One step of the script. */
@@ -55,6 +55,7 @@ export function redisTurns (link: RedisLink, options: RedisTurnsOptions): RedisT
   // The promise itself, here and below: each one around it would cost a request as much as its step.
   const wait = <T>(group: string, step: Step, read: Read<T>): Promise<T> => new Promise<T>((resolve, reject) => {
     const answer = (told: unknown): void => {
+      if (told instanceof Error) return reject(refusalOf(told))
       try {
         resolve(read(Array.isArray(told) ? told : [told]))
       } catch (error) {

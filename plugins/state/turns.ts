@@ -1,3 +1,5 @@
+import { StoreDownError } from '../core/balances/store-down.js'
+
 /** How long what nobody waits for may wait for company. */
 const laterMs = 5
 
@@ -37,8 +39,8 @@ export function inTurns (transaction: (work: () => void) => void): Turns {
       try {
         const value = step()
         return () => resolve(value)
-      } catch (error) {
-        return () => reject(error)
+      } catch (cause) {
+        return () => reject(cause instanceof StoreDownError ? cause : new StoreDownError('failed', { refused: true, cause }))
       }
     }
     waiting.push({ run, reject })

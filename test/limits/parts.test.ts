@@ -8,6 +8,7 @@ import { Outbox } from '../../plugins/limits/outbox.js'
 import { hostError } from '../../plugins/limits/refusal.js'
 import { Remaining } from '../../plugins/limits/remaining.js'
 import { RemainingBudgets } from '../../plugins/limits/remaining-budgets.js'
+import { StoreDownError } from '../../plugins/core/balances/store-down.js'
 import { ModelCall } from '../../plugins/core/model-call.js'
 import { memoryBalances, type Balances, type Bucket, type HoldAsk, type Settlement } from '../../plugins/state/index.js'
 import { fillCall, type CallFields } from '../helpers/call-fields.js'
@@ -274,6 +275,34 @@ t.test('a settlement that is being sent again still waits: no share is given ane
     t.equal(outbox.empty, error === undefined)
   }
   await outbox.close()
+})
+
+t.test('a settlement that the store refuses is put aside, and told; one that waits for the store is not', async (t) => {
+  let isAway = true
+  let tries = 0
+  const settled: string[] = []
+  const lost: unknown[] = []
+  const settle = async ({ id }: Settlement): Promise<void> => {
+    await new Promise(setImmediate)
+    if (id === 'refused') tries += 1
+    if (id === 'refused') throw new StoreDownError('failed', { refused: true })
+    if (isAway) throw new StoreDownError('does not answer')
+    settled.push(id)
+  }
+  const balances = { ...memoryBalances(), settle }
+  const outbox = new Outbox({ balances, maxWaiting: 9, retryMs: 1, onLost: ({ id }, error) => lost.push([id, error]) })
+  const alive = setInterval(() => {}, 1_000)
+  t.teardown(() => clearInterval(alive))
+  for (const id of ['refused', 'waits']) outbox.send({ id, group: 'g', key: 'k', tokens: 1, late: [] })
+  while (lost.length === 0) await new Promise((resolve) => setTimeout(resolve, 1))
+  t.match(lost, [['refused', { refused: true }]])
+  t.ok(tries > 1, 'it may have been refused by chance')
+  t.notOk(outbox.empty)
+  isAway = false
+  while (!outbox.empty) await new Promise((resolve) => setTimeout(resolve, 1))
+  t.same(settled, ['waits'])
+  await outbox.close()
+  t.equal(lost.length, 1)
 })
 
 t.test('settlements wait for a store that is away', async (t) => {

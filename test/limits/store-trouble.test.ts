@@ -214,8 +214,11 @@ t.test('what cannot reach the store to the end is told', async (t) => {
     group, limits: { balances }, server: { logger: { stream: { write: (line: string) => lines.push(line) } } },
   })
   upstream.queue({ before: () => { balances.mode = 'down' } })
+  let lost = 0
+  gatewayOf(app).recorder.settlementLost = () => { lost += 1 }
   t.equal((await chat()).status, 200)
   await app.close()
+  t.equal(lost, 1)
   t.match(lines.filter((line) => line.includes('could not reach the state store')).map((line) => JSON.parse(line)), [{
     level: 50, settlement: { tokens: chatTokens },
   }])

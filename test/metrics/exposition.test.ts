@@ -21,6 +21,7 @@ function filled () {
   recorder.validationFailed('messages', 'required')
   recorder.limitRejected('chat', 'balance')
   recorder.ledgerFailed()
+  recorder.settlementLost()
   recorder.logDropped()
   recorder.shed('loop_delay')
   const cost = { value: 0.1, currency: 'USD', unpriced: true }

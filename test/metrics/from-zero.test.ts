@@ -31,6 +31,7 @@ t.test('a counter whose first event an alert is to see is there at 0', async (t)
     'path_refusals_total{family="gemini",reason="unknown_action"}',
     'key_lookups_total{result="stale"}',
     'ledger_write_failures_total',
+    'settlements_lost_total',
     'shed_total{reason="queue_timeout"}',
     'log_lines_dropped_total',
   ]

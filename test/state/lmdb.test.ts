@@ -1,6 +1,7 @@
 import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
+import { inTurns } from '../../plugins/state/turns.js'
 import { hold, read, settle } from '../../plugins/core/balances/rules.js'
 import { lmdbBalances } from '../../plugins/state/lmdb-balances.js'
 import { lmdbKeys } from '../../plugins/state/lmdb-keys.js'
@@ -161,7 +162,7 @@ t.test('what is not known any more is read again', async (t) => {
   }
   turn(() => {
     for (let again = 0; again < 2; again += 1) settle(engine, { id: 'a1', group: 'a', key: 'ci', tokens: 1, late: [] })
-    t.throws(() => hold(engine, ask('x'.repeat(3_000), 1)), { message: /key size/ })
+    t.throws(() => hold(engine, ask('x'.repeat(3_000), 1)), { message: /so long a name/ })
   })
   for (const [group, spent, held] of [['a', 1, 10], ['b', 0, 15]] as const) {
     turn(() => {
@@ -188,8 +189,14 @@ t.test('one step that cannot be taken fails alone', async (t) => {
   const files = await openLmdb(t.testdir({}), 'boot-1')
   const balances = lmdbBalances(files, { holdTtlMs: 60_000 })
   const [long, other] = await Promise.allSettled([balances.hold(ask('a', 1, 'x'.repeat(3_000))), balances.hold(ask('b', 1))])
-  t.match(long, { status: 'rejected', reason: { message: /key size/ } })
+  t.match(long, { status: 'rejected', reason: { code: 'LLM_GATEWAY_STORE_DOWN', asked: false, refused: true } })
   t.match(other, { status: 'fulfilled', value: { ok: true } })
+  const turns = inTurns((work) => work())
+  const cannot = turns.soon(() => { throw new RangeError('it cannot be read') })
+  t.match(await Promise.allSettled([cannot, turns.soon(() => 7)]), [
+    { status: 'rejected', reason: { code: 'LLM_GATEWAY_STORE_DOWN', asked: true, refused: true, cause: { message: 'it cannot be read' } } },
+    { status: 'fulfilled', value: 7 },
+  ])
   await balances.close()
   await end(files)
   const closed = await Promise.allSettled([balances.hold(ask('c', 1)), balances.hold(ask('d', 1))])

@@ -2,7 +2,8 @@ import t from 'tap'
 import { openKeys, openState } from '../../plugins/state/index.js'
 import { loadPeer } from '../../plugins/state/peer.js'
 import { recover } from '../../plugins/state/recover.js'
-import { RecoveredBudgets } from '../../plugins/state/recovered-budgets.js'
+import { StoreDownError } from '../../plugins/core/balances/store-down.js'
+import { RecoveredSettlements } from '../../plugins/state/recovered-settlements.js'
 import { memoryBalances, memoryLedger, type Balances, type LedgerRecord, type StateConfig } from '../../plugins/state/index.js'
 
 const leaves = { input: 3, cache_read: 0, cache_write_5m: 0, cache_write_1h: 0, cache_write: 0, tool_input: 0, output: 4, reasoning: 0 }
@@ -124,22 +125,61 @@ t.test('an end that comes while the ledger is still read is told once, to who wa
   await t.rejects(recover(ledger, { ...memoryBalances(), settle }, closing.signal), { name: 'AbortError' })
 })
 
+t.test('a record that the store refuses is told, and holds up none behind it; one that is away is waited for', async (t) => {
+  const ledger = memoryLedger()
+  const records = Array.from({ length: 250 }, (_, at) => record(`r${at}`))
+  const settled: string[] = []
+  let tries = 0
+  let isAway = true
+  const settle: Balances['settle'] = async ({ id }) => {
+    if (id === 'r7') {
+      tries += 1
+      throw new StoreDownError('failed', { refused: true })
+    }
+    if (id === 'r8' && isAway) {
+      isAway = false
+      throw new StoreDownError('does not answer')
+    }
+    settled.push(id)
+  }
+  const alive = setInterval(() => {}, 1_000)
+  t.teardown(() => clearInterval(alive))
+  const lost: unknown[] = []
+  const unsettled = { ...ledger, unsettled: async function * () { yield * records } }
+  t.equal(await recover(unsettled, { ...memoryBalances(), settle }, new AbortController().signal, {
+    onSettled: () => {}, onLost: ({ id }, error) => lost.push([id, error]),
+  }), 250)
+  t.equal(settled.length, 249)
+  t.ok(tries > 1, 'it may have been refused by chance')
+  t.match(lost, [['r7', { refused: true }]])
+})
+
+t.test('what a recovery could not settle waits for a listener, too', async (t) => {
+  const recovered = new RecoveredSettlements()
+  const settlement = { id: 'a', group: 'chat', key: 'ci', tokens: 1, late: [] }
+  recovered.onLost(settlement, new Error('refused'))
+  const told: unknown[] = []
+  recovered.listen(() => {}, ({ id }, error) => told.push([id, error]))
+  t.match(told, [['a', { message: 'refused' }]])
+})
+
 t.test('what a recovery made budgets reach waits for a listener, and goes to the latest', async (t) => {
-  const budgets = new RecoveredBudgets()
+  const recovered = new RecoveredSettlements()
   const told: string[] = []
   const settlement = { id: 'a', group: 'chat', key: 'ci', tokens: 1, late: [] }
   const reached = [{ scope: 'group', bucket: 'tokens total UTC ', percent: 50 }] as const
-  budgets.add(settlement, undefined)
-  budgets.add(settlement, [])
-  budgets.add(settlement, reached)
-  const endFirst = budgets.listen(() => told.push('first'))
+  recovered.onSettled(settlement, undefined)
+  recovered.onSettled(settlement, [])
+  recovered.onSettled(settlement, reached)
+  const lost = (): void => {}
+  const endFirst = recovered.listen(() => told.push('first'), lost)
   t.same(told, ['first'])
-  const endSecond = budgets.listen(() => told.push('second'))
+  const endSecond = recovered.listen(() => told.push('second'), lost)
   endFirst()
-  budgets.add(settlement, reached)
+  recovered.onSettled(settlement, reached)
   t.same(told, ['first', 'second'])
   endSecond()
-  budgets.add(settlement, reached)
-  budgets.listen(() => told.push('third'))
+  recovered.onSettled(settlement, reached)
+  recovered.listen(() => told.push('third'), lost)
   t.same(told, ['first', 'second', 'third'])
 })

@@ -173,7 +173,7 @@ t.test('a script with an error says so', { skip }, async (t) => {
   const link = await linkRedis({ engine: 'redis', url: server.url, commandTimeoutMs: 5_000 })
   t.teardown(link.close)
   for (let i = 0; i < 2; i += 1) {
-    await t.rejects(link.script('takeSteps', [], ['', 1, 'nothing', 0]), { ...down, cause: Error })
+    await t.rejects(link.script('takeSteps', [], ['', 1, 'nothing', 'none']), { ...down, cause: Error })
     while (await link.ask(async () => true).catch(() => false) !== true) await new Promise((resolve) => setTimeout(resolve, 5))
   }
 })
@@ -197,6 +197,29 @@ t.test('what the server will not do stops nothing else, and no key is forgotten 
   t.match(await state.keys.find(record.digest), { id: 'one' }, 'keys are read')
   await new Promise((resolve) => setTimeout(resolve, 300))
   t.notOk(heard.some(({ group }) => group === '*'))
+})
+
+t.test('a step that fails, fails alone, and what cannot be read is none', { skip }, async (t) => {
+  const { server, state: { balances } } = await opened(t)
+  const operator = new Redis(server.url)
+  t.teardown(() => operator.disconnect())
+  const limits = { balance: 100 }
+  const hold = async (id: string, key: string): Promise<unknown> => await balances.hold({
+    id, group: 'chat', key, groupLimits: {}, keyLimits: limits, requests: 1, tokens: 1, floor: 0,
+  })
+  for (const key of ['odd', 'even']) t.match(await hold(`of ${key}`, key), { ok: true })
+  await operator.hset('llm-gateway:{chat}:accounts', 's:odd', 'a text\nof somebody else')
+  const settle = async (key: string): Promise<unknown> =>
+    await balances.settle({ id: `of ${key}`, group: 'chat', key, tokens: 5, late: [] })
+  t.match(await Promise.allSettled([settle('odd'), settle('even'), hold('next', 'even')]), [
+    { status: 'rejected', reason: { ...down, asked: true, refused: true, cause: { message: /not an integer/ } } },
+    { status: 'fulfilled' },
+    { status: 'fulfilled', value: { ok: true } },
+  ])
+  await operator.hset('llm-gateway:{chat}:holds', 'torn', '\xc1')
+  await operator.zadd('llm-gateway:{chat}:deadlines', 1, 'torn')
+  t.match(await hold('last', 'even'), { ok: true })
+  t.equal(await operator.hexists('llm-gateway:{chat}:holds', 'torn'), 0)
 })
 
 t.test('a user who may not ping hears of the server\'s return all the same', { skip }, async (t) => {

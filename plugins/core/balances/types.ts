@@ -122,6 +122,9 @@ export type Settled = readonly Reached[] | void
 /** Told a settlement that the store has taken, and what it made budgets reach. */
 export type SettledListener = (settlement: Settlement, settled: Settled) => void
 
+/** Told a settlement that is put aside: the store took others, and this one not in all the times that it was asked to. */
+export type LostListener = (settlement: Settlement, error: unknown) => void
+
 /** What has gone of a bucket. */
 export interface Spending {
   readonly spent: number
@@ -145,10 +148,10 @@ export interface Balances {
    */
   settle: (settlement: Settlement) => Settled | Promise<Settled>
   /**
-   * Listens to settlements of what killed processes recorded, also to those before it. One listener: a later one takes the place. Returns
-   * what ends it.
+   * Listens to settlements of what killed processes recorded, and to those of them that are put aside, also to those before it. One
+   * listener: a later one takes the place. Returns what ends it.
    */
-  onRecovered?: (listener: SettledListener) => () => void
+  onRecovered?: (listener: SettledListener, onLost: LostListener) => () => void
   /** Keeps holds of running requests from expiring. */
   renew: (group: string, ids: readonly string[]) => void | Promise<void>
   /** Charges the floor of a group's expired holds; returns how many. Every `hold` also does it for its group. */
