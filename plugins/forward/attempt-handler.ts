@@ -21,8 +21,10 @@ export interface AttemptListener {
   readonly attempts: Attempts
   /** Something of the request is about to be written. */
   sent: () => void
-  /** The reply was passed on, and is over. */
-  ended: (end: 'complete' | 'broken') => void
+  /** The reply was passed on, and has ended. */
+  completed: () => void
+  /** The same, broken off. */
+  broken: (error: Error) => void
   failed: (failure: Failure) => void
 }
 
@@ -105,20 +107,16 @@ export class AttemptHandler implements ReplyHandler {
   onComplete (): void {
     clearTimeout(this.#timer)
     if (this.#mode === 'head') this.#pass()
-    if (this.#mode === 'passed') {
-      this.#listener.ended('complete')
-      this.#listener.exchange.onComplete()
-    } else if (this.#cancelled === null) {
+    if (this.#mode === 'passed') this.#listener.completed()
+    else if (this.#cancelled === null) {
       this.#listener.failed({ kind: this.#mode === 'whole' ? 'reply' : 'head', reply: this.#kept(null) })
     }
   }
 
   onError (error: Error): void {
     clearTimeout(this.#timer)
-    if (this.#mode === 'passed') {
-      this.#listener.ended('broken')
-      this.#listener.exchange.onError(error)
-    } else if (this.#cancelled === null) {
+    if (this.#mode === 'passed') this.#listener.broken(error)
+    else if (this.#cancelled === null) {
       const isHead = this.#mode === 'head' || this.#mode === 'failed_head'
       this.#listener.failed(isHead ? { kind: 'head', reply: this.#kept(error) } : { kind: 'transport', error, sent: this.#abort !== null })
     }

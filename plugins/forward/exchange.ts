@@ -102,18 +102,21 @@ export class Exchange implements Dispatcher.DispatchHandler, Source {
   }
 
   onComplete (): void {
-    const { llm } = this.#context
     const since = this.#now()
-    const wasStream = this.#body !== null
     this.#over(since)
     const rest = this.#tap === null ? null : this.#tap.end()
     if (!this.#left) {
       if (rest !== null) this.#pass(rest)
-      this.#conclude(this.#tap === null ? true : this.#tap.whole)
+      this.#conclude(this.whole)
     }
     // A whole reply ends in the turn in which it is delivered, which tells its time.
-    if (wasStream) llm.upstreamReply.workMs += performance.now() - since
+    if (this.#body !== null) this.#context.llm.upstreamReply.workMs += performance.now() - since
     this.#finish()
+  }
+
+  /** After its clean end: false where it was cut all the same. */
+  get whole (): boolean | Promise<boolean> {
+    return this.#tap === null || this.#tap.whole
   }
 
   onError (error: Error): void {
@@ -233,12 +236,8 @@ export class Exchange implements Dispatcher.DispatchHandler, Source {
     if (this.#boundary?.atBoundary === true) {
       this.#pass(lastEvent(this.#context.llm, failure, this.#tap))
       this.#body?.finish()
-    } else if (this.#body === null) {
-      // Nothing was passed on yet.
-      this.#error = error
-    } else {
-      this.#body.cut(this.#context.reply, error)
-    }
+    } else if (this.#body === null) this.#error = error
+    else this.#body.cut(this.#context.reply, error)
   }
 
   #finish (): void {

@@ -1,6 +1,7 @@
 import { AsyncResource } from 'node:async_hooks'
 import { gatewayError, GatewayError } from '../core/errors/gateway-error.js'
 import { ReplyCodedError } from '../core/errors/reply-errors.js'
+import { releaseHold } from '../core/gateway.js'
 import type { ModelCall } from '../core/model-call.js'
 import { writeLog } from '../core/write-log.js'
 import type { Attempts, Call, Called, Failure, KeptReply } from '../core/upstream.js'
@@ -46,8 +47,28 @@ export class Failover implements AttemptListener {
     this.#isSent = true
   }
 
-  /** The reply was passed on, and is over. */
-  ended (end: 'complete' | 'broken'): void {
+  /** Whether it ended well is known after its end: a stream may end cleanly without its last event. Its request is settled after that. */
+  completed (): void {
+    const { exchange } = this
+    this.#context.llm.holds += 1
+    exchange.onComplete()
+    const { whole } = exchange
+    if (typeof whole === 'boolean') this.#ended(whole)
+    else whole.then((isWhole) => this.#ended(isWhole))
+  }
+
+  #ended (isWhole: boolean): void {
+    const { gateway, request, llm } = this.#context
+    this.#over(isWhole ? 'complete' : 'broken')
+    releaseHold(gateway, request, llm)
+  }
+
+  broken (error: Error): void {
+    this.#over('broken')
+    this.exchange.onError(error)
+  }
+
+  #over (end: 'complete' | 'broken'): void {
     const left = this.#isOver
     this.#isOver = true
     this.attempts.over(left ? 'left' : end)

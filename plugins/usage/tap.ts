@@ -49,6 +49,7 @@ export class UsageTap implements ReplyTap {
   /** Has the reading of packed bytes ended. */
   private isRead = false
   private onRead: ((isWhole: boolean) => void) | null = null
+  private reading: Promise<boolean> | null = null
 
   constructor (llm: ModelCall, plan: Plan, headers: Headers, options: TapOptions) {
     this.llm = llm
@@ -70,7 +71,8 @@ export class UsageTap implements ReplyTap {
   /** Only what may be a stream is waited for. */
   get whole (): boolean | Promise<boolean> {
     if (this.isRead || !this.mayBeStream) return this.isWhole
-    return new Promise((resolve) => { this.onRead = resolve })
+    this.reading ??= new Promise((resolve) => { this.onRead = resolve })
+    return this.reading
   }
 
   push (chunk: Buffer): Buffer | null {

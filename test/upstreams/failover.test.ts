@@ -1,4 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises'
+import { gzipSync } from 'node:zlib'
 import t from 'tap'
 import { gatewayOf } from '../../plugins/core/gateway.js'
 import { memoryBalances, memoryLedger } from '../../plugins/state/index.js'
@@ -622,4 +623,23 @@ t.test('a member whose every stream breaks off is left alone, and one whose call
   }
   t.match(gatewayOf(gateway.app).upstreamsStatus().upstreams, [{ state: 'out', reason: 'failures' }, { state: 'up' }])
   t.strictSame(seenBy(gateway), [13, 1])
+})
+
+t.test('a member whose every stream ends without its last event is left alone, packed or not', async (t) => {
+  const begun = Buffer.from(`data: {"choices":[{"index":0,"delta":{"content":"${'word '.repeat(20)}"}}]}\n\n`.repeat(4))
+  const type = { 'content-type': 'text/event-stream' }
+  for (const script of [{ headers: type, body: begun }, { headers: { ...type, 'content-encoding': 'gzip' }, body: gzipSync(begun) }]) {
+    const gateway = await startPool(t, { rules: inOrder })
+    const url = await listen(gateway.app)
+    const body = JSON.stringify({ ...chat, stream: true, stream_options: { include_usage: true } })
+    for (let i = 0; i < 6; i += 1) {
+      gateway.members[0]?.queue(script)
+      await read(await call(`${url}/v1/chat/completions`, { body }).reply)
+      const { outcome, routing } = await gateway.settled.next()
+      t.equal(outcome, i < 5 ? 'truncated' : 'ok')
+      t.match(routing.attempts, [{ upstream: i < 5 ? 'm0' : 'm1', result: i < 5 ? 'reset' : 'ok', status: 200 }])
+    }
+    t.match(gatewayOf(gateway.app).upstreamsStatus().upstreams, [{ state: 'out', reason: 'failures', active: 0 }, { state: 'up' }])
+    t.strictSame(seenBy(gateway), [5, 1])
+  }
 })
