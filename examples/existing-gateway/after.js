@@ -8,7 +8,8 @@ const { UPSTREAM_URL = 'https://api.openai.com', UPSTREAM_KEY = '', HOST = '127.
 const app = Fastify()
 
 await app.register(llmGateway, {
-  routes: false, groups: { chat: { protocols: ['chat_completions', 'responses', 'embeddings'] } },
+  routes: false,
+  groups: { chat: { protocols: ['chat_completions', 'responses', 'embeddings'] } },
   keys: [{ id: 'dev', group: 'chat', secret: process.env.GATEWAY_KEY }],
 })
 app.register(httpProxy, {

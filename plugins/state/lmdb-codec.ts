@@ -67,7 +67,8 @@ const isActive = 1
 const isSettled = 2
 const scopeBits: Readonly<Record<Scope, number>> = { key: 4, group: 8 }
 const costBit = 16
-const balanceBits: Readonly<Record<Scope, number>> = { key: 32, group: 64 }
+/** Of parties without a balance: in a hold of an older version, each that is counted has one. */
+const withoutBalanceBits: Readonly<Record<Scope, number>> = { key: 32, group: 64 }
 const allScopes = ['key', 'group'] as const
 
 /**
@@ -78,7 +79,7 @@ export function writeHold (hold: HoldRecord): Buffer {
   let flags = active === 1 ? isActive : 0
   if (settled === true) flags |= isSettled
   for (const scope of scopes) flags |= scopeBits[scope]
-  for (const scope of balances) flags |= balanceBits[scope]
+  for (const scope of scopes) if (!balances.includes(scope)) flags |= withoutBalanceBits[scope]
   let at = bytes.writeUInt8(flags, 0)
   for (const value of [tokens, cost, floor, costFloor, second, deadline]) at = bytes.writeDoubleLE(value, at)
   at = writeText(key, at)
@@ -100,12 +101,13 @@ export function readHold (buffer: Buffer, group: string, id: string, state: Hold
     buckets.push({ scope: (kind & scopeBits.group) === 0 ? 'key' : 'group', id: text, unit: (kind & costBit) === 0 ? 'tokens' : 'cost' })
     at = end
   }
+  const scopes = allScopes.filter((scope) => (flags & scopeBits[scope]) !== 0)
   return {
     id,
     group,
     key: key.text,
-    scopes: allScopes.filter((scope) => (flags & scopeBits[scope]) !== 0),
-    balances: allScopes.filter((scope) => (flags & balanceBits[scope]) !== 0),
+    scopes,
+    balances: scopes.filter((scope) => (flags & withoutBalanceBits[scope]) === 0),
     buckets,
     tokens,
     cost,

@@ -4,6 +4,8 @@ import t from 'tap'
 import { inTurns } from '../../plugins/state/turns.js'
 import { hold, read, settle } from '../../plugins/core/balances/rules.js'
 import { lmdbBalances } from '../../plugins/state/lmdb-balances.js'
+import { readHold, writeHold } from '../../plugins/state/lmdb-codec.js'
+import type { HoldRecord } from '../../plugins/core/balances/group-store.js'
 import { lmdbKeys } from '../../plugins/state/lmdb-keys.js'
 import { LmdbGroupStores } from '../../plugins/state/lmdb-group-stores.js'
 import { openLmdb, readBootId, type LmdbFiles } from '../../plugins/state/lmdb-open.js'
@@ -257,4 +259,19 @@ t.test('who is far behind the changes of keys takes all for changed', async (t) 
   await writer.close()
   await watcher.close()
   await end(files)
+})
+
+function holdOf (given: Partial<HoldRecord>): HoldRecord {
+  const counts = { tokens: 9, cost: 0, floor: 3, costFloor: 0, active: 1, second: 1, deadline: 2 } as const
+  return { id: 'a', group: 'chat', key: 'ci', scopes: ['key', 'group'], balances: [], buckets: [], ...counts, state: 'open', ...given }
+}
+
+t.test('a hold keeps which of its parties have a balance; one of an older version is charged to each that it counts for', async (t) => {
+  const read = (bytes: Buffer): HoldRecord => readHold(bytes, 'chat', 'a', 'open')
+  for (const balances of [[], ['key'], ['group'], ['key', 'group']] as const) {
+    t.strictSame(read(Buffer.from(writeHold(holdOf({ balances })))), holdOf({ balances }))
+  }
+  const older = Buffer.from(writeHold(holdOf({})))
+  older[0] = Number(older[0]) & 0b1111
+  t.strictSame(read(older), holdOf({ balances: ['key', 'group'] }))
 })
