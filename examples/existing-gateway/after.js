@@ -7,10 +7,9 @@ const { UPSTREAM_URL = 'https://api.openai.com', UPSTREAM_KEY = '', HOST = '127.
 
 const app = Fastify()
 
+const keys = [{ id: 'dev', group: 'chat', secret: process.env.GATEWAY_KEY }]
 await app.register(llmGateway, {
-  routes: false,
-  groups: { chat: { protocols: ['chat_completions', 'responses', 'embeddings'] } },
-  keys: [{ id: 'dev', group: 'chat', secret: process.env.GATEWAY_KEY }],
+  routes: false, keys, groups: { chat: { protocols: ['chat_completions', 'responses', 'embeddings'] } },
 })
 app.register(httpProxy, {
   ...proxyOptions(),

@@ -49,12 +49,16 @@ export class Failover implements AttemptListener {
 
   /** Whether it ended well is known after its end: a stream may end cleanly without its last event. Its request is settled after that. */
   completed (): void {
-    const { exchange } = this
+    let whole: boolean | Promise<boolean> = false
     this.#context.llm.holds += 1
-    exchange.onComplete()
-    const { whole } = exchange
-    if (typeof whole === 'boolean') this.#ended(whole)
-    else whole.then((isWhole) => this.#ended(isWhole))
+    // What throws at its end must not be held for ever.
+    try {
+      this.exchange.onComplete()
+      whole = this.exchange.whole
+    } finally {
+      if (typeof whole === 'boolean') this.#ended(whole)
+      else whole.then((isWhole) => this.#ended(isWhole))
+    }
   }
 
   #ended (isWhole: boolean): void {

@@ -61,7 +61,7 @@ function checkJson (endpoint: Endpoint, bytes: Buffer, rules: BodyRules): Findin
   if (others.length > mostModels) {
     return refused('models', 'invalid_body', { reason: `The request body names more than ${mostModels} models.` })
   }
-  const substitutes = others.length === 0 ? none : otherModels(json, endpoint.substitutes, endpoint.family.modelPrefix) ?? none
+  const substitutes = others.length === 0 ? none : [...new Set(otherModels(json, endpoint.substitutes, endpoint.family.modelPrefix))]
   if (!isObject(json)) return { json, model: null, otherModels: others, substitutes, stream: false }
   const { modelField } = endpoint
   const model = nameOf(modelField === null ? null : json[modelField])

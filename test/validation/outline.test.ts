@@ -66,6 +66,7 @@ t.test('a question is answered with what the body says, and with the body', asyn
     json: { model: 'm', messages: [{ role: 'user', content: 'x' }], stream: true, models: ['a', 'b', 'a'] },
     model: 'm',
     otherModels: ['a', 'b'],
+    substitutes: ['a', 'b'],
     stream: true,
   })
   const contents = Array.from({ length: 3_000 }, () => ({ parts: [{ text: 'x' }] }))
