@@ -12,7 +12,9 @@ export interface RecoveryListeners {
   readonly onLost: LostListener
 }
 
-const nobody: RecoveryListeners = { onSettled: () => {}, onLost: () => {} }
+const nobody: RecoveryListeners = { onSettled: ignore, onLost: ignore }
+
+function ignore (): void {}
 
 /**
  * Settles again what killed processes recorded last. Whatever was settled already stays as it is: a settlement counts once.
@@ -43,14 +45,16 @@ async function settle (
 ): Promise<void> {
   if (key === null || group === null) return
   const settlement = { id, group, key, tokens: charged, cost: chargedCost, late, lateBuckets }
-  for (let refusals = 0; ;) {
+  let failure: unknown = null
+  for (let refusals = 0; refusals < maxRefusals;) {
     try {
       onSettled(settlement, await balances.settle(settlement))
       return
     } catch (error) {
+      failure = error
       if (isRefused(error)) refusals += 1
-      if (refusals === maxRefusals) return onLost(settlement, error)
       await pause(retryMs, undefined, { signal: closing, ref: false })
     }
   }
+  onLost(settlement, failure)
 }

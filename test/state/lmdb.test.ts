@@ -80,8 +80,9 @@ t.test('of budgets, too, and what ended long ago goes', async (t) => {
   const balances = lmdbBalances(first, { holdTtlMs: 60_000 })
   const groupBuckets = [
     { id: 'now', unit: 'cost', amount: 10, endsAt: null },
-    { id: 'then', unit: 'tokens', amount: 10, endsAt: 1 },
     { id: 'soon', unit: 'tokens', amount: 10, endsAt: Date.now() + 60_000 },
+    // Last: each that is made has those dropped that ended long before.
+    { id: 'then', unit: 'tokens', amount: 10, endsAt: 1 },
   ] as const
   await balances.hold({ ...ask('a', 5), groupBuckets, cost: 4 })
   await balances.settle({ id: 'a', group: 'chat', key: 'ci', tokens: 6, cost: 3, late: [] })
