@@ -80,9 +80,10 @@ t.test('of budgets, too, and what ended long ago goes', async (t) => {
   const balances = lmdbBalances(first, { holdTtlMs: 60_000 })
   const groupBuckets = [
     { id: 'now', unit: 'cost', amount: 10, endsAt: null },
-    { id: 'soon', unit: 'tokens', amount: 10, endsAt: Date.now() + 60_000 },
-    // Last: each that is made has those dropped that ended long before.
     { id: 'then', unit: 'tokens', amount: 10, endsAt: 1 },
+    { id: 'soon', unit: 'tokens', amount: 10, endsAt: Date.now() + 60_000 },
+    // Each that is made has those dropped that ended long before: the first at once, this one by the start.
+    { id: 'last', unit: 'tokens', amount: 10, endsAt: 1 },
   ] as const
   await balances.hold({ ...ask('a', 5), groupBuckets, cost: 4 })
   await balances.settle({ id: 'a', group: 'chat', key: 'ci', tokens: 6, cost: 3, late: [] })
@@ -92,7 +93,7 @@ t.test('of budgets, too, and what ended long ago goes', async (t) => {
   const again = lmdbBalances(second, { holdTtlMs: 60_000 })
   t.same(await again.readBucket('now', 'chat'), { spent: 3, held: 0 })
   t.same(await again.readBucket('soon', 'chat'), { spent: 6, held: 0 })
-  t.same(await again.readBucket('then', 'chat'), { spent: 0, held: 0 })
+  for (const id of ['then', 'last']) t.same(await again.readBucket(id, 'chat'), { spent: 0, held: 0 })
   await again.close()
   await end(second)
 })
