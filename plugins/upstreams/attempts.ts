@@ -6,7 +6,7 @@ import type { Tie } from './affinity.js'
 import { BestFailure } from './best-failure.js'
 import { callOf, unpacked } from './call.js'
 import { choose, noModel } from './choice.js'
-import { begunOn, judge, needsBody, passedOn, type AttemptResult, type Judgement } from './judgement.js'
+import { judge, needsBody, passedOn, type AttemptResult, type Judgement } from './judgement.js'
 import type { Member } from './member.js'
 import { BoundMember } from './bound-member.js'
 import { noticeSecrets } from './other-secret.js'
@@ -143,7 +143,7 @@ export class PoolAttempts implements Attempts {
   }
 
   passed (): void {
-    if (this.#visit !== null) tellPool(this.#pool.members, this.#visit, begunOn(this.#status), this.#around.now())
+    if (this.#visit !== null) tellPool(this.#pool.members, this.#visit, passedOn(this.#status), this.#around.now(), true)
   }
 
   failed (failure: Failure): number | null | Promise<number | null> {

@@ -30,16 +30,6 @@ const well: Judgement = { ...nothing, result: 'ok' }
 const refusing: Judgement = { ...nothing, result: 'client_error' }
 const failing: Judgement = { ...nothing, result: 'server_error', blames: 'upstream' }
 
-interface Begun extends Judgement {
-  readonly isBegun: true
-}
-
-const begun: Readonly<Record<'well' | 'refusing' | 'failing', Begun>> = {
-  well: { ...well, isBegun: true },
-  refusing: { ...refusing, isBegun: true },
-  failing: { ...failing, isBegun: true },
-}
-
 /** True for replies whose body has a say in what becomes of them. */
 export function needsBody (status: number): boolean {
   return status === 400 || status === 401 || status === 402 || status === 403 || status === 429 || status >= 500
@@ -49,12 +39,6 @@ export function needsBody (status: number): boolean {
 export function passedOn (status: number): Judgement {
   if (status >= 500) return failing
   return status >= 400 ? refusing : well
-}
-
-/** What one says whose head is passed on, and that may still break off. Not made for each reply: V8 clones an object in 10 us. */
-export function begunOn (status: number): Begun {
-  if (status >= 500) return begun.failing
-  return status >= 400 ? begun.refusing : begun.well
 }
 
 export function judge (failure: Failure, ownCredential: boolean, nowMs: number, llm: ModelCall): Judgement {

@@ -6,10 +6,7 @@ const coolMs = 5_000
 /** Longer than this nobody is believed: the account is asked again, by whatever request comes. */
 const longestCoolMs = 3_600_000
 
-export interface Told extends Pick<Judgement, 'blames' | 'waitMs'> {
-  /** It has only begun: a reply that is passed on may still break off. */
-  readonly isBegun?: boolean
-}
+export type Told = Pick<Judgement, 'blames' | 'waitMs'>
 
 /** One request's time at one member: counts as load until its end, and tells the member's health how it went. */
 export class Visit {
@@ -39,7 +36,8 @@ export class Visit {
     return this.#triesUpstream
   }
 
-  tell ({ blames, waitMs, isBegun = false }: Told, now: number): void {
+  /** `isBegun`: it has only begun, and a reply that is passed on may still break off. */
+  tell ({ blames, waitMs }: Told, now: number, isBegun = false): void {
     const { breaker, credential, account, models } = this.member.health
     const first = !this.#told
     this.#told = true
@@ -80,8 +78,8 @@ export class Visit {
 /**
  * The same for one member of a pool. All were out, and it is back: the others are tried at once, so that it does not get the load of all.
  */
-export function tellPool (members: readonly Member[], visit: Visit, told: Told, now: number): void {
+export function tellPool (members: readonly Member[], visit: Visit, told: Told, now: number, isBegun?: boolean): void {
   const isFirstBack = visit.isTry && told.blames !== 'upstream' && members.every(({ health }) => health.breaker.isOpen)
-  visit.tell(told, now)
+  visit.tell(told, now, isBegun)
   if (isFirstBack) for (const { health } of members) health.breaker.hurry(now)
 }
