@@ -1,10 +1,7 @@
 /** Accounts of keys that never come back: forgotten while others are made. */
 import { bucketKeepMs } from '../core/balances/buckets.js'
-import { isIdle, type AccountRecord } from '../core/balances/parties.js'
+import { idleLooks, isIdle, type AccountRecord } from '../core/balances/parties.js'
 import type { Binary } from './lmdb-known.js'
-
-/** Accounts that are looked at when one is made: more than one, or there would be more and more of them. */
-const looks = 4
 
 interface Records {
   readonly account: (name: string) => AccountRecord | undefined
@@ -31,9 +28,9 @@ export class LmdbIdle {
 
   drop (nowMs: number): void {
     const { account, dropAccount, hasBuckets } = this.#records
-    const names = [...this.#table.getKeys({ start: this.#next, end: `${this.#prefix}\uffff`, limit: looks + 1 })]
-    this.#next = names[looks] ?? this.#prefix
-    for (const name of names.slice(0, looks)) {
+    const names = [...this.#table.getKeys({ start: this.#next, end: `${this.#prefix}\uffff`, limit: idleLooks + 1 })]
+    this.#next = names[idleLooks] ?? this.#prefix
+    for (const name of names.slice(0, idleLooks)) {
       const found = account(name)
       if (found === undefined || !isIdle(found, nowMs)) continue
       if (!hasBuckets(name.slice(this.#prefix.length), nowMs - bucketKeepMs)) dropAccount(name)

@@ -1,4 +1,4 @@
-import { isIdle } from './parties.js'
+import { idleLooks, isIdle } from './parties.js'
 import { bucketKeepMs, type BucketRecord } from './buckets.js'
 import { hold, leave, read, readBucket, renew, settle, sweep } from './rules.js'
 import type { AccountRecord } from './parties.js'
@@ -69,8 +69,6 @@ class Holds {
 }
 
 const none: readonly HoldRecord[] = []
-/** Accounts that are looked at when one is made: more than one, or there would be more and more of them. */
-const idleLooks = 4
 
 export class MemoryGroupStore implements GroupStore {
   readonly #keys = new Map<string, AccountRecord>()

@@ -51,6 +51,9 @@ function newAccount (): AccountRecord {
   return { spent: 0, held: 0, active: 0, window: newWindow() }
 }
 
+/** Accounts that are looked at when one is made: more than one, or there would be more and more of them. */
+export const idleLooks = 4
+
 /** Nothing is taken from a balance, nothing runs, and the minute is over: one that is made anew is the same. */
 export function isIdle ({ spent, held, active, window }: AccountRecord, nowMs: number): boolean {
   if (spent !== 0 || held !== 0 || active !== 0) return false
