@@ -2,6 +2,7 @@ import { hash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import type { Upstream } from '../core/upstream.js'
 import { Breaker, failureRules, refusalRules } from './breaker.js'
+import { Load } from './load.js'
 
 const maxModels = 1_000
 
@@ -14,6 +15,7 @@ export class Health {
   readonly models = new LRUCache<string, Breaker>({ max: maxModels })
   readonly account: Account
   active = 0
+  readonly #loads = new Map<string, Load>()
   /** Digest of the secret that was refused last, for all or for some model. */
   #refused: string | null = null
 
@@ -50,6 +52,13 @@ export class Health {
   /** From when on it may be asked, as far as is known; 0 for any time. */
   returnsAt (model: string): number {
     return Math.max(this.breaker.until, this.credential.until, this.models.get(model)?.until ?? 0, this.account.until(model))
+  }
+
+  /** How busy it is as a member of one pool: what was begun before a reload still runs after it. */
+  loadIn (pool: string): Load {
+    const known = this.#loads.get(pool) ?? new Load()
+    this.#loads.set(pool, known)
+    return known
   }
 
   /** The breaker of one model, made where there is none. */

@@ -20,6 +20,6 @@ export type MemberRules = Pick<Member, 'weight' | 'concurrency' | 'tier'>
 
 export const memberDefaults: MemberRules = { weight: 1, concurrency: Infinity, tier: 1 }
 
-export function newMember (upstream: Upstream, health: Health, rules: MemberRules = memberDefaults): Member {
-  return { upstream, health, load: new Load(), hash: textHash(upstream.name), ...rules }
+export function newMember (upstream: Upstream, health: Health, rules: MemberRules = memberDefaults, load = new Load()): Member {
+  return { upstream, health, load, hash: textHash(upstream.name), ...rules }
 }

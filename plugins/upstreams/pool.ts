@@ -70,7 +70,7 @@ function readPool (name: string, options: PoolOptions, beside: Known): Pool {
   checkChoice(`${at}.affinity`, options.affinity, ['conversation', 'key', 'none'])
   const { members, retryOn, ...others } = { ...poolDefaults, ...options }
   if (!Array.isArray(members) || members.length === 0) throw new OptionError(`${at}.members`, 'must be a list of at least one upstream')
-  const read = members.map((member: unknown, i) => readMember(`${at}.members[${i}]`, member, beside))
+  const read = members.map((member: unknown, i) => readMember(name, i, member, beside))
   const twice = read.find(({ upstream }, i) => read.findIndex((other) => other.upstream === upstream) < i)
   if (twice !== undefined) throw new OptionError(`${at}.members`, `holds ${twice.upstream.name} twice`)
   return {
@@ -82,7 +82,8 @@ function readPool (name: string, options: PoolOptions, beside: Known): Pool {
   }
 }
 
-function readMember (at: string, given: unknown, { upstreams, pools, registry }: Known): Member {
+function readMember (pool: string, i: number, given: unknown, { upstreams, pools, registry }: Known): Member {
+  const at = `pools.${pool}.members[${i}]`
   const options: MemberOptions = typeof given === 'string' ? { upstream: given } : Object(given)
   checkOptions(at, options, memberChecks)
   const { upstream: name, ...rules } = options
@@ -91,7 +92,8 @@ function readMember (at: string, given: unknown, { upstreams, pools, registry }:
   if (upstream === undefined) {
     throw new OptionError(at, `names ${String(name)}, which is not one of the upstreams${didYouMean(String(name), [...upstreams.keys()])}`)
   }
-  return newMember(upstream, registry.of(upstream), { ...memberDefaults, ...rules })
+  const health = registry.of(upstream)
+  return newMember(upstream, health, { ...memberDefaults, ...rules }, health.loadIn(pool))
 }
 
 function readCauses (at: string, given: unknown): ReadonlySet<string> {
