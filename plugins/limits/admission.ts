@@ -3,7 +3,7 @@ import type { Group, Key } from '../core/types.js'
 import { StoreDownError } from '../core/balances/store-down.js'
 import { scopesOf } from '../core/balances/parties.js'
 import { ownedBuckets } from '../core/balances/buckets.js'
-import type { Amounts, Balances, Decision, HoldAsk, OwnedBucket, Parties, Scope, Settlement } from '../core/balances/types.js'
+import type { Amounts, Balances, Decision, HoldAsk, OwnedBucket, Parties, Reached, Scope, Settlement } from '../core/balances/types.js'
 import { bucketsOf } from './budgets.js'
 import { Lease } from './lease.js'
 import type { Outbox } from './outbox.js'
@@ -18,6 +18,13 @@ const tellEveryMs = 10_000
 const none: readonly Scope[] = []
 const nothing: Amounts = { tokens: 0, cost: 0 }
 
+export interface AdmissionListeners {
+  /** The store cannot answer, and why. */
+  readonly onTrouble: (error: unknown) => void
+  /** Budgets that have another amount have reached something by it. */
+  readonly onReached: (parties: Parties, reached: readonly Reached[]) => void
+}
+
 /** Asks the store, or what a group falls back to while the store is away, and ends what was begun. */
 export class Admission {
   readonly remaining = new Remaining()
@@ -25,16 +32,15 @@ export class Admission {
   readonly #outbox: Outbox
   readonly #leasePercent: number
   readonly #tickets = new OpenTickets()
-  readonly #onTrouble: (error: unknown) => void
+  readonly #listeners: AdmissionListeners
   #lease: Lease | null = null
   #toldAt = -Infinity
 
-  /** `onTrouble`: the store cannot answer, and why. */
-  constructor (balances: Balances, outbox: Outbox, leasePercent: number, onTrouble: (error: unknown) => void) {
+  constructor (balances: Balances, outbox: Outbox, leasePercent: number, listeners: AdmissionListeners) {
     this.#balances = balances
     this.#outbox = outbox
     this.#leasePercent = leasePercent
-    this.#onTrouble = onTrouble
+    this.#listeners = listeners
   }
 
   ticketOf (llm: ModelCall): Ticket | undefined {
@@ -155,6 +161,7 @@ export class Admission {
       ticket.tokens = 0
       ticket.cost = 0
     }
+    if (decision.reached !== undefined) this.#listeners.onReached(ticket.parties, decision.reached)
     // What the lease spent is known to the store: another outage begins another.
     if (this.#outbox.empty) this.#lease = null
     return decision
@@ -164,7 +171,7 @@ export class Admission {
     const now = performance.now()
     if (now - this.#toldAt < tellEveryMs) return
     this.#toldAt = now
-    this.#onTrouble(error)
+    this.#listeners.onTrouble(error)
   }
 
   #withoutStore (ticket: Ticket, ask: HoldAsk, error: unknown): Answer | Promise<Answer> {

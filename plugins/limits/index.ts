@@ -39,11 +39,12 @@ async function registerLimits (app: FastifyInstance, options: LimitsOptions): Pr
     gateway.recorder.settlementLost()
     writeLog(app.log, 'error', { settlement, err }, 'a settlement could not reach the state store')
   }
-  const onSettled = budgetWarnings(() => gateway.recorder, app.log, rules.onBudget)
-  const outbox = new Outbox({ balances, maxWaiting: outboxMax, retryMs: outboxRetryMs, onLost, onSettled })
-  const admission = new Admission(
-    balances, outbox, rules.leasePercent, (err) => writeLog(app.log, 'error', { err }, 'the limit store cannot answer')
-  )
+  const warn = budgetWarnings(() => gateway.recorder, app.log, rules.onBudget)
+  const outbox = new Outbox({ balances, maxWaiting: outboxMax, retryMs: outboxRetryMs, onLost, onSettled: warn })
+  const admission = new Admission(balances, outbox, rules.leasePercent, {
+    onTrouble: (err) => writeLog(app.log, 'error', { err }, 'the limit store cannot answer'),
+    onReached: warn,
+  })
   const gate = new Gate(rules, admission, gateway)
 
   app.addHook('onRequest', function llmGatewayLimits (request, reply, done) {
@@ -72,7 +73,7 @@ async function registerLimits (app: FastifyInstance, options: LimitsOptions): Pr
     expectCounts(gateway)
     const renewing = setInterval(() => admission.renew(), Math.ceil(balances.holdTtlMs / 3)).unref()
     const forget = gateway.recorder.gauge('balance_remaining_ratio', () => admission.remaining.samples())
-    const unwarned = balances.onRecovered?.(onSettled, onLost)
+    const unwarned = balances.onRecovered?.(warn, onLost)
     const unheard = ledger?.onTrouble?.((err, again) => {
       gateway.recorder.ledgerFailed()
       if (!again) {

@@ -1,6 +1,6 @@
 /** Tells that a share of a budget is spent: in the log, in a metric, and to the host. */
 import type { FastifyBaseLogger } from 'fastify'
-import type { Reached, SettledListener, Settlement } from '../core/balances/types.js'
+import type { Reached, Settled, Settlement } from '../core/balances/types.js'
 import type { Period } from '../core/budget.js'
 import type { Recorder } from '../core/recorder.js'
 import { writeLog } from '../core/write-log.js'
@@ -21,10 +21,12 @@ export interface BudgetEvent {
 
 export type OnBudget = (event: BudgetEvent) => unknown
 
-/** What settles are told to. A hook of the host that throws, or whose promise fails, is told in the log. */
+type Owner = Pick<Settlement, 'group' | 'key'>
+
+/** What settlements are told to, and asks of a budget that has changed. A hook of the host that throws, or whose promise fails, is told in the log. */
 export function budgetWarnings (
   recorder: () => Recorder, log: FastifyBaseLogger, onBudget: OnBudget | null
-): SettledListener {
+): (owner: Owner, settled: Settled) => void {
   const fail = (err: unknown): void => writeLog(log, 'error', { err }, 'limits.onBudget failed')
   const tell = (event: BudgetEvent): void => {
     recorder().budgetReached(event.group, event.period, event.percent)
@@ -35,11 +37,11 @@ export function budgetWarnings (
       fail(error)
     }
   }
-  return (settlement, settled) => {
-    if (settled !== undefined) for (const reached of settled) tell(eventOf(settlement, reached))
+  return (owner, settled) => {
+    if (settled !== undefined) for (const reached of settled) tell(eventOf(owner, reached))
   }
 }
 
-function eventOf ({ group, key }: Settlement, { scope, bucket, percent }: Reached): BudgetEvent {
+function eventOf ({ group, key }: Owner, { scope, bucket, percent }: Reached): BudgetEvent {
   return { group, key: scope === 'key' ? key : null, ...readBucketId(bucket), percent }
 }

@@ -61,8 +61,9 @@ function bucketValues ({ id, unit, amount, endsAt }: Bucket): Array<string | num
 
 const limitNames: readonly LimitName[] = ['requests', 'tokens', 'concurrency', 'balance', 'budget']
 
-function decisionOf ([ok, ...rest]: readonly unknown[]): Decision {
-  if (ok === 1) return { ok: true, left: leftOf(rest) }
+function decisionOf ([ok, told, ...rest]: readonly unknown[]): Decision {
+  const changed = Array.isArray(told) && told.length > 0 ? { reached: reachedOf(told) } : null
+  if (ok === 1) return { ok: true, left: leftOf(rest), ...changed }
   const [name, scope, allowed, free, retryAfterMs, bucket] = rest
   const limit = limitNames.find((known) => known === name)
   if (limit === undefined) throw new StoreDownError('gave an answer that cannot be read')
@@ -74,6 +75,7 @@ function decisionOf ([ok, ...rest]: readonly unknown[]): Decision {
     free: Number(free),
     retryAfterMs: Number(retryAfterMs),
     ...typeof bucket === 'string' && { bucket },
+    ...changed,
   }
 }
 

@@ -85,13 +85,23 @@ local function saveBucket (bucket)
   redis.call('HSET', B, 's' .. name, int(bucket.spent), 'h' .. name, int(bucket.held),
     'a' .. name, int(bucket.amount), 't' .. name, bucket.told)
 end
-local function resize (bucket, amount)
+local function tellReached (bucket, scope, id, told)
+  local percent = reachedPercent(bucket)
+  if percent <= bucket.told then return end
+  bucket.told = percent
+  told[#told + 1] = scope
+  told[#told + 1] = id
+  told[#told + 1] = percent
+end
+local function resize (bucket, amount, told)
   if bucket.amount == amount then return end
-  local other, told = bucket.amount, bucket.told
+  local other, otherTold = bucket.amount, bucket.told
   bucket.amount = amount
-  if amount == bucket.other then bucket.told = bucket.otherTold else bucket.told = math.min(told, reachedPercent(bucket)) end
-  bucket.other, bucket.otherTold = other, told
-  redis.call('HSET', B, 'b' .. bucket.name, int(other), 'u' .. bucket.name, told)
+  if amount == bucket.other then bucket.told = bucket.otherTold else bucket.told = math.min(otherTold, reachedPercent(bucket)) end
+  bucket.other, bucket.otherTold = other, otherTold
+  redis.call('HSET', B, 'b' .. bucket.name, int(other), 'u' .. bucket.name, otherTold)
+  tellReached(bucket, bucket.scope, bucket.id, told)
+  saveBucket(bucket)
 end
 local function forgetBuckets ()
   for _, name in ipairs(redis.call('ZRANGEBYSCORE', E, '-inf', int(now), 'LIMIT', 0, ${bucketsAtOnce})) do
@@ -119,13 +129,7 @@ local function charge (hold, tokens, cost, told)
       if held.unit == 'cost' then before, after = hold.cost, cost end
       bucket.spent = bucket.spent + after
       if hold.state == 'closed' then bucket.spent = bucket.spent - before else bucket.held = bucket.held - before end
-      local percent = reachedPercent(bucket)
-      if told and percent > bucket.told then
-        bucket.told = percent
-        told[#told + 1] = held.scope
-        told[#told + 1] = held.id
-        told[#told + 1] = percent
-      end
+      if told then tellReached(bucket, held.scope, held.id, told) end
       saveBucket(bucket)
     end
   end

@@ -16,9 +16,9 @@ steps.hold = function (a)
   local requests, tokens, floor, cost, costFloor = tonumber(a[4]), tonumber(a[5]), tonumber(a[6]), tonumber(a[7]), tonumber(a[8])
   sweep()
   local open = load(id)
-  if open and open.settled then return { 1, '', '' } end
+  if open and open.settled then return { 1, {}, '', '' } end
   if open and open.state ~= 'open' then open = nil end
-  local scopes, balances, windows, buckets, left = {}, {}, {}, {}, { key = '', group = '' }
+  local scopes, balances, windows, buckets, left, told = {}, {}, {}, {}, { key = '', group = '' }, {}
   local at = 9
   for _, scope in ipairs({ 'key', 'group' }) do
     local count = tonumber(a[at + 5])
@@ -28,23 +28,27 @@ steps.hold = function (a)
       local party = account(scope, key)
       local w = advance(windowOf(scope, place))
       local function refuse (limit, allowed, used, retry, bucket)
-        return { 0, limit, scope, int(allowed), int(math.max(0, allowed - used)), int(retry), bucket }
+        return { 0, told, limit, scope, int(allowed), int(math.max(0, allowed - used)), int(retry), bucket }
+      end
+      local first = #buckets
+      for i = 1, count do
+        local b = at + 2 + i * 4
+        local bucket = openBucket(scope, key, a[b], tonumber(a[b + 2]), a[b + 3])
+        bucket.scope, bucket.id, bucket.unit = scope, a[b], a[b + 1]
+        resize(bucket, tonumber(a[b + 2]), told)
+        buckets[first + i] = bucket
       end
       local need = math.max(1, tokens)
       local gone = party.spent + party.held
       if balance and gone + need > balance then return refuse('balance', balance, gone, 0) end
-      for i = 1, count do
-        local b = at + 2 + i * 4
-        local amount, unit = tonumber(a[b + 2]), a[b + 1]
-        local bucket = openBucket(scope, key, a[b], amount, a[b + 3])
+      for i = first + 1, #buckets do
+        local bucket = buckets[i]
         local used = bucket.spent + bucket.held
         local wanted = need
-        if unit == 'cost' then wanted = math.max(1, cost) end
-        if used + wanted > amount then
-          return refuse('budget', amount, used, bucket.ends and math.max(0, bucket.ends - now) or 0, a[b])
+        if bucket.unit == 'cost' then wanted = math.max(1, cost) end
+        if used + wanted > bucket.amount then
+          return refuse('budget', bucket.amount, used, bucket.ends and math.max(0, bucket.ends - now) or 0, bucket.id)
         end
-        bucket.scope, bucket.id, bucket.unit, bucket.wanted = scope, a[b], unit, amount
-        buckets[#buckets + 1] = bucket
       end
       if concurrency and not open and party.active >= concurrency then
         return refuse('concurrency', concurrency, party.active, ${concurrencyRetryMs})
@@ -68,10 +72,9 @@ steps.hold = function (a)
     counted = windows[i].b
     count(windows[i], counted, requests, tokens)
   end
-  local answer, held = { 1, left.key, left.group }, {}
+  local answer, held = { 1, told, left.key, left.group }, {}
   for i, bucket in ipairs(buckets) do
     makeBucket(bucket)
-    resize(bucket, bucket.wanted)
     bucket.held = bucket.held + (bucket.unit == 'cost' and cost or tokens)
     saveBucket(bucket)
     held[i] = { scope = bucket.scope, id = bucket.id, unit = bucket.unit }

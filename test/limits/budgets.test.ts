@@ -245,6 +245,22 @@ t.test('2,000 requests at once on a budget for 50 serve exactly 50', async (t) =
   t.same(made.events.map(({ percent }) => percent), [50, 80, 100], 'each once')
 })
 
+t.test('a budget that is lowered below what is spent warns at the request that it refuses, and shows that nothing is left', async (t) => {
+  clock(t)
+  const budgets = [{ tokens: 1_000, period: 'day' as const }]
+  const made = await gateway(t, { group: { budgets } })
+  t.equal((await made.chat({ max_tokens: 10 })).status, 200)
+  await made.quiet()
+  t.same(made.events, [])
+  const lowered = await gateway(t, { group: { budgets: [{ tokens: 60, period: 'day' }] }, limits: { balances: made.balances } })
+  for (let at = 0; at < 2; at += 1) t.equal((await lowered.chat({ max_tokens: 10 })).status, 403)
+  t.match(lowered.events, [{ group: 'all', key: null, unit: 'tokens', period: 'day', percent: 100 }])
+  t.equal(lowered.events.length, 1)
+  const text = await lowered.metrics()
+  t.match(text, 'llm_gateway_budget_warnings_total{group="all",period="day",percent="100"} 1')
+  t.match(text, 'llm_gateway_budget_remaining_ratio{group="all",period="day"} 0')
+})
+
 t.test('a hook that throws, or whose promise fails, harms nothing', async (t) => {
   const lines: string[] = []
   for (const onBudget of [() => { throw new Error('at once') }, async () => { throw new Error('later') }]) {

@@ -16,6 +16,8 @@ interface Desk {
   readonly end: (llm: ModelCall) => Promise<void>
 }
 
+const unheard = { onTrouble: () => {}, onReached: () => {} }
+
 /** Limits in front of a store that can be taken away. */
 function desk (onStoreFailure: Group['onStoreFailure'], maxWaiting = 100): Desk {
   const memory = memoryBalances()
@@ -32,7 +34,7 @@ function desk (onStoreFailure: Group['onStoreFailure'], maxWaiting = 100): Desk 
     },
   }
   const outbox = new Outbox({ balances, maxWaiting, retryMs: 5, onLost: () => {}, onSettled: () => {} })
-  const admission = new Admission(balances, outbox, 10, () => {})
+  const admission = new Admission(balances, outbox, 10, unheard)
   const group: Group = {
     id: 'all', protocols: new Set(), thirdParty: true, upstream: null, models: null, limits: { requestsPerMinute: 30 }, onStoreFailure,
   }
@@ -130,7 +132,7 @@ t.test('a group that cannot be renewed keeps no other from it', async (t) => {
       renewed.push(group)
     },
   }
-  const admission = new Admission(balances, new Outbox({ balances, maxWaiting: 1, retryMs: 5, onLost: () => {} }), 10, () => {})
+  const admission = new Admission(balances, new Outbox({ balances, maxWaiting: 1, retryMs: 5, onLost: () => {} }), 10, unheard)
   for (const id of ['odd', 'all', 'more']) {
     const limits = { concurrency: 1 }
     const group: Group = { id, protocols: new Set(), thirdParty: true, upstream: null, models: null, limits, onStoreFailure: 'local' }

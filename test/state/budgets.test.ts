@@ -42,7 +42,7 @@ for (const engine of engines) {
       const spend = async (id: string, cost: number, amount = 100): Promise<void> => {
         for (const [at, by] of [balances, other].entries()) {
           const groupBuckets = [bucket('told', amount)]
-          await by.hold(ask({ id: `${id}${at}`, cost: 1, groupBuckets }))
+          reached.push(...(await by.hold(ask({ id: `${id}${at}`, cost: 1, groupBuckets }))).reached ?? [])
           reached.push(...await by.settle({ ...settled, id: `${id}${at}`, cost: cost / 2 }) ?? [])
         }
       }
@@ -60,11 +60,28 @@ for (const engine of engines) {
       t.match(await balances.hold(ask({ id: 'x', cost: 1 })), { ok: true }, 'and taken away')
     })
 
+    t.test('that are lowered tell what they reach by it at the next ask, also one that is refused, and once', async (t) => {
+      const asked = async (by: typeof balances, id: string, amount: number): Promise<unknown> => {
+        const { ok, reached = [] } = await by.hold(ask({
+          id, cost: 1, groupBuckets: [bucket('before', 100), bucket('lowered', amount), bucket('after', 100)],
+        }))
+        return [ok, reached.map(({ bucket, percent }) => `${bucket} ${percent}`)]
+      }
+      t.same(await asked(balances, 'l1', 1_000), [true, []])
+      await balances.settle({ ...settled, id: 'l1', cost: 90 })
+      t.same(await asked(other, 'l2', 180), [true, ['lowered 50']])
+      t.same(await asked(balances, 'l3', 90), [false, ['lowered 100']])
+      t.same(await asked(other, 'l4', 90), [false, []])
+      t.same(await asked(balances, 'l5', 180), [true, []], 'the one before comes back')
+      t.same(await asked(other, 'l6', 1_000), [true, []])
+      t.same(await asked(other, 'l7', 100), [true, ['lowered 80']], 'of another one it is told again')
+    })
+
     t.test('tell it once while a reload goes on, and two processes have two amounts', async (t) => {
       const reached: Reached[] = []
       for (let at = 0; at < 140; at += 1) {
         const [by, amount] = at % 2 === 0 ? [balances, 1_000] : [other, 2_000]
-        await by.hold(ask({ id: `two${at}`, cost: 1, groupBuckets: [bucket('two', amount)] }))
+        reached.push(...(await by.hold(ask({ id: `two${at}`, cost: 1, groupBuckets: [bucket('two', amount)] }))).reached ?? [])
         reached.push(...await by.settle({ ...settled, id: `two${at}`, cost: 8 }) ?? [])
       }
       t.same(reached.map(({ percent }) => percent), [50, 80, 100, 50], 'the last one is of the larger amount')

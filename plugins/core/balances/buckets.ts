@@ -63,7 +63,7 @@ export function resize (record: BucketRecord, amount: number): void {
 }
 
 /** Adds to `reached` what was not told yet. */
-export function tellReached (record: BucketRecord, { scope, id }: HeldBucket, reached: Reached[]): void {
+export function tellReached (record: BucketRecord, scope: Scope, id: string, reached: Reached[]): void {
   const percent = reachedPercent(record)
   if (percent <= record.toldPercent) return
   record.toldPercent = percent

@@ -18,7 +18,7 @@ const unknown = { group: null, key: null }
 const nothing: readonly never[] = []
 const nothingHeld = { tokens: 0, cost: 0, floor: 0, costFloor: 0, active: 0, second: 0, deadline: 0 } as const
 
-/** Admits everything or changes nothing. */
+/** Admits everything or takes nothing. */
 export function hold (engine: Engine, ask: HoldAsk): Decision {
   const store = engine.storeOf(ask.group)
   const nowMs = engine.now()
@@ -27,15 +27,32 @@ export function hold (engine: Engine, ask: HoldAsk): Decision {
   if (found?.settled === true) return { ok: true, left: unknown }
   const open = found?.state === 'open' ? found : undefined
   const parties = partiesOf(ask, store)
+  let reached: Reached[] | undefined
   const second = secondOf(nowMs)
   for (const party of parties) {
     advance(party.account.window, second)
+    reached = resizeAll(store, party, reached)
     const refused = refusal(party, ask, open === undefined, nowMs)
-    if (refused !== null) return refused
+    if (refused !== null) return withReached(refused, reached)
   }
   const at = take(store, ask, parties, open === undefined, nowMs)
   store.saveHold(open === undefined ? holdOf(engine, ask, at, nowMs) : added(open, ask, at), found)
-  return { ok: true, left: leftOf(parties) }
+  return withReached({ ok: true, left: leftOf(parties) }, reached)
+}
+
+function withReached (decision: Decision, reached: readonly Reached[] = nothing): Decision {
+  return reached.length === 0 ? decision : { ...decision, reached }
+}
+
+/** Also for an ask that is refused: a budget that was lowered below what is spent of it lets none in, and no settlement would tell so. */
+function resizeAll (store: GroupStore, { scope, key, buckets }: Party, reached?: Reached[]): Reached[] | undefined {
+  for (const { bucket: { id, amount }, record } of buckets) {
+    if (record.amount === amount) continue
+    resize(record, amount)
+    tellReached(record, scope, id, reached ??= [])
+    store.saveBucket(key, id, record)
+  }
+  return reached
 }
 
 /** Returns the second that its tokens are counted in. */
@@ -49,7 +66,6 @@ function take (store: GroupStore, ask: HoldAsk, parties: readonly Party[], enter
     second = count(account.window, second, ask.requests, tokens)
     store.saveAccount(key, account)
     for (const { bucket, record, isNew } of buckets) {
-      resize(record, bucket.amount)
       record.held += bucket.unit === 'tokens' ? tokens : cost
       if (isNew) store.dropBuckets(key, nowMs - bucketKeepMs)
       store.saveBucket(key, bucket.id, record)
@@ -165,7 +181,7 @@ function charge (store: GroupStore, found: HoldRecord, amounts: Amounts, reached
     record.spent += amounts[unit]
     if (found.state === 'closed') record.spent -= found[unit]
     else record.held -= found[unit]
-    if (reached !== null) tellReached(record, held, reached)
+    if (reached !== null) tellReached(record, scope, id, reached)
     store.saveBucket(partyKey, id, record, found.state === 'closed' && amounts[unit] < found[unit])
   }
 }

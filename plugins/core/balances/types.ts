@@ -60,6 +60,8 @@ export interface Left {
 export interface Admitted {
   readonly ok: true
   readonly left: Left
+  /** What budgets have reached whose amount is another one than before; absent for nothing. */
+  readonly reached?: readonly Reached[]
 }
 
 export interface LimitRefusal {
@@ -74,6 +76,8 @@ export interface LimitRefusal {
   readonly free: number
   /** When asking again makes sense; 0 where time alone does not help. */
   readonly retryAfterMs: number
+  /** As of `Admitted`. */
+  readonly reached?: readonly Reached[]
 }
 
 export type Decision = Admitted | LimitRefusal
