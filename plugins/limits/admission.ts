@@ -54,9 +54,9 @@ export class Admission {
     return ticket
   }
 
-  /** Begins a request; the store is asked nothing yet. */
-  begin (llm: ModelCall, key: Key, group: Group): Ticket {
-    const ticket = new Ticket(llm, partiesOf(key, group), group.onStoreFailure)
+  /** Begins a request; the store is asked nothing yet. `currency`: of budgets in money. */
+  begin (llm: ModelCall, key: Key, group: Group, currency: string): Ticket {
+    const ticket = new Ticket(llm, partiesOf(key, group, currency), group.onStoreFailure)
     this.#tickets.add(ticket, llm)
     return ticket
   }
@@ -194,15 +194,15 @@ export class Admission {
 }
 
 /** The buckets of this moment: a request stays in the periods in which it began. */
-function partiesOf (key: Key, group: Group): Parties {
+function partiesOf (key: Key, group: Group, currency: string): Parties {
   const now = Date.now()
   return {
     group: group.id,
     groupLimits: group.limits,
-    groupBuckets: bucketsOf(group.limits, now),
+    groupBuckets: bucketsOf(group.limits, currency, now),
     key: key.id,
     keyLimits: key.limits,
-    keyBuckets: bucketsOf(key.limits, now),
+    keyBuckets: bucketsOf(key.limits, currency, now),
   }
 }
 

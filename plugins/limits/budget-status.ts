@@ -13,7 +13,7 @@ export async function readBudgets (
   const asked = [
     ...groups.map(({ id, limits }) => ({ group: id, key: null, limits })),
     ...keys.map(({ id, group, limits }) => ({ group, key: id, limits })),
-  ].flatMap((party) => askedOf(party, now))
+  ].flatMap((party) => askedOf(party, currency, now))
   const configured = await Promise.all(asked.slice(0, maxBudgets).map(async (each) => await readOne(balances, each, currency)))
   const { budgets, more, isCut } = await issued.read(currency, now)
   return { budgets: [...configured, ...budgets], more: more + asked.length - configured.length, isCut }

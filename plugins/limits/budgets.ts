@@ -12,26 +12,35 @@ interface Counted {
 /** What the id of a bucket says. */
 export interface BucketWords {
   readonly unit: 'tokens' | 'cost'
+  /** Null for tokens, and in ids of older versions, which did not name it. */
+  readonly currency: string | null
   readonly period: Period
   readonly timezone: string
   /** Of the period: the date of its first day there; the moment of an hour, in UTC; empty for `total`. */
   readonly start: string
 }
 
-/** By the list that a key or a group has: those of one configuration live and go with it. */
-const known = new WeakMap<readonly Budget[], { readonly counted: readonly Counted[], readonly buckets: readonly Bucket[] }>()
+interface Known {
+  readonly currency: string
+  readonly counted: readonly Counted[]
+  readonly buckets: readonly Bucket[]
+}
 
-/** Undefined where there are none. The same buckets until a period turns. */
-export function bucketsOf ({ budgets }: Limits, now: number): readonly Bucket[] | undefined {
+/** By the list that a key or a group has: those of one configuration live and go with it. */
+const known = new WeakMap<readonly Budget[], Known>()
+
+/** Undefined where there are none. The same buckets until a period turns. `currency`: of the prices. */
+export function bucketsOf ({ budgets }: Limits, currency: string, now: number): readonly Bucket[] | undefined {
   if (budgets === undefined || budgets.length === 0) return undefined
-  const found = known.get(budgets)
+  const last = known.get(budgets)
+  const found = last?.currency === currency ? last : undefined
   if (found?.counted.every((each) => isNow(each, now)) === true) return found.buckets
   const counted = budgets.map((budget, at) => {
     const before = found?.counted[at]
-    return before !== undefined && isNow(before, now) ? before : count(budget, now)
+    return before !== undefined && isNow(before, now) ? before : count(budget, currency, now)
   })
   const buckets = counted.map(({ bucket }) => bucket)
-  known.set(budgets, { counted, buckets })
+  known.set(budgets, { currency, counted, buckets })
   return buckets
 }
 
@@ -40,14 +49,21 @@ function isNow ({ span: { from, endsAt } }: Counted, now: number): boolean {
   return now >= from && (endsAt === null || now < endsAt)
 }
 
-function count (budget: Budget, now: number): Counted {
+function count (budget: Budget, currency: string, now: number): Counted {
   const { period, timezone = 'UTC' } = budget
   const counted = amountOf(budget)
   const span = spanOf(period, timezone, now)
-  return { span, bucket: { id: `${counted.unit} ${period} ${timezone} ${span.name}`, ...counted, endsAt: span.endsAt } }
+  const { endsAt } = span
+  const when = `${period} ${timezone} ${span.name}`
+  const id = `${counted.unit} ${when}`
+  if (counted.unit === 'tokens') return { span, bucket: { id, ...counted, endsAt } }
+  // What is spent in one currency says nothing of another.
+  return { span, bucket: { id: `cost:${currency} ${when}`, formerId: id, ...counted, endsAt } }
 }
 
 export function readBucketId (id: string): BucketWords {
-  const [unit, period = 'total', timezone = 'UTC', start = ''] = id.split(' ')
-  return { unit: unit === 'cost' ? 'cost' : 'tokens', period: periods.find((known) => known === period) ?? 'total', timezone, start }
+  const [counted = '', period = 'total', timezone = 'UTC', start = ''] = id.split(' ')
+  const [unit, currency = null] = counted.split(':')
+  const known = periods.find((each) => each === period) ?? 'total'
+  return { unit: unit === 'cost' ? 'cost' : 'tokens', currency, period: known, timezone, start }
 }

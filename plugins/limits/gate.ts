@@ -55,7 +55,7 @@ export class Gate {
     // A place that is taken for a request that is settled already would never be free again.
     if (llm.settled || key === null || group === null || (!limited(key.limits) && !limited(group.limits))) return null
     if (this.#admission.ticketOf(llm) !== undefined) return null
-    const ticket = this.#admission.begin(llm, key, group)
+    const ticket = this.#admission.begin(llm, key, group, this.#gateway.pricing?.currency ?? '')
     // Its body is here in a moment, and one question is enough.
     if (comesSoon(llm, request)) return null
     return this.#judge(this.#admission.enter(ticket), llm, false)

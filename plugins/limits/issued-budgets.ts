@@ -41,7 +41,7 @@ export class IssuedBudgets {
   async #readAll (currency: string, now: number): Promise<BudgetsStatus> {
     const list = this.#list()
     if (list === null) return { budgets: [], more: 0, isCut: false }
-    const { asked, isCut } = await find(list(), now)
+    const { asked, isCut } = await find(list(), currency, now)
     const budgets: BudgetStatus[] = []
     for (let at = 0; at < asked.length; at += batch) {
       const some = asked.slice(at, at + batch)
@@ -52,14 +52,16 @@ export class IssuedBudgets {
 }
 
 /** Budgets of keys that can spend. */
-async function find (keys: AsyncIterable<Key>, now: number): Promise<{ readonly asked: readonly Asked[], readonly isCut: boolean }> {
+async function find (
+  keys: AsyncIterable<Key>, currency: string, now: number
+): Promise<{ readonly asked: readonly Asked[], readonly isCut: boolean }> {
   const asked: Asked[] = []
   let count = 0
   for await (const { id, group, limits, disabled, expiresAt } of keys) {
     if (count >= maxKeys || asked.length >= maxAsked) return { asked, isCut: true }
     count += 1
     if (count % batch === 0) await otherWork()
-    if (!disabled && (expiresAt === null || expiresAt > now)) asked.push(...askedOf({ group, key: id, limits }, now))
+    if (!disabled && (expiresAt === null || expiresAt > now)) asked.push(...askedOf({ group, key: id, limits }, currency, now))
   }
   return { asked, isCut: false }
 }

@@ -16,8 +16,8 @@ export interface Asked {
   readonly bucket: Bucket
 }
 
-export function askedOf (party: Party, now: number): Asked[] {
-  return (bucketsOf(party.limits, now) ?? []).map((bucket) => ({ party, bucket }))
+export function askedOf (party: Party, currency: string, now: number): Asked[] {
+  return (bucketsOf(party.limits, currency, now) ?? []).map((bucket) => ({ party, bucket }))
 }
 
 export async function readOne (

@@ -12,6 +12,8 @@ export interface BudgetEvent {
   /** Null for a budget of the group. */
   readonly key: string | null
   readonly unit: 'tokens' | 'cost'
+  /** Null for a budget in tokens. */
+  readonly currency: string | null
   readonly period: Period
   readonly timezone: string
   /** Of the period: the date of its first day there; the moment of an hour, in UTC; empty for `total`. */
@@ -23,7 +25,9 @@ export type OnBudget = (event: BudgetEvent) => unknown
 
 type Owner = Pick<Settlement, 'group' | 'key'>
 
-/** What settlements are told to, and asks of a budget that has changed. A hook of the host that throws, or whose promise fails, is told in the log. */
+/**
+ * What settlements are told to, and asks of a budget that has changed. A hook of the host that throws, or whose promise fails, is told in the log.
+ */
 export function budgetWarnings (
   recorder: () => Recorder, log: FastifyBaseLogger, onBudget: OnBudget | null
 ): (owner: Owner, settled: Settled) => void {

@@ -55,8 +55,8 @@ function partyValues (limits: Limits, buckets: readonly Bucket[] = []): Array<st
   ]
 }
 
-function bucketValues ({ id, unit, amount, endsAt }: Bucket): Array<string | number> {
-  return [id, unit, amount, endsAt ?? '']
+function bucketValues ({ id, unit, amount, endsAt, formerId = '' }: Bucket): Array<string | number> {
+  return [id, unit, amount, endsAt ?? '', formerId]
 }
 
 const limitNames: readonly LimitName[] = ['requests', 'tokens', 'concurrency', 'balance', 'budget']

@@ -85,6 +85,9 @@ local function saveBucket (bucket)
   redis.call('HSET', B, 's' .. name, int(bucket.spent), 'h' .. name, int(bucket.held),
     'a' .. name, int(bucket.amount), 't' .. name, bucket.told)
 end
+local function saveOther (bucket)
+  redis.call('HSET', B, 'b' .. bucket.name, int(bucket.other), 'u' .. bucket.name, bucket.otherTold)
+end
 local function tellReached (bucket, scope, id, told)
   local percent = reachedPercent(bucket)
   if percent <= bucket.told then return end
@@ -99,7 +102,7 @@ local function resize (bucket, amount, told)
   bucket.amount = amount
   if amount == bucket.other then bucket.told = bucket.otherTold else bucket.told = math.min(otherTold, reachedPercent(bucket)) end
   bucket.other, bucket.otherTold = other, otherTold
-  redis.call('HSET', B, 'b' .. bucket.name, int(other), 'u' .. bucket.name, otherTold)
+  saveOther(bucket)
   tellReached(bucket, bucket.scope, bucket.id, told)
   saveBucket(bucket)
 end
@@ -109,16 +112,30 @@ local function forgetBuckets ()
     redis.call('ZREM', E, name)
   end
 end
-local function openBucket (scope, key, id, amount, ends)
-  local bucket = readBucket(bucketName(scope, key, id))
-  if bucket.isNew then bucket.amount = amount end
-  bucket.ends = tonumber(ends)
-  return bucket
-end
 local function makeBucket (bucket)
   if not bucket.isNew then return end
+  bucket.isNew = false
   forgetBuckets()
   if bucket.ends then redis.call('ZADD', E, int(bucket.ends + KEEP), bucket.name) end
+end
+-- Once. What is held by its former name is settled there: it is taken for spent.
+local function rename (bucket, former)
+  local found = readBucket(former)
+  if found.isNew then return end
+  bucket.spent, bucket.amount, bucket.told = found.spent + found.held, found.amount, found.told
+  bucket.other, bucket.otherTold = found.other, found.otherTold
+  makeBucket(bucket)
+  saveBucket(bucket)
+  saveOther(bucket)
+  found.spent = 0
+  saveBucket(found)
+end
+local function openBucket (scope, key, id, amount, ends, former)
+  local bucket = readBucket(bucketName(scope, key, id))
+  bucket.ends = tonumber(ends)
+  if bucket.isNew and former ~= '' then rename(bucket, bucketName(scope, key, former)) end
+  if bucket.isNew then bucket.amount = amount end
+  return bucket
 end
 -- Charges a hold's buckets in place of what it held or was charged before. Without a list nobody is told: another settlement does it.
 local function charge (hold, tokens, cost, told)

@@ -8,7 +8,7 @@ import { prelude } from './redis-prelude.js'
 
 /**
  * id, key, place of its window, requests, tokens, floor, cost, floor of the cost; then for the key and for the group: counted, balance,
- * concurrency, requests, tokens, buckets, and of each of them id, unit, amount, end.
+ * concurrency, requests, tokens, buckets, and of each of them id, unit, amount, end, former id.
  */
 const hold = `
 steps.hold = function (a)
@@ -32,8 +32,8 @@ steps.hold = function (a)
       end
       local first = #buckets
       for i = 1, count do
-        local b = at + 2 + i * 4
-        local bucket = openBucket(scope, key, a[b], tonumber(a[b + 2]), a[b + 3])
+        local b = at + 1 + i * 5
+        local bucket = openBucket(scope, key, a[b], tonumber(a[b + 2]), a[b + 3], a[b + 4])
         bucket.scope, bucket.id, bucket.unit = scope, a[b], a[b + 1]
         resize(bucket, tonumber(a[b + 2]), told)
         buckets[first + i] = bucket
@@ -64,7 +64,7 @@ steps.hold = function (a)
       balances[scope] = balance ~= nil
       if balance then left[scope] = int(balance - gone - tokens) end
     end
-    at = at + 6 + count * 4
+    at = at + 6 + count * 5
   end
   local counted = second
   for i, scope in ipairs(scopes) do
@@ -108,7 +108,7 @@ end
 
 /**
  * id, key, place of its window, tokens, cost, scopes of a late settlement and their buckets: how many, and of each of those scope, id,
- * unit, amount, end.
+ * unit, amount, end, former id.
  */
 const settle = `
 local function stranger (a, late)
@@ -116,10 +116,12 @@ local function stranger (a, late)
     key = a[2], scopes = {}, buckets = {}, tokens = 0, cost = 0, floor = 0, costFloor = 0, active = 0, second = 0, state = 'open'
   }
   for i = 1, late do hold.scopes[i] = a[6 + i] end
-  for at = 8 + late, #a, 5 do
-    local bucket = openBucket(a[at], a[2], a[at + 1], tonumber(a[at + 3]), a[at + 4])
-    makeBucket(bucket)
-    if bucket.isNew then saveBucket(bucket) end
+  for at = 8 + late, #a, 6 do
+    local bucket = openBucket(a[at], a[2], a[at + 1], tonumber(a[at + 3]), a[at + 4], a[at + 5])
+    if bucket.isNew then
+      makeBucket(bucket)
+      saveBucket(bucket)
+    end
     hold.buckets[#hold.buckets + 1] = { scope = a[at], id = a[at + 1], unit = a[at + 2] }
   end
   return hold

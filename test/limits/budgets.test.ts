@@ -87,7 +87,7 @@ t.test('tokens of a day: held, settled, refused with the budget and its end, and
   )
   t.match(
     events,
-    [{ group: 'all', key: null, unit: 'tokens', period: 'day', timezone: 'UTC', start: '2026-11-18', percent: 80 }],
+    [{ group: 'all', key: null, unit: 'tokens', currency: null, period: 'day', timezone: 'UTC', start: '2026-11-18', percent: 80 }],
     '50 and 80 in one step are one warning'
   )
   const text = await metrics()
@@ -138,11 +138,11 @@ t.test('money: held at an estimate, settled to what it cost, whichever budget is
   const { chat, quiet, balances, records, events } = made
   t.equal((await chat({ max_tokens: 400 })).status, 200)
   await quiet()
-  t.same(await balances.readBucket('cost month Europe/Berlin 2026-11', 'all'), { spent: 500, held: 0 })
-  t.same(await balances.readBucket('cost total UTC ', 'all'), { spent: 500, held: 0 })
-  t.same(await balances.readBucket('cost week UTC 2026-11-16', 'all', 'caller'), { spent: 500, held: 0 })
+  t.same(await balances.readBucket('cost:USD month Europe/Berlin 2026-11', 'all'), { spent: 500, held: 0 })
+  t.same(await balances.readBucket('cost:USD total UTC ', 'all'), { spent: 500, held: 0 })
+  t.same(await balances.readBucket('cost:USD week UTC 2026-11-16', 'all', 'caller'), { spent: 500, held: 0 })
   t.match(await records(), [{ charged: 80, chargedCost: 500 }])
-  t.match(events, [{ unit: 'cost', period: 'month', timezone: 'Europe/Berlin', start: '2026-11', percent: 50 }])
+  t.match(events, [{ unit: 'cost', currency: 'USD', period: 'month', timezone: 'Europe/Berlin', start: '2026-11', percent: 50 }])
   const refused = await chat({ max_tokens: 600 })
   t.match(refused, {
     status: 403,
@@ -187,7 +187,7 @@ t.test('a model without a price is refused where a budget is in money, unless mo
   priced(open, () => null, { unpriced: 'allow' })
   t.equal((await open.chat()).status, 200)
   await open.quiet()
-  t.same(await open.balances.readBucket(dayBucket('cost', '2026-11-18'), 'all'), { spent: 0, held: 0 })
+  t.same(await open.balances.readBucket(dayBucket('cost:USD', '2026-11-18'), 'all'), { spent: 0, held: 0 })
 })
 
 t.test('a budget in money is refused at the start where nothing has a price, and at its request where only a look-up knows of it', async (
@@ -225,7 +225,7 @@ t.test('a reply that breaks off costs what was told and relayed of it, never all
   made.upstream.respond = () => ({ body: reply, cutAt: 60 })
   await made.chat({ max_tokens: 1_000 }).catch(() => {})
   await made.quiet()
-  const { spent } = await made.balances.readBucket(dayBucket('cost', '2026-11-18'), 'all')
+  const { spent } = await made.balances.readBucket(dayBucket('cost:USD', '2026-11-18'), 'all')
   t.ok(spent > 0 && spent < 1_000, `${spent}`)
 })
 
@@ -241,7 +241,7 @@ t.test('2,000 requests at once on a budget for 50 serve exactly 50', async (t) =
   t.equal(statuses.filter((status) => status === 200).length, 50)
   t.equal(statuses.filter((status) => status === 403).length, 1_950)
   await made.quiet()
-  t.same(await made.balances.readBucket(dayBucket('cost', '2026-11-18'), 'all'), { spent: 5_000, held: 0 })
+  t.same(await made.balances.readBucket(dayBucket('cost:USD', '2026-11-18'), 'all'), { spent: 5_000, held: 0 })
   t.same(made.events.map(({ percent }) => percent), [50, 80, 100], 'each once')
 })
 
@@ -259,6 +259,36 @@ t.test('a budget that is lowered below what is spent warns at the request that i
   const text = await lowered.metrics()
   t.match(text, 'llm_gateway_budget_warnings_total{group="all",period="day",percent="100"} 1')
   t.match(text, 'llm_gateway_budget_remaining_ratio{group="all",period="day"} 0')
+})
+
+t.test('a budget in money is counted by itself in each currency; requests that run are settled in theirs', async (t) => {
+  clock(t)
+  const budgets = [{ cost: 0.000001, period: 'day' as const }]
+  const dollars = await gateway(t, { group: { budgets } })
+  priced(dollars, () => 900)
+  t.equal((await dollars.chat({ max_tokens: 10 })).status, 200)
+  await dollars.quiet()
+  t.equal((await dollars.chat({ max_tokens: 200 })).status, 403)
+  const euros = await gateway(t, { group: { budgets }, limits: { balances: dollars.balances } })
+  priced(euros, () => 300, { currency: 'EUR' })
+  t.equal((await euros.chat({ max_tokens: 200 })).status, 200)
+  await euros.quiet()
+  t.same(await dollars.balances.readBucket(dayBucket('cost:USD', '2026-11-18'), 'all'), { spent: 900, held: 0 })
+  t.same(await dollars.balances.readBucket(dayBucket('cost:EUR', '2026-11-18'), 'all'), { spent: 300, held: 0 })
+  gatewayOf(euros.app).pricing = { currency: 'USD', hasPrices: true, estimate: (_, input, output) => input + output }
+  t.equal((await euros.chat({ max_tokens: 200 })).status, 403, 'back in dollars what was spent in them is there')
+})
+
+t.test('a budget in money that an older version counted goes on from what was spent of it', async (t) => {
+  clock(t)
+  const made = await gateway(t, { group: { budgets: [{ cost: 0.000001, period: 'day' }] } })
+  priced(made, () => 10, { currency: 'EUR' })
+  const bucket = { id: dayBucket('cost', '2026-11-18'), unit: 'cost', amount: 1_000, endsAt: noon + day / 2, scope: 'group' } as const
+  await made.balances.settle({ id: 'old', group: 'all', key: 'caller', tokens: 1, cost: 900, late: ['group'], lateBuckets: [bucket] })
+  t.equal((await made.chat({ max_tokens: 200 })).status, 403)
+  t.equal((await made.chat({ max_tokens: 50 })).status, 200)
+  await made.quiet()
+  t.same(await made.balances.readBucket(dayBucket('cost:EUR', '2026-11-18'), 'all'), { spent: 910, held: 0 })
 })
 
 t.test('a hook that throws, or whose promise fails, harms nothing', async (t) => {

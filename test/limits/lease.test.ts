@@ -45,7 +45,7 @@ function desk (onStoreFailure: Group['onStoreFailure'], maxWaiting = 100): Desk 
     down: null,
     enter: async (hasLeft = false) => {
       const llm = requestTo('/v1/chat/completions')
-      const ticket = admission.begin(llm, key, group)
+      const ticket = admission.begin(llm, key, group, 'USD')
       const asked = admission.enter(ticket)
       if (hasLeft) admission.settle(ticket, { tokens: 0, cost: 0 })
       const answer = await asked
@@ -136,7 +136,7 @@ t.test('a group that cannot be renewed keeps no other from it', async (t) => {
   for (const id of ['odd', 'all', 'more']) {
     const limits = { concurrency: 1 }
     const group: Group = { id, protocols: new Set(), thirdParty: true, upstream: null, models: null, limits, onStoreFailure: 'local' }
-    admission.begin(requestTo('/v1/chat/completions'), { id: 'k', group: id, disabled: false, expiresAt: null, limits: {} }, group)
+    admission.begin(requestTo('/v1/chat/completions'), { id: 'k', group: id, disabled: false, expiresAt: null, limits: {} }, group, 'USD')
   }
   await admission.renew()
   t.same(renewed, ['all', 'more'])

@@ -109,10 +109,10 @@ t.test('what the ledger keeps for budgets', async (t) => {
 })
 
 t.test('budgets that nothing is known of', async (t) => {
-  t.strictSame(readBucketId(''), { unit: 'tokens', period: 'total', timezone: 'UTC', start: '' })
-  t.strictSame(readBucketId('cost day Europe/Berlin 2027-01-31'), {
-    unit: 'cost', period: 'day', timezone: 'Europe/Berlin', start: '2027-01-31',
-  })
+  t.strictSame(readBucketId(''), { unit: 'tokens', currency: null, period: 'total', timezone: 'UTC', start: '' })
+  const berlin = { unit: 'cost', period: 'day', timezone: 'Europe/Berlin', start: '2027-01-31' }
+  t.strictSame(readBucketId('cost:EUR day Europe/Berlin 2027-01-31'), { ...berlin, currency: 'EUR' })
+  t.strictSame(readBucketId('cost day Europe/Berlin 2027-01-31'), { ...berlin, currency: null }, 'as in records of older versions')
   t.equal(readBucketId('cost never').period, 'total')
   const budgets = new RemainingBudgets()
   const bucket: Bucket = { id: 'tokens day UTC 2027-01-31', unit: 'tokens', amount: 10, endsAt: 0 }

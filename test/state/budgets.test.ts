@@ -77,6 +77,23 @@ for (const engine of engines) {
       t.same(await asked(other, 'l7', 100), [true, ['lowered 80']], 'of another one it is told again')
     })
 
+    t.test('that have another name than before go on from what is spent and held by the former one, once', async (t) => {
+      const named = (id: string, formerId: string): Bucket => ({ ...bucket(id, 100), formerId })
+      await balances.hold(ask({ id: 'r1', cost: 10, groupBuckets: [bucket('former', 100)] }))
+      await balances.settle({ ...settled, id: 'r1', cost: 60 })
+      await balances.hold(ask({ id: 'r2', cost: 10, groupBuckets: [bucket('former', 100)] }))
+      t.match(await other.hold(ask({ id: 'r3', cost: 31, groupBuckets: [named('renamed', 'former')] })), { ok: false, free: 30 })
+      t.match(await other.hold(ask({ id: 'r4', cost: 5, groupBuckets: [named('renamed', 'former')] })), { left: { buckets: [25] } })
+      await balances.settle({ ...settled, id: 'r2', cost: 8 })
+      t.same(await balances.readBucket('renamed', 'chat'), { spent: 70, held: 5 })
+      t.same(await balances.readBucket('former', 'chat'), { spent: 8, held: 0 })
+      const late = { ...settled, late: ['group'] as const, cost: 1 }
+      await balances.settle({ ...late, id: 'r5', lateBuckets: [{ ...named('later', 'former'), scope: 'group' }] })
+      t.same(await other.readBucket('later', 'chat'), { spent: 9, held: 0 }, 'by a late settlement, too')
+      await balances.settle({ ...late, id: 'r6', lateBuckets: [{ ...named('new', 'none'), scope: 'group' }] })
+      t.same(await other.readBucket('new', 'chat'), { spent: 1, held: 0 })
+    })
+
     t.test('tell it once while a reload goes on, and two processes have two amounts', async (t) => {
       const reached: Reached[] = []
       for (let at = 0; at < 140; at += 1) {

@@ -36,6 +36,7 @@ export interface OpenBucket {
 interface Accounts {
   account: (key: string | null) => AccountRecord | undefined
   bucket: (key: string | null, id: string) => BucketRecord | undefined
+  saveBucket: (key: string | null, id: string, bucket: BucketRecord, isLess?: boolean) => void
 }
 
 /** A name for each account. The length keeps two pairs of names from ever giving one. */
@@ -43,7 +44,7 @@ export function accountName (group: string, key: string | null = null): string {
   return key === null ? `g:${group}` : `k:${group.length}:${group}:${key}`
 }
 
-export function accountOf (accounts: Accounts, key: string | null): AccountRecord {
+export function accountOf (accounts: Pick<Accounts, 'account'>, key: string | null): AccountRecord {
   return accounts.account(key) ?? newAccount()
 }
 
@@ -98,9 +99,19 @@ function partyOf (ask: HoldAsk, scope: Scope, key: string | null, limits: Limits
   return { scope, key, limits, account: found ?? newAccount(), isNew: found === undefined, buckets }
 }
 
-function openBucket (bucket: Bucket, key: string | null, accounts: Accounts): OpenBucket {
-  const found = accounts.bucket(key, bucket.id)
+export function openBucket (bucket: Bucket, key: string | null, accounts: Accounts): OpenBucket {
+  const found = accounts.bucket(key, bucket.id) ?? renamed(bucket, key, accounts)
   return { bucket, record: found ?? newBucket(bucket), isNew: found === undefined }
+}
+
+/** Once. What is held by its former name is settled there: it is taken for spent. */
+function renamed ({ id, formerId }: Bucket, key: string | null, accounts: Accounts): BucketRecord | undefined {
+  const former = formerId === undefined ? undefined : accounts.bucket(key, formerId)
+  if (formerId === undefined || former === undefined) return undefined
+  const record = { ...former, spent: former.spent + former.held, held: 0 }
+  accounts.saveBucket(key, id, record)
+  accounts.saveBucket(key, formerId, { ...former, spent: 0 }, true)
+  return record
 }
 
 export function leftOf (parties: readonly Party[]): Left {

@@ -3,8 +3,8 @@
  * them here inside one exclusive step; the Redis engine runs the same rules as a script (`redis-scripts.ts`), and one suite
  * holds the two together.
  */
-import { bucketKeepMs, heldBuckets, newBucket, resize, tellReached } from './buckets.js'
-import { accountOf, balancesOf, leftOf, partiesOf, refusal, scopesOf, type AccountRecord, type Party } from './parties.js'
+import { bucketKeepMs, heldBuckets, resize, tellReached } from './buckets.js'
+import { accountOf, balancesOf, leftOf, openBucket, partiesOf, refusal, scopesOf, type AccountRecord, type Party } from './parties.js'
 import type { Engine, GroupStore, HoldRecord } from './group-store.js'
 import type { Account, Amounts, Decision, HoldAsk, Reached, Settlement, Spending } from './types.js'
 import { advance, correct, count } from './window.js'
@@ -203,7 +203,8 @@ function strangerOf (store: GroupStore, { id, group, key, late, lateBuckets = no
   if (late.length === 0) return null
   for (const bucket of lateBuckets) {
     const partyKey = bucket.scope === 'group' ? null : key
-    if (store.bucket(partyKey, bucket.id) === undefined) store.saveBucket(partyKey, bucket.id, newBucket(bucket))
+    const { record, isNew } = openBucket(bucket, partyKey, store)
+    if (isNew) store.saveBucket(partyKey, bucket.id, record)
   }
   const buckets = lateBuckets.map((bucket) => ({ scope: bucket.scope, id: bucket.id, unit: bucket.unit }))
   return { id, group, key, scopes: late, balances: late, buckets, ...nothingHeld, state: 'open' }

@@ -13,6 +13,8 @@ export type Scope = 'group' | 'key'
 export interface Bucket {
   /** Of the budget and of the period; one within its party. */
   readonly id: string
+  /** What an older version called it: what is counted by that name counts on by the new one. */
+  readonly formerId?: string
   /** What it is counted in: tokens, or whole billionths of a currency. */
   readonly unit: Unit
   readonly amount: number
