@@ -26,7 +26,8 @@ export type OnBudget = (event: BudgetEvent) => unknown
 type Owner = Pick<Settlement, 'group' | 'key'>
 
 /**
- * What settlements are told to, and asks of a budget that has changed. A hook of the host that throws, or whose promise fails, is told in the log.
+ * What settlements are told to, and asks of a budget that has changed. A hook of the host that throws, or whose promise fails, is told
+ * in the log.
  */
 export function budgetWarnings (
   recorder: () => Recorder, log: FastifyBaseLogger, onBudget: OnBudget | null
