@@ -5,6 +5,7 @@ import { basename, join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { withDefaults } from '../core/options.js'
 import { StoreDownError } from '../core/balances/store-down.js'
+import { filesBeyond } from './ledger-age.js'
 import { writeFrame } from './ledger-frame.js'
 import { endMark, ledgerFiles, readLedger, readUnsettled } from './ledger-read.js'
 import { makeFolder } from './make-folder.js'
@@ -192,12 +193,19 @@ export class FileLedger implements Ledger {
     await this.#file?.handle.close()
     if (this.#file !== null) this.#full.push(this.#file.path)
     this.#file = null
-    await dropOld(this.#path, now - keepMs, this.#shipping)
+    await this.#dropOld(now)
     const name = `${String(since).padStart(15, '0')}-${process.pid}-${randomBytes(4).toString('hex')}.ledger`
     const path = join(this.#path, name)
     this.#own.add(name)
     this.#file = { path, handle: await open(path, 'ax'), since, openedAt: now, lookedAt: now, bytes: 0 }
     return this.#file
+  }
+
+  async #dropOld (now: number): Promise<void> {
+    const { maxFileAgeMs, keepMs } = this.#config
+    const old = filesBeyond(keepMs, await ledgerFiles(this.#path), now, Math.max(maxFileAgeMs, defaults.maxFileAgeMs))
+      .filter(({ path, bytes }) => this.#shipping?.has(basename(path), bytes) !== false)
+    await Promise.all(old.map(async ({ path }) => await rm(path, { force: true })))
   }
 
   /** Nothing of a batch that failed stays behind: it is written again. A file that cannot even be cut back is left alone. */
@@ -227,9 +235,4 @@ async function markEnd (path: string): Promise<void> {
 async function endFile (handle: FileHandle, isMarked: boolean): Promise<void> {
   if (isMarked) await handle.appendFile(`${endMark}\n`).catch(() => {})
   await handle.close().catch(() => {})
-}
-
-async function dropOld (path: string, before: number, shipping: FileShipping | null): Promise<void> {
-  const old = (await ledgerFiles(path)).filter((file) => file.endedAt < before && shipping?.has(basename(file.path), file.bytes) !== false)
-  await Promise.all(old.map(async (file) => await rm(file.path, { force: true })))
 }

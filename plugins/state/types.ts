@@ -47,7 +47,10 @@ export interface LedgerConfig {
   readonly maxFileBytes?: number
   /** A new file is begun after this time. Default one day. */
   readonly maxFileAgeMs?: number
-  /** Files are deleted when their last record is older than this. Default: never. */
+  /**
+   * Files are deleted when their last record is older than this. Default: never. A time without records counts as a day at most (or as
+   * `maxFileAgeMs`, where that is longer), so that a clock that runs ahead deletes no more than that.
+   */
   readonly keepMs?: number
 }
 

@@ -127,7 +127,7 @@ t.test('usage store', { skip: withoutPostgres }, async (t) => {
     const dayMs = 24 * 60 * 60_000
     const store = storeOf(server, { keepMs: 40 * dayMs })
     const path = folder(t)
-    let now = Date.parse('2026-03-05T00:00:00Z')
+    let now = Date.parse('2024-03-05T00:00:00Z')
     const ledger = { maxFileAgeMs: 1, keepMs: dayMs }
     const state = await host(t, path, store, { now: () => now, ledger })
     const tables = async (): Promise<string[]> =>
@@ -140,8 +140,8 @@ t.test('usage store', { skip: withoutPostgres }, async (t) => {
     await keep(state, [tooOld, february])
     await arrive(server, store, [february])
     while ((await tables()).length < 3) await pause(10)
-    t.same(await tables(), ['usage_2026_02', 'usage_2026_03', 'usage_2026_04'], 'the next one is there before it begins')
-    await server.ask(`DROP TABLE ${store.schema}.usage_2026_02`)
+    t.same(await tables(), ['usage_2024_02', 'usage_2024_03', 'usage_2024_04'], 'the next one is there before it begins')
+    await server.ask(`DROP TABLE ${store.schema}.usage_2024_02`)
     const late = record({ time: now - 9 * dayMs })
     now += 1
     await keep(state, [late])
@@ -150,9 +150,9 @@ t.test('usage store', { skip: withoutPostgres }, async (t) => {
       await server.ask(`CREATE TABLE ${name} PARTITION OF ${store.schema}.usage FOR VALUES FROM ('${from}') TO ('${to}')`)
     await own(`${store.schema}.archive_2019`, '2019-01-01', '2020-01-01')
     await own('public.usage_2020_01', '2020-01-01', '2020-02-01')
-    now = Date.parse('2026-04-12T00:00:00Z')
-    while ((await tables()).includes('usage_2026_02')) await pause(20)
-    const months = ['usage_2026_03', 'usage_2026_04', 'usage_2026_05']
+    now = Date.parse('2024-04-12T00:00:00Z')
+    while ((await tables()).includes('usage_2024_02')) await pause(20)
+    const months = ['usage_2024_03', 'usage_2024_04', 'usage_2024_05']
     t.same(await tables(), ['archive_2019', 'usage_2020_01', ...months], 'what an operator attached stays')
     t.match(await server.ask(`SELECT sum(requests)::int AS requests FROM ${store.schema}.usage_quarters`), [{ requests: 2 }], 'sums stay')
 
@@ -171,6 +171,26 @@ t.test('usage store', { skip: withoutPostgres }, async (t) => {
     t.notMatch(files(), february.id, 'what is shipped went')
     await server.ask(`ALTER TABLE ${store.schema}.away RENAME TO usage`)
     await shipped(state)
+  })
+
+  t.test('a host whose clock is a year ahead makes no month old, and none of the records that wait', async (t) => {
+    const dayMs = 24 * 60 * 60_000
+    const store = storeOf(server, { keepMs: 40 * dayMs })
+    const all = records(5)
+    const right = await host(t, folder(t), store)
+    await keep(right, all.slice(1))
+    await arrive(server, store, all.slice(1))
+    await right.close()
+    const ahead = await host(t, folder(t), store, { now: () => Date.now() + 365 * dayMs })
+    await keep(ahead, all.slice(0, 1))
+    await arrive(server, store, all)
+    const { name } = monthOf(Date.now() + 365 * dayMs)
+    const isTended = async (): Promise<unknown> =>
+      (await server.ask<{ made: boolean }>(`SELECT to_regclass('${store.schema}.${name}') IS NOT NULL AS made`))[0]?.made
+    while (await isTended() !== true) await pause(10)
+    await shipped(ahead)
+    await ahead.close()
+    await agrees(t, server, store, all)
   })
 
   t.test('records of a month that an operator has a table of his own for go there', async (t) => {

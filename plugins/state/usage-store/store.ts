@@ -17,6 +17,8 @@ export class UsageStore {
   /** Tables that are known to be there. */
   readonly #months = new Set<string>()
   #lookedAt = 0
+  /** No record before this time is taken in. */
+  #keptFrom = 0
 
   private constructor (connection: Connection, rules: UsageStoreRules, now: () => number) {
     this.#connection = connection
@@ -28,7 +30,9 @@ export class UsageStore {
     const connection = await connect(rules)
     try {
       await migrate(connection, rules.schema)
-      return new UsageStore(connection, rules, now)
+      const store = new UsageStore(connection, rules, now)
+      store.#keptFrom = await store.#firstKept()
+      return store
     } catch (error) {
       await connection.close()
       throw error
@@ -44,8 +48,8 @@ export class UsageStore {
 
   /** Takes records of a file in, which is then read up to `bytes`. Returns how far it is read: another process may have read more. */
   async takeIn (records: readonly LedgerRecord[], file: string, bytes: number): Promise<number> {
-    const { schema, keepMs } = this.#rules
-    const kept = keepMs === Infinity ? 0 : Date.parse(monthOf(this.#now() - keepMs).from)
+    const { schema } = this.#rules
+    const kept = this.#keptFrom
     const take = async (): Promise<number> => {
       for (const { time } of records) if (time >= kept) await this.#haveMonth(time)
       const [row] = await this.#connection.ask<{ bytes: string }>(takeIn(schema), [
@@ -64,11 +68,12 @@ export class UsageStore {
   /** Adds the next month before it begins, and drops those that are no longer kept. Looks once a day. */
   async tend (): Promise<void> {
     const now = this.#now()
-    if (now - this.#lookedAt < dayMs) return
+    if (Math.abs(now - this.#lookedAt) < dayMs) return
     const { schema, keepMs } = this.#rules
     for (const time of [now, now + 28 * dayMs]) await this.#haveMonth(time)
     if (keepMs < Infinity) {
-      const { name: oldest } = monthOf(now - keepMs)
+      this.#keptFrom = await this.#firstKept()
+      const { name: oldest } = monthOf(this.#keptFrom)
       const names = (await this.#connection.ask<{ name: string }>(months(schema))).map(({ name }) => name)
       for (const name of names.filter((each) => each < oldest)) {
         // Another host may have been faster.
@@ -81,6 +86,14 @@ export class UsageStore {
 
   async close (): Promise<void> {
     await this.#connection.close()
+  }
+
+  /** When the oldest month that is kept begins, by the server's clock and this host's: one that runs ahead alone makes nothing old. */
+  async #firstKept (): Promise<number> {
+    const { keepMs } = this.#rules
+    if (keepMs === Infinity) return 0
+    const [server] = await this.#connection.ask<{ now: number }>('SELECT extract(epoch FROM now())::float8 * 1000 AS now')
+    return Date.parse(monthOf(Math.min(this.#now(), Number(server?.now)) - keepMs).from)
   }
 
   async #haveMonth (time: number): Promise<void> {
