@@ -10,7 +10,8 @@ export interface Pricing {
   readonly unpriced?: 'allow'
   /**
    * The most that a request can cost, in whole billionths of the currency, rounded up; null where its model has no price.
-   * What it asks for in its body (a tier, a speed) counts, and the dearest way in which its tokens may be charged.
+   * What it asks for in its body (a tier, a speed) counts, and the dearest way in which its tokens may be charged. `withTools`: and what
+   * the provider's own tools may cost that it lets be used, as often as it says, or once.
    */
-  readonly estimate: (llm: ModelCall, inputTokens: number, outputTokens: number) => number | null
+  readonly estimate: (llm: ModelCall, inputTokens: number, outputTokens: number, withTools?: boolean) => number | null
 }

@@ -18,8 +18,13 @@ const namesOf = {
   output: [...leaves.filter(({ direction }) => direction === 'output').map(({ type }) => type), ...kinds.map((kind) => `output_${kind}`)],
 }
 
-/** Null where the row has no price for what is asked. Providers may serve a request as if it had asked for nothing: the dearer counts. */
-export function estimateOf (row: PriceRow, llm: ModelCall, inputTokens: number, outputTokens: number, upstream: Decimal): Decimal | null {
+/**
+ * Null where the row has no price for what is asked. Providers may serve a request as if it had asked for nothing: the dearer counts.
+ * `tools`: what the provider's own may cost.
+ */
+export function estimateOf (
+  row: PriceRow, llm: ModelCall, inputTokens: number, outputTokens: number, upstream: Decimal, tools = zero
+): Decimal | null {
   const asked = askedOf(llm)
   const sheets = [row.sheet]
   let factor = asked.region === null ? one : row.regions.get(asked.region) ?? one
@@ -31,10 +36,10 @@ export function estimateOf (row: PriceRow, llm: ModelCall, inputTokens: number, 
     else if (isLess(one, variant.factor)) factor = times(factor, variant.factor)
   }
   if (isLess(factor, one)) factor = one
-  const costs = sheets.map((sheet) => tokensCost(sheet, inputTokens, outputTokens) ?? imagesCost(row, llm))
-  const tokens = costs.reduce(dearer)
-  if (tokens === null) return null
-  return times(add(times(tokens, factor), row.each.get('request') ?? zero), upstream)
+  const costs = sheets.map((sheet) => madeCost(tokensCost(sheet, inputTokens, outputTokens), row, llm))
+  const made = costs.reduce(dearer)
+  if (made === null) return null
+  return times(add(add(times(made, factor), row.each.get('request') ?? zero), tools), upstream)
 }
 
 /** Null where one of them is not known. */
@@ -51,11 +56,16 @@ function tokensCost (sheet: Sheet, inputTokens: number, outputTokens: number): D
   return add(timesCount(input, inputTokens), timesCount(output, outputTokens))
 }
 
-/** Of a model whose pictures have a price and whose tokens have none. */
-function imagesCost (row: PriceRow, { body: { json }, endpoint }: ModelCall): Decimal | null {
-  const each = row.each.get('image')
+/** A reply tells its pictures by their tokens, or by the piece. */
+function madeCost (tokens: Decimal | null, { each, sheet }: PriceRow, llm: ModelCall): Decimal | null {
+  const images = imagesCost(each.get('image'), llm)
+  if (tokens === null) return sheet.rates.size > 0 ? null : images
+  return images === null ? tokens : dearer(tokens, images)
+}
+
+function imagesCost (each: Decimal | undefined, { body: { json }, endpoint }: ModelCall): Decimal | null {
   const [path] = endpoint.output?.choices ?? []
-  if (each === undefined || path === undefined || row.sheet.rates.size > 0) return null
+  if (each === undefined || path === undefined) return null
   const asked = isObject(json) ? json[path.join('.')] : undefined
   return timesCount(each, typeof asked === 'number' && Number.isSafeInteger(asked) && asked > 1 ? asked : 1)
 }

@@ -6,6 +6,7 @@ import { dearer, estimateOf } from './estimate.js'
 import type { PriceRow } from './price-row.js'
 import type { PriceTable } from './price-table.js'
 import { find, matchOf, startOf } from './pricing.js'
+import { toolsCost } from './tools-cost.js'
 
 /** What of an upstream makes a price. */
 type Taker = Pick<Upstream, 'name' | 'models'>
@@ -26,9 +27,13 @@ export function isPriced (forecast: Forecast, llm: ModelCall): boolean {
 }
 
 /** See `Pricing.estimate`. The dearest of what it may become. */
-export function estimate (forecast: Forecast, llm: ModelCall, inputTokens: number, outputTokens: number): number | null {
+export function estimate (
+  forecast: Forecast, llm: ModelCall, inputTokens: number, outputTokens: number, withTools = false
+): number | null {
   const factor = factorBefore(forecast, llm)
-  const costs = rowsBefore(forecast, llm).map((row) => row === null ? null : estimateOf(row, llm, inputTokens, outputTokens, factor))
+  const costs = rowsBefore(forecast, llm).map((row) => row === null
+    ? null
+    : estimateOf(row, llm, inputTokens, outputTokens, factor, withTools ? toolsCost(row, llm) : undefined))
   const counted = forecast.allowsUnpriced ? costs.filter((cost) => cost !== null) : costs
   const cost = counted.length === 0 ? null : counted.reduce(dearer)
   return cost === null ? null : billionthsOf(cost)

@@ -27,7 +27,7 @@ async function registerCosts (app: FastifyInstance, options: CostsOptions): Prom
     currency: table.currency,
     hasPrices: table.hasEntries,
     ...options.unpriced === 'allow' && { unpriced: options.unpriced },
-    estimate: (llm, input, output) => estimate(forecast, llm, input, output),
+    estimate: (llm, input, output, withTools) => estimate(forecast, llm, input, output, withTools),
   }
   app.addHook('preHandler', function llmGatewayCosts (request, reply, done) {
     const llm = modelCallOf(request)

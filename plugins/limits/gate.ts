@@ -65,7 +65,7 @@ export class Gate {
   #costOf ({ parties }: Ticket, llm: ModelCall, input: number, output: number): { readonly all: number, readonly input: number } | null {
     if (!countsCost(parties)) return free
     const { pricing } = this.#gateway
-    const all = pricing?.estimate(llm, input, output) ?? null
+    const all = pricing?.estimate(llm, input, output, true) ?? null
     if (all !== null) return { all, input: Number(pricing?.estimate(llm, input, 0)) }
     return pricing?.unpriced === 'allow' ? free : null
   }

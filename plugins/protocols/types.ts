@@ -51,6 +51,17 @@ export interface OutputFields {
   readonly choices: ReadonlyArray<readonly string[]>
   /** The switch by which the work goes on after the reply, which then tells no usage. */
   readonly goesOn?: readonly string[]
+  /** What it may let the provider use that is charged by the piece. */
+  readonly tools?: readonly PaidTool[]
+}
+
+/** A tool of the provider's, as an entry of the body's list `tools`. */
+export interface PaidTool {
+  readonly unit: 'search' | 'file_search'
+  /** How the entry begins its `type`, or the fields that it has instead. */
+  readonly names: readonly string[]
+  /** Field of the entry, or of the body for all of them, that says how often it may be used; null where nothing does. */
+  readonly most: string | null
 }
 
 /** Everything that an envelope may say of one failure. Never holds an address, a URL with a query, or a key. */

@@ -1,5 +1,7 @@
 /** Bodies on their way to a thread and back: their memory changes hands, and what was found travels as little data. */
 import type { MessagePort } from 'node:worker_threads'
+import { isObject } from '../core/json-object.js'
+import { paidTools } from '../core/paid-tools.js'
 import { conversationFields } from '../protocols/conversation.js'
 import { endpoints, type Endpoint } from '../protocols/index.js'
 import { checkBody, type BodyRules, type Findings } from './check-body.js'
@@ -36,7 +38,7 @@ export function answerQuestion ({ endpoint: id, type, bytes }: Question, rules: 
   if (endpoint === undefined) throw new Error(`there is no endpoint ${id}`)
   const verdict = checkBody(endpoint, type, Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length), rules)
   if (verdict instanceof BodyRefusal) return { bytes, verdict: verdict.facts }
-  return { bytes, verdict: { ...verdict, json: outline(verdict.json, fieldsReadOf(endpoint)) } }
+  return { bytes, verdict: { ...verdict, json: outlineFor(endpoint, verdict.json) } }
 }
 
 /** Answers each message of a thread's port; there is none outside of a thread. */
@@ -49,6 +51,13 @@ export function serveQuestions (port: MessagePort | null, data: RulesData): void
   })
 }
 
+/** What is charged by the use is held by its tools, however many others stand before them. */
+function outlineFor (endpoint: Endpoint, json: unknown): unknown {
+  const kept = outline(json, fieldsReadOf(endpoint))
+  const tools = endpoint.output?.tools?.flatMap((tool) => paidTools(json, tool)) ?? []
+  return tools.length === 0 || !isObject(kept) ? kept : { ...kept, tools: outline(tools, []) }
+}
+
 /** What other plugins decide by: it must be there however many other fields there are. */
 function fieldsReadOf ({ output, usage, text }: Endpoint): ReadonlyArray<readonly string[]> {
   const asking = usage?.request ?? null
@@ -57,6 +66,7 @@ function fieldsReadOf ({ output, usage, text }: Endpoint): ReadonlyArray<readonl
     ...output?.max ?? [],
     ...output?.choices ?? [],
     ...output?.goesOn === undefined ? [] : [output.goesOn],
+    ...output?.tools?.flatMap(({ most }) => most === null ? [] : [[most]]) ?? [],
     ...asking === null ? [] : [[asking.field, asking.flag]],
     // Its price is held by how it asks to be served.
     ...[tier, speed, region].flatMap((told) => told === null || told.asked === null ? [] : [[told.asked]]),

@@ -163,6 +163,7 @@ t.test('an estimate is the most that a request can cost', async (t) => {
       part: { input: 1 },
       lean: { input: 5, output: 1, tiers: { batch: { input: 1, output: 1 }, odd: { input: 1 } } },
       pictures: { each: { image: 0.04 } },
+      either: { input: 10, output: 2, each: { image: 0.04 } },
       embedding: { input: 0.02 },
     },
   })
@@ -194,5 +195,38 @@ t.test('an estimate is the most that a request can cost', async (t) => {
   t.equal(ask('images', 'pictures', { n: 'three' }, 1000, 100), 40_000_000)
   t.equal(ask('images', 'pictures', undefined, 1000, 100), 40_000_000)
   t.equal(ask('embeddings', 'pictures', undefined, 1000, 0), null)
+  t.equal(ask('images', 'either', { n: 3 }, 1000, 100), 120_000_000, 'by the piece, where that is more than its tokens')
+  t.equal(ask('images', 'either', {}, 1_000_000, 100), 10_000_200_000)
   t.equal(ask('embeddings', 'embedding', undefined, 1000, 0), 20_000)
+})
+
+t.test('what is held for tools of the provider: each use that a request allows, once where it does not say', async (t) => {
+  const table = new PriceTable({
+    models: {
+      m: { input: 1, output: 1, tiers: { flex: 0.5 }, each: { search: 0.01, file_search: 0.0025 } },
+      once: { input: 1, output: 1, each: { searched: 0.035 } },
+      plain: { input: 1, output: 1 },
+    },
+  })
+  const held = (protocol: string, json: unknown, model = 'm', factor = '1'): number | null => {
+    const llm = requestFor(protocol)
+    llm.model = model
+    llm.body.json = json
+    t.equal(estimate(forecastOf(table, [{ factor }]), llm, 0, 0), 0, 'whoever asks for tokens alone hears of no tool')
+    return estimate(forecastOf(table, [{ factor }]), llm, 0, 0, true)
+  }
+  const search = { type: 'web_search_20250305', name: 'web_search' }
+  t.equal(held('messages', { tools: [{ name: 'mine', input_schema: {} }] }), 0)
+  t.equal(held('messages', { tools: [search] }), 10_000_000)
+  t.equal(held('messages', { tools: [{ ...search, max_uses: 5 }] }, 'm', '1.1'), 55_000_000)
+  t.equal(held('messages', { tools: [{ ...search, max_uses: 5 }] }, 'plain'), 0)
+  t.equal(held('messages', { tools: [{ ...search, max_uses: 5 }] }, 'once'), 35_000_000)
+  for (const wrong of [0, -1, 1.5, '5', null]) t.equal(held('messages', { tools: [{ ...search, max_uses: wrong }] }), 10_000_000)
+  t.equal(held('messages', { tools: [{ ...search, max_uses: 1e15 }] }), 1e13)
+  for (const tools of [undefined, 'x', [null, 7]]) t.equal(held('messages', { tools }), 0)
+  t.equal(held('messages', undefined), 0)
+  t.equal(held('responses', { tools: [{ type: 'web_search' }, { type: 'file_search' }], max_tool_calls: 4 }), 50_000_000)
+  t.equal(held('responses', { tools: [{ type: 'web_search_preview' }], service_tier: 'flex' }), 10_000_000)
+  t.equal(held('chat_completions', { tools: [{ type: 'web_search' }] }), 0, 'replies of which tell of none')
+  for (const tool of [{ google_search: {} }, { googleSearch: {} }]) t.equal(held('generate_content', { tools: [tool] }, 'once'), 35_000_000)
 })

@@ -75,6 +75,11 @@ t.test('a question is answered with what the body says, and with the body', asyn
     ask('generate_content.generateContent', JSON.stringify({ contents, generationConfig })), { json: { generationConfig } },
     'what spans and estimates read, however much stands before it'
   )
+  const tools = [...Array.from({ length: 3_000 }, () => ({ name: 'mine', input_schema: {} })), { type: 'web_search_1', max_uses: 3 }]
+  t.match(
+    ask('messages', JSON.stringify({ model: 'm', max_tokens: 1, messages: [{ role: 'user', content: 'x' }], tools })),
+    { json: { tools: [{ type: 'web_search_1', max_uses: 3 }] } }
+  )
   t.match(ask('images', '{"prompt":"x","n":2}'), { json: { prompt: 'x', n: 2 } }, 'of what has no text there are no settings')
   t.match(ask('messages', '{"model":"m"}'), { keyword: 'required', param: 'max_tokens' })
   const models = [...Array(1_001).keys()].map((index) => `m${index}`)

@@ -5,7 +5,11 @@ import { simulateGenerateContent } from './simulate.js'
 import { generateContentText } from './text.js'
 import { generateContentUsage } from './usage.js'
 
-const output = { max: settingAt('maxOutputTokens', 'max_output_tokens'), choices: settingAt('candidateCount', 'candidate_count') }
+const output = {
+  max: settingAt('maxOutputTokens', 'max_output_tokens'),
+  choices: settingAt('candidateCount', 'candidate_count'),
+  tools: [{ unit: 'search', names: ['googleSearch', 'google_search', 'googleSearchRetrieval', 'google_search_retrieval'], most: null }],
+} as const
 
 /**
  * https://ai.google.dev/api/generate-content

@@ -21,7 +21,7 @@ export const messages = defineProtocol({
       otherModels: aggregatorModels,
       substitutes: substituteModels,
       usage: messagesUsage,
-      output: { max: [['max_tokens']], choices: [] },
+      output: { max: [['max_tokens']], choices: [], tools: [{ unit: 'search', names: ['web_search'], most: 'max_uses' }] },
     },
     { id: 'messages.count_tokens', path: 'messages/count_tokens', schema: 'messages.count_tokens', modelField: 'model' },
   ],

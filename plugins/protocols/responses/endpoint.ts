@@ -5,7 +5,14 @@ import { failedResponse } from './stream-error.js'
 import { responsesText } from './text.js'
 import { responsesUsage } from './usage.js'
 
-const output = { max: [['max_output_tokens']], choices: [] }
+const output = {
+  max: [['max_output_tokens']],
+  choices: [],
+  tools: [
+    { unit: 'search', names: ['web_search'], most: 'max_tool_calls' },
+    { unit: 'file_search', names: ['file_search'], most: 'max_tool_calls' },
+  ],
+} as const
 
 /**
  * https://platform.openai.com/docs/api-reference/responses

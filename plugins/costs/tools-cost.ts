@@ -1,0 +1,35 @@
+/** What tools of the provider's may cost that a request lets it use, told before it is sent. */
+import { add, timesCount, zero, type Decimal } from '../core/decimal.js'
+import { isObject } from '../core/json-object.js'
+import type { ModelCall } from '../core/model-call.js'
+import { paidTools } from '../core/paid-tools.js'
+import type { PaidTool } from '../protocols/types.js'
+import type { PriceRow } from './price-row.js'
+
+/** No provider lets one request use a tool more often. */
+const maxUses = 1_000_000
+
+const none: readonly never[] = []
+
+/** As often as the request says; once where it does not say. A tool without a price costs nothing. */
+export function toolsCost ({ each }: PriceRow, { body: { json }, endpoint }: ModelCall): Decimal {
+  let cost = zero
+  for (const tool of endpoint.output?.tools ?? none) {
+    const once = tool.unit === 'search' ? each.get('searched') : undefined
+    const price = once ?? each.get(tool.unit)
+    const uses = price === undefined ? 0 : mostUses(tool, json)
+    if (price !== undefined && uses > 0) cost = add(cost, timesCount(price, once === undefined ? uses : 1))
+  }
+  return cost
+}
+
+function mostUses (tool: PaidTool, json: unknown): number {
+  const { most } = tool
+  const forAll = countAt(json, most)
+  return paidTools(json, tool).reduce((uses, entry) => uses + (countAt(entry, most) ?? forAll ?? 1), 0)
+}
+
+function countAt (value: unknown, field: string | null): number | null {
+  const count = field !== null && isObject(value) ? value[field] : null
+  return typeof count === 'number' && Number.isSafeInteger(count) && count > 0 ? Math.min(count, maxUses) : null
+}

@@ -1,0 +1,50 @@
+/** Budgets hold what requests may cost beside their tokens: many at once never spend more than there is. */
+import t, { type Test } from 'tap'
+import { memoryBalances } from '../../plugins/state/index.js'
+import { everyProtocol, secret, startGateway } from '../helpers/gateway.js'
+import { startUpstream } from '../helpers/upstream.js'
+
+const models = {
+  searcher: { input: 1, output: 1, each: { search: 0.01 } },
+  painter: { each: { image: 0.04 } },
+}
+const search = { type: 'web_search_20250305', name: 'web_search', max_uses: 3 }
+/** Each of 300 tokens and three searches at most: 0.0303. */
+const message = { model: 'searcher', max_tokens: 200, messages: [{ role: 'user', content: 'x'.repeat(240) }], tools: [search] }
+
+async function serve (t: Test, path: string, payload: object, reply: object, cost: number): Promise<{ served: number, spent: number }> {
+  const upstream = await startUpstream(t)
+  const balances = memoryBalances()
+  const { app, settled } = await startGateway(t, upstream.url, {
+    prices: { models },
+    groups: { all: { protocols: everyProtocol, limits: { budgets: [{ cost, period: 'total' }] } } },
+    keys: [{ id: 'caller', group: 'all', secret }],
+    limits: { balances },
+  })
+  upstream.respond = () => ({ headers: { 'content-type': 'application/json' }, body: reply })
+  const headers = { authorization: `Bearer ${secret}`, 'anthropic-version': '2023-06-01' }
+  const statuses = await Promise.all(Array.from({ length: 300 }, async () =>
+    (await app.inject({ method: 'POST', url: path, headers, payload })).statusCode))
+  for (let at = 0; at < statuses.length; at += 1) await settled.next()
+  const { spent, held } = await balances.readBucket('cost:USD total UTC ', 'all')
+  t.equal(held, 0)
+  return { served: statuses.filter((status) => status === 200).length, spent }
+}
+
+t.test('a budget for 50 requests with three searches each serves 50 of 300 at once', async (t) => {
+  const usage = { input_tokens: 100, output_tokens: 200, server_tool_use: { web_search_requests: 3 } }
+  const reply = { id: 'm', type: 'message', role: 'assistant', model: 'searcher', content: [], stop_reason: 'end_turn', usage }
+  // 50 x (0.0003 + 0.03), and the estimate of their bytes for the last of them.
+  t.same(await serve(t, '/v1/messages', message, reply, 1.5151), { served: 50, spent: 1_515_000_000 })
+})
+
+t.test('a budget for 50 requests with two pictures each serves 50 of 300 at once', async (t) => {
+  const reply = { created: 1, data: [{ url: 'https://a.example' }, { url: 'https://b.example' }] }
+  t.same(await serve(t, '/v1/images/generations', { model: 'painter', prompt: 'x', n: 2 }, reply, 4), { served: 50, spent: 4_000_000_000 })
+})
+
+t.test('what is declared and not used costs nothing', async (t) => {
+  const usage = { input_tokens: 100, output_tokens: 200 }
+  const reply = { id: 'm', type: 'message', role: 'assistant', model: 'searcher', content: [], stop_reason: 'end_turn', usage }
+  t.same(await serve(t, '/v1/messages', message, reply, 1_000), { served: 300, spent: 300 * 300_000 })
+})
