@@ -7,10 +7,19 @@ import {
   eachNames, rateNames, type EachName, type Path, type PriceRow, type Rates, type Report, type Sheet, type Step, type Variant,
 } from './price-row.js'
 
-/** Prices of a million tokens. No model costs as much as this: whoever writes it has taken one unit for another. */
-const maxPerMillion: Decimal = { units: 10_000n, places: 0 }
-/** Of one search, image, second or request. */
-const maxEach: Decimal = { units: 1_000n, places: 0 }
+/** What nothing costs: whoever writes it has taken one unit for another. */
+interface Bounds {
+  /** Of a million tokens. */
+  readonly perMillion: Decimal
+  /** Of one search, image, second or request. */
+  readonly each: Decimal
+}
+
+const dollarBounds: Bounds = { perMillion: { units: 10_000, places: 0 }, each: { units: 1_000, places: 0 } }
+/** A dollar is some thousand of many currencies, and a million of the least of them. */
+const looseBounds: Bounds = { perMillion: { units: 1e10, places: 0 }, each: { units: 1e9, places: 0 } }
+/** Their unit is about a dollar. */
+const likeDollars: ReadonlySet<string> = new Set(['USD', 'EUR', 'GBP', 'CHF', 'CAD', 'AUD', 'NZD', 'SGD'])
 const maxFactor: Decimal = { units: 100n, places: 0 }
 /** A number of a JSON or YAML text is exact with so many digits. */
 const maxDigits = 15
@@ -43,18 +52,19 @@ function readRow (value: unknown, path: Path, currency: string, report: Report):
   const from = readDate(value['from'], [...path, 'from'], report) ?? -Infinity
   const until = readDate(value['until'], [...path, 'until'], report) ?? Infinity
   if (from >= until) report([...path, 'until'], 'must be after from')
-  const sheet = readSheet(value, path, report)
-  const each = readEach(value['each'], [...path, 'each'], report)
+  const bounds = likeDollars.has(currency) ? dollarBounds : looseBounds
+  const sheet = readSheet(value, path, bounds, report)
+  const each = readEach(value['each'], [...path, 'each'], bounds, report)
   return [{
     sheet,
     plain: plainSheet(sheet, each),
-    tiers: readVariants(value['tiers'], [...path, 'tiers'], report),
-    speeds: readVariants(value['speeds'], [...path, 'speeds'], report),
+    tiers: readVariants(value['tiers'], [...path, 'tiers'], bounds, report),
+    speeds: readVariants(value['speeds'], [...path, 'speeds'], bounds, report),
     regions: new Map(entriesOf(value['regions'], [...path, 'regions'], report).map(([name, factor]) => [
       name, readFactor(factor, [...path, 'regions', name], report),
     ])),
     each,
-    tools: readOwnSheet(value['tools'] ?? {}, [...path, 'tools'], report),
+    tools: readOwnSheet(value['tools'] ?? {}, [...path, 'tools'], bounds, report),
     from,
     until,
     source: value,
@@ -66,28 +76,28 @@ function refuseUnknown (value: JsonObject, known: readonly string[], path: Path,
 }
 
 /** A sheet that stands alone, so that nothing else may stand in it. */
-function readOwnSheet (value: unknown, path: Path, report: Report): Sheet {
+function readOwnSheet (value: unknown, path: Path, bounds: Bounds, report: Report): Sheet {
   if (!isObject(value)) {
     report(path, 'must be an object of prices')
     return { rates: new Map(), above: [] }
   }
   refuseUnknown(value, sheetFields, path, report)
-  return readSheet(value, path, report)
+  return readSheet(value, path, bounds, report)
 }
 
-function readSheet (value: JsonObject, path: Path, report: Report): Sheet {
+function readSheet (value: JsonObject, path: Path, bounds: Bounds, report: Report): Sheet {
   const { above = [] } = value
   if (!Array.isArray(above)) report([...path, 'above'], 'must be a list')
   const steps: unknown[] = Array.isArray(above) ? above : []
-  const read = steps.flatMap((step, index) => readStep(step, [...path, 'above', index], report))
+  const read = steps.flatMap((step, index) => readStep(step, [...path, 'above', index], bounds, report))
   read.sort((a, b) => a.inputTokens - b.inputTokens)
   read.forEach(({ inputTokens }, index) => {
     if (inputTokens === read[index - 1]?.inputTokens) report([...path, 'above'], `has ${inputTokens} twice`)
   })
-  return { rates: readRates(value, path, report), above: read }
+  return { rates: readRates(value, path, bounds, report), above: read }
 }
 
-function readStep (value: unknown, path: Path, report: Report): Step[] {
+function readStep (value: unknown, path: Path, bounds: Bounds, report: Report): Step[] {
   if (!isObject(value)) {
     report(path, 'must be an object with inputTokens and prices')
     return []
@@ -99,30 +109,31 @@ function readStep (value: unknown, path: Path, report: Report): Step[] {
     report([...path, 'inputTokens'], 'must be a whole number of at least 1')
     return []
   }
-  return [{ inputTokens, inclusive: inclusive === true, rates: readRates(value, path, report) }]
+  return [{ inputTokens, inclusive: inclusive === true, rates: readRates(value, path, bounds, report) }]
 }
 
-function readRates (value: JsonObject, path: Path, report: Report): Rates {
+function readRates (value: JsonObject, path: Path, bounds: Bounds, report: Report): Rates {
   const rates = new Map<string, Decimal>()
   for (const name of rateNames) {
     if (value[name] === undefined) continue
-    rates.set(name, shifted(readPrice(value[name], maxPerMillion, [...path, name], report), millionPlaces))
+    rates.set(name, shifted(readPrice(value[name], bounds.perMillion, [...path, name], report), millionPlaces))
   }
   return rates
 }
 
-function readVariants (value: unknown, path: Path, report: Report): Map<string, Variant> {
+function readVariants (value: unknown, path: Path, bounds: Bounds, report: Report): Map<string, Variant> {
   return new Map(entriesOf(value, path, report).map(([name, given]): [string, Variant] => {
     const at = [...path, name]
-    return [name, typeof given === 'number' ? { factor: readFactor(given, at, report) } : { sheet: readOwnSheet(given, at, report) }]
+    const isFactor = typeof given === 'number'
+    return [name, isFactor ? { factor: readFactor(given, at, report) } : { sheet: readOwnSheet(given, at, bounds, report) }]
   }))
 }
 
-function readEach (value: unknown, path: Path, report: Report): Map<EachName, Decimal> {
+function readEach (value: unknown, path: Path, bounds: Bounds, report: Report): Map<EachName, Decimal> {
   const given = new Map(entriesOf(value, path, report))
   for (const name of given.keys()) if (!eachNames.some((known) => known === name)) report([...path, name], 'is not known')
   return new Map(eachNames.filter((name) => given.has(name)).map((name) => [
-    name, readPrice(given.get(name), maxEach, [...path, name], report),
+    name, readPrice(given.get(name), bounds.each, [...path, name], report),
   ]))
 }
 

@@ -60,6 +60,20 @@ t.test('everything that is wrong with a file is told at once, each with its line
   ].map((line) => line.replace(/^(\d+): /, '$1: ')))
 })
 
+t.test('what nothing costs is more in a currency with small units', async (t) => {
+  const problems = (currency: string, prices: object): string[] => problemsOf({ currency, models: { m: prices } })
+  for (const currency of ['USD', 'EUR']) {
+    t.match(problems(currency, { input: 10_001 }), [/m\.input: is above 10000, which/])
+    t.match(problems(currency, { each: { search: 1_001 } }), [/m\.each\.search: is above 1000, which/])
+  }
+  for (const currency of ['JPY', 'KRW', 'VND', 'IDR']) {
+    const flex = { output: 7_500_000.5, above: [{ inputTokens: 1, input: 20_000 }] }
+    const row = { input: 15_000_000, tiers: { flex }, tools: { output: 11_000 }, each: { image: 5_000 } }
+    t.strictSame(problems(currency, row), [`no problem: ${currency}`])
+    t.match(problems(currency, { input: 1e11 }), [/m\.input: is above 10000000000, which/])
+  }
+})
+
 t.test('wrong lists as a whole', async (t) => {
   const cases: ReadonlyArray<readonly [string, string, string]> = [
     ['a.yaml', 'models: [\n', ':2:1: not valid YAML or JSON: the indentation does not fit what stands around it'],
