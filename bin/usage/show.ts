@@ -24,7 +24,7 @@ function texts (costs: Costs): Record<string, string> {
 /** RFC 4180, with a line of titles. */
 export function sumCsv (sums: Sums, by: readonly Dimension[]): string[] {
   const titles = [
-    ...by.map(({ name }) => name), 'requests', ...leaves.map(({ type }) => type), 'total', 'charged', 'cost',
+    ...by.map(({ name }) => textCell(name)), 'requests', ...leaves.map(({ type }) => type), 'total', 'charged', 'cost',
     ...sums.reprices ? ['repriced'] : [], 'currency', 'unpriced',
   ]
   const rows = sums.sorted.flatMap(({ names, requests, tokens, total, charged, costs, repriced, unpriced }) => {

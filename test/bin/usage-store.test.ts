@@ -59,6 +59,15 @@ t.test('usage of all hosts', { skip: withoutPostgres }, async (t) => {
     return out
   }
 
+  /** A host that has all of the records in its own files. */
+  const merged = async (): Promise<{ file: string }> => {
+    const path = folder(t)
+    const file = join(path, 'gateway.yaml')
+    writeFileSync(file, yaml('http://127.0.0.1:9', []).replace('engine: memory', `engine: lmdb, path: ${path}`))
+    await keep(await host(t, path, storeOf(server)), all)
+    return { file }
+  }
+
   t.test('the records themselves, as they were written', async (t) => {
     t.strictSame((await usage()).map((line) => JSON.parse(line)), JSON.parse(JSON.stringify(all)))
     const ids = async (...args: string[]): Promise<string[]> => (await usage(...args)).map((line) => JSON.parse(line).id)
@@ -72,11 +81,7 @@ t.test('usage of all hosts', { skip: withoutPostgres }, async (t) => {
   })
 
   t.test('sums are those of the files of all hosts, whatever is asked', async (t) => {
-    const merged = folder(t)
-    const file = join(merged, 'gateway.yaml')
-    writeFileSync(file, yaml('http://127.0.0.1:9', []).replace('engine: memory', `engine: lmdb, path: ${merged}`))
-    const alone = await host(t, merged, storeOf(server))
-    await keep(alone, all)
+    const { file } = await merged()
     const times = [[], ['--from', '2026-03-29', '--to', '2026-04-02T00:00:00Z'], ['--from', '2026-03-29T00:07:00.001Z'], [
       '--to', '2026-03-31T22:30:01Z',
     ]]
@@ -96,6 +101,11 @@ t.test('usage of all hosts', { skip: withoutPostgres }, async (t) => {
     t.match((await usage('reprice', '--prices', list, '--json')).map((line) => JSON.parse(line)), [{
       requests: 6, repriced: { USD: '1.00004' },
     }])
+    const { file } = await merged()
+    for (const by of ['model,day', 'label:team', 'label:none']) {
+      const args = ['reprice', '--prices', list, '--by', by, '--from', '2026-03-29', '--timezone', 'Europe/Berlin', '--json']
+      t.strictSame(await usage(...args), (await command('usage', ...args, '--config', file)).out, `as from the files: ${by}`)
+    }
     const { code, out } = await command('prices', 'check', '--config', gateway)
     t.match({ code, out }, { code: 1, out: ['{"model":"null","requests":1}'] })
   })

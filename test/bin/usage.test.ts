@@ -148,11 +148,24 @@ t.test('sums as CSV', async (t) => {
     `m,,1,${rest},3615,3615,1,USD,0`,
     `m,"a ""b"", c",1,${rest},3615,3615,,,1`,
   ])
+  t.match((await usage(file, '--csv', '--by', 'label:a"b'))[0], /^"label:a""b",requests,/)
   const lines = await usage(file, '--csv', '--by', 'key', '--from', '2026-04-01')
   t.match(
     lines.slice(1),
     [/^a,2,2,20,200,400,600,8,2000,4000,7230,7230,0\.000000005,EUR,1$/, /^a,,,,,,,,,,,,1,USD,$/],
     'one line for each currency'
+  )
+})
+
+t.test('names in CSV and JSON, whatever is in them', async (t) => {
+  const models = ['two\nlines', '+1', '-1', '@x', '\tx', 'a=b', '"', 'plain']
+  const { file } = await ledger(t, models.map((model, at) => record(`2026-04-0${at + 1}`, { model })), { isOneFile: true })
+  t.strictSame(
+    (await usage(file, '--csv', '--by', 'model,day')).slice(1).sort().map((line) => line.replace(/,2026.*$/, '')),
+    ['"two\nlines"', "'+1", "'-1", "'@x", "'\tx", 'a=b', '""""', 'plain'].sort()
+  )
+  t.strictSame(
+    (await usage(file, '--json', '--by', 'model')).map((line) => JSON.parse(line).model), [...models].sort(), 'as they are, for programs'
   )
 })
 
@@ -205,6 +218,56 @@ t.test('what it would have cost with other prices', async (t) => {
   t.match(all, / 1 USD +2\.111603 USD +1$/)
   t.match((await lines('--csv', '--by', 'model'))[1], /,1,2\.110603,USD,0$/)
   t.match((await lines('--by', 'key', '--group', 'nobody')).at(-1), /^all +0 .* - +- +0$/)
+})
+
+const perToken = {
+  litellm_provider: 'x',
+  input_cost_per_token: 0.000001,
+  input_cost_per_token_above_200k_tokens: 0.000002,
+  input_cost_per_token_flex: 0.0000005,
+  cache_read_input_token_cost: 0.0000001,
+  cache_read_input_token_cost_above_200k_tokens: 0.0000002,
+  output_cost_per_token: 0.000004,
+  output_cost_per_token_above_200k_tokens: 0.000006,
+}
+
+t.test('what it would have cost by the community\'s list: steps with cached tokens, tiers, what is free, edges of the time', async (t) => {
+  const none = { cache_write_5m: 0, cache_write_1h: 0, cache_write: 0, tool_input: 0, output: 0, reasoning: 0 }
+  const of = (day: string, input: number, cached: number, more: Partial<LedgerRecord> = {}): LedgerRecord =>
+    record(day, { ...none, input, cache_read: cached, ...more })
+  const { file, folder } = await ledger(t, [
+    of('2026-05-31T23:59:59.999Z', 1, 0, { model: 'free' }),
+    of('2026-06-01', 140_000, 60_000, { model: 'm-2026-01-01' }),
+    of('2026-06-01T00:00:00.001Z', 140_001, 60_000, { output: 10 }),
+    of('2026-06-02', 1_000, 0, { serviceTier: 'flex' }),
+    of('2026-06-03', 1_000, 0, { serviceTier: 'priority', cost: '7', currency: 'EUR', costParts: { input: '7' } }),
+    of('2026-06-04', 5, 0, { model: 'free' }),
+    of('2026-06-05', 0, 0, { model: 'pictures', bill: { startedAt: Date.parse('2026-06-05'), counts: { image: 3 } } }),
+  ])
+  const list = join(folder, '..', 'model_prices_and_context_window.json')
+  writeFileSync(list, JSON.stringify({
+    m: perToken,
+    free: { litellm_provider: 'x', input_cost_per_token: 0 },
+    pictures: { litellm_provider: 'x', mode: 'image_generation', output_cost_per_image: 0.04 },
+  }))
+  const june = ['--from', '2026-06-01', '--to', '2026-06-06']
+  const lines = await usage(file, 'reprice', '--prices', list, '--by', 'day,model', ...june, '--json')
+  t.match(lines.map((line) => JSON.parse(line)), [
+    // 140,001 x 2 + 60,000 x 0.2 + 10 x 6 of a million
+    { day: '2026-06-01', model: 'm', cost: {}, repriced: { USD: '0.292062' }, unpriced: 0 },
+    // 140,000 x 1 + 60,000 x 0.1
+    { day: '2026-06-01', model: 'm-2026-01-01', repriced: { USD: '0.146' } },
+    { day: '2026-06-02', repriced: { USD: '0.0005' }, unpriced: 0 },
+    { day: '2026-06-03', cost: { EUR: '7' }, repriced: {}, unpriced: 1 },
+    { day: '2026-06-04', model: 'free', repriced: { USD: '0' }, unpriced: 0 },
+    { day: '2026-06-05', model: 'pictures', repriced: { USD: '0.12' }, unpriced: 0 },
+  ])
+  t.equal(lines.length, 6)
+  const euros = join(folder, '..', 'euros.yaml')
+  writeFileSync(euros, 'currency: EUR\nmodels: { m: { input: 1 } }')
+  t.match(await command('usage', 'reprice', '--config', file, '--prices', euros), {
+    code: 1, out: [], err: /euros\.yaml:1: currency: is EUR, and the gateway counts in USD/,
+  })
 })
 
 t.test('the ledger of Redis is read without Redis', async (t) => {
