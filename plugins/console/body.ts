@@ -9,13 +9,17 @@ const charts = [
   ['latency-chart', 'Duration and first chunk'], ['overhead-chart', 'The gateway\'s own time'],
 ] as const
 
+/** The counters have no past: a time that began before the process is as long as the process runs. */
+const costTimes = '<select id="cost-time" aria-label="Time of the costs"><option value="">since the start</option>' +
+  '<option value="today">today (UTC)</option><option value="week">7 days</option><option value="month">this month</option></select>'
+
 const wideTables = [
-  ['tokens', 'Tokens by group and model since the start'], ['costs', 'Cost by group and model since the start'], ['budgets', 'Budgets now'],
+  ['tokens', 'Tokens by group and model since the start'], ['costs', `Cost by group and model ${costTimes}`], ['budgets', 'Budgets now'],
   ['outcomes', 'Requests by protocol and outcome since the start'],
 ] as const
 
 const tables = [
-  ['label-costs', 'Cost by label since the start'], ['members', 'Upstreams now'], ['upstreams', 'Replies of upstreams'],
+  ['label-costs', 'Cost by label, of the same time'], ['members', 'Upstreams now'], ['upstreams', 'Replies of upstreams'],
   ['balances', 'Balances'], ['keys', 'Key cache'], ['refused', 'Keys refused'],
   ['limited', 'Limits reached'], ['invalid', 'Bodies refused'], ['broken', 'Broken streams, missing usage'], ['repaired', 'Paths repaired'],
 ] as const

@@ -36,10 +36,14 @@ export class History {
   readonly #timer: NodeJS.Timeout
   #points: Point[] = []
 
-  constructor (readings: Readings) {
+  /** `onPoint`: called with each. */
+  constructor (readings: Readings, onPoint: () => void) {
     this.#readings = readings
     this.#take()
-    this.#timer = setInterval(() => this.#take(), intervalMs).unref()
+    this.#timer = setInterval(() => {
+      onPoint()
+      this.#take()
+    }, intervalMs).unref()
   }
 
   /** Points younger than `at`. */

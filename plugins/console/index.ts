@@ -15,22 +15,23 @@ export { hostsOf, type ConsoleOptions } from './options.js'
 async function registerConsole (app: FastifyInstance, options: ConsoleOptions): Promise<void> {
   checkConsoleOptions(options)
   // Loaded on use: most apps have no console, and each file takes its time at every start.
-  const [{ BudgetRows }, { History }, { Readings }, { servePage }] = await Promise.all([
-    import('./budget-rows.js'), import('./history.js'), import('./readings.js'), import('./serve-page.js'),
+  const [{ BudgetRows }, { CostDays }, { History }, { Readings }, { servePage }] = await Promise.all([
+    import('./budget-rows.js'), import('./cost-days.js'), import('./history.js'), import('./readings.js'), import('./serve-page.js'),
   ])
   const gateway = joinGateway(app)
   app.addHook('onReady', async () => {
     if (gateway.metrics.length === 0) throw new OptionError('console', 'needs the metrics plugin')
   })
   const readings = new Readings(() => gateway.metrics)
-  const history = new History(readings)
+  const costDays = new CostDays(readings)
+  const history = new History(readings, () => costDays.note())
   app.addHook('onClose', async () => history.stop())
   const upstreams = async (): Promise<UpstreamsStatus> => {
     const others = await gateway.otherUpstreams()
     return mergedStatus([gateway.upstreamsStatus(), ...others])
   }
   const budgets = new BudgetRows(async () => await gateway.budgetsStatus())
-  const shown = { readings, history, upstreams, budgets, hosts: hostsOf(options) }
+  const shown = { readings, costDays, history, upstreams, budgets, hosts: hostsOf(options) }
 
   if (options.path !== undefined) servePage(app, options.path, shown)
   if (options.listen === undefined) return

@@ -1,7 +1,7 @@
 import type { HistogramReading, MetricFamily, ValueReading } from '../core/recorder.js'
 
 /** What the page shows is named as in the metrics, without their prefix. */
-const prefix = 'llm_gateway_'
+export const prefix = 'llm_gateway_'
 
 export type Sums = Record<string, number>
 export type Row = ReadonlyArray<string | number>

@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { BudgetRows } from './budget-rows.js'
+import type { CostDays } from './cost-days.js'
 import type { History } from './history.js'
 import { onlyOwnHosts } from '../core/own-host.js'
 import type { UpstreamsStatus } from '../core/upstream-status.js'
@@ -13,6 +14,7 @@ const startedAt = Date.now() - Math.round(process.uptime() * 1_000)
 /** What the page shows. */
 export interface Shown {
   readonly readings: Readings
+  readonly costDays: CostDays
   readonly history: History
   readonly upstreams: () => Promise<UpstreamsStatus>
   readonly budgets: BudgetRows
@@ -21,10 +23,11 @@ export interface Shown {
 }
 
 /**
- * The page at `path` and its data below it: the points after `?after=`, the tables as they are, and how upstreams and budgets do.
+ * The page at `path` and its data below it: the points after `?after=`, the tables as they are, with the costs of the time `?costs=`, and
+ * how upstreams and budgets do.
  * Scrape-like routes: no credential, no log lines, no caching.
  */
-export function servePage (app: FastifyInstance, path: string, { readings, history, upstreams, budgets, hosts }: Shown): void {
+export function servePage (app: FastifyInstance, path: string, { readings, costDays, history, upstreams, budgets, hosts }: Shown): void {
   const page = createPage()
   const base = path === '/' ? '' : path.replace(/\/+$/, '')
   const route = { logLevel: 'warn', ...onlyOwnHosts('console.hosts', hosts) } as const
@@ -36,6 +39,7 @@ export function servePage (app: FastifyInstance, path: string, { readings, histo
 
   app.get(`${base}/data`, route, async (request: FastifyRequest, reply: FastifyReply) => {
     const { searchParams } = new URL(request.url, 'http://localhost')
+    const ofCosts = costDays.readings(searchParams.get('costs'))
     reply.header('cache-control', 'no-store')
     return {
       startedAt,
@@ -45,7 +49,7 @@ export function servePage (app: FastifyInstance, path: string, { readings, histo
         overhead: boundsOf(readings, 'overhead_seconds'),
       },
       points: history.after(Number(searchParams.get('after'))),
-      tables: { ...tables(readings), members: memberRows(await upstreams()), ...await budgets.table() },
+      tables: { ...tables(readings, ofCosts), members: memberRows(await upstreams()), ...await budgets.table() },
     }
   })
   app.get(`${base}/upstreams`, route, async (_request: FastifyRequest, reply: FastifyReply) => {

@@ -27,11 +27,11 @@ h2 { font-size: .8rem; font-weight: 600; margin: 0 0 .6rem; color: var(--dim); l
 #state { width: .6rem; height: .6rem; border-radius: 50%; background: var(--dim); flex: none }
 #state.live { background: var(--green) }
 #state.lost { background: var(--red) }
-button {
+button, select {
   font: inherit; white-space: nowrap; font-size: .85rem; color: var(--dim); background: none; border: 1px solid var(--line);
   border-radius: 6px; padding: .2rem .7rem; cursor: pointer;
 }
-button:hover, button:focus-visible { color: var(--text); border-color: var(--dim) }
+button:hover, button:focus-visible, select:hover, select:focus-visible { color: var(--text); border-color: var(--dim) }
 section { background: var(--card); border: 1px solid var(--line); border-radius: 10px; padding: .9rem 1rem; min-width: 0 }
 .tiles { display: grid; grid-template-columns: repeat(8, 1fr); gap: .75rem; margin-bottom: .75rem }
 .tile b {

@@ -34,7 +34,7 @@ export interface CostRow {
   readonly cost: number
 }
 
-/** What each group and model cost since the start, most first; each currency by itself. */
+/** What each group and model cost, most first; each currency by itself. */
 function costRows (readings: Readings): readonly CostRow[] {
   const rows = readings.rows('cost_total', 'group', 'model', 'currency')
   return dearest(rows.map(([group, model, currency, cost]) => ({
@@ -77,16 +77,16 @@ function happened (rows: readonly Row[]): readonly Row[] {
   return rows.filter((row) => row.at(-1) !== 0).sort((a, b) => Number(b.at(-1)) - Number(a.at(-1))).slice(0, maxRows)
 }
 
-/** What has no place in a chart: counts since the start, by what they are told apart by. */
-export function tables (readings: Readings): Record<string, unknown> {
+/** What has no place in a chart: counts since the start, by what they are told apart by. `ofCosts`: of the time that costs are told of. */
+export function tables (readings: Readings, ofCosts = readings): Record<string, unknown> {
   const tokens = tokenRows(readings)
-  const costs = costRows(readings)
+  const costs = costRows(ofCosts)
   return {
     tokens: tokens.slice(0, maxRows),
     allTokens: { rows: tokens.length, total: readings.total('tokens_total') },
     costs: costs.slice(0, maxRows),
-    allCosts: { rows: costs.length, totals: readings.rows('cost_total', 'currency') },
-    labelCosts: labelCostRows(readings),
+    allCosts: { rows: costs.length, totals: ofCosts.rows('cost_total', 'currency') },
+    labelCosts: labelCostRows(ofCosts),
     outcomes: readings.rows('requests_total', 'protocol', 'outcome'),
     refused: happened(readings.rows('auth_failures_total', 'reason')),
     limited: happened(readings.rows('limit_rejections_total', 'group', 'limit')),

@@ -48,7 +48,7 @@ async function start (t: Test, options: Partial<LlmGatewayOptions> = {}) {
     await settled.next()
     return statusCode
   }
-  const tables = async () => (await app.inject('/console/data')).json().tables
+  const tables = async (costs = '') => (await app.inject(`/console/data?costs=${costs}`)).json().tables
   return { ask, tables }
 }
 
@@ -92,6 +92,30 @@ t.test('cost by group and model, and by label, most first; budgets with what is 
     },
   ])
   t.ok(Math.abs(budgets[1].spent - 0.002) < 1e-12 && Math.abs(budgets[2].spent - 0.0022) < 1e-12)
+})
+
+t.test('cost of today, of seven days, of this month, each at most since the start', async (t) => {
+  const clock = { now: Date.UTC(2026, 1, 26, 12) }
+  t.intercept(Date, 'now', { value: () => clock.now })
+  const { ask, tables } = await start(t, { groups: { all: { ...groups.all, limits: {} } } })
+  const told = async (costs: string): Promise<unknown> => {
+    const { allCosts, labelCosts } = await tables(costs)
+    return [allCosts.totals, labelCosts.map(({ value }: { value: string }) => value)]
+  }
+  await ask('cheap', secret)
+  for (const time of ['', 'today', 'week', 'month', 'constructor']) t.strictSame(await told(time), [[['USD', 0.0002]], ['search']], time)
+  clock.now = Date.UTC(2026, 1, 28, 23, 59)
+  t.strictSame(await told('today'), [[], []])
+  await ask('dear', `${secret}-2`)
+  t.strictSame(await told('today'), [[['USD', 0.002]], ['shop']])
+  t.strictSame(await told('week'), [[['USD', 0.0022]], ['shop', 'search']], 'since the start')
+  clock.now = Date.UTC(2026, 2, 1)
+  t.strictSame(await told('month'), [[], []])
+  clock.now = Date.UTC(2026, 2, 5)
+  t.strictSame(await told('week'), [[['USD', 0.002]], ['shop']], 'from the first of seven days that somebody looked')
+  t.strictSame(await told(''), [[['USD', 0.0022]], ['shop', 'search']])
+  clock.now = Date.UTC(2026, 2, 4, 23)
+  t.strictSame(await told('today'), [[], []], 'a clock that is set back')
 })
 
 t.test('without labels, prices or budgets these tables are empty', async (t) => {

@@ -34,7 +34,8 @@ function tell (condition) {
 
 async function poll () {
   try {
-    const reply = await fetch(`${dataUrl}?after=${state.points.at(-1)?.at ?? 0}`, { signal: AbortSignal.timeout(timeoutMs) })
+    const query = `after=${state.points.at(-1)?.at ?? 0}&costs=${byId('cost-time').value}`
+    const reply = await fetch(`${dataUrl}?${query}`, { signal: AbortSignal.timeout(timeoutMs) })
     take(await reply.json())
     tell('live')
   } catch {

@@ -1,0 +1,63 @@
+import type { ValueReading } from '../core/recorder.js'
+import { prefix, Readings } from './readings.js'
+
+const dayMs = 24 * 60 * 60_000
+/** Days that are remembered: no month has more. */
+const maxDays = 31
+
+/** First day of each time that costs can be told of. */
+const firstDays = new Map<string, (now: number) => number>(Object.entries({
+  today: dayOf,
+  week: (now: number) => dayOf(now) - 6,
+  month: (now: number) => dayOf(now) + 1 - new Date(now).getUTCDate(),
+}))
+
+/** Where the counters of costs stood when a day began, as days since the epoch in UTC. */
+interface Beginning {
+  readonly day: number
+  readonly values: ReadonlyMap<string, number>
+}
+
+/** Counters tell costs since the start of the process; where they stood when a day began makes costs of days of them. */
+export class CostDays {
+  readonly #readings: Readings
+  readonly #startedOn: number
+  #days: Beginning[] = []
+  #today: number
+
+  constructor (readings: Readings, now = Date.now()) {
+    this.#readings = readings
+    this.#startedOn = this.#today = dayOf(now)
+  }
+
+  /** To be called often: a day begins with its first call. */
+  note (now = Date.now()): void {
+    const day = dayOf(now)
+    // A clock that is set back is in a day that is known.
+    if (day <= this.#today) return
+    this.#today = day
+    const values = new Map(this.#readings.values('cost_total').map((cell) => [nameOf(cell), cell.value]))
+    this.#days = [...this.#days.slice(1 - maxDays), { day, values }]
+  }
+
+  /** The costs of `today`, the last seven days (`week`) or this `month`, at most since the start; of any other time, since the start. */
+  readings (range: string | null, now = Date.now()): Readings {
+    this.note(now)
+    const first = firstDays.get(range ?? '')?.(now) ?? -Infinity
+    const before = first <= this.#startedOn ? undefined : this.#days.find(({ day }) => day >= first)?.values
+    if (before === undefined) return this.#readings
+    const read = (): readonly ValueReading[] => this.#readings.values('cost_total').flatMap((cell) => {
+      const value = cell.value - (before.get(nameOf(cell)) ?? 0)
+      return value > 0 ? [{ ...cell, value }] : []
+    })
+    return new Readings(() => [{ name: `${prefix}cost_total`, read }])
+  }
+}
+
+function dayOf (now: number): number {
+  return Math.floor(now / dayMs)
+}
+
+function nameOf ({ labels }: ValueReading): string {
+  return JSON.stringify(labels)
+}
