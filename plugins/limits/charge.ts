@@ -38,8 +38,13 @@ type Known = 'nothing' | 'all' | 'a part' | 'unseen'
 function knownOf (llm: ModelCall, { goesOn }: Held): Known {
   if (!wasSent(llm) || llm.endpoint.metered === 'no') return 'nothing'
   if (llm.usage.tokens !== null && !llm.usage.partial) return 'all'
-  if (llm.upstreamReply.status >= 400 || (llm.usage.tokens === null && llm.endpoint.metered === 'optional')) return 'all'
+  if (llm.upstreamReply.status >= 400 || toldNothing(llm)) return 'all'
   return goesOn || llm.usage.missing === 'too_large' ? 'unseen' : 'a part'
+}
+
+/** A whole reply that need not tell its usage, and did not. One that its caller left would be had so, but for its last byte. */
+function toldNothing ({ endpoint, usage, abortedBy }: ModelCall): boolean {
+  return endpoint.metered === 'optional' && usage.tokens === null && abortedBy === null
 }
 
 /**

@@ -39,6 +39,7 @@ t.test('what a request is charged', async (t) => {
     ['what an error tells all the same', 'chat_completions', { times, upstreamReply: { status: 400 }, usage }, 12],
     ['nothing for what is not metered', 'messages.count_tokens', { ...sent, usage }, 0],
     ['nothing where usage is optional and absent', 'images.variations', sent, 0],
+    ['what was relayed of it where it broke off', 'images.variations', { ...relayed(40), abortedBy: 'client' }, 30],
     ['its input where it was left before a reply', 'chat_completions', { times }, 20],
     ['its input where a host sent it and the caller left', 'chat_completions', { usage: { missing: 'client_abort' } }, 20],
     ['what was relayed of a stream, at 128 bytes a token', 'chat_completions', { ...relayed(1_280), stream: true }, 30],
