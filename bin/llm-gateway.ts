@@ -5,12 +5,17 @@ import { LogOutput, outputOf, plainLines } from '../plugins/standalone/log-outpu
 import { channelOf } from '../plugins/standalone/workers/worker.js'
 import { run } from './cli.js'
 
-// Whoever reads the output may have seen enough, as `head` has.
 process.stdout.on('error', (error) => {
-  if (Reflect.get(error, 'code') !== 'EPIPE') throw error
-  // A gateway goes on without a reader of its log.
-  if (process.argv[2] !== 'start') process.exit(0)
+  // A gateway goes on without a place for its lines: neither a reader that left nor a full disk ends it.
+  if (process.argv[2] === 'start') return
+  // Whoever reads the output may have seen enough, as `head` has.
+  const code = Reflect.get(error, 'code')
+  if (code === 'EPIPE') process.exit(0)
+  process.stderr.write(`llm-gateway: the output cannot be written (${String(code)})\n`)
+  process.exit(1)
 })
+// There is nowhere left to say it.
+process.stderr.on('error', () => {})
 
 const plain = process.stdout.isTTY && process.argv[2] === 'start' ? await plainLines(process.stdout) : null
 

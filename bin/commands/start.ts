@@ -1,6 +1,6 @@
 import { once, EventEmitter } from 'node:events'
 import Fastify from 'fastify'
-import { listenAddress, loadConfig, workersOf, type ListenAddress } from '../../plugins/standalone/config.js'
+import { listenAddress, loadConfig, readServedText, workersOf, type ListenAddress } from '../../plugins/standalone/config.js'
 import type { GatewayConfig } from '../../plugins/standalone/config-types.js'
 import { curlLines, originOf } from '../../plugins/standalone/curls.js'
 import { Standalone } from '../../plugins/standalone/standalone.js'
@@ -22,7 +22,7 @@ const flushMs = 1_000
 export async function start (file: string, args: string[], io: Io): Promise<number> {
   readArgs({ args, options: { config: { type: 'string' } } })
   if (io.primary) return await work(file, io, io.primary)
-  const config = loadConfig(file, io.env)
+  const config = loadConfig(file, io.env, readServedText(file))
   const gateway = await startGateway(file, config, io)
   const unwatch = watchConfig(file, watchMs, () => gateway.reload(), () => gateway.priceFiles)
   const ended = new EventEmitter()

@@ -110,12 +110,19 @@ function readWhatever (file: string): string {
   return readFileSync(file, 'utf8')
 }
 
+const whyUnread: Readonly<Record<string, string>> = {
+  ENOENT: ': it is not there',
+  NOT_A_FILE: ': it has to be a plain file, because a gateway that runs reads it again',
+  TOO_LONG: ': it is longer than 8 MiB',
+}
+
 /** Throws ConfigError where the file cannot be read. */
 export function readText (file: string, read = readWhatever): string {
   try {
     return read(file)
   } catch (error) {
-    throw new ConfigError([{ path: '', message: `the file cannot be read (${String(Reflect.get(Object(error), 'code'))})` }])
+    const code = String(Reflect.get(Object(error), 'code'))
+    throw new ConfigError([{ path: '', message: `the file cannot be read (${code})${whyUnread[code] ?? ''}` }])
   }
 }
 

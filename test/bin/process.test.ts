@@ -1,9 +1,12 @@
 /** The built program as a process of its own: signals, exit codes, what it prints. */
-import { writeFileSync } from 'node:fs'
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { closeSync, openSync, writeFileSync } from 'node:fs'
 import { connect, createServer } from 'node:net'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { launch, originOf, program, until, type Child } from '../helpers/launch.js'
+import { freePort } from '../helpers/free-port.js'
+import { cleanly, launch, originOf, program, until, type Child } from '../helpers/launch.js'
 import { replyFixture, startUpstream } from '../helpers/upstream.js'
 import { chat, status, yaml } from '../standalone/run.js'
 
@@ -56,6 +59,38 @@ t.test('a reader of the log that went away holds no end: what runs is served to 
   t.match(await stream.text(), /\[DONE\]\n\n$/)
   t.equal(await child.exited, 0)
   t.same(child.err, [])
+})
+
+t.test('a full disk below its output ends no gateway, and is told by a command', async (t) => {
+  const upstream = await startUpstream(t)
+  const file = join(t.testdir({ 'gateway.yaml': yaml(upstream.url, ['key-a']) }), 'gateway.yaml')
+  const full = openSync('/dev/full', 'w')
+  t.teardown(() => closeSync(full))
+  const port = String(await freePort())
+  const child = spawn(...cleanly(process.execPath, [program, 'start', '--config', file], { PORT: port }), { stdio: ['ignore', full, full] })
+  t.teardown(() => child.kill('SIGKILL'))
+  const origin = `http://127.0.0.1:${port}`
+  while (child.exitCode === null && (await fetch(`${origin}/health`).catch(() => null))?.status !== 200);
+  t.equal(await status(origin, 'key-a'), 200)
+  child.kill('SIGTERM')
+  t.same(await once(child, 'exit'), [0, null])
+
+  const told = spawnSync(...cleanly(process.execPath, [program, '--help']), { stdio: ['ignore', full, 'pipe'], encoding: 'utf8' })
+  t.same([told.status, told.stderr], [1, 'llm-gateway: the output cannot be written (ENOSPC)\n'])
+  const mute = spawnSync(...cleanly(process.execPath, [program, 'nowhere']), { stdio: ['ignore', 'pipe', full] })
+  t.equal(mute.status, 2, 'nowhere to say what is wrong')
+})
+
+t.test('check takes a pipe, start does not: it reads its file again', async (t) => {
+  const file = join(t.testdir({ 'gateway.yaml': yaml('http://127.0.0.1:9', []) }), 'gateway.yaml')
+  const piped = (command: string) => spawnSync(
+    'sh', ['-c', `cat '${file}' | '${process.execPath}' '${program}' ${command} --config /dev/stdin`], { encoding: 'utf8' }
+  )
+  t.same([piped('check').status, piped('check').stdout], [0, '/dev/stdin: ok\n'])
+  const refused = piped('start')
+  t.equal(refused.status, 1)
+  t.equal(refused.stderr, '/dev/stdin: the file cannot be read (NOT_A_FILE): it has to be a plain file, ' +
+    'because a gateway that runs reads it again\n')
 })
 
 t.test('a second signal ends it at once, whatever runs', async (t) => {

@@ -531,7 +531,9 @@ t.test('the file is the one named, the one of the environment, or the demo', asy
   t.same(Object.keys(loadConfig(demoFile, {}).groups), ['chat', 'messages', 'gemini'])
   const late = new OptionError('labels.header', 'must be a text')
   t.same(refusalLines(late, '/nowhere/a.yaml'), ['/nowhere/a.yaml: labels.header: must be a text'], 'a file that is gone meanwhile')
-  t.throws(() => loadConfig('/nowhere/gateway.yaml', {}), { name: 'ConfigError', message: 'the file cannot be read (ENOENT)' })
+  const missing = 'the file cannot be read (ENOENT): it is not there'
+  t.throws(() => loadConfig('/nowhere/gateway.yaml', {}), { name: 'ConfigError', message: missing })
+  t.throws(() => loadConfig('/', {}), { name: 'ConfigError', message: 'the file cannot be read (EISDIR)' })
 })
 
 t.test('state lives in lmdb where the file says nothing', async (t) => {

@@ -174,8 +174,8 @@ t.test('a pipe in the place of a file holds no caller, and neither does a file o
   truncateSync(file, 9e9)
   t.equal(await gateway.reload(), false)
   write(text)
-  t.match(log(), 'gateway.yaml: the file cannot be read (NOT_A_FILE)')
-  t.match(log(), 'gateway.yaml: the file cannot be read (TOO_LONG)')
+  t.match(log(), 'gateway.yaml: the file cannot be read (NOT_A_FILE): it has to be a plain file')
+  t.match(log(), 'gateway.yaml: the file cannot be read (TOO_LONG): it is longer than 8 MiB')
   t.match(log(), 'prices.yaml: cannot be read (NOT_A_FILE)')
 })
 
