@@ -252,12 +252,16 @@ t.test('the cost as a header', async (t) => {
   upstream.queue({ headers: json, body: { ...chat, model: 'x', usage: null } })
   t.equal((await post()).header, undefined, 'of a reply that tells no usage')
 
+  upstream.queue({ headers: { 'content-type': 'text/event-stream' }, body: `data: ${JSON.stringify(chat)}\n\ndata: [DONE]\n\n` })
+  const streamed = await post({ body: JSON.stringify({ ...JSON.parse(body), stream: true }) })
+  t.strictSame([streamed.reply.statusCode, streamed.header], [200, undefined], 'of a stream, which begins before it is known')
+
   upstream.queue({ status: 400, headers: json, body: { error: { message: 'no' } } })
   t.equal((await post()).header, undefined, 'of a failure')
 
   upstream.queue({ headers: json, body: text, split: [1000], cutAt: 2000 })
   t.equal((await post().catch(() => ({ cut: true }))).cut, true, 'a reply that breaks off is broken off')
-  for (let each = 0; each < 7; each += 1) await settled.next()
+  for (let each = 0; each < 8; each += 1) await settled.next()
 })
 
 t.test('callers label their own requests where that is read', async (t) => {

@@ -96,6 +96,47 @@ t.test('a changed price counts against a budget from the next request on, and on
   t.equal(await ask(1), 'budget_exceeded', 'however cheap: 0.026 of 0.01 are spent')
 })
 
+t.test('a budget that is raised, lowered, taken away and given again while requests run keeps what is spent of it', async (t) => {
+  const upstream = await startUpstream(t)
+  const config = (budgets: string): string => [
+    `upstreams: { main: { url: "${upstream.url}", credential: upstream-secret } }`,
+    `groups: { chat: { protocols: [chat_completions], upstream: main, limits: { budgets: [${budgets}] } } }`,
+    'keys: [{ id: key, group: chat, secret: key }]',
+    'state: { engine: memory }',
+    calm,
+  ].join('\n')
+  const of = (tokens: number): string => config(`{ tokens: ${tokens}, period: total }`)
+  const running = await start(t, of(3_000))
+  const set = async (text: string): Promise<void> => {
+    running.write(text)
+    t.equal(await running.gateway.reload(), true)
+  }
+  const ask = async (before = async (): Promise<void> => {}): Promise<number> => {
+    upstream.queue({ headers: { 'content-type': 'application/json' }, body: reply, before })
+    const { status } = await chat(running.origin, 'key', { max_tokens: 900 })
+    if (status !== 200) upstream.clear()
+    return status
+  }
+  t.equal(await ask(), 200)
+  let goOn = (): void => {}
+  const changed = new Promise<void>((resolve) => { goOn = resolve })
+  const inFlight = ask(async () => await changed)
+  await upstream.requests.next()
+  await upstream.requests.next()
+  await set(of(1_500))
+  t.equal(await ask(), 403, 'lowered: 1,000 are spent and 900 are held')
+  await set(of(5_000))
+  t.equal(await ask(), 200, 'raised: 2,000 are spent and 900 are held')
+  await set(config(''))
+  t.equal(await ask(), 200, 'taken away: whatever was spent, and nothing is counted')
+  goOn()
+  t.equal(await inFlight, 200)
+  await set(of(3_800))
+  t.equal(await ask(), 403, 'given again: 3,000 are spent')
+  await set(of(4_000))
+  t.equal(await ask(), 200)
+})
+
 t.test('price lists are watched with the configuration', async (t) => {
   const folder = t.testdir({ 'gateway.yaml': 'a', 'one.yaml': '1', 'two.yaml': '2' })
   const file = (name: string): string => join(folder, name)

@@ -1,9 +1,16 @@
 /** Buckets of budgets, on every engine: what is held and settled in them, over several openings of one state. */
+import { deepStrictEqual, equal } from 'node:assert'
+import fc from 'fast-check'
 import t from 'tap'
 import type { Bucket, Decision, HoldAsk, Reached } from '../../plugins/state/types.js'
 import { engines } from './engines.js'
 
 const day = 24 * 60 * 60_000
+
+const step = fc.record({
+  what: fc.constantFrom('hold' as const, 'hold' as const, 'settle' as const, 'resize' as const, 'hold without' as const, 'expire' as const),
+  n: fc.integer({ min: 0, max: 120 }),
+})
 
 function ask (given: Partial<HoldAsk> & { readonly id: string }): HoldAsk {
   return { group: 'chat', groupLimits: { budgets: [] }, key: 'ci', keyLimits: {}, requests: 1, tokens: 0, floor: 0, ...given }
@@ -116,6 +123,40 @@ for (const engine of engines) {
       t.same(left.sort((a, b) => b - a), Array.from({ length: 50 }, (_, at) => 4_900 - at * 100), 'each sees what is left of the whole')
       const { spent, held } = await balances.readBucket('whole', 'chat')
       t.equal(spent + held, 5_000)
+    })
+
+    t.test('spent, held and left are the whole at every sample: asked, settled, left, raised, lowered, taken away', async () => {
+      let run = 0
+      await fc.assert(fc.asyncProperty(fc.array(step, { maxLength: 25 }), async (steps) => {
+        const id = `sample ${run += 1}`
+        const [costs, gone] = [new Map<string, number>(), new Map<string, number>()]
+        const sum = (some: Map<string, number>): number => [...some.values()].reduce((all, each) => all + each, 0)
+        let amount = 100
+        for (const [at, { what, n }] of steps.entries()) {
+          const by = at % 2 === 0 ? balances : other
+          const [open] = costs.keys()
+          if (what === 'hold' || what === 'hold without') {
+            const groupBuckets = what === 'hold' ? [bucket(id, amount)] : []
+            const decision = await by.hold(ask({ id: `${id}-${at}`, cost: n, costFloor: 1, groupBuckets }))
+            const fits = what !== 'hold' || sum(gone) + sum(costs) + Math.max(1, n) <= amount
+            equal(decision.ok, fits)
+            if (what === 'hold' && decision.ok) {
+              costs.set(`${id}-${at}`, n)
+              deepStrictEqual(decision.left.buckets, [amount - sum(gone) - sum(costs)])
+            }
+          } else if (what === 'resize') amount = n + 1
+          else if (what === 'settle' && open !== undefined) {
+            costs.delete(open)
+            gone.set(open, n)
+            await by.settle({ ...settled, id: open, cost: n })
+          } else if (what === 'expire') {
+            clock.now += 10_001
+            for (const each of costs.keys()) gone.set(each, 1)
+            costs.clear()
+          }
+          deepStrictEqual(await other.readBucket(id, 'chat'), { spent: sum(gone), held: sum(costs) })
+        }
+      }), { numRuns: 40 })
     })
 
     t.test('a hold whose process is gone is charged its floor, and put right by whoever settles it', async (t) => {
