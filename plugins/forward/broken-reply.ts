@@ -1,4 +1,4 @@
-/** What becomes of a reply that its upstream broke off. */
+/** What becomes of a reply that its upstream broke off, or that could not be handed on. */
 import { fromTransport } from '../core/errors/foreign.js'
 import { gatewayError, type GatewayError } from '../core/errors/gateway-error.js'
 import type { ModelCall } from '../core/model-call.js'
@@ -23,4 +23,10 @@ export function noteBroken ({ llm, request }: ExchangeContext, error: Error): Ga
 /** The last event of such a stream, in the words of its protocol, going on from what the stream told of itself. */
 export function lastEvent ({ endpoint, id }: ModelCall, error: GatewayError, tap: ReplyTap | null): Buffer {
   return Buffer.from(endpoint.streamError(error.facts(id), tap === null ? untold : tap.streamFacts))
+}
+
+/** A function of the host's that had a say in the reply threw. */
+export function noteUndelivered ({ reply, request }: ExchangeContext, error: unknown): void {
+  writeLog(request.log, 'error', { err: error }, 'a reply could not be passed on')
+  reply.raw.destroy()
 }

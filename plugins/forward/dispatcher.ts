@@ -76,7 +76,7 @@ export class UpstreamDispatcher {
     }
     const { destination } = context
     if (destination === null) {
-      this.#queued(options, context, new GuardedExchange(context, this.#transport, done, options.headers))
+      this.#queued(options, context, new GuardedExchange(context, this.#transport, done, options))
       return
     }
     this.#dispatch(context, destination, done, options.body instanceof Readable, (call) => mounted(options, call))
@@ -108,9 +108,11 @@ export class UpstreamDispatcher {
       exchange.onError(called)
       unsent(llm)
     } else if (called !== undefined) {
+      exchange.sends(called)
       this.#queued(optionsOf(called), context, exchange)
     } else {
       new Failover(context, destination.open(llm, request.raw.headers, once), exchange, (call, handler) => {
+        exchange.sends(call)
         this.#queued(optionsOf(call), context, handler)
       }).begin()
     }

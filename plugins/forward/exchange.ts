@@ -4,8 +4,7 @@ import { ReplyCodedError, StreamCutError } from '../core/errors/reply-errors.js'
 import { isEventStream } from '../core/event-stream.js'
 import { releaseHold } from '../core/gateway.js'
 import type { ReplyTap } from '../core/types.js'
-import { writeLog } from '../core/write-log.js'
-import { lastEvent, noteBroken } from './broken-reply.js'
+import { lastEvent, noteBroken, noteUndelivered } from './broken-reply.js'
 import type { Drain } from './drain.js'
 import { EventBoundary } from './event-boundary.js'
 import type { ExchangeDone, ExchangeContext, Transport } from './exchange-context.js'
@@ -23,9 +22,8 @@ function deliver (exchange: Exchange): void {
 }
 
 /**
- * One request to an upstream, from dispatch to its last byte. The caller gets each byte as it comes; the tap sees it
- * pass; backpressure holds the upstream; a caller that leaves cancels it, unless its usage is still being drained. It takes
- * headers as bytes, as undici's own handlers do: the objects that its newer interface makes of them cost 3 % of a request.
+ * One request to an upstream, from dispatch to its last byte. Each byte goes on as it comes; the tap sees it pass; backpressure holds the
+ * upstream; a caller that leaves cancels it, unless its usage is drained. Headers as bytes: undici's objects of them cost 3 % of a request.
  */
 export class Exchange implements Dispatcher.DispatchHandler, Source {
   readonly #context: ExchangeContext
@@ -95,10 +93,16 @@ export class Exchange implements Dispatcher.DispatchHandler, Source {
     const { llm } = this.#context
     if (llm.times.firstChunkAt === 0) llm.times.firstChunkAt = this.#now()
     llm.upstreamReply.bytes += chunk.length
-    const passed = this.#tap === null ? chunk : this.#tap.push(chunk)
+    const read = this.#tap === null ? chunk : this.#tap.push(chunk)
+    const passed = read !== null && this.#tap?.failed === true ? this.failing(read) : read
     if (this.#left) this.#goOnDraining(chunk)
     else if (passed !== null && !this.#pass(passed)) this.#paused = true
     return !this.#paused
+  }
+
+  /** What the caller gets of a piece once the reply has told of a failure. */
+  failing (piece: Buffer): Buffer {
+    return piece
   }
 
   onComplete (): void {
@@ -190,11 +194,8 @@ export class Exchange implements Dispatcher.DispatchHandler, Source {
     this.#transport.slow.follow(this.#context)
   }
 
-  /** A function of the host's that had a say in the reply threw. */
   giveUp (error: unknown): void {
-    const { reply, request } = this.#context
-    writeLog(request.log, 'error', { err: error }, 'a reply could not be passed on')
-    reply.raw.destroy()
+    noteUndelivered(this.#context, error)
   }
 
   #open (): ReplyBody {

@@ -1,20 +1,22 @@
 import * as zlib from 'node:zlib'
-import type { IncomingHttpHeaders } from 'node:http'
-import { carriesCredential } from '../core/carriers.js'
-import type { Upstream } from '../core/upstream.js'
-import { isCarrier } from '../core/url/query.js'
+import type { Call } from '../core/upstream.js'
 import { writeLog } from '../core/write-log.js'
 import { Exchange } from './exchange.js'
 import type { ExchangeContext, ExchangeDone, Transport } from './exchange-context.js'
 import { readHeaders, type Headers } from './raw-headers.js'
-import { isCoded, isPage } from './reply-headers.js'
+import { isCoded, isPage, isPlain } from './reply-headers.js'
+import { masked, patternOf, PieceMask } from './secret-mask.js'
+import { unpacked, unpackers } from './unpacked.js'
+import { secretsOf, type MountRequest } from './upstream-secrets.js'
 
-/** No provider has this much to say of a failure. What is longer is passed on as it comes. */
+/** What is longer, as where a server repeats all that it was sent, is passed on as it comes. */
 const maxHeldBytes = 256 * 1024
 /** A caller need not wait for the rest of an error, which providers send at once. */
 const maxHeldMs = 1_000
-/** A shorter text may stand in an error by chance. */
-const minSecretLength = 8
+
+const codings = unpackers(zlib, 16 * maxHeldBytes)
+
+const none: readonly Call[] = []
 
 /** An error that is held to its end. */
 interface Held {
@@ -29,18 +31,27 @@ interface Held {
 
 /**
  * An exchange whose caller does not read the upstream's secret in an error. Some providers write it there whole: Google names a key that is
- * suspended, compatible servers the one that they do not know. An error that holds it, or cannot be read, is told in words of ours.
+ * suspended, compatible servers the one that they do not know. An error that holds it, or cannot be read, is told in words of ours; where
+ * more of it has passed than is held, or a reply of success tells of a failure, it is masked.
  */
 export class GuardedExchange extends Exchange {
   readonly #context: ExchangeContext
-  /** What the host's mount sends, null where the upstreams of the group have the secret. */
-  readonly #sent: IncomingHttpHeaders | null
+  readonly #mount: MountRequest | null
+  /** The last is the one whose reply is awaited. */
+  #calls = none
   #held: Held | null = null
+  #mask: PieceMask | null = null
 
-  constructor (context: ExchangeContext, transport: Transport, done: ExchangeDone, sent: IncomingHttpHeaders | null = null) {
+  /** `mount`: what the host's mount sends, null where it is an upstream of ours that is asked. */
+  constructor (context: ExchangeContext, transport: Transport, done: ExchangeDone, mount: MountRequest | null = null) {
     super(context, transport, done)
     this.#context = context
-    this.#sent = sent
+    this.#mount = mount
+  }
+
+  /** Before each attempt. */
+  sends (call: Call): void {
+    this.#calls = [...this.#calls, call]
   }
 
   override onHeaders (status: number, raw: Buffer[], resume: () => void): boolean {
@@ -58,10 +69,10 @@ export class GuardedExchange extends Exchange {
 
   override onData (chunk: Buffer): boolean {
     const held = this.#held
-    if (held === null) return super.onData(chunk)
+    if (held === null) return this.#mask === null ? super.onData(chunk) : this.#passPiece(this.#mask.push(chunk))
     held.body.push(chunk)
     held.bytes += chunk.length
-    return held.bytes <= maxHeldBytes || this.#passOn(held)
+    return held.bytes <= maxHeldBytes || this.#passLarge(held)
   }
 
   override onComplete (): void {
@@ -70,6 +81,7 @@ export class GuardedExchange extends Exchange {
       if (this.#tells(held)) this.#passWithout(held)
       else this.#passOn(held)
     }
+    if (this.#mask !== null) this.#passPiece(this.#mask.end())
     super.onComplete()
   }
 
@@ -77,6 +89,12 @@ export class GuardedExchange extends Exchange {
   override onError (error: Error): void {
     this.#release()
     super.onError(error)
+  }
+
+  /** A reply of success that tells of a failure is an error, too, and passes otherwise as it came. */
+  override failing (chunk: Buffer): Buffer {
+    const secrets = this.#secrets()
+    return secrets.length === 0 ? chunk : masked(chunk, patternOf(secrets))
   }
 
   /** What is not all there cannot be looked through. */
@@ -97,6 +115,22 @@ export class GuardedExchange extends Exchange {
     return goesOn
   }
 
+  /** Packed bytes cannot be looked through before their end. */
+  #passLarge (held: Held): boolean {
+    const secrets = this.#secrets()
+    if (secrets.length === 0) return this.#passOn(held)
+    if (!isPlain(held.headers) || this.#tells(held)) {
+      this.#passWithout(held)
+      return true
+    }
+    this.#mask = new PieceMask(secrets)
+    return this.#passOn({ ...held, body: [this.#mask.push(Buffer.concat(held.body))] })
+  }
+
+  #passPiece (piece: Buffer): boolean {
+    return piece.length === 0 || super.onData(piece)
+  }
+
   #passWithout ({ status, headers, resume }: Held): void {
     this.#release()
     const { request, llm: { routing: { upstream } } } = this.#context
@@ -109,49 +143,11 @@ export class GuardedExchange extends Exchange {
   #tells ({ raw, body, headers }: Held): boolean {
     const secrets = this.#secrets()
     if (secrets.length === 0) return false
-    const plain = unpacked(Buffer.concat(body), String(headers['content-encoding'] ?? ''))
-    if (plain === null) return true
-    const text = unescaped(Buffer.concat([...raw, plain]).toString('latin1'))
-    return secrets.some((secret) => text.includes(secret) || text.includes(encodeURIComponent(secret)))
+    const plain = unpacked(Buffer.concat(body), String(headers['content-encoding'] ?? ''), codings)
+    return plain === null || Buffer.concat([...raw, plain]).toString('latin1').search(patternOf(secrets)) !== -1
   }
 
   #secrets (): string[] {
-    const upstreams = this.#context.destination?.upstreams ?? []
-    const all = [...upstreams.flatMap(secretsOf), ...Object.entries(this.#sent ?? {}).flatMap(secretIn)]
-    return all.filter(({ length }) => length >= minSecretLength)
-  }
-}
-
-function secretsOf ({ secret, headers, query }: Upstream): string[] {
-  const inQuery = [...new URLSearchParams(query)].flatMap(([name, value]) => isCarrier(name) ? [value] : [])
-  return [secret.known() ?? [], headers.flatMap(secretIn), inQuery].flat()
-}
-
-/** Without its scheme. */
-function secretIn ([name, value]: readonly [string, unknown]): string[] {
-  return carriesCredential(name) ? [String(value).replace(/^\S+ +/, '')] : []
-}
-
-/** Serializers of JSON escape more than they must: slashes, and what HTML could take for its own, such as the `=` at the end of a key. */
-function unescaped (text: string): string {
-  return text.replaceAll('\\/', '/').replace(/\\u00([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(parseInt(hex, 16)))
-}
-
-const codings: ReadonlyMap<string, (bytes: Buffer) => Buffer> = new Map([
-  ['gzip', (bytes) => zlib.gunzipSync(bytes, bounds)],
-  ['x-gzip', (bytes) => zlib.gunzipSync(bytes, bounds)],
-  ['deflate', (bytes) => (Number(bytes[0]) & 0x0f) === 8 ? zlib.inflateSync(bytes, bounds) : zlib.inflateRawSync(bytes, bounds)],
-  ['br', (bytes) => zlib.brotliDecompressSync(bytes, { maxOutputLength: bounds.maxOutputLength })],
-])
-
-const bounds = { maxOutputLength: 16 * maxHeldBytes, finishFlush: zlib.constants.Z_SYNC_FLUSH }
-
-/** Null for what cannot be read. */
-function unpacked (body: Buffer, coding: string): Buffer | null {
-  const names = coding.toLowerCase().split(',').map((name) => name.trim()).filter((name) => name !== '' && name !== 'identity')
-  try {
-    return names.reduceRight((bytes: Buffer | null, name) => bytes === null ? null : codings.get(name)?.(bytes) ?? null, body)
-  } catch {
-    return null
+    return secretsOf(this.#context.destination?.upstreams ?? [], this.#calls, this.#mount)
   }
 }

@@ -88,6 +88,10 @@ class ListeningTap implements ReplyTap {
     return this.#tap.complete
   }
 
+  get failed (): boolean {
+    return this.#tap.failed
+  }
+
   get whole (): boolean | Promise<boolean> {
     return this.#tap.whole
   }

@@ -64,6 +64,10 @@ export class UsageTap implements ReplyTap {
     return !this.options.counts || this.meter.complete
   }
 
+  get failed (): boolean {
+    return this.meter.failed
+  }
+
   get streamFacts (): StreamFacts {
     return this.meter.streamFacts
   }

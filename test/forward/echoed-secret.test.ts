@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 import { setTimeout as pause } from 'node:timers/promises'
 import { deflateRawSync, gzipSync } from 'node:zlib'
@@ -32,6 +33,7 @@ async function places (t: Test, upstream: Upstream): Promise<Record<string, Fast
       ...host, upstreams: { main }, groups: { all: { protocols: everyProtocol, upstream: 'main' } },
     },
     'a mount with a secret of its own': host,
+    'a mount with a secret in its query': host,
   }
   const apps: Record<string, FastifyInstance> = {}
   for (const [place, given] of Object.entries(options)) {
@@ -42,8 +44,13 @@ async function places (t: Test, upstream: Upstream): Promise<Record<string, Fast
     const rewriteRequestHeaders = (_: unknown, headers: IncomingHttpHeaders): IncomingHttpHeaders => {
       return { ...headers, authorization: `Bearer ${canary}` }
     }
+    const queryString = (): string => new URLSearchParams({ key: canary }).toString()
     await app.register(httpProxy, {
-      ...proxyOptions(), upstream: upstream.url, prefix: '/v1', rewritePrefix: '/v1', replyOptions: { rewriteRequestHeaders },
+      ...proxyOptions(),
+      upstream: upstream.url,
+      prefix: '/v1',
+      rewritePrefix: '/v1',
+      replyOptions: place.endsWith('query') ? { queryString } : { rewriteRequestHeaders },
     })
   }
   return apps
@@ -109,7 +116,7 @@ t.test('any other error passes as it came, and so does one that is longer than t
     const reply = await app.inject(call)
     t.strictSame([reply.statusCode, reply.rawPayload, reply.headers['retry-after']], [429, packed, '3'])
     const long = `{"error":{"message":"${'x'.repeat(300 * 1024)}"}}`
-    upstream.queue({ status: 400, body: long, split: [10, 290_000] })
+    upstream.queue({ status: 400, body: long, split: [10, 290_000, 300_000, 300_001] })
     t.equal((await app.inject(call)).body, long)
     upstream.queue({ status: 400, body: long, split: [10, 20], cutAt: 30 })
     t.equal((await app.inject(call)).statusCode, 502, 'one that broke off')
@@ -142,4 +149,111 @@ t.test('an error that comes slowly passes as it came where there is no secret to
     })
     t.strictSame([reply.statusCode, reply.json()], [400, slow])
   }
+})
+
+const before = 'x'.repeat(260 * 1024)
+
+/** A gateway on a real socket whose upstream is sent the canary. */
+async function callerOf (t: Test, upstream: Upstream, options: Partial<LlmGatewayOptions> = {}): Promise<Ask> {
+  const app = Fastify()
+  t.teardown(() => app.close())
+  await app.register(llmGateway, gatewayOptions('', { upstreams: { main: { url: upstream.url, credential: canary } }, ...options }))
+  const base = await listen(app)
+  return async (body = {}) => {
+    const reply = await fetch(`${base}/v1/chat/completions`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ ...JSON.parse(chat), ...body }),
+    })
+    return { status: reply.status, text: await reply.text() }
+  }
+}
+
+type Ask = (body?: object) => Promise<{ readonly status: number, readonly text: string }>
+
+t.test('a large error that holds the secret in its begin is told in words of ours', async (t) => {
+  const upstream = await startUpstream(t)
+  const ask = await callerOf(t, upstream)
+  upstream.queue({ status: 422, body: `${canary} ${before}`, split: [261_000, 265_000] })
+  const { status, text } = await ask()
+  t.strictSame([status, JSON.parse(text).error.message], [422, 'The model provider answered with an error.'])
+})
+
+t.test('a large error that holds the secret further on is masked there, wherever it is cut', async (t) => {
+  const upstream = await startUpstream(t)
+  const ask = await callerOf(t, upstream)
+  const escaped = canary.replaceAll('/', '\\\\\\/').replaceAll('-', '\\u002d').replaceAll('+', '\\\\u002B')
+  for (const written of [canary, encodeURIComponent(canary), escaped]) {
+    const at = before.length + 4_000
+    for (let cut = 0; cut <= written.length; cut += 3) {
+      const body = `${before}${'y'.repeat(4_000)}${written}, and more`
+      upstream.queue({ status: 422, body, split: [before.length + 10, at + cut, at + cut + 2] })
+      const { status, text } = await ask()
+      t.equal(status, 422)
+      t.equal(text.slice(-5_000), `${before}${'y'.repeat(4_000)}${'*'.repeat(written.length)}, and more`.slice(-5_000))
+    }
+  }
+})
+
+t.test('a large error whose bytes are packed is told in words of ours', async (t) => {
+  const upstream = await startUpstream(t)
+  const ask = await callerOf(t, upstream)
+  upstream.queue({ status: 422, body: randomBytes(300 * 1024), encoding: 'gzip', split: [290_000] })
+  const { status, text } = await ask()
+  t.strictSame([status, JSON.parse(text).error.message], [422, 'The model provider answered with an error.'])
+})
+
+t.test('a reply of success that tells of a failure does not hold the secret', async (t) => {
+  const upstream = await startUpstream(t)
+  const pool = { upstreams: { main: { url: upstream.url, credential: canary }, other: { url: upstream.url, credential: canary } } }
+  const askers = [
+    await callerOf(t, upstream),
+    await callerOf(t, upstream, {
+      ...pool,
+      pools: { both: { members: ['main', 'other'], retryOn: ['first_event'] } },
+      groups: { all: { protocols: everyProtocol, upstream: 'both' } },
+    }),
+  ]
+  const event = `data: ${JSON.stringify(told)}\n\n`
+  const hidden = JSON.stringify(told).replace(canary, '*'.repeat(canary.length))
+  for (const ask of askers) {
+    upstream.respond = () => ({ body: event, headers: { 'content-type': 'text/event-stream' } })
+    t.strictSame(await ask({ stream: true }), { status: 200, text: `data: ${hidden}\n\n` })
+    upstream.respond = () => ({ body: told })
+    t.strictSame(await ask(), { status: 200, text: hidden })
+  }
+})
+
+t.test('a reply of success passes as it came, whatever it holds', async (t) => {
+  const upstream = await startUpstream(t)
+  const ask = await callerOf(t, upstream)
+  const body = JSON.stringify({ id: 'x', object: 'chat.completion', choices: [{ message: { content: canary } }] })
+  upstream.queue({ body })
+  t.strictSame(await ask(), { status: 200, text: body })
+})
+
+t.test("a caller's own secret that travels on is no secret to it", async (t) => {
+  const upstream = await startUpstream(t)
+  const ask = await callerOf(t, upstream, { upstreams: { main: { url: upstream.url, credential: 'forward' } } })
+  const body = JSON.stringify({ error: { message: `Incorrect API key provided: ${secret}.` } })
+  upstream.queue({ status: 401, body })
+  t.strictSame(await ask(), { status: 401, text: body })
+})
+
+t.test('a failure that a reply of success tells of passes as it came where there is no secret to tell', async (t) => {
+  const upstream = await startUpstream(t)
+  const ask = await callerOf(t, upstream, { upstreams: { main: { url: upstream.url } } })
+  upstream.queue({ body: told })
+  t.strictSame(await ask(), { status: 200, text: JSON.stringify(told) })
+})
+
+t.test('a secret that was replaced while its request was on its way is not read either', async (t) => {
+  const upstream = await startUpstream(t)
+  const secrets = [canary, 'another-secret-of-the-operator']
+  const credential = (): string => secrets.shift() ?? 'one-more-secret-of-the-operator'
+  const ask = await callerOf(t, upstream, { upstreams: { main: { url: upstream.url, credential, credentialHeader: 'x-own-key' } } })
+  upstream.queue({ status: 401, body: told }, { status: 401, body: told })
+  const { status, text } = await ask()
+  t.equal(upstream.seen.length, 2, 'it was renewed')
+  t.strictSame([status, JSON.parse(text).error.message], [401, 'The model provider answered with an error.'])
 })

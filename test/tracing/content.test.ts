@@ -144,6 +144,7 @@ t.test('who moves the bytes drives the usage tap as before', async (t) => {
     end: () => Buffer.from('rest'),
     abort: (side) => calls.push(side),
     complete: true,
+    failed: true,
     whole: false,
     streamFacts,
   })
@@ -153,7 +154,7 @@ t.test('who moves the bytes drives the usage tap as before', async (t) => {
   t.equal(tap?.complete, true)
   t.equal(tap?.push(Buffer.from('{"choices":[{"message":{"content":"Hel'))?.toString().slice(0, 3), '"ch')
   t.equal(tap?.end()?.toString(), 'rest')
-  t.strictSame([tap?.whole, tap?.streamFacts], [false, streamFacts])
+  t.strictSame([tap?.failed, tap?.whole, tap?.streamFacts], [true, false, streamFacts])
   tap?.abort('client')
   t.strictSame(calls, ['client'])
   span.end()

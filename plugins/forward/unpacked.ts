@@ -1,0 +1,31 @@
+import * as zlib from 'node:zlib'
+
+type Unpack = (bytes: Buffer) => unknown
+
+/** The content codings whose whole bodies this Node reads (zstd from 22.15 on), up to so many bytes of what comes out. */
+export function unpackers (library: object, maxOutputLength: number): ReadonlyMap<string, Unpack> {
+  const bounds = { maxOutputLength, finishFlush: zlib.constants.Z_SYNC_FLUSH }
+  const gunzip = (bytes: Buffer): Buffer => zlib.gunzipSync(bytes, bounds)
+  const all = new Map<string, Unpack>([
+    ['gzip', gunzip],
+    ['x-gzip', gunzip],
+    ['deflate', (bytes) => (Number(bytes[0]) & 0x0f) === 8 ? zlib.inflateSync(bytes, bounds) : zlib.inflateRawSync(bytes, bounds)],
+    ['br', (bytes) => zlib.brotliDecompressSync(bytes, { maxOutputLength })],
+  ])
+  const zstd: unknown = Reflect.get(library, 'zstdDecompressSync')
+  if (typeof zstd === 'function') all.set('zstd', (bytes) => zstd(bytes, { maxOutputLength }))
+  return all
+}
+
+/** What a body says, null for one that cannot be read. `coding`: its header, codings in the order in which they were applied. */
+export function unpacked (body: Buffer, coding: string, codings: ReadonlyMap<string, Unpack>): Buffer | null {
+  const names = coding.toLowerCase().split(',').map((name) => name.trim()).filter((name) => name !== '' && name !== 'identity')
+  try {
+    return names.reduceRight((bytes: Buffer | null, name) => {
+      const read = bytes === null ? null : codings.get(name)?.(bytes)
+      return Buffer.isBuffer(read) ? read : null
+    }, body)
+  } catch {
+    return null
+  }
+}

@@ -1,0 +1,38 @@
+/** Secrets that an upstream was sent, and could say again. */
+import { carriesCredential } from '../core/carriers.js'
+import type { Call, Upstream } from '../core/upstream.js'
+import { isCarrier } from '../core/url/query.js'
+
+/** A shorter text may stand in a reply by chance. */
+const minSecretLength = 8
+
+/** What the host's mount sends, where no upstream of ours is asked. */
+export interface MountRequest {
+  readonly headers: object
+  readonly path: string
+}
+
+/** `calls`: what was sent by now. A secret that changes may have been another one then. */
+export function secretsOf (upstreams: readonly Upstream[], calls: readonly Call[], mount: MountRequest | null): string[] {
+  const ofMount = mount === null ? [] : [...Object.entries(mount.headers).flatMap(inHeader), ...inQuery(mount.path.split('?')[1])]
+  return [...upstreams.flatMap(known), ...calls.flatMap(sent), ...ofMount].filter(({ length }) => length >= minSecretLength)
+}
+
+function known ({ secret, headers, query }: Upstream): string[] {
+  return [secret.known() ?? [], headers.flatMap(inHeader), inQuery(query)].flat()
+}
+
+/** The caller's own is no secret to it. */
+function sent ({ upstream, headers }: Call): string[] {
+  if (upstream.forwards) return []
+  return headers.flatMap(([name, value]) => inHeader([name === upstream.credentialHeader ? 'authorization' : name, value]))
+}
+
+/** Without its scheme. */
+function inHeader ([name, value]: readonly [string, unknown]): string[] {
+  return carriesCredential(name) ? [String(value).replace(/^\S+ +/, '')] : []
+}
+
+function inQuery (query: string | undefined): string[] {
+  return [...new URLSearchParams(query)].flatMap(([name, value]) => isCarrier(name) ? [value] : [])
+}
