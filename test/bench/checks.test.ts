@@ -2,7 +2,7 @@
 import { createServer, type Server, type ServerResponse } from 'node:http'
 import t, { type Test } from 'tap'
 import { Callers } from './load/generators.js'
-import { closed, interleave, lane, open, refusedLane, type Driven, type Lane } from './rounds.js'
+import { closed, interleave, lane, open, refusedLane, type Driven, type Lane, type Plan } from './rounds.js'
 import { portOf } from './servers/serve.js'
 import type { UpstreamCounts } from './upstream.js'
 import { total } from './verify.js'
@@ -24,7 +24,8 @@ async function listening (server: Server): Promise<number> {
 
 /** Drives a server that answers as a gateway does, but for what is broken. */
 async function driven (
-  test: Test, { answer, counts }: Broken, broken: (target: Lane['target']) => Lane = target => lane(target, work, 'as-caller')
+  test: Test, { answer, counts }: Broken, broken: (target: Lane['target']) => Lane = target => lane(target, work, 'as-caller'),
+  measured: Plan = plan
 ): Promise<void> {
   let requests = 0
   const server = createServer((request, response) => {
@@ -44,7 +45,7 @@ async function driven (
   })
   const session: Driven = { disturbed: { again: 0, kept: 0 }, lost: new Map(), upstream: { tell } }
   const target = { name: 'broken', callers, usage: async () => null, stop: async () => {} }
-  await interleave(session, [broken(target)], closed(2), plan)
+  await interleave(session, [broken(target)], closed(2), measured)
 }
 
 t.test('a server that passes everything on is measured', async t => {
@@ -54,6 +55,16 @@ t.test('a server that passes everything on is measured', async t => {
     { answer: response => response.writeHead(401).end('no'), counts: () => ({ requests: 0, leaked: 0 }) },
     target => refusedLane(target, work)
   )
+})
+
+t.test('a program is warmed until it has answered enough, within four times the time', async t => {
+  let told = 0
+  const counts = (): Partial<UpstreamCounts> => {
+    told += 1
+    return {}
+  }
+  await driven(t, { counts }, undefined, { ...plan, warmMs: 250, warmRequests: Infinity })
+  t.equal(told, 2 * (8 + plan.rounds), 'each of eight slices and four windows is looked at before and after')
 })
 
 t.test('a reply that is not the upstream\'s byte for byte ends the run', async t => {

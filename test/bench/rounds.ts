@@ -125,6 +125,8 @@ export interface Plan {
   readonly windowMs: number
   /** The least load on each target before the first window, for compilers and pools; 0 for none. */
   readonly warmMs: number
+  /** The least requests to each target before it. @defaultValue 0 */
+  readonly warmRequests?: number
 }
 
 /** What undici keeps an idle socket for is 4 s: no target waits longer for its next turn. */
@@ -139,10 +141,14 @@ const sliceMs = 125
 const flatSlices = 3
 const flatShare = 0.04
 
-/** Load that is no measurement, by turns: on each target for `leastMs`, and up to four times as long until its cost is flat. */
-export async function warmed (session: Driven, lanes: readonly Lane[], drive: Drive, leastMs: number): Promise<void> {
+/**
+ * Load that is no measurement, by turns: on each target for `leastMs`, and up to four times as long until it has answered `leastRequests`
+ * and its cost is flat. Its compilers count calls and not time: on a slow machine the same time leaves the larger program half compiled.
+ */
+export async function warmed (session: Driven, lanes: readonly Lane[], drive: Drive, leastMs: number, leastRequests = 0): Promise<void> {
   const costs = new Map<Lane, { best: number, flat: number }>(lanes.map(each => [each, { best: Infinity, flat: 0 }]))
-  const isCold = (each: Lane): boolean => !session.lost.has(each.name) && (costs.get(each)?.flat ?? 0) < flatSlices
+  const isCold = (each: Lane): boolean =>
+    !session.lost.has(each.name) && ((costs.get(each)?.flat ?? 0) < flatSlices || each.answered < leastRequests)
   for (let turn = 1; turn * sliceMs <= 4 * leastMs && (turn * sliceMs <= leastMs || lanes.some(isCold)); turn++) {
     // The warm ones wait for the others, but not for so long that they cool down.
     const turnOfAll = turn * sliceMs <= leastMs || turn % 4 === 0
@@ -159,10 +165,10 @@ export async function warmed (session: Driven, lanes: readonly Lane[], drive: Dr
 }
 
 export async function interleave (session: Driven, lanes: readonly Lane[], drive: Drive, plan: Plan): Promise<Results> {
-  const { rounds, windowMs, warmMs } = plan
+  const { rounds, windowMs, warmMs, warmRequests } = plan
   if (rounds % blockRounds !== 0) throw new Error(`${rounds} rounds do not make whole blocks of ${blockRounds}`)
   if (windowMs * lanes.length > maxRoundMs) throw new Error(`a round over ${lanes.length} targets lasts longer than idle sockets live`)
-  if (warmMs > 0) await warmed(session, lanes, drive, warmMs)
+  if (warmMs > 0) await warmed(session, lanes, drive, warmMs, warmRequests)
   const results = new Map<string, Window[]>(lanes.map(each => [each.name, []]))
   let repeats = rounds * lanes.length / 4
   for (let round = 0; round < rounds; round++) {

@@ -7,6 +7,13 @@ import { announcedPort, endOf, forkPinned, NodeTarget, type StartOptions, type T
 import type { UpstreamCounts } from './upstream.js'
 import { makeWorks, type Work } from './work.js'
 
+/**
+ * Under load without pauses V8's memory reducer never runs. The pauses between windows call it, and it throws away with the objects of the
+ * last request the shapes that compiled code relies on: the next ten thousand requests cost up to five times as much, of the larger
+ * programs most. Off in every program whose cost under load is measured.
+ */
+const underLoad: readonly string[] = ['--no-memory-reducer']
+
 export type Mode = 'quick' | 'full'
 
 export interface Peer {
@@ -80,9 +87,9 @@ export class Session {
     return work
   }
 
-  /** Starts `servers/<server>.js` under a name of its own. */
-  async start (name: string, server = name, { env = {}, ...rest }: StartOptions = {}): Promise<NodeTarget> {
-    const options = { ...rest, env: { BENCH_UPSTREAM: this.upstream.url, ...env } }
+  /** Starts `servers/<server>.js` under a name of its own. Without `nodeOptions`, with those for load. */
+  async start (name: string, server = name, { env = {}, nodeOptions = underLoad, ...rest }: StartOptions = {}): Promise<NodeTarget> {
+    const options = { ...rest, nodeOptions, env: { BENCH_UPSTREAM: this.upstream.url, ...env } }
     const target = await NodeTarget.start(name, `servers/${server}.js`, options)
     this.#started.add(target)
     return target

@@ -24,7 +24,7 @@ async function scene (session: Session, names: readonly string[]): Promise<Scene
   const lanes: Lane[] = []
   const checks: Array<() => Promise<void>> = []
   for (const name of names) {
-    const target = await session.start(name, name.replace('2', ''))
+    const target = await session.start(name, name.replace('2', ''), { nodeOptions: [] })
     const isOurs = name === 'chain' || name === 'dropin'
     lanes.push(lane(target, work, isOurs ? 'as-upstream' : 'as-caller'))
     if (isOurs) checks.push(async () => await verifyTarget(target, work, lanes))

@@ -18,7 +18,7 @@ export async function peaks (session: Session): Promise<Peaks> {
   const order = ['e', 'chain', 'chain', 'e']
   for (let round = 0; round < session.pick({ quick: 4, full: 8 }); round++) {
     const server = order[round % order.length] ?? 'e'
-    const target = await session.start(server)
+    const target = await session.start(server, server, { nodeOptions: [] })
     const each = lane(target, work, server === 'e' ? 'as-caller' : 'as-upstream')
     await interleave(session, [each], closed(64), { rounds: 4, windowMs: session.pick({ quick: 150, full: 625 }), warmMs: 0 })
     if (server === 'chain') await verifyLane(target, work, each);

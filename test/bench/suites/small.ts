@@ -58,7 +58,7 @@ async function generation (session: Session, at: number, knownRate: number): Pro
   const { ours, refusing, lanes } = await cast(session)
   const steady = await interleave(session, inTurn(at, lanes), closed(64), session.pick({
     quick: { rounds: 8, windowMs: 100, warmMs: 500 },
-    full: { rounds: 8, windowMs: 250, warmMs: 1200 },
+    full: { rounds: 8, windowMs: 250, warmMs: 1200, warmRequests: 12_000 },
   }))
   const named = (...names: string[]): Lane[] => lanes.filter(({ name }) => names.includes(name))
   const rate = knownRate > 0 ? knownRate : await rateOf(session, named(...d))

@@ -16,7 +16,7 @@ export async function start (session: Session): Promise<Findings> {
   const starts = new Map<string, Start[]>(names.map(name => [name, []]))
   for (let round = 0; round < session.pick({ quick: 3, full: 8 }); round++) {
     for (const name of round % 2 === 0 ? names : names.toReversed()) {
-      const target = await session.start(name, name.replace('2', ''))
+      const target = await session.start(name, name.replace('2', ''), { nodeOptions: [] })
       await sleep(150)
       const megabytes = (await target.usage()).rssBytes / 2 ** 20
       starts.get(name)?.push({ ms: target.startMs, megabytes })

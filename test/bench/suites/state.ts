@@ -23,7 +23,7 @@ async function generation (session: Session, at: number, redisUrl: string | null
   const lanes: Lane[] = targets.map(target => lane(target, work, 'as-upstream'))
   const results = await interleave(session, lanes, closed(64), session.pick({
     quick: { rounds: 8, windowMs: 100, warmMs: 500 },
-    full: { rounds: 8, windowMs: 250, warmMs: 1500 },
+    full: { rounds: 8, windowMs: 250, warmMs: 1500, warmRequests: 12_000 },
   }))
   for (const target of targets) await verifyTarget(target, work, lanes)
   await session.stop()
