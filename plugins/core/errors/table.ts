@@ -64,7 +64,9 @@ export const errorTable = {
   model_required: badRequest('The request must name its model: this API key allows only some.'),
   model_not_priced: forbidden('The requested model has no price here, so that it cannot be used.'),
   access_denied: forbidden('This API key may not make this request.'),
-  insufficient_quota: row(403, 'billing', 'limited', false, 'The balance of this API key is spent.'),
+  insufficient_quota: row(
+    403, 'billing', 'limited', false, 'The balance of this API key is spent, or has less left than this request may use.'
+  ),
   key_store_unavailable: row(503, 'overloaded', 'gateway_error', true, 'API keys cannot be checked at the moment. Try again shortly.'),
 
   // limits
