@@ -44,6 +44,8 @@ export class RequestBody {
   outgoing: Buffer | null = null
   /** The largest that is read. */
   maxBytes = 32 * 1024 * 1024
+  /** As they count for the memory of all large bodies. */
+  heldBytes = 0
   /** Where the model's name stands in a form, null elsewhere. */
   modelAt: Span | null = null
   /** More models that it names, of which the upstream may use any. */

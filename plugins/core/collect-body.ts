@@ -1,6 +1,7 @@
 import { IncomingMessage } from 'node:http'
 import { Http2ServerRequest } from 'node:http2'
 import type { Readable } from 'node:stream'
+import type { BodyHolder, BodyMemory } from './body-memory.js'
 import { gatewayError, type GatewayError } from './errors/gateway-error.js'
 import { restWhenShareIsTaken } from './loop-share.js'
 
@@ -13,6 +14,17 @@ export interface Pace {
   readonly onRoom: (goOn: () => void) => void
 }
 
+/** Whose body it is. */
+export interface BodyOwner extends BodyHolder {
+  readonly body: { readonly maxBytes: number, heldBytes: number }
+}
+
+/** What large bodies share; null for no bounds. */
+export interface SharedBounds {
+  readonly bodyPace: Pace | null
+  readonly bodyMemory: BodyMemory | null
+}
+
 /** A body beyond this is large: what is done with it is done beside the loop. Its bytes lie in memory of their own. */
 export const largeBytes = 256 * 1024
 
@@ -23,12 +35,15 @@ const nothing: Buffer = Buffer.alloc(0)
 
 /**
  * Reads a request's whole body into one buffer, each byte copied at most once, or not at all where it is small and comes in one
- * piece. `contentLength` is what the caller declared, null where it did not; a longer body than `maxBytes` is refused
- * by its declared length before a byte is read, or as soon as it passes the cap.
- * `done` is called once: `body_too_large`, or `request_aborted` where the caller left before the end.
- * What is still on its way after a refusal is not read here: `refuse` drains it within bounds. A large body is read as `pace` has room.
+ * piece. `contentLength` is what the caller declared, null where it did not; a longer body than its `maxBytes`, and a large one that
+ * has no room beside others, is refused by its declared length before a byte is read, or as soon as it passes the bound.
+ * `done` is called once: `body_too_large`, `overloaded`, or `request_aborted` where the caller left before the end.
+ * What is still on its way after a refusal is not read here: `refuse` drains it within bounds. A large body is read as `bodyPace` has room.
  */
-export function collectBody (stream: Readable, contentLength: number | null, maxBytes: number, done: Done, pace: Pace | null = null): void {
+export function collectBody (
+  stream: Readable, contentLength: number | null, owner: BodyOwner, done: Done, { bodyPace, bodyMemory }: SharedBounds
+): void {
+  const { maxBytes } = owner.body
   let body = nothing
   let length = 0
   // Instead of taking the listeners off again at each end, which costs as much as all the reading of a small body.
@@ -37,27 +52,25 @@ export function collectBody (stream: Readable, contentLength: number | null, max
   function onData (chunk: Buffer | string): void {
     const bytes = typeof chunk === 'string' ? Buffer.from(chunk) : chunk
     const needed = length + bytes.length
-    if (needed > maxBytes) {
+    const isWhole = length === 0 && needed <= largeBytes
+    const room = isWhole || needed <= body.length ? 0 : Math.min(roomFor(needed, contentLength), maxBytes)
+    const refusal = needed > maxBytes ? tooLarge(maxBytes) : room > largeBytes ? bodyMemory?.take(owner, needed, room) ?? null : null
+    if (refusal !== null) {
       isOver = true
       body = nothing
+      bodyMemory?.leave(owner)
       stream.off('data', onData)
-      done(tooLarge(maxBytes), null)
+      done(refusal, null)
       return
     }
-    if (length === 0 && needed <= largeBytes) {
+    if (isWhole) {
       body = bytes
     } else {
-      if (needed > body.length) body = grown(body, length, Math.min(roomFor(needed, contentLength), maxBytes))
+      if (room > 0) body = grown(body, length, room)
       bytes.copy(body, length)
     }
     length = needed
-    if (length <= largeBytes) return
-    if (pace?.isFull === true) {
-      stream.pause()
-      pace.onRoom(() => stream.resume())
-    } else {
-      restWhenShareIsTaken(stream, bytes.length)
-    }
+    if (length > largeBytes) slowDown(stream, bytes.length, bodyPace)
   }
 
   function onEnd (): void {
@@ -69,6 +82,7 @@ export function collectBody (stream: Readable, contentLength: number | null, max
   function finish (): void {
     if (isOver) return
     isOver = true
+    if (owner.body.heldBytes > 0) bodyMemory?.keep(owner, length)
     done(null, length === body.length ? body : body.subarray(0, length))
   }
 
@@ -78,8 +92,9 @@ export function collectBody (stream: Readable, contentLength: number | null, max
     done(gatewayError('request_aborted'), null)
   }
 
-  if (contentLength !== null && contentLength > maxBytes) {
-    done(tooLarge(maxBytes), null)
+  const refusal = contentLength === null ? null : refusalOfLength(contentLength, owner, bodyMemory)
+  if (refusal !== null) {
+    done(refusal, null)
     return
   }
   if (stream.destroyed) {
@@ -92,6 +107,22 @@ export function collectBody (stream: Readable, contentLength: number | null, max
   // Stays for good: a stream may fail after it was refused, and an error that nobody hears ends the process. A request of
   // Node's own tells its errors only where somebody listens.
   if (!(stream instanceof IncomingMessage)) stream.on('error', ignore)
+}
+
+/** Before a byte is read. */
+function refusalOfLength (length: number, owner: BodyOwner, bodyMemory: BodyMemory | null): GatewayError | null {
+  const { maxBytes } = owner.body
+  if (length > maxBytes) return tooLarge(maxBytes)
+  return length > largeBytes ? bodyMemory?.refusal(owner, length) ?? null : null
+}
+
+function slowDown (stream: Readable, bytes: number, bodyPace: Pace | null): void {
+  if (bodyPace?.isFull === true) {
+    stream.pause()
+    bodyPace.onRoom(() => stream.resume())
+  } else {
+    restWhenShareIsTaken(stream, bytes)
+  }
 }
 
 /** A stream that fails closes, too. */

@@ -6,6 +6,7 @@
 import { performance } from 'node:perf_hooks'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { BudgetsStatus, ConfiguredParties } from './budget-status.js'
+import type { BodyMemory } from './body-memory.js'
 import type { Pace } from './collect-body.js'
 import type { RefusedUrlListener } from './errors/refuse.js'
 import type { Pricing } from './pricing.js'
@@ -49,6 +50,8 @@ export interface Gateway {
   readonly unknown: { mounts: 'refuse' | 'leave', nowhere: 'refuse' | 'leave' }
   /** At which large bodies are read; null for as they come. Set by the validation plugin. */
   bodyPace: Pace | null
+  /** What large bodies may take together; null for any amount. Set by the overload plugin. */
+  bodyMemory: BodyMemory | null
   /** Somebody asks for keys. Set by the auth plugin. */
   guarded: boolean
   /** Some group has an upstream of its own. Set by the auth plugin. */
@@ -149,6 +152,7 @@ function newGateway (): Omit<Gateway, 'prefix' | 'resolve' | 'mounts'> {
     upstreamsStatus: () => nothingKnown,
     otherUpstreams: async () => [],
     bodyPace: null,
+    bodyMemory: null,
     ownScope: null,
     unknown: { mounts: 'leave', nowhere: 'leave' },
     guarded: false,

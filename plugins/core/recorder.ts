@@ -7,7 +7,7 @@ import type { ModelCall } from './model-call.js'
 
 export type LookupResult = 'hit' | 'negative_hit' | 'miss' | 'coalesced' | 'stale' | 'error'
 
-export type ShedReason = 'active' | 'connections' | 'heap' | 'key_share' | 'loop_delay' | 'queue_full' | 'queue_timeout'
+export type ShedReason = 'active' | 'body_memory' | 'connections' | 'heap' | 'key_share' | 'loop_delay' | 'queue_full' | 'queue_timeout'
 
 /** Counters whose labels the configuration tells. */
 export type ExpectedCounter = 'upstream_attempts_total' | 'failovers_total' | 'limit_rejections_total' | 'budget_warnings_total'

@@ -85,11 +85,11 @@ function readBody (gateway: Gateway, request: FastifyRequest, payload: FastifyRe
     return
   }
   llm.times.bodyStartedAt = performance.now()
-  collectBody(payload, declaredLength(request.headers['content-length']), llm.body.maxBytes, (error, body) => {
+  collectBody(payload, declaredLength(request.headers['content-length']), llm, (error, body) => {
     llm.body.bytes = body
     llm.times.bodyAt = performance.now()
     done(error, body)
-  }, gateway.bodyPace)
+  }, gateway)
 }
 
 export const forward = fp(registerForward, { fastify: '5.x', name: 'llm-gateway-forward' })

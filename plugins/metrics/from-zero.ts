@@ -14,7 +14,7 @@ const usageMissing: Words<UsageMissing> = { no_usage: true, parse_error: true, c
 const sides: Words<AbortSide> = { client: true, upstream: true, gateway: true }
 const lookups: Words<LookupResult> = { hit: true, negative_hit: true, miss: true, coalesced: true, stale: true, error: true }
 const shed: Words<ShedReason> = {
-  active: true, connections: true, heap: true, key_share: true, loop_delay: true, queue_full: true, queue_timeout: true,
+  active: true, body_memory: true, connections: true, heap: true, key_share: true, loop_delay: true, queue_full: true, queue_timeout: true,
 }
 
 /** What `auth` refuses for, and both ways in which it counts two keys. What a host's own plugin refuses is not among it. */

@@ -3,8 +3,10 @@
  * and a time to come back. The host's other routes go on. What needs no key is asked first, and comes before auth where
  * `pressure` is registered before it; a key must not take what is left to others, and is known after auth.
  */
+import { totalmem } from 'node:os'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
+import { BodyMemory } from '../core/body-memory.js'
 import { overloaded } from '../core/errors/overloaded.js'
 import { refuse } from '../core/errors/refuse.js'
 import { joinGateway, type Gateway } from '../core/gateway.js'
@@ -56,7 +58,10 @@ async function registerOverload (app: FastifyInstance, options: Options): Promis
   checkOverloadOptions(options)
   const gateway = joinGateway(app)
   if (!watched.has(gateway)) await registerPressure(app, options)
-  const { maxActive } = options
+  const { maxActive, maxHeldBytes = memoryBytes() / 4 } = options
+  const memory = new BodyMemory(maxHeldBytes, () => gateway.recorder.shed('body_memory'))
+  gateway.bodyMemory = memory
+  gateway.onSettled((llm) => memory.leave(llm))
   if (maxActive === undefined) return
   const active = new ActiveRequests(maxActive)
   gateway.onSettled((llm) => active.leave(llm))
@@ -66,6 +71,11 @@ async function registerOverload (app: FastifyInstance, options: Options): Promis
     if (llm === null || reason === null) done()
     else shed(gateway, llm, reason, request, reply)
   })
+}
+
+/** Of the container, where it has a limit. */
+function memoryBytes (): number {
+  return Math.min(totalmem(), process.constrainedMemory() || Infinity)
 }
 
 function shed (gateway: Gateway, llm: ModelCall, reason: ShedReason | null, request: FastifyRequest, reply: FastifyReply): void {

@@ -23,6 +23,12 @@ export interface OverloadOptions {
    */
   maxActive?: number
   /**
+   * Bytes that request bodies of more than 256 KiB may take together, from their arrival to the end of their requests, in each process; one
+   * alone may be larger.
+   * @defaultValue a quarter of the memory of the machine or container
+   */
+  maxHeldBytes?: number
+  /**
    * Requests that may wait for a connection to their upstream.
    * @defaultValue 1,024
    */
@@ -41,6 +47,7 @@ export function checkOverloadOptions (options: OverloadOptions): void {
     maxHeapPercent: 'a whole number of at least 1',
     maxConnections: 'a whole number of at least 1',
     maxActive: 'a whole number of at least 1',
+    maxHeldBytes: 'a whole number of at least 1',
     maxQueued: 'a whole number of at least 0',
     queueMs: 'a whole number of at least 1',
   })

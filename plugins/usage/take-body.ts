@@ -3,6 +3,7 @@ import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { collectBody, declaredLength } from '../core/collect-body.js'
 import { refuse } from '../core/errors/refuse.js'
+import { gatewayOf } from '../core/gateway.js'
 import type { ModelCall } from '../core/model-call.js'
 
 /** A promise for a large body. */
@@ -21,7 +22,7 @@ export function withBody (request: FastifyRequest, reply: FastifyReply, llm: Mod
   }
   // Body events run in the connection's async context; the hooks after this one must run in the request's.
   const scope = new AsyncResource('llm-gateway.body')
-  collectBody(body, declaredLength(request.headers['content-length']), llm.body.maxBytes, (error, bytes) => {
+  collectBody(body, declaredLength(request.headers['content-length']), llm, (error, bytes) => {
     if (error !== null) {
       refuse(request, reply, llm.endpoint.family, error)
       return
@@ -34,7 +35,7 @@ export function withBody (request: FastifyRequest, reply: FastifyReply, llm: Mod
       if (outgoing !== null && headers['content-length'] !== undefined) headers['content-length'] = String(outgoing.length)
       scope.runInAsyncScope(done)
     })
-  })
+  }, gatewayOf(request.server))
 }
 
 /** Not for a caller that left in the meantime: its request is settled, and goes no further. */

@@ -89,7 +89,7 @@ function takeBody (
   // Body events run in the connection's async context; the hooks after this one must run in the request's.
   const scope = new AsyncResource('llm-gateway.body')
   llm.times.bodyStartedAt = performance.now()
-  collectBody(payload, declaredLength(headers['content-length']), llm.body.maxBytes, (error, body) => {
+  collectBody(payload, declaredLength(headers['content-length']), llm, (error, body) => {
     llm.times.bodyAt = performance.now()
     if (error !== null) {
       refuse(request, reply, llm.endpoint.family, error)
@@ -101,7 +101,7 @@ function takeBody (
       if (headers.expect !== undefined) delete headers.expect
       scope.runInAsyncScope(done, null, null, replay(bodyOf(llm)))
     })
-  }, checker.threads)
+  }, gatewayOf(request.server))
 }
 
 /** Goes on with a body that may pass, at once or once that is known. */

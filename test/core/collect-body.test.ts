@@ -1,17 +1,24 @@
 import { PassThrough, Readable } from 'node:stream'
 import fc from 'fast-check'
 import t from 'tap'
-import { collectBody, declaredLength, largeBytes } from '../../plugins/core/collect-body.js'
+import { BodyMemory } from '../../plugins/core/body-memory.js'
+import { collectBody, declaredLength, largeBytes, type BodyOwner, type SharedBounds } from '../../plugins/core/collect-body.js'
 
 type Outcome = Buffer | string
 
+const unbounded: SharedBounds = { bodyPace: null, bodyMemory: null }
+
+function owner (maxBytes: number): BodyOwner {
+  return { settled: false, body: { maxBytes, heldBytes: 0 } }
+}
+
 /** The body, or the code of what went wrong. Fails where the callback is called twice. */
-async function collect (stream: Readable, contentLength: number | null, maxBytes: number): Promise<Outcome> {
+async function collect (stream: Readable, contentLength: number | null, maxBytes: number, bounds = unbounded): Promise<Outcome> {
   let calls = 0
-  const outcome = await new Promise<Outcome>((resolve) => collectBody(stream, contentLength, maxBytes, (error, body) => {
+  const outcome = await new Promise<Outcome>((resolve) => collectBody(stream, contentLength, owner(maxBytes), (error, body) => {
     calls += 1
     resolve(error === null ? body : error.code)
-  }))
+  }, bounds))
   await new Promise(setImmediate)
   if (calls !== 1) throw new Error(`called ${calls} times`)
   return outcome
@@ -98,7 +105,7 @@ t.test('a large body is read as there is room for it, and lies in memory of its 
   const stream = new PassThrough({ highWaterMark: 4 * largeBytes })
   const bytes = Buffer.alloc(2 * largeBytes, 'x')
   const collected = new Promise<Buffer | null>((resolve) => collectBody(
-    stream, null, 4 * largeBytes, (_error, body) => resolve(body), pace
+    stream, null, owner(4 * largeBytes), (_error, body) => resolve(body), { bodyPace: pace, bodyMemory: null }
   ))
   stream.write(bytes.subarray(0, largeBytes))
   await new Promise(setImmediate)
@@ -112,4 +119,24 @@ t.test('a large body is read as there is room for it, and lies in memory of its 
   t.ok(bytes.equals(await collected ?? Buffer.alloc(0)))
   const whole = await collect(Readable.from([bytes]), bytes.length, bytes.length)
   t.ok(typeof whole !== 'string' && whole.equals(bytes) && whole.buffer !== bytes.buffer)
+})
+
+t.test('large bodies share a bound: by their declared length, as they come, and small ones have no part in it', async (t) => {
+  const bodyMemory = new BodyMemory(3 * largeBytes, () => {})
+  const bounds = { bodyPace: null, bodyMemory }
+  const large = Buffer.alloc(2 * largeBytes, 'x')
+  const first = owner(large.length)
+  const whole = await new Promise<Buffer | null>((resolve) => collectBody(
+    Readable.from([large]), null, first, (_error, body) => resolve(body), bounds
+  ))
+  t.ok(whole?.equals(large))
+  t.equal(first.body.heldBytes, large.length, 'what was reserved beyond it does not count')
+  const unread = new PassThrough()
+  t.equal(await collect(unread, large.length, large.length, bounds), 'overloaded')
+  t.equal(unread.readableFlowing, null, 'not a byte is read')
+  const pieces = [large.subarray(0, largeBytes), large.subarray(largeBytes)]
+  t.equal(await collect(Readable.from(pieces), null, large.length, bounds), 'overloaded')
+  t.ok(Buffer.isBuffer(await collect(Readable.from([large.subarray(0, largeBytes)]), largeBytes, large.length, bounds)))
+  bodyMemory.leave(first)
+  t.ok(Buffer.isBuffer(await collect(Readable.from(pieces), null, large.length, bounds)), 'there is room again')
 })

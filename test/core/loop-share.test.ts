@@ -19,8 +19,9 @@ function body (onRead: () => void): Readable {
 
 t.test('large bodies share a turn of the loop, however many there are', async (t) => {
   const turn = { reads: 0, most: 0 }
+  const owner = { settled: false, body: { maxBytes: chunks * chunk.length, heldBytes: 0 } }
   const wholes = [1, 2, 3].map(async () => await new Promise<number | undefined>((resolve) => {
-    collectBody(body(() => { turn.reads += 1 }), null, chunks * chunk.length, (_, bytes) => resolve(bytes?.length))
+    collectBody(body(() => { turn.reads += 1 }), null, owner, (_, bytes) => resolve(bytes?.length), { bodyPace: null, bodyMemory: null })
   }))
   const collected = Promise.all(wholes)
   for (let lengths: unknown = null; lengths === null;) {

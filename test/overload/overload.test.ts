@@ -74,6 +74,31 @@ t.test('beyond maxActive requests are refused natively before their body is read
   t.equal((await ask(url, 'third')).status, 200, 'places are free again')
 })
 
+t.test('beyond maxHeldBytes a large body is refused natively before it is read, whatever its route; small ones go on', async (t) => {
+  const upstream = await startUpstream(t)
+  const app = await build(t, upstream, { maxHeldBytes: 1_000_000, maxLoopDelayMs: 0 })
+  const url = `${await listen(app)}/v1/chat/completions`
+  const large = body.replace('"hi"', `"${'x'.repeat(600_000)}"`)
+  const headers = { authorization: 'Bearer modest' }
+  let answer = (): void => {}
+  const gate = new Promise<void>((resolve) => { answer = resolve })
+  upstream.queue({ fixture: 'chat_completions.json', before: async () => await gate })
+  const first = call(url, { body: large, headers })
+  await upstream.arrivals.next()
+  const half = call(url, { headers: { ...headers, 'content-length': large.length }, body: '{' })
+  const refused = await half.reply
+  half.request.destroy()
+  t.match(refused, { statusCode: 503, headers: { 'retry-after': /^[123]$/ } })
+  const chunked = await call(url, { headers: { ...headers, 'transfer-encoding': 'chunked' }, body: large }).reply
+  t.equal(chunked.statusCode, 503)
+  t.same(shed(app), { body_memory: 2 })
+  t.equal((await call(url, { body, headers }).reply).statusCode, 200)
+  answer()
+  t.equal((await first.reply).statusCode, 200)
+  await read(await first.reply)
+  t.equal((await call(url, { body: large, headers }).reply).statusCode, 200, 'its memory is free again')
+})
+
 t.test('while the event loop is late a share of requests is refused, other routes are not, and it goes on once it is in time', async (
   t
 ) => {
