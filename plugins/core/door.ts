@@ -14,6 +14,7 @@ import { dropQueryKeys, identify, readUrl, routeBy } from './identify.js'
 import { ModelCall } from './model-call.js'
 import { unguardedMount } from './options.js'
 import { refuseUrl } from './refuse-url.js'
+import { watchRewritten } from './rewritten-send.js'
 import { splitKeys } from './url/query.js'
 import type { UrlRefusal, Resolution } from './url/resolve.js'
 
@@ -61,7 +62,7 @@ export function meet (
   // The hot path: an endpoint, asked for as clients do.
   const decision = read instanceof ModelCall && request.headers.upgrade === undefined ? 'let_in' : decisionOf(gateway, request, read)
   if (decision === 'leave') {
-    if (request.is404 && gateway.guarded) watchNotFound(gateway, request, reply, read)
+    if (gateway.guarded && 'from' in reply) watchSend(gateway, request, reply, read)
     done()
   } else if (decision === 'let_in') {
     letIn(gateway, request, reply, ask, done)
@@ -76,9 +77,15 @@ export function meet (
 }
 
 /** A host may send what it has no route for, in its not-found handler: one that does is a mount like any other. */
-function watchNotFound (gateway: Gateway, request: FastifyRequest, reply: FastifyReply, read: ModelCall | UrlRefusal | null): void {
+function watchSend (gateway: Gateway, request: FastifyRequest, reply: FastifyReply, read: ModelCall | UrlRefusal | null): void {
+  if (!request.is404) {
+    if (read === null && placeOf(gateway, request) === 'mount') {
+      watchRewritten(gateway, request, reply, () => answer(gateway, 'refuse_url', request, reply, null))
+    }
+    return
+  }
   const decision = decisionOf(gateway, request, read, 'mount')
-  if (decision !== 'leave' && 'from' in reply) reply.from = () => answer(gateway, decision, request, reply, read)
+  if (decision !== 'leave') reply.from = () => answer(gateway, decision, request, reply, read)
 }
 
 export function decisionOf (

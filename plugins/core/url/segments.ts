@@ -38,6 +38,18 @@ export function beforeVersions (path: string): string {
   return segments.slice(0, end).map((segment) => `/${segment}`).join('')
 }
 
+/** A path from its first version segment on, `/` without one. */
+export function fromVersions (path: string): string {
+  const segments = segmentsOf(path)
+  const at = segments.findIndex((segment) => versions.has(segment))
+  return at < 0 ? '/' : `/${segments.slice(at).join('/')}`
+}
+
+/** True for a path that ends in a version segment. */
+export function endsInVersion (path: string): boolean {
+  return versions.has(segmentsOf(path).at(-1) ?? '')
+}
+
 /** The segments after a mount prefix, or null where the path is not below it. */
 export function belowPrefix (segments: readonly string[], prefix: readonly string[]): readonly string[] | null {
   return prefix.every((segment, i) => segments[i] === segment) ? segments.slice(prefix.length) : null
