@@ -41,18 +41,27 @@ const checks: Readonly<Record<Check, (value: unknown) => boolean>> = {
   'a whole number of at least 1': (value) => Number.isSafeInteger(value) && Number(value) >= 1,
 }
 
+type OptionTable = Readonly<Record<string, Check | 'anything'>>
+
 /**
  * Checks a plugin's options against a table of what each must be; an absent option is fine, an unknown one is not.
- * Throws `LLM_GATEWAY_OPTION`, naming `plugin.option`.
+ * Throws `LLM_GATEWAY_OPTION`, naming `plugin.option`, and every other one that is wrong.
  */
-export function checkOptions (plugin: string, options: object, table: Readonly<Record<string, Check | 'anything'>>): void {
+export function checkOptions (plugin: string, options: object, table: OptionTable): void {
   if (!isObject(options)) throw new OptionError(plugin, 'must be an object')
-  for (const [name, value] of Object.entries(options)) {
-    const check = Object.hasOwn(table, name) ? table[name] : undefined
-    if (check === undefined) throw new OptionError(`${plugin}.${name}`, `is not known${didYouMean(name, Object.keys(table))}`)
-    if (value === undefined || check === 'anything') continue
-    if (!checks[check](value)) throw new OptionError(`${plugin}.${name}`, `must be ${check}`)
-  }
+  const mistakes = Object.entries(options).flatMap(([name, value]) => {
+    const words = mistakeIn(name, value, table)
+    return words === null ? [] : [{ path: `${plugin}.${name}`, words }]
+  })
+  const [first, ...others] = mistakes
+  if (first === undefined) return
+  throw new OptionError(first.path, [first.words, ...others.map(({ path, words }) => `${path} ${words}`)].join('; '))
+}
+
+function mistakeIn (name: string, value: unknown, table: OptionTable): string | null {
+  const check = Object.hasOwn(table, name) ? table[name] : undefined
+  if (check === undefined) return `is not known${didYouMean(name, Object.keys(table))}`
+  return value === undefined || check === 'anything' || checks[check](value) ? null : `must be ${check}`
 }
 
 /** Throws `LLM_GATEWAY_OPTION` where what is given lacks a method that is needed: a whole state in place of its keys, for example. */

@@ -10,8 +10,10 @@ import { ModelCall, modelCallOf } from '../core/model-call.js'
 import { errorText } from '../core/errors/gateway-error.js'
 import { fromForeign } from '../core/errors/foreign.js'
 import { setErrorHead } from '../core/errors/refuse.js'
+import { checkOptions } from '../core/options.js'
 
-async function registerErrors (app: FastifyInstance): Promise<void> {
+async function registerErrors (app: FastifyInstance, options: Readonly<Record<never, never>>): Promise<void> {
+  checkOptions('errors', options, {})
   const gateway = joinGateway(app)
 
   identifyFirst(app, gateway)

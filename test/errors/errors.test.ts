@@ -267,3 +267,15 @@ t.test('options are checked by what they must be', async (t) => {
     t.throws(() => checkOptions('p', wrong, checks), { code: 'LLM_GATEWAY_OPTION', message: `option p.${Object.keys(wrong)[0]}` })
   }
 })
+
+t.test('an option that the plugin does not have is refused by its name, and so is every other one', async (t) => {
+  const app = Fastify()
+  t.teardown(() => app.close())
+  const wrong = { message: false, hidden: true }
+  await t.rejects(async () => await app.register(errors, wrong), {
+    code: 'LLM_GATEWAY_OPTION', message: 'option errors.message is not known; errors.hidden is not known',
+  })
+  t.throws(() => checkOptions('x', { one: 1, too: 2, three: '' }, { one: 'a string', two: 'anything', three: 'a string' }), {
+    path: 'x.one', message: 'option x.one must be a string; x.too is not known; did you mean two?; x.three must be a string',
+  })
+})
