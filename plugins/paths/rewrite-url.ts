@@ -3,6 +3,7 @@ import { forgetUrl, keepOut, readUrl, type RawRequest } from '../core/identify.j
 import { ModelCall } from '../core/model-call.js'
 import { createResolve, type Resolve } from '../core/url/resolve.js'
 import { splitKeys } from '../core/url/query.js'
+import { beforeVersions } from '../core/url/segments.js'
 import { setAside } from './ill-formed.js'
 import { checkPathOptions } from './options.js'
 
@@ -28,7 +29,7 @@ export interface RewriteUrlOptions {
 export function createRewriteUrl (options: RewriteUrlOptions = {}): (raw: RawRequest) => string {
   checkPathOptions('createRewriteUrl', options)
   const { prefix = '', unknown = 'refuse' } = options
-  const resolve = createResolve(prefix)
+  const resolve = createResolve(beforeVersions(prefix))
   return (raw) => {
     const read = readUrl(resolve, raw)
     if (read instanceof ModelCall) return read.url

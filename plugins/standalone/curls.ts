@@ -1,5 +1,6 @@
 /** A command that works for each protocol, to be copied from the terminal. */
 import type { GroupOptions } from '../auth/index.js'
+import { beforeVersions } from '../core/url/segments.js'
 import { protocols, type Family, type Protocol } from '../protocols/index.js'
 import type { GatewayConfig } from './config-types.js'
 import type { ListenAddress } from './config.js'
@@ -23,7 +24,7 @@ function curlLine (config: GatewayConfig, origin: string, { family, example }: P
   const [name, value] = family.upstreamHeader(keyFor(config, groupId, group))
   const headers = Object.entries({ [name]: value, 'content-type': 'application/json', ...versionHeader(family) })
   const parts = headers.map(([header, text]) => `-H ${quote(`${header}: ${text}`)}`)
-  return `curl ${quote(origin + (config.prefix ?? '') + example.path(model))} ${parts.join(' ')} -d ` +
+  return `curl ${quote(origin + beforeVersions(config.prefix ?? '') + example.path(model))} ${parts.join(' ')} -d ` +
     `${quote(JSON.stringify(example.body(model)))}`
 }
 

@@ -30,6 +30,7 @@ t.test('one line for each protocol that a group offers', async (t) => {
 })
 
 t.test('addresses stand below the prefix', async (t) => {
+  t.match(lines({ prefix: '/llm/v1', groups: { g: { protocols: ['messages'] } } }), [/^curl 'http:\/\/h:1\/llm\/v1\/messages' /])
   t.match(lines({ prefix: '/llm', groups: { g: { protocols: ['messages'] } } }), [/^curl 'http:\/\/h:1\/llm\/v1\/messages' /])
 })
 
