@@ -1,5 +1,6 @@
 import * as zlib from 'node:zlib'
 import type { Transform } from 'node:stream'
+import { readablePart } from './readable-part.js'
 
 /** Decoded bytes that any reply may have, and what each encoded byte adds: no reply is packed that tightly, a bomb is. */
 const freeBytes = 512 * 1024
@@ -8,6 +9,8 @@ const maxRatio = 256
 const maxLayers = 2
 /** Encoded bytes that may wait for the decoder. */
 const maxWaitingBytes = 16 * 1024 * 1024
+/** A document comes in few pieces; those of a stream would be held for as long as it runs. */
+const maxKeptPieces = 8
 /** Encoded bytes that are decoded at once: few at the start, so that a bomb is seen before it has come to a mebibyte. */
 const sliceBytes = 16 * 1024
 const firstSliceBytes = 1024
@@ -50,6 +53,7 @@ export interface DecodedSink {
 }
 
 const none: readonly Open[] = []
+const nothing: readonly Buffer[] = []
 
 /** What opens each of a reply's codings, in the order in which they were applied; null where one is not known, or there are too many. */
 export function openersOf (header: string): readonly Open[] | null {
@@ -70,6 +74,9 @@ export class SideDecoder {
   private stream: Transform | null = null
   private failure: 'too_large' | 'parse_error' | null = null
   private receivedBytes = 0
+  private pieces = 0
+  /** The reply, as long as it is small and no stream. */
+  private first = nothing
   private encodedBytes = 0
   private isClosed = false
   private isEnded = false
@@ -88,6 +95,8 @@ export class SideDecoder {
       stream.write(slice, () => { this.encodedBytes += slice.length })
       rest = rest.subarray(slice.length)
     }
+    this.pieces += 1
+    this.first = this.receivedBytes <= firstBytes && this.pieces <= maxKeptPieces ? [...this.first, chunk] : nothing
     if (stream.writableLength > maxWaitingBytes) this.giveUp(stream)
   }
 
@@ -100,13 +109,25 @@ export class SideDecoder {
   private start (first: number): Transform {
     const stream = this.open(first)
     stream.on('data', (decoded: Buffer) => this.decoded(stream, decoded))
-    stream.on('error', () => { this.failure ??= 'parse_error' })
+    stream.on('error', () => {
+      this.failure ??= 'parse_error'
+      this.readAgain()
+    })
     stream.on('close', () => {
       this.isClosed = true
       if (this.isEnded) this.sink.over(this.failure)
     })
     this.stream = stream
     return stream
+  }
+
+  /** What the decoder kept back of the piece in which it failed. */
+  private readAgain (): void {
+    const all = readablePart(Buffer.concat(this.first), freeBytes)
+    const rest = all.subarray(this.decodedBytes)
+    this.first = nothing
+    this.decodedBytes += rest.length
+    if (rest.length > 0) this.sink.read(rest)
   }
 
   private decoded (stream: Transform, chunk: Buffer): void {

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { PassThrough } from 'node:stream'
 import * as zlib from 'node:zlib'
 import t from 'tap'
@@ -21,6 +22,37 @@ t.test('reads every coding that Node has, under any spelling', async (t) => {
   const unframed = await meterCoded('chat_completions', [zlib.deflateRawSync(reply)], 'deflate')
   t.equal(unframed.llm.usage.tokens?.output, 4, 'deflate without its frame')
   t.equal((await meterCoded('chat_completions', [zlib.gzipSync(reply), Buffer.from('trailing')], 'gzip')).llm.usage.tokens?.output, 4)
+})
+
+t.test('gzip: every member is read, and what follows them is not looked at, however it is cut', async (t) => {
+  const { gzipSync } = zlib
+  const packed = gzipSync(reply)
+  const replies: Record<string, Buffer> = {
+    'two members': Buffer.concat([gzipSync(reply.subarray(0, 30)), gzipSync(reply.subarray(30))]),
+    'an empty member in front': Buffer.concat([gzipSync(''), packed]),
+    'an empty member behind': Buffer.concat([packed, gzipSync('')]),
+    padding: Buffer.concat([packed, Buffer.alloc(60)]),
+    'padding and junk': Buffer.concat([packed, Buffer.alloc(6), Buffer.from('junk')]),
+    junk: Buffer.concat([packed, Buffer.from('junk, and more of it')]),
+    'junk that begins as a member': Buffer.concat([packed, Buffer.from([0x1f, 0x8b, 9, 9, 9, 9, 9, 9, 9, 9, 9])]),
+    'junk behind two members': Buffer.concat([gzipSync(reply.subarray(0, 30)), gzipSync(reply.subarray(30)), Buffer.from('junk')]),
+  }
+  for (const [name, bytes] of Object.entries(replies)) {
+    const cuts = Array.from(bytes, (_, cut) => cutAt(bytes, [cut]).filter(({ length }) => length > 0))
+    for (const [cut, pieces] of [...cuts, Array.from(bytes, (byte) => Buffer.of(byte))].entries()) {
+      const { llm, out } = await meterCoded('chat_completions', pieces, 'gzip')
+      const { tokens, missing } = llm.usage
+      if (tokens?.output !== 4 || missing !== null || !out.equals(bytes)) t.fail(`${name}, cut at ${cut}: ${missing}`)
+    }
+    t.pass(name)
+  }
+})
+
+t.test('what fails late is not kept to be read again', async (t) => {
+  const long = zlib.gzipSync(Buffer.concat([reply.subarray(0, -1), Buffer.from(`,"x":"${randomBytes(80_000).toString('hex')}"}`)]))
+  const { llm, out } = await meterCoded('chat_completions', [long, Buffer.from('junk')], 'gzip')
+  t.equal(llm.usage.tokens?.output, 4)
+  t.ok(out.equals(Buffer.concat([long, Buffer.from('junk')])))
 })
 
 t.test('zstd is read where the Node version has it', async (t) => {
