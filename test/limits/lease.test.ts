@@ -1,6 +1,7 @@
 import t from 'tap'
 import type { ModelCall } from '../../plugins/core/model-call.js'
-import type { Group, Key } from '../../plugins/core/types.js'
+import type { HoldAsk, Left } from '../../plugins/core/balances/types.js'
+import type { Group, Key, Limits } from '../../plugins/core/types.js'
 import { StoreDownError } from '../../plugins/core/balances/store-down.js'
 import { Admission } from '../../plugins/limits/admission.js'
 import { Lease } from '../../plugins/limits/lease.js'
@@ -140,4 +141,43 @@ t.test('a group that cannot be renewed keeps no other from it', async (t) => {
   }
   await admission.renew()
   t.same(renewed, ['all', 'more'])
+})
+
+const nothingLeft = { group: null, key: null }
+const unlimited = { group: 'all', key: 'k', groupLimits: {}, keyLimits: {}, requests: 1, floor: 0 }
+
+/** How many of ten requests of so many tokens a lease of a tenth lets in. */
+async function letIn (limits: Partial<HoldAsk>, tokens: number, lefts: readonly Left[] = []): Promise<number> {
+  const lease = new Lease(10)
+  let count = 0
+  for (let i = 0; i < 10; i += 1) {
+    const { ok } = await lease.hold({ ...unlimited, ...limits, id: `r${i}`, tokens }, lefts[i] ?? nothingLeft, ({ amount }) => amount)
+    count += Number(ok)
+  }
+  return count
+}
+
+t.test('a lease has its share of every limit, of the key and of the group', async (t) => {
+  const cases: ReadonlyArray<readonly [limits: Limits, tokens: number, count: number]> = [
+    [{ requestsPerMinute: 30 }, 0, 3],
+    [{ tokensPerMinute: 1_000 }, 50, 2],
+    [{ concurrency: 20 }, 0, 2],
+    [{ concurrency: 5 }, 0, 1],
+    [{ balance: 1_000 }, 30, 3],
+    [{}, 30, 10],
+  ]
+  for (const [limits, tokens, count] of cases) {
+    t.equal(await letIn({ groupLimits: limits }, tokens), count, `group ${JSON.stringify(limits)}`)
+    t.equal(await letIn({ keyLimits: limits }, tokens), count, `key ${JSON.stringify(limits)}`)
+  }
+})
+
+t.test('of a balance and of a budget it is a share of what was left when the outage began, once', async (t) => {
+  const lefts = [{ group: 600, key: null }, { group: 1_000_000, key: null }]
+  t.equal(await letIn({ groupLimits: { balance: 1_000 } }, 30, lefts), 2)
+  t.equal(await letIn({ groupLimits: { balance: 1_000 } }, 30, [{ group: -5, key: null }]), 0, 'overspent')
+  const bucket = { id: 'day', unit: 'tokens', amount: 900, endsAt: null } as const
+  const limits = { budgets: [] }
+  t.equal(await letIn({ groupLimits: limits, groupBuckets: [bucket] }, 30), 3, 'budget of the group')
+  t.equal(await letIn({ keyLimits: limits, keyBuckets: [bucket] }, 30), 3, 'budget of the key')
 })

@@ -67,6 +67,13 @@ t.test('a body may be as deep as the limit, and a million brackets cost nothing'
   t.strictSame(read(JSON.stringify({ text: '['.repeat(1_000_000) })), { text: '['.repeat(1_000_000) }, 'brackets in a text are text')
 })
 
+t.test('a body may have as many values as the limit, and not one more', async (t) => {
+  for (const [text, values] of [['[1,2,3]', 3], ['{"a":1,"b":2,"c":3}', 3], ['[[1]]', 2], ['[[],1]', 3], ['{"a":{}}', 2]] as const) {
+    t.strictSame(read(text, 64, values), JSON.parse(text), text)
+    t.match(read(text, 64, values - 1), /^values: /, text)
+  }
+})
+
 /** Depth as the parser sees it: 0 for a scalar. */
 function depthOf (json: unknown): number {
   if (typeof json !== 'object' || json === null) return 0
