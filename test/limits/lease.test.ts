@@ -1,6 +1,6 @@
 import t from 'tap'
 import type { ModelCall } from '../../plugins/core/model-call.js'
-import type { HoldAsk, Left } from '../../plugins/core/balances/types.js'
+import type { Bucket, HoldAsk, Left } from '../../plugins/core/balances/types.js'
 import type { Group, Key, Limits } from '../../plugins/core/types.js'
 import { StoreDownError } from '../../plugins/core/balances/store-down.js'
 import { Admission } from '../../plugins/limits/admission.js'
@@ -151,7 +151,9 @@ async function letIn (limits: Partial<HoldAsk>, tokens: number, lefts: readonly 
   const lease = new Lease(10)
   let count = 0
   for (let i = 0; i < 10; i += 1) {
-    const { ok } = await lease.hold({ ...unlimited, ...limits, id: `r${i}`, tokens }, lefts[i] ?? nothingLeft, ({ amount }) => amount)
+    // What is left later is no part of it.
+    const inBucket = ({ amount }: Bucket): number => i === 0 ? amount : 10 * amount
+    const { ok } = await lease.hold({ ...unlimited, ...limits, id: `r${i}`, tokens }, lefts[i] ?? nothingLeft, inBucket)
     count += Number(ok)
   }
   return count
