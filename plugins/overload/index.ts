@@ -73,9 +73,9 @@ async function registerOverload (app: FastifyInstance, options: Options): Promis
   })
 }
 
-/** Of the container, where it has a limit. */
+/** Of the container, where it has a limit; 0 is what nobody knows. */
 function memoryBytes (): number {
-  return Math.min(totalmem(), process.constrainedMemory() || Infinity)
+  return Math.min(...[totalmem(), process.constrainedMemory()].filter((bytes) => bytes > 0))
 }
 
 function shed (gateway: Gateway, llm: ModelCall, reason: ShedReason | null, request: FastifyRequest, reply: FastifyReply): void {
