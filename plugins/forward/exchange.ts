@@ -25,7 +25,7 @@ function deliver (exchange: Exchange): void {
  * One request to an upstream, from dispatch to its last byte. Each byte goes on as it comes; the tap sees it pass; backpressure holds the
  * upstream; a caller that leaves cancels it, unless its usage is drained. Headers as bytes: undici's objects of them cost 3 % of a request.
  */
-export class Exchange implements Dispatcher.DispatchHandler, Source {
+export abstract class Exchange implements Dispatcher.DispatchHandler, Source {
   readonly #context: ExchangeContext
   readonly #transport: Transport
   readonly #done: ExchangeDone
@@ -101,9 +101,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Source {
   }
 
   /** What the caller gets of a piece once the reply has told of a failure. */
-  failing (piece: Buffer): Buffer {
-    return piece
-  }
+  abstract failing (piece: Buffer): Buffer
 
   onComplete (): void {
     const since = this.#now()

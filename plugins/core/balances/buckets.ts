@@ -54,7 +54,6 @@ export function ownedBuckets (parties: Parties, scopes: readonly Scope[]): reado
 
 /** Another amount is another budget: what of it is reached already is told again when it is passed again. One that was left comes back. */
 export function resize (record: BucketRecord, amount: number): void {
-  if (record.amount === amount) return
   const { amount: otherAmount, toldPercent: otherToldPercent } = record
   record.amount = amount
   record.toldPercent = amount === record.otherAmount ? record.otherToldPercent : Math.min(otherToldPercent, reachedPercent(record))
