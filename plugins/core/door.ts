@@ -78,14 +78,10 @@ export function meet (
 
 /** A host may send what it has no route for, in its not-found handler: one that does is a mount like any other. */
 function watchSend (gateway: Gateway, request: FastifyRequest, reply: FastifyReply, read: ModelCall | UrlRefusal | null): void {
-  if (!request.is404) {
-    if (read === null && placeOf(gateway, request) === 'mount') {
-      watchRewritten(gateway, request, reply, () => answer(gateway, 'refuse_url', request, reply, null))
-    }
-    return
-  }
+  if (!request.is404 && placeOf(gateway, request) !== 'mount') return
   const decision = decisionOf(gateway, request, read, 'mount')
   if (decision !== 'leave') reply.from = () => answer(gateway, decision, request, reply, read)
+  else if (read === null) watchRewritten(gateway, request, reply, () => answer(gateway, 'refuse_url', request, reply, null))
 }
 
 export function decisionOf (
@@ -95,9 +91,13 @@ export function decisionOf (
   const path = String(raw.url).replace(/\?.*/s, '')
   const asked = isPreflight(method, headers)
   const found = asked ? gateway.resolve(String(headers['access-control-request-method']), String(raw.url), {}) : read
+  const what = asked ? 'preflight' : isSocketUpgrade(headers) ? 'upgrade' : isProbe(method, path) ? 'probe' : 'request'
+  const url = urlKind(found)
+  // A socket goes by no `reply.from` that could be looked at.
+  const isRewritten = what === 'upgrade' && url === 'foreign' && place === 'mount' && gateway.mountTargets.sendToVersion(request)
   return decide({
-    what: asked ? 'preflight' : isSocketUpgrade(headers) ? 'upgrade' : isProbe(method, path) ? 'probe' : 'request',
-    url: urlKind(found),
+    what,
+    url: isRewritten ? 'unknown' : url,
     place,
     leaves: leaves(gateway, request, place),
     guarded: gateway.guarded,

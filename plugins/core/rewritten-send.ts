@@ -5,7 +5,7 @@
 import type {} from '@fastify/reply-from'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Gateway } from './gateway.js'
-import { createResolve } from './url/resolve.js'
+import { createResolve, type Resolution } from './url/resolve.js'
 import { fromVersions } from './url/segments.js'
 import { withoutQuery } from './url/single-version.js'
 
@@ -22,7 +22,12 @@ export function watchRewritten (gateway: Gateway, request: FastifyRequest, reply
   }
 }
 
-function isLeft (path: string, { method, headers }: FastifyRequest, leavesUnknown: boolean): boolean {
-  const read = resolve(method, path, headers) ?? resolve(method, fromVersions(path), headers)
+function isLeft (path: string, request: FastifyRequest, leavesUnknown: boolean): boolean {
+  const read = readAtVersion(path, request)
   return read === null || (leavesUnknown && read.kind === 'refused' && read.code === 'unknown_url')
+}
+
+/** What a path is to a provider, whatever stands in front of its version; null for none with a version. */
+export function readAtVersion (path: string, { method, headers }: FastifyRequest): Resolution | null {
+  return resolve(method, path, headers) ?? resolve(method, fromVersions(path), headers)
 }

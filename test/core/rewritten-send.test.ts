@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import httpProxy from '@fastify/http-proxy'
 import replyFrom from '@fastify/reply-from'
 import Fastify, { type FastifyInstance } from 'fastify'
@@ -47,6 +48,50 @@ for (const [how, mount] of Object.entries(mounts)) {
     t.strictSame(came, [])
   })
 }
+
+const socket = ['connection: upgrade', 'upgrade: websocket', 'sec-websocket-version: 13', 'sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==']
+
+for (const [how, mount] of Object.entries(mounts)) {
+  t.test(`nor does it open a socket there: ${how}`, async (t) => {
+    const upstream = await startUpstream(t)
+    const ask = await start(t, upstream, { ...mount, websocket: true }, guarded)
+    const rewritten = 'rewritePrefix' in mount ? ['/x/realtime', '/x'] : []
+    const spelled = ['/x/v1\\realtime', '/x/./v1/realtime', '/x/%76%31/realtime', '/x//v1/realtime']
+    for (const path of ['/x/v1/realtime', '/x/v1/realtime?model=m', ...spelled, ...rewritten]) {
+      t.equal(await ask('GET', path, ...socket), 401, path)
+      t.equal(await ask('GET', path, ...socket, bearer), 426, path)
+    }
+  })
+}
+
+t.test('a socket that goes to no version is the host\'s', async (t) => {
+  const upstream = await startUpstream(t)
+  const elsewhere = [
+    { prefix: '/' }, { prefix: '/', rewritePrefix: '/app/' }, { prefix: '/:any' }, { prefix: '/:any', rewritePrefix: '/:any' },
+  ]
+  for (const mount of elsewhere) {
+    const opened = once(upstream.server, 'upgrade')
+    const ask = await start(t, upstream, { ...mount, websocket: true }, guarded)
+    t.equal(await ask('GET', '/x/live', ...socket), 101, JSON.stringify(mount))
+    const [request, open] = await opened
+    t.match(request.url, /\/live$/)
+    open.destroy()
+  }
+})
+
+t.test('a handler of what has no route makes no model request of it either', async (t) => {
+  const upstream = await startUpstream(t)
+  upstream.respond = () => ({ body: {} })
+  const app = Fastify()
+  t.teardown(() => app.close())
+  await app.register(llmGateway, guarded)
+  await app.register(replyFrom, { base: upstream.url })
+  app.setNotFoundHandler((request, reply) => reply.from(request.url.replace('/x', '/v1')))
+  t.equal((await app.inject('/x/files')).statusCode, 404)
+  t.equal((await app.inject({ method: 'POST', url: '/x/chat/completions', payload: {} })).statusCode, 404)
+  t.equal((await app.inject('/y/files')).statusCode, 200)
+  t.strictSame(upstream.seen.map(({ url }) => url), ['/y/files'])
+})
 
 t.test('what such a mount sends where no version is passes, and model requests do', async (t) => {
   const upstream = await startUpstream(t)
