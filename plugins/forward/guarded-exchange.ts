@@ -16,8 +16,6 @@ const maxHeldMs = 1_000
 
 const codings = unpackers(zlib, 16 * maxHeldBytes)
 
-const none: readonly Call[] = []
-
 /** An error that is held to its end. */
 interface Held {
   readonly status: number
@@ -38,7 +36,7 @@ export class GuardedExchange extends Exchange {
   readonly #context: ExchangeContext
   readonly #mount: MountRequest | null
   /** The last is the one whose reply is awaited. */
-  #calls = none
+  readonly #calls: Call[] = []
   #held: Held | null = null
   #mask: PieceMask | null = null
 
@@ -51,7 +49,7 @@ export class GuardedExchange extends Exchange {
 
   /** Before each attempt. */
   sends (call: Call): void {
-    this.#calls = [...this.#calls, call]
+    this.#calls.push(call)
   }
 
   override onHeaders (status: number, raw: Buffer[], resume: () => void): boolean {

@@ -53,7 +53,6 @@ export interface DecodedSink {
 }
 
 const none: readonly Open[] = []
-const nothing: readonly Buffer[] = []
 
 /** What opens each of a reply's codings, in the order in which they were applied; null where one is not known, or there are too many. */
 export function openersOf (header: string): readonly Open[] | null {
@@ -74,9 +73,8 @@ export class SideDecoder {
   private stream: Transform | null = null
   private failure: 'too_large' | 'parse_error' | null = null
   private receivedBytes = 0
-  private pieces = 0
   /** The reply, as long as it is small and no stream. */
-  private first = nothing
+  private kept: Buffer[] | null = []
   private encodedBytes = 0
   private isClosed = false
   private isEnded = false
@@ -95,8 +93,7 @@ export class SideDecoder {
       stream.write(slice, () => { this.encodedBytes += slice.length })
       rest = rest.subarray(slice.length)
     }
-    this.pieces += 1
-    this.first = this.receivedBytes <= firstBytes && this.pieces <= maxKeptPieces ? [...this.first, chunk] : nothing
+    this.keep(chunk)
     if (stream.writableLength > maxWaitingBytes) this.giveUp(stream)
   }
 
@@ -121,11 +118,18 @@ export class SideDecoder {
     return stream
   }
 
+  private keep (chunk: Buffer): void {
+    if (this.kept === null) return
+    this.kept.push(chunk)
+    if (this.receivedBytes > firstBytes || this.kept.length > maxKeptPieces) this.kept = null
+  }
+
   /** What the decoder kept back of the piece in which it failed. */
   private readAgain (): void {
-    const all = readablePart(Buffer.concat(this.first), freeBytes)
+    if (this.kept === null) return
+    const all = readablePart(Buffer.concat(this.kept), freeBytes)
     const rest = all.subarray(this.decodedBytes)
-    this.first = nothing
+    this.kept = null
     this.decodedBytes += rest.length
     if (rest.length > 0) this.sink.read(rest)
   }
