@@ -14,6 +14,7 @@ import { fiftyCalls } from './fifty-calls.js'
 import { fullDisk } from './full-disk.js'
 import { ledgerKills } from './ledger-kills.js'
 import { lmdbKills } from './lmdb-kills.js'
+import { manyRecords } from './many-records.js'
 import { overload } from './overload.js'
 import { pools } from './pools.js'
 import type { Report } from './processes.js'
@@ -141,5 +142,9 @@ export const checks: Readonly<Record<string, Check>> = {
     'Redis dies', storeOutage, { processes: 3, awayMs: 10_000, everyMs: 20, commandTimeoutMs: 50 }, null, 'redis-server'
   ),
   'store-hang': check('Redis hangs', storeHang, { processes: 3, hangsMs: 10_000, everyMs: 20, commandTimeoutMs: 50 }, null, 'redis-server'),
+  'many-records': check(
+    'reports of a million records are exact, soon there, and take no more memory', manyRecords,
+    { records: 1_000_000, maxMs: 5_000, maxGrowthMb: 64 }, { records: 20_000, maxMs: 5_000, maxGrowthMb: 64 }
+  ),
   reconciliation: check('ledger and metrics agree', reconciliation, { requests: 20_000, atOnce: 32 }, null),
 }
