@@ -4,6 +4,9 @@ import { once } from 'node:events'
 import { LogOutput, outputOf, plainLines } from '../plugins/standalone/log-output.js'
 import { channelOf } from '../plugins/standalone/workers/worker.js'
 import { run } from './cli.js'
+import { inlineMore } from './inline-more.js'
+
+if (process.argv[2] === 'start') inlineMore()
 
 process.stdout.on('error', (error) => {
   // A gateway goes on without a place for its lines: neither a reader that left nor a full disk ends it.

@@ -4,6 +4,7 @@
 import { createWriteStream, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { inlineMore } from '../../../bin/inline-more.js'
 import { LogOutput } from '../../../plugins/standalone/log-output.js'
 import { Standalone } from '../../../plugins/standalone/standalone.js'
 import { callerKey, upstreamKey } from '../work.js'
@@ -37,8 +38,9 @@ export async function metricsAt (port: number): Promise<string> {
   return await (await fetch(`http://127.0.0.1:${port}/metrics`)).text()
 }
 
-/** Log lines go the way of the program's, into a file that takes everything. */
+/** As the program does it; its log lines go into a file that takes everything. */
 export async function serveStore (state: object): Promise<void> {
+  inlineMore()
   const gateway = await Standalone.start({
     file: writeConfiguration(state), env: {}, logStream: new LogOutput(() => createWriteStream('/dev/null')),
   })
