@@ -19,8 +19,8 @@ async function scene (session: Session): Promise<Scene> {
   const lanesOf = (model: string): Lane[] => targets.map(target =>
     lane(target, session.work(model), target.name === 'chain' ? 'as-upstream' : 'as-caller'))
   const [whole, atOnce, lanes] = [lanesOf('bench-small'), lanesOf('bench-burst'), lanesOf('bench-first')]
-  await warmed(session, whole, closed(64), session.pick({ quick: 300, full: 1_500 }))
-  await warmed(session, atOnce, closed(12), session.pick({ quick: 250, full: 750 }))
+  await warmed(session, whole, closed(64), session.pick({ quick: 300, full: 1_000 }), session.pick({ quick: 0, full: 8_000 }))
+  await warmed(session, atOnce, closed(12), session.pick({ quick: 250, full: 1_000 }), session.pick({ quick: 0, full: 2_000 }))
   return { lanes, verify: async () => await verifyTarget(chain, session.work('bench-first'), [...whole, ...atOnce, ...lanes]) }
 }
 
