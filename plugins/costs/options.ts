@@ -1,5 +1,6 @@
 import { one, type Decimal } from '../core/decimal.js'
 import type { ModelCall } from '../core/model-call.js'
+import type { Limits } from '../core/types.js'
 import { checkChoice, checkOptions, OptionError } from '../core/options.js'
 import { PriceTable } from './price-table.js'
 import { readFactor } from './read-row.js'
@@ -71,5 +72,9 @@ export function readOptions (options: CostsOptions): CostRules {
 
 /** What has no price is never counted on one. */
 function hasMoneyBudget ({ auth: { key, group } }: ModelCall): boolean {
-  return [key, group].some((party) => party?.limits.budgets?.some(({ cost }) => cost !== undefined))
+  return isInMoney(key?.limits) || isInMoney(group?.limits)
+}
+
+function isInMoney (limits: Limits | undefined): boolean {
+  return limits?.budgets?.some(({ cost }) => cost !== undefined) ?? false
 }
