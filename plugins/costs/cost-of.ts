@@ -2,7 +2,7 @@
 import type { CostPart, Served, Unit } from '../core/cost.js'
 import { leaves, leafTokens, tokensOf } from '../core/measures.js'
 import type { ModalityTokens, TokenUsage } from '../core/types.js'
-import { add, decimalText, one, shifted, times, timesCount, type Decimal } from '../core/decimal.js'
+import { add, decimalText, one, readDecimal, times, timesCount, zero, type Decimal } from '../core/decimal.js'
 import { kinds, type PriceRow, type Rates, type Sheet, type Step } from './price-row.js'
 
 /** What is charged for. */
@@ -71,13 +71,10 @@ export class Priced {
   }
 }
 
-/** Seconds may be a fraction. */
+/** Seconds may be a fraction, as the reply writes it: of any number of digits. */
 function priced (rate: Decimal, count: number): Decimal {
-  if (Number.isInteger(count)) return timesCount(rate, count)
-  return shifted(timesCount(rate, Number(count.toFixed(maxFraction).replace('.', ''))), maxFraction)
+  return Number.isInteger(count) ? timesCount(rate, count) : times(rate, readDecimal(String(count)) ?? zero)
 }
-
-const maxFraction = 6
 
 /** The price list that a request has, and the factor on it; null where there is none for how it was served. */
 function situationOf ({ sheet, tiers, speeds, regions }: PriceRow, served: Served | null): { sheet: Sheet, factor: Decimal } | null {
