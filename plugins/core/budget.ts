@@ -1,4 +1,5 @@
 /** What a budget may say, held to it where keys and groups are read. */
+import { readDecimal, unitsIn } from './decimal.js'
 import { checkOptions, OptionError } from './options.js'
 import type { Budget } from './types.js'
 
@@ -11,7 +12,6 @@ const maxBudgets = 16
 const billionthPlaces = 9
 /** One, in units of the currency. */
 export const billionth = 1e-9
-const money = /^(\d+)(?:\.(\d{1,9}))?$/
 
 /** What is counted, in whole tokens or whole billionths of the currency. */
 export interface BudgetAmount {
@@ -54,8 +54,9 @@ function checkAmount (at: string, budget: Budget): BudgetAmount {
 /** NaN where it is no amount. */
 export function amountOf ({ cost, tokens }: Budget): BudgetAmount {
   if (cost === undefined) return { unit: 'tokens', amount: typeof tokens === 'number' ? tokens : NaN }
-  const [, whole, fraction = ''] = typeof cost === 'number' ? money.exec(String(cost)) ?? [] : []
-  return { unit: 'cost', amount: whole === undefined ? NaN : Number(whole + fraction.padEnd(billionthPlaces, '0')) }
+  const exact = typeof cost === 'number' ? readDecimal(String(cost)) : null
+  const amount = exact === null || exact.places > billionthPlaces ? NaN : Number(unitsIn(exact, billionthPlaces))
+  return { unit: 'cost', amount }
 }
 
 function isZone (timezone: string): boolean {

@@ -85,7 +85,7 @@ function parseYaml (text: string, file: string, problems: PlacedProblem[]): unkn
 
 function readList (value: unknown, currency: string, report: Report): Map<string, PriceRow[]> {
   if (!isObject(value)) report([], 'must be an object')
-  else if (isObject(value['models'])) return readOwnList(value, currency, report)
+  else if (value['models'] !== undefined) return readOwnList(value, currency, report)
   else if (isCommunityList(value)) {
     if (currency !== communityCurrency) report([], `is in ${communityCurrency}, and the gateway counts in ${currency}`)
     return readCommunityList(value, report)

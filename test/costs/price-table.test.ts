@@ -83,6 +83,8 @@ t.test('wrong lists as a whole', async (t) => {
       ':2: models.b.above[0].input: the same name stands twice'],
     ['d.yaml', '- 1\n', ':1: must be an object'],
     ['e.json', '{ "gpt": { "price": 1 } }', ':1: is no price list'],
+    ['m.yaml', 'models: [gpt-5]\n', ':1: models: must be an object of models'],
+    ['n.yaml', 'currency: USD\nmodels:\n', ':2: models: must be an object of models'],
     ['f.yaml', 'currency: EUR\nmodels: {}\n', ':1: currency: is EUR, and the gateway counts in USD'],
     ['g.yaml', 'currency: DOLLARS\nmodels: {}\n', ':1: currency: is not a currency of ISO 4217'],
     ['h.yaml', 'currencies: USD\nmodels: {}\n', ':1: currencies: is not known'],

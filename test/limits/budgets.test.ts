@@ -311,6 +311,18 @@ t.test('a hook that throws, or whose promise fails, harms nothing', async (t) =>
   ])
 })
 
+t.test('a budget may be as small as a billionth, however a number so small is written', async (t) => {
+  clock(t)
+  for (const [cost, amount] of [[1e-7, 100], [1.5e-8, 15], [1e-9, 1]] as const) {
+    const made = await gateway(t, { group: { budgets: [{ cost, period: 'day' }] } })
+    let estimate = amount + 1
+    priced(made, () => 1, { estimate: () => estimate })
+    t.equal((await made.chat({ max_tokens: 1 })).status, 403, String(cost))
+    estimate = amount
+    t.equal((await made.chat({ max_tokens: 1 })).status, 200, String(cost))
+  }
+})
+
 t.test('a budget that is wrong is named', async (t) => {
   const cases: ReadonlyArray<readonly [budget: object, said: RegExp]> = [
     [{ cost: 0, period: 'day' }, /limits\.budgets\[0\]\.cost must be a number above 0/],
