@@ -42,7 +42,10 @@ t.test('every query tells what is in the usage store', { skip: withoutPostgres }
   const store = { url: server.url, schema: 'llm_gateway', intervalMs: 20 }
   const state = await host(t, folder(t), store)
   const usd = (cost: string): object => ({ cost, currency: 'USD', costParts: { input: cost } })
+  // Always of an earlier month, and within the time that is shown.
+  const before = Date.now() - 35 * 24 * 60 * 60_000
   const all = [
+    record({ time: before, labels: { team: 'search' }, model: 'm', ...usd('0.125') }),
     record({ labels: { team: 'search' }, model: 'm', ...usd('1.5') }),
     record({ labels: { team: 'search' }, model: 'n', key: 'other', ...usd('0.25') }),
     record({ labels: { app: 'shop' }, model: 'm', group: null, key: null, ...usd('2') }),
@@ -56,16 +59,20 @@ t.test('every query tells what is in the usage store', { skip: withoutPostgres }
     const sql = panels.find((panel) => panel.title === title)?.targets[0]?.rawSql ?? ''
     return await server.ask(filled(sql, ['chat', '-']))
   }
-  t.strictSame(await answers('Cost'), [{ cost: '3.75' }])
+  /** Of a chart, the earliest first. */
+  const lines = async (title: string): Promise<string[]> => (await server.ask<{ time: string, metric: string, value: string | null }>(
+    filled(panels.find((panel) => panel.title === title)?.targets[0]?.rawSql ?? '', ['chat', '-'])
+  )).sort((a, b) => Number(a.time) - Number(b.time) || a.metric.localeCompare(b.metric)).map(({ metric, value }) => `${metric} ${value}`)
+  t.strictSame(await answers('Cost'), [{ cost: '3.875' }])
   t.strictSame(await answers('Cost of this month'), [{ cost: '3.75' }])
   t.match(await answers('Budget left'), [{ left: /^0\.6250*$/ }])
   t.strictSame(await answers('Requests without a price'), [{ requests: '1' }])
-  t.match(await answers('Cost by team'), [{ metric: '-', value: '2' }, { metric: 'search', value: '1.75' }])
-  t.match((await answers('Cost by model')).length, 3)
+  t.strictSame(await lines('Cost by team'), ['search 0.125', '- 2', 'search 1.75'])
+  t.strictSame(await lines('Cost by model'), ['m 0.125', 'm 3.5', 'n 0.25', 'new null'])
   t.match(await answers('Teams'), [
-    { team: '-', requests: '2', cost: '2' }, { team: 'search', requests: '2', input: '8', output: '12', cost: '1.75' },
+    { team: '-', requests: '2', cost: '2' }, { team: 'search', requests: '3', input: '12', output: '18', cost: '1.875' },
   ])
-  t.match(await answers('Keys'), [{ key_id: null, cost: '2' }, { key_id: 'ci', cost: '1.5' }, { key_id: 'other', cost: '0.25' }])
+  t.match(await answers('Keys'), [{ key_id: null, cost: '2' }, { key_id: 'ci', cost: '1.625' }, { key_id: 'other', cost: '0.25' }])
   t.match(await answers('Models without a price'), [{ model: 'new', requests: '1' }])
   t.match(await answers('Age of what was shipped last'), [{ age: /^\d+\./ }])
   for (const { name, query } of variables.filter(({ query }) => query.startsWith('SELECT'))) {
