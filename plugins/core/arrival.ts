@@ -1,9 +1,17 @@
 /** What of a request the door decides by, told apart here and nowhere else. */
-import type { IncomingHttpHeaders } from 'node:http'
+import type { FastifyRequest } from 'fastify'
+
+type Upgradable = Pick<FastifyRequest, 'headers' | 'raw'>
 
 /** Any other upgrade, such as the `h2c` that some HTTP libraries offer with each first request, is one to ignore (RFC 9110 7.8). */
-export function isSocketUpgrade ({ upgrade, connection }: IncomingHttpHeaders): boolean {
-  return upgrade !== undefined && /websocket/i.test(upgrade) && /(?:^|[\s,])upgrade(?:$|[\s,])/i.test(String(connection))
+export function isSocketUpgrade ({ headers: { upgrade, connection }, raw }: Upgradable): boolean {
+  return upgrade !== undefined && /websocket/i.test(upgrade) &&
+    (isTakenAsUpgrade(raw) || /(?:^|[\s,])upgrade(?:$|[\s,])/i.test(String(connection)))
+}
+
+/** True where Node has handed the connection to whoever listens for upgrades. It has read more headers than it tells of: 2,000 at most. */
+export function isTakenAsUpgrade (raw: object): boolean {
+  return Reflect.get(raw, 'upgrade') === true
 }
 
 /**

@@ -11,12 +11,13 @@ import { gatewayError } from './errors/gateway-error.js'
 import { refuse } from './errors/refuse.js'
 import { beginRequest, type Gateway } from './gateway.js'
 import { dropQueryKeys, identify, readUrl, routeBy } from './identify.js'
-import { ModelCall } from './model-call.js'
+import { ModelCall, modelCallOf } from './model-call.js'
 import { unguardedMount } from './options.js'
 import { refuseUrl } from './refuse-url.js'
-import { watchRewritten } from './rewritten-send.js'
+import { readAtVersion, readSocket } from './rewritten-send.js'
 import { splitKeys } from './url/query.js'
 import type { UrlRefusal, Resolution } from './url/resolve.js'
+import { withoutQuery } from './url/single-version.js'
 
 /**
  * What serves a request: our routes, a mount that spreads `proxyOptions()`, a host's mount of model endpoints that is guarded, any other
@@ -60,7 +61,7 @@ export function meet (
 ): void {
   const read = readUrl(gateway.resolve, request.raw)
   // The hot path: an endpoint, asked for as clients do.
-  const decision = read instanceof ModelCall && request.headers.upgrade === undefined ? 'let_in' : decisionOf(gateway, request, read)
+  const decision = read instanceof ModelCall && request.headers.upgrade === undefined ? 'let_in' : decisionOf(gateway, request, reply, read)
   if (decision === 'leave') {
     if (gateway.guarded && 'from' in reply) watchSend(gateway, request, reply, read)
     done()
@@ -76,32 +77,69 @@ export function meet (
   }
 }
 
-/** A host may send what it has no route for, in its not-found handler: one that does is a mount like any other. */
+/**
+ * Decides once more where a request that was left to the host is sent: its mount may rewrite the path, and so may a hook that came later.
+ * A host may also send what it has no route for, in its not-found handler: one that does is a mount like any other.
+ */
 function watchSend (gateway: Gateway, request: FastifyRequest, reply: FastifyReply, read: ModelCall | UrlRefusal | null): void {
-  if (!request.is404 && placeOf(gateway, request) !== 'mount') return
-  const decision = decisionOf(gateway, request, read, 'mount')
-  if (decision !== 'leave') reply.from = () => answer(gateway, decision, request, reply, read)
-  else if (read === null) watchRewritten(gateway, request, reply, () => answer(gateway, 'refuse_url', request, reply, null))
+  const { from } = reply
+  const place = placeOf(gateway, request)
+  const asked = withoutQuery(request.url)
+  reply.from = (source, options) => {
+    const decision = sendDecision(withoutQuery(source || request.url))
+    return decision === 'leave' ? from.call(reply, source, options) : answer(gateway, decision, request, reply, read)
+  }
+  if (place === 'mount' && isSocketUpgrade(request)) watchSocket(request, reply)
+
+  function sendDecision (path: string): Decision {
+    const sender = request.is404 ? 'mount' : place
+    // A hook between two of the plugins may have made a model request of it, that had its key asked for.
+    if (sender === 'host' || modelCallOf(request)?.auth.passed === true) return 'leave'
+    const found = path === asked ? readArrival(gateway, request, read) : readAtVersion(path, request)
+    return decisionAbout(gateway, request, found, sender)
+  }
+}
+
+/** What http-proxy does last before a handshake. */
+function watchSocket (request: FastifyRequest, reply: FastifyReply): void {
+  const { hijack } = reply
+  reply.hijack = () => {
+    if (readSocket(request, reply) !== null) throw gatewayError('upgrade_required')
+    return hijack.call(reply)
+  }
 }
 
 export function decisionOf (
-  gateway: Gateway, request: FastifyRequest, read: ModelCall | UrlRefusal | null, place: Place = placeOf(gateway, request)
+  gateway: Gateway, request: FastifyRequest, reply: FastifyReply, read: ModelCall | UrlRefusal | null
 ): Decision {
-  const { raw, headers, method } = request
-  const path = String(raw.url).replace(/\?.*/s, '')
-  const asked = isPreflight(method, headers)
-  const found = asked ? gateway.resolve(String(headers['access-control-request-method']), String(raw.url), {}) : read
-  const what = asked ? 'preflight' : isSocketUpgrade(headers) ? 'upgrade' : isProbe(method, path) ? 'probe' : 'request'
-  const url = urlKind(found)
-  // A socket goes by no `reply.from` that could be looked at.
-  const isRewritten = what === 'upgrade' && url === 'foreign' && place === 'mount' && gateway.mountTargets.sendToVersion(request)
+  const place = placeOf(gateway, request)
+  const found = readArrival(gateway, request, read)
+  const isSocket = found === null && place === 'mount' && isSocketUpgrade(request)
+  return decisionAbout(gateway, request, isSocket ? readSocket(request, reply) : found, place)
+}
+
+/** What a request asks for; a preflight, what will be asked for. */
+function readArrival (
+  gateway: Gateway, { method, headers, raw }: FastifyRequest, read: ModelCall | UrlRefusal | null
+): ModelCall | Resolution {
+  return isPreflight(method, headers) ? gateway.resolve(String(headers['access-control-request-method']), String(raw.url), {}) : read
+}
+
+function decisionAbout (gateway: Gateway, request: FastifyRequest, found: ModelCall | Resolution, place: Place): Decision {
   return decide({
-    what,
-    url: isRewritten ? 'unknown' : url,
+    what: whatOf(request),
+    url: urlKind(found),
     place,
     leaves: leaves(gateway, request, place),
     guarded: gateway.guarded,
   })
+}
+
+function whatOf (request: FastifyRequest): Arrival['what'] {
+  const { method, headers, raw } = request
+  if (isPreflight(method, headers)) return 'preflight'
+  if (isSocketUpgrade(request)) return 'upgrade'
+  return isProbe(method, withoutQuery(String(raw.url))) ? 'probe' : 'request'
 }
 
 function urlKind (found: ModelCall | Resolution): Arrival['url'] {

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { TLSSocket } from 'node:tls'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { isSocketUpgrade } from './arrival.js'
+import { isSocketUpgrade, isTakenAsUpgrade } from './arrival.js'
 import type { Resolve } from './url/resolve.js'
 
 const notAgain: ReadonlySet<string> = new Set(['upgrade', 'http2-settings', 'connection'])
@@ -15,7 +15,7 @@ const notAgain: ReadonlySet<string> = new Set(['upgrade', 'http2-settings', 'con
 export function ignoreOffers (app: FastifyInstance, place: { readonly resolve: Resolve }): void {
   app.addHook('onRequest', function llmGatewayOffers (request, reply, done) {
     const { raw, headers } = request
-    if (headers.upgrade === undefined || Reflect.get(raw, 'upgrade') !== true || isSocketUpgrade(headers)) done()
+    if (headers.upgrade === undefined || !isTakenAsUpgrade(raw) || isSocketUpgrade(request)) done()
     else if (place.resolve(String(raw.method), String(raw.url), headers)?.kind !== 'endpoint') done()
     else putBack(request, reply)
   })

@@ -1,33 +1,38 @@
 /**
  * A mount of the host's may make a path of a model endpoint of one that is none: at `/:any`, with the version in its `rewritePrefix`, it
- * sends `/any/files` to `/v1/files`. Where model requests are guarded in the same mount, that would be a way around the guard.
+ * sends `/any/files` to `/v1/files`. Where model requests are guarded in the same mount, that would be a way around the guard. What is
+ * sent is read here as the provider would read it, at the moment when it is known.
  */
-import type {} from '@fastify/reply-from'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { Gateway } from './gateway.js'
+import { isPreflight } from './arrival.js'
 import { createResolve, type Resolution } from './url/resolve.js'
-import { fromVersions } from './url/segments.js'
+import { fromVersions, isSuspicious, readings } from './url/segments.js'
 import { withoutQuery } from './url/single-version.js'
 
 const resolve = createResolve('')
 
-/** Looks at where a request that is none of ours is sent. `refused` answers it in place of that. */
-export function watchRewritten (gateway: Gateway, request: FastifyRequest, reply: FastifyReply, refused: () => FastifyReply): void {
-  const { from } = reply
-  const leavesUnknown = gateway.unknown.mounts === 'leave'
-  reply.from = (source, options) => {
-    const path = withoutQuery(source ?? '')
-    const isKept = path === '' || path === withoutQuery(request.url)
-    return isKept || isLeft(path, request, leavesUnknown) ? from.call(reply, source, options) : refused()
+/** What a path is to a provider, whatever stands in front of its version and however it is spelled; null for none with a version. */
+export function readAtVersion (path: string, { method, headers }: FastifyRequest): Resolution {
+  const asked = isPreflight(method, headers) ? String(headers['access-control-request-method']) : method
+  const spelled = isSuspicious(path) ? readings(path, true).map((segments) => `/${segments.join('/')}`) : []
+  const found = [path, ...spelled].flatMap((each) => resolve(asked, each, {}) ?? resolve(asked, fromVersions(each), {}) ?? [])
+  return found.find((read) => read.kind === 'endpoint' || read.code !== 'unknown_url') ?? found[0] ?? null
+}
+
+/**
+ * The same of where a mount of `@fastify/http-proxy` would open a socket, which goes by no `reply.from`: asked of the mount itself, as
+ * its options do not tell all. Where it would refuse the path, that itself is read.
+ */
+export function readSocket (request: FastifyRequest, reply: FastifyReply): Resolution {
+  const fromParameters: unknown = Reflect.get(reply, 'fromParameters')
+  return typeof fromParameters === 'function' ? readAtVersion(withoutQuery(sentBy(fromParameters, request, reply)), request) : null
+}
+
+function sentBy (fromParameters: Function, request: FastifyRequest, reply: FastifyReply): string {
+  try {
+    const sent: unknown = Reflect.apply(fromParameters, reply, [request.url, request.params, request.server.prefix])
+    return String(Reflect.get(Object(sent), 'url'))
+  } catch {
+    return request.url
   }
-}
-
-function isLeft (path: string, request: FastifyRequest, leavesUnknown: boolean): boolean {
-  const read = readAtVersion(path, request)
-  return read === null || (leavesUnknown && read.kind === 'refused' && read.code === 'unknown_url')
-}
-
-/** What a path is to a provider, whatever stands in front of its version; null for none with a version. */
-export function readAtVersion (path: string, { method, headers }: FastifyRequest): Resolution | null {
-  return resolve(method, path, headers) ?? resolve(method, fromVersions(path), headers)
 }

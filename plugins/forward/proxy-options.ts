@@ -61,7 +61,7 @@ export function proxyOptions ({ unknown = 'refuse', ...transport }: ProxyOptions
         return sender({ gateway, llm: read, request, reply, destination: gateway.destinationOf(read) }, dest, options)
       }
       // Whoever met the request has asked the same, unless nobody did.
-      const decision = decisionOf(gateway, request, read)
+      const decision = decisionOf(gateway, request, reply, read)
       return decision === 'leave' ? reply.from(dest, leftAlone(options)) : answer(gateway, decision, request, reply, read)
     },
   }

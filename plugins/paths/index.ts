@@ -43,7 +43,7 @@ async function registerPaths (app: FastifyInstance, options: PathsOptions): Prom
   app.addHook('onRequest', function llmGatewayPaths (request, reply, done) {
     const { raw } = request
     const read = readUrl(gateway.resolve, raw)
-    if (read instanceof ModelCall && !isSocketUpgrade(request.headers)) {
+    if (read instanceof ModelCall && !isSocketUpgrade(request)) {
       if (raw.url !== read.url && withoutQuery(String(raw.url)) !== withoutQuery(read.url)) {
         routeAgain(app, read, request, reply)
         return

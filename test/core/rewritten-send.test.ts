@@ -3,8 +3,8 @@ import httpProxy from '@fastify/http-proxy'
 import replyFrom from '@fastify/reply-from'
 import Fastify, { type FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
-import llmGateway, { type LlmGatewayOptions } from '../../plugins/index.js'
-import { everyProtocol, listen, secret } from '../helpers/gateway.js'
+import llmGateway, { proxyOptions, type LlmGatewayOptions } from '../../plugins/index.js'
+import { everyProtocol, gatewayOptions, listen, secret } from '../helpers/gateway.js'
 import { startUpstream, type Upstream } from '../helpers/upstream.js'
 import { askOnce } from '../helpers/wire.js'
 
@@ -145,4 +145,112 @@ t.test('the start warns of a mount that sends to a version what nobody is asked 
   t.equal(await warned({ prefix: '/:any', rewritePrefix: '/v1' }), false, 'what it sends is looked at')
   t.equal(await warned({ prefix: '/app', rewritePrefix: '/backend' }), false)
   t.equal(await warned({ prefix: '/app', upstream: '', replyOptions: { getUpstream: () => 'http://127.0.0.1:1' } }), false)
+})
+
+const mountsOfSockets: Record<string, object> = {
+  'an address for sockets alone': { upstream: undefined, prefix: '/:any', rewritePrefix: '/v1' },
+  'a function that rewrites': { prefix: '/', preRewrite: (url: string) => url.replace(/^\/x\//, '/v1/') },
+  'routes of its own': { prefix: '/:any', rewritePrefix: '/v1', routes: ['/:rest', '/:rest/*'] },
+}
+
+for (const [how, mount] of Object.entries(mountsOfSockets)) {
+  t.test(`nor is a socket opened where the options of the mount do not tell: ${how}`, async (t) => {
+    const upstream = await startUpstream(t)
+    const ask = await start(t, upstream, { ...mount, websocket: true, wsUpstream: upstream.url.replace('http', 'ws') }, guarded)
+    t.equal(await ask('GET', '/x/realtime', ...socket), 401)
+    t.equal(await ask('GET', '/x/realtime', ...socket, bearer), 426)
+  })
+}
+
+t.test('nor through a mount that is older than the gateway', async (t) => {
+  const upstream = await startUpstream(t)
+  const app: FastifyInstance = Fastify()
+  t.teardown(() => app.close())
+  await app.register(httpProxy, { upstream: upstream.url, prefix: '/:any', rewritePrefix: '/v1', websocket: true })
+  await app.register(llmGateway, guarded)
+  t.equal((await askOnce(await listen(app), ['GET /x/realtime HTTP/1.1', 'host: h', ...socket])).status, 401)
+})
+
+t.test('a socket is one where what says so stands behind more headers than Node tells of', async (t) => {
+  const upstream = await startUpstream(t)
+  const [connection = '', ...others] = socket
+  const headers = [...others, ...Array.from({ length: 2_100 }, () => 'a:'), connection]
+  const rewritten = await start(t, upstream, { prefix: '/:any', rewritePrefix: '/v1', websocket: true }, guarded)
+  t.equal(await rewritten('GET', '/x/realtime', ...headers), 401)
+  const asLeft = { ...guarded, auth: { unknown: 'leave' as const } }
+  const left = await start(t, upstream, { prefix: '/v1', rewritePrefix: '/v1', websocket: true }, asLeft)
+  t.equal(await left('GET', '/v1/realtime', ...headers), 401)
+})
+
+t.test('a hook after the gateway that writes another path makes no model request that nobody was asked a key for', async (t) => {
+  for (const name of ['onRequest', 'preHandler'] as const) {
+    const upstream = await startUpstream(t)
+    upstream.respond = () => ({ body: {} })
+    const app: FastifyInstance = Fastify()
+    t.teardown(() => app.close())
+    await app.register(llmGateway, guarded)
+    app.addHook(name, async ({ raw }) => { raw.url = String(raw.url).replace(/^\/api\//, '/v1/').replace('/app', '/web') })
+    await app.register(httpProxy, { upstream: upstream.url, prefix: '/', websocket: true })
+    const url = await listen(app)
+    const ask = async (line: string, ...headers: string[]): Promise<number> => (
+      await askOnce(url, [`${line} HTTP/1.1`, 'host: h', ...headers])
+    ).status
+    t.equal(await ask('GET /api/files'), 404)
+    t.equal(await ask('GET /api/models'), 404)
+    t.equal(await ask('POST /api/chat/completions', 'content-length: 0'), 404)
+    t.equal(await ask('GET /api/realtime', ...socket), 426)
+    t.equal(await ask('GET /app/files'), 200)
+    t.equal(await ask('GET /v1/models', bearer), 200)
+    t.strictSame(upstream.seen.map(({ url }) => url), ['/web/files', '/v1/models'])
+  }
+})
+
+t.test('a preflight does not go to a version either', async (t) => {
+  const upstream = await startUpstream(t)
+  const ask = await start(t, upstream, { prefix: '/:any', rewritePrefix: '/v1' }, guarded)
+  const asks = ['origin: https://page.example', 'access-control-request-method: POST']
+  t.equal(await ask('OPTIONS', '/x/files', ...asks), 204)
+  t.equal(await ask('OPTIONS', '/x/chat/completions', ...asks), 204)
+  t.strictSame(upstream.seen, [])
+})
+
+t.test('what a provider reads as its version is one, however it is spelled and whatever stands before it', async (t) => {
+  const upstream = await startUpstream(t)
+  const ask = await start(t, upstream, { prefix: '/:any', rewritePrefix: '/openai' }, guarded)
+  for (const path of ['/x/%76%31/files', '/x/\\v1\\files', '/x/.\\v1/files', '/x/%76%31/chat/completions']) {
+    t.equal(await ask('GET', path), 404, path)
+  }
+  t.strictSame(upstream.seen, [])
+})
+
+const letThrough: Record<string, [mount: object, options: LlmGatewayOptions]> = {
+  'below a version': [{ prefix: '/v1/:any', rewritePrefix: '/v1' }, { ...guarded, auth: { unknown: 'leave' } }],
+  'below a version, by an adapted mount': [{ prefix: '/v1/:any', rewritePrefix: '/v1', ...proxyOptions({ unknown: 'forward' }) }, guarded],
+  'by an adapted mount': [{ prefix: '/:any/:other', rewritePrefix: '/v1', ...proxyOptions({ unknown: 'forward' }) }, guarded],
+}
+
+for (const [how, [mount, options]] of Object.entries(letThrough)) {
+  t.test(`where unknown paths pass, none passes that becomes an endpoint: ${how}`, async (t) => {
+    const upstream = await startUpstream(t)
+    upstream.respond = () => ({ body: {} })
+    const ask = await start(t, upstream, mount, options)
+    t.equal(await ask('POST', '/v1/x/chat/completions'), 404)
+    t.equal(await ask('GET', '/v1/x/models'), 404)
+    t.equal(await ask('GET', '/v1/x/any'), 200)
+    t.strictSame(upstream.seen.map(({ url }) => url), ['/v1/any'])
+  })
+}
+
+t.test('nor does a not-found handler that a route of the host calls', async (t) => {
+  const upstream = await startUpstream(t)
+  upstream.respond = () => ({ body: {} })
+  const app = Fastify()
+  t.teardown(() => app.close())
+  await app.register(replyFrom, { base: upstream.url })
+  await app.register(llmGateway, gatewayOptions(upstream.url))
+  app.get('/*', (_request, reply) => { reply.callNotFound() })
+  app.setNotFoundHandler((request, reply) => { reply.from(request.url) })
+  t.equal((await app.inject('/v1/files')).statusCode, 404)
+  t.equal((await app.inject('/app/files')).statusCode, 200)
+  t.strictSame(upstream.seen.map(({ url }) => url), ['/app/files'])
 })
