@@ -56,7 +56,9 @@ async function registerAuth (app: FastifyInstance, options: AuthOptions): Promis
       return
     }
     if (routeOf(llm, request) === 'host') dropCredentials(request.raw.headers)
-    conclude(checkModel(llm), llm, request, reply, done)
+    const verdict = checkModel(llm)
+    llm.auth.admitted = verdict === null
+    conclude(verdict, llm, request, reply, done)
   })
 
   function ask (llm: ModelCall, request: FastifyRequest, reply: FastifyReply, passed: () => void): void {

@@ -11,6 +11,8 @@ export class CallAuth {
   group: Group | null = null
   /** Auth let it pass; a second pass through the router does not ask again. */
   passed = false
+  /** Auth is done with it: its model may be asked for, and nothing on the host's request carries the caller's credential any more. */
+  admitted = false
   // Private, so that no serializer and no inspection of this object can print a secret.
   #queryKeys: string[] | null
   #secret: string | null = null

@@ -14,7 +14,8 @@ import { sendTraced } from './telemetry/outgoing-trace.js'
 import { withOneVersion } from './url/single-version.js'
 
 /**
- * - A request that nobody was asked a key for, or whose group has an upstream of its own, is refused: it would go elsewhere.
+ * - A request that nobody was asked a key for, or whose group has an upstream of its own, is refused: it would go elsewhere. So is one
+ *   that the guard is not done with, and that would take the caller's key along.
  * - No version is doubled in its path; only the mount itself knows where it sends a request, at the moment when it does.
  * - Its bytes go as they were received, or as `llm.outgoing` says, where they are known: a body that a host's parser has read
  *   would be written anew, with other bytes. A body that the host itself gives to `reply.from` is sent as it is.
@@ -43,6 +44,9 @@ export function takeHostSend (gateway: Gateway, llm: ModelCall, request: Fastify
 /** Why a request must not go where a mount would send it, for operators; null for nothing. */
 function reasonToKeep (gateway: Gateway, llm: ModelCall): string | null {
   if (!isLetIn(gateway, llm)) return 'this route is outside of the scope that asks for keys: nothing was sent'
+  if (gateway.guarded && !llm.auth.admitted) {
+    return 'an error handler, or a hook before preHandler, sends it, before its model and limits were looked at: nothing was sent'
+  }
   if (!hasOwnUpstream(llm)) return null
   return 'the group has an upstream of its own, where a mount without proxyOptions() does not send it: nothing was sent'
 }

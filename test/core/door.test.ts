@@ -4,7 +4,7 @@ import type { Socket } from 'node:net'
 import cors from '@fastify/cors'
 import httpProxy, { type FastifyHttpProxyOptions } from '@fastify/http-proxy'
 import replyFrom from '@fastify/reply-from'
-import Fastify, { type FastifyInstance, type FastifyServerOptions } from 'fastify'
+import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest, type FastifyServerOptions } from 'fastify'
 import t, { type Test } from 'tap'
 import llmGateway, {
   auth, createRewriteUrl, forward, metrics, paths, proxyOptions, upstreams, validation, type LlmGatewayOptions,
@@ -659,4 +659,29 @@ t.test('what a group names and no plugin has goes nowhere, through a mount of th
   })
   t.equal((await askOnce(url, ['POST /v1/chat/completions HTTP/1.1', 'host: h', json, bearer], chat)).status, 500)
   t.strictSame(came(), [])
+})
+
+t.test('a model request is sent by no hook or error handler that comes before the guard is done with it', async (t) => {
+  const fail = async (): Promise<never> => { throw new Error('from a hook') }
+  const hooks: Record<string, object> = {
+    onRequest: { onRequest: (_request: FastifyRequest, reply: FastifyReply) => { reply.from() } },
+    preValidation: { preValidation: (_request: FastifyRequest, reply: FastifyReply) => { reply.from() } },
+    'an error handler': {
+      onRequest: fail, errorHandler: (_error: Error, _request: FastifyRequest, reply: FastifyReply) => { reply.from() },
+    },
+  }
+  const passing = { preHandler: (_request: FastifyRequest, reply: FastifyReply) => { reply.from() } }
+  const headers = { authorization: `Bearer ${secret}`, 'x-api-key': secret }
+  const { upstream, came } = await startProvider(t)
+  for (const [name, options] of Object.entries({ ...hooks, preHandler: passing })) {
+    const { app } = await startApp(t, async (app) => {
+      await app.register(replyFrom, { base: upstream.url })
+      await app.register(llmGateway, guarded)
+      app.all('/v1/*', options, async () => '')
+    })
+    const { statusCode } = await app.inject({ url: '/v1/models', headers })
+    t.equal(statusCode, name === 'preHandler' ? 200 : 500, name)
+  }
+  t.equal(came().length, 1)
+  t.notMatch(came().join(), secret)
 })
