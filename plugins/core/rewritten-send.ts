@@ -14,8 +14,9 @@ const resolve = createResolve('')
 /** What a path is to a provider, whatever stands in front of its version and however it is spelled; null for none with a version. */
 export function readAtVersion (path: string, { method, headers }: FastifyRequest): Resolution {
   const asked = isPreflight(method, headers) ? String(headers['access-control-request-method']) : method
-  const spelled = isSuspicious(path) ? readings(path, true).map((segments) => `/${segments.join('/')}`) : []
-  const found = [path, ...spelled].flatMap((each) => resolve(asked, each, {}) ?? resolve(asked, fromVersions(each), {}) ?? [])
+  const spelled = isSuspicious(path) ? readings(path, true).map((segments) => fromVersions(segments.join('/'))) : []
+  // Many readings are the same, and each is as long as the path.
+  const found = [...new Set([path, fromVersions(path), ...spelled])].flatMap((each) => resolve(asked, each, {}) ?? [])
   return found.find((read) => read.kind === 'endpoint' || read.code !== 'unknown_url') ?? found[0] ?? null
 }
 
