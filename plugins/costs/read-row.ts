@@ -28,10 +28,14 @@ const millionPlaces = 6
 const sheetFields: readonly string[] = [...rateNames, 'above']
 const rowFields: readonly string[] = [...sheetFields, 'tiers', 'speeds', 'regions', 'each', 'tools', 'from', 'until', 'currency']
 
+/** They say when and in what a row's prices are. */
+const conditions: ReadonlySet<string> = new Set(['from', 'until', 'currency'])
+
 /** The rows of one model: one, or several that follow each other in time. Empty where there are problems. */
 export function readRows (value: unknown, path: Path, currency: string, report: Report): PriceRow[] {
   if (!Array.isArray(value)) return readRow(value, path, currency, report)
   const given: unknown[] = value
+  if (given.length === 0) report(path, 'has no prices')
   const rows = given.flatMap((each, index) => readRow(each, [...path, index], currency, report))
   rows.forEach((row, index) => {
     const before = rows.slice(0, index).some(({ from, until }) => row.from < until && from < row.until)
@@ -46,6 +50,7 @@ function readRow (value: unknown, path: Path, currency: string, report: Report):
     return []
   }
   refuseUnknown(value, rowFields, path, report)
+  if (Object.keys(value).every((name) => conditions.has(name))) report(path, 'has no prices')
   if (value['currency'] !== undefined && value['currency'] !== currency) {
     report([...path, 'currency'], `is ${String(value['currency'])} among prices in ${currency}: a gateway counts in one currency`)
   }
