@@ -254,3 +254,33 @@ t.test('nor does a not-found handler that a route of the host calls', async (t) 
   t.equal((await app.inject('/app/files')).statusCode, 200)
   t.strictSame(upstream.seen.map(({ url }) => url), ['/app/files'])
 })
+
+t.test('nor one that sends what was asked without saying so', async (t) => {
+  const upstream = await startUpstream(t)
+  upstream.respond = () => ({ body: {} })
+  const app = Fastify()
+  t.teardown(() => app.close())
+  await app.register(replyFrom, { base: upstream.url })
+  await app.register(llmGateway, gatewayOptions(upstream.url))
+  app.setNotFoundHandler((_request, reply) => { reply.from() })
+  t.equal((await app.inject('/v1/files')).statusCode, 404)
+  t.equal((await app.inject('/app/files')).statusCode, 200)
+  t.strictSame(upstream.seen.map(({ url }) => url), ['/app/files'])
+})
+
+t.test('a route of the host that sends by itself is no mount that opens sockets, and is looked at when it sends', async (t) => {
+  const upstream = await startUpstream(t)
+  upstream.respond = () => ({ body: {} })
+  const app: FastifyInstance = Fastify()
+  t.teardown(() => app.close())
+  await app.register(replyFrom, { base: upstream.url })
+  await app.register(llmGateway, guarded)
+  await app.register(httpProxy, { upstream: upstream.url, prefix: '/ws', websocket: true })
+  app.get('/:any/*', (request, reply) => { reply.from(request.url.replace('/x/', '/v1/').replace('/y/', '/app/')) })
+  app.post('/:any/*', (request, reply) => { reply.from(request.url) })
+  const url = await listen(app)
+  for (const [path, status] of [['/x/realtime', 404], ['/y/files', 200]] as const) {
+    t.equal((await askOnce(url, [`GET ${path} HTTP/1.1`, 'host: h', ...socket])).status, status, path)
+  }
+  t.strictSame(upstream.seen.map(({ url }) => url), ['/app/files'])
+})
