@@ -3,7 +3,7 @@ import httpProxy from '@fastify/http-proxy'
 import replyFrom from '@fastify/reply-from'
 import Fastify, { type FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
-import llmGateway, { proxyOptions, type LlmGatewayOptions } from '../../plugins/index.js'
+import llmGateway, { auth, paths, proxyOptions, type LlmGatewayOptions } from '../../plugins/index.js'
 import { everyProtocol, gatewayOptions, listen, secret } from '../helpers/gateway.js'
 import { startUpstream, type Upstream } from '../helpers/upstream.js'
 import { askOnce } from '../helpers/wire.js'
@@ -283,4 +283,18 @@ t.test('a route of the host that sends by itself is no mount that opens sockets,
     t.equal((await askOnce(url, [`GET ${path} HTTP/1.1`, 'host: h', ...socket])).status, status, path)
   }
   t.strictSame(upstream.seen.map(({ url }) => url), ['/app/files'])
+})
+
+t.test('a hook between two of the plugins may make a model request, that has its key asked for', async (t) => {
+  const upstream = await startUpstream(t)
+  upstream.respond = () => ({ body: {} })
+  const app: FastifyInstance = Fastify()
+  t.teardown(() => app.close())
+  await app.register(paths)
+  app.addHook('onRequest', async ({ raw }) => { raw.url = String(raw.url).replace(/^\/api\//, '/v1/') })
+  await app.register(auth, { groups: { all: { protocols: everyProtocol } }, keys: [{ id: 'caller', group: 'all', secret }] })
+  await app.register(httpProxy, { upstream: upstream.url, prefix: '/' })
+  t.equal((await app.inject('/api/models')).statusCode, 401)
+  t.equal((await app.inject({ url: '/api/models', headers: { authorization: `Bearer ${secret}` } })).statusCode, 200)
+  t.strictSame(upstream.seen.map(({ url }) => url), ['/v1/models'])
 })
