@@ -16,7 +16,7 @@ import { routeOf } from '../core/route-kind.js'
 import { checkModel } from './access.js'
 import { Authenticator } from './authenticator.js'
 import type { AuthOptions } from './options.js'
-import { openMounts } from './open-mounts.js'
+import { watchMounts } from './other-mounts.js'
 import { startWarnings } from './start-warnings.js'
 
 export type { GroupOptions, KeyOptions } from './groups.js'
@@ -37,9 +37,10 @@ async function registerAuth (app: FastifyInstance, options: AuthOptions): Promis
   const endings = [options.store?.onChange(gateway.invalidateKeys)]
   app.addHook('onClose', async () => endings.forEach((end) => end?.()))
   const warnings = startWarnings(app, options)
+  const openMounts = watchMounts(app, gateway)
   // Not before all plugins are there: the recorder may be registered after this one.
   app.addHook('onReady', async () => {
-    for (const warning of [...warnings(), ...openMounts(gateway)]) app.log.warn(warning)
+    for (const warning of [...warnings(), ...openMounts()]) app.log.warn(warning)
     endings.push(gateway.recorder.gauge('key_cache_entries', () => {
       return Object.entries(authenticator.cacheSizes).map(([kind, value]) => ({ labels: { kind }, value }))
     }))

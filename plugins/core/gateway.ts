@@ -13,7 +13,6 @@ import type { Pricing } from './pricing.js'
 import { OptionError } from './options.js'
 import { outcomeOf } from './measures.js'
 import { ModelMounts } from './model-mounts.js'
-import { MountTargets } from './mount-targets.js'
 import { mountPrefix } from './url/mount-prefix.js'
 import { createResolve, type Resolve } from './url/resolve.js'
 import { ignoreOffers } from './offered-upgrade.js'
@@ -47,8 +46,6 @@ export interface Gateway {
   ownScope: FastifyInstance | null
   /** Which routes of the host serve model endpoints. */
   readonly mounts: ModelMounts
-  /** Where the host's mounts send what stands below them. */
-  readonly mountTargets: MountTargets
   /** What happens to paths below a version that nobody knows: below a host's mount of model endpoints, and where there is no route. */
   readonly unknown: { mounts: 'refuse' | 'leave', nowhere: 'refuse' | 'leave' }
   /** At which large bodies are read; null for as they come. Set by the validation plugin. */
@@ -135,9 +132,7 @@ export function joinGateway (app: FastifyInstance, prefix = ''): Gateway {
   const resolve = createResolve(place, isCaseSensitive(app))
   if (known !== null) return Object.assign(known, { prefix: place, resolve })
   const where = { prefix: place, resolve }
-  const gateway: Gateway = Object.assign(where, newGateway(), {
-    mounts: new ModelMounts(app, where), mountTargets: new MountTargets(app),
-  })
+  const gateway: Gateway = Object.assign(where, newGateway(), { mounts: new ModelMounts(app, where) })
   gateway.settlement.add('metrics', (llm) => gateway.recorder.settled(llm))
   ignoreOffers(app, gateway)
   app.decorate('llm', viewOf(gateway))
@@ -147,7 +142,7 @@ export function joinGateway (app: FastifyInstance, prefix = ''): Gateway {
   return gateway
 }
 
-function newGateway (): Omit<Gateway, 'prefix' | 'resolve' | 'mounts' | 'mountTargets'> {
+function newGateway (): Omit<Gateway, 'prefix' | 'resolve' | 'mounts'> {
   const settlement = new Settlement()
   return {
     recorder: silentRecorder,
