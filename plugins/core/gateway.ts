@@ -24,6 +24,7 @@ import { modelRequestOf } from './model-request-view.js'
 import type { ModelRequest } from './model-request.js'
 import type { Key, KeyChange } from './types.js'
 import type { Destination } from './upstream.js'
+import { tickForm } from './tick-form.js'
 import { nothingKnown, type UpstreamsStatus } from './upstream-status.js'
 
 export interface Gateway {
@@ -72,6 +73,8 @@ export interface Gateway {
   urlRefused: RefusedUrlListener
   /** Forgets cached keys. Set by the auth plugin. */
   invalidateKeys: (change: KeyChange) => void
+  /** Read by nobody: it is there. */
+  readonly tickForm: object
 }
 
 /** Hears of a model request once, at its end. `request` is the host's request that stood for it. */
@@ -165,6 +168,7 @@ function newGateway (): Omit<Gateway, 'prefix' | 'resolve' | 'mounts'> {
     onSettled: settlement.onSettled,
     urlRefused () {},
     invalidateKeys () {},
+    tickForm: tickForm(),
   }
 }
 
