@@ -4,14 +4,17 @@ import type { ModelCall } from '../core/model-call.js'
 import { ratesFor } from './cost-of.js'
 import { add, isLess, one, times, timesCount, zero, type Decimal } from '../core/decimal.js'
 import { kinds, type PriceRow, type Rates, type Sheet } from './price-row.js'
-import { isObject } from '../core/json-object.js'
+import { isObject, type JsonObject } from '../core/json-object.js'
+import type { ServedRules } from '../protocols/served-rules.js'
 
-/** How the request asks to be served. */
+/** How the request asks to be served; null where it does not say, or asks for what is common. */
 interface Asked {
   readonly tier: string | null
   readonly speed: string | null
   readonly region: string | null
 }
+
+const nothingAsked: Asked = { tier: null, speed: null, region: null }
 
 const namesOf = {
   input: [...leaves.filter(({ direction }) => direction === 'input').map(({ type }) => type), ...kinds.map((kind) => `input_${kind}`)],
@@ -26,24 +29,41 @@ export function estimateOf (
   row: PriceRow, llm: ModelCall, inputTokens: number, outputTokens: number, upstream: Decimal, tools = zero
 ): Decimal | null {
   const asked = askedOf(llm)
-  const sheets = [row.sheet]
-  let factor = asked.region === null ? one : row.regions.get(asked.region) ?? one
-  for (const [name, variants] of [[asked.tier, row.tiers], [asked.speed, row.speeds]] as const) {
+  let made = madeCost(tokensCost(row.sheet, inputTokens, outputTokens), row, llm)
+  let factor = one
+  // Hardly any request asks for one.
+  if (asked !== nothingAsked) {
+    const ways = waysOf(row, asked)
+    if (ways === null) return null
+    for (const sheet of ways.sheets) made = dearer(made, madeCost(tokensCost(sheet, inputTokens, outputTokens), row, llm))
+    factor = ways.factor
+  }
+  if (made === null) return null
+  return times(add(add(times(made, factor), row.each.get('request') ?? zero), tools), upstream)
+}
+
+/** The lists beside the common one that a request may get by what it asks for, and the largest factor. */
+interface Ways {
+  readonly sheets: readonly Sheet[]
+  readonly factor: Decimal
+}
+
+/** Null where one of them is not known. */
+function waysOf ({ tiers, speeds, regions }: PriceRow, asked: Asked): Ways | null {
+  const sheets: Sheet[] = []
+  let factor = asked.region === null ? one : regions.get(asked.region) ?? one
+  for (const [name, variants] of [[asked.tier, tiers], [asked.speed, speeds]] as const) {
     if (name === null) continue
     const variant = variants.get(name)
     if (variant === undefined) return null
     if ('sheet' in variant) sheets.push(variant.sheet)
     else if (isLess(one, variant.factor)) factor = times(factor, variant.factor)
   }
-  if (isLess(factor, one)) factor = one
-  const costs = sheets.map((sheet) => madeCost(tokensCost(sheet, inputTokens, outputTokens), row, llm))
-  const made = costs.reduce(dearer)
-  if (made === null) return null
-  return times(add(add(times(made, factor), row.each.get('request') ?? zero), tools), upstream)
+  return { sheets, factor: isLess(factor, one) ? one : factor }
 }
 
 /** Null where one of them is not known. */
-export function dearer (a: Decimal | null, b: Decimal | null): Decimal | null {
+function dearer (a: Decimal | null, b: Decimal | null): Decimal | null {
   if (a === null || b === null) return null
   return isLess(a, b) ? b : a
 }
@@ -94,13 +114,18 @@ function dearestAmong (rates: Rates, names: readonly string[]): Decimal | null {
 }
 
 function askedOf ({ body: { json }, endpoint }: ModelCall): Asked {
-  const words = endpoint.usage?.served
-  const read = (field: string | null | undefined): string | null => {
-    const value = isObject(json) && field != null ? json[field] : undefined
-    if (words === undefined || typeof value !== 'string') return null
-    const word = value.toLowerCase()
-    const known = words.words[word] ?? word
-    return known === 'standard' ? null : known
-  }
-  return { tier: read(words?.tier.asked), speed: read(words?.speed.asked), region: read(words?.region.asked) }
+  const rules = endpoint.usage?.served
+  if (rules === undefined || !isObject(json)) return nothingAsked
+  const tier = wordAt(json, rules.tier.asked, rules)
+  const speed = wordAt(json, rules.speed.asked, rules)
+  const region = wordAt(json, rules.region.asked, rules)
+  return tier === null && speed === null && region === null ? nothingAsked : { tier, speed, region }
+}
+
+function wordAt (json: JsonObject, field: string | null | undefined, { words }: ServedRules): string | null {
+  const value = field == null ? undefined : json[field]
+  if (typeof value !== 'string') return null
+  const word = value.toLowerCase()
+  const known = words[word] ?? word
+  return known === 'standard' ? null : known
 }

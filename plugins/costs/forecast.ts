@@ -1,75 +1,66 @@
 /** What a request may cost, before it is known which upstream takes it and which model replies. */
-import { billionthsOf, isLess, one, type Decimal } from '../core/decimal.js'
+import { billionthsOf, isLess, type Decimal } from '../core/decimal.js'
 import type { ModelCall } from '../core/model-call.js'
-import type { Upstream } from '../core/upstream.js'
-import { dearer, estimateOf } from './estimate.js'
+import { estimateOf } from './estimate.js'
+import { Outlooks, type PriceSource } from './outlook.js'
 import type { PriceRow } from './price-row.js'
-import type { PriceTable } from './price-table.js'
-import { find, matchOf, startOf } from './pricing.js'
+import { find, startOf } from './pricing.js'
 import { toolsCost } from './tools-cost.js'
 
-/** What of an upstream makes a price. */
-type Taker = Pick<Upstream, 'name' | 'models'>
-
-export interface Forecast {
-  readonly table: PriceTable
-  /** The upstreams that may take a request; none where nobody knows. */
-  readonly takersOf: (llm: ModelCall) => readonly Taker[]
-  /** Of an upstream, by its name. */
-  readonly factorOf: (upstream: string | null) => Decimal
+export interface ForecastRules extends PriceSource {
   /** What has no price is let through and costs nothing, so that it makes nothing else unknown. */
   readonly allowsUnpriced: boolean
 }
 
-/** Whatever upstream takes it, and whichever of the models that it names takes its place, there is a price for it now. */
-export function isPriced (forecast: Forecast, llm: ModelCall): boolean {
-  return rowsBefore(forecast, llm).every((row) => row !== null)
-}
+type Rows = ReadonlyArray<PriceRow | null>
 
-/** See `Pricing.estimate`. The dearest of what it may become. */
-export function estimate (
-  forecast: Forecast, llm: ModelCall, inputTokens: number, outputTokens: number, withTools = false
-): number | null {
-  const factor = factorBefore(forecast, llm)
-  const costs = rowsBefore(forecast, llm).map((row) => row === null
-    ? null
-    : estimateOf(row, llm, inputTokens, outputTokens, factor, withTools ? toolsCost(row, llm) : undefined))
-  const counted = forecast.allowsUnpriced ? costs.filter((cost) => cost !== null) : costs
-  const cost = counted.length === 0 ? null : counted.reduce(dearer)
-  return cost === null ? null : billionthsOf(cost)
-}
+export class Forecast {
+  readonly #rules: ForecastRules
+  readonly #outlooks: Outlooks
 
-/** Once it is known who replied, that model's; before, those of all that may. Null for one without a price. */
-function rowsBefore ({ table, takersOf }: Forecast, llm: ModelCall): ReadonlyArray<PriceRow | null> {
-  const time = startOf(llm)
-  const replied = find(table, llm.usage.responseModel, 'reply', time)
-  if (replied !== null) return [replied.row]
-  const rows = namedRows(table, llm, takersOf(llm), time)
-  // A caller may name a cheap model first, and a dear one for when that fails.
-  for (const other of llm.body.substitutes) {
-    if (other !== llm.model) rows.push(find(table, other, 'asked', time)?.row ?? null)
+  constructor (rules: ForecastRules) {
+    this.#rules = rules
+    this.#outlooks = new Outlooks(rules)
   }
-  return rows
-}
 
-/** By the name that was asked for, and by those that its upstreams have for it: a reply may tell either. */
-function namedRows (table: PriceTable, llm: ModelCall, takers: readonly Taker[], time: number): Array<PriceRow | null> {
-  const asked = matchOf(table, { reply: null, asked: llm.model, alias: null }, time)
-  const rows = asked === null ? [] : [asked.row]
-  for (const { models } of takers) {
-    const row = find(table, models.get(llm.model ?? '') ?? null, 'alias', time)?.row ?? null
-    if (asked === null || (row !== null && row !== asked.row)) rows.push(row)
+  /** Whatever upstream takes it, and whichever of the models that it names takes its place, there is a price for it now. */
+  isPriced (llm: ModelCall): boolean {
+    return this.#rowsBefore(llm).every((row) => row !== null)
   }
-  return rows.length === 0 ? [null] : rows
-}
 
-/** That of the upstream that took it; before, the largest of those that may. */
-function factorBefore ({ takersOf, factorOf }: Forecast, llm: ModelCall): Decimal {
-  if (llm.routing.upstream !== null) return factorOf(llm.routing.upstream)
-  let most: Decimal | null = null
-  for (const { name } of takersOf(llm)) {
-    const factor = factorOf(name)
-    if (most === null || isLess(most, factor)) most = factor
+  /** See `Pricing.estimate`. The dearest of what it may become. */
+  estimate (llm: ModelCall, inputTokens: number, outputTokens: number, withTools = false): number | null {
+    const factor = this.#factorBefore(llm)
+    let most: Decimal | null = null
+    for (const row of this.#rowsBefore(llm)) {
+      const tools = withTools && row !== null ? toolsCost(row, llm) : undefined
+      const cost = row === null ? null : estimateOf(row, llm, inputTokens, outputTokens, factor, tools)
+      if (cost !== null && (most === null || isLess(most, cost))) most = cost
+      // Nobody knows the dearest where one of them is not known.
+      if (cost === null && !this.#rules.allowsUnpriced) return null
+    }
+    return most === null ? null : billionthsOf(most)
   }
-  return most ?? one
+
+  /** Once it is known who replied, that model's; before, those of all that may. Null for one without a price. */
+  #rowsBefore (llm: ModelCall): Rows {
+    const { table } = this.#rules
+    const replied = find(table, llm.usage.responseModel, 'reply', startOf(llm))
+    if (replied !== null) return [replied.row]
+    const { rows } = this.#outlooks.of(llm)
+    const { substitutes } = llm.body
+    // A caller may name a cheap model first, and a dear one for when that fails.
+    return substitutes.length === 0 ? rows : [...rows, ...this.#rowsOf(llm, substitutes)]
+  }
+
+  #rowsOf (llm: ModelCall, names: readonly string[]): Rows {
+    const others = names.filter((name) => name !== llm.model)
+    return others.map((name) => find(this.#rules.table, name, 'asked', startOf(llm))?.row ?? null)
+  }
+
+  /** That of the upstream that took it; before, the largest of those that may. */
+  #factorBefore (llm: ModelCall): Decimal {
+    const { upstream } = llm.routing
+    return upstream === null ? this.#outlooks.of(llm).factor : this.#rules.factorOf(upstream)
+  }
 }

@@ -9,7 +9,7 @@ import { refuse } from '../core/errors/refuse.js'
 import { joinGateway } from '../core/gateway.js'
 import { modelCallOf } from '../core/model-call.js'
 import { addCostHeader } from './cost-header.js'
-import { estimate, isPriced, type Forecast } from './forecast.js'
+import { Forecast } from './forecast.js'
 import { readOptions, type CostsOptions } from './options.js'
 import { costOf } from './pricing.js'
 
@@ -20,18 +20,18 @@ const none: readonly never[] = []
 async function registerCosts (app: FastifyInstance, options: CostsOptions): Promise<void> {
   const { table, refuses, header, factorOf } = readOptions(options)
   const gateway = joinGateway(app)
-  const forecast: Forecast = {
+  const forecast = new Forecast({
     table, takersOf: (llm) => gateway.destinationOf(llm)?.upstreams ?? none, factorOf, allowsUnpriced: options.unpriced === 'allow',
-  }
+  })
   gateway.pricing = {
     currency: table.currency,
     hasPrices: table.hasEntries,
     ...options.unpriced === 'allow' && { unpriced: options.unpriced },
-    estimate: (llm, input, output, withTools) => estimate(forecast, llm, input, output, withTools),
+    estimate: (llm, input, output, withTools) => forecast.estimate(llm, input, output, withTools),
   }
   app.addHook('preHandler', function llmGatewayCosts (request, reply, done) {
     const llm = modelCallOf(request)
-    if (llm === null || llm.endpoint.metered === 'no' || !refuses(llm) || isPriced(forecast, llm)) done()
+    if (llm === null || llm.endpoint.metered === 'no' || !refuses(llm) || forecast.isPriced(llm)) done()
     else refuse(request, reply, llm.endpoint.family, gatewayError('model_not_priced'))
   })
   if (header) addCostHeader(app, (llm) => costOf(table, llm, factorOf(llm.routing.upstream))?.told.amount ?? null)

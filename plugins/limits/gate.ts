@@ -3,7 +3,7 @@ import { gatewayError, type GatewayError } from '../core/errors/gateway-error.js
 import type { Gateway } from '../core/gateway.js'
 import type { ModelCall } from '../core/model-call.js'
 import { limited } from '../core/balances/parties.js'
-import type { Parties } from '../core/balances/types.js'
+import type { Bucket, Parties } from '../core/balances/types.js'
 import { writeLog } from '../core/write-log.js'
 import type { Admission, Answer } from './admission.js'
 import { goesOn, inputEstimate, outputBound } from './estimate.js'
@@ -110,8 +110,12 @@ function comesSoon ({ endpoint }: ModelCall, { headers }: FastifyRequest): boole
 
 const free = { all: 0, input: 0 }
 
-function countsCost ({ groupBuckets = [], keyBuckets = [] }: Parties): boolean {
-  return groupBuckets.some(({ unit }) => unit === 'cost') || keyBuckets.some(({ unit }) => unit === 'cost')
+function countsCost ({ groupBuckets, keyBuckets }: Parties): boolean {
+  return groupBuckets?.some(isInMoney) === true || keyBuckets?.some(isInMoney) === true
+}
+
+function isInMoney ({ unit }: Bucket): boolean {
+  return unit === 'cost'
 }
 
 function mostTokens ({ groupLimits, keyLimits }: Parties): number {

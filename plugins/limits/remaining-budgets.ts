@@ -11,8 +11,8 @@ const none: readonly never[] = []
 
 /** What was left of each budget of a group when the store last answered: for the gauge, and for leases while it does not. */
 export class RemainingBudgets {
-  /** By group, then by budget: of each the newest period. */
-  readonly #groups = new Map<string, Map<string, Known>>()
+  /** By group: of each of its budgets the newest period. */
+  readonly #groups = new Map<string, Known[]>()
 
   /** `left`: of the key's buckets, then of the group's. */
   note ({ group, groupBuckets = none, keyBuckets = none }: Parties, { buckets: left = none }: Left): void {
@@ -25,22 +25,22 @@ export class RemainingBudgets {
   }
 
   giveBack ({ group, groupBuckets = none }: Parties, amounts: Amounts): void {
-    for (const { id, unit } of groupBuckets) {
-      const known = this.#groups.get(group)?.get(budgetOf(id))
-      if (known?.bucket.id === id) known.left += amounts[unit]
+    for (const bucket of groupBuckets) {
+      const known = this.#find(group, bucket)
+      if (known?.bucket.id === bucket.id) known.left += amounts[bucket.unit]
     }
   }
 
   /** All of it where nothing is known. */
   left (group: string, bucket: Bucket): number {
-    const known = this.#groups.get(group)?.get(budgetOf(bucket.id))
+    const known = this.#find(group, bucket)
     return known?.bucket.id === bucket.id ? known.left : bucket.amount
   }
 
   samples (now = Date.now()): GaugeSample[] {
     return [...this.#groups].flatMap(([group, budgets]) => {
       const least = new Map<string, number>()
-      for (const { bucket, left } of budgets.values()) {
+      for (const { bucket, left } of budgets) {
         const { period } = readBucketId(bucket.id)
         const isOver = bucket.endsAt !== null && now >= bucket.endsAt
         const ratio = isOver ? 1 : Math.max(0, left) / bucket.amount
@@ -51,15 +51,22 @@ export class RemainingBudgets {
   }
 
   #set (group: string, bucket: Bucket, left: number): void {
-    const name = budgetOf(bucket.id)
-    const budgets = this.#groups.get(group)
-    const known = budgets?.get(name)
-    if (budgets === undefined) this.#groups.set(group, new Map([[name, { bucket, left }]]))
-    else if (known === undefined) budgets.set(name, { bucket, left })
-    else {
+    const known = this.#find(group, bucket)
+    if (known !== undefined) {
       known.bucket = bucket
       known.left = left
+      return
     }
+    const budgets = this.#groups.get(group)
+    if (budgets === undefined) this.#groups.set(group, [{ bucket, left }])
+    else budgets.push({ bucket, left })
+  }
+
+  /** Nearly always by the very bucket that it was noted by, without a look at its id. */
+  #find (group: string, bucket: Bucket): Known | undefined {
+    const budgets = this.#groups.get(group) ?? none
+    return budgets.find((known) => known.bucket === bucket) ??
+      budgets.find((known) => budgetOf(known.bucket.id) === budgetOf(bucket.id))
   }
 }
 

@@ -1,7 +1,7 @@
 /** Labels of keys and of groups that the operator wants to see in the metrics: `metrics.labels`. */
 import type { ModelCall } from '../core/model-call.js'
 import { checkTexts, OptionError } from '../core/options.js'
-import type { Labels } from '../core/types.js'
+import type { Group, Labels } from '../core/types.js'
 import { catalogue } from './catalogue.js'
 
 export interface KeyLabelRules {
@@ -50,6 +50,8 @@ export class KeyLabels {
   readonly #names: readonly string[]
   /** For each name the values that are shown, each as the one string object that all look-ups after the first use. */
   readonly #known: ReadonlyArray<Map<string, string>>
+  /** Of keys without labels of their own. */
+  readonly #byGroup = new WeakMap<Group, readonly string[]>()
   readonly #maxValues: number
   readonly #overflowed: (label: string) => void
 
@@ -62,9 +64,19 @@ export class KeyLabels {
 
   of ({ auth: { key, group } }: ModelCall): readonly string[] {
     if (this.#names.length === 0) return this.#names
+    if (group === null || key?.labels !== undefined) return this.#read(key?.labels, group?.labels)
+    const known = this.#byGroup.get(group)
+    if (known !== undefined) return known
+    const values = this.#read(undefined, group.labels)
+    // Each value beyond the most is told.
+    if (!values.includes('other')) this.#byGroup.set(group, values)
+    return values
+  }
+
+  #read (ofKey: Labels | undefined, ofGroup: Labels | undefined): readonly string[] {
     return this.#known.map((known, at) => {
       const name = String(this.#names[at])
-      return this.#shown(known, name, own(key?.labels, name) ?? own(group?.labels, name) ?? 'none')
+      return this.#shown(known, name, own(ofKey, name) ?? own(ofGroup, name) ?? 'none')
     })
   }
 

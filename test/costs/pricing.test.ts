@@ -1,7 +1,7 @@
 import t from 'tap'
 import { one, readDecimal } from '../../plugins/core/decimal.js'
 import type { ModelCall } from '../../plugins/core/model-call.js'
-import { estimate, isPriced, type Forecast } from '../../plugins/costs/forecast.js'
+import { Forecast } from '../../plugins/costs/forecast.js'
 import { PriceTable } from '../../plugins/costs/price-table.js'
 import { costOf } from '../../plugins/costs/pricing.js'
 import { requestFor } from '../usage/meter-reply.js'
@@ -23,14 +23,14 @@ interface Taking {
 
 /** Requests for `ours` may go to upstreams that call it so, at such factors. */
 function forecastOf (table: PriceTable, takers: readonly Taking[] = [], allowsUnpriced = false): Forecast {
-  return {
+  return new Forecast({
     table,
     takersOf: (llm) => takers.map(({ alias }, at) => ({
       name: String(at), models: new Map(alias == null ? [] : [[llm.model ?? '', alias]]),
     })),
     factorOf: (name) => readDecimal(takers[Number(name ?? NaN)]?.factor ?? '1') ?? one,
     allowsUnpriced,
-  }
+  })
 }
 
 t.test('the model that replied, then the one asked for', async (t) => {
@@ -61,7 +61,7 @@ t.test('a name that was not told is no name: the prices of any model are for tho
   const renamed = answered(null, null)
   renamed.routing.sentModel = 'inner'
   t.match(costOf(table, renamed)?.told, { amount: '0.00303', entry: 'inner', by: 'alias' })
-  t.equal(estimate(forecastOf(table), answered('gpt-5', null), 1_000, 10), 2_020_000)
+  t.equal(forecastOf(table).estimate(answered('gpt-5', null), 1_000, 10), 2_020_000)
 })
 
 t.test('a model that has a price only by its upstream\'s name for it', async (t) => {
@@ -71,8 +71,8 @@ t.test('a model that has a price only by its upstream\'s name for it', async (t)
   const estimated = (asked: string | null, ...aliases: Array<string | null>): number | null => {
     const llm = answered(asked, null)
     const forecast = forecastOf(table, aliases.map((alias) => ({ alias })))
-    const found = estimate(forecast, llm, 1_000, 10)
-    t.equal(isPriced(forecast, llm), found !== null, 'what cannot be estimated is not priced')
+    const found = forecast.estimate(llm, 1_000, 10)
+    t.equal(forecast.isPriced(llm), found !== null, 'what cannot be estimated is not priced')
     return found
   }
   t.equal(estimated('ours', 'inner'), 3_030_000)
@@ -100,6 +100,35 @@ t.test('the prices of the time at which a request started', async (t) => {
   })
 })
 
+t.test('an estimate that was made before holds no longer than the prices', (t) => {
+  const turns = Date.now() + 60_000
+  const at = (ms: number): string => new Date(ms).toISOString()
+  const table = new PriceTable({
+    models: {
+      a: [{ input: 1, output: 1, from: at(turns - 120_000), until: at(turns) }, { input: 2, output: 2, from: at(turns) }],
+      late: { input: 3, output: 3, from: at(turns) },
+    },
+  })
+  const takers = [{ name: 'main', models: new Map<string, string>() }]
+  const steady = new Forecast({ table, takersOf: () => takers, factorOf: () => one, allowsUnpriced: false })
+  const estimated = (model: string, startsAt: number, from = steady): number | null => {
+    const llm = answered(model, null)
+    Object.assign(llm, { startedAt: startsAt - performance.timeOrigin })
+    return from.estimate(llm, 1_000, 0)
+  }
+  for (const from of [steady, forecastOf(table)]) {
+    t.equal(estimated('a', turns - 1, from), 1_000_000)
+    t.equal(estimated('a', turns, from), 2_000_000)
+    t.equal(estimated('a', turns - 1, from), 1_000_000, 'of a request that started before')
+    t.equal(estimated('a', turns - 120_001, from), null)
+    t.equal(estimated('late', turns - 1, from), null)
+    t.equal(estimated('late', turns, from), 3_000_000)
+  }
+  for (let made = 0; made < 1_100; made++) t.equal(estimated(`made-up-${made}`, turns), null)
+  t.equal(estimated('a', turns), 2_000_000)
+  t.end()
+})
+
 t.test('the parts add up, and billionths are rounded up', async (t) => {
   const table = new PriceTable({ models: { a: { input: 0.000001, output: 3 } } })
   const cost = costOf(table, answered('a', 'a'), readDecimal('1.1') ?? one)?.told
@@ -116,7 +145,7 @@ t.test('a request may cost what the dearest of its upstreams does, and once one 
   const table = new PriceTable({ models: { a: { input: 1, output: 1 } } })
   const llm = answered('a', null)
   const estimated = (...factors: string[]): number | null =>
-    estimate(forecastOf(table, factors.map((factor) => ({ factor }))), llm, 1_000, 0)
+    forecastOf(table, factors.map((factor) => ({ factor }))).estimate(llm, 1_000, 0)
   t.strictSame([estimated(), estimated('2', '0.5'), estimated('0.5', '2'), estimated('0.5')], [1_000_000, 2_000_000, 2_000_000, 500_000])
   llm.routing.upstream = '1'
   t.equal(estimated('2', '0.5'), 500_000)
@@ -127,13 +156,13 @@ t.test('a request may cost what the dearest of the models that it names does, an
   const llm = answered('cheap', null)
   const estimated = (others: readonly string[], allowsUnpriced = false): number | null => {
     llm.body.substitutes = others
-    return estimate(forecastOf(table, [], allowsUnpriced), llm, 1_000, 10)
+    return forecastOf(table, [], allowsUnpriced).estimate(llm, 1_000, 10)
   }
   t.equal(estimated(['cheap']), 1_010_000)
   t.equal(estimated(['cheap', 'dear']), 101_000_000)
-  t.equal(isPriced(forecastOf(table), llm), true)
+  t.equal(forecastOf(table).isPriced(llm), true)
   t.equal(estimated(['dear', 'unheard-of']), null, 'one of them has no price')
-  t.equal(isPriced(forecastOf(table), llm), false)
+  t.equal(forecastOf(table).isPriced(llm), false)
   t.equal(estimated(['half']), null, 'nor have all tokens of this one')
   t.equal(estimated(['dear', 'unheard-of'], true), 101_000_000, 'which makes nothing cheaper where such are let through')
   llm.usage.responseModel = 'cheap'
@@ -171,7 +200,7 @@ t.test('an estimate is the most that a request can cost', async (t) => {
     const llm = requestFor(protocol)
     llm.model = model
     llm.body.json = json
-    return estimate(forecastOf(table, [{ factor }]), llm, input, output)
+    return forecastOf(table, [{ factor }]).estimate(llm, input, output)
   }
   t.equal(ask('chat_completions', 'chat', {}, 1000, 100), 501_300_000)
   t.equal(ask('chat_completions', 'chat', {}, 1001, 100), 502_402_000)
@@ -212,8 +241,8 @@ t.test('what is held for tools of the provider: each use that a request allows, 
     const llm = requestFor(protocol)
     llm.model = model
     llm.body.json = json
-    t.equal(estimate(forecastOf(table, [{ factor }]), llm, 0, 0), 0, 'whoever asks for tokens alone hears of no tool')
-    return estimate(forecastOf(table, [{ factor }]), llm, 0, 0, true)
+    t.equal(forecastOf(table, [{ factor }]).estimate(llm, 0, 0), 0, 'whoever asks for tokens alone hears of no tool')
+    return forecastOf(table, [{ factor }]).estimate(llm, 0, 0, true)
   }
   const search = { type: 'web_search_20250305', name: 'web_search' }
   t.equal(held('messages', { tools: [{ name: 'mine', input_schema: {} }] }), 0)

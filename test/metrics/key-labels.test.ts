@@ -79,6 +79,25 @@ t.test('requests, tokens and costs by label, in Prometheus, a registry and OpenT
   }
 })
 
+t.test('each key has its own labels and else those of its group, whoever asked before', async (t) => {
+  const meters = newMeters({ labels: ['team'] })
+  const search = groupWith({ team: 'search' })
+  const shop = groupWith({ team: 'shop' })
+  const asking: ReadonlyArray<readonly [group: Group, key: Key | null, team: string]> = [
+    [search, null, 'search'],
+    [search, keyWith({ team: 'own' }), 'own'],
+    [search, null, 'search'],
+    [shop, keyWith({}), 'shop'],
+    [groupOf('none'), null, 'none'],
+  ]
+  for (const [group, key] of [...asking, ...asking]) meters.recorder.settled(settledOf(group, key))
+  const values = Object.entries(await valuesOf(meters))
+  for (const team of new Set(asking.map(([,, team]) => team))) {
+    const [, counted] = values.find(([name]) => name.startsWith('llm_gateway_requests_total') && name.includes(`team="${team}"`)) ?? []
+    t.equal(counted, asking.filter((each) => each[2] === team).length * 2, team)
+  }
+})
+
 t.test('no more values of a label than are allowed, and no sum lost', async (t) => {
   const meters = newMeters({ labels: ['team'], maxLabelValues: 2 })
   for (const team of ['a', 'b', 'c', 'a', 'd', 'other', 'none']) meters.recorder.settled(settledOf(groupWith({ team })))

@@ -1,0 +1,91 @@
+/** What prices a request may have before it is sent: the same for all requests for a model that the same upstreams may take. */
+import { isLess, one, type Decimal } from '../core/decimal.js'
+import type { ModelCall } from '../core/model-call.js'
+import type { Upstream } from '../core/upstream.js'
+import type { PriceRow } from './price-row.js'
+import type { PriceTable } from './price-table.js'
+import { find, matchOf, startOf, type Match } from './pricing.js'
+
+/** What of an upstream makes a price. */
+export type Taker = Pick<Upstream, 'name' | 'models'>
+
+export interface PriceSource {
+  readonly table: PriceTable
+  /** The upstreams that may take a request; none where nobody knows. The same list for as long as they are the same. */
+  readonly takersOf: (llm: ModelCall) => readonly Taker[]
+  /** Of an upstream, by its name. */
+  readonly factorOf: (upstream: string | null) => Decimal
+}
+
+export interface Outlook {
+  /** Of each model that it may become; null for one without a price. One at least. */
+  readonly rows: ReadonlyArray<PriceRow | null>
+  /** The largest of the upstreams that may take it. */
+  readonly factor: Decimal
+  /** When this holds, in milliseconds since the epoch. */
+  readonly from: number
+  readonly until: number
+}
+
+/** Callers make names up. */
+const maxRemembered = 1_000
+
+/** Looks in the price lists once for each model. */
+export class Outlooks {
+  readonly #source: PriceSource
+  readonly #known = new WeakMap<readonly Taker[], Map<string | null, Outlook>>()
+
+  constructor (source: PriceSource) {
+    this.#source = source
+  }
+
+  of (llm: ModelCall): Outlook {
+    const takers = this.#source.takersOf(llm)
+    const time = startOf(llm)
+    const byModel = this.#byModel(takers)
+    const known = byModel.get(llm.model)
+    if (known !== undefined && known.from <= time && time < known.until) return known
+    const found = this.#find(takers, llm.model, time)
+    if (byModel.size >= maxRemembered) byModel.clear()
+    byModel.set(llm.model, found)
+    return found
+  }
+
+  #byModel (takers: readonly Taker[]): Map<string | null, Outlook> {
+    const known = this.#known.get(takers)
+    if (known !== undefined) return known
+    const made = new Map<string | null, Outlook>()
+    this.#known.set(takers, made)
+    return made
+  }
+
+  /** By the name that was asked for, and by those that its upstreams have for it: a reply may tell either. */
+  #find (takers: readonly Taker[], model: string | null, time: number): Outlook {
+    const { table, factorOf } = this.#source
+    const asked = matchOf(table, { reply: null, asked: model, alias: null }, time)
+    const aliases = takers.map(({ models }) => find(table, models.get(model ?? '') ?? null, 'alias', time))
+    const rows = asked === null ? [] : [asked.row]
+    for (const alias of aliases) {
+      const row = alias?.row ?? null
+      if (asked === null || (row !== null && row !== asked.row)) rows.push(row)
+    }
+    const factor = takers.map(({ name }) => factorOf(name)).reduce<Decimal | null>(
+      (most, each) => most === null || isLess(most, each) ? each : most, null
+    )
+    return { rows: rows.length === 0 ? [null] : rows, factor: factor ?? one, ...whenAll([asked, ...aliases]) }
+  }
+}
+
+/** While each of them is what its entry says. */
+function whenAll (matches: ReadonlyArray<Match | null>): Pick<Outlook, 'from' | 'until'> {
+  let from = -Infinity
+  let until = Infinity
+  for (const match of matches) {
+    if (match === null) continue
+    // Between two of its rows, or beyond them: another may hold in a moment.
+    if (match.row === null) return { from: 0, until: 0 }
+    from = Math.max(from, match.row.from)
+    until = Math.min(until, match.row.until)
+  }
+  return { from, until }
+}
