@@ -12,11 +12,13 @@ interface Options {
   readonly megabytes: number
   readonly atOnce: number
   readonly heapMb: number
+  /** How long the loop may be held at once. */
+  readonly mostHeldMs: number
+  /** How long somebody else may wait, for the loop and for a core of the machine. */
+  readonly mostWaitMs: number
+  /** How much memory it may take, in times of the bodies. */
+  readonly mostTimesBody: number
 }
-
-/** Of more than this one after another somebody would tell. */
-const stallMs = 20
-const rssPart = 6
 
 /** As many of `part` as the size takes, in place of the dots of `frame`. */
 function filled (frame: string, part: (at: number) => string, bytes: number, end = ''): Buffer {
@@ -60,7 +62,7 @@ async function send (origin: string, body: Buffer): Promise<number> {
   }
 }
 
-export async function bigBodies ({ megabytes, atOnce, heapMb }: Options): Promise<Report> {
+export async function bigBodies ({ megabytes, atOnce, heapMb, mostHeldMs, mostWaitMs, mostTimesBody }: Options): Promise<Report> {
   const folder = temporaryFolder()
   // It reads nothing of what it gets: what it took would count as the gateway's.
   const provider = createServer((request, response) => {
@@ -102,8 +104,9 @@ export async function bigBodies ({ megabytes, atOnce, heapMb }: Options): Promis
     const odd = statuses.filter((status) => ![200, 400, 413, 503].includes(status))
     if (odd.length > 0) violations.push(`${shape}: ${odd.join()}`)
     const timesBody = (memory.mostMb - idleMb) / (megabytes * atOnce)
-    if (longestMs > stallMs) slow.push(`${shape}: somebody else waited ${Math.round(longestMs)} ms`)
-    if (timesBody > rssPart) slow.push(`${shape}: ${timesBody.toFixed(1)} times the bodies in memory`)
+    if (heldMs > mostHeldMs) slow.push(`${shape}: the loop was held for ${Math.round(heldMs)} ms`)
+    if (longestMs > mostWaitMs) slow.push(`${shape}: somebody else waited ${Math.round(longestMs)} ms`)
+    if (timesBody > mostTimesBody) slow.push(`${shape}: ${timesBody.toFixed(1)} times the bodies in memory`)
     figures[shape] = {
       statuses: [...new Set(statuses)],
       longestMs: Math.round(longestMs),
