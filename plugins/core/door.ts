@@ -17,6 +17,7 @@ import { refuseUrl } from './refuse-url.js'
 import { readAtVersion, readSocket } from './rewritten-send.js'
 import { splitKeys } from './url/query.js'
 import type { UrlRefusal, Resolution } from './url/resolve.js'
+import { leaveUntaken } from './untaken-upgrade.js'
 import { withoutQuery } from './url/single-version.js'
 
 /**
@@ -63,6 +64,7 @@ export function meet (
   // The hot path: an endpoint, asked for as clients do.
   const decision = read instanceof ModelCall && request.headers.upgrade === undefined ? 'let_in' : decisionOf(gateway, request, reply, read)
   if (decision === 'leave') {
+    if (leaveUntaken(request, reply)) return
     if (gateway.guarded && 'from' in reply) watchSend(gateway, request, reply, read)
     done()
   } else if (decision === 'let_in') {

@@ -23,6 +23,7 @@ import { callPlace, modelCallOf, setModelCall, type ModelCall } from './model-ca
 import { modelRequestOf } from './model-request-view.js'
 import type { ModelRequest } from './model-request.js'
 import type { Key, KeyChange } from './types.js'
+import { answerUntaken } from './untaken-upgrade.js'
 import type { Destination } from './upstream.js'
 import { tickForm } from './tick-form.js'
 import { nothingKnown, type UpstreamsStatus } from './upstream-status.js'
@@ -138,6 +139,7 @@ export function joinGateway (app: FastifyInstance, prefix = ''): Gateway {
   const gateway: Gateway = Object.assign(where, newGateway(), { mounts: new ModelMounts(app, where) })
   gateway.settlement.add('metrics', (llm) => gateway.recorder.settled(llm))
   ignoreOffers(app, gateway)
+  answerUntaken(app, gateway)
   app.decorate('llm', viewOf(gateway))
   app.decorate(kGateway, gateway)
   app.decorateRequest(callPlace, null)

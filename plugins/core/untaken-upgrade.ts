@@ -1,0 +1,106 @@
+import { IncomingMessage, ServerResponse } from 'node:http'
+import { Socket } from 'node:net'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { Resolve } from './url/resolve.js'
+
+/** A listener may ask somebody who the caller is before it takes a socket, as the documents of `ws` show it. */
+const patienceMs = 2_000
+
+const kHead = Symbol('fastify-llm-gateway.head')
+const routed = new WeakSet<object>()
+
+interface Upgrade {
+  readonly raw: IncomingMessage
+  readonly socket: Socket
+  /** What came behind the head. */
+  readonly head: unknown
+  /** Bytes that the socket had sent; null where an earlier reply is still being sent. */
+  readonly sent: number | null
+}
+
+/**
+ * Node hands every upgrade to whoever listens for them, and no plugin sees it: where a listener of the host's ignores the path of a
+ * model request, its caller would wait for ever. What nobody has taken after a while is routed as any request is, so that the door
+ * answers it. `place` may still change while plugins are registered.
+ */
+export function answerUntaken (app: FastifyInstance, place: { readonly resolve: Resolve }): void {
+  const waiting = new Map<Upgrade, NodeJS.Timeout>()
+
+  function end (upgrade: Upgrade, answer: () => void): void {
+    clearTimeout(waiting.get(upgrade))
+    waiting.delete(upgrade)
+    if (isTaken(upgrade)) upgrade.socket.off('error', ignoreError)
+    else answer()
+  }
+
+  watchUpgrades(app, (upgrade, isHeard) => {
+    const { raw, socket } = upgrade
+    if (isTaken(upgrade) || place.resolve(String(raw.method), String(raw.url), raw.headers) === null) return
+    // Node has taken its own away, and one that is thrown ends the process.
+    if (!socket.listeners('error').includes(ignoreError)) socket.on('error', ignoreError)
+    waiting.set(upgrade, setTimeout(() => end(upgrade, () => route(app, upgrade)), isHeard ? patienceMs : 0).unref())
+  })
+  app.addHook('preClose', async () => {
+    for (const upgrade of [...waiting.keys()]) end(upgrade, () => upgrade.socket.destroy())
+  })
+}
+
+/**
+ * Not by a listener: with one Node takes every offer for an upgrade, and `@fastify/http-proxy` serves fewer where it is not the only
+ * one. Heard by nobody is what comes on a further address of `localhost`, where Fastify listens for upgrades on behalf of its server.
+ */
+function watchUpgrades ({ server }: FastifyInstance, watch: (upgrade: Upgrade, isHeard: boolean) => void): void {
+  const { emit } = server
+  Object.assign(server, {
+    emit (...args: [event: string, raw?: unknown, socket?: unknown, head?: unknown]): boolean {
+      const [event, raw, socket, head] = args
+      if (event !== 'upgrade' || !(raw instanceof IncomingMessage) || !(socket instanceof Socket)) {
+        return Reflect.apply(emit, server, args)
+      }
+      const upgrade = { raw, socket, head, sent: replyOn(socket) === null ? socket.bytesWritten : null }
+      const isHeard: boolean = Reflect.apply(emit, server, args)
+      watch(upgrade, isHeard)
+      return isHeard
+    },
+  })
+}
+
+function isTaken ({ raw, socket, sent }: Upgrade): boolean {
+  return socket.destroyed || socket.writableEnded || (sent !== null && socket.bytesWritten !== sent) ||
+    socket.listenerCount('data') + socket.listenerCount('readable') > 0 || replyOn(socket)?.req === raw
+}
+
+/** The reply that has the socket. */
+function replyOn (socket: Socket): ServerResponse | null {
+  const reply: unknown = Reflect.get(socket, '_httpMessage')
+  return reply instanceof ServerResponse ? reply : null
+}
+
+/** As `@fastify/http-proxy` does. */
+function route (app: FastifyInstance, { raw, socket, head }: Upgrade): void {
+  if (replyOn(socket) !== null) {
+    socket.destroy()
+    return
+  }
+  const reply = new ServerResponse(raw)
+  reply.assignSocket(socket)
+  // Nobody reads on.
+  reply.shouldKeepAlive = false
+  reply.once('finish', () => {
+    socket.resume()
+    socket.destroySoon()
+  })
+  Reflect.set(raw, kHead, head)
+  routed.add(raw)
+  app.routing(raw, reply)
+}
+
+/** False where a request is not here as an upgrade that nobody had taken; one that is goes back to the host, as if nobody had routed it. */
+export function leaveUntaken ({ raw }: FastifyRequest, reply: FastifyReply): boolean {
+  if (!routed.has(raw)) return false
+  reply.hijack()
+  reply.raw.detachSocket(raw.socket)
+  return true
+}
+
+function ignoreError (): void {}
