@@ -23,6 +23,11 @@ export function isPreflight (method: string, headers: Readonly<Record<string, un
     headers['transfer-encoding'] === undefined && (headers['content-length'] ?? '0') === '0'
 }
 
+/** The method of a request; of a preflight, that which will be asked with. */
+export function methodAsked ({ method, headers }: Pick<FastifyRequest, 'method' | 'headers'>): string {
+  return isPreflight(method, headers) ? String(headers['access-control-request-method']) : method
+}
+
 /** `HEAD` of a base address is how some clients ask whether anybody is there. */
 export function isProbe (method: string, path: string): boolean {
   return method === 'HEAD' && /^\/(?:v1(?:beta)?)?\/?$/.test(path)

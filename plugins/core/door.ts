@@ -6,7 +6,7 @@
 import type {} from '@fastify/reply-from'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { familyOf, families, sockets } from '../protocols/index.js'
-import { isPreflight, isProbe, isSocketUpgrade } from './arrival.js'
+import { isPreflight, isProbe, isSocketUpgrade, methodAsked } from './arrival.js'
 import { gatewayError } from './errors/gateway-error.js'
 import { refuse } from './errors/refuse.js'
 import { beginRequest, type Gateway } from './gateway.js'
@@ -97,7 +97,9 @@ function watchSend (gateway: Gateway, request: FastifyRequest, reply: FastifyRep
     const sender = request.is404 ? 'mount' : place
     // A hook between two of the plugins may have made a model request of it, that had its key asked for.
     if (sender === 'host' || modelCallOf(request)?.auth.passed === true) return 'leave'
-    const found = path === asked ? readArrival(gateway, request, read) : readAtVersion(path, request)
+    const found = path === asked
+      ? readArrival(gateway, request, read) ?? gateway.resolveLoosely(methodAsked(request), String(request.raw.url), {})
+      : readAtVersion(path, request)
     return decisionAbout(gateway, request, found, sender)
   }
 }
@@ -121,10 +123,9 @@ export function decisionOf (
 }
 
 /** What a request asks for; a preflight, what will be asked for. */
-function readArrival (
-  gateway: Gateway, { method, headers, raw }: FastifyRequest, read: ModelCall | UrlRefusal | null
-): ModelCall | Resolution {
-  return isPreflight(method, headers) ? gateway.resolve(String(headers['access-control-request-method']), String(raw.url), {}) : read
+function readArrival (gateway: Gateway, request: FastifyRequest, read: ModelCall | UrlRefusal | null): ModelCall | Resolution {
+  const { method, headers, raw } = request
+  return isPreflight(method, headers) ? gateway.resolve(methodAsked(request), String(raw.url), {}) : read
 }
 
 function decisionAbout (gateway: Gateway, request: FastifyRequest, found: ModelCall | Resolution, place: Place): Decision {

@@ -44,6 +44,8 @@ export interface Gateway {
   prefix: string
   /** How URLs are read, below that prefix. */
   resolve: Resolve
+  /** The same for what a mount sends: to a provider case may not count. */
+  resolveLoosely: Resolve
   /** Where the routes of this package stand and no other; null where there are none. Set by the forward plugin. */
   ownScope: FastifyInstance | null
   /** Which routes of the host serve model endpoints. */
@@ -133,9 +135,8 @@ export function joinGateway (app: FastifyInstance, prefix = ''): Gateway {
   if (known !== null && known.guarded && place !== known.prefix && !Object.hasOwn(app, kGateway)) {
     throw new OptionError('prefix', `is ${known.prefix || 'none'} for the gateway around this scope, and cannot be ${place} here`)
   }
-  const resolve = createResolve(place, isCaseSensitive(app))
-  if (known !== null) return Object.assign(known, { prefix: place, resolve })
-  const where = { prefix: place, resolve }
+  const where = { prefix: place, resolve: createResolve(place, isCaseSensitive(app)), resolveLoosely: createResolve(place, false) }
+  if (known !== null) return Object.assign(known, where)
   const gateway: Gateway = Object.assign(where, newGateway(), { mounts: new ModelMounts(app, where) })
   gateway.settlement.add('metrics', (llm) => gateway.recorder.settled(llm))
   ignoreOffers(app, gateway)
@@ -147,7 +148,7 @@ export function joinGateway (app: FastifyInstance, prefix = ''): Gateway {
   return gateway
 }
 
-function newGateway (): Omit<Gateway, 'prefix' | 'resolve' | 'mounts'> {
+function newGateway (): Omit<Gateway, 'prefix' | 'resolve' | 'resolveLoosely' | 'mounts'> {
   const settlement = new Settlement()
   return {
     recorder: silentRecorder,

@@ -4,19 +4,20 @@
  * sent is read here as the provider would read it, at the moment when it is known.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { isPreflight } from './arrival.js'
+import { methodAsked } from './arrival.js'
 import { createResolve, type Resolution } from './url/resolve.js'
 import { fromVersions, isSuspicious, readings } from './url/segments.js'
 import { withoutQuery } from './url/single-version.js'
 
-const resolve = createResolve('')
+// To some providers, and to servers in front of some, case does not count.
+const resolve = createResolve('', false)
 
 /** What a path is to a provider, whatever stands in front of its version and however it is spelled; null for none with a version. */
-export function readAtVersion (path: string, { method, headers }: FastifyRequest): Resolution {
-  const asked = isPreflight(method, headers) ? String(headers['access-control-request-method']) : method
-  const spelled = isSuspicious(path) ? readings(path, true).map((segments) => fromVersions(segments.join('/'))) : []
+export function readAtVersion (path: string, request: FastifyRequest): Resolution {
+  const spelled = isSuspicious(path) ? readings(path, false).map((segments) => fromVersions(segments.join('/'))) : []
   // Many readings are the same, and each is as long as the path.
-  const found = [...new Set([path, fromVersions(path), ...spelled])].flatMap((each) => resolve(asked, each, {}) ?? [])
+  const texts = [...new Set([path, fromVersions(path), fromVersions(path.toLowerCase()), ...spelled])]
+  const found = texts.flatMap((each) => resolve(methodAsked(request), each, {}) ?? [])
   return found.find((read) => read.kind === 'endpoint' || read.code !== 'unknown_url') ?? found[0] ?? null
 }
 

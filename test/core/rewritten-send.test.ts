@@ -64,6 +64,29 @@ for (const [how, mount] of Object.entries(mounts)) {
   })
 }
 
+t.test('nor of one in another case, which some providers do not tell apart', async (t) => {
+  const anyCase = {
+    ...mounts, 'a version of its own': { prefix: '/:any', rewritePrefix: '/V1' }, 'all that there is': { prefix: '/' },
+  }
+  for (const [how, mount] of Object.entries(anyCase)) {
+    const upstream = await startUpstream(t)
+    upstream.respond = () => ({ body: { ok: true } })
+    const ask = await start(t, upstream, mount, guarded)
+    const below = how === 'all that there is' ? [] : ['/x/V1/chat/completions', '/x/V1/files', '/x/%56%31/files', '/x/CHAT/completions']
+    for (const path of ['/V1/chat/completions', '/V1/messages', '/V1Beta/models/m:generateContent', '/V%31/chat/completions', ...below]) {
+      for (const headers of [[], [bearer]]) t.not(await ask('POST', path, ...headers), 200, `${how}: ${path}`)
+      await ask('OPTIONS', path, 'origin: https://a.example', 'access-control-request-method: POST')
+    }
+    t.strictSame(upstream.seen.map(({ url }) => url), [], how)
+    t.equal(await ask('GET', '/v1/models', bearer), 200, how)
+  }
+  const upstream = await startUpstream(t)
+  const ask = await start(t, upstream, { prefix: '/', websocket: true }, guarded)
+  t.strictSame([await ask('GET', '/V1/realtime', ...socket), await ask('GET', '/V1/realtime', ...socket, bearer)], [401, 426])
+  upstream.respond = () => ({ body: { ok: true } })
+  for (const path of ['/Page', '/Files/A', '/api/V1/users']) t.equal(await ask('GET', path), 200, 'a path of the host\'s')
+})
+
 t.test('a socket that goes to no version is the host\'s', async (t) => {
   const upstream = await startUpstream(t)
   const elsewhere = [
