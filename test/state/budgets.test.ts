@@ -84,6 +84,16 @@ for (const engine of engines) {
       t.same(await asked(other, 'l7', 100), [true, ['lowered 80']], 'of another one it is told again')
     })
 
+    t.test('that are raised within a share of them tell it no more, and the next one', async (t) => {
+      const spend = async (by: typeof balances, id: string, amount: number, cost: number): Promise<number[]> => {
+        const { reached = [] } = await by.hold(ask({ id, cost: 1, groupBuckets: [bucket('raised', amount)] }))
+        return [...reached, ...await by.settle({ ...settled, id, cost }) ?? []].map(({ percent }) => percent)
+      }
+      t.same(await spend(balances, 'm1', 100, 60), [50])
+      t.same(await spend(other, 'm2', 110, 1), [], 'of which half is spent, too')
+      t.same(await spend(balances, 'm3', 110, 30), [80])
+    })
+
     t.test('that have another name than before go on from what is spent and held by the former one, once', async (t) => {
       const named = (id: string, formerId: string): Bucket => ({ ...bucket(id, 100), formerId })
       await balances.hold(ask({ id: 'r1', cost: 10, groupBuckets: [bucket('former', 100)] }))

@@ -44,12 +44,26 @@ t.test('a usage store in trouble', { skip: withoutPostgres }, async (t) => {
     t.ok(connected.some(({ status }) => status === 'rejected'), 'there is none left')
     const state = await host(t, folder(t), store)
     const codes: unknown[] = []
-    state.ledger.shipping?.onTrouble((error) => codes.push(Reflect.get(Object(error), 'code')))
+    const told: boolean[] = []
+    state.ledger.shipping?.onTrouble((error, again) => {
+      codes.push(Reflect.get(Object(error), 'code'))
+      told.push(again)
+    })
     const all = records(100)
     await keep(state, all)
-    while (codes.length === 0) await pause(10)
+    while (codes.length < 3) await pause(10)
     t.equal(codes[0], '53300')
+    t.strictSame(told.slice(0, 3), [false, true, true], 'one trouble is not told as a new one each time')
     await Promise.all(others.map(async (other) => await other.end().catch(() => {})))
+    await arrive(server, store, all)
+    told.length = 0
+    await server.kill()
+    const waiting = records(1)
+    await keep(state, waiting)
+    while (told.length === 0) await pause(10)
+    t.equal(told[0], false, 'but the next one is')
+    await server.start()
+    all.push(...waiting)
     await arrive(server, store, all)
     await agrees(t, server, store, all)
   })
