@@ -27,7 +27,7 @@ export interface Outlook {
   readonly until: number
 }
 
-/** Callers make names up. */
+/** Callers make names up, of some thousand characters at most. */
 const maxRemembered = 1_000
 
 /** Looks in the price lists once for each model. */

@@ -129,6 +129,24 @@ t.test('an estimate that was made before holds no longer than the prices', (t) =
   t.end()
 })
 
+t.test('the price lists are asked once for a model', (t) => {
+  const table = new PriceTable({ models: { a: { input: 1, output: 1 }, '*': { input: 2, output: 2 } } })
+  const asked: string[] = []
+  const { entry } = table
+  table.entry = (name) => {
+    asked.push(name)
+    return entry.call(table, name)
+  }
+  const forecast = new Forecast({ table, takersOf: () => takers, factorOf: () => one, allowsUnpriced: false })
+  const takers = [{ name: 'main', models: new Map<string, string>() }]
+  for (let times = 0; times < 3; times++) {
+    t.equal(forecast.estimate(answered('a', null), 1_000, 0), 1_000_000)
+    t.equal(forecast.isPriced(answered('b', null)), true)
+  }
+  t.strictSame(asked, ['a', 'b'])
+  t.end()
+})
+
 t.test('the parts add up, and billionths are rounded up', async (t) => {
   const table = new PriceTable({ models: { a: { input: 0.000001, output: 3 } } })
   const cost = costOf(table, answered('a', 'a'), readDecimal('1.1') ?? one)?.told
