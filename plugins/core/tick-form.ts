@@ -7,8 +7,7 @@ import { AsyncResource } from 'node:async_hooks'
  * Alive for as long as a gateway is.
  */
 export function tickForm (): object {
-  const [asyncId, triggerId] = Object.getOwnPropertySymbols(new AsyncResource('fastify-llm-gateway'))
-  if (asyncId === undefined || triggerId === undefined) return {}
+  const [asyncId = Symbol('id'), triggerId = Symbol('trigger')] = Object.getOwnPropertySymbols(new AsyncResource('fastify-llm-gateway'))
   // Ids come from an array of floats; a whole number here would make another form.
-  return { [asyncId]: 0.5, [triggerId]: 0.5, callback: () => {}, args: undefined }
+  return { [asyncId]: 0.5, [triggerId]: 0.5, callback: tickForm, args: undefined }
 }
