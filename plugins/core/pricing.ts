@@ -9,9 +9,18 @@ export interface Pricing {
   /** Said on purpose: models without a price are let through, also where a budget is in money. */
   readonly unpriced?: 'allow'
   /**
-   * The most that a request can cost, in whole billionths of the currency, rounded up; null where its model has no price.
-   * What it asks for in its body (a tier, a speed) counts, and the dearest way in which its tokens may be charged. `withTools`: and what
-   * the provider's own tools may cost that it lets be used, as often as it says, or once.
+   * The most that a request with so many tokens can cost; null where its model has no price. What it asks for in its body (a tier, a
+   * speed) counts, the dearest way in which its tokens may be charged, and what the provider's own tools may cost that it lets be used,
+   * as often as it says, or once.
    */
-  readonly estimate: (llm: ModelCall, inputTokens: number, outputTokens: number, withTools?: boolean) => number | null
+  readonly forecast: (llm: ModelCall, inputTokens: number, outputTokens: number) => CostForecast | null
+  /** The same in one sum, of tokens alone: for a reply that broke off. */
+  readonly estimate: (llm: ModelCall, inputTokens: number, outputTokens: number) => number | null
+}
+
+/** In whole billionths of the currency, rounded up. */
+export interface CostForecast {
+  /** What of `all` is for the tokens of the request itself. */
+  readonly input: number
+  readonly all: number
 }

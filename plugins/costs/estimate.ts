@@ -21,51 +21,53 @@ const namesOf = {
   output: [...leaves.filter(({ direction }) => direction === 'output').map(({ type }) => type), ...kinds.map((kind) => `output_${kind}`)],
 }
 
-/**
- * Null where the row has no price for what is asked. Providers may serve a request as if it had asked for nothing: the dearer counts.
- * `tools`: what the provider's own may cost.
- */
-export function estimateOf (
-  row: PriceRow, llm: ModelCall, inputTokens: number, outputTokens: number, upstream: Decimal, tools = zero
-): Decimal | null {
-  const asked = askedOf(llm)
-  let made = madeCost(tokensCost(row.sheet, inputTokens, outputTokens), row, llm)
-  let factor = one
-  // Hardly any request asks for one.
-  if (asked !== nothingAsked) {
-    const ways = waysOf(row, asked)
-    if (ways === null) return null
-    for (const sheet of ways.sheets) made = dearer(made, madeCost(tokensCost(sheet, inputTokens, outputTokens), row, llm))
-    factor = ways.factor
-  }
-  if (made === null) return null
-  return times(add(add(times(made, factor), row.each.get('request') ?? zero), tools), upstream)
-}
-
-/** The lists beside the common one that a request may get by what it asks for, and the largest factor. */
-interface Ways {
+/** How a request may be charged by a row. */
+export interface Ways {
+  readonly row: PriceRow
+  /** The common one first, then those that it may get by what it asks for. */
   readonly sheets: readonly Sheet[]
+  /** The largest on the tokens, and that of the upstream. */
   readonly factor: Decimal
+  readonly upstream: Decimal
+  /** What the pictures that it asks for cost by the piece; null where they have no price. */
+  readonly images: Decimal | null
 }
 
-/** Null where one of them is not known. */
-function waysOf ({ tiers, speeds, regions }: PriceRow, asked: Asked): Ways | null {
-  const sheets: Sheet[] = []
-  let factor = asked.region === null ? one : regions.get(asked.region) ?? one
-  for (const [name, variants] of [[asked.tier, tiers], [asked.speed, speeds]] as const) {
+/** Null where the row has no price for what is asked. */
+export function waysOf (row: PriceRow, llm: ModelCall, upstream: Decimal): Ways | null {
+  const images = imagesCost(row.each.get('image'), llm)
+  const asked = askedOf(llm)
+  // Hardly any request asks for something.
+  if (asked === nothingAsked) return { row, sheets: [row.sheet], factor: one, upstream, images }
+  const sheets = [row.sheet]
+  let factor = asked.region === null ? one : row.regions.get(asked.region) ?? one
+  for (const [name, variants] of [[asked.tier, row.tiers], [asked.speed, row.speeds]] as const) {
     if (name === null) continue
     const variant = variants.get(name)
     if (variant === undefined) return null
     if ('sheet' in variant) sheets.push(variant.sheet)
     else if (isLess(one, variant.factor)) factor = times(factor, variant.factor)
   }
-  return { sheets, factor: isLess(factor, one) ? one : factor }
+  return { row, sheets, factor: isLess(factor, one) ? one : factor, upstream, images }
 }
 
-/** Null where one of them is not known. */
-function dearer (a: Decimal | null, b: Decimal | null): Decimal | null {
-  if (a === null || b === null) return null
-  return isLess(a, b) ? b : a
+/**
+ * Null where one of the ways has no price. Providers may serve a request as if it had asked for nothing: the dearest counts.
+ * `tools`: what the provider's own may cost.
+ */
+export function estimateOf (ways: Ways, inputTokens: number, outputTokens: number, tools = zero): Decimal | null {
+  const { row, sheets, factor, upstream } = ways
+  let most = zero
+  for (const sheet of sheets) {
+    const made = madeCost(tokensCost(sheet, inputTokens, outputTokens), ways)
+    if (made === null) return null
+    most = dearer(most, made)
+  }
+  return times(add(add(times(most, factor), row.each.get('request') ?? zero), tools), upstream)
+}
+
+export function dearer (a: Decimal | null, b: Decimal): Decimal {
+  return a === null || isLess(a, b) ? b : a
 }
 
 function tokensCost (sheet: Sheet, inputTokens: number, outputTokens: number): Decimal | null {
@@ -77,9 +79,8 @@ function tokensCost (sheet: Sheet, inputTokens: number, outputTokens: number): D
 }
 
 /** A reply tells its pictures by their tokens, or by the piece. */
-function madeCost (tokens: Decimal | null, { each, sheet }: PriceRow, llm: ModelCall): Decimal | null {
-  const images = imagesCost(each.get('image'), llm)
-  if (tokens === null) return sheet.rates.size > 0 ? null : images
+function madeCost (tokens: Decimal | null, { row, images }: Ways): Decimal | null {
+  if (tokens === null) return row.sheet.rates.size > 0 ? null : images
   return images === null ? tokens : dearer(tokens, images)
 }
 
@@ -111,6 +112,23 @@ function dearestAmong (rates: Rates, names: readonly string[]): Decimal | null {
   return names.flatMap((name) => rates.get(name) ?? []).reduce<Decimal | null>(
     (most, rate) => most === null || isLess(most, rate) ? rate : most, null
   )
+}
+
+/** What a token may cost of a row that has nothing but rates of tokens, the factor of its upstream in it. */
+export interface PlainRates {
+  readonly input: Decimal
+  readonly output: Decimal
+}
+
+/** Null for any other row. */
+export function plainRates ({ each, sheet: { rates, above } }: PriceRow, upstream: Decimal): PlainRates | null {
+  const { input, output } = dearestOf(rates)
+  if (each.size > 0 || above.length > 0 || input === null || output === null) return null
+  return { input: times(input, upstream), output: times(output, upstream) }
+}
+
+export function asksForNothing (llm: ModelCall): boolean {
+  return askedOf(llm) === nothingAsked
 }
 
 function askedOf ({ body: { json }, endpoint }: ModelCall): Asked {

@@ -1,7 +1,8 @@
 /** What a request may cost, before it is known which upstream takes it and which model replies. */
-import { billionthsOf, isLess, type Decimal } from '../core/decimal.js'
+import { add, billionthsOf, timesCount, type Decimal } from '../core/decimal.js'
 import type { ModelCall } from '../core/model-call.js'
-import { estimateOf } from './estimate.js'
+import type { CostForecast } from '../core/pricing.js'
+import { asksForNothing, dearer, estimateOf, waysOf, type PlainRates, type Ways } from './estimate.js'
 import { Outlooks, type Outlook, type PriceSource } from './outlook.js'
 import type { PriceRow } from './price-row.js'
 import { find, startOf } from './pricing.js'
@@ -28,21 +29,48 @@ export class Forecast {
     return this.#rowsBefore(llm, this.#outlooks.of(llm)).every((row) => row !== null)
   }
 
-  /** See `Pricing.estimate`. The dearest of what it may become. */
-  estimate (llm: ModelCall, inputTokens: number, outputTokens: number, withTools = false): number | null {
+  /** See `Pricing.forecast`. The dearest of what it may become. */
+  forecast (llm: ModelCall, inputTokens: number, outputTokens: number): CostForecast | null {
+    const plain = this.#plainRates(llm)
+    if (plain !== null) {
+      const input = timesCount(plain.input, inputTokens)
+      return { all: billionthsOf(add(input, timesCount(plain.output, outputTokens))), input: billionthsOf(input) }
+    }
+    const ways = this.#waysOf(llm)
+    const all = this.#most(ways, (each) => estimateOf(each, inputTokens, outputTokens, toolsCost(each.row, llm)))
+    const input = this.#most(ways, (each) => estimateOf(each, inputTokens, 0))
+    return all === null || input === null ? null : { all, input }
+  }
+
+  /** See `Pricing.estimate`. */
+  estimate (llm: ModelCall, inputTokens: number, outputTokens: number): number | null {
+    return this.#most(this.#waysOf(llm), (each) => estimateOf(each, inputTokens, outputTokens))
+  }
+
+  /** Those of nearly all requests, which have one price whatever becomes of them. The rest takes several times as long. */
+  #plainRates (llm: ModelCall): PlainRates | null {
+    const { usage: { responseModel }, routing: { upstream }, body: { substitutes } } = llm
+    if (responseModel !== null || upstream !== null || substitutes.length > 0 || !asksForNothing(llm)) return null
+    return this.#outlooks.of(llm).plain
+  }
+
+  #most (ways: ReadonlyArray<Ways | null>, costOf: (ways: Ways) => Decimal | null): number | null {
+    let most: Decimal | null = null
+    for (const each of ways) {
+      const cost = each === null ? null : costOf(each)
+      if (cost !== null) most = dearer(most, cost)
+      // Nobody knows the dearest where one of them is not known.
+      else if (!this.#rules.allowsUnpriced) return null
+    }
+    return most === null ? null : billionthsOf(most)
+  }
+
+  #waysOf (llm: ModelCall): ReadonlyArray<Ways | null> {
     const outlook = this.#outlooks.of(llm)
     const { upstream } = llm.routing
     // That of the upstream that took it; before, the largest of those that may.
     const factor = upstream === null ? outlook.factor : this.#rules.factorOf(upstream)
-    let most: Decimal | null = null
-    for (const row of this.#rowsBefore(llm, outlook)) {
-      const tools = withTools && row !== null ? toolsCost(row, llm) : undefined
-      const cost = row === null ? null : estimateOf(row, llm, inputTokens, outputTokens, factor, tools)
-      if (cost !== null && (most === null || isLess(most, cost))) most = cost
-      // Nobody knows the dearest where one of them is not known.
-      if (cost === null && !this.#rules.allowsUnpriced) return null
-    }
-    return most === null ? null : billionthsOf(most)
+    return this.#rowsBefore(llm, outlook).map((row) => row === null ? null : waysOf(row, llm, factor))
   }
 
   /** Once it is known who replied, that model's; before, those of all that may. Null for one without a price. */

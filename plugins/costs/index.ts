@@ -27,7 +27,8 @@ async function registerCosts (app: FastifyInstance, options: CostsOptions): Prom
     currency: table.currency,
     hasPrices: table.hasEntries,
     ...options.unpriced === 'allow' && { unpriced: options.unpriced },
-    estimate: (llm, input, output, withTools) => forecast.estimate(llm, input, output, withTools),
+    forecast: (llm, input, output) => forecast.forecast(llm, input, output),
+    estimate: (llm, input, output) => forecast.estimate(llm, input, output),
   }
   app.addHook('preHandler', function llmGatewayCosts (request, reply, done) {
     const llm = modelCallOf(request)

@@ -4,6 +4,7 @@ import type { ModelCall } from '../core/model-call.js'
 import type { Upstream } from '../core/upstream.js'
 import type { PriceRow } from './price-row.js'
 import type { PriceTable } from './price-table.js'
+import { plainRates, type PlainRates } from './estimate.js'
 import { find, matchOf, startOf, type Match } from './pricing.js'
 
 /** What of an upstream makes a price. */
@@ -22,6 +23,8 @@ export interface Outlook {
   readonly rows: ReadonlyArray<PriceRow | null>
   /** The largest of the upstreams that may take it. */
   readonly factor: Decimal
+  /** Set where that is all: no steps, nothing by the piece. */
+  readonly plain: PlainRates | null
   /** When this holds, in milliseconds since the epoch. */
   readonly from: number
   readonly until: number
@@ -72,7 +75,13 @@ export class Outlooks {
     const factor = takers.map(({ name }) => factorOf(name)).reduce<Decimal | null>(
       (most, each) => most === null || isLess(most, each) ? each : most, null
     )
-    return { rows: rows.length === 0 ? [null] : rows, factor: factor ?? one, ...whenAll([asked, ...aliases]) }
+    const [row = null, ...others] = rows
+    return {
+      rows: [row, ...others],
+      factor: factor ?? one,
+      plain: row === null || others.length > 0 ? null : plainRates(row, factor ?? one),
+      ...whenAll([asked, ...aliases]),
+    }
   }
 }
 

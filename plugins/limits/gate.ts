@@ -2,6 +2,7 @@ import type { FastifyRequest } from 'fastify'
 import { gatewayError, type GatewayError } from '../core/errors/gateway-error.js'
 import type { Gateway } from '../core/gateway.js'
 import type { ModelCall } from '../core/model-call.js'
+import type { CostForecast } from '../core/pricing.js'
 import { limited } from '../core/balances/parties.js'
 import type { Bucket, Parties } from '../core/balances/types.js'
 import { writeLog } from '../core/write-log.js'
@@ -62,12 +63,10 @@ export class Gate {
   }
 
   /** What it may cost and what of that is for the request itself; null where a budget has to know it and nobody does. */
-  #costOf ({ parties }: Ticket, llm: ModelCall, input: number, output: number): { readonly all: number, readonly input: number } | null {
+  #costOf ({ parties }: Ticket, llm: ModelCall, input: number, output: number): CostForecast | null {
     if (!countsCost(parties)) return free
     const { pricing } = this.#gateway
-    const all = pricing?.estimate(llm, input, output, true) ?? null
-    if (all !== null) return { all, input: Number(pricing?.estimate(llm, input, 0)) }
-    return pricing?.unpriced === 'allow' ? free : null
+    return pricing?.forecast(llm, input, output) ?? (pricing?.unpriced === 'allow' ? free : null)
   }
 
   async #authorize (authorize: Authorize, llm: ModelCall, request: FastifyRequest): Promise<GatewayError | null> {

@@ -1,4 +1,6 @@
-import t from 'tap'
+import { isDeepStrictEqual } from 'node:util'
+import fc from 'fast-check'
+import t, { type Test } from 'tap'
 import { one, readDecimal } from '../../plugins/core/decimal.js'
 import type { ModelCall } from '../../plugins/core/model-call.js'
 import { Forecast } from '../../plugins/costs/forecast.js'
@@ -31,6 +33,13 @@ function forecastOf (table: PriceTable, takers: readonly Taking[] = [], allowsUn
     factorOf: (name) => readDecimal(takers[Number(name ?? NaN)]?.factor ?? '1') ?? one,
     allowsUnpriced,
   })
+}
+
+/** What is held is the same as what is told of a reply that broke off. */
+function estimated (t: Test, forecast: Forecast, llm: ModelCall, input: number, output: number): number | null {
+  const all = forecast.estimate(llm, input, output)
+  t.same(forecast.forecast(llm, input, output), all === null ? null : { all, input: forecast.estimate(llm, input, 0) })
+  return all
 }
 
 t.test('the model that replied, then the one asked for', async (t) => {
@@ -162,29 +171,31 @@ t.test('the parts add up, and billionths are rounded up', async (t) => {
 t.test('a request may cost what the dearest of its upstreams does, and once one has it, what that does', async (t) => {
   const table = new PriceTable({ models: { a: { input: 1, output: 1 } } })
   const llm = answered('a', null)
-  const estimated = (...factors: string[]): number | null =>
-    forecastOf(table, factors.map((factor) => ({ factor }))).estimate(llm, 1_000, 0)
-  t.strictSame([estimated(), estimated('2', '0.5'), estimated('0.5', '2'), estimated('0.5')], [1_000_000, 2_000_000, 2_000_000, 500_000])
+  const at = (...factors: string[]): number | null =>
+    estimated(t, forecastOf(table, factors.map((factor) => ({ factor }))), llm, 1_000, 0)
+  t.strictSame([at(), at('2', '0.5'), at('0.5', '2'), at('0.5')], [1_000_000, 2_000_000, 2_000_000, 500_000])
   llm.routing.upstream = '1'
-  t.equal(estimated('2', '0.5'), 500_000)
+  t.equal(at('2', '0.5'), 500_000)
 })
 
 t.test('a request may cost what the dearest of the models that it names does, and once one replied, what that does', async (t) => {
   const table = new PriceTable({ models: { cheap: { input: 1, output: 1 }, dear: { input: 100, output: 100 }, half: { input: 1 } } })
   const llm = answered('cheap', null)
-  const estimated = (others: readonly string[], allowsUnpriced = false): number | null => {
+  const naming = (others: readonly string[], allowsUnpriced = false): number | null => {
     llm.body.substitutes = others
-    return forecastOf(table, [], allowsUnpriced).estimate(llm, 1_000, 10)
+    return estimated(t, forecastOf(table, [], allowsUnpriced), llm, 1_000, 10)
   }
-  t.equal(estimated(['cheap']), 1_010_000)
-  t.equal(estimated(['cheap', 'dear']), 101_000_000)
+  t.equal(naming(['cheap']), 1_010_000)
+  t.equal(naming(['cheap', 'dear']), 101_000_000)
   t.equal(forecastOf(table).isPriced(llm), true)
-  t.equal(estimated(['dear', 'unheard-of']), null, 'one of them has no price')
+  t.equal(naming(['dear', 'unheard-of']), null, 'one of them has no price')
   t.equal(forecastOf(table).isPriced(llm), false)
-  t.equal(estimated(['half']), null, 'nor have all tokens of this one')
-  t.equal(estimated(['dear', 'unheard-of'], true), 101_000_000, 'which makes nothing cheaper where such are let through')
+  t.equal(naming(['half']), null, 'nor have all tokens of this one')
+  t.equal(naming(['dear', 'unheard-of'], true), 101_000_000, 'which makes nothing cheaper where such are let through')
   llm.usage.responseModel = 'cheap'
-  t.equal(estimated(['dear']), 1_010_000)
+  t.equal(naming(['dear']), 1_010_000)
+  llm.usage.responseModel = 'dear'
+  t.equal(naming([]), 101_000_000)
 })
 
 t.test('an estimate is the most that a request can cost', async (t) => {
@@ -208,6 +219,7 @@ t.test('an estimate is the most that a request can cost', async (t) => {
         regions: { us: 1.1, eu: 0.9 },
       },
       part: { input: 1 },
+      stepped: { input: 1, output: 2, above: [{ inputTokens: 1000, input: 2, output: 4 }] },
       lean: { input: 5, output: 1, tiers: { batch: { input: 1, output: 1 }, odd: { input: 1 } } },
       pictures: { each: { image: 0.04 } },
       either: { input: 10, output: 2, each: { image: 0.04 } },
@@ -218,7 +230,7 @@ t.test('an estimate is the most that a request can cost', async (t) => {
     const llm = requestFor(protocol)
     llm.model = model
     llm.body.json = json
-    return forecastOf(table, [{ factor }]).estimate(llm, input, output)
+    return estimated(t, forecastOf(table, [{ factor }]), llm, input, output)
   }
   t.equal(ask('chat_completions', 'chat', {}, 1000, 100), 501_300_000)
   t.equal(ask('chat_completions', 'chat', {}, 1001, 100), 502_402_000)
@@ -234,6 +246,8 @@ t.test('an estimate is the most that a request can cost', async (t) => {
   t.equal(ask('messages', 'message', { inference_geo: 'eu' }, 1000, 100), 2_500_000)
   t.equal(ask('messages', 'message', { inference_geo: 'asia' }, 1000, 100), 2_500_000)
   t.equal(ask('messages', 'message', { speed: 'fast' }, 1000, 100), 9_000_000)
+  t.equal(ask('chat_completions', 'stepped', {}, 1000, 100), 1_200_000)
+  t.equal(ask('chat_completions', 'stepped', {}, 1001, 100), 2_402_000)
   t.equal(ask('chat_completions', 'part', undefined, 1000, 100), null)
   t.equal(ask('chat_completions', 'unknown', undefined, 1000, 100), null)
   t.equal(ask('chat_completions', 'lean', { service_tier: 'batch' }, 1000, 100), 5_100_000, 'which may be served as if nothing was asked')
@@ -245,6 +259,20 @@ t.test('an estimate is the most that a request can cost', async (t) => {
   t.equal(ask('images', 'either', { n: 3 }, 1000, 100), 120_000_000, 'by the piece, where that is more than its tokens')
   t.equal(ask('images', 'either', {}, 1_000_000, 100), 10_000_200_000)
   t.equal(ask('embeddings', 'embedding', undefined, 1000, 0), 20_000)
+})
+
+t.test('what is held is the same by the rates of a model alone and by all that a request may become', async () => {
+  const price = fc.integer({ min: 0, max: 10 ** 9 }).map((units) => units / 10 ** 6)
+  const tokens = fc.integer({ min: 0, max: 10 ** 7 })
+  const tenths = fc.integer({ min: 1, max: 30 })
+  fc.assert(fc.property(price, price, price, tenths, tokens, tokens, (input, audio, output, factor, sent, made) => {
+    const rates = { input, input_audio: audio, output }
+    const table = new PriceTable({ models: { plain: rates, alike: { ...rates, above: [{ inputTokens: 10 ** 8, ...rates }] } } })
+    const forecast = forecastOf(table, [{ factor: String(factor / 10) }])
+    const ask = (model: string): ReturnType<Forecast['forecast']> => forecast.forecast(answered(model, null), sent, made)
+    const found = ask('plain')
+    return found !== null && found.all >= found.input && isDeepStrictEqual(found, ask('alike'))
+  }), { numRuns: 2_000 })
 })
 
 t.test('what is held for tools of the provider: each use that a request allows, once where it does not say', async (t) => {
@@ -260,7 +288,7 @@ t.test('what is held for tools of the provider: each use that a request allows, 
     llm.model = model
     llm.body.json = json
     t.equal(forecastOf(table, [{ factor }]).estimate(llm, 0, 0), 0, 'whoever asks for tokens alone hears of no tool')
-    return forecastOf(table, [{ factor }]).estimate(llm, 0, 0, true)
+    return forecastOf(table, [{ factor }]).forecast(llm, 0, 0)?.all ?? null
   }
   const search = { type: 'web_search_20250305', name: 'web_search' }
   t.equal(held('messages', { tools: [{ name: 'mine', input_schema: {} }] }), 0)

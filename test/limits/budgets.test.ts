@@ -10,7 +10,7 @@ import type { BudgetEvent } from '../../plugins/limits/index.js'
 import type { LlmGatewayOptions } from '../../plugins/index.js'
 import { everyProtocol, secret, startGateway } from '../helpers/gateway.js'
 import { startUpstream } from '../helpers/upstream.js'
-import { messages, setup, type Given, type Setup } from './setup.js'
+import { messages, pricingBy, setup, type Given, type Setup } from './setup.js'
 
 const day = 24 * 60 * 60_000
 /** In the middle of a day, a week and a month. */
@@ -39,9 +39,8 @@ function clock (t: Test): { now: number } {
 /** Each token costs a billionth; each request of the test's upstream is told to have used so many. */
 function priced (setup: Setup, billionths: (model: string | null) => number | null = () => 80, pricing: Partial<Pricing> = {}): void {
   const gateway = gatewayOf(setup.app)
-  gateway.pricing = {
-    currency: 'USD', hasPrices: true, estimate: (llm, input, output) => billionths(llm.model) === null ? null : input + output, ...pricing,
-  }
+  const { estimate = (llm, input, output) => billionths(llm.model) === null ? null : input + output, currency, ...others } = pricing
+  gateway.pricing = { ...pricingBy(estimate, currency), ...others }
   const cost = { amount: null, currency: 'USD', parts: [], unpriced: false, entry: null, by: null, price: null, factor: '1' }
   gateway.settlement.add('costs', (llm) => {
     const amount = billionths(llm.model)
@@ -275,7 +274,7 @@ t.test('a budget in money is counted by itself in each currency; requests that r
   await euros.quiet()
   t.same(await dollars.balances.readBucket(dayBucket('cost:USD', '2026-11-18'), 'all'), { spent: 900, held: 0 })
   t.same(await dollars.balances.readBucket(dayBucket('cost:EUR', '2026-11-18'), 'all'), { spent: 300, held: 0 })
-  gatewayOf(euros.app).pricing = { currency: 'USD', hasPrices: true, estimate: (_, input, output) => input + output }
+  gatewayOf(euros.app).pricing = pricingBy((_, input, output) => input + output)
   t.equal((await euros.chat({ max_tokens: 200 })).status, 403, 'back in dollars what was spent in them is there')
 })
 

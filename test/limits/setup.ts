@@ -1,6 +1,7 @@
 /** A gateway whose limits, ledger and upstream a test holds in its hands. */
 import type { FastifyInstance, FastifyServerOptions } from 'fastify'
 import { gatewayOf } from '../../plugins/core/gateway.js'
+import type { Pricing } from '../../plugins/core/pricing.js'
 import type { LimitsOptions } from '../../plugins/limits/index.js'
 import type { Limits } from '../../plugins/core/types.js'
 import { memoryBalances, memoryLedger, type Account, type Balances, type Ledger, type LedgerRecord } from '../../plugins/state/index.js'
@@ -39,6 +40,20 @@ export interface Given {
 
 export const messages = [{ role: 'user', content: 'hi' }]
 
+/** What a request may cost by an estimate of tokens, billionths of which are its price. */
+export function pricingBy (estimate: Pricing['estimate'], currency = 'USD'): Pricing {
+  return {
+    currency,
+    hasPrices: true,
+    estimate,
+    forecast: (llm, inputTokens, outputTokens) => {
+      const all = estimate(llm, inputTokens, outputTokens)
+      const input = estimate(llm, inputTokens, 0)
+      return all === null || input === null ? null : { all, input }
+    },
+  }
+}
+
 export async function setup (t: Test, given: Given = {}): Promise<Setup> {
   const upstream = await startUpstream(t)
   const balances = given.limits?.balances ?? memoryBalances()
@@ -50,7 +65,7 @@ export async function setup (t: Test, given: Given = {}): Promise<Setup> {
     ...given.drain && { forward: { drain: given.drain } },
   }, given.server)
   // Until a test says what things cost.
-  gatewayOf(app).pricing = { currency: 'USD', hasPrices: true, estimate: () => null }
+  gatewayOf(app).pricing = pricingBy(() => null)
   const url = await listen(app)
   const account = async (key?: string): Promise<Account> => await balances.read('all', key)
   return {
