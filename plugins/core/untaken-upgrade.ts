@@ -35,9 +35,10 @@ export function answerUntaken (app: FastifyInstance, place: { readonly resolve: 
 
   watchUpgrades(app, (upgrade, isHeard) => {
     const { raw, socket } = upgrade
+    // `@fastify/http-proxy` listens for no error before the handshake, and a key may have to be looked up until then.
+    if (isRouted(upgrade)) ignoreErrors(socket)
     if (isTaken(upgrade) || place.resolve(String(raw.method), String(raw.url), raw.headers) === null) return
-    // Node has taken its own away, and one that is thrown ends the process.
-    if (!socket.listeners('error').includes(ignoreError)) socket.on('error', ignoreError)
+    ignoreErrors(socket)
     waiting.set(upgrade, setTimeout(() => end(upgrade, () => route(app, upgrade)), isHeard ? patienceMs : 0).unref())
   })
   app.addHook('preClose', async () => {
@@ -65,9 +66,15 @@ function watchUpgrades ({ server }: FastifyInstance, watch: (upgrade: Upgrade, i
   })
 }
 
-function isTaken ({ raw, socket, sent }: Upgrade): boolean {
+function isTaken (upgrade: Upgrade): boolean {
+  const { socket, sent } = upgrade
   return socket.destroyed || socket.writableEnded || (sent !== null && socket.bytesWritten !== sent) ||
-    socket.listenerCount('data') + socket.listenerCount('readable') > 0 || replyOn(socket)?.req === raw
+    socket.listenerCount('data') + socket.listenerCount('readable') > 0 || isRouted(upgrade)
+}
+
+/** Somebody gave it to the router, and it waits for its reply. */
+function isRouted ({ raw, socket }: Upgrade): boolean {
+  return replyOn(socket)?.req === raw
 }
 
 /** The reply that has the socket. */
@@ -101,6 +108,11 @@ export function leaveUntaken ({ raw }: FastifyRequest, reply: FastifyReply): boo
   reply.hijack()
   reply.raw.detachSocket(raw.socket)
   return true
+}
+
+/** Node has taken its own listener away, and an error that nobody hears ends the process: a caller need only reset its connection. */
+function ignoreErrors (socket: Socket): void {
+  if (!socket.listeners('error').includes(ignoreError)) socket.on('error', ignoreError)
 }
 
 function ignoreError (): void {}

@@ -229,6 +229,26 @@ t.test('a caller that resets its connection meanwhile does no harm', async (t) =
   t.strictSame(sockets.map(({ destroyed }) => destroyed), Array(5).fill(true))
 })
 
+t.test('nor does one that resets it while its key is looked up for a mount with sockets', async (t) => {
+  for (const options of [{}, proxyOptions()]) {
+    const asked: Array<(key: null) => void> = []
+    const sockets: Socket[] = []
+    const { app, url } = await start(t, async (app, upstream) => {
+      const lookup = async (): Promise<null> => await new Promise((resolve) => { asked.push(resolve) })
+      await app.register(llmGateway, { groups: { all: { protocols: everyProtocol } }, lookup, routes: false })
+      await app.register(httpProxy, { ...options, upstream, prefix: '/v1', rewritePrefix: '/v1', websocket: true })
+    })
+    app.server.on('connection', (socket: Socket) => { sockets.push(socket) })
+    const wire = new Wire(url)
+    wire.send(['GET /v1/realtime HTTP/1.1', ...webSocket, bearer, '', ''].join('\r\n'))
+    while (asked.length === 0) await wait(1)
+    wire.socket.resetAndDestroy()
+    while (sockets[0]?.destroyed !== true) await wait(1)
+    asked.forEach((answer) => answer(null))
+    t.equal(await statusOf(t, url, 'GET /v1/realtime', webSocket), 401)
+  }
+})
+
 t.test('an app that closes does not wait for them', async (t) => {
   const { app, url } = await start(t)
   const came: Socket[] = []
