@@ -1,6 +1,7 @@
 import { IncomingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { methodAsked } from './arrival.js'
 import type { Resolve } from './url/resolve.js'
 
 /** A listener may ask somebody who the caller is before it takes a socket, as the documents of `ws` show it. */
@@ -29,6 +30,8 @@ export function answerUntaken (app: FastifyInstance, place: { readonly resolve: 
   function end (upgrade: Upgrade, answer: () => void): void {
     clearTimeout(waiting.get(upgrade))
     waiting.delete(upgrade)
+    // By another gateway of the app: an offer that it ignores is between two hands, and would be read twice.
+    if (routed.has(upgrade.raw)) return
     if (isTaken(upgrade)) upgrade.socket.off('error', ignoreError)
     else answer()
   }
@@ -37,7 +40,9 @@ export function answerUntaken (app: FastifyInstance, place: { readonly resolve: 
     const { raw, socket } = upgrade
     // `@fastify/http-proxy` listens for no error before the handshake, and a key may have to be looked up until then.
     if (isRouted(upgrade)) ignoreErrors(socket)
-    if (isTaken(upgrade) || place.resolve(String(raw.method), String(raw.url), raw.headers) === null) return
+    const { headers } = raw
+    const method = methodAsked({ method: String(raw.method), headers })
+    if (isTaken(upgrade) || place.resolve(method, String(raw.url), headers) === null) return
     ignoreErrors(socket)
     waiting.set(upgrade, setTimeout(() => end(upgrade, () => route(app, upgrade)), isHeard ? patienceMs : 0).unref())
   })

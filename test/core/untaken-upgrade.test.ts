@@ -289,3 +289,28 @@ t.test('a listener that routes by itself is let', async (t) => {
   t.equal(await statusOf(t, url, 'GET /v1/realtime', webSocket), 401)
   t.equal(met, 1)
 })
+
+t.test('two gateways in one app read an offer once, whichever of them ignores it', async (t) => {
+  const { app, url, upstream } = await start(t, async (app, upstream) => {
+    for (const prefix of ['/v1', '/v1beta']) {
+      await app.register(async (scope) => {
+        await scope.register(llmGateway, { ...guarded, metrics: { path: false } })
+        await scope.register(httpProxy, { ...proxyOptions(), upstream, prefix, rewritePrefix: prefix })
+      })
+    }
+  })
+  app.server.on('upgrade', ignore)
+  t.equal(await statusOf(t, url, 'POST /v1/chat/completions', [...offer, bearer], chat), 200)
+  await wait(200)
+  t.equal(upstream.seen.length, 1)
+})
+
+t.test('a preflight that offers an upgrade is answered', async (t) => {
+  const { app, url, upstream } = await start(t)
+  app.server.on('upgrade', ignore)
+  const preflight = ['origin: https://a.example', 'access-control-request-method: POST']
+  t.strictSame(await Promise.all([webSocket, offer].map((headers) => (
+    statusOf(t, url, 'OPTIONS /v1/chat/completions', [...headers, ...preflight])
+  ))), [204, 204])
+  t.equal(upstream.seen.length, 0)
+})
