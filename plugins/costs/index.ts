@@ -18,7 +18,7 @@ export type { CostsOptions, PriceOptions } from './options.js'
 const none: readonly never[] = []
 
 async function registerCosts (app: FastifyInstance, options: CostsOptions): Promise<void> {
-  const { table, refuses, header, factorOf } = readOptions(options)
+  const { table, header, factorOf } = readOptions(options)
   const gateway = joinGateway(app)
   const forecast = new Forecast({
     table, takersOf: (llm) => gateway.destinationOf(llm)?.upstreams ?? none, factorOf, allowsUnpriced: options.unpriced === 'allow',
@@ -30,11 +30,14 @@ async function registerCosts (app: FastifyInstance, options: CostsOptions): Prom
     forecast: (llm, input, output) => forecast.forecast(llm, input, output),
     estimate: (llm, input, output) => forecast.estimate(llm, input, output),
   }
-  app.addHook('preHandler', function llmGatewayCosts (request, reply, done) {
-    const llm = modelCallOf(request)
-    if (llm === null || llm.endpoint.metered === 'no' || !refuses(llm) || forecast.isPriced(llm)) done()
-    else refuse(request, reply, llm.endpoint.family, gatewayError('model_not_priced'))
-  })
+  // Where nothing is said and a budget is in money, the limits refuse: they have to know what a request may cost.
+  if (options.unpriced === 'refuse') {
+    app.addHook('preHandler', function llmGatewayCosts (request, reply, done) {
+      const llm = modelCallOf(request)
+      if (llm === null || llm.endpoint.metered === 'no' || forecast.isPriced(llm)) done()
+      else refuse(request, reply, llm.endpoint.family, gatewayError('model_not_priced'))
+    })
+  }
   if (header) addCostHeader(app, (llm) => costOf(table, llm, factorOf(llm.routing.upstream))?.told.amount ?? null)
   gateway.settlement.add('costs', (llm) => { llm.cost = costOf(table, llm, factorOf(llm.routing.upstream)) })
 }

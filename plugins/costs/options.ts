@@ -1,6 +1,4 @@
 import { one, type Decimal } from '../core/decimal.js'
-import type { ModelCall } from '../core/model-call.js'
-import type { Limits } from '../core/types.js'
 import { checkChoice, checkOptions, OptionError } from '../core/options.js'
 import { PriceTable } from './price-table.js'
 import { readFactor } from './read-row.js'
@@ -43,8 +41,6 @@ export interface CostsOptions {
 
 export interface CostRules {
   readonly table: PriceTable
-  /** A request for a model without a price may not pass. */
-  readonly refuses: (llm: ModelCall) => boolean
   readonly header: boolean
   readonly factorOf: (upstream: string | null) => Decimal
 }
@@ -64,17 +60,7 @@ export function readOptions (options: CostsOptions): CostRules {
   })]))
   return {
     table: new PriceTable({ currency, files, models }),
-    refuses: unpriced === undefined ? hasMoneyBudget : () => unpriced === 'refuse',
     header,
     factorOf: (upstream) => read.get(upstream ?? '') ?? one,
   }
-}
-
-/** What has no price is never counted on one. */
-function hasMoneyBudget ({ auth: { key, group } }: ModelCall): boolean {
-  return isInMoney(key?.limits) || isInMoney(group?.limits)
-}
-
-function isInMoney (limits: Limits | undefined): boolean {
-  return limits?.budgets?.some(({ cost }) => cost !== undefined) ?? false
 }

@@ -22,8 +22,10 @@ export interface BucketWords {
 
 interface Known {
   readonly currency: string
-  readonly counted: readonly Counted[]
   readonly buckets: readonly Bucket[]
+  /** When each of them is now, in milliseconds since the epoch. */
+  readonly from: number
+  readonly until: number
 }
 
 /** By the list that a key or a group has: those of one configuration live and go with it. */
@@ -33,20 +35,14 @@ const known = new WeakMap<readonly Budget[], Known>()
 export function bucketsOf ({ budgets }: Limits, currency: string, now: number): readonly Bucket[] | undefined {
   if (budgets === undefined || budgets.length === 0) return undefined
   const last = known.get(budgets)
-  const found = last?.currency === currency ? last : undefined
-  if (found?.counted.every((each) => isNow(each, now)) === true) return found.buckets
-  const counted = budgets.map((budget, at) => {
-    const before = found?.counted[at]
-    return before !== undefined && isNow(before, now) ? before : count(budget, currency, now)
-  })
+  // A clock may be set back, too.
+  if (last?.currency === currency && now >= last.from && now < last.until) return last.buckets
+  const counted = budgets.map((budget) => count(budget, currency, now))
   const buckets = counted.map(({ bucket }) => bucket)
-  known.set(budgets, { currency, counted, buckets })
+  const from = Math.max(...counted.map(({ span }) => span.from))
+  const until = Math.min(...counted.map(({ span }) => span.endsAt ?? Infinity))
+  known.set(budgets, { currency, buckets, from, until })
   return buckets
-}
-
-/** A clock may be set back, too. */
-function isNow ({ span: { from, endsAt } }: Counted, now: number): boolean {
-  return now >= from && (endsAt === null || now < endsAt)
 }
 
 function count (budget: Budget, currency: string, now: number): Counted {

@@ -3,6 +3,7 @@ import { gatewayError, type GatewayError } from '../core/errors/gateway-error.js
 import type { Gateway } from '../core/gateway.js'
 import type { ModelCall } from '../core/model-call.js'
 import type { CostForecast } from '../core/pricing.js'
+import type { Limits } from '../core/types.js'
 import { limited } from '../core/balances/parties.js'
 import type { Bucket, Parties } from '../core/balances/types.js'
 import { writeLog } from '../core/write-log.js'
@@ -38,7 +39,8 @@ export class Gate {
   /** Once the body is known. */
   hold (llm: ModelCall, request: FastifyRequest): GatewayError | null | Promise<GatewayError | null> {
     const ticket = this.#admission.ticketOf(llm)
-    if (ticket === undefined || llm.endpoint.metered === 'no') return null
+    if (llm.endpoint.metered === 'no') return null
+    if (ticket === undefined) return this.#authorized.has(llm) ? this.#admitted(llm) : null
     const { sizes } = this.#rules
     ticket.goesOn = goesOn(llm)
     const input = inputEstimate(llm, request.headers['content-length'], sizes)
@@ -67,6 +69,14 @@ export class Gate {
     if (!countsCost(parties)) return free
     const { pricing } = this.#gateway
     return pricing?.forecast(llm, input, output) ?? (pricing?.unpriced === 'allow' ? free : null)
+  }
+
+  /** The host lets it in without a look at its limits; what nobody knows the price of does not pass beside a budget in money. */
+  #admitted (llm: ModelCall): GatewayError | null {
+    const { key, group } = llm.auth
+    const { pricing } = this.#gateway
+    if (!hasMoneyBudget(key?.limits) && !hasMoneyBudget(group?.limits)) return null
+    return pricing?.unpriced === 'allow' || pricing?.forecast(llm, 0, 0) != null ? null : gatewayError('model_not_priced')
   }
 
   async #authorize (authorize: Authorize, llm: ModelCall, request: FastifyRequest): Promise<GatewayError | null> {
@@ -111,6 +121,10 @@ const free = { all: 0, input: 0 }
 
 function countsCost ({ groupBuckets, keyBuckets }: Parties): boolean {
   return groupBuckets?.some(isInMoney) === true || keyBuckets?.some(isInMoney) === true
+}
+
+function hasMoneyBudget (limits: Limits | undefined): boolean {
+  return limits?.budgets?.some(({ cost }) => cost !== undefined) ?? false
 }
 
 function isInMoney ({ unit }: Bucket): boolean {

@@ -16,7 +16,8 @@ export class RemainingBudgets {
 
   /** `left`: of the key's buckets, then of the group's. */
   note ({ group, groupBuckets = none, keyBuckets = none }: Parties, { buckets: left = none }: Left): void {
-    groupBuckets.forEach((bucket, at) => this.#set(group, bucket, left[keyBuckets.length + at] ?? bucket.amount))
+    let at = keyBuckets.length
+    for (const bucket of groupBuckets) this.#set(group, bucket, left[at++] ?? bucket.amount)
   }
 
   noteRefused ({ group, groupBuckets = none }: Parties, { scope, bucket: id, free }: LimitRefusal): void {
@@ -65,8 +66,8 @@ export class RemainingBudgets {
   /** Nearly always by the very bucket that it was noted by, without a look at its id. */
   #find (group: string, bucket: Bucket): Known | undefined {
     const budgets = this.#groups.get(group) ?? none
-    return budgets.find((known) => known.bucket === bucket) ??
-      budgets.find((known) => budgetOf(known.bucket.id) === budgetOf(bucket.id))
+    for (const known of budgets) if (known.bucket === bucket) return known
+    return budgets.find((known) => budgetOf(known.bucket.id) === budgetOf(bucket.id))
   }
 }
 

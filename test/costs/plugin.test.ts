@@ -121,6 +121,8 @@ t.test('a model without a price is refused on a budget in money, also where the 
   t.match(refused.json(), { error: { code: 'model_not_priced' } })
   t.match(await settled.next(), { errorCode: 'model_not_priced', cost: null })
   t.equal(upstream.seen.length, 0)
+  upstream.queue({ headers: json, body: chat })
+  t.equal((await app.inject(ask('gpt-5'))).statusCode, 200)
 })
 
 t.test('a budget in money lets a model pass that has a price only by its upstream\'s name for it', async (t) => {

@@ -72,7 +72,9 @@ const none: readonly HoldRecord[] = []
 
 export class MemoryGroupStore implements GroupStore {
   readonly #keys = new Map<string, AccountRecord>()
-  readonly #buckets = new Map<string | null, Map<string, BucketRecord>>()
+  /** Of the group itself. */
+  readonly #ownBuckets = new Map<string, BucketRecord>()
+  readonly #keyBuckets = new Map<string, Map<string, BucketRecord>>()
   readonly #open = new Holds()
   readonly #closed = new Holds()
   #account: AccountRecord | undefined
@@ -89,18 +91,23 @@ export class MemoryGroupStore implements GroupStore {
   }
 
   bucket (key: string | null, id: string): BucketRecord | undefined {
-    return this.#buckets.get(key)?.get(id)
+    return this.#bucketsOf(key)?.get(id)
   }
 
   saveBucket (key: string | null, id: string, bucket: BucketRecord): void {
-    const buckets = this.#buckets.get(key)
-    if (buckets === undefined) this.#buckets.set(key, new Map([[id, bucket]]))
-    else buckets.set(id, bucket)
+    const buckets = this.#bucketsOf(key)
+    if (buckets !== undefined) buckets.set(id, bucket)
+    else if (key !== null) this.#keyBuckets.set(key, new Map([[id, bucket]]))
   }
 
   dropBuckets (key: string | null, before: number): void {
-    const buckets = this.#buckets.get(key) ?? []
-    for (const [id, { endsAt }] of buckets) if (endsAt !== null && endsAt < before) this.#buckets.get(key)?.delete(id)
+    const buckets = this.#bucketsOf(key)
+    if (buckets === undefined) return
+    for (const [id, { endsAt }] of buckets) if (endsAt !== null && endsAt < before) buckets.delete(id)
+  }
+
+  #bucketsOf (key: string | null): Map<string, BucketRecord> | undefined {
+    return key === null ? this.#ownBuckets : this.#keyBuckets.get(key)
   }
 
   dropIdle (nowMs: number): void {
@@ -117,8 +124,8 @@ export class MemoryGroupStore implements GroupStore {
   /** After those whose period ended before are forgotten. */
   #hasBuckets (key: string, before: number): boolean {
     this.dropBuckets(key, before)
-    if (this.#buckets.get(key)?.size === 0) this.#buckets.delete(key)
-    return this.#buckets.has(key)
+    if (this.#keyBuckets.get(key)?.size === 0) this.#keyBuckets.delete(key)
+    return this.#keyBuckets.has(key)
   }
 
   hold (id: string): HoldRecord | undefined {

@@ -1,23 +1,33 @@
-/** The whole gateway on its own routes with prices, a label of its keys in the metrics, and where it is asked for a budget in money. */
-import fastify from 'fastify'
-import llmGateway from '../../../plugins/index.js'
+/**
+ * Three gateways in one process, each with a port of its own: as the chain is, with prices and a label of its keys in the metrics, and
+ * with a budget in money besides. What one process gets of its compilers by luck, all three get.
+ */
+import fastify, { type FastifyInstance } from 'fastify'
+import llmGateway, { type LlmGatewayOptions } from '../../../plugins/index.js'
 import { gatewayOptions } from './gateway-options.js'
 import { portOf, serve, settings } from './serve.js'
 
-const { groups, ...options } = gatewayOptions()
-const budgets = process.env['BENCH_MONEY'] === undefined
-  ? {}
-  : { budgets: [{ cost: 8_000_000, period: 'month' as const, timezone: 'Europe/Berlin' }] }
-const priced = Object.entries(groups).map(([name, group]) => [
-  name, { ...group, labels: { team: 'bench' }, limits: { ...group.limits, ...budgets } },
-])
-const app = fastify()
-await app.register(llmGateway, {
-  ...options,
-  groups: Object.fromEntries(priced),
-  metrics: { labels: ['team'] },
-  prices: { models: { 'bench-*': { input: 1.25, cache_read: 0.125, output: 10, reasoning: 10 } } },
-  forward: { connections: settings.connections },
+const options = { ...gatewayOptions(), forward: { connections: settings.connections } }
+const prices = { models: { 'bench-*': { input: 1.25, cache_read: 0.125, output: 10, reasoning: 10 } } }
+const budgets = [{ cost: 8_000_000, period: 'month', timezone: 'Europe/Berlin' }] as const
+
+function priced (limits: { readonly budgets?: typeof budgets }): LlmGatewayOptions {
+  const groups = Object.entries(options.groups).map(([name, group]) => [
+    name, { ...group, labels: { team: 'bench' }, limits: { ...group.limits, ...limits } },
+  ])
+  return { ...options, groups: Object.fromEntries(groups), metrics: { labels: ['team'] }, prices }
+}
+
+async function start (options: LlmGatewayOptions): Promise<FastifyInstance> {
+  const app = fastify()
+  await app.register(llmGateway, options)
+  await app.listen({ port: 0, host: '127.0.0.1', backlog: 4096 })
+  return app
+}
+
+const apps = [await start(options), await start(options), await start(priced({})), await start(priced({ budgets }))]
+const ports = apps.map(({ server }) => portOf(server.address()))
+serve(ports[0] ?? 0, {
+  measure: async () => ports,
+  metrics: async () => (await Promise.all(apps.map(app => app.inject('/metrics')))).map(({ body }) => body).join('\n'),
 })
-await app.listen({ port: 0, host: '127.0.0.1', backlog: 4096 })
-serve(portOf(app.server.address()), { metrics: async () => (await app.inject('/metrics')).body })

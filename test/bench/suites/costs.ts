@@ -1,26 +1,45 @@
-/** What prices cost: the small work of the chain, as it is and with prices, a label in the metrics, and a budget in money. */
+/**
+ * What prices and budgets cost: the small work of the chain, as it is, with prices and a label in the metrics, and with a budget in money
+ * besides. All in one process: between two processes of one program lies more than between these.
+ */
+import { Callers } from '../load/generators.js'
 import type { Detail, Findings, Row } from '../report.js'
-import { closed, interleave, inTurn, joined, lane, type Lane } from '../rounds.js'
+import { generations, closed, lane, type Lane, type Scene } from '../rounds.js'
 import type { Session } from '../session.js'
-import type { NodeTarget } from '../target.js'
-import { total, verifyTarget } from '../verify.js'
-import { cpuUs, level, perSecond, quartiles, ratio, twinSpread, type Results } from '../windows.js'
+import type { NodeTarget, Target } from '../target.js'
+import { total, verifyTotals } from '../verify.js'
+import { level, perSecond, quartiles, ratio, twinSpread, type Results } from '../windows.js'
 
-const chain = ['chain', 'chain2']
+const plain = ['without', 'without again']
+const names = [...plain, 'prices', 'budget in money'] as const
 
-async function generation (session: Session, at: number): Promise<Results> {
+async function scene (session: Session): Promise<Scene> {
   const work = session.work('bench-small')
-  const priced = [await session.start('costs'), await session.start('money budget', 'costs', { env: { BENCH_MONEY: '1' } })]
-  const targets = [await session.start('chain'), ...priced, await session.start('chain2', 'chain')]
-  const lanes: Lane[] = targets.map(target => lane(target, work, 'as-upstream'))
-  const results = await interleave(session, inTurn(at, lanes), closed(64), session.pick({
-    quick: { rounds: 8, windowMs: 100, warmMs: 500 },
-    full: { rounds: 8, windowMs: 250, warmMs: 1500, warmRequests: 12_000 },
-  }))
-  for (const target of targets) await verifyTarget(target, work, lanes)
-  for (const target of priced) await verifyCosts(target)
-  await session.stop()
-  return results
+  const target = await session.start('costs')
+  const lanes: Lane[] = portsOf(await target.ask('measure')).map((port, at) => lane(behind(target, port), work, 'as-upstream', names[at]))
+  const verify = async (): Promise<void> => {
+    const ok = lanes.reduce((sum, { answered }) => sum + answered, 0)
+    await verifyTotals(target, { ok, inputTokens: ok * work.tokens.input, outputTokens: ok * work.tokens.output })
+    await verifyCosts(target)
+    for (const { target: { callers } } of lanes) callers.close()
+  }
+  return { lanes, verify }
+}
+
+function portsOf (value: unknown): number[] {
+  if (Array.isArray(value) && value.length === names.length) return value.map(Number)
+  throw new Error('the target did not tell its ports')
+}
+
+/** One of the gateways of a process. */
+function behind (target: NodeTarget, port: number): Target {
+  return {
+    name: target.name,
+    callers: new Callers({ host: '127.0.0.1', port }),
+    usage: async () => await target.usage(),
+    stop: async () => {},
+    end: () => target.end(),
+  }
 }
 
 /** Nothing is measured where nothing had a price. */
@@ -33,11 +52,11 @@ async function verifyCosts (target: NodeTarget): Promise<void> {
 function row (results: Results): Row {
   return {
     name: 'costs_vs_plain_rps',
-    measure: 'requests/s with prices and a label in the metrics, over without',
-    value: ratio(results, perSecond, ['costs'], chain),
+    measure: 'requests/s with prices, a label in the metrics and a budget in money, over without, in one process',
+    value: ratio(results, perSecond, ['budget in money'], plain),
     reach: { atLeast: 0.98 },
-    aaSpread: twinSpread(results, perSecond, 'chain', 'chain2'),
-    quartiles: quartiles(results, perSecond, ['costs'], chain),
+    aaSpread: twinSpread(results, perSecond, 'without', 'without again'),
+    quartiles: quartiles(results, perSecond, ['budget in money'], plain),
   }
 }
 
@@ -45,16 +64,15 @@ function details (results: Results): Detail[] {
   return [...results.keys()].map(name => ({
     suite: 'costs',
     target: name,
-    'CPU us': level(results, cpuUs, name),
-    'CPU vs chain': ratio(results, cpuUs, [name], chain),
     'req/s': level(results, perSecond, name),
-    'req/s vs chain': ratio(results, perSecond, [name], chain),
+    'req/s vs without': ratio(results, perSecond, [name], plain),
   }))
 }
 
 export async function costs (session: Session): Promise<Findings> {
-  const all: Results[] = []
-  for (let at = 0; at < session.pick({ quick: 2, full: 4 }); at++) all.push(await generation(session, at))
-  const results = joined(all)
+  const results = await generations(session, session.pick({ quick: 2, full: 4 }), () => scene(session), closed(64), session.pick({
+    quick: { rounds: 8, windowMs: 100, warmMs: 500 },
+    full: { rounds: 16, windowMs: 250, warmMs: 1500, warmRequests: 16_000 },
+  }))
   return { rows: [row(results)], details: details(results) }
 }
