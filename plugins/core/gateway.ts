@@ -3,6 +3,7 @@
  * `Gateway` per app (`gatewayOf`). Plugins never import each other; they read and write these two. Hosts have a view of
  * each: `request.llm` and `app.llm`.
  */
+import type { IncomingMessage } from 'node:http'
 import { performance } from 'node:perf_hooks'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { BudgetsStatus, ConfiguredParties } from './budget-status.js'
@@ -44,6 +45,8 @@ export interface Gateway {
   prefix: string
   /** How URLs are read, below that prefix. */
   resolve: Resolve
+  /** Keeps a path that the router would repeat to its caller away from it. Set by the paths plugin. */
+  setAside: (raw: IncomingMessage) => void
   /** The same for what a mount sends: to a provider case may not count. */
   resolveLoosely: Resolve
   /** Where the routes of this package stand and no other; null where there are none. Set by the forward plugin. */
@@ -153,6 +156,7 @@ function newGateway (): Omit<Gateway, 'prefix' | 'resolve' | 'resolveLoosely' | 
   return {
     recorder: silentRecorder,
     metrics: [],
+    setAside () {},
     pricing: null,
     destinationOf: () => null,
     upstreamsStatus: () => nothingKnown,

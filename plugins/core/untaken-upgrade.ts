@@ -2,7 +2,7 @@ import { IncomingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { methodAsked } from './arrival.js'
-import type { Resolve } from './url/resolve.js'
+import type { Gateway } from './gateway.js'
 
 /** A listener may ask somebody who the caller is before it takes a socket, as the documents of `ws` show it. */
 const patienceMs = 2_000
@@ -17,14 +17,19 @@ interface Upgrade {
   readonly head: unknown
   /** Bytes that the socket had sent; null where an earlier reply is still being sent. */
   readonly sent: number | null
+  /** Its path is one of the gateway's. */
+  readonly isOurs: boolean
 }
+
+/** What of the gateway may still change while plugins are registered. */
+type Place = Pick<Gateway, 'resolve' | 'setAside'>
 
 /**
  * Node hands every upgrade to whoever listens for them, and no plugin sees it: where a listener of the host's ignores the path of a
  * model request, its caller would wait for ever. What nobody has taken after a while is routed as any request is, so that the door
- * answers it. `place` may still change while plugins are registered.
+ * answers it.
  */
-export function answerUntaken (app: FastifyInstance, place: { readonly resolve: Resolve }): void {
+export function answerUntaken (app: FastifyInstance, place: Place): void {
   const waiting = new Map<Upgrade, NodeJS.Timeout>()
 
   function end (upgrade: Upgrade, answer: () => void): void {
@@ -36,13 +41,11 @@ export function answerUntaken (app: FastifyInstance, place: { readonly resolve: 
     else answer()
   }
 
-  watchUpgrades(app, (upgrade, isHeard) => {
-    const { raw, socket } = upgrade
+  watchUpgrades(app, place, (upgrade, isHeard) => {
+    const { socket, isOurs } = upgrade
     // `@fastify/http-proxy` listens for no error before the handshake, and a key may have to be looked up until then.
     if (isRouted(upgrade)) ignoreErrors(socket)
-    const { headers } = raw
-    const method = methodAsked({ method: String(raw.method), headers })
-    if (isTaken(upgrade) || place.resolve(method, String(raw.url), headers) === null) return
+    if (!isOurs || isTaken(upgrade)) return
     ignoreErrors(socket)
     waiting.set(upgrade, setTimeout(() => end(upgrade, () => route(app, upgrade)), isHeard ? patienceMs : 0).unref())
   })
@@ -55,7 +58,7 @@ export function answerUntaken (app: FastifyInstance, place: { readonly resolve: 
  * Not by a listener: with one Node takes every offer for an upgrade, and `@fastify/http-proxy` serves fewer where it is not the only
  * one. Heard by nobody is what comes on a further address of `localhost`, where Fastify listens for upgrades on behalf of its server.
  */
-function watchUpgrades ({ server }: FastifyInstance, watch: (upgrade: Upgrade, isHeard: boolean) => void): void {
+function watchUpgrades ({ server }: FastifyInstance, place: Place, watch: (upgrade: Upgrade, isHeard: boolean) => void): void {
   const { emit } = server
   Object.assign(server, {
     emit (...args: [event: string, raw?: unknown, socket?: unknown, head?: unknown]): boolean {
@@ -63,12 +66,18 @@ function watchUpgrades ({ server }: FastifyInstance, watch: (upgrade: Upgrade, i
       if (event !== 'upgrade' || !(raw instanceof IncomingMessage) || !(socket instanceof Socket)) {
         return Reflect.apply(emit, server, args)
       }
-      const upgrade = { raw, socket, head, sent: replyOn(socket) === null ? socket.bytesWritten : null }
+      const sent = replyOn(socket) === null ? socket.bytesWritten : null
+      const upgrade = { raw, socket, head, sent, isOurs: isOurs(place, raw) }
+      place.setAside(raw)
       const isHeard: boolean = Reflect.apply(emit, server, args)
       watch(upgrade, isHeard)
       return isHeard
     },
   })
+}
+
+function isOurs ({ resolve }: Place, { method, url, headers }: IncomingMessage): boolean {
+  return resolve(methodAsked({ method: String(method), headers }), String(url), headers) !== null
 }
 
 function isTaken (upgrade: Upgrade): boolean {

@@ -1,4 +1,3 @@
-import type { IncomingMessage } from 'node:http'
 import type { FastifyInstance } from 'fastify'
 import type { Gateway } from '../core/gateway.js'
 import { keepOut, readUrl, routeBy, type RawRequest } from '../core/identify.js'
@@ -22,14 +21,15 @@ export function setAside (raw: RawRequest, refused: UrlRefusal): string {
  * through the server.
  */
 export function setAsideIllFormed (app: FastifyInstance, gateway: Gateway): void {
-  app.server.prependListener('request', (raw: IncomingMessage) => {
+  gateway.setAside = (raw) => {
     const url = String(raw.url)
     if (url[0] === '/' && isReadable(url)) return
     const found = gateway.resolve(String(raw.method), url, raw.headers)
     if (found?.kind !== 'refused' || (found.code !== 'ambiguous_path' && isReadable(url))) return
     readUrl(gateway.resolve, raw)
     setAside(raw, found)
-  })
+  }
+  app.server.prependListener('request', gateway.setAside)
 }
 
 function isReadable (url: string): boolean {

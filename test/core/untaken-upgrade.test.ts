@@ -112,6 +112,19 @@ t.test('a connection whose offers are ignored goes on, and one that was answered
   await wire.closed()
 })
 
+t.test('an upgrade of a path that cannot be decoded is not told what its caller wrote', async (t) => {
+  const withSockets = mounts(() => ({ ...proxyOptions(), websocket: true }))
+  const ignored: Build = async (app, upstream) => { await ownRoutes(app, upstream); app.server.on('upgrade', ignore) }
+  await Promise.all([withSockets, ignored].map(async (build) => {
+    const { url, upstream } = await start(t, build)
+    for (const [head, status] of [[webSocket, 401], [offer, 400]] as const) {
+      const reply = await ask(t, url, 'GET /v1/models%ZZ?key=secret-of-a-caller', head)
+      t.match(reply, { status, body: /^(?!.*secret-of-a-caller).*"domain":"llm-gateway"/s })
+    }
+    t.equal(upstream.seen.length, 0)
+  }))
+})
+
 t.test('what the host\'s listener takes is left to it, however late within its time', async (t) => {
   const { app, url } = await start(t)
   const ways: Record<string, (socket: Socket) => void> = {
