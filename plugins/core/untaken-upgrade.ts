@@ -2,7 +2,7 @@ import { IncomingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { methodAsked } from './arrival.js'
-import type { Gateway } from './gateway.js'
+import type { Resolve } from './url/resolve.js'
 
 /** A listener may ask somebody who the caller is before it takes a socket, as the documents of `ws` show it. */
 const patienceMs = 2_000
@@ -22,7 +22,10 @@ interface Upgrade {
 }
 
 /** What of the gateway may still change while plugins are registered. */
-type Place = Pick<Gateway, 'resolve' | 'setAside'>
+interface Place {
+  readonly resolve: Resolve
+  readonly setAside: (raw: IncomingMessage) => void
+}
 
 /**
  * Node hands every upgrade to whoever listens for them, and no plugin sees it: where a listener of the host's ignores the path of a
