@@ -1,6 +1,7 @@
 /**
- * The same code, token for token and line for line, without its comments and blank lines, with tabs where there were four spaces, and no
- * blanks along most signs. Names stay, and a statement keeps a line of its own: the trace of an error tells as much as before.
+ * The same code, line for line, without its comments and blank lines, with tabs where there were four spaces, no blanks along most signs,
+ * and without the semicolons that a closing brace makes up for. Names stay, and a statement keeps a line of its own: the trace of an error
+ * tells as much as before.
  */
 import ts from 'typescript'
 
@@ -22,15 +23,19 @@ export function withoutComments (text) {
   const [shebang = ''] = /^#!.*\n/.exec(text) ?? []
   const file = ts.createSourceFile('file.js', text, settings)
   let code = ''
-  function add (node) {
+  let isSpareEnd = false
+  function add (node, of) {
     const children = node.getChildren(file)
-    if (children.length > 0) return children.forEach(add)
+    if (children.length > 0) return children.forEach((child) => add(child, node))
     const start = node.getStart(file)
     const gap = shorten(text.slice(node.pos, start))
     // Of other signs two may make a third: + and ++, a division and a pattern.
     const isSpare = gap === ' ' && (/[{},;:?=&|<>*%]$/.test(code) || /^(?:[{}:?=&|(<>*%]|!==|[-+]=)/.test(text.slice(start, start + 3)))
+    if (isSpareEnd && text.slice(start, node.end) === '}') code = code.slice(0, -1)
+    // What a loop or a condition does may be nothing, and that is written as a semicolon.
+    isSpareEnd = node.kind === ts.SyntaxKind.SemicolonToken && of.kind !== ts.SyntaxKind.EmptyStatement
     code += (isSpare ? '' : gap) + text.slice(start, node.end)
   }
-  add(file)
+  add(file, file)
   return shebang + code.trim() + '\n'
 }

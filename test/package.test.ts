@@ -78,6 +78,11 @@ t.test('code is shipped without its comments, and declarations with those of wha
     '     */',
     '    throw { b }, "c, d = e", f ? .5 : ((g + +h) || i / /j/.k);',
     '}',
+    'function d() { for (; e;); }',
+    'function f() { if (g) ; else; }',
+    'function h() { do; while (i); }',
+    'function j() { k(); return [l]; }',
+    'class M { n = {}; }',
     '// six',
   ]
   const script = `import { withoutComments } from '${root}.build/without-comments.js'
@@ -90,8 +95,13 @@ t.test('code is shipped without its comments, and declarations with those of wha
     '    // a line of text',
     '        $' + '{a?`/* text */`:""}`;',
     'if(a!==!b&&c<=d){',
-    '\tthrow{b},"c, d = e",f?.5:((g + +h)||i / /j/.k);',
+    '\tthrow{b},"c, d = e",f?.5:((g + +h)||i / /j/.k)',
     '}',
+    'function d(){for(;e;);}',
+    'function f(){if(g) ;else;}',
+    'function h(){do;while(i)}',
+    'function j(){k();return [l]}',
+    'class M{n={}}',
     '',
   ])
   const built = paths.filter((path) => path.startsWith('dist/')).map((path) => ({ path, text: readFileSync(join(root, path), 'utf8') }))
