@@ -151,12 +151,14 @@ export function joinGateway (app: FastifyInstance, prefix = ''): Gateway {
   return gateway
 }
 
+function doNothing (): void {}
+
 function newGateway (): Omit<Gateway, 'prefix' | 'resolve' | 'resolveLoosely' | 'mounts'> {
   const settlement = new Settlement()
   return {
     recorder: silentRecorder,
     metrics: [],
-    setAside () {},
+    setAside: doNothing,
     pricing: null,
     destinationOf: () => null,
     upstreamsStatus: () => nothingKnown,
@@ -173,8 +175,8 @@ function newGateway (): Omit<Gateway, 'prefix' | 'resolve' | 'resolveLoosely' | 
     transports: new Set<never>(),
     settlement,
     onSettled: settlement.onSettled,
-    urlRefused () {},
-    invalidateKeys () {},
+    urlRefused: doNothing,
+    invalidateKeys: doNothing,
     tickForm: tickForm(),
   }
 }
