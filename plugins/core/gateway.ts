@@ -45,10 +45,10 @@ export interface Gateway {
   prefix: string
   /** How URLs are read, below that prefix. */
   resolve: Resolve
-  /** Keeps a path that the router would repeat to its caller away from it. Set by the paths plugin. */
-  setAside: (raw: IncomingMessage) => void
   /** The same for what a mount sends: to a provider case may not count. */
   resolveLoosely: Resolve
+  /** Keeps a path that the router would repeat to its caller away from it. Set by the paths plugin. */
+  setAside: (raw: IncomingMessage) => void
   /** Where the routes of this package stand and no other; null where there are none. Set by the forward plugin. */
   ownScope: FastifyInstance | null
   /** Which routes of the host serve model endpoints. */

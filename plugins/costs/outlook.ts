@@ -23,7 +23,7 @@ export interface Outlook {
   readonly rows: ReadonlyArray<PriceRow | null>
   /** The largest of the upstreams that may take it. */
   readonly factor: Decimal
-  /** Set where that is all: no steps, nothing by the piece. */
+  /** Of the one row, the factor in it, where it has rates of tokens and nothing else; null for any other. */
   readonly plain: PlainRates | null
   /** When this holds, in milliseconds since the epoch. */
   readonly from: number

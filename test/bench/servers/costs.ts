@@ -27,7 +27,8 @@ async function start (options: LlmGatewayOptions): Promise<FastifyInstance> {
 
 const apps = [await start(options), await start(options), await start(priced({})), await start(priced({ budgets }))]
 const ports = apps.map(({ server }) => portOf(server.address()))
-serve(ports[0] ?? 0, {
+// `--profile costs` is of all that a price brings.
+serve(ports.at(-1) ?? 0, {
   measure: async () => ports,
   metrics: async () => (await Promise.all(apps.map(app => app.inject('/metrics')))).map(({ body }) => body).join('\n'),
 })
