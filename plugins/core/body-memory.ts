@@ -27,11 +27,17 @@ export class BodyMemory {
     return overloaded()
   }
 
-  /** Takes `room` for a body of which `needed` bytes have come, or tells why it goes no further. */
-  take (holder: BodyHolder, needed: number, room: number): GatewayError | null {
+  /**
+   * Takes room for a body of which `needed` bytes have come, or tells why it goes no further. Of the room that is `wanted` for what may
+   * follow no more than there is beside others: what comes into room that was given is not asked about again.
+   */
+  take (holder: BodyHolder, needed: number, wanted: number): number | GatewayError {
     const refusal = this.refusal(holder, needed)
-    if (refusal === null) this.keep(holder, room)
-    return refusal
+    if (refusal !== null) return refusal
+    const others = this.#bytes - holder.body.heldBytes
+    const room = others === 0 ? wanted : Math.min(wanted, this.#maxBytes - others)
+    this.keep(holder, room)
+    return room
   }
 
   /** Counts so many bytes instead of those before. What is settled would be counted for ever. */

@@ -53,14 +53,14 @@ export function collectBody (
     const bytes = typeof chunk === 'string' ? Buffer.from(chunk) : chunk
     const needed = length + bytes.length
     const isWhole = length === 0 && needed <= largeBytes
-    const room = isWhole || needed <= body.length ? 0 : Math.min(roomFor(needed, contentLength), maxBytes)
-    const refusal = needed > maxBytes ? tooLarge(maxBytes) : room > largeBytes ? bodyMemory?.take(owner, needed, room) ?? null : null
-    if (refusal !== null) {
+    const wanted = isWhole || needed <= body.length ? 0 : Math.min(roomFor(needed, contentLength), maxBytes)
+    const room = needed > maxBytes ? tooLarge(maxBytes) : wanted > largeBytes ? bodyMemory?.take(owner, needed, wanted) ?? wanted : wanted
+    if (typeof room !== 'number') {
       isOver = true
       body = nothing
       bodyMemory?.leave(owner)
       stream.off('data', onData)
-      done(refusal, null)
+      done(room, null)
       return
     }
     if (isWhole) {

@@ -140,3 +140,16 @@ t.test('large bodies share a bound: by their declared length, as they come, and 
   bodyMemory.leave(first)
   t.ok(Buffer.isBuffer(await collect(Readable.from(pieces), null, large.length, bounds)), 'there is room again')
 })
+
+t.test('a large body without a length that has no room beside others is refused, in whatever pieces it comes', async () => {
+  const large = Buffer.alloc(2 * largeBytes, 'x')
+  const cuts = fc.array(fc.integer({ min: 1, max: large.length - 1 }), { maxLength: 8 })
+  await fc.assert(fc.asyncProperty(cuts, fc.boolean(), async (at, fits) => {
+    const bodyMemory = new BodyMemory((fits ? 4 : 3.5) * largeBytes, () => {})
+    bodyMemory.keep(owner(large.length), large.length)
+    const ends = [...new Set(at)].toSorted((a, b) => a - b)
+    const pieces = [...ends, large.length].map((end, place) => large.subarray(ends[place - 1] ?? 0, end))
+    const outcome = await collect(Readable.from(pieces), null, large.length, { bodyPace: null, bodyMemory })
+    return fits ? large.equals(Buffer.from(outcome)) : outcome === 'overloaded'
+  }), { numRuns: 200 })
+})
