@@ -73,7 +73,7 @@ export class SideDecoder {
   private stream: Transform | null = null
   private failure: 'too_large' | 'parse_error' | null = null
   private receivedBytes = 0
-  /** The reply, as long as it is small and no stream. */
+  /** The begin of the reply, until the decoder has passed it or shown that it is a stream. */
   private kept: Buffer[] | null = []
   private encodedBytes = 0
   private isClosed = false
@@ -86,14 +86,14 @@ export class SideDecoder {
 
   push (chunk: Buffer): void {
     const stream = this.stream ?? this.start(chunk.readUInt8(0))
+    this.keep(chunk)
     let rest = chunk
     while (rest.length > 0 && this.failure === null) {
       const slice = rest.subarray(0, sliceAt(this.receivedBytes))
       this.receivedBytes += slice.length
-      stream.write(slice, () => { this.encodedBytes += slice.length })
+      stream.write(slice, (error) => this.passed(slice, error))
       rest = rest.subarray(slice.length)
     }
-    this.keep(chunk)
     if (stream.writableLength > maxWaitingBytes) this.giveUp(stream)
   }
 
@@ -118,10 +118,18 @@ export class SideDecoder {
     return stream
   }
 
+  /** What comes behind is not needed: of junk that follows a reply, there may be any amount. */
   private keep (chunk: Buffer): void {
-    if (this.kept === null) return
-    this.kept.push(chunk)
-    if (this.receivedBytes > firstBytes || this.kept.length > maxKeptPieces) this.kept = null
+    const room = firstBytes - this.receivedBytes
+    if (this.kept === null || room <= 0) return
+    this.kept.push(chunk.subarray(0, room))
+    if (this.kept.length > maxKeptPieces) this.kept = null
+  }
+
+  private passed (slice: Buffer, error: Error | null | undefined): void {
+    if (error instanceof Error) return
+    this.encodedBytes += slice.length
+    if (this.encodedBytes >= firstBytes) this.kept = null
   }
 
   /** What the decoder kept back of the piece in which it failed. */

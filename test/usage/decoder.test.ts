@@ -48,6 +48,23 @@ t.test('gzip: every member is read, and what follows them is not looked at, howe
   }
 })
 
+t.test('gzip: more junk behind a reply than is kept of it costs no usage', async (t) => {
+  const small = zlib.gzipSync(reply)
+  const padded = zlib.gzipSync(Buffer.concat([Buffer.from(`{"x":"${randomBytes(40_000).toString('hex')}",`), reply.subarray(1)]))
+  const nearTheEnd = zlib.gzipSync(Buffer.concat([Buffer.from(`{"x":"${randomBytes(60_000).toString('hex')}",`), reply.subarray(1)]))
+  t.ok(nearTheEnd.length > 64_600 && nearTheEnd.length < 65_500, 'it ends in the last piece that is kept')
+  for (const packed of [small, padded, nearTheEnd]) {
+    for (const junkBytes of [60_000, 65_500, 70_000, mebi]) {
+      const bytes = Buffer.concat([packed, Buffer.alloc(junkBytes, 'junk')])
+      for (const pieces of [[bytes], cutAt(bytes, [packed.length]), cutAt(bytes, [packed.length - 3, packed.length + 5, 66_000])]) {
+        const { llm, out } = await meterCoded('chat_completions', pieces, 'gzip')
+        t.equal(llm.usage.tokens?.output, 4, `${packed.length} bytes and ${junkBytes}, in ${pieces.length} pieces`)
+        t.ok(out.equals(bytes))
+      }
+    }
+  }
+})
+
 t.test('what fails late is not kept to be read again', async (t) => {
   const long = zlib.gzipSync(Buffer.concat([reply.subarray(0, -1), Buffer.from(`,"x":"${randomBytes(80_000).toString('hex')}"}`)]))
   const { llm, out } = await meterCoded('chat_completions', [long, Buffer.from('junk')], 'gzip')
