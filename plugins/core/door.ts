@@ -14,7 +14,7 @@ import { dropQueryKeys, identify, readUrl, routeBy } from './identify.js'
 import { ModelCall, modelCallOf } from './model-call.js'
 import { unguardedMount } from './options.js'
 import { refuseUrl } from './refuse-url.js'
-import { readAtVersion, readSocket } from './rewritten-send.js'
+import { readAtStart, readAtVersion, socketPath } from './rewritten-send.js'
 import { splitKeys } from './url/query.js'
 import type { UrlRefusal, Resolution } from './url/resolve.js'
 import { leaveUntaken } from './untaken-upgrade.js'
@@ -91,26 +91,37 @@ function watchSend (gateway: Gateway, request: FastifyRequest, reply: FastifyRep
     const decision = sendDecision(withoutQuery(source || request.url))
     return decision === 'leave' ? from.call(reply, source, options) : answer(gateway, decision, request, reply, read)
   }
-  if (place === 'mount' && isSocketUpgrade(request)) watchSocket(request, reply)
+  if (isSocketUpgrade(request)) watchSocket(gateway, request, reply, place)
 
   function sendDecision (path: string): Decision {
     const sender = request.is404 ? 'mount' : place
     // A hook between two of the plugins may have made a model request of it, that had its key asked for.
-    if (sender === 'host' || modelCallOf(request)?.auth.passed === true) return 'leave'
-    const found = path === asked
-      ? readArrival(gateway, request, read) ?? gateway.resolveLoosely(methodAsked(request), String(request.raw.url), {})
-      : readAtVersion(path, request)
+    if (modelCallOf(request)?.auth.passed === true) return 'leave'
+    if (sender === 'host' || path !== asked) return sentDecision(gateway, request, sender, path)
+    const found = readArrival(gateway, request, read) ?? gateway.resolveLoosely(methodAsked(request), String(request.raw.url), {})
     return decisionAbout(gateway, request, found, sender)
   }
 }
 
 /** What http-proxy does last before a handshake. */
-function watchSocket (request: FastifyRequest, reply: FastifyReply): void {
+function watchSocket (gateway: Gateway, request: FastifyRequest, reply: FastifyReply, place: Place): void {
   const { hijack } = reply
   reply.hijack = () => {
-    if (readSocket(request, reply) !== null) throw gatewayError('upgrade_required')
+    const path = socketPath(request, reply)
+    if (path !== null && sentDecision(gateway, request, place, path) !== 'leave') throw gatewayError('upgrade_required')
     return hijack.call(reply)
   }
+}
+
+function sentDecision (gateway: Gateway, request: FastifyRequest, sender: Place, path: string): Decision {
+  if (sender !== 'host') return decisionAbout(gateway, request, readAtVersion(path, request), sender)
+  return decisionAbout(gateway, request, isBesideMounts(gateway, request) ? readAtStart(path, gateway.prefix, request) : null, 'mount')
+}
+
+/** A site of the host's that has what the mounts of model endpoints beside it leave: it may lead to the provider, too. */
+function isBesideMounts ({ mounts, prefix, resolveLoosely }: Gateway, request: FastifyRequest): boolean {
+  return mounts.guards(String(request.routeOptions.url)) &&
+    (prefix === '' || resolveLoosely(methodAsked(request), String(request.raw.url), {}) !== null)
 }
 
 export function decisionOf (
@@ -118,8 +129,9 @@ export function decisionOf (
 ): Decision {
   const place = placeOf(gateway, request)
   const found = readArrival(gateway, request, read)
-  const isSocket = found === null && place === 'mount' && isSocketUpgrade(request)
-  return decisionAbout(gateway, request, isSocket ? readSocket(request, reply) : found, place)
+  const isSocket = found === null && (place === 'mount' || (place === 'host' && gateway.guarded)) && isSocketUpgrade(request)
+  const path = isSocket ? socketPath(request, reply) : null
+  return path === null ? decisionAbout(gateway, request, found, place) : sentDecision(gateway, request, place, path)
 }
 
 /** What a request asks for; a preflight, what will be asked for. */

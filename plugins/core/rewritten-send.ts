@@ -4,9 +4,9 @@
  * sent is read here as the provider would read it, at the moment when it is known.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { methodAsked } from './arrival.js'
+import { isSocketUpgrade, methodAsked } from './arrival.js'
 import { createResolve, type Resolution } from './url/resolve.js'
-import { fromVersions, isSuspicious, readings } from './url/segments.js'
+import { belowPrefix, fromVersions, isSuspicious, leadingVersions, readings, segmentsOf } from './url/segments.js'
 import { withoutQuery } from './url/single-version.js'
 
 // To some providers, and to servers in front of some, case does not count.
@@ -18,16 +18,33 @@ export function readAtVersion (path: string, request: FastifyRequest): Resolutio
   // Many readings are the same, and each is as long as the path.
   const texts = [...new Set([path, fromVersions(path), fromVersions(path.toLowerCase()), ...spelled])]
   const found = texts.flatMap((each) => resolve(methodAsked(request), each, {}) ?? [])
-  return found.find((read) => read.kind === 'endpoint' || read.code !== 'unknown_url') ?? found[0] ?? null
+  return found.find(isKnown) ?? found[0] ?? null
 }
 
 /**
- * The same of where a mount of `@fastify/http-proxy` would open a socket, which goes by no `reply.from`: asked of the mount itself, as
- * its options do not tell all. Where it would refuse the path, that itself is read.
+ * What a path is to a provider that tells no cases apart, where a version stands at its start or after the gateway's own `prefix`; null
+ * where it is no endpoint's. What sockets there are is not known: for one it is null only without a version.
  */
-export function readSocket (request: FastifyRequest, reply: FastifyReply): Resolution {
+export function readAtStart (path: string, prefix: string, request: FastifyRequest): Resolution {
+  const mount = segmentsOf(prefix.toLowerCase())
+  const read = isSuspicious(path) ? readings(path, false) : [segmentsOf(path.toLowerCase())]
+  const below = read.map((segments) => belowPrefix(segments, mount) ?? segments).filter((segments) => leadingVersions(segments).length > 0)
+  const texts = [...new Set(below.map((segments) => `/${segments.join('/')}`))]
+  const found = texts.flatMap((each) => resolve(methodAsked(request), each, {}) ?? [])
+  return found.find(isKnown) ?? (isSocketUpgrade(request) ? found[0] : null) ?? null
+}
+
+function isKnown (read: Exclude<Resolution, null>): boolean {
+  return read.kind === 'endpoint' || read.code !== 'unknown_url'
+}
+
+/**
+ * Where a mount of `@fastify/http-proxy` would open a socket, which goes by no `reply.from`: asked of the mount itself, as its options do
+ * not tell all. Where it would refuse the path, that itself is told; null where no such mount serves the request.
+ */
+export function socketPath (request: FastifyRequest, reply: FastifyReply): string | null {
   const fromParameters: unknown = Reflect.get(reply, 'fromParameters')
-  return typeof fromParameters === 'function' ? readAtVersion(withoutQuery(sentBy(fromParameters, request, reply)), request) : null
+  return typeof fromParameters === 'function' ? withoutQuery(sentBy(fromParameters, request, reply)) : null
 }
 
 function sentBy (fromParameters: Function, request: FastifyRequest, reply: FastifyReply): string {
