@@ -1,3 +1,6 @@
+import { once } from 'node:events'
+import dns from 'node:dns'
+import { get, type IncomingMessage } from 'node:http'
 import { connect } from 'node:http2'
 import Fastify, { type FastifyInstance } from 'fastify'
 import t from 'tap'
@@ -428,4 +431,31 @@ t.test('a body in a coding that servers disagree on is refused', async (t) => {
     wire.destroy()
   }
   t.equal(seen.length, 0)
+})
+
+t.test('nor is it told at the second address of a name that has two', async (t) => {
+  const both = [{ address: '127.0.0.1', family: 4 }, { address: '127.0.0.2', family: 4 }]
+  const { lookup } = dns
+  t.teardown(() => { dns.lookup = lookup })
+  Reflect.set(dns, 'lookup', (...args: [name: string, options: unknown, done: (error: null, found: object) => void]) => {
+    if (Reflect.get(Object(args[1]), 'all') === true) args[2](null, both)
+    else Reflect.apply(lookup, dns, args)
+  })
+  const { app, seen } = await build(t)
+  await app.listen({ port: 0 })
+  const addresses = app.addresses().flatMap((at) => typeof at === 'string' ? [] : at)
+  t.strictSame(addresses.map(({ address }) => address).sort(), ['127.0.0.1', '127.0.0.2'])
+  for (const { address, port } of addresses) {
+    const reply = async (path: string): Promise<{ status: number, body: string }> => {
+      const [message]: IncomingMessage[] = await once(get({ host: address, port, path }), 'response')
+      return { status: message?.statusCode ?? 0, body: (await message?.setEncoding('utf8').toArray() ?? []).join('') }
+    }
+    const refused = await reply('/v1/%zz?key=c4nary')
+    t.equal(refused.status, 400)
+    t.match(refused.body, /could be read in two ways/, address)
+    t.notMatch(refused.body, /c4nary/)
+    t.match((await reply('/own/%zz')).body, 'FST_ERR_BAD_URL', 'what is not ours stays the host\'s')
+    t.equal((await reply('/own')).status, 200)
+  }
+  t.equal(seen.length, 2)
 })
