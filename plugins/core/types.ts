@@ -139,7 +139,7 @@ export interface ReplyTap {
   abort: (side: AbortSide) => void
   /** True once reading on cannot add to the usage. */
   readonly complete: boolean
-  /** True once what was read told of a failure. */
+  /** True once what was read told of a failure, also where it is not all there yet. */
   readonly failed: boolean
   /**
    * After `end`: false where the reply is a stream without the last event that its protocol promises, and so was cut. A promise

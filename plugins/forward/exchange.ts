@@ -94,21 +94,21 @@ export abstract class Exchange implements Dispatcher.DispatchHandler, Source {
     if (llm.times.firstChunkAt === 0) llm.times.firstChunkAt = this.#now()
     llm.upstreamReply.bytes += chunk.length
     const read = this.#tap === null ? chunk : this.#tap.push(chunk)
-    const passed = read !== null && this.#tap?.failed === true ? this.failing(read) : read
     if (this.#left) this.#goOnDraining(chunk)
-    else if (passed !== null && !this.#pass(passed)) this.#paused = true
+    else if (read !== null && !this.#pass(this.guarded(read, this.#tap?.failed === true))) this.#paused = true
     return !this.#paused
   }
 
-  /** What the caller gets of a piece once the reply has told of a failure. */
-  abstract failing (piece: Buffer): Buffer
+  /** What the caller gets of a piece now, or at the end of all. `failed`: the reply has told of a failure. */
+  abstract guarded (piece: Buffer | null, failed: boolean): Buffer
 
   onComplete (): void {
     const since = this.#now()
     this.#over(since)
     const rest = this.#tap === null ? null : this.#tap.end()
     if (!this.#left) {
-      if (rest !== null) this.#pass(rest)
+      if (rest !== null) this.#pass(this.guarded(rest, this.#tap?.failed === true))
+      this.#pass(this.guarded(null, false))
       this.#conclude(this.whole)
     }
     // A whole reply ends in the turn in which it is delivered, which tells its time.
@@ -168,6 +168,7 @@ export abstract class Exchange implements Dispatcher.DispatchHandler, Source {
 
   /** False: the caller takes no more for now. */
   #pass (chunk: Buffer): boolean {
+    if (chunk.length === 0) return true
     this.#boundary?.push(chunk)
     this.#passed = true
     if (this.#body !== null) return this.#body.pass(chunk)
@@ -232,6 +233,7 @@ export abstract class Exchange implements Dispatcher.DispatchHandler, Source {
   /** A stream that failed after it began: told as an event of the protocol where that is possible, else by cutting the connection. */
   #breakOff (error: Error): void {
     const failure = noteBroken(this.#context, error)
+    this.#pass(this.guarded(null, false))
     if (this.#boundary?.atBoundary === true) {
       this.#pass(lastEvent(this.#context.llm, failure, this.#tap))
       this.#body?.finish()

@@ -5,7 +5,7 @@ import { Exchange } from './exchange.js'
 import type { ExchangeContext, ExchangeDone, Transport } from './exchange-context.js'
 import { readHeaders, type Headers } from './raw-headers.js'
 import { isCoded, isPage, isPlain } from './reply-headers.js'
-import { masked, patternOf, PieceMask } from './secret-mask.js'
+import { patternOf, PieceMask } from './secret-mask.js'
 import { unpacked, unpackers } from './unpacked.js'
 import { secretsOf, type MountRequest } from './upstream-secrets.js'
 
@@ -13,6 +13,8 @@ import { secretsOf, type MountRequest } from './upstream-secrets.js'
 const maxHeldBytes = 256 * 1024
 /** A caller need not wait for the rest of an error, which providers send at once. */
 const maxHeldMs = 1_000
+
+const nothing: Buffer = Buffer.alloc(0)
 
 const codings = unpackers(zlib, 16 * maxHeldBytes)
 
@@ -39,6 +41,8 @@ export class GuardedExchange extends Exchange {
   readonly #calls: Call[] = []
   #held: Held | null = null
   #mask: PieceMask | null = null
+  /** Of a failure that a reply of success tells of. */
+  #failure: PieceMask | null = null
 
   /** `mount`: what the host's mount sends, null where it is an upstream of ours that is asked. */
   constructor (context: ExchangeContext, transport: Transport, done: ExchangeDone, mount: MountRequest | null = null) {
@@ -90,9 +94,14 @@ export class GuardedExchange extends Exchange {
   }
 
   /** A reply of success that tells of a failure is an error, too, and passes otherwise as it came. */
-  override failing (chunk: Buffer): Buffer {
+  override guarded (piece: Buffer | null, failed: boolean): Buffer {
+    if (piece === null) return this.#failure?.end() ?? nothing
+    if (this.#failure !== null) return this.#failure.push(piece)
+    if (!failed) return piece
     const secrets = this.#secrets()
-    return secrets.length === 0 ? chunk : masked(chunk, patternOf(secrets))
+    if (secrets.length === 0) return piece
+    this.#failure = new PieceMask(secrets)
+    return this.#failure.push(piece)
   }
 
   /** What is not all there cannot be looked through. */

@@ -1,4 +1,5 @@
 /** Secrets in what an upstream says: as they are, and as JSON and addresses may write them. */
+import { lineFeed } from '../core/bytes.js'
 
 /** JSON within JSON escapes an escape again. */
 const maxEscapes = 3
@@ -26,7 +27,7 @@ export function masked (bytes: Buffer, pattern: RegExp): Buffer {
   return text.search(pattern) === -1 ? bytes : Buffer.from(text.replace(pattern, (found) => '*'.repeat(found.length)), 'latin1')
 }
 
-/** Masks bytes that come in pieces. The last ones wait, as a secret may begin in them. */
+/** Masks bytes that come in pieces. The last ones wait, as a secret may begin in them; none goes over the end of a line. */
 export class PieceMask {
   readonly #pattern: RegExp
   readonly #waitingBytes: number
@@ -39,12 +40,15 @@ export class PieceMask {
 
   push (piece: Buffer): Buffer {
     const bytes = masked(Buffer.concat([this.#waiting, piece]), this.#pattern)
-    const at = Math.max(0, bytes.length - this.#waitingBytes)
+    const at = Math.max(0, bytes.length - this.#waitingBytes, bytes.lastIndexOf(lineFeed) + 1)
     this.#waiting = bytes.subarray(at)
     return bytes.subarray(0, at)
   }
 
+  /** Once; nothing waits after it. */
   end (): Buffer {
-    return this.#waiting
+    const rest = this.#waiting
+    this.#waiting = Buffer.alloc(0)
+    return rest
   }
 }

@@ -38,6 +38,11 @@ export class CapturedValue {
     return parseBytes(bytes, 0, bytes.length)
   }
 
+  /** True where a piece that ended within the value held more of it than its first byte. */
+  get hasBegun (): boolean {
+    return this.size > 1
+  }
+
   get tooLarge (): boolean {
     return this.size + this.end - this.start > maxValueBytes
   }

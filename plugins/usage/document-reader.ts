@@ -38,6 +38,10 @@ export class DocumentReader implements ReplyReader {
     return this.scanner?.overflow === true
   }
 
+  get failing (): boolean {
+    return this.isOpen && this.scanner !== null && this.meter.fails(this.scanner.found, this.scanner.openSlot)
+  }
+
   read (chunk: Buffer): void {
     if (!this.isFirst) {
       this.scan(chunk)

@@ -12,6 +12,14 @@ const shortBytes = 24
 /** Of the newest events that were passed by, as many are read where the end of a stream is looked for: the last may tell nothing. */
 const lastEvents = 3
 
+/** An event of failure names itself at its begin: `event: error`, `data: {"error":`, `data: {"type":"response.failed"`. */
+const error = 'error'
+const failed = 'failed'
+const errorByte = error.charCodeAt(0)
+const failedByte = failed.charCodeAt(0)
+/** Where the names begin, with one blank more or less. */
+const namesAt = [6, 7, 8, 9, 15, 16, 24, 25]
+
 /** Whole events of one piece that were passed by. */
 interface Run {
   bytes: Buffer | null
@@ -60,6 +68,10 @@ export class EventStreamReader implements ReplyReader {
 
   get whole (): boolean {
     return this.meter.complete || this.meter.ended || this.plan.rules.ending === null
+  }
+
+  get failing (): boolean {
+    return this.scanner.first !== undefined && this.meter.fails(this.scanner.found, this.scanner.openSlot)
   }
 
   /** True where the event that is being read may still turn out to be the added one. */
@@ -151,7 +163,7 @@ export class EventStreamReader implements ReplyReader {
   private passBy (chunk: Buffer, at: number, allOnly = false): number {
     if (this.first > 0 || !this.events.idle || this.events.afterReturn) return at
     const sign = this.findSign(chunk, at)
-    const end = endOfEvents(chunk, findEscapedLetter(chunk, at, sign === -1 ? chunk.length : sign))
+    const end = beforeFailure(chunk, at, endOfEvents(chunk, findEscapedLetter(chunk, at, sign === -1 ? chunk.length : sign)))
     if (end <= at || (allOnly && end < chunk.length) || !endsInObject(chunk, end)) return at
     this.events.skipped()
     this.isPassedNewest = true
@@ -200,6 +212,22 @@ function endOfEvents (chunk: Buffer, to: number): number {
     at = chunk.lastIndexOf(lineFeed, at - 1)
   }
   return 0
+}
+
+/** Offset up to which whole events tell of no failure. One is the first of its piece, or the last: nothing follows it. */
+function beforeFailure (chunk: Buffer, at: number, end: number): number {
+  if (end <= at || beginsFailure(chunk, at)) return at
+  const last = endOfEvents(chunk, end - 3)
+  return last > at && beginsFailure(chunk, last) ? last : end
+}
+
+function beginsFailure (chunk: Buffer, from: number): boolean {
+  for (const place of namesAt) {
+    const byte = chunk[from + place]
+    if (byte === errorByte && standsAt(error, chunk, from + place)) return true
+    if (byte === failedByte && standsAt(failed, chunk, from + place)) return true
+  }
+  return false
 }
 
 /** Leaves the last events of a run in it, and returns how many of `most` it lacks. */

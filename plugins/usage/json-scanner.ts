@@ -61,6 +61,11 @@ export class JsonScanner {
     return this.state === isDone
   }
 
+  /** Slot of the text, object or array that is looked for and still being read, -1 for none. It may still turn out to be empty. */
+  get openSlot (): number {
+    return this.kept === null || this.state === inScalar || !this.captured.hasBegun ? -1 : this.kept.slot
+  }
+
   /** Makes ready for another document; findings are dropped. */
   reset (): void {
     this.state = inValue
@@ -136,8 +141,7 @@ export class JsonScanner {
   }
 
   private leave (chunk: Buffer, at: number): number {
-    const parent = this.nodes.pop()
-    if (parent !== undefined) this.node = parent
+    this.node = this.nodes.pop() ?? this.node
     this.inArray = this.arrays.pop() === true
     return this.endValue(chunk, at)
   }
@@ -198,9 +202,8 @@ export class JsonScanner {
   }
 
   private endKey (chunk: Buffer, at: number, to: number): number {
-    const isFollowed = at < to && chunk[at] === colon
-    this.state = isFollowed ? inValue : inColon
-    return isFollowed ? at + 1 : at
+    this.state = at < to && chunk[at] === colon ? inValue : inColon
+    return this.state === inValue ? at + 1 : at
   }
 
   private readColon (chunk: Buffer, at: number): number {
@@ -231,10 +234,7 @@ export class JsonScanner {
         }
         from = end - 1
       } else if (byte === openObject || byte === openArray) depth += 1
-      else if (byte === closeObject || byte === closeArray) {
-        depth -= 1
-        if (depth === 0) return this.endValue(chunk, from + 1)
-      }
+      else if ((byte === closeObject || byte === closeArray) && --depth === 0) return this.endValue(chunk, from + 1)
     }
     this.depth = depth
     return to

@@ -45,11 +45,8 @@ export class Meter {
     this.finishReason = textIn(found, slots.finish) ?? this.finishReason
     takeOutside(this.outside, found, this.plan)
     const type = found[slots.type]
-    if (typeof type === 'string') {
-      this.complete ||= rules.last.includes(type)
-      this.failed ||= rules.failed.includes(type)
-    }
-    this.failed ||= slots.errors.some((slot) => tellsFailure(found[slot]))
+    if (typeof type === 'string') this.complete ||= rules.last.includes(type)
+    this.failed ||= this.fails(found)
     // Before it is laid over what was told earlier, whose counts it then holds.
     this.isExtra = found[slots.listed] === 0 && slots.usage.some((slot) => this.tells(found[slot]))
     this.hasUsage = false
@@ -63,6 +60,14 @@ export class Meter {
     this.createdAt = numberIn(found, slots.created) ?? this.createdAt
     this.sequence = numberIn(found, slots.sequence) ?? this.sequence
     this.takeEnding(found, type)
+  }
+
+  /** `open`: the slot of what is still being read. */
+  fails (found: readonly unknown[], open = -1): boolean {
+    const { slots, rules } = this.plan
+    const type = found[slots.type]
+    if (typeof type === 'string' && rules.failed.includes(type)) return true
+    return slots.errors.some((slot) => slot === open || tellsFailure(found[slot]))
   }
 
   /** What an event of ours at the end of the stream goes on from. */

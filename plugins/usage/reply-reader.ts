@@ -5,6 +5,8 @@ export interface ReplyReader {
   end: () => boolean
   /** False where it is a stream that has not told its end. */
   readonly whole: boolean
+  /** True where the document that is being read tells of a failure, as far as it has come. */
+  readonly failing: boolean
   /** True where what came is not what the reply said it is. */
   readonly broken: boolean
   /** True where a usage object was larger than is kept. */

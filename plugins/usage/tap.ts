@@ -65,7 +65,7 @@ export class UsageTap implements ReplyTap {
   }
 
   get failed (): boolean {
-    return this.meter.failed
+    return this.meter.failed || this.reader?.failing === true
   }
 
   get streamFacts (): StreamFacts {
