@@ -68,11 +68,15 @@ export function readings (path: string, caseSensitive: boolean): string[][] {
     for (const cut of [text, text.replace(/[#?].*$/s, '')]) {
       texts.add(cut.replace(/[#;?].*$/s, '')).add(cut.replace(/;[^/\\]*/g, '').replace(/[#?].*$/s, ''))
     }
-    text = decodeLeniently(text)
+    const decoded = decodeLeniently(text)
+    if (decoded === text) break
+    text = decoded
   }
-  return [...texts].flatMap((reading) => {
-    const segments = segmentsOf(reading.replace(/\\/g, '/')).map(withoutBlanks).filter((segment) => segment !== '')
-    return [segments, withoutDots(segments)]
+  // As a whole and once each: a path has room for thousands of segments.
+  const freed = new Set([...texts].map((reading) => reading.replace(/\\/g, '/').replace(/[^!-\uffff]/g, '')))
+  return [...freed].flatMap((reading) => {
+    const segments = segmentsOf(reading)
+    return /\/\.{1,2}(?:\/|$)/.test(`/${reading}`) ? [segments, withoutDots(segments)] : [segments]
   })
 }
 
@@ -84,10 +88,6 @@ function decodeLeniently (text: string): string {
   } catch {
     return text.replace(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(parseInt(hex, 16)))
   }
-}
-
-function withoutBlanks (segment: string): string {
-  return Array.from(segment).filter((char) => char > ' ').join('')
 }
 
 function withoutDots (segments: readonly string[]): string[] {
