@@ -1,6 +1,6 @@
 /**
- * Three gateways in one process, each with a port of its own: as the chain is, with prices and a label of its keys in the metrics, and
- * with a budget in money besides. What one process gets of its compilers by luck, all three get.
+ * Gateways in one process, each with a port of its own: as the chain is, twice, with prices and a budget in money, and with a label of its
+ * keys in the metrics besides. What one process gets of its compilers by luck, all of them get.
  */
 import fastify, { type FastifyInstance } from 'fastify'
 import llmGateway, { type LlmGatewayOptions } from '../../../plugins/index.js'
@@ -11,11 +11,11 @@ const options = { ...gatewayOptions(), forward: { connections: settings.connecti
 const prices = { models: { 'bench-*': { input: 1.25, cache_read: 0.125, output: 10, reasoning: 10 } } }
 const budgets = [{ cost: 8_000_000, period: 'month', timezone: 'Europe/Berlin' }] as const
 
-function priced (limits: { readonly budgets?: typeof budgets }): LlmGatewayOptions {
+function priced (metrics: Pick<LlmGatewayOptions, 'metrics'>): LlmGatewayOptions {
   const groups = Object.entries(options.groups).map(([name, group]) => [
-    name, { ...group, labels: { team: 'bench' }, limits: { ...group.limits, ...limits } },
+    name, { ...group, labels: { team: 'bench' }, limits: { ...group.limits, budgets } },
   ])
-  return { ...options, groups: Object.fromEntries(groups), metrics: { labels: ['team'] }, prices }
+  return { ...options, groups: Object.fromEntries(groups), ...metrics, prices }
 }
 
 async function start (options: LlmGatewayOptions): Promise<FastifyInstance> {
@@ -25,7 +25,7 @@ async function start (options: LlmGatewayOptions): Promise<FastifyInstance> {
   return app
 }
 
-const apps = [await start(options), await start(options), await start(priced({})), await start(priced({ budgets }))]
+const apps = [await start(options), await start(options), await start(priced({})), await start(priced({ metrics: { labels: ['team'] } }))]
 const ports = apps.map(({ server }) => portOf(server.address()))
 // `--profile costs` is of all that a price brings.
 serve(ports.at(-1) ?? 0, {
