@@ -9,6 +9,9 @@ const settings = { languageVersion: ts.ScriptTarget.ES2023, jsDocParsingMode: ts
 
 const comments = /\/\*[^]*?\*\/|\/\/[^\n]*/g
 
+/** Two words, a number and a point, or signs that may make a third: + and ++, a division and a pattern. */
+const needsBlank = /^(?:[\w$#\x80-\uffff][\w$#\\\x80-\uffff]|\d\.|\+\+|--|<!|\/.|.\/)$/
+
 /** What stands between two tokens. */
 function shorten (text) {
   if (text === '' || text === ' ') return text
@@ -29,8 +32,7 @@ export function withoutComments (text) {
     if (children.length > 0) return children.forEach((child) => add(child, node))
     const start = node.getStart(file)
     const gap = shorten(text.slice(node.pos, start))
-    // Of other signs two may make a third: + and ++, a division and a pattern.
-    const isSpare = gap === ' ' && (/[{},;:?=&|<>*%]$/.test(code) || /^(?:[{}:?=&|(<>*%]|!==|[-+]=)/.test(text.slice(start, start + 3)))
+    const isSpare = gap === ' ' && !needsBlank.test(code.slice(-1) + text[start])
     if (isSpareEnd && text.slice(start, node.end) === '}') code = code.slice(0, -1)
     // What a loop or a condition does may be nothing, and that is written as a semicolon.
     isSpareEnd = node.kind === ts.SyntaxKind.SemicolonToken && of.kind !== ts.SyntaxKind.EmptyStatement

@@ -82,7 +82,8 @@ t.test('code is shipped without its comments, and declarations with those of wha
     'function f() { if (g) ; else; }',
     'function h() { do; while (i); }',
     'function j() { k(); return [l]; }',
-    'class M { n = {}; }',
+    'class M { n = {}; static #o = 1 - -2 + 3; }',
+    'for (const [p] of [\'q\']) r(p in `s`, 4 .toFixed(), typeof -p);',
     '// six',
   ]
   const script = `import { withoutComments } from '${root}.build/without-comments.js'
@@ -90,18 +91,19 @@ t.test('code is shipped without its comments, and declarations with those of wha
   const { stdout } = run(process.execPath, ['--input-type=module', '-e', script, hard.join('\n')], root)
   t.same(stdout.split('\n'), [
     '#!/usr/bin/env node',
-    'const a=/[/*]/ .test("// no comment");',
+    'const a= /[/*]/ .test("// no comment");',
     'const b=`',
     '    // a line of text',
     '        $' + '{a?`/* text */`:""}`;',
     'if(a!==!b&&c<=d){',
-    '\tthrow{b},"c, d = e",f?.5:((g + +h)||i / /j/.k)',
+    '\tthrow{b},"c, d = e",f?.5:((g+ +h)||i / /j/.k)',
     '}',
     'function d(){for(;e;);}',
-    'function f(){if(g) ;else;}',
+    'function f(){if(g);else;}',
     'function h(){do;while(i)}',
-    'function j(){k();return [l]}',
-    'class M{n={}}',
+    'function j(){k();return[l]}',
+    'class M{n={};static #o=1- -2+3}',
+    'for(const[p]of[\'q\'])r(p in`s`,4 .toFixed(),typeof-p);',
     '',
   ])
   const built = paths.filter((path) => path.startsWith('dist/')).map((path) => ({ path, text: readFileSync(join(root, path), 'utf8') }))
