@@ -1,5 +1,5 @@
 /**
- * The same code, line for line, without its comments and blank lines, with tabs where there were four spaces, no blanks along most signs,
+ * The same code without its comments and blank lines, with tabs where there were four spaces, no blanks along most signs, lists in a line,
  * and without the semicolons that a closing brace makes up for. Names stay, and a statement keeps a line of its own: the trace of an error
  * tells as much as before.
  */
@@ -31,7 +31,7 @@ export function withoutComments (text) {
     const children = node.getChildren(file)
     if (children.length > 0) return children.forEach((child) => add(child, node))
     const start = node.getStart(file)
-    const gap = shorten(text.slice(node.pos, start))
+    const gap = /[,([]$/.test(code) ? shorten(text.slice(node.pos, start)).trim() : shorten(text.slice(node.pos, start))
     const isSpare = gap === ' ' && !needsBlank.test(code.slice(-1) + text[start])
     if (isSpareEnd && text.slice(start, node.end) === '}') code = code.slice(0, -1)
     // What a loop or a condition does may be nothing, and that is written as a semicolon.

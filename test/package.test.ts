@@ -84,6 +84,10 @@ t.test('code is shipped without its comments, and declarations with those of wha
     'function j() { k(); return [l]; }',
     'class M { n = {}; static #o = 1 - -2 + 3; }',
     'for (const [p] of [\'q\']) r(p in `s`, 4 .toFixed(), typeof -p);',
+    'u([',
+    '    v, // seven',
+    '    w,',
+    ']);',
     '// six',
   ]
   const script = `import { withoutComments } from '${root}.build/without-comments.js'
@@ -104,6 +108,7 @@ t.test('code is shipped without its comments, and declarations with those of wha
     'function j(){k();return[l]}',
     'class M{n={};static #o=1- -2+3}',
     'for(const[p]of[\'q\'])r(p in`s`,4 .toFixed(),typeof-p);',
+    'u([v,w,]);',
     '',
   ])
   const built = paths.filter((path) => path.startsWith('dist/')).map((path) => ({ path, text: readFileSync(join(root, path), 'utf8') }))

@@ -14,7 +14,7 @@ import { dropQueryKeys, identify, readUrl, routeBy } from './identify.js'
 import { ModelCall, modelCallOf } from './model-call.js'
 import { unguardedMount } from './options.js'
 import { refuseUrl } from './refuse-url.js'
-import { readAtStart, readAtVersion, socketPath } from './rewritten-send.js'
+import { readAtStart, readAtVersion, readBeside, socketPath } from './rewritten-send.js'
 import { splitKeys } from './url/query.js'
 import type { UrlRefusal, Resolution } from './url/resolve.js'
 import { leaveUntaken } from './untaken-upgrade.js'
@@ -99,7 +99,7 @@ function watchSend (gateway: Gateway, request: FastifyRequest, reply: FastifyRep
     if (modelCallOf(request)?.auth.passed === true) return 'leave'
     if (sender === 'host' || path !== asked) return sentDecision(gateway, request, sender, path)
     const found = readArrival(gateway, request, read) ?? gateway.resolveLoosely(methodAsked(request), String(request.raw.url), {})
-    return decisionAbout(gateway, request, found, sender)
+    return decisionAbout(gateway, request, found ?? readBeside(path), sender)
   }
 }
 

@@ -4,6 +4,7 @@
  * sent is read here as the provider would read it, at the moment when it is known.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { besideVersions } from '../protocols/index.js'
 import { isSocketUpgrade, methodAsked } from './arrival.js'
 import { createResolve, type Resolution } from './url/resolve.js'
 import { belowPrefix, fromVersions, isSuspicious, leadingVersions, readings, segmentsOf } from './url/segments.js'
@@ -18,7 +19,13 @@ export function readAtVersion (path: string, request: FastifyRequest): Resolutio
   // Many readings are the same, and each is as long as the path.
   const texts = [...new Set([path, fromVersions(path), fromVersions(path.toLowerCase()), ...spelled])]
   const found = texts.flatMap((each) => resolve(methodAsked(request), each, {}) ?? [])
-  return found.find(isKnown) ?? found[0] ?? null
+  return found.find(isKnown) ?? found[0] ?? readBeside(path)
+}
+
+/** The same of one that a provider is known to have without a version in front. */
+export function readBeside (path: string): Resolution {
+  const texts = isSuspicious(path) ? readings(path, false).map((segments) => `/${segments.join('/')}`) : [path]
+  return texts.some((text) => besideVersions.test(text)) ? resolve('GET', '/v1', {}) : null
 }
 
 /**
@@ -31,7 +38,7 @@ export function readAtStart (path: string, prefix: string, request: FastifyReque
   const below = read.map((segments) => belowPrefix(segments, mount) ?? segments).filter((segments) => leadingVersions(segments).length > 0)
   const texts = [...new Set(below.map((segments) => `/${segments.join('/')}`))]
   const found = texts.flatMap((each) => resolve(methodAsked(request), each, {}) ?? [])
-  return found.find(isKnown) ?? (isSocketUpgrade(request) ? found[0] : null) ?? null
+  return found.find(isKnown) ?? (isSocketUpgrade(request) ? found[0] ?? readBeside(path) : null)
 }
 
 function isKnown (read: Exclude<Resolution, null>): boolean {

@@ -11,6 +11,7 @@ export { routePattern } from './endpoint.js'
 export {
   endpointIds, protocolNames, protocols, schemaNames, type EndpointId, type ProtocolLabel, type ProtocolName, type SchemaName,
 } from './list.js'
+export { besideVersions } from './beside-versions.js'
 export { sockets } from './sockets/endpoint.js'
 export { usageHiding } from './usage-hiding.js'
 

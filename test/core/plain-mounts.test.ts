@@ -25,7 +25,7 @@ interface Site {
 
 /** Beside mounts that have `proxyOptions()` stands what `plain` registers. */
 async function start (
-  t: Test, plain: (app: FastifyInstance, upstream: string) => unknown, { prefix = '', isOlder = false } = {}
+  t: Test, plain: (app: FastifyInstance, upstream: string) => unknown, { prefix = '', isOlder = false, isAlone = false } = {}
 ): Promise<Site> {
   const upstream = await startUpstream(t)
   upstream.respond = () => ({ body: {} })
@@ -33,7 +33,7 @@ async function start (
   t.teardown(() => app.close())
   if (isOlder) await plain(app, upstream.url)
   await app.register(llmGateway, { ...guarded, prefix })
-  for (const version of ['/v1', '/v1beta']) {
+  for (const version of isAlone ? [] : ['/v1', '/v1beta']) {
     await app.register(httpProxy, { ...proxyOptions(), upstream: upstream.url, prefix: prefix + version, rewritePrefix: version })
   }
   if (!isOlder) await plain(app, upstream.url)
@@ -50,8 +50,9 @@ async function start (
 }
 
 const endpointPaths = [
-  '/V1/chat/completions', '/v1/../V1/chat/completions', '/V1//chat/completions', '/V1/messages', '/V1/Messages/', '/V%31/chat/completions',
-  '/%561/chat/completions', '/V1Beta/models/m:generateContent', '/V1/v1/messages', '/V1/chat/completions?key=a', '/V1/chat/completions;a',
+  '/V1/chat/completions', '/v1/../V1/chat/completions', '/V1//chat/completions', '/V1/messages', '/V1/Messages/',
+  '/V%31/chat/completions', '/%561/chat/completions', '/V1Beta/models/m:generateContent',
+  '/V1/v1/messages', '/V1/chat/completions?key=a', '/V1/chat/completions;a',
 ]
 
 type Plain = (app: FastifyInstance, upstream: string) => unknown
@@ -74,7 +75,8 @@ const plainMounts: Record<string, Plain> = {
 
 for (const [how, plain] of Object.entries(plainMounts)) {
   for (const isOlder of [false, true]) {
-    t.test(`beside adapted mounts no endpoint in another case is sent: ${how}${isOlder ? ', older than the gateway' : ''}`, async (t) => {
+    const age = isOlder ? ', older than the gateway' : ''
+    t.test(`beside adapted mounts no endpoint in another case is sent: ${how}${age}`, async (t) => {
       const { app, upstream, ask } = await start(t, plain, { isOlder })
       for (const path of endpointPaths) {
         for (const headers of [[], [bearer]]) t.not(await ask('POST', path, ...headers), 200, path)
@@ -110,6 +112,26 @@ t.test('nor a socket', async (t) => {
   const [, open] = await opened
   open.destroy()
 })
+
+const liveSocket = '/ws/google.ai.generativelanguage.v1beta.GenerativeService.BidiGenerateContent'
+
+for (const isAlone of [false, true]) {
+  t.test(`what a provider has without a version in front is not sent by a mount of everything${isAlone ? ' alone' : ''}`, async (t) => {
+    const plain: Plain = (app, url) => app.register(httpProxy, { upstream: url, prefix: '/', websocket: true })
+    const { upstream, ask } = await start(t, plain, { isAlone })
+    for (const path of [liveSocket, `/${liveSocket}`, liveSocket.replace('ws', '%77s'), liveSocket.toUpperCase()]) {
+      t.equal(await ask('GET', path, ...socket), 401, path)
+      t.equal(await ask('GET', path, ...socket, bearer), 426, path)
+    }
+    const files = ['/upload/v1beta/files', '/resumable/upload/v1beta/files', '/Upload//V1alpha/files?key=a', '/%75pload/v1beta/files']
+    for (const path of isAlone ? files : []) {
+      for (const headers of [[], [bearer]]) t.equal(await ask('POST', path, ...headers), 404, path)
+    }
+    if (isAlone) t.equal(await ask('GET', '/download/v1beta/files/f:download?alt=media'), 404)
+    t.strictSame(upstream.seen, [])
+    for (const path of ['/upload/images', '/download/v1/manual', '/ws/news']) t.equal(await ask('GET', path), 200, path)
+  })
+}
 
 t.test('below the prefix of the gateway it is so, and elsewhere all is the host\'s', async (t) => {
   const { upstream, ask } = await start(t, (app, url) => app.register(httpProxy, { upstream: url, prefix: '/' }), { prefix: '/llm' })
