@@ -65,8 +65,11 @@ interface Pending {
 export class KeyCache {
   readonly #known: LRUCache<string, Entry>
   readonly #unknown: LRUCache<string, number>
-  /** Digests whose key was known until it changed: asked for like held ones, though nothing of them is believed. */
-  readonly #changed: LRUCache<string, true>
+  /**
+   * Digests whose key was known until it changed: asked for like held ones, though nothing of them is believed. Made with the first: it has
+   * room for all of them from the start.
+   */
+  #changed: LRUCache<string, true> | null = null
   readonly #pending = new Map<string, Pending>()
   readonly #options: KeyCacheOptions
   readonly #budget: LoadBudget
@@ -80,7 +83,6 @@ export class KeyCache {
     this.#budget = new LoadBudget(options.maxLoadsPerSecond, now())
     this.#known = new LRUCache({ max: options.max })
     this.#unknown = new LRUCache({ max: options.negativeMax })
-    this.#changed = new LRUCache({ max: options.max })
   }
 
   get sizes (): { positive: number, negative: number } {
@@ -112,7 +114,7 @@ export class KeyCache {
       return this.#standIn(digest, new Error('too many key look-ups at the same time'))
     }
     // A flood of made-up keys is not passed on to the store, and crowds out no key that is in use.
-    const inUse = this.#known.has(digest) || this.#changed.has(digest)
+    const inUse = this.#known.has(digest) || this.#changed?.has(digest) === true
     if (!inUse && !this.#budget.take(this.#now())) {
       return this.#standIn(digest, new Error('too many look-ups of unknown keys'))
     }
@@ -157,7 +159,7 @@ export class KeyCache {
   }
 
   #keep (digest: string, key: Key | null, loadedAt: number): void {
-    this.#changed.delete(digest)
+    this.#changed?.delete(digest)
     if (key === null) {
       this.#known.delete(digest)
       this.#unknown.set(digest, loadedAt)
@@ -174,6 +176,7 @@ export class KeyCache {
     for (const [digest, { key }] of this.#known.entries()) {
       if (!concerns(change, digest, key)) continue
       this.#known.delete(digest)
+      this.#changed ??= new LRUCache({ max: this.#options.max })
       this.#changed.set(digest, true)
     }
   }

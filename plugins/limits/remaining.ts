@@ -15,13 +15,14 @@ interface Balance {
 export class Remaining {
   readonly budgets = new RemainingBudgets()
   readonly #groups = new Map<string, Balance>()
-  readonly #keys = new LRUCache<string, number>({ max: maxKeys })
+  /** Made with the first: it has room for all of them from the start. */
+  #keys: LRUCache<string, number> | null = null
 
   note (parties: Parties, left: Left): void {
     const { group, groupLimits, key, keyLimits } = parties
     if (left.buckets !== undefined) this.budgets.note(parties, left)
     if (groupLimits.balance !== undefined && left.group !== null) this.#noteGroup(group, groupLimits.balance, left.group)
-    if (keyLimits.balance !== undefined && left.key !== null) this.#keys.set(key, left.key)
+    if (keyLimits.balance !== undefined && left.key !== null) this.#noteKey(key, left.key)
   }
 
   /** A refusal tells it too: once a balance is spent, a process that was started since hears nothing else. */
@@ -31,7 +32,7 @@ export class Remaining {
     if (limit === 'budget') this.budgets.noteRefused(parties, refused)
     if (limit !== 'balance') return
     if (scope === 'group') this.#noteGroup(group, allowed, free)
-    else this.#keys.set(key, free)
+    else this.#noteKey(key, free)
   }
 
   #noteGroup (group: string, granted: number, left: number): void {
@@ -43,6 +44,11 @@ export class Remaining {
     }
   }
 
+  #noteKey (key: string, left: number): void {
+    this.#keys ??= new LRUCache({ max: maxKeys })
+    this.#keys.set(key, left)
+  }
+
   /** A hold ended and gave back what it did not use. */
   giveBack (parties: Parties, amounts: Amounts): void {
     const { group, key } = parties
@@ -50,12 +56,12 @@ export class Remaining {
     if (parties.groupBuckets !== undefined) this.budgets.giveBack(parties, amounts)
     const balance = this.#groups.get(group)
     if (balance !== undefined) balance.left += tokens
-    const left = this.#keys.size === 0 ? undefined : this.#keys.get(key)
-    if (left !== undefined) this.#keys.set(key, left + tokens)
+    const left = this.#keys?.get(key)
+    if (left !== undefined) this.#noteKey(key, left + tokens)
   }
 
   left ({ group, key }: Parties): Left {
-    return { group: this.#groups.get(group)?.left ?? null, key: this.#keys.get(key) ?? null }
+    return { group: this.#groups.get(group)?.left ?? null, key: this.#keys?.get(key) ?? null }
   }
 
   samples (): GaugeSample[] {

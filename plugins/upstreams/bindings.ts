@@ -16,7 +16,8 @@ export interface BoundId {
 
 /** Which upstream made what is bound to its account: held here, and in the state engine for other processes and hosts. */
 export class Bindings {
-  readonly #held = new LRUCache<string, string>({ max: maxHeld })
+  /** Made with the first: it has room for all of them from the start. */
+  #held: LRUCache<string, string> | null = null
   readonly #notes: Notes | null
   readonly #failed: (error: unknown) => void
 
@@ -27,14 +28,15 @@ export class Bindings {
 
   /** The name of the upstream; null where nobody knows, or the state engine cannot answer. */
   find (id: BoundId): string | null | Promise<string | null> {
-    const held = this.#held.get(id.name)
+    const held = this.#held?.get(id.name)
     return held === undefined && this.#notes !== null ? this.#ask(this.#notes, id.name) : held ?? null
   }
 
   /** Of a request that is settled: what its reply made, or what it found. */
   keep (llm: ModelCall, upstream: string, ttlMs: number): void {
     const id = madeBy(llm)
-    if (id === null || this.#held.get(id) === upstream) return
+    if (id === null || this.#held?.get(id) === upstream) return
+    this.#held ??= new LRUCache({ max: maxHeld })
     this.#held.set(id, upstream, { ttl: ttlMs })
     this.#write(id, upstream, ttlMs).catch(this.#failed)
   }
