@@ -35,16 +35,16 @@ async function scene (session: Session, names: readonly string[]): Promise<Scene
 /** Short windows by turns: each target has paused before each. */
 async function withPauses (session: Session): Promise<Results> {
   const names = ['e', 'chain', 'e2', 'dropin']
-  return await generations(session, session.pick({ quick: 1, full: 3 }), async () => await scene(session, names), drive, session.pick({
+  return await generations(session, session.pick({ quick: 1, full: 2 }), async () => await scene(session, names), drive, session.pick({
     quick: { rounds: 4, windowMs: 200, warmMs: 125 },
-    full: { rounds: 8, windowMs: 200, warmMs: 125 },
+    full: { rounds: 12, windowMs: 200, warmMs: 125 },
   }))
 }
 
 /** Each process alone and without a pause, by turns with the others' processes. */
 async function withoutPause (session: Session): Promise<Results> {
   const found: Results[] = []
-  for (let generation = 0; generation < session.pick({ quick: 0, full: 3 }); generation++) {
+  for (let generation = 0; generation < session.pick({ quick: 0, full: 2 }); generation++) {
     for (const name of inTurn(generation, ['e', 'chain', 'e2'])) {
       const { lanes, verify } = await scene(session, [name])
       found.push(await interleave(session, lanes, drive, { rounds: 16, windowMs: 200, warmMs: 250 }))

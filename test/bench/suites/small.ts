@@ -58,14 +58,14 @@ async function generation (session: Session, at: number, knownRate: number): Pro
   const { ours, refusing, lanes } = await cast(session)
   const steady = await interleave(session, inTurn(at, lanes), closed(64), session.pick({
     quick: { rounds: 8, windowMs: 100, warmMs: 500 },
-    full: { rounds: 8, windowMs: 250, warmMs: 1200, warmRequests: 12_000 },
+    full: { rounds: 12, windowMs: 250, warmMs: 1200, warmRequests: 12_000 },
   }))
   const named = (...names: string[]): Lane[] => lanes.filter(({ name }) => names.includes(name))
   const rate = knownRate > 0 ? knownRate : await rateOf(session, named(...d))
   const beside = session.mode === 'full' ? [lane(session.direct(), session.work('bench-small'), 'as-caller'), ...named('e')] : []
   const clocked = await interleave(session, inTurn(at, [...named('d', 'chain', 'd2'), ...beside]), open(rate), session.pick({
     quick: { rounds: 4, windowMs: 150, warmMs: 0 },
-    full: { rounds: 8, windowMs: 400, warmMs: 0 },
+    full: { rounds: 12, windowMs: 400, warmMs: 0 },
   }))
   for (const target of ours) await verifyTarget(target, session.work('bench-small'), lanes)
   await verifyTotals(refusing, { ok: 0, inputTokens: 0, outputTokens: 0, refused: named(refusing.name)[0]?.answered ?? 0 })
@@ -75,7 +75,7 @@ async function generation (session: Session, at: number, knownRate: number): Pro
 
 export async function small (session: Session): Promise<Findings> {
   const all: Measured[] = []
-  for (let at = 0; at < session.pick({ quick: 2, full: 3 }); at++) all.push(await generation(session, at, all[0]?.rate ?? 0))
+  for (let at = 0; at < 2; at++) all.push(await generation(session, at, all[0]?.rate ?? 0))
   // The windows of a peer from before it was lost are no series.
   const steady: Results = new Map([...joined(all.map(each => each.steady))].filter(([name]) => !session.lost.has(name)))
   const clocked = joined(all.map(each => each.clocked))

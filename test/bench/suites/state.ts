@@ -23,7 +23,7 @@ async function generation (session: Session, at: number, redisUrl: string | null
   const lanes: Lane[] = targets.map(target => lane(target, work, 'as-upstream'))
   const results = await interleave(session, lanes, closed(64), session.pick({
     quick: { rounds: 8, windowMs: 100, warmMs: 500 },
-    full: { rounds: 8, windowMs: 250, warmMs: 1500, warmRequests: 12_000 },
+    full: { rounds: 12, windowMs: 250, warmMs: 1500, warmRequests: 12_000 },
   }))
   for (const target of targets) await verifyTarget(target, work, lanes)
   await session.stop()
@@ -55,7 +55,7 @@ export async function state (session: Session): Promise<Findings> {
   const redis = hasRedis ? await startRedis() : null
   try {
     const all: Results[] = []
-    for (let at = 0; at < session.pick({ quick: 1, full: 3 }); at++) all.push(await generation(session, at, redis?.url ?? null))
+    for (let at = 0; at < session.pick({ quick: 1, full: 2 }); at++) all.push(await generation(session, at, redis?.url ?? null))
     const results = joined(all)
     const rows = [row(
       results, 'default_vs_chain_cpu', 's', 'CPU per request as a user starts it (lmdb, ledger, log), over the chain', 1.25

@@ -53,10 +53,10 @@ async function generation (session: Session, at: number): Promise<Measured> {
   const burst = await interleave(session, inTurn(at, atOnce), closed(12), session.pick({
     quick: { rounds: 4, windowMs: 150, warmMs: 500 },
     // A stream is 200 events long: after one second of them the chain still costs a quarter more than after five.
-    full: { rounds: 4, windowMs: 200, warmMs: 4000 },
+    full: { rounds: 8, windowMs: 200, warmMs: 4000 },
   }))
   const slowly = session.mode === 'full' ? lanesOf(session, 'bench-events', { ...targets, beside: [] }) : []
-  const paced = await interleave(session, inTurn(at, slowly), closed(24), { rounds: 4, windowMs: 400, warmMs: 0 })
+  const paced = await interleave(session, inTurn(at, slowly), closed(24), { rounds: 8, windowMs: 400, warmMs: 0 })
   const stepped = lanesOf(session, 'bench-stepped', { ...targets, beside: [session.direct()] })
   const whole = new Map<string, number>()
   for (const each of stepped) whole.set(each.name, await stepStreams(session, each, sseEvents))
@@ -68,7 +68,7 @@ async function generation (session: Session, at: number): Promise<Measured> {
 /** What one process has by luck is more than what its windows differ: many processes, few windows of each. */
 export async function stream (session: Session): Promise<Findings> {
   const all: Measured[] = []
-  for (let at = 0; at < session.pick({ quick: 1, full: 3 }); at++) all.push(await generation(session, at))
+  for (let at = 0; at < session.pick({ quick: 1, full: 2 }); at++) all.push(await generation(session, at))
   const least = (name: string): number => Math.min(...all.map(({ whole }) => whole.get(name) ?? NaN))
   const burst = joined(all.map(each => each.burst))
   const paced = joined(all.map(each => each.paced))
