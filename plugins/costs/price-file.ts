@@ -35,6 +35,10 @@ export function readPriceFile (file: string, currency: string, problems: PlacedP
 /** The models of a list of ours, as of the option `prices.models`. */
 export function readModels (models: unknown, path: Path, currency: string, report: Report): Map<string, PriceRow[]> {
   if (isObject(models)) {
+    for (const name of Object.keys(models)) {
+      // It would stand for itself, and no model have its prices.
+      if (name.includes('?')) report([...path, name], 'has a ? in its name: only * stands for what is not said')
+    }
     return new Map(Object.entries(models).map(([name, rows]) => [name, readRows(rows, [...path, name], currency, report)]))
   }
   report(path, 'must be an object of models')

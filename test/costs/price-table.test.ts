@@ -88,6 +88,7 @@ t.test('wrong lists as a whole', async (t) => {
     ['p.yaml', 'models:\n  a: { currency: USD }\n', ':2: models.a: has no prices'],
     ['q.yaml', 'models:\n  a: []\n', ':2: models.a: has no prices'],
     ['n.yaml', 'currency: USD\nmodels:\n', ':2: models: must be an object of models'],
+    ['r.yaml', 'models:\n  a: { input: 1 }\n  gpt-?: { input: 1 }\n', ':3: models.gpt-?: has a ? in its name: only * stands'],
     ['f.yaml', 'currency: EUR\nmodels: {}\n', ':1: currency: is EUR, and the gateway counts in USD'],
     ['g.yaml', 'currency: DOLLARS\nmodels: {}\n', ':1: currency: is not a currency of ISO 4217'],
     ['h.yaml', 'currencies: USD\nmodels: {}\n', ':1: currencies: is not known'],
