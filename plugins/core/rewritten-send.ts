@@ -17,8 +17,7 @@ const resolve = createResolve('', false)
 export function readAtVersion (path: string, request: FastifyRequest): Resolution {
   const spelled = isSuspicious(path) ? readings(path, false).map((segments) => fromVersions(segments.join('/'))) : []
   // Many readings are the same, and each is as long as the path.
-  const texts = [...new Set([path, fromVersions(path), fromVersions(path.toLowerCase()), ...spelled])]
-  const found = texts.flatMap((each) => resolve(methodAsked(request), each, {}) ?? [])
+  const found = readEach(new Set([path, fromVersions(path), fromVersions(path.toLowerCase()), ...spelled]), request)
   return found.find(isKnown) ?? found[0] ?? readBeside(path)
 }
 
@@ -36,9 +35,12 @@ export function readAtStart (path: string, prefix: string, request: FastifyReque
   const mount = segmentsOf(prefix.toLowerCase())
   const read = isSuspicious(path) ? readings(path, false) : [segmentsOf(path.toLowerCase())]
   const below = read.map((segments) => belowPrefix(segments, mount) ?? segments).filter((segments) => leadingVersions(segments).length > 0)
-  const texts = [...new Set(below.map((segments) => `/${segments.join('/')}`))]
-  const found = texts.flatMap((each) => resolve(methodAsked(request), each, {}) ?? [])
+  const found = readEach(new Set(below.map((segments) => `/${segments.join('/')}`)), request)
   return found.find(isKnown) ?? (isSocketUpgrade(request) ? found[0] ?? readBeside(path) : null)
+}
+
+function readEach (paths: ReadonlySet<string>, request: FastifyRequest): Array<Exclude<Resolution, null>> {
+  return [...paths].flatMap((path) => resolve(methodAsked(request), path, {}) ?? [])
 }
 
 function isKnown (read: Exclude<Resolution, null>): boolean {

@@ -141,7 +141,8 @@ export class JsonScanner {
   }
 
   private leave (chunk: Buffer, at: number): number {
-    this.node = this.nodes.pop() ?? this.node
+    const parent = this.nodes.pop()
+    if (parent !== undefined) this.node = parent
     this.inArray = this.arrays.pop() === true
     return this.endValue(chunk, at)
   }
@@ -207,8 +208,7 @@ export class JsonScanner {
   }
 
   private readColon (chunk: Buffer, at: number): number {
-    const byte = chunk[at]
-    if (!isSpace(byte)) this.state = byte === colon ? inValue : isBroken
+    if (!isSpace(chunk[at])) this.state = chunk[at] === colon ? inValue : isBroken
     return at + 1
   }
 

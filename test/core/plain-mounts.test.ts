@@ -145,6 +145,15 @@ t.test('below the prefix of the gateway it is so, and elsewhere all is the host\
   t.equal(await other.ask('POST', '/messages'), 200)
 })
 
+t.test('nor is one sent that a mount makes of a path below the prefix', async (t) => {
+  const preRewrite = (url: string): string => url.replace('/llm/raw', '/V1')
+  const mount = (app: FastifyInstance, upstream: string): unknown => app.register(httpProxy, { upstream, prefix: '/', preRewrite })
+  const { upstream, ask } = await start(t, mount, { prefix: '/llm' })
+  for (const headers of [[], [bearer]]) t.not(await ask('POST', '/llm/raw/messages', ...headers), 200)
+  t.strictSame(upstream.seen, [])
+  t.equal(await ask('GET', '/llm/raw/users'), 200)
+})
+
 t.test('a route of the host that sends to an endpoint by itself is left alone, in whatever case', async (t) => {
   const { ask } = await start(t, async (app, upstream) => {
     await app.register(replyFrom, { base: upstream })
