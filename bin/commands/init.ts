@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, relative } from 'node:path'
-import { digestOf } from '../../plugins/auth/groups.js'
+import { digestOf } from '../../plugins/auth/keys.js'
 import { firstConfig } from '../../plugins/standalone/first-config.js'
 import { newSecret } from '../../plugins/standalone/issued-keys.js'
 import { missingPeers } from '../../plugins/state/peer.js'

@@ -9,12 +9,11 @@ import { writeLog } from '../core/write-log.js'
 import { checkKey, checkProtocol, checkVersion } from './access.js'
 import { expectedCredential, findCredential } from './credential.js'
 import { FailureBudget } from './failure-budget.js'
-import { digestOf, readGroups, readKeys } from './groups.js'
+import { readGroups } from './groups.js'
 import { KeyCache, type Load } from './key-cache.js'
+import { digestOf, readKeys } from './keys.js'
 import { toKey, withinTime } from './lookup.js'
 import { checkAuthOptions, type AuthOptions } from './options.js'
-
-/** Null: let it pass. */
 
 /** Decides on one request at a time; answers at once where the key is in memory. */
 export class Authenticator {
@@ -54,6 +53,7 @@ export class Authenticator {
     this.#cache.invalidate(change)
   }
 
+  /** Null: let it pass. */
   check (llm: ModelCall, request: FastifyRequest): GatewayError | null | Promise<GatewayError | null> {
     const { family } = llm.endpoint
     const found = findCredential(family, request.raw.rawHeaders, llm.auth.queryKeys, this.#optional)

@@ -19,7 +19,8 @@ import type { AuthOptions } from './options.js'
 import { watchMounts } from './other-mounts.js'
 import { startWarnings } from './start-warnings.js'
 
-export type { GroupOptions, KeyOptions } from './groups.js'
+export type { GroupOptions } from './groups.js'
+export type { KeyOptions } from './keys.js'
 export type { AuthOptions, KeySource, Lookup, LookupKey } from './options.js'
 
 async function registerAuth (app: FastifyInstance, options: AuthOptions): Promise<void> {

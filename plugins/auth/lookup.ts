@@ -2,7 +2,7 @@
 import { OptionError } from '../core/options.js'
 import { checkLabels } from '../core/labels.js'
 import type { Key } from '../core/types.js'
-import { checkLimits } from './groups.js'
+import { checkLimits } from './check-limits.js'
 import type { LookupKey } from './options.js'
 
 /**

@@ -4,8 +4,9 @@ import { isObject } from '../core/json-object.js'
 import { families, type FamilyName, type OptionalSource } from '../protocols/index.js'
 import type { Key, KeyChange, Labels, Limits } from '../core/types.js'
 import type { FailureOptions } from './failure-budget.js'
-import type { GroupOptions, KeyOptions } from './groups.js'
+import type { GroupOptions } from './groups.js'
 import type { KeyCacheOptions } from './key-cache.js'
+import type { KeyOptions } from './keys.js'
 
 /** What a host's own table says of a credential. */
 export interface LookupKey {

@@ -1,6 +1,6 @@
 /** Keys that are made, not written: the secret is told once and only its digest kept. */
 import { randomBytes } from 'node:crypto'
-import { digestOf } from '../auth/groups.js'
+import { digestOf } from '../auth/keys.js'
 import type { KeyRecord, KeyStore } from '../state/types.js'
 
 export type NewKey = Pick<KeyRecord, 'group' | 'expiresAt' | 'limits' | 'label'>

@@ -576,6 +576,8 @@ t.test('a wrong option fails at start and names itself, never a secret', async (
     [{ groups: { g: { protocols: [], models: 'm' } } }, /groups\.g\.models must be a list/],
     [{ groups: { g: { protocols: [], limits: null } } }, /groups\.g\.limits must be an object/],
     [{ groups: { g: { protocols: [], onStoreFailure: 'open' } } }, /groups\.g\.onStoreFailure must be closed or local/],
+    [{ groups: { g: { protocols: [], routes: {} } } }, /groups\.g\.routes must be a list/],
+    [{ groups: { g: { protocols: [], routes: [{ models: [], upstream: 'u' }] } } }, /groups\.g\.routes\[0\]\.models must be a list of names/],
     [{ groups: { g: { protocols: [], routes: [{ models: ['m'] }] } } }, /groups\.g\.routes\[0\]\.upstream is required/],
     [{ groups: one, keys: {} }, /option keys must be a list/],
     [{ groups: one, keys: [{ id: 'a', group: 'g', secret: 'canary', expiresAt: 0 }] }, /keys\[0\]\.expiresAt is not known/],

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import { Counter, Registry } from 'prom-client'
-import { digestOf } from '../../../plugins/auth/groups.js'
+import { digestOf } from '../../../plugins/auth/keys.js'
 import { KeyCache } from '../../../plugins/auth/key-cache.js'
 import { catalogue } from '../../../plugins/metrics/catalogue.js'
 import { Counter as Cells } from '../../../plugins/metrics/families.js'

@@ -1,0 +1,19 @@
+import { checkBudgets } from '../core/budget.js'
+import { didYouMean } from '../core/did-you-mean.js'
+import { OptionError } from '../core/options.js'
+import type { Limits } from '../core/types.js'
+
+/** Limits with the least that each may be: none of the others could ever let a request pass, where a balance may be filled again. */
+const leastLimits: ReadonlyMap<string, number> = new Map([
+  ['requestsPerMinute', 1], ['tokensPerMinute', 1], ['concurrency', 1], ['balance', 0],
+])
+
+/** Throws `LLM_GATEWAY_OPTION` for a limit that is not known or no whole number. */
+export function checkLimits (at: string, { budgets, ...limits }: Limits): void {
+  if (budgets !== undefined) checkBudgets(`${at}.budgets`, budgets)
+  for (const [name, value] of Object.entries(limits)) {
+    const least = leastLimits.get(name)
+    if (least === undefined) throw new OptionError(`${at}.${name}`, `is not known${didYouMean(name, [...leastLimits.keys(), 'budgets'])}`)
+    if (!Number.isSafeInteger(value) || value < least) throw new OptionError(`${at}.${name}`, `must be a whole number of at least ${least}`)
+  }
+}
