@@ -1,8 +1,9 @@
-import { backslash, carriageReturn, closeObject, lineFeed, openArray, openObject, standsAt } from '../core/bytes.js'
+import { openArray, openObject } from '../core/bytes.js'
 import { EventReader } from './event-reader.js'
 import { JsonScanner } from './json-scanner.js'
 import type { Meter } from './meter.js'
 import type { Plan } from './plan.js'
+import { endOfEvents, endOfQuiet } from './quiet-events.js'
 import type { ReplyReader } from './reply-reader.js'
 
 /** Events at the start that are always read: they name the model and the reply. So are those after the last usage. */
@@ -11,14 +12,6 @@ const firstEvents = 2
 const shortBytes = 24
 /** Of the newest events that were passed by, as many are read where the end of a stream is looked for: the last may tell nothing. */
 const lastEvents = 3
-
-/** An event of failure names itself at its begin: `event: error`, `data: {"error":`, `data: {"type":"response.failed"`. */
-const error = 'error'
-const failed = 'failed'
-const errorByte = error.charCodeAt(0)
-const failedByte = failed.charCodeAt(0)
-/** Where the names begin, with one blank more or less. */
-const namesAt = [6, 7, 8, 9, 15, 16, 24, 25]
 
 /** Whole events of one piece that were passed by. */
 interface Run {
@@ -42,8 +35,6 @@ export class EventStreamReader implements ReplyReader {
   broken = false
   private readonly plan: Plan
   private readonly meter: Meter
-  private readonly sign: string
-  private readonly signByte: number
   private readonly scanner: JsonScanner
   private readonly events: EventReader
   private first = firstEvents
@@ -56,8 +47,6 @@ export class EventStreamReader implements ReplyReader {
   constructor (plan: Plan, meter: Meter) {
     this.plan = plan
     this.meter = meter
-    this.sign = plan.rules.sign
-    this.signByte = plan.rules.sign.charCodeAt(0)
     this.scanner = new JsonScanner(plan.search)
     this.events = new EventReader(this.scanner)
   }
@@ -162,9 +151,8 @@ export class EventStreamReader implements ReplyReader {
   /** Returns the offset up to which `chunk` holds whole events that tell nothing of usage, `at` or less for none. */
   private passBy (chunk: Buffer, at: number, allOnly = false): number {
     if (this.first > 0 || !this.events.idle || this.events.afterReturn) return at
-    const sign = this.findSign(chunk, at)
-    const end = beforeFailure(chunk, at, endOfEvents(chunk, findEscapedLetter(chunk, at, sign === -1 ? chunk.length : sign)))
-    if (end <= at || (allOnly && end < chunk.length) || !endsInObject(chunk, end)) return at
+    const end = endOfQuiet(chunk, at, this.plan.rules.sign)
+    if (end <= at || (allOnly && end < chunk.length)) return at
     this.events.skipped()
     this.isPassedNewest = true
     if (end - at > shortBytes) this.keep(chunk, at, end)
@@ -180,54 +168,6 @@ export class EventStreamReader implements ReplyReader {
     run.from = from
     run.to = to
   }
-
-  private findSign (chunk: Buffer, from: number): number {
-    let at = chunk.indexOf(this.signByte, from)
-    while (at !== -1 && !standsAt(this.sign, chunk, at)) at = chunk.indexOf(this.signByte, at + 1)
-    return at
-  }
-}
-
-/**
- * Offset of the first letter of a name's kind that is written as `\u00..`, `to` for none. Nobody needs to write one so, but
- * the sign of a usage object may hide behind it.
- */
-function findEscapedLetter (chunk: Buffer, from: number, to: number): number {
-  let at = chunk.indexOf(backslash, from)
-  while (at !== -1 && at < to && !(standsAt('u00', chunk, at + 1) && isLetterRow(chunk[at + 4]))) at = chunk.indexOf(backslash, at + 2)
-  return at === -1 ? to : Math.min(at, to)
-}
-
-/** U+0040 to U+007F. */
-function isLetterRow (digit: number | undefined): boolean {
-  return digit !== undefined && digit >= 0x34 && digit <= 0x37
-}
-
-/** Offset after the last blank line before `to`, 0 for none. A lone CR ends no line here: such a stream is read byte by byte. */
-function endOfEvents (chunk: Buffer, to: number): number {
-  let at = chunk[to - 1] === lineFeed ? to - 1 : chunk.lastIndexOf(lineFeed, to)
-  while (at > 0) {
-    const before = chunk[at - 1] === carriageReturn ? at - 2 : at - 1
-    if (chunk[before] === lineFeed) return at + 1
-    at = chunk.lastIndexOf(lineFeed, at - 1)
-  }
-  return 0
-}
-
-/** Offset up to which whole events tell of no failure. One is the first of its piece, or the last: nothing follows it. */
-function beforeFailure (chunk: Buffer, at: number, end: number): number {
-  if (end <= at || beginsFailure(chunk, at)) return at
-  const last = endOfEvents(chunk, end - 3)
-  return last > at && beginsFailure(chunk, last) ? last : end
-}
-
-function beginsFailure (chunk: Buffer, from: number): boolean {
-  for (const place of namesAt) {
-    const byte = chunk[from + place]
-    if (byte === errorByte && standsAt(error, chunk, from + place)) return true
-    if (byte === failedByte && standsAt(failed, chunk, from + place)) return true
-  }
-  return false
 }
 
 /** Leaves the last events of a run in it, and returns how many of `most` it lacks. */
@@ -241,10 +181,4 @@ function keepLast (run: Run, most: number): number {
   }
   run.from = at
   return left
-}
-
-/** False for `[DONE]`, for comments, and for whatever else is no JSON object: those are read. */
-function endsInObject (chunk: Buffer, end: number): boolean {
-  const blank = chunk[end - 2] === carriageReturn ? end - 3 : end - 2
-  return chunk[chunk[blank - 1] === carriageReturn ? blank - 2 : blank - 1] === closeObject
 }

@@ -1,0 +1,75 @@
+/** Which whole events of a piece tell nothing of usage: found by native search, without a look at each byte. */
+import { backslash, carriageReturn, closeObject, lineFeed, standsAt } from '../core/bytes.js'
+
+/** An event of failure names itself at its begin: `event: error`, `data: {"error":`, `data: {"type":"response.failed"`. */
+const error = 'error'
+const failed = 'failed'
+const errorByte = error.charCodeAt(0)
+const failedByte = failed.charCodeAt(0)
+/** Where the names begin, with one blank more or less. */
+const namesAt = [6, 7, 8, 9, 15, 16, 24, 25]
+
+/**
+ * Offset up to which `chunk` holds whole events that tell nothing of usage, `at` or less for none. `at`: where an event begins.
+ * `sign`: what stands in each event that tells of it.
+ */
+export function endOfQuiet (chunk: Buffer, at: number, sign: string): number {
+  const end = beforeFailure(chunk, at, endOfEvents(chunk, findEscapedLetter(chunk, at, findSign(chunk, at, sign))))
+  return end > at && endsInObject(chunk, end) ? end : at
+}
+
+/** Offset of the sign, that of the chunk's end for none. */
+function findSign (chunk: Buffer, from: number, sign: string): number {
+  const first = sign.charCodeAt(0)
+  let at = chunk.indexOf(first, from)
+  while (at !== -1 && !standsAt(sign, chunk, at)) at = chunk.indexOf(first, at + 1)
+  return at === -1 ? chunk.length : at
+}
+
+/**
+ * Offset of the first letter of a name's kind that is written as `\u00..`, `to` for none. Nobody needs to write one so, but
+ * the sign of a usage object may hide behind it.
+ */
+function findEscapedLetter (chunk: Buffer, from: number, to: number): number {
+  let at = chunk.indexOf(backslash, from)
+  while (at !== -1 && at < to && !(standsAt('u00', chunk, at + 1) && isLetterRow(chunk[at + 4]))) at = chunk.indexOf(backslash, at + 2)
+  return at === -1 ? to : Math.min(at, to)
+}
+
+/** U+0040 to U+007F. */
+function isLetterRow (digit: number | undefined): boolean {
+  return digit !== undefined && digit >= 0x34 && digit <= 0x37
+}
+
+/** Offset after the last blank line before `to`, 0 for none. A lone CR ends no line here: such a stream is read byte by byte. */
+export function endOfEvents (chunk: Buffer, to: number): number {
+  let at = chunk[to - 1] === lineFeed ? to - 1 : chunk.lastIndexOf(lineFeed, to)
+  while (at > 0) {
+    const before = chunk[at - 1] === carriageReturn ? at - 2 : at - 1
+    if (chunk[before] === lineFeed) return at + 1
+    at = chunk.lastIndexOf(lineFeed, at - 1)
+  }
+  return 0
+}
+
+/** Offset up to which whole events tell of no failure. One is the first of its piece, or the last: nothing follows it. */
+function beforeFailure (chunk: Buffer, at: number, end: number): number {
+  if (end <= at || beginsFailure(chunk, at)) return at
+  const last = endOfEvents(chunk, end - 3)
+  return last > at && beginsFailure(chunk, last) ? last : end
+}
+
+function beginsFailure (chunk: Buffer, from: number): boolean {
+  for (const place of namesAt) {
+    const byte = chunk[from + place]
+    if (byte === errorByte && standsAt(error, chunk, from + place)) return true
+    if (byte === failedByte && standsAt(failed, chunk, from + place)) return true
+  }
+  return false
+}
+
+/** False for `[DONE]`, for comments, and for whatever else is no JSON object: those are read. */
+function endsInObject (chunk: Buffer, end: number): boolean {
+  const blank = chunk[end - 2] === carriageReturn ? end - 3 : end - 2
+  return chunk[chunk[blank - 1] === carriageReturn ? blank - 2 : blank - 1] === closeObject
+}
