@@ -2,6 +2,7 @@ import { backslash, closeArray, closeObject, colon, comma, isSpace, openArray, o
 import { CapturedValue } from './captured-value.js'
 import { StringEnd } from './string-end.js'
 import { keepIn, nodeOfKey, nodeOfName, type SearchNode } from './search-tree.js'
+import { ValueEnd } from './value-end.js'
 
 /** Bytes of one key that are looked at: a key that is looked for fits even with every character escaped. */
 const maxKeyBytes = 256
@@ -12,11 +13,9 @@ const inKeys = 1
 const inKey = 2
 const inColon = 3
 const inNext = 4
-const inSkipped = 5
-const inString = 6
-const inScalar = 7
-const isDone = 8
-const isBroken = 9
+const inRest = 5
+const isDone = 6
+const isBroken = 7
 
 /**
  * Finds wanted values in one JSON document that arrives in pieces, in constant memory, and as exactly as `JSON.parse`:
@@ -35,18 +34,16 @@ export class JsonScanner {
 
   private state = inValue
   private readonly root: SearchNode
-  private readonly nodes: SearchNode[] = []
-  private readonly arrays: boolean[] = []
-  /** The open container that is looked into, and whether it is an array. */
+  /** The open container that is looked into, those around it, and whether it is an array. */
   private node: SearchNode
+  private readonly nodes: SearchNode[] = []
   private inArray = false
   /** What is looked for in the value to come. */
   private target: SearchNode | null
   /** What the value that is being kept is looked for as. */
   private kept: SearchNode | null = null
-  /** Open containers of a value that is not looked into. */
-  private depth = 0
   private readonly string = new StringEnd()
+  private readonly value = new ValueEnd(this.string)
   /** The key so far, where it goes over pieces. */
   private key = ''
 
@@ -63,19 +60,17 @@ export class JsonScanner {
 
   /** Slot of the text, object or array that is looked for and still being read, -1 for none. It may still turn out to be empty. */
   get openSlot (): number {
-    return this.kept === null || this.state === inScalar || !this.captured.hasBegun ? -1 : this.kept.slot
+    return this.kept === null || this.value.isScalar || !this.captured.hasBegun ? -1 : this.kept.slot
   }
 
   /** Makes ready for another document; findings are dropped. */
   reset (): void {
     this.state = inValue
     this.nodes.length = 0
-    this.arrays.length = 0
     this.node = this.root
     this.inArray = false
     this.target = this.root
     this.kept = null
-    this.depth = 0
     this.string.reset()
     this.key = ''
     this.first = undefined
@@ -93,9 +88,7 @@ export class JsonScanner {
         case inKey: at = this.readKey(chunk, at, to); break
         case inColon: at = this.readColon(chunk, at); break
         case inNext: at = this.afterValue(chunk, at); break
-        case inSkipped: at = this.skip(chunk, at, to); break
-        case inString: at = this.readString(chunk, at, to); break
-        default: at = this.readScalar(chunk, at, to)
+        default: at = this.endValue(chunk, this.value.goOn(chunk, at, to), to)
       }
     }
     if (this.kept !== null) this.captured.keep(chunk, to)
@@ -107,7 +100,7 @@ export class JsonScanner {
     if (isSpace(byte)) return at + 1
     const { target } = this
     if (target !== null) {
-      if (byte === closeArray && this.inArray) return this.leave(chunk, at + 1)
+      if (byte === closeArray && this.inArray) return this.leave(at + 1)
       this.first ??= byte
       for (const slot of target.below) this.found[slot] = undefined
       if (target.count !== -1) this.found[target.count] = Number(this.found[target.count]) + 1
@@ -116,22 +109,12 @@ export class JsonScanner {
       this.kept = target.slot === -1 ? null : target
       this.captured.begin(at)
     }
-    if (byte === quote) {
-      this.state = inString
-      return this.readString(chunk, at + 1, to)
-    }
-    if (byte !== openObject && byte !== openArray) {
-      this.state = inScalar
-      return this.readScalar(chunk, at, to)
-    }
-    this.state = inSkipped
-    this.depth = 1
-    return this.skip(chunk, at + 1, to)
+    this.state = inRest
+    return this.endValue(chunk, this.value.begin(chunk, at, to), to)
   }
 
   private enter (target: SearchNode, isArray: boolean, at: number): number {
     this.nodes.push(this.node)
-    this.arrays.push(this.inArray)
     this.node = target
     this.inArray = isArray
     this.target = target.each
@@ -140,20 +123,23 @@ export class JsonScanner {
     return at
   }
 
-  private leave (chunk: Buffer, at: number): number {
+  private leave (at: number): number {
+    const left = this.node
     const parent = this.nodes.pop()
     if (parent !== undefined) this.node = parent
-    this.inArray = this.arrays.pop() === true
-    return this.endValue(chunk, at)
+    this.inArray = this.node.each === left
+    this.state = this.nodes.length === 0 ? isDone : inNext
+    return at
   }
 
-  private endValue (chunk: Buffer, at: number): number {
+  /** `at`: where the value that began here or in an earlier piece ends, -1 where it goes on. */
+  private endValue (chunk: Buffer, at: number, to: number): number {
+    if (at === -1) return to
     if (this.kept !== null) {
       keepIn(this.found, this.kept, this.captured.finish(chunk, at))
       this.overflow ||= this.captured.tooLarge
       this.kept = null
     }
-    this.depth = 0
     this.state = this.nodes.length === 0 ? isDone : inNext
     return at
   }
@@ -163,7 +149,7 @@ export class JsonScanner {
     if (byte === comma) {
       this.state = this.inArray ? inValue : inKeys
       this.target = this.node.each
-    } else if (byte === closeObject || byte === closeArray) return this.leave(chunk, at + 1)
+    } else if (byte === closeObject || byte === closeArray) return this.leave(at + 1)
     else if (!isSpace(byte)) this.state = isBroken
     return at + 1
   }
@@ -171,7 +157,7 @@ export class JsonScanner {
   private startKey (chunk: Buffer, at: number, to: number): number {
     const byte = chunk[at]
     if (byte === quote) return this.readShortKey(chunk, at + 1, to)
-    if (byte === closeObject) return this.leave(chunk, at + 1)
+    if (byte === closeObject) return this.leave(at + 1)
     if (!isSpace(byte)) this.state = isBroken
     return at + 1
   }
@@ -210,41 +196,5 @@ export class JsonScanner {
   private readColon (chunk: Buffer, at: number): number {
     if (!isSpace(chunk[at])) this.state = chunk[at] === colon ? inValue : isBroken
     return at + 1
-  }
-
-  private readString (chunk: Buffer, at: number, to: number): number {
-    const end = this.string.find(chunk, at, to)
-    if (end === -1) return to
-    if (this.depth === 0) return this.endValue(chunk, end)
-    this.state = inSkipped
-    return end
-  }
-
-  /** A container that is not looked into: only its brackets count, outside of its strings. */
-  private skip (chunk: Buffer, at: number, to: number): number {
-    let depth = this.depth
-    for (let from = at; from < to; from++) {
-      const byte = chunk[from]
-      if (byte === quote) {
-        const end = this.string.find(chunk, from + 1, to)
-        if (end === -1) {
-          this.state = inString
-          this.depth = depth
-          return to
-        }
-        from = end - 1
-      } else if (byte === openObject || byte === openArray) depth += 1
-      else if ((byte === closeObject || byte === closeArray) && --depth === 0) return this.endValue(chunk, from + 1)
-    }
-    this.depth = depth
-    return to
-  }
-
-  private readScalar (chunk: Buffer, at: number, to: number): number {
-    for (let from = at; from < to; from++) {
-      const byte = chunk[from]
-      if (byte === comma || byte === closeObject || byte === closeArray || isSpace(byte)) return this.endValue(chunk, from)
-    }
-    return to
   }
 }
