@@ -5,10 +5,10 @@
 import { readAccount, readBucketRecord, readNumbers, writeAccount, writeBucket, writeQuiet } from './lmdb-codec.js'
 import type { BucketRecord } from '../core/balances/buckets.js'
 import { LmdbIdle } from './lmdb-idle.js'
-import { StoreDownError } from '../core/balances/store-down.js'
 import { LmdbHolds, states } from './lmdb-holds.js'
 import { Known, type Binary } from './lmdb-known.js'
-import { accountName, type AccountRecord } from '../core/balances/parties.js'
+import { GroupNames } from './lmdb-names.js'
+import type { AccountRecord } from '../core/balances/parties.js'
 import type { GroupStore, HoldRecord } from '../core/balances/group-store.js'
 
 export interface LmdbTables {
@@ -27,22 +27,11 @@ export interface SpentNotes {
   set: (name: string, value: Spent, isLess?: boolean) => void
 }
 
-/** Names are parts of keys of the store, which have at most 1,978 bytes in all. */
-const maxNameBytes = 500
 const writerName = 'w'
 
 interface Quiet {
   open: number
   closed: number
-}
-
-/** Where the records of a group stand. */
-interface Place {
-  readonly group: string
-  /** Of its account, and of when its holds are due. */
-  readonly name: string
-  /** What the names of its holds begin with. */
-  readonly prefix: string
 }
 
 const none: readonly never[] = []
@@ -104,91 +93,75 @@ export class LmdbGroupStores {
   }
 
   #newStore (group: string): GroupStore {
-    const place: Place = { group, name: accountName(group), prefix: `${group.length}:${fit(group)}:` }
-    const { name: groupName, prefix } = place
-    const keyNames = new Map<string, string>()
-    const idle = new LmdbIdle(this.#tables.accounts, accountName(group, ''), {
+    const names = new GroupNames(group, this.#max)
+    const idle = new LmdbIdle(this.#tables.accounts, names.accounts, {
       account: (name) => this.#accounts.get(name),
       dropAccount: (name) => {
         this.#accounts.drop(name)
         this.#spent.set(name, null)
       },
-      hasBuckets: (key, before) => this.#dropBuckets(bucketPrefix(group, key), before),
+      hasBuckets: (key, before) => this.#dropBuckets(names.buckets(key), before),
     })
-    const accountNameOf = (key: string | null): string => {
-      const known = key === null ? groupName : keyNames.get(key)
-      if (known !== undefined) return known
-      const name = accountName(group, fit(String(key)))
-      if (keyNames.size >= this.#max) keyNames.clear()
-      keyNames.set(String(key), name)
-      return name
-    }
-    const nameOf = (key: string | null, id: string): string => bucketPrefix(group, key) + id
-    let latest = { id: '', name: prefix }
-    // Steps come in pairs, of which the second changes what the first has found.
-    const holdName = (id: string): string => {
-      if (latest.id !== id) latest = { id, name: prefix + fit(id) }
-      return latest.name
-    }
     return {
-      account: (key) => this.#accounts.get(accountNameOf(key)),
+      account: (key) => this.#accounts.get(names.account(key)),
       saveAccount: (key, account, isLess) => {
-        const name = accountNameOf(key)
+        const name = names.account(key)
         this.#accounts.set(name, account)
         if (account.spent !== 0 || isLess === true) this.#spent.set(name, account.spent, isLess)
       },
-      bucket: (key, id) => this.#buckets.get(nameOf(key, id)),
+      bucket: (key, id) => this.#buckets.get(names.bucket(key, id)),
       saveBucket: (key, id, bucket, isLess) => {
         const { spent, amount, toldPercent, otherAmount, otherToldPercent, endsAt } = bucket
-        this.#buckets.set(nameOf(key, id), bucket)
-        this.#spent.set(nameOf(key, id), [spent, amount, toldPercent, endsAt ?? Infinity, otherAmount, otherToldPercent], isLess)
+        const name = names.bucket(key, id)
+        this.#buckets.set(name, bucket)
+        this.#spent.set(name, [spent, amount, toldPercent, endsAt ?? Infinity, otherAmount, otherToldPercent], isLess)
       },
-      dropBuckets: (key, before) => this.#dropBuckets(bucketPrefix(group, key), before),
+      dropBuckets: (key, before) => this.#dropBuckets(names.buckets(key), before),
       dropIdle: (nowMs) => idle.drop(nowMs),
-      hold: (id) => this.#hold(holdName(id), place, id),
+      hold: (id) => this.#hold(names, id),
       saveHold: (hold, before) => {
-        this.#holds.change(holdName(hold.id), hold, before)
-        const quiet = this.#quietOf(place)
+        this.#holds.change(names.hold(hold.id), hold, before)
+        const quiet = this.#quietOf(names)
         if (hold.deadline >= quiet[hold.state]) return
         quiet[hold.state] = hold.deadline
-        this.#quiet.set(groupName, quiet)
+        this.#quiet.set(names.own, quiet)
       },
-      dropHold: (hold) => this.#holds.change(holdName(hold.id), null, hold),
-      due: (now, max) => this.#due(place, now, max),
+      dropHold: (hold) => this.#holds.change(names.hold(hold.id), null, hold),
+      due: (now, max) => this.#due(names, now, max),
     }
   }
 
-  #quietOf ({ name }: Place): Quiet {
-    return this.#quiet.get(name) ?? { open: Infinity, closed: Infinity }
+  #quietOf ({ own }: GroupNames): Quiet {
+    return this.#quiet.get(own) ?? { open: Infinity, closed: Infinity }
   }
 
-  #hold (name: string, place: Place, id: string): HoldRecord | undefined {
+  #hold (names: GroupNames, id: string): HoldRecord | undefined {
+    const name = names.hold(id)
     const known = this.#holds.known(name)
     if (known !== undefined) return known ?? undefined
-    const quiet = this.#quietOf(place)
+    const quiet = this.#quietOf(names)
     for (const state of states) {
       // Where none is ever due there is none.
-      const found = quiet[state] === Infinity ? undefined : this.#holds.read(name, place.group, id, state)
+      const found = quiet[state] === Infinity ? undefined : this.#holds.read(name, names.group, id, state)
       if (found !== undefined) return found
     }
     return undefined
   }
 
-  #due (place: Place, now: number, max: number): readonly HoldRecord[] {
-    const { group, name, prefix } = place
-    const quiet = this.#quietOf(place)
+  #due (names: GroupNames, now: number, max: number): readonly HoldRecord[] {
+    const quiet = this.#quietOf(names)
     if (now < quiet.open && now < quiet.closed) return none
     this.#holds.flush()
     const due: HoldRecord[] = []
     for (const state of states) {
       if (now < quiet[state]) continue
       quiet[state] = Infinity
-      for (const hold of this.#holds.of(group, prefix, state)) {
+      for (const hold of this.#holds.of(names.group, names.holds, state)) {
         if (hold.deadline > now || due.length === max) quiet[state] = Math.min(quiet[state], hold.deadline)
-        else due.push(this.#holds.known(prefix + hold.id) ?? hold)
+        else due.push(this.#holds.known(names.holds + hold.id) ?? hold)
       }
     }
-    this.#quiet.set(name, quiet)
+    this.#quiet.set(names.own, quiet)
     return due
   }
 
@@ -205,20 +178,6 @@ export class LmdbGroupStores {
     }
     return areLeft
   }
-}
-
-/** What the names of all buckets of a party begin with. The length keeps two parties apart. */
-function bucketPrefix (group: string, key: string | null): string {
-  const account = accountName(group, key)
-  return `b:${account.length}:${account}:`
-}
-
-/** Throws where it is too long; alone, for nothing is changed yet. */
-function fit (name: string): string {
-  if (name.length > maxNameBytes / 4 && Buffer.byteLength(name) > maxNameBytes) {
-    throw new StoreDownError('has no room for so long a name of a key, a group or a request', { asked: false, refused: true })
-  }
-  return name
 }
 
 function readQuiet (value: Buffer): Quiet {
