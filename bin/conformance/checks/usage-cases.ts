@@ -10,16 +10,15 @@ export interface Metered {
   readonly number: number
   readonly title: string
   readonly kind: Kind
-  readonly change: (model: string) => Change
-  /** What the far side answers; null: its plain reply. */
-  readonly script: Script | null
-  readonly input: number
-  readonly output: number
+  /** None: the plain request of its kind. */
+  readonly change?: (model: string) => Change
+  /** What the far side answers; none: its plain reply. */
+  readonly script?: Script
+  readonly counts: readonly [input: number, output: number]
   readonly reply?: (reply: Reply) => void
 }
 
 const stream = (): Change => ({ fields: { stream: true } })
-const plain = (): Change => ({})
 const generateStream = (model: string): Change => ({ path: `/v1beta/models/${model}:streamGenerateContent?alt=sse` })
 const usageChunks = (reply: Reply): number => eventsOf(reply.text).filter((data) => /"choices":\[\]/.test(data)).length
 
@@ -28,7 +27,6 @@ export const metered: readonly Metered[] = [
     number: 40,
     title: 'chat with cached, cache-write and reasoning tokens',
     kind: 'chat',
-    change: plain,
     script: json({
       object: 'chat.completion',
       model: 'model-1',
@@ -41,17 +39,14 @@ export const metered: readonly Metered[] = [
         completion_tokens_details: { reasoning_tokens: 15 },
       },
     }),
-    input: 100,
-    output: 40,
+    counts: [100, 40],
   },
   {
     number: 41,
     title: 'a chat stream that did not ask for usage: metered, no extra chunk',
     kind: 'chat',
     change: stream,
-    script: null,
-    input: 12,
-    output: 5,
+    counts: [12, 5],
     reply: (reply) => expect(usageChunks(reply) === 0, `${usageChunks(reply)} usage chunks`),
   },
   {
@@ -59,9 +54,7 @@ export const metered: readonly Metered[] = [
     title: 'a chat stream that asked: exactly one usage chunk',
     kind: 'chat',
     change: () => ({ fields: { stream: true, stream_options: { include_usage: true } } }),
-    script: null,
-    input: 12,
-    output: 5,
+    counts: [12, 5],
     reply: (reply) => expect(usageChunks(reply) === 1, `${usageChunks(reply)} usage chunks`),
   },
   {
@@ -72,8 +65,7 @@ export const metered: readonly Metered[] = [
     script: sse(
       event({ choices: [], usage: null }), chatUsageChunk(plainChatUsage), event({ choices: [{ delta: {} }], usage: null }), done
     ),
-    input: 12,
-    output: 5,
+    counts: [12, 5],
   },
   {
     number: 44,
@@ -84,8 +76,7 @@ export const metered: readonly Metered[] = [
       responseEvent('response.created', { input_tokens: 900, output_tokens: 900, total_tokens: 1800 }),
       responseEvent('response.incomplete', { input_tokens: 31, output_tokens: 32, total_tokens: 63 })
     ),
-    input: 31,
-    output: 32,
+    counts: [31, 32],
   },
   {
     number: 45,
@@ -95,8 +86,7 @@ export const metered: readonly Metered[] = [
     script: sse(
       messageStart({ input_tokens: 2037, output_tokens: 1 }), messageDelta({ input_tokens: 15_665, output_tokens: 50 }), messageStop
     ),
-    input: 15_665,
-    output: 50,
+    counts: [15_665, 50],
   },
   {
     number: 46,
@@ -108,14 +98,12 @@ export const metered: readonly Metered[] = [
       messageDelta({ output_tokens: 51, input_tokens: null }),
       messageStop
     ),
-    input: 50,
-    output: 51,
+    counts: [50, 51],
   },
   {
     number: 47,
     title: 'messages: compaction iterations count once',
     kind: 'messages',
-    change: plain,
     script: json({
       type: 'message',
       model: 'model-1',
@@ -129,8 +117,7 @@ export const metered: readonly Metered[] = [
         ],
       },
     }),
-    input: 60_997,
-    output: 152,
+    counts: [60_997, 152],
   },
   {
     number: 48,
@@ -141,8 +128,7 @@ export const metered: readonly Metered[] = [
       messageStart({ input_tokens: 61, output_tokens: 1 }), messageStart({ input_tokens: 61, output_tokens: 1 }),
       messageDelta({ output_tokens: 53 }), messageStop
     ),
-    input: 61,
-    output: 53,
+    counts: [61, 53],
   },
   {
     number: 49,
@@ -159,8 +145,7 @@ export const metered: readonly Metered[] = [
       messageDelta({ cache_creation_input_tokens: 30, output_tokens: 54 }),
       messageStop
     ),
-    input: 40,
-    output: 54,
+    counts: [40, 54],
   },
   {
     number: 50,
@@ -171,19 +156,16 @@ export const metered: readonly Metered[] = [
       event(generated('a', { promptTokenCount: 71, thoughtsTokenCount: 9, totalTokenCount: 80 })),
       event(generated('b', { promptTokenCount: 71, candidatesTokenCount: 20, thoughtsTokenCount: 9, totalTokenCount: 100 }, 'STOP'))
     ),
-    input: 71,
-    output: 29,
+    counts: [71, 29],
   },
   {
     number: 51,
     title: 'generateContent: tool-use prompts are input',
     kind: 'gemini',
-    change: plain,
     script: json(generated(
       'a', { promptTokenCount: 10, toolUsePromptTokenCount: 72, candidatesTokenCount: 33, totalTokenCount: 115 }, 'STOP'
     )),
-    input: 82,
-    output: 33,
+    counts: [82, 33],
   },
   {
     number: 52,
@@ -198,7 +180,6 @@ export const metered: readonly Metered[] = [
         usage: { input_tokens: 83, input_tokens_details: { text_tokens: 3, image_tokens: 80 }, output_tokens: 34, total_tokens: 117 },
       })
     ),
-    input: 83,
-    output: 34,
+    counts: [83, 34],
   },
 ]

@@ -27,7 +27,7 @@ async function sumsNow ({ options }: Subject): Promise<TokenSums> {
   return await scrape(options.metricsUrl, AbortSignal.timeout(options.timeoutMs))
 }
 
-function meter ({ number, title, kind, change, script, input, output, reply: look }: Metered): Check {
+function meter ({ number, title, kind, change, script, counts: [input, output], reply: look }: Metered): Check {
   const family = familyOf(kind)
   return {
     number,
@@ -35,8 +35,8 @@ function meter ({ number, title, kind, change, script, input, output, reply: loo
     needs: [family, 'far side', 'metrics'],
     async run (subject) {
       const before = await sumsNow(subject)
-      if (script !== null) subject.far.play(script)
-      const reply = await subject.ask(kind, change(subject.options.models[family]))
+      if (script !== undefined) subject.far.play(script)
+      const reply = await subject.ask(kind, change?.(subject.options.models[family]))
       expectStatus(reply, 200)
       look?.(reply)
       return await expectGrowth(subject, before, input, output)
