@@ -1,28 +1,24 @@
 /**
  * Where the plugins meet: one `ModelCall` per model request (`modelCallOf`, null on every other request of the host) and one
  * `Gateway` per app (`gatewayOf`). Plugins never import each other; they read and write these two. Hosts have a view of
- * each: `request.llm` and `app.llm`.
+ * each (`host-view.ts`).
  */
 import type { IncomingMessage } from 'node:http'
-import { performance } from 'node:perf_hooks'
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyInstance } from 'fastify'
 import type { BudgetsStatus, ConfiguredParties } from './budget-status.js'
 import type { BodyMemory } from './body-memory.js'
 import type { Pace } from './collect-body.js'
 import type { RefusedUrlListener } from './errors/refuse.js'
 import type { Pricing } from './pricing.js'
 import { OptionError } from './options.js'
-import { outcomeOf } from './measures.js'
 import { ModelMounts } from './model-mounts.js'
 import { mountPrefix } from './url/mount-prefix.js'
 import { createResolve, type Resolve } from './url/resolve.js'
 import { ignoreOffers } from './offered-upgrade.js'
-import { endWithConnection } from './pipelined-reply.js'
 import { silentRecorder, type MetricFamily, type Recorder } from './recorder.js'
 import { Settlement, type Settler } from './settlement.js'
-import { callPlace, modelCallOf, setModelCall, type ModelCall } from './model-call.js'
-import { modelRequestOf } from './model-request-view.js'
-import type { ModelRequest } from './model-request.js'
+import { gatewayView, requestView } from './host-view.js'
+import { callPlace, type ModelCall } from './model-call.js'
 import type { Key, KeyChange } from './types.js'
 import { answerUntaken } from './untaken-upgrade.js'
 import type { Destination } from './upstream.js'
@@ -83,39 +79,7 @@ export interface Gateway {
   readonly tickForm: object
 }
 
-/** Hears of a model request once, at its end. `request` is the host's request that stood for it. */
-export type SettledListener = (settled: ModelRequest, request: FastifyRequest) => unknown
-
-/** What a host may ask of the gateway: `app.llm`. */
-export interface ModelGateway {
-  /** Forgets cached keys before their time: one by `digest` or `id`, those of a `group`, or every key (`{ group: '*' }`). */
-  invalidateKeys: (change: KeyChange) => void
-  /**
-   * Has `listener` called once for each model request, after its last byte, error, abort or timeout, when its usage, cost
-   * and outcome are known. What it throws, or a promise of its that fails, is logged and harms nothing; nobody waits for it.
-   *
-   *     app.llm.onSettled(({ key, usage }) => bill(key?.id, usage))
-   */
-  onSettled: (listener: SettledListener) => void
-}
-
 const kGateway = Symbol('fastify-llm-gateway.gateway')
-
-declare module 'fastify' {
-  interface FastifyRequest {
-    /** What the gateway knows of a model request, null for any other. */
-    readonly llm: ModelRequest | null
-  }
-  interface FastifyInstance {
-    readonly llm: ModelGateway
-  }
-  interface FastifyContextConfig {
-    /** `own`: a route of this package. `proxy`: a host's mount that spreads `proxyOptions()`. */
-    llm?: 'own' | 'proxy'
-    /** A mount that spreads `proxyOptions({ unknown: 'forward' })`. */
-    llmUnknown?: 'forward'
-  }
-}
 
 /** True where a plugin of this package was registered in this scope or around it. */
 export function hasGateway (app: FastifyInstance): boolean {
@@ -144,7 +108,7 @@ export function joinGateway (app: FastifyInstance, prefix = ''): Gateway {
   gateway.settlement.add('metrics', (llm) => gateway.recorder.settled(llm))
   ignoreOffers(app, gateway)
   answerUntaken(app, gateway)
-  app.decorate('llm', viewOf(gateway))
+  app.decorate('llm', gatewayView(gateway))
   app.decorate(kGateway, gateway)
   app.decorateRequest(callPlace, null)
   app.decorateRequest('llm', { getter () { return requestView(this) } })
@@ -181,21 +145,6 @@ function newGateway (): Omit<Gateway, 'prefix' | 'resolve' | 'resolveLoosely' | 
   }
 }
 
-function viewOf (gateway: Gateway): ModelGateway {
-  return {
-    invalidateKeys: (change) => gateway.invalidateKeys(change),
-    onSettled (listener) {
-      if (typeof listener !== 'function') throw new OptionError('onSettled', 'must be a function')
-      gateway.onSettled((llm, request) => listener(modelRequestOf(llm), request))
-    },
-  }
-}
-
-function requestView (request: FastifyRequest): ModelRequest | null {
-  const call = modelCallOf(request)
-  return call === null ? null : modelRequestOf(call)
-}
-
 function isCaseSensitive ({ initialConfig }: FastifyInstance): boolean {
   return initialConfig.routerOptions?.caseSensitive !== false && initialConfig.caseSensitive !== false
 }
@@ -206,40 +155,4 @@ function isCaseSensitive ({ initialConfig }: FastifyInstance): boolean {
  */
 export function isLetIn (gateway: Gateway, llm: ModelCall): boolean {
   return llm.auth.passed || !gateway.guarded
-}
-
-/** Starts the life of a model request: counts it as active and settles it when the reply's socket is done with it. */
-export function beginRequest (gateway: Gateway, request: FastifyRequest, reply: FastifyReply, llm: ModelCall): void {
-  const begun = llm.request !== null
-  setModelCall(request, llm)
-  llm.carryOn(request)
-  if (begun) return
-  gateway.recorder.started(llm)
-  // Not `writableFinished`: it stays false under `inject`. Over HTTP/2 a reply that broke off finishes too.
-  let finished = false
-  reply.raw.on('finish', () => { finished = reply.raw.writableEnded })
-  function closed (): void {
-    llm.times.endedAt = performance.now()
-    // What is finished was sent, whatever a layer of the host's tells in place of `headersSent` (`@fastify/express`).
-    if (finished || reply.raw.headersSent) llm.status = reply.raw.statusCode
-    if (!finished) llm.abortedBy ??= 'client'
-    llm.exchange?.callerGone()
-    if (llm.request !== null) releaseHold(gateway, llm.request, llm)
-  }
-  endWithConnection(request.raw, reply.raw)
-  // A caller that left while an earlier hook was waiting: its socket will not tell again. Over HTTP/2 there is none any more.
-  if (reply.raw.destroyed || reply.raw.socket === undefined) closed()
-  else reply.raw.on('close', closed)
-}
-
-/** Ends one party's hold; the last one settles the request, once ever. */
-export function releaseHold (gateway: Gateway, request: FastifyRequest, llm: ModelCall): void {
-  llm.holds -= 1
-  if (llm.holds > 0 || llm.settled) return
-  llm.settled = true
-  llm.outcome ??= outcomeOf(llm, llm.routing.forwardsSecret)
-  gateway.settlement.run(llm, request)
-  // Nothing of a settled request leads on to all that it had: whole dead requests would outlive the next scavenge.
-  llm.openTap = null
-  llm.carryOn(null)
 }

@@ -4,9 +4,10 @@
  */
 import type { IncomingMessage } from 'node:http'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { beginRequest, type Gateway } from './gateway.js'
+import type { Gateway } from './gateway.js'
 import { takeHostSend } from './host-send.js'
 import { ModelCall, modelCallOf } from './model-call.js'
+import { beginRequest } from './request-life.js'
 import { routeOf } from './route-kind.js'
 import { originForm } from './url/origin-form.js'
 import { isCarrier, splitKeys } from './url/query.js'

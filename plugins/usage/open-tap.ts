@@ -1,6 +1,7 @@
-import { releaseHold, type Gateway } from '../core/gateway.js'
+import type { Gateway } from '../core/gateway.js'
 import type { UsageRules } from '../protocols/usage-rules.js'
 import type { ModelCall } from '../core/model-call.js'
+import { releaseHold } from '../core/request-life.js'
 import type { OpenTap } from '../core/types.js'
 import { planOf } from './plan.js'
 import { UsageTap } from './tap.js'

@@ -2,8 +2,8 @@ import { once } from 'node:events'
 import Fastify from 'fastify'
 import t from 'tap'
 import { errors } from '../../plugins/errors/index.js'
-import { gatewayOf, joinGateway, releaseHold } from '../../plugins/core/gateway.js'
-import { metrics } from '../../plugins/metrics/index.js'
+import { gatewayOf, joinGateway } from '../../plugins/core/gateway.js'
+import { releaseHold } from '../../plugins/core/request-life.js'
 import { paths } from '../../plugins/paths/index.js'
 import { modelCallOf, type ModelCall } from '../../plugins/core/model-call.js'
 import { call, listen, secret, startGateway } from '../helpers/gateway.js'
@@ -68,16 +68,6 @@ t.test('the status is what was sent, also where a layer of the host\'s tells oth
   t.match(await settled.next(), { outcome: 'client_error', status: 429 })
 })
 
-t.test('what a host has by the name of the gateway is not taken for it', async (t) => {
-  for (const own of [{ client: 1 }, null, () => 1]) {
-    const app = Fastify()
-    t.teardown(() => app.close())
-    Reflect.apply(app.decorate, app, ['llm', own])
-    await t.rejects(async () => await app.register(metrics), { code: 'FST_ERR_DEC_ALREADY_PRESENT' })
-    t.strictSame(Object.keys(Object(own)), own === null ? [] : Object.keys(own))
-  }
-})
-
 t.test('a request whose caller left before anybody looked at it settles all the same', async (t) => {
   const app = Fastify()
   t.teardown(() => app.close())
@@ -124,16 +114,6 @@ t.test('a host\'s own failures on a model route have their outcome', async (t) =
   }
   await app.inject({ method: 'POST', url: '/v1/messages', headers: { 'x-status': '200', 'x-cut': '1' } })
   t.match(settled.pop(), { outcome: 'truncated' })
-})
-
-t.test('the second plugin joins what the first one made', async (t) => {
-  const app = Fastify({ routerOptions: { caseSensitive: false } })
-  t.equal(joinGateway(app, '/llm/'), joinGateway(app))
-  t.equal(gatewayOf(app).prefix, '/llm')
-  t.match(gatewayOf(app).resolve('POST', '/LLM/v1/messages', {}), { code: 'ambiguous_path' })
-  t.equal(gatewayOf(app).destinationOf(Object(null)), null)
-  const { recorder } = gatewayOf(app)
-  recorder.gauge('key_cache_entries', () => [])()
 })
 
 t.test('the caller\'s secret is kept for an upstream that it is to travel on to, out of sight', async (t) => {
