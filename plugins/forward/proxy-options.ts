@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { answer, decisionOf } from '../core/door.js'
+import { decisionOf } from '../core/decision.js'
+import { answer } from '../core/door.js'
 import { gatewayOf, type Gateway } from '../core/gateway.js'
 import { identify } from '../core/identify.js'
 import { checkChoice, OptionError } from '../core/options.js'
