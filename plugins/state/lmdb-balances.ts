@@ -1,4 +1,5 @@
-import { hold, leave, read, readBucket, renew, settle, sweep } from '../core/balances/rules.js'
+import { leave, renew, settle, sweep } from '../core/balances/endings.js'
+import { hold, read, readBucket } from '../core/balances/rules.js'
 import type { LmdbFiles } from './lmdb-open.js'
 import { LmdbGroupStores } from './lmdb-group-stores.js'
 import type { Engine } from '../core/balances/group-store.js'

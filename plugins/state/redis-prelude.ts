@@ -4,7 +4,7 @@
  * ARGV[1] is a clock for tests, in milliseconds, or empty; ARGV[2] how long a hold lives.
  * Numbers are written with `%.0f`: Lua's own form turns large ones into floating point.
  */
-import { rememberMs, sweepMax } from '../core/balances/rules.js'
+import { rememberMs, sweepMax } from '../core/balances/endings.js'
 import { buckets } from './redis-buckets.js'
 import { windows } from './redis-windows.js'
 

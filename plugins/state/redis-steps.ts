@@ -1,7 +1,7 @@
 /**
- * The rules of `core/balances/rules.ts` as one Redis script, which takes any number of steps of one group in their order: one atomic
- * decision on the server, by the server's clock. Every key of a group carries the group as its hash tag, so that the script
- * touches one slot of a cluster. ARGV, behind those of the prelude: for each step its name, how many arguments it has, and those.
+ * The rules of `core/balances/` (`rules.ts`, `endings.ts`) as one Redis script, which takes any number of steps of one group in their
+ * order: one atomic decision on the server, by the server's clock. Every key of a group carries the group as its hash tag, so that the
+ * script touches one slot of a cluster. ARGV, behind those of the prelude: for each step its name, how many arguments it has, and those.
  */
 import { concurrencyRetryMs } from '../core/balances/parties.js'
 import { prelude } from './redis-prelude.js'

@@ -1,8 +1,9 @@
 /** What stays of keys that never come back, in each engine. */
 import { Redis } from 'ioredis'
 import t from 'tap'
+import { settle } from '../../plugins/core/balances/endings.js'
 import { MemoryGroupStore } from '../../plugins/core/balances/memory.js'
-import { hold, settle } from '../../plugins/core/balances/rules.js'
+import { hold } from '../../plugins/core/balances/rules.js'
 import { lmdbBalances } from '../../plugins/state/lmdb-balances.js'
 import { openLmdb } from '../../plugins/state/lmdb-open.js'
 import { openState } from '../../plugins/state/index.js'

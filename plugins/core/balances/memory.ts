@@ -1,6 +1,7 @@
 import { idleLooks, isIdle } from './parties.js'
 import { bucketKeepMs, type BucketRecord } from './buckets.js'
-import { hold, leave, read, readBucket, renew, settle, sweep } from './rules.js'
+import { leave, renew, settle, sweep } from './endings.js'
+import { hold, read, readBucket } from './rules.js'
 import type { AccountRecord } from './parties.js'
 import type { Engine, GroupStore, HoldRecord } from './group-store.js'
 import type { Balances } from './types.js'

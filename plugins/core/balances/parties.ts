@@ -2,7 +2,7 @@
 import type { Limits } from '../types.js'
 import { bucketsOf, newBucket, type BucketRecord } from './buckets.js'
 import type { Bucket, HoldAsk, Left, LimitName, Parties, LimitRefusal, Scope } from './types.js'
-import { newWindow, waitMs, windowSeconds, type Window } from './window.js'
+import { newWindow, secondOf, waitMs, windowSeconds, type Window } from './window.js'
 
 export interface AccountRecord {
   spent: number
@@ -59,7 +59,7 @@ export const idleLooks = 4
 export function isIdle ({ spent, held, active, window }: AccountRecord, nowMs: number): boolean {
   if (spent !== 0 || held !== 0 || active !== 0) return false
   const newest = window.entries.at(-1)
-  return newest === undefined || Math.abs(Math.floor(nowMs / 1_000) - newest.second) >= windowSeconds
+  return newest === undefined || Math.abs(secondOf(nowMs) - newest.second) >= windowSeconds
 }
 
 export function limited (limits: Limits): boolean {

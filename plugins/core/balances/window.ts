@@ -17,6 +17,10 @@ export interface Window {
 /** The current second and the 60 before it. */
 export const windowSeconds = 61
 
+export function secondOf (ms: number): number {
+  return Math.floor(ms / 1_000)
+}
+
 export function newWindow (): Window {
   return { entries: [], requests: 0, tokens: 0 }
 }
