@@ -1,20 +1,14 @@
 import type { ModelCall } from '../core/model-call.js'
 import type { Group, Key } from '../core/types.js'
-import { StoreDownError } from '../core/balances/store-down.js'
-import { scopesOf } from '../core/balances/parties.js'
 import { ownedBuckets } from '../core/balances/buckets.js'
-import type { Amounts, Balances, Decision, HoldAsk, OwnedBucket, Parties, Reached, Scope, Settlement } from '../core/balances/types.js'
+import type { Amounts, Balances, Decision, HoldAsk, Parties, Reached, Scope, Settlement } from '../core/balances/types.js'
 import { bucketsOf } from './budgets.js'
-import { Lease } from './lease.js'
+import { Outage, type Answer } from './outage.js'
 import type { Outbox } from './outbox.js'
 import { Remaining } from './remaining.js'
 import { OpenTickets, Ticket } from './ticket.js'
 
-export type Answer = Decision | 'store down'
-
 const renewAtOnce = 500
-/** An outage is told so often, not once for each request. */
-const tellEveryMs = 10_000
 const none: readonly Scope[] = []
 const nothing: Amounts = { tokens: 0, cost: 0 }
 
@@ -25,21 +19,19 @@ export interface AdmissionListeners {
   readonly onReached: (parties: Parties, reached: readonly Reached[]) => void
 }
 
-/** Asks the store, or what a group falls back to while the store is away, and ends what was begun. */
+/** Begins requests, asks the store for what they hold, and ends them. */
 export class Admission {
   readonly remaining = new Remaining()
   readonly #balances: Balances
   readonly #outbox: Outbox
-  readonly #leasePercent: number
+  readonly #outage: Outage
   readonly #tickets = new OpenTickets()
   readonly #listeners: AdmissionListeners
-  #lease: Lease | null = null
-  #toldAt = -Infinity
 
   constructor (balances: Balances, outbox: Outbox, leasePercent: number, listeners: AdmissionListeners) {
     this.#balances = balances
     this.#outbox = outbox
-    this.#leasePercent = leasePercent
+    this.#outage = new Outage(leasePercent, this.remaining, outbox, listeners.onTrouble)
     this.#listeners = listeners
   }
 
@@ -75,16 +67,6 @@ export class Admission {
     return ticket.entered ? this.#ask(ticket, 0, all) : this.#enter(ticket, all)
   }
 
-  /** Parties to charge later, because the store did not make the hold, or may make it when its request is over. */
-  late ({ lease, unsure, parties }: Ticket): readonly Scope[] {
-    return lease === null && !unsure ? none : scopesOf(parties)
-  }
-
-  /** Their budgets, in the periods in which the request began. */
-  lateBuckets (ticket: Ticket): readonly OwnedBucket[] {
-    return ownedBuckets(ticket.parties, this.late(ticket))
-  }
-
   /** The request is over and its record is being kept: its place is free at once, whatever its tokens wait for. */
   leave (ticket: Ticket): void {
     const { id, parties, lease } = ticket
@@ -102,7 +84,7 @@ export class Admission {
     if (!ticket.entered) return
     lease?.balances.settle(settlementOf(ticket, { tokens, cost }, none))
     if (lease === null) this.remaining.giveBack(parties, { tokens: ticket.tokens - tokens, cost: ticket.cost - cost })
-    this.#outbox.send(settlementOf(ticket, { tokens, cost }, this.late(ticket)))
+    this.#outbox.send(settlementOf(ticket, { tokens, cost }, ticket.late))
   }
 
   /** Tells the store that these requests still run. Groups of which it cannot be told keep no other from it, and are told the next time. */
@@ -129,7 +111,7 @@ export class Admission {
   #entered (ticket: Ticket, { requests }: HoldAsk, answer: Answer): Answer {
     if (requests === 0 || (answer !== 'store down' && answer.ok)) return answer
     this.#close(ticket)
-    if (ticket.unsure) this.#outbox.send(settlementOf(ticket, nothing, this.late(ticket)))
+    if (ticket.unsure) this.#outbox.send(settlementOf(ticket, nothing, ticket.late))
     return answer
   }
 
@@ -144,12 +126,12 @@ export class Admission {
     const ask: HoldAsk = {
       group, groupLimits, groupBuckets, key, keyLimits, keyBuckets, id, requests, tokens, floor: input, cost, costFloor: inputCost,
     }
-    if (ticket.lease !== null) return this.#leased(ticket.lease, ticket, ask)
+    if (ticket.lease !== null) return this.#outage.askLease(ticket.lease, ticket, ask)
     const answer = this.#balances.hold(ask)
     if (!(answer instanceof Promise)) return this.#entered(ticket, ask, this.#answered(ticket, answer))
     return answer.then(
       (decision) => this.#entered(ticket, ask, this.#answered(ticket, decision)),
-      async (error) => this.#entered(ticket, ask, await this.#withoutStore(ticket, ask, error))
+      async (error) => this.#entered(ticket, ask, await this.#outage.answer(ticket, ask, error))
     )
   }
 
@@ -162,34 +144,8 @@ export class Admission {
       ticket.cost = 0
     }
     if (decision.reached !== undefined) this.#listeners.onReached(ticket.parties, decision.reached)
-    // What the lease spent is known to the store: another outage begins another.
-    if (this.#outbox.empty) this.#lease = null
+    this.#outage.over()
     return decision
-  }
-
-  #tell (error: unknown): void {
-    const now = performance.now()
-    if (now - this.#toldAt < tellEveryMs) return
-    this.#toldAt = now
-    this.#listeners.onTrouble(error)
-  }
-
-  #withoutStore (ticket: Ticket, ask: HoldAsk, error: unknown): Answer | Promise<Answer> {
-    this.#tell(error)
-    ticket.unsure ||= !(error instanceof StoreDownError) || error.asked
-    if (ticket.llm === null || ticket.onStoreFailure === 'closed' || this.#outbox.full) {
-      ticket.tokens = 0
-      ticket.cost = 0
-      return 'store down'
-    }
-    this.#lease ??= new Lease(this.#leasePercent)
-    ticket.lease = this.#lease
-    return this.#leased(ticket.lease, ticket, ask)
-  }
-
-  #leased (lease: Lease, { parties }: Ticket, ask: HoldAsk): Answer | Promise<Answer> {
-    const { remaining } = this
-    return lease.hold(ask, remaining.left(parties), (bucket) => remaining.budgets.left(parties.group, bucket))
   }
 }
 

@@ -35,7 +35,7 @@ export function keepRecord ({ admission, pricing }: SettlementParts, ledger: Led
   const charged = chargesOf(llm, ticket ?? nothingHeld, pricing())
   const record = ticket === undefined
     ? recordOf(llm, charged, [])
-    : recordOf(llm, charged, admission.late(ticket), admission.lateBuckets(ticket))
+    : recordOf(llm, charged, ticket.late, ticket.lateBuckets)
   if (record === null) return
   const settle = (): void => {
     if (ticket !== undefined) admission.settle(ticket, charged)

@@ -1,7 +1,11 @@
 import type { ModelCall } from '../core/model-call.js'
 import type { Group } from '../core/types.js'
-import type { Parties } from '../core/balances/types.js'
+import { ownedBuckets } from '../core/balances/buckets.js'
+import { scopesOf } from '../core/balances/parties.js'
+import type { OwnedBucket, Parties, Scope } from '../core/balances/types.js'
 import type { Lease } from './lease.js'
+
+const none: readonly Scope[] = []
 
 /** One request's claim on the limits, from its first step to its settlement. */
 export class Ticket {
@@ -34,6 +38,16 @@ export class Ticket {
     this.llm = llm
     this.parties = parties
     this.onStoreFailure = onStoreFailure
+  }
+
+  /** Parties to charge later, because the store did not make the hold, or may make it when its request is over. */
+  get late (): readonly Scope[] {
+    return this.lease === null && !this.unsure ? none : scopesOf(this.parties)
+  }
+
+  /** Their budgets, in the periods in which the request began. */
+  get lateBuckets (): readonly OwnedBucket[] {
+    return ownedBuckets(this.parties, this.late)
   }
 }
 

@@ -1,0 +1,60 @@
+import { StoreDownError } from '../core/balances/store-down.js'
+import type { Decision, HoldAsk } from '../core/balances/types.js'
+import { Lease } from './lease.js'
+import type { Outbox } from './outbox.js'
+import type { Remaining } from './remaining.js'
+import type { Ticket } from './ticket.js'
+
+export type Answer = Decision | 'store down'
+
+/** An outage is told so often, not once for each request. */
+const tellEveryMs = 10_000
+
+/** What a request is answered while the store is away: its group is refused, or spends a share of its limits in this process. */
+export class Outage {
+  readonly #leasePercent: number
+  readonly #remaining: Remaining
+  readonly #outbox: Outbox
+  readonly #onTrouble: (error: unknown) => void
+  #lease: Lease | null = null
+  #toldAt = -Infinity
+
+  constructor (leasePercent: number, remaining: Remaining, outbox: Outbox, onTrouble: (error: unknown) => void) {
+    this.#leasePercent = leasePercent
+    this.#remaining = remaining
+    this.#outbox = outbox
+    this.#onTrouble = onTrouble
+  }
+
+  /** The store was to be asked, and failed. */
+  answer (ticket: Ticket, ask: HoldAsk, error: unknown): Answer | Promise<Answer> {
+    this.#tell(error)
+    ticket.unsure ||= !(error instanceof StoreDownError) || error.asked
+    if (ticket.llm === null || ticket.onStoreFailure === 'closed' || this.#outbox.full) {
+      ticket.tokens = 0
+      ticket.cost = 0
+      return 'store down'
+    }
+    this.#lease ??= new Lease(this.#leasePercent)
+    ticket.lease = this.#lease
+    return this.askLease(ticket.lease, ticket, ask)
+  }
+
+  /** A request that began with a lease stays with it, whether the store is back or not. */
+  askLease (lease: Lease, { parties }: Ticket, ask: HoldAsk): Decision | Promise<Decision> {
+    const remaining = this.#remaining
+    return lease.hold(ask, remaining.left(parties), (bucket) => remaining.budgets.left(parties.group, bucket))
+  }
+
+  /** The store answers again. Once it knows what the lease spent, another outage begins another. */
+  over (): void {
+    if (this.#outbox.empty) this.#lease = null
+  }
+
+  #tell (error: unknown): void {
+    const now = performance.now()
+    if (now - this.#toldAt < tellEveryMs) return
+    this.#toldAt = now
+    this.#onTrouble(error)
+  }
+}
