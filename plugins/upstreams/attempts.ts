@@ -2,45 +2,34 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { gatewayError, GatewayError } from '../core/errors/gateway-error.js'
 import type { ModelCall } from '../core/model-call.js'
 import type { Attempts, Called, Failure, KeptReply, StreamHead } from '../core/upstream.js'
-import type { Tie } from './affinity.js'
+import { Allowance } from './allowance.js'
 import { BestFailure } from './best-failure.js'
 import { callOf, unpacked } from './call.js'
-import { choose, noModel } from './choice.js'
 import { judge, needsBody, passedOn, type AttemptResult, type Judgement } from './judgement.js'
 import type { Member } from './member.js'
 import { BoundMember } from './bound-member.js'
-import { noticeSecrets } from './other-secret.js'
 import type { Pool } from './pool.js'
-import { BudgetShare } from './retry-budget.js'
+import { Search } from './search.js'
 import { EventHead } from './stream-head.js'
 import type { Surroundings } from './surroundings.js'
-import { tieOf } from './tie.js'
-import { tellPool, Visit, type Told } from './visit.js'
+import { endVisit, tellPool, Visit, type Told } from './visit.js'
 import { timerMs, within } from './within.js'
 
 /** About this long is waited before the same upstream is asked again. */
 const againMs = 100
-/** A retry waits for its place among all retries: long enough for a burst, in an outage soon over. */
-const longestWaitMs = 250
 
 /** The attempts of one request at the members of a pool. */
 export class PoolAttempts implements Attempts {
   readonly #pool: Pool
   readonly #around: Surroundings
   readonly #llm: ModelCall
-  readonly #tie: Tie | null
-  readonly #until: number
-  #most: number
+  readonly #allowance: Allowance
   readonly #bound: BoundMember
   readonly #holdsHeads: boolean
-  readonly #tried: Member[] = []
-  readonly #refusedBy: string[] = []
+  readonly #search: Search
   #next: Member | null | undefined = null
   #visit: Visit | null = null
   #status = 0
-  #sends = 0
-  readonly #share: BudgetShare
-  #secret: string | null = null
   /** The secret that came in place of one that was refused, once. */
   #renewed: string | null = null
   #mayRenew: boolean
@@ -49,16 +38,14 @@ export class PoolAttempts implements Attempts {
 
   constructor (pool: Pool, llm: ModelCall, headers: IncomingHttpHeaders, once: boolean, around: Surroundings) {
     this.#pool = pool
-    this.#most = once ? 1 : pool.attempts
     this.#mayRenew = !once
     this.#holdsHeads = llm.stream && pool.causes.has('first_event')
     this.#llm = llm
     this.#around = around
-    this.#tie = tieOf(pool, llm, headers)
+    this.#search = new Search(pool, llm, headers, around)
     this.#bound = new BoundMember(pool.members, llm, around.bindings)
     llm.routing.boundMs = pool.members.length > 1 ? pool.affinityTtlMs : 0
-    this.#until = around.now() + pool.deadlineMs
-    this.#share = new BudgetShare(around.budget)
+    this.#allowance = new Allowance(once ? 1 : pool.attempts, pool.deadlineMs, around)
   }
 
   next (): Called | Promise<Called> {
@@ -72,58 +59,50 @@ export class PoolAttempts implements Attempts {
   }
 
   #beginAt (bound: Member | null): Called | Promise<Called> {
-    if (bound !== null) this.#most = 1
+    if (bound !== null) this.#allowance.attemptsLeft = 1
     this.#next = bound ?? this.#next
     return this.#begin()
   }
 
   #begin (): Called | Promise<Called> {
-    const member = this.#next ?? this.#choose()
+    const member = this.#next ?? this.#search.next()
     if (member === null) return this.#refused(gatewayError('upstream_busy'))
     this.#next = null
-    this.#visit = new Visit(member, this.#model, this.#around.now())
-    this.#tried.push(member)
+    const visit = new Visit(member, this.#search.model, this.#around.now())
+    this.#visit = visit
+    this.#search.tried.push(member)
     this.#status = 0
-    this.#secret = null
     const secret = this.#renewed ?? member.upstream.secret.current()
     this.#renewed = null
-    return secret instanceof Promise ? this.#wait(member, secret) : this.#call(member, secret)
+    return secret instanceof Promise ? this.#wait(visit, secret) : this.#call(visit, secret)
   }
 
-  async #wait (member: Member, pending: Promise<string>): Promise<Called> {
-    const secret = await within(this.#leftMs, pending).catch(() => null)
-    if (secret !== null) return await this.#call(member, secret)
+  async #wait (visit: Visit, pending: Promise<string>): Promise<Called> {
+    const secret = await within(this.#allowance.leftMs, pending).catch(() => null)
+    if (secret !== null) return await this.#call(visit, secret)
     this.#end('credential', 0, { blames: 'credential', waitMs: null })
     return await this.#elsewhere('credential', gatewayError('upstream_credential_unavailable'))
   }
 
-  #call (member: Member, secret: string | null): Called | Promise<Called> {
-    this.#secret = secret
-    const called = callOf(member.upstream, this.#llm, secret, timerMs(Math.min(this.#pool.attemptTimeoutMs, this.#leftMs)))
+  #call (visit: Visit, secret: string | null): Called | Promise<Called> {
+    visit.secret = secret
+    const called = callOf(visit.member.upstream, this.#llm, secret, timerMs(Math.min(this.#pool.attemptTimeoutMs, this.#allowance.leftMs)))
     if (called instanceof GatewayError) {
       // Its address has no place for this request, which tells nothing of it.
       this.#end(null, 0, null)
       return this.#elsewhere(null, called)
     }
-    this.#sends += 1
+    this.#allowance.attemptsLeft -= 1
     return this.#holdsHeads ? unpacked(called) : called
   }
 
   /** Nothing was sent: another member is asked, and that counts as no attempt. `cause`: of a failure of the one before, null for none. */
   #elsewhere (cause: string | null, error: GatewayError): Called | Promise<Called> {
-    const next = this.#isOver || this.#bound.isKnown || this.#isLate ? null : this.#choose()
-    if (next === null || this.#tried.includes(next)) return this.#refused(error)
+    const next = this.#isOver || this.#bound.isKnown || this.#allowance.isLate ? null : this.#search.another()
+    if (next === null) return this.#refused(error)
     this.#next = next
     if (cause !== null) this.#around.failedOver(this.#pool.name, cause)
     return this.#begin()
-  }
-
-  get #isLate (): boolean {
-    return this.#around.now() >= this.#until
-  }
-
-  get #leftMs (): number {
-    return Math.max(1, this.#until - this.#around.now())
   }
 
   /** Nothing is sent. */
@@ -135,7 +114,7 @@ export class PoolAttempts implements Attempts {
   look (status: number): 'pass' | 'whole' | 'head' {
     this.#status = status
     if (needsBody(status) || (status === 404 && this.#bound.isLookedFor)) return 'whole'
-    return this.#holdsHeads && status === 200 && this.#sends < this.#most ? 'head' : 'pass'
+    return this.#holdsHeads && status === 200 && this.#allowance.attemptsLeft > 0 ? 'head' : 'pass'
   }
 
   openHead (): StreamHead {
@@ -148,12 +127,13 @@ export class PoolAttempts implements Attempts {
 
   failed (failure: Failure): number | null | Promise<number | null> {
     const upstream = this.#visit?.member.upstream
+    const secret = this.#visit?.secret ?? null
     const judgement = judge(failure, upstream?.forwards === false, Date.now(), this.#llm)
     if (failure.kind === 'transport') this.#best.note(failure.error, failure.sent)
     else this.#best.keep(failure.reply, judgement.result)
     const status = failure.kind === 'transport' ? 0 : failure.reply.status
     const renew = upstream?.secret.renew
-    if (status === 401 && this.#mayRenew && this.#secret !== null && renew) return this.#renew(renew, this.#secret, judgement)
+    if (status === 401 && this.#mayRenew && secret !== null && renew) return this.#renew(renew, secret, judgement)
     this.#end(judgement.result, status, judgement)
     return this.#goOn(judgement)
   }
@@ -166,7 +146,7 @@ export class PoolAttempts implements Attempts {
     this.#end('credential', 401, renewed === refused ? judgement : null)
     if (this.#isOver) return null
     if (renewed === refused) return this.#goOn(judgement)
-    this.#sends -= 1
+    this.#allowance.attemptsLeft += 1
     this.#renewed = renewed
     this.#next = member
     this.#around.failedOver(this.#pool.name, 'credential')
@@ -177,30 +157,29 @@ export class PoolAttempts implements Attempts {
   #goOn ({ cause, blames }: Judgement): number | null | Promise<number | null> {
     if (this.#bound.isLookedFor && this.#status === 404) return this.#lookOn()
     const isCause = cause === 'credential' || (cause !== null && this.#pool.causes.has(cause))
-    if (!isCause || this.#sends >= this.#most || this.#isLate) return null
-    const account = this.#tried.at(-1)?.health.account.name
-    if (blames === 'account_model' && account !== undefined) this.#refusedBy.push(account)
-    const next = this.#choose()
+    if (!isCause || this.#allowance.attemptsLeft <= 0 || this.#allowance.isLate) return null
+    if (blames === 'account_model') this.#search.refused()
+    const next = this.#search.next()
     if (next === null) return null
-    return this.#share.mayRetry() ? this.#retry(next, cause) : this.#retryLater(cause)
+    return this.#allowance.mayRetry() ? this.#retry(next, cause) : this.#retryLater(cause)
   }
 
   async #retryLater (cause: string): Promise<number | null> {
-    const isPlaced = await this.#share.place(Math.min(longestWaitMs, this.#leftMs))
-    const next = isPlaced ? this.#choose() : null
+    const isPlaced = await this.#allowance.place()
+    const next = isPlaced ? this.#search.next() : null
     return next === null ? null : this.#retry(next, cause)
   }
 
   #retry (next: Member, cause: string): number {
     this.#next = next
     this.#around.failedOver(this.#pool.name, cause)
-    return this.#tried.includes(next) ? againMs * (0.5 + this.#around.random()) : 0
+    return this.#search.tried.includes(next) ? againMs * (0.5 + this.#around.random()) : 0
   }
 
   /** Only who made it has it. Asking costs nothing. */
   #lookOn (): number | null {
-    const next = this.#choose()
-    if (next === null || this.#tried.includes(next)) return null
+    const next = this.#search.another()
+    if (next === null) return null
     this.#next = next
     this.#around.failedOver(this.#pool.name, 'unknown_id')
     return 0
@@ -218,32 +197,20 @@ export class PoolAttempts implements Attempts {
       if (end === 'broken') this.#end('reset', this.#status, { blames: 'upstream', waitMs: null })
       else this.#end(end === 'left' ? 'left' : result, this.#status, null)
     }
-    this.#share.over()
-  }
-
-  get #model (): string {
-    return this.#llm.model ?? noModel
-  }
-
-  #choose (): Member | null {
-    const { now, random } = this.#around
-    noticeSecrets(this.#pool.members)
-    return choose(this.#pool, { model: this.#model, tie: this.#tie, now: now(), tried: this.#tried, refusedBy: this.#refusedBy, random })
+    this.#allowance.over()
   }
 
   /** A null for `result`: it was no attempt; for `told`: nothing was told of anybody. A caller that left has ended it already. */
   #end (result: AttemptResult | null, status: number, told: Told | null): void {
     const visit = this.#visit
     if (visit === null) return
-    const { upstream, health } = visit.member
     const now = this.#around.now()
-    if (told !== null && told.blames !== 'nobody_asked') tellPool(this.#pool.members, visit, told, now)
-    if (this.#secret !== null && (told?.blames === 'credential' || told?.blames === 'credential_model')) health.refuse(this.#secret)
-    visit.end()
+    endVisit(this.#pool.members, visit, told, now)
     this.#visit = null
     if (result === null) return
-    this.#around.attempted(upstream.name, result)
+    const upstream = visit.member.upstream.name
+    this.#around.attempted(upstream, result)
     const attempts = this.#llm.routing.attempts ??= []
-    attempts.push({ upstream: upstream.name, result, status, durationMs: Math.round(now - visit.beganAt) })
+    attempts.push({ upstream, result, status, durationMs: Math.round(now - visit.beganAt) })
   }
 }

@@ -2,7 +2,8 @@
 const share = 5
 const always = 3
 
-type Placed = (isPlaced: boolean) => void
+/** Hears whether a retry that waited may run. */
+export type Placed = (isPlaced: boolean) => void
 
 /** Bounds retries by what runs: an outage must not multiply the load. One for each process. */
 export class RetryBudget {
@@ -41,44 +42,5 @@ export class RetryBudget {
     this.#retries -= 1
     const [first] = this.#waiting
     if (first !== undefined && this.take()) first(true)
-  }
-}
-
-/** What one request takes of the budget, from its start until it is `over`. Its retries have one place. */
-export class BudgetShare {
-  readonly #budget: RetryBudget
-  #retries = false
-  #waiting: Placed | null = null
-
-  constructor (budget: RetryBudget) {
-    this.#budget = budget
-    budget.begin()
-  }
-
-  mayRetry (): boolean {
-    this.#retries ||= this.#budget.take()
-    return this.#retries
-  }
-
-  /** True once it may, false where it may not within `forMs` milliseconds, or is over. */
-  async place (forMs: number): Promise<boolean> {
-    return await new Promise((resolve) => {
-      const placed = (isPlaced: boolean): void => {
-        clearTimeout(timer)
-        this.#budget.leave(placed)
-        this.#waiting = null
-        this.#retries = isPlaced
-        resolve(isPlaced)
-      }
-      const timer = setTimeout(placed, forMs, false)
-      this.#waiting = placed
-      this.#budget.wait(placed)
-    })
-  }
-
-  over (): void {
-    this.#waiting?.(false)
-    if (this.#retries) this.#budget.give()
-    this.#budget.end()
   }
 }

@@ -12,6 +12,8 @@ export type Told = Pick<Judgement, 'blames' | 'waitMs'>
 export class Visit {
   readonly member: Member
   readonly beganAt: number
+  /** What its member was sent; null for none, or none yet. */
+  secret: string | null = null
   readonly #model: string
   /** Breakers for which this request is the one that tells. */
   readonly #triesUpstream: boolean
@@ -82,4 +84,12 @@ export function tellPool (members: readonly Member[], visit: Visit, told: Told, 
   const isFirstBack = visit.isTry && told.blames !== 'upstream' && members.every(({ health }) => health.breaker.isOpen)
   visit.tell(told, now, isBegun)
   if (isFirstBack) for (const { health } of members) health.breaker.hurry(now)
+}
+
+/** The same at its end; null for `told`: nothing is told of anybody. */
+export function endVisit (members: readonly Member[], visit: Visit, told: Told | null, now: number): void {
+  const { secret, member: { health } } = visit
+  if (told !== null && told.blames !== 'nobody_asked') tellPool(members, visit, told, now)
+  if (secret !== null && (told?.blames === 'credential' || told?.blames === 'credential_model')) health.refuse(secret)
+  visit.end()
 }

@@ -2,7 +2,8 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import fc from 'fast-check'
 import t from 'tap'
-import { BudgetShare, RetryBudget } from '../../plugins/upstreams/retry-budget.js'
+import { Allowance } from '../../plugins/upstreams/allowance.js'
+import { RetryBudget } from '../../plugins/upstreams/retry-budget.js'
 import { call, listen, read } from '../helpers/gateway.js'
 import { ask, inOrder, overloaded, seenBy, startPool } from './pool-gateway.js'
 
@@ -85,22 +86,26 @@ t.test('retries are a fifth of what runs, and three always', async () => {
   }))
 })
 
+function allowance (budget: RetryBudget): Allowance {
+  return new Allowance(3, 60_000, { budget, now: () => 0 })
+}
+
 t.test('however requests come, wait and leave, no place is lost and none is given twice', async () => {
   await fc.assert(fc.asyncProperty(fc.array(fc.tuple(fc.constantFrom('begin', 'retry', 'over'), fc.nat(9))), async (steps) => {
     const budget = new RetryBudget()
-    const shares = new Map<number, BudgetShare>()
-    const retrying = new Set<BudgetShare>()
+    const shares = new Map<number, Allowance>()
+    const retrying = new Set<Allowance>()
     let most = 3
     let isRight = true
-    async function retry (share: BudgetShare): Promise<void> {
-      if (!share.mayRetry() && !await share.place(1_000)) return
+    async function retry (share: Allowance): Promise<void> {
+      if (!share.mayRetry() && !await share.place()) return
       retrying.add(share)
       isRight &&= retrying.size <= most
     }
     const waiting: Array<Promise<void>> = []
     for (const [step, which] of steps) {
       const share = shares.get(which)
-      if (step === 'begin' && share === undefined) shares.set(which, new BudgetShare(budget))
+      if (step === 'begin' && share === undefined) shares.set(which, allowance(budget))
       most = Math.max(most, Math.floor(shares.size / 5))
       if (share === undefined) continue
       if (step === 'retry' && !retrying.has(share)) waiting.push(retry(share))
@@ -116,7 +121,7 @@ t.test('however requests come, wait and leave, no place is lost and none is give
       share.over()
     }
     await Promise.all(waiting)
-    const all = Array.from({ length: 4 }, () => new BudgetShare(budget))
+    const all = Array.from({ length: 4 }, () => allowance(budget))
     return isRight && all.map((share) => share.mayRetry()).join() === 'true,true,true,false'
   }))
 })

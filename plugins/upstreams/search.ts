@@ -1,0 +1,48 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import type { ModelCall } from '../core/model-call.js'
+import type { Tie } from './affinity.js'
+import { choose, noModel, type Ask } from './choice.js'
+import type { Member } from './member.js'
+import { noticeSecrets } from './other-secret.js'
+import type { Pool } from './pool.js'
+import type { Surroundings } from './surroundings.js'
+import { tieOf } from './tie.js'
+
+/** The way of one request through the members of a pool: where it has been, and who is next. */
+export class Search implements Ask {
+  readonly model: string
+  readonly tie: Tie | null
+  readonly tried: Member[] = []
+  readonly refusedBy: string[] = []
+  readonly random: () => number
+  now = 0
+  readonly #pool: Pool
+  readonly #clock: () => number
+
+  constructor (pool: Pool, llm: ModelCall, headers: IncomingHttpHeaders, { now, random }: Surroundings) {
+    this.model = llm.model ?? noModel
+    this.tie = tieOf(pool, llm, headers)
+    this.random = random
+    this.#pool = pool
+    this.#clock = now
+  }
+
+  /** Null where nobody may be asked. */
+  next (): Member | null {
+    this.now = this.#clock()
+    noticeSecrets(this.#pool.members)
+    return choose(this.#pool, this)
+  }
+
+  /** The same, among those that were not asked yet. */
+  another (): Member | null {
+    const next = this.next()
+    return next === null || this.tried.includes(next) ? null : next
+  }
+
+  /** By the account of the member that was asked last. */
+  refused (): void {
+    const last = this.tried.at(-1)
+    if (last !== undefined) this.refusedBy.push(last.health.account.name)
+  }
+}
