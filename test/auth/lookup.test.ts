@@ -1,6 +1,9 @@
 import t from 'tap'
-import { secret, startGateway } from '../helpers/gateway.js'
+import { listen, secret, startGateway } from '../helpers/gateway.js'
 import { startUpstream } from '../helpers/upstream.js'
+import { gatewayOf } from '../../plugins/core/gateway.js'
+import { Wire } from '../helpers/wire.js'
+import { build } from './rig.js'
 
 t.test('a key that a host looked up brings its labels', async (t) => {
   const upstream = await startUpstream(t)
@@ -12,4 +15,109 @@ t.test('a key that a host looked up brings its labels', async (t) => {
   const payload = { model: 'm', max_tokens: 1, messages: [{ role: 'user', content: 'Hi' }] }
   t.equal((await app.inject({ method: 'POST', url: '/v1/messages', headers, payload })).statusCode, 200)
   t.strictSame((await settled.next()).auth.key?.labels, { team: 'search' })
+})
+
+const options: { lookup: () => Promise<null> } = { lookup: async () => null }
+
+t.test('a host\'s lookup: at once, later, unknown, in a group that is gone, and failing', async (t) => {
+  const answers: Record<string, () => unknown> = {
+    'now-1': () => ({ id: 'now', group: 'chat' }),
+    'later-1': async () => ({ id: 'later', group: 'chat', limits: {}, disabled: false, expiresAt: Date.now() + 60_000 }),
+    'null-1': () => null,
+    'undefined-1': () => undefined,
+    'gone-1': () => ({ id: 'gone', group: 'unheard-of' }),
+    'throws-canary': () => { throw new Error('no row for throws-canary') },
+    'nothing-canary': async () => await Promise.reject(Object.create(null)),
+    'rejects-canary/+': async () => { throw new Error(`GET /?k=${encodeURIComponent('rejects-canary/+')} ${btoa('rejects-canary/+')}`) },
+  }
+  let asked = 0
+  const log: string[] = []
+  const lookup = (credential: string): never => { asked += 1; return answers[credential]?.() as never }
+  const { app, counted } = await build(t, { keys: [], lookup }, log)
+  const ask = async (value: string): Promise<[number, unknown]> => {
+    const reply = await app.inject({ method: 'POST', url: '/v1/chat/completions', headers: { authorization: `Bearer ${value}` } })
+    if (reply.statusCode === 503) t.match(reply.headers, { 'retry-after': '1' })
+    return [reply.statusCode, reply.json().error?.code ?? reply.json().key]
+  }
+  const expected: [value: string, status: number, code: string][] = [
+    ['now-1', 200, 'now'], ['later-1', 200, 'later'], ['null-1', 401, 'invalid_api_key'], ['undefined-1', 401, 'invalid_api_key'],
+    ['gone-1', 403, 'access_denied'], ['throws-canary', 503, 'key_store_unavailable'], ['nothing-canary', 503, 'key_store_unavailable'],
+    ['rejects-canary/+', 503, 'key_store_unavailable'],
+  ]
+  for (const row of expected) t.strictSame([row[0], ...await ask(row[0])], row)
+  const before = asked
+  for (const [value, ...rest] of expected.slice(0, 5)) t.strictSame(await ask(value), rest, `${value} from memory`)
+  t.equal(asked, before)
+  app.llm.invalidateKeys({ id: 'now' })
+  await ask('now-1')
+  t.equal(asked, before + 1)
+  t.ok(counted.includes('negative_hit'))
+  t.notMatch(log.join(''), new RegExp(`canary|${btoa('rejects-canary/+')}`))
+  t.match(log.join(''), /no row for \[key\]/)
+})
+
+t.test('a host\'s lookup that says nothing clear opens nothing', async (t) => {
+  const fields: Record<string, [found: unknown, status: number]> = {
+    'a row with more columns, and null for nothing': [
+      { id: 'a', group: 'chat', disabled: null, expiresAt: null, limits: null, name: 'x' }, 200,
+    ],
+    'a number as the database writes it': [{ id: 'a', group: 'chat', expiresAt: String(Date.now() + 60_000) }, 200],
+    'a date': [{ id: 'a', group: 'chat', expiresAt: new Date(Date.now() + 60_000) }, 200],
+    'a date that has been': [{ id: 'a', group: 'chat', expiresAt: new Date(0) }, 401],
+    '1 for disabled': [{ id: 'a', group: 'chat', disabled: 1 }, 401],
+    'false for none': [false, 401],
+    'true for some': [true, 503],
+    'a group without a key': [{ group: 'chat' }, 503],
+    'an empty id': [{ id: '', group: 'chat' }, 503],
+    'a key without a group': [{ id: 'a' }, 503],
+    'a date as text': [{ id: 'a', group: 'chat', expiresAt: '2020-01-01T00:00:00Z' }, 503],
+    'no number': [{ id: 'a', group: 'chat', expiresAt: NaN }, 503],
+    'a limit as text': [{ id: 'a', group: 'chat', limits: { balance: '5' } }, 503],
+    'a limit of another name': [{ id: 'a', group: 'chat', limits: { rpm: 5 } }, 503],
+  }
+  const log: string[] = []
+  const { app } = await build(t, { keys: [], lookup: (name) => fields[decodeURIComponent(name)]?.[0] as never }, log)
+  for (const [name, [, status]] of Object.entries(fields)) {
+    const reply = await app.inject({
+      method: 'POST', url: '/v1/chat/completions', headers: { authorization: `Bearer ${encodeURIComponent(name)}` },
+    })
+    t.equal(reply.statusCode, status, name)
+  }
+  t.match(log.join(''), /lookup\(\)\.limits\.balance must be a whole number/)
+})
+
+t.test('a lookup that never answers is one that failed', async (t) => {
+  let hangs = false
+  const lookup = async (): Promise<{ id: string, group: string }> => hangs ? await new Promise(() => {}) : { id: 'a', group: 'chat' }
+  const { app } = await build(t, { keys: [], lookup, lookupTimeoutMs: 5, cache: { ttlMs: 0, maxLoads: 1 } })
+  // A timer of the gateway's keeps no process alive.
+  await listen(app)
+  const ask = async (name: string): Promise<number> =>
+    (await app.inject({ method: 'POST', url: '/v1/chat/completions', headers: { authorization: `Bearer ${name}` } })).statusCode
+  t.equal(await ask('old'), 200)
+  hangs = true
+  t.equal(await ask('old'), 200, 'a known key is served while the table fails')
+  t.equal(await ask('new'), 503)
+  hangs = false
+  t.equal(await ask('new'), 200, 'and nobody stands in the way of the next')
+})
+
+t.test('a caller that leaves while its key is looked up is not served', async (t) => {
+  let answer = (_: null): void => {}
+  const asked = new Promise<void>((resolve) => {
+    const lookup = async (): Promise<null> => { resolve(); return await new Promise((resolve) => { answer = resolve }) }
+    options.lookup = lookup
+  })
+  const { app } = await build(t, { keys: [], lookup: async () => await options.lookup() })
+  let settled = (_: unknown): void => {}
+  const done = new Promise<unknown>((resolve) => { settled = resolve })
+  gatewayOf(app).onSettled((llm) => settled(llm))
+  const wire = new Wire(await listen(app))
+  wire.send('GET /v1/responses/r1 HTTP/1.1\r\nhost: h\r\nauthorization: Bearer x\r\n\r\n')
+  await asked
+  wire.destroy()
+  t.match(await done, { outcome: 'client_abort', status: 0 })
+  answer(null)
+  await new Promise(setImmediate)
+  t.match(await done, { errorCode: null })
 })

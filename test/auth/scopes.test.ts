@@ -3,8 +3,10 @@ import Fastify, { type FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
 import { auth } from '../../plugins/auth/index.js'
 import llmGateway, { forward, metrics, paths } from '../../plugins/index.js'
-import { hostAuth } from '../helpers/host.js'
+import { hostAuth, startHost } from '../helpers/host.js'
 import { startUpstream } from '../helpers/upstream.js'
+import { errors } from '../../plugins/errors/index.js'
+import { gatewayOptions, secret } from '../helpers/gateway.js'
 
 const bundle = { ...hostAuth, routes: false, metrics: false } as const
 const chat = '/v1/chat/completions'
@@ -114,4 +116,57 @@ t.test('scopes side by side, and metrics around a gateway: each guards its own',
     }
     t.strictSame(upstream.seen, [])
   }
+})
+
+t.test('in a scope with a prefix the endpoints stand below it, and nothing there is unguarded', async (t) => {
+  const upstream = await startUpstream(t)
+  upstream.respond = () => ({ body: { ok: true } })
+  const cases: [scope: string, mount: string, prefix: string | undefined][] = [
+    ['/api', '/v1', undefined], ['/api/', '/v1', '/api'], ['/api', '/llm/v1', '/llm'], ['/api', '/apiary/v1', '/apiary'],
+    ['/api/v1', '/', undefined], ['/v1', '/', undefined],
+  ]
+  for (const [prefix, mount, option] of cases) {
+    const app = Fastify()
+    t.teardown(() => app.close())
+    await app.register(async (scope) => {
+      await scope.register(llmGateway, {
+        routes: false, groups: hostAuth.groups, keys: hostAuth.keys ?? [], ...option !== undefined && { prefix: option },
+      })
+      await scope.register(httpProxy, { upstream: upstream.url, prefix: mount, rewritePrefix: mount === '/' ? '/v1/' : '/v1' })
+    }, { prefix })
+    const url = `${prefix}/${mount}/chat/completions`.replace(/\/+/g, '/')
+    const ask = async (headers: Record<string, string>, payload: string): Promise<number> =>
+      (await app.inject({ method: 'POST', url, headers: { 'content-type': 'application/json', ...headers }, payload })).statusCode
+    const chat = '{"model":"m","messages":[{"role":"user","content":"x"}]}'
+    t.strictSame([await ask({}, chat), await ask({ authorization: `Bearer ${secret}` }, '{}')], [401, 400], `${url} is guarded`)
+    t.equal(upstream.seen.length, 0)
+    t.equal(await ask({ authorization: `Bearer ${secret}` }, chat), 200, url)
+    t.equal(upstream.seen.pop()?.url, '/v1/chat/completions')
+  }
+})
+
+t.test('a bundle in a scope serves its own routes there', async (t) => {
+  const upstream = await startUpstream(t)
+  const app = Fastify()
+  t.teardown(() => app.close())
+  await app.register(async (scope) => { await scope.register(llmGateway, gatewayOptions(upstream.url)) }, { prefix: '/api' })
+  const ask = async (authorization: string): Promise<number> =>
+    (await app.inject({
+      method: 'POST', url: '/api/v1/embeddings', headers: { authorization }, payload: { model: 'm', input: 'x' },
+    })).statusCode
+  t.strictSame([await ask(`Bearer ${secret}`), await ask('Bearer other')], [200, 401])
+  t.strictSame(upstream.seen.map(({ url }) => url), ['/v1/embeddings'])
+})
+
+t.test('a scope whose prefix holds a parameter fails the start', async (t) => {
+  const app = Fastify()
+  t.teardown(() => app.close())
+  const inScope = app.register(async (scope) => { await scope.register(auth, hostAuth) }, { prefix: '/:tenant/v1' })
+  await t.rejects(async () => await inScope, {
+    code: 'LLM_GATEWAY_OPTION', message: /option prefix cannot be read from a scope at \/:tenant\/v1/,
+  })
+  const known = await startHost(t, 'http://127.0.0.1:9')
+  await t.resolves(
+    async () => await known.register(async (scope) => { await scope.register(errors) }, { prefix: '/:tenant' }), 'the root has told where'
+  )
 })

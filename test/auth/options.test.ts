@@ -1,0 +1,94 @@
+import Fastify from 'fastify'
+import t from 'tap'
+import { auth, type AuthOptions } from '../../plugins/auth/index.js'
+import { build, groups } from './rig.js'
+
+t.test('a wrong option fails at start and names itself, never a secret', async (t) => {
+  const one = { g: { protocols: ['messages'] } }
+  const wrong: [options: object, said: RegExp][] = [
+    [{}, /option groups is required/],
+    [{ groups: { g: { protocols: 'messages' } } }, /groups\.g\.protocols must be a list/],
+    [{ groups: { g: { protocols: ['telepathy'] } } }, /groups\.g\.protocols holds "telepathy", which is none of/],
+    [{ groups: { g: { protocols: [], limits: { requestPerMinute: 1 } } } }, /groups\.g\.limits\.requestPerMinute is not known/],
+    [{ groups: { g: { protocols: [], limits: { balance: 1.5 } } } }, /groups\.g\.limits\.balance must be a whole number/],
+    [{ groups: { g: { protocols: [], limits: { balance: -1 } } } }, /groups\.g\.limits\.balance must be a whole number/],
+    [{ groups: { g: { protocols: [], thirdparty: false } } }, /groups\.g\.thirdparty is not known/],
+    [{ groups: { g: { protocols: [], thirdParty: 'false' } } }, /groups\.g\.thirdParty must be a boolean/],
+    [{ groups: { g: { protocols: [], model: ['m'] } } }, /groups\.g\.model is not known/],
+    [{ groups: { g: { protocols: [], models: 'm' } } }, /groups\.g\.models must be a list/],
+    [{ groups: { g: { protocols: [], limits: null } } }, /groups\.g\.limits must be an object/],
+    [{ groups: { g: { protocols: [], onStoreFailure: 'open' } } }, /groups\.g\.onStoreFailure must be closed or local/],
+    [{ groups: { g: { protocols: [], routes: {} } } }, /groups\.g\.routes must be a list/],
+    [{ groups: { g: { protocols: [], routes: [{ models: [], upstream: 'u' }] } } }, /groups\.g\.routes\[0\]\.models must be a list of names/],
+    [{ groups: { g: { protocols: [], routes: [{ models: ['m'] }] } } }, /groups\.g\.routes\[0\]\.upstream is required/],
+    [{ groups: one, keys: {} }, /option keys must be a list/],
+    [{ groups: one, keys: [{ id: 'a', group: 'g', secret: 'canary', expiresAt: 0 }] }, /keys\[0\]\.expiresAt is not known/],
+    [{ groups: one, keys: [{ id: 'a', group: 'g', secret: 'canary', disabled: 'yes' }] }, /keys\[0\]\.disabled must be a boolean/],
+    [{ groups: one, keys: [{ id: 'a', group: 'g', secret: 'canary\n' }] }, /keys\[0\]\.secret must be visible ASCII/],
+    [{ groups: one, keys: [{ id: 'a', group: 'g', secret: 'can,ary' }] }, /keys\[0\]\.secret must be visible ASCII/],
+    [{ groups: one, keys: [{ id: 'a', group: 'g', secret: 'canary'.repeat(700) }] }, /keys\[0\]\.secret must be visible ASCII/],
+    [{ groups: one, keys: [{ group: 'g', secret: 'canary' }] }, /keys\[0\]\.id must be a string/],
+    [{ groups: one, keys: [{ id: '', group: 'g', secret: 'canary' }] }, /keys\[0\]\.id must be a string/],
+    [{ groups: one, keys: [{ id: 'a', group: 'x', secret: 'canary' }] }, /keys\[0\]\.group names x, which is not one of the groups/],
+    [{ groups: one, keys: [{ id: 'a', group: 'g', secret: 'canary', expires: 'soon' }] }, /keys\[0\]\.expires must be an ISO/],
+    [{ groups: one, keys: [{ id: 'a', group: 'g' }] }, /keys\[0\]\.secret is undefined: .* environment variable/],
+    [{ groups: one, keys: [{ id: 'a', group: 'g', secret: '' }] }, /keys\[0\]\.secret is empty: .* environment variable/],
+    [{ groups: one, keys: [{ id: 'a', group: 'g', secret: 5 }] }, /keys\[0\]\.secret must be visible ASCII/],
+    [{ groups: one, keys: [{ id: 'a', group: 'g', hash: 'md5:canary' }] }, /keys\[0\]\.hash must be sha256/],
+    [{ groups: one, keys: [{ id: 'a', group: 'g', secret: 'canary', hash: 'sha256:' }] }, /keys\[0\]\.hash cannot stand beside/],
+    [
+      { groups: one, keys: [{ id: 'a', group: 'g', secret: 'canary' }, { id: 'a', group: 'g', secret: 'canary2' }] },
+      /keys\[1\]\.id is there twice/,
+    ],
+    [
+      { groups: one, keys: [{ id: 'a', group: 'g', secret: 'canary' }, { id: 'b', group: 'g', secret: 'canary' }] },
+      /keys\[1\] has the secret of another key/,
+    ],
+    [{ groups: one, lookup: () => null, store: {} }, /option lookup cannot stand beside a store/],
+    [{ groups: one, store: { keys: {} } }, /option store has no method find/],
+    [{ groups: one, store: { keys: {}, balances: {} } }, /option store is a whole state: give it the keys of that/],
+    [{ groups: one, store: 'x' }, /option store must be an object/],
+    [{ groups: [] }, /option groups must be an object/],
+    [{ groups: one, conflict: 'last' }, /auth\.conflict must be first or reject/],
+    [{ groups: one, unknown: 'x' }, /auth\.unknown must be refuse or leave/],
+    [{ groups: one, optionalSources: 'api-key' }, /auth\.optionalSources must be a list/],
+    [{ groups: one, optionalSources: ['canary'] }, /auth\.optionalSources holds "canary", which is none of api-key/],
+    [{ groups: one, versions: { nobody: [] } }, /auth\.versions holds "nobody"/],
+    [{ groups: one, versions: { gemini: undefined, anthropic: '2023-06-01' } }, /auth\.versions\.anthropic must be a list/],
+    [{ groups: one, cache: { ttlMs: -1 } }, /auth\.cache\.ttlMs must be a whole number of at least 0/],
+    [{ groups: one, cache: { max: 0 } }, /auth\.cache\.max must be a whole number of at least 1/],
+    [{ groups: one, cache: [] }, /auth\.cache must be an object/],
+    [{ groups: one, lookup: 'x' }, /option lookup must be a function/],
+    [{ groups: one, lookupTimeoutMs: 0 }, /auth\.lookupTimeoutMs must be a whole number of at least 1/],
+  ]
+  for (const [given, said] of wrong) {
+    const app = Fastify()
+    await t.rejects(async () => await app.register(auth, given as AuthOptions), { code: 'LLM_GATEWAY_OPTION', message: said }, String(said))
+    await app.close()
+  }
+})
+
+t.test('an option that is undefined has its default', async (t) => {
+  const app = Fastify()
+  t.teardown(() => app.close())
+  const unset: object = {
+    max: undefined, ttlMs: undefined, negativeMax: undefined, staleMs: undefined, maxLoads: undefined, maxLoadsPerSecond: undefined,
+  }
+  let asked = 0
+  await app.register(auth, { groups, lookup: () => { asked += 1; return { id: 'k', group: 'chat' } }, cache: { ...unset } })
+  app.all('/*', async (request) => ({ key: request.llm?.key?.id }))
+  for (let i = 0; i < 2; i += 1) await app.inject({ method: 'POST', url: '/v1/responses', headers: { authorization: 'Bearer x' } })
+  t.equal(asked, 1)
+})
+
+t.test('the start warns where nobody has a key, and only there', async (t) => {
+  const warned = async (options: Partial<AuthOptions>): Promise<boolean> => {
+    const log: string[] = []
+    await (await build(t, options, log)).app.ready()
+    return log.some((line) => /"level":40.*nobody has a key here, .*give the gateway keys, a store or a lookup/.test(line))
+  }
+  t.equal(await warned({ keys: [] }), true)
+  t.equal(await warned({}), false)
+  t.equal(await warned({ keys: [], lookup: () => null }), false)
+  t.equal(await warned({ keys: [], store: { find: async () => null, onChange: () => () => {} } }), false)
+})
