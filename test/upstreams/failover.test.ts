@@ -1,12 +1,11 @@
 import { setTimeout as wait } from 'node:timers/promises'
-import { gzipSync } from 'node:zlib'
 import t from 'tap'
 import { gatewayOf } from '../../plugins/core/gateway.js'
 import { memoryBalances, memoryLedger } from '../../plugins/state/index.js'
 import { PoolAttempts } from '../../plugins/upstreams/attempts.js'
 import { call, everyProtocol, listen, read, secret } from '../helpers/gateway.js'
 import { replyFixture, sha256, Signal, type Script } from '../helpers/upstream.js'
-import { ask, inOrder, overloaded, seenBy, startPool, type PoolGateway } from './pool-gateway.js'
+import { ask, inOrder, metricsOf, overloaded, seenBy, startPool } from './pool-gateway.js'
 
 const chat = { model: 'gpt-5', messages: [{ role: 'user', content: 'Hi' }] }
 const reply = replyFixture('chat_completions.json').toString()
@@ -48,12 +47,6 @@ t.test('another member is asked after a failure for which nobody has worked', as
     t.match(JSON.stringify(metricsOf(gateway)), new RegExp(`failovers_total.*"reason":"${reason}","value":[1-9]`), what)
   }
 })
-
-function metricsOf ({ app }: PoolGateway): unknown {
-  return gatewayOf(app).metrics.filter(({ name }) => /upstream|failover/.test(name)).map(({ name, read: values }) => [
-    name, values().map((value) => ({ ...value.labels, value: Reflect.get(value, 'value') })),
-  ])
-}
 
 t.test('a caller whose words are repeated to it takes no member from the others', async (t) => {
   const gateway = await startPool(t, { rules: inOrder })
@@ -243,116 +236,6 @@ t.test('a body of any size is sent again', async (t) => {
   t.equal(gateway.members[1]?.seen.at(-1)?.sha256, sha256(JSON.stringify(chat)))
 })
 
-const event = (name: string, data: object): string => `event: ${name}\ndata: ${JSON.stringify({ type: name, ...data })}\n\n`
-const stream = { 'content-type': 'text/event-stream' }
-const preamble = event('response.created', { response: {} }) + event('response.in_progress', { response: {} })
-
-t.test('a stream that fails before its first content is another member\'s stream, from its first byte', async (t) => {
-  const gateway = await startPool(t, { rules: inOrder, pool: { retryOn: ['first_event'] } })
-  const [first] = gateway.members
-  const full = replyFixture('responses.sse').toString()
-  for (const split of [undefined, 'bytes'] as const) {
-    first?.queue({
-      headers: stream,
-      body: preamble + event('error', { code: 'server_is_overloaded' }) + event('response.failed', {}),
-      ...split && { split },
-    })
-    const answer = await ask(gateway, { model: 'gpt-5', input: 'Hi', stream: true }, {}, '/v1/responses')
-    t.equal(answer.body, full)
-    t.match(await gateway.settled.next(), {
-      routing: { attempts: [{ result: 'first_event', status: 200 }, { result: 'ok' }] }, usage: { tokens: {} }, outcome: 'ok',
-    })
-    t.equal(first?.seen.at(-1)?.headers['accept-encoding'], 'identity')
-  }
-  t.strictSame(seenBy(gateway), [2, 2])
-  const twice = await startPool(t, { rules: inOrder, pool: { retryOn: ['first_event'], attempts: 2 } })
-  twice.members[1]?.queue({ headers: stream, body: 'event: error\ndata: {"type":"error","error":{"type":"overloaded_error"}}\n\n' })
-  twice.members[0]?.queue({
-    headers: stream, body: event('message_start', { message: {} }) + event('error', { error: { type: 'overloaded_error' } }),
-  })
-  const both = await ask(
-    twice,
-    { model: 'claude', max_tokens: 9, messages: [{ role: 'user', content: 'x' }], stream: true },
-    { 'anthropic-version': '2023-06-01' },
-    '/v1/messages'
-  )
-  t.match(both.body, /overloaded_error/, 'all failed: one of them, as it came')
-  t.notMatch(both.body, /message_start[^]*message_start/)
-})
-
-t.test('once content was passed on nothing is sent again', async (t) => {
-  const gateway = await startPool(t, { rules: inOrder, pool: { retryOn: ['first_event', 'reset', 500] } })
-  const [first] = gateway.members
-  const content = event('response.output_text.delta', { delta: 'Hel' })
-  const url = await listen(gateway.app)
-  for (const script of [{ body: preamble + content + event('error', { code: 'server_error' }) }, {
-    body: preamble + content, cutAt: preamble.length + content.length,
-  }]) {
-    first?.queue({ headers: stream, ...script })
-    const { reply } = call(`${url}/v1/responses`, { body: JSON.stringify({ model: 'gpt-5', input: 'Hi', stream: true }) })
-    const { bytes } = await read(await reply)
-    t.ok(bytes.toString().startsWith(preamble + content))
-  }
-  t.strictSame(seenBy(gateway), [2, 0])
-})
-
-t.test('a preamble that is too long is passed on, and so is a stream that ends in it', async (t) => {
-  const gateway = await startPool(t, { rules: inOrder, pool: { retryOn: ['first_event'] } })
-  const [first] = gateway.members
-  const pings = event('ping', {}).repeat(64)
-  for (const body of [pings + event('error', { error: {} }), event('message_start', { message: {} }), '']) {
-    first?.queue({ headers: stream, body, split: 'events' })
-    const answer = await ask(
-      gateway,
-      { model: 'claude', max_tokens: 9, messages: [{ role: 'user', content: 'x' }], stream: true },
-      { 'anthropic-version': '2023-06-01' },
-      '/v1/messages'
-    )
-    t.ok(answer.body.startsWith(body))
-  }
-  t.strictSame(seenBy(gateway), [3, 0])
-})
-
-t.test('a failure that is long or slow is passed on as it comes', async (t) => {
-  const gateway = await startPool(t, { rules: inOrder })
-  const [first] = gateway.members
-  const long = Buffer.alloc(400_000, 'x')
-  first?.queue({ status: 503, headers: { 'content-type': 'text/plain' }, body: long })
-  t.equal((await ask(gateway)).body, long.toString())
-  first?.queue({ status: 503, body: 'ab', split: [1], before: async (write) => { if (write === 1) await wait(1_500) } })
-  t.match(await ask(gateway), { status: 503, body: 'ab' })
-  t.strictSame(seenBy(gateway), [2, 0])
-})
-
-t.test('a caller that leaves takes its attempt along, and nothing is sent after it', async (t) => {
-  const gateway = await startPool(t, { rules: inOrder, pool: { retryOn: [503, 'timeout'] } })
-  const [first, second] = gateway.members
-  const url = await listen(gateway.app)
-  first?.queue(overloaded)
-  second?.queue({ stallAt: 'headers' })
-  const { request } = call(`${url}/v1/chat/completions`, { body: JSON.stringify(chat) })
-  const arrived = await second?.arrivals.next()
-  const leftAt = performance.now()
-  request.destroy()
-  t.equal(await arrived?.aborted, true)
-  t.ok(performance.now() - leftAt < 1_000)
-  const llm = await gateway.settled.next()
-  t.match(llm, { outcome: 'client_abort', routing: { attempts: [{ result: 'overloaded' }, { result: 'left', status: 0 }] } })
-  t.strictSame(seenBy(gateway), [1, 1])
-  t.match(JSON.stringify(metricsOf(gateway)), /upstream_active_requests",\[\{"upstream":"m0","value":0\},\{"upstream":"m1","value":0\}\]/)
-
-  const alone = await startPool(t, { members: 1 })
-  const other = await listen(alone.app)
-  alone.members[0]?.queue(overloaded)
-  const left = call(`${other}/v1/chat/completions`, { body: JSON.stringify(chat) })
-  await alone.members[0]?.requests.next()
-  await wait(20)
-  left.request.destroy()
-  t.match(await alone.settled.next(), { outcome: 'client_abort' })
-  await wait(300)
-  t.strictSame(seenBy(alone), [1], 'while it waited to ask the same one again')
-})
-
 t.test('a pool of one asks it again, a little later', async (t) => {
   const gateway = await startPool(t, { members: 1 })
   gateway.members[0]?.queue(overloaded, overloaded)
@@ -417,90 +300,6 @@ t.test('a conversation keeps to its member, also where two callers chose the sam
   t.strictSame(seenBy(gateway).filter((seen) => seen > 0), [8])
 })
 
-t.test('a head that broke off with all members is one native error', async (t) => {
-  const gateway = await startPool(t, { members: 3, rules: inOrder, pool: { retryOn: ['first_event'], attempts: 2 } })
-  const [first, second] = gateway.members
-  first?.queue({ headers: stream, body: preamble, cutAt: preamble.length })
-  await second?.close()
-  const url = await listen(gateway.app)
-  const reply = await call(`${url}/v1/responses`, { body: JSON.stringify({ model: 'gpt-5', input: 'Hi', stream: true }) }).reply
-  t.equal(reply.statusCode, 502)
-  t.match(JSON.parse((await read(reply)).bytes.toString()), { error: { code: 'upstream_reset' } })
-  t.match(await gateway.settled.next(), { routing: { attempts: [{ result: 'first_event' }, { result: 'connect' }] } })
-})
-
-t.test('a stream that failed and does not end holds nobody up', async (t) => {
-  const gateway = await startPool(t, { rules: inOrder, pool: { retryOn: ['first_event'] } })
-  const body = preamble + event('error', {})
-  gateway.members[0]?.queue({ headers: stream, body, stallAt: body.length })
-  const answer = await ask(gateway, { model: 'gpt-5', input: 'Hi', stream: true }, {}, '/v1/responses')
-  t.equal(answer.body, replyFixture('responses.sse').toString())
-})
-
-t.test('a caller that leaves a stream of a pool takes it along', async (t) => {
-  const gateway = await startPool(t, { rules: inOrder, gateway: { forward: { drain: { maxMs: 0 } } } })
-  const [first] = gateway.members
-  const content = event('response.output_text.delta', { delta: 'Hel' })
-  first?.queue({ headers: stream, body: preamble + content, stallAt: preamble.length + content.length })
-  const url = await listen(gateway.app)
-  const { request, reply } = call(`${url}/v1/responses`, { body: JSON.stringify({ model: 'gpt-5', input: 'Hi', stream: true }) })
-  await reply
-  request.destroy()
-  t.equal(await first?.seen[0]?.aborted, true)
-  t.match(await gateway.settled.next(), {
-    outcome: 'client_abort', routing: { attempts: [{ upstream: 'm0', result: 'left', status: 200 }] },
-  })
-})
-
-t.test('a caller that leaves before its secret or its connection came has sent nothing', async (t) => {
-  let refuse = (_error: Error): void => {}
-  const later = new Promise<string>((_resolve, reject) => { refuse = reject })
-  const gateway = await startPool(t, { upstreams: [{ credential: async () => await later }], rules: inOrder })
-  const url = await listen(gateway.app)
-  const early = call(`${url}/v1/chat/completions`, { body: JSON.stringify(chat) })
-  await wait(50)
-  early.request.destroy()
-  t.match(await gateway.settled.next(), { outcome: 'client_abort', times: { sentAt: 0 } })
-  refuse(new Error('late'))
-  await wait(50)
-  t.strictSame(seenBy(gateway), [0, 0])
-
-  const narrow = await startPool(t, { members: 1, gateway: { forward: { connections: 1 } } })
-  const [member] = narrow.members
-  const other = await listen(narrow.app)
-  let release = (): void => {}
-  const held = new Promise<void>((resolve) => { release = resolve })
-  member?.queue({ before: async () => await held })
-  const running = ask(narrow)
-  await member?.arrivals.next()
-  const waiting = call(`${other}/v1/chat/completions`, { body: JSON.stringify(chat) })
-  await wait(100)
-  waiting.request.destroy()
-  t.match(await narrow.settled.next(), { outcome: 'client_abort', times: { sentAt: 0 } })
-  release()
-  t.equal((await running).status, 200)
-  await wait(50)
-  t.strictSame(seenBy(narrow), [1])
-})
-
-t.test('a caller that leaves while a secret is renewed has nothing sent again', async (t) => {
-  let give = (_secret: string): void => {}
-  const asked: string[] = []
-  const later = new Promise<string>((resolve) => { give = resolve })
-  const gateway = await startPool(t, { members: 1, upstreams: [{ credential: async () => asked.push('') === 1 ? 'old' : await later }] })
-  gateway.members[0]?.queue({ status: 401, body: {} })
-  const url = await listen(gateway.app)
-  const { request } = call(`${url}/v1/chat/completions`, { body: JSON.stringify(chat) })
-  await gateway.members[0]?.requests.next()
-  while (asked.length < 2) await wait(5)
-  request.destroy()
-  t.match(await gateway.settled.next(), { outcome: 'client_abort' })
-  give('new')
-  await wait(50)
-  t.strictSame(seenBy(gateway), [1])
-  t.notMatch((await gateway.app.inject('/metrics')).body, /^llm_gateway_failovers_total\{.*\} [1-9]/m)
-})
-
 t.test('with one account there is nobody else to ask after a limit', async (t) => {
   const gateway = await startPool(t, { rules: inOrder, upstreams: [{ account: 'one' }, { account: 'one' }] })
   gateway.members[0]?.queue({ status: 429, headers: { 'retry-after': '5' }, body: {} })
@@ -513,32 +312,6 @@ t.test('a member whose base needs a model refuses a request that names none', as
   const reply = await gateway.app.inject({ url: '/v1/models', headers: { authorization: `Bearer ${secret}` } })
   t.equal(reply.statusCode, 400)
   t.match(reply.json(), { error: { code: 'model_required' } })
-})
-
-t.test('early hints and replies that are no streams pass where heads are held', async (t) => {
-  const gateway = await startPool(t, { rules: inOrder, pool: { retryOn: ['first_event'] } })
-  const [first] = gateway.members
-  if (first === undefined) throw new Error('none')
-  first.respond = ({ raw }) => {
-    raw.res.writeEarlyHints({ link: '</x>; rel=preload' })
-    return { body: { id: 'x', choices: [] } }
-  }
-  t.match(await ask(gateway, { ...chat, stream: true }), { status: 200, body: '{"id":"x","choices":[]}' })
-})
-
-t.test('a caller that left while a hook of the host waited has nothing sent', async (t) => {
-  const gateway = await startPool(t)
-  let goOn = (): void => {}
-  const waited = new Promise<void>((resolve) => { goOn = resolve })
-  gateway.app.addHook('preHandler', async () => await waited)
-  const url = await listen(gateway.app)
-  const { request } = call(`${url}/v1/chat/completions`, { body: JSON.stringify(chat) })
-  await wait(100)
-  request.destroy()
-  await gateway.settled.next()
-  goOn()
-  await wait(50)
-  t.strictSame(seenBy(gateway), [0, 0])
 })
 
 t.test('a kept reply under a transfer coding that nobody can pass on ends its request once, as a failure', async (t) => {
@@ -593,53 +366,4 @@ t.test('what is thrown where nobody waits for it is an error of the request, and
   t.equal(lines.filter((line) => line.includes('an upstream could not be asked') && line.includes('a mistake of ours')).length, 3)
   t.match(await ask(gateway), { status: 200 })
   t.match(gatewayOf(gateway.app).upstreamsStatus().upstreams, [{ active: 0 }, { active: 0 }])
-})
-
-t.test('a member whose every stream breaks off is left alone, and one whose callers leave is not', async (t) => {
-  const gateway = await startPool(t, { rules: inOrder })
-  const [first] = gateway.members
-  const url = await listen(gateway.app)
-  const stream = JSON.stringify({ ...chat, stream: true })
-  const ask = async (leaves: boolean): Promise<void> => {
-    const { request, reply } = call(`${url}/v1/chat/completions`, { body: stream })
-    const got = await reply
-    if (leaves) {
-      request.destroy()
-      await gateway.settled.next()
-      return
-    }
-    await read(got)
-    await gateway.settled.next()
-  }
-  for (let i = 0; i < 8; i += 1) {
-    first?.queue({ fixture: 'chat_completions.sse', split: 'events', stallAt: 300 })
-    await ask(true)
-  }
-  t.match(gatewayOf(gateway.app).upstreamsStatus().upstreams, [{ state: 'up' }, { state: 'up' }])
-  t.strictSame(seenBy(gateway), [8, 0])
-  for (let i = 0; i < 6; i += 1) {
-    first?.queue({ fixture: 'chat_completions.sse', split: 'events', cutAt: 300 })
-    await ask(false)
-  }
-  t.match(gatewayOf(gateway.app).upstreamsStatus().upstreams, [{ state: 'out', reason: 'failures' }, { state: 'up' }])
-  t.strictSame(seenBy(gateway), [13, 1])
-})
-
-t.test('a member whose every stream ends without its last event is left alone, packed or not', async (t) => {
-  const begun = Buffer.from(`data: {"choices":[{"index":0,"delta":{"content":"${'word '.repeat(20)}"}}]}\n\n`.repeat(4))
-  const type = { 'content-type': 'text/event-stream' }
-  for (const script of [{ headers: type, body: begun }, { headers: { ...type, 'content-encoding': 'gzip' }, body: gzipSync(begun) }]) {
-    const gateway = await startPool(t, { rules: inOrder })
-    const url = await listen(gateway.app)
-    const body = JSON.stringify({ ...chat, stream: true, stream_options: { include_usage: true } })
-    for (let i = 0; i < 6; i += 1) {
-      gateway.members[0]?.queue(script)
-      await read(await call(`${url}/v1/chat/completions`, { body }).reply)
-      const { outcome, routing } = await gateway.settled.next()
-      t.equal(outcome, i < 5 ? 'truncated' : 'ok')
-      t.match(routing.attempts, [{ upstream: i < 5 ? 'm0' : 'm1', result: i < 5 ? 'reset' : 'ok', status: 200 }])
-    }
-    t.match(gatewayOf(gateway.app).upstreamsStatus().upstreams, [{ state: 'out', reason: 'failures', active: 0 }, { state: 'up' }])
-    t.strictSame(seenBy(gateway), [5, 1])
-  }
 })

@@ -1,4 +1,5 @@
 /** A gateway in front of a pool of scripted providers. */
+import { gatewayOf } from '../../plugins/core/gateway.js'
 import type { LlmGatewayOptions } from '../../plugins/index.js'
 import type { MemberOptions, PoolOptions, UpstreamOptions } from '../../plugins/upstreams/options.js'
 import { everyProtocol, secret, startGateway, type Gateway } from '../helpers/gateway.js'
@@ -66,4 +67,10 @@ export async function ask (
 /** How many requests each member got. */
 export function seenBy ({ members }: PoolGateway): number[] {
   return members.map(({ seen }) => seen.length)
+}
+
+export function metricsOf ({ app }: PoolGateway): unknown {
+  return gatewayOf(app).metrics.filter(({ name }) => /upstream|failover/.test(name)).map(({ name, read: values }) => [
+    name, values().map((value) => ({ ...value.labels, value: Reflect.get(value, 'value') })),
+  ])
 }

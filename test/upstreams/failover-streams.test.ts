@@ -1,0 +1,184 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import { gzipSync } from 'node:zlib'
+import t from 'tap'
+import { gatewayOf } from '../../plugins/core/gateway.js'
+import { call, listen, read } from '../helpers/gateway.js'
+import { replyFixture } from '../helpers/upstream.js'
+import { ask, inOrder, seenBy, startPool } from './pool-gateway.js'
+
+const chat = { model: 'gpt-5', messages: [{ role: 'user', content: 'Hi' }] }
+const event = (name: string, data: object): string => `event: ${name}\ndata: ${JSON.stringify({ type: name, ...data })}\n\n`
+const stream = { 'content-type': 'text/event-stream' }
+const preamble = event('response.created', { response: {} }) + event('response.in_progress', { response: {} })
+
+t.test('a stream that fails before its first content is another member\'s stream, from its first byte', async (t) => {
+  const gateway = await startPool(t, { rules: inOrder, pool: { retryOn: ['first_event'] } })
+  const [first] = gateway.members
+  const full = replyFixture('responses.sse').toString()
+  for (const split of [undefined, 'bytes'] as const) {
+    first?.queue({
+      headers: stream,
+      body: preamble + event('error', { code: 'server_is_overloaded' }) + event('response.failed', {}),
+      ...split && { split },
+    })
+    const answer = await ask(gateway, { model: 'gpt-5', input: 'Hi', stream: true }, {}, '/v1/responses')
+    t.equal(answer.body, full)
+    t.match(await gateway.settled.next(), {
+      routing: { attempts: [{ result: 'first_event', status: 200 }, { result: 'ok' }] }, usage: { tokens: {} }, outcome: 'ok',
+    })
+    t.equal(first?.seen.at(-1)?.headers['accept-encoding'], 'identity')
+  }
+  t.strictSame(seenBy(gateway), [2, 2])
+  const twice = await startPool(t, { rules: inOrder, pool: { retryOn: ['first_event'], attempts: 2 } })
+  twice.members[1]?.queue({ headers: stream, body: 'event: error\ndata: {"type":"error","error":{"type":"overloaded_error"}}\n\n' })
+  twice.members[0]?.queue({
+    headers: stream, body: event('message_start', { message: {} }) + event('error', { error: { type: 'overloaded_error' } }),
+  })
+  const both = await ask(
+    twice,
+    { model: 'claude', max_tokens: 9, messages: [{ role: 'user', content: 'x' }], stream: true },
+    { 'anthropic-version': '2023-06-01' },
+    '/v1/messages'
+  )
+  t.match(both.body, /overloaded_error/, 'all failed: one of them, as it came')
+  t.notMatch(both.body, /message_start[^]*message_start/)
+})
+
+t.test('once content was passed on nothing is sent again', async (t) => {
+  const gateway = await startPool(t, { rules: inOrder, pool: { retryOn: ['first_event', 'reset', 500] } })
+  const [first] = gateway.members
+  const content = event('response.output_text.delta', { delta: 'Hel' })
+  const url = await listen(gateway.app)
+  for (const script of [{ body: preamble + content + event('error', { code: 'server_error' }) }, {
+    body: preamble + content, cutAt: preamble.length + content.length,
+  }]) {
+    first?.queue({ headers: stream, ...script })
+    const { reply } = call(`${url}/v1/responses`, { body: JSON.stringify({ model: 'gpt-5', input: 'Hi', stream: true }) })
+    const { bytes } = await read(await reply)
+    t.ok(bytes.toString().startsWith(preamble + content))
+  }
+  t.strictSame(seenBy(gateway), [2, 0])
+})
+
+t.test('a preamble that is too long is passed on, and so is a stream that ends in it', async (t) => {
+  const gateway = await startPool(t, { rules: inOrder, pool: { retryOn: ['first_event'] } })
+  const [first] = gateway.members
+  const pings = event('ping', {}).repeat(64)
+  for (const body of [pings + event('error', { error: {} }), event('message_start', { message: {} }), '']) {
+    first?.queue({ headers: stream, body, split: 'events' })
+    const answer = await ask(
+      gateway,
+      { model: 'claude', max_tokens: 9, messages: [{ role: 'user', content: 'x' }], stream: true },
+      { 'anthropic-version': '2023-06-01' },
+      '/v1/messages'
+    )
+    t.ok(answer.body.startsWith(body))
+  }
+  t.strictSame(seenBy(gateway), [3, 0])
+})
+
+t.test('a failure that is long or slow is passed on as it comes', async (t) => {
+  const gateway = await startPool(t, { rules: inOrder })
+  const [first] = gateway.members
+  const long = Buffer.alloc(400_000, 'x')
+  first?.queue({ status: 503, headers: { 'content-type': 'text/plain' }, body: long })
+  t.equal((await ask(gateway)).body, long.toString())
+  first?.queue({ status: 503, body: 'ab', split: [1], before: async (write) => { if (write === 1) await wait(1_500) } })
+  t.match(await ask(gateway), { status: 503, body: 'ab' })
+  t.strictSame(seenBy(gateway), [2, 0])
+})
+
+t.test('a head that broke off with all members is one native error', async (t) => {
+  const gateway = await startPool(t, { members: 3, rules: inOrder, pool: { retryOn: ['first_event'], attempts: 2 } })
+  const [first, second] = gateway.members
+  first?.queue({ headers: stream, body: preamble, cutAt: preamble.length })
+  await second?.close()
+  const url = await listen(gateway.app)
+  const reply = await call(`${url}/v1/responses`, { body: JSON.stringify({ model: 'gpt-5', input: 'Hi', stream: true }) }).reply
+  t.equal(reply.statusCode, 502)
+  t.match(JSON.parse((await read(reply)).bytes.toString()), { error: { code: 'upstream_reset' } })
+  t.match(await gateway.settled.next(), { routing: { attempts: [{ result: 'first_event' }, { result: 'connect' }] } })
+})
+
+t.test('a stream that failed and does not end holds nobody up', async (t) => {
+  const gateway = await startPool(t, { rules: inOrder, pool: { retryOn: ['first_event'] } })
+  const body = preamble + event('error', {})
+  gateway.members[0]?.queue({ headers: stream, body, stallAt: body.length })
+  const answer = await ask(gateway, { model: 'gpt-5', input: 'Hi', stream: true }, {}, '/v1/responses')
+  t.equal(answer.body, replyFixture('responses.sse').toString())
+})
+
+t.test('early hints and replies that are no streams pass where heads are held', async (t) => {
+  const gateway = await startPool(t, { rules: inOrder, pool: { retryOn: ['first_event'] } })
+  const [first] = gateway.members
+  if (first === undefined) throw new Error('none')
+  first.respond = ({ raw }) => {
+    raw.res.writeEarlyHints({ link: '</x>; rel=preload' })
+    return { body: { id: 'x', choices: [] } }
+  }
+  t.match(await ask(gateway, { ...chat, stream: true }), { status: 200, body: '{"id":"x","choices":[]}' })
+})
+
+t.test('a caller that leaves a stream of a pool takes it along', async (t) => {
+  const gateway = await startPool(t, { rules: inOrder, gateway: { forward: { drain: { maxMs: 0 } } } })
+  const [first] = gateway.members
+  const content = event('response.output_text.delta', { delta: 'Hel' })
+  first?.queue({ headers: stream, body: preamble + content, stallAt: preamble.length + content.length })
+  const url = await listen(gateway.app)
+  const { request, reply } = call(`${url}/v1/responses`, { body: JSON.stringify({ model: 'gpt-5', input: 'Hi', stream: true }) })
+  await reply
+  request.destroy()
+  t.equal(await first?.seen[0]?.aborted, true)
+  t.match(await gateway.settled.next(), {
+    outcome: 'client_abort', routing: { attempts: [{ upstream: 'm0', result: 'left', status: 200 }] },
+  })
+})
+
+t.test('a member whose every stream breaks off is left alone, and one whose callers leave is not', async (t) => {
+  const gateway = await startPool(t, { rules: inOrder })
+  const [first] = gateway.members
+  const url = await listen(gateway.app)
+  const stream = JSON.stringify({ ...chat, stream: true })
+  const ask = async (leaves: boolean): Promise<void> => {
+    const { request, reply } = call(`${url}/v1/chat/completions`, { body: stream })
+    const got = await reply
+    if (leaves) {
+      request.destroy()
+      await gateway.settled.next()
+      return
+    }
+    await read(got)
+    await gateway.settled.next()
+  }
+  for (let i = 0; i < 8; i += 1) {
+    first?.queue({ fixture: 'chat_completions.sse', split: 'events', stallAt: 300 })
+    await ask(true)
+  }
+  t.match(gatewayOf(gateway.app).upstreamsStatus().upstreams, [{ state: 'up' }, { state: 'up' }])
+  t.strictSame(seenBy(gateway), [8, 0])
+  for (let i = 0; i < 6; i += 1) {
+    first?.queue({ fixture: 'chat_completions.sse', split: 'events', cutAt: 300 })
+    await ask(false)
+  }
+  t.match(gatewayOf(gateway.app).upstreamsStatus().upstreams, [{ state: 'out', reason: 'failures' }, { state: 'up' }])
+  t.strictSame(seenBy(gateway), [13, 1])
+})
+
+t.test('a member whose every stream ends without its last event is left alone, packed or not', async (t) => {
+  const begun = Buffer.from(`data: {"choices":[{"index":0,"delta":{"content":"${'word '.repeat(20)}"}}]}\n\n`.repeat(4))
+  const type = { 'content-type': 'text/event-stream' }
+  for (const script of [{ headers: type, body: begun }, { headers: { ...type, 'content-encoding': 'gzip' }, body: gzipSync(begun) }]) {
+    const gateway = await startPool(t, { rules: inOrder })
+    const url = await listen(gateway.app)
+    const body = JSON.stringify({ ...chat, stream: true, stream_options: { include_usage: true } })
+    for (let i = 0; i < 6; i += 1) {
+      gateway.members[0]?.queue(script)
+      await read(await call(`${url}/v1/chat/completions`, { body }).reply)
+      const { outcome, routing } = await gateway.settled.next()
+      t.equal(outcome, i < 5 ? 'truncated' : 'ok')
+      t.match(routing.attempts, [{ upstream: i < 5 ? 'm0' : 'm1', result: i < 5 ? 'reset' : 'ok', status: 200 }])
+    }
+    t.match(gatewayOf(gateway.app).upstreamsStatus().upstreams, [{ state: 'out', reason: 'failures', active: 0 }, { state: 'up' }])
+    t.strictSame(seenBy(gateway), [5, 1])
+  }
+})
