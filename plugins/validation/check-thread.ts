@@ -1,5 +1,7 @@
 /** What runs beside the loop. */
 import { parentPort, workerData } from 'node:worker_threads'
+import { giveWay, system } from './give-way.js'
 import { serveQuestions } from './questions.js'
 
+giveWay(system)
 serveQuestions(parentPort, workerData)
