@@ -39,8 +39,11 @@ export class Upstream {
     return `http://127.0.0.1:${this.port}`
   }
 
-  /** `tick`: every held stream gets one event. `release`: all that remain. `poll`: until the next call, sockets are polled. */
-  async tell (what: 'counts' | 'tick' | 'release' | 'poll'): Promise<UpstreamCounts> {
+  /**
+   * `tick`: every held stream gets one event. `release`: all that remain. `poll`: until the next call, sockets are polled. `hang up`: all
+   * connections are closed.
+   */
+  async tell (what: 'counts' | 'tick' | 'release' | 'poll' | 'hang up'): Promise<UpstreamCounts> {
     return await new Promise((resolve, reject) => {
       const ended = (): void => reject(new Error(`the mock upstream: ${endOf(this.#child)}`))
       if (endOf(this.#child) !== null) return ended()

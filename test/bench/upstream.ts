@@ -129,12 +129,14 @@ function plainBody (head: Buffer, body: Buffer): Buffer {
   }
 }
 
+const sockets = new Set<Socket>()
+
 const server = createServer({ noDelay: true }, socket => {
   let parts: Buffer[] = []
   let size = 0
   let expected = 0
-  counts.open += 1
-  socket.on('close', () => { counts.open -= 1 })
+  sockets.add(socket)
+  socket.on('close', () => sockets.delete(socket))
   socket.on('error', () => socket.destroy())
   socket.on('data', (chunk: Buffer) => {
     parts.push(chunk)
@@ -170,6 +172,8 @@ process.on('message', message => {
   endPolling()
   if (message === 'poll') endPolling = pollSockets()
   if (message === 'tick' || message === 'release') releaseHeld(message === 'release')
+  if (message === 'hang up') for (const socket of sockets) socket.end()
+  counts.open = sockets.size
   const { user, system } = process.cpuUsage()
   counts.cpuUs = user + system
   process.send?.({ counts })
