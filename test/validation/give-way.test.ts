@@ -9,12 +9,16 @@ import { startUpstream } from '../helpers/upstream.js'
 
 t.test('a thread gives way, the process does not', async (t) => {
   const asked: number[] = []
-  const linux = { platform: 'linux', isMainThread: false, setPriority: (niceness: number) => { asked.push(niceness) } }
+  const setPriority = (niceness: number): void => { asked.push(niceness) }
+  const linux = { platform: 'linux', isMainThread: false, getPriority: () => 0, setPriority }
   giveWay(linux)
   t.strictSame(asked, [10])
   giveWay({ ...linux, isMainThread: true })
   giveWay({ ...linux, platform: 'darwin' })
   t.equal(asked.length, 1)
+  giveWay({ ...linux, getPriority: () => 7 })
+  giveWay({ ...linux, getPriority: () => 15 })
+  t.strictSame(asked, [10, 17, 19], 'whatever its process has')
   t.doesNotThrow(() => giveWay({ ...linux, setPriority: () => { throw new Error('EPERM') } }))
 })
 
