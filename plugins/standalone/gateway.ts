@@ -15,6 +15,7 @@ import { bundleOptions, type Shared } from './bundle-options.js'
 import type { GatewayConfig } from './config-types.js'
 import { allowOrigins } from './cors.js'
 import { LiveRequests } from './live-requests.js'
+import { lateOptions, type LateLine } from './late-lines.js'
 
 export interface RunningGateway {
   readonly app: FastifyInstance
@@ -23,6 +24,8 @@ export interface RunningGateway {
 
 export interface LogStream {
   write: (line: string) => void
+  /** Takes a line whose text is made later, and before that of any line after it. */
+  late?: (line: LateLine) => void
   /** Has each line that could not be written counted. */
   onDrop?: (listener: () => void) => void
   /** Resolves once all lines are out, or with false where that takes too long. */
@@ -79,6 +82,7 @@ async function up (app: FastifyInstance): Promise<void> {
 }
 
 function serverOptions (config: GatewayConfig, { logStream }: GatewayParts): FastifyServerOptions {
+  const late = logStream?.late === undefined ? null : lateOptions((line) => logStream.late?.(line))
   return {
     // Takes the caller's key out of the URL before anything can log it.
     rewriteUrl: createRewriteUrl({ prefix: config.prefix ?? '' }),
@@ -94,7 +98,9 @@ function serverOptions (config: GatewayConfig, { logStream }: GatewayParts): Fas
       level: config.log?.level ?? 'info',
       serializers: { req: ({ method, url }) => ({ method, url: url.replace(/\?.*/s, '') }) },
       ...logStream && { stream: logStream },
+      ...late && { timestamp: late.timestamp },
     },
+    ...late && { childLoggerFactory: late.childLoggerFactory },
   }
 }
 

@@ -1,0 +1,95 @@
+/**
+ * The log of each request, whose line becomes text together with those of others. Made one by one, in between everything else that a
+ * request runs, texts cost several times as much: what makes them has left the processor's caches each time (docs/performance.md).
+ */
+import type { FastifyBaseLogger, FastifyServerOptions } from 'fastify'
+
+/** A line that is no text yet. */
+export interface LateLine {
+  /** Makes its text and writes it. Throws nothing. */
+  readonly write: () => void
+}
+
+interface LateOptions {
+  readonly childLoggerFactory: NonNullable<FastifyServerOptions['childLoggerFactory']>
+  /** Of the app's own logger: when a line was told, and not when it became text. */
+  readonly timestamp: () => string
+}
+
+type Child = FastifyBaseLogger['child']
+type Said = readonly unknown[]
+
+/** Of the line that is being made, milliseconds since the epoch. */
+let toldAt: number | null = null
+
+/** For an app that writes with pino: what its requests say at the level `info` goes to `take`, in its order. */
+export function lateOptions (take: (line: LateLine) => void): LateOptions {
+  return {
+    timestamp: () => `,"time":${toldAt ?? Date.now()}`,
+    childLoggerFactory: (logger, bindings, options) => new RequestLog(logger, [bindings, options], take),
+  }
+}
+
+/** A child of the app's logger, made where something is written. */
+class RequestLog implements FastifyBaseLogger {
+  readonly #parent: FastifyBaseLogger
+  readonly #binding: Parameters<Child>
+  readonly #take: (line: LateLine) => void
+
+  constructor (parent: FastifyBaseLogger, binding: Parameters<Child>, take: (line: LateLine) => void) {
+    this.#parent = parent
+    this.#binding = binding
+    this.#take = take
+  }
+
+  get level (): string { return this.#parent.level }
+
+  isLevelEnabled (level: string): boolean { return Object(this.#parent).isLevelEnabled(level) === true }
+
+  info (...said: Said): void { this.#take(new RequestLine(this, said)) }
+
+  trace (...said: Said): void { this.write('trace', said) }
+
+  debug (...said: Said): void { this.write('debug', said) }
+
+  warn (...said: Said): void { this.write('warn', said) }
+
+  error (...said: Said): void { this.write('error', said) }
+
+  fatal (...said: Said): void { this.write('fatal', said) }
+
+  silent (): void {}
+
+  child (...binding: Parameters<Child>): FastifyBaseLogger { return this.#self().child(...binding) }
+
+  /** At once. */
+  write (level: 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal', said: Said): void {
+    const self = this.#self()
+    Reflect.apply(self[level], self, said)
+  }
+
+  #self (): FastifyBaseLogger {
+    return this.#parent.child(...this.#binding)
+  }
+}
+
+class RequestLine implements LateLine {
+  readonly #toldAt = Date.now()
+  readonly #log: RequestLog
+  readonly #said: Said
+
+  constructor (log: RequestLog, said: Said) {
+    this.#log = log
+    this.#said = said
+  }
+
+  write (): void {
+    toldAt = this.#toldAt
+    try {
+      this.#log.write('info', this.#said)
+    } catch {
+      // There is no second place to write to.
+    }
+    toldAt = null
+  }
+}
