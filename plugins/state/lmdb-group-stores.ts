@@ -120,13 +120,13 @@ export class LmdbGroupStores {
       dropIdle: (nowMs) => idle.drop(nowMs),
       hold: (id) => this.#hold(names, id),
       saveHold: (hold, before) => {
-        this.#holds.change(names.hold(hold.id), hold, before)
+        this.#holds.change(names, hold.id, hold, before)
         const quiet = this.#quietOf(names)
         if (hold.deadline >= quiet[hold.state]) return
         quiet[hold.state] = hold.deadline
         this.#quiet.set(names.own, quiet)
       },
-      dropHold: (hold) => this.#holds.change(names.hold(hold.id), null, hold),
+      dropHold: (hold) => this.#holds.change(names, hold.id, null, hold),
       due: (now, max) => this.#due(names, now, max),
     }
   }
@@ -136,16 +136,8 @@ export class LmdbGroupStores {
   }
 
   #hold (names: GroupNames, id: string): HoldRecord | undefined {
-    const name = names.hold(id)
-    const known = this.#holds.known(name)
-    if (known !== undefined) return known ?? undefined
-    const quiet = this.#quietOf(names)
-    for (const state of states) {
-      // Where none is ever due there is none.
-      const found = quiet[state] === Infinity ? undefined : this.#holds.read(name, names.group, id, state)
-      if (found !== undefined) return found
-    }
-    return undefined
+    const known = this.#holds.known(names, id)
+    return known === undefined ? this.#holds.read(names, id, this.#quietOf(names)) : known ?? undefined
   }
 
   #due (names: GroupNames, now: number, max: number): readonly HoldRecord[] {
@@ -158,7 +150,7 @@ export class LmdbGroupStores {
       quiet[state] = Infinity
       for (const hold of this.#holds.of(names.group, names.holds, state)) {
         if (hold.deadline > now || due.length === max) quiet[state] = Math.min(quiet[state], hold.deadline)
-        else due.push(this.#holds.known(names.holds + hold.id) ?? hold)
+        else due.push(this.#holds.known(names, hold.id) ?? hold)
       }
     }
     this.#quiet.set(names.own, quiet)

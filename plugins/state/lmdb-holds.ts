@@ -7,8 +7,18 @@ export type State = HoldRecord['state']
 
 export const states = ['open', 'closed'] as const
 
+/** How the holds of a group are called in the file. */
+export interface HoldNames {
+  readonly group: string
+  /** Of one of them, behind its state and a blank. */
+  readonly hold: (id: string) => string
+}
+
 interface Entry {
-  readonly name: string
+  readonly group: string
+  readonly id: string
+  /** Its key while it is open. The same text each time, for its bytes are looked at each time. */
+  readonly openKey: string
   /** Null where it is gone. */
   now: HoldRecord | null
   /** Where the file has it, null for nowhere. */
@@ -16,10 +26,12 @@ interface Entry {
   isChanged: boolean
 }
 
-/** A hold's name is that of its group, a colon, and its id. */
+const openPrefix = 'open '
+
 export class LmdbHolds {
   readonly #table: Binary
   readonly #max: number
+  /** By id, which is a request's own. */
   readonly #known = new Map<string, Entry>()
   #changed: Entry[] = []
 
@@ -30,46 +42,61 @@ export class LmdbHolds {
   }
 
   /** Null where it is gone; undefined where this process does not know. */
-  known (name: string): HoldRecord | null | undefined {
-    return this.#known.get(name)?.now
+  known ({ group }: HoldNames, id: string): HoldRecord | null | undefined {
+    const known = this.#known.get(id)
+    return known?.group === group ? known.now : undefined
   }
 
-  read (name: string, group: string, id: string, state: State): HoldRecord | undefined {
-    const found = this.#table.getBinaryFast(`${state} ${name}`)
-    if (found === undefined) return undefined
-    const now = readHold(found, group, id, state)
-    this.#known.set(name, { name, now, stored: state, isChanged: false })
-    return now
+  /** `due`: when the first of each state is; where none ever is, there is none. Throws where the file has no room for its name. */
+  read (names: HoldNames, id: string, due: Readonly<Record<State, number>>): HoldRecord | undefined {
+    const entry = newEntry(names, id, null)
+    for (const state of states) {
+      const found = due[state] === Infinity ? undefined : this.#table.getBinaryFast(keyOf(entry, state))
+      if (found === undefined) continue
+      const now = readHold(found, names.group, id, state)
+      entry.now = now
+      entry.stored = state
+      this.#know(entry)
+      return now
+    }
+    // Known to be nowhere: most of them are made next.
+    this.#know(entry)
+    return undefined
   }
 
   /** `before`: what the file has, where nothing is known of it. */
-  change (name: string, now: HoldRecord | null, before: HoldRecord | undefined): void {
-    const known = this.#known.get(name)
-    const entry = known ?? { name, now, stored: before?.state ?? null, isChanged: false }
-    if (known === undefined) this.#known.set(name, entry)
+  change (names: HoldNames, id: string, now: HoldRecord | null, before: HoldRecord | undefined): void {
+    const known = this.#known.get(id)
+    const entry = known?.group === names.group ? known : newEntry(names, id, before?.state ?? null)
+    if (entry !== known) this.#know(entry)
     if (!entry.isChanged) this.#changed.push(entry)
     entry.now = now
     entry.isChanged = true
   }
 
+  #know (entry: Entry): void {
+    // Of another group by the same id: the file has it from now on.
+    if (this.#known.has(entry.id)) this.flush()
+    this.#known.set(entry.id, entry)
+  }
+
   /** True where something was written. */
   flush (): boolean {
-    if (this.#changed.length === 0) return false
     const changed = this.#changed
     this.#changed = []
     for (const entry of changed) this.#write(entry)
     if (this.#known.size > this.#max) this.#known.clear()
-    return true
+    return changed.length > 0
   }
 
   #write (entry: Entry): void {
-    const { name, now, stored } = entry
-    if (stored !== null && stored !== now?.state) this.#table.removeSync(`${stored} ${name}`)
-    if (now !== null) this.#table.putSync(`${now.state} ${name}`, writeHold(now))
+    const { now, stored } = entry
+    if (stored !== null && stored !== now?.state) this.#table.removeSync(keyOf(entry, stored))
+    if (now !== null) this.#table.putSync(keyOf(entry, now.state), writeHold(now))
     entry.stored = now?.state ?? null
     entry.isChanged = false
     // Asked for again only where it is settled again.
-    if (now?.state !== 'open') this.#known.delete(name)
+    if (now?.state !== 'open') this.#known.delete(entry.id)
   }
 
   forget (): void {
@@ -84,4 +111,12 @@ export class LmdbHolds {
       yield readHold(value, group, name.slice(start.length), state)
     }
   }
+}
+
+function newEntry (names: HoldNames, id: string, stored: State | null): Entry {
+  return { group: names.group, id, openKey: openPrefix + names.hold(id), now: null, stored, isChanged: false }
+}
+
+function keyOf ({ openKey }: Entry, state: State): string {
+  return state === 'open' ? openKey : `${state} ${openKey.slice(openPrefix.length)}`
 }

@@ -15,9 +15,6 @@ export class GroupNames {
   readonly holds: string
   readonly #max: number
   readonly #ofKeys = new Map<string, string>()
-  /** The newest: steps come in pairs, of which the second changes what the first has found. */
-  #latestId = ''
-  #latestHold: string
 
   /** Names of more than `max` accounts are made again. */
   constructor (group: string, max: number) {
@@ -26,7 +23,6 @@ export class GroupNames {
     this.accounts = accountName(group, '')
     this.holds = `${group.length}:${fit(group)}:`
     this.#max = max
-    this.#latestHold = this.holds
   }
 
   account (key: string | null): string {
@@ -49,11 +45,7 @@ export class GroupNames {
   }
 
   hold (id: string): string {
-    if (this.#latestId !== id) {
-      this.#latestHold = this.holds + fit(id)
-      this.#latestId = id
-    }
-    return this.#latestHold
+    return this.holds + fit(id)
   }
 }
 

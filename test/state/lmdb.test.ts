@@ -1,8 +1,10 @@
 import { statSync } from 'node:fs'
 import { join } from 'node:path'
+import fc from 'fast-check'
 import t from 'tap'
 import { inTurns } from '../../plugins/state/turns.js'
 import { settle } from '../../plugins/core/balances/endings.js'
+import { memoryBalances } from '../../plugins/core/balances/memory.js'
 import { hold, read } from '../../plugins/core/balances/rules.js'
 import { lmdbBalances } from '../../plugins/state/lmdb-balances.js'
 import { readHold, writeHold } from '../../plugins/state/lmdb-codec.js'
@@ -55,6 +57,52 @@ t.test('what is held and settled in one turn is written once, as it is at its en
   t.match(await balances.read('chat'), { spent: 4, held: 20, active: 1 })
   await Promise.all([balances.hold(ask('b', 5)), settle('b', 7), settle('b', 7)])
   t.match(await balances.read('chat'), { spent: 11, held: 0, active: 0 }, 'the second settlement finds nothing')
+  await end(files)
+})
+
+t.test('of two groups whose holds have the same ids, each has its own, whoever wrote last and whatever shares a turn', async (t) => {
+  const files = await openLmdb(t.testdir({}), 'boot-1')
+  let nowMs = 1_700_000_000_000
+  const options = { holdTtlMs: 60_000, now: () => nowMs }
+  const writers = [lmdbBalances(files, options), lmdbBalances(files, options)] as const
+  const step = fc.record({
+    writer: fc.constantFrom(0, 0, 0, 1),
+    shares: fc.constantFrom(true, true, false),
+    kind: fc.constantFrom('hold', 'hold', 'leave', 'settle', 'charge', 'sweep', 'wait'),
+    group: fc.constantFrom('one', 'two'),
+    id: fc.constantFrom('a', 'a', 'b'),
+    tokens: fc.nat(9),
+  })
+  type Step = typeof step extends fc.Arbitrary<infer Value> ? Value : never
+  const take = async (balances: Balances, run: number, { kind, group, id, tokens }: Step): Promise<unknown> => {
+    const of = `${run}-${group}`
+    if (kind === 'hold') return await balances.hold(ask(id, tokens, of))
+    if (kind === 'sweep') return await balances.sweep(of)
+    if (kind === 'leave') return await balances.leave(id, of)
+    return await balances.settle({ id, group: of, key: 'ci', tokens, late: kind === 'charge' ? ['group'] : [] })
+  }
+  let run = 0
+  await fc.assert(fc.asyncProperty(fc.array(step, { maxLength: 30, size: 'large' }), async (steps) => {
+    const model = memoryBalances(options)
+    run += 1
+    const turn: Array<Promise<unknown>> = []
+    let last = 0
+    for (const each of steps) {
+      if (!each.shares || each.writer !== last || each.kind === 'wait') await Promise.all(turn.splice(0))
+      last = each.writer
+      if (each.kind === 'wait') {
+        nowMs += 40_000
+        continue
+      }
+      await take(model, run, each)
+      turn.push(take(writers[each.writer === 0 ? 0 : 1], run, each))
+    }
+    await Promise.all(turn)
+    for (const group of ['one', 'two']) {
+      const expected = await model.read(`${run}-${group}`)
+      for (const writer of writers) t.same(await writer.read(`${run}-${group}`), expected)
+    }
+  }), { numRuns: 300 })
   await end(files)
 })
 
