@@ -21,8 +21,8 @@ interface Entry {
   readonly openKey: string
   /** Null where it is gone. */
   now: HoldRecord | null
-  /** Where the file has it, null for nowhere. */
-  stored: State | null
+  /** Where the file has it, undefined for nowhere. */
+  stored: State | undefined
   isChanged: boolean
 }
 
@@ -49,7 +49,7 @@ export class LmdbHolds {
 
   /** `due`: when the first of each state is; where none ever is, there is none. Throws where the file has no room for its name. */
   read (names: HoldNames, id: string, due: Readonly<Record<State, number>>): HoldRecord | undefined {
-    const entry = newEntry(names, id, null)
+    const entry = newEntry(names, id, undefined)
     for (const state of states) {
       const found = due[state] === Infinity ? undefined : this.#table.getBinaryFast(keyOf(entry, state))
       if (found === undefined) continue
@@ -67,7 +67,7 @@ export class LmdbHolds {
   /** `before`: what the file has, where nothing is known of it. */
   change (names: HoldNames, id: string, now: HoldRecord | null, before: HoldRecord | undefined): void {
     const known = this.#known.get(id)
-    const entry = known?.group === names.group ? known : newEntry(names, id, before?.state ?? null)
+    const entry = known?.group === names.group ? known : newEntry(names, id, before?.state)
     if (entry !== known) this.#know(entry)
     if (!entry.isChanged) this.#changed.push(entry)
     entry.now = now
@@ -91,9 +91,9 @@ export class LmdbHolds {
 
   #write (entry: Entry): void {
     const { now, stored } = entry
-    if (stored !== null && stored !== now?.state) this.#table.removeSync(keyOf(entry, stored))
+    if (stored !== undefined && stored !== now?.state) this.#table.removeSync(keyOf(entry, stored))
     if (now !== null) this.#table.putSync(keyOf(entry, now.state), writeHold(now))
-    entry.stored = now?.state ?? null
+    entry.stored = now?.state
     entry.isChanged = false
     // Asked for again only where it is settled again.
     if (now?.state !== 'open') this.#known.delete(entry.id)
@@ -113,7 +113,7 @@ export class LmdbHolds {
   }
 }
 
-function newEntry (names: HoldNames, id: string, stored: State | null): Entry {
+function newEntry (names: HoldNames, id: string, stored: State | undefined): Entry {
   return { group: names.group, id, openKey: openPrefix + names.hold(id), now: null, stored, isChanged: false }
 }
 
