@@ -122,9 +122,10 @@ export class Admission {
 
   #ask (ticket: Ticket, requests: number, { tokens, cost }: Amounts): Answer | Promise<Answer> {
     const { id, parties: { group, groupLimits, groupBuckets, key, keyLimits, keyBuckets }, input, inputCost } = ticket
+    const isFirst = requests === 1
     // Written out: V8 clones an object and adds to it in 10 us, and makes another shape of it each time.
     const ask: HoldAsk = {
-      group, groupLimits, groupBuckets, key, keyLimits, keyBuckets, id, requests, tokens, floor: input, cost, costFloor: inputCost,
+      group, groupLimits, groupBuckets, key, keyLimits, keyBuckets, id, requests, isFirst, tokens, floor: input, cost, costFloor: inputCost,
     }
     if (ticket.lease !== null) return this.#outage.askLease(ticket.lease, ticket, ask)
     const answer = this.#balances.hold(ask)

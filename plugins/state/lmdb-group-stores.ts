@@ -118,7 +118,7 @@ export class LmdbGroupStores {
       },
       dropBuckets: (key, before) => this.#dropBuckets(names.buckets(key), before),
       dropIdle: (nowMs) => idle.drop(nowMs),
-      hold: (id) => this.#hold(names, id),
+      hold: (id, isFirst) => this.#hold(names, id, isFirst),
       saveHold: (hold, before) => {
         this.#holds.change(names, hold.id, hold, before)
         const quiet = this.#quietOf(names)
@@ -135,9 +135,12 @@ export class LmdbGroupStores {
     return this.#quiet.get(own) ?? { open: Infinity, closed: Infinity }
   }
 
-  #hold (names: GroupNames, id: string): HoldRecord | undefined {
+  #hold (names: GroupNames, id: string, isFirst = false): HoldRecord | undefined {
     const known = this.#holds.known(names, id)
-    return known === undefined ? this.#holds.read(names, id, this.#quietOf(names)) : known ?? undefined
+    if (known !== undefined) return known ?? undefined
+    const { open, closed } = this.#quietOf(names)
+    // Where none of a state is ever due there is none.
+    return this.#holds.read(names, id, { open: !isFirst && open < Infinity, closed: closed < Infinity })
   }
 
   #due (names: GroupNames, now: number, max: number): readonly HoldRecord[] {

@@ -47,11 +47,11 @@ export class LmdbHolds {
     return known?.group === group ? known.now : undefined
   }
 
-  /** `due`: when the first of each state is; where none ever is, there is none. Throws where the file has no room for its name. */
-  read (names: HoldNames, id: string, due: Readonly<Record<State, number>>): HoldRecord | undefined {
+  /** `mayBe`: the states in which the file may have it. Throws where it has no room for its name. */
+  read (names: HoldNames, id: string, mayBe: Readonly<Record<State, boolean>>): HoldRecord | undefined {
     const entry = newEntry(names, id, undefined)
     for (const state of states) {
-      const found = due[state] === Infinity ? undefined : this.#table.getBinaryFast(keyOf(entry, state))
+      const found = mayBe[state] ? this.#table.getBinaryFast(keyOf(entry, state)) : undefined
       if (found === undefined) continue
       const now = readHold(found, names.group, id, state)
       entry.now = now

@@ -74,9 +74,9 @@ t.test('of two groups whose holds have the same ids, each has its own, whoever w
     tokens: fc.nat(9),
   })
   type Step = typeof step extends fc.Arbitrary<infer Value> ? Value : never
-  const take = async (balances: Balances, run: number, { kind, group, id, tokens }: Step): Promise<unknown> => {
+  const take = async (balances: Balances, run: number, { kind, group, id, tokens }: Step, isFirst = false): Promise<unknown> => {
     const of = `${run}-${group}`
-    if (kind === 'hold') return await balances.hold(ask(id, tokens, of))
+    if (kind === 'hold') return await balances.hold({ ...ask(id, tokens, of), isFirst })
     if (kind === 'sweep') return await balances.sweep(of)
     if (kind === 'leave') return await balances.leave(id, of)
     return await balances.settle({ id, group: of, key: 'ci', tokens, late: kind === 'charge' ? ['group'] : [] })
@@ -86,6 +86,7 @@ t.test('of two groups whose holds have the same ids, each has its own, whoever w
     const model = memoryBalances(options)
     run += 1
     const turn: Array<Promise<unknown>> = []
+    const seen = new Set<string>()
     let last = 0
     for (const each of steps) {
       if (!each.shares || each.writer !== last || each.kind === 'wait') await Promise.all(turn.splice(0))
@@ -95,7 +96,9 @@ t.test('of two groups whose holds have the same ids, each has its own, whoever w
         continue
       }
       await take(model, run, each)
-      turn.push(take(writers[each.writer === 0 ? 0 : 1], run, each))
+      const name = `${each.group} ${each.id}`
+      turn.push(take(writers[each.writer === 0 ? 0 : 1], run, each, !seen.has(name)))
+      if (each.kind === 'hold') seen.add(name)
     }
     await Promise.all(turn)
     for (const group of ['one', 'two']) {

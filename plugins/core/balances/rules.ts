@@ -18,7 +18,7 @@ export function hold (engine: Engine, ask: HoldAsk): Decision {
   const store = engine.storeOf(ask.group)
   const nowMs = engine.now()
   sweepDue(store, nowMs)
-  const found = store.hold(ask.id)
+  const found = store.hold(ask.id, ask.isFirst)
   if (found?.settled === true) return { ok: true, left: unknown }
   const open = found?.state === 'open' ? found : undefined
   const parties = partiesOf(ask, store)

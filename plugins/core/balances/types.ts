@@ -42,6 +42,8 @@ export interface HoldAsk extends Parties {
   readonly id: string
   /** How many requests this counts as: 1 at first, 0 when a later step holds its tokens. */
   readonly requests: number
+  /** Nobody asked for this id before: it has no open hold. Default: that is not known. */
+  readonly isFirst?: boolean
   /** Tokens to set aside. Even 0 is refused where the balance is spent. */
   readonly tokens: number
   /** Tokens that are charged if nobody ever settles: the process died and the request may have reached its upstream. */
