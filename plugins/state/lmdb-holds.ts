@@ -34,6 +34,8 @@ export class LmdbHolds {
   /** By id, which is a request's own. */
   readonly #known = new Map<string, Entry>()
   #changed: Entry[] = []
+  /** Those that the file did not have, known until the end of the turn: most are made in it, the others are of who was refused. */
+  #absent: Entry[] = []
 
   /** More than `max` are not known for longer than a turn. */
   constructor (table: Binary, max: number) {
@@ -59,8 +61,8 @@ export class LmdbHolds {
       this.#know(entry)
       return now
     }
-    // Known to be nowhere: most of them are made next.
     this.#know(entry)
+    this.#absent.push(entry)
     return undefined
   }
 
@@ -85,6 +87,8 @@ export class LmdbHolds {
     const changed = this.#changed
     this.#changed = []
     for (const entry of changed) this.#write(entry)
+    for (const { now, id } of this.#absent) if (now === null) this.#known.delete(id)
+    this.#absent = []
     if (this.#known.size > this.#max) this.#known.clear()
     return changed.length > 0
   }
@@ -102,6 +106,7 @@ export class LmdbHolds {
   forget (): void {
     this.#known.clear()
     this.#changed = []
+    this.#absent = []
   }
 
   /** Those of a group in the file. `prefix`: what their names begin with. */

@@ -11,6 +11,7 @@ import { readHold, writeHold } from '../../plugins/state/lmdb-codec.js'
 import type { HoldRecord } from '../../plugins/core/balances/group-store.js'
 import { lmdbKeys } from '../../plugins/state/lmdb-keys.js'
 import { LmdbGroupStores } from '../../plugins/state/lmdb-group-stores.js'
+import type { Binary } from '../../plugins/state/lmdb-known.js'
 import { openLmdb, readBootId, type LmdbFiles } from '../../plugins/state/lmdb-open.js'
 import type { Balances, KeyChange, Limits } from '../../plugins/state/types.js'
 
@@ -23,6 +24,17 @@ function ask (id: string, tokens: number, group = 'chat') {
 async function spend (balances: Balances, id: string, tokens: number): Promise<void> {
   await balances.hold(ask(id, tokens))
   await balances.settle({ id, group: 'chat', key: 'ci', tokens, late: [] })
+}
+
+/** Tells `onRead` of each record that is read from it. */
+function counted (table: Binary, onRead: () => void): Binary {
+  return new Proxy(table, {
+    get: (_, name) => {
+      if (name === 'getBinaryFast') onRead()
+      const value: unknown = Reflect.get(table, name)
+      return typeof value === 'function' ? value.bind(table) : value
+    },
+  })
 }
 
 async function end ({ close }: LmdbFiles): Promise<void> {
@@ -181,15 +193,8 @@ t.test('each process sees what another wrote between two steps of its own', asyn
 t.test('what this process alone has written is not read again, and what another one wrote is', async (t) => {
   const files = await openLmdb(t.testdir({}), 'boot-1')
   let reads = 0
-  const { accounts } = files.tables
-  const counted = new Proxy(accounts, {
-    get: (table, name) => {
-      if (name === 'getBinaryFast') reads += 1
-      const value: unknown = Reflect.get(table, name)
-      return typeof value === 'function' ? value.bind(table) : value
-    },
-  })
-  const one = lmdbBalances({ ...files, tables: { ...files.tables, accounts: counted } }, { holdTtlMs: 60_000 })
+  const accounts = counted(files.tables.accounts, () => { reads += 1 })
+  const one = lmdbBalances({ ...files, tables: { ...files.tables, accounts } }, { holdTtlMs: 60_000 })
   const other = lmdbBalances(files, { holdTtlMs: 60_000 })
   await spend(one, 'a', 5)
   const first = reads
@@ -201,6 +206,23 @@ t.test('what this process alone has written is not read again, and what another 
   t.ok(reads > first)
   await one.close()
   await other.close()
+  await end(files)
+})
+
+t.test('of a request that is refused nothing stays known', async (t) => {
+  const files = await openLmdb(t.testdir({}), 'boot-1')
+  let reads = 0
+  const holds = counted(files.tables.holds, () => { reads += 1 })
+  const balances = lmdbBalances({ ...files, tables: { ...files.tables, holds } }, { holdTtlMs: 60_000 })
+  await balances.hold(ask('a', 600))
+  const before = reads
+  for (let count = 1; count <= 3; count += 1) {
+    t.match(await balances.hold(ask('b', 600)), { ok: false, limit: 'balance' })
+    t.equal(reads, before + count)
+  }
+  t.match(await balances.hold({ ...ask('c', 1), isFirst: true }), { ok: true })
+  t.equal(reads, before + 3, 'nobody looks for the open hold of who asks for the first time')
+  await balances.close()
   await end(files)
 })
 
