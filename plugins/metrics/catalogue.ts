@@ -102,7 +102,7 @@ export const catalogue = {
   shed_total: counter(['reason'], '{request}',
     'Requests and connections refused because the process has too much to do.'),
   log_lines_dropped_total: counter([], '{line}',
-    'Log lines that were dropped because nobody took them.'),
+    'Log lines that were dropped: nobody took them, or they could not be made.'),
   balance_remaining_ratio: gauge(['group'], '1', 'min',
     'Share of the token balance of a group that is left.'),
   budget_remaining_ratio: gauge(['group', 'period'], '1', 'min',

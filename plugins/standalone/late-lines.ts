@@ -6,7 +6,7 @@ import type { FastifyBaseLogger, FastifyServerOptions } from 'fastify'
 
 /** A line that is no text yet. */
 export interface LateLine {
-  /** Makes its text and writes it. Throws nothing. */
+  /** Makes its text and writes it. Throws what the logger throws. */
   readonly write: () => void
 }
 
@@ -87,9 +87,8 @@ class RequestLine implements LateLine {
     toldAt = this.#toldAt
     try {
       this.#log.write('info', this.#said)
-    } catch {
-      // There is no second place to write to.
+    } finally {
+      toldAt = null
     }
-    toldAt = null
   }
 }

@@ -11,8 +11,9 @@ const reopenMs = 1_000
 
 /** A write costs more than several lines. */
 const gatherMs = 25
-/** As many lines are made into text at most in one go, so that nobody waits for it for long. */
+/** As many late lines become text at most in one go, so that nobody waits for it for long. */
 const maxLate = 128
+const droppedText = 'log lines were dropped: nobody took them, or they could not be made'
 /** What lines of the level `info` begin with. */
 const infoStart = '{"level":30,'
 
@@ -81,7 +82,8 @@ export class LogOutput implements LogStream {
   readonly #send = (): void => {
     this.#makeText()
     clearTimeout(this.#timer)
-    this.#timer = undefined
+    // What was told while texts were made waits for the next time.
+    this.#timer = this.#late.length === 0 ? undefined : setTimeout(this.#send, gatherMs)
     const lines = this.#lines
     if (lines === 0) return
     const text = this.#text
@@ -92,12 +94,18 @@ export class LogOutput implements LogStream {
     else out.write(this.#told() + text, (error) => { if (error) this.#failed(lines) })
   }
 
-  /** Each comes back through `write`. */
+  /** Each comes back through `write`; one that cannot be made is dropped. */
   #makeText (): void {
     if (this.#late.length === 0) return
     const late = this.#late
     this.#late = []
-    for (const line of late) line.write()
+    for (const line of late) {
+      try {
+        line.write()
+      } catch {
+        this.#dropped(1)
+      }
+    }
   }
 
   /** A line for those that were dropped. */
@@ -105,7 +113,7 @@ export class LogOutput implements LogStream {
     const dropped = this.#untold
     this.#untold = 0
     if (dropped === 0) return ''
-    return `${JSON.stringify({ level: 40, time: Date.now(), dropped, msg: 'log lines were dropped: nobody took them' })}\n`
+    return `${JSON.stringify({ level: 40, time: Date.now(), dropped, msg: droppedText })}\n`
   }
 
   /** Null where it failed a moment ago. */

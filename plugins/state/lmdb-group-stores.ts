@@ -76,7 +76,7 @@ export class LmdbGroupStores {
 
   /** In the same transaction, after all: writes what was changed. */
   end (): void {
-    const changed = [this.#accounts.flush(), this.#buckets.flush(), this.#quiet.flush(), this.#holds.flush()].some(Boolean)
+    const changed = [this.#accounts.flush(), this.#buckets.flush(), this.#quiet.flush(), this.#holds.end()].some(Boolean)
     if (!changed) return
     if (!this.#wroteLast()) this.#tables.groups.putSync(writerName, this.#writer)
   }

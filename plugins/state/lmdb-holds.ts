@@ -36,6 +36,7 @@ export class LmdbHolds {
   #changed: Entry[] = []
   /** Those that the file did not have, known until the end of the turn: most are made in it, the others are of who was refused. */
   #absent: Entry[] = []
+  #hasWritten = false
 
   /** More than `max` are not known for longer than a turn. */
   constructor (table: Binary, max: number) {
@@ -49,7 +50,10 @@ export class LmdbHolds {
     return known?.group === group ? known.now : undefined
   }
 
-  /** `mayBe`: the states in which the file may have it. Throws where it has no room for its name. */
+  /**
+   * `mayBe`: the states in which the file may have it. Throws where it has no room for its name, before anything is changed for it: whoever
+   * makes a hold asks for it first.
+   */
   read (names: HoldNames, id: string, mayBe: Readonly<Record<State, boolean>>): HoldRecord | undefined {
     const entry = newEntry(names, id, undefined)
     for (const state of states) {
@@ -77,20 +81,28 @@ export class LmdbHolds {
   }
 
   #know (entry: Entry): void {
-    // Of another group by the same id: the file has it from now on.
+    // Another group's by the same id gives way, and the file must have what was changed of it.
     if (this.#known.has(entry.id)) this.flush()
     this.#known.set(entry.id, entry)
   }
 
-  /** True where something was written. */
-  flush (): boolean {
+  /** Writes what was changed. */
+  flush (): void {
     const changed = this.#changed
     this.#changed = []
     for (const entry of changed) this.#write(entry)
     for (const { now, id } of this.#absent) if (now === null) this.#known.delete(id)
     this.#absent = []
     if (this.#known.size > this.#max) this.#known.clear()
-    return changed.length > 0
+    if (changed.length > 0) this.#hasWritten = true
+  }
+
+  /** The same at the end of a turn. True where something was written in it. */
+  end (): boolean {
+    this.flush()
+    const hasWritten = this.#hasWritten
+    this.#hasWritten = false
+    return hasWritten
   }
 
   #write (entry: Entry): void {
@@ -107,6 +119,7 @@ export class LmdbHolds {
     this.#known.clear()
     this.#changed = []
     this.#absent = []
+    this.#hasWritten = false
   }
 
   /** Those of a group in the file. `prefix`: what their names begin with. */

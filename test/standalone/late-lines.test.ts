@@ -86,13 +86,35 @@ t.test('a line is no text before its turn, or before that of a line after it', a
   t.match(writes.join(''), /trouble.*one of the app/s)
 })
 
-t.test('a line that cannot be written takes no other one with it', async (t) => {
-  const lines = await linesOf(start(t, (log) => {
+t.test('a line that cannot be made takes no other one with it, and is told as dropped', async (t) => {
+  const world = start(t, (log) => {
     log.info('before')
     log.info({ unwritable: 1 })
     log.info('after')
+  })
+  let drops = 0
+  world.output.onDrop(() => { drops += 1 })
+  const lines = await linesOf(world)
+  t.same(lines.map((line) => JSON.parse(line).msg), ['log lines were dropped: nobody took them, or they could not be made', 'before', 'after'])
+  t.equal(drops, 1)
+})
+
+t.test('a line that is told while others become text waits for the next time', async (t) => {
+  const writes: string[] = []
+  const output = new LogOutput(() => new Writable({
+    write (chunk, _, done) {
+      writes.push(String(chunk))
+      done()
+    },
   }))
-  t.same(lines.map((line) => JSON.parse(line).msg), ['before', 'after'])
+  output.late({
+    write () {
+      output.write('{"level":30,"msg":"first"}\n')
+      output.late({ write: () => output.write('{"level":30,"msg":"second"}\n') })
+    },
+  })
+  await new Promise((resolve) => setTimeout(resolve, 150))
+  t.same(writes.join('').match(/first|second/g), ['first', 'second'])
 })
 
 t.test('a level that is off is off for requests, too', async (t) => {

@@ -80,7 +80,7 @@ t.test('of two groups whose holds have the same ids, each has its own, whoever w
   const step = fc.record({
     writer: fc.constantFrom(0, 0, 0, 1),
     shares: fc.constantFrom(true, true, false),
-    kind: fc.constantFrom('hold', 'hold', 'leave', 'settle', 'charge', 'sweep', 'wait'),
+    kind: fc.constantFrom('hold', 'hold', 'leave', 'settle', 'charge', 'renew', 'sweep', 'wait'),
     group: fc.constantFrom('one', 'two'),
     id: fc.constantFrom('a', 'a', 'b'),
     tokens: fc.nat(9),
@@ -89,6 +89,7 @@ t.test('of two groups whose holds have the same ids, each has its own, whoever w
   const take = async (balances: Balances, run: number, { kind, group, id, tokens }: Step, isFirst = false): Promise<unknown> => {
     const of = `${run}-${group}`
     if (kind === 'hold') return await balances.hold({ ...ask(id, tokens, of), isFirst })
+    if (kind === 'renew') return await balances.renew(of, [id])
     if (kind === 'sweep') return await balances.sweep(of)
     if (kind === 'leave') return await balances.leave(id, of)
     return await balances.settle({ id, group: of, key: 'ci', tokens, late: kind === 'charge' ? ['group'] : [] })
@@ -187,6 +188,21 @@ t.test('each process sees what another wrote between two steps of its own', asyn
   t.match(await one.read('chat'), { spent: 50, held: 201, active: 2 }, 'what the other one settled is settled')
   await one.close()
   await other.close()
+  await end(files)
+})
+
+t.test('a hold that is written in the middle of a turn, for the id of another one, is told to other processes', async (t) => {
+  const files = await openLmdb(t.testdir({}), 'boot-1')
+  let nowMs = 1_700_000_000_000
+  const [one, other] = [{}, {}].map(() => lmdbBalances(files, { holdTtlMs: 60_000, now: () => nowMs }))
+  await one?.hold(ask('x', 5, 'first'))
+  await one?.hold(ask('y', 5, 'second'))
+  await other?.hold(ask('x', 4, 'first'))
+  nowMs += 30_000
+  await Promise.all([one?.renew('first', ['x']), one?.leave('x', 'second')])
+  await other?.hold({ ...ask('x', 3, 'first'), requests: 0 })
+  nowMs += 31_000
+  t.match(await other?.read('first'), { spent: 0, held: 12, active: 1 }, 'it was renewed')
   await end(files)
 })
 

@@ -47,7 +47,7 @@ export interface GroupStore {
    * that never come back make room for those that come.
    */
   dropIdle: (nowMs: number) => void
-  /** `isFirst`: it is not among the open ones. */
+  /** `isFirst`: the caller knows that it is not among the open ones. */
   hold: (id: string, isFirst?: boolean) => HoldRecord | undefined
   /** `before`: what the store has of it; the same object where it was changed in place. */
   saveHold: (hold: HoldRecord, before: HoldRecord | undefined) => void

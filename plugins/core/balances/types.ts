@@ -42,7 +42,10 @@ export interface HoldAsk extends Parties {
   readonly id: string
   /** How many requests this counts as: 1 at first, 0 when a later step holds its tokens. */
   readonly requests: number
-  /** Nobody asked for this id before: it has no open hold. Default: that is not known. */
+  /**
+   * Nobody was let in by this id before, so that it has no open hold; lmdb looks for none then, and one that it has all the same is never
+   * settled. Default: that is not known.
+   */
   readonly isFirst?: boolean
   /** Tokens to set aside. Even 0 is refused where the balance is spent. */
   readonly tokens: number
