@@ -95,7 +95,9 @@ t.test('a line that cannot be made takes no other one with it, and is told as dr
   let drops = 0
   world.output.onDrop(() => { drops += 1 })
   const lines = await linesOf(world)
-  t.same(lines.map((line) => JSON.parse(line).msg), ['log lines were dropped: nobody took them, or they could not be made', 'before', 'after'])
+  const [told, ...others] = lines.map((line) => JSON.parse(line).msg)
+  t.match(told, /^log lines were dropped: .* could not be made$/)
+  t.same(others, ['before', 'after'])
   t.equal(drops, 1)
 })
 
