@@ -82,7 +82,7 @@ async function up (app: FastifyInstance): Promise<void> {
 }
 
 function serverOptions (config: GatewayConfig, { logStream }: GatewayParts): FastifyServerOptions {
-  const late = logStream?.late === undefined ? null : lateOptions((line) => logStream.late?.(line))
+  const late = lateOptions(logStream)
   return {
     // Takes the caller's key out of the URL before anything can log it.
     rewriteUrl: createRewriteUrl({ prefix: config.prefix ?? '' }),
@@ -98,9 +98,9 @@ function serverOptions (config: GatewayConfig, { logStream }: GatewayParts): Fas
       level: config.log?.level ?? 'info',
       serializers: { req: ({ method, url }) => ({ method, url: url.replace(/\?.*/s, '') }) },
       ...logStream && { stream: logStream },
-      ...late && { timestamp: late.timestamp },
+      ...late.logger,
     },
-    ...late && { childLoggerFactory: late.childLoggerFactory },
+    ...late.app,
   }
 }
 

@@ -11,9 +11,9 @@ export interface LateLine {
 }
 
 interface LateOptions {
-  readonly childLoggerFactory: NonNullable<FastifyServerOptions['childLoggerFactory']>
-  /** Of the app's own logger: when a line was told, and not when it became text. */
-  readonly timestamp: () => string
+  /** Of the app's logger: it tells when a line was told, and not when it became text. */
+  readonly logger: { readonly timestamp?: () => string }
+  readonly app: Pick<FastifyServerOptions, 'childLoggerFactory'>
 }
 
 type Child = FastifyBaseLogger['child']
@@ -22,11 +22,13 @@ type Said = readonly unknown[]
 /** Of the line that is being made, milliseconds since the epoch. */
 let toldAt: number | null = null
 
-/** For an app that writes with pino: what its requests say at the level `info` goes to `take`, in its order. */
-export function lateOptions (take: (line: LateLine) => void): LateOptions {
+/** For an app that writes with pino to `output`: what its requests say at the level `info` goes to its `late`, where it has that. */
+export function lateOptions (output: { late?: (line: LateLine) => void } | undefined): LateOptions {
+  if (output?.late === undefined) return { logger: {}, app: {} }
+  const take = output.late.bind(output)
   return {
-    timestamp: () => `,"time":${toldAt ?? Date.now()}`,
-    childLoggerFactory: (logger, bindings, options) => new RequestLog(logger, [bindings, options], take),
+    logger: { timestamp: () => `,"time":${toldAt ?? Date.now()}` },
+    app: { childLoggerFactory: (logger, bindings, options) => new RequestLog(logger, [bindings, options], take) },
   }
 }
 

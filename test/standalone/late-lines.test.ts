@@ -19,13 +19,13 @@ function start (t: Test, work: (log: FastifyBaseLogger) => void, isLate = true, 
       done()
     },
   }))
-  const late = lateOptions((line) => output.late(line))
+  const late = lateOptions(isLate ? output : undefined)
   const serializers = { unwritable: () => { throw new Error('not to be written') } }
   const app = Fastify({
     genReqId: () => 'the-id',
     logController: new LogController({ disableRequestLogging: true }),
-    logger: { level, stream: output, serializers, ...isLate && { timestamp: late.timestamp } },
-    ...isLate && { childLoggerFactory: late.childLoggerFactory },
+    logger: { level, stream: output, serializers, ...late.logger },
+    ...late.app,
   })
   t.teardown(() => app.close())
   app.get('/', async ({ log }) => {
