@@ -88,9 +88,9 @@ function splitOffsets (bytes: Buffer, split: Script['split']): readonly number[]
   return [...bytes.toString('latin1').matchAll(/\r\n\r\n|\n\n|\r\r/g)].map((match) => match.index + match[0].length)
 }
 
-// The bytes before it still arrive: the socket is closed after they were flushed, not reset.
+// The bytes before it still arrive: the socket is closed after they were flushed, not reset. A reply that waits for its turn has none yet.
 function cut (res: ServerResponse): false {
   cutByScript.add(res)
-  res.socket?.destroySoon()
+  res.req.socket.destroySoon()
   return false
 }
