@@ -14,8 +14,8 @@ import { families, familyOf } from '../protocols/index.js'
 import { bundleOptions, type Shared } from './bundle-options.js'
 import type { GatewayConfig } from './config-types.js'
 import { allowOrigins } from './cors.js'
-import { LiveRequests } from './live-requests.js'
 import { lateOptions, type LateLine } from './late-lines.js'
+import { LiveRequests } from './live-requests.js'
 
 export interface RunningGateway {
   readonly app: FastifyInstance

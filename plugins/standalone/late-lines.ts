@@ -1,6 +1,6 @@
 /**
  * The log of each request, whose line becomes text together with those of others. Made one by one, in between everything else that a
- * request runs, texts cost several times as much: what makes them has left the processor's caches each time (docs/performance.md).
+ * request runs, texts cost nearly twice as much: what makes them has left the processor's caches each time (docs/performance.md).
  */
 import type { FastifyBaseLogger, FastifyServerOptions } from 'fastify'
 

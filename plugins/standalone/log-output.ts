@@ -46,7 +46,7 @@ export class LogOutput implements LogStream {
     this.#onDrop = listener
   }
 
-  /** Text of many lines, made in one go, costs half of what it costs line by line: what makes it is in the caches then. */
+  /** Its text is made with that of others, and before any line after it. */
   late (line: LateLine): void {
     this.#timer ??= setTimeout(this.#send, gatherMs)
     if (this.#late.push(line) === maxLate) this.#makeText()

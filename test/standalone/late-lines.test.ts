@@ -3,6 +3,7 @@ import Fastify, { LogController, type FastifyBaseLogger, type FastifyInstance } 
 import t, { type Test } from 'tap'
 import { lateOptions, type LateLine } from '../../plugins/standalone/late-lines.js'
 import { LogOutput } from '../../plugins/standalone/log-output.js'
+import { collectedOutput } from './collected-output.js'
 
 interface World {
   readonly app: FastifyInstance
@@ -12,13 +13,7 @@ interface World {
 
 /** An app that does `work` with the log of each request. */
 function start (t: Test, work: (log: FastifyBaseLogger) => void, isLate = true, level = 'trace'): World {
-  const writes: string[] = []
-  const output = new LogOutput(() => new Writable({
-    write (chunk, _, done) {
-      writes.push(String(chunk))
-      done()
-    },
-  }))
+  const { output, writes } = collectedOutput()
   const late = lateOptions(isLate ? output : undefined)
   const serializers = { unwritable: () => { throw new Error('not to be written') } }
   const app = Fastify({
@@ -102,20 +97,15 @@ t.test('a line that cannot be made takes no other one with it, and is told as dr
 })
 
 t.test('a line that is told while others become text waits for the next time', async (t) => {
-  const writes: string[] = []
-  const output = new LogOutput(() => new Writable({
-    write (chunk, _, done) {
-      writes.push(String(chunk))
-      done()
-    },
-  }))
+  const { output, writes } = collectedOutput()
   output.late({
     write () {
       output.write('{"level":30,"msg":"first"}\n')
       output.late({ write: () => output.write('{"level":30,"msg":"second"}\n') })
     },
   })
-  await new Promise((resolve) => setTimeout(resolve, 150))
+  // Without its own time it never comes, and the test runs out of its.
+  while (!writes.join('').includes('second')) await new Promise((resolve) => setTimeout(resolve, 5))
   t.same(writes.join('').match(/first|second/g), ['first', 'second'])
 })
 

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { PassThrough, Writable } from 'node:stream'
 import t from 'tap'
 import { LogOutput, outputOf } from '../../plugins/standalone/log-output.js'
+import { collectedOutput } from './collected-output.js'
 
 t.test('lines that nobody takes are bounded in memory, dropped, counted, and told once somebody reads', async (t) => {
   const pipe = new PassThrough({ highWaterMark: 10 })
@@ -59,13 +60,7 @@ t.test('a file is written off the loop, anything else by its own stream', async 
 })
 
 t.test('lines that come soon after another are one write, and what tells of trouble waits for no other', async (t) => {
-  const writes: string[] = []
-  const log = new LogOutput(() => new Writable({
-    write (chunk, _, done) {
-      writes.push(String(chunk))
-      done()
-    },
-  }))
+  const { output: log, writes } = collectedOutput()
   const info = (text: string): string => `{"level":30,"msg":"${text}"}\n`
   log.write(info('a'))
   log.write(info('b'))

@@ -88,7 +88,8 @@ function splitOffsets (bytes: Buffer, split: Script['split']): readonly number[]
   return [...bytes.toString('latin1').matchAll(/\r\n\r\n|\n\n|\r\r/g)].map((match) => match.index + match[0].length)
 }
 
-// The bytes before it still arrive: the socket is closed after they were flushed, not reset. A reply that waits for its turn has none yet.
+// The bytes before it still arrive: the socket is closed after they were flushed, not reset. The request's: a reply that waits for its turn
+// on the connection has none of its own yet.
 function cut (res: ServerResponse): false {
   cutByScript.add(res)
   res.req.socket.destroySoon()
