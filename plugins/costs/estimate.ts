@@ -92,7 +92,7 @@ function imagesCost (each: Decimal | undefined, { body: { json }, endpoint }: Mo
 }
 
 /** What a token costs at most; null where some or all have no price. */
-interface Dearest {
+export interface Dearest {
   readonly input: Decimal | null
   readonly output: Decimal | null
 }
@@ -100,7 +100,7 @@ interface Dearest {
 /** A list that was read does not change. */
 const found = new WeakMap<Rates, Dearest>()
 
-function dearestOf (rates: Rates): Dearest {
+export function dearestOf (rates: Rates): Dearest {
   const known = found.get(rates)
   if (known !== undefined) return known
   const dearest = { input: rates.has('input') ? dearestAmong(rates, namesOf.input) : null, output: dearestAmong(rates, namesOf.output) }
@@ -112,19 +112,6 @@ function dearestAmong (rates: Rates, names: readonly string[]): Decimal | null {
   return names.flatMap((name) => rates.get(name) ?? []).reduce<Decimal | null>(
     (most, rate) => most === null || isLess(most, rate) ? rate : most, null
   )
-}
-
-/** What a token may cost of a row that has nothing but rates of tokens, the factor of its upstream in it. */
-export interface PlainRates {
-  readonly input: Decimal
-  readonly output: Decimal
-}
-
-/** Null for any other row. */
-export function plainRates ({ each, sheet: { rates, above } }: PriceRow, upstream: Decimal): PlainRates | null {
-  const { input, output } = dearestOf(rates)
-  if (each.size > 0 || above.length > 0 || input === null || output === null) return null
-  return { input: times(input, upstream), output: times(output, upstream) }
 }
 
 export function asksForNothing (llm: ModelCall): boolean {

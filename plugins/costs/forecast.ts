@@ -1,11 +1,12 @@
 /** What a request may cost, before it is known which upstream takes it and which model replies. */
-import { add, billionthsOf, timesCount, type Decimal } from '../core/decimal.js'
+import { billionthsOf, type Decimal } from '../core/decimal.js'
 import type { ModelCall } from '../core/model-call.js'
 import type { CostForecast } from '../core/pricing.js'
-import { asksForNothing, dearer, estimateOf, waysOf, type PlainRates, type Ways } from './estimate.js'
+import { asksForNothing, dearer, estimateOf, waysOf, type Ways } from './estimate.js'
 import { Outlooks, type Outlook, type PriceSource } from './outlook.js'
 import type { PriceRow } from './price-row.js'
-import { find, startOf } from './pricing.js'
+import { plainForecast } from './plain-forecast.js'
+import { startOf } from './pricing.js'
 import { toolsCost } from './tools-cost.js'
 
 export interface ForecastRules extends PriceSource {
@@ -31,11 +32,8 @@ export class Forecast {
 
   /** See `Pricing.forecast`. The dearest of what it may become. */
   forecast (llm: ModelCall, inputTokens: number, outputTokens: number): CostForecast | null {
-    const plain = this.#plainRates(llm)
-    if (plain !== null) {
-      const input = timesCount(plain.input, inputTokens)
-      return { all: billionthsOf(add(input, timesCount(plain.output, outputTokens))), input: billionthsOf(input) }
-    }
+    const plain = this.#plain(llm, inputTokens, outputTokens)
+    if (plain !== null) return plain
     const ways = this.#waysOf(llm)
     const all = this.#most(ways, (each) => estimateOf(each, inputTokens, outputTokens, toolsCost(each.row, llm)))
     const input = this.#most(ways, (each) => estimateOf(each, inputTokens, 0))
@@ -47,11 +45,12 @@ export class Forecast {
     return this.#most(this.#waysOf(llm), (each) => estimateOf(each, inputTokens, outputTokens))
   }
 
-  /** Those of nearly all requests, which have one price whatever becomes of them. The rest takes several times as long. */
-  #plainRates (llm: ModelCall): PlainRates | null {
+  /** That of nearly all requests, which have one price whatever becomes of them. The rest takes several times as long. */
+  #plain (llm: ModelCall, inputTokens: number, outputTokens: number): CostForecast | null {
     const { usage: { responseModel }, routing: { upstream }, body: { substitutes } } = llm
     if (responseModel !== null || upstream !== null || substitutes.length > 0 || !asksForNothing(llm)) return null
-    return this.#outlooks.of(llm).plain
+    const { plain } = this.#outlooks.of(llm)
+    return plain === null ? null : plainForecast(plain, inputTokens, outputTokens)
   }
 
   #most (ways: ReadonlyArray<Ways | null>, costOf: (ways: Ways) => Decimal | null): number | null {
@@ -76,7 +75,7 @@ export class Forecast {
   /** Once it is known who replied, that model's; before, those of all that may. Null for one without a price. */
   #rowsBefore (llm: ModelCall, { rows }: Outlook): Rows {
     const { table } = this.#rules
-    const replied = find(table, llm.usage.responseModel, 'reply', startOf(llm))
+    const replied = table.find(llm.usage.responseModel, 'reply', startOf(llm))
     if (replied !== null) return [replied.row]
     const { substitutes } = llm.body
     // A caller may name a cheap model first, and a dear one for when that fails.
@@ -85,6 +84,6 @@ export class Forecast {
 
   #rowsOf (llm: ModelCall, names: readonly string[]): Rows {
     const others = names.filter((name) => name !== llm.model)
-    return others.map((name) => find(this.#rules.table, name, 'asked', startOf(llm))?.row ?? null)
+    return others.map((name) => this.#rules.table.find(name, 'asked', startOf(llm))?.row ?? null)
   }
 }

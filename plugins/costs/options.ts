@@ -61,6 +61,6 @@ export function readOptions (options: CostsOptions): CostRules {
   return {
     table: new PriceTable({ currency, files, models }),
     header,
-    factorOf: (upstream) => read.get(upstream ?? '') ?? one,
+    factorOf: read.size === 0 ? () => one : (upstream) => read.get(upstream ?? '') ?? one,
   }
 }

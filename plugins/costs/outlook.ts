@@ -3,9 +3,9 @@ import { isLess, one, type Decimal } from '../core/decimal.js'
 import type { ModelCall } from '../core/model-call.js'
 import type { Upstream } from '../core/upstream.js'
 import type { PriceRow } from './price-row.js'
-import type { PriceTable } from './price-table.js'
-import { plainRates, type PlainRates } from './estimate.js'
-import { find, matchOf, startOf, type Match } from './pricing.js'
+import { holdsAt, type Match, type PriceTable } from './price-table.js'
+import { plainRates, type PlainRates } from './plain-forecast.js'
+import { matchOf, startOf } from './pricing.js'
 
 /** What of an upstream makes a price. */
 export type Taker = Pick<Upstream, 'name' | 'models'>
@@ -19,6 +19,9 @@ export interface PriceSource {
 }
 
 export interface Outlook {
+  /** Whose it is. */
+  readonly takers: readonly Taker[]
+  readonly model: string | null
   /** Of each model that it may become; null for one without a price. One at least. */
   readonly rows: ReadonlyArray<PriceRow | null>
   /** The largest of the upstreams that may take it. */
@@ -37,6 +40,8 @@ const maxRemembered = 1_000
 export class Outlooks {
   readonly #source: PriceSource
   readonly #known = new WeakMap<readonly Taker[], Map<string | null, Outlook>>()
+  // Most requests are for the model of the one before, whose outlook is then found without a look into maps.
+  #last: Outlook | null = null
 
   constructor (source: PriceSource) {
     this.#source = source
@@ -45,12 +50,19 @@ export class Outlooks {
   of (llm: ModelCall): Outlook {
     const takers = this.#source.takersOf(llm)
     const time = startOf(llm)
+    const last = this.#last
+    if (last !== null && last.takers === takers && last.model === llm.model && holdsAt(last, time)) return last
+    this.#last = this.#remembered(takers, llm.model, time)
+    return this.#last
+  }
+
+  #remembered (takers: readonly Taker[], model: string | null, time: number): Outlook {
     const byModel = this.#byModel(takers)
-    const known = byModel.get(llm.model)
-    if (known !== undefined && known.from <= time && time < known.until) return known
-    const found = this.#find(takers, llm.model, time)
+    const known = byModel.get(model)
+    if (known !== undefined && holdsAt(known, time)) return known
+    const found = this.#find(takers, model, time)
     if (byModel.size >= maxRemembered) byModel.clear()
-    byModel.set(llm.model, found)
+    byModel.set(model, found)
     return found
   }
 
@@ -66,7 +78,7 @@ export class Outlooks {
   #find (takers: readonly Taker[], model: string | null, time: number): Outlook {
     const { table, factorOf } = this.#source
     const asked = matchOf(table, { reply: null, asked: model, alias: null }, time)
-    const aliases = takers.map(({ models }) => find(table, models.get(model ?? '') ?? null, 'alias', time))
+    const aliases = takers.map(({ models }) => table.find(models.get(model ?? '') ?? null, 'alias', time))
     const rows = asked === null ? [] : [asked.row]
     for (const alias of aliases) {
       const row = alias?.row ?? null
@@ -77,6 +89,8 @@ export class Outlooks {
     )
     const [row = null, ...others] = rows
     return {
+      takers,
+      model,
       rows: [row, ...others],
       factor: factor ?? one,
       plain: row === null || others.length > 0 ? null : plainRates(row, factor ?? one),

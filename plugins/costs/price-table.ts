@@ -1,5 +1,6 @@
 /** Which entry of the price lists a model gets. */
 import { hash } from 'node:crypto'
+import type { Cost } from '../core/cost.js'
 import { globOf } from '../core/glob.js'
 import { isCurrency } from './currency.js'
 import { PriceError, pathText, type PlacedProblem } from './price-error.js'
@@ -22,6 +23,13 @@ export interface PriceSources {
   readonly models?: unknown
 }
 
+export interface Match {
+  readonly entry: Entry
+  /** Null where none of its rows holds at the time. */
+  readonly row: PriceRow | null
+  readonly by: NonNullable<Cost['by']>
+}
+
 interface Layer {
   readonly place: string
   readonly models: ReadonlyMap<string, readonly PriceRow[]>
@@ -32,6 +40,8 @@ interface Layer {
 const inlinePlace = 'prices.models'
 /** Callers make names up. */
 const maxRemembered = 1_000
+/** Longer names are no model's. */
+const maxNameLength = 256
 /** `-2025-08-07`, `-20250807`, `@20250807` at the end of a name. */
 const date = /[-@](?:20\d\d-\d\d-\d\d|20\d{6})$/
 
@@ -41,6 +51,9 @@ export class PriceTable {
   readonly #layers: readonly Layer[]
   readonly #found = new Map<string, Entry | null>()
   readonly #digests = new WeakMap<PriceRow, string>()
+  // Most replies are of the model of the one before, whose row is then found without a look into maps.
+  #lastName = ''
+  #last: Match | null = null
 
   /** Throws PriceError. Files are read at once. */
   constructor ({ currency = 'USD', files = [], models = {} }: PriceSources) {
@@ -59,6 +72,18 @@ export class PriceTable {
 
   get hasEntries (): boolean {
     return this.#layers.some(({ models }) => models.size > 0)
+  }
+
+  /** By one of a model's names, at a time; null for none. */
+  find (name: string | null, by: Match['by'], time: number): Match | null {
+    if (name === null) return null
+    const last = this.#last
+    if (last !== null && last.row !== null && last.by === by && this.#lastName === name && holdsAt(last.row, time)) return last
+    const entry = this.entry(name.slice(0, maxNameLength))
+    if (entry === null) return null
+    this.#lastName = name
+    this.#last = { entry, row: rowAt(entry.rows, time), by }
+    return this.#last
   }
 
   /** The entry for a model's name; null for none. */
@@ -91,8 +116,12 @@ export class PriceTable {
 
 /** The row that holds at a time; null for none. */
 export function rowAt (rows: readonly PriceRow[], time: number): PriceRow | null {
-  for (const row of rows) if (row.from <= time && time < row.until) return row
+  for (const row of rows) if (holdsAt(row, time)) return row
   return null
+}
+
+export function holdsAt ({ from, until }: Pick<PriceRow, 'from' | 'until'>, time: number): boolean {
+  return from <= time && time < until
 }
 
 function inLayer ({ place, models, globs }: Layer, name: string): Entry | null {

@@ -4,12 +4,9 @@ import type { ModelCall } from '../core/model-call.js'
 import { linesOf, priceBill, type Bill } from './cost-of.js'
 import { billionthsOf, decimalText, numberOf, one, type Decimal } from '../core/decimal.js'
 import { plainSum } from './plain-bill.js'
-import type { PriceRow } from './price-row.js'
-import { rowAt, type Entry, type PriceTable } from './price-table.js'
+import type { Match, PriceTable } from './price-table.js'
 
 const originMs = performance.timeOrigin
-/** Longer names are no model's. */
-const maxNameLength = 256
 
 /** The names that a request's model has, in the order in which they count. */
 export interface ModelNames {
@@ -18,26 +15,13 @@ export interface ModelNames {
   readonly alias: string | null
 }
 
-export interface Match {
-  readonly entry: Entry
-  /** Null where none of its rows holds at the time. */
-  readonly row: PriceRow | null
-  readonly by: NonNullable<Cost['by']>
-}
-
 /**
  * Finds the entry of a model: of the one that replied, then of the one asked for, then of what its upstream calls that. A request
  * that names none has the prices of any model.
  */
 export function matchOf (table: PriceTable, { reply, asked, alias }: ModelNames, time: number): Match | null {
-  return find(table, reply, 'reply', time) ?? find(table, asked, 'asked', time) ?? find(table, alias, 'alias', time) ??
-    find(table, '', 'asked', time)
-}
-
-/** By one of its names. */
-export function find (table: PriceTable, name: string | null, by: Match['by'], time: number): Match | null {
-  const entry = name === null ? null : table.entry(name.slice(0, maxNameLength))
-  return entry === null ? null : { entry, row: rowAt(entry.rows, time), by }
+  return table.find(reply, 'reply', time) ?? table.find(asked, 'asked', time) ?? table.find(alias, 'alias', time) ??
+    table.find('', 'asked', time)
 }
 
 /** When a request started, in milliseconds since the epoch: the prices of then are its prices. */

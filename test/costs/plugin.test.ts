@@ -74,6 +74,24 @@ t.test('the cost of a reply is in the request, the ledger and the metrics', asyn
   t.equal(gatewayOf(app).pricing?.currency, 'USD')
 })
 
+t.test('an upstream without a factor has the prices of the lists, beside one that has a factor', async (t) => {
+  const upstream = await startUpstream(t)
+  const { app, settled } = await startGateway(t, upstream.url, {
+    prices: { models },
+    upstreams: { main: { url: upstream.url, credential: 'x' }, dear: { url: upstream.url, credential: 'x', priceFactor: 2 } },
+    groups: { all: { protocols: ['chat_completions'], routes: [{ models: ['gpt-5'], upstream: 'main' }], upstream: 'dear' } },
+  })
+  const costs: Array<string | null | undefined> = []
+  for (const model of ['gpt-5', 'gpt-5-other', 'gpt-5']) {
+    upstream.queue({ headers: json, body: { ...chat, service_tier: null } })
+    await app.inject(ask(model))
+    costs.push((await settled.next()).cost?.told.amount)
+  }
+  t.strictSame(costs, ['0.00102', '0.00204', '0.00102'])
+  await app.inject(ask('gpt-5', { messages: 7 }))
+  t.equal((await settled.next()).cost, null, 'and what no upstream took costs nothing')
+})
+
 t.test('what has no price is counted, and free for nobody', async (t) => {
   const upstream = await startUpstream(t)
   const ledger = memoryLedger()

@@ -275,6 +275,40 @@ t.test('what is held is the same by the rates of a model alone and by all that a
   }), { numRuns: 2_000 })
 })
 
+t.test('what is held is exact also by rates that no number holds', (t) => {
+  const table = new PriceTable({ models: { m: { input: 1.00000000000001, output: 2 } } })
+  const held = (factor: string): unknown => forecastOf(table, [{ factor }]).forecast(answered('m', null), 1_000_000, 1_000_000)
+  // Of one million each: the factor, and three times the factor.
+  t.strictSame(held('2'), { all: 6_000_000_001, input: 2_000_000_001 })
+  t.strictSame(held('1.00000000000003'), { all: 3_000_000_001, input: 1_000_000_001 })
+  t.end()
+})
+
+t.test('prices by turns of several models, names and times are those of each alone', (t) => {
+  const turns = Date.now() + 60_000
+  const at = new Date(turns).toISOString()
+  const table = new PriceTable({
+    models: { a: [{ input: 1, output: 1, until: at }, { input: 2, output: 2, from: at }], b: { input: 3, output: 3, until: at } },
+  })
+  const told = (asked: string, replied: string | null, startsAt: number): unknown => {
+    const llm = answered(asked, replied)
+    Object.assign(llm, { startedAt: startsAt - performance.timeOrigin })
+    const { amount, entry, by } = costOf(table, llm)?.told ?? {}
+    return [amount, entry, by]
+  }
+  for (let round = 0; round < 2; round++) {
+    t.strictSame(told('x', 'a', turns - 1), ['0.00101', 'a', 'reply'])
+    t.strictSame(told('x', 'a', turns - 1), ['0.00101', 'a', 'reply'])
+    t.strictSame(told('a', null, turns - 1), ['0.00101', 'a', 'asked'])
+    t.strictSame(told('a', null, turns), ['0.00202', 'a', 'asked'])
+    t.strictSame(told('b', 'a', turns), ['0.00202', 'a', 'reply'])
+    t.strictSame(told('x', 'b', turns), [null, 'b', 'reply'])
+    t.strictSame(told('x', 'b', turns), [null, 'b', 'reply'])
+    t.strictSame(told('x', 'b', turns - 1), ['0.00303', 'b', 'reply'])
+  }
+  t.end()
+})
+
 t.test('what is held for tools of the provider: each use that a request allows, once where it does not say', async (t) => {
   const table = new PriceTable({
     models: {

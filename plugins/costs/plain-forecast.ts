@@ -1,0 +1,36 @@
+/**
+ * What a request may cost at most by a row that has nothing but rates of tokens, as nearly all have: two products in whole numbers of one
+ * power of ten. The ways in which others may be charged take several times as long.
+ */
+import { billionthsOf, times, unitsIn, type Decimal } from '../core/decimal.js'
+import type { CostForecast } from '../core/pricing.js'
+import { dearestOf } from './estimate.js'
+import type { PriceRow } from './price-row.js'
+
+/** What a token may cost, the factor of its upstream in it, in whole numbers of 10 to the power of -`places`. */
+export interface PlainRates {
+  readonly input: number
+  readonly output: number
+  readonly places: number
+}
+
+/** Null for any other row, and for rates that no number holds exactly. */
+export function plainRates ({ each, sheet: { rates, above } }: PriceRow, upstream: Decimal): PlainRates | null {
+  const dearest = dearestOf(rates)
+  if (each.size > 0 || above.length > 0 || dearest.input === null || dearest.output === null) return null
+  const ofInput = times(dearest.input, upstream)
+  const ofOutput = times(dearest.output, upstream)
+  const places = Math.max(ofInput.places, ofOutput.places)
+  const input = unitsIn(ofInput, places)
+  const output = unitsIn(ofOutput, places)
+  return typeof input === 'number' && typeof output === 'number' ? { input, output, places } : null
+}
+
+/** Rates and counts are whole and never below zero, so where the sum is safe, each step to it was exact. Null where it is not. */
+export function plainForecast (rates: PlainRates, inputTokens: number, outputTokens: number): CostForecast | null {
+  const { places } = rates
+  const input = rates.input * inputTokens
+  const all = input + rates.output * outputTokens
+  if (!Number.isSafeInteger(all)) return null
+  return { all: billionthsOf({ units: all, places }), input: billionthsOf({ units: input, places }) }
+}
