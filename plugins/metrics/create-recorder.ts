@@ -119,7 +119,7 @@ function settlement (store: MetricStore): (llm: ModelCall, labels: Labels) => vo
 
   return (llm, labels) => {
     const { protocol, group, model, own } = labels
-    requests.add(1, protocol, group, model, String(llm.stream), String(llm.outcome), ...own)
+    requests.addFor(own, 1, protocol, group, model, String(llm.stream), String(llm.outcome))
     recordTokens(llm, labels)
     if (llm.cost !== null) recordCost(llm.cost, labels)
     recordTimes(llm, model)
@@ -152,7 +152,7 @@ function costRecording (store: MetricStore): (cost: SettledCost, labels: Labels)
   const unpriced = store.counter('unpriced_requests_total')
 
   return (cost, { protocol, group, model, own }) => {
-    if (cost.value !== null) costs.add(cost.value, protocol, group, model, cost.currency, ...own)
+    if (cost.value !== null) costs.addFor(own, cost.value, protocol, group, model, cost.currency)
     if (cost.unpriced) unpriced.add(1, protocol, model)
   }
 }

@@ -53,8 +53,17 @@ export class Counter<L extends Labels> {
   }
 
   add (amount: number, ...values: LabelValues<L>): void {
+    this.#add(amount, values)
+  }
+
+  /** Of a counter that has the labels of keys behind its own. `labels`: their values, in a list that is the same for many requests. */
+  addFor (labels: readonly string[], amount: number, ...values: LabelValues<L>): void {
+    this.#add(amount, values, labels)
+  }
+
+  #add (amount: number, values: readonly string[], labels?: readonly string[]): void {
     if (!isAmount(amount)) return
-    const cell = this.#tree.find(values)
+    const cell = this.#tree.find(values, labels)
     cell.value += amount
     if (this.#counted !== null) this.#counted(cell)
   }

@@ -5,6 +5,8 @@ export interface Series {
   readonly text: string
 }
 
+const none: readonly string[] = []
+
 interface Node<C> {
   readonly children: Map<string, Node<C>>
   cell: C | null
@@ -20,6 +22,7 @@ export class LabelTree<C> {
   #root: Node<C> = newNode()
   // Most requests are like the one before, whose cell is then found without a walk.
   #lastValues: readonly string[] = []
+  #lastMore: readonly string[] = none
   #last: C | null = null
   readonly #names: readonly string[]
   #maxCells: number
@@ -33,8 +36,10 @@ export class LabelTree<C> {
     this.#overflowed = overflowed
   }
 
-  find (values: readonly string[]): C {
-    return this.#last !== null && areSame(values, this.#lastValues) ? this.#last : this.#walk(values)
+  /** `more`: the values of its last labels, where a caller has them in a list of their own. */
+  find (values: readonly string[], more = none): C {
+    if (this.#last !== null && areSame(values, this.#lastValues) && areSame(more, this.#lastMore)) return this.#last
+    return this.#walk(values, more)
   }
 
   /** Makes a cell that does not count towards `maxCells`. False where it was there already. */
@@ -47,17 +52,19 @@ export class LabelTree<C> {
     return false
   }
 
-  #walk (values: readonly string[]): C {
+  #walk (values: readonly string[], more: readonly string[]): C {
+    const all = more.length === 0 ? values : [...values, ...more]
     let node = this.#root
     let depth = 0
-    for (const value of values) {
+    for (const value of all) {
       const next = node.children.get(value)
-      if (next === undefined) return this.#open(values, depth)
+      if (next === undefined) return this.#open(all, depth)
       node = next
       depth += 1
     }
-    if (node.cell === null) return this.#open(values, depth)
+    if (node.cell === null) return this.#open(all, depth)
     this.#lastValues = values
+    this.#lastMore = more
     this.#last = node.cell
     return node.cell
   }

@@ -72,10 +72,10 @@ export class MetricStore {
     return this.#join(name, counter)
   }
 
-  /** A counter that has the labels of keys, too. */
-  labelled<N extends NameOf<'counter'>> (name: N): Counter<readonly [...LabelsOf<N>, ...string[]]> {
+  /** A counter that has the labels of keys, too: see `addFor`. */
+  labelled<N extends NameOf<'counter'>> (name: N): Counter<LabelsOf<N>> {
     const rules = this.#labelledRules(name)
-    return this.#join(name, new Counter<readonly [...LabelsOf<N>, ...string[]]>(rules), rules.row)
+    return this.#join(name, new Counter<LabelsOf<N>>(rules), rules.row)
   }
 
   /** Has the labels of keys, too. */

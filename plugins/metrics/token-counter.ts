@@ -20,7 +20,7 @@ export class TokenCounter {
   add (usage: TokenUsage, protocol: string, group: string, model: string, labels: readonly string[]): void {
     const amounts = leafTokens(usage)
     let at = 0
-    for (const cell of this.#tree.find([protocol, group, model, ...labels])) {
+    for (const cell of this.#tree.find([protocol, group, model], labels)) {
       const amount = Number(amounts[at++])
       if (!isAmount(amount)) continue
       cell.value += amount
