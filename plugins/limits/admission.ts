@@ -78,13 +78,13 @@ export class Admission {
   }
 
   /** The request is over, and what it used is known. */
-  settle (ticket: Ticket, { tokens, cost }: Amounts): void {
-    const { parties, lease } = ticket
+  settle (ticket: Ticket, used: Amounts): void {
+    const { parties, lease, tokens, cost } = ticket
     this.#close(ticket)
     if (!ticket.entered) return
-    lease?.balances.settle(settlementOf(ticket, { tokens, cost }, none))
-    if (lease === null) this.remaining.giveBack(parties, { tokens: ticket.tokens - tokens, cost: ticket.cost - cost })
-    this.#outbox.send(settlementOf(ticket, { tokens, cost }, ticket.late))
+    lease?.balances.settle(settlementOf(ticket, used, none))
+    if (lease === null) this.remaining.giveBack(parties, { tokens: tokens - used.tokens, cost: cost - used.cost })
+    this.#outbox.send(settlementOf(ticket, used, ticket.late))
   }
 
   /** Tells the store that these requests still run. Groups of which it cannot be told keep no other from it, and are told the next time. */

@@ -21,6 +21,7 @@ export interface BucketWords {
 }
 
 interface Known {
+  readonly budgets: readonly Budget[]
   readonly currency: string
   readonly buckets: readonly Bucket[]
   /** When each of them is now, in milliseconds since the epoch. */
@@ -30,18 +31,21 @@ interface Known {
 
 /** By the list that a key or a group has: those of one configuration live and go with it. */
 const known = new WeakMap<readonly Budget[], Known>()
+/** Most requests are of the group of the one before, whose buckets are then found without a look into the map. */
+let last: Known | undefined
 
 /** Undefined where there are none. The same buckets until a period turns. `currency`: of the prices. */
 export function bucketsOf ({ budgets }: Limits, currency: string, now: number): readonly Bucket[] | undefined {
   if (budgets === undefined || budgets.length === 0) return undefined
-  const last = known.get(budgets)
+  if (last?.budgets !== budgets) last = known.get(budgets)
   // A clock may be set back, too.
   if (last?.currency === currency && now >= last.from && now < last.until) return last.buckets
   const counted = budgets.map((budget) => count(budget, currency, now))
   const buckets = counted.map(({ bucket }) => bucket)
   const from = Math.max(...counted.map(({ span }) => span.from))
   const until = Math.min(...counted.map(({ span }) => span.endsAt ?? Infinity))
-  known.set(budgets, { currency, buckets, from, until })
+  last = { budgets, currency, buckets, from, until }
+  known.set(budgets, last)
   return buckets
 }
 

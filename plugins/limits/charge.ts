@@ -1,6 +1,6 @@
 /** What a request is charged when it is over, and what the ledger keeps of it. */
 import type { Pricing } from '../core/pricing.js'
-import { leafTokens } from '../core/measures.js'
+import { tokensOf } from '../core/measures.js'
 import type { ModelCall } from '../core/model-call.js'
 import type { Amounts, OwnedBucket, Scope } from '../core/balances/types.js'
 import type { LedgerRecord } from '../core/ledger.js'
@@ -115,7 +115,5 @@ export function recordOf (
 }
 
 function totalOf ({ usage: { tokens: usage } }: ModelCall): number {
-  let total = 0
-  if (usage !== null) for (const tokens of leafTokens(usage)) total += tokens
-  return total
+  return usage === null ? 0 : tokensOf(usage, 'input') + usage.output + usage.reasoning
 }

@@ -1,3 +1,4 @@
+import { amountIn } from '../core/balances/buckets.js'
 import type { Amounts, Bucket, Left, Parties, LimitRefusal } from '../core/balances/types.js'
 import type { GaugeSample } from '../core/recorder.js'
 import { readBucketId } from './budgets.js'
@@ -28,7 +29,7 @@ export class RemainingBudgets {
   giveBack ({ group, groupBuckets = none }: Parties, amounts: Amounts): void {
     for (const bucket of groupBuckets) {
       const known = this.#find(group, bucket)
-      if (known?.bucket.id === bucket.id) known.left += amounts[bucket.unit]
+      if (known?.bucket.id === bucket.id) known.left += amountIn(amounts, bucket.unit)
     }
   }
 
@@ -67,8 +68,13 @@ export class RemainingBudgets {
   #find (group: string, bucket: Bucket): Known | undefined {
     const budgets = this.#groups.get(group) ?? none
     for (const known of budgets) if (known.bucket === bucket) return known
-    return budgets.find((known) => budgetOf(known.bucket.id) === budgetOf(bucket.id))
+    return inAnotherPeriod(budgets, bucket)
   }
+}
+
+/** Not in `#find`, which would make room for what this closure holds each time. */
+function inAnotherPeriod (budgets: readonly Known[], bucket: Bucket): Known | undefined {
+  return budgets.find((known) => budgetOf(known.bucket.id) === budgetOf(bucket.id))
 }
 
 /** A bucket's id without its period's beginning. */

@@ -1,5 +1,5 @@
 /** What has gone of a budget in one of its periods. Pure. */
-import type { Bucket, HoldAsk, OwnedBucket, Parties, Reached, Scope, Unit } from './types.js'
+import type { Amounts, Bucket, OwnedBucket, Parties, Reached, Scope, Unit } from './types.js'
 
 export interface BucketRecord {
   spent: number
@@ -36,14 +36,9 @@ export function bucketsOf ({ keyBuckets = none, groupBuckets = none }: Parties, 
   return scope === 'key' ? keyBuckets : groupBuckets
 }
 
-/** Those of the parties that are counted, the key's first. */
-export function heldBuckets (ask: HoldAsk, scopes: readonly Scope[]): readonly HeldBucket[] {
-  if (ask.keyBuckets === undefined && ask.groupBuckets === undefined) return none
-  const held: HeldBucket[] = []
-  for (const scope of scopes) {
-    for (const { id, unit } of bucketsOf(ask, scope)) held.push({ scope, id, unit })
-  }
-  return held
+/** Each by its name: a field that is looked up by a variable costs ten times as much. */
+export function amountIn (amounts: Amounts, unit: Unit): number {
+  return unit === 'tokens' ? amounts.tokens : amounts.cost
 }
 
 /** As `lateBuckets` of a settlement. */
@@ -70,5 +65,6 @@ export function tellReached (record: BucketRecord, scope: Scope, id: string, rea
 }
 
 function reachedPercent ({ spent, amount }: BucketRecord): number {
-  return toldPercents.find((percent) => spent * 100 >= amount * percent) ?? 0
+  for (const percent of toldPercents) if (spent * 100 >= amount * percent) return percent
+  return 0
 }

@@ -1,8 +1,8 @@
 /** What becomes of a hold: it is renewed, gives its place back, is settled, or is charged its floor once nobody renews it any more. */
-import { tellReached } from './buckets.js'
+import { amountIn, tellReached } from './buckets.js'
 import { accountOf, openBucket, type AccountRecord } from './parties.js'
 import type { Engine, GroupStore, HoldRecord } from './group-store.js'
-import type { Amounts, Reached, Settlement } from './types.js'
+import type { Amounts, Reached, Scope, Settlement } from './types.js'
 import { advance, correct, secondOf } from './window.js'
 
 /** How long a charge is remembered by its request's id, so that a late settlement is counted once. */
@@ -37,10 +37,7 @@ export function settle (engine: Engine, settlement: Settlement): readonly Reache
   const { tokens, cost = 0, late } = settlement
   const nowMs = engine.now()
   const second = secondOf(nowMs)
-  forEachAccount(store, found, (account, isSpent) => {
-    if (isSpent) account.spent += found.state === 'closed' ? tokens - found.tokens : tokens
-    if (found.state === 'open') release(account, found, tokens, second)
-  }, found.state === 'closed' && tokens < found.tokens)
+  for (const scope of found.scopes) settleAccount(store, found, scope, tokens, second)
   const reached: Reached[] = []
   charge(store, found, { tokens, cost }, reached)
   if (late.length === 0) store.dropHold(found)
@@ -78,15 +75,27 @@ export function sweepDue (store: GroupStore, nowMs: number): number {
 function charge (store: GroupStore, found: HoldRecord, amounts: Amounts, reached: Reached[] | null): void {
   for (const held of found.buckets) {
     const { scope, id, unit } = held
+    const amount = amountIn(amounts, unit)
+    const before = amountIn(found, unit)
     const partyKey = scope === 'group' ? null : found.key
     const record = store.bucket(partyKey, id)
     if (record === undefined) continue
-    record.spent += amounts[unit]
-    if (found.state === 'closed') record.spent -= found[unit]
-    else record.held -= found[unit]
+    record.spent += amount
+    if (found.state === 'closed') record.spent -= before
+    else record.held -= before
     if (reached !== null) tellReached(record, scope, id, reached)
-    store.saveBucket(partyKey, id, record, found.state === 'closed' && amounts[unit] < found[unit])
+    store.saveBucket(partyKey, id, record, found.state === 'closed' && amount < before)
   }
+}
+
+/** In the account of one party. A hold that was charged before is charged the difference. */
+function settleAccount (store: GroupStore, found: HoldRecord, scope: Scope, tokens: number, second: number): void {
+  const key = scope === 'group' ? null : found.key
+  const account = accountOf(store, key)
+  const isCharged = found.state === 'closed'
+  if (found.balances.includes(scope)) account.spent += isCharged ? tokens - found.tokens : tokens
+  if (!isCharged) release(account, found, tokens, second)
+  store.saveAccount(key, account, isCharged && tokens < found.tokens)
 }
 
 function release (account: AccountRecord, found: HoldRecord, tokens: number, second: number): void {
@@ -106,7 +115,7 @@ function strangerOf (store: GroupStore, { id, group, key, late, lateBuckets = no
   if (late.length === 0) return null
   for (const bucket of lateBuckets) {
     const partyKey = bucket.scope === 'group' ? null : key
-    const { record, isNew } = openBucket(bucket, partyKey, store)
+    const { record, isNew } = openBucket(bucket, bucket.scope, partyKey, store)
     if (isNew) store.saveBucket(partyKey, bucket.id, record)
   }
   const buckets = lateBuckets.map((bucket) => ({ scope: bucket.scope, id: bucket.id, unit: bucket.unit }))
@@ -115,12 +124,12 @@ function strangerOf (store: GroupStore, { id, group, key, late, lateBuckets = no
 
 /** Changes and saves the account of each party that a hold counts for. `isSpent`: what it used is taken from a balance. */
 function forEachAccount (
-  store: GroupStore, { key, scopes, balances }: HoldRecord, change: (account: AccountRecord, isSpent: boolean) => void, isLess = false
+  store: GroupStore, { key, scopes, balances }: HoldRecord, change: (account: AccountRecord, isSpent: boolean) => void
 ): void {
   for (const scope of scopes) {
     const of = scope === 'group' ? null : key
     const account = accountOf(store, of)
     change(account, balances.includes(scope))
-    store.saveAccount(of, account, isLess)
+    store.saveAccount(of, account)
   }
 }

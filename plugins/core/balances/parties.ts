@@ -1,6 +1,6 @@
 /** What a group and a key allow, and the first thing that one of them refuses. Pure; counts nothing. */
 import type { Limits } from '../types.js'
-import { bucketsOf, newBucket, type BucketRecord } from './buckets.js'
+import { bucketsOf, newBucket, type BucketRecord, type HeldBucket } from './buckets.js'
 import type { Bucket, HoldAsk, Left, LimitName, Parties, LimitRefusal, Scope } from './types.js'
 import { newWindow, secondOf, waitMs, windowSeconds, type Window } from './window.js'
 
@@ -25,7 +25,8 @@ export interface Party {
   readonly buckets: readonly OpenBucket[]
 }
 
-export interface OpenBucket {
+/** A bucket that is asked for. The hold that is made keeps it as what it holds some of. */
+export interface OpenBucket extends HeldBucket {
   readonly bucket: Bucket
   readonly record: BucketRecord
   /** It has just been made. */
@@ -94,14 +95,29 @@ export function partiesOf (ask: HoldAsk, accounts: Accounts): readonly Party[] {
 
 function partyOf (ask: HoldAsk, scope: Scope, key: string | null, limits: Limits, accounts: Accounts): Party {
   const wanted = bucketsOf(ask, scope)
-  const buckets = wanted.length === 0 ? none : wanted.map((bucket) => openBucket(bucket, key, accounts))
+  const buckets = wanted.length === 0 ? none : openBuckets(wanted, scope, key, accounts)
   const found = accounts.account(key)
   return { scope, key, limits, account: found ?? newAccount(), isNew: found === undefined, buckets }
 }
 
-export function openBucket (bucket: Bucket, key: string | null, accounts: Accounts): OpenBucket {
-  const found = accounts.bucket(key, bucket.id) ?? renamed(bucket, key, accounts)
-  return { bucket, record: found ?? newBucket(bucket), isNew: found === undefined }
+/** Not in `partyOf`, which would make room for what this closure holds also where there are none. */
+function openBuckets (wanted: readonly Bucket[], scope: Scope, key: string | null, accounts: Accounts): readonly OpenBucket[] {
+  return wanted.map((bucket) => openBucket(bucket, scope, key, accounts))
+}
+
+export function openBucket (bucket: Bucket, scope: Scope, key: string | null, accounts: Accounts): OpenBucket {
+  const { id, unit } = bucket
+  const found = accounts.bucket(key, id) ?? renamed(bucket, key, accounts)
+  return { scope, id, unit, bucket, record: found ?? newBucket(bucket), isNew: found === undefined }
+}
+
+/** Those of all parties, the key's first. */
+export function heldBuckets (parties: readonly Party[]): readonly HeldBucket[] {
+  let held: readonly HeldBucket[] = none
+  for (const { buckets } of parties) {
+    if (buckets.length > 0) held = held.length === 0 ? buckets : [...held, ...buckets]
+  }
+  return held
 }
 
 /** Once. What is held by its former name is settled there: it is taken for spent. */
@@ -115,12 +131,21 @@ function renamed ({ id, formerId }: Bucket, key: string | null, accounts: Accoun
 }
 
 export function leftOf (parties: readonly Party[]): Left {
-  const left: { group: number | null, key: number | null, buckets?: number[] } = { group: null, key: null }
-  for (const { scope, limits, account, buckets } of parties) {
-    if (limits.balance !== undefined) left[scope] = limits.balance - account.spent - account.held
-    for (const { bucket, record } of buckets) (left.buckets ??= []).push(bucket.amount - record.spent - record.held)
+  let group: number | null = null
+  let key: number | null = null
+  let inBuckets: number[] | undefined
+  for (const { scope, limits: { balance }, account: { spent, held }, buckets } of parties) {
+    const inBalance = balance === undefined ? null : balance - spent - held
+    if (scope === 'group') group = inBalance
+    else key = inBalance
+    for (const { bucket, record } of buckets) {
+      const left = bucket.amount - record.spent - record.held
+      // A list of one has room for one; what is pushed to an empty one makes room for seventeen.
+      if (inBuckets === undefined) inBuckets = [left]
+      else inBuckets.push(left)
+    }
   }
-  return left
+  return inBuckets === undefined ? { group, key } : { group, key, buckets: inBuckets }
 }
 
 /** Null where the party allows it all. What time cannot heal is named first. */

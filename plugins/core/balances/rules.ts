@@ -3,9 +3,9 @@
  * holds end says `endings.ts`. The memory and lmdb engines run them here inside one exclusive step; the Redis engine runs the same rules
  * as a script (`redis-steps.ts`), and one suite holds the two together.
  */
-import { bucketKeepMs, heldBuckets, resize, tellReached } from './buckets.js'
+import { bucketKeepMs, resize, tellReached } from './buckets.js'
 import { sweepDue } from './endings.js'
-import { accountOf, balancesOf, leftOf, partiesOf, refusal, scopesOf, type Party } from './parties.js'
+import { accountOf, balancesOf, heldBuckets, leftOf, partiesOf, refusal, scopesOf, type Party } from './parties.js'
 import type { Engine, GroupStore, HoldRecord } from './group-store.js'
 import type { Account, Decision, HoldAsk, Reached, Spending } from './types.js'
 import { advance, count, secondOf } from './window.js'
@@ -31,7 +31,7 @@ export function hold (engine: Engine, ask: HoldAsk): Decision {
     if (refused !== null) return withReached(refused, reached)
   }
   const at = take(store, ask, parties, open === undefined, nowMs)
-  store.saveHold(open === undefined ? holdOf(engine, ask, at, nowMs) : added(open, ask, at), found)
+  store.saveHold(open === undefined ? holdOf(engine, ask, parties, at, nowMs) : added(open, ask, at), found)
   return withReached({ ok: true, left: leftOf(parties) }, reached)
 }
 
@@ -60,23 +60,22 @@ function take (store: GroupStore, ask: HoldAsk, parties: readonly Party[], enter
     if (entering) account.active += 1
     second = count(account.window, second, ask.requests, tokens)
     store.saveAccount(key, account)
-    for (const { bucket, record, isNew } of buckets) {
-      record.held += bucket.unit === 'tokens' ? tokens : cost
+    for (const { id, unit, record, isNew } of buckets) {
+      record.held += unit === 'tokens' ? tokens : cost
       if (isNew) store.dropBuckets(key, nowMs - bucketKeepMs)
-      store.saveBucket(key, bucket.id, record)
+      store.saveBucket(key, id, record)
     }
   }
   return second
 }
 
-function holdOf ({ holdTtlMs }: Engine, ask: HoldAsk, second: number, nowMs: number): HoldRecord {
+function holdOf ({ holdTtlMs }: Engine, ask: HoldAsk, parties: readonly Party[], second: number, nowMs: number): HoldRecord {
   const { id, group, key, tokens, floor, cost = 0, costFloor = 0 } = ask
   const scopes = scopesOf(ask)
-  const buckets = heldBuckets(ask, scopes)
+  const balances = balancesOf(ask)
+  const buckets = heldBuckets(parties)
   const deadline = nowMs + holdTtlMs
-  return {
-    id, group, key, scopes, balances: balancesOf(ask), buckets, tokens, cost, floor, costFloor, active: 1, second, deadline, state: 'open',
-  }
+  return { id, group, key, scopes, balances, buckets, tokens, cost, floor, costFloor, active: 1, second, deadline, state: 'open' }
 }
 
 /** A later step of the same request. Its deadline stays: whoever runs it renews it. */
