@@ -12,6 +12,16 @@ interface Node<C> {
   cell: C | null
 }
 
+/** What a walk found. */
+interface Found<C> {
+  readonly values: readonly string[]
+  readonly more: readonly string[]
+  readonly cell: C
+}
+
+/** Of so many label sets: where requests go by turns to some upstreams, or for some models, few are like the one just before. */
+const maxFound = 4
+
 /**
  * The cells of one metric, found by one Map per label: no key is ever joined from label values, so that no two label sets
  * can fall together. At most `maxCells` are made; all further label sets share one cell whose labels are all `other`, so
@@ -20,10 +30,9 @@ interface Node<C> {
 export class LabelTree<C> {
   cells: C[] = []
   #root: Node<C> = newNode()
-  // Most requests are like the one before, whose cell is then found without a walk.
-  #lastValues: readonly string[] = []
-  #lastMore: readonly string[] = none
-  #last: C | null = null
+  /** Most requests are like one of a few before, whose cell is then found without a walk. */
+  #found: Array<Found<C>> = []
+  #oldest = 0
   readonly #names: readonly string[]
   #maxCells: number
   readonly #make: (series: Series) => C
@@ -38,7 +47,9 @@ export class LabelTree<C> {
 
   /** `more`: the values of its last labels, where a caller has them in a list of their own. */
   find (values: readonly string[], more = none): C {
-    if (this.#last !== null && areSame(values, this.#lastValues) && areSame(more, this.#lastMore)) return this.#last
+    for (const found of this.#found) {
+      if (areSame(values, found.values) && areSame(more, found.more)) return found.cell
+    }
     return this.#walk(values, more)
   }
 
@@ -63,16 +74,16 @@ export class LabelTree<C> {
       depth += 1
     }
     if (node.cell === null) return this.#open(all, depth)
-    this.#lastValues = values
-    this.#lastMore = more
-    this.#last = node.cell
+    this.#found[this.#oldest] = { values, more, cell: node.cell }
+    this.#oldest = (this.#oldest + 1) % maxFound
     return node.cell
   }
 
   clear (): void {
     this.cells = []
     this.#root = newNode()
-    this.#last = null
+    this.#found = []
+    this.#oldest = 0
   }
 
   #open (values: readonly string[], depth: number): C {

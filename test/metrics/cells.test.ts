@@ -78,6 +78,20 @@ t.test('label sets that come by turns and differ in one value are counted apart,
   t.strictSame(told, ['a', 'a'])
 })
 
+t.test('however many label sets come by turns, each is counted for itself', async () => {
+  const sets = fc.tuple(fc.constantFrom('x', 'y', 'z'), fc.constantFrom('1', '2', '3'))
+  fc.assert(fc.property(fc.array(sets, { maxLength: 60 }), (given) => {
+    const counter = new Counter<['a', 'b']>({ row, maxCells: 9, overflowed: nothing })
+    const expected = new Map<string, number>()
+    for (const [a, b] of given) {
+      counter.add(1, a, b)
+      expected.set(a + b, (expected.get(a + b) ?? 0) + 1)
+    }
+    const cells = counter.read().map(({ labels, value }) => [`${labels.a}${labels.b}`, value])
+    return JSON.stringify(cells) === JSON.stringify([...expected])
+  }), { numRuns: 200 })
+})
+
 t.test('what a gauge held before it was cleared is gone', async (t) => {
   const gauge = new Gauge<['a', 'b']>({ row, maxCells: 10, overflowed: nothing })
   gauge.move(1, 'x', 'y')
