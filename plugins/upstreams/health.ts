@@ -41,7 +41,7 @@ export class Health {
 
   /** Its breakers let a request for this model pass; what its account has to say comes besides. */
   allows (model: string, now: number): boolean {
-    return this.breaker.allows(now) && this.credential.allows(now) && this.models.get(model)?.allows(now) !== false
+    return this.isWell(now) && this.refusalOf(model)?.allows(now) !== false
   }
 
   /** Asked for whatever model comes, as far as its own breakers go. */
@@ -51,7 +51,7 @@ export class Health {
 
   /** From when on it may be asked, as far as is known; 0 for any time. */
   returnsAt (model: string): number {
-    return Math.max(this.breaker.until, this.credential.until, this.models.get(model)?.until ?? 0, this.account.until(model))
+    return Math.max(this.breaker.until, this.credential.until, this.refusalOf(model)?.until ?? 0, this.account.until(model))
   }
 
   /** How busy it is as a member of one pool: what was begun before a reload still runs after it. */
@@ -61,9 +61,14 @@ export class Health {
     return known
   }
 
-  /** The breaker of one model, made where there is none. */
+  /** The breaker of one model, where there is one: mostly there is none of any, and each request asks for it some times. */
+  refusalOf (model: string): Breaker | undefined {
+    return this.models.size === 0 ? undefined : this.models.get(model)
+  }
+
+  /** The same, made where there is none. */
   modelBreaker (model: string): Breaker {
-    const known = this.models.get(model) ?? new Breaker(refusalRules)
+    const known = this.refusalOf(model) ?? new Breaker(refusalRules)
     this.models.set(model, known)
     return known
   }
@@ -85,7 +90,7 @@ export class Account {
 
   /** Until when it takes no request for the model; 0 where it does. */
   until (model: string): number {
-    return this.#cooled.get(model) ?? 0
+    return this.#cooled.size === 0 ? 0 : this.#cooled.get(model) ?? 0
   }
 
   allows (model: string, now: number): boolean {

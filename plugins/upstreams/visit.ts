@@ -30,7 +30,7 @@ export class Visit {
     health.active += 1
     this.#triesUpstream = health.breaker.enter(now)
     this.#triesCredential = health.credential.enter(now)
-    this.#triesModel = health.models.get(model)?.enter(now) === true
+    this.#triesModel = health.refusalOf(model)?.enter(now) === true
   }
 
   /** True where the upstream was out until now. */
@@ -70,10 +70,10 @@ export class Visit {
   }
 
   #leaveUntold (blames: Judgement['blames'] | 'nothing'): void {
-    const { breaker, credential, models } = this.member.health
+    const { breaker, credential } = this.member.health
     if (blames === 'nothing') breaker.untold(this.#triesUpstream)
     if (blames === 'nothing' || blames === 'upstream') credential.untold(this.#triesCredential)
-    if (blames !== null && blames !== 'credential_model') models.get(this.#model)?.untold(this.#triesModel)
+    if (blames !== null && blames !== 'credential_model') this.member.health.refusalOf(this.#model)?.untold(this.#triesModel)
   }
 }
 
