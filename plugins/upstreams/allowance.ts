@@ -25,8 +25,8 @@ export class Allowance {
     return this.#now() >= this.#until
   }
 
-  get leftMs (): number {
-    return Math.max(1, this.#until - this.#now())
+  leftMs (now: number): number {
+    return Math.max(1, this.#until - now)
   }
 
   mayRetry (): boolean {
@@ -44,7 +44,7 @@ export class Allowance {
         this.#retries = isPlaced
         resolve(isPlaced)
       }
-      const timer = setTimeout(placed, Math.min(longestWaitMs, this.leftMs), false)
+      const timer = setTimeout(placed, Math.min(longestWaitMs, this.leftMs(this.#now())), false)
       this.#waiting = placed
       this.#budget.wait(placed)
     })

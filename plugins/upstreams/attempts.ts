@@ -12,7 +12,7 @@ import type { Pool } from './pool.js'
 import { Search } from './search.js'
 import { EventHead } from './stream-head.js'
 import type { Surroundings } from './surroundings.js'
-import { endVisit, tellPool, Visit, type Told } from './visit.js'
+import { endVisit, tellBegun, Visit, type Told } from './visit.js'
 import { timerMs, within } from './within.js'
 
 /** About this long is waited before the same upstream is asked again. */
@@ -42,7 +42,7 @@ export class PoolAttempts implements Attempts {
     this.#holdsHeads = llm.stream && pool.causes.has('first_event')
     this.#llm = llm
     this.#around = around
-    this.#search = new Search(pool, llm, headers, around)
+    this.#search = new Search(pool, llm, headers, around.random)
     this.#bound = new BoundMember(pool.members, llm, around.bindings)
     llm.routing.boundMs = pool.members.length > 1 ? pool.affinityTtlMs : 0
     this.#allowance = new Allowance(once ? 1 : pool.attempts, pool.deadlineMs, around)
@@ -65,28 +65,30 @@ export class PoolAttempts implements Attempts {
   }
 
   #begin (): Called | Promise<Called> {
-    const member = this.#next ?? this.#search.next()
+    const now = this.#around.now()
+    const member = this.#next ?? this.#search.next(now)
     if (member === null) return this.#refused(gatewayError('upstream_busy'))
     this.#next = null
-    const visit = new Visit(member, this.#search.model, this.#around.now())
+    const visit = new Visit(member, this.#search.model, now)
     this.#visit = visit
     this.#search.tried.push(member)
     this.#status = 0
     const secret = this.#renewed ?? member.upstream.secret.current()
     this.#renewed = null
-    return secret instanceof Promise ? this.#wait(visit, secret) : this.#call(visit, secret)
+    return secret instanceof Promise ? this.#wait(visit, secret) : this.#call(visit, secret, now)
   }
 
   async #wait (visit: Visit, pending: Promise<string>): Promise<Called> {
-    const secret = await within(this.#allowance.leftMs, pending).catch(() => null)
-    if (secret !== null) return await this.#call(visit, secret)
+    const secret = await within(this.#allowance.leftMs(visit.beganAt), pending).catch(() => null)
+    if (secret !== null) return await this.#call(visit, secret, this.#around.now())
     this.#end('credential', 0, { blames: 'credential', waitMs: null })
     return await this.#elsewhere('credential', gatewayError('upstream_credential_unavailable'))
   }
 
-  #call (visit: Visit, secret: string | null): Called | Promise<Called> {
+  #call (visit: Visit, secret: string | null, now: number): Called | Promise<Called> {
     visit.secret = secret
-    const called = callOf(visit.member.upstream, this.#llm, secret, timerMs(Math.min(this.#pool.attemptTimeoutMs, this.#allowance.leftMs)))
+    const longestMs = timerMs(Math.min(this.#pool.attemptTimeoutMs, this.#allowance.leftMs(now)))
+    const called = callOf(visit.member.upstream, this.#llm, secret, longestMs)
     if (called instanceof GatewayError) {
       // Its address has no place for this request, which tells nothing of it.
       this.#end(null, 0, null)
@@ -98,7 +100,7 @@ export class PoolAttempts implements Attempts {
 
   /** Nothing was sent: another member is asked, and that counts as no attempt. `cause`: of a failure of the one before, null for none. */
   #elsewhere (cause: string | null, error: GatewayError): Called | Promise<Called> {
-    const next = this.#isOver || this.#bound.isKnown || this.#allowance.isLate ? null : this.#search.another()
+    const next = this.#isOver || this.#bound.isKnown || this.#allowance.isLate ? null : this.#search.another(this.#around.now())
     if (next === null) return this.#refused(error)
     this.#next = next
     if (cause !== null) this.#around.failedOver(this.#pool.name, cause)
@@ -122,7 +124,7 @@ export class PoolAttempts implements Attempts {
   }
 
   passed (): void {
-    if (this.#visit !== null) tellPool(this.#pool.members, this.#visit, passedOn(this.#status), this.#around.now(), true)
+    if (this.#visit !== null) tellBegun(this.#pool.members, this.#visit, passedOn(this.#status), this.#around.now)
   }
 
   failed (failure: Failure): number | null | Promise<number | null> {
@@ -159,14 +161,14 @@ export class PoolAttempts implements Attempts {
     const isCause = cause === 'credential' || (cause !== null && this.#pool.causes.has(cause))
     if (!isCause || this.#allowance.attemptsLeft <= 0 || this.#allowance.isLate) return null
     if (blames === 'account_model') this.#search.refused()
-    const next = this.#search.next()
+    const next = this.#search.next(this.#around.now())
     if (next === null) return null
     return this.#allowance.mayRetry() ? this.#retry(next, cause) : this.#retryLater(cause)
   }
 
   async #retryLater (cause: string): Promise<number | null> {
     const isPlaced = await this.#allowance.place()
-    const next = isPlaced ? this.#search.next() : null
+    const next = isPlaced ? this.#search.next(this.#around.now()) : null
     return next === null ? null : this.#retry(next, cause)
   }
 
@@ -178,7 +180,7 @@ export class PoolAttempts implements Attempts {
 
   /** Only who made it has it. Asking costs nothing. */
   #lookOn (): number | null {
-    const next = this.#search.another()
+    const next = this.#search.another(this.#around.now())
     if (next === null) return null
     this.#next = next
     this.#around.failedOver(this.#pool.name, 'unknown_id')

@@ -5,7 +5,6 @@ import { choose, noModel, type Ask } from './choice.js'
 import type { Member } from './member.js'
 import { noticeSecrets } from './other-secret.js'
 import type { Pool } from './pool.js'
-import type { Surroundings } from './surroundings.js'
 import { tieOf } from './tie.js'
 
 /** The way of one request through the members of a pool: where it has been, and who is next. */
@@ -17,26 +16,24 @@ export class Search implements Ask {
   readonly random: () => number
   now = 0
   readonly #pool: Pool
-  readonly #clock: () => number
 
-  constructor (pool: Pool, llm: ModelCall, headers: IncomingHttpHeaders, { now, random }: Surroundings) {
+  constructor (pool: Pool, llm: ModelCall, headers: IncomingHttpHeaders, random: () => number) {
     this.model = llm.model ?? noModel
     this.tie = tieOf(pool, llm, headers)
     this.random = random
     this.#pool = pool
-    this.#clock = now
   }
 
   /** Null where nobody may be asked. */
-  next (): Member | null {
-    this.now = this.#clock()
+  next (now: number): Member | null {
+    this.now = now
     noticeSecrets(this.#pool.members)
     return choose(this.#pool, this)
   }
 
   /** The same, among those that were not asked yet. */
-  another (): Member | null {
-    const next = this.next()
+  another (now: number): Member | null {
+    const next = this.next(now)
     return next === null || this.tried.includes(next) ? null : next
   }
 

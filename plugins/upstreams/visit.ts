@@ -86,6 +86,12 @@ export function tellPool (members: readonly Member[], visit: Visit, told: Told, 
   if (isFirstBack) for (const { health } of members) health.breaker.hurry(now)
 }
 
+/** The same of a reply that has only begun. Time matters to who was out, or fails: for all others the clock need not be read. */
+export function tellBegun (members: readonly Member[], visit: Visit, told: Told, clock: () => number): void {
+  if (told.blames === null && !visit.isTry) visit.tell(told, visit.beganAt, true)
+  else tellPool(members, visit, told, clock(), true)
+}
+
 /** The same at its end; null for `told`: nothing is told of anybody. */
 export function endVisit (members: readonly Member[], visit: Visit, told: Told | null, now: number): void {
   const { secret, member: { health } } = visit

@@ -7,7 +7,7 @@ import { plainResult } from '../../plugins/upstreams/plain-result.js'
 import { poolOf, readPools, type Pool } from '../../plugins/upstreams/pool.js'
 import { readUpstreams } from '../../plugins/upstreams/read-upstream.js'
 import { tieOf } from '../../plugins/upstreams/tie.js'
-import { tellPool, Visit } from '../../plugins/upstreams/visit.js'
+import { tellBegun, tellPool, Visit } from '../../plugins/upstreams/visit.js'
 import { settledRequest } from '../metrics/requests.js'
 import { requestTo, upstreamOf } from './request.js'
 
@@ -65,6 +65,30 @@ t.test('when all were out and one is back, the others are tried at once', async 
   memberAt(pool, 1).health.breaker.succeeded()
   tellPool(pool.members, other, { blames: null, waitMs: null }, 5_000)
   other.end()
+})
+
+t.test('a reply that begins brings back who was out, and counts against who fails; else the clock is not asked', async (t) => {
+  const pool = poolWith([{}, {}])
+  const member = memberAt(pool, 0)
+  let reads = 0
+  const begin = (now: number, blames: 'upstream' | null): void => {
+    const visit = new Visit(member, 'm', now)
+    tellBegun(pool.members, visit, { blames, waitMs: null }, () => {
+      reads += 1
+      return now
+    })
+    visit.end()
+  }
+  begin(0, null)
+  t.equal(reads, 0)
+  for (const { health } of pool.members) for (let i = 0; i < 5; i += 1) health.breaker.failed(0, false)
+  begin(5_000, null)
+  t.equal(reads, 1)
+  t.equal(member.health.breaker.isOpen, false)
+  t.ok(memberAt(pool, 1).health.allows('m', 5_000), 'the other one is tried at once')
+  begin(6_000, 'upstream')
+  t.equal(reads, 2)
+  t.equal(member.health.breaker.isOpen, true, 'one more failure in the row that its first reply did not end')
 })
 
 t.test('lower tiers first, those that were asked last, and none beyond its concurrency', async (t) => {
