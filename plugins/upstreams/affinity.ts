@@ -60,10 +60,10 @@ function running ({ active }: Load): number {
 }
 
 /** There is always one with room: not all can be above their share. */
-function first ([head, ...others]: readonly [Member, ...Member[]], hash: number, fits: (member: Member) => boolean): Member {
-  let best = head
-  let highest = fits(head) ? score(hash, head.hash, head.weight) : -1
-  for (const member of others) {
+function first (members: readonly [Member, ...Member[]], hash: number, fits: (member: Member) => boolean): Member {
+  let best = members[0]
+  let highest = -1
+  for (const member of members) {
     const own = score(hash, member.hash, member.weight)
     if (own <= highest || !fits(member)) continue
     best = member

@@ -25,8 +25,7 @@ type Some = readonly [Member, ...Member[]]
  * none whose account waits. Null where all that may run is running, or each account refused.
  */
 export function choose (pool: Pool, ask: Ask): Member | null {
-  const open = pool.members.filter((member) => isAskable(member, ask) && !ask.tried.includes(member))
-  const serving = lowestTier(open.filter((member) => mayServe(member, ask)))
+  const serving = lowestTier(pool.members.filter((member) => isOpen(member, ask) && mayServe(member, ask)))
   if (serving !== null) {
     if (ask.tie !== null) return pool.homes.pick(serving, ask.tie, ask.now)
     return lessBusy(ask.tried.length === 0 ? serving : surest(serving), ask.random)
@@ -34,8 +33,13 @@ export function choose (pool: Pool, ask: Ask): Member | null {
   // A second time to one that is well comes before a first time to one that is out.
   const again = lowestTier(pool.members.filter((member) => ask.tried.includes(member) && isAskable(member, ask) && mayServe(member, ask)))
   if (again !== null) return lessBusy(again, ask.random)
+  const open = pool.members.filter((member) => isOpen(member, ask))
   // Somebody has to be asked, but nobody a second time who said when to come again.
   return soonest(ask.tried.length === 0 ? open : open.filter(({ health }) => health.account.allows(ask.model, ask.now)), ask)
+}
+
+function isOpen (member: Member, ask: Ask): boolean {
+  return isAskable(member, ask) && !ask.tried.includes(member)
 }
 
 function isAskable ({ health, concurrency, load }: Member, { refusedBy }: Ask): boolean {
@@ -48,10 +52,13 @@ function mayServe ({ health }: Member, { model, now }: Ask): boolean {
 
 /** Members are in the order of their tiers. */
 function lowestTier (members: readonly Member[]): Some | null {
-  const [first] = members
-  if (first === undefined) return null
-  const [, ...others] = members
-  return [first, ...others.filter(({ tier }) => tier === first.tier)]
+  const tier = members[0]?.tier
+  const lowest = members.at(-1)?.tier === tier ? members : members.filter((member) => member.tier === tier)
+  return isSome(lowest) ? lowest : null
+}
+
+function isSome (members: readonly Member[]): members is Some {
+  return members.length > 0
 }
 
 /** Those that answer best: until its breaker opens, one that hangs looks like any other to whoever sees its load alone. */

@@ -6,6 +6,9 @@ export class Load {
   #active = 0
   #recent = 0
   #at = 0
+  /** What was left of it when somebody asked last: whoever chooses a member asks several times for one moment. */
+  #left = 0
+  #leftAt = 0
   #unanswered = 0
 
   get active (): number {
@@ -26,7 +29,7 @@ export class Load {
   }
 
   begin (now: number): void {
-    this.#recent = this.#recentAt(now) + 1
+    this.#recent = this.#left = this.#recentAt(now) + 1
     this.#at = now
     this.#active += 1
     this.#unanswered += 1
@@ -37,6 +40,10 @@ export class Load {
   }
 
   #recentAt (now: number): number {
-    return this.#recent === 0 ? 0 : this.#recent * Math.exp((this.#at - now) / decayMs)
+    if (now !== this.#leftAt) {
+      this.#left = this.#recent === 0 ? 0 : this.#recent * Math.exp((this.#at - now) / decayMs)
+      this.#leftAt = now
+    }
+    return this.#left
   }
 }

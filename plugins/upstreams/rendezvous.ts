@@ -1,7 +1,9 @@
-/** FNV-1a over the UTF-16 units of a text: 32 bits, the same in each process. */
-export function textHash (text: string): number {
+/** FNV-1a over the UTF-16 units of texts one behind the other: 32 bits, the same in each process. */
+export function textHash (...texts: readonly string[]): number {
   let hash = 0x811c9dc5
-  for (let at = 0; at < text.length; at += 1) hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193)
+  for (const text of texts) {
+    for (let at = 0; at < text.length; at += 1) hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193)
+  }
   return mixed(hash)
 }
 

@@ -9,5 +9,5 @@ import { textHash } from './rendezvous.js'
 export function tieOf ({ affinity, members }: Pool, { auth, body }: ModelCall, headers: IncomingHttpHeaders): Tie | null {
   if (affinity === 'none' || members.length === 1) return null
   const conversation = affinity === 'key' ? null : conversationOf(headers, body.json)
-  return { hash: textHash(`${auth.key?.id ?? ''}\n${conversation ?? ''}`), stays: conversation !== null }
+  return { hash: textHash(auth.key?.id ?? '', '\n', conversation ?? ''), stays: conversation !== null }
 }

@@ -143,6 +143,11 @@ t.test('there is always one with room', async () => {
   }), { numRuns: 200 })
 })
 
+t.test('texts one behind the other are one text', async (t) => {
+  t.equal(textHash('caller', '\n', 'words'), textHash('caller\nwords'))
+  t.equal(textHash('', '\n', ''), textHash('\n'))
+})
+
 t.test('load is what runs, and what was begun of late', async (t) => {
   const load = new Load()
   t.equal(load.at(5), 0)
@@ -151,4 +156,8 @@ t.test('load is what runs, and what was begun of late', async (t) => {
   load.end()
   t.equal(load.at(0), 1)
   t.ok(load.at(300_000) < 0.001)
+  load.begin(300_000)
+  t.ok(load.at(300_000) >= 2)
+  t.ok(load.at(330_000) < 1.4)
+  t.ok(load.at(300_000) >= 2, 'asked for any moment')
 })
