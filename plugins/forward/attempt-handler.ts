@@ -12,6 +12,10 @@ import { errors } from './undici.js'
 const heldBytes = 256 * 1024
 const heldMs = 1_000
 
+// Before there are any: shared by all, and never written to.
+const noRawHeaders: Buffer[] = []
+const noHeaders: Headers = {}
+
 /** What is done with the bytes of a reply: passed on, held to its end, held to its first content, or held to the end of its failure. */
 type Mode = 'waiting' | 'passed' | 'whole' | 'head' | 'failed_head'
 
@@ -41,8 +45,8 @@ export class AttemptHandler implements ReplyHandler {
   #cancelled: Error | null = null
   #resume: () => void = nothingToResume
   #status = 0
-  #rawHeaders: Buffer[] = []
-  #headers: Headers = {}
+  #rawHeaders: Buffer[] = noRawHeaders
+  #headers: Headers = noHeaders
   #head: StreamHead | null = null
   #held: Buffer[] = []
   #bytes = 0

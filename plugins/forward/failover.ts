@@ -80,7 +80,7 @@ export class Failover implements AttemptListener {
 
   failed (failure: Failure): void {
     const wait = this.attempts.failed(failure)
-    if (wait instanceof Promise) wait.then((ms) => this.#goOn(ms)).catch(this.#fail)
+    if (wait instanceof Promise) wait.then((ms) => this.#goOn(ms)).catch((error: unknown) => this.#fail(error))
     else this.#goOn(wait)
   }
 
@@ -95,15 +95,16 @@ export class Failover implements AttemptListener {
     if (this.#isOver) return
     try {
       const called = this.attempts.next()
-      if (called instanceof Promise) called.then((later) => this.#scope.runInAsyncScope(() => this.#send(later))).catch(this.#fail)
-      else this.#send(called)
+      if (called instanceof Promise) {
+        called.then((later) => this.#scope.runInAsyncScope(() => this.#send(later))).catch((error: unknown) => this.#fail(error))
+      } else this.#send(called)
     } catch (error) {
       this.#fail(error)
     }
   }
 
   /** What is thrown in a timer or a promise has nobody else: it would end the process. */
-  readonly #fail = (error: unknown): void => {
+  #fail (error: unknown): void {
     if (this.#isOver) return
     writeLog(this.#context.request.log, 'error', { err: error }, 'an upstream could not be asked')
     this.#scope.runInAsyncScope(() => this.#conclude(gatewayError('internal_error')))
