@@ -1,7 +1,7 @@
 /**
  * The same code without its comments and blank lines, with tabs where there were four spaces, no blanks along most signs, lists in a line,
- * and without the semicolons that a closing brace makes up for. Names stay, and a statement keeps a line of its own: the trace of an error
- * tells as much as before.
+ * closing braces behind what they close, and without the semicolons that those make up for. Names stay, and a statement keeps a line of its
+ * own: the trace of an error tells as much as before.
  */
 import ts from 'typescript'
 
@@ -31,12 +31,14 @@ export function withoutComments (text) {
     const children = node.getChildren(file)
     if (children.length > 0) return children.forEach((child) => add(child, node))
     const start = node.getStart(file)
-    const gap = /[,([]$/.test(code) ? shorten(text.slice(node.pos, start)).trim() : shorten(text.slice(node.pos, start))
+    const token = text.slice(start, node.end)
+    if (isSpareEnd && token === '}') code = code.slice(0, -1)
+    const shortened = shorten(text.slice(node.pos, start))
+    const gap = /[,([]$/.test(code) || token === '}' ? shortened.trim() : shortened
     const isSpare = gap === ' ' && !needsBlank.test(code.slice(-1) + text[start])
-    if (isSpareEnd && text.slice(start, node.end) === '}') code = code.slice(0, -1)
     // What a loop or a condition does may be nothing, and that is written as a semicolon.
     isSpareEnd = node.kind === ts.SyntaxKind.SemicolonToken && of.kind !== ts.SyntaxKind.EmptyStatement
-    code += (isSpare ? '' : gap) + text.slice(start, node.end)
+    code += (isSpare ? '' : gap) + token
   }
   add(file, file)
   return shebang + code.trim() + '\n'
