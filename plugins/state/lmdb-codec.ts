@@ -52,11 +52,6 @@ export function readBucketRecord (buffer: Buffer): BucketRecord {
   return { spent, held, amount, toldPercent, otherAmount, otherToldPercent, endsAt: ends === Infinity ? null : ends }
 }
 
-export function writeNumber (value: number): Buffer {
-  numbers[0] = value
-  return bytesOfNumbers.subarray(0, 8)
-}
-
 /** Two numbers: no open hold of a group is due before the first, no closed one before the second. */
 export function writeQuiet (open: number, closed: number): Buffer {
   numbers[0] = open

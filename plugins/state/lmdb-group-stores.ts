@@ -2,7 +2,7 @@
  * Accounts and holds of all groups in an lmdb file, with what this process knows of them in front: what is changed in one
  * turn is written once at its end, and what no other process has written meanwhile is not read again.
  */
-import { readAccount, readBucketRecord, readNumbers, writeAccount, writeBucket, writeNumber, writeQuiet } from './lmdb-codec.js'
+import { readAccount, readBucketRecord, readNumbers, writeAccount, writeBucket, writeQuiet } from './lmdb-codec.js'
 import type { BucketRecord } from '../core/balances/buckets.js'
 import { LmdbIdle } from './lmdb-idle.js'
 import { LmdbHolds, states } from './lmdb-holds.js'
@@ -15,7 +15,7 @@ export interface LmdbTables {
   readonly accounts: Binary
   readonly buckets: Binary
   readonly holds: Binary
-  /** When the holds of each group are due; and under no group's name, who wrote last, and how often it was holds of others. */
+  /** When the holds of each group are due; and under no group's name, who wrote last. */
   readonly groups: Binary
 }
 
@@ -28,8 +28,6 @@ export interface SpentNotes {
 }
 
 const writerName = 'w'
-/** How often a process has changed holds that another one had made. */
-const changesName = 'o'
 
 interface Quiet {
   open: number
@@ -47,8 +45,6 @@ export class LmdbGroupStores {
   readonly #buckets: Known<BucketRecord>
   readonly #quiet: Known<Quiet>
   readonly #holds: LmdbHolds
-  /** As of the last look. */
-  #changes = NaN
   readonly #stores = new Map<string, GroupStore>()
 
   readonly #max: number
@@ -75,29 +71,14 @@ export class LmdbGroupStores {
 
   /** In a transaction, before anything else: another process may have written. */
   begin (): void {
-    if (this.#wroteLast()) return
-    this.#forgetRecords()
-    const changes = this.#changesOfOthers()
-    if (changes === this.#changes) this.#holds.forgetOthers()
-    else this.#holds.forget()
-    this.#changes = changes
+    if (!this.#wroteLast()) this.forget()
   }
 
   /** In the same transaction, after all: writes what was changed. */
   end (): void {
-    const { hasWritten, hasChangedOthers } = this.#holds.end()
-    const hasChanged = [this.#accounts.flush(), this.#buckets.flush(), this.#quiet.flush(), hasWritten].some(Boolean)
-    if (hasChangedOthers) this.#tellChanges()
-    if (hasChanged && !this.#wroteLast()) this.#tables.groups.putSync(writerName, this.#writer)
-  }
-
-  #changesOfOthers (): number {
-    return this.#tables.groups.getBinaryFast(changesName)?.readDoubleLE(0) ?? 0
-  }
-
-  #tellChanges (): void {
-    this.#changes = this.#changesOfOthers() + 1
-    this.#tables.groups.putSync(changesName, writeNumber(this.#changes))
+    const changed = [this.#accounts.flush(), this.#buckets.flush(), this.#quiet.flush(), this.#holds.end()].some(Boolean)
+    if (!changed) return
+    if (!this.#wroteLast()) this.#tables.groups.putSync(writerName, this.#writer)
   }
 
   /** What the table gives is a buffer for all that is read, with a length of its own: `equals` would compare all of it. */
@@ -108,13 +89,7 @@ export class LmdbGroupStores {
 
   /** What is known may not be what the file has. */
   forget (): void {
-    this.#forgetRecords()
-    this.#holds.forget()
-    this.#changes = NaN
-  }
-
-  #forgetRecords (): void {
-    for (const known of [this.#accounts, this.#buckets, this.#quiet]) known.forget()
+    for (const known of [this.#accounts, this.#buckets, this.#quiet, this.#holds]) known.forget()
   }
 
   #newStore (group: string): GroupStore {

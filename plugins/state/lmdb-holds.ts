@@ -1,7 +1,4 @@
-/**
- * Holds of all groups: those that this process has read or written, in front of what the file has. It knows the open ones that it made for
- * as long as no other process changes any that it has not made itself: whoever does so tells it in the file.
- */
+/** Holds of all groups: those that this process has read or written, in front of what the file has. */
 import { readHold, writeHold } from './lmdb-codec.js'
 import type { HoldRecord } from '../core/balances/group-store.js'
 import type { Binary } from './lmdb-known.js'
@@ -27,17 +24,6 @@ interface Entry {
   /** Where the file has it, undefined for nowhere. */
   stored: State | undefined
   isChanged: boolean
-  /** This process has made it. */
-  isOwn: boolean
-  /** When what is known of it was read or written: see `LmdbHolds.#since`. */
-  asOf: number
-}
-
-/** What was done in a turn. */
-interface Written {
-  readonly hasWritten: boolean
-  /** Some that another process had made are not as that one knows them. */
-  readonly hasChangedOthers: boolean
 }
 
 const openPrefix = 'open '
@@ -51,11 +37,6 @@ export class LmdbHolds {
   /** Those that the file did not have, known until the end of the turn: most are made in it, the others are of who was refused. */
   #absent: Entry[] = []
   #hasWritten = false
-  #hasChangedOthers = false
-  /** Counts what makes known ones doubtful. */
-  #now = 0
-  /** What is known of one since then is what the file has. */
-  readonly #since = { own: 0, others: 0 }
 
   /** More than `max` are not known for longer than a turn. */
   constructor (table: Binary, max: number) {
@@ -64,8 +45,9 @@ export class LmdbHolds {
   }
 
   /** Null where it is gone; undefined where this process does not know. */
-  known (names: HoldNames, id: string): HoldRecord | null | undefined {
-    return this.#entry(names, id)?.now
+  known ({ group }: HoldNames, id: string): HoldRecord | null | undefined {
+    const known = this.#known.get(id)
+    return known?.group === group ? known.now : undefined
   }
 
   /**
@@ -73,7 +55,7 @@ export class LmdbHolds {
    * makes a hold asks for it first.
    */
   read (names: HoldNames, id: string, mayBe: Readonly<Record<State, boolean>>): HoldRecord | undefined {
-    const entry = this.#newEntry(names, id, undefined)
+    const entry = newEntry(names, id, undefined)
     for (const state of states) {
       const found = mayBe[state] ? this.#table.getBinaryFast(keyOf(entry, state)) : undefined
       if (found === undefined) continue
@@ -90,31 +72,17 @@ export class LmdbHolds {
 
   /** `before`: what the file has, where nothing is known of it. */
   change (names: HoldNames, id: string, now: HoldRecord | null, before: HoldRecord | undefined): void {
-    const known = this.#entry(names, id)
-    const entry = known ?? this.#newEntry(names, id, before?.state)
+    const known = this.#known.get(id)
+    const entry = known?.group === names.group ? known : newEntry(names, id, before?.state)
     if (entry !== known) this.#know(entry)
     if (!entry.isChanged) this.#changed.push(entry)
     entry.now = now
     entry.isChanged = true
   }
 
-  /** What is known of it and not doubtful. */
-  #entry ({ group }: HoldNames, id: string): Entry | undefined {
-    const entry = this.#known.get(id)
-    if (entry === undefined || entry.group !== group) return undefined
-    return entry.asOf < (entry.isOwn ? this.#since.own : this.#since.others) ? undefined : entry
-  }
-
-  #newEntry (names: HoldNames, id: string, stored: State | undefined): Entry {
-    const doubtful = this.#known.get(id)
-    const isOwn = doubtful?.group === names.group && doubtful.isOwn
-    const openKey = openPrefix + names.hold(id)
-    return { group: names.group, id, openKey, now: null, stored, isChanged: false, isOwn, asOf: this.#now }
-  }
-
   #know (entry: Entry): void {
     // Another group's by the same id gives way, and the file must have what was changed of it.
-    if (this.#known.get(entry.id)?.isChanged === true) this.flush()
+    if (this.#known.has(entry.id)) this.flush()
     this.#known.set(entry.id, entry)
   }
 
@@ -123,47 +91,35 @@ export class LmdbHolds {
     const changed = this.#changed
     this.#changed = []
     for (const entry of changed) this.#write(entry)
-    for (const entry of this.#absent) if (entry.now === null && this.#known.get(entry.id) === entry) this.#known.delete(entry.id)
+    for (const { now, id } of this.#absent) if (now === null) this.#known.delete(id)
     this.#absent = []
     if (this.#known.size > this.#max) this.#known.clear()
     if (changed.length > 0) this.#hasWritten = true
   }
 
-  /** The same at the end of a turn. */
-  end (): Written {
+  /** The same at the end of a turn. True where something was written in it. */
+  end (): boolean {
     this.flush()
-    const written = { hasWritten: this.#hasWritten, hasChangedOthers: this.#hasChangedOthers }
+    const hasWritten = this.#hasWritten
     this.#hasWritten = false
-    this.#hasChangedOthers = false
-    return written
+    return hasWritten
   }
 
   #write (entry: Entry): void {
     const { now, stored } = entry
-    if (stored === 'open' && !entry.isOwn) this.#hasChangedOthers = true
     if (stored !== undefined && stored !== now?.state) this.#table.removeSync(keyOf(entry, stored))
     if (now !== null) this.#table.putSync(keyOf(entry, now.state), writeHold(now))
-    if (stored !== 'open') entry.isOwn = true
     entry.stored = now?.state
     entry.isChanged = false
     // Asked for again only where it is settled again.
     if (now?.state !== 'open') this.#known.delete(entry.id)
   }
 
-  /** Another process wrote, and changed none that it has not made. */
-  forgetOthers (): void {
-    this.#now += 1
-    this.#since.others = this.#now
-  }
-
-  /** What is known may not be what the file has. */
   forget (): void {
-    this.forgetOthers()
-    this.#since.own = this.#now
+    this.#known.clear()
     this.#changed = []
     this.#absent = []
     this.#hasWritten = false
-    this.#hasChangedOthers = false
   }
 
   /** Those of a group in the file. `prefix`: what their names begin with. */
@@ -173,6 +129,10 @@ export class LmdbHolds {
       yield readHold(value, group, name.slice(start.length), state)
     }
   }
+}
+
+function newEntry (names: HoldNames, id: string, stored: State | undefined): Entry {
+  return { group: names.group, id, openKey: openPrefix + names.hold(id), now: null, stored, isChanged: false }
 }
 
 function keyOf ({ openKey }: Entry, state: State): string {
