@@ -191,6 +191,23 @@ t.test('each process sees what another wrote between two steps of its own', asyn
   await end(files)
 })
 
+t.test('an id that one process has used is the next one\'s alone when it uses it again', async (t) => {
+  const files = await openLmdb(t.testdir({}), 'boot-1')
+  const one = lmdbBalances(files, { holdTtlMs: 60_000 })
+  const other = lmdbBalances(files, { holdTtlMs: 60_000 })
+  const settlement = { id: 'a', group: 'chat', key: 'ci', late: [] }
+  const settle = async (balances: Balances, tokens: number) => await balances.settle({ ...settlement, tokens })
+  await one.hold({ ...ask('a', 5), isFirst: true })
+  await settle(other, 1)
+  await other.hold({ ...ask('a', 5), isFirst: true })
+  await settle(one, 2)
+  await settle(other, 4)
+  t.match(await other.read('chat'), { spent: 3, held: 0, active: 0 }, 'what is settled is settled for both')
+  await one.close()
+  await other.close()
+  await end(files)
+})
+
 t.test('a hold that is written in the middle of a turn, for the id of another one, is told to other processes', async (t) => {
   const files = await openLmdb(t.testdir({}), 'boot-1')
   let nowMs = 1_700_000_000_000

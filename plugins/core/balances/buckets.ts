@@ -36,7 +36,7 @@ export function bucketsOf ({ keyBuckets = none, groupBuckets = none }: Parties, 
   return scope === 'key' ? keyBuckets : groupBuckets
 }
 
-/** Each by its name: a field that is looked up by a variable costs ten times as much. */
+/** Each by its name, not by the unit's: every settlement reads several. */
 export function amountIn (amounts: Amounts, unit: Unit): number {
   return unit === 'tokens' ? amounts.tokens : amounts.cost
 }
