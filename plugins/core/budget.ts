@@ -39,7 +39,7 @@ function checkBudget (at: string, budget: Budget): string {
   if (!periods.includes(period)) throw new OptionError(`${at}.period`, `must be one of ${periods.join(', ')}`)
   if (!isZone(timezone)) throw new OptionError(`${at}.timezone`, 'is not a time zone, such as Europe/Berlin')
   if ((budget.cost === undefined) === (budget.tokens === undefined)) throw new OptionError(at, 'must have cost or tokens, one of the two')
-  return `${checkAmount(at, budget).unit} ${period} ${timezone}`
+  return `${checkAmount(at, budget).unit} ${period} ${zoneName(timezone)}`
 }
 
 function checkAmount (at: string, budget: Budget): BudgetAmount {
@@ -61,8 +61,22 @@ export function amountOf ({ cost, tokens }: Budget): BudgetAmount {
 
 function isZone (timezone: string): boolean {
   try {
-    return new Intl.DateTimeFormat('en', { timeZone: timezone }) !== null
+    return zoneName(timezone) !== ''
   } catch {
     return false
   }
+}
+
+/** By how it was written. */
+const zoneNames = new Map<string, string>()
+
+/** A time zone in the letters of its own name, as any are understood: `europe/berlin` is no other one. Throws for what is none. */
+export function zoneName (timezone: string): string {
+  const known = zoneNames.get(timezone)
+  if (known !== undefined) return known
+  const { timeZone } = new Intl.DateTimeFormat('en', { timeZone: timezone }).resolvedOptions()
+  // What is another zone's name now stays what it was called.
+  const name = timeZone.toLowerCase() === timezone.toLowerCase() ? timeZone : timezone
+  zoneNames.set(timezone, name)
+  return name
 }

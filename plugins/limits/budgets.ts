@@ -1,5 +1,5 @@
 /** Budgets as the state counts them: one bucket for each in the period that is now. */
-import { amountOf, periods, type Period } from '../core/budget.js'
+import { amountOf, periods, zoneName, type Period } from '../core/budget.js'
 import type { Bucket } from '../core/balances/types.js'
 import type { Budget, Limits } from '../core/types.js'
 import { spanOf, type Span } from './calendar.js'
@@ -50,7 +50,8 @@ export function bucketsOf ({ budgets }: Limits, currency: string, now: number): 
 }
 
 function count (budget: Budget, currency: string, now: number): Counted {
-  const { period, timezone = 'UTC' } = budget
+  const { period } = budget
+  const timezone = zoneName(budget.timezone ?? 'UTC')
   const counted = amountOf(budget)
   const span = spanOf(period, timezone, now)
   const { endsAt } = span

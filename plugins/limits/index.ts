@@ -21,6 +21,7 @@ import { Gate } from './gate.js'
 import { refuseUnpriced } from './priced-budgets.js'
 import { readOptions, type LimitsOptions } from './options.js'
 import { Outbox } from './outbox.js'
+import { Reread } from './reread.js'
 import { keepRecord, settleLimits } from './settle.js'
 import { budgetWarnings } from './warnings.js'
 
@@ -29,6 +30,8 @@ export type { Authorization, LimitsOptions, Refusal, RefusalCode } from './optio
 
 const outboxMax = 10_000
 const outboxRetryMs = 250
+/** About as often as gauges are scraped. */
+const rereadMs = 15_000
 
 async function registerLimits (app: FastifyInstance, options: LimitsOptions): Promise<void> {
   const gateway = joinGateway(app)
@@ -46,6 +49,8 @@ async function registerLimits (app: FastifyInstance, options: LimitsOptions): Pr
     onReached: warn,
   })
   const gate = new Gate(rules, admission, gateway)
+  const currency = (): string => gateway.pricing?.currency ?? ''
+  const reread = new Reread(balances, admission.remaining, () => gateway.parties, currency)
 
   app.addHook('onRequest', function llmGatewayLimits (request, reply, done) {
     const llm = modelCallOf(request)
@@ -64,7 +69,7 @@ async function registerLimits (app: FastifyInstance, options: LimitsOptions): Pr
   if (ledger !== null) gateway.settlement.add('ledger', (llm, { log }) => keepRecord(parts, ledger, llm, log))
 
   const issued = new IssuedBudgets(balances, () => gateway.issuedKeys)
-  gateway.budgetsStatus = async () => await readBudgets(balances, gateway.parties, issued, gateway.pricing?.currency ?? '')
+  gateway.budgetsStatus = async () => await readBudgets(balances, gateway.parties, issued, currency())
 
   const endings: Array<() => void> = []
   app.addHook('onReady', async () => {
@@ -72,6 +77,9 @@ async function registerLimits (app: FastifyInstance, options: LimitsOptions): Pr
     if (!gateway.pricing?.hasPrices) refuseUnpriced(gateway.parties)
     expectCounts(gateway)
     const renewing = setInterval(() => admission.renew(), Math.ceil(balances.holdTtlMs / 3)).unref()
+    const rereading = setInterval(() => reread.some(), rereadMs).unref()
+    // A start waits for no store.
+    reread.some()
     const forget = gateway.recorder.gauge('balance_remaining_ratio', () => admission.remaining.samples())
     const unwarned = balances.onRecovered?.(warn, onLost)
     const unheard = ledger?.onTrouble?.((err, again) => {
@@ -82,7 +90,8 @@ async function registerLimits (app: FastifyInstance, options: LimitsOptions): Pr
     })
     if (ledger?.shipping) endings.push(watchShipping(ledger.shipping, gateway, app))
     const forgetBudgets = gateway.recorder.gauge('budget_remaining_ratio', () => admission.remaining.budgets.samples())
-    endings.push(forget, forgetBudgets, () => clearInterval(renewing), () => unheard?.(), () => unwarned?.())
+    endings.push(forget, forgetBudgets, () => unheard?.(), () => unwarned?.())
+    endings.push(() => clearInterval(renewing), () => clearInterval(rereading))
   })
   app.addHook('onClose', async () => {
     for (const end of endings) end()

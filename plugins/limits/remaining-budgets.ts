@@ -18,12 +18,12 @@ export class RemainingBudgets {
   /** `left`: of the key's buckets, then of the group's. */
   note ({ group, groupBuckets = none, keyBuckets = none }: Parties, { buckets: left = none }: Left): void {
     let at = keyBuckets.length
-    for (const bucket of groupBuckets) this.#set(group, bucket, left[at++] ?? bucket.amount)
+    for (const bucket of groupBuckets) this.set(group, bucket, left[at++] ?? bucket.amount)
   }
 
   noteRefused ({ group, groupBuckets = none }: Parties, { scope, bucket: id, free }: LimitRefusal): void {
     const bucket = scope === 'group' ? groupBuckets.find((each) => each.id === id) : undefined
-    if (bucket !== undefined) this.#set(group, bucket, free)
+    if (bucket !== undefined) this.set(group, bucket, free)
   }
 
   giveBack ({ group, groupBuckets = none }: Parties, amounts: Amounts): void {
@@ -52,7 +52,7 @@ export class RemainingBudgets {
     })
   }
 
-  #set (group: string, bucket: Bucket, left: number): void {
+  set (group: string, bucket: Bucket, left: number): void {
     const known = this.#find(group, bucket)
     if (known !== undefined) {
       known.bucket = bucket

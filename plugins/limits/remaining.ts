@@ -21,7 +21,7 @@ export class Remaining {
   note (parties: Parties, left: Left): void {
     const { group, groupLimits, key, keyLimits } = parties
     if (left.buckets !== undefined) this.budgets.note(parties, left)
-    if (groupLimits.balance !== undefined && left.group !== null) this.#noteGroup(group, groupLimits.balance, left.group)
+    if (groupLimits.balance !== undefined && left.group !== null) this.noteGroup(group, groupLimits.balance, left.group)
     if (keyLimits.balance !== undefined && left.key !== null) this.#noteKey(key, left.key)
   }
 
@@ -31,11 +31,11 @@ export class Remaining {
     const { group, key } = parties
     if (limit === 'budget') this.budgets.noteRefused(parties, refused)
     if (limit !== 'balance') return
-    if (scope === 'group') this.#noteGroup(group, allowed, free)
+    if (scope === 'group') this.noteGroup(group, allowed, free)
     else this.#noteKey(key, free)
   }
 
-  #noteGroup (group: string, granted: number, left: number): void {
+  noteGroup (group: string, granted: number, left: number): void {
     const known = this.#groups.get(group)
     if (known === undefined) this.#groups.set(group, { granted, left })
     else {

@@ -350,6 +350,10 @@ t.test('a budget that is wrong is named', async (t) => {
     setup(t, { group: { budgets: [{ cost: 1, period: 'day' }, { cost: 2, period: 'day', timezone: 'UTC' }] } }),
     /\[1\] has the unit, the period and the time zone of another one/
   )
+  await t.rejects(
+    setup(t, { group: { budgets: ['Europe/Berlin', 'europe/berlin'].map((timezone) => ({ cost: 1, period: 'day', timezone })) } }),
+    /\[1\] has the unit, the period and the time zone of another one/, 'in whatever letters'
+  )
   const many = Array.from({ length: 17 }, () => ({ cost: 1, period: 'day' as const }))
   await t.rejects(setup(t, { group: { budgets: many } }), /has more than 16 budgets/)
 })

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { readBucketId } from '../../plugins/limits/budgets.js'
+import { bucketsOf, readBucketId } from '../../plugins/limits/budgets.js'
 import { chargeOf, recordOf } from '../../plugins/limits/charge.js'
 import { inputEstimate, outputBound } from '../../plugins/limits/estimate.js'
 import { Lease } from '../../plugins/limits/lease.js'
@@ -107,6 +107,15 @@ t.test('what the ledger keeps for budgets', async (t) => {
   t.match(recordOf(request('messages', { ...sent, usage }), { tokens: 12, cost: 5 }, ['group'], [bucket]), {
     late: ['group'], lateBuckets: [bucket], chargedCost: 5,
   })
+})
+
+t.test('a time zone is the same one in whatever letters it is written', async (t) => {
+  const idIn = (timezone: string): unknown => {
+    return bucketsOf({ budgets: [{ tokens: 1, period: 'day', timezone }] }, '', Date.UTC(2026, 10, 26, 12))?.[0]?.id
+  }
+  t.equal(idIn('europe/BERLIN'), 'tokens day Europe/Berlin 2026-11-26')
+  t.equal(idIn('utc'), 'tokens day UTC 2026-11-26')
+  t.equal(idIn('Asia/Kolkata'), 'tokens day Asia/Kolkata 2026-11-26', 'one that has another name by now is counted on')
 })
 
 t.test('budgets that nothing is known of', async (t) => {

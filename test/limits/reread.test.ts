@@ -1,0 +1,55 @@
+import t from 'tap'
+import type { Group, Limits } from '../../plugins/core/types.js'
+import { bucketsOf } from '../../plugins/limits/budgets.js'
+import { Remaining } from '../../plugins/limits/remaining.js'
+import { Reread } from '../../plugins/limits/reread.js'
+import { memoryBalances, type Balances } from '../../plugins/state/index.js'
+import { setup } from './setup.js'
+
+const limits = { balance: 100, budgets: [{ tokens: 50, period: 'total' }] } satisfies Limits
+
+function groupOf (id: string, own: Limits): Group {
+  return { id, protocols: new Set(), thirdParty: true, upstream: null, models: null, limits: own, onStoreFailure: 'closed' }
+}
+
+/** As another process does, on the same store. */
+async function spend (balances: Balances, group: string, id: string, tokens: number): Promise<void> {
+  const groupBuckets = bucketsOf(limits, '', Date.now())
+  await balances.hold({ group, groupLimits: limits, groupBuckets, key: 'k', keyLimits: {}, id, requests: 1, tokens, floor: 0 })
+  await balances.settle({ id, group, key: 'k', tokens, late: [] })
+}
+
+t.test('a gateway that was asked for nothing yet tells what is left', async (t) => {
+  const balances = memoryBalances()
+  await spend(balances, 'all', 'before', 25)
+  const { url } = await setup(t, { group: limits, limits: { balances } })
+  const text = await (await fetch(`${url}/metrics`)).text()
+  t.match(text, 'llm_gateway_balance_remaining_ratio{group="all"} 0.75')
+  t.match(text, 'llm_gateway_budget_remaining_ratio{group="all",period="total"} 0.5')
+})
+
+t.test('what other processes spend and give back is told, of some groups at a time', async (t) => {
+  const balances = memoryBalances()
+  const remaining = new Remaining()
+  const groups = [groupOf('free', {}), ...Array.from({ length: 60 }, (_, n) => groupOf(`g${n}`, limits))]
+  const reread = new Reread(balances, remaining, () => ({ groups, keys: [] }), () => '')
+  await spend(balances, 'g0', 'a', 20)
+  await reread.some()
+  t.equal(remaining.samples().length, 50)
+  await reread.some()
+  const samples = remaining.samples()
+  t.equal(samples.length, 60, 'each in its turn')
+  t.match(samples[0], { labels: { group: 'g0' }, value: 0.8 })
+  t.match(remaining.budgets.samples()[0], { labels: { group: 'g0', period: 'total' }, value: 0.6 })
+  await spend(balances, 'g0', 'b', 20)
+  await reread.some()
+  t.match(remaining.samples()[0], { value: 0.6 }, 'and then the first again')
+})
+
+t.test('a store that cannot answer changes nothing', async (t) => {
+  const remaining = new Remaining()
+  remaining.noteGroup('g', 100, 7)
+  const down: Balances = { ...memoryBalances(), read: async () => { throw new Error('down') } }
+  await new Reread(down, remaining, () => ({ groups: [groupOf('g', limits)], keys: [] }), () => '').some()
+  t.match(remaining.samples(), [{ value: 0.07 }])
+})
