@@ -1,6 +1,7 @@
 import type { FastifyReply } from 'fastify'
 import { isEventStream } from '../core/event-stream.js'
 import type { ModelCall } from '../core/model-call.js'
+import { listedIn } from './connection-header.js'
 import type { Headers } from './raw-headers.js'
 
 // Hop-by-hop headers (RFC 9110 7.6.1), what an upstream says of itself that is not true of this server, what browsers would keep for its
@@ -18,15 +19,13 @@ const keptWithPage = new Set(['content-type', 'retry-after', 'retry-after-ms', '
 
 type Pass = (name: string, value: string | string[] | undefined) => void
 
-const none: readonly string[] = []
-
 /**
  * Passes the headers of an upstream's reply on as the caller gets them. Adds the request ids, and to event streams what
  * keeps proxies from holding them back.
  */
 export function passHeaders (headers: Headers, llm: ModelCall, reply: FastifyReply | null, pass: Pass): void {
   const page = isPage(llm.upstreamReply.status, headers)
-  const listed = headers.connection === undefined ? none : String(headers.connection).toLowerCase().split(/[\s,]+/)
+  const listed = listedIn(headers.connection)
   // Its bytes may not be what the upstream counted: a chunk that only we asked for is taken out, and a stream that broke off is told so.
   const isMetered = llm.stream && llm.openTap !== null && llm.upstreamReply.status < 300
   const isOurs = llm.body.outgoing !== null || isMetered || isEventStream(headers)

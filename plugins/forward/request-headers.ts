@@ -4,6 +4,7 @@ import { carriesCredential, overrides } from '../core/carriers.js'
 import { credentialHeaders, frontHeaders, gatewayHeaders, signInHeaders } from '../protocols/index.js'
 import type { ModelCall } from '../core/model-call.js'
 import type { Call, Header } from '../core/upstream.js'
+import { listedIn } from './connection-header.js'
 import { seal, type MarkedHeaders } from './exchange-context.js'
 
 // Hop-by-hop headers (RFC 9110 7.6.1), `expect` which this server has answered, where the caller came from, which is
@@ -44,8 +45,6 @@ export function cleanHeaders (headers: IncomingHttpHeaders): MarkedHeaders {
   return clean
 }
 
-const none: readonly string[] = []
-
 const traceNames: readonly string[] = ['traceparent', 'tracestate']
 
 /**
@@ -54,7 +53,7 @@ const traceNames: readonly string[] = ['traceparent', 'tracestate']
  * the host is the upstream's, the length is the transport's to write.
  */
 export function ownRequestHeaders (headers: IncomingHttpHeaders, llm: ModelCall, { upstream, body, headers: upstreams }: Call): string[] {
-  const listed = headers.connection === undefined ? none : headers.connection.toLowerCase().split(/[\s,]+/)
+  const listed = listedIn(headers.connection)
   const left = ownsTrace(llm) ? [...listed, ...traceNames, ...Object.keys({ ...llm.trace?.headers })] : listed
   const own = ['host', upstream.host]
   for (const name in headers) {

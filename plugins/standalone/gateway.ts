@@ -5,7 +5,7 @@ import { gatewayError } from '../core/errors/gateway-error.js'
 import { refuse } from '../core/errors/refuse.js'
 import { isDoubtful } from '../core/framing.js'
 import { gatewayOf, joinGateway } from '../core/gateway.js'
-import { identify } from '../core/identify.js'
+import { identify, knownRequest } from '../core/identify.js'
 import { ModelCall } from '../core/model-call.js'
 import { refuseUrl } from '../core/refuse-url.js'
 import llmGateway from '../index.js'
@@ -87,7 +87,8 @@ function serverOptions (config: GatewayConfig, { logStream }: GatewayParts): Fas
     // Takes the caller's key out of the URL before anything can log it.
     rewriteUrl: createRewriteUrl({ prefix: config.prefix ?? '' }),
     ...config.listen?.trustProxy && { trustProxy: config.listen.trustProxy },
-    genReqId: () => randomUUID(),
+    // Of a model request the one that its caller hears of.
+    genReqId: (raw) => knownRequest(raw)?.id ?? randomUUID(),
     // Fastify's own words on a path that its router cannot decode would repeat the URL.
     frameworkErrors: ({ statusCode = 400 }, request, reply) => refuseUnread(request, reply, statusCode),
     // Else Fastify loads its own ones, a twentieth of every start.

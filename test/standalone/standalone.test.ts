@@ -52,6 +52,14 @@ t.test('a request goes through, logged once by its ids and never by its URL', as
   })
 })
 
+t.test('whatever is logged of a model request has the id that its caller was told', async (t) => {
+  const { origin, log } = await start(t, yaml('http://127.0.0.1:9', ['k1']))
+  const reply = await chat(origin, 'k1')
+  t.equal(reply.status, 502)
+  const line = log().split('\n').find((each) => each.includes('the upstream gave no reply'))
+  t.equal(JSON.parse(String(line)).reqId, reply.headers.get('x-request-id'))
+})
+
 t.test('probes of a load balancer are answered', async (t) => {
   const { origin } = await start(t, yaml('http://127.0.0.1:9', []))
   t.equal((await fetch(origin, { method: 'HEAD' })).status, 200)
