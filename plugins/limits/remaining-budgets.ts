@@ -39,6 +39,10 @@ export class RemainingBudgets {
     return known?.bucket.id === bucket.id ? known.left : bucket.amount
   }
 
+  tells (group: string): boolean {
+    return this.#groups.has(group)
+  }
+
   samples (now = Date.now()): GaugeSample[] {
     return [...this.#groups].flatMap(([group, budgets]) => {
       const least = new Map<string, number>()

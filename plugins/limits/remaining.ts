@@ -60,6 +60,10 @@ export class Remaining {
     if (left !== undefined) this.#noteKey(key, left + tokens)
   }
 
+  tells (group: string): boolean {
+    return this.#groups.has(group) || this.budgets.tells(group)
+  }
+
   left ({ group, key }: Parties): Left {
     return { group: this.#groups.get(group)?.left ?? null, key: this.#keys?.get(key) ?? null }
   }

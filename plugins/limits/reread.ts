@@ -6,6 +6,8 @@ import type { Remaining } from './remaining.js'
 
 /** Groups that are read at once: each is a question to the store. */
 const maxGroups = 50
+/** Groups that are told before this process was asked for them. Each is a line of every scrape, and configurations may have very many. */
+const maxUnasked = 100
 
 /**
  * Reads now and then what is left of the balances and budgets of groups: other processes spend of them, too, and one that is asked for
@@ -26,9 +28,11 @@ export class Reread {
     this.#currency = currency
   }
 
-  /** The next of all groups. A store that cannot answer is heard of from requests. */
+  /** The next of the first groups, and of those that are told already. A store that cannot answer is heard of from requests. */
   async some (now = Date.now()): Promise<void> {
-    const groups = this.#parties().groups.filter(({ limits }) => limits.balance !== undefined || limits.budgets !== undefined)
+    const groups = this.#parties().groups
+      .filter(({ limits }) => limits.balance !== undefined || limits.budgets !== undefined)
+      .filter(({ id }, at) => at < maxUnasked || this.#remaining.tells(id))
     const from = this.#next < groups.length ? this.#next : 0
     this.#next = from + maxGroups
     await Promise.allSettled(groups.slice(from, from + maxGroups).map(async (group) => await this.#read(group, now)))

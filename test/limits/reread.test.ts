@@ -28,6 +28,21 @@ t.test('a gateway that was asked for nothing yet tells what is left', async (t) 
   t.match(text, 'llm_gateway_budget_remaining_ratio{group="all",period="total"} 0.5')
 })
 
+t.test('and every 15 seconds what is left then', async (t) => {
+  const due: Array<() => void> = []
+  const { setInterval } = globalThis
+  const value = (step: () => void, ms: number): NodeJS.Timeout => {
+    if (ms === 15_000) due.push(step)
+    return setInterval(step, ms)
+  }
+  t.intercept(globalThis, 'setInterval', { value })
+  const balances = memoryBalances()
+  const { url } = await setup(t, { group: limits, limits: { balances } })
+  await spend(balances, 'all', 'meanwhile', 40)
+  for (const step of due) step()
+  t.match(await (await fetch(`${url}/metrics`)).text(), 'llm_gateway_balance_remaining_ratio{group="all"} 0.6')
+})
+
 t.test('what other processes spend and give back is told, of some groups at a time', async (t) => {
   const balances = memoryBalances()
   const remaining = new Remaining()
@@ -44,6 +59,22 @@ t.test('what other processes spend and give back is told, of some groups at a ti
   await spend(balances, 'g0', 'b', 20)
   await reread.some()
   t.match(remaining.samples()[0], { value: 0.6 }, 'and then the first again')
+})
+
+t.test('of very many groups only the first are told before anybody asks for them', async (t) => {
+  const remaining = new Remaining()
+  const groups = Array.from({ length: 160 }, (_, n) => groupOf(`g${n}`, n % 2 === 0 ? limits : { budgets: limits.budgets }))
+  const reread = new Reread(memoryBalances(), remaining, () => ({ groups, keys: [] }), () => '')
+  const told = (): number => new Set([...remaining.samples(), ...remaining.budgets.samples()].map(({ labels }) => labels['group'])).size
+  for (let pass = 0; pass < 4; pass += 1) await reread.some()
+  t.equal(told(), 100)
+  remaining.noteGroup('g150', 100, 7)
+  const [bucket] = bucketsOf(limits, '', Date.now()) ?? []
+  if (bucket !== undefined) remaining.budgets.set('g151', bucket, 5)
+  for (let pass = 0; pass < 3; pass += 1) await reread.some()
+  t.equal(told(), 102)
+  t.match(remaining.samples().find(({ labels }) => labels['group'] === 'g150'), { value: 1 }, 'what is told is read anew')
+  t.match(remaining.budgets.samples().find(({ labels }) => labels['group'] === 'g151'), { value: 1 })
 })
 
 t.test('a store that cannot answer changes nothing', async (t) => {
