@@ -61,7 +61,8 @@ export function amountOf ({ cost, tokens }: Budget): BudgetAmount {
 
 function isZone (timezone: string): boolean {
   try {
-    return zoneName(timezone) !== ''
+    zoneName(timezone)
+    return true
   } catch {
     return false
   }

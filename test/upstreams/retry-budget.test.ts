@@ -19,7 +19,7 @@ t.test('of many requests whose member is overloaded three are retried at once, a
     for (const end of held.splice(0)) end()
   }
   second.respond = () => ({
-    // Each waits for two others, and a little for one that should not come: no time of a busy machine's is in it.
+    // Each waits for two others, and a little for one that should not come.
     before: async (write) => {
       if (write > 0) return
       most = Math.max(most, ++running)
