@@ -5,14 +5,15 @@ import type { Attempts, Called, Failure, KeptReply, StreamHead } from '../core/u
 import { Allowance } from './allowance.js'
 import { BestFailure } from './best-failure.js'
 import { callOf, unpacked } from './call.js'
-import { judge, needsBody, passedOn, type AttemptResult, type Judgement } from './judgement.js'
+import { judge, needsBody, type Judgement } from './judgement.js'
 import type { Member } from './member.js'
 import { BoundMember } from './bound-member.js'
 import type { Pool } from './pool.js'
 import { Search } from './search.js'
 import { EventHead } from './stream-head.js'
 import type { Surroundings } from './surroundings.js'
-import { endVisit, tellBegun, Visit, type Told } from './visit.js'
+import type { Visit } from './visit.js'
+import { Visits } from './visits.js'
 import { timerMs, within } from './within.js'
 
 /** About this long is waited before the same upstream is asked again. */
@@ -27,9 +28,8 @@ export class PoolAttempts implements Attempts {
   readonly #bound: BoundMember
   readonly #holdsHeads: boolean
   readonly #search: Search
+  readonly #visits: Visits
   #next: Member | null | undefined = null
-  #visit: Visit | null = null
-  #status = 0
   /** The secret that came in place of one that was refused, once. */
   #renewed: string | null = null
   #mayRenew: boolean
@@ -46,6 +46,7 @@ export class PoolAttempts implements Attempts {
     this.#bound = new BoundMember(pool.members, llm, around.bindings)
     llm.routing.boundMs = pool.members.length > 1 ? pool.affinityTtlMs : 0
     this.#allowance = new Allowance(once ? 1 : pool.attempts, pool.deadlineMs, around)
+    this.#visits = new Visits(pool.members, llm, around)
   }
 
   next (): Called | Promise<Called> {
@@ -69,10 +70,8 @@ export class PoolAttempts implements Attempts {
     const member = this.#next ?? this.#search.next(now)
     if (member === null) return this.#refused(gatewayError('upstream_busy'))
     this.#next = null
-    const visit = new Visit(member, this.#search.model, now)
-    this.#visit = visit
+    const visit = this.#visits.begin(member, this.#search.model, now)
     this.#search.tried.push(member)
-    this.#status = 0
     const secret = this.#renewed ?? member.upstream.secret.current()
     this.#renewed = null
     return secret instanceof Promise ? this.#wait(visit, secret) : this.#call(visit, secret, now)
@@ -81,7 +80,7 @@ export class PoolAttempts implements Attempts {
   async #wait (visit: Visit, pending: Promise<string>): Promise<Called> {
     const secret = await within(this.#allowance.leftMs(visit.beganAt), pending).catch(() => null)
     if (secret !== null) return await this.#call(visit, secret, this.#around.now())
-    this.#end('credential', 0, { blames: 'credential', waitMs: null })
+    this.#visits.end('credential', 0, { blames: 'credential', waitMs: null })
     return await this.#elsewhere('credential', gatewayError('upstream_credential_unavailable'))
   }
 
@@ -91,7 +90,7 @@ export class PoolAttempts implements Attempts {
     const called = callOf(visit.member.upstream, this.#llm, secret, longestMs)
     if (called instanceof GatewayError) {
       // Its address has no place for this request, which tells nothing of it.
-      this.#end(null, 0, null)
+      this.#visits.end(null, 0, null)
       return this.#elsewhere(null, called)
     }
     this.#allowance.attemptsLeft -= 1
@@ -114,7 +113,7 @@ export class PoolAttempts implements Attempts {
   }
 
   look (status: number): 'pass' | 'whole' | 'head' {
-    this.#status = status
+    this.#visits.status = status
     if (needsBody(status) || (status === 404 && this.#bound.isLookedFor)) return 'whole'
     return this.#holdsHeads && status === 200 && this.#allowance.attemptsLeft > 0 ? 'head' : 'pass'
   }
@@ -124,28 +123,29 @@ export class PoolAttempts implements Attempts {
   }
 
   passed (): void {
-    if (this.#visit !== null) tellBegun(this.#pool.members, this.#visit, passedOn(this.#status), this.#around.now)
+    this.#visits.passed()
   }
 
   failed (failure: Failure): number | null | Promise<number | null> {
-    const upstream = this.#visit?.member.upstream
-    const secret = this.#visit?.secret ?? null
+    const { current } = this.#visits
+    const upstream = current?.member.upstream
+    const secret = current?.secret ?? null
     const judgement = judge(failure, upstream?.forwards === false, Date.now(), this.#llm)
     if (failure.kind === 'transport') this.#best.note(failure.error, failure.sent)
     else this.#best.keep(failure.reply, judgement.result)
     const status = failure.kind === 'transport' ? 0 : failure.reply.status
     const renew = upstream?.secret.renew
     if (status === 401 && this.#mayRenew && secret !== null && renew) return this.#renew(renew, secret, judgement)
-    this.#end(judgement.result, status, judgement)
+    this.#visits.end(judgement.result, status, judgement)
     return this.#goOn(judgement)
   }
 
   /** The provider takes the secret no more: the same one is asked once more with another. That is no retry of a failure of its. */
   async #renew (renew: (refused: string) => Promise<string>, refused: string, judgement: Judgement): Promise<number | null> {
     this.#mayRenew = false
-    const member = this.#visit?.member
+    const member = this.#visits.current?.member
     const renewed = await renew(refused).catch(() => refused)
-    this.#end('credential', 401, renewed === refused ? judgement : null)
+    this.#visits.end('credential', 401, renewed === refused ? judgement : null)
     if (this.#isOver) return null
     if (renewed === refused) return this.#goOn(judgement)
     this.#allowance.attemptsLeft += 1
@@ -157,7 +157,7 @@ export class PoolAttempts implements Attempts {
 
   /** After how long there is another attempt, null for none. */
   #goOn ({ cause, blames }: Judgement): number | null | Promise<number | null> {
-    if (this.#bound.isLookedFor && this.#status === 404) return this.#lookOn()
+    if (this.#bound.isLookedFor && this.#visits.status === 404) return this.#lookOn()
     const isCause = cause === 'credential' || (cause !== null && this.#pool.causes.has(cause))
     if (!isCause || this.#allowance.attemptsLeft <= 0 || this.#allowance.isLate) return null
     if (blames === 'account_model') this.#search.refused()
@@ -193,26 +193,7 @@ export class PoolAttempts implements Attempts {
 
   over (end: 'complete' | 'broken' | 'left'): void {
     this.#isOver = true
-    if (this.#visit !== null) {
-      const { result, blames } = passedOn(this.#status)
-      if (end !== 'broken' && blames === null) this.#visit.complete()
-      if (end === 'broken') this.#end('reset', this.#status, { blames: 'upstream', waitMs: null })
-      else this.#end(end === 'left' ? 'left' : result, this.#status, null)
-    }
+    this.#visits.over(end)
     this.#allowance.over()
-  }
-
-  /** A null for `result`: it was no attempt; for `told`: nothing was told of anybody. A caller that left has ended it already. */
-  #end (result: AttemptResult | null, status: number, told: Told | null): void {
-    const visit = this.#visit
-    if (visit === null) return
-    const now = this.#around.now()
-    endVisit(this.#pool.members, visit, told, now)
-    this.#visit = null
-    if (result === null) return
-    const upstream = visit.member.upstream.name
-    this.#around.attempted(upstream, result)
-    const attempts = this.#llm.routing.attempts ??= []
-    attempts.push({ upstream, result, status, durationMs: Math.round(now - visit.beganAt) })
   }
 }

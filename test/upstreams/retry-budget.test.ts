@@ -36,7 +36,7 @@ t.test('of many requests whose member is overloaded three are retried at once, a
 })
 
 t.test('who waits for a place and finds none in time gets the failure that came first', async (t) => {
-  const gateway = await startPool(t, { rules: inOrder, pool: { deadlineMs: 600 } })
+  const gateway = await startPool(t, { rules: inOrder, pool: { deadlineMs: 2_000 } })
   const [first, second] = gateway.members
   if (first === undefined || second === undefined) throw new Error('no members')
   first.respond = () => ({ ...overloaded, before: async () => await wait(50) })
