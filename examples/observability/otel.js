@@ -1,17 +1,26 @@
-/** Traces and metrics over OTLP/HTTP: `node --import ./otel.js app.js`. Endpoint: OTEL_EXPORTER_OTLP_ENDPOINT. */
+/**
+ * Traces and metrics over OTLP/HTTP: `node --import ./otel.js app.js`. Endpoint: OTEL_EXPORTER_OTLP_ENDPOINT, name: OTEL_SERVICE_NAME.
+ */
 import { metrics } from '@opentelemetry/api'
 import { OTLPMetricExporter } from '@opentelemetry/exporter-metrics-otlp-http'
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http'
 import { registerInstrumentations } from '@opentelemetry/instrumentation'
 import { HttpInstrumentation } from '@opentelemetry/instrumentation-http'
 import { UndiciInstrumentation } from '@opentelemetry/instrumentation-undici'
+import { defaultResource, detectResources, envDetector, resourceFromAttributes, serviceInstanceIdDetector } from '@opentelemetry/resources'
 import { MeterProvider, PeriodicExportingMetricReader } from '@opentelemetry/sdk-metrics'
 import { BatchSpanProcessor, NodeTracerProvider } from '@opentelemetry/sdk-trace-node'
+
+// Each process counts by itself: without an id of its own, a store takes two of them for one counter that goes up and down.
+const resource = defaultResource()
+  .merge(resourceFromAttributes({ 'service.name': 'llm-gateway' }))
+  .merge(detectResources({ detectors: [serviceInstanceIdDetector, envDetector] }))
 
 const { OTEL_METRIC_EXPORT_INTERVAL = '15000' } = process.env
 const exportIntervalMillis = Number(OTEL_METRIC_EXPORT_INTERVAL)
 
 const meters = new MeterProvider({
+  resource,
   readers: [new PeriodicExportingMetricReader({
     exporter: new OTLPMetricExporter(),
     exportIntervalMillis,
@@ -20,7 +29,7 @@ const meters = new MeterProvider({
 })
 metrics.setGlobalMeterProvider(meters)
 
-const tracers = new NodeTracerProvider({ spanProcessors: [new BatchSpanProcessor(new OTLPTraceExporter())] })
+const tracers = new NodeTracerProvider({ resource, spanProcessors: [new BatchSpanProcessor(new OTLPTraceExporter())] })
 tracers.register()
 
 registerInstrumentations({

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { parse } from 'yaml'
 import { catalogue, prefix } from '../../plugins/metrics/catalogue.js'
-import { launch, until } from '../helpers/launch.js'
+import { launch, program, until } from '../helpers/launch.js'
 import { startUpstream } from '../helpers/upstream.js'
 import { startReceiver, totalOf, type ReceivedSpan } from '../metrics/otlp-receiver.js'
 import { namesOf, undeclared } from '../metrics/promql.js'
@@ -162,4 +162,27 @@ t.test('otel.js: traces and metrics of an app reach a collector', async (t) => {
   while (totalOf(metrics, 'llm_gateway.requests') === 0) metrics = await collector.metrics.next()
   t.equal(totalOf(metrics, 'llm_gateway.tokens'), 170)
   t.equal(totalOf(metrics, 'gen_ai.client.token.usage'), 2, 'input and output')
+})
+
+t.test('otel.js: each process of a gateway has an id of its own, and the name that the environment gives it', async (t) => {
+  const collector = await startReceiver(t)
+  const config = [
+    'listen: { port: 0, workers: 2 }',
+    'state: { engine: lmdb, path: ./state }',
+    'upstreams: { demo: { simulate: true } }',
+    'groups: { chat: { protocols: [chat_completions] } }',
+    'keys: [{ id: dev, group: chat, secret: my-key-0123456789 }]',
+  ].join('\n')
+  const home = t.testdir({ 'gateway.yaml': config })
+  const script = new URL('otel.js', folder).pathname
+  launch(t, '--import', [script, program, 'start', '--config', `${home}/gateway.yaml`], {
+    OTEL_SERVICE_NAME: 'my-gateway', OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, OTEL_METRIC_EXPORT_INTERVAL: '250',
+  })
+  const ids = new Set<string>()
+  while (ids.size < 2) {
+    const { 'service.name': name, 'service.instance.id': id } = await collector.processes.next()
+    t.equal(name, 'my-gateway')
+    ids.add(String(id))
+  }
+  t.notOk(ids.has('undefined'))
 })

@@ -24,8 +24,18 @@ export interface ReceivedSpan {
   readonly scope: string
 }
 
+/** What an export says of the process that it comes from. */
+export type ResourceAttributes = Readonly<Record<string, string | undefined>>
+
+interface SentResource {
+  readonly attributes: ReadonlyArray<{ readonly key: string, readonly value: { readonly stringValue?: string } }>
+}
+
 interface Sent {
-  readonly resourceMetrics?: ReadonlyArray<{ readonly scopeMetrics: ReadonlyArray<{ readonly metrics: readonly ReceivedMetric[] }> }>
+  readonly resourceMetrics?: ReadonlyArray<{
+    readonly resource: SentResource
+    readonly scopeMetrics: ReadonlyArray<{ readonly metrics: readonly ReceivedMetric[] }>
+  }>
   readonly resourceSpans?: ReadonlyArray<{
     readonly scopeSpans: ReadonlyArray<{
       readonly scope: { readonly name: string }
@@ -39,18 +49,24 @@ export interface Receiver {
   readonly url: string
   /** Each export of metrics. */
   readonly metrics: Signal<ReceivedMetric[]>
+  /** The process of each of those. */
+  readonly processes: Signal<ResourceAttributes>
   /** Each export of spans. */
   readonly spans: Signal<ReceivedSpan[]>
 }
 
 export async function startReceiver (t: Test): Promise<Receiver> {
   const metrics = new Signal<ReceivedMetric[]>()
+  const processes = new Signal<ResourceAttributes>()
   const spans = new Signal<ReceivedSpan[]>()
   const server = createServer(async (request, response) => {
     const chunks: Buffer[] = []
     for await (const chunk of request) chunks.push(chunk)
     const { resourceMetrics, resourceSpans }: Sent = JSON.parse(Buffer.concat(chunks).toString())
     if (request.url === '/v1/metrics' && resourceMetrics !== undefined) {
+      for (const { resource } of resourceMetrics) {
+        processes.push(Object.fromEntries(resource.attributes.map(({ key, value }) => [key, value.stringValue])))
+      }
       metrics.push(resourceMetrics.flatMap(({ scopeMetrics }) => scopeMetrics.flatMap((scope) => scope.metrics)))
     }
     if (request.url === '/v1/traces' && resourceSpans !== undefined) {
@@ -66,7 +82,7 @@ export async function startReceiver (t: Test): Promise<Receiver> {
     server.closeAllConnections()
   })
   const address = server.address()
-  return { url: `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}`, metrics, spans }
+  return { url: `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}`, metrics, processes, spans }
 }
 
 /** All points of a metric together. */
