@@ -67,10 +67,12 @@ export class Admission {
     return ticket.entered ? this.#ask(ticket, 0, all) : this.#enter(ticket, all)
   }
 
-  /** The request is over and its record is being kept: its place is free at once, whatever its tokens wait for. */
+  /**
+   * The request is over and its record is being kept: its place is free at once, whatever its tokens wait for. They stay held: its ticket
+   * is renewed until it is settled.
+   */
   leave (ticket: Ticket): void {
     const { id, parties, lease } = ticket
-    this.#tickets.remove(ticket)
     if (parties.groupLimits.concurrency === undefined && parties.keyLimits.concurrency === undefined) return
     lease?.balances.leave(id, parties.group)
     // A settlement follows, and frees the place too.

@@ -4,7 +4,7 @@ import httpProxy from '@fastify/http-proxy'
 import t from 'tap'
 import { auth, limits, paths, proxyOptions, upstreams, usage, forward } from '../../plugins/index.js'
 import type { LimitsOptions } from '../../plugins/limits/index.js'
-import { memoryBalances, memoryLedger, type Ledger } from '../../plugins/state/index.js'
+import { memoryBalances, memoryLedger, type Balances, type Ledger } from '../../plugins/state/index.js'
 import { call, everyProtocol, listen, read, secret, startGateway, watchSettled } from '../helpers/gateway.js'
 import { Signal, startUpstream, usageOf } from '../helpers/upstream.js'
 import { messages, setup } from './setup.js'
@@ -251,6 +251,30 @@ t.test('a place is free while the record is still written', async (t) => {
   t.ok((await account()).held > 0, 'its tokens are not')
   keep()
   await quiet()
+})
+
+t.test('a request whose record waits for longer than a hold lives keeps what it holds', async (t) => {
+  let keep = (): void => {}
+  const ledger: Ledger = { ...memoryLedger(), append: async () => await new Promise<void>((resolve) => { keep = resolve }) }
+  let now = 0
+  const renewed: string[] = []
+  const store = memoryBalances({ now: () => now, holdTtlMs: 60 })
+  const renew: Balances['renew'] = (group, ids) => {
+    renewed.push(...ids)
+    return store.renew(group, ids)
+  }
+  const { chat, account, quiet } = await setup(t, { group: { balance: 100_000 }, limits: { ledger, balances: { ...store, renew } } })
+  t.equal((await chat()).status, 200)
+  const { held } = await account()
+  for (const later of [50, 100]) {
+    const before = renewed.length
+    while (renewed.length === before) await new Promise((resolve) => setTimeout(resolve, 5))
+    now = later
+  }
+  t.equal(await store.sweep('all'), 0)
+  t.match(await account(), { held, spent: 0 })
+  keep()
+  t.match(await quiet(), { spent: 170 })
 })
 
 t.test('limits that would be asked before anybody knows who calls fail the start', async (t) => {
