@@ -29,7 +29,7 @@ const labelPrefix = 'label:'
 /** `key`, `label:team`. Throws UsageError. */
 export function readDimension (name: string): Dimension {
   const label = name.startsWith(labelPrefix) ? name.slice(labelPrefix.length) : ''
-  const read = label === '' ? readers.get(name) : ({ labels }: Parties) => labels?.[label] ?? null
+  const read = label === '' ? readers.get(name) : ({ labels = {} }: Parties) => Object.hasOwn(labels, label) ? String(labels[label]) : null
   if (read === undefined) {
     const names = [...readers.keys()]
     throw new UsageError(`--by must be ${names.join(', ')}, label:NAME, or several of them, not ${name}${didYouMean(name, names)}`)

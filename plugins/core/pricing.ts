@@ -14,7 +14,7 @@ export interface Pricing {
    * as often as it says, or once.
    */
   readonly forecast: (llm: ModelCall, inputTokens: number, outputTokens: number) => CostForecast | null
-  /** The same in one sum, of tokens alone: for a reply that broke off. */
+  /** The same in one sum, of tokens alone: for a reply that broke off, or was served in a way that has no price. */
   readonly estimate: (llm: ModelCall, inputTokens: number, outputTokens: number) => number | null
 }
 

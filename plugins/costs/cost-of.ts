@@ -166,8 +166,13 @@ function addUnits (lines: Priced, { usage, served, factor }: Bill, row: PriceRow
     if (once === undefined) lines.add(unit, count, row?.each.get(unit), factor)
     else lines.add('searched', 1, once, factor)
   }
-  // Where tokens were told, pictures are among them.
-  if (usage === null && counts.image !== undefined && counts.image > 0) lines.add('image', counts.image, row?.each.get('image'), factor)
+  // Where tokens were told, pictures are among them. Some servers tell zeros where they count none.
+  const images = usage === null || hasNoTokens(usage) ? counts.image ?? 0 : 0
+  if (images > 0) lines.add('image', images, row?.each.get('image'), factor)
+}
+
+function hasNoTokens (usage: TokenUsage): boolean {
+  return tokensOf(usage, 'input') === 0 && tokensOf(usage, 'output') === 0
 }
 
 function without (usage: TokenUsage, part: TokenUsage): TokenUsage {

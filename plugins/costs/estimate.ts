@@ -7,14 +7,15 @@ import { kinds, type PriceRow, type Rates, type Sheet } from './price-row.js'
 import { isObject, type JsonObject } from '../core/json-object.js'
 import type { ServedRules } from '../protocols/served-rules.js'
 
-/** How the request asks to be served; null where it does not say, or asks for what is common. */
+/** How the request asks to be served, in each spelling of that; nothing where it does not say, or asks for what is common. */
 interface Asked {
-  readonly tier: string | null
-  readonly speed: string | null
-  readonly region: string | null
+  readonly tiers: readonly string[]
+  readonly speeds: readonly string[]
+  readonly regions: readonly string[]
 }
 
-const nothingAsked: Asked = { tier: null, speed: null, region: null }
+const none: readonly never[] = []
+const nothingAsked: Asked = { tiers: none, speeds: none, regions: none }
 
 const namesOf = {
   input: [...leaves.filter(({ direction }) => direction === 'input').map(({ type }) => type), ...kinds.map((kind) => `input_${kind}`)],
@@ -40,13 +41,19 @@ export function waysOf (row: PriceRow, llm: ModelCall, upstream: Decimal): Ways 
   // Hardly any request asks for something.
   if (asked === nothingAsked) return { row, sheets: [row.sheet], factor: one, upstream, images }
   const sheets = [row.sheet]
-  let factor = asked.region === null ? one : row.regions.get(asked.region) ?? one
-  for (const [name, variants] of [[asked.tier, row.tiers], [asked.speed, row.speeds]] as const) {
-    if (name === null) continue
-    const variant = variants.get(name)
-    if (variant === undefined) return null
-    if ('sheet' in variant) sheets.push(variant.sheet)
-    else if (isLess(one, variant.factor)) factor = times(factor, variant.factor)
+  let factor = one
+  for (const name of asked.regions) {
+    const regional = row.regions.get(name)
+    if (regional === undefined) return null
+    factor = times(factor, regional)
+  }
+  for (const [names, variants] of [[asked.tiers, row.tiers], [asked.speeds, row.speeds]] as const) {
+    for (const name of names) {
+      const variant = variants.get(name)
+      if (variant === undefined) return null
+      if ('sheet' in variant) sheets.push(variant.sheet)
+      else if (isLess(one, variant.factor)) factor = times(factor, variant.factor)
+    }
   }
   return { row, sheets, factor: isLess(factor, one) ? one : factor, upstream, images }
 }
@@ -121,16 +128,20 @@ export function asksForNothing (llm: ModelCall): boolean {
 function askedOf ({ body: { json }, endpoint }: ModelCall): Asked {
   const rules = endpoint.usage?.served
   if (rules === undefined || !isObject(json)) return nothingAsked
-  const tier = wordAt(json, rules.tier.asked, rules)
-  const speed = wordAt(json, rules.speed.asked, rules)
-  const region = wordAt(json, rules.region.asked, rules)
-  return tier === null && speed === null && region === null ? nothingAsked : { tier, speed, region }
+  const tiers = wordsAt(json, rules.tier.asked, rules)
+  const speeds = wordsAt(json, rules.speed.asked, rules)
+  const regions = wordsAt(json, rules.region.asked, rules)
+  return tiers === none && speeds === none && regions === none ? nothingAsked : { tiers, speeds, regions }
 }
 
-function wordAt (json: JsonObject, field: string | null | undefined, { words }: ServedRules): string | null {
-  const value = field == null ? undefined : json[field]
-  if (typeof value !== 'string') return null
-  const word = value.toLowerCase()
-  const known = words[word] ?? word
-  return known === 'standard' ? null : known
+function wordsAt (json: JsonObject, fields: readonly string[], { words }: ServedRules): readonly string[] {
+  let found: readonly string[] = none
+  for (const field of fields) {
+    const value = json[field]
+    if (typeof value !== 'string') continue
+    const word = value.toLowerCase()
+    const known = words[word] ?? word
+    if (known !== 'standard') found = [...found, known]
+  }
+  return found
 }

@@ -65,9 +65,7 @@ function readRow (value: unknown, path: Path, currency: string, report: Report):
     plain: plainSheet(sheet, each),
     tiers: readVariants(value['tiers'], [...path, 'tiers'], bounds, report),
     speeds: readVariants(value['speeds'], [...path, 'speeds'], bounds, report),
-    regions: new Map(entriesOf(value['regions'], [...path, 'regions'], report).map(([name, factor]) => [
-      name, readFactor(factor, [...path, 'regions', name], report),
-    ])),
+    regions: readNamed(value['regions'], [...path, 'regions'], report, (factor, at) => readFactor(factor, at, report)),
     each,
     tools: readOwnSheet(value['tools'] ?? {}, [...path, 'tools'], bounds, report),
     from,
@@ -127,11 +125,20 @@ function readRates (value: JsonObject, path: Path, bounds: Bounds, report: Repor
 }
 
 function readVariants (value: unknown, path: Path, bounds: Bounds, report: Report): Map<string, Variant> {
-  return new Map(entriesOf(value, path, report).map(([name, given]): [string, Variant] => {
+  return readNamed(value, path, report, (given, at) => {
+    return typeof given === 'number' ? { factor: readFactor(given, at, report) } : { sheet: readOwnSheet(given, at, bounds, report) }
+  })
+}
+
+/** By how a reply is served. Replies are read in small letters. */
+function readNamed<T> (value: unknown, path: Path, report: Report, read: (given: unknown, at: Path) => T): Map<string, T> {
+  const found = new Map<string, T>()
+  for (const [name, given] of entriesOf(value, path, report)) {
     const at = [...path, name]
-    const isFactor = typeof given === 'number'
-    return [name, isFactor ? { factor: readFactor(given, at, report) } : { sheet: readOwnSheet(given, at, bounds, report) }]
-  }))
+    if (found.has(name.toLowerCase())) report(at, 'is there in other letters, too')
+    found.set(name.toLowerCase(), read(given, at))
+  }
+  return found
 }
 
 function readEach (value: unknown, path: Path, bounds: Bounds, report: Report): Map<EachName, Decimal> {

@@ -60,13 +60,23 @@ export function chargeOf (llm: ModelCall, held: Held, known: Known = knownOf(llm
   return Math.max(reported, Math.min(held.tokens, held.input + relayedEstimate(llm)))
 }
 
-/** The same in billionths of the currency: what the reply cost, and where it broke off what its parts may have. */
+/**
+ * The same in billionths of the currency: what the reply cost, and where it broke off what its parts may have. So too where some of it has
+ * no price, unless that is allowed: how a request is served may be its caller's choice, and would make it free.
+ */
 function costChargeOf (llm: ModelCall, held: HeldWithCost, known: Known, pricing: Pricing | null): number {
   if (known === 'nothing') return 0
   const reported = llm.cost?.billionths ?? 0
-  if (known === 'all') return reported
+  const isPriced = llm.cost?.unpriced !== true || pricing?.unpriced === 'allow'
+  if (isPriced && (known === 'all' || toldPictures(llm))) return reported
   if (known === 'unseen') return Math.max(reported, held.cost)
-  return Math.max(reported, Math.min(held.cost, pricing?.estimate(llm, held.input, relayedEstimate(llm)) ?? 0))
+  const [input, output] = known === 'all' ? toldTokens(llm) : [held.input, relayedEstimate(llm)]
+  return Math.max(reported, Math.min(held.cost, pricing?.estimate(llm, input, output) ?? held.cost))
+}
+
+/** A whole reply that tells its pictures by the piece and no tokens: what they cost is all of it. */
+function toldPictures ({ usage, cost, abortedBy }: ModelCall): boolean {
+  return usage.tokens === null && Number(usage.served?.counts.image) > 0 && cost !== null && abortedBy === null && !usage.replyFailed
 }
 
 export function chargesOf (llm: ModelCall, held: HeldWithCost, pricing: Pricing | null): Amounts {
@@ -114,6 +124,11 @@ export function recordOf (
   return record
 }
 
-function totalOf ({ usage: { tokens: usage } }: ModelCall): number {
-  return usage === null ? 0 : tokensOf(usage, 'input') + usage.output + usage.reasoning
+function totalOf (llm: ModelCall): number {
+  const [input, output] = toldTokens(llm)
+  return input + output
+}
+
+function toldTokens ({ usage: { tokens: usage } }: ModelCall): readonly [input: number, output: number] {
+  return usage === null ? [0, 0] : [tokensOf(usage, 'input'), tokensOf(usage, 'output')]
 }

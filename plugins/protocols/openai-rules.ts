@@ -26,7 +26,7 @@ export const openaiCounts: UsageCounts = {
  * the one asked for; `fast` is answered as `priority`. Others of the family state their own cost inside the usage.
  */
 export const openaiServed: ServedRules = {
-  tier: { ...nowhere, reply: ['service_tier'], asked: 'service_tier' },
+  tier: { ...nowhere, reply: ['service_tier'], asked: ['service_tier'] },
   speed: nowhere,
   region: nowhere,
   words: { default: 'standard', auto: 'standard', on_demand: 'standard', fast: 'priority' },

@@ -9,8 +9,8 @@ export interface ToldAt {
   readonly reply: readonly string[]
   readonly usage: readonly string[]
   readonly header: string | null
-  /** The field of a request that asks for it. */
-  readonly asked: string | null
+  /** The field of a request that asks for it, in each spelling that the upstream takes; none where none asks. */
+  readonly asked: readonly string[]
 }
 
 /** How many of something a reply tells of. */
@@ -38,7 +38,7 @@ export interface ServedRules {
 }
 
 /** For what a protocol does not tell. */
-export const nowhere: ToldAt = { reply: [], usage: [], header: null, asked: null }
+export const nowhere: ToldAt = { reply: [], usage: [], header: null, asked: [] }
 
 /** What most counts do without. */
 export const plainCount: Omit<CountRule, 'unit'> = { usage: [], reply: [], is: null, but: null }

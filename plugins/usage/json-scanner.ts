@@ -119,7 +119,7 @@ export class JsonScanner {
     this.inArray = isArray
     this.target = target.each
     this.state = isArray ? inValue : inKeys
-    if (isArray && target.each !== null && target.each.count !== -1) this.found[target.each.count] = 0
+    if (isArray && target.each !== null && target.each.count !== -1) this.found[target.each.count] ??= 0
     return at
   }
 

@@ -6,6 +6,9 @@ import { nothingOutside, servedOf, takeOutside, textIn, type ReadHeader } from '
 import { isObject, type JsonObject } from '../core/json-object.js'
 import { overlay } from './usage-object.js'
 
+/** Why a reply was not read to its end. */
+const cutShort: ReadonlySet<UsageMissing> = new Set(['client_abort', 'upstream_abort', 'too_large'])
+
 /** Names and ids are short; what an upstream writes in their place goes into log lines and spans. */
 const maxTextLength = 256
 
@@ -122,7 +125,9 @@ export class Meter {
       return
     }
     usage.tokens = counted.usage
-    usage.partial = !this.complete && (missing === 'client_abort' || missing === 'upstream_abort')
+    usage.partial = !this.complete && cutShort.has(missing)
+    // What was packed too tightly goes on, unseen.
+    if (usage.partial && missing === 'too_large') usage.missing = missing
     usage.inconsistent = counted.inconsistent
     usage.modalities = counted.modalities.length > 0 ? [...counted.modalities] : null
   }

@@ -5,6 +5,9 @@ import type { ServedRules, ToldAt } from '../protocols/served-rules.js'
 import { valueAt, type JsonObject } from '../core/json-object.js'
 import type { Plan } from './plan.js'
 
+/** More searches, or seconds, no reply has: a mistake of the provider's, after which all that is counted later would be lost. */
+const maxCount = 1e6
+
 const facts = ['tier', 'speed', 'region'] as const
 
 type Fact = typeof facts[number]
@@ -28,7 +31,8 @@ export function takeOutside (outside: Outside, found: readonly unknown[], { slot
   for (const fact of facts) outside[fact] = textIn(found, slots[fact]) ?? outside[fact]
   for (const { unit, reply, is, but, butIs } of slots.counts) {
     const all = countIn(found, reply, is)
-    if (all === null || (all === 0 && outside.counts[unit] === undefined)) continue
+    // A later document that has none takes nothing back.
+    if (all === null || all === 0) continue
     outside.counts[unit] = all - (countIn(found, but, butIs) ?? 0)
   }
 }
@@ -77,7 +81,7 @@ function addCounts (counts: Partial<Record<Unit, number>>, usage: JsonObject, ru
   for (const { unit, inside } of rules) {
     for (const path of inside) {
       const value = valueAt(usage, path)
-      if (typeof value === 'number' && Number.isFinite(value) && value >= 0) counts[unit] = value
+      if (typeof value === 'number' && value >= 0 && value <= maxCount) counts[unit] = value
     }
   }
 }

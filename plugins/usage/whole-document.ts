@@ -32,6 +32,6 @@ function find (value: unknown, node: SearchNode, found: unknown[]): void {
 }
 
 function findInEach (elements: readonly unknown[], node: SearchNode, found: unknown[]): void {
-  if (node.count !== -1) found[node.count] = elements.length
+  if (node.count !== -1) found[node.count] = Number(found[node.count] ?? 0) + elements.length
   for (const element of elements) find(element, node, found)
 }

@@ -116,6 +116,15 @@ const paid = [
   record('2026-04-02T00:00:00Z', { cost: '1', currency: 'USD', costParts: { input: '1' } }),
 ]
 
+t.test('a label may be called as what every object has', async (t) => {
+  const { file } = await ledger(t, paid, { isOneFile: true })
+  for (const name of ['constructor', '__proto__']) {
+    const [line = ''] = await usage(file, '--json', '--by', `label:${name}`)
+    t.match(JSON.parse(line), { [`label:${name}`]: null, requests: 5 })
+    await t.resolves(usage(file, '--by', `label:${name}`))
+  }
+})
+
 t.test('what it cost, to the last digit, by label, and by days and months of a time zone', async (t) => {
   const { file } = await ledger(t, paid, { isOneFile: true })
   const by = async (...args: string[]): Promise<unknown[]> => (await usage(file, '--json', ...args)).map((line) => JSON.parse(line))

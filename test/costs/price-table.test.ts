@@ -51,6 +51,7 @@ t.test('everything that is wrong with a file is told at once, each with its line
     '17: models.variants.tiers.scale: must be an object of prices',
     '17: models.variants.speeds: must be an object',
     '17: models.variants.regions.us: is above 100, which nothing costs: is it in another unit?',
+    '17: models.variants.regions.US: is there in other letters, too',
     '18: models.tools.tools: must be an object of prices',
     '19: models.dates.from: must be a date such as 2027-01-01 or 2027-01-01T00:00:00Z',
     '19: models.dates.until: must be a date such as 2027-01-01 or 2027-01-01T00:00:00Z',

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { bucketsOf, readBucketId } from '../../plugins/limits/budgets.js'
-import { chargeOf, recordOf } from '../../plugins/limits/charge.js'
+import { chargeOf, chargesOf, recordOf } from '../../plugins/limits/charge.js'
 import { inputEstimate, outputBound } from '../../plugins/limits/estimate.js'
 import { Lease } from '../../plugins/limits/lease.js'
 import { readOptions } from '../../plugins/limits/options.js'
@@ -9,10 +9,13 @@ import { hostError } from '../../plugins/limits/refusal.js'
 import { Remaining } from '../../plugins/limits/remaining.js'
 import { RemainingBudgets } from '../../plugins/limits/remaining-budgets.js'
 import { StoreDownError } from '../../plugins/core/balances/store-down.js'
+import type { SettledCost } from '../../plugins/core/cost.js'
+import type { Pricing } from '../../plugins/core/pricing.js'
 import { ModelCall } from '../../plugins/core/model-call.js'
 import { memoryBalances, type Balances, type Bucket, type HoldAsk, type Settlement } from '../../plugins/state/index.js'
 import { fillCall, type CallFields } from '../helpers/call-fields.js'
 import { endpointOf, noTokens } from '../metrics/requests.js'
+import { pricingBy } from './setup.js'
 
 function request (endpoint: string, given: CallFields = {}): ModelCall {
   const llm = new ModelCall({
@@ -68,6 +71,35 @@ t.test('what a request is charged', async (t) => {
   ]
   for (const [what, endpoint, given, charged] of onward) {
     t.equal(chargeOf(request(endpoint, given), { ...held, goesOn: true }), charged, what)
+  }
+})
+
+t.test('what a budget in money is charged', async (t) => {
+  const amounts = { amount: '0.00000004', billionths: 40, currency: 'USD', parts: [] }
+  const costs = (unpriced: boolean): SettledCost => ({
+    ...amounts, value: 4e-8, unpriced, told: { ...amounts, unpriced, entry: null, by: null, price: null, factor: '1' },
+  })
+  const [priced, unpriced] = [costs(false), costs(true)]
+  const pictures = { served: { tier: null, speed: null, region: null, counts: { image: 2 }, tools: null, statedCost: null } }
+  // A token of either kind may cost a billionth.
+  const strict = pricingBy((_, input, output) => input + output)
+  const cases: ReadonlyArray<readonly [what: string, given: CallFields, pricing: Pricing, charged: number]> = [
+    ['what it cost', { ...sent, usage, cost: priced }, strict, 40],
+    [
+      'what it may have cost, where some of it has no price',
+      { ...sent, usage: { tokens: { ...tokens, output: 50 } }, cost: unpriced },
+      strict,
+      55,
+    ],
+    ['what has a price, where that is more', { ...sent, usage, cost: unpriced }, strict, 40],
+    ['no more than was held', { ...sent, usage: { tokens: { ...tokens, output: 5_000 } }, cost: unpriced }, strict, 90],
+    ['what was held, where nobody knows', { ...sent, usage, cost: unpriced }, pricingBy(() => null), 90],
+    ['what has a price, where that is allowed', { ...sent, usage, cost: unpriced }, { ...strict, unpriced: 'allow' }, 40],
+    ['pictures by the piece', { ...relayed(4_000), usage: pictures, cost: priced }, strict, 40],
+    ['pictures of a reply that broke off', { ...relayed(4_000), usage: pictures, cost: priced, abortedBy: 'client' }, strict, 90],
+  ]
+  for (const [what, given, pricing, charged] of cases) {
+    t.equal(chargesOf(request('images', given), { ...held, cost: 90 }, pricing).cost, charged, what)
   }
 })
 

@@ -192,6 +192,18 @@ t.test('a bomb is given up early, its bytes pass, and it is counted as too large
   }
 })
 
+t.test('what was told before the rest was packed too tightly is a part, and the rest is missing', async (t) => {
+  const delta = { type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text: ' '.repeat(1_000) } }
+  const events = [
+    { type: 'message_start', message: { id: 'm', model: 'm', usage: { input_tokens: 25, output_tokens: 1 } } },
+    ...Array.from({ length: 40_000 }, () => delta),
+    { type: 'message_delta', delta: { stop_reason: 'end_turn' }, usage: { output_tokens: 9_000 } },
+  ]
+  const stream = events.map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`).join('')
+  const { llm } = await meterCoded('messages', [zlib.gzipSync(stream)], 'gzip')
+  t.match(llm.usage, { tokens: { input: 25, output: 1 }, partial: true, missing: 'too_large' })
+})
+
 t.test('a large reply that is packed as replies are is no bomb', async (t) => {
   const words = [...Array(200_000).keys()].map(
     (index) => `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content: `word ${index % 977} ` } }] })}\n\n`

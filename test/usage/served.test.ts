@@ -128,6 +128,21 @@ const cases: readonly Case[] = [
     served: { counts: { search: 3 } },
   },
   {
+    name: 'searches of all candidates',
+    protocol: 'generate_content.generateContent',
+    reply: {
+      ...gemini,
+      candidates: [['a', 'b', 'c'], ['d'], []].map((webSearchQueries) => ({ groundingMetadata: { webSearchQueries } })),
+    },
+    served: { counts: { search: 4 } },
+  },
+  {
+    name: 'more searches than any reply has',
+    protocol: 'messages',
+    reply: { ...messages, usage: { ...messages.usage, server_tool_use: { web_search_requests: 1e20 } } },
+    served: null,
+  },
+  {
     name: 'pages opened are no searches',
     protocol: 'responses',
     reply: { ...responses, output: [search('open_page'), search('search'), search('find_in_page')] },
@@ -175,6 +190,15 @@ t.test('the last event of a stream tells the tier, and each search once', async 
     t.strictSame(meter('responses', pieces, { 'content-type': 'text/event-stream' }).llm.usage.served, {
       ...nothing, tier: 'flex', counts: { search: 1 },
     })
+  }
+})
+
+t.test('a later event that has no searches takes none back', async (t) => {
+  const events = [['a', 'b'], []].map((webSearchQueries) => ({ ...gemini, candidates: [{ groundingMetadata: { webSearchQueries } }] }))
+  const bytes = Buffer.from(events.map((event) => `data: ${JSON.stringify(event)}\n\n`).join(''))
+  for (const pieces of [[bytes], bytesOf(bytes)]) {
+    const { llm } = meter('generate_content.streamGenerateContent', pieces, { 'content-type': 'text/event-stream' })
+    t.strictSame(llm.usage.served?.counts, { search: 2 })
   }
 })
 

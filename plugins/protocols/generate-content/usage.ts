@@ -6,7 +6,9 @@ import { noCounts, type UsageRules } from '../usage-rules.js'
  * `trafficType`. A search with grounding is paid by the query.
  */
 const served: ServedRules = {
-  tier: { reply: [], usage: ['serviceTier', 'trafficType'], header: 'x-gemini-service-tier', asked: 'service_tier' },
+  tier: {
+    reply: [], usage: ['serviceTier', 'trafficType'], header: 'x-gemini-service-tier', asked: ['serviceTier', 'service_tier'],
+  },
   speed: nowhere,
   region: nowhere,
   words: { on_demand: 'standard', traffic_type_unspecified: 'standard', on_demand_priority: 'priority', on_demand_flex: 'flex' },
