@@ -26,8 +26,13 @@ interface GivenProtocol<Name extends string, Id extends string, Schema extends s
   readonly simulations: Readonly<Record<string, Simulation>>
 }
 
-/** Where aggregators take models from in place of one that fails. */
-export const substituteModels: readonly string[] = ['models', 'fallbacks']
+/**
+ * Where aggregators take models from in place of one that fails (https://docs.litellm.ai/docs/proxy/reliability,
+ * https://vercel.com/docs/ai-gateway/models-and-providers/model-fallbacks).
+ */
+export const substituteModels: readonly string[] = [
+  'models', 'fallbacks', 'context_window_fallbacks', 'content_policy_fallbacks', 'providerOptions.gateway.models',
+]
 
 /**
  * Where they take more models from: for these, and for tools and plugins of theirs, which ask them by themselves

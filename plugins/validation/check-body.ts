@@ -80,18 +80,26 @@ function ambiguous ({ key, field }: OtherSpelling): BodyRefusal {
 function checkForm (endpoint: Endpoint, bytes: Buffer, boundary: string): Findings | BodyRefusal {
   const modelField = String(endpoint.modelField)
   const counts = endpoint.output?.choices.flat() ?? []
-  const fields = readForm(bytes, boundary, [modelField, 'stream', ...counts])
+  const others = endpoint.otherModels.filter(isField)
+  const fields = readForm(bytes, boundary, [modelField, 'stream', ...counts, ...others])
   if (fields instanceof BodyRefusal) return fields
   const textOf = ([start, end]: Span = [0, 0]): string => bytes.toString('utf8', start, end)
   const modelAt = fields.get(modelField)
+  // A text may hold a list, as aggregators read it: such a name is no allowed one.
+  const named = (names: readonly string[]): string[] => names.filter((name) => fields.has(name)).map((name) => textOf(fields.get(name)))
   return {
     json: Object.fromEntries(counts.filter((name) => fields.has(name)).map((name) => [name, countIn(textOf(fields.get(name)))])),
     model: nameOf(textOf(modelAt)),
     ...modelAt && { modelAt },
-    otherModels: none,
-    substitutes: none,
+    otherModels: named(others),
+    substitutes: named(endpoint.substitutes.filter(isField)),
     stream: textOf(fields.get('stream')) === 'true',
   }
+}
+
+/** And no path into an object. */
+function isField (path: string): boolean {
+  return !path.includes('.')
 }
 
 /** Of a field that a lax server may read as a number; null for none. */

@@ -147,6 +147,10 @@ t.test('models that a body names beside its own obey the same policy', async (t)
     ['/v1/chat/completions', { ...chat, fallbacks: [{ model: 'n', messages }] }, 200],
     ['/v1/chat/completions', { ...chat, fallbacks: [{ m: ['n', 'dear'] }] }, 403],
     ['/v1/chat/completions', { ...chat, fallbacks: [{ m: ['n'] }] }, 200],
+    ['/v1/chat/completions', { ...chat, context_window_fallbacks: [{ m: ['dear'] }] }, 403],
+    ['/v1/embeddings', { model: 'm', input: 'x', content_policy_fallbacks: [{ m: ['dear'] }] }, 403],
+    ['/v1/chat/completions', { ...chat, providerOptions: { gateway: { models: ['n', 'dear'] } } }, 403],
+    ['/v1/responses', { model: 'm', input: 'x', providerOptions: { gateway: { models: ['n'] }, openai: { user: 'dear' } } }, 200],
     ['/v1/responses', { model: 'm', input: 'x', tools: [{ type: 'image_generation', model: 'dear' }] }, 403],
     ['/v1/responses', { model: 'm', input: 'x', tools: [{ type: 'web_search' }] }, 200],
     ['/v1/messages', { model: 'm', max_tokens: 5, messages, fallbacks: ['dear'] }, 403],
@@ -183,4 +187,32 @@ t.test('models that a body names beside its own obey the same policy', async (t)
     t.equal(upstream.seen.length - before, status === 200 ? 1 : 0)
     if (status === 403) t.match(reply.body, /may not use the requested model/)
   }
+})
+
+t.test('so do those that a form names', async (t) => {
+  const upstream = await startUpstream(t)
+  const app = Fastify()
+  t.teardown(() => app.close())
+  await app.register(llmGateway, { ...gatewayOptions(upstream.url), groups: { all: { protocols: everyProtocol, models: ['m', 'n'] } } })
+  const send = async (path: string, fields: Readonly<Record<string, string>>): Promise<number> => {
+    const form = new FormData()
+    form.append('image', new Blob(['x']), 'x.png')
+    for (const [name, value] of Object.entries({ model: 'm', prompt: 'x', ...fields })) form.append(name, value)
+    const sent = new Request('http://gateway', { method: 'POST', body: form })
+    const reply = await app.inject({
+      method: 'POST',
+      url: `/v1/images/${path}`,
+      headers: { authorization: `Bearer ${secret}`, 'content-type': String(sent.headers.get('content-type')) },
+      payload: Buffer.from(await sent.arrayBuffer()),
+    })
+    return reply.statusCode
+  }
+  for (const path of ['edits', 'variations']) {
+    t.equal(await send(path, {}), 200)
+    t.equal(await send(path, { fallbacks: 'n' }), 200)
+    for (const fields of [{ models: 'dear' }, { fallbacks: '["n","dear"]' }, { context_window_fallbacks: '[{"m":["dear"]}]' }]) {
+      t.equal(await send(path, fields), 403, JSON.stringify(fields))
+    }
+  }
+  t.equal(upstream.seen.length, 4)
 })

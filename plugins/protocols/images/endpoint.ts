@@ -45,6 +45,8 @@ export const images = defineProtocol({
       schema: 'images.variations',
       metered: 'optional',
       modelField: 'model',
+      otherModels: substituteModels,
+      substitutes: substituteModels,
       usage: imagesUsage,
       output,
     },
