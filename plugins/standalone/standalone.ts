@@ -1,6 +1,5 @@
 /** The gateway as a process of its own: one port, the current app behind it, reloads, and an end that cuts no stream. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { isDeepStrictEqual } from 'node:util'
 import { gatewayOf } from '../core/gateway.js'
 import type { GatewayConfig } from './config-types.js'
 import type { Environment } from './config-yaml.js'
@@ -8,6 +7,7 @@ import { listenAddress, loadConfig, readServedText, refusalLines, type ListenAdd
 import type { ProcessPeers } from './process-peers.js'
 import { openFronts, type Fronts } from './fronts.js'
 import { createGateway, type LogStream } from './gateway.js'
+import { asStarted, waitsForRestart } from './read-at-start.js'
 import { Resources } from './resources.js'
 import { Switchboard } from './switchboard.js'
 
@@ -24,11 +24,6 @@ export interface StandaloneOptions {
 
 function configOf ({ file, env, text }: StandaloneOptions): GatewayConfig {
   return loadConfig(file, env, text?.() ?? readServedText(file))
-}
-
-/** What is read once: a change of it waits for a restart. */
-function readAtStart ({ listen, state, metrics, console, log, overload }: GatewayConfig): Readonly<Record<string, unknown>> {
-  return { listen, state, metrics, console, log, 'overload.maxConnections': Object(overload).maxConnections }
 }
 
 export class Standalone {
@@ -93,9 +88,8 @@ export class Standalone {
     try {
       const config = configOf(this.#options)
       this.#priceFiles = config.prices?.files ?? []
-      const next = await createGateway(config, await this.#resources.provide(config))
-      const before = readAtStart(this.config)
-      const fixed = Object.entries(readAtStart(config)).flatMap(([name, now]) => isDeepStrictEqual(now, before[name]) ? [] : [name])
+      const next = await createGateway(asStarted(config, this.config), await this.#resources.provide(config))
+      const fixed = waitsForRestart(config, this.config)
       if (fixed.length > 0) log.warn({ sections: fixed }, 'these sections are read at start only: restart to use their new values')
       this.#switchboard.replace(next, (error) => log.error({ err: error }, 'the app of the configuration before could not be closed'))
       log.info('configuration reloaded')

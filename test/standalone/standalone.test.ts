@@ -197,6 +197,31 @@ t.test('sections that are read at start are named when they change', async (t) =
   t.match(log(), '"sections":["overload.maxConnections"]')
 })
 
+t.test('a reload changes nothing of a section that waits for a restart, be it new, another one or gone', async (t) => {
+  const told: Record<string, readonly [before: string, after: string]> = {
+    'of its own port': ['console: { path: /live, listen: { port: 0 } }', 'console: { path: /other }'],
+    'that is new': ['', 'console: { path: /live }\nmetrics: { path: /other }\nlisten: { trustProxy: [loopback] }\nlog: { level: error }'],
+    'that is gone': ['metrics: { path: /other }\nconsole: { path: /live }\nlisten: { trustProxy: [loopback] }\nlog: { level: error }', ''],
+  }
+  for (const [name, [before, after]] of Object.entries(told)) {
+    const upstream = await startUpstream(t)
+    const { gateway, origin, write, log } = await start(t, yaml(upstream.url, ['key-a'], before))
+    const page = gateway.consoleAddress === null ? origin : originOf(gateway.consoleAddress)
+    const seen = async (key: string): Promise<unknown> => {
+      t.equal(await status(origin, key), 200, name)
+      const paths = ['/metrics', '/other', '/live', '/console'].map((path) => `${origin}${path}`)
+      const statuses = await Promise.all([...paths, page].map(async (url) => (await fetch(url)).status))
+      const unknown = await fetch(`${origin}/nowhere`, { headers: { 'x-forwarded-host': 'proxy.example' } })
+      return [...statuses, /Use the base URL \S+/.exec(await unknown.text())?.[0], log().includes(`"key_id":"${key}"`)]
+    }
+    const atStart = await seen('key-a')
+    write(yaml(upstream.url, ['key-b'], after))
+    t.equal(await gateway.reload(), true, name)
+    t.strictSame(await seen('key-b'), atStart, name)
+    t.equal(log().includes('"sections"'), !before.includes('error'), name)
+  }
+})
+
 t.test('a reload may bring the simulated upstream', async (t) => {
   const { gateway, origin, write } = await start(t, yaml('http://127.0.0.1:9', ['key-a']))
   t.equal(await status(origin, 'key-a'), 502)
