@@ -18,16 +18,33 @@ export interface StandaloneOptions {
   readonly logStream?: LogStream
   /** The text of the file, where another process reads it. Throws ConfigError. Default: the file. */
   readonly text?: () => string
+  /** What the file was when the gateway began, where this process begins later: whence what is read at start. Default: the text. */
+  readonly firstText?: string
   /** Processes that count together with this one. */
   readonly peers?: ProcessPeers
 }
 
-function configOf ({ file, env, text }: StandaloneOptions): GatewayConfig {
-  return loadConfig(file, env, text?.() ?? readServedText(file))
+function textOf ({ file, text }: StandaloneOptions): string {
+  return text?.() ?? readServedText(file)
+}
+
+interface Begun {
+  /** The configuration as it was when the gateway began. */
+  readonly first: GatewayConfig
+  readonly config: GatewayConfig
+}
+
+function readBegun (options: StandaloneOptions): Begun {
+  const { file, env } = options
+  const text = textOf(options)
+  const { firstText = text } = options
+  const first = loadConfig(file, env, firstText)
+  // Not read twice where it is the same: a large one takes a while.
+  return { first, config: text === firstText ? first : asStarted(loadConfig(file, env, text), first) }
 }
 
 export class Standalone {
-  /** As it was at start. */
+  /** As it was when the gateway began. */
   readonly config: GatewayConfig
   readonly address: ListenAddress
   /** Null where the console has no port of its own. */
@@ -41,9 +58,9 @@ export class Standalone {
   #turn: Promise<unknown> = Promise.resolve()
   #end: Promise<void> | null = null
 
-  private constructor (options: StandaloneOptions, config: GatewayConfig, parts: readonly [Resources, Switchboard, Fronts]) {
+  private constructor (options: StandaloneOptions, { first, config }: Begun, parts: readonly [Resources, Switchboard, Fronts]) {
     this.#options = options
-    this.config = config
+    this.config = first
     this.#priceFiles = config.prices?.files ?? []
     ;[this.#resources, this.#switchboard, this.#fronts] = parts
     this.address = this.#fronts.address
@@ -52,17 +69,17 @@ export class Standalone {
 
   /** Throws ConfigError, an option error of a plugin, or Node's error where the address is taken; nothing is left open then. */
   static async start (options: StandaloneOptions): Promise<Standalone> {
-    const config = configOf(options)
-    const wanted = listenAddress(config, options.env)
+    const { first, config } = readBegun(options)
+    const wanted = listenAddress(first, options.env)
     const resources = new Resources(options.logStream, options.peers)
     let switchboard: Switchboard | null = null
     try {
       const board = new Switchboard(await createGateway(config, await resources.provide(config)))
       switchboard = board
       const dropped = (): void => gatewayOf(board.app).recorder.shed('connections')
-      const fronts = await openFronts(config, wanted, board.handle, resources.consolePath, dropped)
+      const fronts = await openFronts(first, wanted, board.handle, resources.consolePath, dropped)
       if (resources.notice !== null) switchboard.app.log.warn(resources.notice)
-      return new Standalone(options, config, [resources, switchboard, fronts])
+      return new Standalone(options, { first, config }, [resources, switchboard, fronts])
     } catch (error) {
       await switchboard?.close()
       await resources.close()
@@ -85,8 +102,9 @@ export class Standalone {
   async #reload (): Promise<boolean> {
     const { log } = this.#switchboard.app
     if (this.#end !== null) return false
+    const { file, env } = this.#options
     try {
-      const config = configOf(this.#options)
+      const config = loadConfig(file, env, textOf(this.#options))
       this.#priceFiles = config.prices?.files ?? []
       const next = await createGateway(asStarted(config, this.config), await this.#resources.provide(config))
       const fixed = waitsForRestart(config, this.config)
@@ -95,7 +113,7 @@ export class Standalone {
       log.info('configuration reloaded')
       return true
     } catch (error) {
-      log.error({ problems: refusalLines(error, this.#options.file) }, 'configuration refused, the old one stays')
+      log.error({ problems: refusalLines(error, file) }, 'configuration refused, the old one stays')
       return false
     }
   }

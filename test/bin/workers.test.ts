@@ -181,7 +181,8 @@ t.test('a worker does what its primary says, and leaves signals to it', async (t
       ...more,
     })
     await said.next()
-    tell({ type: 'start', text: yaml(upstream.url, ['key-a']) })
+    const text = yaml(upstream.url, ['key-a'])
+    tell({ type: 'start', text, firstText: text })
     t.match(await said.next(), { type: 'ready' })
     t.strictSame(signals, ['SIGHUP', 'SIGTERM', 'SIGINT'])
     tell({ type: 'stop' })

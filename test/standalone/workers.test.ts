@@ -13,6 +13,7 @@ import { Primary } from '../../plugins/standalone/workers/primary.js'
 import { Rollout } from '../../plugins/standalone/workers/rollout.js'
 import { Tally } from '../../plugins/standalone/workers/tally.js'
 import { channelOf, runWorker } from '../../plugins/standalone/workers/worker.js'
+import { freePort } from '../helpers/free-port.js'
 import { until } from '../helpers/launch.js'
 import { Signal, startUpstream } from '../helpers/upstream.js'
 import { status, yaml } from './run.js'
@@ -53,7 +54,8 @@ t.test('a worker tells what it counts, and serves the sum of all', async (t) => 
   t.strictSame(await said.next(), { type: 'asks to start' })
   tell({ type: 'flush', id: 6 })
   t.match(await said.next(), { type: 'flushed', id: 6, upstreams: nothingKnown }, 'nothing yet')
-  tell({ type: 'start', text: yaml(upstream.url, ['key-a'], 'console: { path: /console }') })
+  const config = yaml(upstream.url, ['key-a'], 'console: { path: /console }')
+  tell({ type: 'start', text: config, firstText: config })
   const ready = await said.next()
   if (ready.type !== 'ready') throw new Error(JSON.stringify(ready))
   const origin = `http://127.0.0.1:${ready.address.port}`
@@ -109,6 +111,37 @@ t.test('a worker tells what it counts, and serves the sum of all', async (t) => 
   t.equal(await code, 0)
 })
 
+t.test('a worker that begins after a reload has the ports and all else of the start, and everything else of the reload', async (t) => {
+  const upstream = await startUpstream(t)
+  const port = await freePort()
+  const first = 'metrics: { path: /first }\nconsole: { listen: { port: 0 } }\nlog: { level: error }'
+  const now = `metrics: { path: /now }\nlisten: { port: ${port}, workers: 2 }\nstate: { engine: lmdb, path: /proc/nowhere }`
+  const said = new Signal<FromWorker>()
+  const logged: string[] = []
+  let tell = (_message: ToWorker): void => {}
+  const code = runWorker({ file: 'gateway.yaml', env: {}, logStream: { write: (line) => { logged.push(line) } } }, {
+    send: (message) => message.type === 'counted' || said.push(message),
+    onMessage: (listener) => { tell = listener },
+  })
+  t.strictSame(await said.next(), { type: 'asks to start' })
+  tell({
+    type: 'start',
+    text: yaml(upstream.url, ['key-b'], now).replace('state: { engine: memory }', ''),
+    firstText: yaml(upstream.url, ['key-a'], `${first}\nlisten: { port: 0 }`),
+  })
+  const ready = await said.next()
+  if (ready.type !== 'ready') throw new Error(JSON.stringify(ready))
+  t.not(ready.address.port, port)
+  t.type(ready.consoleAddress?.port, 'number')
+  const origin = `http://127.0.0.1:${ready.address.port}`
+  t.equal(await status(origin, 'key-a'), 401)
+  t.equal(await status(origin, 'key-b'), 200)
+  t.equal((await fetch(`${origin}/now`)).status, 404)
+  t.strictSame(logged, [], 'the level is that of the start')
+  tell({ type: 'stop' })
+  t.equal(await code, 0)
+})
+
 t.test('a worker that cannot start says why', async (t) => {
   for (const [text, why] of [
     ['groups: 5', /groups/], [yaml('http://127.0.0.1:9', ['a'], 'validation: { schemas: { nothing: x } }'), /nothing/],
@@ -116,7 +149,7 @@ t.test('a worker that cannot start says why', async (t) => {
     const said: FromWorker[] = []
     const code = await runWorker({ file: 'gateway.yaml', env: { PORT: '0' } }, {
       send: (message) => { said.push(message) },
-      onMessage: (listener) => setImmediate(listener, { type: 'start', text }),
+      onMessage: (listener) => setImmediate(listener, { type: 'start', text, firstText: text }),
     })
     t.equal(code, 1)
     t.match(said, [{ type: 'asks to start' }, { type: 'failed', message: why }])
@@ -237,6 +270,16 @@ t.test('one that ends before its turn to give up what was refused is not waited 
   }
   t.equal(await rollout.replace(next), false)
   t.strictSame(asked.slice(3), ['one next', 'two next', 'three next', 'one before'])
+})
+
+t.test('a worker that begins later is told what the file was at the start', async (t) => {
+  const told: unknown[] = []
+  const worker: Worker = Object({ isConnected: () => true, send: (message: unknown) => told.push(message) })
+  const rollout = new Rollout({ text: 'first', priceFiles: [] }, () => [])
+  t.equal(await rollout.replace({ text: 'second', priceFiles: [] }), true)
+  t.equal(await rollout.replace({ text: 'third', priceFiles: [] }), true)
+  rollout.begin(worker)
+  t.strictSame(told, [{ type: 'start', text: 'third', firstText: 'first' }])
 })
 
 t.test('the price lists of the file are watched with it', async (t) => {

@@ -24,8 +24,8 @@ export type FromWorker =
   | { readonly type: 'reloaded', readonly ok: boolean }
 
 export type ToWorker =
-  /** The text of the configuration. */
-  | { readonly type: 'start', readonly text: string }
+  /** The text of the configuration, and what it was when the gateway began. */
+  | { readonly type: 'start', readonly text: string, readonly firstText: string }
   | { readonly type: 'reload', readonly text: string }
   | { readonly type: 'flush', readonly id: number }
   | { readonly type: 'others', readonly id: number, readonly series: readonly WireSeries[], readonly upstreams: readonly UpstreamsStatus[] }

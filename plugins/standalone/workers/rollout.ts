@@ -18,9 +18,12 @@ export class Rollout {
   readonly #answerMs: number
   readonly #served = new WeakMap<Worker, Edition>()
   #asked: { readonly worker: Worker, readonly done: (outcome: Outcome) => void } | null = null
+  /** All workers have the port and the state folder of it, however late they begin. */
+  readonly #first: Edition
   #current: Edition
 
   constructor (first: Edition, ready: () => Iterable<Worker>, answerMs = defaultAnswerMs) {
+    this.#first = first
     this.#current = first
     this.#ready = ready
     this.#answerMs = answerMs
@@ -32,7 +35,7 @@ export class Rollout {
 
   begin (worker: Worker): void {
     this.#served.set(worker, this.#current)
-    tell(worker, { type: 'start', text: this.#current.text })
+    tell(worker, { type: 'start', text: this.#current.text, firstText: this.#first.text })
   }
 
   /** False where a worker refuses it; all serve what they did before then. */

@@ -40,9 +40,9 @@ export async function runWorker (options: WorkerOptions, { send, onMessage }: Om
   let gateway: Standalone | null = null
   let starting: Promise<void> | null = null
   return await new Promise((resolve) => {
-    const start = async (): Promise<void> => {
+    const start = async (firstText: string): Promise<void> => {
       try {
-        gateway = await Standalone.start({ ...options, text: () => text, peers })
+        gateway = await Standalone.start({ ...options, text: () => text, firstText, peers })
       } catch (error) {
         send({
           type: 'failed', message: error instanceof ConfigError ? error.toLines(options.file).join('\n') : String(Object(error).message),
@@ -62,7 +62,7 @@ export async function runWorker (options: WorkerOptions, { send, onMessage }: Om
     onMessage((message) => {
       if (message.type === 'start') {
         text = message.text
-        starting = start()
+        starting = start(message.firstText)
       } else if (message.type === 'reload') {
         const before = text
         text = message.text
