@@ -43,7 +43,7 @@ function close (socket: Duplex, text: string): void {
 }
 
 function reply (error: NodeJS.ErrnoException, request: IncomingMessage | null): string {
-  const failure = errorOf(error)
+  const failure = errorOf(error, request)
   const llm = request === null ? null : knownRequest(request)
   const id = llm === null ? randomUUID() : llm.id
   if (llm !== null) Object.assign(llm, { status: failure.statusCode, errorCode: failure.code, outcome: failure.outcome })
@@ -55,7 +55,9 @@ function reply (error: NodeJS.ErrnoException, request: IncomingMessage | null): 
 }
 
 // Codes of Node's HTTP parser and server.
-function errorOf ({ code }: NodeJS.ErrnoException): GatewayError {
+function errorOf ({ code }: NodeJS.ErrnoException, request: IncomingMessage | null): GatewayError {
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return gatewayError('request_timeout')
+  // The caller closed its side. It may have meant to, and still read.
+  if (code === 'HPE_INVALID_EOF_STATE' && request !== null) return gatewayError('request_aborted')
   return gatewayError('bad_request', {}, { status: code === 'HPE_HEADER_OVERFLOW' ? 431 : 400 })
 }

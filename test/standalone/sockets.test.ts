@@ -83,6 +83,29 @@ t.test('who sends half a head or half a body is told 408 in its protocol, and it
   t.match(log(), /"protocol":"messages".*"outcome":"client_error","status":408,"error":"request_timeout"/)
 })
 
+t.test('who ends its side before its body is complete has left, and is told so where it still reads', async (t) => {
+  const { origin, log } = await start(t, yaml('http://127.0.0.1:9', ['key-a']))
+  const cases: ReadonlyArray<readonly [bytes: string, message: RegExp]> = [
+    [head('/v1/chat/completions', 'content-length: 100') + '{', /"The request broke off before its body was complete\."/],
+    [head('/v1/chat/completions', 'transfer-encoding: chunked') + '2\r\n{', /"The request broke off before its body was complete\."/],
+    ['POST /v1/chat/completions HTTP/1.1\r\nhost: a\r\n', /"The request could not be read\."/],
+  ]
+  for (const [bytes, message] of cases) {
+    const early = caller(origin)
+    early.socket.write(bytes)
+    await wait(50)
+    early.socket.end()
+    await early.seen(/\}$/)
+    t.match(early.text(), /^HTTP\/1\.1 400 /)
+    t.match(early.text(), message)
+  }
+  const lines = (): string[] => log().split('\n').filter((line) => line.includes('"llm"'))
+  while (lines().length < 2) await wait(10)
+  t.match(lines().map((line) => JSON.parse(line).llm), Array(2).fill({
+    outcome: 'client_abort', status: 400, error: 'request_aborted', aborted_by: 'client',
+  }))
+})
+
 t.test('what is completed too late is not served any more', async (t) => {
   const upstream = await startUpstream(t)
   const { origin } = await start(t, yaml(upstream.url, ['key-a'], 'listen: { requestTimeoutMs: 1000 }'))
