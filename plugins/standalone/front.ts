@@ -31,6 +31,8 @@ export class Front {
       continueLate(request, response)
       this.#server.emit('request', request, response)
     })
+    // Without one it answers 417 itself, past the app and its log. Nobody has to mind what is expected (RFC 9110 10.1.1).
+    this.#server.on('checkExpectation', (request, response) => this.#server.emit('request', request, response))
   }
 
   /** The app refuses what comes on a connection above that number. */

@@ -51,3 +51,18 @@ t.test('a caller that is let in is told to send it, and its connection goes on',
   await wire.closed()
   t.strictSame(upstream.seen.map((seen) => [seen.body.toString(), seen.headers.expect]), Array(3).fill([body, undefined]))
 })
+
+t.test('who expects what nobody knows is served, refused and logged as any caller', async (t) => {
+  const upstream = await startUpstream(t)
+  const { origin, log } = await start(t, yaml(upstream.url, ['key-a']))
+  const wire = new Wire(origin)
+  t.teardown(() => wire.destroy())
+  wire.send(head('key-a', body.length).replace('100-continue', '200-maybe') + body)
+  t.equal((await wire.reply()).status, 200)
+  t.strictSame(upstream.seen.map((seen) => [seen.body.toString(), seen.headers.expect]), [[body, undefined]])
+  wire.send(head('wrong', body.length).replace('100-continue', '200-maybe') + body)
+  const refused = await wire.reply()
+  t.equal(refused.status, 401)
+  t.match(JSON.parse(refused.body), { error: { code: 'invalid_api_key' } })
+  t.match(log(), `"id":"${refused.headers['x-request-id']}"`)
+})
