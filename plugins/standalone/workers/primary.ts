@@ -1,4 +1,7 @@
-/** The process that holds the port and the sums, and has workers do everything else. */
+/**
+ * The process that holds the port and the sums, and has workers do everything else. The port it holds for its workers: Node closes
+ * it with the last of them (lib/internal/cluster/round_robin_handle.js of Node 20 to 24), and opens it again for the next one.
+ */
 import cluster, { type Worker } from 'node:cluster'
 import { setMaxListeners } from 'node:events'
 import { setTimeout as pause } from 'node:timers/promises'
