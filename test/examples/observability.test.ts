@@ -175,9 +175,9 @@ t.test('otel.js: each process of a gateway has an id of its own, and the name th
   ].join('\n')
   const home = t.testdir({ 'gateway.yaml': config })
   const script = new URL('otel.js', folder).pathname
-  launch(t, '--import', [script, program, 'start', '--config', `${home}/gateway.yaml`], {
+  launch(t, '--import', [script, program, 'start', '--config', 'gateway.yaml'], {
     OTEL_SERVICE_NAME: 'my-gateway', OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, OTEL_METRIC_EXPORT_INTERVAL: '250',
-  })
+  }, home)
   const ids = new Set<string>()
   while (ids.size < 2) {
     const { 'service.name': name, 'service.instance.id': id } = await collector.processes.next()
