@@ -64,6 +64,7 @@ ${config}
   --tokens-per-minute N #create,update
   --concurrency N #create,update
   --balance TOKENS #create,update
+  --budget AMOUNT/PERIOD     such as 5/month or "1000tokens/day Europe/Berlin"; may be given again; replaces those before #create,update
   --disable, --enable #update
   --json                     JSON lines
 ${config}

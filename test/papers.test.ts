@@ -85,13 +85,13 @@ t.test('the key commands of the page work in its order', async (t) => {
   const questions = shellBlock('docs/keys-and-limits.md', 'llm-gateway usage')
   const folder = t.testdir({
     'gateway.yaml': 'upstreams: { demo: { simulate: true } }\ngroups: { chat: { protocols: [responses], upstream: demo } }\nstate: { ' +
-      'engine: lmdb, path: ./data }\n',
+      'engine: lmdb, path: ./data }\nprices: { models: { "*": { input: 1 } } }\n',
   })
   const script = `${commands}${questions}`.replaceAll(/^llm-gateway /gm, `"${process.execPath}" "${root}dist/bin/llm-gateway.js" `)
   const { stdout } = await promisify(execFile)(...cleanly('bash', ['-ec', script]), { cwd: folder })
   const [secret, , listed, rotated, ...summed] = stdout.split('\n')
   t.match(secret, /^sk-lgw-ci-/)
-  t.match(listed, /^ci +chat +active +2030-01-01T00:00:00\.000Z +balance=200000 requestsPerMinute=60 +team=search$/)
+  t.match(listed, /^ci +chat +active +2030-01-01T00:00:00\.000Z +balance=200000 .+ budgets=5\/month,.+ Europe\/Berlin +team=search$/)
   t.match(rotated, /^sk-lgw-ci-/)
   t.not(rotated, secret)
   t.match(summed, [/^day +model +requests /, /^all +0 /, ''])

@@ -1,7 +1,8 @@
 /** What the command line says of a key. */
-import type { Limits } from '../../plugins/state/types.js'
+import type { Budget, Limits } from '../../plugins/core/types.js'
 import { isLabel, maxLabels } from '../../plugins/core/labels.js'
 import { readCount, readDate, UsageError } from '../io.js'
+import { readBudgets } from './budgets.js'
 
 /** Of every action. */
 export const common = { config: { type: 'string' }, json: { type: 'boolean', default: false } } as const
@@ -14,11 +15,12 @@ export const keyOptions = {
   'tokens-per-minute': { type: 'string' },
   concurrency: { type: 'string' },
   balance: { type: 'string' },
+  budget: { type: 'string', multiple: true },
 } as const
 
 export type KeyValues =
-  & Readonly<Partial<Record<Exclude<keyof typeof keyOptions, 'label'>, string>>>
-  & { readonly label?: readonly string[] }
+  & Readonly<Partial<Record<Exclude<keyof typeof keyOptions, 'label' | 'budget'>, string>>>
+  & Readonly<Partial<Record<'label' | 'budget', readonly string[]>>>
 
 const limitOptions = [
   ['requestsPerMinute', 'requests-per-minute', 1],
@@ -36,7 +38,11 @@ export function limitsAfter (before: Limits, values: KeyValues): Limits {
     if (text === 'none') delete after[name]
     if (limit !== undefined) after[name] = limit
   }
-  return after
+  return values.budget === undefined ? after : withBudgets(after, readBudgets(values.budget))
+}
+
+function withBudgets ({ budgets: _, ...limits }: Limits, budgets: Budget[]): Limits {
+  return budgets.length === 0 ? limits : { ...limits, budgets }
 }
 
 /** The expiry after a command, in milliseconds since the epoch; `never` takes it away. Throws UsageError. */

@@ -1,6 +1,7 @@
 /** Issued keys for programs and for people, without their digests: those are no secret, and nobody needs them. */
-import type { KeyRecord } from '../../plugins/state/types.js'
+import type { KeyRecord, Limits } from '../../plugins/state/types.js'
 import { table } from '../table.js'
+import { budgetText } from './budgets.js'
 import { readLabels } from './options.js'
 
 function time (ms: number | null): string | null {
@@ -24,7 +25,11 @@ const columns = ['id', 'group', 'state', 'expires', 'limits', 'labels'].map((tit
 
 export function keyTable (keys: readonly KeyRecord[]): string[] {
   return table(columns, keys.map((key) => {
-    const limits = Object.entries(key.limits).map((pair) => pair.join('=')).join(' ')
-    return [key.id, key.group, stateOf(key), time(key.expiresAt) ?? 'never', limits || '-', key.label ?? '-']
+    return [key.id, key.group, stateOf(key), time(key.expiresAt) ?? 'never', limitsText(key.limits) || '-', key.label ?? '-']
   }))
+}
+
+function limitsText ({ budgets = [], ...limits }: Limits): string {
+  const texts = Object.entries(limits).map((pair) => pair.join('='))
+  return (budgets.length === 0 ? texts : [...texts, `budgets=${budgets.map(budgetText).join(',')}`]).join(' ')
 }

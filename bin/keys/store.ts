@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { didYouMean } from '../../plugins/core/did-you-mean.js'
+import type { Limits } from '../../plugins/core/types.js'
 import { ConfigError } from '../../plugins/standalone/config-error.js'
 import type { GatewayConfig } from '../../plugins/standalone/config-types.js'
 import { ledgerPath, loadConfig, stateConfig } from '../../plugins/standalone/config.js'
@@ -37,6 +38,13 @@ export function onlyId (action: string, [id, ...more]: readonly string[]): strin
 /** Throws CommandError where the configuration has no such group. */
 export function checkGroup (group: string, { groups }: GatewayConfig): void {
   if (!Object.hasOwn(groups, group)) throw new CommandError(`there is no group ${group}${didYouMean(group, Object.keys(groups))}`)
+}
+
+/** Throws CommandError for a budget in money where nothing has a price: every request of its key would be refused for that. */
+export function checkPriced ({ budgets = [] }: Limits, { prices }: GatewayConfig): void {
+  if (prices === undefined && budgets.some(({ cost }) => cost !== undefined)) {
+    throw new CommandError('a budget in money needs prices: without a price list nothing costs anything')
+  }
 }
 
 /** A key by its id. Throws CommandError. */

@@ -1,10 +1,10 @@
 import { isDeepStrictEqual } from 'node:util'
-import type { KeyEdit, KeyRecord } from '../../plugins/state/types.js'
+import type { KeyRecord } from '../../plugins/state/types.js'
 import { readArgs } from '../args.js'
 import { UsageError, type Io } from '../io.js'
 import { common, expiryAfter, keyOptions, labelsAfter, limitsAfter, type KeyValues } from './options.js'
 import { keyLine } from './show.js'
-import { checkGroup, keyOf, onlyId, orRefuse, withStore } from './store.js'
+import { checkGroup, checkPriced, keyOf, onlyId, orRefuse, withStore } from './store.js'
 
 const switches = { enable: { type: 'boolean', default: false }, disable: { type: 'boolean', default: false } } as const
 
@@ -18,6 +18,7 @@ export async function update (file: string, args: string[], io: Io): Promise<voi
     if (group !== undefined) checkGroup(group, config)
     const before = await keyOf(store, id, config)
     const after = { ...detailsAfter(before, values), disabled: disable || (before.disabled && !enable) }
+    if (values.budget !== undefined) checkPriced(after.limits, config)
     const isSame = isDeepStrictEqual({ ...before, ...after }, before)
     const key = isSame ? before : orRefuse(await store.update(id, after), id, config)
     if (json) io.out(keyLine(key))
@@ -25,7 +26,7 @@ export async function update (file: string, args: string[], io: Io): Promise<voi
   })
 }
 
-function detailsAfter (before: KeyRecord, values: KeyValues): KeyEdit {
+function detailsAfter (before: KeyRecord, values: KeyValues): Pick<KeyRecord, 'group' | 'expiresAt' | 'limits' | 'label'> {
   return {
     group: values.group ?? before.group,
     expiresAt: expiryAfter(before.expiresAt, values),

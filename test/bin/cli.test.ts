@@ -29,7 +29,7 @@ for (const words of [...names, ...subs].map((name) => name.split(' '))) {
 t.test('the help of a sub-command has its options alone', async (t) => {
   const io = terminal()
   for (const [words, told, untold] of [
-    ['keys create', ['--id', '--group', '--expires', '--balance', '--json', '--config', 'A DATE'], ['--disable']],
+    ['keys create', ['--id', '--group', '--expires', '--balance', '--budget', '--json', '--config', 'A DATE'], ['--disable']],
     ['keys update', ['--disable', '--expires', '--group'], ['--id ID']],
     ['keys list', ['--group', '--json'], ['--expires', '--balance', '--disable', 'A DATE']],
     ['keys revoke', ['--json', '--config'], ['--group', '--expires']],

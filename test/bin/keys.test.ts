@@ -119,6 +119,55 @@ t.test('a table for people, in the order of the ids', async (t) => {
   t.same((await keys('list', '--group', 'messages')).map((line) => line.slice(0, 5)), ['id   ', 'zebra'])
 })
 
+t.test('budgets of a key are said as they are shown, replace those before, and go with none', async (t) => {
+  const { file } = lmdb(t)
+  writeFileSync(file, `${readFileSync(file, 'utf8')}\nprices: { models: { gpt-5: { input: 1 } } }\n`)
+  const keys = async (...args: string[]): Promise<string[]> => (await command('keys', ...args, '--config', file)).out
+  const limits = async (): Promise<unknown> => JSON.parse((await keys('list', '--group', 'chat', '--json'))[0] ?? '').limits
+  await keys(
+    'create', '--group', 'chat', '--id', 'a', '--budget', '0.5/month', '--budget', '7tokens/day Europe/Berlin', '--budget', '1e-7/total',
+    '--balance', '5'
+  )
+  t.strictSame(await limits(), {
+    balance: 5,
+    budgets: [
+      { cost: 0.5, period: 'month' }, { tokens: 7, period: 'day', timezone: 'Europe/Berlin' }, { cost: 1e-7, period: 'total' },
+    ],
+  })
+  await keys('create', '--group', 'messages', '--id', 'b', '--budget', '2/hour')
+  t.match((await keys('list')).slice(1), [
+    / {2}balance=5 budgets=0\.5\/month,7tokens\/day Europe\/Berlin,1e-7\/total {2}/, / {2}budgets=2\/hour {2}/,
+  ])
+  t.equal((await command('keys', 'update', 'a', '--budget', '8tokens/day', '--config', file)).err, 'key a is changed')
+  t.strictSame(await limits(), { balance: 5, budgets: [{ tokens: 8, period: 'day' }] })
+  await keys('update', 'a', '--balance', '6')
+  t.strictSame(await limits(), { balance: 6, budgets: [{ tokens: 8, period: 'day' }] }, 'not named')
+  await keys('update', 'a', '--budget', 'none')
+  t.strictSame(await limits(), { balance: 6 })
+})
+
+t.test('a budget that is wrong is told by its option, and one in money where nothing has a price', async (t) => {
+  const { file } = lmdb(t)
+  const create = async (...budgets: string[]) => await command(
+    'keys', 'create', '--group', 'chat', '--id', 'a', ...budgets.flatMap((budget) => ['--budget', budget]), '--config', file
+  )
+  for (const [budgets, said] of [
+    [['5'], /^llm-gateway: --budget must be such as 5\/month or "1000tokens\/day Europe\/Berlin", not 5$/m],
+    [['5 tokens/day'], /--budget must be such as/],
+    [['0x5/day'], /--budget must be such as/],
+    [['none', '5/day'], /--budget must be such as .*, not none/],
+    [['5/year'], /--budget must be for one of hour, day, week, month, total, not year/],
+    [['5.5.5/day'], /--budget\[0\]\.cost must be a number above 0/],
+    [['1tokens/day', '1.5tokens/day UTC'], /--budget\[1\]\.tokens must be a whole number of at least 1/],
+    [['1tokens/day Mars/Base'], /--budget\[0\]\.timezone is not a time zone/],
+    [['1tokens/day', '2tokens/day UTC'], /--budget\[1\] has the unit, the period and the time zone of another one/],
+  ] as const) t.match(await create(...budgets), { code: 2, out: [], err: said }, budgets.join())
+  const unpriced = { code: 1, out: [], err: 'a budget in money needs prices: without a price list nothing costs anything' }
+  t.match(await create('5/day'), unpriced)
+  t.match(await create('5tokens/day'), { code: 0 })
+  t.match(await command('keys', 'update', 'a', '--budget', '5/day', '--config', file), unpriced)
+})
+
 t.test('a list without a key says so, and whether there is such a group', async (t) => {
   const { file } = lmdb(t)
   const list = async (...args: string[]) => await command('keys', 'list', ...args, '--config', file)
