@@ -47,7 +47,9 @@ function textOf ({ text }, kept, statement) {
   if (list === undefined) return kept.has(statement) || ts.isExportDeclaration(statement) ? text.slice(statement.pos, statement.end) : ''
   const elements = list.elements.filter((element) => kept.has(element)).map(({ pos, end }) => text.slice(pos, end).trim())
   if (elements.length === 0) return ''
-  return `${text.slice(statement.pos, list.pos)} { ${elements.join(', ')} }${text.slice(list.end, statement.end)}`
+  // What stands above an import is told of the file, to those who read its source.
+  const start = ts.isImportDeclaration(statement) ? `\n${text.slice(statement.getStart(), list.pos)}` : text.slice(statement.pos, list.pos)
+  return `${start} { ${elements.join(', ')} }${text.slice(list.end, statement.end)}`
 }
 
 /** Tabs for four spaces each, as in the code. */

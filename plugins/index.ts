@@ -1,12 +1,3 @@
-/**
- * The gateway as one plugin: its parts, registered in the order in which a request meets them (docs/architecture.md).
- *
- *     await app.register(llmGateway, {
- *       upstreams: { main: { url: 'https://provider.example', credential: process.env.PROVIDER_KEY } },
- *       groups: { chat: { protocols: ['chat_completions'], upstream: 'main' } },
- *       keys: [{ id: 'ci', group: 'chat', hash: 'sha256:...' }],
- *     })
- */
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { auth, type AuthOptions } from './auth/index.js'
@@ -169,6 +160,15 @@ function checkUpstreams ({ groups, upstreams = {}, pools = {}, routes = true }: 
   if (first !== undefined) throw new OptionError(first.path, first.message + hint)
 }
 
+/**
+ * The gateway as one plugin: its parts, registered in the order in which a request meets them (docs/architecture.md).
+ *
+ *     await app.register(llmGateway, {
+ *       upstreams: { main: { url: 'https://provider.example', credential: process.env.PROVIDER_KEY } },
+ *       groups: { chat: { protocols: ['chat_completions'], upstream: 'main' } },
+ *       keys: [{ id: 'ci', group: 'chat', hash: 'sha256:...' }],
+ *     })
+ */
 export default fp(registerGateway, { fastify: '5.x', name: 'fastify-llm-gateway' })
 export type { AuthOptions, GroupOptions, KeyOptions, KeySource, Lookup, LookupKey } from './auth/index.js'
 export type { HttpProxyOptions, ProxyOptions } from './forward/index.js'

@@ -117,6 +117,7 @@ t.test('code is shipped without its comments, and declarations with those of wha
     t.match(declared, told)
   }
   t.notMatch(declared, 'interface Gateway ', 'nothing of what plugins share')
+  t.notMatch(declared, /\*\/\nimport /, 'nothing of what a file says of itself')
 })
 
 t.test('publishing builds first, although the scripts of dependencies do not run here', async (t) => {

@@ -1,7 +1,4 @@
-/**
- * Who calls: credential -> digest -> key -> group, before the body is read (docs/security.md). 401 for a wrong or missing
- * credential, 403 for what its group does not allow, 503 where keys cannot be checked.
- */
+/** Credential -> digest -> key -> group, before the body is read (docs/security.md). */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import type { GatewayError } from '../core/errors/gateway-error.js'
@@ -99,4 +96,5 @@ function refuseUnguarded (app: FastifyInstance, gateway: Gateway): void {
   })
 }
 
+/** Who calls: 401 for a wrong or missing credential, 403 for what its group does not allow, 503 where keys cannot be checked. */
 export const auth = fp(registerAuth, { fastify: '5.x', name: 'llm-gateway-auth' })

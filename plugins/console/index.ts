@@ -1,7 +1,3 @@
-/**
- * A page for people without Grafana: what the metrics say, live, from the same cells. Off unless registered. It asks for no
- * credential, so it needs a place that callers do not reach: a listener of its own, or a path that you protect.
- */
 import type { FastifyInstance } from 'fastify'
 import Fastify from 'fastify'
 import fp from 'fastify-plugin'
@@ -43,4 +39,8 @@ async function registerConsole (app: FastifyInstance, options: ConsoleOptions): 
   app.log.info({ console: address }, 'the console listens')
 }
 
+/**
+ * A page for people without Grafana: what the metrics say, live, from the same cells. Off unless registered. It asks for no
+ * credential, so it needs a place that callers do not reach: a listener of its own, or a path that you protect.
+ */
 export const consolePage = fp(registerConsole, { fastify: '5.x', name: 'llm-gateway-console' })

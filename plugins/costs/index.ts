@@ -1,7 +1,3 @@
-/**
- * What each request costs, to the last digit: its tokens and whatever else its reply counts, at the prices of the model that
- * replied. Prices are those of the lists at the time at which a request started; a request keeps the lists it began with.
- */
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { gatewayError } from '../core/errors/gateway-error.js'
@@ -42,4 +38,8 @@ async function registerCosts (app: FastifyInstance, options: CostsOptions): Prom
   gateway.settlement.add('costs', (llm) => { llm.cost = costOf(table, llm, factorOf(llm.routing.upstream)) })
 }
 
+/**
+ * What each request costs, to the last digit: its tokens and whatever else its reply counts, at the prices of the model that
+ * replied. Prices are those of the lists at the time at which a request started; a request keeps the lists it began with.
+ */
 export const costs = fp(registerCosts, { fastify: '5.x', name: 'llm-gateway-costs' })

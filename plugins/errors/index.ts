@@ -1,7 +1,3 @@
-/**
- * Makes every failure on a model route speak the caller's protocol: what Fastify, a host's mount or an upstream's
- * silence would otherwise answer in their own shape (docs/errors.md). Also puts the request ids on every reply.
- */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { joinGateway } from '../core/gateway.js'
@@ -59,4 +55,8 @@ function native (llm: ModelCall, request: FastifyRequest, reply: FastifyReply, f
   return body
 }
 
+/**
+ * Makes every failure on a model route speak the caller's protocol: what Fastify, a host's mount or an upstream's
+ * silence would otherwise answer in their own shape (docs/errors.md). Also puts the request ids on every reply.
+ */
 export const errors = fp(registerErrors, { fastify: '5.x', name: 'llm-gateway-errors' })

@@ -1,7 +1,3 @@
-/**
- * To the upstream and back: the same bytes, one provider credential, cancelled when the caller leaves (docs/architecture.md).
- * Mounts a route for every endpoint; hosts that mount `@fastify/http-proxy` themselves spread `proxyOptions()` instead.
- */
 import { performance } from 'node:perf_hooks'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
@@ -92,4 +88,8 @@ function readBody (gateway: Gateway, request: FastifyRequest, payload: FastifyRe
   }, gateway)
 }
 
+/**
+ * To the upstream and back: the same bytes, one provider credential, cancelled when the caller leaves (docs/architecture.md).
+ * Mounts a route for every endpoint; hosts that mount `@fastify/http-proxy` themselves spread `proxyOptions()` instead.
+ */
 export const forward = fp(registerForward, { fastify: '5.x', name: 'llm-gateway-forward' })

@@ -1,4 +1,3 @@
-/** Labels that callers give their requests themselves, in a header. It ends here and does not go upstream. */
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { joinGateway } from '../core/gateway.js'
@@ -35,4 +34,5 @@ async function registerLabels (app: FastifyInstance, options: LabelsOptions): Pr
   })
 }
 
+/** Labels that callers give their requests themselves, in a header. It ends here and does not go upstream. */
 export const labels = fp(registerLabels, { fastify: '5.x', name: 'llm-gateway-labels' })

@@ -1,8 +1,6 @@
 /**
- * What a key and its group may still spend: requests and tokens a minute, requests at the same time, a balance
- * (docs/keys-and-limits.md). One atomic decision once the body is known: a place, and the tokens that the request may cost. Two
- * where the body is large or does not tell its length: a place before it is read, its tokens after. Settled once, at the
- * request's end, to what was really used. Registered after auth.
+ * One atomic decision once the body is known: a place, and the tokens that the request may cost. Two where the body is large or
+ * does not tell its length: a place before it is read, its tokens after. Settled once, at the request's end, to what was really used.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
@@ -126,4 +124,5 @@ function follow (
 }
 
 // Before it, nothing would be limited: whose request it is was not known yet.
+/** What a key and its group may still spend: requests, tokens, a balance, budgets (docs/keys-and-limits.md). Registered after auth. */
 export const limits = fp(registerLimits, { fastify: '5.x', name: 'llm-gateway-limits', dependencies: ['llm-gateway-auth'] })

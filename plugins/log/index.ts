@@ -1,4 +1,3 @@
-/** One structured line for each model request, at its end, and for each that no path leads to, in the host's own logger. */
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { checkOptions, OptionError } from '../core/options.js'
@@ -37,4 +36,5 @@ function writes (log: FastifyBaseLogger, level: string): boolean {
   return log.trace !== log.fatal
 }
 
+/** One structured line for each model request, at its end, and for each that no path leads to, in the host's own logger. */
 export const log = fp(registerLog, { fastify: '5.x', name: 'llm-gateway-log' })

@@ -1,7 +1,3 @@
-/**
- * Counts what the other plugins tell and shows it to Prometheus and OpenTelemetry (docs/metrics.md): two projections of the same
- * cells. Register it before the other plugins of the gateway.
- */
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { joinGateway } from '../core/gateway.js'
@@ -45,4 +41,8 @@ function sampleWhileOpen (app: FastifyInstance, process: ProcessFamilies): void 
   app.addHook('onClose', async () => clearInterval(timer))
 }
 
+/**
+ * Counts what the other plugins tell and shows it to Prometheus and OpenTelemetry (docs/metrics.md): two projections of the same
+ * cells. Register it before the other plugins of the gateway.
+ */
 export const metrics = fp(registerMetrics, { fastify: '5.x', name: 'llm-gateway-metrics' })

@@ -1,7 +1,6 @@
 /**
- * Refuses model requests while the process has too much to do: before their body is read, with 503 in the caller's protocol
- * and a time to come back. The host's other routes go on. What needs no key is asked first, and comes before auth where
- * `pressure` is registered before it; a key must not take what is left to others, and is known after auth.
+ * Before the body is read. What needs no key is asked first, and comes before auth where `pressure` is registered before it; a key
+ * must not take what is left to others, and is known after auth.
  */
 import { totalmem } from 'node:os'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
@@ -86,4 +85,5 @@ function shed (gateway: Gateway, llm: ModelCall, reason: ShedReason | null, requ
 
 /** What of it needs no key: registered before auth, it refuses for less. */
 export const pressure = fp(registerPressure, { fastify: '5.x', name: 'llm-gateway-pressure' })
+/** Refuses model requests while the process has too much to do: 503, and a time to come back. The host's other routes go on. */
 export const overload = fp(registerOverload, { fastify: '5.x', name: 'llm-gateway-overload', dependencies: ['llm-gateway-auth'] })

@@ -1,7 +1,3 @@
-/**
- * Path normalization: whatever base address a client was given, its request reaches one canonical path (docs/clients.md).
- * Works in an app that this plugin did not create, beside any mount, registered before or after it.
- */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { isSocketUpgrade } from '../core/arrival.js'
@@ -68,4 +64,8 @@ function routeAgain (app: FastifyInstance, { url }: ModelCall, request: FastifyR
   app.routing(request.raw, reply.raw)
 }
 
+/**
+ * Path normalization: whatever base address a client was given, its request reaches one canonical path (docs/clients.md).
+ * Works in an app that this plugin did not create, beside any mount, registered before or after it.
+ */
 export const paths = fp(registerPaths, { fastify: '5.x', name: 'llm-gateway-paths' })

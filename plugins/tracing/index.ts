@@ -1,8 +1,3 @@
-/**
- * One span for each model call, from before it is sent to its settlement, by the GenAI conventions. Register it right
- * before `forward`, or before the host's mounts: hooks that refuse a request come first. Content is captured only where
- * OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT asks for it, which is read at registration; register `usage` before.
- */
 import type { Span, Tracer, TracerProvider } from '@opentelemetry/api'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
@@ -68,4 +63,9 @@ async function registerTracing (app: FastifyInstance, options: TracingOptions): 
   })
 }
 
+/**
+ * One span for each model call, from before it is sent to its settlement, by the GenAI conventions. Register it right
+ * before `forward`, or before the host's mounts: hooks that refuse a request come first. Content is captured only where
+ * OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT asks for it, which is read at registration; register `usage` before.
+ */
 export const tracing = fp(registerTracing, { fastify: '5.x', name: 'llm-gateway-tracing' })

@@ -1,7 +1,3 @@
-/**
- * Which upstream gets a request: by its group, its model, and how the members of a pool do. Answers what no upstream has to
- * be asked for: the models of a group that lists them, and a model that none of its routes takes.
- */
 import { performance } from 'node:perf_hooks'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
@@ -92,4 +88,8 @@ async function registerUpstreams (app: FastifyInstance, options: UpstreamsOption
   }
 }
 
+/**
+ * Which upstream gets a request: by its group, its model, and how the members of a pool do. Answers what no upstream has to
+ * be asked for: the models of a group that lists them, and a model that none of its routes takes.
+ */
 export const upstreams = fp(registerUpstreams, { fastify: '5.x', name: 'llm-gateway-upstreams' })

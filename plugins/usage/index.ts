@@ -1,6 +1,6 @@
 /**
- * Every token of every reply, counted once, while its bytes pass (docs/metrics.md). Gives each metered request what opens a tap on
- * its reply; whoever moves the bytes drives it. On a mount of the host that nobody adapted, this plugin does.
+ * Gives each metered request what opens a tap on its reply; whoever moves the bytes drives it. On a mount of the host that nobody
+ * adapted, this plugin does.
  */
 import { Readable } from 'node:stream'
 import type { FastifyInstance } from 'fastify'
@@ -80,4 +80,5 @@ function mayAskAll (upstreams: readonly Upstream[] | undefined, mayAsk: (upstrea
   return upstreams === undefined ? mayAsk(null) : upstreams.every(({ name }) => mayAsk(name))
 }
 
+/** Every token of every reply, counted once, while its bytes pass (docs/metrics.md). */
 export const usage = fp(registerUsage, { fastify: '5.x', name: 'llm-gateway-usage' })

@@ -1,8 +1,7 @@
 /**
- * Bytes -> JSON -> schema, before anything is sent upstream (docs/configuration.md): 415 for what is not plain JSON (or a form,
- * where one is taken), 413 past the cap, 400 for what does not parse or lacks what the endpoint needs. The body is read
- * and never changed. It runs between authentication and the host's own body parsers, whatever order plugins were
- * registered in.
+ * Bytes -> JSON -> schema: 415 for what is not plain JSON (or a form, where one is taken), 413 past the cap, 400 for what does not
+ * parse or lacks what the endpoint needs. The body is read and never changed. It runs between authentication and the host's own body
+ * parsers, whatever order plugins were registered in.
  */
 import { AsyncResource } from 'node:async_hooks'
 import { performance } from 'node:perf_hooks'
@@ -127,4 +126,5 @@ function refuseBody (llm: ModelCall, request: FastifyRequest, reply: FastifyRepl
   refuse(request, reply, llm.endpoint.family, error)
 }
 
+/** Request bodies, held to what their endpoint needs before anything is sent: 415, 413 or 400 (docs/configuration.md). */
 export const validation = fp(registerValidation, { fastify: '5.x', name: 'llm-gateway-validation' })

@@ -1,22 +1,28 @@
-/** Every option of the bundle and of each plugin says what it is for, and what holds without it. */
+/** What is imported says what it is, every option of the bundle and of each plugin what it is for, and what holds without it. */
 import t from 'tap'
 import ts from 'typescript'
 import { checker, entries, program, root } from './program.js'
 
 const entry = root + entries['fastify-llm-gateway']
 
-/** The type that an exported name stands for, without its generics. */
-function optionTypes (): Array<readonly [name: string, type: ts.Type]> {
-  const file = program.getSourceFile(entry)
+/** What an entry exports, by its name: what each name stands for. */
+function exportsOf (path: string): Array<readonly [name: string, symbol: ts.Symbol]> {
+  const file = program.getSourceFile(path)
   const module = file === undefined ? undefined : checker.getSymbolAtLocation(file)
-  const symbols = module === undefined
-    ? []
-    : checker.getExportsOfModule(module).filter(({ name }) => name.endsWith('Options') && !isResult(name))
+  const symbols = module === undefined ? [] : checker.getExportsOfModule(module)
   return symbols.map((symbol) => {
-    const target = (symbol.flags & ts.SymbolFlags.Alias) === 0 ? symbol : checker.getAliasedSymbol(symbol)
-    return [symbol.name, checker.getDeclaredTypeOfSymbol(target)]
+    return [symbol.name, (symbol.flags & ts.SymbolFlags.Alias) === 0 ? symbol : checker.getAliasedSymbol(symbol)]
   })
 }
+
+/** The type that an exported name stands for, without its generics. */
+function optionTypes (): Array<readonly [name: string, type: ts.Type]> {
+  return exportsOf(entry)
+    .filter(([name]) => name.endsWith('Options') && !isResult(name))
+    .map(([name, symbol]) => [name, checker.getDeclaredTypeOfSymbol(symbol)])
+}
+
+const isTold = (symbol: ts.Symbol): boolean => ts.displayPartsToString(symbol.getDocumentationComment(checker)) !== ''
 
 /** What `proxyOptions()` makes for a mount is no option of ours, and what hosts implement has no defaults. */
 const isResult = (name: string): boolean => name === 'HttpProxyOptions'
@@ -54,9 +60,17 @@ t.test('every option has a docstring, and every one that may be left out its def
   const seen = new Set<ts.Symbol>()
   const found = optionTypes().flatMap(([name, type]) => [...propertiesOf(type, name, seen)])
   t.ok(found.length > 100, `${found.length} options`)
-  t.same(found.filter(([, symbol]) => ts.displayPartsToString(symbol.getDocumentationComment(checker)) === '').map(([path]) => path), [])
+  t.same(found.filter(([, symbol]) => !isTold(symbol)).map(([path]) => path), [])
   const optional = found.filter(([, symbol]) => (symbol.flags & ts.SymbolFlags.Optional) !== 0 && !implemented.has(interfaceOf(symbol)))
   t.same(
     optional.filter(([, symbol]) => !symbol.getJsDocTags(checker).some(({ name }) => name === 'defaultValue')).map(([path]) => path), []
   )
+})
+
+t.test('every plugin and function that may be imported has a docstring', async (t) => {
+  for (const [name, path] of Object.entries(entries)) {
+    const values = exportsOf(root + path).filter(([, symbol]) => (symbol.flags & ts.SymbolFlags.Value) !== 0)
+    t.ok(values.length >= 5, `${values.length} of ${name}`)
+    t.same(values.filter(([, symbol]) => !isTold(symbol)).map(([value]) => value), [])
+  }
 })
