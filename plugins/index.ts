@@ -182,7 +182,7 @@ export type { Cost, CostPart } from './core/cost.js'
 export type { Group, Key, KeyChange, Labels, Limits, Outcome, TokenUsage } from './core/types.js'
 export type {
   ConsoleOptions, CostsOptions, PriceOptions, LabelsOptions, ForwardOptions, LimitsOptions, LogOptions, MetricsOptions, OverloadOptions,
-  PathsOptions, TracingOptions, UsageOptions, ValidationOptions,
+  PathsOptions, TracingOptions, UpstreamsOptions, UsageOptions, ValidationOptions,
 }
 export {
   auth, consolePage, costs, createRewriteUrl, errors, forward, labels, limits, log, metrics, overload, paths, proxyOptions, tracing,

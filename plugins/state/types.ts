@@ -4,7 +4,7 @@
  */
 import type { Balances } from '../core/balances/types.js'
 import type { Ledger } from '../core/ledger.js'
-import type { Group, Key, KeyChange, Limits } from '../core/types.js'
+import type { Budget, Group, Key, KeyChange, Limits } from '../core/types.js'
 import type { Notes } from '../core/upstream.js'
 import type { PasswordFile } from './password.js'
 import type { UsageStoreConfig } from './usage-store/options.js'
@@ -102,4 +102,4 @@ export interface State {
   close: () => Promise<void>
 }
 
-export type { Group, Key, Limits }
+export type { Budget, Group, Key, Limits, Notes }
