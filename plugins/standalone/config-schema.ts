@@ -73,6 +73,7 @@ const descriptions: Readonly<Record<string, Describe | null>> = {
     const allowed = [...new Set([allowedValues].flat().map(String))]
     return { message: `must be one of ${allowed.join(', ')}${but(shown)}${shown === null ? '' : didYouMean(String(data), allowed)}` }
   },
+  const: ({ allowedValue }, _, shown) => ({ message: `must be ${String(allowedValue)}${but(shown)}` }),
   pattern: (_, error) => ({ message: `is not valid: ${String(error.parentSchema?.['description'])}` }),
   not: (_, { schema, parentSchema }) => ({ message: String(Object(schema)['description'] ?? parentSchema?.['description']) }),
   // What must not be empty; none of ours has to have more.

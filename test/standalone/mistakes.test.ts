@@ -52,6 +52,11 @@ t.test('every mistake names its path, and of values only what cannot be a secret
       file({ upstreams: '{ main: { simulate: true, url: "https://models.example" } }' }),
       'upstreams.main.url: has no place beside simulate',
     ],
+    ...[['yes', '"yes"'], ['false', 'false']].map(([given, shown]): [string, string, string] => [
+      `a simulated upstream that says ${given}`,
+      file({ upstreams: `{ main: { simulate: ${given} } }` }),
+      `upstreams.main.simulate: must be true, not ${shown}`,
+    ]),
     [
       'a name with a slash',
       file({ upstreams: '{ main: { simulate: true }, a/b: { simulate: true } }' }),
