@@ -1,5 +1,6 @@
 /** Price rows as operators write them: per million tokens, in the list's currency. Everything that is wrong is reported, with its place. */
 import { decimalText, isLess, one, readDecimal, shifted, type Decimal } from '../core/decimal.js'
+import { didYouMean } from '../core/did-you-mean.js'
 import { isObject, type JsonObject } from '../core/json-object.js'
 import { readTime } from '../core/read-time.js'
 import { plainSheet } from './plain-bill.js'
@@ -75,7 +76,7 @@ function readRow (value: unknown, path: Path, currency: string, report: Report):
 }
 
 function refuseUnknown (value: JsonObject, known: readonly string[], path: Path, report: Report): void {
-  for (const name of Object.keys(value)) if (!known.includes(name)) report([...path, name], 'is not known')
+  for (const name of Object.keys(value)) if (!known.includes(name)) report([...path, name], `is not known${didYouMean(name, known)}`)
 }
 
 /** A sheet that stands alone, so that nothing else may stand in it. */
@@ -143,7 +144,9 @@ function readNamed<T> (value: unknown, path: Path, report: Report, read: (given:
 
 function readEach (value: unknown, path: Path, bounds: Bounds, report: Report): Map<EachName, Decimal> {
   const given = new Map(entriesOf(value, path, report))
-  for (const name of given.keys()) if (!eachNames.some((known) => known === name)) report([...path, name], 'is not known')
+  for (const name of given.keys()) {
+    if (!eachNames.some((known) => known === name)) report([...path, name], `is not known${didYouMean(name, eachNames)}`)
+  }
   return new Map(eachNames.filter((name) => given.has(name)).map((name) => [
     name, readPrice(given.get(name), bounds.each, [...path, name], report),
   ]))

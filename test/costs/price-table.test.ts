@@ -35,18 +35,18 @@ t.test('everything that is wrong with a file is told at once, each with its line
     '8: models.nothing.input: must be a number, not null',
     '9: models.list.input: must be a number, not object',
     '10: models.digits.input: has more than 15 digits, and would be rounded',
-    '11: models.unknown.inputs: is not known',
+    '11: models.unknown.inputs: is not known; did you mean input?',
     '12: models.number: must be an object of prices',
     '13: models.currency.currency: is EUR among prices in USD: a gateway counts in one currency',
     '14: models.step.above[0].inputTokens: must be a whole number of at least 1',
     '14: models.step.above[1]: must be an object with inputTokens and prices',
     '14: models.step.above[2].inclusive: must be true or false',
-    '14: models.step.above[3].outputs: is not known',
+    '14: models.step.above[3].outputs: is not known; did you mean output?',
     '14: models.step.above: has 10 twice',
     '15: models.steps.above: must be a list',
     '16: models.each.each.pages: is not known',
     '16: models.each.each.search: must not be negative',
-    '17: models.variants.tiers.flex.inputs: is not known',
+    '17: models.variants.tiers.flex.inputs: is not known; did you mean input?',
     '17: models.variants.tiers.batch: must be above 0',
     '17: models.variants.tiers.scale: must be an object of prices',
     '17: models.variants.speeds: must be an object',
@@ -59,6 +59,15 @@ t.test('everything that is wrong with a file is told at once, each with its line
     '21: models.overlap[1]: holds at a time when another of its rows does',
     '21: models.overlap[2]: holds at a time when another of its rows does',
   ].map((line) => line.replace(/^(\d+): /, '$1: ')))
+})
+
+t.test('a wrong name in a row of a list is told with what was probably meant', async (t) => {
+  const path = file('meant.yaml', 'models:\n  m: { inptu: 1, each: { serach: 1 }, tools: { outptu: 1 } }\n')
+  t.strictSame(problemsOf({ files: [path] }), [
+    `${path}:2: models.m.inptu: is not known; did you mean input?`,
+    `${path}:2: models.m.each.serach: is not known; did you mean search?`,
+    `${path}:2: models.m.tools.outptu: is not known; did you mean output?`,
+  ])
 })
 
 t.test('what nothing costs is more in a currency with small units', async (t) => {
