@@ -61,7 +61,7 @@ th {
 td { text-align: right; padding: .3rem .6rem; border-bottom: 1px solid var(--line); white-space: nowrap }
 tr:last-child td { border-bottom: 0 }
 th.name, td.name { text-align: left; padding-left: 0 }
-td.name { white-space: normal; overflow-wrap: break-word; min-width: 5.5rem; max-width: 26rem }
+td.name { white-space: normal; overflow-wrap: anywhere; min-width: 5.5rem; max-width: 26rem }
 .wide td.name:nth-child(2) { min-width: 10rem }
 td .low { color: var(--red); font-weight: 600 }
 td:last-child, th:last-child { padding-right: 0 }
@@ -94,7 +94,6 @@ body.lost #about { color: var(--red) }
   table { font-size: .82rem }
   th { font-size: .72rem }
   th, td { padding-left: .3rem; padding-right: .3rem }
-  td.name { min-width: 3.5rem }
   .wide td.name:nth-child(2) { min-width: 6rem }
   meter { width: 3rem }
 }

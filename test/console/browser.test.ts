@@ -168,6 +168,22 @@ t.test('long names keep their ends, and the page its width', options, async (t) 
   t.equal(await page.evaluate('document.documentElement.scrollWidth'), 390)
 })
 
+t.test('a long name without punctuation hides no counts', options, async (t) => {
+  const { app } = await startGateway(t, 'http://127.0.0.1:9', { console: { path: '/console' } })
+  const { recorder } = gatewayOf(app)
+  const group = 'a'.repeat(50)
+  recorder.settled(settledRequest({ usage: { tokens: { ...noTokens, input: 1 } }, auth: { group: groupOf(group) } }))
+  recorder.limitRejected(group, 'requests')
+  const url = `${await listen(app)}/console`
+  const browser = await open(t)
+  for (const [width, table] of [[1_280, 'limited'], [390, 'limited'], [390, 'tokens']] as const) {
+    const { page } = await watch(browser, url, { width, colorScheme: 'light' })
+    const count = await page.locator(`#${table} td:not(.name)`).first().boundingBox()
+    const card = await page.locator(`#${table}`).boundingBox()
+    t.ok(Number(count?.x) + Number(count?.width) <= Number(card?.x) + Number(card?.width), `${table} in ${width} pixels`)
+  }
+})
+
 t.test('fits a phone', options, async (t) => {
   const url = await startConsole(t)
   const { page } = await watch(await open(t), url, { width: 390, colorScheme: 'dark' })
