@@ -1,6 +1,7 @@
 /**
  * The same code without its comments and blank lines, with tabs where there were four spaces, no blanks along most signs, lists in a line,
- * closing braces behind what they close, and without the semicolons that those make up for. Names stay, and a statement keeps a line of its
+ * closing braces behind what they close, and without the semicolons that those make up for; `undefined` by its shorter name, and no
+ * parentheses around the only parameter of an arrow. Names stay, and a statement keeps a line of its
  * own: the trace of an error tells as much as before.
  */
 import ts from 'typescript'
@@ -22,18 +23,36 @@ function shorten (text) {
   return '\n' + '\t'.repeat(spaces >> 2) + ' '.repeat(spaces & 3)
 }
 
+/** Around the only parameter of an arrow, which is a plain name. */
+function isSpareParenthesis ({ kind }, of) {
+  if (kind !== ts.SyntaxKind.OpenParenToken && kind !== ts.SyntaxKind.CloseParenToken) return false
+  const [only, ...others] = ts.isArrowFunction(of) ? of.parameters : []
+  return only !== undefined && others.length === 0 && ts.isIdentifier(only.name) && !only.dotDotDotToken && !only.initializer
+}
+
+/** The value, and no member of that name. */
+function isUndefined (node, of) {
+  return ts.isIdentifier(node) && node.text === 'undefined' && of.name !== node
+}
+
 export function withoutComments (text) {
   const [shebang = ''] = /^#!.*\n/.exec(text) ?? []
   const file = ts.createSourceFile('file.js', text, settings)
   let code = ''
   let isSpareEnd = false
+  let skipped = ''
   function add (node, of) {
     const children = node.getChildren(file)
     if (children.length > 0) return children.forEach((child) => add(child, node))
     const start = node.getStart(file)
-    const token = text.slice(start, node.end)
+    const token = isUndefined(node, of) ? 'void 0' : text.slice(start, node.end)
     if (isSpareEnd && token === '}') code = code.slice(0, -1)
-    const shortened = shorten(text.slice(node.pos, start))
+    if (isSpareParenthesis(node, of)) {
+      skipped += text.slice(node.pos, start)
+      return
+    }
+    const shortened = shorten(skipped + text.slice(node.pos, start))
+    skipped = ''
     const gap = /[,([]$/.test(code) || token === '}' ? shortened.trim() : shortened
     const isSpare = gap === ' ' && !needsBlank.test(code.slice(-1) + text[start])
     // What a loop or a condition does may be nothing, and that is written as a semicolon.
