@@ -71,6 +71,8 @@ export interface KeptReply {
   /** Names and values by turns. */
   readonly rawHeaders: Buffer[]
   readonly body: Buffer
+  /** What the body says: itself, unpacked where it is packed. */
+  readonly text: Buffer
   /** Why it broke off, null where it is whole. */
   readonly error: Error | null
   readonly upstream: Upstream

@@ -7,6 +7,7 @@ import { joined } from './reply-body.js'
 import { isPlain } from './reply-headers.js'
 import type { ReplyHandler } from './placed-handler.js'
 import { errors } from './undici.js'
+import { saidBy } from './unpacked.js'
 
 /** A reply that is to be judged by its body is passed on where it has more than this, or takes longer. */
 const heldBytes = 256 * 1024
@@ -167,8 +168,16 @@ export class AttemptHandler implements ReplyHandler {
   }
 
   #kept (error: Error | null): KeptReply {
+    const body = joined(this.#held)
     return {
-      status: this.#status, headers: this.#headers, rawHeaders: this.#rawHeaders, body: joined(this.#held), error, upstream: this.#upstream,
+      status: this.#status,
+      headers: this.#headers,
+      rawHeaders: this.#rawHeaders,
+      body,
+      // Some name a coding that their error does not have.
+      text: saidBy(body, this.#headers) ?? body,
+      error,
+      upstream: this.#upstream,
     }
   }
 }

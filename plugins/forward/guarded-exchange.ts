@@ -1,4 +1,3 @@
-import * as zlib from 'node:zlib'
 import type { Call } from '../core/upstream.js'
 import { writeLog } from '../core/write-log.js'
 import { Exchange } from './exchange.js'
@@ -6,7 +5,7 @@ import type { ExchangeContext, ExchangeDone, Transport } from './exchange-contex
 import { readHeaders, type Headers } from './raw-headers.js'
 import { isCoded, isPage, isPlain } from './reply-headers.js'
 import { patternOf, PieceMask } from './secret-mask.js'
-import { unpacked, unpackers } from './unpacked.js'
+import { saidBy } from './unpacked.js'
 import { secretsOf, type MountRequest } from './upstream-secrets.js'
 
 /** What is longer, as where a server repeats all that it was sent, is passed on as it comes. */
@@ -15,8 +14,6 @@ const maxHeldBytes = 256 * 1024
 const maxHeldMs = 1_000
 
 const nothing: Buffer = Buffer.alloc(0)
-
-const codings = unpackers(zlib, 16 * maxHeldBytes)
 
 /** An error that is held to its end. */
 interface Held {
@@ -150,7 +147,7 @@ export class GuardedExchange extends Exchange {
   #tells ({ raw, body, headers }: Held): boolean {
     const secrets = this.#secrets()
     if (secrets.length === 0) return false
-    const plain = unpacked(Buffer.concat(body), String(headers['content-encoding'] ?? ''), codings)
+    const plain = saidBy(Buffer.concat(body), headers)
     return plain === null || Buffer.concat([...raw, plain]).toString('latin1').search(patternOf(secrets)) !== -1
   }
 

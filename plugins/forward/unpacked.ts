@@ -1,4 +1,5 @@
 import * as zlib from 'node:zlib'
+import type { Headers } from './raw-headers.js'
 
 type Unpack = (bytes: Buffer) => unknown
 
@@ -28,4 +29,12 @@ export function unpacked (body: Buffer, coding: string, codings: ReadonlyMap<str
   } catch {
     return null
   }
+}
+
+/** For errors: of one that is held, 256 KiB at most, no more than sixteen times as much is read. */
+const codings = unpackers(zlib, 4 * 1024 * 1024)
+
+/** What an error says, null for one that cannot be read. */
+export function saidBy (body: Buffer, { 'content-encoding': coding }: Headers): Buffer | null {
+  return unpacked(body, String(coding ?? ''), codings)
 }

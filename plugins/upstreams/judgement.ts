@@ -59,16 +59,16 @@ function judgeTransport (error: Error, sent: boolean): Judgement {
   return { result, cause: result, blames: 'upstream', waitMs: null }
 }
 
-function judgeReply ({ status, headers, body }: KeptReply, ownCredential: boolean, nowMs: number, llm: ModelCall): Judgement {
-  if (ownCredential && mayNameAccount(status) && namesAccount(body, () => saidIn(llm))) {
+function judgeReply ({ status, headers, text }: KeptReply, ownCredential: boolean, nowMs: number, llm: ModelCall): Judgement {
+  if (ownCredential && mayNameAccount(status) && namesAccount(text, () => saidIn(llm))) {
     return { result: 'credential', cause: 'credential', blames: 'credential', waitMs: null }
   }
-  if (status === 429) return { result: 'rate_limited', cause: '429', blames: 'account_model', waitMs: waitMsOf(headers, body, nowMs) }
+  if (status === 429) return { result: 'rate_limited', cause: '429', blames: 'account_model', waitMs: waitMsOf(headers, text, nowMs) }
   if (status >= 500) {
-    const waitMs = status === 503 || status === 529 ? waitMsOf(headers, body, nowMs) : null
+    const waitMs = status === 503 || status === 529 ? waitMsOf(headers, text, nowMs) : null
     return { result: status === 503 || status === 529 ? 'overloaded' : 'server_error', cause: String(status), blames: 'upstream', waitMs }
   }
-  if (!ownCredential || status === 400 || status === 404 || namesRequest(body)) return { ...nothing, result: 'client_error' }
+  if (!ownCredential || status === 400 || status === 404 || namesRequest(text)) return { ...nothing, result: 'client_error' }
   return { result: 'credential', cause: 'credential', blames: status === 403 ? 'credential_model' : 'credential', waitMs: null }
 }
 
@@ -78,8 +78,8 @@ function saidIn ({ url, request, body: { bytes } }: ModelCall): string {
 }
 
 /** The less the better for the caller: a limit tells it when to come again, an overload that it may, anything else nothing. */
-export function usefulness ({ status, headers, body }: KeptReply, nowMs: number): number {
-  if (status === 429) return waitMsOf(headers, body, nowMs) ?? 1e15
+export function usefulness ({ status, headers, text }: KeptReply, nowMs: number): number {
+  if (status === 429) return waitMsOf(headers, text, nowMs) ?? 1e15
   if (status >= 500 || status < 400) return 2e15
   return 3e15
 }

@@ -8,9 +8,8 @@ import { requestTo, upstreamOf, type Asked } from './request.js'
 const upstream = upstreamOf({ url: 'http://h' })
 
 function kept (status: number, body: string | object = '', headers: Record<string, unknown> = {}): KeptReply {
-  return {
-    status, headers, rawHeaders: [], body: Buffer.from(typeof body === 'string' ? body : JSON.stringify(body)), error: null, upstream,
-  }
+  const bytes = Buffer.from(typeof body === 'string' ? body : JSON.stringify(body))
+  return { status, headers, rawHeaders: [], body: bytes, text: bytes, error: null, upstream }
 }
 
 const chat = '/v1/chat/completions'
