@@ -113,17 +113,14 @@ export class AttemptHandler implements ReplyHandler {
     clearTimeout(this.#timer)
     if (this.#mode === 'head') this.#pass()
     if (this.#mode === 'passed') this.#listener.completed()
-    else if (this.#cancelled === null) {
-      this.#listener.failed({ kind: this.#mode === 'whole' ? 'reply' : 'head', reply: this.#kept(null) })
-    }
+    else if (this.#cancelled === null) this.#listener.failed(this.#told(null))
   }
 
   onError (error: Error): void {
     clearTimeout(this.#timer)
     if (this.#mode === 'passed') this.#listener.broken(error)
     else if (this.#cancelled === null) {
-      const isHead = this.#mode === 'head' || this.#mode === 'failed_head'
-      this.#listener.failed(isHead ? { kind: 'head', reply: this.#kept(error) } : { kind: 'transport', error, sent: this.#abort !== null })
+      this.#listener.failed(this.#mode === 'waiting' ? { kind: 'transport', error, sent: this.#abort !== null } : this.#told(error))
     }
   }
 
@@ -167,9 +164,10 @@ export class AttemptHandler implements ReplyHandler {
     return goesOn
   }
 
-  #kept (error: Error | null): KeptReply {
+  /** What a reply has said counts, also where it broke off after that. */
+  #told (error: Error | null): Failure {
     const body = joined(this.#held)
-    return {
+    const reply: KeptReply = {
       status: this.#status,
       headers: this.#headers,
       rawHeaders: this.#rawHeaders,
@@ -179,6 +177,7 @@ export class AttemptHandler implements ReplyHandler {
       error,
       upstream: this.#upstream,
     }
+    return { kind: this.#mode === 'whole' ? 'reply' : 'head', reply }
   }
 }
 

@@ -44,7 +44,10 @@ export function passedOn (status: number): Judgement {
 export function judge (failure: Failure, ownCredential: boolean, nowMs: number, llm: ModelCall): Judgement {
   if (failure.kind === 'transport') return judgeTransport(failure.error, failure.sent)
   if (failure.kind === 'head') return { result: 'first_event', cause: 'first_event', blames: 'upstream', waitMs: null }
-  return judgeReply(failure.reply, ownCredential, nowMs, llm)
+  const { reply } = failure
+  // Whom a refusal concerns would stand in what is missing.
+  if (reply.error !== null && reply.status < 429) return judgeTransport(reply.error, true)
+  return judgeReply(reply, ownCredential, nowMs, llm)
 }
 
 const timeouts: ReadonlySet<unknown> = new Set(['UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT', 'ETIMEDOUT'])
@@ -77,8 +80,12 @@ function saidIn ({ url, request, body: { bytes } }: ModelCall): string {
   return [unescape(url.replaceAll('+', ' ')), ...Object.entries(Object(request?.headers)), bytes?.toString('latin1')].join('\n')
 }
 
-/** The less the better for the caller: a limit tells it when to come again, an overload that it may, anything else nothing. */
-export function usefulness ({ status, headers, text }: KeptReply, nowMs: number): number {
+/**
+ * The less the better for the caller: a limit tells it when to come again, an overload that it may, anything else nothing. One that broke
+ * off cannot be passed on.
+ */
+export function usefulness ({ status, headers, text, error }: KeptReply, nowMs: number): number {
+  if (error !== null) return 4e15
   if (status === 429) return waitMsOf(headers, text, nowMs) ?? 1e15
   if (status >= 500 || status < 400) return 2e15
   return 3e15

@@ -1,0 +1,87 @@
+/** Errors of members that do not come to their end: their head has said what they are. */
+import t, { type Test } from 'tap'
+import { gatewayOf } from '../../plugins/core/gateway.js'
+import type { UpstreamStatus } from '../../plugins/core/upstream-status.js'
+import type { PoolOptions } from '../../plugins/upstreams/options.js'
+import { call, listen, read } from '../helpers/gateway.js'
+import { inOrder, seenBy, startPool, type PoolGateway } from './pool-gateway.js'
+
+const chat = JSON.stringify({ model: 'gpt-5', messages: [{ role: 'user', content: 'Hi' }] })
+const body = JSON.stringify({ error: { message: 'there is too much to do' } })
+
+interface Asker extends PoolGateway {
+  readonly ask: (headers?: Record<string, string>) => Promise<{ readonly status: number | undefined, readonly text: string }>
+  readonly first: () => UpstreamStatus | undefined
+}
+
+async function startAsker (t: Test, pool: Omit<PoolOptions, 'members'> = {}): Promise<Asker> {
+  const gateway = await startPool(t, { rules: inOrder, pool })
+  const url = await listen(gateway.app)
+  return {
+    ...gateway,
+    ask: async (headers = {}) => {
+      const reply = await call(`${url}/v1/chat/completions`, { body: chat, headers }).reply
+      return { status: reply.statusCode, text: (await read(reply)).bytes.toString() }
+    },
+    first: () => gatewayOf(gateway.app).upstreamsStatus().upstreams[0],
+  }
+}
+
+t.test('a limit or an overload that breaks off after its head is another member\'s request', async (t) => {
+  for (const [status, result] of [[429, 'rate_limited'], [503, 'overloaded'], [529, 'overloaded']] as const) {
+    for (const cutAt of [0, 20]) {
+      const gateway = await startAsker(t)
+      gateway.members[0]?.queue({ status, headers: { 'retry-after': '20' }, body, cutAt })
+      t.equal((await gateway.ask()).status, 200)
+      t.match(await gateway.settled.next(), { outcome: 'ok', routing: { attempts: [{ result, status }, { result: 'ok' }] } })
+      t.strictSame(seenBy(gateway), [1, 1])
+    }
+  }
+})
+
+t.test('the account of a limit that broke off is left alone for as long as its head says', async (t) => {
+  const gateway = await startAsker(t)
+  gateway.members[0]?.queue({ status: 429, headers: { 'retry-after': '20' }, body, cutAt: 20 })
+  for (let i = 0; i < 2; i++) t.equal((await gateway.ask()).status, 200)
+  t.strictSame(seenBy(gateway), [1, 2])
+  const [out] = gateway.first()?.models ?? []
+  t.match(out, { model: 'gpt-5', reason: 'limit' })
+  t.ok(Number(out?.returnsInMs) > 15_000, `${out?.returnsInMs} ms`)
+})
+
+t.test('an error that broke off where no member helps is one native error, and no whole reply is given up for it', async (t) => {
+  const broken = { status: 429, headers: { 'retry-after': '1' }, body, cutAt: 20 }
+  const gateway = await startAsker(t)
+  for (const member of gateway.members) member.queue(broken)
+  const { status, text } = await gateway.ask()
+  t.match([status, JSON.parse(text)], [502, { error: { code: 'upstream_reset' } }])
+  t.match(await gateway.settled.next(), { outcome: 'upstream_error', upstreamReply: { status: 429 }, holds: 0 })
+  for (const whole of [{ status: 429, headers: { 'retry-after': '9' }, body }, { status: 401, body }]) {
+    const other = await startAsker(t)
+    other.members[0]?.queue(broken)
+    other.members[1]?.queue(whole)
+    t.strictSame(await other.ask(), { status: whole.status, text: body })
+  }
+})
+
+t.test('a refusal that broke off blames no credential: whom it concerns would stand in what is missing', async (t) => {
+  const gateway = await startAsker(t)
+  for (const status of [400, 401, 403]) {
+    gateway.members[0]?.queue({ status, body: { error: { code: 'mismatched_organization' } }, cutAt: 10 })
+    t.equal((await gateway.ask({ 'openai-organization': 'org-other' })).status, 502)
+    t.match((await gateway.settled.next()).routing.attempts, [{ result: 'reset', status }])
+  }
+  t.match(gateway.first(), { state: 'up', models: [] })
+  t.equal((await gateway.ask()).status, 200)
+  t.strictSame(seenBy(gateway), [4, 0])
+})
+
+t.test('an overload that cannot be read to its end is one all the same', async (t) => {
+  const gateway = await startAsker(t)
+  gateway.members[0]?.queue({ stallAt: 'headers' })
+  const asked = gateway.ask()
+  const { raw } = await gateway.members[0]?.requests.next() ?? {}
+  raw?.res.socket?.write('HTTP/1.1 503 Busy\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\nno length\r\n')
+  t.equal((await asked).status, 200)
+  t.match((await gateway.settled.next()).routing.attempts, [{ result: 'overloaded', status: 503 }, { result: 'ok' }])
+})
