@@ -93,8 +93,8 @@ export interface Attempts {
    */
   look: (status: number) => 'pass' | 'whole' | 'head'
   openHead: () => StreamHead
-  /** The reply is passed on from here. */
-  passed: () => void
+  /** The reply is passed on from here. `headers`: none where `look` said to pass it. */
+  passed: (headers: KeptReply['headers']) => void
   /** The attempt failed. Milliseconds after which there is to be another; null: none, `last` is what the caller gets. */
   failed: (failure: Failure) => number | null | Promise<number | null>
   /** The most useful reply or failure of those that were told. */

@@ -1,7 +1,7 @@
 import { overloaded } from '../core/errors/overloaded.js'
 import { isEventStream } from '../core/event-stream.js'
 import type { Attempts, Call, Failure, KeptReply, StreamHead, Upstream } from '../core/upstream.js'
-import type { Exchange } from './exchange.js'
+import type { GuardedExchange } from './guarded-exchange.js'
 import { readHeaders, type Headers } from './raw-headers.js'
 import { joined } from './reply-body.js'
 import { isPlain } from './reply-headers.js'
@@ -22,7 +22,7 @@ type Mode = 'waiting' | 'passed' | 'whole' | 'head' | 'failed_head'
 
 /** Whose attempt it is. */
 export interface AttemptListener {
-  readonly exchange: Exchange
+  readonly exchange: GuardedExchange
   readonly attempts: Attempts
   /** Something of the request is about to be written. */
   sent: () => void
@@ -93,7 +93,7 @@ export class AttemptHandler implements ReplyHandler {
     if (look === 'head' && !isReadableStream(this.#headers)) return this.#pass()
     this.#mode = look
     if (look === 'head') this.#head = this.#listener.attempts.openHead()
-    else this.#hold(() => this.#pass())
+    else this.#hold(() => this.#passUnfinished())
     return true
   }
 
@@ -152,12 +152,18 @@ export class AttemptHandler implements ReplyHandler {
     return this.#abort === null ? new errors.ConnectTimeoutError() : new errors.HeadersTimeoutError()
   }
 
+  /** Its caller has waited for the rest of it, and does not wait for that again. */
+  #passUnfinished (): void {
+    this.#pass()
+    this.#listener.exchange.holdNoLonger()
+  }
+
   /** From here on the caller gets what comes, and no other attempt is made. */
   #pass (): boolean {
     clearTimeout(this.#timer)
     this.#mode = 'passed'
     const { exchange, attempts } = this.#listener
-    attempts.passed()
+    attempts.passed(this.#headers)
     let goesOn = exchange.onHeaders(this.#status, this.#rawHeaders, this.#resume)
     for (const chunk of this.#held) goesOn = exchange.onData(chunk)
     this.#held = []

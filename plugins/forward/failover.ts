@@ -6,8 +6,8 @@ import { releaseHold } from '../core/request-life.js'
 import { writeLog } from '../core/write-log.js'
 import type { Attempts, Call, Called, Failure, KeptReply } from '../core/upstream.js'
 import { AttemptHandler, nothingToResume, type AttemptListener } from './attempt-handler.js'
-import type { Exchange } from './exchange.js'
 import type { ExchangeContext } from './exchange-context.js'
+import type { GuardedExchange } from './guarded-exchange.js'
 import type { ReplyHandler } from './placed-handler.js'
 import { isCoded } from './reply-headers.js'
 
@@ -19,7 +19,7 @@ export type Dispatch = (call: Call, handler: ReplyHandler) => void
  * byte to its last, or one failure. Nothing is sent any more once a byte was passed on, or its caller has left.
  */
 export class Failover implements AttemptListener {
-  readonly exchange: Exchange
+  readonly exchange: GuardedExchange
   readonly attempts: Attempts
   readonly #context: ExchangeContext
   readonly #dispatch: Dispatch
@@ -30,7 +30,7 @@ export class Failover implements AttemptListener {
   #isSent = false
   #isOver = false
 
-  constructor (context: ExchangeContext, attempts: Attempts, exchange: Exchange, dispatch: Dispatch) {
+  constructor (context: ExchangeContext, attempts: Attempts, exchange: GuardedExchange, dispatch: Dispatch) {
     this.#context = context
     this.attempts = attempts
     this.exchange = exchange

@@ -101,6 +101,10 @@ export class GuardedExchange extends Exchange {
     return this.#failure.push(piece)
   }
 
+  holdNoLonger (): void {
+    if (this.#held !== null) this.#timeIsUp(this.#held)
+  }
+
   /** What is not all there cannot be looked through. */
   #timeIsUp (held: Held): void {
     if (this.#secrets().length === 0) this.#passOn(held)

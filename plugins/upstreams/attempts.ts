@@ -122,8 +122,8 @@ export class PoolAttempts implements Attempts {
     return new EventHead(this.#llm.endpoint.usage)
   }
 
-  passed (): void {
-    this.#visits.passed()
+  passed (headers: KeptReply['headers']): void {
+    this.#visits.passed(headers)
   }
 
   failed (failure: Failure): number | null | Promise<number | null> {

@@ -26,19 +26,18 @@ export interface Judgement {
 
 const nothing = { cause: null, blames: null, waitMs: null }
 
-const well: Judgement = { ...nothing, result: 'ok' }
+export const well: Judgement = { ...nothing, result: 'ok' }
 const refusing: Judgement = { ...nothing, result: 'client_error' }
-const failing: Judgement = { ...nothing, result: 'server_error', blames: 'upstream' }
+const noText = Buffer.alloc(0)
 
 /** True for replies whose body has a say in what becomes of them. */
 export function needsBody (status: number): boolean {
   return status === 400 || status === 401 || status === 402 || status === 403 || status === 429 || status >= 500
 }
 
-/** What a reply that was passed on says of its upstream. */
-export function passedOn (status: number): Judgement {
-  if (status >= 500) return failing
-  return status >= 400 ? refusing : well
+/** What a reply that was passed on says of its upstream, as far as its head tells. */
+export function passedOn (status: number, headers: KeptReply['headers']): Judgement {
+  return status < 400 ? well : judgeStatus(status, headers, noText, Date.now()) ?? refusing
 }
 
 export function judge (failure: Failure, ownCredential: boolean, nowMs: number, llm: ModelCall): Judgement {
@@ -66,13 +65,18 @@ function judgeReply ({ status, headers, text }: KeptReply, ownCredential: boolea
   if (ownCredential && mayNameAccount(status) && namesAccount(text, () => saidIn(llm))) {
     return { result: 'credential', cause: 'credential', blames: 'credential', waitMs: null }
   }
-  if (status === 429) return { result: 'rate_limited', cause: '429', blames: 'account_model', waitMs: waitMsOf(headers, text, nowMs) }
-  if (status >= 500) {
-    const waitMs = status === 503 || status === 529 ? waitMsOf(headers, text, nowMs) : null
-    return { result: status === 503 || status === 529 ? 'overloaded' : 'server_error', cause: String(status), blames: 'upstream', waitMs }
-  }
+  const judged = judgeStatus(status, headers, text, nowMs)
+  if (judged !== null) return judged
   if (!ownCredential || status === 400 || status === 404 || namesRequest(text)) return { ...nothing, result: 'client_error' }
   return { result: 'credential', cause: 'credential', blames: status === 403 ? 'credential_model' : 'credential', waitMs: null }
+}
+
+/** A limit, or a failure of the upstream's own; null for anything else. */
+function judgeStatus (status: number, headers: KeptReply['headers'], text: Buffer, nowMs: number): Judgement | null {
+  if (status === 429) return { result: 'rate_limited', cause: '429', blames: 'account_model', waitMs: waitMsOf(headers, text, nowMs) }
+  if (status < 500) return null
+  if (status !== 503 && status !== 529) return { result: 'server_error', cause: String(status), blames: 'upstream', waitMs: null }
+  return { result: 'overloaded', cause: String(status), blames: 'upstream', waitMs: waitMsOf(headers, text, nowMs) }
 }
 
 /** All of a request that its provider may repeat. */

@@ -1,5 +1,6 @@
 import type { ModelCall } from '../core/model-call.js'
-import { passedOn, type AttemptResult } from './judgement.js'
+import type { KeptReply } from '../core/upstream.js'
+import { passedOn, well, type AttemptResult, type Judgement } from './judgement.js'
 import type { Member } from './member.js'
 import type { Surroundings } from './surroundings.js'
 import { endVisit, tellBegun, Visit, type Told } from './visit.js'
@@ -12,6 +13,8 @@ export class Visits {
   readonly #llm: ModelCall
   readonly #around: Surroundings
   #current: Visit | null = null
+  /** What the reply that was passed on told of its member. */
+  #passedOn: Judgement = well
 
   constructor (members: readonly Member[], llm: ModelCall, around: Surroundings) {
     this.#members = members
@@ -26,13 +29,15 @@ export class Visits {
 
   begin (member: Member, model: string, now: number): Visit {
     this.status = 0
+    this.#passedOn = well
     this.#current = new Visit(member, model, now)
     return this.#current
   }
 
   /** Its reply is passed on. */
-  passed (): void {
-    if (this.#current !== null) tellBegun(this.#members, this.#current, passedOn(this.status), this.#around.now)
+  passed (headers: KeptReply['headers']): void {
+    this.#passedOn = passedOn(this.status, headers)
+    if (this.#current !== null) tellBegun(this.#members, this.#current, this.#passedOn, this.#around.now)
   }
 
   /** A null for `result`: it was no attempt; for `told`: nothing is told of anybody. */
@@ -52,9 +57,13 @@ export class Visits {
   /** The request is over, and with it the visit under way; a caller that left has ended it already. */
   over (end: 'complete' | 'broken' | 'left'): void {
     if (this.#current === null) return
-    const { result, blames } = passedOn(this.status)
-    if (end !== 'broken' && blames === null) this.#current.complete()
-    if (end === 'broken') this.end('reset', this.status, { blames: 'upstream', waitMs: null })
-    else this.end(end === 'left' ? 'left' : result, this.status, null)
+    const { result, blames } = this.#passedOn
+    if (end === 'broken' && blames === null) {
+      this.end('reset', this.status, { blames: 'upstream', waitMs: null })
+      return
+    }
+    if (blames !== 'upstream') this.#current.complete()
+    // A failure is told by its head, whoever leaves it: its caller gets words of ours where the rest does not come.
+    this.end(end === 'left' && result === 'ok' ? 'left' : result, this.status, null)
   }
 }

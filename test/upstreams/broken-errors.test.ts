@@ -85,3 +85,53 @@ t.test('an overload that cannot be read to its end is one all the same', async (
   t.equal((await asked).status, 200)
   t.match((await gateway.settled.next()).routing.attempts, [{ result: 'overloaded', status: 503 }, { result: 'ok' }])
 })
+
+t.test('an error that stalls after its head is passed on once it was waited for, and counts as what its head says', async (t) => {
+  const cases = [[429, 'rate_limited'], [503, 'overloaded'], [500, 'server_error'], [400, 'client_error']] as const
+  const waits: number[] = []
+  for (const [status, result] of cases) {
+    const gateway = await startAsker(t)
+    gateway.members[0]?.queue({ status, headers: { 'retry-after': '20' }, body, stallAt: 20 })
+    const since = performance.now()
+    const told = await gateway.ask()
+    waits.push(performance.now() - since)
+    t.match([told.status, JSON.parse(told.text)], [status, { error: { message: 'The model provider answered with an error.' } }])
+    t.match((await gateway.settled.next()).routing.attempts, [{ upstream: 'm0', result, status }])
+    t.match(gateway.first(), { state: 'up', active: 0 })
+    const metrics = (await gateway.app.inject('/metrics')).body
+    t.match(metrics, new RegExp(`upstream_attempts_total\\{upstream="m0",result="${result}"\\} 1`))
+  }
+  t.ok(Math.min(...waits) < 1_900, `waited for once: ${waits.join(' ms, ')} ms`)
+})
+
+t.test('the account of a limit that stalls is left alone for as long as its head says', async (t) => {
+  const gateway = await startAsker(t)
+  gateway.members[0]?.queue({ status: 429, headers: { 'retry-after': '20' }, body, stallAt: 20 })
+  t.equal((await gateway.ask()).status, 429)
+  const [out] = gateway.first()?.models ?? []
+  t.match(out, { model: 'gpt-5', reason: 'limit' })
+  t.ok(Number(out?.returnsInMs) > 15_000, `${out?.returnsInMs} ms`)
+  t.equal((await gateway.ask()).status, 200)
+  t.strictSame(seenBy(gateway), [1, 1])
+})
+
+t.test('an overload that is passed on and breaks off then is one failure, and not two', async (t) => {
+  const gateway = await startAsker(t)
+  const long = Buffer.alloc(300_000, 'x')
+  for (let i = 0; i < 4; i++) {
+    gateway.members[0]?.queue({ status: 503, body: long, split: [280_000], cutAt: 290_000 })
+    await gateway.ask()
+    t.match((await gateway.settled.next()).routing.attempts, [{ upstream: 'm0', result: 'overloaded', status: 503 }])
+  }
+  t.match(gateway.first(), { state: 'up' })
+  gateway.members[0]?.queue({ status: 503, body: long })
+  await gateway.ask()
+  t.match(gateway.first(), { state: 'out', reason: 'failures' })
+})
+
+t.test('an error of its caller\'s that is passed on and breaks off is a broken connection', async (t) => {
+  const gateway = await startAsker(t)
+  gateway.members[0]?.queue({ status: 422, body, cutAt: 20, split: [10] })
+  t.equal((await gateway.ask()).status, 502)
+  t.match((await gateway.settled.next()).routing.attempts, [{ upstream: 'm0', result: 'reset', status: 422 }])
+})

@@ -55,8 +55,12 @@ t.test('what a reply means for its upstream and for another attempt', async (t) 
   }
   for (const status of [400, 401, 402, 403, 429, 500, 529]) t.ok(needsBody(status))
   for (const status of [200, 404, 408, 413, 422]) t.notOk(needsBody(status))
-  t.match([200, 404, 503].map((status) => passedOn(status)), [
-    { result: 'ok', blames: null }, { result: 'client_error', blames: null }, { result: 'server_error', blames: 'upstream' },
+  t.match([200, 404, 429, 503, 500].map((status) => passedOn(status, { 'retry-after': '3' })), [
+    { result: 'ok', blames: null },
+    { result: 'client_error', blames: null },
+    { result: 'rate_limited', blames: 'account_model', waitMs: 3_000 },
+    { result: 'overloaded', blames: 'upstream', waitMs: 3_000 },
+    { result: 'server_error', blames: 'upstream', waitMs: null },
   ])
 })
 
