@@ -10,7 +10,7 @@ import { EventBoundary } from './event-boundary.js'
 import type { ExchangeDone, ExchangeContext, Transport } from './exchange-context.js'
 import { joined, ReplyBody, type Source } from './reply-body.js'
 import type { Headers } from './raw-headers.js'
-import { flushHead, isCoded, isPlain } from './reply-headers.js'
+import { flushHead, isCoded, isPlain, namesType } from './reply-headers.js'
 
 // No closure captures an exchange on the way of every request: that doubled what each scavenge had to keep.
 function deliver (exchange: Exchange): void {
@@ -184,7 +184,7 @@ export abstract class Exchange implements Dispatcher.DispatchHandler, Source {
       this.#done(this.#error, undefined, this.#context)
       return
     }
-    const whole = this.#ended && !this.#undecided && !this.#context.streamOnly
+    const whole = this.#ended && !this.#undecided && !this.#context.streamOnly && namesType(this.#headers)
     const body = whole ? joined(this.#early) : this.#open()
     this.#early = []
     this.#done(null, { statusCode: this.#context.llm.upstreamReply.status, headers: this.#headers, body }, this.#context)

@@ -80,6 +80,11 @@ export function isPlain (headers: Headers): boolean {
   return coding === undefined || /^\s*identity\s*$/i.test(String(coding))
 }
 
+/** Where it does not, the framework gives whole bytes a type that their upstream did not say, and a stream none. */
+export function namesType ({ 'content-type': type }: Headers): boolean {
+  return String(type).includes('/')
+}
+
 /** A page for people where the caller's library expects its protocol: some proxies in front of providers answer so. */
 export function isPage (statusCode: number, headers: Readonly<Record<string, unknown>>): boolean {
   return statusCode >= 300 && /^\s*(?:text\/html|application\/xhtml)/i.test(String(headers['content-type']))

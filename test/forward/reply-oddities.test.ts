@@ -1,9 +1,12 @@
 /** Replies that are odd in their headers, and requests that are odd in their method. */
 import type { OutgoingHttpHeaders } from 'node:http'
 import { brotliCompressSync, gzipSync } from 'node:zlib'
+import httpProxy from '@fastify/http-proxy'
+import Fastify from 'fastify'
 import t from 'tap'
 import { gatewayOf } from '../../plugins/core/gateway.js'
-import { call, everyProtocol, listen, read, secret, startGateway } from '../helpers/gateway.js'
+import llmGateway, { proxyOptions } from '../../plugins/index.js'
+import { call, everyProtocol, gatewayOptions, listen, read, secret, startGateway, watchSettled } from '../helpers/gateway.js'
 import { replyFixture, startUpstream, usageOf } from '../helpers/upstream.js'
 
 const body = '{"model":"m","messages":[{"role":"user","content":"hi"}]}'
@@ -21,6 +24,47 @@ t.test('two types of a reply are the first one', async (t) => {
     t.equal((await read(reply)).bytes.toString(), fixture.toString())
     t.match(await settled.next(), { outcome: 'ok', usage: { tokens: leaves } })
   }
+})
+
+t.test('a reply that names no type, or what is none, gets no other', async (t) => {
+  const upstream = await startUpstream(t)
+  const app = Fastify()
+  t.teardown(() => app.close())
+  await app.register(llmGateway, gatewayOptions(upstream.url))
+  const mounted = Fastify()
+  t.teardown(() => mounted.close())
+  await mounted.register(llmGateway, { ...gatewayOptions(upstream.url), routes: false })
+  await mounted.register(httpProxy, { upstream: upstream.url, ...proxyOptions() })
+  const hooked: number[] = []
+  for (const each of [app, mounted]) each.addHook('onSend', async (_request, reply) => { hooked.push(reply.statusCode) })
+  const cases: ReadonlyArray<readonly [status: number, headers: OutgoingHttpHeaders, bytes: Buffer]> = [
+    [200, {}, fixture],
+    [200, { 'content-length': fixture.length }, fixture],
+    [200, { 'content-type': 'json' }, fixture],
+    [200, { 'content-length': 0 }, Buffer.alloc(0)],
+    [204, {}, Buffer.alloc(0)],
+    [304, { etag: '"a"' }, Buffer.alloc(0)],
+    [422, {}, Buffer.from('{"error":{"message":"no"}}')],
+  ]
+  for (const each of [app, mounted]) {
+    const settled = watchSettled(each)
+    const url = await listen(each)
+    for (const [status, headers, bytes] of cases) {
+      // A script of its own names a type.
+      upstream.respond = ({ raw: { res } }) => {
+        res.writeHead(status, headers).end(bytes)
+        return { stallAt: 'headers' }
+      }
+      for (let i = 0; i < 2; i++) {
+        const reply = await call(`${url}/v1/chat/completions`, { body }).reply
+        t.strictSame([reply.statusCode, reply.headers['content-type']], [status, headers['content-type']])
+        const got = await read(reply)
+        t.strictSame([got.cut, got.bytes.equals(bytes)], [false, true])
+        t.match(await settled.next(), { upstreamReply: { status }, abortedBy: null, holds: 0 })
+      }
+    }
+  }
+  t.equal(hooked.length, 4 * cases.length, 'and hooks of the host meet it')
 })
 
 t.test('a reply that is packed twice is passed on as one list, and counted', async (t) => {
