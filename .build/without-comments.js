@@ -27,12 +27,13 @@ function shorten (text) {
 function isSpareParenthesis ({ kind }, of) {
   if (kind !== ts.SyntaxKind.OpenParenToken && kind !== ts.SyntaxKind.CloseParenToken) return false
   const [only, ...others] = ts.isArrowFunction(of) ? of.parameters : []
-  return only !== undefined && others.length === 0 && ts.isIdentifier(only.name) && !only.dotDotDotToken && !only.initializer
+  if (only === undefined || others.length > 0 || of.parameters.hasTrailingComma) return false
+  return ts.isIdentifier(only.name) && !only.dotDotDotToken && !only.initializer
 }
 
 /** The value, and no member of that name. */
 function isUndefined (node, of) {
-  return ts.isIdentifier(node) && node.text === 'undefined' && of.name !== node
+  return ts.isIdentifier(node) && node.text === 'undefined' && of.name !== node && of.propertyName !== node
 }
 
 export function withoutComments (text) {
@@ -53,7 +54,7 @@ export function withoutComments (text) {
     }
     const shortened = shorten(skipped + text.slice(node.pos, start))
     skipped = ''
-    const gap = /[,([]$/.test(code) || token === '}' ? shortened.trim() : shortened
+    const gap = /[,([]$/.test(code) || token === '}' || token === '=>' ? shortened.trim() : shortened
     const isSpare = gap === ' ' && !needsBlank.test(code.slice(-1) + text[start])
     // What a loop or a condition does may be nothing, and that is written as a semicolon.
     isSpareEnd = node.kind === ts.SyntaxKind.SemicolonToken && of.kind !== ts.SyntaxKind.EmptyStatement

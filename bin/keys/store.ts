@@ -41,8 +41,8 @@ export function checkGroup (group: string, { groups }: GatewayConfig): void {
 }
 
 /** Throws CommandError for a budget in money where nothing has a price: every request of its key would be refused for that. */
-export function checkPriced ({ budgets = [] }: Limits, { prices }: GatewayConfig): void {
-  if (prices === undefined && budgets.some(({ cost }) => cost !== undefined)) {
+export function checkPriced ({ budgets = [] }: Limits, { prices: { files = [], models = {} } = {} }: GatewayConfig): void {
+  if (files.length === 0 && Object.keys(models).length === 0 && budgets.some(({ cost }) => cost !== undefined)) {
     throw new CommandError('a budget in money needs prices: without a price list nothing costs anything')
   }
 }

@@ -14,8 +14,13 @@ export interface Pricing {
    * as often as it says, or once.
    */
   readonly forecast: (llm: ModelCall, inputTokens: number, outputTokens: number) => CostForecast | null
-  /** The same in one sum, of tokens alone: for a reply that broke off, or was served in a way that has no price. */
+  /** The same in one sum, of tokens alone: for a reply that broke off. */
   readonly estimate: (llm: ModelCall, inputTokens: number, outputTokens: number) => number | null
+  /**
+   * What a request that is over cost, its tokens that have no price at the dearest at which they may be charged; null where nobody knows
+   * that either.
+   */
+  readonly atMost: (llm: ModelCall) => number | null
 }
 
 /** In whole billionths of the currency, rounded up. */

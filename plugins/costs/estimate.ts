@@ -12,12 +12,17 @@ interface Asked {
   readonly tiers: readonly string[]
   readonly speeds: readonly string[]
   readonly regions: readonly string[]
+  /** How many answers. */
+  readonly choices: number
 }
 
 const none: readonly never[] = []
-const nothingAsked: Asked = { tiers: none, speeds: none, regions: none }
+const nothingAsked: Asked = { tiers: none, speeds: none, regions: none, choices: 1 }
+/** Of requests that asked for something: their bodies are let go of when they are sent. */
+const remembered = new WeakMap<ModelCall, Asked>()
 
-const namesOf = {
+/** Rates that tokens of a direction may have. */
+export const namesOf = {
   input: [...leaves.filter(({ direction }) => direction === 'input').map(({ type }) => type), ...kinds.map((kind) => `input_${kind}`)],
   output: [...leaves.filter(({ direction }) => direction === 'output').map(({ type }) => type), ...kinds.map((kind) => `output_${kind}`)],
 }
@@ -36,8 +41,8 @@ export interface Ways {
 
 /** Null where the row has no price for what is asked. */
 export function waysOf (row: PriceRow, llm: ModelCall, upstream: Decimal): Ways | null {
-  const images = imagesCost(row.each.get('image'), llm)
   const asked = askedOf(llm)
+  const images = imagesCost(row.each.get('image'), llm, asked)
   // Hardly any request asks for something.
   if (asked === nothingAsked) return { row, sheets: [row.sheet], factor: one, upstream, images }
   const sheets = [row.sheet]
@@ -91,11 +96,9 @@ function madeCost (tokens: Decimal | null, { row, images }: Ways): Decimal | nul
   return images === null ? tokens : dearer(tokens, images)
 }
 
-function imagesCost (each: Decimal | undefined, { body: { json }, endpoint }: ModelCall): Decimal | null {
-  const [path] = endpoint.output?.choices ?? []
-  if (each === undefined || path === undefined) return null
-  const asked = isObject(json) ? json[path.join('.')] : undefined
-  return timesCount(each, typeof asked === 'number' && Number.isSafeInteger(asked) && asked > 1 ? asked : 1)
+function imagesCost (each: Decimal | undefined, { endpoint }: ModelCall, { choices }: Asked): Decimal | null {
+  if (each === undefined || endpoint.output === null || endpoint.output.choices.length === 0) return null
+  return timesCount(each, choices)
 }
 
 /** What a token costs at most; null where some or all have no price. */
@@ -125,13 +128,24 @@ export function asksForNothing (llm: ModelCall): boolean {
   return askedOf(llm) === nothingAsked
 }
 
-function askedOf ({ body: { json }, endpoint }: ModelCall): Asked {
+function askedOf (llm: ModelCall): Asked {
+  const { body: { json }, endpoint } = llm
   const rules = endpoint.usage?.served
-  if (rules === undefined || !isObject(json)) return nothingAsked
+  if (rules === undefined || !isObject(json)) return remembered.get(llm) ?? nothingAsked
   const tiers = wordsAt(json, rules.tier.asked, rules)
   const speeds = wordsAt(json, rules.speed.asked, rules)
   const regions = wordsAt(json, rules.region.asked, rules)
-  return tiers === none && speeds === none && regions === none ? nothingAsked : { tiers, speeds, regions }
+  const choices = choicesIn(json, endpoint)
+  if (tiers === none && speeds === none && regions === none && choices === 1) return nothingAsked
+  const asked = { tiers, speeds, regions, choices }
+  remembered.set(llm, asked)
+  return asked
+}
+
+function choicesIn (json: JsonObject, { output }: ModelCall['endpoint']): number {
+  const [path] = output?.choices ?? []
+  const choices = path === undefined ? undefined : json[path.join('.')]
+  return typeof choices === 'number' && Number.isSafeInteger(choices) && choices > 1 ? choices : 1
 }
 
 function wordsAt (json: JsonObject, fields: readonly string[], { words }: ServedRules): readonly string[] {

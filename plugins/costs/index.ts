@@ -4,6 +4,7 @@ import { gatewayError } from '../core/errors/gateway-error.js'
 import { refuse } from '../core/errors/refuse.js'
 import { joinGateway } from '../core/gateway.js'
 import { modelCallOf } from '../core/model-call.js'
+import { atMost } from './at-most.js'
 import { addCostHeader } from './cost-header.js'
 import { Forecast } from './forecast.js'
 import { readOptions, type CostsOptions } from './options.js'
@@ -25,6 +26,7 @@ async function registerCosts (app: FastifyInstance, options: CostsOptions): Prom
     ...options.unpriced === 'allow' && { unpriced: options.unpriced },
     forecast: (llm, input, output) => forecast.forecast(llm, input, output),
     estimate: (llm, input, output) => forecast.estimate(llm, input, output),
+    atMost: (llm) => atMost(table, llm, factorOf(llm.routing.upstream)),
   }
   // Where nothing is said and a budget is in money, the limits refuse: they have to know what a request may cost.
   if (options.unpriced === 'refuse') {

@@ -24,6 +24,10 @@ export function matchOf (table: PriceTable, { reply, asked, alias }: ModelNames,
     table.find('', 'asked', time)
 }
 
+export function namesIn ({ usage, model, routing }: ModelCall): ModelNames {
+  return { reply: usage.responseModel, asked: model, alias: routing.sentModel }
+}
+
 /** When a request started, in milliseconds since the epoch: the prices of then are its prices. */
 export function startOf ({ startedAt }: ModelCall): number {
   return originMs + startedAt
@@ -33,7 +37,7 @@ export function startOf ({ startedAt }: ModelCall): number {
 export function costOf (table: PriceTable, llm: ModelCall, factor: Decimal = one): SettledCost | null {
   const { tokens: usage, modalities, served } = llm.usage
   if (usage === null && served === null) return null
-  const match = matchOf(table, { reply: llm.usage.responseModel, asked: llm.model, alias: llm.routing.sentModel }, startOf(llm))
+  const match = matchOf(table, namesIn(llm), startOf(llm))
   const row = match?.row ?? null
   const bill = { usage, modalities, served, factor }
   const sum = row === null ? null : plainSum(bill, row)

@@ -61,7 +61,7 @@ export function chargeOf (llm: ModelCall, held: Held, known: Known = knownOf(llm
 }
 
 /**
- * The same in billionths of the currency: what the reply cost, and where it broke off what its parts may have. So too where some of it has
+ * The same in billionths of the currency: what the reply cost, and where it broke off what its parts may have. So too where tokens have
  * no price, unless that is allowed: how a request is served may be its caller's choice, and would make it free.
  */
 function costChargeOf (llm: ModelCall, held: HeldWithCost, known: Known, pricing: Pricing | null): number {
@@ -70,8 +70,9 @@ function costChargeOf (llm: ModelCall, held: HeldWithCost, known: Known, pricing
   const isPriced = llm.cost?.unpriced !== true || pricing?.unpriced === 'allow'
   if (isPriced && (known === 'all' || toldPictures(llm))) return reported
   if (known === 'unseen') return Math.max(reported, held.cost)
-  const [input, output] = known === 'all' ? toldTokens(llm) : [held.input, relayedEstimate(llm)]
-  return Math.max(reported, Math.min(held.cost, pricing?.estimate(llm, input, output) ?? held.cost))
+  const isTold = known === 'all' && totalOf(llm) > 0
+  const likely = isTold ? pricing?.atMost(llm) : pricing?.estimate(llm, held.input, relayedEstimate(llm))
+  return Math.max(reported, Math.min(held.cost, likely ?? held.cost))
 }
 
 /** A whole reply that tells its pictures by the piece and no tokens: what they cost is all of it. */
@@ -124,11 +125,6 @@ export function recordOf (
   return record
 }
 
-function totalOf (llm: ModelCall): number {
-  const [input, output] = toldTokens(llm)
-  return input + output
-}
-
-function toldTokens ({ usage: { tokens: usage } }: ModelCall): readonly [input: number, output: number] {
-  return usage === null ? [0, 0] : [tokensOf(usage, 'input'), tokensOf(usage, 'output')]
+function totalOf ({ usage: { tokens: usage } }: ModelCall): number {
+  return usage === null ? 0 : tokensOf(usage, 'input') + tokensOf(usage, 'output')
 }

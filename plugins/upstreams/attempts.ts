@@ -135,7 +135,8 @@ export class PoolAttempts implements Attempts {
     else this.#best.keep(failure.reply, judgement.result)
     const status = failure.kind === 'transport' ? 0 : failure.reply.status
     const renew = upstream?.secret.renew
-    if (status === 401 && this.#mayRenew && secret !== null && renew) return this.#renew(renew, secret, judgement)
+    const isRefused = status === 401 && judgement.cause === 'credential'
+    if (isRefused && this.#mayRenew && secret !== null && renew) return this.#renew(renew, secret, judgement)
     this.#visits.end(judgement.result, status, judgement)
     return this.#goOn(judgement)
   }

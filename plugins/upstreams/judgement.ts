@@ -24,6 +24,7 @@ export interface Judgement {
   readonly waitMs: number | null
 }
 
+const busy: ReadonlySet<number> = new Set([429, 503, 529])
 const nothing = { cause: null, blames: null, waitMs: null }
 
 export const well: Judgement = { ...nothing, result: 'ok' }
@@ -44,8 +45,8 @@ export function judge (failure: Failure, ownCredential: boolean, nowMs: number, 
   if (failure.kind === 'transport') return judgeTransport(failure.error, failure.sent)
   if (failure.kind === 'head') return { result: 'first_event', cause: 'first_event', blames: 'upstream', waitMs: null }
   const { reply } = failure
-  // Whom a refusal concerns would stand in what is missing.
-  if (reply.error !== null && reply.status < 429) return judgeTransport(reply.error, true)
+  // Whom a refusal concerns would stand in what is missing; a limit or an overload has said so.
+  if (reply.error !== null && !busy.has(reply.status)) return judgeTransport(reply.error, true)
   return judgeReply(reply, ownCredential, nowMs, llm)
 }
 

@@ -31,9 +31,9 @@ export function takeOutside (outside: Outside, found: readonly unknown[], { slot
   for (const fact of facts) outside[fact] = textIn(found, slots[fact]) ?? outside[fact]
   for (const { unit, reply, is, but, butIs } of slots.counts) {
     const all = countIn(found, reply, is)
-    // A later document that has none takes nothing back.
+    // A later document that has fewer takes none back.
     if (all === null || all === 0) continue
-    outside.counts[unit] = all - (countIn(found, but, butIs) ?? 0)
+    outside.counts[unit] = Math.max(outside.counts[unit] ?? 0, all - (countIn(found, but, butIs) ?? 0))
   }
 }
 

@@ -1,4 +1,4 @@
-import { readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { appendFileSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { launch, originOf, program } from '../helpers/launch.js'
@@ -165,6 +165,8 @@ t.test('a budget that is wrong is told by its option, and one in money where not
   const unpriced = { code: 1, out: [], err: 'a budget in money needs prices: without a price list nothing costs anything' }
   t.match(await create('5/day'), unpriced)
   t.match(await create('5tokens/day'), { code: 0 })
+  t.match(await command('keys', 'update', 'a', '--budget', '5/day', '--config', file), unpriced)
+  appendFileSync(file, '\nprices: { currency: EUR }\n')
   t.match(await command('keys', 'update', 'a', '--budget', '5/day', '--config', file), unpriced)
 })
 

@@ -5,6 +5,7 @@ import { everyProtocol, secret, startGateway } from '../helpers/gateway.js'
 import { startUpstream } from '../helpers/upstream.js'
 
 const models = {
+  chat: { input: 1, cache_read: 0.1, output: 10, tiers: { priority: { input: 100, cache_read: 10, output: 1_000 } } },
   searcher: { input: 1, output: 1, each: { search: 0.01 } },
   painter: { each: { image: 0.04 } },
 }
@@ -12,7 +13,12 @@ const search = { type: 'web_search_20250305', name: 'web_search', max_uses: 3 }
 /** Each of 300 tokens and three searches at most: 0.0303. */
 const message = { model: 'searcher', max_tokens: 200, messages: [{ role: 'user', content: 'x'.repeat(240) }], tools: [search] }
 
-async function serve (t: Test, path: string, payload: object, reply: object, cost: number): Promise<{ served: number, spent: number }> {
+interface Spent {
+  readonly served: number
+  readonly spent: number
+}
+
+async function serve (t: Test, path: string, payload: object, reply: object, cost: number, times = 300): Promise<Spent> {
   const upstream = await startUpstream(t)
   const balances = memoryBalances()
   const { app, settled } = await startGateway(t, upstream.url, {
@@ -23,7 +29,7 @@ async function serve (t: Test, path: string, payload: object, reply: object, cos
   })
   upstream.respond = () => ({ headers: { 'content-type': 'application/json' }, body: reply })
   const headers = { authorization: `Bearer ${secret}`, 'anthropic-version': '2023-06-01' }
-  const statuses = await Promise.all(Array.from({ length: 300 }, async () =>
+  const statuses = await Promise.all(Array.from({ length: times }, async () =>
     (await app.inject({ method: 'POST', url: path, headers, payload })).statusCode))
   for (let at = 0; at < statuses.length; at += 1) await settled.next()
   const { spent, held } = await balances.readBucket('cost:USD total UTC ', 'all')
@@ -47,4 +53,27 @@ t.test('what is declared and not used costs nothing', async (t) => {
   const usage = { input_tokens: 100, output_tokens: 200 }
   const reply = { id: 'm', type: 'message', role: 'assistant', model: 'searcher', content: [], stop_reason: 'end_turn', usage }
   t.same(await serve(t, '/v1/messages', message, reply, 1_000), { served: 300, spent: 300 * 300_000 })
+})
+
+const asked = { model: 'chat', max_tokens: 1_000, messages: [{ role: 'user', content: 'Hi' }] }
+
+function answer (usage: object | null, more: object = {}): object {
+  const choice = { index: 0, finish_reason: 'stop', message: { role: 'assistant', content: 'x' } }
+  return { id: 'c', model: 'chat', choices: [choice], usage, ...more }
+}
+
+t.test('what has no price in a reply makes nothing else of it dearer', async (t) => {
+  const usage = { prompt_tokens: 1_000, completion_tokens: 100, total_tokens: 1_100, prompt_tokens_details: { cached_tokens: 900 } }
+  const timed = answer({ ...usage, seconds: 3 })
+  // 100 x 1, 900 x 0.1, 100 x 10
+  t.same(await serve(t, '/v1/chat/completions', asked, answer(usage), 1, 1), { served: 1, spent: 1_190_000 })
+  t.same(await serve(t, '/v1/chat/completions', asked, timed, 1, 1), { served: 1, spent: 1_190_000 })
+})
+
+t.test('a tier that was asked for, and is not told as it is called, is charged as it was held', async (t) => {
+  const usage = { prompt_tokens: 10, completion_tokens: 100, total_tokens: 110 }
+  const priority = { ...asked, service_tier: 'priority' }
+  t.same(await serve(t, '/v1/chat/completions', priority, answer(usage, { service_tier: 'odd' }), 2, 1), { served: 1, spent: 101_000_000 })
+  const { spent } = await serve(t, '/v1/chat/completions', priority, answer(null), 2, 1)
+  t.ok(spent > 10_000_000, `${spent}, where nothing was told`)
 })

@@ -5,6 +5,7 @@ import { one, readDecimal } from '../../plugins/core/decimal.js'
 import type { ModelCall } from '../../plugins/core/model-call.js'
 import { Forecast } from '../../plugins/costs/forecast.js'
 import { PriceTable } from '../../plugins/costs/price-table.js'
+import { atMost } from '../../plugins/costs/at-most.js'
 import { costOf } from '../../plugins/costs/pricing.js'
 import { requestFor } from '../usage/meter-reply.js'
 
@@ -262,6 +263,50 @@ t.test('an estimate is the most that a request can cost', async (t) => {
   t.equal(ask('images', 'either', { n: 3 }, 1000, 100), 120_000_000, 'by the piece, where that is more than its tokens')
   t.equal(ask('images', 'either', {}, 1_000_000, 100), 10_000_200_000)
   t.equal(ask('embeddings', 'embedding', undefined, 1000, 0), 20_000)
+  t.equal(ask('embeddings', 'embedding', {}, 1000, 0), 20_000)
+})
+
+t.test('what a request may have cost whose tokens have no price', async (t) => {
+  const table = new PriceTable({
+    models: {
+      m: {
+        input: 1,
+        cache_read: 0.1,
+        output: 4,
+        above: [{ inputTokens: 5_000, input: 2, output: 8 }],
+        tiers: { priority: { input: 200, output: 800 }, scale: 2 },
+        each: { file_search: 1 },
+      },
+      lean: { cache_read: 1 },
+    },
+  })
+  const nothing = { tier: null, speed: null, region: null, counts: {}, tools: null, statedCost: null }
+  const told = (usage: Partial<ModelCall['usage']>, asked: object = {}, model = 'm'): [cost: number | undefined, most: number | null] => {
+    const llm = answered(model, null)
+    llm.body.json = asked
+    forecastOf(table).forecast(llm, 1, 1)
+    llm.body.json = undefined
+    Object.assign(llm.usage, usage)
+    return [costOf(table, llm, readDecimal('1.5') ?? one)?.billionths, atMost(table, llm, readDecimal('1.5') ?? one)]
+  }
+  const tokens = (given: object): Partial<ModelCall['usage']> => ({ tokens: { ...none, input: 1_000, ...given } })
+  t.strictSame(told(tokens({ cache_read: 100 })), [1_515_000, 1_515_000], 'all of them have one')
+  t.strictSame(told(tokens({ reasoning: 10 })), [1_500_000, 1_560_000], 'those alone that have none')
+  t.strictSame(told(tokens({ input: 6_000, tool_input: 1_000 })), [18_000_000, 21_000_000], 'by the size of the input')
+  t.strictSame(told({ ...tokens({}), served: { ...nothing, counts: { search: 9, file_search: 1 } } }), [1_501_500_000, 1_501_500_000])
+  t.strictSame(told({ ...tokens({ output: 10 }), served: { ...nothing, tier: 'odd' } }), [0, 1_560_000], 'a tier that has none')
+  t.strictSame(
+    told({ ...tokens({ output: 10 }), served: { ...nothing, tier: 'odd' } }, { service_tier: 'priority' }),
+    [0, 312_000_000],
+    'or was asked for'
+  )
+  t.strictSame(told({ ...tokens({ output: 10 }), served: { ...nothing, tier: 'odd' } }, { service_tier: 'scale' }), [0, 3_120_000])
+  const tools = { usage: { ...none, output: 10 }, modalities: [] }
+  t.strictSame(told({ ...tokens({ output: 10 }), served: { ...nothing, tools } }), [1_500_000, 1_560_000], 'and what tools made')
+  t.strictSame(told({ tokens: null, served: { ...nothing, counts: { image: 2 } } }), [0, 0])
+  t.strictSame(told(tokens({}), {}, 'lean'), [0, null], 'nobody knows')
+  t.strictSame(told(tokens({}), {}, 'unknown'), [0, null])
+  t.strictSame(told(tokens({}), { service_tier: 'odd' }), [1_500_000, null])
 })
 
 t.test('what is held is the same by the rates of a model alone and by all that a request may become', async () => {

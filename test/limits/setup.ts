@@ -46,6 +46,7 @@ export function pricingBy (estimate: Pricing['estimate'], currency = 'USD'): Pri
     currency,
     hasPrices: true,
     estimate,
+    atMost: ({ usage: { tokens } }) => tokens === null ? null : tokens.input + tokens.output,
     forecast: (llm, inputTokens, outputTokens) => {
       const all = estimate(llm, inputTokens, outputTokens)
       const input = estimate(llm, inputTokens, 0)

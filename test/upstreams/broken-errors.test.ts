@@ -14,8 +14,10 @@ interface Asker extends PoolGateway {
   readonly first: () => UpstreamStatus | undefined
 }
 
-async function startAsker (t: Test, pool: Omit<PoolOptions, 'members'> = {}): Promise<Asker> {
-  const gateway = await startPool(t, { rules: inOrder, pool })
+async function startAsker (
+  t: Test, pool: Omit<PoolOptions, 'members'> = {}, upstreams: Parameters<typeof startPool>[1] = {}
+): Promise<Asker> {
+  const gateway = await startPool(t, { rules: inOrder, pool, ...upstreams })
   const url = await listen(gateway.app)
   return {
     ...gateway,
@@ -74,6 +76,24 @@ t.test('a refusal that broke off blames no credential: whom it concerns would st
   t.match(gateway.first(), { state: 'up', models: [] })
   t.equal((await gateway.ask()).status, 200)
   t.strictSame(seenBy(gateway), [4, 0])
+})
+
+t.test('any other failure that broke off is a broken connection', async (t) => {
+  const gateway = await startAsker(t, { retryOn: ['reset'] })
+  for (const status of [500, 502, 504]) {
+    gateway.members[0]?.queue({ status, body, cutAt: 20 })
+    t.equal((await gateway.ask()).status, 200)
+    t.match((await gateway.settled.next()).routing.attempts, [{ result: 'reset', status }, { result: 'ok' }])
+  }
+})
+
+t.test('a refusal that broke off has no secret renewed, and neither has one of what its caller named', async (t) => {
+  let made = 0
+  const gateway = await startAsker(t, {}, { members: 1, upstreams: [{ credential: async () => { made += 1; return `token-${made}` } }] })
+  gateway.members[0]?.queue({ status: 401, body, cutAt: 10 }, { status: 401, body: { error: { code: 'mismatched_organization' } } })
+  t.equal((await gateway.ask()).status, 502)
+  t.equal((await gateway.ask({ 'openai-organization': 'org-other' })).status, 401)
+  t.equal(made, 1)
 })
 
 t.test('an overload that cannot be read to its end is one all the same', async (t) => {

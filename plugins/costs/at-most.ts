@@ -1,0 +1,44 @@
+/** What a request may have cost where some of its tokens have no price. A cost it is not: only budgets count it. */
+import { add, billionthsOf, times, timesCount, zero, type Decimal } from '../core/decimal.js'
+import { tokensOf } from '../core/measures.js'
+import type { ModelCall } from '../core/model-call.js'
+import { linesOf, ratesFor } from './cost-of.js'
+import { dearer, dearestOf, namesOf, waysOf, type Ways } from './estimate.js'
+import { matchOf, namesIn, startOf } from './pricing.js'
+import type { PriceTable } from './price-table.js'
+
+/**
+ * See `Pricing.atMost`. What has a price keeps it; of what is charged by the piece and has none, nothing is known, and nothing is added.
+ * `factor`: of the upstream.
+ */
+export function atMost (table: PriceTable, llm: ModelCall, factor: Decimal): number | null {
+  const row = matchOf(table, namesIn(llm), startOf(llm))?.row ?? null
+  const ways = row === null ? null : waysOf(row, llm, factor)
+  if (ways === null) return null
+  const { tokens: usage, modalities, served } = llm.usage
+  const { total, parts } = linesOf({ usage, modalities, served, factor }, row)
+  const inputTokens = usage === null ? 0 : tokensOf(usage, 'input')
+  let most = total ?? zero
+  for (const { name, units, amount } of parts) {
+    const direction = amount === null ? directionOf(name) : null
+    if (direction === null) continue
+    const rate = dearestIn(ways, direction, inputTokens)
+    if (rate === null) return null
+    most = add(most, times(timesCount(rate, units), times(ways.factor, factor)))
+  }
+  return billionthsOf(most)
+}
+
+/** Null for what is no token. */
+function directionOf (name: string): 'input' | 'output' | null {
+  const rate = name.replace(/^tools[.]/, '')
+  if (namesOf.input.includes(rate)) return 'input'
+  return namesOf.output.includes(rate) ? 'output' : null
+}
+
+function dearestIn ({ sheets }: Ways, direction: 'input' | 'output', inputTokens: number): Decimal | null {
+  return sheets.reduce<Decimal | null>((most, sheet) => {
+    const rate = dearestOf(ratesFor(sheet, inputTokens))[direction]
+    return rate === null ? most : dearer(most, rate)
+  }, null)
+}
