@@ -1,8 +1,8 @@
 /**
- * The same code without its comments and blank lines, with tabs where there were four spaces, no blanks along most signs, lists in a line,
- * closing braces behind what they close, and without the semicolons that those make up for; `undefined` by its shorter name, and no
- * parentheses around the only parameter of an arrow. Names stay, and a statement keeps a line of its
- * own: the trace of an error tells as much as before.
+ * The same code without its comments and blank lines, with one tab before what is within something else, no blanks along most signs, lists
+ * in a line, closing braces behind what they close, and without the semicolons that those make up for; `undefined` by its shorter name, and
+ * no parentheses around the only parameter of an arrow. Names stay, and a statement keeps a line of its own: the trace of an error tells as
+ * much as before.
  */
 import ts from 'typescript'
 
@@ -19,8 +19,7 @@ function shorten (text) {
   const bare = text.replace(comments, ' ')
   const line = bare.lastIndexOf('\n')
   if (line === -1) return ' '
-  const spaces = bare.length - line - 1
-  return '\n' + '\t'.repeat(spaces >> 2) + ' '.repeat(spaces & 3)
+  return bare.length - line > 1 ? '\n\t' : '\n'
 }
 
 /** Around the only parameter of an arrow, which is a plain name. */
