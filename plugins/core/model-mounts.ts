@@ -31,7 +31,8 @@ export class ModelMounts {
     const mount = segments(pattern)
     const serves = endpoints.some((endpoint) => {
       const url = this.#place.prefix + routePattern(endpoint)
-      return covers(mount, segments(url)) && this.#mayServe(mount, this.#serverOf(endpoint.method, url))
+      const path = segments(url)
+      return covers(mount, path) && (standsAt(mount, path) || this.#mayServe(mount, this.#serverOf(endpoint.method, url)))
     })
     this.#known.set(pattern, serves)
     return serves
@@ -63,8 +64,7 @@ export class ModelMounts {
     if (server === null) return true
     if (!server.endsWith('/*')) return false
     const below = segments(server).slice(0, -1)
-    const own = mount.filter((segment) => segment !== '*')
-    return below.length <= own.length
+    return below.length <= ownSegments(mount).length
   }
 }
 
@@ -75,6 +75,18 @@ function segments (pattern: string): string[] {
 /** A mount's routes are its prefix itself and all below it. */
 function covers (mount: readonly string[], path: readonly string[]): boolean {
   return mount.every((segment, i) => segment === '*' || (path[i] !== undefined && mayBe(segment, path[i])))
+}
+
+/**
+ * True for all that is below an endpoint's own path, which a mount has beside that path itself: whoever serves the endpoint, what comes
+ * after it leads to the same provider.
+ */
+function standsAt (mount: readonly string[], path: readonly string[]): boolean {
+  return mount.at(-1)?.endsWith('*') === true && ownSegments(mount).length === path.length
+}
+
+function ownSegments (mount: readonly string[]): readonly string[] {
+  return mount.filter((segment) => segment !== '*')
 }
 
 /** Before a parameter or a wildcard a segment may have fixed text, as `/v1*` has. In a host's router its case may not count. */
