@@ -11,7 +11,7 @@ import { decisionOf, placeOf, sentDecision, unchangedDecision, type Decision, ty
 import { gatewayError } from './errors/gateway-error.js'
 import { refuse } from './errors/refuse.js'
 import type { Gateway } from './gateway.js'
-import { dropQueryKeys, identify, readUrl, routeBy } from './identify.js'
+import { identify, readUrl, showRefused } from './identify.js'
 import { ModelCall, modelCallOf } from './model-call.js'
 import { unguardedMount } from './options.js'
 import { refuseUrl } from './refuse-url.js'
@@ -123,9 +123,9 @@ function meetUpgrade (
 }
 
 /** An upgrade is counted and logged like any request, whatever its path. */
-function socketCall (request: FastifyRequest, { family, url, keys }: UrlRefusal): ModelCall {
-  routeBy(request.raw, url)
-  dropQueryKeys(request)
+function socketCall (request: FastifyRequest, refusal: UrlRefusal): ModelCall {
+  const { family, url, keys } = refusal
+  showRefused(request, refusal)
   return new ModelCall({
     kind: 'endpoint', endpoint: sockets[family.name], url, mountLength: 0, model: null, keys: keys?.() ?? null, repair: null,
   })

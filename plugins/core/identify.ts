@@ -10,8 +10,9 @@ import { ModelCall, modelCallOf } from './model-call.js'
 import { beginRequest } from './request-life.js'
 import { routeOf } from './route-kind.js'
 import { originForm } from './url/origin-form.js'
-import { isCarrier, splitKeys } from './url/query.js'
+import { isCarrier } from './url/query.js'
 import type { UrlRefusal, Resolve } from './url/resolve.js'
+import { queryOf, withoutQuery } from './url/single-version.js'
 
 const kRead = Symbol('fastify-llm-gateway.read')
 const kUrl = Symbol('fastify-llm-gateway.url')
@@ -37,7 +38,7 @@ export function readUrl (resolve: Resolve, raw: Marked): ModelCall | UrlRefusal 
   const { method = '', url = '', headers } = raw
   const resolution = resolve(method, url, headers)
   const read = resolution?.kind === 'endpoint' ? new ModelCall(resolution) : resolution
-  if (resolution?.kind === 'endpoint') raw.url = withoutKeys(originForm(url, headers.host))
+  if (resolution?.kind === 'endpoint') raw.url = withoutQuery(originForm(url, headers.host)) + queryOf(resolution.url)
   raw[kRead] = read
   raw[kUrl] = raw.url
   if (read instanceof ModelCall) keepOut(raw, read)
@@ -66,16 +67,18 @@ export function keepOut (raw: Marked, { url }: { readonly url: string }): void {
   if (raw.originalUrl !== undefined) raw.originalUrl = url
 }
 
-function withoutKeys (url: string): string {
-  const mark = url.indexOf('?')
-  return mark < 0 ? url : url.slice(0, mark) + splitKeys(url.slice(mark)).query
-}
-
 /** Takes credentials out of the parsed query, where a host may log them or hand them on. */
 export function dropQueryKeys ({ query }: FastifyRequest): void {
   for (const name in Object(query)) {
     if (isCarrier(name)) Reflect.deleteProperty(Object(query), name)
   }
+}
+
+/** What is refused goes by a URL that is safe to log, whoever looks at it. */
+export function showRefused (request: FastifyRequest, { url }: UrlRefusal): void {
+  routeBy(request.raw, url)
+  if (url.includes('?')) dropQueryKeys(request)
+  else request.query = {}
 }
 
 const kIdentifies = Symbol('fastify-llm-gateway.identifies')

@@ -2,7 +2,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { gatewayError } from './errors/gateway-error.js'
 import { refuse } from './errors/refuse.js'
 import type { Gateway } from './gateway.js'
-import { dropQueryKeys, routeBy } from './identify.js'
+import { showRefused } from './identify.js'
 import { ownAddress } from './own-address.js'
 import { knownActions } from './url/match.js'
 import type { UrlRefusal } from './url/resolve.js'
@@ -13,10 +13,10 @@ import type { UrlRefusal } from './url/resolve.js'
  * having no endpoint, so that those who tell of it hear of it here.
  */
 export function refuseUrl (
-  gateway: Gateway, request: FastifyRequest, reply: FastifyReply, { code, family, url, allow = [] }: UrlRefusal
+  gateway: Gateway, request: FastifyRequest, reply: FastifyReply, refusal: UrlRefusal
 ): FastifyReply {
-  routeBy(request.raw, url)
-  dropQueryKeys(request)
+  const { code, family, url, allow = [] } = refusal
+  showRefused(request, refusal)
   const path = url.replace(/\?.*/s, '').replace(/^https?:\/\/[^/]*/i, '')
   const values = { method: request.method, path, baseUrl: family.baseUrl(ownAddress(request)), known: knownActions.join(', ') }
   const error = gatewayError(code === 'blank_in_path' ? 'unknown_url' : code, values, {

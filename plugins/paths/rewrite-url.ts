@@ -2,8 +2,8 @@ import { isPreflight } from '../core/arrival.js'
 import { forgetUrl, keepOut, readUrl, type RawRequest } from '../core/identify.js'
 import { ModelCall } from '../core/model-call.js'
 import { createResolve, type Resolve } from '../core/url/resolve.js'
-import { splitKeys } from '../core/url/query.js'
 import { beforeVersions } from '../core/url/segments.js'
+import { queryOf, withoutQuery } from '../core/url/single-version.js'
 import { setAside } from './ill-formed.js'
 import { checkPathOptions } from './options.js'
 
@@ -37,7 +37,7 @@ export function createRewriteUrl (options: RewriteUrlOptions = {}): (raw: RawReq
     if (read === null || read.code === 'unknown_url') forgetUrl(raw)
     if (read === null && isPreflight(String(raw.method), raw.headers)) return preflightUrl(resolve, raw)
     if (read === null || (read.code === 'unknown_url' && unknown === 'leave')) return String(raw.url)
-    if (read.code === 'ambiguous_path') return setAside(raw, read)
+    if (read.code === 'ambiguous_path' || read.code === 'crowded_query') return setAside(raw, read)
     keepOut(raw, read)
     return read.url
   }
@@ -46,9 +46,9 @@ export function createRewriteUrl (options: RewriteUrlOptions = {}): (raw: RawReq
 /** A browser asks by the URL that it will use, `?key=` and all. */
 function preflightUrl (resolve: Resolve, raw: RawRequest): string {
   const given = String(raw.url)
-  if (resolve(String(raw.headers['access-control-request-method']), given, raw.headers) === null) return given
-  const [path = ''] = given.split('?', 1)
-  const url = path + splitKeys(given.slice(path.length)).query
+  const read = resolve(String(raw.headers['access-control-request-method']), given, raw.headers)
+  if (read === null) return given
+  const url = withoutQuery(given) + queryOf(read.url)
   keepOut(raw, { url })
   return url
 }

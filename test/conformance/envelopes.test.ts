@@ -58,6 +58,7 @@ const provocations: Readonly<Record<string, Provoke>> = {
   unknown_url: { change: () => ({ path: '/v1/nothing' }), names: () => ({ path: '/v1/nothing' }) },
   doubled_path: { change: ({ path }) => ({ path: `/v1/chat/completions${path}` }) },
   ambiguous_path: { change: ({ path }) => ({ path: path.replace('/v1', '/%2e/v1') }) },
+  crowded_query: { change: ({ path }) => ({ path: `${path}?${'&%61'.repeat(257)}` }) },
   method_not_allowed: { change: () => ({ method: 'PUT' }) },
   unknown_action: {
     change: ({ path }) => ({ path: path.replace(/:\w+$/, ':answer') }), names: ({ path }) => ({ path: path.replace(/:\w+$/, ':answer') }),

@@ -93,6 +93,7 @@ t.test('a request that its path leads nowhere is counted, once, and makes no ser
     ['POST', '/v1/anything?key=c4nary', 'gemini', 'unknown_url'],
     ['POST', '/v1/chat/completions/chat/completions', 'openai', 'doubled_path'],
     ['POST', '/v1/chat%2fcompletions', 'openai', 'ambiguous_path'],
+    ['POST', `/v1/messages?${'&%61'.repeat(257)}`, 'anthropic', 'crowded_query'],
     ['GET', '/v1/messages', 'anthropic', 'method_not_allowed'],
     ['POST', '/v1beta/models/m:dream', 'gemini', 'unknown_action'],
   ] as const) {

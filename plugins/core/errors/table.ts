@@ -38,6 +38,7 @@ export const errorTable = {
   ambiguous_path: badRequest(
     'The URL path holds characters that could be read in two ways. Send it plainly, below the base URL {baseUrl}.'
   ),
+  crowded_query: badRequest('The URL has more than 256 query parameters whose names are not plain words. Send fewer of them.'),
   method_not_allowed: row(405, 'invalid_request', 'client_error', false, 'Method {method} is not allowed here.'),
   upgrade_required: row(426, 'invalid_request', 'client_error', false, 'WebSocket is not offered here. Send an HTTP POST instead.'),
   unknown_action: row(

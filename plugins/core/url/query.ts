@@ -8,12 +8,25 @@ export interface SplitQuery {
   readonly keys: string[] | null
 }
 
-const carriers = new Set(credentialParameters)
-
 /** What any spelling of a carrier has in it. */
 const suspect = new RegExp(`[%\\x80-\\xff]|${credentialParameters.map((name) => name.replaceAll('_', '.?')).join('|')}`, 'i')
 
 const maxDecodeRounds = 4
+
+/** No client writes more of them, and each costs as much to read as a hundred plain ones. */
+const maxOdd = 256
+/** Names that are more than plain words, and what some servers part a query by. */
+const odd = /[;?#]|&[\w.-]*[^\w.\-=&;?#]/g
+
+/** True for a query (`?...` or empty) that nobody is to take apart: its sender, who has shown no key, would hold the loop meanwhile. */
+export function isCrowded (query: string): boolean {
+  if (query.length <= maxOdd) return false
+  const found = query.matchAll(odd)
+  for (let count = 0; count < maxOdd; count += 1) {
+    if (found.next().done === true) return false
+  }
+  return found.next().done === false
+}
 
 /** Broken escapes stay. Nothing is thrown: a query has room for thousands of them, and each would cost as much as a hundred others. */
 function decoded (text: string): string {
@@ -23,75 +36,78 @@ function decoded (text: string): string {
 
 /** Escaped or as Node gives them, a letter each. */
 function utf8Of (bytes: string): string {
+  if (/^%[0-7].$/.test(bytes)) return String.fromCharCode(parseInt(bytes.slice(1), 16))
   return Buffer.from(bytes.replace(/%(..)/g, (_, hex: string) => String.fromCharCode(parseInt(hex, 16))), 'latin1').toString()
 }
 
-/** True for a parameter that some upstream may take a credential from, whatever its spelling. */
-export function isCarrier (name: string): boolean {
-  return namesOf(name).some((read) => carriers.has(read))
-}
-
 /**
- * The names that the laxest servers may read in a parameter's, in lower case, with `_` for any separator. Old Rack and qs take brackets
- * off its start, and all of them what is in brackets, qs and Spring what follows a dot, off its end; PHP ends it at NUL, and a dot, a blank
- * and a bracket that stays open are `_` to it; ASP.NET decodes `%u006b`, and compares without invisible letters; who takes an address
- * apart by hand finds it behind `?`, `&` or `;`.
+ * Tells whether some server may read a parameter's name as one of `names`, which are in lower case, with `_` for any separator. Old Rack
+ * and qs take brackets off its start, and all of them what is in brackets, qs and Spring what follows a dot, off its end; PHP ends it at
+ * NUL, and a dot, a blank and a bracket that stays open are `_` to it; ASP.NET decodes `%u006b`, and compares without invisible letters;
+ * who takes an address apart by hand finds it behind `?`, `&` or `;`. One expression for all: a name has room for thousands of others.
  */
-function namesOf (name: string): string[] {
-  if (/^\w*$/.test(name)) return [name.toLowerCase()]
-  const text = fullyDecoded(name)
-  return [text, text.replace(/\p{C}/gu, '')].flatMap((reading) => reading.toLowerCase().split(/[?&;#]/)).flatMap(wordsOf)
+export function readAs (names: readonly string[]): (name: string) => boolean {
+  const plain = new Set(names)
+  const whole = names.map((name) => name.replaceAll('_', '[-_.[ ]')).join('|')
+  const cut = names.map((name) => name.replaceAll('_', '[-_ ]')).join('|')
+  const lax = new RegExp(`(?:^|[?&;#])[^a-z0-9_?&;#]*(?:(?:${whole}) *(?![\\w.[ -])|(?:${cut}) *[.[])`)
+  return (name) => {
+    return /^\w*$/.test(name) ? plain.has(name.toLowerCase()) : readingsOf(name).some((reading) => lax.test(reading))
+  }
 }
 
-/** What stands before its first letter is no part of it. */
-function wordsOf (text: string): string[] {
-  const [word = ''] = /[a-z0-9_][\w.[ -]*/.exec(text) ?? []
-  const [first = ''] = word.split(/[.[]/, 1)
-  return [word, first].map((reading) => reading.trimEnd().replace(/[-.[ ]/g, '_'))
+/** True for a parameter that some upstream may take a credential from, whatever its spelling. */
+export const isCarrier = readAs(credentialParameters)
+
+function readingsOf (name: string): string[] {
+  const text = fullyDecoded(name).toLowerCase()
+  return /[^ -~]/.test(text) ? [text, text.replace(/\p{C}/gu, '')] : [text]
 }
 
 function fullyDecoded (text: string): string {
   let plain = text.replace(/[\x80-\xff]+/g, utf8Of)
-  for (let round = 0; round < maxDecodeRounds && /[%+]/.test(plain); round += 1) plain = decoded(plain)
+  for (let round = 0; round < maxDecodeRounds && /[%+]/.test(plain); round += 1) {
+    const before = plain
+    plain = decoded(before)
+    if (plain === before) break
+  }
   return plain
 }
 
 /**
- * The parameters of a query (`?...` or empty), each under every name that it may have, in lower case, and its value decoded; those after a
- * `;` too, as some servers read them.
+ * The parameters of a query (`?...` or empty) that `isMeant` says are meant, each with its value decoded; those after a `;` too, as some
+ * servers read them.
  */
-export function parametersOf (query: string): Array<readonly [name: string, value: string]> {
-  const pairs = query.slice(1).split('&')
-  return pairs.flatMap((pair) => [pair, ...pair.split(';').slice(1)]).flatMap((pair) => {
-    const value = fullyDecoded(pair.slice(nameOf(pair).length + 1))
-    return namesOf(nameOf(pair)).map((name) => [name, value] as const)
-  })
+export function parametersOf (query: string, isMeant: (name: string) => boolean): Array<readonly [name: string, value: string]> {
+  const pairs = query.slice(1).split('&').flatMap((pair) => [pair, ...pair.split(';').slice(1)])
+  return pairs.filter((pair) => isMeant(nameOf(pair))).map((pair) => [nameOf(pair), fullyDecoded(pair.slice(nameOf(pair).length + 1))])
 }
 
 /**
- * Separates credentials from the rest of a query (`?...` or empty). Servers differ in whether `;` separates parameters, and in which `?`
- * a query begins with, so what would be a credential there goes too.
+ * Separates credentials from the rest of a query (`?...` or empty); nothing is left of a crowded one. Servers differ in whether `;`
+ * separates parameters, and in which `?` a query begins with, so what would be a credential there goes too.
  */
 export function splitKeys (query: string): SplitQuery {
   if (!suspect.test(query)) return { query, keys: null }
+  if (isCrowded(query)) return { query: '', keys: null }
   const keys: string[] = []
   const kept: string[] = []
   let isWhole = true
   for (const pair of query.slice(1).split('&')) {
-    if (decoded(nameOf(pair)) === 'key') keys.push(decoded(pair.slice(nameOf(pair).length + 1)))
-    const rest = withoutCarriers(pair)
+    const name = nameOf(pair)
+    const rest = isCarrier(name) ? null : withoutCarriers(pair)
     isWhole &&= rest === pair
     if (rest !== null) kept.push(rest)
+    else if (decoded(name) === 'key') keys.push(decoded(pair.slice(name.length + 1)))
   }
   if (isWhole) return { query, keys: null }
   return { query: kept.length === 0 ? '' : `?${kept.join('&')}`, keys: keys.length === 0 ? null : keys }
 }
 
-/** What is left of one parameter; null for nothing. */
-function withoutCarriers (pair: string): string | null {
-  if (isCarrier(nameOf(pair))) return null
+/** What is left of one parameter whose own name is none. */
+function withoutCarriers (pair: string): string {
   if (!/[;?#]/.test(pair)) return pair
-  return pair.split(/(?=[;?#])/).filter((part) => !isCarrier(nameOf(part))).join('')
+  return pair.split(/(?=[;?#])/).filter((part) => !isCarrier(nameOf(part).replace(/^[;?#]/, ''))).join('')
 }
 
 function nameOf (pair: string): string {

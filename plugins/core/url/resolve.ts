@@ -6,7 +6,7 @@ import type { Caller, Endpoint, Family } from '../../protocols/index.js'
 import { isPreflight } from '../arrival.js'
 import { endingLike, isRoot, isWhole, matchTail, plainTails, type TailMatch } from './match.js'
 import { originForm } from './origin-form.js'
-import { splitKeys } from './query.js'
+import { isCrowded, splitKeys } from './query.js'
 import { belowPrefix, isDecodable, isSuspicious, leadingVersions, readings, segmentsOf } from './segments.js'
 
 export interface Resolved {
@@ -25,7 +25,8 @@ export interface Resolved {
 export interface UrlRefusal {
   readonly kind: 'refused'
   /** `blank_in_path` is answered as `unknown_url`, but never left to a mount: an upstream may drop the blank. */
-  readonly code: 'ambiguous_path' | 'blank_in_path' | 'doubled_path' | 'method_not_allowed' | 'unknown_action' | 'unknown_url'
+  readonly code:
+    'ambiguous_path' | 'blank_in_path' | 'crowded_query' | 'doubled_path' | 'method_not_allowed' | 'unknown_action' | 'unknown_url'
   readonly family: Family
   /** The URL without credentials, safe to log. */
   readonly url: string
@@ -65,10 +66,19 @@ export function createResolve (prefix: string, caseSensitive = true): Resolve {
     return { path, caller: { headers, query, versions }, tail: below === null ? null : below.slice(versions.length) }
   }
 
+  /** Refused, whatever of ours it is, and the query is gone: nobody has looked what it carries. */
+  function resolveCrowded (method: string, path: string, headers: Headers): Resolution {
+    const read = resolveSlowly(method, path, headers)
+    if (read === null || (read.kind === 'refused' && read.code !== 'unknown_url')) return read
+    const family = read.kind === 'endpoint' ? read.endpoint.family : read.family
+    return { kind: 'refused', code: 'crowded_query', family, url: path }
+  }
+
   function resolveSlowly (method: string, url: string, headers: Headers): Resolution {
     const mark = url.indexOf('?')
     const path = mark < 0 ? url : url.slice(0, mark)
     const query = mark < 0 ? '' : url.slice(mark)
+    if (isCrowded(query)) return resolveCrowded(method, path, headers)
     const parts = split(path, path[0] === '/' ? segmentsOf(path) : [], mount, headers, query)
     const match = matchTail(parts.tail ?? [], parts.caller)
     const endpoint = match?.endpoints.find((candidate) => candidate.method === readAs(method))

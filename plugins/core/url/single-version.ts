@@ -15,3 +15,8 @@ export function withoutQuery (url: string): string {
   const mark = url.indexOf('?')
   return mark < 0 ? url : url.slice(0, mark)
 }
+
+/** The query of a URL with its `?`, or empty. */
+export function queryOf (url: string): string {
+  return url.slice(withoutQuery(url).length)
+}
