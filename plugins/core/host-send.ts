@@ -25,6 +25,8 @@ export function takeHostSend (gateway: Gateway, llm: ModelCall, request: Fastify
   if (!('from' in reply)) return
   const { from } = reply
   reply.from = (source, options) => {
+    // Its caller left while a hook of the host's waited: there is nobody to send it for, or to refuse, and its place is free again.
+    if (llm.settled) return reply
     const reason = reasonToKeep(gateway, llm)
     if (reason !== null) {
       request.log.error({ mount: request.routeOptions.url }, reason)
