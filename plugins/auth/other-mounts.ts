@@ -11,9 +11,9 @@ interface MountOptions {
 }
 
 /**
- * Of mounts that are registered from now on: those that send what stands below them to a version, and below which nothing is taken for a
- * model request. They may be for another server; where they are not, anybody reaches the provider there. What is returned is to be asked
- * once all plugins are there.
+ * Of mounts that are registered from now on: those that send what stands below them to a version, and are no mount of model endpoints, as
+ * nothing below them is taken for a model request, or all that is has routes elsewhere. They may be for another server; where they are not,
+ * anybody reaches the provider there. What is returned is to be asked once all plugins are there.
  */
 export function watchMounts (app: FastifyInstance, gateway: Gateway): () => string[] {
   const targets = new Map<string, string>()
@@ -21,7 +21,7 @@ export function watchMounts (app: FastifyInstance, gateway: Gateway): () => stri
     const target = targetOf(options)
     if (endsInVersion(target) && Reflect.get(Object(options.config), 'llm') !== 'proxy') targets.set(prefix, target)
   })
-  return () => [...targets].filter(([prefix]) => isUnguarded(gateway, prefix)).map(([prefix, target]) => {
+  return () => [...targets].filter(([prefix]) => !gateway.mounts.has(`${prefix}/*`)).map(([prefix, target]) => {
     return `the mount at ${prefix} sends to ${target} what is no model request where it stands, and nobody is asked for a key there: ` +
       'where that is a model provider, spread proxyOptions() into the mount, and give the gateway its prefix'
   })
@@ -31,8 +31,4 @@ export function watchMounts (app: FastifyInstance, gateway: Gateway): () => stri
 function targetOf ({ upstream, rewritePrefix }: MountOptions): string {
   if (typeof rewritePrefix === 'string' && rewritePrefix !== '') return rewritePrefix
   return typeof upstream === 'string' && URL.canParse(upstream) ? new URL(upstream).pathname : ''
-}
-
-function isUnguarded ({ mounts, resolve }: Gateway, prefix: string): boolean {
-  return resolve('POST', `${prefix}/any`, {}) === null && !mounts.has(`${prefix}/*`)
 }

@@ -152,11 +152,11 @@ t.test('a host may have unknown paths pass, and endpoints do not pass with them'
 })
 
 t.test('the start warns of a mount that sends to a version what nobody is asked a key for', async (t) => {
-  async function warned (mount: object): Promise<boolean> {
+  async function warned (mount: object, options: LlmGatewayOptions = guarded): Promise<boolean> {
     const lines: string[] = []
     const app = Fastify({ logger: { level: 'warn', stream: { write: (line: string) => { lines.push(line) } } } })
     t.teardown(() => app.close())
-    await app.register(llmGateway, guarded)
+    await app.register(llmGateway, options)
     await app.register(httpProxy, { upstream: 'http://127.0.0.1:1', ...mount })
     await app.ready()
     return lines.some((line) => line.includes('nobody is asked for a key there'))
@@ -168,6 +168,11 @@ t.test('the start warns of a mount that sends to a version what nobody is asked 
   t.equal(await warned({ prefix: '/:any', rewritePrefix: '/v1' }), false, 'what it sends is looked at')
   t.equal(await warned({ prefix: '/app', rewritePrefix: '/backend' }), false)
   t.equal(await warned({ prefix: '/app', upstream: '', replyOptions: { getUpstream: () => 'http://127.0.0.1:1' } }), false)
+  const own = gatewayOptions('http://127.0.0.1:1')
+  t.equal(await warned({ prefix: '/v1', rewritePrefix: '/v1' }, own), true, 'its endpoints are ours, and all else below it is sent')
+  t.equal(await warned({ prefix: '/', upstream: 'http://127.0.0.1:1/v1' }, own), true)
+  t.equal(await warned({ ...proxyOptions(), prefix: '/v1', rewritePrefix: '/v1' }, own), false)
+  t.equal(await warned({ prefix: '/v1/users', rewritePrefix: '/v1/users' }, own), false)
 })
 
 const mountsOfSockets: Record<string, object> = {
