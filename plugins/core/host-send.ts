@@ -11,7 +11,7 @@ import { isLetIn, type Gateway } from './gateway.js'
 import { hasOwnUpstream } from './given-upstream.js'
 import type { ModelCall } from './model-call.js'
 import { sendTraced } from './telemetry/outgoing-trace.js'
-import { withOneVersion } from './url/single-version.js'
+import { baseWithoutVersions, withOneVersion } from './url/single-version.js'
 
 /**
  * - A request that nobody was asked a key for, or whose group has an upstream of its own, is refused: it would go elsewhere. So is one
@@ -37,8 +37,9 @@ export function takeHostSend (gateway: Gateway, llm: ModelCall, request: Fastify
     const body = llm.body.outgoing ?? llm.body.bytes
     const isOurs = body !== null && options?.body === undefined
     const contentType = request.headers['content-type'] ?? 'application/json'
-    const own = isOurs ? Object.assign({}, options, { body, contentType }) : options
     const dest = source === undefined ? undefined : withOneVersion(source, llm.url.slice(llm.mountLength))
+    const base = dest === source ? {} : { getUpstream: baseWithoutVersions(options?.getUpstream) }
+    const own = isOurs ? Object.assign({}, options, { body, contentType }, base) : Object.assign({}, options, base)
     return sendTraced(llm, request.raw.headers, () => from.call(reply, dest, own))
   }
 }

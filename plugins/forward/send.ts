@@ -5,7 +5,7 @@ import { fromTransport } from '../core/errors/foreign.js'
 import { gatewayError } from '../core/errors/gateway-error.js'
 import { refuse } from '../core/errors/refuse.js'
 import type { Gateway } from '../core/gateway.js'
-import { withOneVersion } from '../core/url/single-version.js'
+import { baseWithoutVersions, withOneVersion } from '../core/url/single-version.js'
 import type { ModelCall } from '../core/model-call.js'
 import type { Destination } from '../core/upstream.js'
 import { kContext, seal } from './exchange-context.js'
@@ -32,8 +32,10 @@ export function send (mounted: MountedCall, source: string, options: FastifyRepl
   const { llm, reply, destination } = mounted
   let isSent = true
   const own = ownOptions(mounted, options, () => isSent)
+  const dest = withOneVersion(source, llm.url.slice(llm.mountLength))
+  if (dest !== source) own.getUpstream = baseWithoutVersions(options.getUpstream)
   try {
-    reply.from(withOneVersion(source, llm.url.slice(llm.mountLength)), own)
+    reply.from(dest, own)
   } catch (error) {
     if (destination === null || llm.times.sentAt > 0) throw error
   }

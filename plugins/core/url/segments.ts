@@ -38,6 +38,17 @@ export function beforeVersions (path: string): string {
   return segments.slice(0, end).map((segment) => `/${segment}`).join('')
 }
 
+/** How much of a text stands before the version segments at its end; any other segment of it may be anything. */
+export function lengthBeforeVersions (text: string): number {
+  let end = text.length
+  while (end > 0) {
+    const slash = text.lastIndexOf('/', end - 1)
+    if (slash < 0 || !versions.has(text.slice(slash + 1, end))) break
+    end = slash
+  }
+  return end
+}
+
 /** A path from its first version segment on, `/` without one. */
 export function fromVersions (path: string): string {
   const segments = segmentsOf(path)
