@@ -25,6 +25,7 @@ export interface Upstream {
   readonly verbatim: boolean
   /** Its own parameters, as they are written behind the `?`; empty for none. */
   readonly query: string
+  /** In lower case. */
   readonly queryNames: ReadonlySet<string>
   /** Its own headers; names in lower case. */
   readonly headers: readonly Header[]

@@ -40,10 +40,10 @@ function inPath (model: string): string {
   return encodeURIComponent(model).replace(/%(?:2F|3A|40)/g, decodeURIComponent)
 }
 
-/** The upstream's own parameters win over the caller's of the same name; what is left of those stays byte for byte. */
+/** The upstream's own parameters win over the caller's of the same name, in any case: some servers mind none. Others stay byte for byte. */
 function joined ({ query: own, queryNames }: Upstream, callers: string): string {
   if (own === '') return callers === '' ? '' : `?${callers}`
-  const left = callers.split('&').filter((pair) => pair !== '' && !queryNames.has(nameOf(pair)))
+  const left = callers.split('&').filter((pair) => pair !== '' && !queryNames.has(nameOf(pair).toLowerCase()))
   return `?${[own, ...left].join('&')}`
 }
 

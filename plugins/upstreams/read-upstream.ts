@@ -46,7 +46,7 @@ function readUpstream (name: string, options: UpstreamOptions): Upstream {
     basePath: basePath(pathname, path),
     verbatim: path === 'verbatim',
     query: readQuery(`${at}.query`, query),
-    queryNames: new Set(Object.keys(query)),
+    queryNames: new Set(Object.keys(query).map((name) => name.toLowerCase())),
     headers: readHeaders(`${at}.headers`, headers),
     credentialHeader: credentialHeader === undefined ? null : readHeaderName(`${at}.credentialHeader`, credentialHeader),
     secret: readSecret(`${at}.credential`, options),

@@ -48,9 +48,10 @@ t.test('every base is reached: what follows the version is put behind it, or the
       '/api/paas/v4/chat/completions?api-version=1&x=%2F',
     ],
     [
-      verbatim('https://h', { query: { 'api-version': 1, 'a b': 'c&d' } }), `${chat}?x=%2F&&api-version=9&api%2dversion=8&%zz&a+b=2`,
+      verbatim('https://h', { query: { 'api-version': 1, 'a b': 'c&d' } }), `${chat}?x=%2F&&api-version=9&api%2dversion=8&API-VERSION=7&%zz&a+b=2`,
       '/chat/completions?api-version=1&a%20b=c%26d&x=%2F&%zz',
     ],
+    [verbatim('https://h', { query: { 'Api-Version': 1 } }), `${chat}?api-version=9&Api-Version=8`, '/chat/completions?Api-Version=1'],
     [{ url: 'https://h' }, `${chat}?x=%2F&&`, '/v1/chat/completions?x=%2F&&'],
     [{ url: 'https://h' }, `${generate}?alt=sse`, '/v1beta/models/gemini-2:generateContent?alt=sse'],
     [
