@@ -30,35 +30,51 @@ export function closingQuote (bytes: Buffer, start: number): number {
   }
 }
 
-/**
- * Where the texts stand, quotes and all, that a top-level object has under a key: each time that it is there, however the
- * key is spelled. Values that are no text are left out.
- */
+/** The same of a key at the top. */
 export function textsOf (bytes: Buffer, key: string): Span[] {
+  return textsAt(bytes, [key])
+}
+
+/**
+ * Where the texts stand, quotes and all, to which a path of keys leads from the top (`*`: of each element of an array): each time that it
+ * is there, however the keys are spelled. Values that are no text are left out.
+ */
+export function textsAt (bytes: Buffer, path: readonly string[]): Span[] {
   const found: Span[] = []
-  let depth = 0
+  // Of each open object and array, how much of the path leads there; and of an array to its elements. -1 where the path does not.
+  const open: number[] = []
+  const elements: number[] = []
+  let next = 0
   let name: Span = [0, 0]
-  let isWanted = false
   for (let at = 0; at < bytes.length; at += 1) {
     const byte = bytes[at]
     if (byte === quote) {
       const end = closingQuote(bytes, at)
-      if (depth === 1 && isWanted) found.push([at, end + 1])
-      if (depth === 1) name = [at, end + 1]
-      isWanted = false
+      if (next === path.length) found.push([at, end + 1])
+      name = [at, end + 1]
+      next = -1
       at = end
     } else if (byte === openObject || byte === openArray) {
-      depth += 1
-      isWanted = false
+      open.push(next)
+      next = byte === openArray && path[next] === '*' ? next + 1 : -1
+      elements.push(next)
     } else if (byte === closeObject || byte === closeArray) {
-      depth -= 1
+      open.pop()
+      elements.pop()
+      next = -1
     } else if (byte === colon) {
-      isWanted = depth === 1 && isText(bytes, name, key)
+      const led = lastOf(open)
+      const wanted = path[led]
+      next = wanted !== undefined && isText(bytes, name, wanted) ? led + 1 : -1
     } else if (byte === comma) {
-      isWanted = false
+      next = lastOf(elements)
     }
   }
   return found
+}
+
+function lastOf (list: readonly number[]): number {
+  return list.at(-1) ?? -1
 }
 
 /** What a text of a well-formed document says; null where it is none. */

@@ -22,7 +22,12 @@ function valuesAt (json: unknown, [key, ...rest]: readonly string[]): unknown[] 
 
 /** Under each spelling that some upstream takes for the key. */
 function membersOf (json: JsonObject, key: string): unknown[] {
-  return Object.keys(json).filter((name) => folded(name) === folded(key)).map((name) => json[name])
+  const found: unknown[] = []
+  for (const name in json) {
+    // Nearly every key has nothing in it that folds.
+    if (name === key || (/[^a-z0-9_]/.test(name) && folded(name) === folded(key))) found.push(json[name])
+  }
+  return found
 }
 
 function namesIn (value: unknown): string[] {

@@ -88,6 +88,7 @@ export function defineEndpoint<
     modelField: null,
     otherModels: [],
     substitutes: [],
+    modelsWithin: [],
     usage: null,
     replays: null,
     text: shared.text ?? null,

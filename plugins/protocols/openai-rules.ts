@@ -38,6 +38,7 @@ export const openaiReply = {
   errors: ['error'],
   failed: ['error'],
   tools: [],
+  holdsTools: false,
   model: ['model'],
   id: ['id'],
   finish: ['choices.*.finish_reason'],

@@ -63,8 +63,10 @@ export interface StreamHead {
 export interface UsageRules {
   /** Paths of usage objects in a reply, an event or an array element. Where several stand, a later path wins over an earlier. */
   readonly usage: readonly string[]
-  /** Paths of what tools of the reply made with models of their own: not in its usage, and on the same bill. */
+  /** Paths of what tools of the reply made with models of their own: not in its usage, and on the same bill. All of them add up. */
   readonly tools: readonly string[]
+  /** True where the reply's usage may hold that, too, and then tells it as output of pictures. */
+  readonly holdsTools: boolean
   readonly model: readonly string[]
   readonly id: readonly string[]
   readonly finish: readonly string[]

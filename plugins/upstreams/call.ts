@@ -31,8 +31,11 @@ export function countFor ({ name, models, forwards }: Upstream, llm: ModelCall):
 function bodyOf ({ models }: Upstream, { body, endpoint, model }: ModelCall): Buffer | null {
   const bytes = body.outgoing ?? body.bytes
   if (bytes !== null && body.modelAt !== null) return renameAt(bytes, body.modelAt, models.get(model ?? ''))
-  if (bytes === null || models.size === 0 || endpoint.modelField === null) return bytes
-  return renameModel(bytes, endpoint.modelField, models) ?? bytes
+  if (bytes === null || models.size === 0) return bytes
+  // Where the path names the model, the body may repeat it.
+  const { modelField, otherModels, family } = endpoint
+  const places = modelField === null ? otherModels : [modelField]
+  return places.reduce((sent, place) => renameModel(sent, place, models, family.modelPrefix) ?? sent, bytes)
 }
 
 /** Made once for each secret: a text that was joined anew must be flattened anew by whoever reads it. */

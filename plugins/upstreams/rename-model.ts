@@ -1,17 +1,19 @@
-import { textAt, textsOf, type Span } from '../core/json-text.js'
+import { textAt, textsAt, type Span } from '../core/json-text.js'
 
 /**
- * Puts the upstream's name for the model in place of the caller's in the raw bytes of a JSON body, wherever it stands at the
- * top; each other byte stays. Null where there is nothing to replace.
+ * Puts the upstream's name for the model in place of the caller's in the raw bytes of a JSON body, wherever a path leads to it
+ * (`model`, `requests.*.model`); each other byte stays, and so does `prefix` where it stands before the name. Null where there is nothing
+ * to replace.
  */
-export function renameModel (body: Buffer, field: string, names: ReadonlyMap<string, string>): Buffer | null {
+export function renameModel (body: Buffer, path: string, names: ReadonlyMap<string, string>, prefix = ''): Buffer | null {
   const pieces: Buffer[] = []
   let from = 0
-  for (const span of textsOf(body, field)) {
-    const text = textAt(body, span)
-    const name = text === null ? undefined : names.get(text)
+  for (const span of textsAt(body, path.split('.'))) {
+    const text = textAt(body, span) ?? ''
+    const before = text.startsWith(prefix) ? prefix : ''
+    const name = names.get(text.slice(before.length))
     if (name === undefined) continue
-    pieces.push(body.subarray(from, span[0]), Buffer.from(JSON.stringify(name)))
+    pieces.push(body.subarray(from, span[0]), Buffer.from(JSON.stringify(before + name)))
     from = span[1]
   }
   return from === 0 ? null : Buffer.concat([...pieces, body.subarray(from)])

@@ -59,7 +59,7 @@ export class Meter {
       this.hasUsage = true
       this.add(usage)
     }
-    for (const slot of slots.tools) this.addTools(found[slot])
+    this.tools = this.toolsIn(found) ?? this.tools
     this.createdAt = numberIn(found, slots.created) ?? this.createdAt
     this.sequence = numberIn(found, slots.sequence) ?? this.sequence
     this.takeEnding(found, type)
@@ -98,14 +98,22 @@ export class Meter {
     return isObject(usage) && countTokens(usage, this.plan.counts) !== null
   }
 
-  private addTools (usage: unknown): void {
-    if (isObject(usage)) this.tools = countTokens(usage, this.plan.counts)
+  /** What the tools of one document made, all together; null for nothing. */
+  private toolsIn (found: readonly unknown[]): Counted | null {
+    let sum: Counted | null = null
+    for (const slot of this.plan.slots.tools) {
+      for (const usage of [found[slot]].flat()) {
+        const counted = isObject(usage) ? countTokens(usage, this.plan.toolCounts) : null
+        if (counted !== null) sum = sum === null ? counted : addCounted(sum, counted)
+      }
+    }
+    return sum
   }
 
   /** All that was told, null for nothing. Output of the kind that tools made is not counted again. */
   private total (): Counted | null {
     const own = this.sum ?? (this.latest === null ? null : countTokens(this.latest, this.plan.counts))
-    if (own?.modalities.some(isImageOutput) === true) this.tools = null
+    if (this.plan.rules.holdsTools && own?.modalities.some(isImageOutput) === true) this.tools = null
     return own === null || this.tools === null ? own : addCounted(own, this.tools)
   }
 

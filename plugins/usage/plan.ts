@@ -13,6 +13,8 @@ export type CountPlaces = {
 export interface Plan {
   readonly rules: UsageRules
   readonly counts: CountPlaces
+  /** The same of what tools made: it is no picture unless it says so. */
+  readonly toolCounts: CountPlaces
   readonly search: SearchNode
   /** Slots of the scanner's findings, by what they mean. */
   readonly slots: {
@@ -79,7 +81,8 @@ function compile (rules: UsageRules): Plan {
     type: paths.push('type') - 1,
     listed: rules.request === null ? -1 : paths.push(`${rules.request.emptyList}.#`) - 1,
   }
-  return { rules, counts: countPlaces(rules.counts), search: compileSearch(paths), slots }
+  const counts = countPlaces(rules.counts)
+  return { rules, counts, toolCounts: { ...counts, outputKind: null }, search: compileSearch(paths), slots }
 }
 
 function countPlaces (counts: UsageCounts): CountPlaces {

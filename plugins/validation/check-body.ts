@@ -53,11 +53,12 @@ function checkJson (endpoint: Endpoint, bytes: Buffer, rules: BodyRules): Findin
   const [error] = checks.get(endpoint.id)?.errorsOf(json) ?? []
   if (error !== undefined) return schemaRefusal(endpoint, json, error, checks)
   const named = otherModels(json, endpoint.otherModels, endpoint.family.modelPrefix)
+  const within = otherModels(json, endpoint.modelsWithin, endpoint.family.modelPrefix) ?? none
   // Some readers take the first of two.
-  if (named !== null && hasDuplicates(bytes, json)) {
+  if ((named !== null || within.length > 0) && hasDuplicates(bytes, json)) {
     return refused('duplicate_key', 'invalid_json', { reason: 'an object in it has a key twice' })
   }
-  const others = [...new Set(named)]
+  const others = [...new Set([...named ?? none, ...within])]
   if (others.length > mostModels) {
     return refused('models', 'invalid_body', { reason: `The request body names more than ${mostModels} models.` })
   }
@@ -80,7 +81,7 @@ function ambiguous ({ key, field }: OtherSpelling): BodyRefusal {
 function checkForm (endpoint: Endpoint, bytes: Buffer, boundary: string): Findings | BodyRefusal {
   const modelField = String(endpoint.modelField)
   const counts = endpoint.output?.choices.flat() ?? []
-  const others = endpoint.otherModels.filter(isField)
+  const others = endpoint.otherModels.flatMap(fieldOf)
   const fields = readForm(bytes, boundary, [modelField, 'stream', ...counts, ...others])
   if (fields instanceof BodyRefusal) return fields
   const textOf = ([start, end]: Span = [0, 0]): string => bytes.toString('utf8', start, end)
@@ -92,14 +93,15 @@ function checkForm (endpoint: Endpoint, bytes: Buffer, boundary: string): Findin
     model: nameOf(textOf(modelAt)),
     ...modelAt && { modelAt },
     otherModels: named(others),
-    substitutes: named(endpoint.substitutes.filter(isField)),
+    substitutes: named(endpoint.substitutes.flatMap(fieldOf)),
     stream: textOf(fields.get('stream')) === 'true',
   }
 }
 
-/** And no path into an object. */
-function isField (path: string): boolean {
-  return !path.includes('.')
+/** How a form writes a path into an object: `svg[model]`. None for one into a list. */
+function fieldOf (path: string): string[] {
+  const [first = '', ...rest] = path.split('.')
+  return rest.includes('*') ? [] : [first + rest.map((key) => `[${key}]`).join('')]
 }
 
 /** Of a field that a lax server may read as a number; null for none. */

@@ -54,7 +54,8 @@ function readPart (part: Buffer, at: number, wanted: readonly string[], fields: 
 
 /** Some servers match names of fields in any case, or take `model[]` and ` model` for `model`. */
 function otherSpelling (name: string, wanted: readonly string[]): string | null {
-  const meant = folded(name).replace(/[[.].*$/s, '').trim()
+  const whole = folded(name).trim()
+  const meant = wanted.includes(whole) ? whole : whole.replace(/[[.].*$/s, '').trim()
   return wanted.includes(meant) ? `a field could be read as ${meant}, and is spelled otherwise` : null
 }
 

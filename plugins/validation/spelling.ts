@@ -28,9 +28,10 @@ const known = new WeakMap<Endpoint, ReadonlyMap<string, string>>()
 function fieldsOf (endpoint: Endpoint): ReadonlyMap<string, string> {
   const before = known.get(endpoint)
   if (before !== undefined) return before
-  const { modelField, otherModels, boundIdField, output, usage } = endpoint
+  const { modelField, otherModels, modelsWithin, boundIdField, output, usage } = endpoint
   const paths = [
-    modelField ?? [], boundIdField ?? [], 'stream', usage?.request?.field ?? [], otherModels.map((path) => path.split('.', 1)),
+    modelField ?? [], boundIdField ?? [], 'stream', usage?.request?.field ?? [],
+    [...otherModels, ...modelsWithin].map((path) => path.split('.', 1)),
     output?.max.map(([first]) => first) ?? [], output?.choices.map(([first]) => first) ?? [], output?.goesOn ?? [],
   ]
   const names = paths.flat(2).map(String)

@@ -137,9 +137,19 @@ t.test('an alias is one value of the request, and both names are told', async (t
   })
   t.equal(gemini.statusCode, 200)
   t.equal((await upstream.requests.next()).url, '/v1beta/models/theirs:generateContent')
+  const batch = await app.inject({
+    method: 'POST',
+    url: '/v1beta/models/ours:batchEmbedContents',
+    headers: { 'x-goog-api-key': 'sk-caller-0123456789', 'content-type': 'application/json' },
+    payload: '{"requests":[{"model":"models/ours","content":{"parts":[{"text":"ours"}]}}]}',
+  })
+  t.equal(batch.statusCode, 200)
+  const { url, body } = await upstream.requests.next()
+  t.equal(url, '/v1beta/models/theirs:batchEmbedContents')
+  t.equal(body.toString(), '{"requests":[{"model":"models/theirs","content":{"parts":[{"text":"ours"}]}}]}')
   const metrics = (await app.inject('/metrics')).body
   t.match(metrics, /llm_gateway_model_aliases\{upstream="main",model="ours",sent_as="theirs"\} 1/)
-  t.match(metrics, /llm_gateway_upstream_attempts_total\{upstream="main",result="ok"\} 2/)
+  t.match(metrics, /llm_gateway_upstream_attempts_total\{upstream="main",result="ok"\} 3/)
   t.match(metrics, /llm_gateway_upstream_active_requests\{upstream="main"\} 0/)
   t.match(metrics, /llm_gateway_upstream_available\{upstream="main"\} 1/)
 })

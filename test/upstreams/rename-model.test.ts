@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { textAt, textsOf } from '../../plugins/core/json-text.js'
+import { textAt, textsAt, textsOf } from '../../plugins/core/json-text.js'
 import { callOf } from '../../plugins/upstreams/call.js'
 import { renameModel } from '../../plugins/upstreams/rename-model.js'
 import { requestTo, upstreamOf } from './request.js'
@@ -32,6 +32,29 @@ t.test('one value is replaced in the bytes, and nothing else', async (t) => {
   ]) {
     t.equal(renamed(body), undefined, body)
   }
+})
+
+t.test('a model that a path into the body leads to is renamed, and no other', async (t) => {
+  const rename = (text: string): string | undefined => renameModel(Buffer.from(text), 'requests.*.model', names, 'models/')?.toString()
+  const request = (model: string): string => `{"model":"${model}","content":{"parts":[{"text":"ours","model":"ours"}]}}`
+  t.equal(
+    rename(`{"model":"ours","requests":[${request('models/ours')},[${request('ours')}], ${request('ours')},"ours"]}`),
+    `{"model":"ours","requests":[${request('models/theirs')},[${request('ours')}], ${request('theirs')},"ours"]}`
+  )
+  for (const other of [
+    '{"requests":{"model":"ours"}}', '{"requests":[{"model":["ours"]}]}', '{"requests":[{"a":{"model":"ours"}}]}', '["ours"]',
+    '{"requests":[{"model":"models/other"}]}', '"ours"', ']},:"ours"', '}:"ours"',
+  ]) t.equal(rename(other), undefined, other)
+})
+
+t.test('the texts that a path leads to are found as a parser would', async () => {
+  const item = fc.oneof(fc.jsonValue(), fc.record({ model: fc.jsonValue() }), fc.record({ a: fc.jsonValue(), model: fc.string() }))
+  fc.assert(fc.property(fc.record({ x: fc.jsonValue(), requests: fc.array(item) }), (json) => {
+    const bytes = Buffer.from(JSON.stringify(json))
+    const found = textsAt(bytes, ['requests', '*', 'model']).map((span) => textAt(bytes, span))
+    const members = json.requests.map((each): unknown => each === null || Array.isArray(each) ? null : Reflect.get(Object(each), 'model'))
+    return JSON.stringify(found) === JSON.stringify(members.filter((member) => typeof member === 'string'))
+  }), { numRuns: 500 })
 })
 
 t.test('whatever else a body holds, it parses to the same with the other name', async () => {

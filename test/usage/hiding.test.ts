@@ -134,6 +134,9 @@ t.test('models that a body names beside its own obey the same policy', async (t)
   })
   const messages = [{ role: 'user', content: 'hi' }]
   const chat = { model: 'm', messages }
+  const adding = (model: string): object => ({
+    model: 'm', messages: [{ role: 'user', content: [{ type: 'tool_addition', tool: { definition: { type: 'advisor', model } } }] }],
+  })
   const content = { parts: [{ text: 'x' }] }
   const count = (model: unknown): object => ({ generateContentRequest: { model, contents: [content] } })
   const batch = (...models: string[]): object => ({ requests: models.map((model) => ({ model, content })) })
@@ -152,6 +155,14 @@ t.test('models that a body names beside its own obey the same policy', async (t)
     ['/v1/chat/completions', { ...chat, providerOptions: { gateway: { models: ['n', 'dear'] } } }, 403],
     ['/v1/responses', { model: 'm', input: 'x', providerOptions: { gateway: { models: ['n'] }, openai: { user: 'dear' } } }, 200],
     ['/v1/responses', { model: 'm', input: 'x', tools: [{ type: 'image_generation', model: 'dear' }] }, 403],
+    ['/v1/responses', { model: 'm', input: 'x', tools: [{ type: 'image_generation', model: 'n', svg: { model: 'dear' } }] }, 403],
+    ['/v1/responses', { model: 'm', input: 'x', tools: [{ type: 'namespace', name: 'x', tools: [{ model: 'dear' }] }] }, 403],
+    ['/v1/responses', { model: 'm', input: [{ type: 'additional_tools', tools: [{ type: 'image_generation', model: 'dear' }] }] }, 403],
+    ['/v1/responses', { model: 'm', input: [{ type: 'tool_search_output', tools: [{ Model: 'dear' }] }] }, 403],
+    ['/v1/responses', { model: 'm', input: [{ role: 'user', content: 'dear' }, { type: 'x', tools: [{ model: 'n' }] }] }, 200],
+    ['/v1/images/generations', { model: 'm', prompt: 'x', svg: { model: 'dear' } }, 403],
+    ['/v1/messages', { ...adding('dear'), max_tokens: 5 }, 403],
+    ['/v1/messages', { ...adding('n'), max_tokens: 5 }, 200],
     ['/v1/responses', { model: 'm', input: 'x', tools: [{ type: 'web_search' }] }, 200],
     ['/v1/messages', { model: 'm', max_tokens: 5, messages, fallbacks: ['dear'] }, 403],
     ['/v1/messages', { model: 'm', max_tokens: 5, messages, tools: [{ type: 'a:advisor', parameters: { model: 'dear' } }] }, 403],
@@ -210,7 +221,9 @@ t.test('so do those that a form names', async (t) => {
   for (const path of ['edits', 'variations']) {
     t.equal(await send(path, {}), 200)
     t.equal(await send(path, { fallbacks: 'n' }), 200)
-    for (const fields of [{ models: 'dear' }, { fallbacks: '["n","dear"]' }, { context_window_fallbacks: '[{"m":["dear"]}]' }]) {
+    for (const fields of [
+      { models: 'dear' }, { 'svg[model]': 'dear' }, { fallbacks: '["n","dear"]' }, { context_window_fallbacks: '[{"m":["dear"]}]' },
+    ]) {
       t.equal(await send(path, fields), 403, JSON.stringify(fields))
     }
   }

@@ -230,6 +230,21 @@ t.test('tokens of tools with models of their own are told apart', async (t) => {
   t.equal(meter('responses', [Buffer.from(JSON.stringify(own))]).llm.usage.served, null, 'not where the reply\'s own usage holds them')
 })
 
+t.test('what wrote an SVG is told apart from what drew it, and all of it adds up', async (t) => {
+  const svg = { input_tokens: 1_000, output_tokens: 10_000, total_tokens: 11_000 }
+  const drawn = { created: 1, data: [{ b64_json: '' }], usage: { input_tokens: 10, output_tokens: 100, total_tokens: 110 }, svg_usage: svg }
+  const picture = meter('images', [Buffer.from(JSON.stringify(drawn))]).llm.usage
+  t.match(picture.tokens, { input: 1_010, output: 10_100 })
+  t.match(picture.served?.tools, { usage: { input: 1_000, output: 10_000 }, modalities: [] })
+  const call = { type: 'image_generation_call', status: 'completed', svg_usage: svg }
+  const reply = { ...responses, output: [call, said, call], tool_usage: { image_gen: { input_tokens: 50, output_tokens: 60 } } }
+  for (const pieces of [[Buffer.from(JSON.stringify(reply))], bytesOf(Buffer.from(JSON.stringify(reply)))]) {
+    const { usage } = meter('responses', pieces).llm
+    t.match(usage.served?.tools?.usage, { input: 2_050, output: 20_060 })
+    t.match(usage.tokens, { input: 2_053, output: 20_062 })
+  }
+})
+
 t.test('more than a thousand items are not kept', async (t) => {
   const output = Array.from({ length: 1_200 }, () => search('search'))
   t.equal(meter('responses', [Buffer.from(JSON.stringify({ ...responses, output }))]).llm.usage.served?.counts.search, 1_000)

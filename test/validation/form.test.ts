@@ -15,7 +15,7 @@ function field (name: string, value: string): string {
 
 function read (text: string | Buffer): Record<string, string> | string {
   const bytes = Buffer.from(text)
-  const result = readForm(bytes, 'b', ['model', 'stream'])
+  const result = readForm(bytes, 'b', ['model', 'stream', 'svg[model]'])
   return result instanceof BodyRefusal
     ? result.error.message
     : Object.fromEntries([...result].map(([name, [start, end]]) => [name, bytes.toString('utf8', start, end)]))
@@ -103,6 +103,7 @@ t.test('a form that two readers could read differently is refused', async (t) =>
     ...['Model', 'MODEL', 'model[]', 'Model[0]', ' model', 'model.x'].map((name): (typeof cases)[number] => [
       `the model as ${name}`, field('model', 'a') + field(name, 'b') + '--b--', /a field could be read as model/,
     ]),
+    ['the drawer in another case', field('svg[Model]', 'b') + '--b--', /a field could be read as svg\[model\]/],
     ['a model of 2 KB', field('model', 'm'.repeat(2048)) + '--b--', /the field model is not a short text/],
   ]
   for (const [what, form, reason] of cases) t.match(read(form), reason, what)

@@ -4,6 +4,9 @@ import { simulateImages } from './simulate.js'
 import { imagesText } from './text.js'
 import { imagesUsage } from './usage.js'
 
+/** Who draws an SVG may be another one. */
+const otherModels = [...substituteModels, 'svg.model']
+
 const output = { max: [], choices: [['n']] }
 
 /** https://platform.openai.com/docs/api-reference/images */
@@ -20,7 +23,7 @@ export const images = defineProtocol({
       metered: 'yes',
       streams: 'body',
       modelField: 'model',
-      otherModels: substituteModels,
+      otherModels,
       substitutes: substituteModels,
       usage: imagesUsage,
       output,
@@ -33,7 +36,7 @@ export const images = defineProtocol({
       metered: 'yes',
       streams: 'body',
       modelField: 'model',
-      otherModels: substituteModels,
+      otherModels,
       substitutes: substituteModels,
       usage: imagesUsage,
       output,
@@ -45,7 +48,7 @@ export const images = defineProtocol({
       schema: 'images.variations',
       metered: 'optional',
       modelField: 'model',
-      otherModels: substituteModels,
+      otherModels,
       substitutes: substituteModels,
       usage: imagesUsage,
       output,

@@ -5,6 +5,8 @@ import type { UsageRules } from '../usage-rules.js'
 export const imagesUsage: UsageRules = {
   ...openaiReply,
   usage: ['usage'],
+  // Who wrote an SVG is another one than who drew it.
+  tools: ['svg_usage'],
   // Pictures, for models that are paid by the piece.
   served: { ...openaiServed, counts: [{ ...plainCount, unit: 'image', reply: ['data.#'] }] },
   merge: 'sum',

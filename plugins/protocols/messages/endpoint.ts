@@ -4,6 +4,9 @@ import { simulateMessages } from './simulate.js'
 import { messagesText } from './text.js'
 import { messagesUsage } from './usage.js'
 
+/** Of tools that a block of the conversation adds. */
+const modelsWithin = ['messages.*.content.*.tool.definition.model', 'messages.*.content.*.tool_changes.*.tool.definition.model']
+
 /** https://docs.anthropic.com/en/api/messages */
 export const messages = defineProtocol({
   name: 'messages',
@@ -19,6 +22,7 @@ export const messages = defineProtocol({
       streams: 'body',
       modelField: 'model',
       otherModels: aggregatorModels,
+      modelsWithin,
       substitutes: substituteModels,
       usage: messagesUsage,
       output: { max: [['max_tokens']], choices: [], tools: [{ unit: 'search', names: ['web_search'], most: 'max_uses' }] },

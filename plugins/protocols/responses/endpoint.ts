@@ -5,6 +5,11 @@ import { failedResponse } from './stream-error.js'
 import { responsesText } from './text.js'
 import { responsesUsage } from './usage.js'
 
+/** Of tools in a namespace, and of who draws: https://platform.openai.com/docs/api-reference/responses/create */
+const otherModels = [...aggregatorModels, 'tools.*.svg.model', 'tools.*.tools.*.model', 'tools.*.tools.*.svg.model']
+/** Of tools that come with an item: `additional_tools`, and what a search for tools found. */
+const modelsWithin = ['input.*.tools.*.model', 'input.*.tools.*.svg.model', 'input.*.tools.*.tools.*.model']
+
 const output = {
   max: [['max_output_tokens']],
   choices: [],
@@ -33,7 +38,8 @@ export const responses = defineProtocol({
       metered: 'yes',
       streams: 'body',
       modelField: 'model',
-      otherModels: aggregatorModels,
+      otherModels,
+      modelsWithin,
       substitutes: substituteModels,
       usage: responsesUsage,
       output: { ...output, goesOn: ['background'] },
@@ -44,7 +50,8 @@ export const responses = defineProtocol({
       schema: 'responses.compact',
       metered: 'yes',
       modelField: 'model',
-      otherModels: aggregatorModels,
+      otherModels,
+      modelsWithin,
       substitutes: substituteModels,
       usage: responsesUsage,
       output,
