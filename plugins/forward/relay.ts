@@ -1,6 +1,7 @@
 import { fromTransport } from '../core/errors/foreign.js'
 import { GatewayError, gatewayError } from '../core/errors/gateway-error.js'
 import { refuse } from '../core/errors/refuse.js'
+import { upstreamError } from '../core/errors/upstream-error.js'
 import { writeLog } from '../core/write-log.js'
 import type { Destination } from '../core/upstream.js'
 import type { UpstreamDispatcher } from './dispatcher.js'
@@ -43,5 +44,5 @@ function answer (error: Error | null, from: ExchangeReply | undefined, { llm, re
 /** A reply that cannot be passed on as it is: a page for people, or a status that HTTP does not have. */
 function failureOf (statusCode: number, headers: ExchangeReply['headers']): GatewayError | null {
   if (statusCode > 599) return gatewayError('upstream_invalid')
-  return isPage(statusCode, headers) ? gatewayError('upstream_error', {}, { status: statusCode }) : null
+  return isPage(statusCode, headers) ? upstreamError(statusCode) : null
 }

@@ -4,6 +4,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { fromTransport } from '../core/errors/foreign.js'
 import { gatewayError } from '../core/errors/gateway-error.js'
 import { refuse } from '../core/errors/refuse.js'
+import { upstreamError } from '../core/errors/upstream-error.js'
 import type { Gateway } from '../core/gateway.js'
 import { baseWithoutVersions, withOneVersion } from '../core/url/single-version.js'
 import type { ModelCall } from '../core/model-call.js'
@@ -100,5 +101,5 @@ function pass ({ llm, request, reply }: MountedCall, body: unknown): void {
     return
   }
   if (body instanceof Readable) body.resume()
-  refuse(request, reply, llm.endpoint.family, gatewayError('upstream_error', {}, { status: llm.upstreamReply.status }))
+  refuse(request, reply, llm.endpoint.family, upstreamError(llm.upstreamReply.status))
 }

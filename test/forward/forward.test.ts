@@ -178,6 +178,52 @@ t.test('a page of HTML in place of an error becomes the error of the protocol', 
   }
 })
 
+t.test('a page in place of an error tells what its status is about, and whether to try again', async (t) => {
+  const upstream = await startUpstream(t)
+  const { app } = await startGateway(t, upstream.url)
+  const calls = [
+    ['/v1/chat/completions', { authorization: `Bearer ${secret}` }, chat, 'type'],
+    [
+      '/v1/messages', { 'x-api-key': secret, 'anthropic-version': '2023-06-01' },
+      '{"model":"m","max_tokens":1,"messages":[{"role":"user","content":"hi"}]}', 'type',
+    ],
+    ['/v1beta/models/m:generateContent', { 'x-goog-api-key': secret }, '{"contents":[{"parts":[{"text":"hi"}]}]}', 'status'],
+  ] as const
+  const cases: ReadonlyArray<readonly [status: number, shouldRetry: string | undefined, words: readonly string[]]> = [
+    [400, 'false', ['invalid_request_error', 'invalid_request_error', 'INVALID_ARGUMENT']],
+    [401, 'false', ['authentication_error', 'authentication_error', 'UNAUTHENTICATED']],
+    [402, 'false', ['insufficient_quota', 'billing_error', 'PERMISSION_DENIED']],
+    [403, 'false', ['invalid_request_error', 'permission_error', 'PERMISSION_DENIED']],
+    [404, 'false', ['invalid_request_error', 'not_found_error', 'NOT_FOUND']],
+    [408, undefined, ['invalid_request_error', 'invalid_request_error', 'INVALID_ARGUMENT']],
+    [413, 'false', ['invalid_request_error', 'request_too_large', 'INVALID_ARGUMENT']],
+    [429, undefined, ['rate_limit_error', 'rate_limit_error', 'RESOURCE_EXHAUSTED']],
+    [500, undefined, ['server_error', 'api_error', 'INTERNAL']],
+    [503, undefined, ['server_error', 'overloaded_error', 'UNAVAILABLE']],
+    [504, undefined, ['server_error', 'timeout_error', 'DEADLINE_EXCEEDED']],
+    [529, undefined, ['server_error', 'overloaded_error', 'UNAVAILABLE']],
+  ]
+  for (const [status, shouldRetry, words] of cases) {
+    for (const [index, [url, own, payload, word]] of calls.entries()) {
+      upstream.queue({ status, headers: { 'content-type': 'text/html' }, body: '<h1>No</h1>' })
+      const reply = await app.inject({ method: 'POST', url, headers: { 'content-type': 'application/json', ...own }, payload })
+      t.equal(reply.statusCode, status, reply.body)
+      t.equal(reply.json().error[word], words[index], `${status} ${url}`)
+      t.equal(reply.headers['x-should-retry'], shouldRetry, `${status} ${url}`)
+    }
+  }
+})
+
+t.test('an upstream that says whether to try again is believed, also in place of whose page the caller has an error', async (t) => {
+  const upstream = await startUpstream(t)
+  const { app } = await startGateway(t, upstream.url)
+  for (const [status, said] of [[403, 'true'], [503, 'false']] as const) {
+    upstream.queue({ status, headers: { 'content-type': 'text/html', 'x-should-retry': said }, body: '<h1>No</h1>' })
+    const reply = await app.inject({ method: 'POST', url: '/v1/chat/completions', headers, payload: chat })
+    t.match([reply.statusCode, reply.headers['x-should-retry']], [status, said])
+  }
+})
+
 t.test('a status that HTTP does not have is a reply that cannot be read', async (t) => {
   const upstream = await startUpstream(t)
   const { app } = await startGateway(t, upstream.url)

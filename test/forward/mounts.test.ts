@@ -328,6 +328,9 @@ t.test('a page of HTML in place of an error becomes the error of the protocol on
     const reply = await app.inject({ method: 'POST', url: '/v1/chat/completions', headers, payload: chat })
     t.match([reply.statusCode, reply.json().error.code], [502, 'upstream_error'])
   }
+  upstream.queue({ status: 403, headers: { 'content-type': 'text/html' }, body: '<h1>Forbidden</h1>' })
+  const forbidden = await app.inject({ method: 'POST', url: '/v1/chat/completions', headers, payload: chat })
+  t.match([forbidden.statusCode, forbidden.json().error.type], [403, 'invalid_request_error'])
 })
 
 t.test('the handler of a mount works with reply-from alone, and with bodies that no type names', async (t) => {

@@ -2,7 +2,13 @@ import type { ErrorFacts, ErrorKind, Family } from '../../protocols/types.js'
 import type { Outcome } from '../types.js'
 import { errorTable, type ErrorCode, type ErrorRow } from './table.js'
 
-export interface ErrorExtra {
+/** What it is about, and whether trying again may heal it, where its row of the table does not know. */
+export interface ErrorNature {
+  readonly kind?: ErrorKind
+  readonly retry?: boolean
+}
+
+export interface ErrorExtra extends ErrorNature {
   /** Dotted path of the failing field of the request. */
   readonly param?: string | null
   /** After how long a retry makes sense; sent as `retry-after` in whole seconds. */
@@ -32,9 +38,9 @@ export class GatewayError extends Error {
     super(fill(row.message, values))
     this.code = code
     this.statusCode = extra.status ?? row.status
-    this.kind = row.kind
+    this.kind = extra.kind ?? row.kind
     this.outcome = row.outcome
-    this.retry = row.retry
+    this.retry = extra.retry ?? row.retry
     this.param = extra.param ?? null
     this.retryAfterMs = extra.retryAfterMs ?? null
     this.headers = extra.headers ?? {}

@@ -27,11 +27,13 @@ export function refuse (request: FastifyRequest, reply: FastifyReply, family: Fa
   return sendAndLinger(reply, text, drained)
 }
 
-/** Status and headers of an error reply of ours. A time to try again that stands there is a host's or an upstream's, who know better. */
+/** Status and headers of an error reply of ours. Whether and when to try again is a host's or an upstream's to say, where they did. */
 export function setErrorHead (reply: FastifyReply, error: GatewayError, requestId: string): void {
   const retryAfter = reply.getHeader('retry-after')
+  const shouldRetry = reply.getHeader('x-should-retry')
   reply.code(error.statusCode).headers(errorHeaders(error, requestId))
   if (retryAfter !== undefined) reply.header('retry-after', retryAfter)
+  if (shouldRetry !== undefined) reply.header('x-should-retry', shouldRetry)
 }
 
 /** Headers of an error reply of ours: type, ids, and what a client library needs to know before it tries again. */
