@@ -59,6 +59,11 @@ export class EventStreamReader implements ReplyReader {
     return this.meter.complete || this.meter.ended || this.plan.rules.ending === null
   }
 
+  /** True where not even the begin of an event came: comments are none. */
+  get untold (): boolean {
+    return this.first === firstEvents && this.events.idle
+  }
+
   get failing (): boolean {
     return this.scanner.first !== undefined && this.meter.fails(this.scanner.found, this.scanner.openSlot)
   }

@@ -156,6 +156,13 @@ export class UsageTap implements ReplyTap {
     return this.isEventStream || this.llm.stream
   }
 
+  /** One that is told again, from a place on, is whole also without any event: its caller has all of them. */
+  private get cameWhole (): boolean {
+    const { reader, plan, options: { counts } } = this
+    if (reader === null) return !counts || !this.isEventStream || plan.rules.ending === null
+    return reader.whole || (!counts && reader instanceof EventStreamReader && reader.untold)
+  }
+
   private over (aborted: UsageMissing | null): Buffer | null {
     if (this.isOver) return null
     this.isOver = true
@@ -170,7 +177,7 @@ export class UsageTap implements ReplyTap {
     const { reader, sieve } = this
     this.llm.upstreamReply.bytes = Math.max(this.llm.upstreamReply.bytes, this.innermost?.decodedBytes ?? 0)
     const isExtra = reader?.end() === true
-    this.isWhole = this.failure !== null || (reader === null ? !this.isEventStream || this.plan.rules.ending === null : reader.whole)
+    this.isWhole = this.failure !== null || this.cameWhole
     const tooLarge = reader?.overflow === true ? 'too_large' : null
     const broken = reader?.broken === true ? 'parse_error' : null
     const cut = this.isWhole ? null : 'upstream_abort'

@@ -2,6 +2,25 @@ import t from 'tap'
 import { call, listen, read, startGateway } from '../helpers/gateway.js'
 import { replyFixture, startUpstream } from '../helpers/upstream.js'
 
+t.test('a response that is streamed again from its end has nothing left, and is whole', async (t) => {
+  const upstream = await startUpstream(t)
+  const { app, settled } = await startGateway(t, upstream.url)
+  const url = await listen(app)
+  const headers = { 'content-type': 'text/event-stream' }
+  for (const body of ['', ': keep-alive\n\n']) {
+    upstream.queue({ headers, body })
+    const again = await call(`${url}/v1/responses/resp_1?stream=true&starting_after=12`, { method: 'GET' }).reply
+    t.strictSame([again.statusCode, (await read(again)).bytes.toString()], [200, body])
+    t.match(await settled.next(), { outcome: 'ok', errorCode: null, abortedBy: null, usage: { tokens: null, missing: null } })
+  }
+  upstream.queue({ headers, body: 'event: response.comp' }, { headers, body: '' })
+  await read(await call(`${url}/v1/responses/resp_1?stream=true&starting_after=12`, { method: 'GET' }).reply)
+  t.match(await settled.next(), { outcome: 'truncated' }, 'half an event is no end')
+  const first = await call(`${url}/v1/responses`, { body: '{"model":"m","stream":true,"input":"hi"}' }).reply
+  t.match((await read(first)).bytes.toString(), /^event: response\.failed\n/, 'one that is told for the first time has an end')
+  t.match(await settled.next(), { outcome: 'truncated' })
+})
+
 t.test('a response that is streamed again is judged at its end, and counted once', async (t) => {
   const upstream = await startUpstream(t)
   const { app, settled } = await startGateway(t, upstream.url, { forward: { drain: { maxMs: 5_000 } } })
