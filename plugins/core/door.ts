@@ -5,7 +5,7 @@
  */
 import type {} from '@fastify/reply-from'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { familyOf, families, sockets } from '../protocols/index.js'
+import { sockets } from '../protocols/index.js'
 import { isSocketUpgrade } from './arrival.js'
 import { decisionOf, placeOf, sentDecision, unchangedDecision, type Decision, type Place } from './decision.js'
 import { gatewayError } from './errors/gateway-error.js'
@@ -17,8 +17,10 @@ import { unguardedMount } from './options.js'
 import { refuseUrl } from './refuse-url.js'
 import { beginRequest } from './request-life.js'
 import { socketPath } from './rewritten-send.js'
+import { familyAsked } from './url/match.js'
 import { splitKeys } from './url/query.js'
 import type { UrlRefusal } from './url/resolve.js'
+import { segmentsOf } from './url/segments.js'
 import { leaveUntaken } from './untaken-upgrade.js'
 import { withoutQuery } from './url/single-version.js'
 
@@ -101,7 +103,7 @@ function unknownUrl ({ headers, raw }: FastifyRequest): UrlRefusal {
   const mark = url.indexOf('?')
   const path = mark < 0 ? url : url.slice(0, mark)
   const { query, keys } = splitKeys(url.slice(path.length))
-  const family = families[familyOf({ headers, query: url.slice(path.length), versions: [] })]
+  const family = familyAsked(segmentsOf(path), { headers, query: url.slice(path.length), versions: [] })
   return { kind: 'refused', code: 'unknown_url', family, url: path + query, keys: () => keys }
 }
 

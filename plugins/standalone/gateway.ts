@@ -8,6 +8,9 @@ import { gatewayOf, joinGateway } from '../core/gateway.js'
 import { identify, knownRequest } from '../core/identify.js'
 import { ModelCall } from '../core/model-call.js'
 import { refuseUrl } from '../core/refuse-url.js'
+import { familyAsked } from '../core/url/match.js'
+import { segmentsOf } from '../core/url/segments.js'
+import { withoutQuery } from '../core/url/single-version.js'
 import llmGateway from '../index.js'
 import { createRewriteUrl } from '../paths/index.js'
 import { families, familyOf } from '../protocols/index.js'
@@ -61,7 +64,7 @@ export async function createGateway (config: GatewayConfig, parts: GatewayParts)
 /** Whatever nobody serves: no path is the host's here, and Fastify's own words would repeat the query. */
 function notFound (request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const url = String(request.raw.url)
-  const family = families[familyOf({ headers: request.headers, query: url, versions: [] })]
+  const family = familyAsked(segmentsOf(withoutQuery(url)), { headers: request.headers, query: url, versions: [] })
   return refuseUrl(gatewayOf(request.server), request, reply, { kind: 'refused', code: 'unknown_url', family, url })
 }
 

@@ -84,6 +84,16 @@ t.test('what nobody serves is a native 404', async (t) => {
   t.match(await anthropic.json(), { type: 'error', error: { type: 'not_found_error' } })
 })
 
+t.test('a path of Vertex is a 404 of its own family, with the base address that its client should have', async (t) => {
+  const { origin } = await start(t, yaml('http://127.0.0.1:9', []))
+  for (const version of ['v1', 'v1beta1']) {
+    const path = `/${version}/projects/p/locations/l/publishers/google/models/m:generateContent`
+    const reply = await fetch(origin + path, { method: 'POST', headers: { authorization: 'Bearer key-a' }, body: '{}' })
+    const message = `Unknown request URL: POST ${path}. Use the base URL ${origin} with your client.`
+    t.match([reply.status, await reply.json()], [404, { error: { code: 404, message, status: 'NOT_FOUND' } }])
+  }
+})
+
 t.test('the console has a port of its own, also after a reload', async (t) => {
   const text = yaml('http://127.0.0.1:9', [], 'console: { listen: { port: 0 } }')
   const { gateway, origin } = await start(t, text)

@@ -1,6 +1,6 @@
 /** The endpoint table as the resolver asks for it: by the segments that follow the version prefix. */
-import { endpoints, familyOf, modelLists } from '../../protocols/index.js'
-import type { Caller, Endpoint } from '../../protocols/index.js'
+import { endpoints, families, familyOf, modelLists } from '../../protocols/index.js'
+import type { Caller, Endpoint, Family } from '../../protocols/index.js'
 import { modelName } from './model-name.js'
 
 /** Endpoints that a tail names, one for each method it serves, and the model where it stands in the path. */
@@ -31,6 +31,8 @@ const looseActions = new Map([...actions].map(([key, list]) => [key.toLowerCase(
 /** The words that may follow the last colon of a path. */
 export const knownActions: readonly string[] = [...new Set(endpoints.flatMap(({ action }) => action ?? []))]
 
+const actionFamilies = new Map(endpoints.flatMap(({ action, family }) => action === null ? [] : [[action.toLowerCase(), family] as const]))
+
 /** Tails without parameters, for the fast path. */
 export const plainTails: ReadonlyMap<string, readonly Endpoint[]> = plain
 
@@ -52,7 +54,19 @@ function endsInAction (root: string, text: string): boolean {
 }
 
 function actionKey (root: string, text: string): string {
-  return `${root}:${/(?::|%3A)([A-Za-z]+)$/i.exec(text)?.[1]}`
+  return `${root}:${lastWord(text)}`
+}
+
+function lastWord (text: string): string | undefined {
+  return /(?::|%3A)([A-Za-z]+)$/i.exec(text)?.[1]
+}
+
+/**
+ * In whose terms a path is answered that is no endpoint's: those of the action at its end, whatever stands before it, as a project does in
+ * paths of Vertex; else its caller's.
+ */
+export function familyAsked (segments: readonly string[], caller: Caller): Family {
+  return actionFamilies.get(String(lastWord(String(segments.at(-1)))).toLowerCase()) ?? families[familyOf(caller)]
 }
 
 /**

@@ -1,10 +1,9 @@
 /**
  * Raw URL -> endpoint and canonical URL (docs/clients.md). Pure and idempotent: resolving a canonical URL gives the same URL.
  */
-import { families, familyOf } from '../../protocols/index.js'
 import type { Caller, Endpoint, Family } from '../../protocols/index.js'
 import { isPreflight } from '../arrival.js'
-import { endingLike, isRoot, isWhole, matchTail, plainTails, type TailMatch } from './match.js'
+import { endingLike, familyAsked, isRoot, isWhole, matchTail, plainTails, type TailMatch } from './match.js'
 import { originForm } from './origin-form.js'
 import { isCrowded, splitKeys } from './query.js'
 import { belowPrefix, isDecodable, isSuspicious, leadingVersions, readings, segmentsOf } from './segments.js'
@@ -147,7 +146,7 @@ function doubtful ({ path, tail, caller }: Parts, mounted: boolean): RefusalReas
   if (!versioned && !mounted) return null
   // What the router cannot decode is no route of the host either.
   const code = (versioned && isRoot(tail[0])) || !isDecodable(path) ? 'ambiguous_path' : 'unknown_url'
-  return { code, family: families[familyOf(caller)] }
+  return { code, family: familyAsked(tail, caller) }
 }
 
 function worst (refusals: readonly RefusalReason[]): RefusalReason {
@@ -170,7 +169,7 @@ function noEndpoint ({ tail, caller }: Parts, match: TailMatch | null, method: s
     }
   }
   return caller.versions.length > 0 || mounted || endingLike(tail).length > 0
-    ? { code: 'unknown_url', family: families[familyOf(caller)] }
+    ? { code: 'unknown_url', family: familyAsked(tail, caller) }
     : null
 }
 

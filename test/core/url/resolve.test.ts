@@ -133,10 +133,20 @@ t.test('what is not an endpoint of ours is left alone', async (t) => {
 })
 
 t.test('a path that ends in an endpoint\'s action is never left to a mount, whatever stands before the action', async (t) => {
-  t.equal(read('POST', '/tunedModels/m:generateContent/x/m:generateContent'), 'unknown_url openai')
+  t.equal(read('POST', '/tunedModels/m:generateContent/x/m:generateContent'), 'unknown_url gemini')
   t.equal(read('POST', '/models/../m:countTokens'), 'ambiguous_path gemini')
   t.equal(read('POST', '/%2f/tunedModels/a%2fb:countTokens/m%3AgenerateContent?key=k'), 'ambiguous_path gemini')
   t.equal(read('POST', '/chat;a/completions;#/v1'), 'ambiguous_path openai', 'a mount cuts at the fragment')
+})
+
+t.test('an unknown path that ends in an action is told of in the terms of its family, whatever its headers', async (t) => {
+  const vertex = '/projects/p/locations/l/publishers/google/models/m'
+  const bearer = { authorization: 'Bearer x' }
+  for (const action of [':generateContent', '%3AstreamGenerateContent?alt=sse', ':counttokens', ':generateContent/', ':a%2e:countTokens']) {
+    t.equal(read('POST', `/v1${vertex}${action}`, bearer), 'unknown_url gemini', action)
+  }
+  t.equal(read('POST', `/v1${vertex}:rawPredict`, bearer), 'unknown_url openai')
+  t.equal(read('POST', '/v1/x:generateContent/y', bearer), 'unknown_url openai')
 })
 
 t.test('an unknown path under a version is told as such, for whoever owns the mount', async (t) => {
