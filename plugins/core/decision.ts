@@ -45,7 +45,7 @@ export function decisionOf (
   gateway: Gateway, request: FastifyRequest, reply: FastifyReply, read: ModelCall | UrlRefusal | null
 ): Decision {
   const place = placeOf(gateway, request)
-  const found = readArrival(gateway, request, read)
+  const found = readArrival(gateway, request, read) ?? readNobodys(request, place)
   const isSocket = found === null && (place === 'mount' || (place === 'host' && gateway.guarded)) && isSocketUpgrade(request)
   const path = isSocket ? socketPath(request, reply) : null
   return path === null ? decisionAbout(gateway, request, found, place) : sentDecision(gateway, request, place, path)
@@ -75,6 +75,11 @@ function isBesideMounts ({ mounts, prefix, resolveLoosely }: Gateway, request: F
 function readArrival (gateway: Gateway, request: FastifyRequest, read: ModelCall | UrlRefusal | null): ModelCall | Resolution {
   const { method, headers, raw } = request
   return isPreflight(method, headers) ? gateway.resolve(methodAsked(request), String(raw.url), {}) : read
+}
+
+/** A client opens a socket beside the versions at whatever address it was given; elsewhere than here it would be a mount's or a route's. */
+function readNobodys (request: FastifyRequest, place: Place): Resolution {
+  return place === 'none' && isSocketUpgrade(request) ? readBeside(withoutQuery(String(request.raw.url))) : null
 }
 
 function decisionAbout (gateway: Gateway, request: FastifyRequest, found: ModelCall | Resolution, place: Place): Decision {

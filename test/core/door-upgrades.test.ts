@@ -96,6 +96,42 @@ t.test('an upgrade of a path that is none of the gateway\'s meets it below an ad
   t.strictSame(came(), [])
 })
 
+const live = 'ws/google.ai.generativelanguage.v1beta.GenerativeService.BidiGenerateContent'
+
+t.test('an upgrade of a socket that its provider has beside the versions is answered where nobody serves it', async (t) => {
+  const { upstream, came } = await startProvider(t)
+  const { url } = await startApp(t, async (app) => { await app.register(llmGateway, gatewayOptions(upstream.url)) })
+  for (const path of [`//${live}`, `/${live}`, `/WS//${live.slice(3)}`, `/%77s/${live.slice(3)}`, `http://h/${live}`]) {
+    for (const [query, headers, status] of [
+      ['', [], 401], ['?key=wrong', [], 401], [`?key=${secret}`, [], 426], ['', [`x-goog-api-key: ${secret}`], 426],
+    ] as const) {
+      const reply = await upgradeOf(url, path + query, ...headers)
+      t.equal(reply === 'no reply' ? reply : reply.status, status, `${path} ${query} ${headers.join()}`)
+    }
+  }
+  const other = await upgradeOf(url, `/ws/other?key=${secret}`)
+  t.equal(other === 'no reply' ? other : other.status, 404)
+  t.equal((await askOnce(url, [`GET //${live} HTTP/1.1`, 'host: h', `x-goog-api-key: ${secret}`])).status, 404, 'no upgrade')
+  t.strictSame(came(), [])
+})
+
+t.test('such an upgrade is the host\'s where a route of its own has it, or its own 404 is to answer', async (t) => {
+  const { upstream, came } = await startProvider(t)
+  const { url } = await startApp(t, async (app) => {
+    await app.register(llmGateway, gatewayOptions(upstream.url))
+    app.get(`/${live}`, async () => 'own')
+  })
+  const own = await upgradeOf(url, `/${live}`)
+  t.equal(own === 'no reply' ? own : own.body, 'own')
+  const left = await startApp(t, async (app) => {
+    await app.register(llmGateway, { ...gatewayOptions(upstream.url), paths: { unknown: 'leave' } })
+    app.setNotFoundHandler(async (_, reply) => await reply.code(404).send('nothing of the host'))
+  })
+  const nothing = await upgradeOf(left.url, `/${live}`)
+  t.equal(nothing === 'no reply' ? nothing : nothing.body, 'nothing of the host')
+  t.strictSame(came(), [])
+})
+
 t.test('upgrades are counted and logged like any other request', async (t) => {
   const { upstream } = await startProvider(t)
   const lines: Array<{ llm?: { outcome?: string, error?: string, status?: number } }> = []
