@@ -12,7 +12,7 @@ export interface Ask {
   /** Seconds since the epoch. */
   readonly createdAt: number
   readonly model: string
-  /** The parsed body; null for none. */
+  /** The parsed body, or the query where there is none. */
   readonly body: unknown
 }
 

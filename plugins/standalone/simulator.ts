@@ -58,13 +58,14 @@ async function answer (request: IncomingMessage, response: ServerResponse, crede
     refuse(response, endpoint.family, 'authentication', 401)
     return
   }
-  const ask = askOf(resolution, parse(await readText(request)))
+  const text = await readText(request)
+  const ask = askOf(resolution, endpoint.method === 'GET' ? queryOf(url) : parse(text))
   response.setHeader('x-request-id', `req_${ask.id}`)
   const simulation = simulations.get(endpoint.id)
-  const streamed = endpoint.streams === 'path' || field(ask.body, 'stream') === true
+  const streamed = endpoint.streams === 'path' || String(field(ask.body, 'stream')) === 'true'
   const events = streamed ? simulation?.events?.(ask) : undefined
   if (events === undefined) sendJson(response, 200, simulation?.reply(ask))
-  else await sendEvents(response, events, eventDelayMs, endpoint.streams === 'body' || /[?&]alt=sse(?:&|$)/.test(url))
+  else await sendEvents(response, events, eventDelayMs, endpoint.streams !== 'path' || /[?&]alt=sse(?:&|$)/.test(url))
 }
 
 function askOf ({ endpoint, model, url }: Resolved, body: unknown): Ask {
@@ -78,13 +79,17 @@ function askOf ({ endpoint, model, url }: Resolved, body: unknown): Ask {
   }
 }
 
-/** Forms and empty bodies say nothing that a reply depends on. */
+/** A form says whether its reply is streamed; nothing else that stands in it is looked for. */
 function parse (body: string): unknown {
   try {
     return JSON.parse(body)
   } catch {
-    return null
+    return { stream: /name="?stream"?(?:\r\n[^\r\n]+)*\r\n\r\ntrue\r\n/.test(body) }
   }
+}
+
+function queryOf (url: string): unknown {
+  return Object.fromEntries(new URL(url, 'http://simulated').searchParams)
 }
 
 function sendJson (response: ServerResponse, status: number, body: unknown): void {

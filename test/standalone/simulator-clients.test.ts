@@ -1,7 +1,7 @@
 /** What the official clients read from the simulated replies, whole and streamed. */
 import Anthropic from '@anthropic-ai/sdk'
 import { GoogleGenAI } from '@google/genai'
-import OpenAI from 'openai'
+import OpenAI, { toFile } from 'openai'
 import t from 'tap'
 import { startSimulator } from '../../plugins/standalone/simulator.js'
 
@@ -24,6 +24,30 @@ t.test('openai: responses and images', async (t) => {
     types.push(`${event.type} ${event.size}`)
   }
   t.same(types, ['image_generation.partial_image 1024x1024', 'image_generation.completed 1024x1024'])
+})
+
+async function typesOf (stream: PromiseLike<AsyncIterable<{ readonly type: string }>>): Promise<string[]> {
+  const types: string[] = []
+  for await (const { type } of await stream) types.push(type)
+  return types
+}
+
+t.test('openai: an edit of an image, which is sent as a form, is streamed where that asks for it', async (t) => {
+  const asked = { model: 'some-model', prompt: 'Add a boat', image: await toFile(Buffer.from('x'), 'a.png', { type: 'image/png' }) }
+  t.match(await openai.images.edit(asked), { data: [{ size: '1024x1024' }] })
+  t.match(await openai.images.edit({ ...asked, prompt: 'stream', stream: false }), { data: [{ size: '1024x1024' }] })
+  t.same(await typesOf(openai.images.edit({ ...asked, stream: true })), ['image_edit.partial_image', 'image_edit.completed'])
+})
+
+t.test('openai: a response is streamed again, from the place that is named', async (t) => {
+  t.match(await openai.responses.retrieve('resp_1'), { id: 'resp_1', output_text: /^Hello!/ })
+  const types = await typesOf(openai.responses.retrieve('resp_1', { stream: true }))
+  t.match([types[0], types.at(-1)], ['response.created', 'response.completed'])
+  const last = types.length - 1
+  for (const [after, left] of [[0, last], [last - 1, 1], [last, 0]] as const) {
+    const rest = await typesOf(openai.responses.retrieve('resp_1', { stream: true, starting_after: after }))
+    t.same(rest, types.slice(types.length - left), String(after))
+  }
 })
 
 t.test('anthropic: messages, plain and of the beta, thinking or not', async (t) => {

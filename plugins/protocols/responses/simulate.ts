@@ -69,6 +69,12 @@ function events (ask: Ask): readonly SimulatedEvent[] {
   return typed.map(([type, fields], index) => ({ event: type, data: { type, sequence_number: index, ...fields } }))
 }
 
+/** The number of an event is its place. */
+function eventsAgain (ask: Ask): readonly SimulatedEvent[] {
+  const after = field(ask.body, 'starting_after')
+  return after === undefined ? events(ask) : events(ask).slice(Math.max(0, Number(after) + 1))
+}
+
 export const simulateResponses: Readonly<Record<string, Simulation>> = {
   responses: { reply: (ask) => response(ask, 'completed'), events },
   'responses.compact': {
@@ -85,6 +91,6 @@ export const simulateResponses: Readonly<Record<string, Simulation>> = {
   },
   'responses.cancel': { reply: (ask) => response(ask, 'cancelled') },
   'responses.input_items': { reply: () => ({ object: 'list', data: [], first_id: null, last_id: null, has_more: false }) },
-  'responses.retrieve': { reply: (ask) => response(ask, 'completed') },
+  'responses.retrieve': { reply: (ask) => response(ask, 'completed'), events: eventsAgain },
   'responses.delete': { reply: (ask) => ({ id: ask.named, object: 'response', deleted: true }) },
 }
