@@ -72,6 +72,47 @@ t.test('usage store', { skip: withoutPostgres }, async (t) => {
     await agrees(t, server, store, [...all, ...more])
   })
 
+  t.test('a store that is restored from an older copy while its gateways run gets what it lacks', async (t) => {
+    const store = storeOf(server)
+    const { schema } = store
+    let now = Date.now()
+    const state = await host(t, folder(t), store, { now: () => now, ledger: { maxFileAgeMs: 1_000 } })
+    const all = records(10)
+    await keep(state, all)
+    await arrive(server, store, all)
+    const tables = ['usage', 'usage_quarters', 'shipped_files']
+    for (const table of tables) await server.ask(`CREATE TABLE ${schema}.${table}_copy AS TABLE ${schema}.${table}`)
+    // In one transaction: none of its batches meets a table that is away.
+    const restore = async (): Promise<unknown> => await server.ask(`DO $$ BEGIN ${tables.map((table) =>
+      `TRUNCATE ${schema}.${table}; INSERT INTO ${schema}.${table} SELECT * FROM ${schema}.${table}_copy;`).join('\n')} END $$`)
+    const lacks = async (): Promise<void> => {
+      const more = records(20)
+      all.push(...more)
+      await keep(state, more)
+      await arrive(server, store, all)
+      await shipped(state)
+      await restore()
+    }
+    const told: string[] = []
+    state.ledger.shipping?.onTrouble((error) => told.push(String(error)))
+    await lacks()
+    const next = records(5)
+    all.push(...next)
+    await keep(state, next)
+    await arrive(server, store, all)
+    await agrees(t, server, store, all)
+    t.match(told[0], /has less than it had/)
+
+    await lacks()
+    now += 1_000
+    const last = records(5)
+    all.push(...last)
+    await keep(state, last)
+    await arrive(server, store, all)
+    await agrees(t, server, store, all)
+    t.equal(told.length, 1, 'the next file asks how far those before it are read')
+  })
+
   t.test('what a killed process left is shipped by another one of its folder, and a torn line is none', async (t) => {
     const store = storeOf(server)
     const path = folder(t)

@@ -38,7 +38,7 @@ interface Way {
 async function takeIn (way: Way, records: readonly LedgerRecord[], end: number): Promise<number> {
   const { store, file, onRefused } = way
   try {
-    return await store.takeIn(records, file.name, end)
+    return await store.takeIn(records, file.name, file.shipped, end)
   } catch (error) {
     if (!isRefusal(error)) throw error
     if (records.length > 1) {
@@ -48,7 +48,7 @@ async function takeIn (way: Way, records: readonly LedgerRecord[], end: number):
     }
     await appendFile(join(dirname(file.path), refusedFile), `${JSON.stringify({ reason: String(error), record: records[0] })}\n`)
     onRefused(error)
-    return await store.takeIn([], file.name, end)
+    return await store.takeIn([], file.name, file.shipped, end)
   }
 }
 

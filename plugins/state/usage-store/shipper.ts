@@ -100,14 +100,18 @@ export class Shipper implements Shipping {
     }
   }
 
-  /** The store, which is asked how far files are read when a connection begins, and where others may have read on. */
+  /**
+   * The store, which is asked how far all files are read when a connection or a file begins, and where others may have read on. The first
+   * batch of a file tells nothing of what a store that was restored lacks of those before.
+   */
   async #open (): Promise<UsageStore> {
     const { rules, now, owns } = this.#parts
-    const isNew = this.#store === null
+    const { files } = this.#backlog
+    const asksAll = this.#store === null || files.some(({ shipped, records }) => shipped === 0 && records > 0)
     const store = this.#store ?? await UsageStore.open(rules, now)
     this.#store = store
     if (this.#closed) throw new Error('it was closed meanwhile')
-    const asked = this.#backlog.files.filter(({ name, records }) => isNew || (records > 0 && !owns(name))).map(({ name }) => name)
+    const asked = files.filter(({ name, records }) => asksAll || (records > 0 && !owns(name))).map(({ name }) => name)
     if (asked.length > 0) this.#backlog.note(await store.positions(asked))
     await this.#backlog.look(() => 0)
     return store

@@ -17,7 +17,8 @@ const added = sums.map((name) => name === 'cost'
 
 /**
  * Takes a batch in: records that are not there yet, their sums, and how far their file is read; all of it or nothing, and all of it
- * a second time changes nothing. Parameters: records, the time before which none is wanted, file, bytes. Tells the bytes that are read.
+ * a second time changes nothing. Parameters: records, the time before which none is wanted, file, bytes, and where the batch begins in the
+ * file. Tells the bytes that are read: fewer than that where the store lacks what stands before, which it must be sent again.
  * Rows are locked in the order of their keys, so that two hosts never wait for each other.
  */
 export function takeIn (schema: string): string {
@@ -33,8 +34,9 @@ export function takeIn (schema: string): string {
       FROM batch GROUP BY 1, 2, ${dimensions} ORDER BY 1, 2
       ON CONFLICT (quarter, digest) DO UPDATE SET ${added}
     )
-    INSERT INTO ${schema}.shipped_files AS f (file, bytes, shipped_at) VALUES ($3, $4, now())
-    ON CONFLICT (file) DO UPDATE SET bytes = greatest(f.bytes, excluded.bytes), shipped_at = now()
+    INSERT INTO ${schema}.shipped_files AS f (file, bytes, shipped_at)
+    VALUES ($3, CASE WHEN $5::bigint = 0 THEN $4::bigint ELSE 0 END, now())
+    ON CONFLICT (file) DO UPDATE SET bytes = CASE WHEN f.bytes < $5 THEN f.bytes ELSE greatest(f.bytes, $4) END, shipped_at = now()
     RETURNING bytes`
 }
 

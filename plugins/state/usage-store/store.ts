@@ -46,16 +46,22 @@ export class UsageStore {
     return new Map(files.map((file) => [file, known.get(file) ?? 0]))
   }
 
-  /** Takes records of a file in, which is then read up to `bytes`. Returns how far it is read: another process may have read more. */
-  async takeIn (records: readonly LedgerRecord[], file: string, bytes: number): Promise<number> {
+  /**
+   * Takes records of a file in, which is then read up to `bytes`. Returns how far it is read: another process may have read more. Throws
+   * where it is not even read up to `from`, at which they begin.
+   */
+  async takeIn (records: readonly LedgerRecord[], file: string, from: number, bytes: number): Promise<number> {
     const { schema } = this.#rules
     const kept = this.#keptFrom
     const take = async (): Promise<number> => {
       for (const { time } of records) if (time >= kept) await this.#haveMonth(time)
       const [row] = await this.#connection.ask<{ bytes: string }>(takeIn(schema), [
-        rowsText(records), new Date(kept).toISOString(), file, bytes,
+        rowsText(records), new Date(kept).toISOString(), file, bytes, from,
       ])
-      return Number(row?.bytes)
+      const read = Number(row?.bytes)
+      // A connection may outlive what was restored around it. The next one asks how far all files are read.
+      if (read < from) throw new Error('the usage store has less than it had, as one that was restored from an older copy')
+      return read
     }
     return await take().catch(async (error: unknown) => {
       // A month that was there may have been dropped by hand.
