@@ -252,6 +252,19 @@ t.test('usage store', { skip: withoutPostgres }, async (t) => {
     t.same(reasons, [])
   })
 
+  t.test('months that are kept for longer than there is a calendar are kept for ever', async (t) => {
+    for (const keepMs of [100_000_000_000_000, Number.MAX_SAFE_INTEGER]) {
+      const store = storeOf(server, { keepMs })
+      const path = folder(t)
+      const state = await host(t, path, store)
+      const all = records(3)
+      await keep(state, all)
+      await arrive(server, store, all)
+      await agrees(t, server, store, all)
+      t.notOk(existsSync(join(path, 'ledger', 'refused.jsonl')))
+    }
+  })
+
   t.test('tables are made once, by whoever comes first, and never by an older version', async (t) => {
     const store = storeOf(server)
     const hosts = await Promise.all([0, 1, 2].map(async () => await host(t, folder(t), store)))
