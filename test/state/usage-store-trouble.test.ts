@@ -141,6 +141,25 @@ t.test('a usage store in trouble', { skip: withoutPostgres }, async (t) => {
     t.equal(codes[0], '42501', 'it is told what it may not')
   })
 
+  t.test('a user that may add no months ships into the table that an operator has for them', async (t) => {
+    const store = storeOf(server)
+    const owner = await host(t, folder(t), store)
+    const all = records(3)
+    await keep(owner, all.slice(0, 1))
+    await arrive(server, store, all.slice(0, 1))
+    await owner.close()
+    await server.ask(`CREATE TABLE ${store.schema}.year PARTITION OF ${store.schema}.usage ` +
+      "FOR VALUES FROM ('2019-01-01Z') TO ('2020-01-01Z')")
+    await server.ask('CREATE ROLE guest LOGIN')
+    await server.ask(`GRANT USAGE ON SCHEMA ${store.schema} TO guest`)
+    await server.ask(`GRANT SELECT, INSERT, UPDATE ON ALL TABLES IN SCHEMA ${store.schema} TO guest`)
+    const guest = await host(t, folder(t), { ...store, url: server.url.replace('tester@', 'guest@') })
+    all.push(...records(1, { time: Date.UTC(2019, 5, 15) }))
+    await keep(guest, all.slice(1))
+    await arrive(server, store, all)
+    await agrees(t, server, store, all)
+  })
+
   t.test('a server that hangs holds neither records nor the end', async (t) => {
     const store = storeOf(server, { timeoutMs: 300 })
     const path = folder(t)

@@ -265,6 +265,27 @@ t.test('usage store', { skip: withoutPostgres }, async (t) => {
     }
   })
 
+  t.test('a table for all that no other takes keeps the rows of its months, and no trouble is told', async (t) => {
+    const store = storeOf(server)
+    const first = await host(t, folder(t), store)
+    const all = records(2)
+    await keep(first, all.slice(0, 1))
+    await arrive(server, store, all.slice(0, 1))
+    await first.close()
+    const { name } = monthOf(Date.now())
+    await server.ask(`DROP TABLE ${store.schema}.${name}`)
+    await server.ask(`CREATE TABLE ${store.schema}.rest PARTITION OF ${store.schema}.usage DEFAULT`)
+    const next = await host(t, folder(t), store)
+    const told: string[] = []
+    next.ledger.shipping?.onTrouble((error) => told.push(String(error)))
+    await keep(next, all.slice(1))
+    await arrive(server, store, all.slice(1))
+    await shipped(next)
+    await next.close()
+    t.match(await server.ask(`SELECT id FROM ${store.schema}.rest`), [{ id: all[1]?.id }])
+    t.same(told, [])
+  })
+
   t.test('tables are made once, by whoever comes first, and never by an older version', async (t) => {
     const store = storeOf(server)
     const hosts = await Promise.all([0, 1, 2].map(async () => await host(t, folder(t), store)))

@@ -47,7 +47,7 @@ export function positions (schema: string): string {
 
 /**
  * Adds the table of a month. It takes no lock that a report or another host's batch would wait for. Where an operator has attached one
- * that takes rows of this month, that one has them.
+ * that takes rows of this month, that one has them; so has one for all that no other takes (DEFAULT) once there are such rows in it.
  */
 export function addMonth (schema: string, { name, from, to }: Month): string {
   return `
@@ -57,7 +57,7 @@ export function addMonth (schema: string, { name, from, to }: Month): string {
         CREATE TABLE ${schema}.${name} (LIKE ${schema}.usage INCLUDING ALL);
         ALTER TABLE ${schema}.usage ATTACH PARTITION ${schema}.${name} FOR VALUES FROM ('${from}') TO ('${to}');
       END IF;
-    EXCEPTION WHEN invalid_object_definition THEN NULL;
+    EXCEPTION WHEN invalid_object_definition OR check_violation THEN NULL;
     END $$`
 }
 

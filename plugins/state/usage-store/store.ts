@@ -54,7 +54,6 @@ export class UsageStore {
     const { schema } = this.#rules
     const kept = this.#keptFrom
     const take = async (): Promise<number> => {
-      for (const { time } of records) if (time >= kept) await this.#haveMonth(time)
       const [row] = await this.#connection.ask<{ bytes: string }>(takeIn(schema), [
         rowsText(records), new Date(kept).toISOString(), file, bytes, from,
       ])
@@ -64,9 +63,10 @@ export class UsageStore {
       return read
     }
     return await take().catch(async (error: unknown) => {
-      // A month that was there may have been dropped by hand.
-      if (Reflect.get(Object(error), 'code') !== noPartition || this.#months.size === 0) throw error
+      // Months are made only here: who may make none may find them made. One that was there may have been dropped by hand.
+      if (Reflect.get(Object(error), 'code') !== noPartition) throw error
       this.#months.clear()
+      for (const { time } of records) if (time >= kept) await this.#haveMonth(time)
       return await take()
     })
   }
