@@ -125,6 +125,13 @@ async function markEnd (path: string): Promise<void> {
 
 /** Where the disk takes no mark, the next start looks at the file again: nothing is lost, and the end goes on. */
 async function endFile (handle: FileHandle, isMarked: boolean): Promise<void> {
-  if (isMarked) await handle.appendFile(`${endMark}\n`).catch(() => {})
+  if (isMarked) await mark(handle).catch(() => {})
   await handle.close().catch(() => {})
+}
+
+/** A mark is no record: a file's own time stays that of its newest one, as what is kept and what is read go by it. */
+async function mark (handle: FileHandle): Promise<void> {
+  const { atime, mtime } = await handle.stat()
+  await handle.appendFile(`${endMark}\n`)
+  await handle.utimes(atime, mtime)
 }

@@ -200,6 +200,19 @@ t.test('of a process that ended well no file is looked at again, however many it
   t.same(await unsettledIn(new FileLedger(path)), ['e', 'f'], 'all of them where it could not settle')
 })
 
+t.test('an orderly end makes no file newer than its newest record', async (t) => {
+  const path = t.testdir({})
+  const ledger = new FileLedger(path, { maxFileBytes: 1 })
+  for (const id of ['a', 'b']) await ledger.append(record(id))
+  const files = readdirSync(path).map((name) => join(path, name))
+  for (const file of files) utimesSync(file, 1, 1)
+  await ledger.close()
+  for (const file of files) {
+    t.match(readFileSync(file, 'utf8'), /\nend\n$/)
+    t.equal(statSync(file).mtimeMs, 1_000)
+  }
+})
+
 t.test('a file that another process deletes meanwhile is none; one that cannot be read is told', async (t) => {
   const path = t.testdir({})
   const killed = new FileLedger(path)
