@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { StoreDownError } from '../core/balances/store-down.js'
 import { writeFrame } from './ledger-frame.js'
 import { readLedger, readUnsettled } from './ledger-read.js'
-import { LedgerWriter, type FileShipping } from './ledger-write.js'
+import { LedgerWriter, type FileShipping, type Span } from './ledger-write.js'
 import type { Ledger, LedgerConfig, LedgerRange, LedgerRecord, Shipping, Trouble } from './types.js'
 
 const retryMs = 1_000
@@ -116,8 +116,8 @@ export class FileLedger implements Ledger {
   async #keep ({ records, resolve, reject }: Batch): Promise<void> {
     try {
       const text = Buffer.from(records.map(writeFrame).join(''))
-      const since = records.reduce((least, { time }) => Math.min(least, time), Infinity)
-      while (!await this.#write(text, since)) await pause(retryMs)
+      const span = spanOf(records)
+      while (!await this.#write(text, span)) await pause(retryMs)
       resolve()
     } catch (error) {
       reject(error)
@@ -125,9 +125,9 @@ export class FileLedger implements Ledger {
   }
 
   /** False where the disk does not take it. Throws the same once nobody tries again. */
-  async #write (text: Buffer, since: number): Promise<boolean> {
+  async #write (text: Buffer, span: Span): Promise<boolean> {
     try {
-      await this.#writer.write(text, since)
+      await this.#writer.write(text, span)
       this.#failing = false
       return true
     } catch (cause) {
@@ -142,4 +142,11 @@ export class FileLedger implements Ledger {
     for (const listener of this.#listeners) listener(cause, this.#failing)
     this.#failing = true
   }
+}
+
+function spanOf (records: readonly LedgerRecord[]): Span {
+  return records.reduce(
+    ({ oldest, newest }, { time }) => ({ oldest: Math.min(oldest, time), newest: Math.max(newest, time) }),
+    { oldest: Infinity, newest: -Infinity }
+  )
 }

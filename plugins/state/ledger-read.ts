@@ -11,7 +11,7 @@ export const endMark = 'end'
 const tailBytes = 16 * 1024 * 1024
 
 /** A file's own time is not exact, and its system's clock may have been set. */
-const slackMs = 60_000
+export const slackMs = 60_000
 const pieceBytes = 256 * 1024
 
 export interface LedgerFile {

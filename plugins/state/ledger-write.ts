@@ -4,7 +4,7 @@ import { open, rm, type FileHandle } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { withDefaults } from '../core/options.js'
 import { filesBeyond } from './ledger-age.js'
-import { endMark, ledgerFiles } from './ledger-read.js'
+import { endMark, ledgerFiles, slackMs } from './ledger-read.js'
 import { makeFolder } from './make-folder.js'
 import type { LedgerConfig, Shipping } from './types.js'
 
@@ -17,11 +17,19 @@ export interface FileShipping extends Shipping {
   readonly has: (name: string, bytes: number) => boolean
 }
 
+/** Times of the records of one text. */
+export interface Span {
+  readonly oldest: number
+  readonly newest: number
+}
+
 interface OpenFile {
   readonly path: string
   readonly handle: FileHandle
   /** The time of its oldest record, as its name tells. */
   readonly since: number
+  /** The time of its newest one. */
+  newest: number
   readonly openedAt: number
   lookedAt: number
   bytes: number
@@ -52,13 +60,14 @@ export class LedgerWriter {
     return this.#own.has(name)
   }
 
-  /** Resolves when the disk has it; rejects where the disk does not take it. `since`: the time of the oldest record of the text. */
-  async write (text: Buffer, since: number): Promise<void> {
+  /** Resolves when the disk has it; rejects where the disk does not take it. */
+  async write (text: Buffer, { oldest, newest }: Span): Promise<void> {
     try {
-      const file = await this.#current(since)
+      const file = await this.#current(oldest)
       await file.handle.appendFile(text)
       await file.handle.datasync()
       file.bytes += text.length
+      file.newest = Math.max(file.newest, newest)
     } catch (error) {
       await this.#undo()
       throw error
@@ -71,16 +80,13 @@ export class LedgerWriter {
     if (isMarked) for (const path of this.#full) await markEnd(path)
   }
 
-  /**
-   * `since`: the time of the oldest record that is to be in it; older than the file's where the clock was set back. Others may delete a
-   * file to which nothing was written for `keepMs`.
-   */
+  /** `since`: the time of the oldest record that is to be in it. Others may delete a file to which nothing was written for `keepMs`. */
   async #current (since: number): Promise<OpenFile> {
     const { maxFileBytes, maxFileAgeMs, keepMs } = this.#config
     const now = this.#now()
     const file = this.#file
     const maxAgeMs = Math.min(maxFileAgeMs, keepMs)
-    const isFit = file !== null && file.bytes < maxFileBytes && now - file.openedAt < maxAgeMs && file.since <= since
+    const isFit = file !== null && file.bytes < maxFileBytes && now - file.openedAt < maxAgeMs && hasPlace(file, since)
     if (isFit && (Math.abs(now - file.lookedAt) < lookMs || await isThere(file, now))) return file
     await this.#file?.handle.close()
     if (this.#file !== null) this.#full.push(this.#file.path)
@@ -89,7 +95,7 @@ export class LedgerWriter {
     const name = `${String(since).padStart(15, '0')}-${process.pid}-${randomBytes(4).toString('hex')}.ledger`
     const path = join(this.#path, name)
     this.#own.add(name)
-    this.#file = { path, handle: await open(path, 'ax'), since, openedAt: now, lookedAt: now, bytes: 0 }
+    this.#file = { path, handle: await open(path, 'ax'), since, newest: since, openedAt: now, lookedAt: now, bytes: 0 }
     return this.#file
   }
 
@@ -110,6 +116,14 @@ export class LedgerWriter {
       await file?.handle.close().catch(() => {})
     }
   }
+}
+
+/**
+ * Not where the clock was set back. A file begins with its oldest record, as its name tells; and its own time, which each write makes the
+ * clock's, must not be before its newest one.
+ */
+function hasPlace ({ since, newest }: OpenFile, time: number): boolean {
+  return since <= time && newest - time <= slackMs
 }
 
 async function isThere (file: OpenFile, now: number): Promise<boolean> {

@@ -161,6 +161,22 @@ t.test('a clock that is set back puts no record into a file that begins later', 
   await ledger.close()
 })
 
+t.test('what was written while the clock was ahead is found by its time after it was set back', async (t) => {
+  const path = t.testdir({})
+  const ledger = new FileLedger(path)
+  const now = Date.now()
+  const ahead = now + 3_600_000
+  await ledger.append(record('before', now))
+  await ledger.append(record('ahead', ahead))
+  // As the clock of then made it.
+  for (const name of readdirSync(path)) utimesSync(join(path, name), ahead / 1_000, ahead / 1_000)
+  await ledger.append(record('after', now + 1))
+  await ledger.append(record('later', now + 1))
+  t.equal(readdirSync(path).length, 2, 'and begins one file more')
+  await ledger.close()
+  t.same(await idsIn(ledger, { from: now + 1_800_000 }), ['ahead'])
+})
+
 t.test('only what a killed process wrote last may be unsettled', async (t) => {
   const path = t.testdir({})
   const killed = new FileLedger(path)
