@@ -138,6 +138,24 @@ t.test('usage store', { skip: withoutPostgres }, async (t) => {
     await shipped(state)
   })
 
+  t.test('what a killed process wrote while its clock was ahead is shipped all the same, and seen to wait', async (t) => {
+    const store = storeOf(server)
+    const path = folder(t)
+    const start = Date.now()
+    const all = records(3, { time: start + 3_600_000 })
+    const killed = await openState({ engine: 'lmdb', path })
+    t.teardown(killed.close)
+    await keep(killed, all)
+    const now = (): number => start
+    const away = await host(t, path, { ...store, url: 'postgres://tester@127.0.0.1:9/postgres' }, { now })
+    while (away.ledger.shipping?.unshipped !== 3) await pause(10)
+    t.equal(away.ledger.shipping.lagMs, 3_600_000)
+    await away.close()
+    await host(t, path, store, { now })
+    await arrive(server, store, all)
+    await agrees(t, server, store, all)
+  })
+
   t.test('a record that the store has no place for is put aside, and keeps none of the others from it', async (t) => {
     const store = storeOf(server)
     const path = folder(t)

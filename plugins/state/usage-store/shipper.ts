@@ -56,7 +56,7 @@ export class Shipper implements Shipping {
 
   get lagMs (): number {
     const { since } = this.#backlog
-    return since === null ? 0 : Math.max(0, this.#parts.now() - since)
+    return since === null ? 0 : this.#distance(since)
   }
 
   /** Whether the store has all of a file, which then need not be kept for it. */
@@ -118,7 +118,12 @@ export class Shipper implements Shipping {
   }
 
   #isOurs ({ name, since }: Unshipped): boolean {
-    return this.#parts.owns(name) || this.#parts.now() - since >= orphanMs
+    return this.#parts.owns(name) || this.#distance(since) >= orphanMs
+  }
+
+  /** From now, to either side: what a process wrote while its clock was ahead waits, too. */
+  #distance (time: number): number {
+    return Math.abs(this.#parts.now() - time)
   }
 
   async #keepMarks (): Promise<void> {
