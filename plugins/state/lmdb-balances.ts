@@ -29,7 +29,7 @@ export function lmdbBalances (
   files: LmdbFiles, { now = Date.now, holdTtlMs, checkpointMs = defaultCheckpointMs }: LmdbBalancesOptions
 ): Balances {
   const changes = new SpentChanges()
-  const stores = new LmdbGroupStores(files.tables, changes)
+  const stores = new LmdbGroupStores(files.tables, changes, holdTtlMs)
   const engine: Engine = { storeOf: stores.of, now, holdTtlMs }
   const transaction = (work: () => void): void => {
     try {

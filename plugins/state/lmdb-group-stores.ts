@@ -46,11 +46,12 @@ export class LmdbGroupStores {
   readonly #quiet: Known<Quiet>
   readonly #holds: LmdbHolds
   readonly #stores = new Map<string, GroupStore>()
-
+  readonly #holdTtlMs: number
   readonly #max: number
 
   /** More than `max` accounts, buckets, holds or groups are not known for longer than a turn. */
-  constructor (tables: LmdbTables, spent: SpentNotes, max = 100_000) {
+  constructor (tables: LmdbTables, spent: SpentNotes, holdTtlMs: number, max = 100_000) {
+    this.#holdTtlMs = holdTtlMs
     this.#max = max
     this.#tables = tables
     this.#spent = spent
@@ -119,13 +120,7 @@ export class LmdbGroupStores {
       dropBuckets: (key, before) => this.#dropBuckets(names.buckets(key), before),
       dropIdle: (nowMs) => idle.drop(nowMs),
       hold: (id, isFirst) => this.#hold(names, id, isFirst),
-      saveHold: (hold, before) => {
-        this.#holds.change(names, hold.id, hold, before)
-        const quiet = this.#quietOf(names)
-        if (hold.deadline >= quiet[hold.state]) return
-        quiet[hold.state] = hold.deadline
-        this.#quiet.set(names.own, quiet)
-      },
+      saveHold: (hold, before) => this.#saveHold(names, hold, before),
       dropHold: (hold) => this.#holds.change(names, hold.id, null, hold),
       due: (now, max) => this.#due(names, now, max),
     }
@@ -143,20 +138,37 @@ export class LmdbGroupStores {
     return this.#holds.read(names, id, { open: !isFirst && open < Infinity, closed: closed < Infinity })
   }
 
+  #saveHold (names: GroupNames, hold: HoldRecord, before: HoldRecord | undefined): void {
+    this.#holds.change(names, hold.id, hold, before)
+    const quiet = this.#quietOf(names)
+    if (hold.deadline >= quiet[hold.state]) return
+    quiet[hold.state] = hold.deadline
+    this.#quiet.set(names.own, quiet)
+  }
+
+  /**
+   * An open hold that is due later than it may be was made or renewed while the clock was ahead. It is due as late as may be then, and not
+   * at once: its request may go on.
+   */
   #due (names: GroupNames, now: number, max: number): readonly HoldRecord[] {
     const quiet = this.#quietOf(names)
+    const latest = now + this.#holdTtlMs
+    if (quiet.open > latest && quiet.open < Infinity) quiet.open = now
     if (now < quiet.open && now < quiet.closed) return none
     this.#holds.flush()
     const due: HoldRecord[] = []
+    const far: HoldRecord[] = []
     for (const state of states) {
       if (now < quiet[state]) continue
       quiet[state] = Infinity
       for (const hold of this.#holds.of(names.group, names.holds, state)) {
-        if (hold.deadline > now || due.length === max) quiet[state] = Math.min(quiet[state], hold.deadline)
+        if (state === 'open' && hold.deadline > latest) far.push(hold)
+        else if (hold.deadline > now || due.length === max) quiet[state] = Math.min(quiet[state], hold.deadline)
         else due.push(this.#holds.known(names, hold.id) ?? hold)
       }
     }
     this.#quiet.set(names.own, quiet)
+    for (const hold of far) this.#saveHold(names, { ...hold, deadline: latest }, hold)
     return due
   }
 

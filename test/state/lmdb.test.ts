@@ -223,6 +223,36 @@ t.test('a hold that is written in the middle of a turn, for the id of another on
   await end(files)
 })
 
+t.test('what a killed process held while the clock was ahead is free again when the time of a hold is over', async (t) => {
+  const files = await openLmdb(t.testdir({}), 'boot-1')
+  const start = 1_700_000_000_000
+  let time = start
+  const balances = lmdbBalances(files, { holdTtlMs: 1_000, now: () => time })
+  const one = { groupLimits: { concurrency: 1 } }
+  const two = { groupLimits: { concurrency: 2 } }
+  const hold = async (id: string, group: string, limits: object) => await balances.hold({ ...ask(id, 1, group), ...limits })
+  const renewed = async (id: string): Promise<void> => {
+    time += 500
+    await balances.renew('busy', [id])
+  }
+
+  time = start + 86_400_000
+  await hold('a', 'quiet', one)
+  await hold('b', 'busy', two)
+  time = start
+  t.match(await hold('c', 'quiet', one), { ok: false }, 'it may go on')
+  t.match(await hold('d', 'busy', two), { ok: true })
+  for (let times = 0; times < 6; times += 1) {
+    await renewed('d')
+    await balances.sweep('busy')
+  }
+  t.match(await hold('e', 'quiet', one), { ok: true })
+  t.match(await hold('f', 'busy', two), { ok: true }, 'also where there are others, which go on')
+  t.match(await hold('g', 'busy', two), { ok: false })
+  await balances.close()
+  await end(files)
+})
+
 t.test('what this process alone has written is not read again, and what another one wrote is', async (t) => {
   const files = await openLmdb(t.testdir({}), 'boot-1')
   let reads = 0
@@ -261,7 +291,7 @@ t.test('of a request that is refused nothing stays known', async (t) => {
 
 t.test('what is not known any more is read again', async (t) => {
   const files = await openLmdb(t.testdir({}), 'boot-1')
-  const stores = new LmdbGroupStores(files.tables, new Map(), 1)
+  const stores = new LmdbGroupStores(files.tables, new Map(), 60_000, 1)
   const turn = (work: () => void): void => files.writeBalances(() => {
     stores.begin()
     work()
