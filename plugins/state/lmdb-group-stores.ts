@@ -29,6 +29,9 @@ export interface SpentNotes {
 
 const writerName = 'w'
 
+/** No hold is due later than after this, or after its own time where that is longer. Other processes may have a longer one. */
+const aheadMs = 60 * 60_000
+
 interface Quiet {
   open: number
   closed: number
@@ -147,12 +150,12 @@ export class LmdbGroupStores {
   }
 
   /**
-   * An open hold that is due later than it may be was made or renewed while the clock was ahead. It is due as late as may be then, and not
-   * at once: its request may go on.
+   * An open hold that is due so late was made or renewed while the clock was ahead. It is due as late as one that is made now, and not at
+   * once: its request may go on.
    */
   #due (names: GroupNames, now: number, max: number): readonly HoldRecord[] {
     const quiet = this.#quietOf(names)
-    const latest = now + this.#holdTtlMs
+    const latest = now + Math.max(this.#holdTtlMs, aheadMs)
     if (quiet.open > latest && quiet.open < Infinity) quiet.open = now
     if (now < quiet.open && now < quiet.closed) return none
     this.#holds.flush()
@@ -168,7 +171,7 @@ export class LmdbGroupStores {
       }
     }
     this.#quiet.set(names.own, quiet)
-    for (const hold of far) this.#saveHold(names, { ...hold, deadline: latest }, hold)
+    for (const hold of far) this.#saveHold(names, { ...hold, deadline: now + this.#holdTtlMs }, hold)
     return due
   }
 
