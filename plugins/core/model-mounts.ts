@@ -63,8 +63,9 @@ export class ModelMounts {
   #mayServe (mount: readonly string[], server: string | null): boolean {
     if (server === null) return true
     if (!server.endsWith('/*')) return false
-    const below = segments(server).slice(0, -1)
-    return below.length <= ownSegments(mount).length
+    const own = ownSegments(mount)
+    // Below fixed text a parameter that may stand for it gets what is left.
+    return segments(server).slice(0, -1).every((_, i) => own[i]?.includes(':') === false)
   }
 }
 
