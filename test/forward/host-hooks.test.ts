@@ -1,14 +1,14 @@
 /** Hooks and trailers of a host meet the body of a streamed reply as they would meet any stream. */
 import type { IncomingHttpHeaders } from 'node:http'
-import { PassThrough, Readable } from 'node:stream'
+import { PassThrough, pipeline, Readable, Transform } from 'node:stream'
 import { setTimeout as wait } from 'node:timers/promises'
 import httpProxy from '@fastify/http-proxy'
-import Fastify from 'fastify'
+import Fastify, { type FastifyInstance } from 'fastify'
 import t from 'tap'
 import { modelCallOf } from '../../plugins/core/model-call.js'
 import llmGateway, { proxyOptions } from '../../plugins/index.js'
 import { call, gatewayOptions, listen, read, secret, watchSettled } from '../helpers/gateway.js'
-import { replyFixture, sha256, startUpstream } from '../helpers/upstream.js'
+import { replyFixture, sha256, Signal, startUpstream } from '../helpers/upstream.js'
 
 const fixture = 'chat_completions.include_usage.sse'
 const headers = { authorization: `Bearer ${secret}` }
@@ -55,6 +55,47 @@ t.test('a hook that puts its own stream in place, and does not end it when the u
   upstream.queue({ fixture: 'chat_completions.sse', split: [200, 400], cutAt: 500 })
   t.equal((await read(await call(`${url}/v1/chat/completions`, { headers, body }).reply)).cut, true)
 })
+
+const drain = { maxMs: 0 }
+const sites: Record<string, (app: FastifyInstance, upstream: string) => Promise<void>> = {
+  'routes of the gateway\'s': async (app, upstream) => { await app.register(llmGateway, gatewayOptions(upstream, { forward: { drain } })) },
+  'an adapted mount': async (app, upstream) => {
+    await app.register(llmGateway, { ...gatewayOptions(upstream), routes: false })
+    await app.register(httpProxy, { ...proxyOptions({ drain }), upstream, prefix: '/v1', rewritePrefix: '/v1' })
+  },
+  'a plain mount': async (app, upstream) => {
+    const { upstreams, ...options } = gatewayOptions(upstream)
+    await app.register(llmGateway, { ...options, routes: false })
+    await app.register(httpProxy, { upstream, prefix: '/v1', rewritePrefix: '/v1' })
+  },
+}
+
+for (const [where, build] of Object.entries(sites)) {
+  t.test(`a caller that leaves is told as one where a hook puts its own stream in place: ${where}`, async (t) => {
+    const upstream = await startUpstream(t)
+    const lines: string[] = []
+    const app: FastifyInstance = Fastify({ logger: { stream: { write: (line: string) => { lines.push(line) } } } })
+    t.teardown(() => app.close())
+    const sending = new Signal<string>()
+    app.addHook('onSend', async ({ url }, _reply, payload) => {
+      if (!(payload instanceof Readable)) return payload
+      sending.push(url)
+      // Passes nothing on before the upstream has ended, as a compression of small replies does.
+      return pipeline(payload, new Transform({ transform: (_chunk, _encoding, done) => done() }), () => {})
+    })
+    await build(app, upstream.url)
+    const settled = watchSettled(app)
+    const url = await listen(app)
+    upstream.queue({ fixture, split: [200], stallAt: 200 })
+    const { request } = call(`${url}/v1/chat/completions`, { headers, body })
+    await sending.next()
+    request.destroy()
+    t.match(await settled.next(), { outcome: 'client_abort', abortedBy: 'client', errorCode: null })
+    t.match(lines.filter((line) => line.includes('"outcome":')).join(), /"outcome":"client_abort"/)
+    t.notMatch(lines.join(), /model request failed/)
+    t.match((await app.inject('/metrics')).body, /requests_total\{.*outcome="client_abort"\} 1/)
+  })
+}
 
 t.test('a hook that waits until the upstream has ended gets the whole reply', async (t) => {
   const upstream = await startUpstream(t)
