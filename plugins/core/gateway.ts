@@ -27,6 +27,8 @@ import { nothingKnown, type UpstreamsStatus } from './upstream-status.js'
 
 export interface Gateway {
   recorder: Recorder
+  /** Another app has its place: what its gauges tell is of the past. Set by the process that reloads. */
+  isReplaced: boolean
   /** What the recorder has counted; empty without the metrics plugin. */
   metrics: readonly MetricFamily[]
   /** What requests will cost. Set by the costs plugin; null where there are no prices. */
@@ -121,6 +123,7 @@ function newGateway (): Omit<Gateway, 'prefix' | 'resolve' | 'resolveLoosely' | 
   const settlement = new Settlement()
   return {
     recorder: silentRecorder,
+    isReplaced: false,
     metrics: [],
     setAside: doNothing,
     pricing: null,

@@ -15,6 +15,8 @@ export type ExpectedCounter = 'upstream_attempts_total' | 'failovers_total' | 'l
 export interface GaugeSample {
   readonly labels: Readonly<Record<string, string>>
   readonly value: number
+  /** What it is a value of, where several sources may tell of the same thing: that counts once. */
+  readonly of?: object
 }
 
 export interface Recorder {

@@ -85,7 +85,7 @@ export function createRecorder (store: MetricStore, { models, keys }: LabelNames
     shed: (reason) => shed.add(1, reason),
     expect: (name, labelSets) => expected[name](labelSets),
     gauge: (name: GaugeName, read: () => readonly GaugeSample[]) => followed[name].follow((set) => {
-      for (const sample of read()) set(sample.value, sample.labels)
+      for (const { value, labels, of } of read()) set(value, labels, of)
     }),
   }
 }

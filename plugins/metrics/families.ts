@@ -1,5 +1,6 @@
 /** The metrics in memory. An update is a walk over a few Maps and one addition: tens of nanoseconds. */
 import type { CatalogueRow, LabelValues } from './catalogue.js'
+import { combine } from './combine.js'
 import { LabelTree, type Series } from './label-tree.js'
 
 export interface ValueCell extends Series {
@@ -73,17 +74,25 @@ export class Counter<L extends Labels> {
   }
 }
 
-/** Tells the current values; called each time the gauge is read. */
-export type GaugeSource = (set: (value: number, labels: Readonly<Record<string, string>>) => void) => void
+/** Tells the current values; called each time the gauge is read. `of`: as in a `GaugeSample`. */
+export type GaugeSource = (set: (value: number, labels: Readonly<Record<string, string>>, of?: object) => void) => void
 
 export class Gauge<L extends Labels> {
   readonly #tree: LabelTree<ValueCell>
-  readonly #labels: Labels
+  readonly #row: CatalogueRow
   readonly #sources = new Set<GaugeSource>()
+  /** Label sets that had no place, of this reading and of the one before. */
+  #others = new Set<string>()
+  #othersBefore = new Set<string>()
 
   constructor ({ row, maxCells, overflowed }: FamilyRules) {
-    this.#labels = row.labels
-    this.#tree = new LabelTree(row.labels, maxCells, newValueCell, overflowed)
+    this.#row = row
+    // A source tells the same label sets at each reading: each is one overflow, however often it is read.
+    this.#tree = new LabelTree(row.labels, maxCells, newValueCell, (label, values) => {
+      const other = JSON.stringify(values)
+      if (!this.#others.has(other) && !this.#othersBefore.has(other)) overflowed(label)
+      this.#others.add(other)
+    })
   }
 
   /** Counts up or down. Not for a gauge that has sources. */
@@ -92,8 +101,8 @@ export class Gauge<L extends Labels> {
   }
 
   /**
-   * From now on the gauge holds what its sources tell when it is read; where two tell the same labels, the last one wins. Returns what ends
-   * it.
+   * From now on the gauge holds what its sources tell when it is read; where two tell the same labels, or have to share the cell for all
+   * others, their values become one as those of two processes do. Returns what ends it.
    */
   follow (source: GaugeSource): () => void {
     this.#sources.add(source)
@@ -110,9 +119,15 @@ export class Gauge<L extends Labels> {
 
   #refresh (): void {
     this.#tree.clear()
+    this.#othersBefore = this.#others
+    this.#others = new Set()
+    const told = new Set<object>()
     for (const source of this.#sources) {
-      source((value, labels) => {
-        if (isAmount(value)) this.#tree.find(this.#labels.map((name) => String(labels[name]))).value = value
+      source((value, labels, of = {}) => {
+        if (!isAmount(value) || told.has(of)) return
+        const cell = this.#tree.find(this.#row.labels.map((name) => String(labels[name])))
+        cell.value = told.has(cell) ? combine[this.#row.aggregator](cell.value, value) : value
+        told.add(cell).add(of)
       })
     }
   }

@@ -24,7 +24,10 @@ async function registerMetrics (app: FastifyInstance, options: MetricsOptions): 
   if (registry !== undefined) joinRegistry(registry, own)
   const families = peers === null ? own : withPeers(own, peers)
   const gateway = joinGateway(app)
-  gateway.recorder = meters.recorder
+  gateway.recorder = {
+    ...meters.recorder,
+    gauge: (name, read) => meters.recorder.gauge(name, () => gateway.isReplaced ? [] : read()),
+  }
   gateway.metrics = families
   identifyFirst(app, gateway)
   app.addHook('onReady', async () => meters.connect())

@@ -19,6 +19,9 @@ interface Found<C> {
   readonly cell: C
 }
 
+/** Told the label whose value was new, and the label set that it stands in. */
+export type Overflowed = (label: string, values: readonly string[]) => void
+
 /** Of so many label sets: where requests go by turns to some upstreams, or for some models, few are like the one just before. */
 const maxFound = 4
 
@@ -36,9 +39,9 @@ export class LabelTree<C> {
   readonly #names: readonly string[]
   #maxCells: number
   readonly #make: (series: Series) => C
-  readonly #overflowed: (label: string) => void
+  readonly #overflowed: Overflowed
 
-  constructor (names: readonly string[], maxCells: number, make: (series: Series) => C, overflowed: (label: string) => void) {
+  constructor (names: readonly string[], maxCells: number, make: (series: Series) => C, overflowed: Overflowed) {
     this.#names = names
     this.#maxCells = maxCells
     this.#make = make
@@ -88,7 +91,7 @@ export class LabelTree<C> {
 
   #open (values: readonly string[], depth: number): C {
     if (this.cells.length < this.#maxCells) return this.#insert(values)
-    this.#overflowed(String(this.#names[depth]))
+    this.#overflowed(String(this.#names[depth]), values)
     return this.#insert(values.map(() => 'other'))
   }
 

@@ -1,5 +1,6 @@
 import type { Meter, MeterProvider, MetricOptions, Observable, ObservableResult } from '@opentelemetry/api'
-import { prefix, type Aggregator } from './catalogue.js'
+import { prefix } from './catalogue.js'
+import { combine } from './combine.js'
 import type { ValueCell } from './families.js'
 import type { Family, HistogramFamily, ValueFamily } from './store.js'
 
@@ -51,12 +52,6 @@ function openObservable (meter: Meter, family: Family): Observable {
   if (family.row.type === 'counter') return meter.createObservableCounter(name, optionsOf(family))
   if (family.row.aggregator === 'sum') return meter.createObservableUpDownCounter(name, optionsOf(family))
   return meter.createObservableGauge(name, optionsOf(family))
-}
-
-const combine: Readonly<Record<Aggregator, (a: number, b: number) => number>> = {
-  sum: (a, b) => a + b,
-  min: Math.min,
-  max: Math.max,
 }
 
 function observeAll (families: readonly ValueFamily[], type: string, result: ObservableResult): void {

@@ -1,4 +1,5 @@
 import type { Aggregator } from './catalogue.js'
+import { combine } from './combine.js'
 import type { Cell } from './families.js'
 import type { Family } from './store.js'
 
@@ -39,14 +40,8 @@ function copyOf (cell: Cell): Cell {
   return 'buckets' in cell ? { ...cell, buckets: cell.buckets.map((bucket) => ({ ...bucket })) } : { ...cell }
 }
 
-const joins: Readonly<Record<Aggregator, (one: number, other: number) => number>> = {
-  sum: (one, other) => one + other,
-  min: Math.min,
-  max: Math.max,
-}
-
 function join (into: Cell, from: Cell, aggregator: Aggregator): void {
-  if ('value' in into && 'value' in from) into.value = joins[aggregator](into.value, from.value)
+  if ('value' in into && 'value' in from) into.value = combine[aggregator](into.value, from.value)
   if (!('buckets' in into && 'buckets' in from)) return
   into.sum += from.sum
   into.count += from.count

@@ -23,6 +23,8 @@ import { LiveRequests } from './live-requests.js'
 export interface RunningGateway {
   readonly app: FastifyInstance
   readonly live: LiveRequests
+  /** Another app has its place. */
+  readonly retire: () => void
 }
 
 export interface LogStream {
@@ -58,7 +60,7 @@ export async function createGateway (config: GatewayConfig, parts: GatewayParts)
   peers?.joinUpstreams(() => gateway.upstreamsStatus())
   if (peers !== undefined) gateway.otherUpstreams = async () => await peers.upstreams()
   parts.logStream?.onDrop?.(() => gateway.recorder.logDropped())
-  return { app, live }
+  return { app, live, retire: () => { gateway.isReplaced = true } }
 }
 
 /** Whatever nobody serves: no path is the host's here, and Fastify's own words would repeat the query. */

@@ -22,6 +22,7 @@ export class Switchboard {
     const old = this.#current
     this.#current = next
     this.#retired.add(old)
+    old.retire()
     old.live.idle()
       .then(async () => await old.app.close())
       .catch(onError)

@@ -20,7 +20,7 @@ export function followHealth (
       recorder.gauge(
         'upstream_available', () => healths.map(({ labels, health }) => ({ labels, value: Number(health.isWell(performance.now())) }))
       ),
-      recorder.gauge('upstream_active_requests', () => healths.map(({ labels, health }) => ({ labels, value: health.active }))),
+      recorder.gauge('upstream_active_requests', () => healths.map(({ labels, health }) => ({ labels, value: health.active, of: health }))),
       recorder.gauge('model_aliases', () => aliases))
   })
   app.addHook('onClose', async () => endings.forEach((end) => end()))

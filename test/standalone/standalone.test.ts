@@ -151,6 +151,25 @@ t.test('a stream that is open during a reload finishes on the old configuration'
   t.equal(await metric(origin, requests), 1)
 })
 
+t.test('gauges tell what the new configuration has while a stream of the one before is open', async (t) => {
+  const upstream = await startUpstream(t)
+  const limited = (tokens: number): string => yaml(upstream.url, ['key-a']).replace('upstream: main', `$&, limits: { balance: ${tokens} }`)
+  const { gateway, origin, write } = await start(t, limited(1_000))
+  const { release, first } = holdStream(upstream)
+  const response = await chat(origin, 'key-a', { stream: true, max_tokens: 500 })
+  await first
+  const ratio = /^llm_gateway_balance_remaining_ratio\{group="chat"\} (\S+)$/m
+  t.ok(await metric(origin, ratio) < 0.6)
+  write(limited(1_000_000))
+  t.equal(await gateway.reload(), true)
+  t.equal(await status(origin, 'key-a'), 200)
+  t.ok(await metric(origin, ratio) > 0.9)
+  t.equal(await metric(origin, /^llm_gateway_upstream_active_requests\{upstream="main"\} (\d+)$/m), 1, 'begun by the app before')
+  t.equal(await metric(origin, /^llm_gateway_key_cache_entries\{kind="positive"\} (\d+)$/m), 0)
+  release()
+  await response.text()
+})
+
 t.test('a file that is wrong is refused whole', async (t) => {
   const upstream = await startUpstream(t)
   const { gateway, origin, write, log } = await start(t, yaml(upstream.url, ['key-a']))

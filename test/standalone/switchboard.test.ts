@@ -4,9 +4,9 @@ import { LiveRequests } from '../../plugins/standalone/live-requests.js'
 import { Switchboard } from '../../plugins/standalone/switchboard.js'
 
 t.test('an app that cannot be closed is told, and ends nothing else', async (t) => {
-  const first = { app: Fastify(), live: new LiveRequests() }
-  const second = { app: Fastify(), live: new LiveRequests() }
-  const third = { app: Fastify(), live: new LiveRequests() }
+  const first = { app: Fastify(), live: new LiveRequests(), retire () {} }
+  const second = { app: Fastify(), live: new LiveRequests(), retire () {} }
+  const third = { app: Fastify(), live: new LiveRequests(), retire () {} }
   first.live.idle = async () => { throw new Error('not idle') }
   for (const { app } of [first, second, third]) await app.ready()
   const board = new Switchboard(first)
