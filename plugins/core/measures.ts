@@ -91,9 +91,14 @@ export function perOutputTokenOf (llm: ModelCall): number | null {
   return tokens > 1 ? (llm.times.lastChunkAt - llm.times.firstChunkAt) / 1_000 / (tokens - 1) : null
 }
 
-/** `2xx` to `5xx`, `error` where no reply came. Null where there was nothing to answer. */
+/** `2xx` to `5xx`. */
+export function classOfStatus (status: number): string {
+  return `${Math.floor(status / 100)}xx`
+}
+
+/** The same, or `error` where no reply came. Null where there was nothing to answer. */
 export function statusClassOf (llm: ModelCall): string | null {
-  if (llm.upstreamReply.status > 0) return `${Math.floor(llm.upstreamReply.status / 100)}xx`
+  if (llm.upstreamReply.status > 0) return classOfStatus(llm.upstreamReply.status)
   return llm.times.sentAt === 0 || llm.abortedBy !== null ? null : 'error'
 }
 

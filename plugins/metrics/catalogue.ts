@@ -62,7 +62,7 @@ export const catalogue = {
   overhead_seconds: seconds(['protocol'], buckets.overhead,
     'Time that the gateway itself took, waits for the upstream and for the caller excluded.'),
   upstream_responses_total: counter(['upstream', 'status_class'], '{response}',
-    'Replies of the upstreams by class of their status; error where none came.'),
+    'Replies of the upstreams by class of their status, each attempt for itself; error where none came.'),
   upstream_attempts_total: counter(['upstream', 'result'], '{attempt}',
     'Attempts to send a request to an upstream, counted once each at their end.'),
   failovers_total: counter(['pool', 'reason'], '{attempt}',

@@ -1,6 +1,4 @@
-import {
-  durationOf, firstChunkOf, overheadOf, perOutputTokenOf, statusClassOf, succeeded,
-} from '../core/measures.js'
+import { durationOf, firstChunkOf, overheadOf, perOutputTokenOf, succeeded } from '../core/measures.js'
 import type { SettledCost } from '../core/cost.js'
 import type { GaugeName, GaugeSample, Recorder } from '../core/recorder.js'
 import type { ModelCall } from '../core/model-call.js'
@@ -8,6 +6,7 @@ import { expecting } from './from-zero.js'
 import type { KeyLabels } from './key-labels.js'
 import type { ModelNames } from './model-names.js'
 import type { MetricStore } from './store.js'
+import { responseRecording } from './upstream-responses.js'
 
 /** The labels that most metrics of one request share. */
 interface Labels {
@@ -114,7 +113,7 @@ function settlement (store: MetricStore): (llm: ModelCall, labels: Labels) => vo
   const recordTokens = tokenRecording(store)
   const recordCost = costRecording(store)
   const recordTimes = timeRecording(store)
-  const upstreamResponses = store.counter('upstream_responses_total')
+  const recordResponses = responseRecording(store)
   const aborts = store.counter('stream_aborts_total')
 
   return (llm, labels) => {
@@ -123,8 +122,7 @@ function settlement (store: MetricStore): (llm: ModelCall, labels: Labels) => vo
     recordTokens(llm, labels)
     if (llm.cost !== null) recordCost(llm.cost, labels)
     recordTimes(llm, model)
-    const statusClass = statusClassOf(llm)
-    if (statusClass !== null) upstreamResponses.add(1, llm.routing.upstream ?? 'none', statusClass)
+    recordResponses(llm)
     if (llm.stream && llm.abortedBy !== null) aborts.add(1, protocol, llm.abortedBy)
   }
 }

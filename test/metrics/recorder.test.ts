@@ -99,6 +99,24 @@ t.test('upstream replies by class of status', async (t) => {
   })
 })
 
+t.test('each attempt that an upstream was asked in counts by its own reply, the last one once', async (t) => {
+  const attempt = (upstream: string, result: string, status: number) => ({ upstream, result, status, durationMs: 1 })
+  const values = await after(
+    settledRequest({ routing: { upstream: 'b', attempts: [attempt('a', 'overloaded', 503), attempt('b', 'ok', 200)] } }),
+    settledRequest({
+      routing: { upstream: 'b', attempts: [attempt('a', 'queue', 0), attempt('a', 'connect', 0), attempt('b', 'left', 0)] },
+      upstreamReply: { status: 0 },
+      abortedBy: 'client',
+    })
+  )
+  const found = Object.entries(values).filter(([name]) => name.startsWith('upstream'))
+  t.strictSame(Object.fromEntries(found), {
+    'upstream_responses_total{upstream="a",status_class="5xx"}': 1,
+    'upstream_responses_total{upstream="b",status_class="2xx"}': 1,
+    'upstream_responses_total{upstream="a",status_class="error"}': 1,
+  })
+})
+
 t.test('what went wrong with a reply is told by its reason', async (t) => {
   const values = await after(
     settledRequest({ usage: { missing: 'no_usage' } }),

@@ -45,6 +45,11 @@ t.test('another member is asked after a failure for which nobody has worked', as
       what
     )
     t.match(JSON.stringify(metricsOf(gateway)), new RegExp(`failovers_total.*"reason":"${reason}","value":[1-9]`), what)
+    const { body } = await gateway.app.inject('/metrics')
+    t.strictSame(body.match(/^llm_gateway_upstream_responses_total\{.*$/gm), [
+      `llm_gateway_upstream_responses_total{upstream="m0",status_class="${String(script.status)[0]}xx"} 1`,
+      'llm_gateway_upstream_responses_total{upstream="m1",status_class="2xx"} 1',
+    ], what)
   }
 })
 

@@ -1,0 +1,23 @@
+import { classOfStatus, statusClassOf } from '../core/measures.js'
+import type { ModelCall } from '../core/model-call.js'
+import type { MetricStore } from './store.js'
+
+/** How an attempt ends that no reply was due to: its upstream was not asked, or its caller did not wait. */
+const unanswered: ReadonlySet<string> = new Set(['queue', 'left'])
+
+/** Where several upstreams may have been asked, each counts its own replies, those that led to another attempt included. */
+export function responseRecording (store: MetricStore): (llm: ModelCall) => void {
+  const responses = store.counter('upstream_responses_total')
+  return (llm) => {
+    const { attempts, upstream } = llm.routing
+    if (attempts === null) {
+      const statusClass = statusClassOf(llm)
+      if (statusClass !== null) responses.add(1, upstream ?? 'none', statusClass)
+      return
+    }
+    for (const { upstream, result, status } of attempts) {
+      if (status > 0) responses.add(1, upstream, classOfStatus(status))
+      else if (!unanswered.has(result)) responses.add(1, upstream, 'error')
+    }
+  }
+}
