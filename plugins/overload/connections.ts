@@ -1,4 +1,6 @@
-import type { IncomingMessage, Server } from 'node:http'
+import type { EventEmitter } from 'node:events'
+import type { IncomingMessage } from 'node:http'
+import type { Socket } from 'node:net'
 
 /** Beyond the number and this many more nobody is told anything. */
 const spare = 64
@@ -11,13 +13,14 @@ const excess = new WeakMap<object, NodeJS.Timeout>()
 /**
  * A connection above that number is there to be refused in words: it counts as shed, its model requests are answered with 503,
  * and it is closed after that. Many more of them are closed at once, and so is each that Node gives no socket of its own (HTTP/2).
- * Not by the server's own `maxConnections`: with it the workers of a cluster pass a connection round and round.
+ * Not by the server's own `maxConnections`: with it the workers of a cluster pass a connection round and round. Returns what has those of
+ * another server count with them.
  */
-export function limitConnections (server: Server, maxConnections: number, shed: () => void): void {
-  const most = maxConnections + ('updateSettings' in server ? 0 : Math.max(spare, maxConnections / 10))
+export function limitConnections (first: EventEmitter, maxConnections: number, shed: () => void): (further: EventEmitter) => void {
+  const most = maxConnections + ('updateSettings' in first ? 0 : Math.max(spare, maxConnections / 10))
   let open = 0
   const counted = new WeakSet<object>()
-  server.on('setSecureContext' in server ? 'secureConnection' : 'connection', (socket) => {
+  const came = (socket: Socket): void => {
     // A request that offered another protocol is read anew, on a connection that the server is told of once more.
     if (counted.has(socket)) return
     counted.add(socket)
@@ -27,7 +30,12 @@ export function limitConnections (server: Server, maxConnections: number, shed: 
     shed()
     if (open > most) socket.destroy()
     else excess.set(socket, setTimeout(() => socket.destroy(), patienceMs).unref())
-  })
+  }
+  const watch = (server: EventEmitter): void => {
+    server.on('setSecureContext' in server ? 'secureConnection' : 'connection', came)
+  }
+  watch(first)
+  return watch
 }
 
 /** True where the request came on a connection above the allowed number. */

@@ -8,6 +8,7 @@ import fp from 'fastify-plugin'
 import { BodyMemory } from '../core/body-memory.js'
 import { overloaded } from '../core/errors/overloaded.js'
 import { refuse } from '../core/errors/refuse.js'
+import { furtherServers } from '../core/further-servers.js'
 import { joinGateway, type Gateway } from '../core/gateway.js'
 import { identifyFirst } from '../core/identify.js'
 import { modelCallOf, type ModelCall } from '../core/model-call.js'
@@ -34,7 +35,10 @@ async function registerPressure (app: FastifyInstance, options: Options): Promis
   const delays = new Pressure(maxLoopDelayMs === 0 ? Infinity : maxLoopDelayMs)
   const watch = watchProcess(delays, maxHeapPercent)
   app.addHook('onClose', async () => watch.end())
-  if (maxConnections !== undefined) limitConnections(app.server, maxConnections, () => gateway.recorder.shed('connections'))
+  if (maxConnections !== undefined) {
+    const watchToo = limitConnections(app.server, maxConnections, () => gateway.recorder.shed('connections'))
+    app.addHook('onListen', async () => furtherServers(app).forEach(watchToo))
+  }
   identifyFirst(app, gateway)
 
   app.addHook('onRequest', function llmGatewayPressure (request, reply, done) {

@@ -1,5 +1,5 @@
-import { EventEmitter } from 'node:events'
 import type { FastifyInstance } from 'fastify'
+import { furtherServers } from '../core/further-servers.js'
 import type { Gateway } from '../core/gateway.js'
 import { keepOut, readUrl, routeBy, type RawRequest } from '../core/identify.js'
 import type { UrlRefusal } from '../core/url/resolve.js'
@@ -34,16 +34,6 @@ export function setAsideIllFormed (app: FastifyInstance, gateway: Gateway): void
   app.addHook('onListen', async () => {
     for (const server of furtherServers(app)) server.prependListener('request', gateway.setAside)
   })
-}
-
-/** Where `localhost` has two addresses, Fastify listens at the second by a server of its own, which it tells nobody of. */
-function furtherServers (app: object): EventEmitter[] {
-  for (let at: object | null = app; at !== null; at = Reflect.getPrototypeOf(at)) {
-    const place = Object.getOwnPropertySymbols(at).find(({ description }) => description === 'fastify.serverBindings')
-    const servers: unknown = place === undefined ? undefined : Reflect.get(at, place)
-    if (Array.isArray(servers)) return servers.filter((server) => server instanceof EventEmitter)
-  }
-  return []
 }
 
 function isReadable (url: string): boolean {

@@ -15,6 +15,7 @@ import { ActiveRequests } from '../../plugins/overload/active-requests.js'
 import { limitConnections } from '../../plugins/overload/connections.js'
 import { Pressure } from '../../plugins/overload/pressure.js'
 import { call, gatewayOptions, listen, read } from '../helpers/gateway.js'
+import { listenAtTwo } from '../helpers/two-addresses.js'
 import { startUpstream, type Upstream } from '../helpers/upstream.js'
 import { start, yaml } from '../standalone/run.js'
 
@@ -167,8 +168,8 @@ t.test('a call has one place, and gives back what it has', async (t) => {
   active.leave(c)
 })
 
-async function open (port: number): Promise<Socket> {
-  const socket = connect(port, '127.0.0.1').on('error', () => {})
+async function open (port: number, address = '127.0.0.1'): Promise<Socket> {
+  const socket = connect(port, address).on('error', () => {})
   await once(socket, 'connect')
   return socket
 }
@@ -202,6 +203,24 @@ t.test('on a connection above their number a model request is refused in words b
     const next = await textOn(await open(port), 'GET /metrics HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n')
     t.match(next, /llm_gateway_shed_total\{reason="connections"\} 2\n/, 'a place is free again')
   }
+})
+
+t.test('connections at the second address of a name that has two are counted with those at the first', async (t) => {
+  const app = await build(t, await startUpstream(t), { maxConnections: 2, maxLoopDelayMs: 0 })
+  const [first, second] = await listenAtTwo(t, app)
+  if (first === undefined || second === undefined) throw new Error('no two addresses')
+  const held: Socket[] = []
+  for (const { port, address } of [first, second]) {
+    const socket = await open(port, address)
+    held.push(socket)
+    socket.write('GET / HTTP/1.1\r\nhost: a\r\n\r\n')
+    await once(socket, 'data')
+  }
+  const head = ['POST /v1/chat/completions HTTP/1.1', 'host: a', 'content-type: application/json', 'connection: close', 'content-length: 2']
+  const post = [...head, '', '{}'].join('\r\n')
+  for (const { port, address } of [first, second]) t.match(await textOn(await open(port, address), post), /^HTTP\/1\.1 503 /, address)
+  t.same(shed(app), { connections: 2 })
+  for (const socket of held) socket.destroy()
 })
 
 t.test('of connections that ask nothing, few are kept for a while, and none for long', async (t) => {

@@ -1,5 +1,4 @@
 import { once } from 'node:events'
-import dns from 'node:dns'
 import { get, type IncomingMessage } from 'node:http'
 import { connect } from 'node:http2'
 import Fastify, { type FastifyInstance } from 'fastify'
@@ -10,6 +9,7 @@ import { paths, createRewriteUrl, type PathsOptions } from '../../plugins/paths/
 import { ModelCall, modelCallOf } from '../../plugins/core/model-call.js'
 import { listen, secret, watchSettled } from '../helpers/gateway.js'
 import { startHost } from '../helpers/host.js'
+import { listenAtTwo } from '../helpers/two-addresses.js'
 import { startUpstream } from '../helpers/upstream.js'
 import { askOnce, Wire } from '../helpers/wire.js'
 
@@ -434,16 +434,8 @@ t.test('a body in a coding that servers disagree on is refused', async (t) => {
 })
 
 t.test('nor is it told at the second address of a name that has two', async (t) => {
-  const both = [{ address: '127.0.0.1', family: 4 }, { address: '127.0.0.2', family: 4 }]
-  const { lookup } = dns
-  t.teardown(() => { dns.lookup = lookup })
-  Reflect.set(dns, 'lookup', (...args: [name: string, options: unknown, done: (error: null, found: object) => void]) => {
-    if (Reflect.get(Object(args[1]), 'all') === true) args[2](null, both)
-    else Reflect.apply(lookup, dns, args)
-  })
   const { app, seen } = await build(t)
-  await app.listen({ port: 0 })
-  const addresses = app.addresses().flatMap((at) => typeof at === 'string' ? [] : at)
+  const addresses = await listenAtTwo(t, app)
   t.strictSame(addresses.map(({ address }) => address).sort(), ['127.0.0.1', '127.0.0.2'])
   for (const { address, port } of addresses) {
     const reply = async (path: string): Promise<{ status: number, body: string }> => {
