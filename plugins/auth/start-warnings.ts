@@ -20,7 +20,8 @@ export function startWarnings (app: FastifyInstance, { keys = [], store, lookup,
     }),
     ...failures === undefined && app.hasPlugin('@fastify/rate-limit')
       ? ['@fastify/rate-limit does not count requests with a wrong key, as its hooks stand on routes: set auth.failures, which does, or ' +
-        'to false where you have app.addHook(\'onRequest\', app.rateLimit()) before the gateway']
+        'to false where you have app.addHook(\'onRequest\', app.rateLimit()) before the gateway, and rewriteUrl: createRewriteUrl() in ' +
+        'the app\'s options, without which a path that is repaired counts twice']
       : [],
   ]
 }

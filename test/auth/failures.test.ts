@@ -8,7 +8,7 @@ import { FailureBudget, networkOf } from '../../plugins/auth/failure-budget.js'
 import { gatewayOf } from '../../plugins/core/gateway.js'
 import { parseConfig } from '../../plugins/standalone/config.js'
 import { createGateway } from '../../plugins/standalone/gateway.js'
-import llmGateway, { type LlmGatewayOptions } from '../../plugins/index.js'
+import llmGateway, { createRewriteUrl, type LlmGatewayOptions } from '../../plugins/index.js'
 import { gatewayOptions, secret } from '../helpers/gateway.js'
 import { startUpstream } from '../helpers/upstream.js'
 
@@ -192,7 +192,7 @@ t.test('the start says which plugins of the host do not see a wrong key, and in 
     return { warnings, replies: [await guess(), await guess(), await guess()] }
   }
   const blind = await begin(false, {})
-  t.match(blind.warnings, [/^@fastify\/helmet is registered after/, /^@fastify\/rate-limit does not count/])
+  t.match(blind.warnings, [/^@fastify\/helmet is registered after/, /^@fastify\/rate-limit does not count.*createRewriteUrl\(\)/])
   t.same(blind.replies.map(({ statusCode }) => statusCode), [401, 401, 401])
   t.equal(blind.replies[0]?.headers['x-frame-options'], undefined)
   const told = await begin(true, { auth: { failures: { perMinute: 2 } } })
@@ -230,4 +230,20 @@ t.test('a page can read why its key was refused where cors is registered before 
     t.match(warnings, before ? [] : [/^@fastify\/cors is registered after the gateway/])
     t.equal(warnings.length, before ? 0 : 1)
   }
+})
+
+t.test('such a limiter counts a repaired path once where the app rewrites it, as the warning says', async (t) => {
+  const upstream = await startUpstream(t)
+  const statuses: Record<string, number[]> = {}
+  for (const [name, server] of Object.entries({ twice: {}, once: { rewriteUrl: createRewriteUrl() } })) {
+    const app = Fastify(server)
+    t.teardown(async () => await app.close())
+    await app.register(rateLimit, { max: 2, global: false })
+    app.addHook('onRequest', app.rateLimit())
+    await app.register(llmGateway, gatewayOptions(upstream.url, { auth: { failures: false } }))
+    const headers = { authorization: `Bearer ${secret}`, 'content-type': 'application/json' }
+    const ask = async () => (await app.inject({ method: 'POST', url: '/v1/v1/chat/completions', headers, payload: body })).statusCode
+    statuses[name] = [await ask(), await ask(), await ask()]
+  }
+  t.same(statuses, { twice: [200, 429, 429], once: [200, 200, 429] })
 })
