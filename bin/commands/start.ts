@@ -16,15 +16,30 @@ const killedCode = 130
 
 const flushMs = 1_000
 
+type Gateway = Standalone | Primary
+
 /**
  * Runs until SIGTERM or SIGINT and the end of the requests that run then; a second one ends it at once. SIGHUP or a changed file reloads.
  */
 export async function start (file: string, args: string[], io: Io): Promise<number> {
   readArgs({ args, options: { config: { type: 'string' } } })
   if (io.primary) return await work(file, io, io.primary)
+  let running: Gateway | null = null
+  let isDue = false
+  const reload = (): void => {
+    if (running === null) isDue = true
+    else running.reload()
+  }
+  io.onSignal('SIGHUP', reload)
   const config = loadConfig(file, io.env, readServedText(file))
-  const gateway = await startGateway(file, config, io)
-  const unwatch = watchConfig(file, watchMs, () => gateway.reload(), () => gateway.priceFiles)
+  // From before the gateway reads the files: what changes while it starts is a change, too.
+  const unwatch = watchConfig(file, watchMs, reload, () => running?.priceFiles ?? config.prices?.files ?? [])
+  const gateway = await startGateway(file, config, io).catch((error: unknown) => {
+    unwatch()
+    throw error
+  })
+  running = gateway
+  if (isDue) reload()
   const ended = new EventEmitter()
   let stopping = false
   const stop = (): void => {
@@ -37,7 +52,6 @@ export async function start (file: string, args: string[], io: Io): Promise<numb
     io.note('stopping once the requests that run have ended; another signal stops at once')
     gateway.stop().then(() => ended.emit('end'))
   }
-  io.onSignal('SIGHUP', () => gateway.reload())
   io.onSignal('SIGTERM', stop)
   io.onSignal('SIGINT', stop)
   greet(config, gateway, io)
@@ -47,7 +61,7 @@ export async function start (file: string, args: string[], io: Io): Promise<numb
   return 0
 }
 
-async function startGateway (file: string, config: GatewayConfig, io: Io): Promise<Standalone | Primary> {
+async function startGateway (file: string, config: GatewayConfig, io: Io): Promise<Gateway> {
   const { env, logStream } = io
   const workers = workersOf(config)
   if (workers === 1) return await Standalone.start({ file, env, ...logStream && { logStream } })

@@ -4,7 +4,7 @@ import { run } from '../../bin/cli.js'
 import { overview } from '../../bin/help.js'
 import { freePort } from '../helpers/free-port.js'
 import { file, small } from './gateway-file.js'
-import { terminal } from './terminal.js'
+import { terminal, type Terminal } from './terminal.js'
 
 const names = [...overview.matchAll(/^ {2}(\w+)/gm)].map(([, name]) => String(name))
 const subs = ['keys create', 'keys list', 'keys update', 'keys rotate', 'keys revoke', 'usage reprice', 'prices show', 'prices check']
@@ -118,6 +118,35 @@ t.test('start greets, reloads and ends by signals', async (t) => {
   t.match(await io.shown.next(), /^stopping/)
   t.equal(await exit, 0)
   await t.rejects(fetch(`${origin}/health`))
+})
+
+t.test('a signal to reload, and a change of the file, while the gateway starts are taken once it is there', async (t) => {
+  const reloads = async (io: Terminal): Promise<void> => {
+    for (;;) if (/configuration reloaded/.test(await io.logged.next())) return
+  }
+  for (const [how, meanwhile] of [
+    ['signal', (io: Terminal) => io.send('SIGHUP')],
+    ['change', (_io: Terminal, path: string) => writeFileSync(path, `${small}\nmetrics: { path: /later }`)],
+  ] as const) {
+    const path = file(t, `${small}\nmetrics: { path: "\${WHERE}" }`)
+    const io = terminal()
+    // Asked for as often as the file is read: by the command, and by the gateway when it starts.
+    let read = 0
+    const env = {
+      PORT: '0',
+      get WHERE () {
+        read += 1
+        if (read === 2) meanwhile(io, path)
+        return '/internal'
+      },
+    }
+    const exit = run(['start', '--config', path], { ...io, env })
+    await io.shown.next()
+    await reloads(io)
+    t.pass(how)
+    io.send('SIGTERM')
+    t.equal(await exit, 0)
+  }
 })
 
 t.test('the path of the metrics is the one of the file', async (t) => {

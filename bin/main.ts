@@ -1,0 +1,35 @@
+/** A command in this process: its output, its signals and its end. */
+import cluster from 'node:cluster'
+import { once } from 'node:events'
+import { LogOutput, outputOf, plainLines } from '../plugins/standalone/log-output.js'
+import { channelOf } from '../plugins/standalone/workers/worker.js'
+import { run } from './cli.js'
+
+process.stdout.on('error', (error) => {
+  // A gateway goes on without a place for its lines: neither a reader that left nor a full disk ends it.
+  if (process.argv[2] === 'start') return
+  // Whoever reads the output may have seen enough, as `head` has.
+  const code = Reflect.get(error, 'code')
+  if (code === 'EPIPE') process.exit(0)
+  process.stderr.write(`llm-gateway: the output cannot be written (${String(code)})\n`)
+  process.exit(1)
+})
+// There is nowhere left to say it.
+process.stderr.on('error', () => {})
+
+const plain = process.stdout.isTTY && process.argv[2] === 'start' ? await plainLines(process.stdout) : null
+
+const err = (line: string): void => { process.stderr.write(`${line}\n`) }
+
+process.exitCode = await run(process.argv.slice(2), {
+  env: process.env,
+  // Where nobody reads any more there is nothing to wait for.
+  out: (line) => process.stdout.write(`${line}\n`) || once(process.stdout, 'drain').catch(() => {}),
+  err,
+  note: process.stdout.isTTY ? (line) => process.stdout.write(`${line}\n`) : err,
+  progress: process.stderr.isTTY ? (text) => process.stderr.write(text) : null,
+  onSignal: (signal, listener) => process.on(signal, listener),
+  logStream: new LogOutput(plain ?? outputOf(process.stdout)),
+  primary: channelOf(cluster.worker),
+  exit: (code) => process.exit(code),
+})
