@@ -167,3 +167,8 @@ export function ledgerPath (config: GatewayConfig): string {
 export function workersOf ({ listen: { workers = 1 } = {} }: GatewayConfig): number {
   return workers === 'auto' ? availableParallelism() : workers
 }
+
+/** How long requests that run may still do so at the end, in milliseconds. */
+export function graceOf ({ listen: { shutdownGraceMs = 25_000 } = {} }: GatewayConfig): number {
+  return shutdownGraceMs
+}

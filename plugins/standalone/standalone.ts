@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { gatewayOf } from '../core/gateway.js'
 import type { GatewayConfig } from './config-types.js'
 import type { Environment } from './config-yaml.js'
-import { listenAddress, loadConfig, readServedText, refusalLines, type ListenAddress } from './config.js'
+import { graceOf, listenAddress, loadConfig, readServedText, refusalLines, type ListenAddress } from './config.js'
 import type { ProcessPeers } from './process-peers.js'
 import { openFronts, type Fronts } from './fronts.js'
 import { createGateway, type LogStream } from './gateway.js'
@@ -131,7 +131,7 @@ export class Standalone {
   async #stop (): Promise<void> {
     await this.#turn
     this.#resources.draining = true
-    const grace = sleep(this.config.listen?.shutdownGraceMs ?? 25_000, undefined, { signal: this.#hurry.signal }).catch(() => {})
+    const grace = sleep(graceOf(this.config), undefined, { signal: this.#hurry.signal }).catch(() => {})
     await Promise.race([this.#switchboard.idle(), grace])
     this.#hurry.abort()
     this.#switchboard.cut()

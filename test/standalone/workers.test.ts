@@ -360,6 +360,19 @@ t.test('the place of one that ended holds no end', async (t) => {
   t.equal(waits(), before)
 })
 
+t.test('a worker that hangs is killed when all are to end, once its requests have had their time', async (t) => {
+  const { lines, write, start } = rig(t, 'key-a')
+  write('key-a', 'listen: { shutdownGraceMs: 1 }')
+  const primary = await start(2, { closingMs: 500 })
+  write('key-b', 'forward: { drain: { maxMs: 1 } }')
+  t.equal(await primary.reload(), true)
+  const [pid = 0] = primary.pids
+  process.kill(pid, 'SIGSTOP')
+  await primary.stop()
+  t.match(JSON.parse(await lines.next()), { workers: [pid], msg: 'these workers did not end in time: they are killed' })
+  t.equal(primary.pids.length, 0)
+})
+
 t.test('what a worker fails of at the start is told, and none is left', async (t) => {
   for (const [key, why] of [['key-fails', /it fails/], ['key-exits', /ended before it listened \(3\)/]] as const) {
     await t.rejects(rig(t, key).start(2), { message: why })

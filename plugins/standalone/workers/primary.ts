@@ -7,10 +7,11 @@ import { setMaxListeners } from 'node:events'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { FastifyBaseLogger } from 'fastify'
 import type { Environment } from '../config-yaml.js'
-import { loadConfig, readServedText, refusalLines, type ListenAddress } from '../config.js'
+import { refusalLines, type ListenAddress } from '../config.js'
 import { closeWithWorker } from './handed-connections.js'
 import { tell, type FromWorker } from './messages.js'
-import { Rollout, type Edition } from './rollout.js'
+import { readEdition, type ReadEdition } from './read-edition.js'
+import { Rollout } from './rollout.js'
 import { Sums } from './sums.js'
 
 export interface PrimaryOptions {
@@ -20,6 +21,8 @@ export interface PrimaryOptions {
   readonly log: FastifyBaseLogger
   /** A worker that does not answer a reload within that time is replaced. Default 60,000. */
   readonly answerMs?: number
+  /** One that is to end is killed so long after all that its requests may take. Default 5,000. */
+  readonly closingMs?: number
   /** What a worker runs. Default: what this process runs. */
   readonly program?: { readonly exec: string, readonly args: readonly string[], readonly execArgv: readonly string[] }
 }
@@ -28,6 +31,10 @@ export interface PrimaryOptions {
 const soundMs = 1_000
 const firstRetryMs = 100
 const lastRetryMs = 10_000
+/** For records, connections and the log. */
+const defaultClosingMs = 5_000
+/** A timer of Node's that is longer fires at once. */
+const longestMs = 2 ** 31 - 1
 
 export class Primary {
   readonly #options: PrimaryOptions
@@ -37,17 +44,20 @@ export class Primary {
   readonly #ready = new Map<Worker, number>()
   readonly #sums = new Sums(() => this.#ready.keys())
   readonly #rollout: Rollout
+  /** How long requests may still run at the end: read at the start only, as in the workers. */
+  readonly #graceMs: number
   /** Read last, be it refused: a price list that was wrong in it may be mended. */
-  #newest: Edition
+  #newest: ReadEdition
   #failures = 0
   readonly #end = new AbortController()
   #turn: Promise<unknown> = Promise.resolve()
   address: ListenAddress = { host: '', port: 0 }
   consoleAddress: ListenAddress | null = null
 
-  private constructor (options: PrimaryOptions, first: Edition) {
+  private constructor (options: PrimaryOptions, first: ReadEdition) {
     this.#options = options
     this.#newest = first
+    this.#graceMs = first.graceMs
     // As many may wait for it as there are workers.
     setMaxListeners(0, this.#end.signal)
     this.#rollout = new Rollout(first, () => this.#ready.keys(), options.answerMs)
@@ -99,14 +109,24 @@ export class Primary {
     }
   }
 
-  /** All workers end at the same time, each once its requests have. */
+  /** All workers end at the same time, each once its requests have; one that does not is killed. */
   async stop (): Promise<void> {
     this.#end.abort()
+    const { closingMs = defaultClosingMs } = this.#options
+    const late = setTimeout(() => this.#killLate(), Math.min(this.#graceMs + this.#newest.drainMs + closingMs, longestMs))
     await Promise.all([...this.#all].map(async (worker) => {
       const ended = new Promise((resolve) => worker.once('exit', resolve))
       tell(worker, { type: 'stop' })
       await ended
     }))
+    clearTimeout(late)
+  }
+
+  /** Whatever holds them, they must not hold the end. */
+  #killLate (): void {
+    const workers = [...this.#all].map(({ process: { pid } }) => pid)
+    this.#options.log.error({ workers }, 'these workers did not end in time: they are killed')
+    this.kill()
   }
 
   /** At once, whatever runs. */
@@ -170,10 +190,4 @@ export class Primary {
       if (!this.#stopping) log.error({ err: error }, 'a worker did not start')
     })
   }
-}
-
-/** Throws ConfigError where the file is not right. */
-function readEdition ({ file, env }: PrimaryOptions): Edition {
-  const text = readServedText(file)
-  return { text, priceFiles: loadConfig(file, env, text).prices?.files ?? [] }
 }
