@@ -1,6 +1,10 @@
 import { appendFileSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
+import { editOf } from '../../bin/keys/edit.js'
+import { keyOf } from '../../bin/keys/store.js'
+import { loadConfig } from '../../plugins/standalone/config.js'
+import { memoryKeys } from '../../plugins/state/memory-keys.js'
 import { launch, originOf, program } from '../helpers/launch.js'
 import { startUpstream } from '../helpers/upstream.js'
 import { status, yaml } from '../standalone/run.js'
@@ -215,6 +219,19 @@ t.test('an update changes what it names, and takes away what it names as none', 
   t.match(await now(), { state: 'revoked' }, 'still')
   await keys('update', 'a', '--enable')
   t.match(await now(), { state: 'expired' })
+})
+
+t.test('an update that others come before takes back nothing of theirs that it does not name', async (t) => {
+  const store = memoryKeys()
+  await store.create({
+    id: 'a', group: 'chat', digest: 'd', disabled: false, expiresAt: null, limits: { balance: 5 }, label: 'a=1', createdAt: 1,
+  })
+  const before = await keyOf(store, 'a', loadConfig(lmdb(t).file, {}))
+  await store.update('a', { disabled: true, group: 'messages', expiresAt: 2, label: 'a=2' })
+  await store.update('a', editOf(before, { balance: '9', enable: false, disable: false }))
+  t.match(await store.read('a'), { disabled: true, group: 'messages', expiresAt: 2, label: 'a=2', limits: { balance: 9 } })
+  await store.update('a', editOf(before, { label: ['b=3'], enable: false, disable: false }))
+  t.match(await store.read('a'), { disabled: true, limits: { balance: 9 } })
 })
 
 t.test('what cannot be done is said, with 1; what was typed wrong, with 2', async (t) => {
