@@ -1,4 +1,5 @@
-import { writeFileSync } from 'node:fs'
+import { appendFileSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import t from 'tap'
 import { run } from '../../bin/cli.js'
 import { overview } from '../../bin/help.js'
@@ -124,11 +125,14 @@ t.test('a signal to reload, and a change of the file, while the gateway starts a
   const reloads = async (io: Terminal): Promise<void> => {
     for (;;) if (/configuration reloaded/.test(await io.logged.next())) return
   }
+  const list = 'currency: USD\nmodels: {}\n'
   for (const [how, meanwhile] of [
     ['signal', (io: Terminal) => io.send('SIGHUP')],
-    ['change', (_io: Terminal, path: string) => writeFileSync(path, `${small}\nmetrics: { path: /later }`)],
+    ['change', (_io: Terminal, path: string) => appendFileSync(path, '\nauth: { conflict: reject }')],
+    ['change of its price list', (_io: Terminal, path: string) => writeFileSync(join(dirname(path), 'prices.yaml'), `${list}#`)],
   ] as const) {
-    const path = file(t, `${small}\nmetrics: { path: "\${WHERE}" }`)
+    const path = file(t, `${small}\nmetrics: { path: "\${WHERE}" }\nprices: { files: [prices.yaml] }`)
+    writeFileSync(join(dirname(path), 'prices.yaml'), list)
     const io = terminal()
     // Asked for as often as the file is read: by the command, and by the gateway when it starts.
     let read = 0
