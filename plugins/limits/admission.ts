@@ -6,6 +6,7 @@ import { bucketsOf } from './budgets.js'
 import { Outage, type Answer } from './outage.js'
 import type { Outbox } from './outbox.js'
 import { Remaining } from './remaining.js'
+import type { StoreSide } from './store-side.js'
 import { OpenTickets, Ticket } from './ticket.js'
 
 const renewAtOnce = 500
@@ -21,17 +22,18 @@ export interface AdmissionListeners {
 
 /** Begins requests, asks the store for what they hold, and ends them. */
 export class Admission {
-  readonly remaining = new Remaining()
+  readonly remaining: Remaining
   readonly #balances: Balances
   readonly #outbox: Outbox
   readonly #outage: Outage
   readonly #tickets = new OpenTickets()
   readonly #listeners: AdmissionListeners
 
-  constructor (balances: Balances, outbox: Outbox, leasePercent: number, listeners: AdmissionListeners) {
-    this.#balances = balances
+  constructor (side: StoreSide, outbox: Outbox, leasePercent: number, listeners: AdmissionListeners) {
+    this.remaining = new Remaining(side.lefts)
+    this.#balances = side.balances
     this.#outbox = outbox
-    this.#outage = new Outage(leasePercent, this.remaining, outbox, listeners.onTrouble)
+    this.#outage = new Outage(leasePercent, this.remaining, side, listeners.onTrouble)
     this.#listeners = listeners
   }
 

@@ -21,13 +21,12 @@ import { readOptions, type LimitsOptions } from './options.js'
 import { Outbox } from './outbox.js'
 import { Reread } from './reread.js'
 import { keepRecord, settleLimits } from './settle.js'
+import { storeSideOf } from './store-side.js'
 import { budgetWarnings } from './warnings.js'
 
 export type { BudgetEvent, OnBudget } from './warnings.js'
 export type { Authorization, LimitsOptions, Refusal, RefusalCode } from './options.js'
 
-const outboxMax = 10_000
-const outboxRetryMs = 250
 /** About as often as gauges are scraped. */
 const rereadMs = 15_000
 
@@ -41,8 +40,9 @@ async function registerLimits (app: FastifyInstance, options: LimitsOptions): Pr
     writeLog(app.log, 'error', { settlement, err }, 'a settlement could not reach the state store')
   }
   const warn = budgetWarnings(() => gateway.recorder, app.log, rules.onBudget)
-  const outbox = new Outbox({ balances, maxWaiting: outboxMax, retryMs: outboxRetryMs, onLost, onSettled: warn })
-  const admission = new Admission(balances, outbox, rules.leasePercent, {
+  const side = storeSideOf(balances)
+  const outbox = new Outbox(side.backlog, { onLost, onSettled: warn })
+  const admission = new Admission(side, outbox, rules.leasePercent, {
     onTrouble: (err) => writeLog(app.log, 'error', { err }, 'the limit store cannot answer'),
     onReached: warn,
   })

@@ -1,8 +1,8 @@
 import { StoreDownError } from '../core/balances/store-down.js'
 import type { Decision, HoldAsk } from '../core/balances/types.js'
 import { Lease } from './lease.js'
-import type { Outbox } from './outbox.js'
 import type { Remaining } from './remaining.js'
+import type { StoreSide } from './store-side.js'
 import type { Ticket } from './ticket.js'
 
 export type Answer = Decision | 'store down'
@@ -14,15 +14,14 @@ const tellEveryMs = 10_000
 export class Outage {
   readonly #leasePercent: number
   readonly #remaining: Remaining
-  readonly #outbox: Outbox
+  readonly #side: StoreSide
   readonly #onTrouble: (error: unknown) => void
-  #lease: Lease | null = null
   #toldAt = -Infinity
 
-  constructor (leasePercent: number, remaining: Remaining, outbox: Outbox, onTrouble: (error: unknown) => void) {
+  constructor (leasePercent: number, remaining: Remaining, side: StoreSide, onTrouble: (error: unknown) => void) {
     this.#leasePercent = leasePercent
     this.#remaining = remaining
-    this.#outbox = outbox
+    this.#side = side
     this.#onTrouble = onTrouble
   }
 
@@ -30,13 +29,13 @@ export class Outage {
   answer (ticket: Ticket, ask: HoldAsk, error: unknown): Answer | Promise<Answer> {
     this.#tell(error)
     ticket.unsure ||= !(error instanceof StoreDownError) || error.asked
-    if (ticket.llm === null || ticket.onStoreFailure === 'closed' || this.#outbox.full) {
+    if (ticket.llm === null || ticket.onStoreFailure === 'closed' || this.#side.backlog.full) {
       ticket.tokens = 0
       ticket.cost = 0
       return 'store down'
     }
-    this.#lease ??= new Lease(this.#leasePercent)
-    ticket.lease = this.#lease
+    this.#side.lease ??= new Lease(this.#leasePercent)
+    ticket.lease = this.#side.lease
     return this.askLease(ticket.lease, ticket, ask)
   }
 
@@ -48,7 +47,7 @@ export class Outage {
 
   /** The store answers again. Once it knows what the lease spent, another outage begins another. */
   over (): void {
-    if (this.#outbox.empty) this.#lease = null
+    if (this.#side.backlog.empty) this.#side.lease = null
   }
 
   #tell (error: unknown): void {

@@ -2,18 +2,19 @@ import { amountIn } from '../core/balances/buckets.js'
 import type { Amounts, Bucket, Left, Parties, LimitRefusal } from '../core/balances/types.js'
 import type { GaugeSample } from '../core/recorder.js'
 import { readBucketId } from './budgets.js'
-
-interface Known {
-  bucket: Bucket
-  left: number
-}
+import type { KnownBudget, Lefts } from './lefts.js'
 
 const none: readonly never[] = []
 
 /** What was left of each budget of a group when the store last answered: for the gauge, and for leases while it does not. */
 export class RemainingBudgets {
-  /** By group: of each of its budgets the newest period. */
-  readonly #groups = new Map<string, Known[]>()
+  readonly #lefts: Lefts
+  /** Those that this app has asked for: it tells no others. */
+  readonly #groups = new Map<string, KnownBudget[]>()
+
+  constructor (lefts: Lefts) {
+    this.#lefts = lefts
+  }
 
   /** `left`: of the key's buckets, then of the group's. */
   note ({ group, groupBuckets = none, keyBuckets = none }: Parties, { buckets: left = none }: Left): void {
@@ -28,14 +29,14 @@ export class RemainingBudgets {
 
   giveBack ({ group, groupBuckets = none }: Parties, amounts: Amounts): void {
     for (const bucket of groupBuckets) {
-      const known = this.#find(group, bucket)
+      const known = find(this.#lefts.budgets, group, bucket)
       if (known?.bucket.id === bucket.id) known.left += amountIn(amounts, bucket.unit)
     }
   }
 
   /** All of it where nothing is known. */
   left (group: string, bucket: Bucket): number {
-    const known = this.#find(group, bucket)
+    const known = find(this.#lefts.budgets, group, bucket)
     return known?.bucket.id === bucket.id ? known.left : bucket.amount
   }
 
@@ -57,27 +58,36 @@ export class RemainingBudgets {
   }
 
   set (group: string, bucket: Bucket, left: number): void {
-    const known = this.#find(group, bucket)
-    if (known !== undefined) {
-      known.bucket = bucket
-      known.left = left
-      return
-    }
-    const budgets = this.#groups.get(group)
-    if (budgets === undefined) this.#groups.set(group, [{ bucket, left }])
-    else budgets.push({ bucket, left })
+    const known = find(this.#groups, group, bucket) ?? this.#told(group, bucket)
+    known.bucket = bucket
+    known.left = left
   }
 
-  /** Nearly always by the very bucket that it was noted by, without a look at its id. */
-  #find (group: string, bucket: Bucket): Known | undefined {
-    const budgets = this.#groups.get(group) ?? none
-    for (const known of budgets) if (known.bucket === bucket) return known
-    return inAnotherPeriod(budgets, bucket)
+  #told (group: string, bucket: Bucket): KnownBudget {
+    const { budgets } = this.#lefts
+    const found = find(budgets, group, bucket)
+    const known = found ?? { bucket, left: 0 }
+    if (found === undefined) add(budgets, group, known)
+    add(this.#groups, group, known)
+    return known
   }
 }
 
-/** Not in `#find`, which would make room for what this closure holds each time. */
-function inAnotherPeriod (budgets: readonly Known[], bucket: Bucket): Known | undefined {
+function add (groups: Map<string, KnownBudget[]>, group: string, known: KnownBudget): void {
+  const budgets = groups.get(group)
+  if (budgets === undefined) groups.set(group, [known])
+  else budgets.push(known)
+}
+
+/** Nearly always by the very bucket that it was noted by, without a look at its id. */
+function find (groups: ReadonlyMap<string, readonly KnownBudget[]>, group: string, bucket: Bucket): KnownBudget | undefined {
+  const budgets = groups.get(group) ?? none
+  for (const known of budgets) if (known.bucket === bucket) return known
+  return inAnotherPeriod(budgets, bucket)
+}
+
+/** Not in `find`, which would make room for what this closure holds each time. */
+function inAnotherPeriod (budgets: readonly KnownBudget[], bucket: Bucket): KnownBudget | undefined {
   return budgets.find((known) => budgetOf(known.bucket.id) === budgetOf(bucket.id))
 }
 

@@ -1,28 +1,25 @@
-import { LRUCache } from 'lru-cache'
 import type { GaugeSample } from '../core/recorder.js'
 import type { Amounts, Left, Parties, LimitRefusal } from '../core/balances/types.js'
+import { Lefts, type KnownBalance } from './lefts.js'
 import { RemainingBudgets } from './remaining-budgets.js'
 
-/** More keys with a balance of their own than this are not remembered at once. */
-const maxKeys = 10_000
-
-interface Balance {
-  granted: number
-  left: number
-}
-
-/** What was left of each balance when the store last answered: for the gauge, and for leases while it does not. */
+/** What was left of each balance when the store last answered: for the gauge of an app, and for leases while the store does not. */
 export class Remaining {
-  readonly budgets = new RemainingBudgets()
-  readonly #groups = new Map<string, Balance>()
-  /** Made with the first: it has room for all of them from the start. */
-  #keys: LRUCache<string, number> | null = null
+  readonly budgets: RemainingBudgets
+  readonly #lefts: Lefts
+  /** Those that this app has asked for: it tells no others. */
+  readonly #groups = new Map<string, KnownBalance>()
+
+  constructor (lefts = new Lefts()) {
+    this.#lefts = lefts
+    this.budgets = new RemainingBudgets(lefts)
+  }
 
   note (parties: Parties, left: Left): void {
     const { group, groupLimits, key, keyLimits } = parties
     if (left.buckets !== undefined) this.budgets.note(parties, left)
     if (groupLimits.balance !== undefined && left.group !== null) this.noteGroup(group, groupLimits.balance, left.group)
-    if (keyLimits.balance !== undefined && left.key !== null) this.#noteKey(key, left.key)
+    if (keyLimits.balance !== undefined && left.key !== null) this.#lefts.noteKey(key, left.key)
   }
 
   /** A refusal tells it too: once a balance is spent, a process that was started since hears nothing else. */
@@ -32,21 +29,21 @@ export class Remaining {
     if (limit === 'budget') this.budgets.noteRefused(parties, refused)
     if (limit !== 'balance') return
     if (scope === 'group') this.noteGroup(group, allowed, free)
-    else this.#noteKey(key, free)
+    else this.#lefts.noteKey(key, free)
   }
 
   noteGroup (group: string, granted: number, left: number): void {
-    const known = this.#groups.get(group)
-    if (known === undefined) this.#groups.set(group, { granted, left })
-    else {
-      known.granted = granted
-      known.left = left
-    }
+    const known = this.#groups.get(group) ?? this.#told(group)
+    known.granted = granted
+    known.left = left
   }
 
-  #noteKey (key: string, left: number): void {
-    this.#keys ??= new LRUCache({ max: maxKeys })
-    this.#keys.set(key, left)
+  #told (group: string): KnownBalance {
+    const { groups } = this.#lefts
+    const known = groups.get(group) ?? { granted: 0, left: 0 }
+    groups.set(group, known)
+    this.#groups.set(group, known)
+    return known
   }
 
   /** A hold ended and gave back what it did not use. */
@@ -54,10 +51,10 @@ export class Remaining {
     const { group, key } = parties
     const { tokens } = amounts
     if (parties.groupBuckets !== undefined) this.budgets.giveBack(parties, amounts)
-    const balance = this.#groups.get(group)
+    const balance = this.#lefts.groups.get(group)
     if (balance !== undefined) balance.left += tokens
-    const left = this.#keys?.get(key)
-    if (left !== undefined) this.#noteKey(key, left + tokens)
+    const left = this.#lefts.ofKey(key)
+    if (left !== undefined) this.#lefts.noteKey(key, left + tokens)
   }
 
   tells (group: string): boolean {
@@ -65,7 +62,7 @@ export class Remaining {
   }
 
   left ({ group, key }: Parties): Left {
-    return { group: this.#groups.get(group)?.left ?? null, key: this.#keys?.get(key) ?? null }
+    return { group: this.#lefts.groups.get(group)?.left ?? null, key: this.#lefts.ofKey(key) ?? null }
   }
 
   samples (): GaugeSample[] {

@@ -6,6 +6,7 @@ import { StoreDownError } from '../../plugins/core/balances/store-down.js'
 import { Admission } from '../../plugins/limits/admission.js'
 import { Lease } from '../../plugins/limits/lease.js'
 import { Outbox } from '../../plugins/limits/outbox.js'
+import { StoreSide } from '../../plugins/limits/store-side.js'
 import { memoryBalances, type Balances } from '../../plugins/state/index.js'
 import { requestTo } from '../upstreams/request.js'
 
@@ -34,8 +35,9 @@ function desk (onStoreFailure: Group['onStoreFailure'], maxWaiting = 100): Desk 
       return await memory.settle(settlement)
     },
   }
-  const outbox = new Outbox({ balances, maxWaiting, retryMs: 5, onLost: () => {}, onSettled: () => {} })
-  const admission = new Admission(balances, outbox, 10, unheard)
+  const side = new StoreSide(balances, { maxWaiting, retryMs: 5 })
+  const outbox = new Outbox(side.backlog, { onLost: () => {}, onSettled: () => {} })
+  const admission = new Admission(side, outbox, 10, unheard)
   const group: Group = {
     id: 'all', protocols: new Set(), thirdParty: true, upstream: null, models: null, limits: { requestsPerMinute: 30 }, onStoreFailure,
   }
@@ -133,7 +135,8 @@ t.test('a group that cannot be renewed keeps no other from it', async (t) => {
       renewed.push(group)
     },
   }
-  const admission = new Admission(balances, new Outbox({ balances, maxWaiting: 1, retryMs: 5, onLost: () => {} }), 10, unheard)
+  const side = new StoreSide(balances)
+  const admission = new Admission(side, new Outbox(side.backlog, { onLost: () => {} }), 10, unheard)
   for (const id of ['odd', 'all', 'more']) {
     const limits = { concurrency: 1 }
     const group: Group = { id, protocols: new Set(), thirdParty: true, upstream: null, models: null, limits, onStoreFailure: 'local' }

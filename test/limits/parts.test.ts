@@ -4,6 +4,8 @@ import { chargeOf, chargesOf, recordOf } from '../../plugins/limits/charge.js'
 import { inputEstimate, outputBound } from '../../plugins/limits/estimate.js'
 import { Lease } from '../../plugins/limits/lease.js'
 import { readOptions } from '../../plugins/limits/options.js'
+import { Backlog } from '../../plugins/limits/backlog.js'
+import { Lefts } from '../../plugins/limits/lefts.js'
 import { Outbox } from '../../plugins/limits/outbox.js'
 import { hostError } from '../../plugins/limits/refusal.js'
 import { Remaining } from '../../plugins/limits/remaining.js'
@@ -12,7 +14,7 @@ import { StoreDownError } from '../../plugins/core/balances/store-down.js'
 import type { SettledCost } from '../../plugins/core/cost.js'
 import type { Pricing } from '../../plugins/core/pricing.js'
 import { ModelCall } from '../../plugins/core/model-call.js'
-import { memoryBalances, type Balances, type Bucket, type HoldAsk, type Settlement } from '../../plugins/state/index.js'
+import { memoryBalances, type Balances, type Bucket, type HoldAsk, type Parties, type Settlement } from '../../plugins/state/index.js'
 import { fillCall, type CallFields } from '../helpers/call-fields.js'
 import { endpointOf, noTokens } from '../metrics/requests.js'
 import { pricingBy } from './setup.js'
@@ -163,7 +165,7 @@ t.test('budgets that nothing is known of', async (t) => {
   t.strictSame(readBucketId('cost:EUR day Europe/Berlin 2027-01-31'), { ...berlin, currency: 'EUR' })
   t.strictSame(readBucketId('cost day Europe/Berlin 2027-01-31'), { ...berlin, currency: null }, 'as in records of older versions')
   t.equal(readBucketId('cost never').period, 'total')
-  const budgets = new RemainingBudgets()
+  const budgets = new RemainingBudgets(new Lefts())
   const bucket: Bucket = { id: 'tokens day UTC 2027-01-31', unit: 'tokens', amount: 10, endsAt: 0 }
   const parties = { group: 'g', groupLimits: {}, groupBuckets: [bucket], key: 'k', keyLimits: {} }
   t.equal(budgets.left('g', bucket), 10)
@@ -181,13 +183,14 @@ t.test('a settlement that the store throws at waits like one that fails', async 
     if (throws) throw new Error('no')
     return balances.settle(settlement)
   }
-  const outbox = new Outbox({ balances: { ...balances, settle }, maxWaiting: 10, retryMs: 60_000, onLost () {} })
+  const backlog = new Backlog({ ...balances, settle }, { maxWaiting: 10, retryMs: 60_000 })
+  const outbox = new Outbox(backlog, { onLost () {} })
   outbox.send({ id: 'a', group: 'g', key: 'k', tokens: 1, late: [] })
   await new Promise(setImmediate)
-  t.equal(outbox.empty, false)
+  t.equal(backlog.empty, false)
   throws = false
   await outbox.close()
-  t.equal(outbox.empty, true)
+  t.equal(backlog.empty, true)
 })
 
 t.test('how much a request may cost', async (t) => {
@@ -307,21 +310,71 @@ t.test('what is left is known of groups and keys that have a balance', async (t)
   t.same(remaining.samples(), [{ labels: { group: 'g' }, value: 0.5 }, { labels: { group: 'none' }, value: 0 }])
 })
 
+t.test('an app knows what another one of the same store heard last, and tells only what it asked for', (t) => {
+  const lefts = new Lefts()
+  const [before, after] = [new Remaining(lefts), new Remaining(lefts)]
+  const bucket = { id: 'tokens day UTC 2027-01-01', unit: 'tokens', amount: 10, endsAt: null } as const
+  const parties: Parties = {
+    group: 'g', groupLimits: { balance: 100 }, groupBuckets: [bucket], key: 'k', keyLimits: { balance: 50 }, keyBuckets: undefined,
+  }
+  before.note(parties, { group: 40, key: 20, buckets: [4] })
+  t.same(after.left(parties), { group: 40, key: 20 })
+  t.equal(after.budgets.left('g', { ...bucket }), 4)
+  t.same([after.samples(), after.budgets.samples()], [[], []])
+  after.note({ ...parties, groupBuckets: [{ ...bucket }] }, { group: 30, key: 10, buckets: [3] })
+  t.same(before.left(parties), { group: 30, key: 10 })
+  t.equal(before.budgets.left('g', bucket), 3)
+  t.same(after.samples(), [{ labels: { group: 'g' }, value: 0.3 }])
+  t.same(after.budgets.samples(), [{ labels: { group: 'g', period: 'day' }, value: 0.3 }])
+  t.end()
+})
+
+t.test('what waits when its app ends goes on with another app of the same store, and is lost with the last one', async (t) => {
+  let away = true
+  const settle = async (): Promise<void> => { if (away) throw new StoreDownError('does not answer') }
+  const backlog = new Backlog({ ...memoryBalances(), settle }, { maxWaiting: 9, retryMs: 60_000 })
+  const heard: string[] = []
+  const open = (name: string) => new Outbox(backlog, {
+    onLost: ({ id }) => heard.push(`${name} lost ${id}`), onSettled: ({ id }) => heard.push(`${name} settled ${id}`),
+  })
+  const settlement = (id: string): Settlement => ({ id, group: 'g', key: 'k', tokens: 1, late: [] })
+  const [first, second] = [open('first'), open('second')]
+  first.send(settlement('a'))
+  second.send(settlement('b'))
+  await first.close()
+  const third = open('third')
+  t.strictSame(heard, [])
+  away = false
+  await backlog.flush()
+  t.strictSame(heard.splice(0).sort(), ['second settled a', 'second settled b'])
+  away = true
+  second.send(settlement('c'))
+  await second.close()
+  const late = third.close()
+  const joined = open('joined')
+  await late
+  t.strictSame(heard, [], 'one that joins meanwhile has it, too')
+  await joined.close()
+  t.strictSame(heard, ['joined lost c'])
+  t.ok(backlog.empty)
+})
+
 t.test('a settlement that is being sent again still waits: no share is given anew before the store has it', async (t) => {
   const answers: Array<(error?: Error) => void> = []
   const settle = async (): Promise<void> => await new Promise((
     resolve, reject
   ) => answers.push((error) => error === undefined ? resolve() : reject(error)))
-  const outbox = new Outbox({ balances: { ...memoryBalances(), settle }, maxWaiting: 1, retryMs: 60_000, onLost: () => {} })
+  const backlog = new Backlog({ ...memoryBalances(), settle }, { maxWaiting: 1, retryMs: 60_000 })
+  const outbox = new Outbox(backlog, { onLost: () => {} })
   outbox.send({ id: 'a', group: 'g', key: 'k', tokens: 1, late: [] })
   answers[0]?.(new Error('away'))
-  while (outbox.empty) await new Promise(setImmediate)
+  while (backlog.empty) await new Promise(setImmediate)
   for (const error of [new Error('away'), undefined]) {
-    const flushed = outbox.flush()
-    t.same({ empty: outbox.empty, full: outbox.full }, { empty: false, full: true })
+    const flushed = backlog.flush()
+    t.same({ empty: backlog.empty, full: backlog.full }, { empty: false, full: true })
     answers.pop()?.(error)
     await flushed
-    t.equal(outbox.empty, error === undefined)
+    t.equal(backlog.empty, error === undefined)
   }
   await outbox.close()
 })
@@ -339,16 +392,17 @@ t.test('a settlement that the store refuses is put aside, and told; one that wai
     settled.push(id)
   }
   const balances = { ...memoryBalances(), settle }
-  const outbox = new Outbox({ balances, maxWaiting: 9, retryMs: 1, onLost: ({ id }, error) => lost.push([id, error]) })
+  const backlog = new Backlog(balances, { maxWaiting: 9, retryMs: 1 })
+  const outbox = new Outbox(backlog, { onLost: ({ id }, error) => lost.push([id, error]) })
   const alive = setInterval(() => {}, 1_000)
   t.teardown(() => clearInterval(alive))
   for (const id of ['refused', 'waits']) outbox.send({ id, group: 'g', key: 'k', tokens: 1, late: [] })
   while (lost.length === 0) await new Promise((resolve) => setTimeout(resolve, 1))
   t.match(lost, [['refused', { refused: true }]])
   t.ok(tries > 1, 'it may have been refused by chance')
-  t.notOk(outbox.empty)
+  t.notOk(backlog.empty)
   isAway = false
-  while (!outbox.empty) await new Promise((resolve) => setTimeout(resolve, 1))
+  while (!backlog.empty) await new Promise((resolve) => setTimeout(resolve, 1))
   t.same(settled, ['waits'])
   await outbox.close()
   t.equal(lost.length, 1)
@@ -369,18 +423,19 @@ t.test('settlements wait for a store that is away', async (t) => {
     },
   }
   const settlement = (id: string): Settlement => ({ id, group: 'g', key: 'k', tokens: 1, late: [] })
-  const outbox = new Outbox({ balances, maxWaiting: 3, retryMs: 5, onLost: ({ id }) => lost.push(id) })
+  const backlog = new Backlog(balances, { maxWaiting: 3, retryMs: 5 })
+  const outbox = new Outbox(backlog, { onLost: ({ id }) => lost.push(id) })
   const alive = setInterval(() => {}, 1_000)
   t.teardown(() => clearInterval(alive))
   for (const id of ['a', 'b', 'c', 'd']) outbox.send(settlement(id))
   while (lost.length === 0 || asked.length < 9) await new Promise((resolve) => setTimeout(resolve, 5))
-  t.same({ settled, lost, full: outbox.full, empty: outbox.empty }, { settled: [], lost: ['d'], full: true, empty: false })
+  t.same({ settled, lost, full: backlog.full, empty: backlog.empty }, { settled: [], lost: ['d'], full: true, empty: false })
   away = false
-  while (!outbox.empty || settled.length < 3) await new Promise((resolve) => setTimeout(resolve, 5))
+  while (!backlog.empty || settled.length < 3) await new Promise((resolve) => setTimeout(resolve, 5))
   t.same(settled.sort(), ['a', 'b', 'c'])
   away = true
   outbox.send(settlement('e'))
   await outbox.close()
   t.same(lost, ['d', 'e'], 'what is left at the end is told')
-  await new Outbox({ balances, maxWaiting: 3, retryMs: 5, onLost: () => {} }).close()
+  await new Outbox(backlog, { onLost: () => {} }).close()
 })

@@ -11,7 +11,7 @@ import { recover } from '../../plugins/state/recover.js'
 import { call, read, startGateway } from '../helpers/gateway.js'
 import { startUpstream, usageOf } from '../helpers/upstream.js'
 import { startRedis, withoutRedis } from '../state/redis-server.js'
-import { messages, setup, type Setup } from './setup.js'
+import { messages, setup, type Given, type Setup } from './setup.js'
 
 const chatTokens = Object.values(usageOf['chat_completions.json']?.leaves ?? {}).reduce((sum, tokens) => sum + tokens, 0)
 
@@ -185,6 +185,24 @@ t.test('local: a store that is back for a moment, and knows nothing yet of what 
     statuses.push((await chat({ max_tokens: 10 })).status)
   }
   t.same(statuses, [200, 200, 200, 429, 200, 429])
+})
+
+t.test('local: an app in the place of another one, as after a reload, has its share and no other, and settles what waits', async (t) => {
+  const balances = new FarStore()
+  const given: Given = { group: { requestsPerMinute: 20 }, onStoreFailure: 'local', limits: { balances, leasePercent: 10 } }
+  const [first, second] = [await setup(t, given), await setup(t, given)]
+  const end = endOf(second)
+  let lost = 0
+  for (const { app } of [first, second]) gatewayOf(app).recorder.settlementLost = () => { lost += 1 }
+  balances.mode = 'down'
+  t.equal((await first.chat({ max_tokens: 10 })).status, 200)
+  await first.app.close()
+  const statuses: number[] = []
+  for (let i = 0; i < 3; i += 1) statuses.push((await second.chat({ max_tokens: 10 })).status)
+  t.same(statuses, [200, 429, 429])
+  balances.mode = 'up'
+  t.match(await end(3), { spent: chatTokens * 2, held: 0, active: 0 })
+  t.equal(lost, 0)
 })
 
 t.test('local: a hold that was made unheard is charged once', async (t) => {

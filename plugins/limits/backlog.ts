@@ -1,0 +1,129 @@
+import { isRefused, maxRefusals } from '../core/balances/store-down.js'
+import type { Balances, LostListener, Settled, SettledListener, Settlement } from '../core/balances/types.js'
+
+export interface BacklogOptions {
+  /** Settlements that may wait for the store; one more is lost here, and left to the sweeper. */
+  readonly maxWaiting: number
+  readonly retryMs: number
+}
+
+export interface SettlementListeners {
+  /** Left to the sweeper, or to the next start: it waits here no more. */
+  readonly onLost: LostListener
+  /** The settlement is in the store, which says what it made budgets reach. */
+  readonly onSettled?: SettledListener
+}
+
+const atOnce = 100
+
+interface Waiting {
+  readonly settlement: Settlement
+  /** Of the app that hears of it. */
+  listeners: SettlementListeners
+  /** How often the store was there and did not take it. */
+  refusals: number
+}
+
+/**
+ * Settlements that a store could not take yet. Those of an app that ends go on with another one that counts in the same store, such as
+ * the one that a reload put in its place.
+ */
+export class Backlog {
+  readonly #balances: Balances
+  readonly #options: BacklogOptions
+  readonly #apps = new Set<SettlementListeners>()
+  #waiting: Waiting[] = []
+  #flushing: Promise<void> | null = null
+  #timer: NodeJS.Timeout | null = null
+
+  constructor (balances: Balances, options: BacklogOptions) {
+    this.#balances = balances
+    this.#options = options
+  }
+
+  get empty (): boolean {
+    return this.#waiting.length === 0
+  }
+
+  get full (): boolean {
+    return this.#waiting.length >= this.#options.maxWaiting
+  }
+
+  join (listeners: SettlementListeners): void {
+    this.#apps.add(listeners)
+  }
+
+  /** With the last app what still waits is lost. */
+  async leave (listeners: SettlementListeners): Promise<void> {
+    if (this.#apps.size === 1) await this.flush()
+    this.#apps.delete(listeners)
+    const heir = [...this.#apps].at(-1)
+    if (heir === undefined) return this.#lose()
+    for (const waiting of this.#waiting) if (waiting.listeners === listeners) waiting.listeners = heir
+  }
+
+  keep (settlement: Settlement, error: unknown, listeners: SettlementListeners): void {
+    if (this.full) {
+      listeners.onLost(settlement, error)
+      return
+    }
+    this.#waiting.push({ settlement, listeners, refusals: 0 })
+    this.#later()
+  }
+
+  /** A store of the host's may throw in place of a promise that fails. */
+  settle (settlement: Settlement): Settled | Promise<Settled> {
+    try {
+      return this.#balances.settle(settlement)
+    } catch (error) {
+      return Promise.reject(error)
+    }
+  }
+
+  /** Sends what waits, until something fails. It waits until the store has it. */
+  async flush (): Promise<void> {
+    this.#flushing ??= this.#flush().finally(() => { this.#flushing = null })
+    await this.#flushing
+  }
+
+  async #flush (): Promise<void> {
+    while (this.#waiting.length > 0) {
+      const batch = new Set(this.#waiting.slice(0, atOnce))
+      const failed: Waiting[] = []
+      await Promise.all([...batch].map(async (waiting) => {
+        const error = await this.#try(waiting)
+        if (error !== null) failed.push(waiting)
+        if (isRefused(error)) waiting.refusals += 1
+        if (waiting.refusals === maxRefusals) waiting.listeners.onLost(waiting.settlement, error)
+      }))
+      const again = failed.filter(({ refusals }) => refusals < maxRefusals)
+      this.#waiting = [...this.#waiting.filter((waiting) => !batch.has(waiting)), ...again]
+      if (failed.length > 0) return
+    }
+  }
+
+  /** Null where the store has it; else why not. */
+  async #try (waiting: Waiting): Promise<unknown> {
+    try {
+      const settled = await this.settle(waiting.settlement)
+      waiting.listeners.onSettled?.(waiting.settlement, settled)
+      return null
+    } catch (error) {
+      return error
+    }
+  }
+
+  #lose (): void {
+    if (this.#timer !== null) clearTimeout(this.#timer)
+    this.#timer = null
+    for (const { settlement, listeners } of this.#waiting.splice(0)) listeners.onLost(settlement, null)
+  }
+
+  #later (): void {
+    this.#timer ??= setTimeout(async () => {
+      await this.flush()
+      this.#timer = null
+      if (!this.empty) this.#later()
+    }, this.#options.retryMs).unref()
+  }
+}
