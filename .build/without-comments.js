@@ -1,8 +1,7 @@
 /**
- * The same code without its comments and blank lines, with one tab before what is within something else, no blanks along most signs, lists
- * in a line, closing braces behind what they close, and without the semicolons that those make up for; `undefined` by its shorter name, and
- * no parentheses around the only parameter of an arrow. Names stay, and a statement keeps a line of its own: the trace of an error tells as
- * much as before.
+ * The same code without its comments, blank lines and indentation, no blanks along most signs, lists in a line, closing braces behind what
+ * they close, and without the semicolons that those make up for; `undefined` by its shorter name, and no parentheses around the only
+ * parameter of an arrow. Names stay, and a statement keeps a line of its own: the trace of an error tells as much as before.
  */
 import ts from 'typescript'
 
@@ -17,9 +16,7 @@ const needsBlank = /^(?:[\w$#\x80-\uffff][\w$#\\\x80-\uffff]|\d\.|\+\+|--|<!|\/.
 function shorten (text) {
   if (text === '' || text === ' ') return text
   const bare = text.replace(comments, ' ')
-  const line = bare.lastIndexOf('\n')
-  if (line === -1) return ' '
-  return bare.length - line > 1 ? '\n\t' : '\n'
+  return bare.includes('\n') ? '\n' : ' '
 }
 
 /** Around the only parameter of an arrow, which is a plain name. */
