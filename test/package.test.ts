@@ -88,6 +88,9 @@ t.test('code is shipped without its comments, and declarations with those of wha
     '    v, // seven',
     '    w,',
     ']);',
+    'const x = async (y) => y === undefined ? { undefined: z.undefined } : ((...p) => p)((q,) => q, (r = 1) => r, ([s]) => s);',
+    'const v = (w /* eight',
+    ' */) => { const { undefined: t } = w; return t; };',
     '// six',
   ]
   const script = `import { withoutComments } from '${root}.build/without-comments.js'
@@ -100,7 +103,7 @@ t.test('code is shipped without its comments, and declarations with those of wha
     '    // a line of text',
     '        $' + '{a?`/* text */`:""}`;',
     'if(a!==!b&&c<=d){',
-    '\tthrow{b},"c, d = e",f?.5:((g+ +h)||i / /j/.k)}',
+    'throw{b},"c, d = e",f?.5:((g+ +h)||i / /j/.k)}',
     'function d(){for(;e;);}',
     'function f(){if(g);else;}',
     'function h(){do;while(i)}',
@@ -108,6 +111,8 @@ t.test('code is shipped without its comments, and declarations with those of wha
     'class M{n={};static #o=1- -2+3}',
     'for(const[p]of[\'q\'])r(p in`s`,4 .toFixed(),typeof-p);',
     'u([v,w,]);',
+    'const x=async y=>y===void 0?{undefined:z.undefined}:((...p)=>p)((q,)=>q,(r=1)=>r,([s])=>s);',
+    'const v=w=>{const{undefined:t}=w;return t};',
     '',
   ])
   const built = paths.filter((path) => path.startsWith('dist/')).map((path) => ({ path, text: readFileSync(join(root, path), 'utf8') }))
