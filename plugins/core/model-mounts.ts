@@ -28,14 +28,17 @@ export class ModelMounts {
   has (pattern: string): boolean {
     const known = this.#known.get(pattern)
     if (known !== undefined) return known
-    const mount = segments(pattern)
-    const serves = endpoints.some((endpoint) => {
-      const url = this.#place.prefix + routePattern(endpoint)
-      const path = segments(url)
-      return covers(mount, path) && (standsAt(mount, path) || this.#mayServe(mount, this.#serverOf(endpoint.method, url)))
-    })
+    const serves = this.#serves(segments(pattern)) || (this.#isHalfOfMount(pattern) && this.has(`${pattern}/*`))
     this.#known.set(pattern, serves)
     return serves
+  }
+
+  #serves (mount: readonly string[]): boolean {
+    return endpoints.some((endpoint) => {
+      const url = this.#place.prefix + routePattern(endpoint)
+      const path = segments(url)
+      return covers(mount, path) && (standsAt(mount, path) || this.#mayServe(mount, url, this.#serverOf(endpoint.method, url)))
+    })
   }
 
   /** False for a mount below which nothing would be taken for a model request. Not before all plugins have told where they stand. */
@@ -59,12 +62,18 @@ export class ModelMounts {
     return [url, ...wildcards].find((candidate) => this.#app.hasRoute({ method, url: candidate })) ?? null
   }
 
+  /** A proxy's mount has its prefix for a route beside all that is below it. With a parameter in it, one is as open as the other. */
+  #isHalfOfMount (pattern: string): boolean {
+    return pattern.includes(':') && !pattern.endsWith('*') && this.#app.hasRoute({ method: 'POST', url: `${pattern}/*` })
+  }
+
   /** Where it cannot be told, it may. */
-  #mayServe (mount: readonly string[], server: string | null): boolean {
+  #mayServe (mount: readonly string[], endpoint: string, server: string | null): boolean {
     if (server === null) return true
     if (!server.endsWith('/*')) return false
     const own = ownSegments(mount)
-    // Below fixed text a parameter that may stand for it gets what is left.
+    if (server !== endpoint) return segments(server).length - 1 <= own.length
+    // Below fixed text of the endpoint's own a parameter that may stand for it gets what is left.
     return segments(server).slice(0, -1).every((_, i) => own[i]?.includes(':') === false)
   }
 }

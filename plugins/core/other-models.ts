@@ -14,6 +14,11 @@ export function otherModels (json: unknown, paths: readonly string[], prefix: st
   return names.map((name) => name.startsWith(prefix) ? name.slice(prefix.length) : name)
 }
 
+/** True where a body has something at one of these paths. */
+export function hasAny (json: unknown, paths: readonly string[]): boolean {
+  return keysOf(paths).some((keys) => valuesAt(json, keys).length > 0)
+}
+
 function valuesAt (json: unknown, [key, ...rest]: readonly string[]): unknown[] {
   if (key === undefined) return [json]
   if (key === '*') return Array.isArray(json) ? json.flatMap((element) => valuesAt(element, rest)) : []
@@ -23,9 +28,10 @@ function valuesAt (json: unknown, [key, ...rest]: readonly string[]): unknown[] 
 /** Under each spelling that some upstream takes for the key. */
 function membersOf (json: JsonObject, key: string): unknown[] {
   const found: unknown[] = []
+  const wanted = folded(key)
   for (const name in json) {
     // Nearly every key has nothing in it that folds.
-    if (name === key || (/[^a-z0-9_]/.test(name) && folded(name) === folded(key))) found.push(json[name])
+    if (name === key || name === wanted || (/[^a-z0-9_]/.test(name) && folded(name) === wanted)) found.push(json[name])
   }
   return found
 }

@@ -77,20 +77,24 @@ export class Counter<L extends Labels> {
 /** Tells the current values; called each time the gauge is read. `of`: as in a `GaugeSample`. */
 export type GaugeSource = (set: (value: number, labels: Readonly<Record<string, string>>, of?: object) => void) => void
 
+/** More of them are not remembered at once. */
+const maxOthers = 100_000
+
 export class Gauge<L extends Labels> {
   readonly #tree: LabelTree<ValueCell>
   readonly #row: CatalogueRow
   readonly #sources = new Set<GaugeSource>()
-  /** Label sets that had no place, of this reading and of the one before. */
-  #others = new Set<string>()
-  #othersBefore = new Set<string>()
+  /** Label sets that had no place. */
+  readonly #others = new Set<string>()
 
   constructor ({ row, maxCells, overflowed }: FamilyRules) {
     this.#row = row
     // A source tells the same label sets at each reading: each is one overflow, however often it is read.
     this.#tree = new LabelTree(row.labels, maxCells, newValueCell, (label, values) => {
       const other = JSON.stringify(values)
-      if (!this.#others.has(other) && !this.#othersBefore.has(other)) overflowed(label)
+      if (this.#others.has(other)) return
+      overflowed(label)
+      if (this.#others.size === maxOthers) this.#others.clear()
       this.#others.add(other)
     })
   }
@@ -119,8 +123,6 @@ export class Gauge<L extends Labels> {
 
   #refresh (): void {
     this.#tree.clear()
-    this.#othersBefore = this.#others
-    this.#others = new Set()
     const told = new Set<object>()
     for (const source of this.#sources) {
       source((value, labels, of = {}) => {

@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { joinGateway } from '../core/gateway.js'
+import type { GaugeName, GaugeSample } from '../core/recorder.js'
 import { identifyFirst } from '../core/identify.js'
 import { sharedMeters } from './meters.js'
 import { checkMetricsOptions, meterRules, type MetricsOptions } from './options.js'
@@ -26,7 +27,7 @@ async function registerMetrics (app: FastifyInstance, options: MetricsOptions): 
   const gateway = joinGateway(app)
   gateway.recorder = {
     ...meters.recorder,
-    gauge: (name, read) => meters.recorder.gauge(name, () => gateway.isReplaced ? [] : read()),
+    gauge: (name, read) => meters.recorder.gauge(name, () => gateway.isReplaced ? ofThePast(name, read()) : read()),
   }
   gateway.metrics = families
   identifyFirst(app, gateway)
@@ -38,6 +39,11 @@ async function registerMetrics (app: FastifyInstance, options: MetricsOptions): 
 
 /** Often enough that peers lose little of what a process used before it was killed. */
 const sampleMs = 1_000
+
+/** What is left to tell of an app that another one replaced: what still runs in it. */
+function ofThePast (name: GaugeName, samples: readonly GaugeSample[]): readonly GaugeSample[] {
+  return name === 'upstream_active_requests' ? samples.filter(({ value }) => value > 0) : []
+}
 
 function sampleWhileOpen (app: FastifyInstance, process: ProcessFamilies): void {
   const timer = setInterval(() => process.sample(), sampleMs).unref()

@@ -2,8 +2,8 @@ import { classOfStatus, statusClassOf } from '../core/measures.js'
 import type { ModelCall } from '../core/model-call.js'
 import type { MetricStore } from './store.js'
 
-/** How an attempt ends that no reply was due to: its upstream was not asked, or its caller did not wait. */
-const unanswered: ReadonlySet<string> = new Set(['queue', 'left'])
+/** How an attempt without a status ends that no reply was due to: its upstream was not asked, or its caller did not wait. */
+const unanswered: ReadonlySet<string> = new Set(['queue', 'left', 'credential'])
 
 /** Where several upstreams may have been asked, each counts its own replies, those that led to another attempt included. */
 export function responseRecording (store: MetricStore): (llm: ModelCall) => void {

@@ -88,7 +88,7 @@ export function defineEndpoint<
     modelField: null,
     otherModels: [],
     substitutes: [],
-    modelsWithin: [],
+    modelsWithin: null,
     usage: null,
     replays: null,
     text: shared.text ?? null,

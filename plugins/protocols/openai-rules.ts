@@ -38,7 +38,7 @@ export const openaiReply = {
   errors: ['error'],
   failed: ['error'],
   tools: [],
-  holdsTools: false,
+  drawnByTools: [],
   model: ['model'],
   id: ['id'],
   finish: ['choices.*.finish_reason'],

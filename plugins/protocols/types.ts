@@ -148,8 +148,12 @@ export interface EndpointOf<
   readonly otherModels: readonly string[]
   /** Those of them whose models take the place of the one that is asked for. */
   readonly substitutes: readonly string[]
-  /** The same as `otherModels`, within what is said: a conversation may bring tools that name models. */
-  readonly modelsWithin: readonly string[]
+  /** The same within what is said: a conversation may bring tools that name models. Null where it cannot. */
+  readonly modelsWithin: {
+    /** Where it brings them: hardly any does. */
+    readonly places: readonly string[]
+    readonly models: readonly string[]
+  } | null
   /** `gen_ai.operation.name` of OpenTelemetry's GenAI conventions. */
   readonly operation: string
   /** How the reply tells its usage; null where it is not metered. */

@@ -65,8 +65,8 @@ export interface UsageRules {
   readonly usage: readonly string[]
   /** Paths of what tools of the reply made with models of their own: not in its usage, and on the same bill. All of them add up. */
   readonly tools: readonly string[]
-  /** True where the reply's usage may hold that, too, and then tells it as output of pictures. */
-  readonly holdsTools: boolean
+  /** The same of what the reply's usage may hold, too, and then tells as output of pictures. */
+  readonly drawnByTools: readonly string[]
   readonly model: readonly string[]
   readonly id: readonly string[]
   readonly finish: readonly string[]

@@ -8,7 +8,9 @@ export function filesBeyond (keepMs: number, files: readonly LedgerFile[], now: 
   let ageMs = 0
   let next = now
   return files.toSorted((one, other) => other.endedAt - one.endedAt).filter(({ endedAt }) => {
-    ageMs += Math.min(Math.max(0, next - endedAt), longestPauseMs)
+    // What is of a time to come makes nothing of the present older.
+    const from = endedAt <= now ? Math.min(next, now) : next
+    ageMs += Math.min(Math.max(0, from - endedAt), longestPauseMs)
     next = endedAt
     return ageMs >= keepMs
   })

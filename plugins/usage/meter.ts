@@ -30,6 +30,7 @@ export class Meter {
   private latest: JsonObject | null = null
   private sum: Counted | null = null
   private tools: Counted | null = null
+  private drawn: Counted | null = null
   private outside = nothingOutside()
   private model: string | null = null
   private id: string | null = null
@@ -59,7 +60,8 @@ export class Meter {
       this.hasUsage = true
       this.add(usage)
     }
-    this.tools = this.toolsIn(found) ?? this.tools
+    this.tools = this.withTools(this.tools, this.toolsIn(found, slots.tools))
+    this.drawn = this.withTools(this.drawn, this.toolsIn(found, slots.drawnByTools))
     this.createdAt = numberIn(found, slots.created) ?? this.createdAt
     this.sequence = numberIn(found, slots.sequence) ?? this.sequence
     this.takeEnding(found, type)
@@ -98,23 +100,25 @@ export class Meter {
     return isObject(usage) && countTokens(usage, this.plan.counts) !== null
   }
 
-  /** What the tools of one document made, all together; null for nothing. */
-  private toolsIn (found: readonly unknown[]): Counted | null {
+  /** What tools made in one document, all together; null for nothing. */
+  private toolsIn (found: readonly unknown[], slots: readonly number[]): Counted | null {
     let sum: Counted | null = null
-    for (const slot of this.plan.slots.tools) {
-      for (const usage of [found[slot]].flat()) {
-        const counted = isObject(usage) ? countTokens(usage, this.plan.toolCounts) : null
-        if (counted !== null) sum = sum === null ? counted : addCounted(sum, counted)
-      }
+    for (const slot of slots) {
+      for (const usage of [found[slot]].flat()) sum = joined(sum, isObject(usage) ? countTokens(usage, this.plan.toolCounts) : null)
     }
     return sum
+  }
+
+  /** Each event of those that add up has tools of its own. */
+  private withTools (before: Counted | null, now: Counted | null): Counted | null {
+    return this.plan.rules.merge === 'sum' ? joined(before, now) : now ?? before
   }
 
   /** All that was told, null for nothing. Output of the kind that tools made is not counted again. */
   private total (): Counted | null {
     const own = this.sum ?? (this.latest === null ? null : countTokens(this.latest, this.plan.counts))
-    if (this.plan.rules.holdsTools && own?.modalities.some(isImageOutput) === true) this.tools = null
-    return own === null || this.tools === null ? own : addCounted(own, this.tools)
+    if (own?.modalities.some(isImageOutput) !== true) this.tools = joined(this.tools, this.drawn)
+    return own === null ? own : joined(own, this.tools)
   }
 
   /** Writes down what was read, or why nothing was. */
@@ -139,6 +143,10 @@ export class Meter {
     usage.inconsistent = counted.inconsistent
     usage.modalities = counted.modalities.length > 0 ? [...counted.modalities] : null
   }
+}
+
+function joined (one: Counted | null, other: Counted | null): Counted | null {
+  return one === null || other === null ? one ?? other : addCounted(one, other)
 }
 
 function bounded (text: string | null): string | null {

@@ -20,6 +20,7 @@ export interface Plan {
   readonly slots: {
     readonly usage: readonly number[]
     readonly tools: readonly number[]
+    readonly drawnByTools: readonly number[]
     readonly model: readonly number[]
     readonly id: readonly number[]
     readonly finish: readonly number[]
@@ -64,6 +65,7 @@ function compile (rules: UsageRules): Plan {
   const slots = {
     usage: slotsOf(rules.usage),
     tools: slotsOf(rules.tools),
+    drawnByTools: slotsOf(rules.drawnByTools),
     model: slotsOf(rules.model),
     id: slotsOf(rules.id),
     finish: slotsOf(rules.finish),

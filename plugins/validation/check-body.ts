@@ -1,7 +1,7 @@
 import type { ErrorObject } from 'ajv'
 import type { Endpoint } from '../protocols/index.js'
 import type { Span } from '../core/json-text.js'
-import { otherModels } from '../core/other-models.js'
+import { hasAny, otherModels } from '../core/other-models.js'
 import { explain } from './explain.js'
 import { readForm } from './form.js'
 import { isObject } from '../core/json-object.js'
@@ -53,12 +53,13 @@ function checkJson (endpoint: Endpoint, bytes: Buffer, rules: BodyRules): Findin
   const [error] = checks.get(endpoint.id)?.errorsOf(json) ?? []
   if (error !== undefined) return schemaRefusal(endpoint, json, error, checks)
   const named = otherModels(json, endpoint.otherModels, endpoint.family.modelPrefix)
-  const within = otherModels(json, endpoint.modelsWithin, endpoint.family.modelPrefix) ?? none
+  const { modelsWithin } = endpoint
+  const within = modelsWithin !== null && hasAny(json, modelsWithin.places) ? modelsWithin.models : null
   // Some readers take the first of two.
-  if ((named !== null || within.length > 0) && hasDuplicates(bytes, json)) {
+  if ((named !== null || within !== null) && hasDuplicates(bytes, json)) {
     return refused('duplicate_key', 'invalid_json', { reason: 'an object in it has a key twice' })
   }
-  const others = [...new Set([...named ?? none, ...within])]
+  const others = [...new Set([...named ?? none, ...otherModels(json, within ?? none, endpoint.family.modelPrefix) ?? none])]
   if (others.length > mostModels) {
     return refused('models', 'invalid_body', { reason: `The request body names more than ${mostModels} models.` })
   }

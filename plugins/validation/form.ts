@@ -54,9 +54,15 @@ function readPart (part: Buffer, at: number, wanted: readonly string[], fields: 
 
 /** Some servers match names of fields in any case, or take `model[]` and ` model` for `model`. */
 function otherSpelling (name: string, wanted: readonly string[]): string | null {
-  const whole = folded(name).trim()
-  const meant = wanted.includes(whole) ? whole : whole.replace(/[[.].*$/s, '').trim()
-  return wanted.includes(meant) ? `a field could be read as ${meant}, and is spelled otherwise` : null
+  const first = folded(name).replace(/[[.].*$/s, '').trim()
+  const words = `${wordsOf(name)}.`
+  const meant = wanted.includes(first) ? first : wanted.find((path) => path.includes('[') && words.startsWith(`${wordsOf(path)}.`))
+  return meant !== undefined ? `a field could be read as ${meant}, and is spelled otherwise` : null
+}
+
+/** Of a path into an object, however it is written: `svg[model]`, `svg.model`, `SVG[model][]`. */
+function wordsOf (path: string): string {
+  return folded(path).split(/[^a-z0-9_]+/).filter(Boolean).join('.')
 }
 
 /** RFC 2231 spells a parameter as `name*` or in pieces, and some readers let that win; in forms it has no place (RFC 7578 4.2). */

@@ -15,8 +15,7 @@ export interface OtherSpelling {
 export function otherSpelling (json: JsonObject, endpoint: Endpoint): OtherSpelling | null {
   for (const key in json) {
     // Nearly every key has nothing in it that folds.
-    if (!/[^a-z0-9_]/.test(key)) continue
-    const field = fieldsOf(endpoint).get(folded(key))
+    const field = fieldsOf(endpoint).get(/[^a-z0-9_]/.test(key) ? folded(key) : key)
     if (field !== undefined && field !== key) return { key, field }
   }
   return null
@@ -31,7 +30,7 @@ function fieldsOf (endpoint: Endpoint): ReadonlyMap<string, string> {
   const { modelField, otherModels, modelsWithin, boundIdField, output, usage } = endpoint
   const paths = [
     modelField ?? [], boundIdField ?? [], 'stream', usage?.request?.field ?? [],
-    [...otherModels, ...modelsWithin].map((path) => path.split('.', 1)),
+    [...otherModels, ...modelsWithin?.places ?? []].map((path) => path.split('.', 1)),
     output?.max.map(([first]) => first) ?? [], output?.choices.map(([first]) => first) ?? [], output?.goesOn ?? [],
   ]
   const names = paths.flat(2).map(String)

@@ -95,8 +95,9 @@ t.test('shows what was spent, by whom, and what is left of budgets', options, as
   const cells = async (id: string): Promise<string[]> => await page.locator(`#${id} tbody td`).allTextContents()
   t.strictSame(await cells('costs'), ['all', 'gpt-5', '0.00375 USD'])
   t.strictSame(await cells('label-costs'), ['team', '<b>search', '0.00375 USD'])
-  await page.selectOption('#cost-time', 'week')
-  await page.waitForResponse((reply) => reply.url().endsWith('costs=week'))
+  await Promise.all([
+    page.waitForResponse((reply) => reply.url().endsWith('costs=week')), page.selectOption('#cost-time', 'week'),
+  ])
   t.strictSame(await cells('costs'), ['all', 'gpt-5', '0.00375 USD'])
   const rows = await cells('budgets')
   t.match(rows.splice(7, 1), [/^\d{4}-\d\d-01 00:00, in /])

@@ -69,3 +69,32 @@ for (const isBesideMount of [false, true]) {
     t.strictSame(upstream.seen, [])
   })
 }
+
+const withCredential = { rewriteRequestHeaders: (_: unknown, headers: object) => ({ ...headers, authorization: 'Bearer mount' }) }
+
+for (const [prefix, rewritePrefix, urls] of [
+  ['/:any', '/v1', ['/any/files', '/any/completions']],
+  ['/:any', '/:any', ['/V1/files', '/v1alpha/files', '/V1/files/x']],
+  ['/:any/:b', '/:any/:b', ['/V1/files', '/v1alpha/files']],
+] as const) {
+  t.test(`beside adapted mounts a plain mount with parameters sends nothing unasked: ${prefix} to ${rewritePrefix}`, async (t) => {
+    const { app, upstream } = await start(t, { routes: false }, async (app, upstream) => {
+      for (const own of ['/v1', '/v1beta']) {
+        await app.register(httpProxy, { ...proxyOptions(), upstream, prefix: own, rewritePrefix: own })
+      }
+      await app.register(httpProxy, { upstream, prefix, rewritePrefix, replyOptions: withCredential })
+    })
+    for (const url of urls) t.equal((await app.inject(url)).statusCode, 404, url)
+    t.strictSame(upstream.seen, [])
+  })
+}
+
+for (const prefix of ['/v1/:resource', '/:version/:resource']) {
+  t.test(`beside the gateway's own routes a plain mount with parameters sends nothing unasked: ${prefix}`, async (t) => {
+    const { app, upstream } = await start(t, {}, async (app, upstream) => {
+      await app.register(httpProxy, { upstream, prefix, rewritePrefix: prefix, replyOptions: withCredential })
+    })
+    for (const url of ['/v1/files', '/v1/files/abc', '/v1/batches']) t.equal((await app.inject(url)).statusCode, 404, url)
+    t.strictSame(upstream.seen, [])
+  })
+}

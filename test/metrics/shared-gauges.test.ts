@@ -104,3 +104,12 @@ t.test('values of one series become one as those of two processes do', async (t)
     'llm_gateway_label_overflow_total{label="upstream"}': 2,
   })
 })
+
+t.test('no more overflows are remembered than a process has room for', async (t) => {
+  const meters = newMeters({ maxCells: 1 })
+  const samples = Array.from({ length: 100_003 }, (_, at) => ({ labels: { upstream: String(at) }, value: 1 }))
+  meters.recorder.gauge('upstream_active_requests', () => samples)
+  await valuesOf(meters)
+  const { 'llm_gateway_label_overflow_total{label="upstream"}': told } = await valuesOf(meters)
+  t.ok(Number(told) >= 100_002, `${told}`)
+})

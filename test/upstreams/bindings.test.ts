@@ -132,7 +132,7 @@ t.test('notes are kept for their time, in each engine', async (t) => {
   t.equal(await lmdb.notes.read('n6'), null, 'what was over is gone')
   const memory = await openState({ engine: 'memory' })
   t.equal(await memory.notes.read('a'), null)
-  await memory.notes.write('a', 'text', 20)
+  await memory.notes.write('a', 'text', 60_000)
   t.equal(await memory.notes.read('a'), 'text')
   await memory.close()
 })

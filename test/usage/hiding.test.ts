@@ -200,6 +200,26 @@ t.test('models that a body names beside its own obey the same policy', async (t)
   }
 })
 
+t.test('nor does a model hide behind a key that is there twice, or in other letters', async (t) => {
+  const upstream = await startUpstream(t)
+  const app = Fastify()
+  t.teardown(() => app.close())
+  await app.register(llmGateway, { ...gatewayOptions(upstream.url), groups: { all: { protocols: everyProtocol, models: ['m'] } } })
+  const headers = { authorization: `Bearer ${secret}`, 'content-type': 'application/json', 'anthropic-version': '2023-06-01' }
+  const definition = '{"type":"advisor","model":"dear","model":null}'
+  for (const [url, payload] of [
+    ['/v1/responses', '{"model":"m","input":[{"type":"additional_tools","tools":[{"model":"dear"}],"tools":[]}]}'],
+    ['/v1/responses', '{"model":"m","input":[{"type":"additional_tools","tools":[{"model":"dear","model":null}]}]}'],
+    ['/v1/responses', '{"model":"m","input":[{"tools":[{"tools":[{"svg":{"model":"dear"}}]}]}]}'],
+    ['/v1/messages', `{"model":"m","max_tokens":5,"messages":[{"role":"user","content":[{"tool":{"definition":${definition}}}]}]}`],
+    ['/v1/embeddings', '{"model":"m","input":"x","provideroptions":{"gateway":{"models":["dear"]}}}'],
+    ['/v1/embeddings', '{"model":"m","input":"x","providerOptions":{},"provideroptions":{"gateway":{"models":["dear"]}}}'],
+  ] as const) {
+    t.match((await app.inject({ method: 'POST', url, headers, payload })).statusCode, /^40[03]$/, payload)
+  }
+  t.strictSame(upstream.seen, [])
+})
+
 t.test('so do those that a form names', async (t) => {
   const upstream = await startUpstream(t)
   const app = Fastify()

@@ -245,6 +245,16 @@ t.test('what wrote an SVG is told apart from what drew it, and all of it adds up
   }
 })
 
+t.test('an SVG of each picture of a stream is counted, and beside pictures of the reply\'s own', async (t) => {
+  const usage = { input_tokens: 10, output_tokens: 100, total_tokens: 110 }
+  const event = { type: 'image_generation.completed', usage, svg_usage: { input_tokens: 1_000, output_tokens: 10_000 } }
+  const bytes = Buffer.from([event, event].map((each) => `event: ${each.type}\ndata: ${JSON.stringify(each)}\n\n`).join(''))
+  t.match(meter('images', [bytes], { 'content-type': 'text/event-stream' }).llm.usage.tokens, { input: 2_020, output: 20_200 })
+  const own = { ...responses.usage, output_tokens_details: { image_tokens: 2 } }
+  const reply = { ...responses, usage: own, output: [{ type: 'image_generation_call', svg_usage: event.svg_usage }] }
+  t.match(meter('responses', [Buffer.from(JSON.stringify(reply))]).llm.usage.served?.tools?.usage, { input: 1_000, output: 10_000 })
+})
+
 t.test('more than a thousand items are not kept', async (t) => {
   const output = Array.from({ length: 1_200 }, () => search('search'))
   t.equal(meter('responses', [Buffer.from(JSON.stringify({ ...responses, output }))]).llm.usage.served?.counts.search, 1_000)

@@ -40,6 +40,10 @@ t.test('the wanted fields are read among files and other fields', async (t) => {
   t.strictSame(read('--b--\r\n'), {}, 'an empty form')
 })
 
+t.test('a field that only begins like a path into an object is another one', async (t) => {
+  t.strictSame(read(field('svg[model]', 'm') + field('svg[models]', 'b') + field('svg', 'c') + '--b--'), { 'svg[model]': 'm' })
+})
+
 t.test('the ways in which clients write a part are read', async (t) => {
   const part = (...lines: string[]): string => `--b\r\n${lines.join('\r\n')}\r\n\r\nm\r\n--b--\r\n`
   t.strictSame(read(part('Content-Disposition: form-data; name=model')), { model: 'm' })
@@ -103,7 +107,9 @@ t.test('a form that two readers could read differently is refused', async (t) =>
     ...['Model', 'MODEL', 'model[]', 'Model[0]', ' model', 'model.x'].map((name): (typeof cases)[number] => [
       `the model as ${name}`, field('model', 'a') + field(name, 'b') + '--b--', /a field could be read as model/,
     ]),
-    ['the drawer in another case', field('svg[Model]', 'b') + '--b--', /a field could be read as svg\[model\]/],
+    ...['svg[Model]', 'svg.model', 'svg[model][]', 'SVG[model'].map((name): (typeof cases)[number] => [
+      `the drawer as ${name}`, field(name, 'b') + '--b--', /a field could be read as svg\[model\]/,
+    ]),
     ['a model of 2 KB', field('model', 'm'.repeat(2048)) + '--b--', /the field model is not a short text/],
   ]
   for (const [what, form, reason] of cases) t.match(read(form), reason, what)

@@ -1,4 +1,4 @@
-import { beforeVersions, lengthBeforeVersions } from './segments.js'
+import { lengthBeforeVersions } from './segments.js'
 
 /**
  * Where a mount sends a model request, without versions that stand in front of the request's own: `/v1/v1/messages` has one too many,
@@ -23,7 +23,7 @@ export function baseWithoutVersions<Request> (given: BaseOf<Request> = (_request
     const told = given(request, base)
     if (typeof told !== 'string' || !URL.canParse(told)) return told
     const url = new URL(told)
-    url.pathname = beforeVersions(url.pathname)
+    url.pathname = url.pathname.slice(0, lengthBeforeVersions(url.pathname.replace(/\/+$/, '')))
     return url.href
   }
 }

@@ -19,7 +19,7 @@ const served: ServedRules = {
 export const generateContentUsage: UsageRules = {
   usage: ['usageMetadata'],
   tools: [],
-  holdsTools: false,
+  drawnByTools: [],
   model: ['modelVersion'],
   id: ['responseId'],
   finish: ['candidates.*.finishReason'],

@@ -5,7 +5,10 @@ import { messagesText } from './text.js'
 import { messagesUsage } from './usage.js'
 
 /** Of tools that a block of the conversation adds. */
-const modelsWithin = ['messages.*.content.*.tool.definition.model', 'messages.*.content.*.tool_changes.*.tool.definition.model']
+const modelsWithin = {
+  places: ['messages.*.content.*.tool', 'messages.*.content.*.tool_changes'],
+  models: ['messages.*.content.*.tool.definition.model', 'messages.*.content.*.tool_changes.*.tool.definition.model'],
+}
 
 /** https://docs.anthropic.com/en/api/messages */
 export const messages = defineProtocol({

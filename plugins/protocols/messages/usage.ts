@@ -14,7 +14,7 @@ const served: ServedRules = {
 export const messagesUsage: UsageRules = {
   usage: ['message.usage', 'usage'],
   tools: [],
-  holdsTools: false,
+  drawnByTools: [],
   model: ['message.model', 'model'],
   id: ['message.id', 'id'],
   finish: ['message.stop_reason', 'delta.stop_reason', 'stop_reason'],

@@ -8,7 +8,12 @@ import { responsesUsage } from './usage.js'
 /** Of tools in a namespace, and of who draws: https://platform.openai.com/docs/api-reference/responses/create */
 const otherModels = [...aggregatorModels, 'tools.*.svg.model', 'tools.*.tools.*.model', 'tools.*.tools.*.svg.model']
 /** Of tools that come with an item: `additional_tools`, and what a search for tools found. */
-const modelsWithin = ['input.*.tools.*.model', 'input.*.tools.*.svg.model', 'input.*.tools.*.tools.*.model']
+const modelsWithin = {
+  places: ['input.*.tools'],
+  models: [
+    'input.*.tools.*.model', 'input.*.tools.*.svg.model', 'input.*.tools.*.tools.*.model', 'input.*.tools.*.tools.*.svg.model',
+  ],
+}
 
 const output = {
   max: [['max_output_tokens']],

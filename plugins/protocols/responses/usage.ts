@@ -24,10 +24,8 @@ export const responsesUsage: UsageRules = {
   ...openaiReply,
   usage: ['usage', 'response.usage'],
   served,
-  tools: [
-    ...['tool_usage.image_gen', 'output.*.svg_usage[]'], ...['response.tool_usage.image_gen', 'response.output.*.svg_usage[]'],
-  ],
-  holdsTools: true,
+  tools: ['output.*.svg_usage[]', 'response.output.*.svg_usage[]'],
+  drawnByTools: ['tool_usage.image_gen', 'response.tool_usage.image_gen'],
   model: ['model', 'response.model'],
   id: ['id', 'response.id'],
   finish: ['choices.*.finish_reason', 'status', 'response.status'],
