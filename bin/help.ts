@@ -17,8 +17,8 @@ const commands: ReadonlyMap<string, Help> = new Map(Object.entries<Help>({
     line: 'run the gateway',
     usage: ['[--config FILE]'],
     text: `Runs until SIGTERM or SIGINT and the end of the requests that run then; a second signal ends it at once. SIGHUP or a changed
-file reloads, so FILE cannot be a pipe. HOST and PORT of the environment win over listen. The log on stdout is JSON, and
-what else is said goes to stderr; in a terminal all is on stdout, the log in plain lines where pino-pretty is installed.
+file reloads, so FILE cannot be a pipe. HOST and PORT of the environment win over listen. The log is JSON, in a terminal plain lines
+where pino-pretty is installed.
 
 ${config}`,
   },

@@ -12,8 +12,6 @@ export interface Io {
   readonly out: (line: string) => unknown
   /** A line about what went wrong. */
   readonly err: (line: string) => void
-  /** A line for people beside a log: where no program reads the log. */
-  readonly note: (line: string) => void
   /** Text for a terminal that looks on; null where none does. */
   readonly progress: ((text: string) => void) | null
   readonly onSignal: (signal: SignalName, listener: () => void) => void

@@ -19,14 +19,11 @@ process.stderr.on('error', () => {})
 
 const plain = process.stdout.isTTY && process.argv[2] === 'start' ? await plainLines(process.stdout) : null
 
-const err = (line: string): void => { process.stderr.write(`${line}\n`) }
-
 process.exitCode = await run(process.argv.slice(2), {
   env: process.env,
   // Where nobody reads any more there is nothing to wait for.
   out: (line) => process.stdout.write(`${line}\n`) || once(process.stdout, 'drain').catch(() => {}),
-  err,
-  note: process.stdout.isTTY ? (line) => process.stdout.write(`${line}\n`) : err,
+  err: (line) => { process.stderr.write(`${line}\n`) },
   progress: process.stderr.isTTY ? (text) => process.stderr.write(text) : null,
   onSignal: (signal, listener) => process.on(signal, listener),
   logStream: new LogOutput(plain ?? outputOf(process.stdout)),

@@ -66,11 +66,11 @@ t.test('the two commands are those of package.json, and the curls answer as the 
   t.match(commands, /^npm ci && npm start .*\nnpm ci && npm test /)
   const port = await freePort()
   const child = spawn(...cleanly(process.execPath, ['dist/bin/llm-gateway.js', 'start'], { PORT: String(port) }), {
-    cwd: root, stdio: ['ignore', 'ignore', 'pipe'],
+    cwd: root, stdio: ['ignore', 'pipe', 'inherit'],
   })
   t.teardown(() => child.kill())
   let printed = ''
-  await new Promise<void>((resolve) => child.stderr.on('data', (text) => {
+  await new Promise<void>((resolve) => child.stdout.on('data', (text) => {
     printed += String(text)
     if (printed.includes('curl')) resolve()
   }))

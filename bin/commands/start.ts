@@ -49,7 +49,7 @@ export async function start (file: string, args: string[], io: Io): Promise<numb
     }
     stopping = true
     unwatch()
-    io.note('stopping once the requests that run have ended; another signal stops at once')
+    io.out('stopping once the requests that run have ended; another signal stops at once')
     gateway.stop().then(() => ended.emit('end'))
   }
   io.onSignal('SIGTERM', stop)
@@ -86,11 +86,11 @@ interface Addresses {
 
 function greet (config: GatewayConfig, { address, consoleAddress }: Addresses, io: Io): void {
   const origin = originOf(address)
-  io.note(`llm-gateway listens on ${origin}`)
-  io.note(`metrics: ${origin}${config.metrics?.path ?? '/metrics'}`)
+  io.out(`llm-gateway listens on ${origin}`)
+  io.out(`metrics: ${origin}${config.metrics?.path ?? '/metrics'}`)
   const { path } = config.console ?? {}
-  if (consoleAddress !== null) io.note(`console: ${originOf(consoleAddress)}`)
-  else if (path !== undefined) io.note(`console: ${origin}${path}`)
-  io.note('')
-  for (const line of curlLines(config, origin)) io.note(line)
+  if (consoleAddress !== null) io.out(`console: ${originOf(consoleAddress)}`)
+  else if (path !== undefined) io.out(`console: ${origin}${path}`)
+  io.out('')
+  for (const line of curlLines(config, origin)) io.out(line)
 }

@@ -21,7 +21,6 @@ export function terminal (env: Record<string, string> = {}): Terminal {
     env,
     out: (line) => shown.push(line),
     err: (line) => complaints.push(line),
-    note: (line) => shown.push(line),
     progress: null,
     onSignal: (signal, listener) => listeners.set(signal, listener),
     logStream: { write: (line) => logged.push(line) },

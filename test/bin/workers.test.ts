@@ -37,7 +37,6 @@ async function start (t: Test, text: (state: string) => string, more: Pick<Io, '
     env: { PORT: '0' },
     out: (line) => out.push(line),
     err: (line) => out.push(line),
-    note: (line) => out.push(line),
     progress: null,
     onSignal: (name, listener) => signals.set(name, listener),
     exit: (status) => exits.push(status),
@@ -172,7 +171,6 @@ t.test('a worker does what its primary says, and leaves signals to it', async (t
       env: { PORT: '0' },
       out: () => {},
       err: () => {},
-      note: () => {},
       progress: null,
       onSignal: (name, listener) => {
         signals.push(name)

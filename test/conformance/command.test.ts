@@ -8,7 +8,7 @@ import { start } from '../standalone/run.js'
 async function conformance (...args: string[]): Promise<{ code: number, out: string }> {
   const lines: string[] = []
   const code = await run(['conformance', '--profile', 'house', ...args], {
-    env: {}, out: (line) => lines.push(line), err: () => {}, note: () => {}, progress: null, onSignal: () => {}, exit: () => {},
+    env: {}, out: (line) => lines.push(line), err: () => {}, progress: null, onSignal: () => {}, exit: () => {},
   })
   return { code, out: lines.join('\n') }
 }

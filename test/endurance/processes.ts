@@ -63,15 +63,15 @@ export async function launchGateway (
   const child = spawn('/usr/bin/env', args, { cwd: folder, stdio: ['ignore', 'pipe', 'pipe', notes] })
   closeSync(notes)
   const printed: string[] = []
+  onLine(child.stderr, (line) => printed.push(line))
   const exited = new Promise<void>((resolve) => child.once('close', () => resolve()))
   const endWithUs = (): void => { child.kill('SIGKILL') }
   process.once('exit', endWithUs)
   const origin = await new Promise<string>((resolve, reject) => {
-    onLine(child.stdout, (line) => printed.push(line))
-    onLine(child.stderr, (line) => {
+    onLine(child.stdout, (line) => {
       const found = /^llm-gateway listens on (.*)$/.exec(line)
       if (found !== null) resolve(String(found[1]))
-      else printed.push(line)
+      else if (line.startsWith('{')) printed.push(line)
     })
     exited.then(() => reject(new Error(`the gateway ended: ${printed.join('\n')}`)))
   })

@@ -8,9 +8,9 @@ import { launch, originOf, program, until } from '../helpers/launch.js'
 async function start (t: Test): Promise<{ origin: string, commands: string[] }> {
   const child = launch(t, program, ['start'], { PORT: '0' })
   const origin = await originOf(child)
-  t.equal(String(await until(child.said, /^metrics: .*/)), `metrics: ${origin}/metrics`)
+  t.equal(String(await until(child.out, /^metrics: .*/)), `metrics: ${origin}/metrics`)
   const commands: string[] = []
-  while (commands.length < protocolNames.length) commands.push(String((await until(child.said, /^curl .*/))[0]))
+  while (commands.length < protocolNames.length) commands.push(String((await until(child.out, /^curl .*/))[0]))
   return { origin, commands }
 }
 

@@ -110,7 +110,7 @@ t.test('the configuration stands where the image looks, and has every variable t
   const env = Object.fromEntries(Object.entries<string>(given).map(([name, value]) => [name, value.replaceAll(/\$\{[^}]*\}/g, 'x')]))
   const err: string[] = []
   const code = await run(['check', '--config', join(folder, 'config/gateway.yaml')], {
-    env, out: () => {}, err: (line) => err.push(line), note: () => {}, progress: null, onSignal: () => {}, exit: () => {},
+    env, out: () => {}, err: (line) => err.push(line), progress: null, onSignal: () => {}, exit: () => {},
   })
   t.same({ code, err }, { code: 0, err: [] })
   const readme = readFileSync(join(folder, 'README.md'), 'utf8')
@@ -195,9 +195,9 @@ t.test('what the image runs serves from files that it cannot write, tells its he
   const isHealthy = (): boolean => spawnSync('/usr/bin/env', inImage(health), { cwd: home }).status === 0
 
   t.equal(isHealthy(), false)
-  const child = spawn('/usr/bin/env', inImage([...list('ENTRYPOINT'), ...list('CMD')]), { cwd: home, stdio: ['ignore', 'ignore', 'pipe'] })
+  const child = spawn('/usr/bin/env', inImage([...list('ENTRYPOINT'), ...list('CMD')]), { cwd: home, stdio: ['ignore', 'pipe', 'inherit'] })
   t.teardown(() => child.kill('SIGKILL'))
-  const lines = createInterface(child.stderr)
+  const lines = createInterface(child.stdout)
   await new Promise<void>((resolve) => lines.on('line', (line) => line.includes('listens on') && resolve()))
   const ended = new Promise((resolve) => child.once('close', (...how) => resolve(how)))
   if (isRoot) t.match(readFileSync(`/proc/${child.pid}/status`, 'utf8'), /^Uid:\t1000\t1000\t1000\t1000$/m)

@@ -21,7 +21,7 @@ const complete = Object.fromEntries(names.map((name, index) => {
 async function check (env: Record<string, string>): Promise<{ code: number, out: string[], err: string[] }> {
   const [out, err]: [string[], string[]] = [[], []]
   const code = await run(['check', '--config', file], {
-    env, out: (line) => out.push(line), err: (line) => err.push(line), note: () => {}, progress: null, onSignal: () => {}, exit: () => {},
+    env, out: (line) => out.push(line), err: (line) => err.push(line), progress: null, onSignal: () => {}, exit: () => {},
   })
   return { code, out, err }
 }

@@ -13,8 +13,6 @@ export interface Child {
   readonly out: Signal<string>
   /** Lines of stderr. */
   readonly err: string[]
-  /** The same, one at a time. */
-  readonly said: Signal<string>
   /** The exit code, once all output is read; null after a signal. */
   readonly exited: Promise<number | null>
 }
@@ -38,19 +36,16 @@ export function launch (
 ): Child {
   if (!script.startsWith('-') && !existsSync(script)) throw new Error(`${script} is not there: npm run build writes it`)
   const child = spawn(...cleanly(process.execPath, [script, ...args], env), { stdio: ['ignore', 'pipe', 'pipe'], cwd })
-  const [out, said] = [new Signal<string>(), new Signal<string>()]
+  const out = new Signal<string>()
   const err: string[] = []
   createInterface(child.stdout).on('line', (line) => out.push(line))
-  createInterface(child.stderr).on('line', (line) => {
-    err.push(line)
-    said.push(line)
-  })
+  createInterface(child.stderr).on('line', (line) => err.push(line))
   const exited = new Promise<number | null>((resolve) => child.once('close', resolve))
   t.teardown(async () => {
     child.kill('SIGKILL')
     await exited
   })
-  return { process: child, out, err, said, exited }
+  return { process: child, out, err, exited }
 }
 
 /** The first line that matches, dropping those before it. */
@@ -62,7 +57,7 @@ export async function until (lines: Signal<string>, pattern: RegExp): Promise<Re
 }
 
 /** The address that a gateway tells when it is up. Rejects where it ends before. */
-export async function originOf ({ said, err, exited }: Child): Promise<string> {
+export async function originOf ({ out, err, exited }: Child): Promise<string> {
   const early = exited.then((code) => { throw new Error(`it ended with ${code}: ${err.join('\n')}`) })
-  return String((await Promise.race([until(said, /^llm-gateway listens on (.*)$/), early]))[1])
+  return String((await Promise.race([until(out, /^llm-gateway listens on (.*)$/), early]))[1])
 }
