@@ -84,7 +84,7 @@ export class GuardedExchange extends Exchange {
     super.onComplete()
   }
 
-  /** What broke off has no end to be held to, and is a failure as any other. */
+  /** What broke off has no end to be held to, and is a failure like others. */
   override onError (error: Error): void {
     this.#release()
     super.onError(error)

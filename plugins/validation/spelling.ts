@@ -13,9 +13,10 @@ export interface OtherSpelling {
  * `Model` beside `model`: a caller could have one model checked and another one served. Null for none.
  */
 export function otherSpelling (json: JsonObject, endpoint: Endpoint): OtherSpelling | null {
+  const fields = fieldsOf(endpoint)
   for (const key in json) {
     // Nearly every key has nothing in it that folds.
-    const field = fieldsOf(endpoint).get(/[^a-z0-9_]/.test(key) ? folded(key) : key)
+    const field = fields.get(/[^a-z0-9_]/.test(key) ? folded(key) : key)
     if (field !== undefined && field !== key) return { key, field }
   }
   return null

@@ -99,7 +99,7 @@ export class UsageStore {
     const { keepMs } = this.#rules
     if (keepMs === Infinity) return 0
     const [server] = await this.#connection.ask<{ now: number }>('SELECT extract(epoch FROM now())::float8 * 1000 AS now')
-    // As far as any calendar goes, and no further: a date before it is none for the store.
+    // As far as a calendar goes, and no further: a date before it is none for the store.
     return Date.parse(monthOf(Math.max(0, Math.min(this.#now(), Number(server?.now)) - keepMs)).from)
   }
 
