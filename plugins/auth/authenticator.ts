@@ -8,7 +8,7 @@ import type { Group, Key, KeyChange } from '../core/types.js'
 import { writeLog } from '../core/write-log.js'
 import { checkKey, checkProtocol, checkVersion } from './access.js'
 import { expectedCredential, findCredential } from './credential.js'
-import { FailureBudget } from './failure-budget.js'
+import { FailureBudget, networkOf, type Asker } from './failure-budget.js'
 import { readGroups } from './groups.js'
 import { KeyCache, type Load } from './key-cache.js'
 import { digestOf, readKeys } from './keys.js'
@@ -63,11 +63,12 @@ export class Authenticator {
       if (this.#options.conflict === 'reject') return gatewayError('duplicate_api_key')
     }
     llm.auth.keepSecret(found.secret)
-    const digest = digestOf(found.secret)
-    const retryAfterMs = this.#failures === null ? null : this.#failures.waitMs(addressOf(request), digest, performance.now())
+    // Taken now: over HTTP/2 it is gone once the caller has left. A socket in the file system has none: all its callers are one.
+    const asker = { digest: digestOf(found.secret), network: this.#failures === null ? '' : networkOf(String(request.ip)) }
+    const retryAfterMs = this.#failures?.waitMs(asker, performance.now()) ?? null
     if (retryAfterMs !== null) return gatewayError('too_many_auth_failures', {}, { retryAfterMs })
-    const key = this.#known(digest)
-    return key === undefined ? this.#ask(digest, found.secret, llm, request) : this.#judge(key, digest, llm, request)
+    const key = this.#known(asker.digest)
+    return key === undefined ? this.#ask(asker, found.secret, llm, request) : this.#judge(key, asker, llm, request)
   }
 
   /** Null: no such key. Undefined: somebody must be asked. */
@@ -79,10 +80,10 @@ export class Authenticator {
     return fixed ?? null
   }
 
-  async #ask (digest: string, secret: string, llm: ModelCall, request: FastifyRequest): Promise<GatewayError | null> {
+  async #ask (asker: Asker, secret: string, llm: ModelCall, request: FastifyRequest): Promise<GatewayError | null> {
     try {
-      const key = await this.#cache.load(digest, this.#loadFor(secret, request))
-      return this.#judge(key, digest, llm, request)
+      const key = await this.#cache.load(asker.digest, this.#loadFor(secret, request))
+      return this.#judge(key, asker, llm, request)
     } catch (error) {
       writeLog(request.log, 'error', { reason: withoutSecret(textOf(error), secret) }, 'the key store cannot answer')
       return gatewayError('key_store_unavailable')
@@ -95,13 +96,13 @@ export class Authenticator {
     return (digest) => withinTime(load(digest), lookupTimeoutMs)
   }
 
-  #judge (key: Key | null, digest: string, llm: ModelCall, request: FastifyRequest): GatewayError | null {
+  #judge (key: Key | null, asker: Asker, llm: ModelCall, request: FastifyRequest): GatewayError | null {
     const invalid = key === null ? gatewayError('invalid_api_key') : checkKey(key, Date.now())
     if (key === null || invalid !== null) {
-      this.#failures?.wrong(addressOf(request), performance.now())
+      this.#failures?.wrong(asker, performance.now())
       return invalid
     }
-    this.#failures?.right(addressOf(request), digest)
+    this.#failures?.right(asker)
     const { endpoint } = llm
     const group = this.#groups.get(key.group)
     llm.auth.key = key
@@ -111,11 +112,6 @@ export class Authenticator {
     const ofVersion = endpoint.protocol === 'sockets' ? null : checkVersion(endpoint.family, request.headers, accepted)
     return checkProtocol(group, endpoint) ?? ofVersion
   }
-}
-
-/** None over a socket that has no address, such as one in the file system: all its callers are one. */
-function addressOf ({ ip }: FastifyRequest): string {
-  return String(ip)
 }
 
 /** A host may reject with anything, even with what cannot be made a text. */

@@ -9,6 +9,13 @@ export interface FailureOptions {
   maxAddresses: number
 }
 
+/** Who shows a key. */
+export interface Asker {
+  /** As `networkOf` tells it. */
+  readonly network: string
+  readonly digest: string
+}
+
 interface Budget {
   /** Below zero after wrong keys that were looked up at the same time: the rate holds all the same. */
   left: number
@@ -23,7 +30,7 @@ interface Budget {
 export class FailureBudget {
   readonly #perMinute: number
   readonly #budgets: LRUCache<string, Budget>
-  /** Address and digest of keys that were right. Only a right key gets in, so that no flood crowds out others. */
+  /** Networks and keys that were right there. Only a right key gets in, so that no flood crowds out others, and one that is wrong goes. */
   readonly #right: LRUCache<string, true>
 
   constructor ({ perMinute, maxAddresses }: FailureOptions) {
@@ -33,22 +40,23 @@ export class FailureBudget {
   }
 
   /** Null: may be asked. Else after how many milliseconds. */
-  waitMs (address: string, digest: string, now: number): number | null {
-    const budget = this.#budgets.get(networkOf(address))
-    if (budget === undefined || this.#right.has(pairOf(address, digest))) return null
+  waitMs (asker: Asker, now: number): number | null {
+    const budget = this.#budgets.get(asker.network)
+    if (budget === undefined || this.#right.has(pairOf(asker))) return null
     const left = this.#refill(budget, now)
     return left >= 1 ? null : Math.ceil((1 - left) * 60_000 / this.#perMinute)
   }
 
-  wrong (address: string, now: number): void {
-    const network = networkOf(address)
-    const budget = this.#budgets.get(network)
-    if (budget === undefined) this.#budgets.set(network, { left: this.#perMinute - 1, at: now })
+  /** A key that was right before is so no longer: let through on and on, it would run up a debt for all others there. */
+  wrong (asker: Asker, now: number): void {
+    this.#right.delete(pairOf(asker))
+    const budget = this.#budgets.get(asker.network)
+    if (budget === undefined) this.#budgets.set(asker.network, { left: this.#perMinute - 1, at: now })
     else budget.left = this.#refill(budget, now) - 1
   }
 
-  right (address: string, digest: string): void {
-    this.#right.set(pairOf(address, digest), true)
+  right (asker: Asker): void {
+    this.#right.set(pairOf(asker), true)
   }
 
   #refill (budget: Budget, now: number): number {
@@ -58,8 +66,8 @@ export class FailureBudget {
   }
 }
 
-function pairOf (address: string, digest: string): string {
-  return `${networkOf(address)} ${digest}`
+function pairOf ({ network, digest }: Asker): string {
+  return `${network} ${digest}`
 }
 
 const portBehind = /^(?:([\d.]+):\d+|\[([\da-f:.]+)\](?::\d+)?)$/i

@@ -1,4 +1,6 @@
 /** Who guesses keys is slowed down, and nobody else. */
+import { once } from 'node:events'
+import { connect, constants } from 'node:http2'
 import cors from '@fastify/cors'
 import helmet from '@fastify/helmet'
 import rateLimit from '@fastify/rate-limit'
@@ -136,15 +138,57 @@ t.test('it is off in an app unless set, on in the standalone gateway unless swit
 
 t.test('memory is bounded, and a budget grows again', async (t) => {
   const budget = new FailureBudget({ perMinute: 60, maxAddresses: 10 })
-  for (let i = 0; i < 60; i++) budget.wrong('192.0.2.1', 0)
-  t.equal(budget.waitMs('192.0.2.1', 'd', 0), 1_000)
-  t.match(String(budget.waitMs('192.0.2.1', 'd', 900)), /^10[01]$/)
-  t.equal(budget.waitMs('192.0.2.1', 'd', 1_000), null)
-  t.equal(budget.waitMs('192.0.2.1', 'd', 1e9), null)
-  for (let i = 0; i < 120; i++) budget.wrong('192.0.2.1', 1e9)
-  t.equal(budget.waitMs('192.0.2.1', 'd', 1e9), 61_000, 'a debt is paid off')
-  for (let i = 0; i < 11; i++) budget.wrong(`192.0.2.${100 + i}`, 1e9)
-  t.equal(budget.waitMs('192.0.2.1', 'd', 1e9), null, 'forgotten')
+  const asker = { network: '192.0.2.1', digest: 'd' }
+  for (let i = 0; i < 60; i++) budget.wrong(asker, 0)
+  t.equal(budget.waitMs(asker, 0), 1_000)
+  t.match(String(budget.waitMs(asker, 900)), /^10[01]$/)
+  t.equal(budget.waitMs(asker, 1_000), null)
+  t.equal(budget.waitMs(asker, 1e9), null)
+  for (let i = 0; i < 120; i++) budget.wrong(asker, 1e9)
+  t.equal(budget.waitMs(asker, 1e9), 61_000, 'a debt is paid off')
+  for (let i = 0; i < 11; i++) budget.wrong({ network: `192.0.2.${100 + i}`, digest: 'd' }, 1e9)
+  t.equal(budget.waitMs(asker, 1e9), null, 'forgotten')
+})
+
+t.test('a key that was right and is used on after its end runs up no debt for the others of its address', async (t) => {
+  const keys = new Map([['old', 'active'], ['new', 'active']])
+  const lookup = async (key: string) => keys.has(key) ? { id: key, group: 'all', disabled: keys.get(key) !== 'active' } : null
+  const { ask } = await build(t, { keys: [], lookup, auth: { failures: { perMinute: 60 }, cache: { ttlMs: 0 } } })
+  t.equal((await ask('old')).statusCode, 200)
+  keys.set('old', 'revoked')
+  const statuses = new Set<number>()
+  for (let i = 0; i < 300; i++) statuses.add((await ask('old')).statusCode)
+  t.same([...statuses], [401, 429])
+  const { statusCode, headers } = await ask('new')
+  t.ok(statusCode === 200 || Number(headers['retry-after']) === 1, 'whoever else calls from there waits for one second, not for minutes')
+})
+
+t.test('a guess is charged to the address that it came from, also where its caller has left over HTTP/2', async (t) => {
+  let answers: Array<(found: null) => void> = []
+  const app = Fastify({ http2: true })
+  t.teardown(async () => await app.close())
+  const { keys: _, ...keyless } = gatewayOptions('http://127.0.0.1:9', { auth: { failures: { perMinute: 2 } } })
+  const lookup = async () => await new Promise<null>((resolve) => { answers.push(resolve) })
+  await Object(app).register(llmGateway, { ...keyless, lookup })
+  const client = connect(await app.listen({ host: '127.0.0.1', port: 0 }))
+  t.teardown(() => client.destroy())
+  const guess = (key: string) => {
+    const stream = client.request({ ':path': '/v1/responses/r1', authorization: `Bearer ${key}` })
+    return stream.end()
+  }
+  const left = ['a', 'b', 'c'].map(guess)
+  while (answers.length < 3) await new Promise(setImmediate)
+  const settled = new Promise<void>((resolve) => {
+    let rest = 3
+    gatewayOf(Object(app)).onSettled(() => { if (--rest === 0) resolve() })
+  })
+  for (const stream of left) stream.close(constants.NGHTTP2_CANCEL)
+  await settled
+  for (const answer of answers) answer(null)
+  answers = []
+  await new Promise(setImmediate)
+  const [{ ':status': status }] = await once(guess('d'), 'response')
+  t.equal(status, 429)
 })
 
 t.test('addresses', async (t) => {
