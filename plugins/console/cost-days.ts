@@ -1,4 +1,4 @@
-import type { ValueReading } from '../core/recorder.js'
+import type { MetricFamily, ValueReading } from '../core/recorder.js'
 import { prefix, Readings } from './readings.js'
 
 const dayMs = 24 * 60 * 60_000
@@ -52,6 +52,15 @@ export class CostDays {
     })
     return new Readings(() => [{ name: `${prefix}cost_total`, read }])
   }
+}
+
+/** By what is counted: an app that goes on counting where another stood, as after a reload, knows its days. */
+const known = new WeakMap<readonly MetricFamily[], CostDays>()
+
+export function costDaysOf (families: readonly MetricFamily[]): CostDays {
+  const days = known.get(families) ?? new CostDays(new Readings(() => families))
+  known.set(families, days)
+  return days
 }
 
 function dayOf (now: number): number {

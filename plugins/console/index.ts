@@ -4,6 +4,7 @@ import fp from 'fastify-plugin'
 import { OptionError } from '../core/options.js'
 import { joinGateway } from '../core/gateway.js'
 import { mergedStatus, type UpstreamsStatus } from '../core/upstream-status.js'
+import type { CostDays } from './cost-days.js'
 import { checkConsoleOptions, hostsOf, type ConsoleOptions } from './options.js'
 
 export { hostsOf, type ConsoleOptions } from './options.js'
@@ -11,16 +12,18 @@ export { hostsOf, type ConsoleOptions } from './options.js'
 async function registerConsole (app: FastifyInstance, options: ConsoleOptions): Promise<void> {
   checkConsoleOptions(options)
   // Loaded on use: most apps have no console, and each file takes its time at every start.
-  const [{ BudgetRows }, { CostDays }, { History }, { Readings }, { servePage }] = await Promise.all([
+  const [{ BudgetRows }, { costDaysOf }, { History }, { Readings }, { servePage }] = await Promise.all([
     import('./budget-rows.js'), import('./cost-days.js'), import('./history.js'), import('./readings.js'), import('./serve-page.js'),
   ])
   const gateway = joinGateway(app)
   app.addHook('onReady', async () => {
     if (gateway.metrics.length === 0) throw new OptionError('console', 'needs the metrics plugin')
+    costDays()
   })
   const readings = new Readings(() => gateway.metrics)
-  const costDays = new CostDays(readings)
-  const history = new History(readings, () => costDays.note())
+  // Asked each time: the metrics are registered later.
+  const costDays = (): CostDays => costDaysOf(gateway.metrics)
+  const history = new History(readings, () => costDays().note())
   app.addHook('onClose', async () => history.stop())
   const upstreams = async (): Promise<UpstreamsStatus> => {
     const others = await gateway.otherUpstreams()

@@ -14,7 +14,7 @@ const startedAt = Date.now() - Math.round(process.uptime() * 1_000)
 /** What the page shows. */
 export interface Shown {
   readonly readings: Readings
-  readonly costDays: CostDays
+  readonly costDays: () => CostDays
   readonly history: History
   readonly upstreams: () => Promise<UpstreamsStatus>
   readonly budgets: BudgetRows
@@ -39,7 +39,7 @@ export function servePage (app: FastifyInstance, path: string, { readings, costD
 
   app.get(`${base}/data`, route, async (request: FastifyRequest, reply: FastifyReply) => {
     const { searchParams } = new URL(request.url, 'http://localhost')
-    const ofCosts = costDays.readings(searchParams.get('costs'))
+    const ofCosts = costDays().readings(searchParams.get('costs'))
     reply.header('cache-control', 'no-store')
     return {
       startedAt,

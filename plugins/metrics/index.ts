@@ -5,7 +5,6 @@ import type { GaugeName, GaugeSample } from '../core/recorder.js'
 import { identifyFirst } from '../core/identify.js'
 import { sharedMeters } from './meters.js'
 import { checkMetricsOptions, meterRules, type MetricsOptions } from './options.js'
-import { withPeers } from './peers.js'
 import type { ProcessFamilies } from './process-families.js'
 import { joinRegistry } from './registry.js'
 import { registryScraper, serveScrapes, storeScraper } from './scrape-route.js'
@@ -21,20 +20,18 @@ async function registerMetrics (app: FastifyInstance, options: MetricsOptions): 
   checkMetricsOptions(options)
   const { registry, cells = {}, peers = null, hosts = null, path = registry === undefined ? '/metrics' : false } = options
   const meters = sharedMeters(registry ?? cells, meterRules(options))
-  const own = [...meters.store.families, ...meters.process?.families ?? []]
-  if (registry !== undefined) joinRegistry(registry, own)
-  const families = peers === null ? own : withPeers(own, peers)
+  if (registry !== undefined) joinRegistry(registry, meters.families)
   const gateway = joinGateway(app)
   gateway.recorder = {
     ...meters.recorder,
     gauge: (name, read) => meters.recorder.gauge(name, () => gateway.isReplaced ? ofThePast(name, read()) : read()),
   }
-  gateway.metrics = families
+  gateway.metrics = meters.shown
   identifyFirst(app, gateway)
   app.addHook('onReady', async () => meters.connect())
   if (meters.process !== null) sampleWhileOpen(app, meters.process)
   if (path === false) return
-  serveScrapes(app, path, hosts, registry === undefined ? storeScraper(families, peers) : registryScraper(registry))
+  serveScrapes(app, path, hosts, registry === undefined ? storeScraper(meters.shown, peers) : registryScraper(registry))
 }
 
 /** Often enough that peers lose little of what a process used before it was killed. */

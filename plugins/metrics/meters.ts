@@ -3,9 +3,9 @@ import { createRecorder, type LabelNames } from './create-recorder.js'
 import { KeyLabels } from './key-labels.js'
 import { ModelNames } from './model-names.js'
 import { OtelProjection, type OtelRules } from './otel.js'
-import type { Peers } from './peers.js'
+import { withPeers, type Peers } from './peers.js'
 import { ProcessFamilies } from './process-families.js'
-import { MetricStore } from './store.js'
+import { MetricStore, type Family } from './store.js'
 
 export interface MeterRules {
   readonly models: readonly string[] | null
@@ -24,6 +24,10 @@ export interface MeterRules {
 /** A recorder and the cells that it writes to. */
 export interface Meters {
   readonly store: MetricStore
+  /** What this process counts. */
+  readonly families: readonly Family[]
+  /** With what its peers count: the same list for each app that counts here. */
+  readonly shown: readonly Family[]
   readonly recorder: Recorder
   readonly process: ProcessFamilies | null
   /** Shows the cells to OpenTelemetry, where an SDK is registered and wanted. */
@@ -41,13 +45,18 @@ export function openMeters ({
     models: new ModelNames({ listed: models, maxModels, overflowed: store.overflowed }),
     keys: new KeyLabels({ names: labels, maxValues: maxLabelValues, overflowed: store.overflowed }),
   }
-  if (otel === null) return { store, process: own, recorder: createRecorder(store, names, ignore), connect: ignore }
-  const projection = new OtelProjection(store.families, otel)
-  const recorder = createRecorder(store, names, (llm, model) => projection.settled(llm, model))
-  return { store, process: own, recorder: projection.watch(recorder), connect: () => projection.connect() }
+  const projection = otel === null ? null : new OtelProjection(store.families, otel)
+  const recorder = createRecorder(store, names, (llm, model) => projection?.settled(llm, model))
+  const families = [...store.families, ...own?.families ?? []]
+  return {
+    store,
+    families,
+    shown: peers === null ? families : withPeers(families, peers),
+    process: own,
+    recorder: projection?.watch(recorder) ?? recorder,
+    connect: () => projection?.connect(),
+  }
 }
-
-function ignore (): void {}
 
 /**
  * The meters of an object, a registry for one: all apps and mounts that are given the same object share their cells, with

@@ -118,6 +118,22 @@ t.test('cost of today, of seven days, of this month, each at most since the star
   t.strictSame(await told('today'), [[], []], 'a clock that is set back')
 })
 
+t.test('an app that goes on counting in the cells of another goes on with its days', async (t) => {
+  const clock = { now: Date.UTC(2026, 1, 20, 12) }
+  t.intercept(Date, 'now', { value: () => clock.now })
+  const options = { groups: { all: { ...groups.all, limits: {} } }, metrics: { cells: {} } }
+  const totals = async ({ tables }: Awaited<ReturnType<typeof start>>, costs: string) => (await tables(costs)).allCosts.totals
+  const first = await start(t, options)
+  await first.ask('cheap', secret)
+  clock.now = Date.UTC(2026, 1, 24)
+  t.strictSame(await totals(first, 'today'), [])
+  const second = await start(t, options)
+  await second.ask('dear', secret)
+  t.strictSame(await totals(second, 'today'), [['USD', 0.002]])
+  t.strictSame(await totals(second, ''), [['USD', 0.0022]])
+  t.strictSame(await totals(await start(t, { ...options, metrics: { cells: {} } }), ''), [], 'with others it begins anew')
+})
+
 t.test('without labels, prices or budgets these tables are empty', async (t) => {
   const upstream = await startUpstream(t)
   const { app } = await startGateway(t, upstream.url, { console: { path: '/console' } })
