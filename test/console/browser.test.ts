@@ -133,6 +133,20 @@ t.test('goes on by itself, and says when it has lost the gateway', options, asyn
   t.match(await page.textContent('#about'), 'series')
 })
 
+t.test('shows what there is to a reader whose clock is wrong', options, async (t) => {
+  const url = await startConsole(t)
+  const browser = await open(t)
+  for (const hours of [-1, 1]) {
+    const page = await browser.newPage()
+    page.setDefaultTimeout(0)
+    await page.clock.setFixedTime(Date.now() + hours * 3_600_000)
+    await page.goto(url)
+    await page.waitForSelector('#tokens table')
+    await page.waitForFunction('document.querySelector("#rate b").textContent !== "–"')
+    t.match(await page.textContent('#about'), 'series')
+  }
+})
+
 t.test('begins anew with an app that takes the place of another', options, async (t) => {
   const upstream = await startUpstream(t)
   const port = await freePort()
