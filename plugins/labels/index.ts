@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { joinGateway } from '../core/gateway.js'
@@ -27,11 +28,17 @@ async function registerLabels (app: FastifyInstance, options: LabelsOptions): Pr
     const llm = modelCallOf(request)
     const given = request.raw.headers[header]
     if (llm !== null && given !== undefined) {
-      llm.callerLabels = readLabels(String(given))
+      llm.callerLabels = readLabels(decoded(String(given)))
       Reflect.deleteProperty(request.raw.headers, header)
     }
     done()
   })
+}
+
+/** Node reads each byte of a header as a letter (Latin-1). Most clients that send others than those of ASCII send UTF-8. */
+function decoded (text: string): string {
+  const bytes = Buffer.from(text, 'latin1')
+  return isUtf8(bytes) && bytes.toString('latin1') === text ? bytes.toString() : text
 }
 
 /** Labels that callers give their requests themselves, in a header. It ends here and does not go upstream. */
