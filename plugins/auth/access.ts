@@ -20,12 +20,12 @@ export function checkProtocol (group: Group | undefined, endpoint: Endpoint): Ga
 }
 
 /** 403 where the group allows only some models and this is none of them; 400 where it cannot be told. */
-export function checkModel ({ auth: { group }, model, body: { otherModels }, endpoint }: ModelCall): GatewayError | null {
-  if (group === null || group.models === null) return null
-  const { models } = group
-  if (otherModels.some((other) => !models.has(other))) return gatewayError('model_not_allowed', {}, { param: endpoint.modelField })
-  if (model !== null) return group.models.has(model) ? null : gatewayError('model_not_allowed', {}, { param: endpoint.modelField })
-  return endpoint.modelField === null ? null : gatewayError('model_required', {}, { param: endpoint.modelField })
+export function checkModel ({ auth: { group }, model, body: { otherModels }, endpoint: { modelField } }: ModelCall): GatewayError | null {
+  const models = group?.models ?? null
+  if (models === null) return null
+  const named = model === null ? otherModels : [model, ...otherModels]
+  if (named.some((name) => !models.has(name))) return gatewayError('model_not_allowed', {}, { param: modelField })
+  return model === null && modelField !== null ? gatewayError('model_required', {}, { param: modelField }) : null
 }
 
 /** 400 where the family's version header is missing or has a value that is not accepted. */

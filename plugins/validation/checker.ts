@@ -10,8 +10,6 @@ import type { Answer, Question } from './questions.js'
 import { refused, BodyRefusal } from './body-refusal.js'
 import { Threads } from './threads.js'
 
-/** Null where a body may pass. */
-
 /** One core is the loop's own. */
 const maxThreads = Math.max(1, Math.min(availableParallelism() - 1, 4))
 const idleMs = 10_000
@@ -41,7 +39,7 @@ export class Checker {
     })
   }
 
-  /** A promise where it takes longer; the bytes are not on the request until then. */
+  /** Null where it may pass. A promise where it takes longer; the bytes are not on the request until then. */
   check (llm: ModelCall, headers: IncomingHttpHeaders, bytes: Buffer): BodyRefusal | null | Promise<BodyRefusal | null> {
     const type = readMediaType(llm.endpoint, headers)
     if (type instanceof BodyRefusal) return type
