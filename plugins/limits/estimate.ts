@@ -22,14 +22,21 @@ export function inputEstimate (llm: ModelCall, contentLength: string | undefined
   return Math.min(Math.ceil(bytes / bytesPerToken), maxInputTokens)
 }
 
-/** The most that the reply can have: what is asked for, within what the model can make; what it can make where nothing is. */
-export function outputBound (llm: ModelCall, { otherOutput, outputByModel }: HoldSizes): number {
+/**
+ * The most that the reply can have: what is asked for, within what the model can make, or one that may take its place; what they can make
+ * where nothing is.
+ */
+export function outputBound (llm: ModelCall, sizes: HoldSizes): number {
   const { output } = llm.endpoint
   if (output === null) return 0
-  const most = outputByModel.get(llm.model ?? '') ?? otherOutput
+  const most = llm.body.substitutes.reduce((largest, model) => Math.max(largest, mostOf(model, sizes)), mostOf(llm.model, sizes))
   const asked = largestCount(llm.body.json, output.max) ?? most
   const choices = largestCount(llm.body.json, output.choices) ?? 1
   return Math.min(asked, most) * Math.min(choices, maxChoices)
+}
+
+function mostOf (model: string | null, { otherOutput, outputByModel }: HoldSizes): number {
+  return outputByModel.get(model ?? '') ?? otherOutput
 }
 
 /**

@@ -109,6 +109,13 @@ t.test('a request holds its size and the output that it asks for', async (t) => 
   }
 })
 
+t.test('a request holds the output of the largest model that may take the place of the first', async (t) => {
+  const { chat, upstream } = await setup(t, { group: { balance: 5_000 }, limits: { maxOutputTokens: { small: 100, large: 100_000 } } })
+  t.match(await chat({ model: 'small', max_tokens: 50_000 }), { status: 200 })
+  t.match(await chat({ model: 'small', max_tokens: 50_000, models: ['small', 'large'] }), { status: 403 })
+  t.equal(upstream.seen.length, 1)
+})
+
 t.test('images in a body do not count as text', async (t) => {
   const { chat, upstream, account } = await setup(t, { group: { balance: 1_000 }, limits: { maxInputTokens: 50 } })
   let seen = 0

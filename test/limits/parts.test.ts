@@ -206,6 +206,8 @@ t.test('how much a request may cost', async (t) => {
     [request('embeddings'), 0],
     [request('messages'), 50],
     [request('messages', { model: null }), 70],
+    [request('chat_completions', { body: { json: { max_tokens: 60 }, substitutes: ['m', 'other'] } }), 60],
+    [request('chat_completions', { model: 'other', body: { substitutes: ['m'] } }), 70],
     [request('messages', { body: { json: { max_tokens: 3 } } }), 3],
     [request('messages', { body: { json: [3] } }), 50],
     [request('messages', { body: { json: { max_tokens: -3 } } }), 50],
