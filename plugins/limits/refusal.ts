@@ -28,7 +28,7 @@ export function limitError (refused: LimitRefusal, family: Family, balanceStatus
   const { limit, allowed, free, retryAfterMs } = refused
   const code = codes[limit]
   if (limit === 'balance') return gatewayError(code, {}, { status: balanceStatus })
-  if (limit === 'budget') return gatewayError(code, budgetWords(refused), { status: balanceStatus })
+  if (limit === 'budget') return gatewayError(code, budgetWords(refused), { status: balanceStatus, retryAfterMs })
   const rate = limit === 'concurrency' ? {} : family.limitHeaders({ limit, allowed, free, resetMs: retryAfterMs })
   const headers = limit === 'tokens' && tooLarge ? { ...rate, 'x-should-retry': 'false' } : rate
   return gatewayError(code, { limit: allowed }, { retryAfterMs, headers })

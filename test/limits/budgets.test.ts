@@ -10,7 +10,7 @@ import type { BudgetEvent } from '../../plugins/limits/index.js'
 import type { LlmGatewayOptions } from '../../plugins/index.js'
 import { everyProtocol, secret, startGateway } from '../helpers/gateway.js'
 import { startUpstream } from '../helpers/upstream.js'
-import { messages, pricingBy, setup, type Given, type Setup } from './setup.js'
+import { messages, post, pricingBy, setup, type Given, type Setup } from './setup.js'
 
 const day = 24 * 60 * 60_000
 /** In the middle of a day, a week and a month. */
@@ -173,6 +173,15 @@ t.test('a budget for ever says so; the status is the option\'s', async (t) => {
       },
     },
   })
+})
+
+t.test('where a spent budget is 429, it says when it makes sense to come again', async (t) => {
+  clock(t)
+  const { chat, url } = await gateway(t, { group: { budgets: [{ tokens: 10, period: 'day' }] }, limits: { balanceStatus: 429 } })
+  t.match(await chat(), { status: 429, headers: { 'retry-after': String(12 * 60 * 60), 'x-should-retry': 'false' } })
+  const body = { contents: [{ parts: [{ text: 'hi' }] }] }
+  const gemini = await post(`${url}/v1beta/models/m:generateContent`, body, { 'x-goog-api-key': secret })
+  t.match(gemini, { status: 429, json: { error: { details: [{}, { retryDelay: '43200s' }] } } })
 })
 
 t.test('a model without a price is refused where a budget is in money, unless models without are let through on purpose', async (t) => {
