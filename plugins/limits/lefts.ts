@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache'
+import { accountName } from '../core/balances/parties.js'
 import type { Bucket } from '../core/balances/types.js'
 
 /** More keys with a balance of their own than this are not remembered at once. */
@@ -19,15 +20,15 @@ export class Lefts {
   readonly groups = new Map<string, KnownBalance>()
   /** By group: of each of its budgets the newest period. */
   readonly budgets = new Map<string, KnownBudget[]>()
-  /** Made with the first: it has room for all of them from the start. */
+  /** By account. Made with the first: it has room for all of them from the start. */
   #keys: LRUCache<string, number> | null = null
 
-  noteKey (key: string, left: number): void {
+  noteKey (group: string, key: string, left: number): void {
     this.#keys ??= new LRUCache({ max: maxKeys })
-    this.#keys.set(key, left)
+    this.#keys.set(accountName(group, key), left)
   }
 
-  ofKey (key: string): number | undefined {
-    return this.#keys?.get(key)
+  ofKey (group: string, key: string): number | undefined {
+    return this.#keys?.get(accountName(group, key))
   }
 }

@@ -19,7 +19,7 @@ export class Remaining {
     const { group, groupLimits, key, keyLimits } = parties
     if (left.buckets !== undefined) this.budgets.note(parties, left)
     if (groupLimits.balance !== undefined && left.group !== null) this.noteGroup(group, groupLimits.balance, left.group)
-    if (keyLimits.balance !== undefined && left.key !== null) this.#lefts.noteKey(key, left.key)
+    if (keyLimits.balance !== undefined && left.key !== null) this.#lefts.noteKey(group, key, left.key)
   }
 
   /** A refusal tells it too: once a balance is spent, a process that was started since hears nothing else. */
@@ -29,7 +29,7 @@ export class Remaining {
     if (limit === 'budget') this.budgets.noteRefused(parties, refused)
     if (limit !== 'balance') return
     if (scope === 'group') this.noteGroup(group, allowed, free)
-    else this.#lefts.noteKey(key, free)
+    else this.#lefts.noteKey(group, key, free)
   }
 
   noteGroup (group: string, granted: number, left: number): void {
@@ -53,8 +53,8 @@ export class Remaining {
     if (parties.groupBuckets !== undefined) this.budgets.giveBack(parties, amounts)
     const balance = this.#lefts.groups.get(group)
     if (balance !== undefined) balance.left += tokens
-    const left = this.#lefts.ofKey(key)
-    if (left !== undefined) this.#lefts.noteKey(key, left + tokens)
+    const left = this.#lefts.ofKey(group, key)
+    if (left !== undefined) this.#lefts.noteKey(group, key, left + tokens)
   }
 
   tells (group: string): boolean {
@@ -62,7 +62,7 @@ export class Remaining {
   }
 
   left ({ group, key }: Parties): Left {
-    return { group: this.#lefts.groups.get(group)?.left ?? null, key: this.#lefts.ofKey(key) ?? null }
+    return { group: this.#lefts.groups.get(group)?.left ?? null, key: this.#lefts.ofKey(group, key) ?? null }
   }
 
   samples (): GaugeSample[] {

@@ -205,6 +205,27 @@ t.test('local: an app in the place of another one, as after a reload, has its sh
   t.equal(lost, 0)
 })
 
+t.test('local: a key has its share of what it has in its own group, whatever a key of that name has in another one', async (t) => {
+  const balances = new FarStore()
+  const upstream = await startUpstream(t)
+  const { app } = await startGateway(t, upstream.url, {
+    groups: Object.fromEntries(['rich', 'poor'].map((id) => [id, { protocols: ['chat_completions'], onStoreFailure: 'local' }])),
+    keys: [],
+    lookup: (group) => ({ id: 'alice', group, limits: { balance: group === 'rich' ? 1_000_000 : 1_000 } }),
+    limits: { balances, leasePercent: 10 },
+  })
+  const ask = async (group: string): Promise<number> => (await app.inject({
+    method: 'POST',
+    url: '/v1/chat/completions',
+    headers: { authorization: `Bearer ${group}` },
+    payload: { model: 'm', messages, max_tokens: 500 },
+  })).statusCode
+  t.equal(await ask('rich'), 200)
+  balances.mode = 'down'
+  t.equal(await ask('rich'), 200)
+  t.equal(await ask('poor'), 403)
+})
+
 t.test('local: a hold that was made unheard is charged once', async (t) => {
   const balances = new FarStore()
   const gateway = await setup(t, { group, onStoreFailure: 'local', limits: { balances } })
