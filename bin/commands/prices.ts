@@ -7,7 +7,7 @@ import { CommandError, UsageError, type Io } from '../io.js'
 import { Calendar } from '../usage/calendar.js'
 import { openSource } from '../usage/open-source.js'
 import { matchOfRecord, repriced } from '../usage/reprice.js'
-import { readRange } from '../usage/source.js'
+import { readRange, type Question, type Source } from '../usage/source.js'
 
 type Action = (file: string, args: string[], io: Io) => Promise<number>
 
@@ -66,16 +66,21 @@ async function check (file: string, args: string[], io: Io): Promise<number> {
   const range = readRange(calendar.read.bind(calendar), values)
   const config = loadConfig(file, io.env)
   const table = tableOf(config, file)
-  const missing = new Map<string, number>()
   const source = await openSource(config, values.local, io)
-  for await (const batch of source.records({ ...range, wanted: nothing })) {
+  const missing = await unpricedOf(source, { ...range, wanted: nothing }, table).finally(source.close)
+  for (const [model, requests] of [...missing].sort(([a], [b]) => a.localeCompare(b))) await io.out(JSON.stringify({ model, requests }))
+  if (missing.size === 0) io.err('every model of the ledger has a price')
+  return missing.size === 0 ? 0 : 1
+}
+
+/** Requests by model. */
+async function unpricedOf (source: Source, question: Question, table: PriceTable): Promise<Map<string, number>> {
+  const missing = new Map<string, number>()
+  for await (const batch of source.records(question)) {
     for (const record of batch) {
       const model = String(record.model)
       if (matchOfRecord(table, record)?.row == null && repriced(table, record) !== null) missing.set(model, (missing.get(model) ?? 0) + 1)
     }
   }
-  await source.close()
-  for (const [model, requests] of [...missing].sort(([a], [b]) => a.localeCompare(b))) await io.out(JSON.stringify({ model, requests }))
-  if (missing.size === 0) io.err('every model of the ledger has a price')
-  return missing.size === 0 ? 0 : 1
+  return missing
 }

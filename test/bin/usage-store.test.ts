@@ -1,5 +1,6 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
 import t from 'tap'
 import { startPostgres, withoutPostgres } from '../state/postgres-server.js'
 import { agrees, arrive, folder, host, keep, record, storeOf } from '../state/usage-store.js'
@@ -68,6 +69,10 @@ t.test('usage of all hosts', { skip: withoutPostgres }, async (t) => {
     return { file }
   }
 
+  const connectionsOf = async (role: string): Promise<number> => {
+    return (await server.ask('SELECT FROM pg_stat_activity WHERE usename = $1', [role])).length
+  }
+
   t.test('the records themselves, as they were written', async (t) => {
     t.strictSame((await usage()).map((line) => JSON.parse(line)), JSON.parse(JSON.stringify(all)))
     const ids = async (...args: string[]): Promise<string[]> => (await usage(...args)).map((line) => JSON.parse(line).id)
@@ -108,6 +113,19 @@ t.test('usage of all hosts', { skip: withoutPostgres }, async (t) => {
     }
     const { code, out } = await command('prices', 'check', '--config', gateway)
     t.match({ code, out }, { code: 1, out: ['{"model":"null","requests":1}'] })
+  })
+
+  t.test('whoever may not read is told so, and keeps no connection', async (t) => {
+    await server.ask('CREATE ROLE nobody LOGIN')
+    await server.ask(`GRANT USAGE ON SCHEMA ${store.schema} TO nobody`)
+    writeFileSync(gateway, config(server.url.replace('tester', 'nobody')))
+    t.teardown(() => writeFileSync(gateway, config(server.url)))
+    for (const args of [['usage'], ['usage', '--by', 'day'], ['prices', 'check']]) {
+      const { code, err } = await command(...args, '--config', gateway)
+      t.match({ code, err }, { code: 1, err: /permission denied/ }, args.join(' '))
+      for (let looks = 0; looks < 100 && await connectionsOf('nobody') > 0; looks += 1) await pause(20)
+      t.equal(await connectionsOf('nobody'), 0)
+    }
   })
 
   t.test('a store that cannot be asked is said, and what this host has can be', async (t) => {
