@@ -76,7 +76,7 @@ function wallAt (timezone: string, now: number): Wall {
 }
 
 /** How far clocks there are ahead of UTC, milliseconds. */
-function offsetAt (timezone: string, now: number): number {
+export function offsetAt (timezone: string, now: number): number {
   const parts: Record<string, number> = {}
   for (const { type, value } of formatOf(timezone).formatToParts(now)) parts[type] = Number(value)
   const { year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0 } = parts

@@ -316,6 +316,7 @@ t.test('what it cannot do is said', async (t) => {
     [['--prices', 'a'], 2, /usage takes options, or reprice/],
     [['reprice', '--prices', '/nowhere'], 1, /nowhere: cannot be read/],
     [['--timezone', 'Moon/Base'], 2, /--timezone must be an IANA time zone/],
+    [['--timezone=-03:00'], 2, /--timezone must be an IANA time zone such as Europe\/Berlin, not -03:00/],
     [['--json', '--csv'], 2, /--csv and --json exclude each other/],
     [['--csv'], 2, /--csv is of sums: say --by, too/],
     [['--from', '2027-02-29'], 2, /--from must be a date such as .*, not 2027-02-29/],
