@@ -31,7 +31,7 @@ export function addCostHeader (app: FastifyInstance, amountOf: (llm: ModelCall) 
 /** The whole reply; or, where it is too large or breaks off, a stream of the same bytes and the same end. */
 async function hold (stream: Readable): Promise<Buffer | Readable> {
   const chunks: Buffer[] = []
-  const rest: AsyncIterator<Buffer> = stream[Symbol.asyncIterator]()
+  const rest: AsyncIterableIterator<Buffer> = stream[Symbol.asyncIterator]()
   let bytes = 0
   try {
     for (let next = await rest.next(); next.done !== true; next = await rest.next()) {
@@ -45,9 +45,9 @@ async function hold (stream: Readable): Promise<Buffer | Readable> {
   }
 }
 
-async function * continued (chunks: Buffer[], rest: AsyncIterator<Buffer>): AsyncGenerator<Buffer> {
+async function * continued (chunks: Buffer[], rest: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   yield * chunks.splice(0)
-  for (let next = await rest.next(); next.done !== true; next = await rest.next()) yield next.value
+  yield * rest
 }
 
 async function * broken (chunks: readonly Buffer[], error: unknown): AsyncGenerator<Buffer> {

@@ -119,9 +119,7 @@ export function dearestOf (rates: Rates): Dearest {
 }
 
 function dearestAmong (rates: Rates, names: readonly string[]): Decimal | null {
-  return names.flatMap((name) => rates.get(name) ?? []).reduce<Decimal | null>(
-    (most, rate) => most === null || isLess(most, rate) ? rate : most, null
-  )
+  return names.flatMap((name) => rates.get(name) ?? []).reduce<Decimal | null>(dearer, null)
 }
 
 export function asksForNothing (llm: ModelCall): boolean {

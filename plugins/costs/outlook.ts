@@ -1,7 +1,8 @@
 /** What prices a request may have before it is sent: the same for all requests for a model that the same upstreams may take. */
-import { isLess, one, type Decimal } from '../core/decimal.js'
+import { one, type Decimal } from '../core/decimal.js'
 import type { ModelCall } from '../core/model-call.js'
 import type { Upstream } from '../core/upstream.js'
+import { dearer } from './estimate.js'
 import type { PriceRow } from './price-row.js'
 import { holdsAt, type Match, type PriceTable } from './price-table.js'
 import { plainRates, type PlainRates } from './plain-forecast.js'
@@ -84,16 +85,14 @@ export class Outlooks {
       const row = alias?.row ?? null
       if (asked === null || (row !== null && row !== asked.row)) rows.push(row)
     }
-    const factor = takers.map(({ name }) => factorOf(name)).reduce<Decimal | null>(
-      (most, each) => most === null || isLess(most, each) ? each : most, null
-    )
+    const factor = takers.map(({ name }) => factorOf(name)).reduce<Decimal | null>(dearer, null) ?? one
     const [row = null, ...others] = rows
     return {
       takers,
       model,
       rows: [row, ...others],
-      factor: factor ?? one,
-      plain: row === null || others.length > 0 ? null : plainRates(row, factor ?? one),
+      factor,
+      plain: row === null || others.length > 0 ? null : plainRates(row, factor),
       ...whenAll([asked, ...aliases]),
     }
   }

@@ -12,13 +12,7 @@ const codes: Readonly<Record<LimitName, RefusalCode>> = {
   budget: 'budget_exceeded',
 }
 
-const limitsOf: Readonly<Partial<Record<RefusalCode, LimitName>>> = {
-  request_rate_exceeded: 'requests',
-  token_rate_exceeded: 'tokens',
-  concurrency_exceeded: 'concurrency',
-  insufficient_quota: 'balance',
-  budget_exceeded: 'budget',
-}
+const limitsOf: ReadonlyMap<string, string> = new Map(Object.entries(codes).map(([limit, code]) => [code, limit]))
 
 /**
  * A limit's refusal, with the headers by which the family's clients know it. `tooLarge`: the request may use
@@ -37,13 +31,13 @@ export function limitError (refused: LimitRefusal, family: Family, balanceStatus
 /** A host's own refusal. The limit is null where it is none. */
 export function hostError (
   { code, limit, retryAfterMs }: Refusal, balanceStatus: number
-): { error: GatewayError, limit: LimitName | null } {
+): { error: GatewayError, limit: string | null } {
   const isSpent = code === 'insufficient_quota' || code === 'budget_exceeded'
   const error = gatewayError(code, { limit: limit ?? 'set elsewhere', ...hostBudgetWords(retryAfterMs) }, {
     ...(retryAfterMs !== undefined && { retryAfterMs }),
     ...(isSpent && { status: balanceStatus }),
   })
-  return { error, limit: limitsOf[code] ?? null }
+  return { error, limit: limitsOf.get(code) ?? null }
 }
 
 /** Only the host knows more. */

@@ -33,9 +33,7 @@ export function settleLimits ({ admission, ledger, pricing }: SettlementParts, l
 export function keepRecord ({ admission, pricing }: SettlementParts, ledger: Ledger, llm: ModelCall, log: FastifyBaseLogger): void {
   const ticket = admission.takeTicket(llm)
   const charged = chargesOf(llm, ticket ?? nothingHeld, pricing())
-  const record = ticket === undefined
-    ? recordOf(llm, charged, [])
-    : recordOf(llm, charged, ticket.late, ticket.lateBuckets)
+  const record = recordOf(llm, charged, ticket?.late ?? [], ticket?.lateBuckets)
   if (record === null) return
   const settle = (): void => {
     if (ticket !== undefined) admission.settle(ticket, charged)
