@@ -16,6 +16,8 @@ import { readFactor, readPrice } from './read-row.js'
 /** Prices of a token. */
 const maxPerToken = { units: 1n, places: 2 }
 const maxEach = { units: 1_000n, places: 0 }
+/** Programs write it, such as 8.000000000000001e-07: a number of theirs is read as the same one with so many digits. */
+const floatDigits = 17
 /** Keys of the list that are no models. */
 const notModels: ReadonlySet<string> = new Set(['sample_spec', 'fallback_generalizations'])
 
@@ -69,7 +71,7 @@ function readEntry (entry: JsonObject, path: Path, report: Report): PriceRow {
     if (found === null) continue
     const [, base = '', size = '0', unit, suffix = ''] = found
     const threshold = Number(size) * (unit === 'm' ? 1_000_000 : 1_000)
-    const price = readPrice(value, maxPerToken, [...path, field], report)
+    const price = readListed(value, maxPerToken, [...path, field], report)
     ratesOf.get(base)?.forEach((rate) => ratesAt(tiers, tierNames.get(suffix) ?? suffix, threshold).set(rate, price))
   }
   addTieredPricing(entry, common, path, report)
@@ -91,6 +93,10 @@ function readEntry (entry: JsonObject, path: Path, report: Report): PriceRow {
     until: Infinity,
     source: entry,
   }
+}
+
+function readListed (value: unknown, most: Decimal, path: Path, report: Report): Decimal {
+  return readPrice(value, most, path, report, floatDigits)
 }
 
 function ratesAt (tiers: Map<string, Written>, tier: string, threshold: number): Map<string, Decimal> {
@@ -118,7 +124,7 @@ function addTieredPricing (entry: JsonObject, common: Written, path: Path, repor
     }
     for (const [field, names] of ratesOf) {
       if (given[field] == null) continue
-      const price = readPrice(given[field], maxPerToken, [...path, 'tiered_pricing', index, field], report)
+      const price = readListed(given[field], maxPerToken, [...path, 'tiered_pricing', index, field], report)
       for (const rate of names) ratesFrom(common, from).set(rate, price)
     }
   })
@@ -163,7 +169,7 @@ function readEach (entry: JsonObject, path: Path, report: Report): Map<EachName,
   const take = (name: EachName, field: string, thousand = false): void => {
     const value = entry[field]
     if (value === undefined || value === null) return
-    const price = readPrice(value, maxEach, [...path, field], report)
+    const price = readListed(value, maxEach, [...path, field], report)
     each.set(name, thousand ? shifted(price, 3) : price)
   }
   take(
@@ -181,6 +187,6 @@ function readEach (entry: JsonObject, path: Path, report: Report): Map<EachName,
 /** A reply does not tell how much a search brought: there is a price only where all sizes have the same. */
 function searchPrice (sizes: unknown, path: Path, report: Report): Decimal | null {
   const given = isObject(sizes) ? Object.entries(sizes).filter(([, price]) => price !== null) : []
-  const [price = null] = given.map(([size, each]) => readPrice(each, maxEach, [...path, size], report))
+  const [price = null] = given.map(([size, each]) => readListed(each, maxEach, [...path, size], report))
   return new Set(given.map(([, each]) => each)).size === 1 ? price : null
 }

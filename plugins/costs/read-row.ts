@@ -22,8 +22,8 @@ const looseBounds: Bounds = { perMillion: { units: 1e10, places: 0 }, each: { un
 /** Their unit is about a dollar. */
 const likeDollars: ReadonlySet<string> = new Set(['USD', 'EUR', 'GBP', 'CHF', 'CAD', 'AUD', 'NZD', 'SGD'])
 const maxFactor: Decimal = { units: 100n, places: 0 }
-/** A number of a JSON or YAML text is exact with so many digits. */
-const maxDigits = 15
+/** A number of a JSON or YAML text is exact with so many digits, whoever wrote it. */
+const exactDigits = 15
 const millionPlaces = 6
 
 const sheetFields: readonly string[] = [...rateNames, 'above']
@@ -160,7 +160,7 @@ function entriesOf (value: unknown, path: Path, report: Report): Array<[string, 
 }
 
 /** Reads a price, or reports why it is none. `most`: what nothing costs. */
-export function readPrice (value: unknown, most: Decimal, path: Path, report: Report): Decimal {
+export function readPrice (value: unknown, most: Decimal, path: Path, report: Report, maxDigits = exactDigits): Decimal {
   const problem = typeof value === 'number'
     ? null
     : `must be a number, not ${typeof value === 'string' ? 'text' : value === null ? 'null' : typeof value}`

@@ -101,6 +101,27 @@ t.test('prices that change by the hour are none', async (t) => {
   t.equal(total('by-the-hour', { input: 1 }), null)
 })
 
+t.test('numbers as programs write them are read with all of their digits', async (t) => {
+  const path = t.testdir({
+    'list.json': `{
+      "computed": {
+        "litellm_provider": "x", "input_cost_per_token": 8.000000000000001e-07, "output_cost_per_token": 2.0000000000000002e-07,
+        "tiered_pricing": [{ "range": [128000, 256000.0], "input_cost_per_token": 1.1428571428571428e-06 }],
+        "input_cost_per_second": 0.0005666666666666667, "search_context_cost_per_query": { "low": 0.0033333333333333335 }
+      }
+    }`,
+  })
+  const [found] = new PriceTable({ files: [`${path}/list.json`] }).entry('computed')?.rows ?? []
+  if (found === undefined) throw new Error('no entry')
+  t.match(perMillion(found.sheet.rates), { input: '0.8000000000000001', output: '0.20000000000000002' })
+  t.match(perMillion(found.sheet.above[0]?.rates ?? new Map()), { input: '1.1428571428571428' })
+  t.strictSame([...found.each].map(([name, price]) => [name, decimalText(price)]), [
+    ['second', '0.0005666666666666667'], ['search', '0.0033333333333333335'],
+  ])
+  const bill = { usage: { ...none, input: 3, output: 7 }, modalities: null, served: null, factor: one }
+  t.equal(decimalText(priceBill(bill, found)?.total ?? one), '0.00000380000000000000044')
+})
+
 t.test('a model that the list has twice is read as its makers read it: the last', async (t) => {
   const entry = (price: number): string => `"twice": { "litellm_provider": "x", "mode": "chat", "input_cost_per_token": ${price} }`
   const path = t.testdir({ 'list.json': `{ ${entry(1e-6)}, ${entry(2e-6)} }` })
