@@ -76,10 +76,10 @@ function readEntry (entry: JsonObject, path: Path, report: Report): PriceRow {
   }
   addTieredPricing(entry, common, path, report)
   const inclusive = inclusiveThresholds.has(String(entry['litellm_provider']))
-  const thresholds = [...common.keys()]
+  const thresholds = [...common].filter(([, rates]) => rates.has('input')).map(([size]) => size)
   tiers.delete('')
   const { speeds, regions } = readModifiers(entry['provider_specific_entry'], [...path, 'provider_specific_entry'], report)
-  const sheet = sheetOf(common, thresholds, inclusive)
+  const sheet = sheetOf(common, common.keys(), inclusive)
   const each = readEach(entry, path, report)
   return {
     sheet,
@@ -130,14 +130,19 @@ function addTieredPricing (entry: JsonObject, common: Written, path: Path, repor
   })
 }
 
-/** A tier has no price above a threshold of the common prices unless it names one. */
-function sheetOf (written: Written, thresholds: readonly number[], inclusive: boolean): Sheet {
+/**
+ * A tier has no price above a threshold of the common prices unless it names one. What has a price above one for some kind of content
+ * alone, as Gemini's small models have for audio, keeps all others.
+ */
+function sheetOf (written: Written, thresholds: Iterable<number>, inclusive: boolean): Sheet {
   const base = written.get(0) ?? new Map<string, Decimal>()
   const isSame = sameReasoning(base)
   const sizes = [...new Set(thresholds)].filter((size) => size > 0).sort((a, b) => a - b)
-  const above = sizes.map((inputTokens): Step => ({
-    inputTokens, inclusive, rates: withReasoning(written.get(inputTokens) ?? new Map(), isSame),
-  }))
+  const above = sizes.map((inputTokens): Step => {
+    const own = written.get(inputTokens) ?? new Map<string, Decimal>()
+    const rates = own.size === 0 || own.has('input') ? own : new Map([...base, ...own])
+    return { inputTokens, inclusive, rates: withReasoning(rates, isSame) }
+  })
   return { rates: withReasoning(base, isSame), above }
 }
 

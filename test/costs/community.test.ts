@@ -80,6 +80,16 @@ t.test('thresholds and tiers', async (t) => {
   for (const [model, usage, tier, cost] of cases) t.equal(total(model, usage, tier), cost, `${model} ${JSON.stringify(usage)} ${tier}`)
 })
 
+t.test('a price of audio above a threshold leaves those of all else as they are', async (t) => {
+  const cases: ReadonlyArray<readonly [Partial<TokenUsage>, string | null, string | null]> = [
+    [{ input: 200_001, cache_read: 10, output: 10, reasoning: 10 }, null, '0.0600506'],
+    [{ input: 200_001, output: 10 }, 'priority', '0.10804554'],
+    [{ input: 200_001, output: 10 }, 'batch', '0.03001265'],
+  ]
+  for (const [usage, tier, cost] of cases) t.equal(total('audio-step', usage, tier), cost, String(tier))
+  t.equal(perMillion(row('audio-step').sheet.above[0]?.rates ?? new Map())['input_audio'], '0.3')
+})
+
 t.test('regions and speeds', async (t) => {
   t.equal(total('regional', { input: 1000, cache_write_1h: 10 }, 'standard', 'fast', 'us'), '0.01122')
   t.equal(total('regional', { input: 1000 }, null, null, 'eu'), null)
