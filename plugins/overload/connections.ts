@@ -2,7 +2,7 @@ import type { EventEmitter } from 'node:events'
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 
-/** Beyond the number and this many more nobody is told anything. */
+/** Beyond the number and this many more nobody is told anything; so many handshakes of TLS may be under way besides. */
 const spare = 64
 /** Time to ask, and to be told. */
 const patienceMs = 5_000
@@ -17,8 +17,10 @@ const excess = new WeakMap<object, NodeJS.Timeout>()
  * another server count with them.
  */
 export function limitConnections (first: EventEmitter, maxConnections: number, shed: () => void): (further: EventEmitter) => void {
-  const most = maxConnections + ('updateSettings' in first ? 0 : Math.max(spare, maxConnections / 10))
+  const more = Math.max(spare, maxConnections / 10)
+  const most = maxConnections + ('updateSettings' in first ? 0 : more)
   let open = 0
+  let begun = 0
   const counted = new WeakSet<object>()
   const came = (socket: Socket): void => {
     // A request that offered another protocol is read anew, on a connection that the server is told of once more.
@@ -31,8 +33,17 @@ export function limitConnections (first: EventEmitter, maxConnections: number, s
     if (open > most) socket.destroy()
     else excess.set(socket, setTimeout(() => socket.destroy(), patienceMs).unref())
   }
+  /** TLS tells of a connection after its handshake, which a caller may never end. */
+  const began = (socket: Socket): void => {
+    begun += 1
+    socket.once('close', () => { begun -= 1 })
+    if (begun <= most + more) return
+    shed()
+    socket.destroy()
+  }
   const watch = (server: EventEmitter): void => {
-    server.on('setSecureContext' in server ? 'secureConnection' : 'connection', came)
+    if ('setSecureContext' in server) server.on('connection', began).on('secureConnection', came)
+    else server.on('connection', came)
   }
   watch(first)
   return watch

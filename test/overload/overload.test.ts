@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { createServer as createHttp2Server, createSecureServer } from 'node:http2'
 import { createServer as createHttpsServer } from 'node:https'
 import { connect, type Socket } from 'node:net'
+import { connect as connectTls } from 'node:tls'
 import { PassThrough } from 'node:stream'
 import { setTimeout as pause } from 'node:timers/promises'
 import Fastify, { type FastifyInstance } from 'fastify'
@@ -253,6 +254,30 @@ t.test('over HTTP/2 they are closed at once, over TLS they are told', async (t) 
   const sockets = [new PassThrough(), new PassThrough()]
   for (const socket of sockets) tls.listeners('secureConnection').at(-1)?.call(tls, socket)
   t.strictSame(sockets.map(({ destroyed }) => destroyed), [false, false])
+})
+
+t.test('connections whose handshake of TLS does not end are bounded, too', async (t) => {
+  // It needs no certificate.
+  const secret = { ciphers: 'PSK', maxVersion: 'TLSv1.2', pskCallback: () => Object({ psk: Buffer.alloc(16, 1), identity: 'a' }) } as const
+  const server = createHttpsServer({ ...secret, pskCallback: () => Buffer.alloc(16, 1) }, (_request, reply) => reply.end('ok'))
+  t.teardown(() => server.close())
+  const made: string[] = []
+  limitConnections(server, 1, () => made.push('shed'))
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = Object(server.address())
+  const silent = await Promise.all(Array.from({ length: 160 }, async () => await open(port)))
+  while (made.length < 31) await pause(1)
+  t.equal(silent.length - made.length, 129)
+  for (const socket of silent) socket.destroy()
+  const ask = async (): Promise<string> => {
+    const socket = connectTls({ ...secret, port, host: '127.0.0.1', checkServerIdentity: () => undefined }).on('error', () => {})
+    return await textOn(socket, 'GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n').catch(() => '')
+  }
+  while (await ask() === '') await pause(1)
+  const replies = new Set<string>()
+  for (let i = 0; i < 140; i++) replies.add((await ask()).slice(0, 12))
+  t.strictSame([...replies], ['HTTP/1.1 200'], 'what has ended is not counted')
 })
 
 t.test('what needs no key is refused before anybody asks for one', async (t) => {
