@@ -1,22 +1,28 @@
-import { folded } from './folded.js'
-import { isObject, type JsonObject } from './json-object.js'
+import { folded } from '../core/folded.js'
+import { isObject, type JsonObject } from '../core/json-object.js'
 
 /**
  * Every model that a body names in one of these fields, such as `requests.*.model` (`*` for each element of a list): a name,
  * a list, or a list of objects that hold one. `prefix` may stand before a name and means nothing. Null where it has none of the fields.
+ * The first key of a path is there as it is spelled: other spellings of it have been refused (spelling.ts).
  */
 export function otherModels (json: unknown, paths: readonly string[], prefix: string): readonly string[] | null {
   if (!isObject(json)) return null
-  // Nearly every body has none of the fields.
-  const there = keysOf(paths).filter(([first = '']) => json[first] !== undefined)
+  const there = presentOf(json, paths)
   if (there.length === 0) return null
-  const names = there.flatMap((keys) => namesIn(valuesAt(json, keys)))
+  const names: string[] = []
+  for (const [first = '', ...rest] of there) collectNames(valuesAt(json[first], rest), names)
   return names.map((name) => name.startsWith(prefix) ? name.slice(prefix.length) : name)
 }
 
 /** True where a body has something at one of these paths. */
 export function hasAny (json: unknown, paths: readonly string[]): boolean {
-  return keysOf(paths).some((keys) => valuesAt(json, keys).length > 0)
+  return isObject(json) && presentOf(json, paths).some(([first = '', ...rest]) => valuesAt(json[first], rest).length > 0)
+}
+
+/** Nearly every body has none of the fields. */
+function presentOf (json: JsonObject, paths: readonly string[]): ReadonlyArray<readonly string[]> {
+  return keysOf(paths).filter(([first = '']) => json[first] !== undefined)
 }
 
 function valuesAt (json: unknown, [key, ...rest]: readonly string[]): unknown[] {
@@ -36,12 +42,14 @@ function membersOf (json: JsonObject, key: string): unknown[] {
   return found
 }
 
-function namesIn (value: unknown): string[] {
-  if (typeof value === 'string') return [value]
-  if (Array.isArray(value)) return value.flatMap(namesIn)
-  if (!isObject(value)) return []
-  const named = membersOf(value, 'model')
-  return (named.length > 0 ? named : Object.values(value)).flatMap(namesIn)
+/** Into one list: handed up from level to level, a name deep within lists would be copied hundreds of times. */
+function collectNames (value: unknown, names: string[]): void {
+  if (typeof value === 'string') names.push(value)
+  else if (Array.isArray(value)) for (const element of value) collectNames(element, names)
+  else if (isObject(value)) {
+    const named = membersOf(value, 'model')
+    collectNames(named.length > 0 ? named : Object.values(value), names)
+  }
 }
 
 const split = new WeakMap<readonly string[], ReadonlyArray<readonly string[]>>()

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { otherModels } from '../../plugins/core/other-models.js'
+import { otherModels } from '../../plugins/validation/other-models.js'
 
 t.test('models that a body names beside its own', async (t) => {
   const paths = ['models', 'requests.*.model']
@@ -14,4 +14,10 @@ t.test('models that a body names beside its own', async (t) => {
     ['no object at all', ['a'], null],
   ]
   for (const [what, json, models] of cases) t.strictSame(otherModels(json, paths, 'models/'), models, what)
+})
+
+t.test('names deep within lists are read once, and not handed up from level to level', async (t) => {
+  let models: unknown = Array.from({ length: 500_000 }, (_, at) => `m${at}`)
+  for (let depth = 0; depth < 250; depth += 1) models = [models]
+  t.equal(otherModels({ models }, ['models'], 'models/')?.length, 500_000)
 })
