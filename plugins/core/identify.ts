@@ -16,6 +16,7 @@ import { queryOf, withoutQuery } from './url/single-version.js'
 
 const kRead = Symbol('fastify-llm-gateway.read')
 const kUrl = Symbol('fastify-llm-gateway.url')
+const kGiven = Symbol('fastify-llm-gateway.given')
 
 /** What is read of a request, over HTTP/1 or 2. */
 export type RawRequest = Pick<IncomingMessage, 'method' | 'url' | 'headers'>
@@ -25,6 +26,8 @@ interface Marked extends RawRequest {
   [kRead]?: ModelCall | UrlRefusal | null
   /** The URL that was looked at: a host may put another in its place and route again. */
   [kUrl]?: string | undefined
+  /** What a URL was before a credential was taken out of it; a function, so that nothing that prints a request prints a secret. */
+  [kGiven]?: (url: string | undefined) => string | undefined
   originalUrl?: string
 }
 
@@ -35,7 +38,8 @@ interface Marked extends RawRequest {
 export function readUrl (resolve: Resolve, raw: Marked): ModelCall | UrlRefusal | null {
   const known = raw[kRead]
   if (known !== undefined && (raw.url === raw[kUrl] || raw.url === known?.url)) return known
-  const { method = '', url = '', headers } = raw
+  const { method = '', headers } = raw
+  const url = raw[kGiven]?.(raw.url) ?? String(raw.url)
   const resolution = resolve(method, url, headers)
   const read = resolution?.kind === 'endpoint' ? new ModelCall(resolution) : resolution
   if (resolution?.kind === 'endpoint') raw.url = withoutQuery(originForm(url, headers.host)) + queryOf(resolution.url)
@@ -51,8 +55,10 @@ export function knownRequest (raw: Marked): ModelCall | null {
   return read instanceof ModelCall ? read : null
 }
 
-/** Nobody has looked at the URL yet: whoever asks next decides anew. */
-export function forgetUrl (raw: Marked): void {
+/** Nobody has looked at the URL yet: whoever asks next decides anew, by what its caller wrote. It goes by that of `refused` until then. */
+export function forgetUrl (raw: Marked, refused: UrlRefusal | null): void {
+  const given = raw.url
+  if (refused !== null) raw[kGiven] = (url) => url === refused.url ? given : url
   delete raw[kRead]
 }
 

@@ -34,7 +34,7 @@ export function createRewriteUrl (options: RewriteUrlOptions = {}): (raw: RawReq
     const read = readUrl(resolve, raw)
     if (read instanceof ModelCall) return read.url
     // The app's own plugins may know of another prefix or a laxer router.
-    if (read === null || read.code === 'unknown_url') forgetUrl(raw)
+    if (read === null || read.code === 'unknown_url') forgetUrl(raw, read)
     if (read === null && isPreflight(String(raw.method), raw.headers)) return preflightUrl(resolve, raw)
     if (read === null || (read.code === 'unknown_url' && unknown === 'leave')) return String(raw.url)
     if (read.code === 'ambiguous_path' || read.code === 'crowded_query') return setAside(raw, read)

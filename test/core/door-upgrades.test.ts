@@ -115,6 +115,20 @@ t.test('an upgrade of a socket that its provider has beside the versions is answ
   t.strictSame(came(), [])
 })
 
+t.test('a key in the query of an upgrade is looked at behind a rewriteUrl, too', async (t) => {
+  const { upstream, came } = await startProvider(t)
+  for (const server of [{}, { rewriteUrl: createRewriteUrl() }]) {
+    const { url } = await startApp(t, async (app) => { await app.register(llmGateway, gatewayOptions(upstream.url)) }, server)
+    // As clients open a socket whose base address ends in the version.
+    for (const [key, status] of [['wrong', 401], [secret, 426]] as const) {
+      const reply = await upgradeOf(url, `/v1beta//${live}?key=${key}`)
+      t.equal(reply === 'no reply' ? reply : reply.status, status, key)
+      t.notMatch(reply, { body: /No API key was given/ })
+    }
+  }
+  t.strictSame(came(), [])
+})
+
 t.test('such an upgrade is the host\'s where a route of its own has it, or its own 404 is to answer', async (t) => {
   const { upstream, came } = await startProvider(t)
   const { url } = await startApp(t, async (app) => {

@@ -183,6 +183,14 @@ t.test('a rewriteUrl that knows less than the app decides nothing', async (t) =>
   t.strictSame(lax.seen.map(({ url, llm }) => [url, llm]), [['/v1/Users', null]])
 })
 
+t.test('a key in the query of a path that is nobody\'s tells whose terms its 404 is in, with a rewriteUrl and without', async (t) => {
+  for (const server of [{}, { rewriteUrl: createRewriteUrl() }]) {
+    const { app } = await build(t, {}, server)
+    const reply = await app.inject({ method: 'POST', url: '/v1alpha/nothing?key=canary' })
+    t.match([reply.statusCode, reply.json()], [404, { error: { code: 404, status: 'NOT_FOUND' } }])
+  }
+})
+
 t.test('below a prefix, in any spelling that a lenient router takes for it', async (t) => {
   const strict = await build(t, { prefix: '/llm/' })
   await strict.app.inject({ method: 'POST', url: '/llm//messages/?a' })
