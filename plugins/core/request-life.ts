@@ -8,8 +8,10 @@ import { endWithConnection } from './pipelined-reply.js'
 
 /** Counts it as active and settles it when the reply's socket is done with it. */
 export function beginRequest (gateway: Gateway, request: FastifyRequest, reply: FastifyReply, llm: ModelCall): void {
-  const begun = llm.request !== null
   setModelCall(request, llm)
+  // Its caller left before a second pass through the router: it would be active for ever.
+  if (llm.settled) return
+  const begun = llm.request !== null
   llm.carryOn(request)
   if (begun) return
   gateway.recorder.started(llm)

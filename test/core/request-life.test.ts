@@ -7,7 +7,7 @@ import { releaseHold } from '../../plugins/core/request-life.js'
 import { paths } from '../../plugins/paths/index.js'
 import { modelCallOf, type ModelCall } from '../../plugins/core/model-call.js'
 import { call, listen, secret, startGateway } from '../helpers/gateway.js'
-import { replyFixture, startUpstream } from '../helpers/upstream.js'
+import { replyFixture, Signal, startUpstream } from '../helpers/upstream.js'
 import type { Settler } from '../../plugins/core/settlement.js'
 
 const headers = { authorization: `Bearer ${secret}`, 'content-type': 'application/json' }
@@ -94,6 +94,28 @@ t.test('a request whose caller left before anybody looked at it settles all the 
   await new Promise(setImmediate)
   t.match(settled, [{ outcome: 'client_abort', status: 0, abortedBy: 'client' }])
   t.equal(settled.length, 1)
+})
+
+t.test('a request whose caller left before its second pass through the router is not begun again', async (t) => {
+  const app = Fastify()
+  t.teardown(() => app.close())
+  const gateway = joinGateway(app)
+  const told: string[] = []
+  gateway.recorder = { ...gateway.recorder, started: () => told.push('started'), settled: () => told.push('settled') }
+  // Begins it: it stands before the hook that waits.
+  await app.register(errors)
+  const passes = new Signal<object>()
+  app.addHook('onRequest', async (request, { raw }) => {
+    passes.push(request)
+    if (!raw.destroyed) await once(raw, 'close')
+  })
+  await app.register(paths)
+  app.post('/v1/messages', async () => ({}))
+  const { request } = call(`${await listen(app)}/v1/v1/messages`, { body: '{}' })
+  await passes.next()
+  request.destroy()
+  await passes.next()
+  t.strictSame(told, ['started', 'settled'])
 })
 
 t.test('a host\'s own failures on a model route have their outcome', async (t) => {
