@@ -11,7 +11,7 @@ import { decisionOf, placeOf, sentDecision, unchangedDecision, type Decision, ty
 import { gatewayError } from './errors/gateway-error.js'
 import { refuse } from './errors/refuse.js'
 import type { Gateway } from './gateway.js'
-import { identify, readUrl, showRefused } from './identify.js'
+import { dropQueryKeys, identify, readUrl, showRefused } from './identify.js'
 import { ModelCall, modelCallOf } from './model-call.js'
 import { unguardedMount } from './options.js'
 import { refuseUrl } from './refuse-url.js'
@@ -110,6 +110,7 @@ function unknownUrl ({ headers, raw }: FastifyRequest): UrlRefusal {
 function meetUpgrade (
   gateway: Gateway, request: FastifyRequest, reply: FastifyReply, read: ModelCall | UrlRefusal | null, ask: AskKey | null, done: () => void
 ): void {
+  dropQueryKeys(request)
   // The guard meets it later.
   if (ask === null && gateway.guarded) {
     done()

@@ -3,12 +3,13 @@ import { get, type IncomingMessage } from 'node:http'
 import { connect } from 'node:http2'
 import Fastify, { type FastifyInstance } from 'fastify'
 import t from 'tap'
+import { auth } from '../../plugins/auth/index.js'
 import { errors } from '../../plugins/errors/index.js'
 import { joinGateway } from '../../plugins/core/gateway.js'
 import { paths, createRewriteUrl, type PathsOptions } from '../../plugins/paths/index.js'
 import { ModelCall, modelCallOf } from '../../plugins/core/model-call.js'
 import { listen, secret, watchSettled } from '../helpers/gateway.js'
-import { startHost } from '../helpers/host.js'
+import { hostAuth, startHost } from '../helpers/host.js'
 import { listenAtTwo } from '../helpers/two-addresses.js'
 import { startUpstream } from '../helpers/upstream.js'
 import { askOnce, Wire } from '../helpers/wire.js'
@@ -103,6 +104,20 @@ t.test('a credential in the query is in nothing that a host can see, and the res
       )
     }
   }
+})
+
+t.test('nor is a credential in the query of an upgrade, for whichever hook of the host comes next', async (t) => {
+  const app = Fastify()
+  t.teardown(() => app.close())
+  const seen: unknown[] = []
+  await app.register(paths)
+  app.addHook('onRequest', async ({ url, originalUrl, query }) => { seen.push([url, originalUrl, { ...Object(query) }]) })
+  await app.register(auth, hostAuth)
+  app.addHook('onResponse', async ({ url, originalUrl, query }) => { seen.push([url, originalUrl, { ...Object(query) }]) })
+  const upgrade = { connection: 'Upgrade', upgrade: 'websocket' }
+  const { statusCode } = await app.inject({ url: `/v1beta/models?a=1&key=${secret}`, headers: upgrade })
+  t.equal(statusCode, 426)
+  t.strictSame(seen, [['/v1beta/models?a=1', '/v1beta/models?a=1', { a: '1' }], ['/v1beta/models?a=1', '/v1beta/models?a=1', { a: '1' }]])
 })
 
 t.test('a query parser of the host may give what it likes', async (t) => {
