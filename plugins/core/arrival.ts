@@ -28,7 +28,9 @@ export function methodAsked ({ method, headers }: Pick<FastifyRequest, 'method' 
   return isPreflight(method, headers) ? String(headers['access-control-request-method']) : method
 }
 
-/** `HEAD` of a base address is how some clients ask whether anybody is there. */
-export function isProbe (method: string, path: string): boolean {
-  return method === 'HEAD' && /^\/(?:v1(?:beta)?)?\/?$/.test(path)
+/** `HEAD` of a base address, at the root or below the gateway's own `prefix`, is how some clients ask whether anybody is there. */
+export function isProbe (method: string, path: string, prefix: string): boolean {
+  if (method !== 'HEAD') return false
+  const below = path.startsWith(prefix) ? path.slice(prefix.length) : path
+  return /^(?:\/(?:v1(?:beta)?)?\/?)?$/.test(below)
 }

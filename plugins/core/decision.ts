@@ -84,7 +84,7 @@ function readNobodys (request: FastifyRequest, place: Place): Resolution {
 
 function decisionAbout (gateway: Gateway, request: FastifyRequest, found: ModelCall | Resolution, place: Place): Decision {
   return decide({
-    what: whatOf(request),
+    what: whatOf(gateway, request),
     url: urlKind(found),
     place,
     leaves: leaves(gateway, request, place),
@@ -92,11 +92,11 @@ function decisionAbout (gateway: Gateway, request: FastifyRequest, found: ModelC
   })
 }
 
-function whatOf (request: FastifyRequest): Arrival['what'] {
+function whatOf ({ prefix }: Gateway, request: FastifyRequest): Arrival['what'] {
   const { method, headers, raw } = request
   if (isPreflight(method, headers)) return 'preflight'
   if (isSocketUpgrade(request)) return 'upgrade'
-  return isProbe(method, withoutQuery(String(raw.url))) ? 'probe' : 'request'
+  return isProbe(method, withoutQuery(String(raw.url)), prefix) ? 'probe' : 'request'
 }
 
 function urlKind (found: ModelCall | Resolution): Arrival['url'] {

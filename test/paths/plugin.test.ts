@@ -264,6 +264,11 @@ t.test('HEAD without a key at the root or at a version is answered, unless the h
   for (const url of ['/', '/v1', '/v1/', '/v1beta']) t.strictSame([(await app.inject({ method: 'HEAD', url })).statusCode, url], [200, url])
   for (const url of ['/x', '/v1x']) t.strictSame([(await app.inject({ method: 'HEAD', url })).statusCode, url], [404, url])
   t.equal((await app.inject({ method: 'HEAD', url: '/v1/chat/completions' })).statusCode, 405)
+  const below = await build(t, { prefix: '/llm' })
+  for (const url of ['/', '/llm', '/llm/', '/llm/v1', '/llm/v1beta/']) {
+    t.strictSame([(await below.app.inject({ method: 'HEAD', url })).statusCode, url], [200, url])
+  }
+  for (const url of ['/llmv1', '/llm/x']) t.strictSame([(await below.app.inject({ method: 'HEAD', url })).statusCode, url], [404, url])
   const own = await build(t)
   own.app.head('/', async (_, reply) => reply.code(204).send())
   t.equal((await own.app.inject({ method: 'HEAD', url: '/' })).statusCode, 204)
