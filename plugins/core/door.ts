@@ -22,7 +22,7 @@ import { splitKeys } from './url/query.js'
 import type { UrlRefusal } from './url/resolve.js'
 import { segmentsOf } from './url/segments.js'
 import { leaveUntaken } from './untaken-upgrade.js'
-import { withoutQuery } from './url/single-version.js'
+import { queryOf, withoutQuery } from './url/single-version.js'
 
 /** Asks a caller for its key: calls `passed`, or has answered. */
 export type AskKey = (llm: ModelCall, request: FastifyRequest, reply: FastifyReply, passed: () => void) => void
@@ -99,12 +99,11 @@ export function answer (
 }
 
 function unknownUrl ({ headers, raw }: FastifyRequest): UrlRefusal {
-  const url = String(raw.url)
-  const mark = url.indexOf('?')
-  const path = mark < 0 ? url : url.slice(0, mark)
-  const { query, keys } = splitKeys(url.slice(path.length))
-  const family = familyAsked(segmentsOf(path), { headers, query: url.slice(path.length), versions: [] })
-  return { kind: 'refused', code: 'unknown_url', family, url: path + query, keys: () => keys }
+  const path = withoutQuery(String(raw.url))
+  const query = queryOf(String(raw.url))
+  const { query: kept, keys } = splitKeys(query)
+  const family = familyAsked(segmentsOf(path), { headers, query, versions: [] })
+  return { kind: 'refused', code: 'unknown_url', family, url: path + kept, keys: () => keys }
 }
 
 function meetUpgrade (
