@@ -30,11 +30,6 @@ export function closingQuote (bytes: Buffer, start: number): number {
   }
 }
 
-/** The same of a key at the top. */
-export function textsOf (bytes: Buffer, key: string): Span[] {
-  return textsAt(bytes, [key])
-}
-
 /**
  * Where the texts stand, quotes and all, to which a path of keys leads from the top (`*`: of each element of an array): each time that it
  * is there, however the keys are spelled. Values that are no text are left out.
@@ -71,6 +66,11 @@ export function textsAt (bytes: Buffer, path: readonly string[]): Span[] {
     }
   }
   return found
+}
+
+/** The same of a key at the top. */
+export function textsOf (bytes: Buffer, key: string): Span[] {
+  return textsAt(bytes, [key])
 }
 
 function lastOf (list: readonly number[]): number {
