@@ -46,7 +46,7 @@ function foreignError (llm: ModelCall | null, reply: FastifyReply, payload: unkn
 }
 
 function native (llm: ModelCall, request: FastifyRequest, reply: FastifyReply, foreign: object): string {
-  const error = fromForeign(foreign, request)
+  const error = fromForeign(foreign, request, reply.statusCode)
   llm.errorCode = error.code
   llm.outcome ??= error.outcome
   const body = errorText(llm.endpoint.family, error, llm.id)

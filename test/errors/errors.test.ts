@@ -1,4 +1,4 @@
-import Fastify, { type FastifyInstance, type FastifyServerOptions } from 'fastify'
+import Fastify, { type FastifyInstance, type FastifyReply, type FastifyServerOptions } from 'fastify'
 import t from 'tap'
 import { gatewayOf } from '../../plugins/core/gateway.js'
 import { errors } from '../../plugins/errors/index.js'
@@ -189,6 +189,34 @@ t.test('an error handler tells whatever was thrown in the caller\'s protocol', a
   t.match((await app.inject({ method: 'POST', url: '/else' })).json(), { statusCode: 400, code: 'bad_request' })
 })
 
+t.test('a host\'s error has the status that Fastify would give it, on routes of ours as on the host\'s', async (t) => {
+  const upstream = await startUpstream(t)
+  const own = Fastify()
+  t.teardown(() => own.close())
+  await own.register(llmGateway, gatewayOptions(upstream.url))
+  const mount = await startHost(t, upstream.url)
+  const rows: ReadonlyArray<[code: number, error: object, status: number, told: string]> = [
+    [200, { status: 403 }, 403, 'access_denied'],
+    [200, { status: 403, statusCode: 429 }, 429, 'too_many_requests'],
+    [403, {}, 403, 'access_denied'],
+    [403, { statusCode: 429 }, 429, 'too_many_requests'],
+    [201, { status: 302 }, 500, 'internal_error'],
+  ]
+  for (const [where, app] of Object.entries({ own, mount })) {
+    let fail = (_reply: FastifyReply): void => {}
+    app.addHook('onRequest', async (_, reply) => fail(reply))
+    for (const [code, error, status, told] of rows) {
+      fail = (reply) => {
+        reply.code(code)
+        throw Object.assign(new Error('not for you'), error)
+      }
+      const reply = await app.inject({ method: 'POST', url: '/v1/chat/completions', headers, payload: '{}' })
+      t.match([reply.statusCode, reply.json()], [status, { error: { code: told } }], `${where}: ${code} ${JSON.stringify(error)}`)
+    }
+  }
+  t.equal(upstream.seen.length, 0)
+})
+
 t.test('transport failures are told by kind', async (t) => {
   const rows: [error: unknown, code: ErrorCode][] = [
     [{ code: 'ECONNRESET' }, 'upstream_reset'], [{ code: 'UND_ERR_HEADERS_TIMEOUT' }, 'upstream_timeout'],
@@ -198,9 +226,9 @@ t.test('transport failures are told by kind', async (t) => {
   ]
   for (const [error, code] of rows) t.equal(fromTransport(error).code, code, String(code))
   const own = gatewayError('bad_request')
-  t.equal(fromForeign(own, Object({ llm: null, method: 'GET' })), own)
-  t.match(fromForeign({ statusCode: 404 }, Object({ llm: null, method: 'GET' })), { code: 'unknown_url', statusCode: 404 })
-  t.match(fromForeign({ statusCode: 200 }, Object({ llm: null, method: 'GET' })), { code: 'internal_error', statusCode: 500 })
+  t.equal(fromForeign(own, Object({ llm: null, method: 'GET' }), 200), own)
+  t.match(fromForeign({ statusCode: 404 }, Object({ llm: null, method: 'GET' }), 200), { code: 'unknown_url', statusCode: 404 })
+  t.match(fromForeign({ statusCode: 200 }, Object({ llm: null, method: 'GET' }), 200), { code: 'internal_error', statusCode: 500 })
 })
 
 /** Refuses whatever comes. */

@@ -44,20 +44,20 @@ const byStatus: ReadonlyMap<number, ErrorCode> = new Map([
   [504, 'upstream_timeout'],
 ])
 
-/** An error that the gateway did not make, as one that it may tell: none of the original's text is kept. */
-export function fromForeign (error: unknown, request: FastifyRequest): GatewayError {
+/** An error that the gateway did not make, as one that it may tell: none of the original's text is kept. `told`: the reply's own status. */
+export function fromForeign (error: unknown, request: FastifyRequest, told: number): GatewayError {
   if (error instanceof GatewayError) return error
   const code = property(error, 'code')
   const known = typeof code === 'string' ? byCode.get(code) : undefined
   if (known !== undefined) return gatewayError(known)
-  const status = statusOf(error)
+  const status = statusOf(error, told)
   return gatewayError(byStatus.get(status) ?? (status < 500 ? 'bad_request' : 'internal_error'), words(request), { status })
 }
 
-/** As Fastify reads it: anything that is no error status is 500. */
-function statusOf (error: unknown): number {
-  const status = Number(property(error, 'statusCode'))
-  return status >= 400 && status <= 599 ? status : 500
+/** As Fastify reads it: where neither the error nor the reply has the status of an error, it is 500. */
+function statusOf (error: unknown, told: number): number {
+  const given = [property(error, 'statusCode'), property(error, 'status'), told].map(Number)
+  return given.find((status) => status >= 400 && status <= 599) ?? 500
 }
 
 function words (request: FastifyRequest): Record<string, string> {

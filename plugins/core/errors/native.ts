@@ -13,7 +13,7 @@ const broken: ReadonlySet<unknown> = new Set(['ERR_STREAM_PREMATURE_CLOSE', 'ERR
 export function nativeErrorHandler (error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   // A stream that a hook of the host's put in place of ours breaks when its caller leaves: that is no failure, and nobody is to be told.
   if (broken.has(Reflect.get(Object(error), 'code')) && modelCallOf(request)?.abortedBy === 'client') return reply
-  const known = fromForeign(error, request)
+  const known = fromForeign(error, request, reply.statusCode)
   if (known.statusCode >= 500) writeLog(request.log, 'error', { err: error }, 'model request failed')
   // A hook of the host's may have failed before any of ours ran.
   const llm = identify(gatewayOf(request.server), request, reply)
