@@ -12,10 +12,19 @@ async function registerErrors (app: FastifyInstance, options: Readonly<Record<ne
   checkOptions('errors', options, {})
   const gateway = joinGateway(app)
 
+  // Whatever they were to be before, as what a mount's upstream broke off before its first byte.
+  const failed = new WeakSet<FastifyReply>()
+
   identifyFirst(app, gateway)
 
+  app.addHook('onError', function llmGatewayErrors (request, reply, _error, done) {
+    // What breaks when its caller leaves is no failure, and nobody is to be told.
+    if (modelCallOf(request)?.abortedBy !== 'client') failed.add(reply)
+    done()
+  })
+
   app.addHook('onSend', function llmGatewayErrors (request, reply, payload, done) {
-    const foreign = foreignError(modelCallOf(request), reply, payload)
+    const foreign = foreignError(failed.has(reply) ? null : modelCallOf(request), reply, payload)
     // A hook of the host's may have failed before any of ours ran.
     const llm = foreign === null ? modelCallOf(request) : identify(gateway, request, reply)
     if (!(llm instanceof ModelCall)) {
@@ -30,7 +39,7 @@ async function registerErrors (app: FastifyInstance, options: Readonly<Record<ne
 
 /**
  * An error that Fastify rendered, null for any other payload: ours are marked by their code, an upstream's by its
- * status, and a host's own shape is left alone.
+ * status, and a host's own shape is left alone. `llm`: null where a reply is known to be no other than Fastify's.
  */
 function foreignError (llm: ModelCall | null, reply: FastifyReply, payload: unknown): object | null {
   if (reply.statusCode < 400) return null
@@ -47,7 +56,7 @@ function foreignError (llm: ModelCall | null, reply: FastifyReply, payload: unkn
 
 function native (llm: ModelCall, request: FastifyRequest, reply: FastifyReply, foreign: object): string {
   const error = fromForeign(foreign, request, reply.statusCode)
-  llm.errorCode = error.code
+  llm.errorCode ??= error.code
   llm.outcome ??= error.outcome
   const body = errorText(llm.endpoint.family, error, llm.id)
   setErrorHead(reply, error, llm.id)

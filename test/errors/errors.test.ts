@@ -9,13 +9,14 @@ import { checkChoice, checkOptions } from '../../plugins/core/options.js'
 import { errorHeaders, refuse } from '../../plugins/core/errors/refuse.js'
 import { errorTable, type ErrorCode } from '../../plugins/core/errors/table.js'
 import { families } from '../../plugins/protocols/index.js'
-import llmGateway from '../../plugins/index.js'
-import { gatewayOptions, listen, secret } from '../helpers/gateway.js'
+import llmGateway, { usage } from '../../plugins/index.js'
+import { gatewayOptions, listen, secret, watchSettled } from '../helpers/gateway.js'
 import { startHost } from '../helpers/host.js'
 import { startUpstream } from '../helpers/upstream.js'
 import { Wire } from '../helpers/wire.js'
 
 const headers = { authorization: `Bearer ${secret}`, 'content-type': 'application/json' }
+const chat = '{"model":"m","messages":[{"role":"user","content":"hi"}]}'
 
 async function build (t: { teardown: (close: () => unknown) => unknown }, add: (app: FastifyInstance) => void): Promise<FastifyInstance> {
   const app = Fastify({ bodyLimit: 100 })
@@ -136,6 +137,44 @@ t.test('an untouched mount whose upstream is gone answers 502 without its addres
   upstream.queue({ status: 400, body: Buffer.from(body), headers: { 'x-request-id': 'up' } })
   const passed = await other.inject({ method: 'POST', url: '/v1/chat/completions', headers, payload: '{}' })
   t.match([passed.statusCode, passed.body, passed.headers['x-request-id'], passed.headers['request-id']], [400, body, 'up', 'up'])
+})
+
+const ask = { method: 'POST', url: '/v1/chat/completions', headers, payload: chat } as const
+
+t.test('a hook of the host\'s that fails once an upstream has replied is told in the caller\'s protocol, and not packed', async (t) => {
+  const upstream = await startUpstream(t)
+  const own = Fastify()
+  t.teardown(() => own.close())
+  await own.register(llmGateway, gatewayOptions(upstream.url))
+  const before = async (app: FastifyInstance): Promise<void> => { await app.register(usage) }
+  const apps = {
+    own, adapted: await startHost(t, upstream.url, { before, adapted: true }), untouched: await startHost(t, upstream.url, { before }),
+  }
+  for (const [where, app] of Object.entries(apps)) {
+    const settled = watchSettled(app)
+    let isBroken = true
+    app.addHook('onSend', async (_request, _reply, payload) => {
+      if (!isBroken) return payload
+      isBroken = false
+      throw Object.assign(new Error('connect ECONNREFUSED 10.0.0.7:443'), { statusCode: 503 })
+    })
+    upstream.queue({ fixture: 'chat_completions.json', encoding: 'gzip' })
+    const { statusCode, headers: { 'content-encoding': coding }, body } = await app.inject(ask)
+    t.match([statusCode, coding, JSON.parse(body)], [503, undefined, { error: { code: 'overloaded' } }], where)
+    t.match(await settled.next(), { outcome: 'gateway_error', errorCode: 'overloaded' }, where)
+  }
+})
+
+t.test('an untouched mount whose upstream breaks off between its headers and its body answers 502', async (t) => {
+  const upstream = await startUpstream(t)
+  const app = await startHost(t, upstream.url, { before: async (app) => { await app.register(usage) } })
+  const settled = watchSettled(app)
+  for (const status of [200, 429]) {
+    upstream.queue({ status, body: { ok: true }, encoding: 'gzip', cutAt: 0 })
+    const { statusCode, headers: { 'content-encoding': coding }, body } = await app.inject(ask)
+    t.match([statusCode, coding, JSON.parse(body)], [502, undefined, { error: { code: 'upstream_reset' } }], String(status))
+    t.match(await settled.next(), { outcome: 'upstream_error' })
+  }
 })
 
 t.test('a hook of the host\'s that comes before the gateway\'s is heard as it is, and its errors speak the caller\'s protocol', async (

@@ -31,6 +31,8 @@ export function refuse (request: FastifyRequest, reply: FastifyReply, family: Fa
 export function setErrorHead (reply: FastifyReply, error: GatewayError, requestId: string): void {
   const retryAfter = reply.getHeader('retry-after')
   const shouldRetry = reply.getHeader('x-should-retry')
+  // Of a reply that was to be sent in its place.
+  reply.removeHeader('content-encoding')
   reply.code(error.statusCode).headers(errorHeaders(error, requestId))
   if (retryAfter !== undefined) reply.header('retry-after', retryAfter)
   if (shouldRetry !== undefined) reply.header('x-should-retry', shouldRetry)
