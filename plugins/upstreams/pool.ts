@@ -1,5 +1,5 @@
 import { didYouMean } from '../core/did-you-mean.js'
-import { checkChoice, checkOptions, OptionError } from '../core/options.js'
+import { checkChoice, checkOptions, OptionError, withDefaults } from '../core/options.js'
 import type { Upstream } from '../core/upstream.js'
 import { Affinity } from './affinity.js'
 import type { HealthRegistry } from './health.js'
@@ -22,14 +22,14 @@ export interface Pool {
 
 const causes: readonly string[] = ['connect', 'reset', 'timeout', 'first_event', '429', '500', '502', '503', '504', '529']
 
-export const poolDefaults = {
+export const poolDefaults: Required<Omit<PoolOptions, 'members'>> = {
   attempts: 3,
   retryOn: ['connect', 429, 503, 529],
   affinity: 'conversation',
   affinityTtlMs: 86_400_000,
   attemptTimeoutMs: Infinity,
   deadlineMs: 900_000,
-} as const
+}
 
 const known = {
   members: 'anything',
@@ -68,7 +68,8 @@ function readPool (name: string, options: PoolOptions, beside: Known): Pool {
   const at = `pools.${name}`
   checkOptions(at, options, known)
   checkChoice(`${at}.affinity`, options.affinity, ['conversation', 'key', 'none'])
-  const { members, retryOn, ...others } = { ...poolDefaults, ...options }
+  const { members, ...rules } = options
+  const { retryOn, ...others } = withDefaults(poolDefaults, rules)
   if (!Array.isArray(members) || members.length === 0) throw new OptionError(`${at}.members`, 'must be a list of at least one upstream')
   const read = members.map((member: unknown, i) => readMember(name, i, member, beside))
   const twice = read.find(({ upstream }, i) => read.findIndex((other) => other.upstream === upstream) < i)
@@ -93,7 +94,7 @@ function readMember (pool: string, i: number, given: unknown, { upstreams, pools
     throw new OptionError(at, `names ${String(name)}, which is not one of the upstreams${didYouMean(String(name), [...upstreams.keys()])}`)
   }
   const health = registry.of(upstream)
-  return newMember(upstream, health, { ...memberDefaults, ...rules }, health.loadIn(pool))
+  return newMember(upstream, health, withDefaults(memberDefaults, rules), health.loadIn(pool))
 }
 
 function readCauses (at: string, given: unknown): ReadonlySet<string> {

@@ -95,6 +95,24 @@ t.test('a wrong pool is refused at start, by name', async (t) => {
   )
 })
 
+t.test('what is undefined, as of a variable that is not set, has its default', async (t) => {
+  const upstreams = readUpstreams({ a: { url: 'http://a' } })
+  const read = (pool: object) => readPools({ p: Object(pool) }, upstreams, new HealthRegistry()).get('p')
+  const rules = { weight: undefined, concurrency: undefined, tier: undefined }
+  const { members: [member], ...own } = Object(read({
+    members: [{ upstream: 'a', ...rules }],
+    attempts: undefined,
+    retryOn: undefined,
+    affinity: undefined,
+    affinityTtlMs: undefined,
+    attemptTimeoutMs: undefined,
+    deadlineMs: undefined,
+  }))
+  const { members, ...others } = Object(read({ members: ['a'] }))
+  t.strictSame(own, others)
+  t.strictSame({ ...member, load: null }, { ...members[0], load: null })
+})
+
 t.test('what groups name is there, and speaks what they use it for', async (t) => {
   const upstreams: Named['upstreams'] = { a: {}, b: {}, c: { protocols: ['messages'] } }
   const pools = { p: { members: ['a', { upstream: 'b' }] } }
