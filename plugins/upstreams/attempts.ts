@@ -145,7 +145,7 @@ export class PoolAttempts implements Attempts {
   async #renew (renew: (refused: string) => Promise<string>, refused: string, judgement: Judgement): Promise<number | null> {
     this.#mayRenew = false
     const member = this.#visits.current?.member
-    const renewed = await renew(refused).catch(() => refused)
+    const renewed = await within(this.#allowance.leftMs(this.#around.now()), renew(refused)).catch(() => refused)
     this.#visits.end('credential', 401, renewed === refused ? judgement : null)
     if (this.#isOver) return null
     if (renewed === refused) return this.#goOn(judgement)
@@ -173,10 +173,12 @@ export class PoolAttempts implements Attempts {
     return next === null ? null : this.#retry(next, cause)
   }
 
-  #retry (next: Member, cause: string): number {
+  #retry (next: Member, cause: string): number | null {
+    const waitMs = this.#search.tried.includes(next) ? againMs * (0.5 + this.#around.random()) : 0
+    if (waitMs >= this.#allowance.leftMs(this.#around.now())) return null
     this.#next = next
     this.#around.failedOver(this.#pool.name, cause)
-    return this.#search.tried.includes(next) ? againMs * (0.5 + this.#around.random()) : 0
+    return waitMs
   }
 
   /** Only who made it has it. Asking costs nothing. */

@@ -100,7 +100,7 @@ export interface PoolOptions<Upstream extends string = string> {
   attemptTimeoutMs?: number
   /**
    * Time that all attempts together have to the headers of a reply.
-   * @defaultValue that of the transport
+   * @defaultValue 900,000
    */
   deadlineMs?: number
 }

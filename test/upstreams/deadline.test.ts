@@ -3,9 +3,16 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
 import t, { type Test } from 'tap'
+import { PoolAttempts } from '../../plugins/upstreams/attempts.js'
+import { Bindings } from '../../plugins/upstreams/bindings.js'
+import { HealthRegistry } from '../../plugins/upstreams/health.js'
+import { poolOfOne } from '../../plugins/upstreams/pool.js'
+import { RetryBudget } from '../../plugins/upstreams/retry-budget.js'
+import type { Surroundings } from '../../plugins/upstreams/surroundings.js'
 import { call, listen, read, type Gateway } from '../helpers/gateway.js'
 import { replyFixture } from '../helpers/upstream.js'
 import { ask, inOrder, seenBy, startPool } from './pool-gateway.js'
+import { requestTo, upstreamOf } from './request.js'
 
 /** An address that takes no connection and refuses none: its process stands still, and its queue is full. */
 async function startSilence (t: Test): Promise<string> {
@@ -68,6 +75,42 @@ t.test('nobody waits for longer than the deadline', async (t) => {
     t.equal(llm.times.sentAt > 0, sent, 'what was never sent is not paid for')
     t.strictSame(seenBy(gateway), sent ? [1, 0] : [0, 0])
   }
+})
+
+t.test('nobody waits for longer than the deadline for a secret in place of one that was refused', async (t) => {
+  const asked: string[] = []
+  const credential = async (): Promise<string> => asked.push('') === 1 ? 'old' : await new Promise<string>(() => {})
+  const gateway = await startPool(t, { rules: inOrder, upstreams: [{ credential }], pool: { deadlineMs: 500 } })
+  await warm(gateway)
+  gateway.members[0]?.queue({ status: 401, body: { error: { message: 'an old one' } } })
+  const since = performance.now()
+  t.match(await ask(gateway), { status: 401, body: /an old one/ })
+  t.ok(performance.now() - since < 5_000, `${performance.now() - since} ms`)
+  t.equal(asked.length, 2)
+})
+
+t.test('the same member is not asked again beyond the deadline', async (t) => {
+  let now = 0
+  const failedOver: string[] = []
+  const around: Surroundings = {
+    bindings: new Bindings(null, () => {}),
+    budget: new RetryBudget(),
+    attempted: () => {},
+    failedOver: (_pool, reason) => { failedOver.push(reason) },
+    now: () => now,
+    random: () => 0.5,
+  }
+  const upstream = upstreamOf({ url: 'http://a' })
+  const pool = { ...poolOfOne(upstream, new HealthRegistry()), causes: new Set(['connect']), attempts: 2, deadlineMs: 1_000 }
+  for (const [failsAt, waitMs] of [[890, 100], [910, null]] as const) {
+    now = 0
+    const attempts = new PoolAttempts(pool, requestTo('/v1/models', { method: 'GET' }), {}, false, around)
+    attempts.next()
+    now = failsAt
+    t.equal(attempts.failed({ kind: 'transport', error: new Error('refused'), sent: false }), waitMs)
+    attempts.over('complete')
+  }
+  t.strictSame(failedOver, ['connect'])
 })
 
 t.test('a head without content is held no longer than an attempt may take', async (t) => {
