@@ -114,8 +114,13 @@ export class PoolAttempts implements Attempts {
 
   look (status: number): 'pass' | 'whole' | 'head' {
     this.#visits.status = status
-    if (needsBody(status) || (status === 404 && this.#bound.isLookedFor)) return 'whole'
+    if (needsBody(status) || this.#isMissing) return 'whole'
     return this.#holdsHeads && status === 200 && this.#allowance.attemptsLeft > 0 ? 'head' : 'pass'
+  }
+
+  /** It has not what nobody knows the maker of. */
+  get #isMissing (): boolean {
+    return this.#visits.status === 404 && this.#bound.isLookedFor
   }
 
   openHead (): StreamHead {
@@ -132,6 +137,7 @@ export class PoolAttempts implements Attempts {
     const secret = current?.secret ?? null
     const judgement = judge(failure, upstream?.forwards === false, Date.now(), this.#llm)
     if (failure.kind === 'transport') this.#best.note(failure.error, failure.sent)
+    else if (this.#isMissing) this.#best.keepMissing(failure.reply)
     else this.#best.keep(failure.reply, judgement.result)
     const status = failure.kind === 'transport' ? 0 : failure.reply.status
     const renew = upstream?.secret.renew
@@ -158,7 +164,7 @@ export class PoolAttempts implements Attempts {
 
   /** After how long there is another attempt, null for none. */
   #goOn ({ cause, blames }: Judgement): number | null | Promise<number | null> {
-    if (this.#bound.isLookedFor && this.#visits.status === 404) return this.#lookOn()
+    if (this.#isMissing) return this.#lookOn()
     const isCause = cause === 'credential' || (cause !== null && this.#pool.causes.has(cause))
     if (!isCause || this.#allowance.attemptsLeft <= 0 || this.#allowance.isLate) return null
     if (blames === 'account_model') this.#search.refused()
@@ -184,7 +190,11 @@ export class PoolAttempts implements Attempts {
   /** Only who made it has it. Asking costs nothing. */
   #lookOn (): number | null {
     const next = this.#search.another(this.#around.now())
-    if (next === null) return null
+    if (next === null) {
+      // It may be with one that is out.
+      if (!this.#search.isThrough) this.#best.note(gatewayError('upstream_unreachable'))
+      return null
+    }
     this.#next = next
     this.#around.failedOver(this.#pool.name, 'unknown_id')
     return 0

@@ -8,6 +8,7 @@ const untold = new Error('nothing was tried')
 /** What a caller is told where no attempt served it. */
 export class BestFailure {
   #reply: KeptReply | null = null
+  #missing: KeptReply | null = null
   #error: Error = untold
   #wasSent = false
 
@@ -22,9 +23,15 @@ export class BestFailure {
     this.#reply = moreUseful(this.#reply, reply, result)
   }
 
+  /** One of those that may have what is asked for has it not: the answer where all of them say so, and none otherwise. */
+  keepMissing (reply: KeptReply): void {
+    this.#missing = reply
+  }
+
   /** The request is counted for the upstream whose reply is told. */
   told (llm: ModelCall): KeptReply | Error {
-    if (this.#reply !== null) countFor(this.#reply.upstream, llm)
-    return this.#reply ?? this.#error
+    const reply = this.#reply ?? (this.#error === untold ? this.#missing : null)
+    if (reply !== null) countFor(reply.upstream, llm)
+    return reply ?? this.#error
   }
 }

@@ -37,6 +37,11 @@ export class Search implements Ask {
     return next === null || this.tried.includes(next) ? null : next
   }
 
+  /** Every member was asked. */
+  get isThrough (): boolean {
+    return this.#pool.members.every((member) => this.tried.includes(member))
+  }
+
   /** By the account of the member that was asked last. */
   refused (): void {
     const last = this.tried.at(-1)

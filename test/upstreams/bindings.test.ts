@@ -88,6 +88,26 @@ t.test('an id that nobody knows is looked for with all, where it is all that is 
   t.strictSame(seenBy(gateway), [3, 2, 3], 'a request that costs is not')
 })
 
+t.test('what one member has not is not told as missing where another one could not say', async (t) => {
+  const gateway = await startPool(t, { rules: inOrder, pool: { retryOn: [429, 503, 'reset'] } })
+  gateway.members.forEach((member, i) => keepResponses(member, String(i)))
+  const [owner] = gateway.members
+  owner?.queue(overloaded)
+  t.equal(await get(gateway, 'resp_0a'), 503)
+  owner?.queue({ status: 429, headers: { 'retry-after': '0' }, body: {} })
+  t.equal(await get(gateway, 'resp_0b', 'DELETE'), 429)
+  owner?.queue({ cutAt: 'headers' })
+  t.equal(await get(gateway, 'resp_0c'), 502)
+  t.equal(await get(gateway, 'resp_0d'), 200)
+  owner?.queue(...Array.from({ length: 5 }, () => overloaded))
+  for (let i = 0; i < 5; i += 1) await ask(gateway)
+  while (gateway.settled.size > 0) await gateway.settled.next()
+  const before = seenBy(gateway)
+  t.equal(await get(gateway, 'resp_0e'), 502, 'it is out')
+  t.strictSame(seenBy(gateway), [before[0], Number(before[1]) + 1])
+  t.equal(await get(gateway, 'resp_0d'), 200, 'its member is known')
+})
+
 t.test('a group that goes by models finds what was made for one of them', async (t) => {
   const members = [await startUpstream(t), await startUpstream(t)]
   members.forEach((member, i) => keepResponses(member, String(i)))
