@@ -31,20 +31,27 @@ export interface MountedCall {
  */
 export function send (mounted: MountedCall, source: string, options: FastifyReplyFromHooks): boolean {
   const { llm, reply, destination } = mounted
-  let isSent = true
-  const own = ownOptions(mounted, options, () => isSent)
+  const progress: Progress = { isSealed: false, isSent: true }
+  const own = ownOptions(mounted, options, progress)
   const dest = withOneVersion(source, llm.url.slice(llm.mountLength))
   if (dest !== source) own.getUpstream = baseWithoutVersions(options.getUpstream)
   try {
     reply.from(dest, own)
   } catch (error) {
-    if (destination === null || llm.times.sentAt > 0) throw error
+    if (!progress.isSealed || llm.times.sentAt > 0) throw error
   }
   // What the way of a request depends on was read by then.
   llm.body.json = undefined
-  isSent = destination === null || llm.times.sentAt > 0
-  if (!isSent) refuseUnsent(mounted)
-  return isSent
+  progress.isSent = destination === null || llm.times.sentAt > 0
+  if (!progress.isSent) refuseUnsent(mounted)
+  return progress.isSent
+}
+
+/** How far the sending of one request has come. */
+interface Progress {
+  /** It is with a transport: what is thrown before is of the host's own functions. */
+  isSealed: boolean
+  isSent: boolean
 }
 
 /** The options of a mount for what is none of ours. */
@@ -55,7 +62,7 @@ export function leftAlone (options: FastifyReplyFromHooks): FastifyReplyFromHook
   } satisfies FastifyReplyFromHooks)
 }
 
-function ownOptions (mounted: MountedCall, options: FastifyReplyFromHooks, isSent: () => boolean): FastifyReplyFromHooks {
+function ownOptions (mounted: MountedCall, options: FastifyReplyFromHooks, progress: Progress): FastifyReplyFromHooks {
   const { llm, request, reply, destination } = mounted
   const body = llm.body.outgoing ?? llm.body.bytes
   const onError = options.onError ?? ((_reply, { error }) => refuse(
@@ -75,6 +82,7 @@ function ownOptions (mounted: MountedCall, options: FastifyReplyFromHooks, isSen
         gateway: mounted.gateway, llm, request, reply, destination, streamOnly: options.onResponse !== undefined, rewriteHeaders: null,
       }
       if (destination !== null) own[seal] = 'sealed'
+      progress.isSealed = destination !== null
       return own
     },
     rewriteHeaders: (headers, req) => {
@@ -83,7 +91,7 @@ function ownOptions (mounted: MountedCall, options: FastifyReplyFromHooks, isSen
     },
     onResponse: options.onResponse ?? ((_request, _reply, { stream }) => pass(mounted, stream)),
     onError: (failed, info) => {
-      if (isSent()) onError(failed, info)
+      if (progress.isSent) onError(failed, info)
     },
   } satisfies FastifyReplyFromHooks)
 }

@@ -371,14 +371,23 @@ t.test('the handler of a mount works without any option of reply-from, past it',
   }
 })
 
-t.test('a function of the mount that throws fails its request alone', async (t) => {
+t.test('a function of the mount that throws fails its request alone, and is told in the log', async (t) => {
   const upstream = await startUpstream(t)
-  const app = await startSeam(t, upstream.url, { rewriteRequestHeaders: () => { throw new Error('a secret of the host') } })
-  await app.register(llmGateway, {
-    groups: { all: { protocols: everyProtocol } }, keys: [{ id: 'a', group: 'all', secret }], routes: false,
-  })
-  const reply = await app.inject({ method: 'POST', url: '/v1/chat/completions', headers, payload: chat })
-  t.match([reply.statusCode, reply.json().error.code], [500, 'internal_error'])
-  t.notMatch(reply.body, /secret/)
+  const throws = (): never => { throw new Error('a secret of the host') }
+  for (const own of [{}, { upstream: 'main' }]) {
+    for (const name of ['rewriteRequestHeaders', 'getUpstream', 'queryString']) {
+      const lines: string[] = []
+      const app = Fastify({ logger: { level: 'error', stream: { write: (line: string) => { lines.push(line) } } } })
+      t.teardown(async () => await app.close())
+      const mount = { upstream: upstream.url, prefix: '/v1', rewritePrefix: '/v1', replyOptions: { [name]: throws }, ...proxyOptions() }
+      await app.register(httpProxy, mount)
+      const groups = { all: { protocols: everyProtocol, ...own } }
+      await app.register(llmGateway, { ...gatewayOptions(upstream.url), groups, routes: false })
+      const reply = await app.inject({ method: 'POST', url: '/v1/chat/completions', headers, payload: chat })
+      t.match([reply.statusCode, reply.json().error.code], [500, 'internal_error'])
+      t.notMatch(reply.body, /secret/)
+      t.match(lines.map((line) => JSON.parse(line).err?.message), ['a secret of the host'], name)
+    }
+  }
   t.equal(upstream.seen.length, 0)
 })
