@@ -144,7 +144,8 @@ export class Failover implements AttemptListener {
   #leave (error: Error): void {
     const current = this.#current
     if (current?.isPassed === true) {
-      this.#isOver = true
+      // Its exchange takes back what it cannot pass on, whose caller waits.
+      this.#isOver = !(error instanceof ReplyCodedError)
       current.cancel(error)
       return
     }
