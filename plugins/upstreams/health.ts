@@ -16,7 +16,7 @@ export class Health {
   readonly account: Account
   active = 0
   readonly #loads = new Map<string, Load>()
-  /** Digest of the secret that was refused last, for all or for some model. */
+  /** Digest of the secret that was refused last, for all or for some model; of nothing where there was none. */
   #refused: string | null = null
 
   constructor (account: Account) {
@@ -27,8 +27,8 @@ export class Health {
     return this.#refused !== null
   }
 
-  refuse (secret: string): void {
-    this.#refused = digestOf(secret)
+  refuse (secret: string | null): void {
+    this.#refused = digestOf(secret ?? '')
   }
 
   /** With another secret than the one that was refused it begins anew. */

@@ -39,6 +39,9 @@ const functionRules: RenewalRules = {
   keepMs: 30_000, staleMs: Infinity, timeoutMs: 10_000, patienceMs: Infinity, pauseMs: 5_000, now: Date.now,
 }
 
+/** After a failure, where nothing is at hand: as soon as a caller that was refused for it comes again. */
+const missingPauseMs = 1_000
+
 /** As the official client libraries of providers have it: renewed from two minutes ahead, and waited for in the last half minute. */
 const aheadMs = 120_000
 const lastMs = 30_000
@@ -90,7 +93,7 @@ class RenewedSecret implements Secret {
   readonly current = (): string | Promise<string> => {
     const now = this.#rules.now()
     const held = this.#held
-    if (held === null || now >= held.endsAt) return this.#awaited()
+    if (held === null || now >= held.endsAt) return now < this.#failedAt + missingPauseMs ? unavailable() : this.#awaited()
     if (now < held.freshUntil || now < this.#failedAt + this.#rules.pauseMs) return held.text
     if (now >= held.goodUntil) return this.#awaited()
     this.#asked().catch(() => {})
@@ -136,9 +139,13 @@ class RenewedSecret implements Secret {
     } catch {
       // What it says may hold the secret, or where it is.
       this.#failedAt = this.#rules.now()
-      throw gatewayError('upstream_credential_unavailable')
+      return await unavailable()
     }
   }
+}
+
+async function unavailable (): Promise<never> {
+  throw gatewayError('upstream_credential_unavailable')
 }
 
 function readGiven (given: Given, { keepMs, staleMs, now }: RenewalRules): Held {

@@ -96,6 +96,6 @@ export function tellBegun (members: readonly Member[], visit: Visit, told: Told,
 export function endVisit (members: readonly Member[], visit: Visit, told: Told | null, now: number): void {
   const { secret, member: { health } } = visit
   if (told !== null && told.blames !== 'nobody_asked') tellPool(members, visit, told, now)
-  if (secret !== null && (told?.blames === 'credential' || told?.blames === 'credential_model')) health.refuse(secret)
+  if (told?.blames === 'credential' || told?.blames === 'credential_model') health.refuse(secret)
   visit.end()
 }

@@ -59,3 +59,13 @@ t.test('its file holds another one', async (t) => {
   while (!await isServing(gateway)) await pause(100)
   t.equal(await isServing(gateway), true)
 })
+
+t.test('its file was not there, and comes later', async (t) => {
+  const file = join(t.testdir({}), 'token')
+  const gateway = await startPool(t, { rules: inOrder, upstreams: [{ credential: { file } }] })
+  t.equal(await isServing(gateway), false)
+  t.equal(await isServing(gateway), false)
+  writeFileSync(file, 'the-new-one')
+  while (!await isServing(gateway)) await pause(100)
+  t.equal(await isServing(gateway), true)
+})

@@ -57,6 +57,9 @@ t.test('while no other is to be had the old one is used as long as it lasts', as
   now += 30_000
   await t.rejects(Promise.resolve(secret.current()), unavailable)
   works = true
+  await t.rejects(Promise.resolve(secret.current()), unavailable)
+  t.equal(asked, 4, 'not asked again right after a failure')
+  now += 1_000
   t.equal(await secret.current(), 's1')
 })
 
