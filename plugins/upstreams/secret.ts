@@ -1,3 +1,4 @@
+import { performance } from 'node:perf_hooks'
 import { gatewayError } from '../core/errors/gateway-error.js'
 import { readPlainFile } from '../core/plain-file.js'
 import type { Secret } from '../core/upstream.js'
@@ -25,18 +26,23 @@ export interface RenewalRules {
   readonly patienceMs: number
   /** After a failure, and between two that are forced. */
   readonly pauseMs: number
+  /** Never goes back, as the wall clock may: what was to be kept for a second would be kept for hours. */
   readonly now: () => number
+  /** Tells how long a secret lasts that tells its end. */
+  readonly wallNow: () => number
 }
+
+const clocks = { now: () => performance.now(), wallNow: Date.now }
 
 /**
  * A file is read again each second in which it is used: Kubernetes swaps a link above it, which no watch of the file tells. The first
  * request after a pause waits for that, or it would carry what the file held before the pause; a disk that stalls does not keep it long.
  */
 const fileRules: RenewalRules = {
-  keepMs: 1_000, staleMs: 2_000, timeoutMs: 5_000, patienceMs: 200, pauseMs: 1_000, now: Date.now,
+  keepMs: 1_000, staleMs: 2_000, timeoutMs: 5_000, patienceMs: 200, pauseMs: 1_000, ...clocks,
 }
 const functionRules: RenewalRules = {
-  keepMs: 30_000, staleMs: Infinity, timeoutMs: 10_000, patienceMs: Infinity, pauseMs: 5_000, now: Date.now,
+  keepMs: 30_000, staleMs: Infinity, timeoutMs: 10_000, patienceMs: Infinity, pauseMs: 5_000, ...clocks,
 }
 
 /** After a failure, where nothing is at hand: as soon as a caller that was refused for it comes again. */
@@ -148,12 +154,12 @@ async function unavailable (): Promise<never> {
   throw gatewayError('upstream_credential_unavailable')
 }
 
-function readGiven (given: Given, { keepMs, staleMs, now }: RenewalRules): Held {
+function readGiven (given: Given, { keepMs, staleMs, now, wallNow }: RenewalRules): Held {
   const text = typeof given === 'string' ? given : given.secret
   if (!isSecret(text)) throw new TypeError('no secret')
   if (typeof given === 'string') return { text, freshUntil: now() + keepMs, goodUntil: now() + staleMs, endsAt: Infinity }
-  const endsAt = Number(given.expiresAt)
-  const left = endsAt - now()
+  const left = Number(given.expiresAt) - wallNow()
   if (!(left > 0)) throw new TypeError('the secret has ended')
+  const endsAt = now() + left
   return { text, freshUntil: endsAt - Math.min(aheadMs, left / 2), goodUntil: endsAt - Math.min(lastMs, left / 8), endsAt }
 }

@@ -20,7 +20,7 @@ t.test('one question at a time, and none while the answer is fresh', async (t) =
     asked += 1
     await wait(5)
     return { secret: `s${asked}`, expiresAt: now + 3_600_000 }
-  }, { now: () => now })
+  }, { now: () => now, wallNow: () => now })
   t.equal(secret.known(), null)
   t.strictSame(await Promise.all([secret.current(), secret.current(), secret.current()]), ['s1', 's1', 's1'])
   t.equal(secret.known(), 's1')
@@ -44,7 +44,7 @@ t.test('while no other is to be had the old one is used as long as it lasts', as
     asked += 1
     if (!works) throw new Error('s3cret is in here')
     return { secret: 's1', expiresAt: new Date(now + 3_600_000) }
-  }, { now: () => now })
+  }, { now: () => now, wallNow: () => now })
   t.equal(await secret.current(), 's1')
   works = false
   now += 3_600_000 - 100_000
@@ -61,6 +61,23 @@ t.test('while no other is to be had the old one is used as long as it lasts', as
   t.equal(asked, 4, 'not asked again right after a failure')
   now += 1_000
   t.equal(await secret.current(), 's1')
+})
+
+t.test('a clock that is set back keeps no secret for longer', async (t) => {
+  let now = 0
+  let wall = 1_800_000_000_000
+  const asked: string[] = []
+  const clocks = { now: () => now, wallNow: () => wall }
+  const ending = functionSecret(() => ({ secret: `s${asked.push('')}`, expiresAt: wall + 3_600_000 }), clocks)
+  const text = functionSecret(() => `t${asked.push('')}`, { ...clocks, staleMs: 60_000 })
+  let works = false
+  const failing = functionSecret(() => works ? 'there' : '', clocks)
+  t.strictSame([await ending.current(), await text.current()], ['s1', 't2'])
+  await t.rejects(Promise.resolve(failing.current()), unavailable)
+  works = true
+  wall -= 7_200_000
+  now += 3_600_000 - 20_000
+  t.strictSame([await ending.current(), await text.current(), await failing.current()], ['s3', 't4', 'there'])
 })
 
 t.test('what is no secret is not sent', async (t) => {
@@ -82,7 +99,7 @@ t.test('a secret that was refused is replaced once for all who had it', async (t
     asked += 1
     await wait(5)
     return `s${asked}`
-  }, { now: () => now })
+  }, { now: () => now, wallNow: () => now })
   t.equal(await secret.current(), 's1')
   const renewed = await Promise.all(Array.from({ length: 100 }, async () => await secret.renew?.('s1')))
   t.strictSame(new Set(renewed), new Set(['s2']))
@@ -100,7 +117,7 @@ t.test('a file is read again when it changes, also through a link that is swappe
   await symlink(join(folder, 'one'), join(folder, 'data'))
   await mkdir(join(folder, 'mount'))
   await symlink(join('..', 'data', 'token'), join(folder, 'mount', 'token'))
-  const secret = fileSecret(join(folder, 'mount', 'token'), { now: () => now })
+  const secret = fileSecret(join(folder, 'mount', 'token'), { now: () => now, wallNow: () => now })
   t.equal(await secret.current(), 'first')
   await symlink(join(folder, 'two'), join(folder, 'next'))
   await rename(join(folder, 'next'), join(folder, 'data'))
@@ -118,7 +135,7 @@ t.test('a file is read again when it changes, also through a link that is swappe
 t.test('what a file held before a pause is not sent after it', async (t) => {
   let now = 0
   const folder = t.testdir({ token: 'first' })
-  const secret = fileSecret(join(folder, 'token'), { now: () => now })
+  const secret = fileSecret(join(folder, 'token'), { now: () => now, wallNow: () => now })
   t.equal(await secret.current(), 'first')
   await writeFile(join(folder, 'token'), 'second')
   now += 3_600_000
