@@ -4,16 +4,11 @@ import type { ShedReason } from '../core/recorder.js'
 import { Exchange } from './exchange.js'
 import { unsent } from './failover.js'
 import type { ExchangeContext } from './exchange-context.js'
+import type { DispatcherOptions } from './options.js'
 import { PlacedHandler, type ReplyHandler } from './placed-handler.js'
 
-export interface QueueOptions {
-  /** Connections to one upstream. */
-  connections: number
-  /** Requests that may wait for one, of all upstreams together; another one is refused at once. */
-  maxQueued: number
-  /** How long each may wait. */
-  queueMs: number
-}
+/** `maxQueued`: of all upstreams together. */
+type QueueOptions = Pick<DispatcherOptions, 'connections' | 'maxQueued' | 'queueMs'>
 
 export type Start = (handler: ReplyHandler) => void
 

@@ -4,36 +4,19 @@ import { dispatchTraced } from '../core/telemetry/outgoing-trace.js'
 import { GatewayError } from '../core/errors/gateway-error.js'
 import type { Call, Destination } from '../core/upstream.js'
 import { ConnectionQueue } from './connection-queue.js'
-import { DrainBudget, type DrainOptions } from './drain.js'
+import { DrainBudget } from './drain.js'
 import { Failover, unsent } from './failover.js'
 import {
   kContext, type ExchangeContext, type ExchangeDone, type ExchangeReply, type MarkedHeaders, type Transport,
 } from './exchange-context.js'
 import { inPieces } from './body-pieces.js'
 import { GuardedExchange } from './guarded-exchange.js'
+import type { DispatcherOptions } from './options.js'
 import type { ReplyHandler } from './placed-handler.js'
 import { HeaderReader } from './raw-headers.js'
 import { ownRequestHeaders, readdress } from './request-headers.js'
 import { SlowReaders } from './slow-readers.js'
 import { UpstreamAgent } from './undici.js'
-
-export interface DispatcherOptions {
-  /** Connections to one upstream; each carries one request at a time. Default 1,024. */
-  connections: number
-  /** Requests that may wait for a connection. */
-  maxQueued: number
-  /** How long each may wait. */
-  queueMs: number
-  /** From the request's last byte to the reply's headers. Default 900,000: a model may think long. */
-  headersTimeoutMs: number
-  /** Silence in the middle of a reply, and how long its caller may take nothing of it. Default 300,000. */
-  idleTimeoutMs: number
-  /** Default 10,000. */
-  connectTimeoutMs: number
-  drain: DrainOptions
-  /** More options of undici's connector, such as `ca`. TLS verification is on unless `rejectUnauthorized: false`. */
-  tls: Readonly<Record<string, unknown>>
-}
 
 /** As reply-from calls back. */
 type MountDone = (error: Error | null, reply?: ExchangeReply) => void

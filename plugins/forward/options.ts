@@ -1,6 +1,5 @@
 import { checkOptions, withDefaults } from '../core/options.js'
 import { drainDefaults, type DrainOptions } from './drain.js'
-import type { DispatcherOptions } from './dispatcher.js'
 
 export interface TransportOptions {
   /**
@@ -53,6 +52,19 @@ export interface ForwardOptions extends TransportOptions {
   routes?: boolean
 }
 
+/** How a transport sends, each option given. */
+export type DispatcherOptions = Required<Omit<TransportOptions, 'drain'>> & { drain: DrainOptions }
+
+const defaults: Omit<DispatcherOptions, 'drain'> = {
+  connections: 1_024,
+  maxQueued: 1_024,
+  queueMs: 2_000,
+  headersTimeoutMs: 900_000,
+  idleTimeoutMs: 300_000,
+  connectTimeoutMs: 10_000,
+  tls: {},
+}
+
 const transportChecks = {
   connections: 'a whole number of at least 1',
   maxQueued: 'a whole number of at least 0',
@@ -79,14 +91,6 @@ export function checkForwardOptions (options: ForwardOptions): void {
 export function readTransport (options: TransportOptions): DispatcherOptions {
   checkOptions('proxyOptions', options, transportChecks)
   checkOptions('proxyOptions.drain', options.drain ?? {}, drainChecks)
-  return {
-    connections: options.connections ?? 1_024,
-    maxQueued: options.maxQueued ?? 1_024,
-    queueMs: options.queueMs ?? 2_000,
-    headersTimeoutMs: options.headersTimeoutMs ?? 900_000,
-    idleTimeoutMs: options.idleTimeoutMs ?? 300_000,
-    connectTimeoutMs: options.connectTimeoutMs ?? 10_000,
-    drain: withDefaults(drainDefaults, options.drain ?? {}),
-    tls: options.tls ?? {},
-  }
+  const { drain = {}, ...others } = options
+  return { ...withDefaults(defaults, others), drain: withDefaults(drainDefaults, drain) }
 }
