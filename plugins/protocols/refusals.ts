@@ -54,11 +54,12 @@ export function namesRequest (body: Buffer): boolean {
 
 type Headers = Readonly<Record<string, unknown>>
 
-/** Longer than this no provider's window is; a number of seconds that is larger is a point in time. */
+/** Longer than this no provider's window is: a larger number of seconds is a point in time, and one that is larger still tells it in ms. */
 const thirtyDays = 30 * 86_400
-/** Windows that tell when they are free again: `6m0s`, `850ms`, or a date. */
+const endOfSeconds = 1e11
+/** Windows that tell when they are free again. */
 const resets = [
-  'x-ratelimit-reset-requests', 'x-ratelimit-reset-tokens',
+  'x-ratelimit-reset', 'x-ratelimit-reset-requests', 'x-ratelimit-reset-tokens',
   'anthropic-ratelimit-requests-reset', 'anthropic-ratelimit-input-tokens-reset', 'anthropic-ratelimit-output-tokens-reset',
 ] as const
 
@@ -67,27 +68,21 @@ const resets = [
  * is RFC 9110 10.2.3, `retry-after-ms` is Azure's, the rest tells windows of which the first that ends counts.
  */
 export function waitMsOf (headers: Headers, body: Buffer, nowMs: number): number | null {
-  return numberOf(headers['retry-after-ms']) ?? retryAfterMs(headers['retry-after'], nowMs) ?? resetMs(
-    headers['x-ratelimit-reset'], nowMs
-  ) ??
-    smallest(resets.map((name) => durationMs(headers[name], nowMs))) ?? retryInfoMs(body)
+  return numberOf(headers['retry-after-ms']) ?? untilMs(headers['retry-after'], nowMs) ??
+    smallest(resets.map((name) => untilMs(headers[name], nowMs))) ?? retryInfoMs(body)
 }
 
-function retryAfterMs (value: unknown, nowMs: number): number | null {
-  const seconds = numberOf(value)
-  return seconds === null ? dateMs(value, nowMs) : seconds * 1_000
-}
-
-function resetMs (value: unknown, nowMs: number): number | null {
-  const seconds = numberOf(value)
-  if (seconds === null) return null
-  return seconds < thirtyDays ? seconds * 1_000 : Math.max(0, seconds * 1_000 - nowMs)
+/** Of seconds, of a point in time (OpenRouter tells it in milliseconds since the epoch), of `6m0s` or `850ms`, or of a date. */
+function untilMs (value: unknown, nowMs: number): number | null {
+  const number = numberOf(value)
+  if (number === null) return durationMs(value) ?? dateMs(value, nowMs)
+  return number < thirtyDays ? number * 1_000 : Math.max(0, (number < endOfSeconds ? number * 1_000 : number) - nowMs)
 }
 
 const unitMs: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 
-function durationMs (value: unknown, nowMs: number): number | null {
-  if (typeof value !== 'string' || !/^(?:\d+(?:\.\d+)?(?:ms|s|m|h|d))+$/.test(value)) return dateMs(value, nowMs)
+function durationMs (value: unknown): number | null {
+  if (typeof value !== 'string' || !/^(?:\d+(?:\.\d+)?(?:ms|s|m|h|d))+$/.test(value)) return null
   return [...value.matchAll(/(\d+(?:\.\d+)?)(ms|s|m|h|d)/g)].reduce(
     (sum, [, amount, unit]) => sum + Number(amount) * Number(unitMs[String(unit)]), 0
   )
