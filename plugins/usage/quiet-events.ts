@@ -6,8 +6,8 @@ const error = 'error'
 const failed = 'failed'
 const errorByte = error.charCodeAt(0)
 const failedByte = failed.charCodeAt(0)
-/** Where the names begin, with one blank more or less. */
-const namesAt = [6, 7, 8, 9, 15, 16, 24, 25]
+/** Where the names begin, with a blank after each colon or without. */
+const namesAt = [6, 7, 8, 9, 14, 15, 16, 23, 24, 25]
 
 /**
  * Offset up to which `chunk` holds whole events that tell nothing of usage, `at` or less for none. `at`: where an event begins.
