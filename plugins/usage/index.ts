@@ -2,13 +2,14 @@
  * Gives each metered request what opens a tap on its reply; whoever moves the bytes drives it. On a mount of the host that nobody
  * adapted, this plugin does.
  */
-import { Readable } from 'node:stream'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { refuse } from '../core/errors/refuse.js'
 import { joinGateway } from '../core/gateway.js'
 import { identifyFirst } from '../core/identify.js'
-import { modelCallOf } from '../core/model-call.js'
+import { succeeded } from '../core/measures.js'
+import { modelCallOf, type ModelCall } from '../core/model-call.js'
+import type { UsageMissing } from '../core/types.js'
 import type { Upstream } from '../core/upstream.js'
 import { routeOf } from '../core/route-kind.js'
 import { checkHiding } from '../core/usage-hiding.js'
@@ -16,8 +17,9 @@ import { askFor } from './ask.js'
 import { tapOpener } from './open-tap.js'
 import { readOptions, type UsageOptions } from './options.js'
 import { acceptReadable } from './readable-codings.js'
+import { streamOf } from './reply-stream.js'
 import { withBody } from './take-body.js'
-import { watch } from './watch.js'
+import { tapWhole, watch } from './watch.js'
 
 export type { UsageOptions } from './options.js'
 
@@ -63,16 +65,27 @@ async function registerUsage (app: FastifyInstance, options: UsageOptions): Prom
 
   app.addHook('onSend', function llmGatewayUsage (request, reply, payload, done) {
     const llm = modelCallOf(request)
-    if (llm === null || llm.openTap === null || llm.upstreamReply.tapped || !(payload instanceof Readable)) done()
-    else done(null, watch(gateway, request, reply, llm, llm.openTap, payload))
+    if (llm === null || llm.openTap === null || llm.upstreamReply.tapped) done()
+    else if (typeof payload === 'string' || Buffer.isBuffer(payload)) done(null, tapWhole(reply, llm, llm.openTap, payload))
+    else {
+      const body = streamOf(payload, reply)
+      done(null, body === null ? payload : watch(gateway, request, reply, llm, llm.openTap, body))
+    }
   })
 
-  // Sent on, and left before a reply came: it was paid for, and nobody knows how much. A host's mount does not tell that it sent it.
   gateway.settlement.add('usage', (llm, request) => {
-    const unseen = llm.openTap !== null && !llm.upstreamReply.tapped && llm.usage.missing === null
-    if (!unseen || llm.abortedBy === null || llm.endpoint.metered !== 'yes') return
-    if (llm.times.sentAt > 0 || routeOf(llm, request) === 'host') llm.usage.missing = 'client_abort'
+    const isUnseen = llm.openTap !== null && !llm.upstreamReply.tapped && llm.usage.missing === null
+    if (isUnseen && llm.endpoint.metered === 'yes') llm.usage.missing = unseenFor(llm, routeOf(llm, request) === 'host')
   })
+}
+
+/**
+ * Why nobody saw the usage of a request that was paid for, null for one that was not: its caller left before a reply came, or a host
+ * answered past the framework. A host's mount does not tell that it sent a request.
+ */
+function unseenFor (llm: ModelCall, isHosts: boolean): UsageMissing | null {
+  if (llm.abortedBy !== null) return isHosts || llm.times.sentAt > 0 ? 'client_abort' : null
+  return isHosts && succeeded(llm) ? 'no_usage' : null
 }
 
 /** Which one of a pool gets the request is not known yet. */

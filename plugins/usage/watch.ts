@@ -17,10 +17,8 @@ import type { OpenTap, ReplyTap } from '../core/types.js'
 export function watch (
   gateway: Gateway, request: FastifyRequest, reply: FastifyReply, llm: ModelCall, openTap: OpenTap, body: Readable
 ): Readable {
-  llm.upstreamReply.tapped = true
-  llm.upstreamReply.status = reply.statusCode
-  llm.times.headersAt = performance.now()
   const tap = openTap(reply.statusCode, reply.getHeaders())
+  noteReply(llm, reply)
   if (tap === null) return body
   // Its bytes may not be what the upstream counted: an event that only the gateway asked for is taken out. A stream that is cut
   // must not end where it was said to.
@@ -57,6 +55,23 @@ export function watch (
     releaseHold(gateway, request, llm)
   })
   return through
+}
+
+/** The same for one that a function of the host's has read to its end. Errors may be the gateway's own. */
+export function tapWhole (reply: FastifyReply, llm: ModelCall, openTap: OpenTap, body: string | Buffer): string | Buffer {
+  const tap = openTap(reply.statusCode, reply.getHeaders())
+  if (tap === null) return body
+  noteReply(llm, reply)
+  const bytes = typeof body === 'string' ? Buffer.from(body) : body
+  llm.upstreamReply.bytes = bytes.length
+  const left = Buffer.concat([tap.push(bytes), tap.end()].filter((piece) => piece !== null))
+  return typeof body === 'string' ? left.toString() : left
+}
+
+function noteReply (llm: ModelCall, reply: FastifyReply): void {
+  llm.upstreamReply.tapped = true
+  llm.upstreamReply.status = reply.statusCode
+  llm.times.headersAt = performance.now()
 }
 
 /** A stream that ends without its last event was cut, however cleanly it ends. */
