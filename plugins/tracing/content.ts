@@ -4,6 +4,7 @@
  * `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT`. Texts alone, bounded, without the caller's and the upstream's key.
  */
 import type { Span } from '@opentelemetry/api'
+import { isEventStream } from '../core/event-stream.js'
 import { attributes } from '../core/telemetry/genai.js'
 import type { ModelCall } from '../core/model-call.js'
 import type { OpenTap, ReplyTap, StreamFacts } from '../core/types.js'
@@ -58,7 +59,7 @@ function listenIn (span: Span, llm: ModelCall, hide: Hide, openTap: OpenTap): Op
     // What is compressed would have to be unpacked twice.
     if (tap === null || rules === null || headers['content-encoding'] !== undefined) return tap
     const budget = new TextBudget(maxTextLength)
-    const reply = new ReplyText(rules.output, budget, String(headers['content-type']).startsWith('text/event-stream'))
+    const reply = new ReplyText(rules.output, budget, isEventStream(headers))
     const tell = (): void => {
       reply.end()
       if (reply.text !== '') span.setAttribute(attributes.outputMessages, JSON.stringify([outputMessage(hide(reply.text), llm)]))

@@ -1,6 +1,7 @@
 import type { ModelCall } from '../core/model-call.js'
 import type { AbortSide, ReplyTap, StreamFacts, UsageMissing } from '../core/types.js'
 import { isSpace, openArray, openObject } from '../core/bytes.js'
+import { isEventStream } from '../core/event-stream.js'
 import { openersOf, SideDecoder } from './decoder.js'
 import { DocumentReader } from './document-reader.js'
 import { EventSieve } from './event-sieve.js'
@@ -145,21 +146,17 @@ export class UsageTap implements ReplyTap {
   }
 
   private looksLikeEvents (first: number): boolean {
-    return eventBytes.has(first) || this.isEventStream
-  }
-
-  private get isEventStream (): boolean {
-    return textOf(this.headers['content-type']).startsWith('text/event-stream')
+    return eventBytes.has(first) || isEventStream(this.headers)
   }
 
   private get mayBeStream (): boolean {
-    return this.isEventStream || this.llm.stream
+    return this.llm.stream || isEventStream(this.headers)
   }
 
   /** One that is told again, from a place on, is whole also without any event: its caller has all of them. */
   private get cameWhole (): boolean {
-    const { reader, plan, options: { counts } } = this
-    if (reader === null) return !counts || !this.isEventStream || plan.rules.ending === null
+    const { reader, plan, headers, options: { counts } } = this
+    if (reader === null) return !counts || !isEventStream(headers) || plan.rules.ending === null
     return reader.whole || (!counts && reader instanceof EventStreamReader && reader.untold)
   }
 

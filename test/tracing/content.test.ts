@@ -108,6 +108,12 @@ t.test('a stream without events is a list of documents', async (t) => {
   t.equal(outputOf(running.lastSpan()?.attributes ?? {}), 'Hello from upstream 👋')
 })
 
+t.test('an event stream is one in whatever letters its type is written', async (t) => {
+  const running = await start(t, 'SPAN_ONLY')
+  running.upstream.queue({ headers: { 'content-type': 'Text/Event-Stream;charset=utf-8' } })
+  t.equal(outputOf(await chat(running, 'hi', true)), 'Hello from upstream 👋')
+})
+
 t.test('on a mount that nobody adapted', async (t) => {
   const running = await start(t, 'SPAN_ONLY', true)
   for (const stream of [false, true]) {
