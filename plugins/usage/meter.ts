@@ -9,9 +9,6 @@ import { overlay } from './usage-object.js'
 /** Why a reply was not read to its end. */
 const cutShort: ReadonlySet<UsageMissing> = new Set(['client_abort', 'upstream_abort', 'too_large'])
 
-/** Names and ids are short; what an upstream writes in their place goes into log lines and spans. */
-const maxTextLength = 256
-
 /** Gathers what the documents of one reply tell: its only one, each event of a stream, or each element of an array. */
 export class Meter {
   /** True where the newest document held usage. */
@@ -126,9 +123,9 @@ export class Meter {
     // The upstream broke its reply off, in words.
     const missing = this.failed && unread === 'no_usage' ? 'upstream_abort' : unread
     const { usage } = llm
-    usage.responseModel = bounded(this.model)
-    usage.responseId = bounded(this.id)
-    usage.finishReason = bounded(this.finishReason)
+    usage.responseModel = this.model
+    usage.responseId = this.id
+    usage.finishReason = this.finishReason
     usage.replyFailed = this.failed
     const counted = this.total()
     usage.served = servedOf(this.outside, this.latest, counted === null ? null : this.tools, header, this.plan)
@@ -147,10 +144,6 @@ export class Meter {
 
 function joined (one: Counted | null, other: Counted | null): Counted | null {
   return one === null || other === null ? one ?? other : addCounted(one, other)
-}
-
-function bounded (text: string | null): string | null {
-  return text === null || text.length <= maxTextLength ? text : text.slice(0, maxTextLength)
 }
 
 /** Null stands in replies of success, and some servers write what is empty there. */

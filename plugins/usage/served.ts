@@ -8,6 +8,9 @@ import type { Plan } from './plan.js'
 /** More searches, or seconds, no reply has: a mistake of the provider's, after which all that is counted later would be lost. */
 const maxCount = 1e6
 
+/** Names, ids and words are short; what an upstream writes in their place goes into log lines, spans and records. */
+const maxTextLength = 256
+
 const facts = ['tier', 'speed', 'region'] as const
 
 type Fact = typeof facts[number]
@@ -64,7 +67,7 @@ export function servedOf (
 function factOf (fact: Fact, outside: Outside, usage: JsonObject | null, header: ReadHeader, rules: ServedRules): string | null {
   const at: ToldAt = rules[fact]
   const inside = usage === null ? null : firstText(usage, at.usage)
-  const word = (outside[fact] ?? inside ?? (at.header === null ? null : header(at.header)))?.toLowerCase()
+  const word = (outside[fact] ?? inside ?? (at.header === null ? null : header(at.header)))?.toLowerCase().slice(0, maxTextLength)
   if (word === undefined) return null
   return rules.words[word] ?? word
 }
@@ -99,7 +102,7 @@ function costIn (usage: JsonObject, places: ServedRules['cost']): string | null 
 export function textIn (found: readonly unknown[], slots: readonly number[]): string | null {
   for (const slot of slots) {
     const value = found[slot]
-    if (typeof value === 'string' && value !== '') return value
+    if (typeof value === 'string' && value !== '') return value.slice(0, maxTextLength)
   }
   return null
 }

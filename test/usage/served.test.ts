@@ -255,6 +255,19 @@ t.test('an SVG of each picture of a stream is counted, and beside pictures of th
   t.match(meter('responses', [Buffer.from(JSON.stringify(reply))]).llm.usage.served?.tools?.usage, { input: 1_000, output: 10_000 })
 })
 
+t.test('a text that is no tier of anything does not travel on whole', async (t) => {
+  const long = 'X'.repeat(1_000)
+  const replies: ReadonlyArray<readonly [protocol: string, reply: object, headers?: Record<string, string>]> = [
+    ['chat_completions', { ...chat, service_tier: long }],
+    ['messages', { ...messages, usage: { ...messages.usage, service_tier: long } }],
+    ['generate_content', gemini, { 'x-gemini-service-tier': long }],
+  ]
+  for (const [protocol, reply, headers] of replies) {
+    const { served } = meter(protocol, [Buffer.from(JSON.stringify(reply))], headers).llm.usage
+    t.equal(served?.tier, 'x'.repeat(256), protocol)
+  }
+})
+
 t.test('more than a thousand items are not kept', async (t) => {
   const output = Array.from({ length: 1_200 }, () => search('search'))
   t.equal(meter('responses', [Buffer.from(JSON.stringify({ ...responses, output }))]).llm.usage.served?.counts.search, 1_000)
