@@ -9,5 +9,5 @@ export const usageHiding: {
   readonly headers: ReadonlyMap<string, RegExp>
 } = {
   parameters: new Map([['fields', []], ['callback', []], ['alt', ['sse', 'json', 'json;enum-encoding=int']]]),
-  headers: new Map([['x-goog-fieldmask', /./], ['x-goog-encode-response-if-executable', /./], ['accept', /protobuf|proto/i]]),
+  headers: new Map([['x-goog-fieldmask', /./], ['x-goog-encode-response-if-executable', /./], ['accept', /proto/i]]),
 }

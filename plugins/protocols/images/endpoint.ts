@@ -4,10 +4,14 @@ import { simulateImages } from './simulate.js'
 import { imagesText } from './text.js'
 import { imagesUsage } from './usage.js'
 
-/** Who draws an SVG may be another one. */
-const otherModels = [...substituteModels, 'svg.model']
-
-const output = { max: [], choices: [['n']] }
+const drawing = {
+  modelField: 'model',
+  /** Who draws an SVG may be another one. */
+  otherModels: [...substituteModels, 'svg.model'],
+  substitutes: substituteModels,
+  usage: imagesUsage,
+  output: { max: [], choices: [['n']] },
+} as const
 
 /** https://platform.openai.com/docs/api-reference/images */
 export const images = defineProtocol({
@@ -16,43 +20,9 @@ export const images = defineProtocol({
   operation: 'image_generation',
   text: imagesText,
   endpoints: [
-    {
-      id: 'images',
-      path: 'images/generations',
-      schema: 'images',
-      metered: 'yes',
-      streams: 'body',
-      modelField: 'model',
-      otherModels,
-      substitutes: substituteModels,
-      usage: imagesUsage,
-      output,
-    },
-    {
-      id: 'images.edits',
-      path: 'images/edits',
-      body: 'form',
-      schema: 'images.edits',
-      metered: 'yes',
-      streams: 'body',
-      modelField: 'model',
-      otherModels,
-      substitutes: substituteModels,
-      usage: imagesUsage,
-      output,
-    },
-    {
-      id: 'images.variations',
-      path: 'images/variations',
-      body: 'form',
-      schema: 'images.variations',
-      metered: 'optional',
-      modelField: 'model',
-      otherModels,
-      substitutes: substituteModels,
-      usage: imagesUsage,
-      output,
-    },
+    { id: 'images', path: 'images/generations', schema: 'images', metered: 'yes', streams: 'body', ...drawing },
+    { id: 'images.edits', path: 'images/edits', body: 'form', schema: 'images.edits', metered: 'yes', streams: 'body', ...drawing },
+    { id: 'images.variations', path: 'images/variations', body: 'form', schema: 'images.variations', metered: 'optional', ...drawing },
   ],
   example: {
     model: 'gpt-image-2',
