@@ -41,8 +41,8 @@ export class EventStreamReader implements ReplyReader {
   /** The newest events that were passed by: the finish reason of a chat stands in one of the last before its usage. */
   private newer = noRun()
   private older = noRun()
-  /** No event was read since. */
-  private isPassedNewest = false
+  /** How often some were, since an event was read. */
+  private passedSince = 0
 
   constructor (plan: Plan, meter: Meter) {
     this.plan = plan
@@ -113,7 +113,7 @@ export class EventStreamReader implements ReplyReader {
     const { scanner, meter } = this
     if (scanner.first === undefined) return false
     this.first -= 1
-    this.isPassedNewest = false
+    this.passedSince = 0
     if (scanner.done) meter.take(scanner.found)
     else this.broken ||= scanner.first === openObject
     // `[DONE]`, the one event that is no object.
@@ -133,15 +133,16 @@ export class EventStreamReader implements ReplyReader {
 
   /** Reads the last events that were passed by, where something is still looked for. */
   private readPassed (isWanted: boolean): void {
-    const { newer, older, isPassedNewest, meter: { ended } } = this
+    const { newer, older, passedSince, meter: { ended } } = this
     this.newer = noRun()
     this.older = noRun()
     if (!isWanted) return
     keepLast(older, keepLast(newer, lastEvents))
     this.readRun(older)
+    // What was read after it has the last word.
+    if (passedSince < 2) this.meter.ended ||= ended
     this.readRun(newer)
-    // What came after it has the last word.
-    if (!isPassedNewest) this.meter.ended ||= ended
+    if (passedSince < 1) this.meter.ended ||= ended
   }
 
   private readRun ({ bytes, from, to }: Run): void {
@@ -159,13 +160,13 @@ export class EventStreamReader implements ReplyReader {
     const end = endOfQuiet(chunk, at, this.plan.rules.sign)
     if (end <= at || (allOnly && end < chunk.length)) return at
     this.events.skipped()
-    this.isPassedNewest = true
     if (end - at > shortBytes) this.keep(chunk, at, end)
     return end
   }
 
   /** Nothing is made anew: this is for most pieces of each stream. */
   private keep (bytes: Buffer, from: number, to: number): void {
+    this.passedSince += 1
     const run = this.older
     this.older = this.newer
     this.newer = run

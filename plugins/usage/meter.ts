@@ -60,7 +60,9 @@ export class Meter {
     this.tools = this.withTools(this.tools, this.toolsIn(found, slots.tools))
     this.drawn = this.withTools(this.drawn, this.toolsIn(found, slots.drawnByTools))
     this.createdAt = numberIn(found, slots.created) ?? this.createdAt
-    this.sequence = numberIn(found, slots.sequence) ?? this.sequence
+    const sequence = numberIn(found, slots.sequence)
+    // An event that was passed by at first may be read after a later one.
+    if (sequence !== null && sequence > (this.sequence ?? -1)) this.sequence = sequence
     this.takeEnding(found, type)
   }
 
