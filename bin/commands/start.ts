@@ -24,37 +24,36 @@ type Gateway = Standalone | Primary
 export async function start (file: string, args: string[], io: Io): Promise<number> {
   readArgs({ args, options: { config: { type: 'string' } } })
   if (io.primary) return await work(file, io, io.primary)
-  let running: Gateway | null = null
-  let isDue = false
-  const reload = (): void => {
-    if (running === null) isDue = true
-    else running.reload()
-  }
-  io.onSignal('SIGHUP', reload)
   const config = loadConfig(file, io.env, readServedText(file))
+  let running: Gateway | null = null
   // From before the gateway reads the files: what changes while it starts is a change, too.
-  const unwatch = watchConfig(file, watchMs, reload, () => running?.priceFiles ?? config.prices?.files ?? [])
-  const gateway = await startGateway(file, config, io).catch((error: unknown) => {
-    unwatch()
-    throw error
-  })
-  running = gateway
-  if (isDue) reload()
+  const unwatch = watchConfig(file, watchMs, () => reload(), () => running?.priceFiles ?? config.prices?.files ?? [])
+  const starting = startGateway(file, config, io)
+  // What is asked of it while it starts is done once it is there.
+  const reload = (): void => { starting.then(async (gateway) => await gateway.reload(), () => {}) }
   const ended = new EventEmitter()
   let stopping = false
   const stop = (): void => {
     if (stopping) {
-      if (gateway instanceof Primary) gateway.kill()
+      if (running instanceof Primary) running.kill()
       return io.exit(killedCode)
     }
     stopping = true
     unwatch()
     io.out('stopping once the requests that run have ended; another signal stops at once')
-    gateway.stop().then(() => ended.emit('end'))
+    starting.then(async (gateway) => {
+      await gateway.stop()
+      ended.emit('end')
+    }, () => {})
   }
+  io.onSignal('SIGHUP', reload)
   io.onSignal('SIGTERM', stop)
   io.onSignal('SIGINT', stop)
-  greet(config, gateway, io)
+  running = await starting.catch((error: unknown) => {
+    unwatch()
+    throw error
+  })
+  greet(config, running, io)
   await once(ended, 'end')
   // Lines that nobody takes must not hold the end, as an output that is not empty does.
   if (await io.logStream?.flush?.(flushMs) === false) io.exit(0)
@@ -74,7 +73,7 @@ async function startGateway (file: string, config: GatewayConfig, io: Io): Promi
 async function work (file: string, io: Io, primary: Channel): Promise<number> {
   for (const name of ['SIGHUP', 'SIGTERM', 'SIGINT'] as const) io.onSignal(name, () => {})
   const code = await runWorker({ file, env: io.env, ...io.logStream && { logStream: io.logStream } }, primary)
-  await io.logStream?.flush?.(flushMs)
+  if (await io.logStream?.flush?.(flushMs) === false) io.exit(code)
   primary.close()
   return code
 }

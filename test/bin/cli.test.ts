@@ -140,7 +140,7 @@ t.test('a signal to reload, and a change of the file, while the gateway starts a
       PORT: '0',
       get WHERE () {
         read += 1
-        if (read === 2) meanwhile(io, path)
+        if (read === 2) queueMicrotask(() => meanwhile(io, path))
         return '/internal'
       },
     }
@@ -151,6 +151,22 @@ t.test('a signal to reload, and a change of the file, while the gateway starts a
     io.send('SIGTERM')
     t.equal(await exit, 0)
   }
+})
+
+t.test('a signal to end while the gateway starts is taken once it is there, and none keeps a start from failing', async (t) => {
+  const signalled = async (io: Terminal, text: string): Promise<number> => {
+    const onSignal: Terminal['onSignal'] = (name, listener) => {
+      io.onSignal(name, listener)
+      // The last one that it listens for: nothing has started by then.
+      if (name === 'SIGINT') for (const signal of ['SIGHUP', 'SIGTERM'] as const) io.send(signal)
+    }
+    return await run(['start', '--config', file(t, text)], { ...io, onSignal })
+  }
+  const io = terminal({ PORT: '0' })
+  t.equal(await signalled(io, small), 0)
+  t.match(await io.shown.next(), /^stopping/)
+  t.match(await io.shown.next(), /^llm-gateway listens on/)
+  t.equal(await signalled(terminal({ PORT: '0' }), `${small}\nvalidation: { schemas: { chat: ./nowhere.json } }`), 1)
 })
 
 t.test('the path of the metrics is the one of the file', async (t) => {

@@ -93,6 +93,15 @@ t.test('check takes a pipe, start does not: it reads its file again', async (t) 
     'because a gateway that runs reads it again\n')
 })
 
+t.test('a signal to end that comes before all is loaded ends it there', async (t) => {
+  const file = join(t.testdir({ 'gateway.yaml': yaml('http://127.0.0.1:9', []) }), 'gateway.yaml')
+  // As soon as somebody listens: to the first process of a container it would not be sent before.
+  const early = 'process.on("newListener", (name) => { if (name === "SIGTERM") setImmediate(() => process.kill(process.pid, name)) })'
+  const child = launch(t, `--import=data:text/javascript,${early}`, [program, 'start', '--config', file], { PORT: '0' })
+  t.equal(await child.exited, 0)
+  t.same([child.out.size, child.err], [0, []])
+})
+
 t.test('a second signal ends it at once, whatever runs', async (t) => {
   const upstream = await startUpstream(t)
   const text = yaml(upstream.url, ['key-a'], 'forward: { drain: { maxMs: 60000 } }')
