@@ -144,7 +144,9 @@ t.test('a worker that begins after a reload has the ports and all else of the st
 
 t.test('a worker that cannot start says why', async (t) => {
   for (const [text, why] of [
-    ['groups: 5', /groups/], [yaml('http://127.0.0.1:9', ['a'], 'validation: { schemas: { nothing: x } }'), /nothing/],
+    ['groups: 5', /^gateway\.yaml:1: groups: /m],
+    [yaml('http://127.0.0.1:9', ['a'], 'validation: { schemas: { nothing: x } }'), /^gateway\.yaml: validation\.schemas\.nothing: /],
+    [yaml('http://127.0.0.1:9', ['a'], 'listen: { host: 192.0.2.1 }'), /^listen EADDRNOTAVAIL: /],
   ] as const) {
     const said: FromWorker[] = []
     const code = await runWorker({ file: 'gateway.yaml', env: { PORT: '0' } }, {
@@ -360,6 +362,25 @@ t.test('the place of one that ended holds no end', async (t) => {
   t.equal(waits(), before)
 })
 
+t.test('where no worker can be forked the others and their primary live on, and it is tried again', async (t) => {
+  const { lines, start } = rig(t, 'key-a')
+  const primary = await start(2)
+  const { cwd } = process
+  cluster.setupPrimary({ cwd: '/nowhere' })
+  t.teardown(() => cluster.setupPrimary({ cwd: cwd() }))
+  process.kill(Number(primary.pids[0]), 'SIGKILL')
+  await until(lines, /"why":"SIGKILL"/)
+  await until(lines, /"why":"spawn .* ENOENT"/)
+  await until(lines, /a worker did not start/)
+  await until(lines, /"why":"spawn .* ENOENT"/)
+  t.equal(primary.pids.length, 1)
+  cluster.setupPrimary({ cwd: cwd() })
+  while (primary.pids.length < 2) await pause(10)
+  for (const worker of Object.values(cluster.workers ?? {})) worker?.emit('error', new Error('write EPIPE'))
+  t.equal(primary.pids.length, 2, 'an error of one that runs is not its end')
+  await primary.stop()
+})
+
 t.test('a worker that hangs is killed when all are to end, once its requests have had their time', async (t) => {
   const { lines, write, start } = rig(t, 'key-a')
   write('key-a', 'listen: { shutdownGraceMs: 1 }')
@@ -407,4 +428,5 @@ t.test('a process that is no worker has no primary; one whose channel is closed 
   channel?.close()
   await pause(5)
   t.strictSame(said, [{ type: 'stop' }, { type: 'asks to start' }, 'closed'])
+  t.match(worker, { exitedAfterDisconnect: true }, 'else Node ends the process with the channel')
 })

@@ -14,15 +14,16 @@ const holders = new WeakMap<Handle, Worker>()
  */
 export function closeWithWorker (worker: Worker): void {
   const { process } = worker
-  const send = process.send.bind(process)
+  // Not there where it could not be forked.
+  const { send } = process
   const handed = new Map<unknown, Handle>()
-  Reflect.set(process, 'send', (...args: Parameters<typeof send>): boolean => {
+  Reflect.set(process, 'send', (...args: Parameters<typeof send>): unknown => {
     const [message, handle] = args
     if (isHandle(handle)) {
       handed.set(Reflect.get(Object(message), 'key'), handle)
       holders.set(handle, worker)
     }
-    return send(...args)
+    return Reflect.apply(send, process, args)
   })
   worker.once('exit', () => {
     for (const handle of handed.values()) if (holders.get(handle) === worker) handle.close()

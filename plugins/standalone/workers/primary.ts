@@ -139,6 +139,10 @@ export class Primary {
     this.#all.add(worker)
     closeWithWorker(worker)
     await new Promise<void>((resolve, reject) => {
+      const ended = (why: string | number): void => {
+        reject(new Error(`a worker ended before it listened (${why})`))
+        this.#ended(worker, why)
+      }
       worker.on('message', (message: FromWorker) => {
         if (message.type === 'failed') reject(new Error(message.message))
         else if (message.type === 'ready') {
@@ -148,10 +152,9 @@ export class Primary {
           resolve()
         } else this.#hear(worker, message)
       })
-      worker.once('exit', (code, signal) => {
-        reject(new Error(`a worker ended before it listened (${signal ?? code})`))
-        this.#ended(worker, signal ?? code)
-      })
+      worker.once('exit', (code, signal) => ended(signal ?? code))
+      // One that could not be forked has no end but this, and an error that nobody hears ends the process.
+      worker.on('error', ({ message }) => { if (worker.process.pid === undefined) ended(message) })
     })
   }
 

@@ -1,5 +1,5 @@
 import type { Worker } from 'node:cluster'
-import { ConfigError } from '../config-error.js'
+import { configErrorOf } from '../config.js'
 import type { Environment } from '../config-yaml.js'
 import type { LogStream } from '../gateway.js'
 import { Standalone } from '../standalone.js'
@@ -15,12 +15,18 @@ export interface Channel {
 }
 
 /** `worker`: what this process is in its cluster, if anything. */
-export function channelOf (worker: Pick<Worker, 'isConnected' | 'send' | 'on' | 'process'> | undefined): Channel | null {
+export function channelOf (
+  worker: Pick<Worker, 'isConnected' | 'send' | 'on' | 'process' | 'exitedAfterDisconnect'> | undefined
+): Channel | null {
   if (worker === undefined) return null
   return {
     send: (message) => { if (worker.isConnected()) worker.send(message) },
     onMessage: (listener) => { worker.on('message', listener) },
-    close: () => { setImmediate(() => worker.process.disconnect()) },
+    close: () => {
+      // Node would end the process with the channel, before what listens for its end has sent what it counted.
+      worker.exitedAfterDisconnect = true
+      setImmediate(() => worker.process.disconnect())
+    },
   }
 }
 
@@ -44,9 +50,8 @@ export async function runWorker (options: WorkerOptions, { send, onMessage }: Om
       try {
         gateway = await Standalone.start({ ...options, text: () => text, firstText, peers })
       } catch (error) {
-        send({
-          type: 'failed', message: error instanceof ConfigError ? error.toLines(options.file).join('\n') : String(Object(error).message),
-        })
+        const lines = configErrorOf(error, options.file)?.toLines(options.file) ?? [String(Object(error).message)]
+        send({ type: 'failed', message: lines.join('\n') })
         resolve(1)
         return
       }
