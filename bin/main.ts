@@ -26,7 +26,7 @@ process.exitCode = await run(process.argv.slice(2), {
   err: (line) => { process.stderr.write(`${line}\n`) },
   progress: process.stderr.isTTY ? (text) => process.stderr.write(text) : null,
   onSignal: (signal, listener) => process.on(signal, listener),
-  logStream: new LogOutput(plain ?? outputOf(process.stdout)),
+  logStream: new LogOutput(plain ?? outputOf(process.stdout, cluster.isWorker)),
   primary: channelOf(cluster.worker),
   exit: (code) => process.exit(code),
 })

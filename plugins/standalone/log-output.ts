@@ -2,6 +2,7 @@ import { createWriteStream, fstatSync } from 'node:fs'
 import type { Writable } from 'node:stream'
 import type { LogStream } from './gateway.js'
 import type { LateLine } from './late-lines.js'
+import { wholeLines } from './whole-lines.js'
 
 /** Opens what the lines go to, again where it failed. */
 export type OpenOutput = () => Writable
@@ -120,8 +121,8 @@ export class LogOutput implements LogStream {
   #output (): Writable | null {
     if (this.#out !== null || Date.now() < this.#reopenAt) return this.#out
     const out = this.#open()
-    // An error that nobody hears ends the process; each write is told of it, too.
-    out.on('error', () => {})
+    // An error that nobody hears ends the process; each write is told of it, too. Standard output is the same one each time.
+    if (out.listenerCount('error') === 0) out.on('error', () => {})
     this.#out = out
     return out
   }
@@ -138,11 +139,14 @@ export class LogOutput implements LogStream {
   }
 }
 
-/** A file's output is written off the loop, which a disk would hold; Node's own standard output does so for pipes alone. */
-export function outputOf (stream: Writable & { readonly fd: number }): OpenOutput {
+/**
+ * A file's output is written off the loop, which a disk would hold; Node's own standard output does so for pipes alone. `isShared`: other
+ * processes write to it, too.
+ */
+export function outputOf (stream: Writable & { readonly fd: number }, isShared = false): OpenOutput {
   // As big integers: Node's `realpathSync` looks at what the plain form left behind, takes a pipe for the end of any path that it
   // resolves next, and modules behind symbolic links (as pnpm has them) are not found (lib/fs.js of Node 20 to 24).
-  if (!fstatSync(stream.fd, { bigint: true }).isFile()) return () => stream
+  if (!fstatSync(stream.fd, { bigint: true }).isFile()) return isShared ? () => wholeLines(stream) : () => stream
   return () => createWriteStream('', { fd: stream.fd, autoClose: false })
 }
 

@@ -57,6 +57,25 @@ t.test('a file is written off the loop, anything else by its own stream', async 
   t.equal(readFileSync(file, 'utf8'), 'a\nb\n')
   const pipe = Object.assign(new PassThrough(), { fd: openSync('/dev/null', 'w') })
   t.equal(outputOf(pipe)(), pipe)
+  t.not(outputOf(pipe, true)(), pipe, 'but for one that other processes write to')
+})
+
+t.test('an output that fails again and again is listened to once', async (t) => {
+  let now = Date.now()
+  t.intercept(Date, 'now', { value: () => now })
+  const out = new Writable({ write (_chunk, _encoding, done) { done(new Error('nobody reads')) } })
+  let opened = 0
+  const log = new LogOutput(() => {
+    opened += 1
+    return out
+  })
+  for (let attempt = 0; attempt < 3; attempt += 1) {
+    log.write('lost\n')
+    await new Promise(setImmediate)
+    now += 1_000
+  }
+  t.equal(opened, 3)
+  t.equal(out.listenerCount('error'), 1)
 })
 
 t.test('lines that come soon after another are one write, and what tells of trouble waits for no other', async (t) => {

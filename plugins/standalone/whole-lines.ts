@@ -1,0 +1,31 @@
+import { Writable } from 'node:stream'
+
+/** What a pipe or a socket takes whole or not at all (PIPE_BUF of Linux); of more, a part, and then what another process writes. */
+const wholeBytes = 4_096
+const newline = 0x0a
+
+/** Writes lines to an output that other processes write to, too, so that none stands within one of theirs. A longer one may. */
+export function wholeLines (out: Writable): Writable {
+  return new Writable({
+    write (lines: Buffer, _, done) {
+      writeLines(out, lines).then(() => done(), done)
+    },
+  })
+}
+
+/** One write after the other: a stream puts together what waits for it. */
+async function writeLines (out: Writable, lines: Buffer): Promise<void> {
+  for (let start = 0, end = 0; start < lines.length; start = end) {
+    end = endOfWhole(lines, start)
+    await new Promise<void>((resolve, reject) => {
+      out.write(lines.subarray(start, end), (error) => error ? reject(error) : resolve())
+    })
+  }
+}
+
+/** Behind the last line that fits, or the first one where that does not. */
+function endOfWhole (lines: Buffer, start: number): number {
+  const last = lines.lastIndexOf(newline, start + wholeBytes - 1)
+  const end = last < start ? lines.indexOf(newline, start) : last
+  return end < 0 ? lines.length : end + 1
+}
