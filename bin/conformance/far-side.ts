@@ -19,7 +19,10 @@ export class FarSide {
   seen: Seen[] = []
   #script: Script | null = null
   #waiting: Array<(seen: Seen) => void> = []
-  readonly #server: Server = createServer((req, res) => { this.#answer(req, res) })
+  readonly #server: Server = createServer((req, res) => {
+    // Who gives up in the middle of a body is one to be told of in its turn.
+    this.#answer(req, res).catch(() => res.destroy())
+  })
 
   async listen (port: number): Promise<void> {
     await new Promise<void>((resolve, reject) => {

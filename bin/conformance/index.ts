@@ -30,9 +30,9 @@ export async function run (args: readonly string[], io: Io): Promise<number> {
   try {
     return await runChecks(readOptions(args), io)
   } catch (error) {
-    if (!(error instanceof UsageError)) throw error
-    io.err(`${error.message}\n\n${usage}`)
-    return 2
+    const isMisused = error instanceof UsageError
+    io.err(isMisused ? `${error.message}\n\n${usage}` : `llm-gateway: ${messageOf(error)}`)
+    return isMisused ? 2 : 1
   }
 }
 

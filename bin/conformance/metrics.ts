@@ -6,8 +6,9 @@ export type TokenSums = ReadonlyMap<string, number>
 
 const sample = /^([a-zA-Z_:][\w:]*)(\{.*\})?\s+(\S+)/
 const directions: ReadonlyArray<readonly [name: string, pattern: RegExp]> = [
-  ['input', /"(input|prompt)"|input|prompt/],
-  ['output', /"(output|completion)"|output|completion/],
+  ['input', /input|prompt/],
+  // `completions` is an endpoint.
+  ['output', /output|completion(?!s)/],
 ]
 
 /** Sums in the text of one scrape. */

@@ -220,7 +220,27 @@ t.test('a gateway that accepts the upgrade', async (t) => {
 
 t.test('results that cannot be written are an error of their own', async (t) => {
   const origin = await listen(t, createServer((_, res) => res.end()))
-  await t.rejects(kit('--base-url', origin, '--check', '30', '--json', `${t.testdir({})}/none/results.json`), { code: 'ENOENT' })
+  const unwritten = await kit('--base-url', origin, '--check', '30', '--json', `${t.testdir({})}/none/results.json`)
+  t.match(unwritten, { code: 1, err: /\nllm-gateway: ENOENT: .*results\.json/ })
+  const taken = await kit('--base-url', origin, '--check', '30', '--upstream-port', new URL(origin).port)
+  t.match(taken, { code: 1, err: /^llm-gateway: listen EADDRINUSE: / }, 'nor is a port that is taken a check that failed')
+})
+
+t.test('a gateway that gives up a body in the middle of it fails its check, and no other', async (t) => {
+  const port = await freePort()
+  const given: string[] = []
+  const origin = await listen(t, createServer((req, res) => {
+    given.push(String(req.url))
+    const upstream = request({ port, host: '127.0.0.1', method: 'POST', path: req.url, headers: { 'content-length': 9 } })
+    upstream.on('error', () => {})
+    upstream.write('{', () => setTimeout(() => {
+      upstream.destroy()
+      res.writeHead(413).end()
+    }, 50))
+  }))
+  const { code, out } = await kit('--base-url', origin, '--upstream-port', `${port}`, '--key-openai', 'k', '--check', '1', '--check', '2')
+  t.equal(code, 1)
+  t.match(out, / 1 {2}fail .*status 413 instead of 200[^]* 2 {2}fail .*status 413 instead of 200/)
 })
 
 t.test('what is asked of a gateway depends on what it is', async (t) => {
@@ -243,9 +263,18 @@ t.test('token counters are found by what their names and labels say', async (t) 
     'x_tokens_bucket{le="1"} 9',
     'prompt_tokens_sum 3',
     'requests_total 4',
+    'y_tokens_total{path="/v1/chat/completions",type="prompt"} 20',
+    'y_tokens_total{path="/v1/chat/completions",type="completion"} 30',
   ].join('\n'))
   t.strictSame(Object.fromEntries(sums), {
-    x_tokens_total: 12, 'x_tokens_total input': 5, 'x_tokens_total output': 7, prompt_tokens_sum: 3, 'prompt_tokens_sum input': 3,
+    x_tokens_total: 12,
+    'x_tokens_total input': 5,
+    'x_tokens_total output': 7,
+    prompt_tokens_sum: 3,
+    'prompt_tokens_sum input': 3,
+    y_tokens_total: 50,
+    'y_tokens_total input': 20,
+    'y_tokens_total output': 30,
   })
   const grown = growth(new Map([['x_tokens_total', 2]]), sums)
   t.ok(grewBy(grown, 4, 6), 'as one sum')
