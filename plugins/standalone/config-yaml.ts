@@ -23,6 +23,8 @@ const hidden = /\uE000\uE000([A-Za-z_][A-Za-z0-9_]*)\uE001/g
 const notVariable =
   'begins a variable that is none: in its braces stands a name of letters, digits and underscores alone, without a default'
 
+const inName = 'is a name with a variable, which would stay as it stands: variables are replaced in values alone'
+
 export function hideVariables (text: string): string {
   return text.replace(variable, '\uE000\uE000$1\uE001')
 }
@@ -66,6 +68,7 @@ function substitute (value: unknown, path: string, filling: Filling): unknown {
   if (typeof value !== 'object' || value === null) return value
   const entries = Object.entries(value).map(([hiddenName, item]) => {
     const name = hiddenName.replace(hidden, (_, variableName: string) => `\${${variableName}}`)
+    if (name !== hiddenName) filling.problems.push({ path: joinPath(path, name), message: inName })
     return [name, substitute(item, joinPath(path, name), filling)] as const
   })
   return Object.fromEntries(entries)

@@ -55,6 +55,12 @@ t.test('values of the environment never become syntax', async (t) => {
   t.same(config.upstreams['main'], { url: 'https://models.example/base', credential: '},{#&*:"\'[x' })
 })
 
+t.test('a variable in a name is told: it would stay as it stands', async (t) => {
+  const told = 'is a name with a variable, which would stay as it stands: variables are replaced in values alone'
+  const rest = `limits: { maxOutputTokens: { "${variable('MODEL')}": 5 } }`
+  t.same(problemsOf(file({ rest })), [`limits.maxOutputTokens.${variable('MODEL')}: ${told}`])
+})
+
 t.test('an engine that is not said is all that is missing', async (t) => {
   t.same(problemsOf(file({ rest: 'state: { path: ./data }' })), ['state.engine: is required'])
 })
