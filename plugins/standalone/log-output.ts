@@ -66,10 +66,10 @@ export class LogOutput implements LogStream {
     if (!line.startsWith(infoStart)) this.#send()
   }
 
-  /** Resolves with true once all lines are out, or with false after `timeoutMs`. */
+  /** Resolves with true once all lines are out, and what others wrote to the same output before, or with false after `timeoutMs`. */
   async flush (timeoutMs: number): Promise<boolean> {
     this.#send()
-    const out = this.#out
+    const out = this.#output()
     if (out === null) return true
     return await new Promise((resolve) => {
       const timer = setTimeout(() => resolve(false), timeoutMs)

@@ -31,7 +31,7 @@ t.test('a full disk loses lines and nothing else, and is asked again later', asy
     opened.push('')
     return createWriteStream('/dev/full')
   })
-  t.equal(await log.flush(1), true, 'nothing was written yet')
+  t.equal(await log.flush(5_000), true, 'nothing was written yet')
   let drops = 0
   log.onDrop(() => { drops += 1 })
   log.write('lost\n')
@@ -58,6 +58,15 @@ t.test('a file is written off the loop, anything else by its own stream', async 
   const pipe = Object.assign(new PassThrough(), { fd: openSync('/dev/null', 'w') })
   t.equal(outputOf(pipe)(), pipe)
   t.not(outputOf(pipe, true)(), pipe, 'but for one that other processes write to')
+})
+
+t.test('what others wrote to an output that nobody takes is waited for as lines are', async (t) => {
+  const pipe = new PassThrough({ highWaterMark: 10 })
+  pipe.write('llm-gateway listens')
+  const log = new LogOutput(() => pipe)
+  t.equal(await log.flush(10), false)
+  pipe.resume()
+  t.equal(await log.flush(5_000), true)
 })
 
 t.test('an output that fails again and again is listened to once', async (t) => {
