@@ -1,10 +1,10 @@
 import { isObject, type JsonObject } from './json-object.js'
 import type { PaidTool } from '../protocols/types.js'
 
-/** The entries of a body's list of tools that are this one. */
+/** The entries of a body's list of tools that are this one. Some upstreams take a tool by itself, too. */
 export function paidTools (json: unknown, { names }: PaidTool): JsonObject[] {
   const given: unknown = isObject(json) ? json['tools'] : undefined
-  return Array.isArray(given) ? given.filter((entry): entry is JsonObject => isObject(entry) && isNamed(entry, names)) : []
+  return [given].flat().filter((entry): entry is JsonObject => isObject(entry) && isNamed(entry, names))
 }
 
 function isNamed (entry: JsonObject, names: readonly string[]): boolean {

@@ -100,7 +100,9 @@ for (const host of hosts) {
         const { usage, usageMissing, outcome, abortedBy } = await settlements.next()
         const expected = usageIn(protocol, bytes.subarray(0, cutAt))
         t.strictSame(usage, expected, `${fixture} cut at ${cutAt}`)
-        t.strictSame([usageMissing, outcome, abortedBy], [expected === null ? 'upstream_abort' : null, 'truncated', 'upstream'])
+        // Where nothing has gone out, such a mount answers 502 in place of it.
+        const ending = host.name === 'a mount that nobody adapted' && cutAt === 0 ? 'upstream_error' : 'truncated'
+        t.strictSame([usageMissing, outcome, abortedBy], [expected === null ? 'upstream_abort' : null, ending, 'upstream'])
       }
     }
     t.equal(settlements.size, 0)
