@@ -16,22 +16,25 @@ export function memoryNotes (): Notes {
   }
 }
 
-/** Between two looks for notes whose time is over. */
-const sweepEvery = 1_000
+/** Others that are looked at when one is written: more than one, or there would be more and more of them. All at once held up the loop. */
+const looks = 4
 
 /** Of one host. */
 export function lmdbNotes ({ notes, thread }: LmdbFiles, now: () => number = Date.now): Notes {
-  let written = 0
+  /** Where the next look begins. */
+  let next = ''
+  const over = (): Entry[] => {
+    const found = [...notes.getRange({ start: next, limit: looks + 1 })]
+    next = found[looks]?.key ?? ''
+    return found.slice(0, looks).filter(({ value }) => value.until <= now()).map(({ key }) => ['notes', key, null])
+  }
   return {
     read: (name) => {
       const note = notes.get(name)
       return note === undefined || note.until <= now() ? null : note.text
     },
     write: async (name, text, ttlMs) => {
-      written += 1
-      const over = written % sweepEvery === 0 ? [...notes.getRange()].filter(({ value }) => value.until <= now()) : []
-      const gone = over.map(({ key }): Entry => ['notes', key, null])
-      if (!await thread.save([...gone, ['notes', name, { text, until: now() + ttlMs }]])) throw new Error('a note could not be written')
+      if (!await thread.save([...over(), ['notes', name, { text, until: now() + ttlMs }]])) throw new Error('a note could not be written')
     },
   }
 }
