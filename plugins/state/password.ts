@@ -70,10 +70,10 @@ function checkAddress (option: string, address: string): void {
   }
 }
 
-/** The address with the password in it. */
+/** The address with the password in it, whatever that holds: the setter itself leaves a percent sign as it is. */
 export function withPassword (address: string, password: Password | null): string {
   if (password === null) return address
   const url = new URL(address)
-  url.password = password()
+  url.password = encodeURIComponent(password())
   return url.href
 }

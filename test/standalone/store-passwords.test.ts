@@ -33,9 +33,9 @@ t.test('of Redis: both hold for a while', { skip: withoutRedis }, async (t) => {
   const operator = new Redis(server.url)
   t.teardown(() => operator.disconnect())
   const acl = async (...rules: string[]): Promise<void> => { await operator.call('ACL', 'SETUSER', 'gateway', ...rules) }
-  await acl('on', '>one:/@', '~*', '&*', '+@all')
+  await acl('on', '>one:/@50%off', '~*', '&*', '+@all')
   const upstream = await startUpstream(t)
-  const file = secretFile(t, 'one:/@')
+  const file = secretFile(t, 'one:/@50%off')
   const folder = join(file, '..')
   const state = `engine: redis, url: "redis://gateway@127.0.0.1:${server.port}", password: { file: ${file} }, path: ${folder}/data`
   const { origin, file: config } = await start(t, yaml(upstream.url, []).replace('engine: memory', state)
@@ -46,7 +46,7 @@ t.test('of Redis: both hold for a while', { skip: withoutRedis }, async (t) => {
 
   await acl('>two')
   put(file, 'two')
-  await acl('<one:/@')
+  await acl('<one:/@50%off')
   await load.more()
   t.same(load.refused, [], 'connections live on')
   await load.end()

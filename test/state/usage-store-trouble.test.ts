@@ -1,10 +1,11 @@
 import { spawnSync } from 'node:child_process'
-import { chmodSync, mkdirSync } from 'node:fs'
+import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import t from 'tap'
 import pg from 'pg'
 import type { LedgerRecord } from '../../plugins/state/index.js'
+import { connect } from '../../plugins/state/usage-store/connection.js'
 import { startPostgres, withoutPostgres } from './postgres-server.js'
 import { agrees, arrive, folder, host, idsIn, keep, records, storeOf } from './usage-store.js'
 
@@ -192,4 +193,26 @@ t.test('a usage store in trouble', { skip: withoutPostgres }, async (t) => {
     await agrees(t, server, store, all)
     await next.close()
   })
+})
+
+t.test('a password in a file is that of a server behind a socket, too, whatever is in it', { skip: withoutPostgres }, async (t) => {
+  const sockets = folder(t)
+  chmodSync(sockets, 0o777)
+  const server = await startPostgres({ unix_socket_directories: sockets })
+  t.teardown(server.stop)
+  const word = '50%off, %41 /@#?:%'
+  await server.ask(`CREATE ROLE gateway LOGIN PASSWORD '${word}'`)
+  const rules = join(server.dir, 'data', 'pg_hba.conf')
+  writeFileSync(rules, `local all gateway scram-sha-256\nhost all gateway 127.0.0.1/32 scram-sha-256\n${readFileSync(rules, 'utf8')}`)
+  await server.ask('SELECT pg_reload_conf()')
+  const { port } = new URL(server.url)
+  for (const url of [
+    `postgres://gateway@127.0.0.1:${port}/postgres`,
+    `postgres://gateway@/postgres?host=${sockets}&port=${port}`,
+    `postgres:///postgres?user=gateway&host=${sockets}&port=${port}`,
+  ]) {
+    const { ask, close } = await connect({ url, password: () => word, timeoutMs: 5_000 })
+    t.same(await ask('SELECT current_user AS name'), [{ name: 'gateway' }], url)
+    await close()
+  }
 })

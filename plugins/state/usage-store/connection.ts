@@ -1,6 +1,5 @@
 /** One connection to PostgreSQL, bounded in time at every step. It is not made again: whoever meets an error opens another. */
 import type { Client } from 'pg'
-import { withPassword } from '../password.js'
 import { loadPostgres } from '../peer.js'
 import { migrations } from './migrations.js'
 import type { UsageStoreRules } from './options.js'
@@ -19,7 +18,7 @@ const rowsAtOnce = 2_000
 export async function connect ({ url, password, timeoutMs }: Pick<UsageStoreRules, 'url' | 'password' | 'timeoutMs'>): Promise<Connection> {
   const pg = await loadPostgres()
   const client = new pg.Client({
-    connectionString: withPassword(url, password),
+    connectionString: url,
     application_name: 'llm-gateway',
     connectionTimeoutMillis: connectTimeoutMs,
     statement_timeout: timeoutMs,
@@ -28,6 +27,8 @@ export async function connect ({ url, password, timeoutMs }: Pick<UsageStoreRule
     query_timeout: timeoutMs + 1_000,
     keepAlive: true,
   })
+  // Not in the address: that of a socket has no place for one.
+  if (password !== null) client.password = password()
   // A connection that breaks while nobody asks is met by the next question.
   client.on('error', () => {})
   try {
