@@ -52,7 +52,18 @@ const ledgerChecks = {
  * package is not installed, or with what the engine says. `now` replaces every clock, for tests.
  */
 export async function openState (config: StateConfig, now?: Clock): Promise<State> {
-  const { keys, balances, ledger, notes, notice, close: end } = await openEngine(config, now)
+  const opened = await openEngine(config, now)
+  try {
+    return withLedger(opened, config, now)
+  } catch (error) {
+    // A connection that is left open would keep the process from its end.
+    await opened.close()
+    throw error
+  }
+}
+
+function withLedger ({ keys, balances, notes, notice, close: end }: Opened, config: StateConfig, now: Clock): State {
+  const ledger = config.engine === 'memory' ? memoryLedger() : new FileLedger(ledgerPath(config), config.ledger, now)
   const shipper = shipperOf(config, ledger, now)
   shipper?.start()
   const closing = new AbortController()
@@ -62,30 +73,35 @@ export async function openState (config: StateConfig, now?: Clock): Promise<Stat
   const close = async (): Promise<void> => {
     closing.abort()
     await recovered.catch(() => {})
+    await ledger.close()
     await end()
     await shipper?.close()
   }
   return { keys, balances: { ...balances, onRecovered: settlements.listen }, ledger, notes, notice, recovered, close }
 }
 
+function ledgerPath ({ path = defaults.path }: StateConfig): string {
+  return join(path, 'ledger')
+}
+
 /** What the process's records go to the usage store by; null where there is none. */
-function shipperOf ({ path = defaults.path, usageStore }: StateConfig, ledger: Ledger, now: () => number = Date.now): Shipper | null {
+function shipperOf (config: StateConfig, ledger: Ledger, now: () => number = Date.now): Shipper | null {
+  const { usageStore } = config
   if (usageStore === undefined || !(ledger instanceof FileLedger)) return null
-  const shipper = new Shipper({ folder: join(path, 'ledger'), rules: readUsageStore(usageStore), owns: ledger.owns, now })
+  const shipper = new Shipper({ folder: ledgerPath(config), rules: readUsageStore(usageStore), owns: ledger.owns, now })
   ledger.shipBy(shipper)
   return shipper
 }
 
 /**
- * Its keys alone, for a command that changes them beside a gateway. What processes left unsettled is not looked at. Rejects as `openState`
- * does.
+ * Its keys alone, for a command that changes them beside a gateway: there need be no ledger where it runs. Rejects as `openState` does.
  */
 export async function openKeys (config: StateConfig): Promise<Pick<State, 'keys' | 'close'>> {
   const { keys, close } = await openEngine(config)
   return { keys, close }
 }
 
-async function openEngine (config: StateConfig, now?: Clock): Promise<Omit<State, 'recovered'>> {
+async function openEngine (config: StateConfig, now?: Clock): Promise<Opened> {
   // By name, too: a misspelled path would keep what must survive somewhere else.
   checkOptions('state', config, stateChecks)
   checkOptions('state.ledger', config.ledger ?? {}, ledgerChecks)
@@ -101,11 +117,9 @@ async function openEngine (config: StateConfig, now?: Clock): Promise<Omit<State
   const [unusable] = wrongLogins(config)
   if (unusable !== undefined) throw unusable
   const { end, ...parts } = await open(config, now)
-  const { keys, balances, ledger } = parts
   const close = async (): Promise<void> => {
-    await ledger.close()
-    await balances.close()
-    await keys.close()
+    await parts.balances.close()
+    await parts.keys.close()
     await end()
   }
   return { ...parts, close }
@@ -118,34 +132,32 @@ function checkSentinel ({ sentinel, cluster }: StateConfig): void {
   if (cluster === true) throw new OptionError('state.sentinel', 'has no place beside cluster')
 }
 
-type Opened = Omit<State, 'close' | 'recovered'> & { readonly end: () => Promise<void> }
+type Engine = Pick<State, 'keys' | 'balances' | 'notes' | 'notice'>
 
-type Open = (config: StateConfig, now: Clock) => Promise<Opened>
+type Opened = Engine & Pick<State, 'close'>
+
+type Open = (config: StateConfig, now: Clock) => Promise<Engine & { readonly end: () => Promise<void> }>
 
 const engines: ReadonlyMap<string, Open> = new Map(Object.entries<Open>({
   memory: async ({ holdTtlMs = defaults.holdTtlMs }, now) => ({
     keys: memoryKeys(),
     balances: memoryBalances({ holdTtlMs, ...(now === undefined ? {} : { now }) }),
-    ledger: memoryLedger(),
     notes: memoryNotes(),
     notice: 'state.engine is memory: issued keys, balances and usage records are lost when the process ends',
     end: async () => {},
   }),
-  lmdb: async ({ path = defaults.path, holdTtlMs = defaults.holdTtlMs, ledger }, now) => {
+  lmdb: async ({ path = defaults.path, holdTtlMs = defaults.holdTtlMs }, now) => {
     const files = await openLmdb(path)
     return {
       keys: lmdbKeys(files),
       balances: lmdbBalances(files, { holdTtlMs, now }),
-      ledger: new FileLedger(join(path, 'ledger'), ledger, now),
       notes: lmdbNotes(files, now),
       notice: null,
       end: files.close,
     }
   },
   redis: async (config, now) => {
-    const { path = defaults.path, prefix = defaults.prefix, holdTtlMs = defaults.holdTtlMs } = config
-    // Before there are connections: one that is left open when something fails would keep the process from its end.
-    const ledger = new FileLedger(join(path, 'ledger'), config.ledger, now)
+    const { prefix = defaults.prefix, holdTtlMs = defaults.holdTtlMs } = config
     const link = await linkRedis(config)
     const keys = await redisKeys(link, prefix).catch(async (error: unknown) => {
       await link.close()
@@ -154,7 +166,6 @@ const engines: ReadonlyMap<string, Open> = new Map(Object.entries<Open>({
     return {
       keys,
       balances: redisBalances(link, { prefix, holdTtlMs, ...(now === undefined ? {} : { now }) }),
-      ledger,
       notes: redisNotes(link, prefix),
       notice: null,
       end: link.close,

@@ -1,9 +1,12 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import t from 'tap'
 import { openKeys, openState } from '../../plugins/state/index.js'
 import { loadPeer } from '../../plugins/state/peer.js'
 import { recover } from '../../plugins/state/recover.js'
 import { StoreDownError } from '../../plugins/core/balances/store-down.js'
 import { RecoveredSettlements } from '../../plugins/state/recovered-settlements.js'
+import { startRedis, withoutRedis } from './redis-server.js'
 import { memoryBalances, memoryLedger, type Balances, type LedgerRecord, type StateConfig } from '../../plugins/state/index.js'
 
 const leaves = { input: 3, cache_read: 0, cache_write_5m: 0, cache_write_1h: 0, cache_write: 0, tool_input: 0, output: 4, reasoning: 0 }
@@ -76,6 +79,21 @@ t.test('what a killed process recorded is settled by the next one', async (t) =>
   t.match(await next.balances.read('chat'), { spent: 7, held: 40, active: 1 })
   await next.close()
   await killed.close()
+})
+
+t.test('who opens keys alone makes no ledger, and needs no room for one', { skip: withoutRedis }, async (t) => {
+  const path = t.testdir({ file: '' })
+  const server = await startRedis()
+  t.teardown(server.stop)
+  for (const config of [
+    { engine: 'lmdb', path },
+    { engine: 'redis', url: server.url, path: join(path, 'file', 'data'), commandTimeoutMs: 5_000 },
+  ] as const) {
+    const { keys, close } = await openKeys(config)
+    t.equal(await keys.read('nobody'), null, config.engine)
+    await close()
+  }
+  t.notOk(existsSync(join(path, 'ledger')))
 })
 
 t.test('records are settled in batches, those of nobody are not', async (t) => {
