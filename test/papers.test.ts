@@ -86,6 +86,8 @@ t.test('the key commands of the page work in its order', async (t) => {
   const folder = t.testdir({
     'gateway.yaml': 'upstreams: { demo: { simulate: true } }\ngroups: { chat: { protocols: [responses], upstream: demo } }\nstate: { ' +
       'engine: lmdb, path: ./data }\nprices: { models: { "*": { input: 1 } } }\n',
+    // A gateway has run here.
+    data: { ledger: {} },
   })
   const script = `${commands}${questions}`.replaceAll(/^llm-gateway /gm, `"${process.execPath}" "${root}dist/bin/llm-gateway.js" `)
   const { stdout } = await promisify(execFile)(...cleanly('bash', ['-ec', script]), { cwd: folder })

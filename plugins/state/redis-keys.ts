@@ -14,13 +14,9 @@ export async function redisKeys (link: RedisLink, prefix: string): Promise<KeySt
   const listeners = new Listeners()
   await link.subscribe(channel, (text) => listeners.tell(readChange(text)), () => listeners.tell({ group: '*' }))
 
-  const recordAt = async (digest: string): Promise<KeyRecord | null> => {
-    const text = await link.ask(async (client) => await client.hget(byDigest, digest))
-    return text === null ? null : readKey(text)
-  }
   const recordOf = async (id: string): Promise<KeyRecord | null> => {
-    const digest = await link.ask(async (client) => await client.hget(byId, id))
-    return digest === null ? null : await recordAt(digest)
+    const text = await link.script('readKey', [byId, byDigest], [id])
+    return typeof text === 'string' ? readKey(text) : null
   }
   /** False where the key is no longer as `old` says, or the new digest is another key's. */
   const put = async (old: KeyRecord | null, record: KeyRecord): Promise<boolean> => {
@@ -30,7 +26,10 @@ export async function redisKeys (link: RedisLink, prefix: string): Promise<KeySt
     return await link.script('putKey', [byId, byDigest], [record.id, ...before, ...after, channel, ...changes]) === 1
   }
   return {
-    find: recordAt,
+    find: async (digest) => {
+      const text = await link.ask(async (client) => await client.hget(byDigest, digest))
+      return text === null ? null : readKey(text)
+    },
     read: recordOf,
     onChange: listeners.add,
     announce: async (change) => { await link.ask(async (client) => await client.publish(channel, JSON.stringify(change))) },

@@ -17,6 +17,12 @@ for i = 7, #ARGV do redis.call('PUBLISH', ARGV[6], ARGV[i]) end
 return 1
 `
 
-export type ScriptName = 'takeSteps' | 'putKey'
+/** A key by its id, as of one moment: between two questions it may get another digest. KEYS as of `putKey`. ARGV: id. */
+const readKey = `
+local digest = redis.call('HGET', KEYS[1], ARGV[1])
+return digest and redis.call('HGET', KEYS[2], digest)
+`
 
-export const scripts: Readonly<Record<ScriptName, string>> = { takeSteps, putKey }
+export type ScriptName = 'takeSteps' | 'putKey' | 'readKey'
+
+export const scripts: Readonly<Record<ScriptName, string>> = { takeSteps, putKey, readKey }
