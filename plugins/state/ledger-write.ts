@@ -103,7 +103,8 @@ export class LedgerWriter {
     const { maxFileAgeMs, keepMs } = this.#config
     const old = filesBeyond(keepMs, await ledgerFiles(this.#path), now, Math.max(maxFileAgeMs, defaults.maxFileAgeMs))
       .filter(({ path, bytes }) => this.shipping?.has(basename(path), bytes) !== false)
-    await Promise.all(old.map(async ({ path }) => await rm(path, { force: true })))
+    // One that cannot be deleted keeps no record from the next file, and is met again with the one after.
+    await Promise.allSettled(old.map(async ({ path }) => await rm(path, { force: true })))
   }
 
   /** Nothing of a text that failed stays behind: it is written again. A file that cannot even be cut back is left alone. */

@@ -136,6 +136,17 @@ t.test('a file ends by size and by age, and goes when it is old', async (t) => {
   await ledger.close()
 })
 
+t.test('an old file that cannot be deleted keeps no record from the disk', async (t) => {
+  // For rm() a folder is what a file that the system lets nobody delete is.
+  const path = t.testdir({ '000000000000001-1-0badc0de.ledger': {} })
+  const old = join(path, '000000000000001-1-0badc0de.ledger')
+  utimesSync(old, 1, 1)
+  const ledger = new FileLedger(path, { keepMs: 60_000 })
+  await ledger.append(record('a'))
+  t.equal(readdirSync(path).length, 2)
+  await ledger.close()
+})
+
 t.test('nothing is written to a file that others may have deleted meanwhile, as too old', async (t) => {
   const path = t.testdir({})
   let now = Date.now()
