@@ -1,6 +1,6 @@
 /** What the command line says of a key. */
 import type { Budget, Limits } from '../../plugins/core/types.js'
-import { isLabel, maxLabels } from '../../plugins/core/labels.js'
+import { isLabel, maxLabels, readLabels } from '../../plugins/core/labels.js'
 import { readCount, readDate, UsageError } from '../io.js'
 import { readBudgets } from './budgets.js'
 
@@ -53,7 +53,7 @@ export function expiryAfter (before: number | null, { expires }: KeyValues): num
 
 /** `a=1,b=2`, as a key record has its labels. An empty value takes one away. Throws UsageError. */
 export function labelsAfter (before: string | null, { label = [] }: KeyValues): string | null {
-  const labels = new Map(Object.entries(readLabels(before)))
+  const labels = new Map(Object.entries(readLabels(before ?? '')))
   for (const text of label) {
     const [name = '', value = '', ...more] = text.split('=')
     if (value === '' && more.length === 0 && text.endsWith('=')) labels.delete(name)
@@ -62,8 +62,4 @@ export function labelsAfter (before: string | null, { label = [] }: KeyValues): 
   }
   if (labels.size > maxLabels) throw new UsageError(`--label: a key may have ${maxLabels} labels`)
   return [...labels].map((pair) => pair.join('=')).join(',') || null
-}
-
-export function readLabels (text: string | null): Record<string, string> {
-  return Object.fromEntries((text ?? '').split(',').filter(Boolean).map((pair) => pair.split('=')))
 }

@@ -1,8 +1,8 @@
 /** Issued keys for programs and for people, without their digests: those are no secret, and nobody needs them. */
+import { readLabels } from '../../plugins/core/labels.js'
 import type { KeyRecord, Limits } from '../../plugins/state/types.js'
 import { table } from '../table.js'
 import { budgetText } from './budgets.js'
-import { readLabels } from './options.js'
 
 function time (ms: number | null): string | null {
   return ms === null ? null : new Date(ms).toISOString()
@@ -17,7 +17,7 @@ export function stateOf ({ disabled, expiresAt }: KeyRecord): string {
 export function keyLine (key: KeyRecord, more: Readonly<Record<string, string>> = {}): string {
   const { id, group, label, expiresAt, createdAt, limits } = key
   return JSON.stringify({
-    id, group, state: stateOf(key), expires: time(expiresAt), created: time(createdAt), limits, labels: readLabels(label), ...more,
+    id, group, state: stateOf(key), expires: time(expiresAt), created: time(createdAt), limits, labels: readLabels(label ?? ''), ...more,
   })
 }
 

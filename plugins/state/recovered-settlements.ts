@@ -1,14 +1,10 @@
 import type { LostListener, Settled, SettledListener, Settlement } from '../core/balances/types.js'
-
-interface Listeners {
-  readonly onSettled: SettledListener
-  readonly onLost: LostListener
-}
+import type { RecoveryListeners } from './recover.js'
 
 /** What settlements of a recovery made budgets reach, and which were put aside: recovery may be over before anybody listens. */
 export class RecoveredSettlements {
-  readonly #waiting: Array<(listeners: Listeners) => void> = []
-  #listeners: Listeners | null = null
+  readonly #waiting: Array<(listeners: RecoveryListeners) => void> = []
+  #listeners: RecoveryListeners | null = null
 
   readonly onSettled = (settlement: Settlement, settled: Settled): void => {
     if (settled !== undefined && settled.length > 0) this.#tell(({ onSettled }) => onSettled(settlement, settled))
@@ -24,7 +20,7 @@ export class RecoveredSettlements {
     return () => { if (this.#listeners === listeners) this.#listeners = null }
   }
 
-  #tell (tell: (listeners: Listeners) => void): void {
+  #tell (tell: (listeners: RecoveryListeners) => void): void {
     if (this.#listeners === null) this.#waiting.push(tell)
     else tell(this.#listeners)
   }
