@@ -9,10 +9,11 @@ import { readMarks, writeMarks } from '../../plugins/state/usage-store/marks.js'
 import { readUsageStore } from '../../plugins/state/usage-store/options.js'
 import { countRecords, firstLines, readPiece } from '../../plugins/state/usage-store/pieces.js'
 import { shipFile } from '../../plugins/state/usage-store/ship-file.js'
+import { Shipper } from '../../plugins/state/usage-store/shipper.js'
 import { UsageStore } from '../../plugins/state/usage-store/store.js'
 import { freePort } from '../helpers/free-port.js'
 import { startPostgres, withoutPostgres } from './postgres-server.js'
-import { agrees, folder, host, keep, record, records, shipped, storeOf } from './usage-store.js'
+import { agrees, arrive, folder, host, idsIn, keep, record, records, shipped, storeOf } from './usage-store.js'
 
 const name = '000000000000001-1-0badc0de.ledger'
 
@@ -57,8 +58,7 @@ t.test('a backlog forgets files that are gone and knows whose time it cannot rea
   t.equal(backlog.records, 1)
   t.ok(Number(backlog.since) >= before)
   t.equal(backlog.has(name, 10), false)
-  backlog.note(new Map([[name, 10], ['another', 1]]))
-  await backlog.look(() => 0)
+  await backlog.note(new Map([[name, 10], ['another', 1]]))
   t.equal(backlog.has(name, 10), true)
   t.equal(backlog.has(name, 11), false, 'what nobody has looked at may be anything')
   appendFileSync(join(path, name), 'end\n')
@@ -85,9 +85,9 @@ t.test('what was not counted is not shipped: its file must not go', async (t) =>
   if (file === undefined) throw new Error('there is one')
   backlog.shipped(file, { end: bytes - 3, records: 1, time: 1 })
   t.equal(backlog.has(name, bytes), true, 'what a crash cut off is never shipped')
-  backlog.note(new Map([[name, 0]]))
+  const noting = backlog.note(new Map([[name, 0]]))
   t.equal(backlog.has(name, bytes), false, 'a store that has less again')
-  await backlog.look(() => 0)
+  await noting
   t.equal(backlog.has(name, bytes), false)
   rmSync(join(path, name))
   await backlog.look(() => 0)
@@ -128,6 +128,37 @@ t.test('a file and a real store', { skip: withoutPostgres }, async (t) => {
     truncateSync(join(path, name), 5)
     await shipFile(open, backlog, file, () => {})
     t.equal(file.shipped, 0)
+  })
+
+  t.test('a file that begins while others are looked at is not shipped before the store is asked of all', async (t) => {
+    const store = storeOf(server)
+    const path = folder(t)
+    const [all, more, others] = [records(3), records(2), records(2)]
+    const put = (name: string, lines: readonly string[]): void => writeFileSync(join(path, name), lines.join(''))
+    put('000000000000001-1-own.ledger', all.map(writeFrame))
+    const theirs = others.map(writeFrame)
+    put('000000000000001-2-other.ledger', theirs)
+    await (await UsageStore.open(readUsageStore(store), Date.now)).close()
+    const half = String(theirs[0]).length
+    await server.ask(`INSERT INTO ${store.schema}.shipped_files VALUES ('000000000000001-2-other.ledger', $1, now())`, [half])
+    const begin = { isDue: false }
+    // Asked of files with records that wait, as the other process's has.
+    const owns = (name: string): boolean => {
+      if (begin.isDue) put('000000000000002-1-next.ledger', more.map(writeFrame))
+      begin.isDue = false
+      return name.includes('-1-')
+    }
+    const start = Date.now()
+    const shipper = new Shipper({ folder: path, rules: readUsageStore(store), owns, now: () => start })
+    shipper.start()
+    t.teardown(async () => await shipper.close())
+    await arrive(server, store, all)
+    while (shipper.unshipped > 1) await pause(5)
+    await server.ask(`DELETE FROM ${store.schema}.usage`)
+    await server.ask(`UPDATE ${store.schema}.shipped_files SET bytes = 0 WHERE file LIKE '%own.ledger'`)
+    begin.isDue = true
+    await arrive(server, store, [...all, ...more])
+    t.same(await idsIn(server, store), [...all, ...more].map(({ id }) => id).sort())
   })
 
   t.test('an end that comes while a connection is being made leaves none behind', async (t) => {

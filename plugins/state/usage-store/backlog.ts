@@ -62,18 +62,22 @@ export class Backlog {
     for (const name of names) {
       const file = this.#files.get(name) ?? newFile(this.#path, name, shippedOf(name))
       this.#files.set(name, file)
-      if (!file.ended && !await count(file)) this.#files.delete(name)
+      if (!file.ended) await this.#count(file)
     }
   }
 
-  /** The store says how far it has read: another process may have made it more, an older copy of the store less. */
-  note (positions: ReadonlyMap<string, number>): void {
+  /** Counts from where the store says that it has read to: another process may have made it more, an older copy of the store less. */
+  async note (positions: ReadonlyMap<string, number>): Promise<void> {
     for (const [name, bytes] of positions) {
       const file = this.#files.get(name)
-      // Counted again from there.
       if (file === undefined || file.shipped === bytes) continue
       Object.assign(file, { shipped: bytes, counted: bytes, records: 0, isCounted: false, ended: false })
+      await this.#count(file)
     }
+  }
+
+  async #count (file: Unshipped): Promise<void> {
+    if (!await count(file)) this.#files.delete(file.name)
   }
 
   /** The store has the file up to `end`, so many records more; `time`: of the last of them. */

@@ -24,7 +24,7 @@ export async function shipFile (store: UsageStore, backlog: Backlog, file: Unshi
     const bytes = await takeIn({ store, file, onRefused }, records, end)
     backlog.shipped(file, { end, records: written.length, time: records.at(-1)?.time })
     // Another process has read on.
-    if (bytes !== end) backlog.note(new Map([[file.name, bytes]]))
+    if (bytes !== end) await backlog.note(new Map([[file.name, bytes]]))
   }
 }
 

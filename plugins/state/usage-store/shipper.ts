@@ -112,8 +112,7 @@ export class Shipper implements Shipping {
     this.#store = store
     if (this.#closed) throw new Error('it was closed meanwhile')
     const asked = files.filter(({ name, records }) => asksAll || (records > 0 && !owns(name))).map(({ name }) => name)
-    if (asked.length > 0) this.#backlog.note(await store.positions(asked))
-    await this.#backlog.look(() => 0)
+    if (asked.length > 0) await this.#backlog.note(await store.positions(asked))
     return store
   }
 
