@@ -37,7 +37,7 @@ t.test('of Redis: both hold for a while', { skip: withoutRedis }, async (t) => {
   const upstream = await startUpstream(t)
   const file = secretFile(t, 'one:/@50%off')
   const folder = join(file, '..')
-  const state = `engine: redis, url: "redis://gateway@127.0.0.1:${server.port}", password: { file: ${file} }, path: ${folder}/data`
+  const state = `engine: redis, url: "redis://gateway@127.0.0.1:${server.port}", password: { file: ${file} }, path: ${folder}/data, commandTimeoutMs: 5000`
   const { origin, file: config } = await start(t, yaml(upstream.url, []).replace('engine: memory', state)
     .replace('upstream: main }', 'upstream: main, limits: { requestsPerMinute: 1000000 } }'))
   const secret = String((await command('keys', 'create', '--group', 'chat', '--id', 'team', '--config', config)).out[0])
