@@ -87,7 +87,8 @@ export class DurableThread {
     const worker = new Worker(file, { ...threadOptions(file), workerData: this.#path })
     worker.on('message', (isSaved: boolean) => {
       this.#waiting.shift()?.(isSaved)
-      if (this.#waiting.length === 0) worker.unref()
+      // Whoever closes waits for its end.
+      if (this.#waiting.length === 0 && !this.#isClosed) worker.unref()
     })
     // It is heard of by its end.
     worker.on('error', nothing)

@@ -5,6 +5,7 @@ import t from 'tap'
 import { saveEntries, serveDurable } from '../../plugins/state/lmdb-durable.js'
 import { openLmdb } from '../../plugins/state/lmdb-open.js'
 import { lmdbNotes } from '../../plugins/state/notes.js'
+import { launch } from '../helpers/launch.js'
 
 t.test('a thread saves what comes through its port, until it is told to end', async (t) => {
   const path = t.testdir({})
@@ -67,4 +68,17 @@ t.test('notes whose time is over go while others are written, a few of which are
   await files.thread.close()
   await t.rejects(async () => await notes.write('late', 'c', 10), { message: 'a note could not be written' })
   await files.close()
+})
+
+t.test('a process that ends while a note is being written closes all that it has open before', async (t) => {
+  const { href } = new URL('../../dist/plugins/state/index.js', import.meta.url)
+  const { out, exited } = launch(t, '--input-type=module', ['-e', `
+    import { openState } from '${href}'
+    const { notes, close } = await openState({ engine: 'lmdb', path: process.argv[1] })
+    await notes.write('a', 'begins the thread', 9)
+    notes.write('b', 'is not waited for', 9)
+    await close()
+    console.log('closed')`, t.testdir({})])
+  t.equal(await exited, 0)
+  t.equal(await out.next(), 'closed')
 })
