@@ -74,7 +74,8 @@ export class ReplyBody extends Readable {
   }
 
   override _read (): void {
-    this.#source.wanted()
+    // Not at once: what comes then would be passed on before what is just being read.
+    process.nextTick(want, this.#source)
   }
 
   override _destroy (error: Error | null, callback: (error: Error | null) => void): void {
@@ -108,6 +109,10 @@ export class ReplyBody extends Readable {
 // Not a closure: this runs for each read of each stream.
 function flush (body: ReplyBody): void {
   body.flush()
+}
+
+function want (source: Source): void {
+  source.wanted()
 }
 
 function ignore (): void {}

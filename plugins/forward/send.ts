@@ -104,10 +104,10 @@ function refuseUnsent ({ llm, request, reply, destination }: MountedCall): void 
 }
 
 function pass ({ llm, request, reply }: MountedCall, body: unknown): void {
-  if (!isPage(llm.upstreamReply.status, { 'content-type': reply.getHeader('content-type') })) {
+  if (!isPage(reply.statusCode, { 'content-type': reply.getHeader('content-type') })) {
     reply.send(body)
     return
   }
   if (body instanceof Readable) body.resume()
-  refuse(request, reply, llm.endpoint.family, upstreamError(llm.upstreamReply.status))
+  refuse(request, reply, llm.endpoint.family, upstreamError(reply.statusCode))
 }

@@ -333,6 +333,19 @@ t.test('a page of HTML in place of an error becomes the error of the protocol on
   t.match([forbidden.statusCode, forbidden.json().error.type], [403, 'invalid_request_error'])
 })
 
+t.test('nor does a page pass where a mount sends with a transport of its own', async (t) => {
+  const upstream = await startUpstream(t)
+  for (const transport of [{ undici: { connections: 2 } }, { http: {} }]) {
+    const app = Fastify()
+    t.teardown(() => app.close())
+    await app.register(httpProxy, Object.assign({ upstream: upstream.url, prefix: '/v1', rewritePrefix: '/v1' }, proxyOptions(), transport))
+    await app.register(llmGateway, { ...gatewayOptions(upstream.url), routes: false })
+    upstream.queue({ status: 502, headers: { 'content-type': 'text/html' }, body: '<h1>Bad Gateway</h1>' })
+    const reply = await app.inject({ method: 'POST', url: '/v1/chat/completions', headers, payload: chat })
+    t.match([reply.statusCode, reply.json().error.code], [502, 'upstream_error'])
+  }
+})
+
 t.test('the handler of a mount works with reply-from alone, and with bodies that no type names', async (t) => {
   const upstream = await startUpstream(t)
   const app = Fastify()
