@@ -23,10 +23,9 @@ const maxModelLength = 128
 
 const nothing = { input: 0, cache_read: 0, cache_write_5m: 0, cache_write_1h: 0, cache_write: 0, tool_input: 0, output: 0, reasoning: 0 }
 
-/** It may have reached its upstream. */
-function wasSent (llm: ModelCall): boolean {
-  if (llm.errorCode === 'upstream_unreachable') return false
-  return llm.times.sentAt > 0 || llm.upstreamReply.status > 0 || llm.usage.missing !== null
+/** It may have reached its upstream. One that replied was reached, whatever a hook of the host's failed with after it. */
+function wasSent ({ upstreamReply, errorCode, times, usage }: ModelCall): boolean {
+  return upstreamReply.status > 0 || (errorCode !== 'upstream_unreachable' && (times.sentAt > 0 || usage.missing !== null))
 }
 
 /**

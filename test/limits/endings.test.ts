@@ -29,6 +29,24 @@ t.test('an upstream that is not there costs nothing and leaves no record', async
   t.same(await records(), [])
 })
 
+t.test('a reply that a hook of the host fails with is paid for, whatever status the hook gives it', async (t) => {
+  for (const statusCode of [500, 502, 504]) {
+    const upstream = await startUpstream(t)
+    const [balances, ledger] = [memoryBalances(), memoryLedger()]
+    const { app, settled } = await startGateway(t, upstream.url, {
+      groups: { all: { protocols: everyProtocol, limits: group } }, limits: { balances, ledger },
+    })
+    app.addHook('onSend', async () => { throw Object.assign(new Error('a service of mine is away'), { statusCode }) })
+    const { reply } = call(`${await listen(app)}/v1/chat/completions`, { body: JSON.stringify(body) })
+    t.equal((await reply).statusCode, statusCode)
+    await settled.next()
+    const records: unknown[] = []
+    for await (const record of ledger.read()) records.push(record)
+    t.match(records, [{ charged: 170 }], String(statusCode))
+    t.match(balances.read('all'), { spent: 170, held: 0 })
+  }
+})
+
 t.test('a request whose reply cannot be read was sent, and is paid for', async (t) => {
   const { chat, upstream, quiet, records } = await setup(t, { group })
   upstream.respond = ({ raw }) => {

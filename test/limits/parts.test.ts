@@ -39,6 +39,7 @@ t.test('what a request is charged', async (t) => {
     ['the real leaves, also above what was held', 'chat_completions', { ...sent, usage: { tokens: { ...tokens, output: 500 } } }, 505],
     ['the real leaves of a stream whose caller left after all of them', 'messages', { ...sent, usage, abortedBy: 'client' }, 12],
     ['nothing where it never left', 'chat_completions', { errorCode: 'limit_store_unavailable' }, 0],
+    ['the real leaves of a reply that a hook failed with', 'chat_completions', { ...sent, usage, errorCode: 'upstream_unreachable' }, 12],
     ['nothing where the upstream was never reached', 'chat_completions', { times, errorCode: 'upstream_unreachable' }, 0],
     ['nothing for an error of the upstream', 'chat_completions', { times, upstreamReply: { status: 500 } }, 0],
     ['what an error tells all the same', 'chat_completions', { times, upstreamReply: { status: 400 }, usage }, 12],
