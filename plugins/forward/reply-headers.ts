@@ -63,10 +63,12 @@ export function replyHeaders (headers: Headers, llm: ModelCall, reply: FastifyRe
 
 /**
  * Node holds the head back until the first byte; a caller should not wait for a model's first word to learn that its request was
- * taken. Only once Fastify has set the headers: a host's `onSend` may read the body before that.
+ * taken. Only once Fastify has set the headers: a host's `onSend` may read the body before that. Some may be set by the host itself.
  */
-export function flushHead ({ raw }: FastifyReply): void {
-  if (!raw.headersSent && raw.hasHeader('x-request-id')) raw.flushHeaders()
+export function flushHead (reply: FastifyReply): void {
+  const { raw } = reply
+  if (raw.headersSent || !raw.hasHeader('x-request-id')) return
+  if (Object.keys(reply.getHeaders()).every((name) => raw.hasHeader(name))) raw.flushHeaders()
 }
 
 /** Packed on its way, which nobody asked for (RFC 9112 7.4): it would reach its caller packed, and without the header that says so. */

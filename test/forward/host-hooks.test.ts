@@ -192,3 +192,28 @@ t.test('a hook that reads a stream before its head is written still sets headers
   t.match({ statusCode, got }, { statusCode: 200, got: { 'x-packed': 'yes', 'content-type': /^text\/event-stream/ } })
   t.equal(sha256((await read(await reply)).bytes), sha256(replyFixture(fixture)))
 })
+
+t.test('a request id that the host has set on the raw reply is no sign that its head is ready', async (t) => {
+  const upstream = await startUpstream(t)
+  const app = Fastify()
+  t.teardown(() => app.close())
+  app.addHook('onRequest', async (_request, reply) => { reply.raw.setHeader('x-request-id', 'of the host') })
+  await app.register(llmGateway, gatewayOptions(upstream.url))
+  app.addHook('onSend', async (_request, reply, payload) => {
+    if (!(payload instanceof Readable)) return payload
+    const packed = payload.pipe(new PassThrough())
+    await new Promise(setImmediate)
+    reply.header('x-packed', 'yes')
+    return packed
+  })
+  let goOn = (): void => {}
+  const heard = new Promise<void>((resolve) => { goOn = resolve })
+  const given = { 'content-type': 'text/event-stream', 'x-request-id': 'of the upstream' }
+  upstream.queue({ fixture, split: 'events', headers: given, before: (write) => write === 0 ? heard : null })
+  const { reply } = call(`${await listen(app)}/v1/chat/completions`, { headers, body })
+  await upstream.requests.next()
+  await wait(50)
+  goOn()
+  t.match((await reply).headers, { 'x-packed': 'yes', 'x-request-id': 'of the upstream' })
+  t.equal(sha256((await read(await reply)).bytes), sha256(replyFixture(fixture)))
+})
