@@ -14,6 +14,9 @@ const dropped = new Set([
   'x-accel-redirect', 'x-accel-expires', 'x-accel-limit-rate', 'x-accel-charset', 'x-sendfile', 'x-lighttpd-send-file', 'x-reproxy-url',
 ])
 
+/** Every reply has them. */
+const ids = ['x-request-id', 'request-id']
+
 // A page's bytes are replaced, so what describes them goes too.
 const keptWithPage = new Set(['content-type', 'retry-after', 'retry-after-ms', 'x-should-retry', 'x-request-id', 'request-id'])
 
@@ -63,12 +66,12 @@ export function replyHeaders (headers: Headers, llm: ModelCall, reply: FastifyRe
 
 /**
  * Node holds the head back until the first byte; a caller should not wait for a model's first word to learn that its request was
- * taken. Only once Fastify has set the headers: a host's `onSend` may read the body before that. Some may be set by the host itself.
+ * taken. Only once Fastify has set the headers: a host's `onSend` may read the body before that. One of the ids may be
+ * the host's own.
  */
 export function flushHead (reply: FastifyReply): void {
   const { raw } = reply
-  if (raw.headersSent || !raw.hasHeader('x-request-id')) return
-  if (Object.keys(reply.getHeaders()).every((name) => raw.hasHeader(name))) raw.flushHeaders()
+  if (!raw.headersSent && ids.every((name) => raw.hasHeader(name) && raw.getHeader(name) === reply.getHeader(name))) raw.flushHeaders()
 }
 
 /** Packed on its way, which nobody asked for (RFC 9112 7.4): it would reach its caller packed, and without the header that says so. */

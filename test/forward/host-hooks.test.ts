@@ -1,5 +1,7 @@
 /** Hooks and trailers of a host meet the body of a streamed reply as they would meet any stream. */
+import { once } from 'node:events'
 import type { IncomingHttpHeaders } from 'node:http'
+import { connect } from 'node:http2'
 import { PassThrough, pipeline, Readable, Transform } from 'node:stream'
 import { setTimeout as wait } from 'node:timers/promises'
 import httpProxy from '@fastify/http-proxy'
@@ -216,4 +218,19 @@ t.test('a request id that the host has set on the raw reply is no sign that its 
   goOn()
   t.match((await reply).headers, { 'x-packed': 'yes', 'x-request-id': 'of the upstream' })
   t.equal(sha256((await read(await reply)).bytes), sha256(replyFixture(fixture)))
+})
+
+t.test('a head goes out early over HTTP/2 where the host sets a header that there is none of there', async (t) => {
+  const upstream = await startUpstream(t)
+  const app = Fastify({ http2: true })
+  t.teardown(() => app.close())
+  app.addHook('onRequest', async (_request, reply) => { reply.header('connection', 'keep-alive') })
+  await app.register(llmGateway, gatewayOptions(upstream.url))
+  upstream.queue({ fixture, stallAt: 0 })
+  const client = connect(await app.listen({ host: '127.0.0.1', port: 0 }))
+  t.teardown(() => client.destroy())
+  const stream = client.request({ ':method': 'POST', ':path': '/v1/chat/completions', 'content-type': 'application/json', ...headers })
+  stream.end(body)
+  const [head] = await once(stream, 'response')
+  t.match(head, { ':status': 200, 'x-request-id': /./ })
 })
