@@ -42,8 +42,6 @@ export abstract class Exchange implements Dispatcher.DispatchHandler, Source {
   #wake: ((exchange: Exchange) => void) | null = null
   #error: Error | null = null
   #delivered = false
-  /** A byte of the body was passed on. */
-  #passed = false
   #ended = false
   /** It has ended, and may have ended too early. */
   #undecided = false
@@ -170,7 +168,6 @@ export abstract class Exchange implements Dispatcher.DispatchHandler, Source {
   #pass (chunk: Buffer): boolean {
     if (chunk.length === 0) return true
     this.#boundary?.push(chunk)
-    this.#passed = true
     if (this.#body !== null) return this.#body.pass(chunk)
     this.#early.push(chunk)
     return true
@@ -202,12 +199,12 @@ export abstract class Exchange implements Dispatcher.DispatchHandler, Source {
     for (const chunk of this.#early) body.push(chunk)
     if (this.#ended && !this.#undecided) body.finish()
     this.#body = body
+    this.#context.reply.raw.once('pipe', flushHead)
     return body
   }
 
   /** The caller takes more. */
   wanted (): void {
-    if (!this.#passed) flushHead(this.#context.reply)
     if (!this.#ended) this.#goOn()
   }
 

@@ -69,6 +69,7 @@ export class ReplyBody extends Readable {
     if (!(destination instanceof ServerResponse) || options?.end === false || this.#over) return super.pipe(destination, options)
     this.#response = destination
     destination.on('drain', () => this.#source.wanted())
+    if (this.readableLength === 0) destination.flushHeaders()
     for (let chunk: unknown = this.read(); chunk instanceof Buffer; chunk = this.read()) this.pass(chunk)
     return destination
   }

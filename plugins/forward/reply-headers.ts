@@ -1,3 +1,5 @@
+import type { ServerResponse } from 'node:http'
+import type { Readable } from 'node:stream'
 import type { FastifyReply } from 'fastify'
 import { isEventStream } from '../core/event-stream.js'
 import type { ModelCall } from '../core/model-call.js'
@@ -13,9 +15,6 @@ const dropped = new Set([
   'strict-transport-security', 'public-key-pins', 'expect-ct', 'clear-site-data', 'nel', 'report-to', 'reporting-endpoints',
   'x-accel-redirect', 'x-accel-expires', 'x-accel-limit-rate', 'x-accel-charset', 'x-sendfile', 'x-lighttpd-send-file', 'x-reproxy-url',
 ])
-
-/** Every reply has them. */
-const ids = ['x-request-id', 'request-id']
 
 // A page's bytes are replaced, so what describes them goes too.
 const keptWithPage = new Set(['content-type', 'retry-after', 'retry-after-ms', 'x-should-retry', 'x-request-id', 'request-id'])
@@ -66,12 +65,11 @@ export function replyHeaders (headers: Headers, llm: ModelCall, reply: FastifyRe
 
 /**
  * Node holds the head back until the first byte; a caller should not wait for a model's first word to learn that its request was
- * taken. Only once Fastify has set the headers: a host's `onSend` may read the body before that. One of the ids may be
- * the host's own.
+ * taken. For what is piped into a response: Fastify has set its headers only then, and a host's `onSend` may read the body before.
+ * The failure of a body that broke off meanwhile can still be told.
  */
-export function flushHead (reply: FastifyReply): void {
-  const { raw } = reply
-  if (!raw.headersSent && ids.every((name) => raw.hasHeader(name) && raw.getHeader(name) === reply.getHeader(name))) raw.flushHeaders()
+export function flushHead (this: ServerResponse, { destroyed }: Readable): void {
+  if (!destroyed) this.flushHeaders()
 }
 
 /** Packed on its way, which nobody asked for (RFC 9112 7.4): it would reach its caller packed, and without the header that says so. */

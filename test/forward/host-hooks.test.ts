@@ -234,3 +234,28 @@ t.test('a head goes out early over HTTP/2 where the host sets a header that ther
   const [head] = await once(stream, 'response')
   t.match(head, { ':status': 200, 'x-request-id': /./ })
 })
+
+t.test('the head of a reply comes before its first byte, also through a stream of a hook\'s', async (t) => {
+  const upstream = await startUpstream(t)
+  for (const http2 of [false, true]) {
+    // Its types know of no server over HTTP/2 without TLS.
+    const app = Fastify({ http2 } as object)
+    t.teardown(() => app.close())
+    app.addHook('onSend', async ({ url }, _reply, payload) => {
+      return payload instanceof Readable && url.endsWith('?hooked') ? payload.pipe(new PassThrough()) : payload
+    })
+    await app.register(llmGateway, gatewayOptions(upstream.url))
+    const url = await listen(app)
+    const session = http2 ? connect(url) : null
+    t.teardown(() => session?.destroy())
+    for (const path of ['/v1/chat/completions', '/v1/chat/completions?hooked']) {
+      const heard = new Signal<boolean>()
+      upstream.queue({ fixture, split: 'events', before: async (write) => { if (write === 0) await heard.next() } })
+      const fields = { ':method': 'POST', ':path': path, 'content-type': 'application/json', ...headers }
+      const reply: Readable = session === null ? await call(`${url}${path}`, { headers, body }).reply : session.request(fields).end(body)
+      if (session !== null) await once(reply, 'response')
+      heard.push(true)
+      t.equal(sha256(Buffer.concat(await reply.toArray())), sha256(replyFixture(fixture)), `${path} ${String(http2)}`)
+    }
+  }
+})
