@@ -9,7 +9,7 @@ import type { ReplyHandler } from './placed-handler.js'
 import { errors } from './undici.js'
 import { saidBy } from './unpacked.js'
 
-/** A reply that is to be judged by its body is passed on where it has more than this, or takes longer. */
+/** A reply that is to be judged by its body is passed on where it has more than this, or takes longer; a stream that failed is cut. */
 const heldBytes = 256 * 1024
 const heldMs = 1_000
 
@@ -102,6 +102,7 @@ export class AttemptHandler implements ReplyHandler {
     this.#held.push(chunk)
     this.#bytes += chunk.length
     if (this.#mode === 'whole' && this.#bytes > heldBytes) return this.#pass()
+    if (this.#mode === 'failed_head' && this.#bytes > heldBytes) this.#cutFailed()
     if (this.#mode !== 'head') return true
     const told = this.#head?.push(chunk)
     if (told === 'pass') return this.#pass()
@@ -127,7 +128,11 @@ export class AttemptHandler implements ReplyHandler {
   /** The rest of a stream that told its failure comes with it or at once. */
   #holdFailure (): void {
     this.#mode = 'failed_head'
-    this.#hold(() => this.#abort?.(new Error('a stream that failed did not end')))
+    this.#hold(() => this.#cutFailed())
+  }
+
+  #cutFailed (): void {
+    this.#abort?.(new Error('a stream that failed did not end'))
   }
 
   #hold (end: () => void): void {

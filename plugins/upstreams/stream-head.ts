@@ -20,6 +20,8 @@ export class EventHead implements StreamHead {
   readonly #rules: HeadRules
   readonly #decoder = new TextDecoder()
   #text = ''
+  /** Its last characters: a blank line may end in the next piece. The whole is not searched again for each, as one event may drip. */
+  #seam = ''
   #bytes = 0
   #events = 0
 
@@ -29,8 +31,11 @@ export class EventHead implements StreamHead {
 
   push (chunk: Buffer): 'more' | 'pass' | 'failed' {
     this.#bytes += chunk.length
-    this.#text += this.#decoder.decode(chunk, { stream: true })
-    for (let end = blankLine.exec(this.#text); end !== null; end = blankLine.exec(this.#text)) {
+    const piece = this.#decoder.decode(chunk, { stream: true })
+    const seam = this.#seam + piece
+    this.#text += piece
+    this.#seam = seam.slice(-3)
+    for (let end = blankLine.test(seam) ? blankLine.exec(this.#text) : null; end !== null; end = blankLine.exec(this.#text)) {
       const event = this.#read(this.#text.slice(0, end.index))
       if (event !== 'preamble') return event === 'failed' ? 'failed' : 'pass'
       this.#text = this.#text.slice(end.index + end[0].length)

@@ -184,3 +184,20 @@ t.test('a member whose every stream ends without its last event is left alone, p
     t.strictSame(seenBy(gateway), [5, 1])
   }
 })
+
+t.test('a stream that goes on for long after it failed is cut', async (t) => {
+  const gateway = await startPool(t, { rules: inOrder, pool: { retryOn: ['first_event'] } })
+  const failed = event('error', { code: 'server_is_overloaded' })
+  const megabyte = 1024 * 1024
+  let megabytes = 0
+  gateway.members[0]?.queue({
+    headers: stream,
+    body: failed + ' '.repeat(64 * megabyte),
+    split: Array.from({ length: 64 }, (_, i) => failed.length + i * megabyte),
+    before: async (write) => { megabytes = write },
+  })
+  const answer = await ask(gateway, { model: 'gpt-5', input: 'Hi', stream: true }, {}, '/v1/responses')
+  t.equal(answer.body, replyFixture('responses.sse').toString())
+  t.match(await gateway.settled.next(), { routing: { attempts: [{ result: 'first_event', status: 200 }, { result: 'ok' }] } })
+  t.ok(megabytes < 60, `${megabytes} MB`)
+})
