@@ -100,7 +100,8 @@ export class PoolAttempts implements Attempts {
   /** Nothing was sent: another member is asked, and that counts as no attempt. `cause`: of a failure of the one before, null for none. */
   #elsewhere (cause: string | null, error: GatewayError): Called | Promise<Called> {
     const next = this.#isOver || this.#bound.isKnown || this.#allowance.isLate ? null : this.#search.another(this.#around.now())
-    if (next === null) return this.#refused(error)
+    // It is missing all the same where who has no place for it cannot be asked.
+    if (next === null) return cause === null && this.#best.isMissing ? error : this.#refused(error)
     this.#next = next
     if (cause !== null) this.#around.failedOver(this.#pool.name, cause)
     return this.#begin()

@@ -28,6 +28,10 @@ export class BestFailure {
     this.#missing = reply
   }
 
+  get isMissing (): boolean {
+    return this.#missing !== null
+  }
+
   /** The request is counted for the upstream whose reply is told. */
   told (llm: ModelCall): KeptReply | Error {
     const reply = this.#reply ?? (this.#error === untold ? this.#missing : null)

@@ -48,3 +48,14 @@ t.test('a request without a model passes by a member whose address needs one', a
     statusCode: 400, body: /"code":"model_required"/,
   })
 })
+
+t.test('a stored response that the others have not is missing, whichever member has no address for it', async (t) => {
+  const byModel = { url: 'http://127.0.0.1:9/deployments/{model}', path: 'verbatim' } as const
+  for (const upstreams of [[byModel], [{}, byModel]]) {
+    const gateway = await startPool(t, { upstreams, rules: inOrder })
+    for (const member of gateway.members) member.respond = () => ({ status: 404, body: { error: { code: 'not_here' } } })
+    t.match(await gateway.app.inject({ url: '/v1/responses/resp_1', headers: { authorization: `Bearer ${secret}` } }), {
+      statusCode: 404, body: /not_here/,
+    })
+  }
+})
