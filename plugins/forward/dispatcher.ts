@@ -31,9 +31,11 @@ type RequestOptions = Dispatcher.DispatchOptions & { headers: MarkedHeaders }
  */
 export class UpstreamDispatcher {
   readonly #agent: Agent
+  /** For what is left alone, which waits in no queue of ours: a model request would wait behind it for as long as it takes. */
+  readonly #others: Agent
   readonly #transport: Transport
   readonly #queue: ConnectionQueue
-  #closed: Promise<void> | null = null
+  #closed: Promise<unknown> | null = null
   // Read by reply-from under these names.
   readonly headersTimeout: number
   readonly bodyTimeout: number
@@ -44,7 +46,9 @@ export class UpstreamDispatcher {
     this.bodyTimeout = idleTimeoutMs
     this.#transport = { drains: new DrainBudget(drain), headers: new HeaderReader(), slow: new SlowReaders(idleTimeoutMs) }
     this.#queue = new ConnectionQueue(options)
-    this.#agent = new UpstreamAgent({ connections, pipelining: 1, connect: { timeout: connectTimeoutMs, ...tls } })
+    const agentOptions = { connections, pipelining: 1, connect: { timeout: connectTimeoutMs, ...tls } }
+    this.#agent = new UpstreamAgent(agentOptions)
+    this.#others = new UpstreamAgent(agentOptions)
   }
 
   request (options: RequestOptions, done: MountDone): void {
@@ -54,7 +58,7 @@ export class UpstreamDispatcher {
       return
     }
     if (context === null) {
-      this.#agent.request(options, done)
+      this.#others.request(options, done)
       return
     }
     const { destination } = context
@@ -113,7 +117,7 @@ export class UpstreamDispatcher {
    */
   async destroy (): Promise<void> {
     this.#transport.slow.end()
-    this.#closed ??= this.#agent.close()
+    this.#closed ??= Promise.all([this.#agent.close(), this.#others.close()])
     await this.#closed
   }
 }

@@ -217,6 +217,20 @@ t.test('a path under the mount that no endpoint has is refused, or forwarded whe
   }
 })
 
+t.test('a model request does not wait for the connections of what is left alone', async (t) => {
+  const upstream = await startUpstream(t)
+  const app = await startSeam(t, upstream.url, {}, { unknown: 'forward', connections: 1 })
+  await app.register(llmGateway, { ...gatewayOptions(upstream.url), routes: false })
+  let release = (): void => {}
+  const held = new Promise<void>((resolve) => { release = resolve })
+  upstream.queue({ body: { ok: true }, before: async () => await held })
+  const other = app.inject({ method: 'GET', url: '/v1/files', headers })
+  await upstream.requests.next()
+  t.equal((await app.inject({ method: 'POST', url: '/v1/chat/completions', headers, payload: chat })).statusCode, 200)
+  release()
+  t.equal((await other).statusCode, 200)
+})
+
 t.test('a host that reads replies itself still gets a stream, and a group\'s own upstream wins over the mount\'s', async (t) => {
   const mounted = await startUpstream(t)
   const own = await startUpstream(t)
