@@ -29,7 +29,10 @@ export const MissingPeerError = createError<[string, string]>(
 
 type Check =
   | 'a string' | 'a boolean' | 'a function' | 'an object' | 'an object or false' | 'a whole number of at least 0'
-  | 'a whole number of at least 1'
+  | 'a whole number of at least 1' | 'a whole number of 0 to 2147483647' | 'a whole number of 1 to 2147483647'
+
+/** A timer that is set to more, 24 days, ends at once. */
+const longestMs = 2 ** 31 - 1
 
 const checks: Readonly<Record<Check, (value: unknown) => boolean>> = {
   'a string': (value) => typeof value === 'string' && value !== '',
@@ -39,6 +42,8 @@ const checks: Readonly<Record<Check, (value: unknown) => boolean>> = {
   'an object or false': (value) => value === false || isObject(value),
   'a whole number of at least 0': (value) => Number.isSafeInteger(value) && Number(value) >= 0,
   'a whole number of at least 1': (value) => Number.isSafeInteger(value) && Number(value) >= 1,
+  'a whole number of 0 to 2147483647': (value) => Number.isSafeInteger(value) && Number(value) >= 0 && Number(value) <= longestMs,
+  'a whole number of 1 to 2147483647': (value) => Number.isSafeInteger(value) && Number(value) >= 1 && Number(value) <= longestMs,
 }
 
 type OptionTable = Readonly<Record<string, Check | 'anything'>>

@@ -68,16 +68,16 @@ const defaults: Omit<DispatcherOptions, 'drain'> = {
 const transportChecks = {
   connections: 'a whole number of at least 1',
   maxQueued: 'a whole number of at least 0',
-  queueMs: 'a whole number of at least 1',
+  queueMs: 'a whole number of 1 to 2147483647',
   headersTimeoutMs: 'a whole number of at least 0',
-  idleTimeoutMs: 'a whole number of at least 0',
+  idleTimeoutMs: 'a whole number of 0 to 2147483647',
   connectTimeoutMs: 'a whole number of at least 1',
   drain: 'an object',
   tls: 'an object',
 } as const
 
 const drainChecks = {
-  maxMs: 'a whole number of at least 0',
+  maxMs: 'a whole number of 0 to 2147483647',
   maxBytes: 'a whole number of at least 0',
   maxConcurrent: 'a whole number of at least 0',
 } as const

@@ -49,7 +49,7 @@ export function checkOverloadOptions (options: OverloadOptions): void {
     maxActive: 'a whole number of at least 1',
     maxHeldBytes: 'a whole number of at least 1',
     maxQueued: 'a whole number of at least 0',
-    queueMs: 'a whole number of at least 1',
+    queueMs: 'a whole number of 1 to 2147483647',
   })
   if (Number(options.maxHeapPercent) > 100) throw new OptionError('overload.maxHeapPercent', 'must be at most 100')
 }

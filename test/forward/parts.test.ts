@@ -74,6 +74,14 @@ t.test('wrong options name themselves', async (t) => {
   }
   t.throws(() => readTransport({ headersTimeoutMs: 1.5 }), { message: /proxyOptions\.headersTimeoutMs/ })
   t.throws(() => readTransport({ drain: { maxBytes: 0.5 } }), { message: /proxyOptions\.drain\.maxBytes/ })
+  const longest = { queueMs: 2 ** 31 - 1, idleTimeoutMs: 2 ** 31 - 1, drain: { maxMs: 2 ** 31 - 1 } }
+  t.match(readTransport(longest), longest)
+  for (const [name, options] of [
+    ['queueMs', { queueMs: 2 ** 31 }], ['idleTimeoutMs', { idleTimeoutMs: 2 ** 31 }], ['drain.maxMs', { drain: { maxMs: 2 ** 31 } }],
+  ] as const) {
+    const message = `option proxyOptions.${name} must be a whole number of ${name === 'queueMs' ? 1 : 0} to 2147483647`
+    t.throws(() => readTransport(options), { code: 'LLM_GATEWAY_OPTION', message }, 'a timer would end at once')
+  }
   const unset: object = { maxMs: undefined, maxBytes: undefined, maxConcurrent: undefined }
   t.strictSame(readTransport({ drain: { ...unset } }).drain, drainDefaults, 'undefined, as of a variable that is not set, is not given')
 })

@@ -312,7 +312,7 @@ t.test('the plugin alone, after auth, does all of it', async (t) => {
 t.test('an app that did not ask for it watches nothing, and options that are wrong fail the start', async (t) => {
   const upstream = await startUpstream(t)
   await build(t, upstream, false)
-  for (const overload of [{ maxActive: 0 }, { queueMs: 0 }, { maxLoopDelayMs: -1 }, { unknown: 1 }, true]) {
+  for (const overload of [{ maxActive: 0 }, { queueMs: 0 }, { queueMs: 2 ** 31 }, { maxLoopDelayMs: -1 }, { unknown: 1 }, true]) {
     const app = Fastify()
     const options = Object.assign(gatewayOptions(upstream.url), { overload })
     await t.rejects(async () => await app.register(llmGateway, options), { code: 'LLM_GATEWAY_OPTION' })
