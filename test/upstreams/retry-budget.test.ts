@@ -3,9 +3,15 @@ import { setTimeout as wait } from 'node:timers/promises'
 import fc from 'fast-check'
 import t from 'tap'
 import { Allowance } from '../../plugins/upstreams/allowance.js'
+import { PoolAttempts } from '../../plugins/upstreams/attempts.js'
+import { Bindings } from '../../plugins/upstreams/bindings.js'
+import { HealthRegistry } from '../../plugins/upstreams/health.js'
+import { readPools } from '../../plugins/upstreams/pool.js'
+import { readUpstreams } from '../../plugins/upstreams/read-upstream.js'
 import { RetryBudget } from '../../plugins/upstreams/retry-budget.js'
-import { call, listen, read } from '../helpers/gateway.js'
+import type { Surroundings } from '../../plugins/upstreams/surroundings.js'
 import { ask, inOrder, overloaded, seenBy, startPool } from './pool-gateway.js'
+import { requestTo } from './request.js'
 
 t.test('of many requests whose member is overloaded three are retried at once, and all are served', async (t) => {
   const gateway = await startPool(t, { rules: inOrder })
@@ -47,29 +53,31 @@ t.test('who waits for a place and finds none in time gets the failure that came 
 })
 
 t.test('a caller that leaves while its retry waits takes no place', async (t) => {
-  const gateway = await startPool(t, { rules: inOrder })
-  const [first, second] = gateway.members
-  if (first === undefined || second === undefined) throw new Error('no members')
-  const origin = await listen(gateway.app)
-  let release = (): void => {}
-  const held = new Promise<void>((resolve) => { release = resolve })
-  first.respond = () => overloaded
-  second.respond = () => ({ before: async () => await held })
-  const body = JSON.stringify({ model: 'gpt-5', messages: [{ role: 'user', content: 'Hi' }] })
-  const running = Array.from({ length: 4 }, () => call(`${origin}/v1/chat/completions`, { body }))
-  const replies = running.map(async ({ reply }) => (await read(await reply)).bytes.length)
-  while (second.seen.length < 3 || first.seen.length < 4) await wait(5)
-  await wait(50)
-  const left = call(`${origin}/v1/chat/completions`, { body })
-  const gone = left.reply.catch((error: unknown) => error)
-  while (first.seen.length < 5) await wait(5)
-  await wait(50)
-  left.request.destroy()
-  await gone
-  await wait(50)
-  release()
-  await Promise.all(replies)
-  t.strictSame(seenBy(gateway), [5, 4], 'three at once, and the fourth behind them')
+  const around: Surroundings = {
+    bindings: new Bindings(null, () => {}),
+    budget: new RetryBudget(),
+    attempted: () => {},
+    failedOver: () => {},
+    now: () => 0,
+    random: () => 0,
+  }
+  const health = new HealthRegistry()
+  const upstreams = readUpstreams({ a: { url: 'http://a' }, b: { url: 'http://b' } })
+  const pool = readPools({ p: { members: ['a', 'b'] } }, upstreams, health).get('p')
+  if (pool === undefined) throw new Error('no pool')
+  const requests = Array.from({ length: 5 }, () => new PoolAttempts(pool, requestTo('/v1/models', { method: 'GET' }), {}, false, around))
+  const retries = requests.map(async (attempts) => {
+    await attempts.next()
+    const waitMs = await attempts.failed({ kind: 'transport', error: new Error('refused'), sent: false })
+    return waitMs === null ? 'refused' : 'retried'
+  })
+  const [first, , , fourth, fifth] = requests
+  // No timer runs before all of this is over: who waits would be sent away by one.
+  await Promise.all(retries.slice(0, 3))
+  fourth?.over('left')
+  first?.over('complete')
+  t.strictSame(await Promise.all(retries), ['retried', 'retried', 'retried', 'refused', 'retried'], 'the fifth has the place of the first')
+  fifth?.over('complete')
 })
 
 t.test('retries are a fifth of what runs, and three always', async () => {
