@@ -26,16 +26,20 @@ export function mayNameAccount (status: number): boolean {
 const spelled = /\\u00(?:20|5f|4[1-9a-f]|5[0-9a]|6[1-9a-f]|7[0-9a])/i
 
 /**
- * `said`: what the request itself had in it. Providers repeat what they do not take of one, the name of a field or the value of a header:
- * a caller could put these words into their mouths, and have the credential of all others left alone.
+ * `said`: what the request itself had in it, in pieces that overlap. Providers repeat what they do not take of one, the name of a field or
+ * the value of a header: a caller could put these words into their mouths, and have the credential of all others left alone.
  */
-export function namesAccount (body: Buffer, said: () => string): boolean {
+export function namesAccount (body: Buffer, said: () => Iterable<string>): boolean {
   const text = body.toString('utf8', 0, 16 * 1024)
-  const found = accountWords.flatMap((words) => words.exec(text)?.[0].replaceAll('"', '').toLowerCase() ?? [])
-  if (found.length === 0) return false
-  const own = said()
-  const lower = own.toLowerCase()
-  return !spelled.test(own) && found.some((words) => !lower.includes(words))
+  const own = new Set(accountWords.flatMap((words) => words.exec(text)?.[0].replaceAll('"', '').toLowerCase() ?? []))
+  if (own.size === 0) return false
+  for (const piece of said()) {
+    if (spelled.test(piece)) return false
+    const lower = piece.toLowerCase()
+    for (const words of own) if (lower.includes(words)) own.delete(words)
+    if (own.size === 0) return false
+  }
+  return true
 }
 
 /**

@@ -83,6 +83,19 @@ t.test('what a provider only repeats of a request blames no credential', async (
   }
 })
 
+t.test('what a provider repeats is found wherever it stands in a large request', async (t) => {
+  const words = ['organization_usage_limit_exceeded', 'api\\u0020key']
+  const said = kept(400, { error: { param: words[0], message: 'API key not valid' } })
+  const long = 'x'.repeat(64 * 1024)
+  for (const [word = '', ...others] of [[words[0], 'API key not valid'], [words[1]]]) {
+    for (let before = 0; before <= word.length; before += 1) {
+      const body = `${long.slice(before)}${word}${long}${others.join()}`
+      t.equal(judged(said, true, requestTo(chat, { body }))[0], 'client_error', String(before))
+    }
+  }
+  t.equal(judged(said, true, requestTo(chat, { body: long + words[0] + long }))[0], 'credential', 'and no more than that')
+})
+
 t.test('a failure before anything was sent is another one than after', async (t) => {
   t.strictSame(failed('ECONNREFUSED', false), ['connect', 'connect', 'upstream'])
   t.strictSame(failed('ECONNRESET', false), ['connect', 'connect', 'upstream'], 'within the handshake of TLS')
