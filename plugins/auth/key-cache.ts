@@ -70,6 +70,8 @@ export class KeyCache {
    * room for all of them from the start.
    */
   #changed: LRUCache<string, true> | null = null
+  /** What was loaded before is believed only while the store fails. */
+  #believedFrom = -Infinity
   readonly #pending = new Map<string, Pending>()
   readonly #options: KeyCacheOptions
   readonly #budget: LoadBudget
@@ -93,7 +95,7 @@ export class KeyCache {
   peek (digest: string): Key | null | undefined {
     const now = this.#now()
     const entry = this.#known.get(digest)
-    if (entry !== undefined && now - entry.loadedAt < this.#options.ttlMs) {
+    if (entry !== undefined && now - entry.loadedAt < this.#options.ttlMs && entry.loadedAt >= this.#believedFrom) {
       this.#onLookup('hit')
       return entry.key
     }
@@ -173,6 +175,10 @@ export class KeyCache {
   invalidate (change: KeyChange): void {
     for (const { changes } of this.#pending.values()) changes.push(change)
     this.#unknown.clear()
+    if (change.missed === true) {
+      this.#believedFrom = this.#now()
+      return
+    }
     for (const [digest, { key }] of this.#known.entries()) {
       if (!concerns(change, digest, key)) continue
       this.#known.delete(digest)

@@ -124,6 +124,8 @@ export interface KeyChange {
   readonly digest?: string
   readonly id?: string
   readonly group?: string
+  /** Nobody knows whether anything has changed: keys are asked for again, and hold where the store cannot answer. */
+  readonly missed?: true
 }
 
 /** What serves a request: a route of this package, a mount that spreads `proxyOptions()`, or any other route of the host. */

@@ -12,7 +12,7 @@ export async function redisKeys (link: RedisLink, prefix: string): Promise<KeySt
   const byDigest = `${prefix}:{keys}:by-digest`
   const channel = `${prefix}:changes`
   const listeners = new Listeners()
-  await link.subscribe(channel, (text) => listeners.tell(readChange(text)), () => listeners.tell({ group: '*' }))
+  await link.subscribe(channel, (text) => listeners.tell(readChange(text)), () => listeners.tell({ group: '*', missed: true }))
 
   const recordOf = async (id: string): Promise<KeyRecord | null> => {
     const text = await link.script('readKey', [byId, byDigest], [id])

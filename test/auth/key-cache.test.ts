@@ -164,6 +164,29 @@ t.test('a stale key is served only while the store fails, and not for ever', asy
   await t.rejects(cache.load('d', down), { message: 'down' }, 'nor one that was taken back')
 })
 
+t.test('where changes may have been missed, a known key is asked for again, and stands in while the store fails', async (t) => {
+  const { cache, told, clock } = build()
+  const down = async (): Promise<Key | null> => { throw new Error('down') }
+  await cache.load('a', async () => key('a'))
+  await cache.load('b', async () => key('b'))
+  await cache.load('none', async () => null)
+  clock.now += 1_000
+  cache.invalidate({ group: '*', missed: true })
+  t.strictSame([cache.peek('a'), cache.peek('b'), cache.peek('none')], [undefined, undefined, undefined])
+  t.match(await cache.load('a', down), { id: 'a' })
+  await cache.load('a', async () => key('a', 'other'))
+  t.match(cache.peek('a'), { group: 'other' })
+  t.equal(await cache.load('b', async () => null), null)
+  await cache.load('b', async () => key('b'))
+  cache.invalidate({ group: '*', missed: true })
+  clock.now += 89_999
+  t.match(await cache.load('b', down), { id: 'b' })
+  cache.invalidate({ group: '*', missed: true })
+  clock.now += 1
+  await t.rejects(cache.load('b', down), { message: 'down' }, 'no longer than without it')
+  t.strictSame(told.filter((result) => result === 'stale').length, 2)
+})
+
 t.test('look-ups at the same time are bounded; beyond that a held key is served, others wait for their turn', async (t) => {
   const { cache, told, clock } = build()
   await cache.load('good', async () => key('a'))

@@ -252,7 +252,7 @@ t.test('a user who may not ping hears of the server\'s return all the same', { s
   state.keys.onChange((change) => heard.push(change))
   await operator.call('CLIENT', 'KILL', 'TYPE', 'pubsub')
   while (heard.length === 0) await new Promise((resolve) => setTimeout(resolve, 5))
-  t.same(heard, [{ group: '*' }])
+  t.same(heard, [{ group: '*', missed: true }])
   await operator.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes')
   while (heard.length === 1) await state.keys.find('x').catch(() => new Promise((resolve) => setTimeout(resolve, 5)))
   t.equal(await state.keys.find('x'), null)
