@@ -27,7 +27,7 @@ export async function redisKeys (link: RedisLink, prefix: string): Promise<KeySt
   }
   return {
     find: async (digest) => {
-      const text = await link.ask(async (client) => await client.hget(byDigest, digest))
+      const text = await link.ask(async (client) => await client.hget(byDigest, digest), byDigest)
       return text === null ? null : readKey(text)
     },
     read: recordOf,
@@ -47,7 +47,7 @@ export async function redisKeys (link: RedisLink, prefix: string): Promise<KeySt
       let cursor = '0'
       do {
         const from = cursor
-        const [next, fields] = await link.ask(async (client) => await client.hscan(byDigest, from, 'COUNT', listBatch))
+        const [next, fields] = await link.ask(async (client) => await client.hscan(byDigest, from, 'COUNT', listBatch), byDigest)
         cursor = next
         for (const [index, text] of fields.entries()) if (index % 2 === 1) yield readKey(text)
       } while (cursor !== '0')

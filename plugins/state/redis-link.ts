@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import type { Cluster, Redis } from 'ioredis'
 import { OptionError } from '../core/options.js'
 import { StoreDownError } from '../core/balances/store-down.js'
-import { createBreaker } from './breaker.js'
+import { createBreaker, type Breaker } from './breaker.js'
 import { readPassword, withPassword } from './password.js'
 import { loadRedis } from './peer.js'
 import { scripts, type ScriptName } from './redis-scripts.js'
@@ -12,8 +12,8 @@ type Client = Redis | Cluster
 
 /** One Redis, one connection for commands and one for what it pushes. */
 export interface RedisLink {
-  /** Rejects with StoreDownError, in bounded time, never from a queue. */
-  readonly ask: <T>(call: (client: Client) => Promise<T>) => Promise<T>
+  /** Rejects with StoreDownError, in bounded time, never from a queue. `key`: one of those that it is about. */
+  readonly ask: <T>(call: (client: Client) => Promise<T>, key?: string) => Promise<T>
   readonly script: (name: ScriptName, keys: readonly string[], values: ReadonlyArray<string | number>) => Promise<unknown>
   /** `onGap`: messages may have been missed. */
   readonly subscribe: (channel: string, onMessage: (text: string) => void, onGap: () => void) => Promise<void>
@@ -47,23 +47,32 @@ export async function linkRedis (config: StateConfig, startMs = 5_000): Promise<
   })
   const gaps: Array<() => void> = []
   const tellGap = (): void => gaps.forEach((onGap) => onGap())
-  /** A server that says why it will not answer this one is there, too. */
-  const ping = async (): Promise<void> => { await client.ping().catch((error) => { if (answerOf(error) === null) throw error }) }
-  const breaker = createBreaker({ timeoutMs, maxPending, probeEveryMs, answerOf, probe: ping, onRecovery: tellGap })
-  const ask: RedisLink['ask'] = async (call) => await breaker.run(async () => await call(client))
-  /** Who hears of a gap forgets what it knows and asks: not before there is an answer. Where there is none, the recovery tells it. */
-  const mayHaveMissed = (): void => { ask(ping).then(tellGap, () => {}) }
+  const breakers = new Map<string, Breaker>()
+  /** In a cluster one for each hash tag: a node that dies takes nobody's groups with it but its own. */
+  const breakerOf = (key: string): Breaker => {
+    const tag = config.cluster === true ? String(/{.+?}/.exec(key)) : ''
+    const found = breakers.get(tag)
+    if (found !== undefined) return found
+    /** A server that says why it will not answer this one is there, too. */
+    const probe = async (): Promise<void> => {
+      await (key === '' ? client.ping() : client.exists(key)).catch((error) => { if (answerOf(error) === null) throw error })
+    }
+    const breaker = createBreaker({ timeoutMs, maxPending, probeEveryMs, answerOf, probe, onRecovery: tellGap })
+    breakers.set(tag, breaker)
+    return breaker
+  }
+  const ask: RedisLink['ask'] = async (call, key = '') => await breakerOf(key).run(async () => await call(client))
   return {
     ask,
-    script: async (name, keys, values) => await ask(async (asked) => await runScript(asked, name, keys, values)),
+    script: async (name, keys, values) => await ask(async (asked) => await runScript(asked, name, keys, values), keys[0]),
     subscribe: async (channel, onMessage, onGap) => {
       pushed.on('message', (_: string, text: string) => onMessage(text))
       gaps.push(onGap)
-      pushed.on('ready', mayHaveMissed)
+      pushed.on('ready', tellGap)
       await pushed.subscribe(channel)
     },
     close: async () => {
-      breaker.close()
+      for (const breaker of breakers.values()) breaker.close()
       disconnect()
     },
   }

@@ -4,13 +4,13 @@ import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { Redis } from 'ioredis'
 import t, { type Test } from 'tap'
 import { linkRedis, type RedisLink } from '../../plugins/state/redis-link.js'
 import { freePort } from '../helpers/free-port.js'
 import { launch, program as gateway } from '../helpers/launch.js'
 import { yaml } from '../standalone/run.js'
-import { program, startRedis, withoutRedis } from './redis-server.js'
+import { startHalves } from './redis-cluster.js'
+import { program, withoutRedis } from './redis-server.js'
 
 /** Of a busy machine. */
 const patient = { commandTimeoutMs: 5_000 }
@@ -25,17 +25,7 @@ interface Cluster {
 
 /** Two nodes with half of the slots each; who gives no password may do nothing. */
 async function startCluster (t: Test): Promise<Cluster> {
-  const servers = [await startRedis({ cluster: true }), await startRedis({ cluster: true })]
-  const operators = servers.map(({ url }) => new Redis(url))
-  t.teardown(async () => {
-    for (const operator of operators) operator.disconnect()
-    for (const server of servers) await server.stop()
-  })
-  const [one, other] = operators
-  await one?.call('CLUSTER', 'DELSLOTSRANGE', '8192', '16383')
-  await other?.call('CLUSTER', 'DELSLOTSRANGE', '0', '8191')
-  await one?.call('CLUSTER', 'MEET', '127.0.0.1', String(servers[1]?.port))
-  for (const operator of operators) while (!/cluster_state:ok[^]*cluster_known_nodes:2/.test(String(await operator.cluster('INFO')))) await pause(20)
+  const { servers, operators } = await startHalves(t)
   const acl: Cluster['acl'] = async (...rules) => {
     for (const operator of operators) await operator.call('ACL', 'SETUSER', 'gateway', ...rules)
   }
