@@ -56,6 +56,8 @@ export interface LedgerRecord extends TokenUsage, LedgerCost {
   readonly late: readonly Scope[]
   /** Their budgets. */
   readonly lateBuckets?: readonly OwnedBucket[]
+  /** Those of them that have a balance; absent in records of an older version, where all of them are charged. */
+  readonly lateBalances?: readonly Scope[]
   /** What was taken from budgets in money, billionths of the currency; absent for nothing. */
   readonly chargedCost?: number
 }

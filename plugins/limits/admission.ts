@@ -1,6 +1,7 @@
 import type { ModelCall } from '../core/model-call.js'
 import type { Group, Key } from '../core/types.js'
 import { ownedBuckets } from '../core/balances/buckets.js'
+import { balancesOf } from '../core/balances/parties.js'
 import type { Amounts, Balances, Decision, HoldAsk, Parties, Reached, Scope, Settlement } from '../core/balances/types.js'
 import { bucketsOf } from './budgets.js'
 import { Outage, type Answer } from './outage.js'
@@ -169,5 +170,6 @@ function partiesOf (key: Key, group: Group, currency: string): Parties {
 
 function settlementOf ({ id, parties }: Ticket, { tokens, cost }: Amounts, late: readonly Scope[]): Settlement {
   const { group, key } = parties
-  return { id, group, key, tokens, cost, late, lateBuckets: late.length === 0 ? undefined : ownedBuckets(parties, late) }
+  if (late.length === 0) return { id, group, key, tokens, cost, late }
+  return { id, group, key, tokens, cost, late, lateBuckets: ownedBuckets(parties, late), lateBalances: balancesOf(parties) }
 }

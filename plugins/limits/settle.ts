@@ -1,4 +1,5 @@
 import type { FastifyBaseLogger } from 'fastify'
+import { balancesOf } from '../core/balances/parties.js'
 import type { Pricing } from '../core/pricing.js'
 import type { ModelCall } from '../core/model-call.js'
 import type { Ledger, LedgerRecord } from '../core/ledger.js'
@@ -33,8 +34,10 @@ export function settleLimits ({ admission, ledger, pricing }: SettlementParts, l
 export function keepRecord ({ admission, pricing }: SettlementParts, ledger: Ledger, llm: ModelCall, log: FastifyBaseLogger): void {
   const ticket = admission.takeTicket(llm)
   const charged = chargesOf(llm, ticket ?? nothingHeld, pricing())
-  const record = recordOf(llm, charged, ticket?.late ?? [], ticket?.lateBuckets)
-  if (record === null) return
+  const late = ticket?.late ?? []
+  const plain = recordOf(llm, charged, late, ticket?.lateBuckets)
+  if (plain === null) return
+  const record = ticket === undefined || late.length === 0 ? plain : { ...plain, lateBalances: balancesOf(ticket.parties) }
   const settle = (): void => {
     if (ticket !== undefined) admission.settle(ticket, charged)
   }

@@ -40,11 +40,11 @@ export async function recover (
 }
 
 async function settle (
-  balances: Balances, { id, key, group, charged, chargedCost = 0, late, lateBuckets = [] }: LedgerRecord, closing: AbortSignal,
-  { onSettled, onLost }: RecoveryListeners
+  balances: Balances, { id, key, group, charged, chargedCost = 0, late, lateBuckets = [], lateBalances }: LedgerRecord,
+  closing: AbortSignal, { onSettled, onLost }: RecoveryListeners
 ): Promise<void> {
   if (key === null || group === null) return
-  const settlement = { id, group, key, tokens: charged, cost: chargedCost, late, lateBuckets }
+  const settlement = { id, group, key, tokens: charged, cost: chargedCost, late, lateBuckets, lateBalances }
   let failure: unknown = null
   for (let refusals = 0; refusals < maxRefusals;) {
     try {

@@ -43,9 +43,10 @@ function holdStep (ask: HoldAsk): Step {
   return { name: 'hold', key, values: [id, key], more: [requests, tokens, floor, cost, costFloor, ...limits] }
 }
 
-function settleStep ({ id, key, tokens, cost = 0, late, lateBuckets = [] }: Settlement): Step {
+function settleStep ({ id, key, tokens, cost = 0, late, lateBuckets = [], lateBalances = late }: Settlement): Step {
+  const parties = late.flatMap((scope) => [scope, lateBalances.includes(scope) ? 1 : 0])
   const buckets = lateBuckets.flatMap((bucket) => [bucket.scope, ...bucketValues(bucket)])
-  return { name: 'settle', key, values: [id, key], more: [tokens, cost, late.length, ...late, lateBuckets.length, ...buckets] }
+  return { name: 'settle', key, values: [id, key], more: [tokens, cost, late.length, ...parties, lateBuckets.length, ...buckets] }
 }
 
 function partyValues (limits: Limits, buckets: readonly Bucket[] = []): Array<string | number> {

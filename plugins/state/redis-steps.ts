@@ -107,16 +107,20 @@ end
 `
 
 /**
- * id, key, place of its window, tokens, cost, scopes of a late settlement and their buckets: how many, and of each of those scope, id,
- * unit, amount, end, former id.
+ * id, key, place of its window, tokens, cost, parties of a late settlement and their buckets: how many, and of each party its scope and
+ * whether it has a balance, of each bucket scope, id, unit, amount, end, former id.
  */
 const settle = `
 local function stranger (a, late)
   local hold = {
-    key = a[2], scopes = {}, buckets = {}, tokens = 0, cost = 0, floor = 0, costFloor = 0, active = 0, second = 0, state = 'open'
+    key = a[2], scopes = {}, balances = {}, buckets = {},
+    tokens = 0, cost = 0, floor = 0, costFloor = 0, active = 0, second = 0, state = 'open',
   }
-  for i = 1, late do hold.scopes[i] = a[6 + i] end
-  for at = 8 + late, #a, 6 do
+  for i = 1, late do
+    local scope = a[5 + 2 * i]
+    hold.scopes[i], hold.balances[scope] = scope, a[6 + 2 * i] == '1'
+  end
+  for at = 8 + 2 * late, #a, 6 do
     local bucket = openBucket(a[at], a[2], a[at + 1], tonumber(a[at + 3]), a[at + 4], a[at + 5])
     if bucket.isNew then
       makeBucket(bucket)

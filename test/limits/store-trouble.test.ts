@@ -176,6 +176,18 @@ t.test('local: each process spends its share, and no more; the store learns of i
   t.same((await records()).map(({ late }) => late.length), [0, ...Array(10).fill(2), 0])
 })
 
+t.test('local: what a key without a balance used is taken from none that it gets later', async (t) => {
+  const balances = new FarStore()
+  const gateway = await setup(t, { group, key: { requestsPerMinute: 20 }, onStoreFailure: 'local', limits: { balances } })
+  const end = endOf(gateway)
+  balances.mode = 'down'
+  t.equal((await gateway.chat()).status, 200)
+  balances.mode = 'up'
+  t.match(await end(1), { spent: chatTokens })
+  t.match(await balances.read('all', 'caller'), { spent: 0, held: 0, active: 0, tokens: chatTokens })
+  t.match(await gateway.records(), [{ late: ['key', 'group'], lateBalances: ['group'] }], 'nor where a later start settles it')
+})
+
 t.test('local: a store that is back for a moment, and knows nothing yet of what was spent, gives no second share', async (t) => {
   const balances = Object.assign(new FarStore(), { settle: async () => { throw new Error('away') } })
   const { chat } = await setup(t, { group: { requestsPerMinute: 20 }, onStoreFailure: 'local', limits: { balances, leasePercent: 10 } })
@@ -189,7 +201,8 @@ t.test('local: a store that is back for a moment, and knows nothing yet of what 
 
 t.test('local: an app in the place of another one, as after a reload, has its share and no other, and settles what waits', async (t) => {
   const balances = new FarStore()
-  const given: Given = { group: { requestsPerMinute: 20 }, onStoreFailure: 'local', limits: { balances, leasePercent: 10 } }
+  const small = { balance: 1_000_000, requestsPerMinute: 20 }
+  const given: Given = { group: small, onStoreFailure: 'local', limits: { balances, leasePercent: 10 } }
   const [first, second] = [await setup(t, given), await setup(t, given)]
   const end = endOf(second)
   let lost = 0

@@ -204,6 +204,13 @@ for (const engine of engines) {
       t.match(await read('late'), { spent: 21, held: 0, active: 0 }, 'also where the hold was made after all')
     })
 
+    t.test('what was used while the store was away is taken from no balance that is set later', async (t) => {
+      const parties = { group: 'later', key: 'ci', late: ['key', 'group'], lateBalances: ['group'] } as const
+      for (const tokens of [12, 14]) await balances.settle({ id: 'm1', tokens, ...parties })
+      t.match(await read('later', 'ci'), { spent: 0, held: 0, active: 0, tokens: 12 })
+      t.match(await read('later'), { spent: 14 })
+    })
+
     t.test('an ask that its own settlement has overtaken holds nothing', async (t) => {
       const limits = { group: 'overtaken', groupLimits: { balance: 100 } }
       await balances.settle({ id: 'v1', group: 'overtaken', key: 'ci', tokens: 12, late: ['group'] })

@@ -104,6 +104,14 @@ t.test('records are settled in batches, those of nobody are not', async (t) => {
   t.match(await balances.read('chat'), { spent: 249 * 7 })
 })
 
+t.test('a record says which of those that it charges late have a balance', async (t) => {
+  const balances = memoryBalances()
+  const given = record('a', { late: ['key', 'group'], lateBalances: ['group'] })
+  const ledger = { ...memoryLedger(), unsettled: async function * () { yield given } }
+  await recover(ledger, balances, new AbortController().signal)
+  t.match([await balances.read('chat', String(given.key)), await balances.read('chat')], [{ spent: 0 }, { spent: 7 }])
+})
+
 t.test('a store that is away is asked again until it has every charge', async (t) => {
   const ledger = { ...memoryLedger(), unsettled: async function * () { yield * [record('a'), record('b')] } }
   const settled: string[] = []

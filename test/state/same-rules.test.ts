@@ -36,6 +36,7 @@ type Step =
     readonly tokens: number
     readonly cost: number
     readonly late: typeof scopes[number]
+    readonly balances: typeof scopes[number] | undefined
     readonly buckets: Bucket[]
   }
   | { readonly do: 'leave' | 'renew', readonly id: string }
@@ -59,7 +60,16 @@ const holds: fc.Arbitrary<Step> = fc.record({
   }),
 })
 const others: fc.Arbitrary<Step> = fc.oneof(
-  fc.record({ do: fc.constant('settle' as const), id, key, tokens, cost: tokens, late: fc.constantFrom(...scopes), buckets }),
+  fc.record({
+    do: fc.constant('settle' as const),
+    id,
+    key,
+    tokens,
+    cost: tokens,
+    late: fc.constantFrom(...scopes),
+    balances: fc.constantFrom(undefined, ...scopes),
+    buckets,
+  }),
   fc.record({ do: fc.constantFrom('leave' as const, 'renew' as const), id }),
   fc.record({ do: fc.constant('sweep' as const) }),
   fc.record({ do: fc.constant('wait' as const), ms: fc.integer({ min: 0, max: 25_000 }) })
@@ -70,9 +80,9 @@ const keyOf = (id: string): string => keys[ids.indexOf(id) % keys.length] ?? 'k1
 async function take (balances: Balances, group: string, step: Step): Promise<unknown> {
   if (step.do === 'hold') return await balances.hold({ ...step.ask, group, id: group + step.ask.id, key: keyOf(step.ask.id) })
   if (step.do === 'settle') {
-    const { tokens, cost, late } = step
+    const { tokens, cost, late, balances: lateBalances } = step
     const lateBuckets = late.flatMap((scope) => step.buckets.map((bucket) => ({ ...bucket, scope })))
-    return await balances.settle({ id: group + step.id, group, key: keyOf(step.id), tokens, cost, late, lateBuckets })
+    return await balances.settle({ id: group + step.id, group, key: keyOf(step.id), tokens, cost, late, lateBuckets, lateBalances })
   }
   if (step.do === 'leave') return await balances.leave(group + step.id, group)
   if (step.do === 'renew') return await balances.renew(group, [group + step.id])

@@ -111,7 +111,8 @@ function openHold (store: GroupStore, id: string): HoldRecord | undefined {
 }
 
 /** A settlement whose hold was never made: counted only where it says whom to charge. */
-function strangerOf (store: GroupStore, { id, group, key, late, lateBuckets = nothing }: Settlement): HoldRecord | null {
+function strangerOf (store: GroupStore, settlement: Settlement): HoldRecord | null {
+  const { id, group, key, late, lateBuckets = nothing, lateBalances = late } = settlement
   if (late.length === 0) return null
   for (const bucket of lateBuckets) {
     const partyKey = bucket.scope === 'group' ? null : key
@@ -119,7 +120,7 @@ function strangerOf (store: GroupStore, { id, group, key, late, lateBuckets = no
     if (isNew) store.saveBucket(partyKey, bucket.id, record)
   }
   const buckets = lateBuckets.map((bucket) => ({ scope: bucket.scope, id: bucket.id, unit: bucket.unit }))
-  return { id, group, key, scopes: late, balances: late, buckets, ...nothingHeld, state: 'open' }
+  return { id, group, key, scopes: late, balances: lateBalances, buckets, ...nothingHeld, state: 'open' }
 }
 
 /** Changes and saves the account of each party that a hold counts for. `isSpent`: what it used is taken from a balance. */

@@ -113,6 +113,8 @@ export interface Settlement {
   readonly late: readonly Scope[]
   /** The buckets of these parties. */
   readonly lateBuckets?: readonly OwnedBucket[] | undefined
+  /** Those of these parties that have a balance. Default: all of them. */
+  readonly lateBalances?: readonly Scope[] | undefined
 }
 
 export interface OwnedBucket extends Bucket {

@@ -15,7 +15,7 @@ export interface StoredRow extends Readonly<Record<keyof TokenUsage, string>>, P
   readonly price: string | null
   readonly service_tier: string | null
   readonly labels: Labels | null
-  readonly details: Pick<LedgerRecord, 'late' | 'bill' | 'costParts' | 'lateBuckets' | 'chargedCost'>
+  readonly details: Pick<LedgerRecord, 'late' | 'bill' | 'costParts' | 'lateBuckets' | 'lateBalances' | 'chargedCost'>
 }
 
 export interface Column {
@@ -62,8 +62,8 @@ export function rowsText (records: readonly LedgerRecord[]): string {
   )
 }
 
-function rowOf ({ time, bill, costParts, late, lateBuckets, chargedCost, ...rest }: LedgerRecord): object {
-  const details = { bill, costParts, late, lateBuckets, chargedCost }
+function rowOf ({ time, bill, costParts, late, lateBuckets, lateBalances, chargedCost, ...rest }: LedgerRecord): object {
+  const details = { bill, costParts, late, lateBuckets, lateBalances, chargedCost }
   return { ...rest, time: new Date(time).toISOString(), unpriced: isUnpriced(costParts), details }
 }
 
