@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events'
 import { setTimeout as pause } from 'node:timers/promises'
 import { isRefused, maxRefusals } from '../core/balances/store-down.js'
 import type { LostListener, SettledListener } from '../core/balances/types.js'
@@ -23,6 +24,8 @@ function ignore (): void {}
 export async function recover (
   ledger: Ledger, balances: Balances, closing: AbortSignal, listeners: RecoveryListeners = nobody
 ): Promise<number> {
+  // Each that waits for its next try listens; Node warns of more than ten.
+  setMaxListeners(0, closing)
   // Together, and none before they are waited for: a rejection that nobody hears yet would end the process.
   const settleAll = async (records: readonly LedgerRecord[]): Promise<void> => {
     await Promise.all(records.map(async (record) => await settle(balances, record, closing, listeners)))

@@ -136,6 +136,22 @@ t.test('a store that stays away does not keep the process from its end', async (
   await t.rejects(recovered, { name: 'AbortError' })
 })
 
+t.test('many records that wait for a store make no warning about listeners', async (t) => {
+  const warnings: unknown[] = []
+  const onWarning = (warning: unknown): void => { warnings.push(warning) }
+  process.on('warning', onWarning)
+  t.teardown(() => process.off('warning', onWarning))
+  const records = Array.from({ length: 20 }, (_, at) => record(`r${at}`))
+  const ledger = { ...memoryLedger(), unsettled: async function * () { yield * records } }
+  const settle = async (): Promise<void> => { throw new Error('away') }
+  const closing = new AbortController()
+  const recovered = recover(ledger, { ...memoryBalances(), settle }, closing.signal)
+  for (let turn = 0; turn < 3; turn += 1) await new Promise(setImmediate)
+  closing.abort()
+  await t.rejects(recovered, { name: 'AbortError' })
+  t.same(warnings, [])
+})
+
 t.test('an end that comes while the ledger is still read is told once, to who waits', async (t) => {
   const closing = new AbortController()
   const ledger = {
