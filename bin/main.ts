@@ -5,6 +5,8 @@ import { LogOutput, outputOf, plainLines } from '../plugins/standalone/log-outpu
 import { channelOf } from '../plugins/standalone/workers/worker.js'
 import { run } from './cli.js'
 
+const flushMs = 1_000
+
 process.stdout.on('error', (error) => {
   // A gateway goes on without a place for its lines: neither a reader that left nor a full disk ends it.
   if (process.argv[2] === 'start') return
@@ -19,6 +21,8 @@ process.stderr.on('error', () => {})
 
 const plain = process.stdout.isTTY && process.argv[2] === 'start' ? await plainLines(process.stdout) : null
 
+const logStream = new LogOutput(plain ?? outputOf(process.stdout, cluster.isWorker))
+
 process.exitCode = await run(process.argv.slice(2), {
   env: process.env,
   // Where nobody reads any more there is nothing to wait for.
@@ -26,7 +30,13 @@ process.exitCode = await run(process.argv.slice(2), {
   err: (line) => { process.stderr.write(`${line}\n`) },
   progress: process.stderr.isTTY ? (text) => process.stderr.write(text) : null,
   onSignal: (signal, listener) => process.on(signal, listener),
-  logStream: new LogOutput(plain ?? outputOf(process.stdout, cluster.isWorker)),
+  logStream,
   primary: channelOf(cluster.worker),
   exit: (code) => process.exit(code),
 })
+
+// Lines that nobody takes must not hold the end of a gateway, as an output that is not empty does.
+if (process.argv[2] === 'start') {
+  const taken = await Promise.all([logStream, new LogOutput(() => process.stderr)].map(async (output) => await output.flush(flushMs)))
+  if (taken.includes(false)) process.exit()
+}

@@ -14,8 +14,6 @@ const watchMs = 2_000
 /** What shells make of a process that an interrupt ended. */
 const killedCode = 130
 
-const flushMs = 1_000
-
 type Gateway = Standalone | Primary
 
 /**
@@ -55,8 +53,6 @@ export async function start (file: string, args: string[], io: Io): Promise<numb
   })
   greet(config, running, io)
   await once(ended, 'end')
-  // Lines that nobody takes must not hold the end, as an output that is not empty does.
-  if (await io.logStream?.flush?.(flushMs) === false) io.exit(0)
   return 0
 }
 
@@ -73,7 +69,6 @@ async function startGateway (file: string, config: GatewayConfig, io: Io): Promi
 async function work (file: string, io: Io, primary: Channel): Promise<number> {
   for (const name of ['SIGHUP', 'SIGTERM', 'SIGINT'] as const) io.onSignal(name, () => {})
   const code = await runWorker({ file, env: io.env, ...io.logStream && { logStream: io.logStream } }, primary)
-  if (await io.logStream?.flush?.(flushMs) === false) io.exit(code)
   primary.close()
   return code
 }

@@ -37,8 +37,10 @@ export async function openFronts (
 
 /** Everything that comes in goes to what the app has below `path`, and to nothing else. */
 function below (path: string, handle: Handler): Handler {
+  const base = path.replace(/\/+$/, '')
   return (request, response) => {
-    request.url = path + String(request.url).replace(/^\/(?=\?|$)/, '')
+    const url = String(request.url)
+    request.url = /^\/(?:\?|$)/.test(url) ? path + url.slice(1) : base + url
     handle(request, response)
   }
 }

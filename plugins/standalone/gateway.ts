@@ -33,8 +33,6 @@ export interface LogStream {
   late?: (line: LateLine) => void
   /** Has each line that could not be written counted. */
   onDrop?: (listener: () => void) => void
-  /** Resolves once all lines are out, or with false where that takes too long. */
-  flush?: (timeoutMs: number) => Promise<boolean>
 }
 
 export interface GatewayParts extends Shared {

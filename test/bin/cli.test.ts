@@ -178,18 +178,6 @@ t.test('the path of the metrics is the one of the file', async (t) => {
   t.equal(await exit, 0)
 })
 
-t.test('log lines that nobody takes do not hold the end', async (t) => {
-  for (const [taken, exits] of [[true, []], [false, [0]]] as const) {
-    const io = terminal({ PORT: '0' })
-    const logStream = { write: () => {}, flush: async () => taken }
-    const exit = run(['start', '--config', file(t, small)], { ...io, logStream })
-    await io.shown.next()
-    io.send('SIGTERM')
-    t.equal(await exit, 0)
-    t.strictSame(io.exits, exits)
-  }
-})
-
 t.test('the console is told where there is one', async (t) => {
   for (const [more, told] of [
     ['path: /live', /^console: http:.*\/live$/], ['listen: { port: 0 }', /^console: http:\/\/127\.0\.0\.1:\d+$/],

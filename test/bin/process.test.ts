@@ -1,11 +1,13 @@
 /** The built program as a process of its own: signals, exit codes, what it prints. */
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { closeSync, openSync, writeFileSync } from 'node:fs'
+import { closeSync, openSync, readFileSync, writeFileSync } from 'node:fs'
 import { connect, createServer } from 'node:net'
 import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { freePort } from '../helpers/free-port.js'
+import { unreadPipe } from '../helpers/full-pipe.js'
 import { cleanly, launch, originOf, program, until, type Child } from '../helpers/launch.js'
 import { replyFixture, startUpstream } from '../helpers/upstream.js'
 import { chat, status, yaml } from '../standalone/run.js'
@@ -81,6 +83,17 @@ t.test('a full disk below its output ends no gateway, and is told by a command',
   t.equal(mute.status, 2, 'nowhere to say what is wrong')
 })
 
+t.test('a start that fails ends where nobody reads what it says', async (t) => {
+  const text = yaml('http://127.0.0.1:9', [], 'validation: { schemas: { chat: ./nowhere.json } }')
+  const dir = t.testdir({ 'gateway.yaml': text })
+  const { fd, fill } = unreadPipe(t, dir)
+  fill()
+  const file = join(dir, 'gateway.yaml')
+  const child = spawn(...cleanly(process.execPath, [program, 'start', '--config', file], { PORT: '0' }), { stdio: ['ignore', fd, fd] })
+  t.teardown(() => child.kill('SIGKILL'))
+  t.same(await once(child, 'exit'), [1, null])
+})
+
 t.test('check takes a pipe, start does not: it reads its file again', async (t) => {
   const file = join(t.testdir({ 'gateway.yaml': yaml('http://127.0.0.1:9', []) }), 'gateway.yaml')
   const piped = (command: string) => spawnSync(
@@ -100,6 +113,47 @@ t.test('a signal to end that comes before all is loaded ends it there', async (t
   const child = launch(t, `--import=data:text/javascript,${early}`, [program, 'start', '--config', file], { PORT: '0' })
   t.equal(await child.exited, 0)
   t.same([child.out.size, child.err], [0, []])
+})
+
+t.test('a worker leaves a signal to its primary, also before all is loaded', async (t) => {
+  const dir = t.testdir({})
+  const file = join(dir, 'gateway.yaml')
+  writeFileSync(file, yaml('http://127.0.0.1:9', [], 'listen: { workers: 2 }').replace('engine: memory', `engine: lmdb, path: ${dir}/data`))
+  const early = 'import{isWorker}from"node:cluster";' +
+    'if(isWorker)process.on("newListener",(name)=>{if(name==="SIGTERM")setImmediate(()=>process.kill(process.pid,name))})'
+  const child = launch(t, `--import=data:text/javascript,${early}`, [program, 'start', '--config', file], { PORT: '0' })
+  await originOf(child)
+  child.process.kill('SIGTERM')
+  t.equal(await child.exited, 0)
+  t.same(child.err, [])
+})
+
+t.test('a worker that dies stops no other one where nobody reads the log', async (t) => {
+  const upstream = await startUpstream(t)
+  const dir = t.testdir({})
+  const file = join(dir, 'gateway.yaml')
+  writeFileSync(
+    file, yaml(upstream.url, ['key-a'], 'listen: { workers: 2 }').replace('engine: memory', `engine: lmdb, path: ${dir}/data`)
+  )
+  const { fd, read, fill } = unreadPipe(t, dir)
+  const port = String(await freePort())
+  const command = cleanly(process.execPath, [program, 'start', '--config', file], { PORT: port })
+  const child = spawn(...command, { stdio: ['ignore', fd, 'ignore'] })
+  t.teardown(() => child.kill('SIGKILL'))
+  const origin = `http://127.0.0.1:${port}`
+  const workers = (): string[] => readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8').trim().split(' ')
+  for (let said = ''; !said.includes('llm-gateway listens on'); said += read()) await pause(20)
+  fill()
+  const before = workers()
+  process.kill(Number(before[0]), 'SIGKILL')
+  while (workers().length < 2 || workers().includes(String(before[0]))) await pause(5)
+  // While the new one starts the other one logs.
+  for (let request = 0; request < 20; request += 1) {
+    await status(origin, 'key-a').catch(() => {})
+    await pause(50)
+  }
+  child.kill('SIGTERM')
+  t.same(await once(child, 'exit'), [0, null])
 })
 
 t.test('a second signal ends it at once, whatever runs', async (t) => {

@@ -108,6 +108,12 @@ t.test('the console has a port of its own, also after a reload', async (t) => {
   await t.rejects(fetch(page))
 })
 
+t.test('a path of the console that ends with a slash has its data on a port of its own, too', async (t) => {
+  const { gateway } = await start(t, yaml('http://127.0.0.1:9', [], 'console: { path: /live/, listen: { port: 0 } }'))
+  const page = originOf(gateway.consoleAddress ?? gateway.address)
+  for (const path of ['/', '/?from=here', '/data?after=0']) t.equal((await fetch(`${page}${path}`)).status, 200, path)
+})
+
 t.test('the console may stand beside the endpoints', async (t) => {
   const { gateway, origin } = await start(t, yaml('http://127.0.0.1:9', [], 'console: { path: /live }'))
   t.equal(gateway.consoleAddress, null)

@@ -13,6 +13,7 @@ import { tell, type FromWorker } from './messages.js'
 import { readEdition, type ReadEdition } from './read-edition.js'
 import { Rollout } from './rollout.js'
 import { Sums } from './sums.js'
+import { unblockOutput } from './unblocked-output.js'
 
 export interface PrimaryOptions {
   readonly file: string
@@ -136,6 +137,7 @@ export class Primary {
 
   async #begin (): Promise<void> {
     const worker = cluster.fork()
+    unblockOutput(worker, process.stdout)
     this.#all.add(worker)
     closeWithWorker(worker)
     await new Promise<void>((resolve, reject) => {
