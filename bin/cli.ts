@@ -1,6 +1,7 @@
 /** Which command, with which arguments. Each command is loaded when it is asked for. */
 import { existsSync } from 'node:fs'
 import { parseArgs } from 'node:util'
+import { reasonOf } from '../plugins/core/balances/store-down.js'
 import { configErrorOf, configFile, demoFile } from '../plugins/standalone/config.js'
 import { helpOf, unknownCommand } from './help.js'
 import { UsageError, type Command, type Io } from './io.js'
@@ -46,13 +47,13 @@ export async function run (args: readonly string[], io: Io): Promise<number> {
 
 /** What is wrong with the configuration is told with its path, anything else by its message. No stack: it helps nobody here. */
 function tell (error: unknown, { args, file, io }: { readonly args: readonly string[], readonly file: string, readonly io: Io }): number {
-  const { message } = Object(error)
+  const message = error instanceof Error ? reasonOf(error) : String(error)
   const mistakes = configErrorOf(error, file)
   if (mistakes !== null) {
     for (const line of mistakes.toLines(file)) io.err(line)
     return 1
   }
   const misused = error instanceof UsageError
-  io.err(misused ? `llm-gateway: ${String(message)}\n\n${helpOf(args)}` : `llm-gateway: ${String(message)}`)
+  io.err(misused ? `llm-gateway: ${message}\n\n${helpOf(args)}` : `llm-gateway: ${message}`)
   return misused ? 2 : 1
 }

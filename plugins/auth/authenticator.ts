@@ -4,6 +4,7 @@ import { gatewayError, type GatewayError } from '../core/errors/gateway-error.js
 import type { ConfiguredParties } from '../core/budget-status.js'
 import type { Gateway } from '../core/gateway.js'
 import type { ModelCall } from '../core/model-call.js'
+import { reasonOf } from '../core/balances/store-down.js'
 import type { Group, Key, KeyChange } from '../core/types.js'
 import { writeLog } from '../core/write-log.js'
 import { checkKey, checkProtocol, checkVersion } from './access.js'
@@ -116,7 +117,7 @@ export class Authenticator {
 
 /** A host may reject with anything, even with what cannot be made a text. */
 function textOf (error: unknown): string {
-  return error instanceof Error ? String(error) : inspect(error, { depth: 0 })
+  return error instanceof Error ? `${error.name}: ${reasonOf(error)}` : inspect(error, { depth: 0 })
 }
 
 /** A host's `lookup` has seen the secret, and so may its error have. */

@@ -1,6 +1,7 @@
 import t from 'tap'
 import { listen, secret, startGateway } from '../helpers/gateway.js'
 import { startUpstream } from '../helpers/upstream.js'
+import { StoreDownError } from '../../plugins/core/balances/store-down.js'
 import { gatewayOf } from '../../plugins/core/gateway.js'
 import { Wire } from '../helpers/wire.js'
 import { build } from './rig.js'
@@ -27,6 +28,7 @@ t.test('a host\'s lookup: at once, later, unknown, in a group that is gone, and 
     'undefined-1': () => undefined,
     'gone-1': () => ({ id: 'gone', group: 'unheard-of' }),
     'throws-canary': () => { throw new Error('no row for throws-canary') },
+    'down-canary': async () => { throw new StoreDownError('failed', { cause: new Error('READONLY for down-canary') }) },
     'nothing-canary': async () => await Promise.reject(Object.create(null)),
     'rejects-canary/+': async () => { throw new Error(`GET /?k=${encodeURIComponent('rejects-canary/+')} ${btoa('rejects-canary/+')}`) },
   }
@@ -42,7 +44,7 @@ t.test('a host\'s lookup: at once, later, unknown, in a group that is gone, and 
   const expected: [value: string, status: number, code: string][] = [
     ['now-1', 200, 'now'], ['later-1', 200, 'later'], ['null-1', 401, 'invalid_api_key'], ['undefined-1', 401, 'invalid_api_key'],
     ['gone-1', 403, 'access_denied'], ['throws-canary', 503, 'key_store_unavailable'], ['nothing-canary', 503, 'key_store_unavailable'],
-    ['rejects-canary/+', 503, 'key_store_unavailable'],
+    ['rejects-canary/+', 503, 'key_store_unavailable'], ['down-canary', 503, 'key_store_unavailable'],
   ]
   for (const row of expected) t.strictSame([row[0], ...await ask(row[0])], row)
   const before = asked
@@ -54,6 +56,7 @@ t.test('a host\'s lookup: at once, later, unknown, in a group that is gone, and 
   t.ok(counted.includes('negative_hit'))
   t.notMatch(log.join(''), new RegExp(`canary|${btoa('rejects-canary/+')}`))
   t.match(log.join(''), /no row for \[key\]/)
+  t.match(log.join(''), /the state store failed: READONLY for \[key\]/)
 })
 
 t.test('a host\'s lookup that says nothing clear opens nothing', async (t) => {

@@ -1,5 +1,6 @@
 import { appendFileSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { Redis } from 'ioredis'
 import t, { type Test } from 'tap'
 import { editOf } from '../../bin/keys/edit.js'
 import { keyOf } from '../../bin/keys/store.js'
@@ -8,6 +9,7 @@ import { memoryKeys } from '../../plugins/state/memory-keys.js'
 import { launch, originOf, program } from '../helpers/launch.js'
 import { startUpstream } from '../helpers/upstream.js'
 import { status, yaml } from '../standalone/run.js'
+import { startRedis, withoutRedis } from '../state/redis-server.js'
 import { command } from './terminal.js'
 
 /** A configuration whose state is in a folder of the test's. */
@@ -284,4 +286,17 @@ t.test('state that ends with the process is no place for them', async (t) => {
     'it names the file: it may be the demo, for want of another'
   )
   t.match(await command('usage', '--config', file), { code: 1, err: /gateway\.yaml: state\.engine: is memory/ })
+})
+
+t.test('what a store refuses is told as it says it', { skip: withoutRedis }, async (t) => {
+  const server = await startRedis()
+  t.teardown(server.stop)
+  const redis = new Redis(server.url)
+  t.teardown(() => redis.disconnect())
+  const text = yaml('http://127.0.0.1:9', ['key-a']).replace('engine: memory', `engine: redis, url: "${server.url}", commandTimeoutMs: 5000`)
+  const file = join(t.testdir({ 'gateway.yaml': text }), 'gateway.yaml')
+  await redis.replicaof('127.0.0.1', 9)
+  const { code, err } = await command('keys', 'create', '--group', 'chat', '--id', 'k', '--config', file)
+  t.equal(code, 1)
+  t.match(err, /^llm-gateway: the state store failed: .*READONLY/m)
 })

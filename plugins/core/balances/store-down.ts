@@ -20,6 +20,12 @@ export class StoreDownError extends Error {
   }
 }
 
+/** What an error says, with what the store or its connection said. */
+export function reasonOf (error: Error): string {
+  const { message, cause } = error
+  return error instanceof StoreDownError && cause instanceof Error ? `${message}: ${cause.message}` : message
+}
+
 /** A settlement that was refused so often is put aside: whatever is wrong with it must not be met for ever. */
 export const maxRefusals = 20
 
