@@ -77,6 +77,17 @@ const others: fc.Arbitrary<Step> = fc.oneof(
 /** One id belongs to one key: whoever settles is who held. */
 const keyOf = (id: string): string => keys[ids.indexOf(id) % keys.length] ?? 'k1'
 
+/** What a request is held to is fixed when it begins, however often it asks. */
+function withLimitsOfOnce (steps: readonly Step[]): Step[] {
+  const first = new Map<string, Pick<HoldAsk, 'groupLimits' | 'keyLimits'>>()
+  return steps.map((step) => {
+    if (step.do !== 'hold') return step
+    const { groupLimits, keyLimits } = first.get(step.ask.id) ?? step.ask
+    first.set(step.ask.id, { groupLimits, keyLimits })
+    return { ...step, ask: { ...step.ask, groupLimits, keyLimits } }
+  })
+}
+
 async function take (balances: Balances, group: string, step: Step): Promise<unknown> {
   if (step.do === 'hold') return await balances.hold({ ...step.ask, group, id: group + step.ask.id, key: keyOf(step.ask.id) })
   if (step.do === 'settle') {
@@ -97,7 +108,7 @@ for (const engine of engines.filter(({ name }) => name === 'lmdb' || name === 'r
     await fc.assert(fc.asyncProperty(fc.array(fc.oneof({ weight: 2, arbitrary: holds }, others), { maxLength: 40 }), async (steps) => {
       const group = `group-${round += 1}`
       const model = memoryBalances({ now: () => clock.now, holdTtlMs: 30_000 })
-      for (const step of steps) {
+      for (const step of withLimitsOfOnce(steps)) {
         if (step.do === 'wait') clock.now += step.ms
         deepStrictEqual(await take(state.balances, group, step), await take(model, group, step), step.do)
         for (const each of [undefined, ...keys]) {
