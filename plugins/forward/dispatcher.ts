@@ -14,6 +14,7 @@ import { GuardedExchange } from './guarded-exchange.js'
 import type { DispatcherOptions } from './options.js'
 import type { ReplyHandler } from './placed-handler.js'
 import { HeaderReader } from './raw-headers.js'
+import { endPausedReplies } from './paused-parser.js'
 import { ownRequestHeaders, readdress } from './request-headers.js'
 import { SlowReaders } from './slow-readers.js'
 import { UpstreamAgent } from './undici.js'
@@ -49,6 +50,7 @@ export class UpstreamDispatcher {
     const agentOptions = { connections, pipelining: 1, connect: { timeout: connectTimeoutMs, ...tls } }
     this.#agent = new UpstreamAgent(agentOptions)
     this.#others = new UpstreamAgent(agentOptions)
+    for (const agent of [this.#agent, this.#others]) agent.on('connect', (_origin, targets) => endPausedReplies(targets.at(-1)))
   }
 
   request (options: RequestOptions, done: MountDone): void {
