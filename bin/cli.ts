@@ -47,7 +47,7 @@ export async function run (args: readonly string[], io: Io): Promise<number> {
 
 /** What is wrong with the configuration is told with its path, anything else by its message. No stack: it helps nobody here. */
 function tell (error: unknown, { args, file, io }: { readonly args: readonly string[], readonly file: string, readonly io: Io }): number {
-  const message = error instanceof Error ? reasonOf(error) : String(error)
+  const message = reasonOf(Object(error))
   const mistakes = configErrorOf(error, file)
   if (mistakes !== null) {
     for (const line of mistakes.toLines(file)) io.err(line)
