@@ -71,7 +71,7 @@ function isZone (timezone: string): boolean {
 /** By how it was written. */
 const zoneNames = new Map<string, string>()
 
-/** A time zone in the letters of its own name, as any are understood: `europe/berlin` is no other one. Throws for what is none. */
+/** A time zone in the letters of its own name, of which `europe/berlin` is no other one. Throws for what is none. */
 export function zoneName (timezone: string): string {
   const known = zoneNames.get(timezone)
   if (known !== undefined) return known

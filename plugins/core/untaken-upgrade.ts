@@ -29,7 +29,7 @@ interface Place {
 
 /**
  * Node hands every upgrade to whoever listens for them, and no plugin sees it: where a listener of the host's ignores the path of a
- * model request, its caller would wait for ever. What nobody has taken after a while is routed as any request is, so that the door
+ * model request, its caller would wait for ever. What nobody has taken after a while is routed like every request, so that the door
  * answers it.
  */
 export function answerUntaken (app: FastifyInstance, place: Place): void {

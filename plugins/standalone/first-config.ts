@@ -35,7 +35,7 @@ export function firstConfig ({ env, schema, digest, engine }: FirstConfig): stri
     '  everyone:',
     `    protocols: [${(found.length === 0 ? protocolNames : found.flatMap(({ protocols }) => protocols)).join(', ')}]`,
     ...upstreamOf(found),
-    '    # models: [NAME, NAME]     # default: any',
+    '    # models: [NAME, NAME]     # default: all',
     '    # limits: { requestsPerMinute: 600, tokensPerMinute: 1000000, concurrency: 50 }',
     '',
     '# The digest of a secret, not the secret.',
