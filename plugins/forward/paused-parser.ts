@@ -1,22 +1,23 @@
-import { errors } from './undici.js'
+import { Socket } from 'node:net'
 
 /**
  * undici 7 takes for granted that nobody holds a reply back whose connection ends (nodejs/undici#5360): what it throws otherwise, on an
  * event of the socket, ends the process. It matters where the upstream closes after each reply. A connection that ended has given all that
  * it will, so the rest is let through; one that was reset has not, also where a reply has no length.
+ *
+ * By listeners of the socket, as what is set on a parser costs each request: V8 knows parsers by their form.
  */
 export function endPausedReplies (client: unknown): void {
-  const socket = part(client, 'socket')
+  const socket: unknown = part(client, 'socket')
   const parser = part(socket, 'parser')
-  const finish: unknown = Reflect.get(parser, 'finish')
-  if (typeof finish !== 'function') return
-  Object.assign(parser, {
-    finish: (): unknown => {
-      if (Reflect.get(socket, 'destroyed') === true) return new errors.SocketError('the connection was reset')
-      if (Reflect.get(parser, 'paused') === true) letThrough(Object(parser))
-      return Reflect.apply(finish, parser, [])
-    },
+  if (!(socket instanceof Socket) || typeof Reflect.get(parser, 'resume') !== 'function') return
+  socket.prependListener('end', () => {
+    if (Reflect.get(parser, 'paused') === true) letThrough(Object(parser))
   })
+  // It takes no end for the end of a reply then.
+  const broken = (): void => { Reflect.set(parser, 'shouldKeepAlive', true) }
+  socket.prependListener('error', broken)
+  socket.prependListener('close', broken)
 }
 
 interface Parser {
