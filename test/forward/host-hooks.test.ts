@@ -99,49 +99,41 @@ for (const [where, build] of Object.entries(sites)) {
   })
 }
 
-t.test('nor is a caller that has long left told as a failure where a hook waited with its own stream', async (t) => {
-  const upstream = await startUpstream(t)
-  const lines: string[] = []
-  const app: FastifyInstance = Fastify({ logger: { stream: { write: (line: string) => { lines.push(line) } } } })
-  t.teardown(() => app.close())
-  const sending = new Signal<string>()
-  app.addHook('onSend', async ({ url }, _reply, payload) => {
-    if (!(payload instanceof Readable)) return payload
-    const packed = pipeline(payload, new PassThrough(), () => {})
-    sending.push(url)
+/** What a hook puts in a reply's place. */
+const substitutes = {
+  'its own stream, sent once the caller has long left': async (reply: Readable): Promise<unknown> => {
+    const packed = pipeline(reply, new PassThrough(), () => {})
     await once(packed, 'close')
     return packed
-  })
-  await app.register(llmGateway, gatewayOptions(upstream.url, { forward: { drain } }))
-  const settled = watchSettled(app)
-  upstream.queue({ fixture, split: [200], stallAt: 200 })
-  const { request } = call(`${await listen(app)}/v1/chat/completions`, { headers, body })
-  await sending.next()
-  request.destroy()
-  t.match(await settled.next(), { outcome: 'client_abort', abortedBy: 'client', errorCode: null })
-  t.notMatch(lines.join(), /model request failed/)
-})
+  },
+  'a web stream': (reply: Readable): unknown => (
+    Readable.toWeb(pipeline(reply, new Transform({ transform: (_chunk, _encoding, done) => done() }), () => {}))
+  ),
+}
 
-t.test('nor is a caller that leaves told as a failure where a hook puts a web stream in place', async (t) => {
-  const upstream = await startUpstream(t)
-  const lines: string[] = []
-  const app: FastifyInstance = Fastify({ logger: { stream: { write: (line: string) => { lines.push(line) } } } })
-  t.teardown(() => app.close())
-  const sending = new Signal<string>()
-  app.addHook('onSend', async ({ url }, _reply, payload) => {
-    if (!(payload instanceof Readable)) return payload
-    sending.push(url)
-    return Readable.toWeb(pipeline(payload, new Transform({ transform: (_chunk, _encoding, done) => done() }), () => {}))
+for (const [name, substitute] of Object.entries(substitutes)) {
+  t.test(`nor is a caller that leaves told as a failure where a hook puts in place ${name}`, async (t) => {
+    const upstream = await startUpstream(t)
+    const lines: string[] = []
+    const app: FastifyInstance = Fastify({ logger: { stream: { write: (line: string) => { lines.push(line) } } } })
+    t.teardown(() => app.close())
+    const sending = new Signal<string>()
+    app.addHook('onSend', async ({ url }, _reply, payload) => {
+      if (!(payload instanceof Readable)) return payload
+      const sent = substitute(payload)
+      sending.push(url)
+      return await sent
+    })
+    await app.register(llmGateway, gatewayOptions(upstream.url, { forward: { drain } }))
+    const settled = watchSettled(app)
+    upstream.queue({ fixture, split: [200], stallAt: 200 })
+    const { request } = call(`${await listen(app)}/v1/chat/completions`, { headers, body })
+    await sending.next()
+    request.destroy()
+    t.match(await settled.next(), { outcome: 'client_abort', abortedBy: 'client', errorCode: null })
+    t.notMatch(lines.join(), /model request failed/)
   })
-  await app.register(llmGateway, gatewayOptions(upstream.url, { forward: { drain } }))
-  const settled = watchSettled(app)
-  upstream.queue({ fixture, split: [200], stallAt: 200 })
-  const { request } = call(`${await listen(app)}/v1/chat/completions`, { headers, body })
-  await sending.next()
-  request.destroy()
-  t.match(await settled.next(), { outcome: 'client_abort', abortedBy: 'client', errorCode: null })
-  t.notMatch(lines.join(), /model request failed/)
-})
+}
 
 t.test('a hook that waits until the upstream has ended gets the whole reply', async (t) => {
   const upstream = await startUpstream(t)
