@@ -121,6 +121,7 @@ export class Admission {
   }
 
   #close (ticket: Ticket): void {
+    ticket.lease?.requests.delete(ticket.id)
     this.#tickets.remove(ticket)
     this.#tickets.letGo(ticket)
   }

@@ -36,6 +36,7 @@ export class Outage {
     }
     this.#side.lease ??= new Lease(this.#leasePercent)
     ticket.lease = this.#side.lease
+    ticket.lease.requests.add(ticket.id)
     return this.askLease(ticket.lease, ticket, ask)
   }
 
@@ -45,9 +46,10 @@ export class Outage {
     return lease.hold(ask, remaining.left(parties), (bucket) => remaining.budgets.left(parties.group, bucket))
   }
 
-  /** The store answers again. Once it knows what the lease spent, another outage begins another. */
+  /** The store answers: of a cluster, perhaps another node. Once it knows all that the lease spent, another outage begins another. */
   over (): void {
-    if (this.#side.backlog.empty) this.#side.lease = null
+    const { backlog, lease } = this.#side
+    if (backlog.empty && lease?.requests.size === 0) this.#side.lease = null
   }
 
   #tell (error: unknown): void {

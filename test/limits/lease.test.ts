@@ -96,6 +96,17 @@ t.test('each outage has a lease of its own', async (t) => {
   }
 })
 
+t.test('a share that requests still run on is given nobody anew, though the store answers meanwhile', async (t) => {
+  const each = desk('local')
+  const away = new StoreDownError('does not answer', { asked: false })
+  const ask = async (down: Error | null): Promise<Awaited<ReturnType<Desk['enter']>>> => await Object.assign(each, { down }).enter()
+  const running = [await ask(away), await ask(away), await ask(away)]
+  const answers = [(await ask(null)).answer, (await ask(away)).answer]
+  each.down = null
+  for (const { llm } of running) await each.end(llm)
+  t.strictSame([...answers, (await ask(null)).answer, (await ask(away)).answer], ['ok', 'requests', 'ok', 'ok'])
+})
+
 t.test('who could not be told to the store later is not let in', async (t) => {
   for (const [maxWaiting, answer] of [[0, 'store down'], [1, 'ok']] as const) {
     const each = desk('local', maxWaiting)
