@@ -18,9 +18,9 @@ export interface CountRule {
   readonly unit: 'search' | 'file_search' | 'image' | 'second'
   /** A number inside a usage object. */
   readonly usage: readonly string[]
-  /** Paths of numbers of elements, or of gathered texts. */
+  /** Paths of numbers, of numbers of elements, or of gathered texts: the first that is there counts. */
   readonly reply: readonly string[]
-  /** Of gathered texts, those that count; null for all. */
+  /** Of gathered texts, those that count; null for each once, in all of the reply. */
   readonly is: string | null
   /** What of these does not count: paths of gathered texts, and those texts. */
   readonly but: { readonly reply: readonly string[], readonly is: readonly string[] } | null

@@ -32,8 +32,7 @@ export interface Plan {
     readonly counts: ReadonlyArray<{
       readonly unit: Unit
       readonly reply: readonly number[]
-      /** Of gathered texts, those that count. */
-      readonly is: readonly string[]
+      readonly is: string | null
       readonly but: readonly number[]
       readonly butIs: readonly string[]
       readonly inside: ReadonlyArray<readonly string[]>
@@ -75,7 +74,7 @@ function compile (rules: UsageRules): Plan {
     region: slotsOf(served.region.reply),
     counts: served.counts.map(({ unit, reply, is, but, usage }) => {
       const inside = usage.map((path) => path.split('.'))
-      return { unit, reply: slotsOf(reply), is: is === null ? [] : [is], but: slotsOf(but?.reply ?? []), butIs: but?.is ?? [], inside }
+      return { unit, reply: slotsOf(reply), is, but: slotsOf(but?.reply ?? []), butIs: but?.is ?? [], inside }
     }),
     created: slotsOf(rules.created),
     sequence: slotsOf(rules.sequence),

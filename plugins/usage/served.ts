@@ -10,6 +10,8 @@ const maxCount = 1e6
 
 /** Names, ids and words are short; what an upstream writes in their place goes into log lines, spans and records. */
 const maxTextLength = 256
+/** A reply has fewer texts that differ. */
+const maxTexts = 1_000
 
 const facts = ['tier', 'speed', 'region'] as const
 
@@ -25,29 +27,50 @@ export interface Outside {
   region: string | null
   /** By unit. */
   counts: Partial<Record<Unit, number>>
+  /** Those that count once each. */
+  texts: Set<string> | null
 }
 
-export const nothingOutside = (): Outside => ({ tier: null, speed: null, region: null, counts: {} })
+export const nothingOutside = (): Outside => ({ tier: null, speed: null, region: null, counts: {}, texts: null })
 
 /** Takes from the findings of one document what stands outside of its usage objects. */
 export function takeOutside (outside: Outside, found: readonly unknown[], { slots }: Plan): void {
   for (const fact of facts) outside[fact] = textIn(found, slots[fact]) ?? outside[fact]
-  for (const { unit, reply, is, but, butIs } of slots.counts) {
-    const all = countIn(found, reply, is)
+  for (const rule of slots.counts) {
+    const count = countIn(found, rule, outside)
     // A later document that has fewer takes none back.
-    if (all === null || all === 0) continue
-    outside.counts[unit] = Math.max(outside.counts[unit] ?? 0, all - (countIn(found, but, butIs) ?? 0))
+    if (count !== null) outside.counts[rule.unit] = Math.max(outside.counts[rule.unit] ?? 0, count)
   }
 }
 
-/** A number that was found, or how many gathered texts are among some. Null for nothing. */
-function countIn (found: readonly unknown[], slots: readonly number[], words: readonly string[]): number | null {
-  for (const slot of slots) {
+/** What stands first at one of the places. Null for nothing. */
+function countIn (found: readonly unknown[], { reply, is, but, butIs }: Plan['slots']['counts'][number], outside: Outside): number | null {
+  for (const slot of reply) {
     const value = found[slot]
-    if (typeof value === 'number') return value
-    if (Array.isArray(value)) return value.filter((text) => words.includes(text)).length
+    if (isAmount(value)) return value === 0 ? null : value
+    if (!Array.isArray(value)) continue
+    const all = is === null ? differing(value, outside) : among(value, [is])
+    return all === 0 ? null : all - but.reduce((sum, other) => sum + among(found[other], butIs), 0)
   }
   return null
+}
+
+/** How many gathered texts are among some. */
+function among (gathered: unknown, words: readonly string[]): number {
+  return Array.isArray(gathered) ? gathered.filter((text) => words.includes(text)).length : 0
+}
+
+/** How many texts the reply has so far that differ and are not empty. */
+function differing (gathered: readonly unknown[], outside: Outside): number {
+  const texts = outside.texts ??= new Set()
+  for (const text of gathered) {
+    if (typeof text === 'string' && text !== '' && texts.size < maxTexts) texts.add(text.slice(0, maxTextLength))
+  }
+  return texts.size
+}
+
+function isAmount (value: unknown): value is number {
+  return typeof value === 'number' && value >= 0 && value <= maxCount
 }
 
 /** All that a reply told, null for nothing. `usage`: its usage object; `header`: reads a header of it. */
@@ -84,7 +107,7 @@ function addCounts (counts: Partial<Record<Unit, number>>, usage: JsonObject, ru
   for (const { unit, inside } of rules) {
     for (const path of inside) {
       const value = valueAt(usage, path)
-      if (typeof value === 'number' && value >= 0 && value <= maxCount) counts[unit] = value
+      if (isAmount(value)) counts[unit] = value
     }
   }
 }

@@ -110,6 +110,18 @@ const cases: readonly Case[] = [
     served: { counts: { search: 2 } },
   },
   {
+    name: 'a query that was made again, and empty ones',
+    protocol: 'generate_content',
+    reply: { ...gemini, candidates: [{ finishReason: 'STOP', groundingMetadata: { webSearchQueries: ['', 'a', 'b', '', 'a'] } }] },
+    served: { counts: { search: 2 } },
+  },
+  {
+    name: 'empty queries alone',
+    protocol: 'generate_content',
+    reply: { ...gemini, candidates: [{ finishReason: 'STOP', groundingMetadata: { webSearchQueries: ['', ''] } }] },
+    served: null,
+  },
+  {
     name: 'a reply grounded in nothing',
     protocol: 'generate_content',
     reply: { ...gemini, candidates: [{ finishReason: 'STOP', groundingMetadata: { webSearchQueries: [] } }] },
@@ -200,6 +212,18 @@ t.test('a later event that has no searches takes none back', async (t) => {
     const { llm } = meter('generate_content.streamGenerateContent', pieces, { 'content-type': 'text/event-stream' })
     t.strictSame(llm.usage.served?.counts, { search: 2 })
   }
+})
+
+t.test('queries of several events count once each, and more than any reply has do not', async (t) => {
+  const streamed = (...queries: string[][]): unknown => {
+    const bytes = Buffer.from(queries.map((webSearchQueries) => {
+      return `data: ${JSON.stringify({ ...gemini, candidates: [{ groundingMetadata: { webSearchQueries } }] })}\n\n`
+    }).join(''))
+    return meter('generate_content.streamGenerateContent', [bytes], { 'content-type': 'text/event-stream' }).llm.usage.served?.counts
+  }
+  t.strictSame(streamed(['a', 'b'], ['b', 'c', '']), { search: 3 })
+  const many = (from: number): string[] => Array.from({ length: 600 }, (_, index) => `query ${from + index}`)
+  t.strictSame(streamed(many(0), many(600)), { search: 1_000 })
 })
 
 t.test('a stream of messages tells its tier at its start', async (t) => {

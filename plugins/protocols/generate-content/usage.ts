@@ -3,7 +3,8 @@ import { noCounts, type UsageRules } from '../usage-rules.js'
 
 /**
  * https://ai.google.dev/gemini-api/docs/priority-inference: the tier that served it stands in a header; on Vertex AI in
- * `trafficType`. A search with grounding is paid by the query.
+ * `trafficType`. A search with grounding is paid by the query: each that differs and is not empty
+ * (https://ai.google.dev/gemini-api/docs/google-search).
  */
 const served: ServedRules = {
   tier: {
@@ -12,7 +13,7 @@ const served: ServedRules = {
   speed: nowhere,
   region: nowhere,
   words: { on_demand: 'standard', traffic_type_unspecified: 'standard', on_demand_priority: 'priority', on_demand_flex: 'flex' },
-  counts: [{ ...plainCount, unit: 'search', reply: ['candidates.*.groundingMetadata.webSearchQueries.#'] }],
+  counts: [{ ...plainCount, unit: 'search', reply: ['candidates.*.groundingMetadata.webSearchQueries.*[]'] }],
   cost: [],
 }
 
