@@ -21,16 +21,20 @@ export const openaiCounts: UsageCounts = {
   outputKinds: ['completion_tokens_details', 'output_tokens_details'],
 }
 
+/** Searches that the usage itself counts. */
+export const openaiSearches: readonly string[] = ['server_tool_use.web_search_requests', 'server_tool_use_details.web_search_requests']
+
 /**
  * https://platform.openai.com/docs/api-reference/chat/object (`service_tier`): the tier that served it, which may differ from
- * the one asked for; `fast` is answered as `priority`. Others of the family state their own cost inside the usage.
+ * the one asked for; `fast` is answered as `priority`. Others of the family state their own cost inside the usage, and their searches
+ * (https://openrouter.ai/docs/client-sdks/python/components/servertoolusedetails).
  */
 export const openaiServed: ServedRules = {
   tier: { ...nowhere, reply: ['service_tier'], asked: ['service_tier'] },
   speed: nowhere,
   region: nowhere,
   words: { default: 'standard', auto: 'standard', on_demand: 'standard', fast: 'priority' },
-  counts: [{ ...plainCount, unit: 'second', usage: ['seconds'] }],
+  counts: [{ ...plainCount, unit: 'second', usage: ['seconds'] }, { ...plainCount, unit: 'search', usage: openaiSearches }],
   cost: [{ usage: 'cost', exponent: 0 }, { usage: 'cost_in_usd_ticks', exponent: -10 }],
 }
 

@@ -161,6 +161,52 @@ const cases: readonly Case[] = [
     served: { counts: { search: 1 } },
   },
   {
+    name: 'what the provider says of its searches stands before their calls',
+    protocol: 'responses',
+    reply: { ...responses, output: [search('search'), search('search')], tool_usage: { web_search: { num_requests: 1 } } },
+    served: { counts: { search: 1 } },
+  },
+  {
+    name: 'searches that are told and not in the output',
+    protocol: 'responses',
+    reply: { ...responses, output: [], tool_usage: { web_search: { num_requests: 3 } } },
+    served: { counts: { search: 3 } },
+  },
+  {
+    name: 'searches that the provider does not charge',
+    protocol: 'responses',
+    reply: { ...responses, output: [search('search')], tool_usage: { web_search: { num_requests: 0 } } },
+    served: null,
+  },
+  {
+    name: 'a count of searches that is none',
+    protocol: 'responses',
+    reply: { ...responses, output: [search('search')], tool_usage: { web_search: { num_requests: -1 } } },
+    served: { counts: { search: 1 } },
+  },
+  {
+    name: 'calls of tools that were successful',
+    protocol: 'responses',
+    reply: {
+      ...responses,
+      output: [search('open_page'), search('search'), { type: 'file_search_call' }, { type: 'file_search_call' }],
+      usage: { ...responses.usage, server_side_tool_usage_details: { web_search_calls: 2, x_search_calls: 0, file_search_calls: 1 } },
+    },
+    served: { counts: { search: 2, file_search: 1 } },
+  },
+  {
+    name: 'searches of an aggregator',
+    protocol: 'chat_completions',
+    reply: { ...chat, usage: { ...chat.usage, server_tool_use_details: { tool_calls_executed: 2, web_search_requests: 2 } } },
+    served: { counts: { search: 2 } },
+  },
+  {
+    name: 'searches of an aggregator by their older name',
+    protocol: 'responses',
+    reply: { ...responses, usage: { ...responses.usage, server_tool_use: { web_search_requests: 4 } } },
+    served: { counts: { search: 4 } },
+  },
+  {
     name: 'only pages opened',
     protocol: 'responses',
     reply: { ...responses, output: [search('open_page')] },

@@ -1,9 +1,12 @@
-import { openaiReply, openaiServed } from '../openai-rules.js'
+import { openaiReply, openaiSearches, openaiServed } from '../openai-rules.js'
 import { plainCount, type ServedRules } from '../served-rules.js'
 import type { UsageRules } from '../usage-rules.js'
 
 /** A call of the search tool that opens a page or looks for words in it is no search. */
 const otherActions = ['open_page', 'find_in_page', 'find']
+/** What the provider itself says is charged, of OpenAI's and of xAI's (https://docs.x.ai/developers/tools/tool-usage-details). */
+const told = ['tool_usage.web_search.num_requests', 'response.tool_usage.web_search.num_requests']
+const byTool = 'server_side_tool_usage_details'
 
 const served: ServedRules = {
   ...openaiServed,
@@ -12,11 +15,18 @@ const served: ServedRules = {
     {
       ...plainCount,
       unit: 'search',
-      reply: ['output.*.type[]', 'response.output.*.type[]'],
+      usage: [...openaiSearches, `${byTool}.web_search_calls`],
+      reply: [...told, 'output.*.type[]', 'response.output.*.type[]'],
       is: 'web_search_call',
       but: { reply: ['output.*.action.type[]', 'response.output.*.action.type[]'], is: otherActions },
     },
-    { ...plainCount, unit: 'file_search', reply: ['output.*.type[]', 'response.output.*.type[]'], is: 'file_search_call' },
+    {
+      ...plainCount,
+      unit: 'file_search',
+      usage: [`${byTool}.file_search_calls`],
+      reply: ['output.*.type[]', 'response.output.*.type[]'],
+      is: 'file_search_call',
+    },
   ],
 }
 
