@@ -27,8 +27,9 @@ const ratesOf = new Map<string, readonly string[]>(Object.entries({
   output_cost_per_reasoning_token: ['reasoning'],
   cache_read_input_token_cost: ['cache_read'],
   cache_creation_input_token_cost: ['cache_write_5m', 'cache_write'],
-  // A lifetime, and no number of tokens.
+  // Lifetimes, and no numbers of tokens. Nobody sells both.
   cache_creation_input_token_cost_above_1hr: ['cache_write_1h'],
+  cache_creation_input_token_cost_above_12hr: ['cache_write_1h'],
   input_cost_per_audio_token: ['input_audio'],
   output_cost_per_audio_token: ['output_audio'],
   input_cost_per_image_token: ['input_image'],

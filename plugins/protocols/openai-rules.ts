@@ -3,7 +3,7 @@ import { nowhere, plainCount, type ServedRules } from './served-rules.js'
 import type { TextPlace } from './text-rules.js'
 import { noCounts, noHead, type UsageCounts } from './usage-rules.js'
 
-/** Chat-style and responses-style names alike. */
+/** Chat-style and responses-style names alike. What is kept for 12 hours has a price of its own: it is what is kept longer. */
 export const openaiCounts: UsageCounts = {
   ...noCounts,
   input: ['prompt_tokens', 'input_tokens'],
@@ -12,6 +12,7 @@ export const openaiCounts: UsageCounts = {
     'prompt_tokens_details.cache_write_tokens', 'input_tokens_details.cache_write_tokens',
     'prompt_tokens_details.cache_creation_input_tokens', 'prompt_tokens_details.cache_creation_tokens',
   ],
+  cacheWrite1h: ['input_tokens_details.cache_write_tokens_details.ttl_12h_tokens'],
   output: ['completion_tokens', 'output_tokens'],
   reasoning: ['completion_tokens_details.reasoning_tokens', 'output_tokens_details.reasoning_tokens', 'reasoning_tokens'],
   total: ['total_tokens'],

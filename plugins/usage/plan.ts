@@ -105,7 +105,7 @@ function countPlaces (counts: UsageCounts): CountPlaces {
 
 function apart (paths: readonly string[]): Place[] {
   return paths.map((path) => {
-    const [outer = path, key] = path.split('.')
-    return key === undefined ? { outer: null, key: path } : { outer, key }
+    const [outer = path, key, inner = null] = path.split('.')
+    return key === undefined ? { outer: null, key: path, inner } : { outer, key, inner }
   })
 }

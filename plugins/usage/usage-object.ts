@@ -1,9 +1,10 @@
 import { isObject, type JsonObject } from '../core/json-object.js'
 
-/** The key of a value, and that of the object around it where there is one. */
+/** The key of a value, that of the object around it where there is one, and one within it where that is meant. */
 export interface Place {
   readonly outer: string | null
   readonly key: string
+  readonly inner: string | null
 }
 
 /**
@@ -52,17 +53,19 @@ export class UsageObject {
     return null
   }
 
-  private valueAt ({ outer, key }: Place): unknown {
+  private valueAt ({ outer, key, inner }: Place): unknown {
     if (outer === null) return this.object[key]
     const around = this.object[outer]
-    return isObject(around) ? around[key] : undefined
+    const value = isObject(around) ? around[key] : undefined
+    if (inner === null) return value
+    return isObject(value) ? value[inner] : undefined
   }
 }
 
 /**
  * Lays a newer usage object of the same reply over an older one, in place: per field the newer value wins, unless it is
  * null: values are cumulative, and a missing one keeps what was told before. Never sum, never max.
- * As deep as a `Place` goes and no deeper: a reply may nest thousands of objects.
+ * Two levels deep and no deeper: a reply may nest thousands of objects.
  */
 export function overlay (older: JsonObject | null, newer: JsonObject, isWithin = false): JsonObject {
   for (const key in older) {

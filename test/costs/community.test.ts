@@ -80,6 +80,12 @@ t.test('thresholds and tiers', async (t) => {
   for (const [model, usage, tier, cost] of cases) t.equal(total(model, usage, tier), cost, `${model} ${JSON.stringify(usage)} ${tier}`)
 })
 
+t.test('writes that are kept for 12 hours have the price of that', async (t) => {
+  t.equal(total('kept', { input: 10, cache_write: 100, cache_write_1h: 10 }), '0.0016')
+  t.equal(total('kept', { input: 272_000, cache_write_1h: 10 }), '5.4405')
+  t.equal(total('kept', { input: 10, cache_write_1h: 10 }, 'flex'), '0.000175')
+})
+
 t.test('a price of audio above a threshold leaves those of all else as they are', async (t) => {
   const cases: ReadonlyArray<readonly [Partial<TokenUsage>, string | null, string | null]> = [
     [{ input: 200_001, cache_read: 10, output: 10, reasoning: 10 }, null, '0.0600506'],
