@@ -1,5 +1,5 @@
 /** What the replies of one family's protocols share: third parties mix the names of all of them. */
-import { nowhere, plainCount, type ServedRules } from './served-rules.js'
+import { nowhere, plainCount, statedCosts, type ServedRules } from './served-rules.js'
 import type { TextPlace } from './text-rules.js'
 import { noCounts, noHead, type UsageCounts } from './usage-rules.js'
 
@@ -7,10 +7,14 @@ import { noCounts, noHead, type UsageCounts } from './usage-rules.js'
 export const openaiCounts: UsageCounts = {
   ...noCounts,
   input: ['prompt_tokens', 'input_tokens'],
-  cacheRead: ['prompt_tokens_details.cached_tokens', 'input_tokens_details.cached_tokens', 'prompt_cache_hit_tokens', 'cached_tokens'],
+  cacheRead: [
+    'prompt_tokens_details.cached_tokens', 'input_tokens_details.cached_tokens', 'prompt_cache_hit_tokens', 'cached_tokens',
+    'input_tokens_details.cache_read_input_tokens',
+  ],
   cacheWrite: [
     'prompt_tokens_details.cache_write_tokens', 'input_tokens_details.cache_write_tokens',
     'prompt_tokens_details.cache_creation_input_tokens', 'prompt_tokens_details.cache_creation_tokens',
+    'input_tokens_details.cache_creation_input_tokens',
   ],
   cacheWrite1h: ['input_tokens_details.cache_write_tokens_details.ttl_12h_tokens'],
   output: ['completion_tokens', 'output_tokens'],
@@ -31,12 +35,15 @@ export const openaiSearches: readonly string[] = ['server_tool_use.web_search_re
  * (https://openrouter.ai/docs/client-sdks/python/components/servertoolusedetails).
  */
 export const openaiServed: ServedRules = {
-  tier: { ...nowhere, reply: ['service_tier'], asked: ['service_tier'] },
+  // Vertex AI's by this protocol.
+  tier: { ...nowhere, reply: ['service_tier'], usage: [['extra_properties', 'google', 'traffic_type']], asked: ['service_tier'] },
   speed: nowhere,
   region: nowhere,
-  words: { default: 'standard', auto: 'standard', on_demand: 'standard', fast: 'priority' },
+  words: {
+    default: 'standard', auto: 'standard', on_demand: 'standard', fast: 'priority', on_demand_priority: 'priority', on_demand_flex: 'flex',
+  },
   counts: [{ ...plainCount, unit: 'second', usage: ['seconds'] }, { ...plainCount, unit: 'search', usage: openaiSearches }],
-  cost: [{ usage: 'cost', exponent: 0 }, { usage: 'cost_in_usd_ticks', exponent: -10 }],
+  cost: statedCosts,
 }
 
 export const openaiReply = {

@@ -7,7 +7,8 @@
 /** Where one fact stands: in a reply or an event, inside a usage object, in a header of the reply. */
 export interface ToldAt {
   readonly reply: readonly string[]
-  readonly usage: readonly string[]
+  /** Keys on the way. */
+  readonly usage: ReadonlyArray<readonly string[]>
   readonly header: string | null
   /** The field of a request that asks for it, in each spelling that the upstream takes; none where none asks. */
   readonly asked: readonly string[]
@@ -34,11 +35,22 @@ export interface ServedRules {
   readonly words: Readonly<Record<string, string>>
   readonly counts: readonly CountRule[]
   /** Places inside a usage object where the provider says what the request costs, each with the power of ten of its unit. */
-  readonly cost: ReadonlyArray<{ readonly usage: string, readonly exponent: number }>
+  readonly cost: readonly StatedCost[]
+}
+
+interface StatedCost {
+  /** Keys on the way. */
+  readonly usage: readonly string[]
+  readonly exponent: number
 }
 
 /** For what a protocol does not tell. */
 export const nowhere: ToldAt = { reply: [], usage: [], header: null, asked: [] }
+
+/** Third parties state their cost, whichever protocol they speak: OpenRouter, Perplexity, xAI. */
+export const statedCosts: readonly StatedCost[] = [
+  { usage: ['cost'], exponent: 0 }, { usage: ['cost', 'total_cost'], exponent: 0 }, { usage: ['cost_in_usd_ticks'], exponent: -10 },
+]
 
 /** What most counts do without. */
 export const plainCount: Omit<CountRule, 'unit'> = { usage: [], reply: [], is: null, but: null }

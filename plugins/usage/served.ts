@@ -95,9 +95,9 @@ function factOf (fact: Fact, outside: Outside, usage: JsonObject | null, header:
   return rules.words[word] ?? word
 }
 
-function firstText (usage: JsonObject, paths: readonly string[]): string | null {
+function firstText (usage: JsonObject, paths: ReadonlyArray<readonly string[]>): string | null {
   for (const path of paths) {
-    const value = usage[path]
+    const value = valueAt(usage, path)
     if (typeof value === 'string' && value !== '') return value
   }
   return null
@@ -114,7 +114,7 @@ function addCounts (counts: Partial<Record<Unit, number>>, usage: JsonObject, ru
 
 function costIn (usage: JsonObject, places: ServedRules['cost']): string | null {
   for (const { usage: path, exponent } of places) {
-    const value = usage[path]
+    const value = valueAt(usage, path)
     const cost = typeof value === 'number' && value >= 0 ? readDecimal(String(value)) : null
     if (cost !== null) return decimalText(shifted(cost, -exponent))
   }

@@ -48,6 +48,30 @@ const cases: readonly Case[] = [
     served: { statedCost: '0.000146625' },
   },
   {
+    name: 'a stated cost of several parts',
+    protocol: 'responses',
+    reply: { ...responses, usage: { ...responses.usage, cost: { currency: 'USD', input_cost: 0.001, total_cost: 0.0055 } } },
+    served: { statedCost: '0.0055' },
+  },
+  {
+    name: 'a stated cost of a message',
+    protocol: 'messages',
+    reply: { ...messages, usage: { ...messages.usage, cost: 0.0125, is_byok: false } },
+    served: { statedCost: '0.0125' },
+  },
+  {
+    name: 'the kind of traffic of a chat',
+    protocol: 'chat_completions',
+    reply: { ...chat, usage: { ...chat.usage, extra_properties: { google: { traffic_type: 'ON_DEMAND_PRIORITY' } } } },
+    served: { tier: 'priority' },
+  },
+  {
+    name: 'no tier in particular',
+    protocol: 'generate_content',
+    reply: { ...gemini, usageMetadata: { ...gemini.usageMetadata, serviceTier: 'unspecified' } },
+    served: { tier: 'standard' },
+  },
+  {
     name: 'a stated cost that is none',
     protocol: 'chat_completions',
     reply: { ...chat, usage: { ...chat.usage, cost: 'free', cost_in_usd_ticks: -3 } },

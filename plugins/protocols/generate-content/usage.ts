@@ -8,11 +8,17 @@ import { noCounts, type UsageRules } from '../usage-rules.js'
  */
 const served: ServedRules = {
   tier: {
-    reply: [], usage: ['serviceTier', 'trafficType'], header: 'x-gemini-service-tier', asked: ['serviceTier', 'service_tier'],
+    reply: [], usage: [['serviceTier'], ['trafficType']], header: 'x-gemini-service-tier', asked: ['serviceTier', 'service_tier'],
   },
   speed: nowhere,
   region: nowhere,
-  words: { on_demand: 'standard', traffic_type_unspecified: 'standard', on_demand_priority: 'priority', on_demand_flex: 'flex' },
+  words: {
+    on_demand: 'standard',
+    unspecified: 'standard',
+    traffic_type_unspecified: 'standard',
+    on_demand_priority: 'priority',
+    on_demand_flex: 'flex',
+  },
   counts: [{ ...plainCount, unit: 'search', reply: ['candidates.*.groundingMetadata.webSearchQueries.*[]'] }],
   cost: [],
 }

@@ -1,14 +1,14 @@
-import { nowhere, plainCount, type ServedRules } from '../served-rules.js'
+import { nowhere, plainCount, statedCosts, type ServedRules } from '../served-rules.js'
 import { noCounts, type UsageRules } from '../usage-rules.js'
 
 /** https://docs.anthropic.com/en/api/service-tiers and https://docs.anthropic.com/en/docs/about-claude/pricing */
 const served: ServedRules = {
-  tier: { ...nowhere, usage: ['service_tier'] },
-  speed: { ...nowhere, usage: ['speed'], asked: ['speed'] },
-  region: { ...nowhere, usage: ['inference_geo'], asked: ['inference_geo'] },
+  tier: { ...nowhere, usage: [['service_tier']] },
+  speed: { ...nowhere, usage: [['speed']], asked: ['speed'] },
+  region: { ...nowhere, usage: [['inference_geo']], asked: ['inference_geo'] },
   words: { global: 'standard', not_available: 'standard' },
   counts: [{ ...plainCount, unit: 'search', usage: ['server_tool_use.web_search_requests'] }],
-  cost: [],
+  cost: statedCosts,
 }
 
 export const messagesUsage: UsageRules = {
