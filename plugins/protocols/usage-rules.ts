@@ -22,6 +22,8 @@ export interface UsageCounts {
   readonly inputHoldsCache: boolean
   /** True where `output` holds the reasoning too. The reported total overrules it where it fits only the other reading. */
   readonly outputHoldsReasoning: boolean
+  /** True where some servers tell reasoning in the total alone. */
+  readonly totalHoldsReasoning: boolean
   /** Entries of a list inside the usage object that its own numbers leave out. */
   readonly added: { readonly list: string, readonly type: string } | null
   /** The split by kind of content: an object of `<kind>_tokens`, or a list of `{modality, tokenCount}`. */
@@ -106,6 +108,7 @@ export const noCounts = {
   toolInput: [],
   reasoning: [],
   total: [],
+  totalHoldsReasoning: false,
   added: null,
   inputKinds: [],
   outputKinds: [],

@@ -67,11 +67,13 @@ function countedOf ({ numbers, total, kinds, splitsOutput, odd }: Reported, coun
 function leavesOf (numbers: Numbers, total: number | null, counts: CountPlaces): { usage: TokenUsage, clamped: boolean } {
   const cacheRead = numbers.cacheRead ?? 0
   const toolInput = numbers.toolInput ?? 0
-  const reasoning = numbers.reasoning ?? 0
   const writes = splitWrites(numbers)
   const cached = cacheRead + writes.total
   const prompt = (numbers.input ?? 0) + (counts.inputHoldsCache ? 0 : cached)
   const visible = prompt + toolInput + (numbers.output ?? 0)
+  // What a total has beside tokens from a cache may be those.
+  const untold = counts.totalHoldsReasoning && numbers.reasoning === null && cached === 0 ? Math.max(0, (total ?? 0) - visible) : 0
+  const reasoning = numbers.reasoning ?? untold
   // The total tells whether reasoning is within the output; where it fits neither way, the protocol's rule holds.
   const isWithin = total === visible || (counts.outputHoldsReasoning && total !== visible + reasoning)
   const input = prompt - cached
@@ -86,7 +88,7 @@ function leavesOf (numbers: Numbers, total: number | null, counts: CountPlaces):
     output: Math.max(0, output),
     reasoning,
   }
-  return { usage, clamped: input < 0 || output < 0 || writes.clamped }
+  return { usage, clamped: input < 0 || output < 0 || writes.clamped || untold > 0 }
 }
 
 /** Cache writes by lifetime. A stream tells the lifetimes at its start only; a smaller total at its end is shared alike. */
