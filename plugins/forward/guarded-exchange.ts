@@ -32,7 +32,6 @@ interface Held {
  * more of it has passed than is held, or a reply of success tells of a failure, it is masked.
  */
 export class GuardedExchange extends Exchange {
-  readonly #context: ExchangeContext
   readonly #mount: MountRequest | null
   /** The last is the one whose reply is awaited. */
   readonly #calls: Call[] = []
@@ -44,7 +43,6 @@ export class GuardedExchange extends Exchange {
   /** `mount`: what the host's mount sends, null where it is an upstream of ours that is asked. */
   constructor (context: ExchangeContext, transport: Transport, done: ExchangeDone, mount: MountRequest | null = null) {
     super(context, transport, done)
-    this.#context = context
     this.#mount = mount
   }
 
@@ -62,7 +60,7 @@ export class GuardedExchange extends Exchange {
     const held: Held = { status, raw, resume, headers, body: [], bytes: 0, timer: setTimeout(() => this.#timeIsUp(held), maxHeldMs) }
     this.#held = held
     // However it ends from here on, it is known that the upstream refused, and no usage is missed.
-    Object.assign(this.#context.llm.upstreamReply, { status, tapped: true })
+    Object.assign(this.context.llm.upstreamReply, { status, tapped: true })
     return true
   }
 
@@ -141,7 +139,7 @@ export class GuardedExchange extends Exchange {
 
   #passWithout ({ status, headers, resume }: Held): void {
     this.#release()
-    const { request, llm: { routing: { upstream } } } = this.#context
+    const { request, llm: { routing: { upstream } } } = this.context
     writeLog(request.log, 'warn', { upstream, status }, 'the error of an upstream may hold its secret, and is not passed on')
     // As a page is, whose bytes and headers stay behind.
     const kept = Object.entries({ ...headers, 'content-type': 'text/html', 'content-length': '0' })
@@ -156,6 +154,6 @@ export class GuardedExchange extends Exchange {
   }
 
   #secrets (): string[] {
-    return secretsOf(this.#context.destination?.upstreams ?? [], this.#calls, this.#mount)
+    return secretsOf(this.context.destination?.upstreams ?? [], this.#calls, this.#mount)
   }
 }

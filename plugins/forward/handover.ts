@@ -1,0 +1,157 @@
+import { performance } from 'node:perf_hooks'
+import { StreamCutError } from '../core/errors/reply-errors.js'
+import { isEventStream } from '../core/event-stream.js'
+import type { ReplyTap } from '../core/types.js'
+import { lastEvent, noteBroken, noteUndelivered } from './broken-reply.js'
+import { EventBoundary } from './event-boundary.js'
+import type { ExchangeContext, ExchangeDone, Transport } from './exchange-context.js'
+import type { Headers } from './raw-headers.js'
+import { joined, ReplyBody, type Source } from './reply-body.js'
+import { flushHead, isPlain, namesType } from './reply-headers.js'
+
+// No closure captures an exchange on the way of every request: that doubled what each scavenge had to keep.
+function deliver (handover: Handover): void {
+  try {
+    handover.deliver()
+  } catch (error) {
+    handover.giveUp(error)
+  }
+}
+
+/** The caller's side of an exchange: it gets the reply, whole where all of it came in one turn, else as a stream; or its failure. */
+export abstract class Handover implements Source {
+  protected readonly transport: Transport
+  protected tap: ReplyTap | null = null
+  /** The caller has left. */
+  protected left = false
+  // Private, so that nothing that prints an exchange prints its request.
+  readonly #context: ExchangeContext
+  readonly #done: ExchangeDone
+  #headers: Headers = {}
+  /** What came before it was handed over. */
+  #early: Buffer[] = []
+  #body: ReplyBody | null = null
+  #boundary: EventBoundary | null = null
+  /** Has the reply delivered, or the failure, once all that came in this turn was read. */
+  #wake: ((handover: Handover) => void) | null = null
+  #error: Error | null = null
+  /** All that the caller gets is there. */
+  #isFinished = false
+
+  constructor (context: ExchangeContext, transport: Transport, done: ExchangeDone) {
+    this.#context = context
+    this.transport = transport
+    this.#done = done
+    // The events of a connection run in the asynchronous context of the request that opened it. What follows a promise
+    // runs in the one that it was made in: a host's hooks must not find another request's there. It is also cheaper than a tick.
+    new Promise<Handover>((resolve) => { this.#wake = resolve }).then(deliver)
+  }
+
+  protected get context (): ExchangeContext {
+    return this.#context
+  }
+
+  // As a body asks it of the upstream.
+  abstract wanted (): void
+  abstract full (): void
+  abstract callerGone (): void
+
+  /** What the caller gets of a piece now, or at the end of all. `failed`: the reply has told of a failure. */
+  abstract guarded (piece: Buffer | null, failed: boolean): Buffer
+
+  /** After its clean end: false where it was cut all the same. */
+  get whole (): boolean | Promise<boolean> {
+    return this.tap === null || this.tap.whole
+  }
+
+  /** It was handed over before its end. */
+  protected get isStreamed (): boolean {
+    return this.#body !== null
+  }
+
+  /** A small reply arrives whole in the same turn as its headers; anything else is passed on without waiting for more. */
+  protected begin (headers: Headers, tap: ReplyTap | null): void {
+    this.#headers = headers
+    this.tap = tap
+    if (isEventStream(headers) && isPlain(headers)) this.#boundary = new EventBoundary()
+    this.#wake?.(this)
+  }
+
+  /** Passes a piece on as it was read. False: the caller takes no more for now. */
+  protected pass (read: Buffer): boolean {
+    return this.#give(this.guarded(read, this.tap?.failed === true))
+  }
+
+  /** It ended cleanly, with what the tap had held back. */
+  protected complete (rest: Buffer | null): void {
+    if (rest !== null) this.pass(rest)
+    this.#give(this.guarded(null, false))
+    this.#conclude(this.whole)
+  }
+
+  /** There is no reply, or no more of it. */
+  protected fail (error: Error): void {
+    this.#error = error
+    if (this.#body === null) this.#wake?.(this)
+    else if (!this.left) this.#breakOff(error)
+  }
+
+  /** Once, unless the caller has left. */
+  deliver (): void {
+    if (this.left) return
+    if (this.#error !== null) {
+      this.#done(this.#error, undefined, this.#context)
+      return
+    }
+    const { llm, streamOnly } = this.#context
+    const body = this.#isFinished && !streamOnly && namesType(this.#headers) ? joined(this.#early) : this.#open()
+    this.#early = []
+    this.#done(null, { statusCode: llm.upstreamReply.status, headers: this.#headers, body }, this.#context)
+    llm.upstreamReply.workMs += performance.now() - llm.times.headersAt
+    this.transport.slow.follow(this.#context)
+  }
+
+  giveUp (error: unknown): void {
+    noteUndelivered(this.#context, error)
+  }
+
+  #open (): ReplyBody {
+    const body = new ReplyBody(this)
+    for (const chunk of this.#early) body.push(chunk)
+    if (this.#isFinished) body.finish()
+    this.#body = body
+    this.#context.reply.raw.once('pipe', flushHead)
+    return body
+  }
+
+  #give (chunk: Buffer): boolean {
+    if (chunk.length === 0) return true
+    this.#boundary?.push(chunk)
+    if (this.#body !== null) return this.#body.pass(chunk)
+    this.#early.push(chunk)
+    return true
+  }
+
+  /** A stream is whole where its last event says so; one that merely ends was cut. Told later while packed bytes are being read. */
+  #conclude (whole: boolean | Promise<boolean>): void {
+    if (whole === true) this.#finish()
+    else if (whole === false) this.#breakOff(new StreamCutError())
+    else whole.then((isWhole) => this.#conclude(isWhole))
+  }
+
+  /** A stream that failed after it began: told as an event of the protocol where that is possible, else by cutting the connection. */
+  #breakOff (error: Error): void {
+    const failure = noteBroken(this.#context, error)
+    this.#give(this.guarded(null, false))
+    if (this.#boundary?.atBoundary === true) {
+      this.#give(lastEvent(this.#context.llm, failure, this.tap))
+      this.#finish()
+    } else if (this.#body === null) this.#error = error
+    else this.#body.cut(this.#context.reply, error)
+  }
+
+  #finish (): void {
+    this.#isFinished = true
+    this.#body?.finish()
+  }
+}
