@@ -14,7 +14,7 @@ import { EventHead } from './stream-head.js'
 import type { Surroundings } from './surroundings.js'
 import type { Visit } from './visit.js'
 import { Visits } from './visits.js'
-import { timerMs, within } from './within.js'
+import { timerMs } from './within.js'
 
 /** About this long is waited before the same upstream is asked again. */
 const againMs = 100
@@ -29,7 +29,6 @@ export class PoolAttempts implements Attempts {
   readonly #holdsHeads: boolean
   readonly #search: Search
   readonly #visits: Visits
-  #next: Member | null | undefined = null
   /** The secret that came in place of one that was refused, once. */
   #renewed: string | null = null
   #mayRenew: boolean
@@ -42,7 +41,7 @@ export class PoolAttempts implements Attempts {
     this.#holdsHeads = llm.stream && pool.causes.has('first_event')
     this.#llm = llm
     this.#around = around
-    this.#search = new Search(pool, llm, headers, around.random)
+    this.#search = new Search(pool, llm, headers, around)
     this.#bound = new BoundMember(pool.members, llm, around.bindings)
     llm.routing.boundMs = pool.members.length > 1 ? pool.affinityTtlMs : 0
     this.#allowance = new Allowance(once ? 1 : pool.attempts, pool.deadlineMs, around)
@@ -56,29 +55,29 @@ export class PoolAttempts implements Attempts {
 
   async #found (bound: Promise<Member | null>): Promise<Called> {
     const member = await bound
-    return this.#isOver ? this.#refused(gatewayError('internal_error')) : await this.#beginAt(member)
+    return this.#isOver ? this.#best.note(gatewayError('internal_error')) : await this.#beginAt(member)
   }
 
   #beginAt (bound: Member | null): Called | Promise<Called> {
-    if (bound !== null) this.#allowance.attemptsLeft = 1
-    this.#next = bound ?? this.#next
+    if (bound !== null) {
+      this.#allowance.attemptsLeft = 1
+      this.#search.turnTo(bound, null)
+    }
     return this.#begin()
   }
 
   #begin (): Called | Promise<Called> {
     const now = this.#around.now()
-    const member = this.#next ?? this.#search.next(now)
-    if (member === null) return this.#refused(gatewayError('upstream_busy'))
-    this.#next = null
+    const member = this.#search.begin(now)
+    if (member === null) return this.#best.note(gatewayError('upstream_busy'))
     const visit = this.#visits.begin(member, this.#search.model, now)
-    this.#search.tried.push(member)
     const secret = this.#renewed ?? member.upstream.secret.current()
     this.#renewed = null
     return secret instanceof Promise ? this.#wait(visit, secret) : this.#call(visit, secret, now)
   }
 
   async #wait (visit: Visit, pending: Promise<string>): Promise<Called> {
-    const secret = await within(this.#allowance.leftMs(visit.beganAt), pending).catch(() => null)
+    const secret = await this.#allowance.inTime(pending)
     if (secret !== null) return await this.#call(visit, secret, this.#around.now())
     this.#visits.end('credential', 0, { blames: 'credential', waitMs: null })
     return await this.#elsewhere('credential', gatewayError('upstream_credential_unavailable'))
@@ -101,16 +100,9 @@ export class PoolAttempts implements Attempts {
   #elsewhere (cause: string | null, error: GatewayError): Called | Promise<Called> {
     const next = this.#isOver || this.#bound.isKnown || this.#allowance.isLate ? null : this.#search.another(this.#around.now())
     // It is missing all the same where who has no place for it cannot be asked.
-    if (next === null) return cause === null && this.#best.isMissing ? error : this.#refused(error)
-    this.#next = next
-    if (cause !== null) this.#around.failedOver(this.#pool.name, cause)
+    if (next === null) return cause === null && this.#best.isMissing ? error : this.#best.note(error)
+    this.#search.turnTo(next, cause)
     return this.#begin()
-  }
-
-  /** Nothing is sent. */
-  #refused (error: GatewayError): GatewayError {
-    this.#best.note(error)
-    return error
   }
 
   look (status: number): 'pass' | 'whole' | 'head' {
@@ -133,33 +125,28 @@ export class PoolAttempts implements Attempts {
   }
 
   failed (failure: Failure): number | null | Promise<number | null> {
-    const { current } = this.#visits
-    const upstream = current?.member.upstream
-    const secret = current?.secret ?? null
-    const judgement = judge(failure, upstream?.forwards === false, Date.now(), this.#llm)
-    if (failure.kind === 'transport') this.#best.note(failure.error, failure.sent)
-    else if (this.#isMissing) this.#best.keepMissing(failure.reply)
-    else this.#best.keep(failure.reply, judgement.result)
+    const visit = this.#visits.current
+    const judgement = judge(failure, visit?.member.upstream.forwards === false, Date.now(), this.#llm)
+    this.#best.keep(failure, judgement.result, this.#isMissing)
     const status = failure.kind === 'transport' ? 0 : failure.reply.status
-    const renew = upstream?.secret.renew
     const isRefused = status === 401 && judgement.cause === 'credential'
-    if (isRefused && this.#mayRenew && secret !== null && renew) return this.#renew(renew, secret, judgement)
+    const renewing = isRefused && this.#mayRenew ? visit?.renew() : null
+    if (visit && renewing) return this.#renew(visit, renewing, judgement)
     this.#visits.end(judgement.result, status, judgement)
     return this.#goOn(judgement)
   }
 
   /** The provider takes the secret no more: the same one is asked once more with another. That is no retry of a failure of its. */
-  async #renew (renew: (refused: string) => Promise<string>, refused: string, judgement: Judgement): Promise<number | null> {
+  async #renew ({ member, secret }: Visit, renewing: Promise<string>, judgement: Judgement): Promise<number | null> {
     this.#mayRenew = false
-    const member = this.#visits.current?.member
-    const renewed = await within(this.#allowance.leftMs(this.#around.now()), renew(refused)).catch(() => refused)
-    this.#visits.end('credential', 401, renewed === refused ? judgement : null)
+    const renewed = await this.#allowance.inTime(renewing)
+    const isOther = renewed !== null && renewed !== secret
+    this.#visits.end('credential', 401, isOther ? null : judgement)
     if (this.#isOver) return null
-    if (renewed === refused) return this.#goOn(judgement)
+    if (!isOther) return this.#goOn(judgement)
     this.#allowance.attemptsLeft += 1
     this.#renewed = renewed
-    this.#next = member
-    this.#around.failedOver(this.#pool.name, 'credential')
+    this.#search.turnTo(member, 'credential')
     return 0
   }
 
@@ -183,22 +170,20 @@ export class PoolAttempts implements Attempts {
   #retry (next: Member, cause: string): number | null {
     const waitMs = this.#search.tried.includes(next) ? againMs * (0.5 + this.#around.random()) : 0
     if (waitMs >= this.#allowance.leftMs(this.#around.now())) return null
-    this.#next = next
-    this.#around.failedOver(this.#pool.name, cause)
+    this.#search.turnTo(next, cause)
     return waitMs
   }
 
   /** Only who made it has it. Asking costs nothing. */
   #lookOn (): number | null {
     const next = this.#search.another(this.#around.now())
-    if (next === null) {
-      // It may be with one that is out.
-      if (!this.#search.isThrough) this.#best.note(gatewayError('upstream_unreachable'))
-      return null
+    if (next !== null) {
+      this.#search.turnTo(next, 'unknown_id')
+      return 0
     }
-    this.#next = next
-    this.#around.failedOver(this.#pool.name, 'unknown_id')
-    return 0
+    // It may be with one that is out.
+    if (!this.#search.isThrough) this.#best.note(gatewayError('upstream_unreachable'))
+    return null
   }
 
   last (): KeptReply | Error {

@@ -1,5 +1,5 @@
 import type { ModelCall } from '../core/model-call.js'
-import type { KeptReply } from '../core/upstream.js'
+import type { Failure, KeptReply } from '../core/upstream.js'
 import { countFor } from './call.js'
 import { moreUseful, type AttemptResult } from './judgement.js'
 
@@ -13,19 +13,20 @@ export class BestFailure {
   #wasSent = false
 
   /** The first one counts, and before it the first with which something was sent: its provider may have done work that is paid for. */
-  note (error: Error, sent = false): void {
+  note<T extends Error> (error: T, sent = false): T {
     if (this.#error === untold || (sent && !this.#wasSent)) this.#error = error
     this.#wasSent ||= sent
+    return error
   }
 
-  /** A reply says more than any error. */
-  keep (reply: KeptReply, result: AttemptResult): void {
-    this.#reply = moreUseful(this.#reply, reply, result)
-  }
-
-  /** One of those that may have what is asked for has it not: the answer where all of them say so, and none otherwise. */
-  keepMissing (reply: KeptReply): void {
-    this.#missing = reply
+  /**
+   * A reply says more than any error. `isMissing`: one of those that may have what is asked for has it not, which is the answer where all
+   * of them say so, and none otherwise.
+   */
+  keep (failure: Failure, result: AttemptResult, isMissing: boolean): void {
+    if (failure.kind === 'transport') this.note(failure.error, failure.sent)
+    else if (isMissing) this.#missing = failure.reply
+    else this.#reply = moreUseful(this.#reply, failure.reply, result)
   }
 
   get isMissing (): boolean {

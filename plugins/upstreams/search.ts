@@ -5,6 +5,7 @@ import { choose, noModel, type Ask } from './choice.js'
 import type { Member } from './member.js'
 import { noticeSecrets } from './other-secret.js'
 import type { Pool } from './pool.js'
+import type { Surroundings } from './surroundings.js'
 import { tieOf } from './tie.js'
 
 /** The way of one request through the members of a pool: where it has been, and who is next. */
@@ -16,12 +17,29 @@ export class Search implements Ask {
   readonly random: () => number
   now = 0
   readonly #pool: Pool
+  readonly #failedOver: Surroundings['failedOver']
+  #due: Member | null = null
 
-  constructor (pool: Pool, llm: ModelCall, headers: IncomingHttpHeaders, random: () => number) {
+  constructor (pool: Pool, llm: ModelCall, headers: IncomingHttpHeaders, { random, failedOver }: Surroundings) {
     this.model = llm.model ?? noModel
     this.tie = tieOf(pool, llm, headers)
     this.random = random
     this.#pool = pool
+    this.#failedOver = failedOver
+  }
+
+  /** Who is asked now. Null where nobody may be. */
+  begin (now: number): Member | null {
+    const member = this.#due ?? this.next(now)
+    this.#due = null
+    if (member !== null) this.tried.push(member)
+    return member
+  }
+
+  /** Has a member asked whoever else may be. `cause`: of a failure of the one before, null for none. */
+  turnTo (member: Member, cause: string | null): void {
+    this.#due = member
+    if (cause !== null) this.#failedOver(this.#pool.name, cause)
   }
 
   /** Null where nobody may be asked. */

@@ -38,6 +38,12 @@ export class Visit {
     return this.#triesUpstream
   }
 
+  /** Asks for a secret in place of the one that was sent; null where there is no other. */
+  renew (): Promise<string> | null {
+    const { secret, member: { upstream: { secret: { renew } } } } = this
+    return secret === null || renew === null ? null : renew(secret)
+  }
+
   /** `isBegun`: it has only begun, and a reply that is passed on may still break off. */
   tell ({ blames, waitMs }: Told, now: number, isBegun = false): void {
     const { breaker, credential, account, models } = this.member.health
