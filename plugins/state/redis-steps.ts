@@ -3,94 +3,42 @@
  * order: one atomic decision on the server, by the server's clock. Every key of a group carries the group as its hash tag, so that the
  * script touches one slot of a cluster. ARGV, behind those of the prelude: for each step its name, how many arguments it has, and those.
  */
-import { concurrencyRetryMs } from '../core/balances/parties.js'
+import { parties } from './redis-parties.js'
 import { prelude } from './redis-prelude.js'
 
-/**
- * id, key, place of its window, requests, tokens, floor, cost, floor of the cost; then for the key and for the group: counted, balance,
- * concurrency, requests, tokens, buckets, and of each of them id, unit, amount, end, former id.
- */
+/** id, key, place of its window, requests, tokens, floor, cost, floor of the cost; then key and group as `redis-parties.ts` says. */
 const hold = `
 steps.hold = function (a)
-  local id, key, place = a[1], a[2], tonumber(a[3])
-  local requests, tokens, floor, cost, costFloor = tonumber(a[4]), tonumber(a[5]), tonumber(a[6]), tonumber(a[7]), tonumber(a[8])
+  local ask = {
+    key = a[2], place = tonumber(a[3]), requests = tonumber(a[4]), tokens = tonumber(a[5]), cost = tonumber(a[7]),
+  }
+  local id, floor, costFloor = a[1], tonumber(a[6]), tonumber(a[8])
   sweep()
   local open = load(id)
   if open and open.settled then return { 1, {}, '', '' } end
   if open and open.state ~= 'open' then open = nil end
-  local scopes, balances, windows, buckets, left, told = {}, {}, {}, {}, { key = '', group = '' }, {}
-  local at = 9
+  local parties, told, at = {}, {}, 9
   for _, scope in ipairs({ 'key', 'group' }) do
-    local count = tonumber(a[at + 5])
     if a[at] == '1' then
-      local balance, concurrency = tonumber(a[at + 1]), tonumber(a[at + 2])
-      local perMinute, tokensPerMinute = tonumber(a[at + 3]), tonumber(a[at + 4])
-      local party = account(scope, key)
-      local w = advance(windowOf(scope, place))
-      local function refuse (limit, allowed, used, retry, bucket)
-        return { 0, told, limit, scope, int(allowed), int(math.max(0, allowed - used)), int(retry), bucket }
-      end
-      local first = #buckets
-      for i = 1, count do
-        local b = at + 1 + i * 5
-        local bucket = openBucket(scope, key, a[b], tonumber(a[b + 2]), a[b + 3], a[b + 4])
-        bucket.scope, bucket.id, bucket.unit = scope, a[b], a[b + 1]
-        resize(bucket, tonumber(a[b + 2]), told)
-        buckets[first + i] = bucket
-      end
-      local need = math.max(1, tokens)
-      local gone = party.spent + party.held
-      if balance and gone + need > balance then return refuse('balance', balance, gone, 0) end
-      for i = first + 1, #buckets do
-        local bucket = buckets[i]
-        local used = bucket.spent + bucket.held
-        local wanted = need
-        if bucket.unit == 'cost' then wanted = math.max(1, cost) end
-        if used + wanted > bucket.amount then
-          return refuse('budget', bucket.amount, used, bucket.ends and math.max(0, bucket.ends - now) or 0, bucket.id)
-        end
-      end
-      if concurrency and not open and party.active >= concurrency then
-        return refuse('concurrency', concurrency, party.active, ${concurrencyRetryMs})
-      end
-      if perMinute and requests > 0 and w.r + requests > perMinute then
-        return refuse('requests', perMinute, w.r, wait(w, 'r', w.r + requests - perMinute))
-      end
-      if tokensPerMinute and w.t + need > tokensPerMinute then
-        return refuse('tokens', tokensPerMinute, w.t, wait(w, 't', w.t + need - tokensPerMinute))
-      end
-      scopes[#scopes + 1] = scope
-      windows[#windows + 1] = w
-      balances[scope] = balance ~= nil
-      if balance then left[scope] = int(balance - gone - tokens) end
+      local party = partyOf(scope, ask, a, at, told)
+      local refused = refusal(party, ask, not open)
+      if refused then return { 0, told, unpack(refused) } end
+      parties[#parties + 1] = party
     end
-    at = at + 6 + count * 5
+    at = at + 6 + tonumber(a[at + 5]) * 5
   end
-  local counted = second
-  for i, scope in ipairs(scopes) do
-    move(scope, key, 0, tokens, open and 0 or 1)
-    counted = windows[i].b
-    count(windows[i], counted, requests, tokens)
-  end
-  local answer, held = { 1, told, left.key, left.group }, {}
-  for i, bucket in ipairs(buckets) do
-    makeBucket(bucket)
-    bucket.held = bucket.held + (bucket.unit == 'cost' and cost or tokens)
-    saveBucket(bucket)
-    held[i] = { scope = bucket.scope, id = bucket.id, unit = bucket.unit }
-    answer[#answer + 1] = int(bucket.amount - bucket.spent - bucket.held)
-  end
+  local taken = takeFrom(parties, ask, not open)
   if open then
-    open.tokens, open.floor, open.second = open.tokens + tokens, floor, counted
-    open.cost, open.costFloor = open.cost + cost, costFloor
+    open.tokens, open.floor, open.second = open.tokens + ask.tokens, floor, taken.second
+    open.cost, open.costFloor = open.cost + ask.cost, costFloor
     redis.call('HSET', H, id, cmsgpack.pack(open))
   else
     save(id, {
-      key = key, scopes = scopes, balances = balances, buckets = held, tokens = tokens, cost = cost, floor = floor, costFloor = costFloor,
-      active = 1, second = counted, state = 'open',
+      key = ask.key, scopes = taken.scopes, balances = taken.balances, buckets = taken.buckets, tokens = ask.tokens, cost = ask.cost,
+      floor = floor, costFloor = costFloor, active = 1, second = taken.second, state = 'open',
     }, now + ttl)
   end
-  return answer
+  return { 1, told, taken.left.key, taken.left.group, unpack(taken.free) }
 end
 `
 
@@ -200,4 +148,4 @@ return answers
 
 export type StepName = 'hold' | 'leave' | 'settle' | 'renew' | 'sweep' | 'read' | 'readBucket'
 
-export const takeSteps = `${prelude}local steps = {}\n` + hold + leave + settle + others + run
+export const takeSteps = `${prelude}${parties}local steps = {}\n` + hold + leave + settle + others + run
