@@ -34,16 +34,20 @@ type Check =
 /** A timer that is set to more, 24 days, ends at once. */
 const longestMs = 2 ** 31 - 1
 
+function isWhole (least: number, most = Infinity): (value: unknown) => boolean {
+  return (value) => Number.isSafeInteger(value) && Number(value) >= least && Number(value) <= most
+}
+
 const checks: Readonly<Record<Check, (value: unknown) => boolean>> = {
   'a string': (value) => typeof value === 'string' && value !== '',
   'a boolean': (value) => typeof value === 'boolean',
   'a function': (value) => typeof value === 'function',
   'an object': isObject,
   'an object or false': (value) => value === false || isObject(value),
-  'a whole number of at least 0': (value) => Number.isSafeInteger(value) && Number(value) >= 0,
-  'a whole number of at least 1': (value) => Number.isSafeInteger(value) && Number(value) >= 1,
-  'a whole number of 0 to 2147483647': (value) => Number.isSafeInteger(value) && Number(value) >= 0 && Number(value) <= longestMs,
-  'a whole number of 1 to 2147483647': (value) => Number.isSafeInteger(value) && Number(value) >= 1 && Number(value) <= longestMs,
+  'a whole number of at least 0': isWhole(0),
+  'a whole number of at least 1': isWhole(1),
+  'a whole number of 0 to 2147483647': isWhole(0, longestMs),
+  'a whole number of 1 to 2147483647': isWhole(1, longestMs),
 }
 
 type OptionTable = Readonly<Record<string, Check | 'anything'>>

@@ -1,23 +1,24 @@
 /** What is wrong with an upstream, in words for its operator. Never its credential, nor anything of a body. */
 
-/** Why there was no reply, by the code of the error. */
-const failures: Readonly<Record<string, string>> = {
-  ENOTFOUND: 'there is no host of this name',
-  EAI_AGAIN: 'the name server does not answer',
-  ECONNREFUSED: 'nobody listens at this address',
-  EHOSTUNREACH: 'no way leads to this address',
-  ENETUNREACH: 'no way leads to this address',
-  ETIMEDOUT: 'no connection: a firewall may be between, or a proxy be needed',
-  UND_ERR_CONNECT_TIMEOUT: 'no connection: a firewall may be between, or a proxy be needed',
-  UND_ERR_HEADERS_TIMEOUT: 'connected, and no reply in time',
-  ECONNRESET: 'the connection was closed without a reply: it may want https:// in place of http://, or the other way round',
-  UND_ERR_SOCKET: 'the connection was closed without a reply: it may want https:// in place of http://, or the other way round',
-  ERR_SSL_WRONG_VERSION_NUMBER: 'it does not speak TLS here: http:// in place of https:// may be right',
-  ERR_SSL_PACKET_LENGTH_TOO_LONG: 'it does not speak TLS here: http:// in place of https:// may be right',
-  EPROTO: 'it does not speak TLS here: http:// in place of https:// may be right',
-  CERT_HAS_EXPIRED: 'its TLS certificate has expired',
-  ERR_TLS_CERT_ALTNAME_INVALID: 'its TLS certificate is that of another name',
-}
+/** Why there was no reply, and the codes of errors that tell so. */
+const reasons: ReadonlyArray<readonly [words: string, ...codes: string[]]> = [
+  ['there is no host of this name', 'ENOTFOUND'],
+  ['the name server does not answer', 'EAI_AGAIN'],
+  ['nobody listens at this address', 'ECONNREFUSED'],
+  ['no way leads to this address', 'EHOSTUNREACH', 'ENETUNREACH'],
+  ['no connection: a firewall may be between, or a proxy be needed', 'ETIMEDOUT', 'UND_ERR_CONNECT_TIMEOUT'],
+  ['connected, and no reply in time', 'UND_ERR_HEADERS_TIMEOUT'],
+  [
+    'the connection was closed without a reply: it may want https:// in place of http://, or the other way round',
+    'ECONNRESET', 'UND_ERR_SOCKET',
+  ],
+  [
+    'it does not speak TLS here: http:// in place of https:// may be right',
+    'ERR_SSL_WRONG_VERSION_NUMBER', 'ERR_SSL_PACKET_LENGTH_TOO_LONG', 'EPROTO',
+  ],
+  ['its TLS certificate has expired', 'CERT_HAS_EXPIRED'],
+  ['its TLS certificate is that of another name', 'ERR_TLS_CERT_ALTNAME_INVALID'],
+]
 
 const unknownAuthority = /^(?:DEPTH_ZERO_SELF_SIGNED_CERT|SELF_SIGNED_CERT_IN_CHAIN|UNABLE_TO_)/
 
@@ -25,7 +26,8 @@ export function failureWords (code: string): string {
   if (unknownAuthority.test(code)) {
     return 'its TLS certificate is of an authority that is not known here: NODE_EXTRA_CA_CERTS names a file of more'
   }
-  return failures[code] ?? `no reply (${code})`
+  const [words = `no reply (${code})`] = reasons.find(([, ...codes]) => codes.includes(code)) ?? []
+  return words
 }
 
 export interface Answer {

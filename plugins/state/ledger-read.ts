@@ -40,23 +40,27 @@ export async function * readLedger (path: string, range: LedgerRange = {}): Asyn
 
 /** The same, as many at a time as were read: one at a time costs as much as all the rest of a report. */
 export async function * readBatches (path: string, range: LedgerRange = {}): AsyncGenerator<LedgerRecord[]> {
-  const { from = 0, to = Infinity, onProgress } = range
   const files = await filesOf(path, range)
   const total = files.reduce((sum, file) => sum + file.bytes, 0)
   let done = 0
   for (const file of files) {
     for await (const lines of linesOf(file.path)) {
-      const batch: LedgerRecord[] = []
-      for (const line of lines) {
-        done += Buffer.byteLength(line) + 1
-        const record = readFrame(line)
-        if (record !== null && record.time >= from && record.time < to) batch.push(record)
-        if (record === null && line !== endMark) range.onDamage?.(file.path)
-      }
-      onProgress?.(Math.min(done, total), total)
+      const batch = recordsIn(lines, file.path, range)
+      for (const line of lines) done += Buffer.byteLength(line) + 1
+      range.onProgress?.(Math.min(done, total), total)
       yield batch
     }
   }
+}
+
+function recordsIn (lines: readonly string[], path: string, { from = 0, to = Infinity, onDamage }: LedgerRange): LedgerRecord[] {
+  const records: LedgerRecord[] = []
+  for (const line of lines) {
+    const record = readFrame(line)
+    if (record !== null && record.time >= from && record.time < to) records.push(record)
+    if (record === null && line !== endMark) onDamage?.(path)
+  }
+  return records
 }
 
 /** Those that may hold records of a range, oldest first. */

@@ -43,11 +43,6 @@ export class Breaker {
     return this.#tried ? this.#triedAt : this.#until
   }
 
-  /** Open, with a request on its way that may tell. */
-  get isTried (): boolean {
-    return this.#tried
-  }
-
   allows (now: number): boolean {
     return this.#opened === 0 || now >= this.#until
   }
