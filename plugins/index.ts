@@ -29,7 +29,7 @@ export interface LlmGatewayOptions<Upstream extends string = string, Pool extend
    */
   prefix?: string
   /**
-   * More options of the parts.
+   * What becomes of paths that nobody knows.
    * @defaultValue each option its own
    */
   paths?: Pick<PathsOptions, 'unknown'>

@@ -16,7 +16,7 @@ export interface KeyCacheOptions {
    */
   max: number
   /**
-   * How long a known key is believed, from its load, never extended by use.
+   * How long a known key is believed, in milliseconds from its load, never extended by use.
    * @defaultValue 30,000
    */
   ttlMs: number
@@ -26,12 +26,12 @@ export interface KeyCacheOptions {
    */
   negativeMax: number
   /**
-   * How long an unknown digest is believed to be unknown.
+   * How long an unknown digest is believed to be unknown, in milliseconds.
    * @defaultValue 5,000
    */
   negativeTtlMs: number
   /**
-   * How long beyond its time a known key is served while the store fails. 0 for never.
+   * How long beyond its time a known key is served while the store fails, in milliseconds. 0 for never.
    * @defaultValue 300,000
    */
   staleMs: number

@@ -52,7 +52,7 @@ export interface AuthOptions<Target extends string = string> {
    */
   lookup?: Lookup
   /**
-   * How long `lookup` or `store` may take; what takes longer has failed.
+   * How long `lookup` or `store` may take, in milliseconds; what takes longer has failed.
    * @defaultValue 5,000
    */
   lookupTimeoutMs?: number

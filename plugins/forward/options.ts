@@ -13,17 +13,17 @@ export interface TransportOptions {
    */
   maxQueued?: number
   /**
-   * How long each may wait, then it is refused with 503.
+   * How long each may wait, in milliseconds; then it is refused with 503.
    * @defaultValue 2,000
    */
   queueMs?: number
   /**
-   * From the request's last byte to the reply's headers.
+   * From the request's last byte to the reply's headers, in milliseconds.
    * @defaultValue 900,000 (15 minutes): a model may think long
    */
   headersTimeoutMs?: number
   /**
-   * Silence of the upstream in the middle of a reply, and how long its caller may take nothing of it. 0 for ever.
+   * Silence of the upstream in the middle of a reply, and how long its caller may take nothing of it, in milliseconds. 0 for ever.
    * @defaultValue 300,000 (5 minutes)
    */
   idleTimeoutMs?: number

@@ -2,8 +2,8 @@ import { checkOptions, OptionError } from '../core/options.js'
 
 export interface OverloadOptions {
   /**
-   * Delay of the event loop, averaged over half a second, beyond which a growing share of requests is refused until it is lower again. 0:
-   * it is not watched.
+   * Delay of the event loop in milliseconds, averaged over half a second, beyond which a growing share of requests is refused until it is
+   * lower again. 0: it is not watched.
    * @defaultValue 200
    */
   maxLoopDelayMs?: number
@@ -34,7 +34,7 @@ export interface OverloadOptions {
    */
   maxQueued?: number
   /**
-   * How long each may wait.
+   * How long each may wait, in milliseconds.
    * @defaultValue 2,000
    */
   queueMs?: number

@@ -6,9 +6,8 @@ import type { Failure, KeptReply } from '../core/upstream.js'
 
 /** How an attempt ended, as the metrics, the log line and the span tell it. */
 export type AttemptResult =
-
-    | 'ok' | 'client_error' | 'rate_limited' | 'overloaded' | 'server_error' | 'credential' | 'connect' | 'reset' | 'timeout' | 'invalid'
-    | 'first_event' | 'left' | 'queue'
+  | 'ok' | 'client_error' | 'rate_limited' | 'overloaded' | 'server_error' | 'credential' | 'connect' | 'reset' | 'timeout' | 'invalid'
+  | 'first_event' | 'left' | 'queue'
 
 /** `nobody_asked`: it was never sent, and tells nothing of anybody. */
 export type Blame = 'upstream' | 'credential' | 'credential_model' | 'account_model' | 'nobody_asked'

@@ -91,15 +91,18 @@ export interface PoolOptions<Upstream extends string = string> {
   retryOn?: ReadonlyArray<RetryCause | RetryStatus>
   /** What keeps to one member, so that its prompt cache stays warm: a conversation, a key, or nothing. @defaultValue `conversation` */
   affinity?: 'conversation' | 'key' | 'none'
-  /** How long what is bound to an account, such as a stored response, is remembered with its member. @defaultValue one day */
+  /**
+   * How long what is bound to an account, such as a stored response, is remembered with its member, in milliseconds.
+   * @defaultValue 86,400,000 (a day)
+   */
   affinityTtlMs?: number
   /**
-   * Time to the headers of an attempt; then it has failed with `timeout`.
+   * Milliseconds to the headers of an attempt; then it has failed with `timeout`.
    * @defaultValue that of the transport, `forward.headersTimeoutMs`
    */
   attemptTimeoutMs?: number
   /**
-   * Time that all attempts together have to the headers of a reply.
+   * Milliseconds that all attempts together have to the headers of a reply.
    * @defaultValue 900,000
    */
   deadlineMs?: number

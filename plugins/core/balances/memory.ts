@@ -7,8 +7,9 @@ import type { Engine, GroupStore, HoldRecord } from './group-store.js'
 import type { Balances } from './types.js'
 
 export interface MemoryBalancesOptions {
+  /** A clock for tests. @defaultValue that of the system */
   readonly now?: () => number
-  /** Default 60 s. */
+  /** How long what a request holds outlives a process that is gone, in milliseconds. @defaultValue 60,000 */
   readonly holdTtlMs?: number
 }
 
