@@ -23,8 +23,8 @@ export interface Shown {
 }
 
 /**
- * The page at `path` and its data below it: the points after `?after=`, the tables as they are, with the costs of the time `?costs=`, and
- * how upstreams and budgets do.
+ * The page at `path` and its data below it: the points after `?after=`, which is of the process that began at `?of=`, or all where that is
+ * another worker; the tables as they are, with the costs of the time `?costs=`, and how upstreams and budgets do.
  * Scrape-like routes: no credential, no log lines, no caching.
  */
 export function servePage (app: FastifyInstance, path: string, { readings, costDays, history, upstreams, budgets, hosts }: Shown): void {
@@ -40,6 +40,7 @@ export function servePage (app: FastifyInstance, path: string, { readings, costD
   app.get(`${base}/data`, route, async (request: FastifyRequest, reply: FastifyReply) => {
     const { searchParams } = new URL(request.url, 'http://localhost')
     const ofCosts = costDays().readings(searchParams.get('costs'))
+    const isOurs = Number(searchParams.get('of') ?? startedAt) === startedAt
     reply.header('cache-control', 'no-store')
     return {
       startedAt,
@@ -48,7 +49,7 @@ export function servePage (app: FastifyInstance, path: string, { readings, costD
         firstChunk: boundsOf(readings, 'time_to_first_chunk_seconds'),
         overhead: boundsOf(readings, 'overhead_seconds'),
       },
-      points: history.after(Number(searchParams.get('after'))),
+      points: history.after(isOurs ? Number(searchParams.get('after')) : 0),
       tables: { ...tables(readings, ofCosts), members: memberRows(await upstreams()), ...await budgets.table() },
     }
   })

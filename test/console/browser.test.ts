@@ -133,6 +133,22 @@ t.test('goes on by itself, and says when it has lost the gateway', options, asyn
   t.match(await page.textContent('#about'), 'series')
 })
 
+t.test('keeps its charts where workers answer by turns, as behind a proxy', options, async (t) => {
+  const url = await startConsole(t)
+  const page = await (await open(t)).newPage()
+  page.setDefaultTimeout(0)
+  const told: number[] = []
+  await page.route('**/data*', async (route) => {
+    const response = await route.fetch()
+    const data = await response.json()
+    told.push(data.points.length)
+    await route.fulfill({ response, json: { ...data, startedAt: data.startedAt + told.length } })
+  })
+  await page.goto(url)
+  while (Number(told.at(-1) ?? 0) < 4 && told.length < 30) await page.waitForResponse('**/data*')
+  t.ok(Number(told.at(-1)) >= 4, 'each tells all that it knows')
+})
+
 t.test('shows what there is to a reader whose clock is wrong', options, async (t) => {
   const url = await startConsole(t)
   const browser = await open(t)

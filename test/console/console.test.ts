@@ -120,6 +120,8 @@ t.test('the data tell what is new since a point', async (t) => {
   t.match(second, { outcomes: { ok: 1 }, tokens: { input: 3 }, active: -1 })
   const { points } = await data(`?after=${first.at}`)
   t.equal(points[0].at, second.at)
+  t.equal((await data(`?after=${first.at}&of=${all.startedAt}`)).points[0].at, second.at)
+  t.equal((await data(`?after=${first.at}&of=1`)).points[0].at, first.at, 'all, to who has those of another worker')
   t.match(all, { startedAt: Number, bounds: { duration: [0.01], firstChunk: [], overhead: [0.00005] }, tables: { tokens: [{ total: 3 }] } })
 })
 

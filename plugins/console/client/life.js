@@ -36,7 +36,7 @@ function tell (condition) {
 
 async function poll () {
   try {
-    const query = `after=${state.points.at(-1)?.at ?? 0}&costs=${byId('cost-time').value}`
+    const query = `after=${state.points.at(-1)?.at ?? 0}&of=${state.startedAt}&costs=${byId('cost-time').value}`
     const reply = await fetch(`${dataUrl}?${query}`, { signal: AbortSignal.timeout(timeoutMs) })
     take(await reply.json())
     tell('live')
