@@ -27,9 +27,9 @@ export interface BudgetStatus {
 
 export interface BudgetsStatus {
   readonly budgets: readonly BudgetStatus[]
-  /** How many are not among them: of issued keys, those that are further from their limits. */
+  /** How many are not among them: those that are further from their limits. */
   readonly more: number
-  /** There are keys that nobody looked at. */
+  /** There are some that nobody looked at. */
   readonly isCut: boolean
 }
 

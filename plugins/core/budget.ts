@@ -46,7 +46,7 @@ function checkAmount (at: string, budget: Budget): BudgetAmount {
   const found = amountOf(budget)
   const message = found.unit === 'tokens'
     ? 'must be a whole number of at least 1'
-    : 'must be a number above 0, below 9,000,000, with at most nine decimals'
+    : 'must be a number above 0, up to 9,000,000, with at most nine decimals'
   if (!Number.isSafeInteger(found.amount) || found.amount < 1) throw new OptionError(`${at}.${found.unit}`, message)
   return found
 }

@@ -3,7 +3,7 @@ import type { BudgetsStatus, ConfiguredParties } from '../core/budget-status.js'
 import type { IssuedBudgets } from './issued-budgets.js'
 import { askedOf, readOne } from './read-budget.js'
 
-/** Each is a question to the store. */
+/** Each is a question to the store. All others are asked for as seldom as those of issued keys. */
 const maxBudgets = 100
 
 /** How budgets stand now: those of the configuration, its groups first, and of issued keys. Rejects where a store cannot answer. */
@@ -15,6 +15,6 @@ export async function readBudgets (
     ...keys.map(({ id, group, limits }) => ({ group, key: id, limits })),
   ].flatMap((party) => askedOf(party, currency, now))
   const configured = await Promise.all(asked.slice(0, maxBudgets).map(async (each) => await readOne(balances, each, currency)))
-  const { budgets, more, isCut } = await issued.read(currency, now)
-  return { budgets: [...configured, ...budgets], more: more + asked.length - configured.length, isCut }
+  const { budgets, ...rest } = await issued.read(currency, now, asked.slice(maxBudgets))
+  return { budgets: [...configured, ...budgets], ...rest }
 }

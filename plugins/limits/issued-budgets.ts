@@ -14,7 +14,7 @@ const keepMs = 10_000
 
 type List = () => AsyncIterable<Key>
 
-/** How the budgets of issued keys stand, of which there may be very many: those nearest to their limits. */
+/** How the budgets of issued keys stand, and others of which there may be very many: those nearest to their limits. */
 export class IssuedBudgets {
   readonly #balances: Balances
   readonly #list: () => List | null
@@ -27,10 +27,10 @@ export class IssuedBudgets {
   }
 
   /** Rejects where a store cannot answer. */
-  async read (currency: string, now: number): Promise<BudgetsStatus> {
+  async read (currency: string, now: number, others: readonly Asked[] = []): Promise<BudgetsStatus> {
     if (this.#status === null || Math.abs(now - this.#readAt) >= keepMs) {
       this.#readAt = now
-      this.#status = this.#readAll(currency, now).catch((error: unknown) => {
+      this.#status = this.#readAll(currency, now, others).catch((error: unknown) => {
         this.#readAt = -Infinity
         throw error
       })
@@ -38,10 +38,8 @@ export class IssuedBudgets {
     return await this.#status
   }
 
-  async #readAll (currency: string, now: number): Promise<BudgetsStatus> {
-    const list = this.#list()
-    if (list === null) return { budgets: [], more: 0, isCut: false }
-    const { asked, isCut } = await find(list(), currency, now)
+  async #readAll (currency: string, now: number, others: readonly Asked[]): Promise<BudgetsStatus> {
+    const { asked, isCut } = await find(others, this.#list()?.() ?? [], currency, now)
     const budgets: BudgetStatus[] = []
     for (let at = 0; at < asked.length; at += batch) {
       const some = asked.slice(at, at + batch)
@@ -51,11 +49,11 @@ export class IssuedBudgets {
   }
 }
 
-/** Budgets of keys that can spend. */
+/** These, and budgets of keys that can spend. */
 async function find (
-  keys: AsyncIterable<Key>, currency: string, now: number
+  others: readonly Asked[], keys: AsyncIterable<Key> | readonly Key[], currency: string, now: number
 ): Promise<{ readonly asked: readonly Asked[], readonly isCut: boolean }> {
-  const asked: Asked[] = []
+  const asked = others.slice(0, maxAsked)
   let count = 0
   for await (const { id, group, limits, disabled, expiresAt } of keys) {
     if (count >= maxKeys || asked.length >= maxAsked) return { asked, isCut: true }
@@ -63,5 +61,5 @@ async function find (
     if (count % batch === 0) await otherWork()
     if (!disabled && (expiresAt === null || expiresAt > now)) asked.push(...askedOf({ group, key: id, limits }, currency, now))
   }
-  return { asked, isCut: false }
+  return { asked, isCut: others.length > maxAsked }
 }

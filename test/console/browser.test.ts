@@ -73,7 +73,7 @@ t.test('shows what was counted', options, async (t) => {
 t.test('shows what was spent, by whom, and what is left of budgets', options, async (t) => {
   const upstream = await startUpstream(t)
   const budgets = [{ cost: 0.004, period: 'month' as const, timezone: 'Europe/Berlin' }, { tokens: 50_000, period: 'total' as const }]
-  const others = Array.from({ length: 101 }, (_, at) => [
+  const others = Array.from({ length: 201 }, (_, at) => [
     `other-${at}`, { protocols: everyProtocol, limits: { budgets: [{ tokens: 5, period: 'total' as const }] } },
   ])
   const untouched = Object.fromEntries(others)

@@ -163,14 +163,16 @@ t.test('however many look, the state is asked once in two seconds', async (t) =>
   t.equal(asked, 2)
 })
 
-t.test('no more budgets are read than a page can show', async (t) => {
+t.test('of very many configured budgets, too, the nearest to their limits are told, wherever they stand', async (t) => {
   const many = Object.fromEntries(Array.from(
-    { length: 120 },
+    { length: 220 },
     (_, at) => [`g${at}`, { protocols: ['chat_completions' as const], limits: { budgets: [{ tokens: 5, period: 'day' as const }] } }]
   ))
-  const { tables } = await start(t, { groups: { ...groups, ...many } })
+  const balances: Balances = { ...memoryBalances(), readBucket: async (_id, group) => ({ spent: group === 'g219' ? 5 : 0, held: 0 }) }
+  const { tables } = await start(t, { groups: { ...groups, ...many }, limits: { balances } })
   const { budgets, moreBudgets, budgetsCut } = await tables()
-  t.same([budgets.length, moreBudgets, budgetsCut], [100, 23, false])
+  t.match(budgets[0], { group: 'g219', spent: 5 })
+  t.same([budgets.length, moreBudgets, budgetsCut], [200, 23, false])
 })
 
 function issued (id: string, more: Partial<KeyRecord> = {}): KeyRecord {
