@@ -6,7 +6,7 @@
  * price of a cache write holds for five minutes and where no lifetime was told. A field for something that no reply tells
  * (pixels, storage, a session) is passed over.
  */
-import { inclusiveThresholds } from '../protocols/price-conventions.js'
+import { inclusiveThresholds, searchedByRequest } from '../protocols/price-conventions.js'
 import { shifted, type Decimal } from '../core/decimal.js'
 import { plainSheet } from './plain-bill.js'
 import type { EachName, Path, PriceRow, Rates, Report, Sheet, Step, Variant } from './price-row.js'
@@ -186,7 +186,8 @@ function readEach (entry: JsonObject, path: Path, report: Report): Map<EachName,
   take('request', 'input_cost_per_request')
   take('file_search', 'file_search_cost_per_1k_calls', true)
   const search = searchPrice(entry['search_context_cost_per_query'], [...path, 'search_context_cost_per_query'], report)
-  if (search !== null) each.set(entry['web_search_billing_unit'] === 'per_prompt' ? 'searched' : 'search', search)
+  const unit = entry['web_search_billing_unit'] ?? (searchedByRequest.has(String(entry['litellm_provider'])) ? 'per_prompt' : null)
+  if (search !== null) each.set(unit === 'per_prompt' ? 'searched' : 'search', search)
   return each
 }
 

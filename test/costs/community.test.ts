@@ -110,6 +110,8 @@ t.test('what is charged by the piece', async (t) => {
   t.strictSame(each('seconds'), { second: '0.0001' })
   t.strictSame(each('searching'), { request: '0.005', file_search: '0.0025', search: '0.01' })
   t.strictSame(each('by-prompt'), { searched: '0.035' })
+  t.strictSame(each('by-default'), { searched: '0.035' }, 'as Google does unless it is said')
+  t.strictSame(each('by-query'), { search: '0.014' })
   t.strictSame(each('by-size'), {}, 'no reply tells how much a search brought')
 })
 
