@@ -151,11 +151,11 @@ export class PoolAttempts implements Attempts {
   }
 
   /** After how long there is another attempt, null for none. */
-  #goOn ({ cause, blames }: Judgement): number | null | Promise<number | null> {
+  #goOn ({ cause }: Judgement): number | null | Promise<number | null> {
     if (this.#isMissing) return this.#lookOn()
     const isCause = cause === 'credential' || (cause !== null && this.#pool.causes.has(cause))
     if (!isCause || this.#allowance.attemptsLeft <= 0 || this.#allowance.isLate) return null
-    if (blames === 'account_model') this.#search.refused()
+    if (cause === '429') this.#search.refused()
     const next = this.#search.next(this.#around.now())
     if (next === null) return null
     return this.#allowance.mayRetry() ? this.#retry(next, cause) : this.#retryLater(cause)

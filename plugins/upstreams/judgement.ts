@@ -73,7 +73,10 @@ function judgeReply ({ status, headers, text }: KeptReply, ownCredential: boolea
 
 /** A limit, or a failure of the upstream's own; null for anything else. */
 function judgeStatus (status: number, headers: KeptReply['headers'], text: Buffer, nowMs: number): Judgement | null {
-  if (status === 429) return { result: 'rate_limited', cause: '429', blames: 'account_model', waitMs: waitMsOf(headers, text, nowMs) }
+  if (status === 429) {
+    const blames = namesRequest(text) ? null : 'account_model'
+    return { result: 'rate_limited', cause: '429', blames, waitMs: waitMsOf(headers, text, nowMs) }
+  }
   if (status < 500) return null
   if (status !== 503 && status !== 529) return { result: 'server_error', cause: String(status), blames: 'upstream', waitMs: null }
   return { result: 'overloaded', cause: String(status), blames: 'upstream', waitMs: waitMsOf(headers, text, nowMs) }

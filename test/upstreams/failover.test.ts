@@ -76,6 +76,31 @@ t.test('an organisation that a caller is not of takes no member from the others'
   t.strictSame(seenBy(gateway), [2, 0])
 })
 
+t.test('what a provider will not answer of one caller takes no member from the others', async (t) => {
+  const refusals: ReadonlyArray<readonly [status: number, error: object | string]> = [
+    [401, { code: 'invalid_organization' }],
+    [403, 'Content violates usage guidelines. Failed check: SAFETY_CHECK_TYPE_BIO'],
+    [403, { code: 403, message: 'Your input was flagged', metadata: { reasons: ['violence'], flagged_input: 'x' } }],
+  ]
+  for (const [status, error] of refusals) {
+    const gateway = await startPool(t, { rules: inOrder })
+    gateway.members[0]?.queue({ status, body: { error } })
+    t.equal((await ask(gateway)).status, status)
+    t.equal((await ask(gateway)).status, 200)
+    t.strictSame(seenBy(gateway), [2, 0])
+  }
+})
+
+t.test('a request that is too large for an account goes to another one, and keeps it from nobody', async (t) => {
+  const upstreams = [{ account: 'one' }, { account: 'one' }, { account: 'two' }]
+  const gateway = await startPool(t, { rules: inOrder, members: 3, upstreams })
+  const message = 'Request too large for gpt-5 in organization org-x on tokens per min (TPM): Limit 9, Requested 10.'
+  gateway.members[0]?.queue({ status: 429, body: { error: { message } } })
+  t.equal((await ask(gateway)).status, 200)
+  t.equal((await ask(gateway)).status, 200)
+  t.strictSame(seenBy(gateway), [2, 0, 1])
+})
+
 t.test('nothing else is sent twice', async (t) => {
   const finals: ReadonlyArray<readonly [what: string, script: Script, status: number]> = [
     ['a request that is wrong', { status: 400, body: { error: { message: 'max_tokens is too large' } } }, 400],

@@ -41,6 +41,14 @@ t.test('what a reply means for its upstream and for another attempt', async (t) 
     [kept(403), ['credential', 'credential', 'credential_model', null]],
     [kept(400, { error: { message: 'max_tokens is too large' } }), ['client_error', null, null, null]],
     [kept(401, { error: { code: 'mismatched_organization' } }), ['client_error', null, null, null]],
+    [kept(401, { error: { message: 'No such organization: org-x.', code: 'invalid_organization' } }), ['client_error', null, null, null]],
+    [kept(403, { code: 'permission-denied', error: 'Content violates usage guidelines. Failed check: SAFETY_CHECK_TYPE_BIO' }), [
+      'client_error', null, null, null,
+    ]],
+    [kept(403, { error: { code: 403, metadata: { reasons: ['violence'], flagged_input: 'x' } } }), ['client_error', null, null, null]],
+    [kept(429, { error: { message: 'Request too large for m in organization org-x on tokens per min (TPM): Limit 9, Requested 10.' } }), [
+      'rate_limited', '429', null, null,
+    ]],
     [kept(403, { error: { message: 'You do not have permission to access the File x or it may not exist.' } }), [
       'client_error', null, null, null,
     ]],
