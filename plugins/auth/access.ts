@@ -1,6 +1,6 @@
 /** The decisions that need no store: what a known key of a known group may do. Each gives the refusal, or null for yes. */
 import { gatewayError, type GatewayError } from '../core/errors/gateway-error.js'
-import type { Endpoint, Family } from '../protocols/index.js'
+import { modelHeaders, type Endpoint, type Family } from '../protocols/index.js'
 import type { ModelCall } from '../core/model-call.js'
 import type { Group, Key } from '../core/types.js'
 
@@ -20,10 +20,13 @@ export function checkProtocol (group: Group | undefined, endpoint: Endpoint): Ga
 }
 
 /** 403 where the group allows only some models and this is none of them; 400 where it cannot be told. */
-export function checkModel ({ auth: { group }, model, body: { otherModels }, endpoint: { modelField } }: ModelCall): GatewayError | null {
+export function checkModel (
+  { auth: { group }, model, body: { otherModels }, endpoint: { modelField } }: ModelCall, headers: Readonly<Record<string, unknown>>
+): GatewayError | null {
   const models = group?.models ?? null
   if (models === null) return null
-  const named = model === null ? otherModels : [model, ...otherModels]
+  const inHeaders = Object.keys(headers).filter((name) => modelHeaders.includes(name.replaceAll('_', '-')))
+  const named = [...model === null ? [] : [model], ...otherModels, ...inHeaders.map((name) => String(headers[name]))]
   if (named.some((name) => !models.has(name))) return gatewayError('model_not_allowed', {}, { param: modelField })
   return model === null && modelField !== null ? gatewayError('model_required', {}, { param: modelField }) : null
 }

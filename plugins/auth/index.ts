@@ -55,7 +55,7 @@ async function registerAuth (app: FastifyInstance, options: AuthOptions): Promis
       return
     }
     if (routeOf(llm, request) === 'host') dropCredentials(request.raw.headers)
-    const verdict = checkModel(llm)
+    const verdict = checkModel(llm, request.raw.headers)
     llm.auth.admitted = verdict === null
     conclude(verdict, llm, request, reply, done)
   })

@@ -27,19 +27,20 @@ interface GivenProtocol<Name extends string, Id extends string, Schema extends s
 }
 
 /**
- * Where aggregators take models from in place of one that fails (https://docs.litellm.ai/docs/proxy/reliability,
- * https://vercel.com/docs/ai-gateway/models-and-providers/model-fallbacks).
+ * Where aggregators take models from in place of one that fails (https://docs.litellm.ai/docs/proxy/reliability and `clientside_auth`
+ * there, https://vercel.com/docs/ai-gateway/models-and-providers/model-fallbacks).
  */
 export const substituteModels: readonly string[] = [
   'models', 'fallbacks', 'context_window_fallbacks', 'content_policy_fallbacks', 'providerOptions.gateway.models',
+  'user_config.model_list.*.litellm_params.model',
 ]
 
 /**
  * Where they take more models from: for these, and for tools and plugins of theirs, which ask them by themselves
- * (https://openrouter.ai/docs/guides/features/server-tools/advisor).
+ * (https://openrouter.ai/docs/guides/features/server-tools/advisor, https://console.groq.com/docs/api-reference).
  */
 export const aggregatorModels: readonly string[] = [
-  ...substituteModels, 'tools.*.model',
+  ...substituteModels, 'tools.*.model', 'compound_custom.models',
   ...['tools.*.parameters', 'plugins.*'].flatMap((at) => [`${at}.model`, `${at}.analysis_models`, `${at}.advisors.*.model`]),
 ]
 

@@ -45,9 +45,9 @@ export const gemini: Family = {
     { in: 'query', name: 'key' },
     { in: 'header', name: 'authorization', scheme: 'bearer', optional: 'gemini-bearer' },
   ],
-  // System parameters (https://cloud.google.com/apis/docs/system-parameters), which may all stand with `$`. The last two carry
-  // whole headers, and another method than the one that was decided about.
-  queryCarriers: ['key', 'access_token', 'oauth_token', 'bearer_token', 'httpheaders', 'httpmethod'],
+  // System parameters (https://cloud.google.com/apis/docs/system-parameters), which may all stand with `$`. The last three carry
+  // whole headers, and another method and type of the body than were decided about.
+  queryCarriers: ['key', 'access_token', 'oauth_token', 'bearer_token', 'httpheaders', 'httpmethod', 'ct'],
   modelPrefix: 'models/',
   versionHeader: null,
   upstreamHeader: (secret) => ['x-goog-api-key', secret],

@@ -85,3 +85,6 @@ export const gatewayHeaders: readonly string[] = [
 
 /** The same of queries, as `Family.queryCarriers`. */
 export const credentialParameters: readonly string[] = Object.values(families).flatMap(({ queryCarriers }) => queryCarriers)
+
+/** Headers that Azure takes a model from: who draws, and who answers where several stand behind one address. */
+export const modelHeaders: readonly string[] = ['x-ms-oai-image-generation-deployment', 'azureml-model-deployment']

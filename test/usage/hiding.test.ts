@@ -153,6 +153,9 @@ t.test('models that a body names beside its own obey the same policy', async (t)
     ['/v1/chat/completions', { ...chat, context_window_fallbacks: [{ m: ['dear'] }] }, 403],
     ['/v1/embeddings', { model: 'm', input: 'x', content_policy_fallbacks: [{ m: ['dear'] }] }, 403],
     ['/v1/chat/completions', { ...chat, providerOptions: { gateway: { models: ['n', 'dear'] } } }, 403],
+    ['/v1/chat/completions', { ...chat, compound_custom: { models: { reasoning_model: 'n', answering_model: 'dear' } } }, 403],
+    ['/v1/chat/completions', { ...chat, compound_custom: { models: { answering_model: 'n' }, tools: { enabled_tools: ['dear'] } } }, 200],
+    ['/v1/embeddings', { model: 'm', input: 'x', user_config: { model_list: [{ litellm_params: { model: 'dear' } }] } }, 403],
     ['/v1/responses', { model: 'm', input: 'x', providerOptions: { gateway: { models: ['n'] }, openai: { user: 'dear' } } }, 200],
     ['/v1/responses', { model: 'm', input: 'x', tools: [{ type: 'image_generation', model: 'dear' }] }, 403],
     ['/v1/responses', { model: 'm', input: 'x', tools: [{ type: 'image_generation', model: 'n', svg: { model: 'dear' } }] }, 403],
@@ -197,6 +200,27 @@ t.test('models that a body names beside its own obey the same policy', async (t)
     t.equal(reply.statusCode, status, `${url} ${JSON.stringify(body)}: ${reply.body}`)
     t.equal(upstream.seen.length - before, status === 200 ? 1 : 0)
     if (status === 403) t.match(reply.body, /may not use the requested model/)
+  }
+})
+
+t.test('so do those that a header names', async (t) => {
+  const upstream = await startUpstream(t)
+  for (const [models, status] of [[['m', 'n'], 403], [undefined, 200]] as const) {
+    const app = Fastify()
+    t.teardown(() => app.close())
+    await app.register(llmGateway, {
+      ...gatewayOptions(upstream.url), groups: { all: { protocols: everyProtocol, ...models && { models } } },
+    })
+    const ask = async (name: string, value: string): Promise<number> => (await app.inject({
+      method: 'POST',
+      url: '/v1/responses',
+      headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json', [name]: value },
+      payload: { model: 'm', input: 'x', tools: [{ type: 'image_generation' }] },
+    })).statusCode
+    for (const name of ['x-ms-oai-image-generation-deployment', 'X-MS-OAI-Image_Generation_Deployment', 'azureml-model-deployment']) {
+      t.equal(await ask(name, 'dear'), status, name)
+      t.equal(await ask(name, 'n'), 200, name)
+    }
   }
 })
 

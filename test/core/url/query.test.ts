@@ -14,7 +14,7 @@ const carriers = [
   '+key', '++key+', '%09key', '%0akey', 'key%09', 'key%00x', '%00key', '%EF%BB%BFkey', 'k%E2%80%8Bey', 'k%C2%ADey', '\xef\xbb\xbfkey',
   'k%00ey', '%u006bey', '%u006Bey%u0020', 'key%5B0%5D', 'key%5B%5D', '[key]', '%5Bkey%5D', '[[key', 'key]', 'key.x', 'key.', '.key',
   'api.key', 'api+key', 'api[key', 'access.token', 'access%20token', 'access[token', '$.key', '%E2%84%AAey', '\xe2\x84\xaaey',
-  'api_key', 'api-key', 'apikey', 'APIKEY', 'subscription-key', 'subscription_key', '$httpHeaders', '$httpMethod',
+  'api_key', 'api-key', 'apikey', 'APIKEY', 'subscription-key', 'subscription_key', '$httpHeaders', '$httpMethod', '$ct', '%24ct',
 ]
 
 const paths = [
