@@ -37,10 +37,13 @@ const none: readonly string[] = []
 const mostModels = 1_000
 /** Longer than any that a provider has. Names are remembered by what goes by them, some thousand at a time. */
 const longestName = 4_096
+/** A part of a form takes as long to read as so many values of JSON. */
+const valuesOfPart = 8
 
 /** Checks a whole body. The bytes are only read. */
 export function checkBody (endpoint: Endpoint, type: MediaType, bytes: Buffer, rules: BodyRules): Findings | BodyRefusal {
-  return type.kind === 'json' ? checkJson(endpoint, bytes, rules) : checkForm(endpoint, bytes, type.boundary)
+  if (type.kind === 'json') return checkJson(endpoint, bytes, rules)
+  return checkForm(endpoint, bytes, type.boundary, Math.ceil(rules.maxValues / valuesOfPart))
 }
 
 function checkJson (endpoint: Endpoint, bytes: Buffer, rules: BodyRules): Findings | BodyRefusal {
@@ -79,11 +82,11 @@ function ambiguous ({ key, field }: OtherSpelling): BodyRefusal {
   return refused('duplicate_key', 'invalid_body', { reason }, word)
 }
 
-function checkForm (endpoint: Endpoint, bytes: Buffer, boundary: string): Findings | BodyRefusal {
+function checkForm (endpoint: Endpoint, bytes: Buffer, boundary: string, maxParts: number): Findings | BodyRefusal {
   const modelField = String(endpoint.modelField)
   const counts = endpoint.output?.choices.flat() ?? []
   const others = endpoint.otherModels.flatMap(fieldOf)
-  const fields = readForm(bytes, boundary, [modelField, 'stream', ...counts, ...others])
+  const fields = readForm(bytes, boundary, [modelField, 'stream', ...counts, ...others], maxParts)
   if (fields instanceof BodyRefusal) return fields
   const textOf = ([start, end]: Span = [0, 0]): string => bytes.toString('utf8', start, end)
   const modelAt = fields.get(modelField)

@@ -12,13 +12,17 @@ const valueMaxBytes = 1024
  * delimiter to delimiter. Refuses what two readers could read in two ways: a delimiter that does not stand between line ends, a
  * part without exactly one plain name, a wanted field that comes twice, long, or as a file, a body that does not end.
  */
-export function readForm (bytes: Buffer, boundary: string, wanted: readonly string[]): ReadonlyMap<string, Span> | BodyRefusal {
+export function readForm (
+  bytes: Buffer, boundary: string, wanted: readonly string[], maxParts: number
+): ReadonlyMap<string, Span> | BodyRefusal {
   if (bytes.length === 0) return refused('empty', 'missing_body')
   const delimiter = Buffer.from(`--${boundary}`)
   const fields = new Map<string, Span>()
   let start = 0
+  let parts = 0
   let at = bytes.indexOf(delimiter)
   while (at >= 0) {
+    if (parts++ > maxParts) return refused('values', 'invalid_body', { reason: `The form has more than ${maxParts} parts.` })
     const problem = start === 0 ? preamble(at) : readPart(bytes.subarray(start, at), start, wanted, fields)
     if (problem !== null) return malformed(problem)
     start = at + delimiter.length

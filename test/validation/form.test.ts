@@ -15,7 +15,7 @@ function field (name: string, value: string): string {
 
 function read (text: string | Buffer): Record<string, string> | string {
   const bytes = Buffer.from(text)
-  const result = readForm(bytes, 'b', ['model', 'stream', 'svg[model]'])
+  const result = readForm(bytes, 'b', ['model', 'stream', 'svg[model]'], 4)
   return result instanceof BodyRefusal
     ? result.error.message
     : Object.fromEntries([...result].map(([name, [start, end]]) => [name, bytes.toString('utf8', start, end)]))
@@ -38,6 +38,11 @@ t.test('the wanted fields are read among files and other fields', async (t) => {
   t.strictSame(read(field('model', '') + '--b--\r\n\r\n'), { model: '' })
   t.strictSame(read(field('prompt', 'x') + '--b--'), {})
   t.strictSame(read('--b--\r\n'), {}, 'an empty form')
+})
+
+t.test('a form may have as many parts as the limit, and not one more', async (t) => {
+  t.strictSame(read(`${field('a', '').repeat(3)}${field('model', 'm')}--b--`), { model: 'm' })
+  t.equal(read(`${field('a', '').repeat(5)}--b--`), 'The form has more than 4 parts.')
 })
 
 t.test('a field that only begins like a path into an object is another one', async (t) => {
@@ -126,8 +131,8 @@ t.test('any form of plain parts gives its fields, and no cut of it does', async 
       Buffer.from(`--b\r\nContent-Disposition: form-data; name="${field}"; filename="f"\r\n\r\n`), bytes, Buffer.from('\r\n'),
     ])
     const form = Buffer.concat([...other(before), Buffer.from(field('model', model)), ...other(after), Buffer.from('--b--\r\n')])
-    const whole = readForm(form, 'b', ['model'])
-    const part = readForm(form.subarray(0, cut % (form.length - 2)), 'b', ['model'])
+    const whole = readForm(form, 'b', ['model'], 9)
+    const part = readForm(form.subarray(0, cut % (form.length - 2)), 'b', ['model'], 9)
     return !(whole instanceof BodyRefusal) && form.toString(
       'utf8', ...whole.get('model') ?? []
     ) === model && whole.size === 1 && part instanceof BodyRefusal

@@ -93,6 +93,20 @@ t.test('through routes of this package', async (t) => {
     await settled.next()
   })
 
+  await t.test('so is a form of few bytes and many parts', async (t) => {
+    const forms: string[] = []
+    const part = (name: string, value: string): string => `--b\r\nContent-Disposition: form-data; name=${name}\r\n\r\n${value}\r\n`
+    for (const count of [2_000, 200_000]) forms.push(`${part('a', '').repeat(count)}${part('model', 'm')}--b--\r\n`)
+    const headers = { authorization, 'content-type': 'multipart/form-data; boundary=b' }
+    const [passed, refused] = await Promise.all(forms.map(async (body) => {
+      const reply = await fetch(`${url}/v1/images/edits`, { method: 'POST', headers, body })
+      return { status: reply.status, body: await reply.text() }
+    }))
+    t.match([passed, refused], [{ status: 200 }, { status: 400, body: /more than 125000 parts/ }])
+    t.equal((await upstream.requests.next()).sha256, sha256(String(forms[0])))
+    await Promise.all([settled.next(), settled.next()])
+  })
+
   await t.test('what tells its cost is found behind everything else', async (t) => {
     const body = (n: number): string => `{"model":"m",${messages},${many(5_000, (index) => `"k${index}":"x"`)},"n":${n}}${padding}`
     t.match(await post(url, body(100)), { status: 403, body: { error: { code: 'insufficient_quota' } } })
