@@ -45,14 +45,14 @@ export function namesAccount (body: Buffer, said: () => Iterable<string>): boole
 /**
  * What is refused is something of the request itself: an organisation or a project in a header of its caller's, whose clients take it from
  * the environment; a file or cached content that is gone, or was never there; its content (https://openrouter.ai/docs/errors, and xAI, who
- * charges for each); or its size, which is beyond all that the account may use in a minute.
+ * charges for each); or its size, which is beyond all that the account may use in a minute, or has left.
  */
 const requestWords: readonly RegExp[] = [
   /"(?:mismatched|invalid)_(?:organization|project)"/, /"USER_PROJECT_DENIED"/, /permission to access the file/i, /cachedcontent not found/i,
-  /violates usage guidelines/i, /"flagged_input"/, /request too large for/i,
+  /violates usage guidelines/i, /"flagged_input"/, /request too large for/i, /fewer max_tokens/i,
 ]
 
-/** True where a 401, 403 or 429 says nothing of the credential or its account. */
+/** True where a refusal says nothing of the credential, or its account, to others. */
 export function namesRequest (body: Buffer): boolean {
   const text = body.toString('utf8', 0, 16 * 1024)
   return requestWords.some((words) => words.test(text))

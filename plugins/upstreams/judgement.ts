@@ -67,7 +67,10 @@ function judgeReply ({ status, headers, text }: KeptReply, ownCredential: boolea
   }
   const judged = judgeStatus(status, headers, text, nowMs)
   if (judged !== null) return judged
-  if (!ownCredential || status === 400 || status === 404 || namesRequest(text)) return { ...nothing, result: 'client_error' }
+  const isOwn = namesRequest(text)
+  // What would pay for less goes on for others.
+  if (status === 402 && ownCredential && isOwn) return { ...nothing, result: 'credential', cause: 'credential' }
+  if (!ownCredential || status === 400 || status === 404 || isOwn) return { ...nothing, result: 'client_error' }
   return { result: 'credential', cause: 'credential', blames: status === 403 ? 'credential_model' : 'credential', waitMs: null }
 }
 

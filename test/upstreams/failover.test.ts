@@ -101,6 +101,15 @@ t.test('a request that is too large for an account goes to another one, and keep
   t.strictSame(seenBy(gateway), [2, 0, 1])
 })
 
+t.test('so does one that costs more than an account has left', async (t) => {
+  const gateway = await startPool(t, { rules: inOrder })
+  const message = 'This request requires more credits, or fewer max_tokens. You requested up to 65536 tokens, but can only afford 30104.'
+  gateway.members[0]?.queue({ status: 402, body: { error: { message, code: 402 } } })
+  t.equal((await ask(gateway)).status, 200)
+  t.equal((await ask(gateway)).status, 200)
+  t.strictSame(seenBy(gateway), [2, 1])
+})
+
 t.test('nothing else is sent twice', async (t) => {
   const finals: ReadonlyArray<readonly [what: string, script: Script, status: number]> = [
     ['a request that is wrong', { status: 400, body: { error: { message: 'max_tokens is too large' } } }, 400],
