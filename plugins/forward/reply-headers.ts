@@ -36,6 +36,8 @@ export function passHeaders (headers: Headers, llm: ModelCall, reply: FastifyRep
     if (page ? keptWithPage.has(name) : !dropped.has(name) && !listed.includes(name)) pass(name, headers[name])
   }
   passIds(headers, listed, llm, pass)
+  // A cache in front knows of no other key than one in `authorization` (RFC 9111 3.5).
+  if (llm.endpoint.method === 'GET' && headers['cache-control'] === undefined) pass('cache-control', 'no-store')
   if (isEventStream(headers)) {
     pass('cache-control', 'no-cache')
     pass('x-accel-buffering', 'no')

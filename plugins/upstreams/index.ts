@@ -66,7 +66,7 @@ async function registerUpstreams (app: FastifyInstance, options: UpstreamsOption
     const answer = modelsAnswer(llm, router) ?? router.refusal(llm)
     if (answer === null) done()
     else if (answer instanceof GatewayError) refuse(request, reply, llm.endpoint.family, answer)
-    else reply.header('x-request-id', llm.id).header('request-id', llm.id).send(answer)
+    else reply.headers({ 'x-request-id': llm.id, 'request-id': llm.id, 'cache-control': 'no-store' }).send(answer)
   })
 
   gateway.settlement.add('upstreams', (llm) => {

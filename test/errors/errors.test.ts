@@ -31,6 +31,7 @@ t.test('every row says its status, whether to try again, and when', async (t) =>
     const error = gatewayError(code, { expected: 'x' }, { retryAfterMs: 1_200 })
     const told = errorHeaders(error, 'id')
     t.match(told, { 'x-request-id': 'id', 'request-id': 'id', 'content-type': 'application/json; charset=utf-8' })
+    t.equal(told['cache-control'], 'no-store', 'it is its caller\'s alone')
     t.equal(told['x-should-retry'], errorTable[code].retry ? undefined : 'false', code)
     t.equal(told['retry-after'], [429, 503].includes(error.statusCode) ? '2' : undefined, code)
     t.notMatch(error.message, /\{expected\}/)

@@ -26,6 +26,15 @@ t.test('exactly one trace context goes upstream: ours where a span is active, th
   t.strictSame(addOwnHeaders({ ...caller }, llm), { traceparent: '00-ours' })
 })
 
+t.test('what is asked for with GET, and a key that caches do not know, is kept by none that its upstream does not tell to', async (t) => {
+  const resolved = createResolve('')('GET', '/v1/responses/resp_1', {})
+  if (resolved?.kind !== 'endpoint') throw new Error('not resolved')
+  const llm = new ModelCall(resolved)
+  t.equal(replyHeaders({}, llm)['cache-control'], 'no-store')
+  t.equal(replyHeaders({ 'cache-control': 'max-age=5' }, llm)['cache-control'], 'max-age=5')
+  t.equal(replyHeaders({}, request())['cache-control'], undefined)
+})
+
 t.test('a reply without hop-by-hop headers keeps all it has, and gets ids', async (t) => {
   const llm = request()
   t.strictSame(replyHeaders({ 'content-length': '3', 'x-a': ['1', '2'] }, llm), {

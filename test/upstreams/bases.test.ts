@@ -192,7 +192,7 @@ t.test('the models of a group are told without asking a provider', async (t) => 
   for (const [headers, body] of asked) {
     const reply = await app.inject({ url: '/v1/models', headers })
     t.match(reply.json(), body)
-    t.match(reply.headers, { 'content-type': /^application\/json/, 'x-request-id': /./ })
+    t.match(reply.headers, { 'content-type': /^application\/json/, 'x-request-id': /./, 'cache-control': 'no-store' })
     t.match(await settled.next(), { outcome: 'ok', status: 200, routing: { upstream: null } })
   }
   t.match((await app.inject({ url: '/v1/models/claude', headers: { authorization: 'Bearer sk-caller-0123456789' } })).json(), {

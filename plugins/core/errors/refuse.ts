@@ -42,6 +42,8 @@ export function setErrorHead (reply: FastifyReply, error: GatewayError, requestI
 export function errorHeaders (error: GatewayError, requestId: string): Record<string, string> {
   const headers: Record<string, string> = {
     'content-type': 'application/json; charset=utf-8',
+    // It may repeat the host that its caller named, and caches keep a 404 for whoever asks next.
+    'cache-control': 'no-store',
     'x-request-id': requestId,
     'request-id': requestId,
     ...error.headers,
