@@ -23,6 +23,8 @@ export class ModelCall {
   /** Unique in the world: settlement, ledger and `x-request-id` use it. */
   readonly id: string = randomUUID()
   readonly startedAt: number = performance.now()
+  /** The same by the system's clock: `performance.timeOrigin` knows what that said when the process began, however it was set since. */
+  readonly arrivedAt: number = Date.now()
   readonly endpoint: Endpoint
   /** The canonical path and query, without any credential: what routing, policy, metrics and the upstream see. */
   readonly url: string

@@ -4,7 +4,7 @@ import { tokensOf } from '../core/measures.js'
 import type { ModelCall } from '../core/model-call.js'
 import { linesOf, ratesFor } from './cost-of.js'
 import { dearer, dearestOf, namesOf, waysOf, type Ways } from './estimate.js'
-import { matchOf, namesIn, startOf } from './pricing.js'
+import { matchOf, namesIn } from './pricing.js'
 import type { PriceTable } from './price-table.js'
 
 /**
@@ -12,7 +12,7 @@ import type { PriceTable } from './price-table.js'
  * `factor`: of the upstream.
  */
 export function atMost (table: PriceTable, llm: ModelCall, factor: Decimal): number | null {
-  const row = matchOf(table, namesIn(llm), startOf(llm))?.row ?? null
+  const row = matchOf(table, namesIn(llm), llm.arrivedAt)?.row ?? null
   const ways = row === null ? null : waysOf(row, llm, factor)
   if (ways === null) return null
   const { tokens: usage, modalities, served } = llm.usage

@@ -6,7 +6,6 @@ import { asksForNothing, dearer, estimateOf, waysOf, type Ways } from './estimat
 import { Outlooks, type Outlook, type PriceSource } from './outlook.js'
 import type { PriceRow } from './price-row.js'
 import { plainForecast } from './plain-forecast.js'
-import { startOf } from './pricing.js'
 import { toolsCost } from './tools-cost.js'
 
 export interface ForecastRules extends PriceSource {
@@ -75,7 +74,7 @@ export class Forecast {
   /** Once it is known who replied, that model's; before, those of all that may. Null for one without a price. */
   #rowsBefore (llm: ModelCall, { rows }: Outlook): Rows {
     const { table } = this.#rules
-    const replied = table.find(llm.usage.responseModel, 'reply', startOf(llm))
+    const replied = table.find(llm.usage.responseModel, 'reply', llm.arrivedAt)
     if (replied !== null) return [replied.row]
     const { substitutes } = llm.body
     // A caller may name a cheap model first, and a dear one for when that fails.
@@ -84,6 +83,6 @@ export class Forecast {
 
   #rowsOf (llm: ModelCall, names: readonly string[]): Rows {
     const others = names.filter((name) => name !== llm.model)
-    return others.map((name) => this.#rules.table.find(name, 'asked', startOf(llm))?.row ?? null)
+    return others.map((name) => this.#rules.table.find(name, 'asked', llm.arrivedAt)?.row ?? null)
   }
 }

@@ -6,7 +6,7 @@ import { dearer } from './estimate.js'
 import type { PriceRow } from './price-row.js'
 import { holdsAt, type Match, type PriceTable } from './price-table.js'
 import { plainRates, type PlainRates } from './plain-forecast.js'
-import { matchOf, startOf } from './pricing.js'
+import { matchOf } from './pricing.js'
 
 /** What of an upstream makes a price. */
 export type Taker = Pick<Upstream, 'name' | 'models'>
@@ -50,7 +50,7 @@ export class Outlooks {
 
   of (llm: ModelCall): Outlook {
     const takers = this.#source.takersOf(llm)
-    const time = startOf(llm)
+    const time = llm.arrivedAt
     const last = this.#last
     if (last !== null && last.takers === takers && last.model === llm.model && holdsAt(last, time)) return last
     this.#last = this.#remembered(takers, llm.model, time)

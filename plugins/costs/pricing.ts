@@ -6,8 +6,6 @@ import { billionthsOf, decimalText, numberOf, one, type Decimal } from '../core/
 import { plainSum } from './plain-bill.js'
 import type { Match, PriceTable } from './price-table.js'
 
-const originMs = performance.timeOrigin
-
 /** The names that a request's model has, in the order in which they count. */
 export interface ModelNames {
   readonly reply: string | null
@@ -28,16 +26,11 @@ export function namesIn ({ usage, model, routing }: ModelCall): ModelNames {
   return { reply: usage.responseModel, asked: model, alias: routing.sentModel }
 }
 
-/** When a request started, in milliseconds since the epoch: the prices of then are its prices. */
-export function startOf ({ startedAt }: ModelCall): number {
-  return originMs + startedAt
-}
-
-/** Null where the reply told of nothing that is charged. `factor`: of the upstream. */
+/** At the prices of when it arrived. Null where the reply told of nothing that is charged. `factor`: of the upstream. */
 export function costOf (table: PriceTable, llm: ModelCall, factor: Decimal = one): SettledCost | null {
   const { tokens: usage, modalities, served } = llm.usage
   if (usage === null && served === null) return null
-  const match = matchOf(table, namesIn(llm), startOf(llm))
+  const match = matchOf(table, namesIn(llm), llm.arrivedAt)
   const row = match?.row ?? null
   const bill = { usage, modalities, served, factor }
   const sum = row === null ? null : plainSum(bill, row)

@@ -23,8 +23,8 @@ export function addCost (record: Writable<LedgerCost>, llm: ModelCall): void {
   if (labels !== null) record.labels = labels
 }
 
-export function billOf ({ startedAt, model, usage: { responseModel, served, modalities }, cost }: ModelCall): LedgerBill {
-  const bill: Writable<LedgerBill> = { startedAt: Math.round(performance.timeOrigin + startedAt) }
+export function billOf ({ arrivedAt, model, usage: { responseModel, served, modalities }, cost }: ModelCall): LedgerBill {
+  const bill: Writable<LedgerBill> = { startedAt: arrivedAt }
   if (responseModel !== null && responseModel !== model) bill.model = responseModel.slice(0, maxNameLength)
   if (cost !== null && cost.told.factor !== '1') bill.factor = cost.told.factor
   if (modalities !== null) bill.modalities = modalities

@@ -39,6 +39,27 @@ async function recordsIn (ledger: ReturnType<typeof memoryLedger>): Promise<Ledg
   return records
 }
 
+t.test('prices hold by the clock as it is, also where it was set since the process began', async (t) => {
+  const upstream = await startUpstream(t)
+  const ledger = memoryLedger()
+  const turns = Date.now() + 86_400_000
+  const at = new Date(turns).toISOString()
+  const { app, settled } = await startGateway(t, upstream.url, {
+    prices: { models: { 'gpt-5': [{ input: 1, output: 1, until: at }, { input: 2, output: 2, from: at }] } },
+    limits: { ledger },
+    groups: { all: { protocols: ['chat_completions'] } },
+    keys: [{ id: 'caller', group: 'all', secret }],
+  })
+  for (const now of [turns - 1, turns]) {
+    t.intercept(Date, 'now', { value: () => now })
+    upstream.queue({ headers: json, body: { ...chat, service_tier: undefined } })
+    t.equal((await app.inject(ask())).statusCode, 200)
+    await settled.next()
+  }
+  await ledger.flush()
+  t.match(await recordsIn(ledger), [{ cost: '0.00101', bill: { startedAt: turns - 1 } }, { cost: '0.00202', bill: { startedAt: turns } }])
+})
+
 t.test('the cost of a reply is in the request, the ledger and the metrics', async (t) => {
   const upstream = await startUpstream(t)
   const ledger = memoryLedger()

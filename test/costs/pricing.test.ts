@@ -123,7 +123,7 @@ t.test('an estimate that was made before holds no longer than the prices', (t) =
   const steady = new Forecast({ table, takersOf: () => takers, factorOf: () => one, allowsUnpriced: false })
   const estimated = (model: string, startsAt: number, from = steady): number | null => {
     const llm = answered(model, null)
-    Object.assign(llm, { startedAt: startsAt - performance.timeOrigin })
+    Object.assign(llm, { arrivedAt: startsAt })
     return from.estimate(llm, 1_000, 0)
   }
   for (const from of [steady, forecastOf(table)]) {
@@ -340,7 +340,7 @@ t.test('prices by turns of several models, names and times are those of each alo
   })
   const told = (asked: string, replied: string | null, startsAt: number): unknown => {
     const llm = answered(asked, replied)
-    Object.assign(llm, { startedAt: startsAt - performance.timeOrigin })
+    Object.assign(llm, { arrivedAt: startsAt })
     const { amount, entry, by } = costOf(table, llm)?.told ?? {}
     return [amount, entry, by]
   }
