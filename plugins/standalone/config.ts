@@ -83,7 +83,7 @@ export function withFileLines (error: ConfigError, file: string): ConfigError {
 
 /** Why a configuration is refused, for the log. */
 export function refusalLines (error: unknown, file: string): string[] {
-  return configErrorOf(error, file)?.toLines(file) ?? [String(error)]
+  return configErrorOf(error, file)?.toLines(file) ?? String(Object(error).message).split('\n')
 }
 
 /** What a part of the gateway, or the file itself, says is wrong; null for any other error. */

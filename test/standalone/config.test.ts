@@ -1,5 +1,6 @@
 import t from 'tap'
 import { OptionError } from '../../plugins/core/options.js'
+import { PriceError } from '../../plugins/costs/price-error.js'
 import { ConfigError } from '../../plugins/standalone/config-error.js'
 import {
   configFile, demoFile, ledgerPath, listenAddress, loadConfig, parseConfig, refusalLines, stateConfig,
@@ -208,6 +209,12 @@ t.test('all mistakes are told at once', async (t) => {
     'groups.chat.upstream: names x, which is not one of the upstreams',
     'groups.b.upstream: names y, which is not one of the upstreams',
   ])
+})
+
+t.test('what is wrong in a price list is a line each in the log of a reload, as what is wrong in the file', async (t) => {
+  const of = { place: 'prices.yaml', line: 2, path: 'models.a.input' }
+  const error = new PriceError([{ ...of, message: 'must not be negative' }, { ...of, path: 'models.b', message: 'is not known' }])
+  t.same(refusalLines(error, 'g.yaml'), ['prices.yaml:2: models.a.input: must not be negative', 'prices.yaml:2: models.b: is not known'])
 })
 
 t.test('the file is the one named, the one of the environment, or the demo', async (t) => {
