@@ -22,8 +22,8 @@ export interface UsageCounts {
   readonly inputHoldsCache: boolean
   /** True where `output` holds the reasoning too. The reported total overrules it where it fits only the other reading. */
   readonly outputHoldsReasoning: boolean
-  /** True where some servers tell reasoning in the total alone. */
-  readonly totalHoldsReasoning: boolean
+  /** Names of models that tell reasoning in the total alone; null for none. What any other's total has beyond its parts is a mistake. */
+  readonly reasoningInTotal: RegExp | null
   /** Entries of a list inside the usage object that its own numbers leave out. */
   readonly added: { readonly list: string, readonly type: string } | null
   /** The split by kind of content: an object of `<kind>_tokens`, or a list of `{modality, tokenCount}`. */
@@ -108,7 +108,7 @@ export const noCounts = {
   toolInput: [],
   reasoning: [],
   total: [],
-  totalHoldsReasoning: false,
+  reasoningInTotal: null,
   added: null,
   inputKinds: [],
   outputKinds: [],

@@ -26,11 +26,11 @@ interface Reported {
 type Numbers = Readonly<Record<
   | 'input' | 'cacheRead' | 'cacheWrite' | 'cacheWrite5m' | 'cacheWrite1h' | 'toolInput' | 'output' | 'reasoning', number | null>>
 
-/** The tokens of a usage object, null where it tells of none: absent, null and zero are three things. */
-export function countTokens (object: JsonObject, counts: CountPlaces): Counted | null {
+/** The tokens of a usage object, null where it tells of none: absent, null and zero are three things. `model`: who replied. */
+export function countTokens (object: JsonObject, counts: CountPlaces, model: string | null = null): Counted | null {
   const reported = tell(object, counts)
   if (reported === null) return null
-  const own = countedOf(reported, counts)
+  const own = countedOf(reported, counts, model)
   return counts.added === null ? own : leftOut(object, counts, counts.added).reduce(addCounted, own)
 }
 
@@ -56,15 +56,17 @@ function tell (object: JsonObject, counts: CountPlaces): Reported | null {
   return { numbers, total, kinds, splitsOutput: outputKinds !== null, odd: usage.odd }
 }
 
-function countedOf ({ numbers, total, kinds, splitsOutput, odd }: Reported, counts: CountPlaces): Counted {
-  const { usage, clamped } = leavesOf(numbers, total, counts)
+function countedOf ({ numbers, total, kinds, splitsOutput, odd }: Reported, counts: CountPlaces, model: string | null): Counted {
+  const { usage, clamped } = leavesOf(numbers, total, counts, model)
   const inconsistent = odd || clamped || (total !== null && total !== totalTokens(usage))
   const tokens = usage.output + usage.reasoning
   if (splitsOutput || counts.outputKind === null || tokens === 0) return { usage, modalities: kinds, inconsistent }
   return { usage, modalities: [...kinds, { direction: 'output', modality: counts.outputKind, tokens }], inconsistent }
 }
 
-function leavesOf (numbers: Numbers, total: number | null, counts: CountPlaces): { usage: TokenUsage, clamped: boolean } {
+function leavesOf (
+  numbers: Numbers, total: number | null, counts: CountPlaces, model: string | null
+): { usage: TokenUsage, clamped: boolean } {
   const cacheRead = numbers.cacheRead ?? 0
   const toolInput = numbers.toolInput ?? 0
   const writes = splitWrites(numbers)
@@ -72,7 +74,8 @@ function leavesOf (numbers: Numbers, total: number | null, counts: CountPlaces):
   const prompt = (numbers.input ?? 0) + (counts.inputHoldsCache ? 0 : cached)
   const visible = prompt + toolInput + (numbers.output ?? 0)
   // What a total has beside tokens from a cache may be those.
-  const untold = counts.totalHoldsReasoning && numbers.reasoning === null && cached === 0 ? Math.max(0, (total ?? 0) - visible) : 0
+  const mayBeUntold = numbers.reasoning === null && cached === 0 && model !== null && counts.reasoningInTotal?.test(model) === true
+  const untold = mayBeUntold ? Math.max(0, (total ?? 0) - visible) : 0
   const reasoning = numbers.reasoning ?? untold
   // The total tells whether reasoning is within the output; where it fits neither way, the protocol's rule holds.
   const isWithin = total === visible || (counts.outputHoldsReasoning && total !== visible + reasoning)

@@ -115,7 +115,7 @@ export class Meter {
 
   /** All that was told, null for nothing. Output of the kind that tools made is not counted again. */
   private total (): Counted | null {
-    const own = this.sum ?? (this.latest === null ? null : countTokens(this.latest, this.plan.counts))
+    const own = this.sum ?? (this.latest === null ? null : countTokens(this.latest, this.plan.counts, this.model))
     if (own?.modalities.some(isImageOutput) !== true) this.tools = joined(this.tools, this.drawn)
     return own === null ? own : joined(own, this.tools)
   }

@@ -4,8 +4,8 @@ import type { UsageRules } from '../usage-rules.js'
 export const chatUsage: UsageRules = {
   ...openaiReply,
   usage: ['x_groq.usage', 'usage'],
-  // Gemini's (https://discuss.ai.google.dev/t/127400), which are the most of what it is paid for.
-  counts: { ...openaiReply.counts, totalHoldsReasoning: true },
+  // The most of what it is paid for (https://discuss.ai.google.dev/t/127400).
+  counts: { ...openaiReply.counts, reasoningInTotal: /^(?:[^]*\/)?gemini-/ },
   request: { field: 'stream_options', flag: 'include_usage', emptyList: 'choices' },
   head: { preamble: [], isEmpty: ({ choices }) => listOf(choices).every(isEmptyChoice) },
 }
