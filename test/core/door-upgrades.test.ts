@@ -211,6 +211,23 @@ t.test('an offer is ignored on a server that takes upgrades for sockets, too, an
   t.equal((await askOnce(url, ['GET /own HTTP/1.1', ...offer])).body, 'own')
 })
 
+t.test('a server that asks which offers it is to take leaves those of model requests', async (t) => {
+  const app = Fastify()
+  t.teardown(() => app.close())
+  Reflect.set(app.server, 'shouldUpgradeCallback', ({ url }: IncomingMessage) => url !== '/none')
+  await app.register(llmGateway, gatewayOptions('http://127.0.0.1:9'))
+  const takes: unknown = Reflect.get(app.server, 'shouldUpgradeCallback')
+  const isTaken = (url: string, upgrade: string): unknown => (
+    Reflect.apply(Object(takes), app.server, [{ method: 'POST', url, headers: { connection: 'upgrade', upgrade }, upgrade: true }])
+  )
+  for (const [url, upgrade, isExpected] of [
+    ['/v1/chat/completions', 'h2c', false], ['/v1/v1/messages', 'tcp', false], ['/v1/chat/completions', 'websocket', true],
+    ['/own', 'h2c', true], ['/none', 'h2c', false],
+  ] as const) {
+    t.equal(isTaken(url, upgrade), isExpected, `${url} ${upgrade}`)
+  }
+})
+
 t.test('an offer is ignored whoever listens for upgrades', async (t) => {
   const { upstream } = await startProvider(t)
   const { url } = await startApp(t, async (app) => {

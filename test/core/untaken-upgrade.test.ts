@@ -1,5 +1,5 @@
 /** What a host's own listener for upgrades does not take of the model paths is answered by the door: nobody waits for ever. */
-import { createServer, ServerResponse, type IncomingMessage } from 'node:http'
+import { ServerResponse, type IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
 import httpProxy from '@fastify/http-proxy'
@@ -7,6 +7,7 @@ import Fastify, { type FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
 import llmGateway, { proxyOptions, type LlmGatewayOptions } from '../../plugins/index.js'
 import { everyProtocol, gatewayOptions, listen, secret } from '../helpers/gateway.js'
+import { listenAtTwo } from '../helpers/two-addresses.js'
 import { startUpstream, type Upstream } from '../helpers/upstream.js'
 import { Wire, type RawReply } from '../helpers/wire.js'
 
@@ -106,7 +107,8 @@ t.test('a connection whose offers are ignored goes on, and one that was answered
     t.equal((await wire.ask(['POST /v1/chat/completions HTTP/1.1', ...offer, bearer], chat)).status, 200)
   }
   t.equal((await wire.ask(['GET /v1/models HTTP/1.1', 'host: h', bearer])).status, 200)
-  t.strictSame([...sockets].map((socket) => socket.listenerCount('error')), [2])
+  // Where Node asks which offers to take, there is no other than its own.
+  t.match([...sockets].map((socket) => socket.listenerCount('error')).join(), /^[12]$/)
   const reply = await wire.ask(['GET /v1/realtime HTTP/1.1', ...webSocket])
   t.match([reply.status, reply.headers['connection']], [401, 'close'])
   await wire.closed()
@@ -275,15 +277,18 @@ t.test('an app that closes does not wait for them', async (t) => {
 })
 
 t.test('upgrades on a further address of the server, where nobody listens, are answered at once', async (t) => {
-  const { app } = await start(t)
-  // As Fastify has them where `localhost` has two addresses.
-  const further = createServer().on('upgrade', app.server.emit.bind(app.server, 'upgrade'))
-  t.teardown(() => further.close())
-  await new Promise<void>((resolve) => further.listen(0, '127.0.0.1', resolve))
-  const url = `http://127.0.0.1:${Reflect.get(Object(further.address()), 'port')}`
+  const upstream = await startUpstream(t)
+  const app = Fastify()
+  t.teardown(() => app.close())
+  await ownRoutes(app, upstream.url)
+  const addresses = await listenAtTwo(t, app)
+  t.equal(addresses.length, 2)
   const begun = performance.now()
-  t.equal(await statusOf(t, url, 'GET /v1/realtime', webSocket), 401)
-  t.equal(await statusOf(t, url, 'POST /v1/chat/completions', [...offer, bearer], chat), 200)
+  for (const { address, port } of addresses) {
+    const url = `http://${address}:${port}`
+    t.equal(await statusOf(t, url, 'GET /v1/realtime', webSocket), 401)
+    t.equal(await statusOf(t, url, 'POST /v1/chat/completions', [...offer, bearer], chat), 200)
+  }
   t.ok(performance.now() - begun < 1_500)
 })
 
