@@ -48,8 +48,11 @@ export function watch (
     isLeft = !through.writableFinished && !through.destroyed
     if (isLeft) through.destroy()
   })
-  // Before the framework hears of it.
-  through.once('error', () => cutReply(reply))
+  // Before the framework hears of it, and the reply's own end, which a caller's leaving looks like: over HTTP/2 it comes at once.
+  through.once('error', () => {
+    llm.abortedBy ??= 'upstream'
+    cutReply(reply)
+  })
   pipeline(body, through, (error) => {
     if (error != null) breakOff(llm, tap, error, isLeft)
     releaseHold(gateway, request, llm)
