@@ -204,10 +204,12 @@ t.test('a socket is one where what says so stands behind more headers than Node 
   const [connection = '', ...others] = socket
   const headers = [...others, ...Array.from({ length: 2_100 }, () => 'a:'), connection]
   const rewritten = await start(t, upstream, { prefix: '/:any', rewritePrefix: '/v1', websocket: true }, guarded)
-  t.equal(await rewritten('GET', '/x/realtime', ...headers), 401)
+  // Node 24 refuses so many by itself.
+  const refused = /^(?:401|431)$/
+  t.match(await rewritten('GET', '/x/realtime', ...headers), refused)
   const asLeft = { ...guarded, auth: { unknown: 'leave' as const } }
   const left = await start(t, upstream, { prefix: '/v1', rewritePrefix: '/v1', websocket: true }, asLeft)
-  t.equal(await left('GET', '/v1/realtime', ...headers), 401)
+  t.match(await left('GET', '/v1/realtime', ...headers), refused)
 })
 
 t.test('a hook after the gateway that writes another path makes no model request that nobody was asked a key for', async (t) => {

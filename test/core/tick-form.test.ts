@@ -15,7 +15,10 @@ async function tick (): Promise<object> {
   return await new Promise((resolve) => process.nextTick(() => resolve(executionAsyncResource())))
 }
 
-t.test('what Node queues for the next tick keeps its form through a collection, for as long as a gateway lives', async (t) => {
+/** Node 24 queues another one, which has the context of its call, too. */
+const skip = Number.parseInt(process.versions.node) >= 24
+
+t.test('what Node queues for the next tick keeps its form through a collection, for as long as a gateway lives', { skip }, async (t) => {
   t.notOk(haveSameForm(tickForm(), {}), 'which is not that of any object')
   const app = fastify()
   await app.register(paths)

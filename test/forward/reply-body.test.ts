@@ -50,5 +50,6 @@ t.test('pieces that come together leave as one, and none is lost or swapped wher
   const numbers = parts.map((part) => [...part.matchAll(/"content":"(\d+)"/g)].map(([, number]) => Number(number)))
   t.strictSame(numbers.flat(), Array.from({ length: events }, (_, at) => at + 1), 'every event, in order')
   // The first of many finds nothing that tells of the others, once; from then on they are expected, until one comes alone.
-  t.strictSame(numbers.map((part) => part.length), [1, 1, 1, 3, 4, 1, 1, 1, 2, 1, 1, 1, 1, 1])
+  // Node 26 gathers the last ones itself.
+  t.match(numbers.map((part) => part.length).join(), /^1,1,1,3,4,1,1,1,2,1,1,1,(?:1,1|2)$/)
 })

@@ -96,7 +96,8 @@ t.test('zstd: whole replies, replies that break off, and bombs', { skip: zstdIsM
   const plain = await meterCoded('chat_completions', [Buffer.from('{"not":"zstd"}')], 'zstd')
   t.match(plain.llm, { usage: { tokens: null, missing: 'parse_error' } })
   const two = await meterCoded('chat_completions', [Buffer.concat([encode(reply.subarray(0, 30)), encode(reply.subarray(30))])], 'zstd')
-  t.match(two.llm, { usage: { tokens: null, missing: 'parse_error' } }, 'Node reads the first of several frames only: told, not guessed')
+  const { tokens, missing } = two.llm.usage
+  t.ok(missing === 'parse_error' || tokens?.output === 4, 'Node before 26 reads the first of several frames only: told, not guessed')
 })
 
 t.test('a coding that nobody knows is no usage, told as such, and the bytes pass', async (t) => {

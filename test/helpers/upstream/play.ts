@@ -92,6 +92,7 @@ function splitOffsets (bytes: Buffer, split: Script['split']): readonly number[]
 // on the connection has none of its own yet.
 function cut (res: ServerResponse): false {
   cutByScript.add(res)
-  res.req.socket.destroySoon()
+  // From Node 26 what was written in the same turn would not go out.
+  setImmediate(() => res.req.socket.destroySoon())
   return false
 }
