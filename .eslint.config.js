@@ -18,8 +18,8 @@ export default [
     rules: {
       '@typescript-eslint/no-explicit-any': 'error',
       '@typescript-eslint/no-non-null-assertion': 'error',
-      'max-depth': ['error', 4],
-      'max-lines': ['error', { max: 250 }],
+      'max-depth': ['error', 3],
+      'max-lines': ['error', { max: 200 }],
       'max-lines-per-function': ['error', { max: 60, skipBlankLines: true, skipComments: true }],
     },
   },
