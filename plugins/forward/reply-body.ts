@@ -68,7 +68,8 @@ export class ReplyBody extends Readable {
   override pipe<T extends NodeJS.WritableStream> (destination: T, options?: { end?: boolean }): T {
     if (!(destination instanceof ServerResponse) || options?.end === false || this.#over) return super.pipe(destination, options)
     this.#response = destination
-    destination.on('drain', () => this.#source.wanted())
+    // Not at once: Node also tells it where a reply behind this one on its connection grows, while that is being read.
+    destination.on('drain', () => process.nextTick(want, this.#source))
     if (this.readableLength === 0) destination.flushHeaders()
     for (let chunk: unknown = this.read(); chunk instanceof Buffer; chunk = this.read()) this.pass(chunk)
     return destination
