@@ -79,3 +79,20 @@ for (const [name, mount] of Object.entries(mounts)) {
     t.equal(settled.size, 0)
   })
 }
+
+t.test('a reply to HEAD is over where its upstream still sends what GET would get', async (t) => {
+  const upstream = await startUpstream(t)
+  const app: FastifyInstance = Object(Fastify({ http2: true }))
+  await app.register(llmGateway, gatewayOptions(upstream.url))
+  const settled = watchSettled(app)
+  const client = connect(await app.listen({ port: 0, host: '127.0.0.1' }))
+  t.teardown(async () => {
+    client.destroy()
+    await app.close()
+  })
+  upstream.queue({ headers: { 'content-type': 'application/json' }, body: '{"data":[]}', length: true, stallAt: 5 })
+  const stream = client.request({ ':method': 'HEAD', ':path': '/v1/models', authorization: `Bearer ${secret}` }).resume()
+  const head = await new Promise((resolve) => stream.on('response', resolve))
+  t.match(head, { ':status': 200, 'content-length': '11', 'content-type': 'application/json' })
+  t.match(await settled.next(), { status: 200, outcome: 'ok', abortedBy: null })
+})

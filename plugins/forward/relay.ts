@@ -33,12 +33,14 @@ function answer (error: Error | null, from: ExchangeReply | undefined, { llm, re
   if (rewriteHeaders === null) passHeaders(headers, llm, reply, (name, value) => { reply.header(name, value) })
   else reply.headers(rewriteHeaders(replyHeaders(headers, llm, reply), request))
   const failure = failureOf(statusCode, headers)
-  if (failure === null) {
+  if (failure === null && (request.method !== 'HEAD' || Buffer.isBuffer(body))) {
     reply.code(statusCode).send(body)
     return
   }
   if (!Buffer.isBuffer(body)) body.resume()
-  refuse(request, reply, family, failure)
+  if (failure !== null) refuse(request, reply, family, failure)
+  // Over HTTP/2 Node ends a reply to HEAD with its head, and tells nobody of its end where a body is still to come.
+  else reply.code(statusCode).send(null)
 }
 
 /** A reply that cannot be passed on as it is: a page for people, or a status that HTTP does not have. */
