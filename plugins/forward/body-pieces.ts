@@ -9,8 +9,17 @@ const pieceBytes = 256 * 1024
 /** The same request; a body of more than 1 MB as a stream with its length, which reads one piece in a turn of the loop. */
 export function inPieces (options: Dispatcher.DispatchOptions): Dispatcher.DispatchOptions {
   const { body, headers = null } = options
+  if (body instanceof Readable) return Object.assign({}, options, { body: readApart(body) })
   if (!Buffer.isBuffer(body) || body.length <= wholeBytes) return options
   return Object.assign({}, options, { body: piecesOf(body), headers: withLength(headers, String(body.length)) })
+}
+
+/**
+ * A body that comes from its caller. What the transport has not read to its end it destroys, where an upstream answers before: Node would
+ * tell that its caller had left, and the answer would not be sent.
+ */
+function readApart (body: Readable): Readable {
+  return Readable.from(body.iterator({ destroyOnReturn: false }), { objectMode: false })
 }
 
 function piecesOf (body: Buffer): Readable {

@@ -1,13 +1,13 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { once } from 'node:events'
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { createServer, request, type IncomingMessage, type ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import httpProxy from '@fastify/http-proxy'
 import Fastify from 'fastify'
 import t, { type Test } from 'tap'
 import { inPieces } from '../../plugins/forward/body-pieces.js'
-import llmGateway, { proxyOptions } from '../../plugins/index.js'
+import llmGateway, { metrics, proxyOptions, usage } from '../../plugins/index.js'
 import { call, gatewayOptions, listen, read, startGateway } from '../helpers/gateway.js'
 import { sha256, Signal, startUpstream } from '../helpers/upstream.js'
 import { inOrder, overloaded, startPool } from '../upstreams/pool-gateway.js'
@@ -106,4 +106,21 @@ t.test('the caller of a large body that nobody reads leaves, and its request is 
   request.resume()
   await left
   t.notOk(request.complete, 'and the upstream is left')
+})
+
+t.test('an upstream that answers before it has all of an upload is heard where no plugin reads it', async (t) => {
+  const url = await upstreamThat(t, (_, response) => {
+    response.writeHead(413, { 'content-type': 'application/json' }).end('{"error":{"message":"too large"}}')
+  })
+  const app = Fastify()
+  t.teardown(() => app.close())
+  await app.register(metrics)
+  await app.register(usage)
+  await app.register(httpProxy, { upstream: url, prefix: '/v1', rewritePrefix: '/v1', ...proxyOptions() })
+  const caller = request(`${await listen(app)}/v1/responses`, { method: 'POST', headers: { 'content-type': 'application/json' } })
+  t.teardown(() => caller.destroy())
+  caller.on('error', () => {}).write('{"model":"m","input":"')
+  const reply = await new Promise<IncomingMessage>((resolve, reject) => caller.on('response', resolve).on('error', reject))
+  t.equal(reply.statusCode, 413)
+  t.strictSame(await read(reply), { bytes: Buffer.from('{"error":{"message":"too large"}}'), cut: false })
 })
