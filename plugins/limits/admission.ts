@@ -84,12 +84,13 @@ export class Admission {
 
   /** The request is over, and what it used is known. */
   settle (ticket: Ticket, used: Amounts): void {
-    const { parties, lease, tokens, cost } = ticket
+    const { id, parties, lease, tokens, cost } = ticket
     this.#close(ticket)
     if (!ticket.entered) return
     lease?.balances.settle(settlementOf(ticket, used, none))
     if (lease === null) this.remaining.giveBack(parties, { tokens: tokens - used.tokens, cost: cost - used.cost })
-    this.#outbox.send(settlementOf(ticket, used, ticket.late))
+    const sent = this.#outbox.send(settlementOf(ticket, used, ticket.late))
+    if (lease !== null) Promise.resolve(sent).then(() => lease.requests.delete(id))
   }
 
   /** Tells the store that these requests still run. Groups of which it cannot be told keep no other from it, and are told the next time. */
@@ -116,12 +117,12 @@ export class Admission {
   #entered (ticket: Ticket, { requests }: HoldAsk, answer: Answer): Answer {
     if (requests === 0 || (answer !== 'store down' && answer.ok)) return answer
     this.#close(ticket)
+    ticket.lease?.requests.delete(ticket.id)
     if (ticket.unsure) this.#outbox.send(settlementOf(ticket, nothing, ticket.late))
     return answer
   }
 
   #close (ticket: Ticket): void {
-    ticket.lease?.requests.delete(ticket.id)
     this.#tickets.remove(ticket)
     this.#tickets.letGo(ticket)
   }

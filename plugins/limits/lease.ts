@@ -11,7 +11,7 @@ import type { Balances, Decision, HoldAsk, Left } from '../core/balances/types.j
 export class Lease {
   /** Its holds never expire: they end with their requests, or with the process. */
   readonly balances: Balances = memoryBalances({ holdTtlMs: Infinity })
-  /** Those that run, by their ids. */
+  /** Those that run, or whose settlement is on its way, by their ids. */
   readonly requests = new Set<string>()
   readonly #percent: number
   readonly #slices = new Map<string, number>()

@@ -13,7 +13,8 @@ export class Outbox {
     backlog.join(listeners)
   }
 
-  send (settlement: Settlement): void {
+  /** Until the store has it, or it waits for the store. */
+  send (settlement: Settlement): void | Promise<void> {
     const settled = this.#backlog.settle(settlement)
     if (!isLater(settled)) return this.#listeners.onSettled?.(settlement, settled)
     const sent = settled.then((later) => {
@@ -24,6 +25,7 @@ export class Outbox {
       this.#backlog.keep(settlement, error, this.#listeners)
     })
     this.#sending.add(sent)
+    return sent
   }
 
   async close (): Promise<void> {

@@ -14,6 +14,8 @@ interface Desk {
   readonly admission: Admission
   readonly settled: string[]
   down: Error | null
+  /** Until then a settlement is on its way. */
+  arrival: Promise<void>
   readonly enter: (hasLeft?: boolean) => Promise<{ readonly llm: ModelCall, readonly answer: string }>
   readonly end: (llm: ModelCall) => Promise<void>
 }
@@ -32,6 +34,7 @@ function desk (onStoreFailure: Group['onStoreFailure'], maxWaiting = 100): Desk 
     },
     settle: async (settlement) => {
       settled.push(settlement.id)
+      await made.arrival
       return await memory.settle(settlement)
     },
   }
@@ -46,6 +49,7 @@ function desk (onStoreFailure: Group['onStoreFailure'], maxWaiting = 100): Desk 
     admission,
     settled,
     down: null,
+    arrival: Promise.resolve(),
     enter: async (hasLeft = false) => {
       const llm = requestTo('/v1/chat/completions')
       const ticket = admission.begin(llm, key, group, 'USD')
@@ -105,6 +109,28 @@ t.test('a share that requests still run on is given nobody anew, though the stor
   each.down = null
   for (const { llm } of running) await each.end(llm)
   t.strictSame([...answers, (await ask(null)).answer, (await ask(away)).answer], ['ok', 'requests', 'ok', 'ok'])
+})
+
+t.test('nor while what was spent of it is on its way to the store', async (t) => {
+  for (const reaches of [true, false]) {
+    const each = desk('local')
+    const away = new StoreDownError('does not answer', { asked: false })
+    const ask = async (down: Error | null): Promise<Awaited<ReturnType<Desk['enter']>>> => await Object.assign(each, { down }).enter()
+    const spent = [await ask(away), await ask(away), await ask(away)]
+    let arrive = (): void => {}
+    let fail = (): void => {}
+    each.arrival = new Promise((resolve, reject) => {
+      arrive = resolve
+      fail = () => reject(away)
+    })
+    for (const { llm } of spent) await each.end(llm)
+    const answers = [(await ask(null)).answer, (await ask(away)).answer]
+    if (reaches) arrive()
+    else fail()
+    await new Promise(setImmediate)
+    answers.push((await ask(null)).answer, (await ask(away)).answer)
+    t.strictSame(answers, ['ok', 'requests', 'ok', reaches ? 'ok' : 'requests'])
+  }
 })
 
 t.test('who could not be told to the store later is not let in', async (t) => {
