@@ -35,6 +35,9 @@ export const substituteModels: readonly string[] = [
   'user_config.model_list.*.litellm_params.model',
 ]
 
+/** How tools for searching the web are called by their providers, and by OpenRouter whichever protocol it is asked in. */
+export const webSearchNames = ['web_search', 'openrouter:web_search'] as const
+
 /**
  * Where they take more models from: for these, and for tools and plugins of theirs, which ask them by themselves
  * (https://openrouter.ai/docs/guides/features/server-tools/advisor, https://console.groq.com/docs/api-reference).

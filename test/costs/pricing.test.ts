@@ -384,7 +384,9 @@ t.test('what is held for tools of the provider: each use that a request allows, 
   t.equal(held('messages', undefined), 0)
   t.equal(held('responses', { tools: [{ type: 'web_search' }, { type: 'file_search' }], max_tool_calls: 4 }), 50_000_000)
   t.equal(held('responses', { tools: [{ type: 'web_search_preview' }], service_tier: 'flex' }), 10_000_000)
-  t.equal(held('chat_completions', { tools: [{ type: 'web_search' }] }), 0, 'replies of which tell of none')
+  for (const type of ['web_search', 'openrouter:web_search']) {
+    for (const protocol of ['chat_completions', 'messages', 'responses']) t.equal(held(protocol, { tools: [{ type }] }), 10_000_000)
+  }
   for (const tool of [{ google_search: {} }, { googleSearch: {} }]) {
     for (const tools of [[tool], tool]) t.equal(held('generate_content', { tools }, 'once'), 35_000_000)
   }

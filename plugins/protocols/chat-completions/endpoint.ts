@@ -1,4 +1,4 @@
-import { aggregatorModels, defineProtocol, substituteModels } from '../endpoint.js'
+import { aggregatorModels, defineProtocol, substituteModels, webSearchNames } from '../endpoint.js'
 import { openai } from '../family-openai.js'
 import { simulateChatCompletions } from './simulate.js'
 import { chatText } from './text.js'
@@ -21,7 +21,11 @@ export const chatCompletions = defineProtocol({
       otherModels: aggregatorModels,
       substitutes: substituteModels,
       usage: chatUsage,
-      output: { max: [['max_completion_tokens'], ['max_tokens']], choices: [['n']] },
+      output: {
+        max: [['max_completion_tokens'], ['max_tokens']],
+        choices: [['n']],
+        tools: [{ unit: 'search', names: webSearchNames, most: null }],
+      },
     },
   ],
   example: {

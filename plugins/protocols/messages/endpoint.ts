@@ -1,4 +1,4 @@
-import { aggregatorModels, defineProtocol, substituteModels } from '../endpoint.js'
+import { aggregatorModels, defineProtocol, substituteModels, webSearchNames } from '../endpoint.js'
 import { anthropic } from '../family-anthropic.js'
 import { simulateMessages } from './simulate.js'
 import { messagesText } from './text.js'
@@ -28,7 +28,7 @@ export const messages = defineProtocol({
       modelsWithin,
       substitutes: substituteModels,
       usage: messagesUsage,
-      output: { max: [['max_tokens']], choices: [], tools: [{ unit: 'search', names: ['web_search'], most: 'max_uses' }] },
+      output: { max: [['max_tokens']], choices: [], tools: [{ unit: 'search', names: webSearchNames, most: 'max_uses' }] },
     },
     { id: 'messages.count_tokens', path: 'messages/count_tokens', schema: 'messages.count_tokens', modelField: 'model' },
   ],

@@ -1,4 +1,4 @@
-import { aggregatorModels, defineProtocol, substituteModels } from '../endpoint.js'
+import { aggregatorModels, defineProtocol, substituteModels, webSearchNames } from '../endpoint.js'
 import { openai } from '../family-openai.js'
 import { simulateResponses } from './simulate.js'
 import { failedResponse } from './stream-error.js'
@@ -19,7 +19,7 @@ const output = {
   max: [['max_output_tokens']],
   choices: [],
   tools: [
-    { unit: 'search', names: ['web_search'], most: 'max_tool_calls' },
+    { unit: 'search', names: webSearchNames, most: 'max_tool_calls' },
     { unit: 'file_search', names: ['file_search'], most: 'max_tool_calls' },
   ],
 } as const
