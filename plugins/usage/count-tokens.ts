@@ -73,9 +73,10 @@ function leavesOf (
   const cached = cacheRead + writes.total
   const prompt = (numbers.input ?? 0) + (counts.inputHoldsCache ? 0 : cached)
   const visible = prompt + toolInput + (numbers.output ?? 0)
-  // What a total has beside tokens from a cache may be those.
-  const mayBeUntold = numbers.reasoning === null && cached === 0 && model !== null && counts.reasoningInTotal?.test(model) === true
-  const untold = mayBeUntold ? Math.max(0, (total ?? 0) - visible) : 0
+  const beyond = Math.max(0, (total ?? 0) - visible)
+  // As many as came from a cache are those, told twice.
+  const isUntold = numbers.reasoning === null && beyond !== cached && model !== null && counts.reasoningInTotal?.test(model) === true
+  const untold = isUntold ? beyond : 0
   const reasoning = numbers.reasoning ?? untold
   // The total tells whether reasoning is within the output; where it fits neither way, the protocol's rule holds.
   const isWithin = total === visible || (counts.outputHoldsReasoning && total !== visible + reasoning)
