@@ -49,7 +49,7 @@ export function namesAccount (body: Buffer, said: () => Iterable<string>): boole
  */
 const requestWords: readonly RegExp[] = [
   /"(?:mismatched|invalid)_(?:organization|project)"/, /"USER_PROJECT_DENIED"/, /permission to access the file/i, /cachedcontent not found/i,
-  /violates usage guidelines/i, /"flagged_input"/, /request too large for/i, /fewer max_tokens/i,
+  /violates usage guidelines/i, /"flagged_input"/, /request too large for/i, /can only afford [1-9]/i,
 ]
 
 /** True where a refusal says nothing of the credential, or its account, to others. */

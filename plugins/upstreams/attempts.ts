@@ -151,14 +151,16 @@ export class PoolAttempts implements Attempts {
   }
 
   /** After how long there is another attempt, null for none. */
-  #goOn ({ cause }: Judgement): number | null | Promise<number | null> {
+  #goOn ({ cause, blames }: Judgement): number | null | Promise<number | null> {
     if (this.#isMissing) return this.#lookOn()
     const isCause = cause === 'credential' || (cause !== null && this.#pool.causes.has(cause))
     if (!isCause || this.#allowance.attemptsLeft <= 0 || this.#allowance.isLate) return null
-    if (cause === '429') this.#search.refused()
+    // What is wrong with this request alone is so for all of the account, and is nothing that retries could make worse.
+    const isOwn = blames === null
+    if (cause === '429' || isOwn) this.#search.refused()
     const next = this.#search.next(this.#around.now())
     if (next === null) return null
-    return this.#allowance.mayRetry() ? this.#retry(next, cause) : this.#retryLater(cause)
+    return isOwn || this.#allowance.mayRetry() ? this.#retry(next, cause) : this.#retryLater(cause)
   }
 
   async #retryLater (cause: string): Promise<number | null> {

@@ -46,8 +46,11 @@ t.test('what a reply means for its upstream and for another attempt', async (t) 
       'client_error', null, null, null,
     ]],
     [kept(403, { error: { code: 403, metadata: { reasons: ['violence'], flagged_input: 'x' } } }), ['client_error', null, null, null]],
-    [kept(402, { error: { message: 'This request requires more credits, or fewer max_tokens. You requested up to 9 tokens' } }), [
+    [kept(402, { error: { message: 'It requires fewer max_tokens. You requested up to 9 tokens, but can only afford 8.' } }), [
       'credential', 'credential', null, null,
+    ]],
+    [kept(402, { error: { message: 'It requires fewer max_tokens. You requested up to 9 tokens, but can only afford 0.' } }), [
+      'credential', 'credential', 'credential', null,
     ]],
     [kept(429, { error: { message: 'Request too large for m in organization org-x on tokens per min (TPM): Limit 9, Requested 10.' } }), [
       'rate_limited', '429', null, null,

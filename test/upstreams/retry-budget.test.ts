@@ -41,6 +41,34 @@ t.test('of many requests whose member is overloaded three are retried at once, a
   t.equal(most, 3)
 })
 
+t.test('what is wrong with one request takes no place, and asks each account once', async (t) => {
+  const refusals: ReadonlyArray<readonly [status: number, message: string]> = [
+    [402, 'This request requires more credits, or fewer max_tokens. You requested up to 65536 tokens, but can only afford 30104.'],
+    [429, 'Request too large for gpt-5 in organization org-x on tokens per min (TPM): Limit 9, Requested 10.'],
+  ]
+  for (const [status, message] of refusals) {
+    const upstreams = [{ account: 'one' }, { account: 'one' }, { account: 'two' }]
+    const gateway = await startPool(t, { rules: inOrder, members: 3, upstreams })
+    const [first, second, third] = gateway.members
+    if (first === undefined || second === undefined || third === undefined) throw new Error('no members')
+    first.respond = second.respond = () => ({ status, body: { error: { message } } })
+    const allCame = new Promise<void>((resolve) => {
+      third.respond = () => ({
+        before: async () => {
+          if (third.seen.length === 5) resolve()
+          await Promise.race([allCame, wait(2_000)])
+        },
+      })
+    })
+    const answers = await Promise.all(Array.from({ length: 5 }, async () => await ask(gateway)))
+    t.strictSame(answers.map(({ status }) => status), [200, 200, 200, 200, 200])
+    t.strictSame(seenBy(gateway), [5, 0, 5])
+    third.respond = first.respond
+    t.equal((await ask(gateway)).status, status)
+    t.strictSame(seenBy(gateway), [6, 0, 6])
+  }
+})
+
 t.test('who waits for a place and finds none in time gets the failure that came first', async (t) => {
   const gateway = await startPool(t, { rules: inOrder, pool: { deadlineMs: 2_000 } })
   const [first, second] = gateway.members
