@@ -37,7 +37,9 @@ export function passHeaders (headers: Headers, llm: ModelCall, reply: FastifyRep
   }
   passIds(headers, listed, llm, pass)
   // A cache in front knows of no other key than one in `authorization` (RFC 9111 3.5).
-  if (llm.endpoint.method === 'GET' && headers['cache-control'] === undefined) pass('cache-control', 'no-store')
+  if (llm.endpoint.method === 'GET' && headers['cache-control'] === undefined && reply?.hasHeader('cache-control') !== true) {
+    pass('cache-control', 'no-store')
+  }
   if (isEventStream(headers)) {
     pass('cache-control', 'no-cache')
     pass('x-accel-buffering', 'no')

@@ -66,7 +66,10 @@ async function registerUpstreams (app: FastifyInstance, options: UpstreamsOption
     const answer = modelsAnswer(llm, router) ?? router.refusal(llm)
     if (answer === null) done()
     else if (answer instanceof GatewayError) refuse(request, reply, llm.endpoint.family, answer)
-    else reply.headers({ 'x-request-id': llm.id, 'request-id': llm.id, 'cache-control': 'no-store' }).send(answer)
+    else {
+      const caching = reply.getHeader('cache-control') ?? 'no-store'
+      reply.headers({ 'x-request-id': llm.id, 'request-id': llm.id, 'cache-control': caching }).send(answer)
+    }
   })
 
   gateway.settlement.add('upstreams', (llm) => {

@@ -1,6 +1,8 @@
+import Fastify from 'fastify'
 import t from 'tap'
+import llmGateway from '../../plugins/index.js'
 import type { UpstreamOptions } from '../../plugins/upstreams/options.js'
-import { everyProtocol, startGateway } from '../helpers/gateway.js'
+import { everyProtocol, gatewayOptions, secret, startGateway } from '../helpers/gateway.js'
 import { startUpstream } from '../helpers/upstream.js'
 
 interface Case {
@@ -175,6 +177,24 @@ t.test('requests go by their models, and a model that no route takes is a native
   t.strictSame([one.seen.length, two.seen.length], [1, 1], 'nobody was asked')
   t.equal((await app.inject({ url: '/v1/models', headers })).statusCode, 200)
   t.strictSame([one.seen.length, two.seen.length], [2, 1], 'a list that only a provider knows')
+})
+
+t.test('what a host says of caches stands, where no upstream says otherwise', async (t) => {
+  const upstream = await startUpstream(t)
+  const app = Fastify()
+  t.teardown(() => app.close())
+  app.addHook('onRequest', (_request, reply, done) => {
+    reply.header('cache-control', 'private')
+    done()
+  })
+  await app.register(llmGateway, { ...gatewayOptions(upstream.url), groups: { all: { protocols: everyProtocol, models: ['m'] } } })
+  upstream.queue({ body: { id: 'resp_1' } })
+  upstream.queue({ headers: { 'cache-control': 'max-age=5' }, body: { id: 'resp_1' } })
+  const stored = '/v1/responses/resp_1'
+  for (const [url, stands] of [['/v1/models', 'private'], [stored, 'private'], [stored, 'max-age=5']] as const) {
+    const reply = await app.inject({ url, headers: { authorization: `Bearer ${secret}` } })
+    t.match([reply.statusCode, reply.headers['cache-control']], [200, stands], url)
+  }
 })
 
 t.test('the models of a group are told without asking a provider', async (t) => {
