@@ -16,7 +16,8 @@ export class Wire {
   #wake: () => void = () => {}
 
   constructor (url: string) {
-    this.socket = connect(Number(new URL(url).port), '127.0.0.1')
+    const { hostname, port } = new URL(url)
+    this.socket = connect(Number(port), hostname)
     this.socket.setEncoding('latin1')
     this.socket.on('data', (text: string) => { this.#bytes += text; this.#wake() })
     this.socket.on('close', () => { this.#ended = true; this.#wake() })
