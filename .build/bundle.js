@@ -3,7 +3,7 @@
  * what its start had cost. What is run or imported by its path stays a file: the command line, the entries of the package, and threads.
  */
 import { readdirSync } from 'node:fs'
-import { join, relative } from 'node:path'
+import { basename, join, relative } from 'node:path'
 import { rollup } from 'rollup'
 
 /** The folder of `plugins` that a module stands in, undefined for any other. */
@@ -13,17 +13,18 @@ const isEntry = (path) => folderOf(path) === undefined || /(?:^plugins\/state\/i
 
 const withoutSuffix = (path) => path.slice(0, -'.js'.length)
 
-/** The file, without its suffix, that a module goes to. */
+/** The file, without its suffix, that a module goes to. A thread stands beside the bundle that starts it. */
 function placeOf (path) {
   const folder = folderOf(path)
-  return isEntry(path) ? withoutSuffix(path) : `plugins/${folder}/${folder}`
+  if (!isEntry(path)) return `plugins/${folder}/${folder}`
+  return folder === undefined ? withoutSuffix(path) : `plugins/${folder}/${basename(path, '.js')}`
 }
 
 /** Path and code of each file that is left of the modules in `root`. */
 export async function bundled (root) {
   const modules = readdirSync(root, { recursive: true }).filter((name) => name.endsWith('.js'))
   const bundle = await rollup({
-    input: Object.fromEntries(modules.filter(isEntry).map((path) => [withoutSuffix(path), join(root, path)])),
+    input: Object.fromEntries(modules.filter(isEntry).map((path) => [placeOf(path), join(root, path)])),
     external: (id) => !/^[./]/.test(id),
     onwarn: ({ code, message }) => { if (code !== 'EMPTY_BUNDLE') throw new Error(message) },
   })

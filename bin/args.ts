@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util'
-import { didYouMean } from '../plugins/core/did-you-mean.js'
+import { didYouMean } from '../plugins/core/config/did-you-mean.js'
 import { UsageError } from './io.js'
 
 /** As `parseArgs`, and says what was probably meant. Throws UsageError. */

@@ -1,5 +1,5 @@
 /** What each command says of itself. */
-import { didYouMean } from '../plugins/core/did-you-mean.js'
+import { didYouMean } from '../plugins/core/config/did-you-mean.js'
 
 const config = '  --config FILE              the configuration; default LLM_GATEWAY_CONFIG, then the demo'
 const date = 'A DATE is 2027-01-01 or 2027-01-01T00:00:00Z.'

@@ -1,4 +1,4 @@
-import { readTime } from '../plugins/core/read-time.js'
+import { readTime } from '../plugins/core/config/read-time.js'
 import type { Environment } from '../plugins/standalone/config-yaml.js'
 import type { LogStream } from '../plugins/standalone/gateway.js'
 import type { Channel } from '../plugins/standalone/workers/worker.js'

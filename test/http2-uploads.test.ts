@@ -6,7 +6,7 @@ import httpProxy from '@fastify/http-proxy'
 import Fastify, { type FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
 import llmGateway, { proxyOptions } from '../plugins/index.js'
-import type { ModelCall } from '../plugins/core/model-call.js'
+import type { ModelCall } from '../plugins/core/call/model-call.js'
 import { gatewayOptions, secret, watchSettled } from './helpers/gateway.js'
 import { startUpstream, type Signal, type Upstream } from './helpers/upstream.js'
 

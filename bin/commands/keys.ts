@@ -1,4 +1,4 @@
-import { didYouMean } from '../../plugins/core/did-you-mean.js'
+import { didYouMean } from '../../plugins/core/config/did-you-mean.js'
 import { UsageError, type Io } from '../io.js'
 import { create, rotate } from '../keys/create.js'
 import { list } from '../keys/list.js'

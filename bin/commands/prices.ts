@@ -1,5 +1,5 @@
 import { PriceTable, rowAt } from '../../plugins/costs/price-table.js'
-import { didYouMean } from '../../plugins/core/did-you-mean.js'
+import { didYouMean } from '../../plugins/core/config/did-you-mean.js'
 import type { GatewayConfig } from '../../plugins/standalone/config-types.js'
 import { loadConfig } from '../../plugins/standalone/config.js'
 import { readArgs } from '../args.js'

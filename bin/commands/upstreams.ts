@@ -1,4 +1,4 @@
-import { stateText, type PoolStatus, type UpstreamsStatus } from '../../plugins/core/upstream-status.js'
+import { stateText, type PoolStatus, type UpstreamsStatus } from '../../plugins/core/upstream/upstream-status.js'
 import { listenAddress, loadConfig } from '../../plugins/standalone/config.js'
 import { originOf } from '../../plugins/standalone/curls.js'
 import { readArgs } from '../args.js'

@@ -1,5 +1,5 @@
 /** Budgets of a key as the command line says and shows them: `5/month`, `1000tokens/day Europe/Berlin`. */
-import { checkBudgets, periods } from '../../plugins/core/budget.js'
+import { checkBudgets, periods } from '../../plugins/core/money/budget.js'
 import type { Budget } from '../../plugins/core/types.js'
 import { UsageError } from '../io.js'
 

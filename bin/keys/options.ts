@@ -1,6 +1,6 @@
 /** What the command line says of a key. */
 import type { Budget, Limits } from '../../plugins/core/types.js'
-import { isLabel, maxLabels, readLabels } from '../../plugins/core/labels.js'
+import { isLabel, maxLabels, readLabels } from '../../plugins/core/config/labels.js'
 import { readCount, readDate, UsageError } from '../io.js'
 import { readBudgets } from './budgets.js'
 

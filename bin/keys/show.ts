@@ -1,5 +1,5 @@
 /** Issued keys for programs and for people, without their digests: those are no secret, and nobody needs them. */
-import { readLabels } from '../../plugins/core/labels.js'
+import { readLabels } from '../../plugins/core/config/labels.js'
 import type { KeyRecord, Limits } from '../../plugins/state/types.js'
 import { table } from '../table.js'
 import { budgetText } from './budgets.js'

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
-import { didYouMean } from '../../plugins/core/did-you-mean.js'
+import { didYouMean } from '../../plugins/core/config/did-you-mean.js'
 import type { Limits } from '../../plugins/core/types.js'
 import { ConfigError } from '../../plugins/standalone/config-error.js'
 import type { GatewayConfig } from '../../plugins/standalone/config-types.js'

@@ -1,5 +1,5 @@
-import { frameHead, isFrame } from '../../plugins/state/ledger-frame.js'
-import { endMark } from '../../plugins/state/ledger-read.js'
+import { frameHead, isFrame } from '../../plugins/state/ledger/frame.js'
+import { endMark } from '../../plugins/state/ledger/read.js'
 import type { Calendar } from './calendar.js'
 import type { Dimension } from './dimensions.js'
 import { readPart, type FilePart } from './file-parts.js'

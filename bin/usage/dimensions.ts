@@ -1,5 +1,5 @@
 /** What usage can be summed by. */
-import { didYouMean } from '../../plugins/core/did-you-mean.js'
+import { didYouMean } from '../../plugins/core/config/did-you-mean.js'
 import type { LedgerRecord } from '../../plugins/state/types.js'
 import { UsageError } from '../io.js'
 import type { Calendar } from './calendar.js'

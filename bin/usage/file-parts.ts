@@ -1,6 +1,6 @@
 /** The lines of large files, in parts that may be read in any order, at once, and by several threads. */
 import { closeSync, openSync, readSync } from 'node:fs'
-import type { LedgerFile } from '../../plugins/state/ledger-read.js'
+import type { LedgerFile } from '../../plugins/state/ledger/read.js'
 import { bytesOf, slackBytes, type Bytes } from './json-bytes.js'
 
 const blockBytes = 1024 * 1024

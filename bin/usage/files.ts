@@ -1,4 +1,4 @@
-import { filesOf, readBatches } from '../../plugins/state/ledger-read.js'
+import { filesOf, readBatches } from '../../plugins/state/ledger/read.js'
 import { CommandError, type Io } from '../io.js'
 import { ProgressBar } from '../progress-bar.js'
 import { addParts } from './add-parts.js'

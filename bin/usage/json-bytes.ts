@@ -3,7 +3,7 @@
  * stand behind it.
  */
 
-// Not those of core/bytes.ts: the loops below take half as long again where they read them from another module.
+// Not those of core/body/bytes.ts: the loops below take half as long again where they read them from another module.
 const quote = 34
 const backslash = 92
 const comma = 44

@@ -1,4 +1,4 @@
-import { add, readDecimal, zero, type Decimal } from '../../plugins/core/decimal.js'
+import { add, readDecimal, zero, type Decimal } from '../../plugins/core/money/decimal.js'
 
 /** So many digits are a number that is exact, and so are sums of thousands of them. */
 const maxPlaces = 12

@@ -1,5 +1,5 @@
-import { one, readDecimal } from '../../plugins/core/decimal.js'
-import { leaves, leafTokens } from '../../plugins/core/measures.js'
+import { one, readDecimal } from '../../plugins/core/money/decimal.js'
+import { leaves, leafTokens } from '../../plugins/core/call/measures.js'
 import { priceBill } from '../../plugins/costs/cost-of.js'
 import type { Match, PriceTable } from '../../plugins/costs/price-table.js'
 import { matchOf } from '../../plugins/costs/pricing.js'

@@ -2,7 +2,7 @@
  * The few fields of a record that sums need, found in its bytes as the ledger writes it: compact JSON, whose checksum was right. To
  * build all of a record costs ten times as much, and a report reads millions.
  */
-import { leaves } from '../../plugins/core/measures.js'
+import { leaves } from '../../plugins/core/call/measures.js'
 import type { Labels } from '../../plugins/core/types.js'
 import type { UsageEntry } from '../../plugins/state/usage-store/reader.js'
 import type { Parties } from './dimensions.js'

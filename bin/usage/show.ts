@@ -1,6 +1,6 @@
 /** Sums for programs and for people. */
-import { decimalText, type Decimal } from '../../plugins/core/decimal.js'
-import { leaves } from '../../plugins/core/measures.js'
+import { decimalText, type Decimal } from '../../plugins/core/money/decimal.js'
+import { leaves } from '../../plugins/core/call/measures.js'
 import { table } from '../table.js'
 import type { Dimension } from './dimensions.js'
 import { costText, type Sum, type Sums } from './sums.js'

@@ -1,5 +1,5 @@
 /** Where the usage of a report comes from. */
-import { didYouMean } from '../../plugins/core/did-you-mean.js'
+import { didYouMean } from '../../plugins/core/config/did-you-mean.js'
 import type { Outcome } from '../../plugins/core/types.js'
 import { protocolNames } from '../../plugins/protocols/index.js'
 import type { LedgerRecord } from '../../plugins/state/types.js'

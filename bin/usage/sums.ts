@@ -1,5 +1,5 @@
-import { decimalText, type Decimal } from '../../plugins/core/decimal.js'
-import { leaves } from '../../plugins/core/measures.js'
+import { decimalText, type Decimal } from '../../plugins/core/money/decimal.js'
+import { leaves } from '../../plugins/core/call/measures.js'
 import type { UsageEntry } from '../../plugins/state/usage-store/reader.js'
 import { Money } from './money.js'
 

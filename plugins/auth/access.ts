@@ -1,7 +1,7 @@
 /** The decisions that need no store: what a known key of a known group may do. Each gives the refusal, or null for yes. */
 import { gatewayError, type GatewayError } from '../core/errors/gateway-error.js'
 import { modelHeaders, type Endpoint, type Family } from '../protocols/index.js'
-import type { ModelCall } from '../core/model-call.js'
+import type { ModelCall } from '../core/call/model-call.js'
 import type { Group, Key } from '../core/types.js'
 
 /** 401 for a key that is no longer valid. `nowMs` is the time since the epoch. */

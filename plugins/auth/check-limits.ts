@@ -1,6 +1,6 @@
-import { checkBudgets } from '../core/budget.js'
-import { didYouMean } from '../core/did-you-mean.js'
-import { OptionError } from '../core/options.js'
+import { checkBudgets } from '../core/money/budget.js'
+import { didYouMean } from '../core/config/did-you-mean.js'
+import { OptionError } from '../core/config/options.js'
 import type { Limits } from '../core/types.js'
 
 /** Limits with the least that each may be: none of the others could ever let a request pass, where a balance may be filled again. */

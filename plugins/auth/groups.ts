@@ -1,8 +1,8 @@
 /** Groups as an operator writes them, checked and put into the shape that requests are decided on. */
-import { didYouMean } from '../core/did-you-mean.js'
-import { checkChoice, checkOptions, checkTexts, OptionError } from '../core/options.js'
+import { didYouMean } from '../core/config/did-you-mean.js'
+import { checkChoice, checkOptions, checkTexts, OptionError } from '../core/config/options.js'
 import { protocolNames, type ProtocolName } from '../protocols/index.js'
-import { checkLabels } from '../core/labels.js'
+import { checkLabels } from '../core/config/labels.js'
 import type { Group, Labels, Limits } from '../core/types.js'
 import { checkLimits } from './check-limits.js'
 

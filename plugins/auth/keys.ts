@@ -1,9 +1,9 @@
 /** Keys as an operator writes them, checked, and found by the digests of their secrets. */
 import { hash } from 'node:crypto'
-import { didYouMean } from '../core/did-you-mean.js'
-import { checkLabels } from '../core/labels.js'
-import { checkOptions, missingText, OptionError } from '../core/options.js'
-import { readTime } from '../core/read-time.js'
+import { didYouMean } from '../core/config/did-you-mean.js'
+import { checkLabels } from '../core/config/labels.js'
+import { checkOptions, missingText, OptionError } from '../core/config/options.js'
+import { readTime } from '../core/config/read-time.js'
 import type { Group, Key, Labels, Limits } from '../core/types.js'
 import { checkLimits } from './check-limits.js'
 import { isPlain } from './credential.js'

@@ -1,6 +1,6 @@
 /** Answers of a host's own table, held to what they must be: one that says nothing clear opens nothing and holds nobody up. */
-import { OptionError } from '../core/options.js'
-import { checkLabels } from '../core/labels.js'
+import { OptionError } from '../core/config/options.js'
+import { checkLabels } from '../core/config/labels.js'
 import type { Key } from '../core/types.js'
 import { checkLimits } from './check-limits.js'
 import type { LookupKey } from './options.js'

@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify'
-import { checkChoice, checkMethods, checkOptions, checkTexts, OptionError, withDefaults } from '../core/options.js'
-import { isObject } from '../core/json-object.js'
+import { checkChoice, checkMethods, checkOptions, checkTexts, OptionError, withDefaults } from '../core/config/options.js'
+import { isObject } from '../core/body/json-object.js'
 import { families, type FamilyName, type OptionalSource } from '../protocols/index.js'
 import type { Key, KeyChange, Labels, Limits } from '../core/types.js'
 import type { FailureOptions } from './failure-budget.js'

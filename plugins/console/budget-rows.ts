@@ -1,4 +1,4 @@
-import { nearestFirst, type BudgetsStatus, type BudgetStatus } from '../core/budget-status.js'
+import { nearestFirst, type BudgetsStatus, type BudgetStatus } from '../core/money/budget-status.js'
 
 export interface BudgetRow extends BudgetStatus {
   /** When it begins anew, as clocks of its time zone show it; null for never. */

@@ -1,9 +1,9 @@
 import type { FastifyInstance } from 'fastify'
 import Fastify from 'fastify'
 import fp from 'fastify-plugin'
-import { OptionError } from '../core/options.js'
+import { OptionError } from '../core/config/options.js'
 import { joinGateway } from '../core/gateway.js'
-import { mergedStatus, type UpstreamsStatus } from '../core/upstream-status.js'
+import { mergedStatus, type UpstreamsStatus } from '../core/upstream/upstream-status.js'
 import type { CostDays } from './cost-days.js'
 import { checkConsoleOptions, hostsOf, type ConsoleOptions } from './options.js'
 

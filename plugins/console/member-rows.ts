@@ -1,4 +1,4 @@
-import { stateText, type UpstreamsStatus } from '../core/upstream-status.js'
+import { stateText, type UpstreamsStatus } from '../core/upstream/upstream-status.js'
 import type { Row } from './readings.js'
 
 /** Models are what callers ask for: a page shows no more of them. */

@@ -1,5 +1,5 @@
-import { checkHosts } from '../core/own-host.js'
-import { checkOptions, OptionError } from '../core/options.js'
+import { checkHosts } from '../core/door/own-host.js'
+import { checkOptions, OptionError } from '../core/config/options.js'
 
 export interface ConsoleAddress {
   /** 0 for any that is free. */

@@ -3,7 +3,7 @@
  * without it every call lands here and costs a no-op.
  */
 import type { FamilyName, ProtocolLabel } from '../protocols/index.js'
-import type { ModelCall } from './model-call.js'
+import type { ModelCall } from './call/model-call.js'
 
 export type LookupResult = 'hit' | 'negative_hit' | 'miss' | 'coalesced' | 'stale' | 'error'
 

@@ -1,7 +1,7 @@
 /** What a request may have cost where some of its tokens have no price. A cost it is not: only budgets count it. */
-import { add, billionthsOf, times, timesCount, zero, type Decimal } from '../core/decimal.js'
-import { tokensOf } from '../core/measures.js'
-import type { ModelCall } from '../core/model-call.js'
+import { add, billionthsOf, times, timesCount, zero, type Decimal } from '../core/money/decimal.js'
+import { tokensOf } from '../core/call/measures.js'
+import type { ModelCall } from '../core/call/model-call.js'
 import { linesOf, ratesFor } from './cost-of.js'
 import { dearer, dearestOf, namesOf, waysOf, type Ways } from './estimate.js'
 import { matchOf, namesIn } from './pricing.js'

@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream'
 import type { FastifyInstance } from 'fastify'
-import { modelCallOf, type ModelCall } from '../core/model-call.js'
+import { modelCallOf, type ModelCall } from '../core/call/model-call.js'
 
 /** A reply beyond this is passed on as it comes, and does not tell its cost. */
 const maxHeldBytes = 4 * 1024 * 1024

@@ -1,8 +1,8 @@
 /** The bill of one request: what its reply told, times the price list's row for its model. */
-import type { CostPart, Served, Unit } from '../core/cost.js'
-import { leaves, leafTokens, tokensOf } from '../core/measures.js'
+import type { CostPart, Served, Unit } from '../core/money/cost.js'
+import { leaves, leafTokens, tokensOf } from '../core/call/measures.js'
 import type { ModalityTokens, TokenUsage } from '../core/types.js'
-import { add, decimalText, one, readDecimal, times, timesCount, zero, type Decimal } from '../core/decimal.js'
+import { add, decimalText, one, readDecimal, times, timesCount, zero, type Decimal } from '../core/money/decimal.js'
 import { kinds, type PriceRow, type Rates, type Sheet, type Step } from './price-row.js'
 
 /** What is charged for. */

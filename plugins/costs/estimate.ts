@@ -1,10 +1,10 @@
 /** What a request may cost at most, told before it is sent. */
-import { leaves } from '../core/measures.js'
-import type { ModelCall } from '../core/model-call.js'
+import { leaves } from '../core/call/measures.js'
+import type { ModelCall } from '../core/call/model-call.js'
 import { ratesFor } from './cost-of.js'
-import { add, isLess, one, times, timesCount, zero, type Decimal } from '../core/decimal.js'
+import { add, isLess, one, times, timesCount, zero, type Decimal } from '../core/money/decimal.js'
 import { kinds, type PriceRow, type Rates, type Sheet } from './price-row.js'
-import { isObject, type JsonObject } from '../core/json-object.js'
+import { isObject, type JsonObject } from '../core/body/json-object.js'
 import type { ServedRules } from '../protocols/served-rules.js'
 
 /** How the request asks to be served, in each spelling of that; nothing where it does not say, or asks for what is common. */

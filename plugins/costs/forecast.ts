@@ -1,7 +1,7 @@
 /** What a request may cost, before it is known which upstream takes it and which model replies. */
-import { billionthsOf, type Decimal } from '../core/decimal.js'
-import type { ModelCall } from '../core/model-call.js'
-import type { CostForecast } from '../core/pricing.js'
+import { billionthsOf, type Decimal } from '../core/money/decimal.js'
+import type { ModelCall } from '../core/call/model-call.js'
+import type { CostForecast } from '../core/money/pricing.js'
 import { asksForNothing, dearer, estimateOf, waysOf, type Ways } from './estimate.js'
 import { Outlooks, type Outlook, type PriceSource } from './outlook.js'
 import type { PriceRow } from './price-row.js'

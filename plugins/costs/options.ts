@@ -1,5 +1,5 @@
-import { one, type Decimal } from '../core/decimal.js'
-import { checkChoice, checkOptions, OptionError } from '../core/options.js'
+import { one, type Decimal } from '../core/money/decimal.js'
+import { checkChoice, checkOptions, OptionError } from '../core/config/options.js'
 import { PriceTable } from './price-table.js'
 import { readFactor } from './read-row.js'
 

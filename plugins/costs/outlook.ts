@@ -1,7 +1,7 @@
 /** What prices a request may have before it is sent: the same for all requests for a model that the same upstreams may take. */
-import { one, type Decimal } from '../core/decimal.js'
-import type { ModelCall } from '../core/model-call.js'
-import type { Upstream } from '../core/upstream.js'
+import { one, type Decimal } from '../core/money/decimal.js'
+import type { ModelCall } from '../core/call/model-call.js'
+import type { Upstream } from '../core/upstream/upstream.js'
 import { dearer } from './estimate.js'
 import type { PriceRow } from './price-row.js'
 import { holdsAt, type Match, type PriceTable } from './price-table.js'

@@ -2,9 +2,9 @@
  * The sum of a bill that has nothing but tokens at the common prices, as nearly all have: one product for each leaf, in whole numbers
  * of one power of ten. Its lines take several times as long, and are made for who reads them.
  */
-import type { Served } from '../core/cost.js'
-import { unitsIn, type Decimal } from '../core/decimal.js'
-import { leaves, tokensOf } from '../core/measures.js'
+import type { Served } from '../core/money/cost.js'
+import { unitsIn, type Decimal } from '../core/money/decimal.js'
+import { leaves, tokensOf } from '../core/call/measures.js'
 import type { TokenUsage } from '../core/types.js'
 import { isCommonlyServed, stepFor, type Bill } from './cost-of.js'
 import { kinds, type PlainSheet, type PriceRow, type Rates, type Scale, type Sheet } from './price-row.js'

@@ -2,8 +2,8 @@
  * What a request may cost at most by a row that has nothing but rates of tokens, as nearly all have: two products in whole numbers of one
  * power of ten. The ways in which others may be charged take several times as long.
  */
-import { billionthsOf, times, unitsIn, type Decimal } from '../core/decimal.js'
-import type { CostForecast } from '../core/pricing.js'
+import { billionthsOf, times, unitsIn, type Decimal } from '../core/money/decimal.js'
+import type { CostForecast } from '../core/money/pricing.js'
 import { dearestOf } from './estimate.js'
 import type { PriceRow } from './price-row.js'
 

@@ -1,7 +1,7 @@
 /** What a price list says of one model, whichever form it was written in. */
-import { leaves } from '../core/measures.js'
-import type { Unit } from '../core/cost.js'
-import type { Decimal } from '../core/decimal.js'
+import { leaves } from '../core/call/measures.js'
+import type { Unit } from '../core/money/cost.js'
+import type { Decimal } from '../core/money/decimal.js'
 import type { TokenUsage } from '../core/types.js'
 
 /** Kinds of content whose tokens may have a rate of their own. All others have that of their leaf. */

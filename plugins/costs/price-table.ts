@@ -1,7 +1,7 @@
 /** Which entry of the price lists a model gets. */
 import { hash } from 'node:crypto'
-import type { Cost } from '../core/cost.js'
-import { globOf } from '../core/glob.js'
+import type { Cost } from '../core/money/cost.js'
+import { globOf } from '../core/config/glob.js'
 import { isCurrency } from './currency.js'
 import { PriceError, pathText, type PlacedProblem } from './price-error.js'
 import { readModels, readPriceFile } from './price-file.js'

@@ -1,8 +1,8 @@
 /** What a request costs, by the price lists. */
-import type { Cost, SettledCost } from '../core/cost.js'
-import type { ModelCall } from '../core/model-call.js'
+import type { Cost, SettledCost } from '../core/money/cost.js'
+import type { ModelCall } from '../core/call/model-call.js'
 import { linesOf, priceBill, type Bill } from './cost-of.js'
-import { billionthsOf, decimalText, numberOf, one, type Decimal } from '../core/decimal.js'
+import { billionthsOf, decimalText, numberOf, one, type Decimal } from '../core/money/decimal.js'
 import { plainSum } from './plain-bill.js'
 import type { Match, PriceTable } from './price-table.js'
 

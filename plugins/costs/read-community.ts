@@ -7,10 +7,10 @@
  * (pixels, storage, a session) is passed over.
  */
 import { inclusiveThresholds, searchedByRequest } from '../protocols/price-conventions.js'
-import { shifted, type Decimal } from '../core/decimal.js'
+import { shifted, type Decimal } from '../core/money/decimal.js'
 import { plainSheet } from './plain-bill.js'
 import type { EachName, Path, PriceRow, Rates, Report, Sheet, Step, Variant } from './price-row.js'
-import { isObject, type JsonObject } from '../core/json-object.js'
+import { isObject, type JsonObject } from '../core/body/json-object.js'
 import { readFactor, readPrice } from './read-row.js'
 
 /** Prices of a token. */

@@ -1,8 +1,8 @@
 /** Price rows as operators write them: per million tokens, in the list's currency. Everything that is wrong is reported, with its place. */
-import { decimalText, isLess, one, readDecimal, shifted, type Decimal } from '../core/decimal.js'
-import { didYouMean } from '../core/did-you-mean.js'
-import { isObject, type JsonObject } from '../core/json-object.js'
-import { readTime } from '../core/read-time.js'
+import { decimalText, isLess, one, readDecimal, shifted, type Decimal } from '../core/money/decimal.js'
+import { didYouMean } from '../core/config/did-you-mean.js'
+import { isObject, type JsonObject } from '../core/body/json-object.js'
+import { readTime } from '../core/config/read-time.js'
 import { plainSheet } from './plain-bill.js'
 import {
   eachNames, rateNames, type EachName, type Path, type PriceRow, type Rates, type Report, type Sheet, type Step, type Variant,

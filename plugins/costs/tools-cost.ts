@@ -1,8 +1,8 @@
 /** What tools of the provider's may cost that a request lets it use, told before it is sent. */
-import { add, timesCount, zero, type Decimal } from '../core/decimal.js'
-import { isObject } from '../core/json-object.js'
-import type { ModelCall } from '../core/model-call.js'
-import { paidTools } from '../core/paid-tools.js'
+import { add, timesCount, zero, type Decimal } from '../core/money/decimal.js'
+import { isObject } from '../core/body/json-object.js'
+import type { ModelCall } from '../core/call/model-call.js'
+import { paidTools } from '../core/money/paid-tools.js'
 import type { PaidTool } from '../protocols/types.js'
 import type { PriceRow } from './price-row.js'
 

@@ -1,12 +1,12 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { joinGateway } from '../core/gateway.js'
-import { identify, identifyFirst } from '../core/identify.js'
-import { ModelCall, modelCallOf } from '../core/model-call.js'
+import { identify, identifyFirst } from '../core/call/identify.js'
+import { ModelCall, modelCallOf } from '../core/call/model-call.js'
 import { errorText } from '../core/errors/gateway-error.js'
 import { fromForeign } from '../core/errors/foreign.js'
 import { setErrorHead } from '../core/errors/refuse.js'
-import { checkOptions } from '../core/options.js'
+import { checkOptions } from '../core/config/options.js'
 
 async function registerErrors (app: FastifyInstance, options: Readonly<Record<never, never>>): Promise<void> {
   checkOptions('errors', options, {})

@@ -1,6 +1,6 @@
 import { overloaded } from '../core/errors/overloaded.js'
-import { isEventStream } from '../core/event-stream.js'
-import type { Attempts, Call, Failure, KeptReply, StreamHead, Upstream } from '../core/upstream.js'
+import { isEventStream } from '../core/reply/event-stream.js'
+import type { Attempts, Call, Failure, KeptReply, StreamHead, Upstream } from '../core/upstream/upstream.js'
 import type { GuardedExchange } from './guarded-exchange.js'
 import { readHeaders, type Headers } from './raw-headers.js'
 import { joined } from './reply-body.js'

@@ -1,7 +1,7 @@
 /** What becomes of a reply that its upstream broke off, or that could not be handed on. */
 import { fromTransport } from '../core/errors/foreign.js'
 import { gatewayError, type GatewayError } from '../core/errors/gateway-error.js'
-import type { ModelCall } from '../core/model-call.js'
+import type { ModelCall } from '../core/call/model-call.js'
 import type { ReplyTap, StreamFacts } from '../core/types.js'
 import { writeLog } from '../core/write-log.js'
 import type { ExchangeContext } from './exchange-context.js'

@@ -1,7 +1,7 @@
 import { performance } from 'node:perf_hooks'
 import type { Dispatcher } from 'undici'
 import { ReplyCodedError } from '../core/errors/reply-errors.js'
-import { releaseHold } from '../core/request-life.js'
+import { releaseHold } from '../core/call/request-life.js'
 import type { Drain } from './drain.js'
 import type { ExchangeContext, ExchangeDone, Transport } from './exchange-context.js'
 import { Handover } from './handover.js'

@@ -1,4 +1,4 @@
-import type { Call } from '../core/upstream.js'
+import type { Call } from '../core/upstream/upstream.js'
 import { writeLog } from '../core/write-log.js'
 import { Exchange } from './exchange.js'
 import type { ExchangeContext, ExchangeDone, Transport } from './exchange-context.js'

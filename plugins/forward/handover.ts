@@ -1,6 +1,6 @@
 import { performance } from 'node:perf_hooks'
 import { StreamCutError } from '../core/errors/reply-errors.js'
-import { isEventStream } from '../core/event-stream.js'
+import { isEventStream } from '../core/reply/event-stream.js'
 import type { ReplyTap } from '../core/types.js'
 import { lastEvent, noteBroken, noteUndelivered } from './broken-reply.js'
 import { EventBoundary } from './event-boundary.js'

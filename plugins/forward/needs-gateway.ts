@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { hasGateway } from '../core/gateway.js'
-import { OptionError } from '../core/options.js'
+import { OptionError } from '../core/config/options.js'
 
 type Hook = (request: FastifyRequest, reply: FastifyReply, done: () => void) => void
 

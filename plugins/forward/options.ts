@@ -1,4 +1,4 @@
-import { checkOptions, withDefaults } from '../core/options.js'
+import { checkOptions, withDefaults } from '../core/config/options.js'
 import { drainDefaults, type DrainOptions } from './drain.js'
 
 export interface TransportOptions {

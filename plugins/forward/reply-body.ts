@@ -1,7 +1,7 @@
 import { ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 import type { FastifyReply } from 'fastify'
-import { cutReply } from '../core/cut-reply.js'
+import { cutReply } from '../core/reply/cut-reply.js'
 
 /** A piece that is shorter may be one event, which its caller waits for. A long reply is cheaper when it is not stopped within a read. */
 const eventBytes = 4 * 1024

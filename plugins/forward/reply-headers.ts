@@ -1,8 +1,8 @@
 import type { ServerResponse } from 'node:http'
 import type { Readable } from 'node:stream'
 import type { FastifyReply } from 'fastify'
-import { isEventStream } from '../core/event-stream.js'
-import type { ModelCall } from '../core/model-call.js'
+import { isEventStream } from '../core/reply/event-stream.js'
+import type { ModelCall } from '../core/call/model-call.js'
 import { listedIn } from './connection-header.js'
 import type { Headers } from './raw-headers.js'
 

@@ -1,9 +1,9 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { clientAddsTrace } from '../core/telemetry/outgoing-trace.js'
-import { carriesCredential, overrides } from '../core/carriers.js'
+import { carriesCredential, overrides } from '../core/door/carriers.js'
 import { credentialHeaders, frontHeaders, gatewayHeaders, signInHeaders } from '../protocols/index.js'
-import type { ModelCall } from '../core/model-call.js'
-import type { Call, Header } from '../core/upstream.js'
+import type { ModelCall } from '../core/call/model-call.js'
+import type { Call, Header } from '../core/upstream/upstream.js'
 import { listedIn } from './connection-header.js'
 import { seal, type MarkedHeaders } from './exchange-context.js'
 

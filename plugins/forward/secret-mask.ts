@@ -1,5 +1,5 @@
 /** Secrets in what an upstream says: as they are, and as JSON and addresses may write them. */
-import { lineFeed } from '../core/bytes.js'
+import { lineFeed } from '../core/body/bytes.js'
 
 /** JSON within JSON escapes an escape again. */
 const maxEscapes = 3

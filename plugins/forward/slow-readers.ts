@@ -1,8 +1,8 @@
 import type { ServerResponse } from 'node:http'
 import { constants } from 'node:http2'
-import { closeStream, resetOld } from '../core/cut-reply.js'
+import { closeStream, resetOld } from '../core/reply/cut-reply.js'
 import type { Gateway } from '../core/gateway.js'
-import type { ModelCall } from '../core/model-call.js'
+import type { ModelCall } from '../core/call/model-call.js'
 
 /** Whose reply it is. */
 interface Followed {

@@ -1,6 +1,6 @@
 /** Secrets that an upstream was sent, and could say again. */
-import { carriesCredential } from '../core/carriers.js'
-import type { Call, Upstream } from '../core/upstream.js'
+import { carriesCredential } from '../core/door/carriers.js'
+import type { Call, Upstream } from '../core/upstream/upstream.js'
 import { isCarrier } from '../core/url/query.js'
 
 /** A shorter text may stand in a reply by chance. */

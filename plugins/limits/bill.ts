@@ -1,8 +1,8 @@
 /** What a ledger record says of the cost, and all that it takes to work it out again with other prices: only what applies. */
-import type { Served } from '../core/cost.js'
-import { labelsOf } from '../core/labels.js'
-import type { ModelCall } from '../core/model-call.js'
-import type { LedgerBill, LedgerCost } from '../core/ledger.js'
+import type { Served } from '../core/money/cost.js'
+import { labelsOf } from '../core/config/labels.js'
+import type { ModelCall } from '../core/call/model-call.js'
+import type { LedgerBill, LedgerCost } from '../core/money/ledger.js'
 
 /** While it is made. */
 export type Writable<T> = { -readonly [Name in keyof T]: T[Name] }

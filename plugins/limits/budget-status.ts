@@ -1,5 +1,5 @@
 import type { Balances } from '../core/balances/types.js'
-import type { BudgetsStatus, ConfiguredParties } from '../core/budget-status.js'
+import type { BudgetsStatus, ConfiguredParties } from '../core/money/budget-status.js'
 import type { IssuedBudgets } from './issued-budgets.js'
 import { askedOf, readOne } from './read-budget.js'
 

@@ -1,5 +1,5 @@
 /** Budgets as the state counts them: one bucket for each in the period that is now. */
-import { amountOf, periods, zoneName, type Period } from '../core/budget.js'
+import { amountOf, periods, zoneName, type Period } from '../core/money/budget.js'
 import type { Bucket } from '../core/balances/types.js'
 import type { Budget, Limits } from '../core/types.js'
 import { spanOf, type Span } from './calendar.js'

@@ -2,7 +2,7 @@
  * Periods of a calendar in a time zone. A period is told by the date of its first day as clocks there show it, so that days of
  * 23 and 25 hours, months of any length and a clock that was set back all find their own one.
  */
-import type { Period } from '../core/budget.js'
+import type { Period } from '../core/money/budget.js'
 
 export interface Span {
   /** Of the period; one within its calendar. */

@@ -1,9 +1,9 @@
 /** What a request is charged when it is over, and what the ledger keeps of it. */
-import type { Pricing } from '../core/pricing.js'
-import { tokensOf } from '../core/measures.js'
-import type { ModelCall } from '../core/model-call.js'
+import type { Pricing } from '../core/money/pricing.js'
+import { tokensOf } from '../core/call/measures.js'
+import type { ModelCall } from '../core/call/model-call.js'
 import type { Amounts, OwnedBucket, Scope } from '../core/balances/types.js'
-import type { LedgerRecord } from '../core/ledger.js'
+import type { LedgerRecord } from '../core/money/ledger.js'
 import { addCost, billOf, type Writable } from './bill.js'
 import { relayedEstimate } from './estimate.js'
 

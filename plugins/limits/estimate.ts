@@ -1,6 +1,6 @@
 /** How much a request may cost, told before it is sent. Never counted as usage: it is held, and replaced by what was used. */
-import { valueAt } from '../core/json-object.js'
-import type { ModelCall } from '../core/model-call.js'
+import { valueAt } from '../core/body/json-object.js'
+import type { ModelCall } from '../core/call/model-call.js'
 
 export interface HoldSizes {
   readonly maxInputTokens: number

@@ -1,7 +1,7 @@
 /** What the limits may come to count of the parties that the configuration names. */
 import { toldPercents } from '../core/balances/buckets.js'
 import type { LimitName } from '../core/balances/types.js'
-import type { ConfiguredParties } from '../core/budget-status.js'
+import type { ConfiguredParties } from '../core/money/budget-status.js'
 import type { Gateway } from '../core/gateway.js'
 
 /** Each of them in every group: a key that a store knows may have any. */

@@ -1,6 +1,6 @@
 import { setImmediate as otherWork } from 'node:timers/promises'
 import type { Balances } from '../core/balances/types.js'
-import { nearestFirst, type BudgetsStatus, type BudgetStatus } from '../core/budget-status.js'
+import { nearestFirst, type BudgetsStatus, type BudgetStatus } from '../core/money/budget-status.js'
 import type { Key } from '../core/types.js'
 import { askedOf, readOne, type Asked } from './read-budget.js'
 

@@ -1,5 +1,5 @@
-import type { ConfiguredParties } from '../core/budget-status.js'
-import { OptionError } from '../core/options.js'
+import type { ConfiguredParties } from '../core/money/budget-status.js'
+import { OptionError } from '../core/config/options.js'
 import type { Limits } from '../core/types.js'
 
 /** Throws `LLM_GATEWAY_OPTION` for a budget in money where nothing has a price: every request would be refused for that. */

@@ -1,6 +1,6 @@
-import { billionth } from '../core/budget.js'
+import { billionth } from '../core/money/budget.js'
 import type { Balances, Bucket } from '../core/balances/types.js'
-import type { BudgetStatus } from '../core/budget-status.js'
+import type { BudgetStatus } from '../core/money/budget-status.js'
 import type { Limits } from '../core/types.js'
 import { bucketsOf, readBucketId } from './budgets.js'
 

@@ -1,5 +1,5 @@
 import type { Balances } from '../core/balances/types.js'
-import type { ConfiguredParties } from '../core/budget-status.js'
+import type { ConfiguredParties } from '../core/money/budget-status.js'
 import type { Group } from '../core/types.js'
 import { bucketsOf } from './budgets.js'
 import type { Remaining } from './remaining.js'

@@ -1,4 +1,4 @@
-import type { ModelCall } from '../core/model-call.js'
+import type { ModelCall } from '../core/call/model-call.js'
 import type { Group } from '../core/types.js'
 import { ownedBuckets } from '../core/balances/buckets.js'
 import { scopesOf } from '../core/balances/parties.js'

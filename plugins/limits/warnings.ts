@@ -1,7 +1,7 @@
 /** Tells that a share of a budget is spent: in the log, in a metric, and to the host. */
 import type { FastifyBaseLogger } from 'fastify'
 import type { Reached, Settled, Settlement } from '../core/balances/types.js'
-import type { Period } from '../core/budget.js'
+import type { Period } from '../core/money/budget.js'
 import type { Recorder } from '../core/recorder.js'
 import { writeLog } from '../core/write-log.js'
 import { readBucketId } from './budgets.js'

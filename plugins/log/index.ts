@@ -1,8 +1,8 @@
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
-import { checkOptions, OptionError } from '../core/options.js'
+import { checkOptions, OptionError } from '../core/config/options.js'
 import { joinGateway } from '../core/gateway.js'
-import { identifyFirst } from '../core/identify.js'
+import { identifyFirst } from '../core/call/identify.js'
 import { writeLog } from '../core/write-log.js'
 import { refusedUrlLine, requestLine } from './line.js'
 

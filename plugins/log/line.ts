@@ -1,8 +1,8 @@
 import type { Family } from '../protocols/index.js'
 import type { GatewayError } from '../core/errors/gateway-error.js'
-import { durationOf, firstChunkOf, overheadOf } from '../core/measures.js'
-import { labelsOf } from '../core/labels.js'
-import type { ModelCall } from '../core/model-call.js'
+import { durationOf, firstChunkOf, overheadOf } from '../core/call/measures.js'
+import { labelsOf } from '../core/config/labels.js'
+import type { ModelCall } from '../core/call/model-call.js'
 import type { AttemptRecord } from '../core/types.js'
 
 /** Longer names and ids are none that are known. */

@@ -25,7 +25,7 @@ const asked = [...protocolNames, 'models', 'sockets']
 
 /** As `core/url/resolve.ts` calls them. */
 const repairs = ['missing_prefix', 'slashes', 'other_version', 'mixed_prefixes', 'duplicate_v1', 'duplicate_v1beta', 'duplicate_v1alpha']
-/** As they are told (`core/refuse-url.ts`). */
+/** As they are told (`core/door/refuse-url.ts`). */
 const pathFaults = ['ambiguous_path', 'crowded_query', 'doubled_path', 'method_not_allowed', 'unknown_action', 'unknown_url']
 /** As `validation/body-refusal.ts` calls them, and the keywords of our schemas. A host's own schemas may have more. */
 const bodyFaults = [

@@ -1,6 +1,6 @@
 /** Labels of keys and of groups that the operator wants to see in the metrics: `metrics.labels`. */
-import type { ModelCall } from '../core/model-call.js'
-import { checkTexts, OptionError } from '../core/options.js'
+import type { ModelCall } from '../core/call/model-call.js'
+import { checkTexts, OptionError } from '../core/config/options.js'
 import type { Group, Labels } from '../core/types.js'
 import { catalogue } from './catalogue.js'
 

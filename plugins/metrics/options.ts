@@ -1,6 +1,6 @@
 import type { MeterProvider } from '@opentelemetry/api'
-import { checkMethods, checkOptions, checkTexts, OptionError } from '../core/options.js'
-import { checkHosts } from '../core/own-host.js'
+import { checkMethods, checkOptions, checkTexts, OptionError } from '../core/config/options.js'
+import { checkHosts } from '../core/door/own-host.js'
 import { checkKeyLabels } from './key-labels.js'
 import type { MeterRules } from './meters.js'
 import type { Semconv } from './otel-genai.js'

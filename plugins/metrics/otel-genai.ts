@@ -1,7 +1,7 @@
 import type { Attributes, Counter, Histogram, Meter } from '@opentelemetry/api'
 import { advisedBounds, attributes, metricNames, nextAttributes, nextMetrics } from '../core/telemetry/genai.js'
-import { errorTypeOf, tokensOf, upstreamDurationOf, upstreamFirstChunkOf } from '../core/measures.js'
-import type { ModelCall } from '../core/model-call.js'
+import { errorTypeOf, tokensOf, upstreamDurationOf, upstreamFirstChunkOf } from '../core/call/measures.js'
+import type { ModelCall } from '../core/call/model-call.js'
 import type { TokenUsage } from '../core/types.js'
 
 /** `legacy`: the published metrics. `next`: the counters that replace `gen_ai.client.token.usage`. */

@@ -1,7 +1,7 @@
 import type { MeterProvider } from '@opentelemetry/api'
 import { isOtelInUse, otelApi } from '../core/telemetry/otel-api.js'
 import type { Recorder } from '../core/recorder.js'
-import type { ModelCall } from '../core/model-call.js'
+import type { ModelCall } from '../core/call/model-call.js'
 import { recordCalls, type Semconv } from './otel-genai.js'
 import { mirrorFamilies } from './otel-mirror.js'
 import { packageVersion, type Family } from './store.js'

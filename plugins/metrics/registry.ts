@@ -2,7 +2,7 @@
  * The cells as metrics of a prom-client registry: 15.x, its successor, or anything of that shape. The registry is the
  * host's; nothing is ever put into a global one.
  */
-import { OptionError } from '../core/options.js'
+import { OptionError } from '../core/config/options.js'
 import type { HistogramCell, ValueCell } from './families.js'
 import { boundText } from './exposition.js'
 import type { Family } from './store.js'

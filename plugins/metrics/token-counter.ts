@@ -1,4 +1,4 @@
-import { leafTokens, leaves } from '../core/measures.js'
+import { leafTokens, leaves } from '../core/call/measures.js'
 import type { TokenUsage } from '../core/types.js'
 import { isAmount, type FamilyRules, type Told, type ValueCell } from './families.js'
 import { LabelTree, type Series } from './label-tree.js'

@@ -1,5 +1,5 @@
-import { classOfStatus, statusClassOf } from '../core/measures.js'
-import type { ModelCall } from '../core/model-call.js'
+import { classOfStatus, statusClassOf } from '../core/call/measures.js'
+import type { ModelCall } from '../core/call/model-call.js'
 import type { MetricStore } from './store.js'
 
 /** How an attempt without a status ends that no reply was due to: its upstream was not asked, or its caller did not wait. */

@@ -1,4 +1,4 @@
-import type { ModelCall } from '../core/model-call.js'
+import type { ModelCall } from '../core/call/model-call.js'
 
 /** Up to this part of all places nobody asks whose they are. */
 const freePart = 0.8

@@ -1,4 +1,4 @@
-import { checkOptions, OptionError } from '../core/options.js'
+import { checkOptions, OptionError } from '../core/config/options.js'
 
 export interface OverloadOptions {
   /**

@@ -1,4 +1,4 @@
-import { checkChoice, checkOptions, OptionError } from '../core/options.js'
+import { checkChoice, checkOptions, OptionError } from '../core/config/options.js'
 
 export interface PathsOptions {
   /**

@@ -4,7 +4,7 @@ import { STATUS_CODES, type IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { errorText, gatewayError, type GatewayError } from '../core/errors/gateway-error.js'
 import { errorHeaders } from '../core/errors/refuse.js'
-import { knownRequest } from '../core/identify.js'
+import { knownRequest } from '../core/call/identify.js'
 import { families, familyOf } from '../protocols/index.js'
 import { connectionOf } from './connection.js'
 

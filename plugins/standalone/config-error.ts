@@ -1,4 +1,4 @@
-import { OptionError } from '../core/options.js'
+import { OptionError } from '../core/config/options.js'
 
 /** One thing that is wrong in the configuration, at the path where it stands: `groups.chat.limits.balance`. */
 export interface Problem {

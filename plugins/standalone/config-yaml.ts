@@ -4,7 +4,7 @@
  * mapping (`{ credential: ${NAME} }`) would read them as its own.
  */
 import { LineCounter, parseDocument, visit, type ErrorCode } from 'yaml'
-import { plainValues, yamlSentence } from '../core/yaml-sentences.js'
+import { plainValues, yamlSentence } from '../core/config/yaml-sentences.js'
 import { ConfigError, joinPath, type Problem } from './config-error.js'
 
 export type Environment = Readonly<Record<string, string | undefined>>

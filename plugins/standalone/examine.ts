@@ -1,5 +1,5 @@
 /** One cheap request to an upstream, for its list of models: does it answer, at this path, to this key? */
-import type { Header, Upstream } from '../core/upstream.js'
+import type { Header, Upstream } from '../core/upstream/upstream.js'
 import { UpstreamAgent } from '../forward/undici.js'
 import { endpoints, families, type Family } from '../protocols/index.js'
 import { credentialOf } from '../upstreams/call.js'

@@ -1,5 +1,5 @@
-import { resetOld } from '../core/cut-reply.js'
-import type { ModelCall } from '../core/model-call.js'
+import { resetOld } from '../core/reply/cut-reply.js'
+import type { ModelCall } from '../core/call/model-call.js'
 
 /**
  * The model requests of one app that are not settled yet. A list without gaps and not a set: a set's outgrown tables stay

@@ -1,4 +1,4 @@
-import type { UpstreamsStatus } from '../core/upstream-status.js'
+import type { UpstreamsStatus } from '../core/upstream/upstream-status.js'
 import type { Peers } from '../metrics/index.js'
 
 /** The other processes of one gateway: what they count, and how upstreams do for them. */

@@ -1,5 +1,5 @@
 /** What is right of a configuration, so that a mistake in one place hides none in another. */
-import { isObject } from '../core/json-object.js'
+import { isObject } from '../core/body/json-object.js'
 import { joinPath, type Problem } from './config-error.js'
 import { formProblems } from './config-schema.js'
 

@@ -2,7 +2,7 @@
  * Whether a value follows a JSON Schema, as it stands: to compile that of the configuration took a third of every start. Has a rule for
  * each keyword of the schemas of our files, and looks only at the parts that values have. What is wrong of one, a compiled schema tells.
  */
-import { isObject } from '../core/json-object.js'
+import { isObject } from '../core/body/json-object.js'
 
 /** Each operand is read by the rules of its own keyword, and so where the schema has it. */
 export interface Schema {

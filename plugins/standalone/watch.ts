@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
-import { isUnfit, readPlainFile, readPlainFileNow } from '../core/plain-file.js'
+import { isUnfit, readPlainFile, readPlainFileNow } from '../core/config/plain-file.js'
 
 /** A file that is being written is empty, or half there, for a moment: its text counts once it stays for so long. */
 const stayMs = 20

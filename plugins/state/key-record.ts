@@ -1,4 +1,4 @@
-import { readLabels } from '../core/labels.js'
+import { readLabels } from '../core/config/labels.js'
 import type { KeyChange, KeyRecord } from './types.js'
 
 /** The text that a store keeps: the same for a record as it was read, whose labels stand in it as text already. */

@@ -1,9 +1,9 @@
 /** Small texts that are remembered for a while, such as which upstream made a response, in each engine. */
 import { LRUCache } from 'lru-cache'
-import type { Notes } from '../core/upstream.js'
-import type { Entry } from './lmdb-durable.js'
-import type { LmdbFiles } from './lmdb-open.js'
-import type { RedisLink } from './redis-link.js'
+import type { Notes } from '../core/upstream/upstream.js'
+import type { Entry } from './lmdb/durable.js'
+import type { LmdbFiles } from './lmdb/open.js'
+import type { RedisLink } from './redis/link.js'
 
 const maxNotes = 100_000
 

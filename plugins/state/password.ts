@@ -1,6 +1,6 @@
 /** The password of a store in a file of its own: read for each new connection, so that another one needs no restart. */
-import { checkOptions, OptionError } from '../core/options.js'
-import { readPlainFileNow } from '../core/plain-file.js'
+import { checkOptions, OptionError } from '../core/config/options.js'
+import { readPlainFileNow } from '../core/config/plain-file.js'
 
 export interface PasswordFile {
   /** Its path. */

@@ -1,5 +1,5 @@
 /** Optional packages, loaded when something is configured that needs them. */
-import { MissingPeerError } from '../core/options.js'
+import { MissingPeerError } from '../core/config/options.js'
 import type { StateConfig } from './types.js'
 
 export const loadLmdb = async () => await loadPeer('state.engine lmdb', 'lmdb', async () => await import('lmdb'))

@@ -3,14 +3,14 @@
  * (memory, lmdb, Redis) differ in who shares the state and in nothing that a caller can see.
  */
 import type { Balances } from '../core/balances/types.js'
-import type { Ledger } from '../core/ledger.js'
+import type { Ledger } from '../core/money/ledger.js'
 import type { Budget, Group, Key, KeyChange, Limits } from '../core/types.js'
-import type { Notes } from '../core/upstream.js'
+import type { Notes } from '../core/upstream/upstream.js'
 import type { PasswordFile } from './password.js'
 import type { UsageStoreConfig } from './usage-store/options.js'
 
 export type * from '../core/balances/types.js'
-export type * from '../core/ledger.js'
+export type * from '../core/money/ledger.js'
 export type { KeyChange, UsageStoreConfig }
 
 /** A key with what only its keepers see. The secret itself is never stored: `digest` is its SHA-256. */

@@ -1,9 +1,9 @@
 import type { Attributes, Context, Span, Tracer } from '@opentelemetry/api'
 import { attributes } from '../core/telemetry/genai.js'
-import { errorTypeOf, succeeded, tokensOf, upstreamFirstChunkOf } from '../core/measures.js'
+import { errorTypeOf, succeeded, tokensOf, upstreamFirstChunkOf } from '../core/call/measures.js'
 import { otelApi } from '../core/telemetry/otel-api.js'
-import type { ModelCall } from '../core/model-call.js'
-import type { Upstream } from '../core/upstream.js'
+import type { ModelCall } from '../core/call/model-call.js'
+import type { Upstream } from '../core/upstream/upstream.js'
 import { requestAttributes } from './request-attributes.js'
 
 /** Span names make statistics in many backends: only a plain name may be part of one. */

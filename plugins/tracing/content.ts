@@ -4,11 +4,11 @@
  * `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT`. Texts alone, bounded, without the caller's and the upstream's key.
  */
 import type { Span } from '@opentelemetry/api'
-import { isEventStream } from '../core/event-stream.js'
+import { isEventStream } from '../core/reply/event-stream.js'
 import { attributes } from '../core/telemetry/genai.js'
-import type { ModelCall } from '../core/model-call.js'
+import type { ModelCall } from '../core/call/model-call.js'
 import type { OpenTap, ReplyTap, StreamFacts } from '../core/types.js'
-import type { Upstream } from '../core/upstream.js'
+import type { Upstream } from '../core/upstream/upstream.js'
 import { inputMessages } from './input-messages.js'
 import { ReplyText } from './reply-text.js'
 import { TextBudget } from './text-budget.js'

@@ -1,5 +1,5 @@
 import type { Attributes } from '@opentelemetry/api'
-import { valueAt } from '../core/json-object.js'
+import { valueAt } from '../core/body/json-object.js'
 import { attributes } from '../core/telemetry/genai.js'
 import type { Endpoint } from '../protocols/index.js'
 import type { FieldPath } from '../protocols/text-rules.js'

@@ -1,6 +1,6 @@
 import { gatewayError, type GatewayError } from '../core/errors/gateway-error.js'
-import type { ModelCall } from '../core/model-call.js'
-import type { Upstream } from '../core/upstream.js'
+import type { ModelCall } from '../core/call/model-call.js'
+import type { Upstream } from '../core/upstream/upstream.js'
 
 const modelPlace = '{model}'
 

@@ -1,5 +1,5 @@
-import type { ModelCall } from '../core/model-call.js'
-import type { Failure, KeptReply } from '../core/upstream.js'
+import type { ModelCall } from '../core/call/model-call.js'
+import type { Failure, KeptReply } from '../core/upstream/upstream.js'
 import { countFor } from './call.js'
 import { moreUseful, type AttemptResult } from './judgement.js'
 

@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache'
-import { textAt, textsOf } from '../core/json-text.js'
-import type { ModelCall } from '../core/model-call.js'
-import type { Notes } from '../core/upstream.js'
+import { textAt, textsOf } from '../core/body/json-text.js'
+import type { ModelCall } from '../core/call/model-call.js'
+import type { Notes } from '../core/upstream/upstream.js'
 
 const maxHeld = 10_000
 /** Longer texts are no ids. */

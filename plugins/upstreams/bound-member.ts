@@ -1,4 +1,4 @@
-import type { ModelCall } from '../core/model-call.js'
+import type { ModelCall } from '../core/call/model-call.js'
 import { namedBy, type Bindings, type BoundId } from './bindings.js'
 import type { Member } from './member.js'
 

@@ -1,6 +1,6 @@
 import { GatewayError } from '../core/errors/gateway-error.js'
-import type { ModelCall } from '../core/model-call.js'
-import type { Call, Called, Header, Upstream } from '../core/upstream.js'
+import type { ModelCall } from '../core/call/model-call.js'
+import type { Call, Called, Header, Upstream } from '../core/upstream/upstream.js'
 import type { Family } from '../protocols/index.js'
 import { pathAt } from './address.js'
 import { renameAt, renameModel } from './rename-model.js'

@@ -1,5 +1,5 @@
 /** What no part can say by itself: that the upstreams and pools which groups name are there, and speak what the groups use. */
-import { didYouMean } from '../core/did-you-mean.js'
+import { didYouMean } from '../core/config/did-you-mean.js'
 import { endpoints } from '../protocols/index.js'
 import type { PoolOptions, UpstreamOptions } from './options.js'
 

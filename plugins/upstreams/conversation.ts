@@ -1,4 +1,4 @@
-import { valueAt } from '../core/json-object.js'
+import { valueAt } from '../core/body/json-object.js'
 import { conversationFields, type ConversationField } from '../protocols/conversation.js'
 
 /** Longer texts are no ids. */

@@ -1,7 +1,7 @@
 import { performance } from 'node:perf_hooks'
 import type { FastifyInstance } from 'fastify'
 import type { Gateway } from '../core/gateway.js'
-import type { Upstream } from '../core/upstream.js'
+import type { Upstream } from '../core/upstream/upstream.js'
 import type { HealthRegistry } from './health.js'
 
 /** Shows how the upstreams do, and counts what ran where there was nothing to decide. */

@@ -1,4 +1,4 @@
-import { globOf } from '../core/glob.js'
+import { globOf } from '../core/config/glob.js'
 
 /** True for names that one of the patterns stands for; `*` is any part of a name, also an empty one. */
 export function compileGlobs (patterns: readonly string[]): (name: string) => boolean {

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
-import type { Upstream } from '../core/upstream.js'
+import type { Upstream } from '../core/upstream/upstream.js'
 import { Breaker, failureRules, refusalRules } from './breaker.js'
 import { Load } from './load.js'
 

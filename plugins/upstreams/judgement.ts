@@ -1,8 +1,8 @@
 import { unescape } from 'node:querystring'
 import { GatewayError } from '../core/errors/gateway-error.js'
-import type { ModelCall } from '../core/model-call.js'
+import type { ModelCall } from '../core/call/model-call.js'
 import { mayNameAccount, namesAccount, namesRequest, waitMsOf } from '../protocols/refusals.js'
-import type { Failure, KeptReply } from '../core/upstream.js'
+import type { Failure, KeptReply } from '../core/upstream/upstream.js'
 
 /** How an attempt ended, as the metrics, the log line and the span tell it. */
 export type AttemptResult =

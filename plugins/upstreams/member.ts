@@ -1,4 +1,4 @@
-import type { Upstream } from '../core/upstream.js'
+import type { Upstream } from '../core/upstream/upstream.js'
 import type { Health } from './health.js'
 import { Load } from './load.js'
 import { textHash } from './rendezvous.js'

@@ -1,5 +1,5 @@
 import { gatewayError, type GatewayError } from '../core/errors/gateway-error.js'
-import type { ModelCall } from '../core/model-call.js'
+import type { ModelCall } from '../core/call/model-call.js'
 import type { Group } from '../core/types.js'
 import { modelDocuments } from '../protocols/model-documents.js'
 import type { Router } from './router.js'

@@ -1,4 +1,4 @@
-import type { Notes } from '../core/upstream.js'
+import type { Notes } from '../core/upstream/upstream.js'
 import type { ProtocolName } from '../protocols/index.js'
 import type { CredentialFunction } from './secret.js'
 

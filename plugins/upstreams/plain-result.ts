@@ -1,4 +1,4 @@
-import type { ModelCall } from '../core/model-call.js'
+import type { ModelCall } from '../core/call/model-call.js'
 import type { AttemptResult } from './judgement.js'
 
 const byError: ReadonlyMap<string | null, AttemptResult> = new Map([

@@ -1,5 +1,5 @@
-import { checkChoice, checkOptions, missingText, OptionError } from '../core/options.js'
-import type { Header, Secret, Upstream } from '../core/upstream.js'
+import { checkChoice, checkOptions, missingText, OptionError } from '../core/config/options.js'
+import type { Header, Secret, Upstream } from '../core/upstream/upstream.js'
 import { addressProblem } from '../core/url/upstream-address.js'
 import { credentialHeaders, protocolNames } from '../protocols/index.js'
 import type { UpstreamOptions } from './options.js'

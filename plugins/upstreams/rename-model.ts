@@ -1,4 +1,4 @@
-import { textAt, textsAt, type Span } from '../core/json-text.js'
+import { textAt, textsAt, type Span } from '../core/body/json-text.js'
 
 /**
  * Puts the upstream's name for the model in place of the caller's in the raw bytes of a JSON body, wherever a path leads to it

@@ -1,9 +1,9 @@
 import { gatewayError, type GatewayError } from '../core/errors/gateway-error.js'
-import { givenUpstream } from '../core/given-upstream.js'
-import { textAt, textsOf } from '../core/json-text.js'
-import type { ModelCall } from '../core/model-call.js'
+import { givenUpstream } from '../core/upstream/given-upstream.js'
+import { textAt, textsOf } from '../core/body/json-text.js'
+import type { ModelCall } from '../core/call/model-call.js'
 import type { Group, ModelRoute } from '../core/types.js'
-import type { Destination, Upstream } from '../core/upstream.js'
+import type { Destination, Upstream } from '../core/upstream/upstream.js'
 import { compileGlobs } from './globs.js'
 
 interface Route {

@@ -1,7 +1,7 @@
 import { performance } from 'node:perf_hooks'
 import { gatewayError } from '../core/errors/gateway-error.js'
-import { readPlainFile } from '../core/plain-file.js'
-import type { Secret } from '../core/upstream.js'
+import { readPlainFile } from '../core/config/plain-file.js'
+import type { Secret } from '../core/upstream/upstream.js'
 import { within } from './within.js'
 
 /** A secret with the time of its end: milliseconds since the epoch, or a date. */

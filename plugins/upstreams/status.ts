@@ -1,5 +1,5 @@
-import type { ModelOut, PoolStatus, UpstreamStatus, UpstreamsStatus } from '../core/upstream-status.js'
-import type { Upstream } from '../core/upstream.js'
+import type { ModelOut, PoolStatus, UpstreamStatus, UpstreamsStatus } from '../core/upstream/upstream-status.js'
+import type { Upstream } from '../core/upstream/upstream.js'
 import type { Health, HealthRegistry } from './health.js'
 import type { Pool } from './pool.js'
 

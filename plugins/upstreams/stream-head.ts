@@ -1,5 +1,5 @@
-import { isObject } from '../core/json-object.js'
-import type { StreamHead } from '../core/upstream.js'
+import { isObject } from '../core/body/json-object.js'
+import type { StreamHead } from '../core/upstream/upstream.js'
 import { noHead, type UsageRules } from '../protocols/usage-rules.js'
 
 /** No more of a preamble is held; what comes then is passed on whatever it is. */

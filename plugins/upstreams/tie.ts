@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import type { ModelCall } from '../core/model-call.js'
+import type { ModelCall } from '../core/call/model-call.js'
 import type { Tie } from './affinity.js'
 import { conversationOf } from './conversation.js'
 import type { Pool } from './pool.js'

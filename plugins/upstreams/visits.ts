@@ -1,5 +1,5 @@
-import type { ModelCall } from '../core/model-call.js'
-import type { KeptReply } from '../core/upstream.js'
+import type { ModelCall } from '../core/call/model-call.js'
+import type { KeptReply } from '../core/upstream/upstream.js'
 import { passedOn, well, type AttemptResult, type Judgement } from './judgement.js'
 import type { Member } from './member.js'
 import type { Surroundings } from './surroundings.js'

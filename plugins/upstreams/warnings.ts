@@ -1,4 +1,4 @@
-import { readPlainFileNow } from '../core/plain-file.js'
+import { readPlainFileNow } from '../core/config/plain-file.js'
 import { addressWarnings } from './address-warning.js'
 import type { UpstreamOptions } from './options.js'
 import { isSecret } from './secret.js'

@@ -1,14 +1,14 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { UsageRequest, UsageRules } from '../protocols/usage-rules.js'
-import { duplicateKey } from '../core/duplicate-key.js'
-import { largeBytes } from '../core/collect-body.js'
-import { folded } from '../core/folded.js'
-import type { ModelCall } from '../core/model-call.js'
-import { openObject } from '../core/bytes.js'
+import { duplicateKey } from '../core/body/duplicate-key.js'
+import { largeBytes } from '../core/body/collect-body.js'
+import { folded } from '../core/body/folded.js'
+import type { ModelCall } from '../core/call/model-call.js'
+import { openObject } from '../core/body/bytes.js'
 import { parseJson } from './captured-value.js'
 import { fieldOf, type Edit, type Field } from './body-field.js'
 import { insertSlowly, searchSlowly } from './large-body.js'
-import { isObject } from '../core/json-object.js'
+import { isObject } from '../core/body/json-object.js'
 
 /**
  * Asks for usage on behalf of a caller who streams and did not. True where the request was changed: the reply then has an

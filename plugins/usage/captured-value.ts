@@ -1,4 +1,4 @@
-import { backslash, quote, space, standsAt } from '../core/bytes.js'
+import { backslash, quote, space, standsAt } from '../core/body/bytes.js'
 
 /** Bytes of one value beyond which it is given up: a usage object with a hundred iterations is half of this. */
 const maxValueBytes = 64 * 1024

@@ -1,5 +1,5 @@
 import type { ModalityTokens } from '../core/types.js'
-import { isObject, type JsonObject } from '../core/json-object.js'
+import { isObject, type JsonObject } from '../core/body/json-object.js'
 import { isCount } from './usage-object.js'
 
 type Direction = ModalityTokens['direction']

@@ -1,7 +1,7 @@
 import type { ModalityTokens, TokenUsage } from '../core/types.js'
 import { kindsIn } from './count-kinds.js'
 import type { CountPlaces } from './plan.js'
-import { isObject, type JsonObject } from '../core/json-object.js'
+import { isObject, type JsonObject } from '../core/body/json-object.js'
 import { UsageObject } from './usage-object.js'
 
 /** What a usage object says. */

@@ -1,4 +1,4 @@
-import { openArray } from '../core/bytes.js'
+import { openArray } from '../core/body/bytes.js'
 import { JsonScanner } from './json-scanner.js'
 import type { Meter } from './meter.js'
 import type { Plan } from './plan.js'

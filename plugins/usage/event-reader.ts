@@ -1,4 +1,4 @@
-import { carriageReturn, colon, lineFeed, space } from '../core/bytes.js'
+import { carriageReturn, colon, lineFeed, space } from '../core/body/bytes.js'
 
 const byteOrderMark = Buffer.from('\uFEFF')
 const dataField = Buffer.from('data')

@@ -1,4 +1,4 @@
-import { lineFeed } from '../core/bytes.js'
+import { lineFeed } from '../core/body/bytes.js'
 import type { EventStreamReader } from './event-stream-reader.js'
 
 /** Bytes of one unfinished event that are held back before it is let go as an ordinary one; the added event has a tenth. */

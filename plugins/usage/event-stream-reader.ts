@@ -1,4 +1,4 @@
-import { openArray, openObject } from '../core/bytes.js'
+import { openArray, openObject } from '../core/body/bytes.js'
 import { EventReader } from './event-reader.js'
 import { JsonScanner } from './json-scanner.js'
 import type { Meter } from './meter.js'

@@ -1,4 +1,4 @@
-import { backslash, closeArray, closeObject, colon, comma, isSpace, openArray, openObject, quote } from '../core/bytes.js'
+import { backslash, closeArray, closeObject, colon, comma, isSpace, openArray, openObject, quote } from '../core/body/bytes.js'
 import { CapturedValue } from './captured-value.js'
 import { StringEnd } from './string-end.js'
 import { keepIn, nodeOfKey, nodeOfName, type SearchNode } from './search-tree.js'

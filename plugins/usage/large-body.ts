@@ -1,7 +1,7 @@
 /** Work on a large body, a piece a turn: all at once would hold the loop for 40 ms and more. */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { fieldFound, type Edit, type Field } from './body-field.js'
-import { openObject } from '../core/bytes.js'
+import { openObject } from '../core/body/bytes.js'
 import { JsonScanner } from './json-scanner.js'
 import { compileSearch } from './search-tree.js'
 

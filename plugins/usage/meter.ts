@@ -1,9 +1,9 @@
-import type { ModelCall } from '../core/model-call.js'
+import type { ModelCall } from '../core/call/model-call.js'
 import type { ModalityTokens, StreamFacts, UsageMissing } from '../core/types.js'
 import { addCounted, countTokens, type Counted } from './count-tokens.js'
 import type { Plan } from './plan.js'
 import { nothingOutside, servedOf, takeOutside, textIn, type ReadHeader } from './served.js'
-import { isObject, type JsonObject } from '../core/json-object.js'
+import { isObject, type JsonObject } from '../core/body/json-object.js'
 import { overlay } from './usage-object.js'
 
 /** Why a reply was not read to its end. */

@@ -1,5 +1,5 @@
-import { checkOptions, OptionError } from '../core/options.js'
-import { isObject } from '../core/json-object.js'
+import { checkOptions, OptionError } from '../core/config/options.js'
+import { isObject } from '../core/body/json-object.js'
 
 export interface UsageOptions {
   /**

@@ -1,5 +1,5 @@
 import type { UsageCounts, UsageRules } from '../protocols/usage-rules.js'
-import type { Unit } from '../core/cost.js'
+import type { Unit } from '../core/money/cost.js'
 import type { Place } from './usage-object.js'
 import { compileSearch, type SearchNode } from './search-tree.js'
 

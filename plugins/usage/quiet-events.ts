@@ -1,5 +1,5 @@
 /** Which whole events of a piece tell nothing of usage: found by native search, without a look at each byte. */
-import { backslash, carriageReturn, closeObject, lineFeed, standsAt } from '../core/bytes.js'
+import { backslash, carriageReturn, closeObject, lineFeed, standsAt } from '../core/body/bytes.js'
 
 /** An event of failure names itself at its begin: `event: error`, `data: {"error":`, `data: {"type":"response.failed"`. */
 const error = 'error'

@@ -1,4 +1,4 @@
-import { standsAt } from '../core/bytes.js'
+import { standsAt } from '../core/body/bytes.js'
 import { parseJson } from './captured-value.js'
 
 /**

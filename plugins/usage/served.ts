@@ -1,8 +1,8 @@
 /** What a reply tells of how it was served, and of what is charged for beside tokens. */
-import type { Served, Unit } from '../core/cost.js'
-import { decimalText, readDecimal, shifted } from '../core/decimal.js'
+import type { Served, Unit } from '../core/money/cost.js'
+import { decimalText, readDecimal, shifted } from '../core/money/decimal.js'
 import type { ServedRules, ToldAt } from '../protocols/served-rules.js'
-import { valueAt, type JsonObject } from '../core/json-object.js'
+import { valueAt, type JsonObject } from '../core/body/json-object.js'
 import type { Plan } from './plan.js'
 
 /** More searches, or seconds, no reply has: a mistake of the provider's, after which all that is counted later would be lost. */

@@ -1,4 +1,4 @@
-import { backslash, quote } from '../core/bytes.js'
+import { backslash, quote } from '../core/body/bytes.js'
 
 /** Most strings of a reply are short, and end before a call of the native search would have begun. */
 const nearBytes = 24

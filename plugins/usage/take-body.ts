@@ -1,10 +1,10 @@
 import { AsyncResource } from 'node:async_hooks'
 import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { collectBody, declaredLength } from '../core/collect-body.js'
+import { collectBody, declaredLength } from '../core/body/collect-body.js'
 import { refuse } from '../core/errors/refuse.js'
 import { gatewayOf } from '../core/gateway.js'
-import type { ModelCall } from '../core/model-call.js'
+import type { ModelCall } from '../core/call/model-call.js'
 
 /** A promise for a large body. */
 type Ask = () => void | Promise<void>

@@ -1,4 +1,4 @@
-import { isObject, type JsonObject } from '../core/json-object.js'
+import { isObject, type JsonObject } from '../core/body/json-object.js'
 
 /** The key of a value, that of the object around it where there is one, and one within it where that is meant. */
 export interface Place {

@@ -1,4 +1,4 @@
-import { closeArray, closeObject, comma, isSpace, openArray, openObject, quote } from '../core/bytes.js'
+import { closeArray, closeObject, comma, isSpace, openArray, openObject, quote } from '../core/body/bytes.js'
 import type { StringEnd } from './string-end.js'
 
 /** Finds where a JSON value ends that is not looked into, over any number of pieces. */

@@ -3,11 +3,11 @@ import { pipeline, Transform, type Readable, type TransformCallback } from 'node
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { fromTransport } from '../core/errors/foreign.js'
 import { StreamCutError } from '../core/errors/reply-errors.js'
-import { isEventStream } from '../core/event-stream.js'
+import { isEventStream } from '../core/reply/event-stream.js'
 import type { Gateway } from '../core/gateway.js'
-import type { ModelCall } from '../core/model-call.js'
-import { releaseHold } from '../core/request-life.js'
-import { cutReply } from '../core/cut-reply.js'
+import type { ModelCall } from '../core/call/model-call.js'
+import { releaseHold } from '../core/call/request-life.js'
+import { cutReply } from '../core/reply/cut-reply.js'
 import type { OpenTap, ReplyTap } from '../core/types.js'
 
 /**

@@ -1,6 +1,6 @@
-import { openObject, closeObject } from '../core/bytes.js'
+import { openObject, closeObject } from '../core/body/bytes.js'
 import { parseJson } from './captured-value.js'
-import { isObject } from '../core/json-object.js'
+import { isObject } from '../core/body/json-object.js'
 import { keepIn, type SearchNode } from './search-tree.js'
 
 /** Larger documents are scanned: the texts in them are passed by natively, and nothing is built of them. */

@@ -1,5 +1,5 @@
 import type { ErrorObject } from 'ajv'
-import { pointerKeys } from '../core/json-object.js'
+import { pointerKeys } from '../core/body/json-object.js'
 import { clipped } from './body-refusal.js'
 
 /** Which field of a body is wrong, as `messages[0].role`, and what is wrong with it, in words. */

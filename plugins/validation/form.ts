@@ -1,6 +1,6 @@
 import { readParameters } from './parameters.js'
-import { folded } from '../core/folded.js'
-import type { Span } from '../core/json-text.js'
+import { folded } from '../core/body/folded.js'
+import type { Span } from '../core/body/json-text.js'
 import { refused, type BodyRefusal } from './body-refusal.js'
 
 /** A part's header lines and the value of a wanted field are short; files are never looked into. */

@@ -1,6 +1,6 @@
 import { isAscii, isUtf8, transcode } from 'node:buffer'
-import { duplicateKey } from '../core/duplicate-key.js'
-import { isObject } from '../core/json-object.js'
+import { duplicateKey } from '../core/body/duplicate-key.js'
+import { isObject } from '../core/body/json-object.js'
 import { clipped, refused, type BodyRefusal } from './body-refusal.js'
 import { countMembers, type Bounds } from './scan.js'
 

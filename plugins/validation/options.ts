@@ -1,4 +1,4 @@
-import { checkOptions } from '../core/options.js'
+import { checkOptions } from '../core/config/options.js'
 import { endpointIds, type EndpointId, type SchemaName } from '../protocols/index.js'
 import type { BodyRules } from './check-body.js'
 import type { RulesData } from './questions.js'

@@ -1,5 +1,5 @@
-import { folded } from '../core/folded.js'
-import { isObject, type JsonObject } from '../core/json-object.js'
+import { folded } from '../core/body/folded.js'
+import { isObject, type JsonObject } from '../core/body/json-object.js'
 
 /**
  * Every model that a body names in one of these fields, such as `requests.*.model` (`*` for each element of a list): a name,

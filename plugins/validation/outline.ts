@@ -1,4 +1,4 @@
-import { isObject } from '../core/json-object.js'
+import { isObject } from '../core/body/json-object.js'
 
 /** Most that is kept: values, and UTF-16 units of text in all and of one text. */
 const maxValues = 2_000

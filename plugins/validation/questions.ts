@@ -1,7 +1,7 @@
 /** Bodies on their way to a thread and back: their memory changes hands, and what was found travels as little data. */
 import type { MessagePort } from 'node:worker_threads'
-import { isObject } from '../core/json-object.js'
-import { paidTools } from '../core/paid-tools.js'
+import { isObject } from '../core/body/json-object.js'
+import { paidTools } from '../core/money/paid-tools.js'
 import { conversationFields } from '../protocols/conversation.js'
 import { endpoints, type Endpoint } from '../protocols/index.js'
 import { checkBody, type BodyRules, type Findings } from './check-body.js'

@@ -2,9 +2,9 @@
  * Reads the structure of a JSON text without parsing it: one pass over the bytes, strings skipped with native `indexOf`
  * (a 10 MB image costs 0.1 ms). The text may be malformed: then the answer means nothing, and the real parser says so.
  */
-import { closeArray, closeObject, colon, comma, openArray, openObject, quote } from '../core/bytes.js'
-import { closingQuote } from '../core/json-text.js'
-import { isObject } from '../core/json-object.js'
+import { closeArray, closeObject, colon, comma, openArray, openObject, quote } from '../core/body/bytes.js'
+import { closingQuote } from '../core/body/json-text.js'
+import { isObject } from '../core/body/json-object.js'
 
 /** What a JSON text may be made of. */
 export interface Bounds {

@@ -2,11 +2,11 @@ import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import type * as ajv from 'ajv/dist/2020.js'
 import type { Ajv2020, ErrorObject, ValidateFunction } from 'ajv/dist/2020.js'
-import { OptionError } from '../core/options.js'
+import { OptionError } from '../core/config/options.js'
 import { endpoints, schemaNames } from '../protocols/index.js'
-import { isObject } from '../core/json-object.js'
-import { readPlainFileNow } from '../core/plain-file.js'
-import { repeatedName } from '../core/repeated-name.js'
+import { isObject } from '../core/body/json-object.js'
+import { readPlainFileNow } from '../core/config/plain-file.js'
+import { repeatedName } from '../core/body/repeated-name.js'
 
 /** A compiled schema, and the top-level fields that it knows: those tell whose body a wrong one looks like. */
 export interface Check {

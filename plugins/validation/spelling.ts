@@ -1,6 +1,6 @@
 import type { Endpoint } from '../protocols/index.js'
-import { folded } from '../core/folded.js'
-import type { JsonObject } from '../core/json-object.js'
+import { folded } from '../core/body/folded.js'
+import type { JsonObject } from '../core/body/json-object.js'
 
 export interface OtherSpelling {
   readonly key: string

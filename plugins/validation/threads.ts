@@ -1,6 +1,6 @@
 import { AsyncResource } from 'node:async_hooks'
 import { Worker, type Transferable } from 'node:worker_threads'
-import type { Pace } from '../core/collect-body.js'
+import type { Pace } from '../core/body/collect-body.js'
 import { threadOptions } from '../core/thread-options.js'
 
 export interface ThreadOptions {

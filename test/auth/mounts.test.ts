@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import t from 'tap'
-import { dropCredentials } from '../../plugins/core/carriers.js'
+import { dropCredentials } from '../../plugins/core/door/carriers.js'
 import { secret } from '../helpers/gateway.js'
 import { hostSecret, startHost } from '../helpers/host.js'
 import { startUpstream } from '../helpers/upstream.js'

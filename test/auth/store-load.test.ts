@@ -1,6 +1,6 @@
 /** Short runs of what `test/scripts/key-stores.ts` does at length. */
 import t from 'tap'
-import { withoutRedis } from '../state/redis-server.js'
+import { withoutRedis } from '../state/redis/server.js'
 import { flood, growKeys, type EngineName } from './store-load.js'
 
 const mebi = 1024 * 1024

@@ -11,10 +11,10 @@ import Fastify, { type FastifyInstance } from 'fastify'
 import { KeyCache } from '../../plugins/auth/key-cache.js'
 import llmGateway from '../../plugins/index.js'
 import { openState, type KeyRecord, type KeyStore } from '../../plugins/state/index.js'
-import { lmdbKeys } from '../../plugins/state/lmdb-keys.js'
-import { openLmdb } from '../../plugins/state/lmdb-open.js'
+import { lmdbKeys } from '../../plugins/state/lmdb/keys.js'
+import { openLmdb } from '../../plugins/state/lmdb/open.js'
 import { gatewayOptions } from '../helpers/gateway.js'
-import { startRedis } from '../state/redis-server.js'
+import { startRedis } from '../state/redis/server.js'
 
 export type EngineName = 'lmdb' | 'redis'
 

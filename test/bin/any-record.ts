@@ -1,6 +1,6 @@
 import fc from 'fast-check'
-import { decimalText } from '../../plugins/core/decimal.js'
-import { leaves } from '../../plugins/core/measures.js'
+import { decimalText } from '../../plugins/core/money/decimal.js'
+import { leaves } from '../../plugins/core/call/measures.js'
 import type { LedgerRecord } from '../../plugins/state/types.js'
 
 const text = fc.oneof(

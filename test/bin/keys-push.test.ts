@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { launch, originOf, program } from '../helpers/launch.js'
 import { startUpstream } from '../helpers/upstream.js'
-import { startRedis, withoutRedis } from '../state/redis-server.js'
+import { startRedis, withoutRedis } from '../state/redis/server.js'
 import { chat } from '../standalone/run.js'
 import { command } from './terminal.js'
 

@@ -9,7 +9,7 @@ import { memoryKeys } from '../../plugins/state/memory-keys.js'
 import { launch, originOf, program } from '../helpers/launch.js'
 import { startUpstream } from '../helpers/upstream.js'
 import { status, yaml } from '../standalone/run.js'
-import { startRedis, withoutRedis } from '../state/redis-server.js'
+import { startRedis, withoutRedis } from '../state/redis/server.js'
 import { command } from './terminal.js'
 
 /** A configuration whose state is in a folder of the test's. */

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { FileLedger } from '../../plugins/state/file-ledger.js'
+import { FileLedger } from '../../plugins/state/ledger/file-ledger.js'
 import type { LedgerRecord } from '../../plugins/state/types.js'
 import { yaml } from '../standalone/run.js'
 import { command } from './terminal.js'

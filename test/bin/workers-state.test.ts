@@ -6,7 +6,7 @@ import { text as textOf } from 'node:stream/consumers'
 import t, { type Test } from 'tap'
 import { launch, originOf, program } from '../helpers/launch.js'
 import { replyFixture, startUpstream, type Upstream } from '../helpers/upstream.js'
-import { startRedis, withoutRedis } from '../state/redis-server.js'
+import { startRedis, withoutRedis } from '../state/redis/server.js'
 import { command } from './terminal.js'
 
 const workers = 2

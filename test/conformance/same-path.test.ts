@@ -5,7 +5,7 @@
 import fc from 'fast-check'
 import Fastify from 'fastify'
 import t from 'tap'
-import { modelCallOf } from '../../plugins/core/model-call.js'
+import { modelCallOf } from '../../plugins/core/call/model-call.js'
 import llmGateway from '../../plugins/index.js'
 import { runs } from '../helpers/runs.js'
 import { startUpstream } from '../helpers/upstream.js'

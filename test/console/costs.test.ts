@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import t, { type Test } from 'tap'
 import { BudgetRows } from '../../plugins/console/budget-rows.js'
-import type { BudgetStatus } from '../../plugins/core/budget-status.js'
+import type { BudgetStatus } from '../../plugins/core/money/budget-status.js'
 import type { LlmGatewayOptions } from '../../plugins/index.js'
 import type { Key } from '../../plugins/core/types.js'
 import { IssuedBudgets } from '../../plugins/limits/issued-budgets.js'

@@ -1,7 +1,7 @@
 /** The community's price list, read as it is. */
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
-import { decimalText, one, times } from '../../plugins/core/decimal.js'
+import { decimalText, one, times } from '../../plugins/core/money/decimal.js'
 import type { TokenUsage } from '../../plugins/core/types.js'
 import { priceBill } from '../../plugins/costs/cost-of.js'
 import type { PriceRow } from '../../plugins/costs/price-row.js'

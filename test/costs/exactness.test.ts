@@ -3,8 +3,10 @@ import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import fc from 'fast-check'
 import t from 'tap'
-import { add, billionthsOf, decimalText, isLess, one, readDecimal, shifted, times, zero, type Decimal } from '../../plugins/core/decimal.js'
-import { leaves } from '../../plugins/core/measures.js'
+import {
+  add, billionthsOf, decimalText, isLess, one, readDecimal, shifted, times, zero, type Decimal,
+} from '../../plugins/core/money/decimal.js'
+import { leaves } from '../../plugins/core/call/measures.js'
 import type { TokenUsage } from '../../plugins/core/types.js'
 import { priceBill } from '../../plugins/costs/cost-of.js'
 import type { PriceRow } from '../../plugins/costs/price-row.js'

@@ -1,8 +1,8 @@
 /** The sum of a plain bill is what its lines add up to, and nothing else has one. */
 import fc from 'fast-check'
 import t from 'tap'
-import { decimalText, one, type Decimal } from '../../plugins/core/decimal.js'
-import { leaves } from '../../plugins/core/measures.js'
+import { decimalText, one, type Decimal } from '../../plugins/core/money/decimal.js'
+import { leaves } from '../../plugins/core/call/measures.js'
 import type { TokenUsage } from '../../plugins/core/types.js'
 import { priceBill, type Bill } from '../../plugins/costs/cost-of.js'
 import { plainSum } from '../../plugins/costs/plain-bill.js'

@@ -1,6 +1,6 @@
 /** What whole replies cost, as providers write them: cache writes in each spelling, and every way in which a reply can end. */
 import t, { type Test } from 'tap'
-import type { Cost } from '../../plugins/core/cost.js'
+import type { Cost } from '../../plugins/core/money/cost.js'
 import { memoryLedger, type LedgerRecord } from '../../plugins/state/index.js'
 import { call, listen, startGateway, type Gateway } from '../helpers/gateway.js'
 import { startUpstream, type Script, type Upstream } from '../helpers/upstream.js'

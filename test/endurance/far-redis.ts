@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
-import { startRedis, hasRedis } from '../state/redis-server.js'
+import { startRedis, hasRedis } from '../state/redis/server.js'
 import { launchGateway, residentMb, temporaryFolder, type Report } from './processes.js'
 import { startProvider } from './provider.js'
 import { failuresOf, steadyCallers, timesOf } from './steady-callers.js'

@@ -1,7 +1,7 @@
 /** The disk is full for a while: requests go on, the metric tells, and every record is kept and charged once there is room again. */
 import { spawnSync } from 'node:child_process'
 import { setTimeout as pause } from 'node:timers/promises'
-import { hasRedis } from '../state/redis-server.js'
+import { hasRedis } from '../state/redis/server.js'
 import { quantile, residentMb, sum, type Report } from './processes.js'
 import { StoreWorld } from './store-world.js'
 

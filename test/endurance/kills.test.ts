@@ -1,7 +1,7 @@
 /** Short runs of what `test/scripts/endurance.ts` does at length. Times are told, not judged: the machine may be busy. */
 import t from 'tap'
 import { startPostgres, withoutPostgres } from '../state/postgres-server.js'
-import { startRedis, withoutRedis } from '../state/redis-server.js'
+import { startRedis, withoutRedis } from '../state/redis/server.js'
 import { budgetKills } from './budget-kills.js'
 import { fiftyCalls } from './fifty-calls.js'
 import { ledgerKills } from './ledger-kills.js'

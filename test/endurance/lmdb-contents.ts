@@ -1,6 +1,6 @@
 /** What stands in the files of the lmdb engine, read beside it. */
-import { readAccount, readHold } from '../../plugins/state/lmdb-codec.js'
-import type { LmdbFiles } from '../../plugins/state/lmdb-open.js'
+import { readAccount, readHold } from '../../plugins/state/lmdb/codec.js'
+import type { LmdbFiles } from '../../plugins/state/lmdb/open.js'
 import type { AccountRecord } from '../../plugins/core/balances/parties.js'
 import type { HoldRecord } from '../../plugins/core/balances/group-store.js'
 

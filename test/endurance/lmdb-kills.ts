@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process'
 import { closeSync, openSync, readFileSync, readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { openLmdb, type LmdbFiles } from '../../plugins/state/lmdb-open.js'
+import { openLmdb, type LmdbFiles } from '../../plugins/state/lmdb/open.js'
 import { accountIn, holdsIn, quietIn } from './lmdb-contents.js'
 import { sum, temporaryFolder, type Report } from './processes.js'
 

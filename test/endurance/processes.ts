@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
 import { setTimeout as pause } from 'node:timers/promises'
-import { FileLedger } from '../../plugins/state/file-ledger.js'
+import { FileLedger } from '../../plugins/state/ledger/file-ledger.js'
 import type { LedgerRecord } from '../../plugins/state/index.js'
 import { program } from '../helpers/launch.js'
 

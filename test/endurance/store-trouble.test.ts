@@ -1,6 +1,6 @@
 /** Short runs of what `test/scripts/endurance.ts` does at length. Times are told, not judged: the machine may be busy. */
 import t from 'tap'
-import { withoutRedis } from '../state/redis-server.js'
+import { withoutRedis } from '../state/redis/server.js'
 import { reconciliation } from './reconciliation.js'
 import { storeHang } from './store-hang.js'
 import { storeOutage } from './store-outage.js'

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import Fastify, { type FastifyRequest } from 'fastify'
 import { Authenticator } from '../../plugins/auth/authenticator.js'
 import { joinGateway } from '../../plugins/core/gateway.js'
-import { ModelCall } from '../../plugins/core/model-call.js'
+import { ModelCall } from '../../plugins/core/call/model-call.js'
 import { createResolve } from '../../plugins/core/url/resolve.js'
 import type { Report } from './processes.js'
 

@@ -12,7 +12,7 @@ import { freePort } from '../helpers/free-port.js'
 import { cleanly } from '../helpers/launch.js'
 import { needs, promtool } from '../metrics/programs.js'
 import { startPostgres, withoutPostgres } from '../state/postgres-server.js'
-import { startRedis, withoutRedis } from '../state/redis-server.js'
+import { startRedis, withoutRedis } from '../state/redis/server.js'
 import { run } from '../../bin/cli.js'
 
 const root = new URL('../../', import.meta.url).pathname

@@ -8,7 +8,7 @@ import { launch, originOf, program } from '../helpers/launch.js'
 import { startUpstream } from '../helpers/upstream.js'
 import { needs } from '../metrics/programs.js'
 import { startPostgres, withoutPostgres } from '../state/postgres-server.js'
-import { startRedis, withoutRedis } from '../state/redis-server.js'
+import { startRedis, withoutRedis } from '../state/redis/server.js'
 import { chat } from '../standalone/run.js'
 
 const folder = new URL('../../examples/kubernetes/', import.meta.url).pathname

@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import t from 'tap'
 import { gatewayOf } from '../../plugins/core/gateway.js'
-import type { ModelCall } from '../../plugins/core/model-call.js'
+import type { ModelCall } from '../../plugins/core/call/model-call.js'
 import { call, listen, read, secret, startGateway } from '../helpers/gateway.js'
 import { replyFixture, sha256, startUpstream } from '../helpers/upstream.js'
 

@@ -1,11 +1,11 @@
 import { ROOT_CONTEXT } from '@opentelemetry/api'
 import t from 'tap'
-import type { Call } from '../../plugins/core/upstream.js'
+import type { Call } from '../../plugins/core/upstream/upstream.js'
 import { upstreamOf } from '../upstreams/request.js'
 import { replyHeaders } from '../../plugins/forward/reply-headers.js'
 import { addOwnHeaders, cleanHeaders, ownRequestHeaders } from '../../plugins/forward/request-headers.js'
 import { createResolve } from '../../plugins/core/url/resolve.js'
-import { ModelCall } from '../../plugins/core/model-call.js'
+import { ModelCall } from '../../plugins/core/call/model-call.js'
 import type { CallTrace } from '../../plugins/core/types.js'
 
 function traced (headers: Record<string, string>): CallTrace {

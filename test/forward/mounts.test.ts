@@ -2,7 +2,7 @@ import httpProxy from '@fastify/http-proxy'
 import replyFrom from '@fastify/reply-from'
 import Fastify, { type FastifyInstance, type FastifyReply } from 'fastify'
 import t from 'tap'
-import { modelCallOf } from '../../plugins/core/model-call.js'
+import { modelCallOf } from '../../plugins/core/call/model-call.js'
 import llmGateway, { paths, proxyOptions } from '../../plugins/index.js'
 import {
   call, everyProtocol, gatewayOptions, listen, providerSecret, read, secret, watchSettled, type Gateway,

@@ -3,7 +3,7 @@ import { DrainBudget, drainDefaults } from '../../plugins/forward/drain.js'
 import { EventBoundary } from '../../plugins/forward/event-boundary.js'
 import { checkForwardOptions, readTransport } from '../../plugins/forward/options.js'
 import { proxyOptions } from '../../plugins/forward/proxy-options.js'
-import { isEventStream } from '../../plugins/core/event-stream.js'
+import { isEventStream } from '../../plugins/core/reply/event-stream.js'
 import { isPage } from '../../plugins/forward/reply-headers.js'
 import { routeAddresses } from '../../plugins/forward/routes.js'
 

@@ -1,6 +1,6 @@
 /** Fields of a model call as a test gives them: of a part only those that matter. */
-import { CallAuth, ReplyUsage, RequestBody, Routing, UpstreamReply } from '../../plugins/core/call-parts.js'
-import type { ModelCall } from '../../plugins/core/model-call.js'
+import { CallAuth, ReplyUsage, RequestBody, Routing, UpstreamReply } from '../../plugins/core/call/call-parts.js'
+import type { ModelCall } from '../../plugins/core/call/model-call.js'
 
 const parts = [CallAuth, RequestBody, Routing, UpstreamReply, ReplyUsage]
 

@@ -6,7 +6,7 @@ import Fastify, { type FastifyInstance, type FastifyServerOptions } from 'fastif
 import { gatewayOf } from '../../plugins/core/gateway.js'
 import { protocolNames, type ProtocolName } from '../../plugins/protocols/index.js'
 import llmGateway, { type LlmGatewayOptions } from '../../plugins/index.js'
-import type { ModelCall } from '../../plugins/core/model-call.js'
+import type { ModelCall } from '../../plugins/core/call/model-call.js'
 import { Signal } from './upstream.js'
 
 interface Scope {

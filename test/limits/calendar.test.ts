@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { periods } from '../../plugins/core/budget.js'
+import { periods } from '../../plugins/core/money/budget.js'
 import { spanOf } from '../../plugins/limits/calendar.js'
 
 const at = (text: string): number => Date.parse(text)

@@ -1,5 +1,5 @@
 import t from 'tap'
-import type { ModelCall } from '../../plugins/core/model-call.js'
+import type { ModelCall } from '../../plugins/core/call/model-call.js'
 import type { Bucket, HoldAsk, Left } from '../../plugins/core/balances/types.js'
 import type { Group, Key, Limits } from '../../plugins/core/types.js'
 import { StoreDownError } from '../../plugins/core/balances/store-down.js'

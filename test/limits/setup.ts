@@ -1,7 +1,7 @@
 /** A gateway whose limits, ledger and upstream a test holds in its hands. */
 import type { FastifyInstance, FastifyServerOptions } from 'fastify'
 import { gatewayOf } from '../../plugins/core/gateway.js'
-import type { Pricing } from '../../plugins/core/pricing.js'
+import type { Pricing } from '../../plugins/core/money/pricing.js'
 import type { LimitsOptions } from '../../plugins/limits/index.js'
 import type { Limits } from '../../plugins/core/types.js'
 import { memoryBalances, memoryLedger, type Account, type Balances, type Ledger, type LedgerRecord } from '../../plugins/state/index.js'

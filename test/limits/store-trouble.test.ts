@@ -3,14 +3,14 @@ import { gatewayOf } from '../../plugins/core/gateway.js'
 import {
   memoryBalances, memoryLedger, openState, type Account, type Balances, type Decision, type HoldAsk,
 } from '../../plugins/state/index.js'
-import type { Shipping, Trouble } from '../../plugins/core/ledger.js'
+import type { Shipping, Trouble } from '../../plugins/core/money/ledger.js'
 import { StoreDownError } from '../../plugins/core/balances/store-down.js'
 import type { BudgetEvent } from '../../plugins/limits/index.js'
-import { FileLedger } from '../../plugins/state/file-ledger.js'
-import { recover } from '../../plugins/state/recover.js'
+import { FileLedger } from '../../plugins/state/ledger/file-ledger.js'
+import { recover } from '../../plugins/state/ledger/recover.js'
 import { call, read, startGateway } from '../helpers/gateway.js'
 import { startUpstream, usageOf } from '../helpers/upstream.js'
-import { startRedis, withoutRedis } from '../state/redis-server.js'
+import { startRedis, withoutRedis } from '../state/redis/server.js'
 import { messages, setup, type Given, type Setup } from './setup.js'
 
 const chatTokens = Object.values(usageOf['chat_completions.json']?.leaves ?? {}).reduce((sum, tokens) => sum + tokens, 0)

@@ -7,7 +7,7 @@ import t, { type Test } from 'tap'
 import { gatewayOf } from '../../plugins/core/gateway.js'
 import { catalogue } from '../../plugins/metrics/catalogue.js'
 import { metrics, type MetricsOptions } from '../../plugins/metrics/index.js'
-import type { ModelCall } from '../../plugins/core/model-call.js'
+import type { ModelCall } from '../../plugins/core/call/model-call.js'
 import { samplesOf, sumOf } from './meters.js'
 import { noTokens, settledRequest } from './requests.js'
 

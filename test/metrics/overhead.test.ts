@@ -5,7 +5,7 @@ import t, { type Test } from 'tap'
 import { call, listen, read, secret, startGateway, type Gateway } from '../helpers/gateway.js'
 import { startUpstream, type Upstream } from '../helpers/upstream.js'
 import { samplesOf, sumOf } from './meters.js'
-import { overheadOf } from '../../plugins/core/measures.js'
+import { overheadOf } from '../../plugins/core/call/measures.js'
 import { settledRequest } from './requests.js'
 
 // Timers may be a millisecond early.

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { catalogue, prefix } from '../../plugins/metrics/catalogue.js'
-import type { ModelCall } from '../../plugins/core/model-call.js'
+import type { ModelCall } from '../../plugins/core/call/model-call.js'
 import { newMeters, valuesOf } from './meters.js'
 import { groupOf, noTokens, settledRequest } from './requests.js'
 

@@ -1,6 +1,6 @@
 /** Settled requests as the pipeline leaves them, for tests of whoever reads them at the end. */
 import { endpoints, type Endpoint } from '../../plugins/protocols/index.js'
-import { ModelCall } from '../../plugins/core/model-call.js'
+import { ModelCall } from '../../plugins/core/call/model-call.js'
 import type { Group, TokenUsage } from '../../plugins/core/types.js'
 import { fillCall, type CallFields } from '../helpers/call-fields.js'
 

@@ -1,7 +1,7 @@
 /** Model requests of every protocol, streamed and not, left early and broken off, through a gateway and its upstream. */
 import { once } from 'node:events'
 import { protocolNames, protocols, type ProtocolName } from '../../plugins/protocols/index.js'
-import type { ModelCall } from '../../plugins/core/model-call.js'
+import type { ModelCall } from '../../plugins/core/call/model-call.js'
 import { call, read, secret, type Call, type Gateway } from '../helpers/gateway.js'
 import type { Upstream } from '../helpers/upstream.js'
 

@@ -22,15 +22,15 @@ const slow = [
     'conformance/command', 'conformance/kit', 'console/browser', 'core/errors/refused-upload', 'examples/cloud-tokens', 'examples/cluster',
     'examples/demo', 'examples/docker', 'examples/kubernetes', 'examples/observability', 'examples/prometheus', 'examples/systemd',
     'forward/connection-queue', 'forward/slow-readers', 'limits/store-trouble', 'overload/overload', 'package', 'papers',
-    'paths/bypass', 'standalone/operating', 'standalone/plain-lines', 'standalone/store-passwords', 'standalone/workers', 'state/lmdb-lock',
-    'state/lmdb-spent', 'state/redis-cluster-login', 'state/redis-sentinel', 'state/redis-trouble', 'state/usage-store-trouble',
+    'paths/bypass', 'standalone/operating', 'standalone/plain-lines', 'standalone/store-passwords', 'standalone/workers', 'state/lmdb/lock',
+    'state/lmdb/spent', 'state/redis/cluster-login', 'state/redis/sentinel', 'state/redis/trouble', 'state/usage-store-trouble',
     'types/api', 'types/option-docs', 'upstreams/deadline', 'upstreams/schedule', 'usage/corpus', 'usage/memory', 'usage/traffic'
   ),
   ...tests.filter((file) => file.startsWith('test/endurance/')),
 ]
 
 /** They change the process that they run in, which no other test is to be in. */
-const alone = named('state/lmdb')
+const alone = named('state/lmdb/lmdb')
 
 function named (...names) {
   const files = names.map((name) => `test/${name}${ending}`)

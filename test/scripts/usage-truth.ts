@@ -9,7 +9,7 @@
  */
 import { isDeepStrictEqual } from 'node:util'
 import { argv, stdout } from 'node:process'
-import type { ModelCall } from '../../plugins/core/model-call.js'
+import type { ModelCall } from '../../plugins/core/call/model-call.js'
 import { call, listen, read, secret } from '../helpers/gateway.js'
 import { sha256, startUpstream, type Signal, type Script } from '../helpers/upstream.js'
 import { hosts } from '../usage/hosts.js'

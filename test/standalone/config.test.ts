@@ -1,5 +1,5 @@
 import t from 'tap'
-import { OptionError } from '../../plugins/core/options.js'
+import { OptionError } from '../../plugins/core/config/options.js'
 import { PriceError } from '../../plugins/costs/price-error.js'
 import { ConfigError } from '../../plugins/standalone/config-error.js'
 import {

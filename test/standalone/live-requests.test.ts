@@ -3,7 +3,7 @@ import { connect } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import t from 'tap'
 import { createResolve } from '../../plugins/core/url/resolve.js'
-import { ModelCall } from '../../plugins/core/model-call.js'
+import { ModelCall } from '../../plugins/core/call/model-call.js'
 import { LiveRequests } from '../../plugins/standalone/live-requests.js'
 import { start, yaml } from './run.js'
 

@@ -9,7 +9,7 @@ import { command } from '../bin/terminal.js'
 import { startUpstream } from '../helpers/upstream.js'
 import { openState } from '../../plugins/state/index.js'
 import { startPostgres, withoutPostgres } from '../state/postgres-server.js'
-import { startRedis, withoutRedis } from '../state/redis-server.js'
+import { startRedis, withoutRedis } from '../state/redis/server.js'
 import { callers } from './callers.js'
 import { start, status, yaml } from './run.js'
 

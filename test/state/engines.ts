@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { openState } from '../../plugins/state/index.js'
 import type { State, StateConfig } from '../../plugins/state/types.js'
-import { startRedis, withoutRedis } from './redis-server.js'
+import { startRedis, withoutRedis } from './redis/server.js'
 
 export interface Engine {
   readonly name: string

@@ -4,11 +4,11 @@ import t from 'tap'
 import { settle } from '../../plugins/core/balances/endings.js'
 import { MemoryGroupStore } from '../../plugins/core/balances/memory.js'
 import { hold } from '../../plugins/core/balances/rules.js'
-import { lmdbBalances } from '../../plugins/state/lmdb-balances.js'
-import { openLmdb } from '../../plugins/state/lmdb-open.js'
+import { lmdbBalances } from '../../plugins/state/lmdb/balances.js'
+import { openLmdb } from '../../plugins/state/lmdb/open.js'
 import { openState } from '../../plugins/state/index.js'
 import type { Balances, Bucket, HoldAsk, Limits } from '../../plugins/state/types.js'
-import { startRedis, withoutRedis } from './redis-server.js'
+import { startRedis, withoutRedis } from './redis/server.js'
 
 const start = 1_700_000_000_000
 const day = 24 * 60 * 60_000

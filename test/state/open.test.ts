@@ -3,10 +3,10 @@ import { join } from 'node:path'
 import t from 'tap'
 import { openKeys, openState } from '../../plugins/state/index.js'
 import { loadPeer } from '../../plugins/state/peer.js'
-import { recover } from '../../plugins/state/recover.js'
+import { recover } from '../../plugins/state/ledger/recover.js'
 import { StoreDownError } from '../../plugins/core/balances/store-down.js'
-import { RecoveredSettlements } from '../../plugins/state/recovered-settlements.js'
-import { startRedis, withoutRedis } from './redis-server.js'
+import { RecoveredSettlements } from '../../plugins/state/ledger/recovered-settlements.js'
+import { startRedis, withoutRedis } from './redis/server.js'
 import { memoryBalances, memoryLedger, type Balances, type LedgerRecord, type StateConfig } from '../../plugins/state/index.js'
 
 const leaves = { input: 3, cache_read: 0, cache_write_5m: 0, cache_write_1h: 0, cache_write: 0, tool_input: 0, output: 4, reasoning: 0 }

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Test } from 'tap'
-import { add, decimalText, readDecimal, zero } from '../../plugins/core/decimal.js'
+import { add, decimalText, readDecimal, zero } from '../../plugins/core/money/decimal.js'
 import { openState, type LedgerRecord, type State, type UsageStoreConfig } from '../../plugins/state/index.js'
 import type { PostgresServer } from './postgres-server.js'
 

@@ -2,7 +2,7 @@ import { ProxyTracerProvider, SpanKind, SpanStatusCode, context } from '@opentel
 import type { ReadableSpan } from '@opentelemetry/sdk-trace-node'
 import Fastify from 'fastify'
 import t, { type Test } from 'tap'
-import type { ModelCall } from '../../plugins/core/model-call.js'
+import type { ModelCall } from '../../plugins/core/call/model-call.js'
 import { endCallSpan, startCallSpan } from '../../plugins/tracing/call-span.js'
 import { tracing } from '../../plugins/tracing/index.js'
 import { requestAttributes } from '../../plugins/tracing/request-attributes.js'

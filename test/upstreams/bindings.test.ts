@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import t from 'tap'
-import type { Notes } from '../../plugins/core/upstream.js'
+import type { Notes } from '../../plugins/core/upstream/upstream.js'
 import { openState } from '../../plugins/state/index.js'
 import { memoryNotes } from '../../plugins/state/notes.js'
 import { Bindings, namedBy } from '../../plugins/upstreams/bindings.js'

@@ -1,7 +1,7 @@
 /** Errors of members that do not come to their end: their head has said what they are. */
 import t, { type Test } from 'tap'
 import { gatewayOf } from '../../plugins/core/gateway.js'
-import type { UpstreamStatus } from '../../plugins/core/upstream-status.js'
+import type { UpstreamStatus } from '../../plugins/core/upstream/upstream-status.js'
 import type { PoolOptions } from '../../plugins/upstreams/options.js'
 import { call, listen, read } from '../helpers/gateway.js'
 import { inOrder, seenBy, startPool, type PoolGateway } from './pool-gateway.js'

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { overloaded } from '../../plugins/core/errors/overloaded.js'
-import type { KeptReply } from '../../plugins/core/upstream.js'
+import type { KeptReply } from '../../plugins/core/upstream/upstream.js'
 import { waitMsOf } from '../../plugins/protocols/refusals.js'
 import { judge, needsBody, passedOn, usefulness } from '../../plugins/upstreams/judgement.js'
 import { requestTo, upstreamOf, type Asked } from './request.js'

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { textAt, textsAt, textsOf } from '../../plugins/core/json-text.js'
+import { textAt, textsAt, textsOf } from '../../plugins/core/body/json-text.js'
 import { callOf } from '../../plugins/upstreams/call.js'
 import { renameModel } from '../../plugins/upstreams/rename-model.js'
 import { requestTo, upstreamOf } from './request.js'

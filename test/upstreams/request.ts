@@ -1,6 +1,6 @@
 /** A model request as the upstreams plugin meets it. */
-import { ModelCall } from '../../plugins/core/model-call.js'
-import type { Upstream } from '../../plugins/core/upstream.js'
+import { ModelCall } from '../../plugins/core/call/model-call.js'
+import type { Upstream } from '../../plugins/core/upstream/upstream.js'
 import { createResolve } from '../../plugins/core/url/resolve.js'
 import type { UpstreamOptions } from '../../plugins/upstreams/options.js'
 import { readUpstreams } from '../../plugins/upstreams/read-upstream.js'

@@ -1,6 +1,6 @@
 import { endpoints } from '../../plugins/protocols/index.js'
 import type { Endpoint } from '../../plugins/protocols/index.js'
-import { ModelCall } from '../../plugins/core/model-call.js'
+import { ModelCall } from '../../plugins/core/call/model-call.js'
 import type { ReplyTap, TokenUsage } from '../../plugins/core/types.js'
 import { planOf } from '../../plugins/usage/plan.js'
 import { UsageTap } from '../../plugins/usage/tap.js'

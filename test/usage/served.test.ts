@@ -1,6 +1,6 @@
 /** How a reply says it was served, and what it counts beside tokens: as data of the protocols, read whole, split and streamed. */
 import t from 'tap'
-import type { Served } from '../../plugins/core/cost.js'
+import type { Served } from '../../plugins/core/money/cost.js'
 import { bytesOf, meter } from './meter-reply.js'
 
 const chat = {

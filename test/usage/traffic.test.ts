@@ -5,7 +5,7 @@ import { AggregationTemporality, InMemoryMetricExporter, MeterProvider, Periodic
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import t, { type Test } from 'tap'
 import { gatewayOf } from '../../plugins/core/gateway.js'
-import { modelCallOf, type ModelCall } from '../../plugins/core/model-call.js'
+import { modelCallOf, type ModelCall } from '../../plugins/core/call/model-call.js'
 import type { TokenUsage } from '../../plugins/core/types.js'
 import { call, listen, secret } from '../helpers/gateway.js'
 import { replyFixture, Signal, startUpstream, usageOf, type Script } from '../helpers/upstream.js'

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import t from 'tap'
 import { endpoints, type Endpoint } from '../../plugins/protocols/index.js'
-import { ModelCall } from '../../plugins/core/model-call.js'
+import { ModelCall } from '../../plugins/core/call/model-call.js'
 import { Checker } from '../../plugins/validation/checker.js'
 import { readForm } from '../../plugins/validation/form.js'
 import { readOptions } from '../../plugins/validation/options.js'

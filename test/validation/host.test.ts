@@ -5,7 +5,7 @@ import replyFrom from '@fastify/reply-from'
 import fc from 'fast-check'
 import Fastify, { type FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
-import { modelCallOf } from '../../plugins/core/model-call.js'
+import { modelCallOf } from '../../plugins/core/call/model-call.js'
 import { validation } from '../../plugins/validation/index.js'
 import { startUpstream } from '../helpers/upstream.js'
 

@@ -3,7 +3,7 @@ import t from 'tap'
 import { runs } from '../helpers/runs.js'
 import { readJson } from '../../plugins/validation/json.js'
 import { BodyRefusal } from '../../plugins/validation/body-refusal.js'
-import { duplicateKey } from '../../plugins/core/duplicate-key.js'
+import { duplicateKey } from '../../plugins/core/body/duplicate-key.js'
 import { countMembers, hasDuplicates } from '../../plugins/validation/scan.js'
 
 const maxValues = 1_000_000

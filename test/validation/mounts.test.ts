@@ -10,7 +10,7 @@ import { auth as authPlugin } from '../../plugins/auth/index.js'
 import { forward as forwardPlugin, proxyOptions } from '../../plugins/forward/index.js'
 import { upstreams } from '../../plugins/upstreams/index.js'
 import { gatewayOf, joinGateway } from '../../plugins/core/gateway.js'
-import { modelCallOf } from '../../plugins/core/model-call.js'
+import { modelCallOf } from '../../plugins/core/call/model-call.js'
 import { validation, type ValidationOptions } from '../../plugins/validation/index.js'
 import { sha256, startUpstream, type Upstream } from '../helpers/upstream.js'
 

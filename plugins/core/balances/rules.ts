@@ -1,7 +1,7 @@
 /**
  * The rules of limits, balances and budgets, over any store that keeps accounts and holds: who is let in, and what is held for it; how
  * holds end says `endings.ts`. The memory and lmdb engines run them here inside one exclusive step; the Redis engine runs the same rules
- * as a script (`redis-steps.ts`), and one suite holds the two together.
+ * as a script (`state/redis/steps.ts`), and one suite holds the two together.
  */
 import { bucketKeepMs, resize, tellReached } from './buckets.js'
 import { sweepDue } from './endings.js'

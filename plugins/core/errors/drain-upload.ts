@@ -3,8 +3,8 @@ import type { IncomingMessage } from 'node:http'
 import { constants } from 'node:http2'
 import { Readable } from 'node:stream'
 import type { FastifyReply } from 'fastify'
-import { closeStream } from '../cut-reply.js'
-import { restWhenShareIsTaken } from '../loop-share.js'
+import { closeStream } from '../reply/cut-reply.js'
+import { restWhenShareIsTaken } from '../body/loop-share.js'
 
 /** A body that declares itself no longer than this is left to Node, which reads what remains of it when the reply is out. */
 const smallBytes = 64 * 1024

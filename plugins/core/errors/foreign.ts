@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify'
-import { modelCallOf } from '../model-call.js'
-import { ownAddress } from '../own-address.js'
+import { modelCallOf } from '../call/model-call.js'
+import { ownAddress } from '../door/own-address.js'
 import { GatewayError, gatewayError } from './gateway-error.js'
 import type { ErrorCode } from './table.js'
 

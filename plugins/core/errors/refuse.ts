@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Family } from '../../protocols/types.js'
-import { modelCallOf } from '../model-call.js'
+import { modelCallOf } from '../call/model-call.js'
 import { drainUpload, sendAndLinger } from './drain-upload.js'
 import { errorText, type GatewayError } from './gateway-error.js'
 

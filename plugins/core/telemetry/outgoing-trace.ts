@@ -2,7 +2,7 @@ import { channel } from 'node:diagnostics_channel'
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Dispatcher } from 'undici'
 import { isOtelInUse, otelApi } from './otel-api.js'
-import type { ModelCall } from '../model-call.js'
+import type { ModelCall } from '../call/model-call.js'
 
 // Held: to look a channel up by its name costs more than all else here.
 const requestCreated = channel('undici:request:create')

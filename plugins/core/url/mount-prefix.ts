@@ -1,4 +1,4 @@
-import { OptionError } from '../options.js'
+import { OptionError } from '../config/options.js'
 import { beforeVersions, belowPrefix, segmentsOf } from './segments.js'
 
 /**

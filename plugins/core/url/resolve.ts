@@ -2,7 +2,7 @@
  * Raw URL -> endpoint and canonical URL (docs/clients.md). Pure and idempotent: resolving a canonical URL gives the same URL.
  */
 import type { Caller, Endpoint, Family } from '../../protocols/index.js'
-import { isPreflight } from '../arrival.js'
+import { isPreflight } from '../door/arrival.js'
 import { endingLike, familyAsked, isRoot, isWhole, matchTail, plainTails, type TailMatch } from './match.js'
 import { originForm } from './origin-form.js'
 import { isCrowded, splitKeys } from './query.js'

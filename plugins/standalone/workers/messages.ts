@@ -1,6 +1,6 @@
 /** What the primary and its workers tell each other over the channel between them. */
 import type { Worker } from 'node:cluster'
-import type { UpstreamsStatus } from '../../core/upstream-status.js'
+import type { UpstreamsStatus } from '../../core/upstream/upstream-status.js'
 import type { ListenAddress } from '../config.js'
 
 /** One series: of a histogram the sum, the count and what fell into each bucket, else the value. */

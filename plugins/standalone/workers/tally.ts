@@ -1,4 +1,4 @@
-import type { UpstreamsStatus } from '../../core/upstream-status.js'
+import type { UpstreamsStatus } from '../../core/upstream/upstream-status.js'
 import type { Counted, WireSeries } from './messages.js'
 
 /** What each worker has counted, kept by the primary: counts outlive their worker, what is measured now does not. */

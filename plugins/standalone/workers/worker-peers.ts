@@ -1,5 +1,5 @@
 import type { Cell, Family } from '../../metrics/index.js'
-import { nothingKnown, type UpstreamsStatus } from '../../core/upstream-status.js'
+import { nothingKnown, type UpstreamsStatus } from '../../core/upstream/upstream-status.js'
 import type { ProcessPeers } from '../process-peers.js'
 import type { Counted, FromWorker, ToWorker, WireSeries } from './messages.js'
 

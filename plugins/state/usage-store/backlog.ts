@@ -1,7 +1,7 @@
 /** What of the ledger's files the usage store does not have yet. */
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { endMark } from '../ledger-read.js'
+import { endMark } from '../ledger/read.js'
 import { statOf } from '../stat-of.js'
 import { countRecords, readPiece, type Piece } from './pieces.js'
 

@@ -1,4 +1,4 @@
-import { checkOptions, OptionError, withDefaults } from '../../core/options.js'
+import { checkOptions, OptionError, withDefaults } from '../../core/config/options.js'
 import { readPassword, type Password, type PasswordFile } from '../password.js'
 
 /** A PostgreSQL that has the usage of all hosts. */

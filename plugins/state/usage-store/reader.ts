@@ -1,5 +1,5 @@
 /** Reports of the usage store, read as they come. */
-import { leaves } from '../../core/measures.js'
+import { leaves } from '../../core/call/measures.js'
 import type { LedgerRecord } from '../types.js'
 import { connect } from './connection.js'
 import { readUsageStore, type UsageStoreConfig } from './options.js'

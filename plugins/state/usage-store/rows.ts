@@ -1,5 +1,5 @@
 /** A usage record as a row of the table, and back. */
-import { leaves } from '../../core/measures.js'
+import { leaves } from '../../core/call/measures.js'
 import type { Labels, TokenUsage } from '../../core/types.js'
 import type { LedgerRecord } from '../types.js'
 

@@ -1,8 +1,8 @@
 /** One file of the ledger into the store: some lines at a time, each time in one transaction with the place up to which it is read. */
 import { appendFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { readFrame } from '../ledger-frame.js'
-import { endMark } from '../ledger-read.js'
+import { readFrame } from '../ledger/frame.js'
+import { endMark } from '../ledger/read.js'
 import type { LedgerRecord } from '../types.js'
 import type { Backlog, Unshipped } from './backlog.js'
 import { firstLines, readPiece } from './pieces.js'

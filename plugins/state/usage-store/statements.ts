@@ -1,5 +1,5 @@
 /** The statements of the usage store. Each is one transaction by itself. */
-import { leaves } from '../../core/measures.js'
+import { leaves } from '../../core/call/measures.js'
 import { columns } from './rows.js'
 
 const names = columns.map(({ name }) => name).join(', ')

@@ -1,7 +1,7 @@
 /** What must hold of each request and of all together, whatever the schedule. */
 import { setTimeout as wait } from 'node:timers/promises'
 import { gatewayOf } from '../../../plugins/core/gateway.js'
-import { leafTokens } from '../../../plugins/core/measures.js'
+import { leafTokens } from '../../../plugins/core/call/measures.js'
 import type { Balances } from '../../../plugins/state/index.js'
 import { bodyOf, parseReply, type Ask, type Heard, type Reply } from './caller.js'
 import type { Arrival } from './far-side.js'

@@ -2,7 +2,7 @@
 import httpProxy from '@fastify/http-proxy'
 import Fastify, { type FastifyInstance } from 'fastify'
 import { gatewayOf } from '../../../plugins/core/gateway.js'
-import type { ModelCall } from '../../../plugins/core/model-call.js'
+import type { ModelCall } from '../../../plugins/core/call/model-call.js'
 import llmGateway, { proxyOptions } from '../../../plugins/index.js'
 import { memoryBalances, memoryLedger, type Balances, type Ledger } from '../../../plugins/state/index.js'
 import type { MemberOptions, RetryCause } from '../../../plugins/upstreams/options.js'

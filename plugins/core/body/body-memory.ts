@@ -1,0 +1,54 @@
+import type { GatewayError } from '../errors/gateway-error.js'
+import { overloaded } from '../errors/overloaded.js'
+
+/** A model request, as far as its body takes memory. */
+export interface BodyHolder {
+  readonly settled: boolean
+  readonly body: { heldBytes: number }
+}
+
+/** The memory that large bodies share, from their first bytes to the end of their requests. */
+export class BodyMemory {
+  readonly #maxBytes: number
+  readonly #shed: () => void
+  #bytes = 0
+
+  /** `shed` hears of each body that is refused. */
+  constructor (maxBytes: number, shed: () => void) {
+    this.#maxBytes = maxBytes
+    this.#shed = shed
+  }
+
+  /** Null where there is room for so many bytes of this request; else why it goes no further. One that is alone has it, however large. */
+  refusal ({ body }: BodyHolder, bytes: number): GatewayError | null {
+    const others = this.#bytes - body.heldBytes
+    if (others === 0 || others + bytes <= this.#maxBytes) return null
+    this.#shed()
+    return overloaded()
+  }
+
+  /**
+   * Takes room for a body of which `needed` bytes have come, or tells why it goes no further. Of the room that is `wanted` for what may
+   * follow no more than there is beside others: what comes into room that was given is not asked about again.
+   */
+  take (holder: BodyHolder, needed: number, wanted: number): number | GatewayError {
+    const refusal = this.refusal(holder, needed)
+    if (refusal !== null) return refusal
+    const others = this.#bytes - holder.body.heldBytes
+    const room = others === 0 ? wanted : Math.min(wanted, this.#maxBytes - others)
+    this.keep(holder, room)
+    return room
+  }
+
+  /** Counts so many bytes instead of those before. What is settled would be counted for ever. */
+  keep ({ settled, body }: BodyHolder, bytes: number): void {
+    if (settled) return
+    this.#bytes += bytes - body.heldBytes
+    body.heldBytes = bytes
+  }
+
+  leave ({ body }: BodyHolder): void {
+    this.#bytes -= body.heldBytes
+    body.heldBytes = 0
+  }
+}

@@ -1,0 +1,14 @@
+import type { FastifyRequest } from 'fastify'
+import { gatewayOf } from '../gateway.js'
+import type { ModelCall } from './model-call.js'
+import type { RouteKind } from '../types.js'
+
+/**
+ * Asked of Fastify once for each pass through the router, and only where the scope does not tell: it makes a new object of twelve fields
+ * each time.
+ */
+export function routeOf (llm: ModelCall, request: FastifyRequest): RouteKind {
+  const { server } = request
+  llm.route ??= server === gatewayOf(server).ownScope ? 'own' : request.routeOptions.config.llm ?? 'host'
+  return llm.route
+}

@@ -1,0 +1,32 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import { usageHiding } from '../../protocols/index.js'
+import { gatewayError, type GatewayError } from '../errors/gateway-error.js'
+import type { ModelCall } from './model-call.js'
+import { parametersOf, readAs } from '../url/query.js'
+
+const named = [...usageHiding.parameters].map(([name, harmless]) => ({ name, harmless, isMeant: readAs([name]) }))
+const isHiding = readAs([...usageHiding.parameters.keys()])
+
+/** 400 where a metered request asks for a reply that would hide its usage, null for any other: a caller could choose what it pays. */
+export function checkHiding ({ endpoint, url }: ModelCall, headers: IncomingHttpHeaders): GatewayError | null {
+  if (endpoint.metered === 'no') return null
+  const name = hidingParameter(url) ?? hidingHeader(usageHiding.headers, headers)
+  return name === null ? null : gatewayError('usage_hidden', { name }, { param: name })
+}
+
+function hidingParameter (url: string): string | null {
+  const mark = url.indexOf('?')
+  if (mark < 0) return null
+  const found = parametersOf(url.slice(mark), isHiding)
+  const hiding = named.find(({ harmless, isMeant }) => found.some(([name, value]) => isMeant(name) && !harmless.includes(value)))
+  return hiding?.name ?? null
+}
+
+function hidingHeader (known: ReadonlyMap<string, RegExp>, headers: IncomingHttpHeaders): string | null {
+  for (const name in headers) {
+    // A server behind may read `_` as `-`.
+    const plain = name.includes('_') ? name.replaceAll('_', '-') : name
+    if (known.get(plain)?.test(String(headers[name])) === true) return plain
+  }
+  return null
+}

@@ -1,0 +1,42 @@
+/** Labels say who a request is for, in the operator's own words: `team=search`. One value for each name. */
+import { OptionError } from './options.js'
+import type { ModelCall } from '../call/model-call.js'
+import type { Labels } from '../types.js'
+
+const name = /^[A-Za-z0-9_.-]{1,64}$/
+/** No comma and no `=`: several stand in one line. */
+const value = /^[^\p{Cc},=]{1,128}$/u
+export const maxLabels = 16
+
+export function isLabel (label: string, text: unknown): text is string {
+  return name.test(label) && typeof text === 'string' && value.test(text)
+}
+
+/** Throws `LLM_GATEWAY_OPTION` for what is no set of labels. */
+export function checkLabels (option: string, labels: object): void {
+  const entries = Object.entries(labels)
+  if (entries.length > maxLabels) throw new OptionError(option, `must be at most ${maxLabels} labels`)
+  for (const [label, text] of entries) {
+    if (!isLabel(label, text)) {
+      throw new OptionError(
+        `${option}.${label}`,
+        'must be a text of up to 128 characters without commas, named by up to 64 letters, digits, dots, dashes and underscores'
+      )
+    }
+  }
+}
+
+/** `a=1,b=2`; what is no label is passed over, and so is what follows the sixteenth. */
+export function readLabels (text: string): Labels {
+  const pairs = text.split(',').slice(0, maxLabels).map((pair) => {
+    const [label = '', ...rest] = pair.trim().split('=')
+    return [label, rest.join('=')] as const
+  })
+  return Object.fromEntries(pairs.filter(([label, text]) => isLabel(label, text)))
+}
+
+/** All labels of a request, null for none. A caller's own never stand in for those of its key, nor a group's. */
+export function labelsOf ({ callerLabels, auth: { group, key } }: ModelCall): Labels | null {
+  if (callerLabels === null && key?.labels === undefined) return group?.labels ?? null
+  return { ...callerLabels, ...group?.labels, ...key?.labels }
+}

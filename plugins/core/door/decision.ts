@@ -1,0 +1,120 @@
+/** The one decision about whatever arrives below a model mount, and once more about where a mount sends it. Nothing is answered here. */
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { isPreflight, isProbe, isSocketUpgrade, methodAsked } from './arrival.js'
+import type { Gateway } from '../gateway.js'
+import { ModelCall } from '../call/model-call.js'
+import { readAtStart, readAtVersion, readBeside, socketPath } from '../host/rewritten-send.js'
+import type { Resolution, UrlRefusal } from '../url/resolve.js'
+import { withoutQuery } from '../url/single-version.js'
+
+/**
+ * What serves a request: our routes, a mount that spreads `proxyOptions()`, a host's mount of model endpoints that is guarded, any other
+ * route, or none.
+ */
+export type Place = 'own' | 'adapted' | 'mount' | 'host' | 'none'
+
+interface Arrival {
+  readonly what: 'request' | 'upgrade' | 'preflight' | 'probe'
+  /** What its URL is: an endpoint, one that is misspelled or of another method, another path below a version, or none of ours. */
+  readonly url: 'endpoint' | 'wrong' | 'unknown' | 'foreign'
+  readonly place: Place
+  /** The host has what nobody knows pass there. */
+  readonly leaves: boolean
+  /** Somebody asks for keys. */
+  readonly guarded: boolean
+}
+
+export type Decision = 'let_in' | 'leave' | 'refuse_url' | 'refuse_upgrade' | 'answer_preflight' | 'answer_probe'
+
+function decide ({ what, url, place, leaves, guarded }: Arrival): Decision {
+  const isKnown = url === 'endpoint' || url === 'wrong'
+  const isBelowMount = place === 'adapted' || (url === 'unknown' && (place === 'own' || place === 'mount'))
+  const isNobodys = url === 'unknown' && place === 'none' && !leaves
+  if (what === 'preflight') return isBelowMount || isNobodys || (isKnown && place !== 'host') ? 'answer_preflight' : 'leave'
+  if (what === 'upgrade') return isKnown || isBelowMount || isNobodys ? 'refuse_upgrade' : 'leave'
+  if (url === 'endpoint') return 'let_in'
+  if (url === 'wrong') return 'refuse_url'
+  if (what === 'probe' && (place === 'none' || (place === 'adapted' && !leaves))) return 'answer_probe'
+  if (place === 'host' || leaves) return 'leave'
+  if (url === 'foreign') return place === 'adapted' && guarded ? 'refuse_url' : 'leave'
+  return 'refuse_url'
+}
+
+/** `read`: what the URL of the request was read as. */
+export function decisionOf (
+  gateway: Gateway, request: FastifyRequest, reply: FastifyReply, read: ModelCall | UrlRefusal | null
+): Decision {
+  const place = placeOf(gateway, request)
+  const found = readArrival(gateway, request, read) ?? readNobodys(request, place)
+  const isSocket = found === null && (place === 'mount' || (place === 'host' && gateway.guarded)) && isSocketUpgrade(request)
+  const path = isSocket ? socketPath(request, reply) : null
+  return path === null ? decisionAbout(gateway, request, found, place) : sentDecision(gateway, request, place, path)
+}
+
+/** About what is sent to `path`, which may be another than was asked for. */
+export function sentDecision (gateway: Gateway, request: FastifyRequest, sender: Place, path: string): Decision {
+  if (sender !== 'host') return decisionAbout(gateway, request, readAtVersion(path, request), sender)
+  return decisionAbout(gateway, request, isBesideMounts(gateway, request) ? readAtStart(path, gateway.prefix, request) : null, 'mount')
+}
+
+/** About what is sent to the path that was asked for. */
+export function unchangedDecision (
+  gateway: Gateway, request: FastifyRequest, read: ModelCall | UrlRefusal | null, sender: Place, path: string
+): Decision {
+  const found = readArrival(gateway, request, read) ?? gateway.resolveLoosely(methodAsked(request), String(request.raw.url), {})
+  return decisionAbout(gateway, request, found ?? readBeside(path), sender)
+}
+
+/** A site of the host's that has what the mounts of model endpoints beside it leave: it may lead to the provider, too. */
+function isBesideMounts ({ mounts, prefix, resolveLoosely }: Gateway, request: FastifyRequest): boolean {
+  return mounts.guards(String(request.routeOptions.url)) &&
+    (prefix === '' || resolveLoosely(methodAsked(request), String(request.raw.url), {}) !== null)
+}
+
+/** What a request asks for; a preflight, what will be asked for. */
+function readArrival (gateway: Gateway, request: FastifyRequest, read: ModelCall | UrlRefusal | null): ModelCall | Resolution {
+  const { method, headers, raw } = request
+  return isPreflight(method, headers) ? gateway.resolve(methodAsked(request), String(raw.url), {}) : read
+}
+
+/** A client opens a socket beside the versions at whatever address it was given; elsewhere than here it would be a mount's or a route's. */
+function readNobodys (request: FastifyRequest, place: Place): Resolution {
+  return place === 'none' && isSocketUpgrade(request) ? readBeside(withoutQuery(String(request.raw.url))) : null
+}
+
+function decisionAbout (gateway: Gateway, request: FastifyRequest, found: ModelCall | Resolution, place: Place): Decision {
+  return decide({
+    what: whatOf(gateway, request),
+    url: urlKind(found),
+    place,
+    leaves: leaves(gateway, request, place),
+    guarded: gateway.guarded,
+  })
+}
+
+function whatOf ({ prefix }: Gateway, request: FastifyRequest): Arrival['what'] {
+  const { method, headers, raw } = request
+  if (isPreflight(method, headers)) return 'preflight'
+  if (isSocketUpgrade(request)) return 'upgrade'
+  return isProbe(method, withoutQuery(String(raw.url)), prefix) ? 'probe' : 'request'
+}
+
+function urlKind (found: ModelCall | Resolution): Arrival['url'] {
+  if (found === null) return 'foreign'
+  if (found instanceof ModelCall || found.kind === 'endpoint') return 'endpoint'
+  return found.code === 'unknown_url' ? 'unknown' : 'wrong'
+}
+
+export function placeOf (gateway: Gateway, request: FastifyRequest): Place {
+  if (request.is404) return 'none'
+  const { url, config } = request.routeOptions
+  if (config.llm === 'own') return 'own'
+  if (config.llm === 'proxy') return 'adapted'
+  return gateway.guarded && gateway.mounts.has(String(url)) ? 'mount' : 'host'
+}
+
+function leaves ({ unknown }: Gateway, request: FastifyRequest, place: Place): boolean {
+  if (place === 'adapted') return request.routeOptions.config.llmUnknown === 'forward'
+  if (place === 'none') return unknown.nowhere === 'leave'
+  return place === 'mount' && unknown.mounts === 'leave'
+}

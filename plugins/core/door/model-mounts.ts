@@ -1,0 +1,106 @@
+import type { FastifyInstance } from 'fastify'
+import { endpoints, routePattern } from '../../protocols/index.js'
+import type { Resolve } from '../url/resolve.js'
+
+/** Where the model endpoints stand, and how URLs are read there. */
+interface Place {
+  readonly prefix: string
+  readonly resolve: Resolve
+}
+
+/**
+ * Which routes of a host serve model endpoints beside everything else below them, such as `/v1/*` of a proxy: what they
+ * are asked beyond the endpoints would reach the provider, with the mount's credential, from anybody.
+ */
+export class ModelMounts {
+  readonly #app: FastifyInstance
+  readonly #place: Place
+  readonly #known = new Map<string, boolean>()
+  readonly #guarded = new Map<string, boolean>()
+
+  /** `place` may still change while plugins are registered. */
+  constructor (app: FastifyInstance, place: Place) {
+    this.#app = app
+    this.#place = place
+  }
+
+  /** `pattern`: a route's URL as it was registered. Not before all routes are there. */
+  has (pattern: string): boolean {
+    const known = this.#known.get(pattern)
+    if (known !== undefined) return known
+    const serves = this.#serves(segments(pattern)) || (this.#isHalfOfMount(pattern) && this.has(`${pattern}/*`))
+    this.#known.set(pattern, serves)
+    return serves
+  }
+
+  #serves (mount: readonly string[]): boolean {
+    return endpoints.some((endpoint) => {
+      const url = this.#place.prefix + routePattern(endpoint)
+      const path = segments(url)
+      return covers(mount, path) && (standsAt(mount, path) || this.#mayServe(mount, url, this.#serverOf(endpoint.method, url)))
+    })
+  }
+
+  /** False for a mount below which nothing would be taken for a model request. Not before all plugins have told where they stand. */
+  guards (pattern: string): boolean {
+    const known = this.#guarded.get(pattern)
+    if (known !== undefined) return known
+    const mount = segments(pattern)
+    const guarded = this.#place.resolve('POST', pattern.replace('*', 'any'), {}) !== null ||
+      endpoints.some((endpoint) => covers(mount, segments(this.#place.prefix + routePattern(endpoint))))
+    this.#guarded.set(pattern, guarded)
+    return guarded
+  }
+
+  /**
+   * The most special route without parameters that an endpoint meets: its own, or all that is below some part of its path. Null where none
+   * is found.
+   */
+  #serverOf (method: string, url: string): string | null {
+    const path = segments(url)
+    const wildcards = Array.from(path, (_, taken) => `/${[...path.slice(0, path.length - 1 - taken), '*'].join('/')}`)
+    return [url, ...wildcards].find((candidate) => this.#app.hasRoute({ method, url: candidate })) ?? null
+  }
+
+  /** A proxy's mount has its prefix for a route beside all that is below it. With a parameter in it, one is as open as the other. */
+  #isHalfOfMount (pattern: string): boolean {
+    return pattern.includes(':') && !pattern.endsWith('*') && this.#app.hasRoute({ method: 'POST', url: `${pattern}/*` })
+  }
+
+  /** Where it cannot be told, it may. */
+  #mayServe (mount: readonly string[], endpoint: string, server: string | null): boolean {
+    if (server === null) return true
+    if (!server.endsWith('/*')) return false
+    const own = ownSegments(mount)
+    if (server !== endpoint) return segments(server).length - 1 <= own.length
+    // Below fixed text of the endpoint's own a parameter that may stand for it gets what is left.
+    return segments(server).slice(0, -1).every((_, i) => own[i]?.includes(':') === false)
+  }
+}
+
+function segments (pattern: string): string[] {
+  return pattern.split('/').filter((segment) => segment !== '')
+}
+
+/** A mount's routes are its prefix itself and all below it. */
+function covers (mount: readonly string[], path: readonly string[]): boolean {
+  return mount.every((segment, i) => segment === '*' || (path[i] !== undefined && mayBe(segment, path[i])))
+}
+
+/**
+ * True for all that is below an endpoint's own path, which a mount has beside that path itself: whoever serves the endpoint, what comes
+ * after it leads to the same provider.
+ */
+function standsAt (mount: readonly string[], path: readonly string[]): boolean {
+  return mount.at(-1)?.endsWith('*') === true && ownSegments(mount).length === path.length
+}
+
+function ownSegments (mount: readonly string[]): readonly string[] {
+  return mount.filter((segment) => segment !== '*')
+}
+
+/** Before a parameter or a wildcard a segment may have fixed text, as `/v1*` has. In a host's router its case may not count. */
+function mayBe (segment: string, text: string): boolean {
+  const [fixed = ''] = segment.toLowerCase().split(/[:*]/, 1)
+  return fixed.length < segment.length ? text.toLowerCase().startsWith(fixed) : text.toLowerCase() === fixed
+}

@@ -1,0 +1,58 @@
+import type { IncomingMessage } from 'node:http'
+import { TLSSocket } from 'node:tls'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { isSocketUpgrade, isTakenAsUpgrade } from './arrival.js'
+import { furtherServers } from './further-servers.js'
+import type { Resolve } from '../url/resolve.js'
+
+const notAgain: ReadonlySet<string> = new Set(['upgrade', 'http2-settings', 'connection'])
+
+/**
+ * Node takes any offer to upgrade for an upgrade where a server has a listener for them, as for the sockets of one mount: the
+ * body of a POST that only offers `h2c`, as some HTTP libraries do with each first request, is then no body of it any more,
+ * and who waits for it waits for ever. A server may ignore an offer (RFC 9110 7.8): the request is put back on its connection
+ * without it, and read anew. From Node 22.21 and 24.9 a server asks before it takes one, and from 26 one with a body cannot be put back.
+ * `place` may still change while plugins are registered.
+ */
+export function ignoreOffers (app: FastifyInstance, place: { readonly resolve: Resolve }): void {
+  const isIgnored = ({ headers, raw }: Pick<FastifyRequest, 'headers' | 'raw'>): boolean => (
+    headers.upgrade !== undefined && isTakenAsUpgrade(raw) && !isSocketUpgrade({ headers, raw }) &&
+      place.resolve(String(raw.method), String(raw.url), headers)?.kind === 'endpoint'
+  )
+  const takeFewer = (server: object): void => {
+    const takes: unknown = Reflect.get(server, 'shouldUpgradeCallback')
+    if (typeof takes !== 'function') return
+    Reflect.set(server, 'shouldUpgradeCallback', (raw: IncomingMessage): unknown => (
+      !isIgnored({ headers: raw.headers, raw }) && Reflect.apply(takes, server, [raw])
+    ))
+  }
+  takeFewer(app.server)
+  app.addHook('onListen', async () => furtherServers(app).forEach(takeFewer))
+  app.addHook('onRequest', function llmGatewayOffers (request, reply, done) {
+    if (isIgnored(request)) putBack(request, reply)
+    else done()
+  })
+}
+
+function putBack ({ raw, server }: FastifyRequest, reply: FastifyReply): void {
+  const { socket } = raw
+  reply.hijack()
+  reply.raw.detachSocket(socket)
+  // Once whoever listens for upgrades is done with this one.
+  setImmediate(() => {
+    socket.unshift(Buffer.concat([Buffer.from(headOf(raw), 'latin1'), bytesAfter(raw)]))
+    server.server.emit(socket instanceof TLSSocket ? 'secureConnection' : 'connection', socket)
+  })
+}
+
+function headOf ({ method, url, rawHeaders, headers }: IncomingMessage): string {
+  const lines = rawHeaders.flatMap((name, i) => i % 2 === 0 && !notAgain.has(name.toLowerCase()) ? [`${name}: ${rawHeaders[i + 1]}`] : [])
+  const connection = /(?:^|[\s,])close(?:$|[\s,])/i.test(String(headers.connection)) ? ['connection: close'] : []
+  return [`${method} ${url} HTTP/1.1`, ...lines, ...connection, '', ''].join('\r\n')
+}
+
+/** What came of the body together with the head: whoever listens for upgrades keeps it on the request, under a symbol of its own. */
+function bytesAfter (raw: IncomingMessage): Buffer {
+  const kept = Object.getOwnPropertySymbols(raw).map((symbol): unknown => Reflect.get(raw, symbol))
+  return kept.find((value) => Buffer.isBuffer(value)) ?? Buffer.alloc(0)
+}

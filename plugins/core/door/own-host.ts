@@ -1,0 +1,38 @@
+/**
+ * Pages that ask for no credential rely on who can reach them, and a browser reaches what its owner does: a page of anybody's whose name
+ * suddenly leads to this machine (DNS rebinding) reads along, and is told by that name. Addresses and names without a dot are nobody's
+ * on the internet.
+ */
+import { isIP } from 'node:net'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { checkTexts, OptionError } from '../config/options.js'
+
+/** Throws `LLM_GATEWAY_OPTION` where an option is given and is no list of names of hosts. */
+export function checkHosts (option: string, hosts: readonly string[] | undefined): void {
+  checkTexts(option, hosts)
+  const wrong = hosts?.findIndex((host) => /[/:\s]/.test(host)) ?? -1
+  if (wrong >= 0) throw new OptionError(`${option}[${wrong}]`, 'must be a name alone, without a scheme and a port')
+}
+
+type Hook = (request: FastifyRequest, reply: FastifyReply) => Promise<void>
+
+/** For the options of a route that answers to addresses, to names without a dot, and to these alone; null for one that looks at no name. */
+export function onlyOwnHosts (option: string, hosts: readonly string[] | null): { onRequest?: Hook } {
+  if (hosts === null) return {}
+  const names = hosts.map((host) => host.toLowerCase())
+  return {
+    async onRequest ({ headers }, reply) {
+      if (isOwnHost(headers, names)) return
+      await reply.code(403).headers({ 'content-type': 'text/plain; charset=utf-8', 'cache-control': 'no-store' })
+        .send(`This answers to addresses and localhost, and to other names where ${option} lists them.\n`)
+    },
+  }
+}
+
+/** Whether a request was made for an address, a name without a dot or one of `names`, in small letters. No browser leaves its host out. */
+export function isOwnHost (headers: FastifyRequest['headers'], names: readonly string[]): boolean {
+  const host = String(headers[':authority'] ?? headers.host ?? '')
+  if (host.startsWith('[')) return true
+  const name = host.replace(/:\d*$/, '').toLowerCase()
+  return !name.includes('.') || isIP(name) !== 0 || name.endsWith('.localhost') || names.includes(name)
+}

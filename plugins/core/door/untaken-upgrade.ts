@@ -1,0 +1,135 @@
+import { IncomingMessage, ServerResponse } from 'node:http'
+import { Socket } from 'node:net'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { methodAsked } from './arrival.js'
+import type { Resolve } from '../url/resolve.js'
+
+/** A listener may ask somebody who the caller is before it takes a socket, as the documents of `ws` show it. */
+const patienceMs = 2_000
+
+const kHead = Symbol('fastify-llm-gateway.head')
+const routed = new WeakSet<object>()
+
+interface Upgrade {
+  readonly raw: IncomingMessage
+  readonly socket: Socket
+  /** What came behind the head. */
+  readonly head: unknown
+  /** Bytes that the socket had sent; null where an earlier reply is still being sent. */
+  readonly sent: number | null
+  /** Its path is one of the gateway's. */
+  readonly isOurs: boolean
+}
+
+/** What of the gateway may still change while plugins are registered. */
+interface Place {
+  readonly resolve: Resolve
+  readonly setAside: (raw: IncomingMessage) => void
+}
+
+/**
+ * Node hands every upgrade to whoever listens for them, and no plugin sees it: where a listener of the host's ignores the path of a
+ * model request, its caller would wait for ever. What nobody has taken after a while is routed like every request, so that the door
+ * answers it.
+ */
+export function answerUntaken (app: FastifyInstance, place: Place): void {
+  const waiting = new Map<Upgrade, NodeJS.Timeout>()
+
+  function end (upgrade: Upgrade, answer: () => void): void {
+    clearTimeout(waiting.get(upgrade))
+    waiting.delete(upgrade)
+    // By another gateway of the app: an offer that it ignores is between two hands, and would be read twice.
+    if (routed.has(upgrade.raw)) return
+    if (isTaken(upgrade)) upgrade.socket.off('error', ignoreError)
+    else answer()
+  }
+
+  watchUpgrades(app, place, (upgrade, isHeard) => {
+    const { socket, isOurs } = upgrade
+    // `@fastify/http-proxy` listens for no error before the handshake, and a key may have to be looked up until then.
+    if (isRouted(upgrade)) ignoreErrors(socket)
+    if (!isOurs || isTaken(upgrade)) return
+    ignoreErrors(socket)
+    waiting.set(upgrade, setTimeout(() => end(upgrade, () => route(app, upgrade)), isHeard ? patienceMs : 0).unref())
+  })
+  app.addHook('preClose', async () => {
+    for (const upgrade of [...waiting.keys()]) end(upgrade, () => upgrade.socket.destroy())
+  })
+}
+
+/**
+ * Not by a listener: with one Node takes every offer for an upgrade, and `@fastify/http-proxy` serves fewer where it is not the only
+ * one. Heard by nobody is what comes on a further address of `localhost`, where Fastify listens for upgrades on behalf of its server.
+ */
+function watchUpgrades ({ server }: FastifyInstance, place: Place, watch: (upgrade: Upgrade, isHeard: boolean) => void): void {
+  const { emit } = server
+  Object.assign(server, {
+    emit (...args: [event: string, raw?: unknown, socket?: unknown, head?: unknown]): boolean {
+      const [event, raw, socket, head] = args
+      if (event !== 'upgrade' || !(raw instanceof IncomingMessage) || !(socket instanceof Socket)) {
+        return Reflect.apply(emit, server, args)
+      }
+      const sent = replyOn(socket) === null ? socket.bytesWritten : null
+      const upgrade = { raw, socket, head, sent, isOurs: isOurs(place, raw) }
+      place.setAside(raw)
+      const isHeard: boolean = Reflect.apply(emit, server, args)
+      watch(upgrade, isHeard)
+      return isHeard
+    },
+  })
+}
+
+function isOurs ({ resolve }: Place, { method, url, headers }: IncomingMessage): boolean {
+  return resolve(methodAsked({ method: String(method), headers }), String(url), headers) !== null
+}
+
+function isTaken (upgrade: Upgrade): boolean {
+  const { socket, sent } = upgrade
+  return socket.destroyed || socket.writableEnded || (sent !== null && socket.bytesWritten !== sent) ||
+    socket.listenerCount('data') + socket.listenerCount('readable') > 0 || isRouted(upgrade)
+}
+
+/** Somebody gave it to the router, and it waits for its reply. */
+function isRouted ({ raw, socket }: Upgrade): boolean {
+  return replyOn(socket)?.req === raw
+}
+
+/** The reply that has the socket. */
+function replyOn (socket: Socket): ServerResponse | null {
+  const reply: unknown = Reflect.get(socket, '_httpMessage')
+  return reply instanceof ServerResponse ? reply : null
+}
+
+/** As `@fastify/http-proxy` does. */
+function route (app: FastifyInstance, { raw, socket, head }: Upgrade): void {
+  if (replyOn(socket) !== null) {
+    socket.destroy()
+    return
+  }
+  const reply = new ServerResponse(raw)
+  reply.assignSocket(socket)
+  // Nobody reads on.
+  reply.shouldKeepAlive = false
+  reply.once('finish', () => {
+    socket.resume()
+    socket.destroySoon()
+  })
+  Reflect.set(raw, kHead, head)
+  routed.add(raw)
+  app.routing(raw, reply)
+}
+
+/** False where a request is not here as an upgrade that nobody had taken; one that is goes back to the host, as if nobody had routed it. */
+export function leaveUntaken ({ raw }: FastifyRequest, reply: FastifyReply): boolean {
+  if (!routed.has(raw)) return false
+  reply.hijack()
+  reply.raw.detachSocket(raw.socket)
+  return true
+}
+
+/** Node has taken its own listener away, and an error that nobody hears ends the process: a caller need only reset its connection. */
+function ignoreErrors (socket: Socket): void {
+  if (!socket.listeners('error').includes(ignoreError)) socket.on('error', ignoreError)
+}
+
+function ignoreError (): void {}

@@ -1,0 +1,28 @@
+/** Where a gateway may stand in the host's tree of scopes. */
+import type { FastifyInstance } from 'fastify'
+import { gatewayOf, hasGateway, type Gateway } from '../gateway.js'
+import { OptionError } from '../config/options.js'
+import { mountPrefix } from '../url/mount-prefix.js'
+import { belowPrefix, segmentsOf } from '../url/segments.js'
+
+/**
+ * Fails the start of a second gateway in the same scope: the two would read URLs below one prefix, and what stands below the
+ * other would be open to anybody. Scopes side by side have one each, unless a plugin of this package stands around them.
+ */
+export function refuseSecond (app: FastifyInstance): void {
+  if (!hasGateway(app) || !gatewayOf(app).guarded) return
+  throw new OptionError(
+    'auth',
+    'stands here already, or beside this scope below plugins that both share: one gateway for an app, or one in each scope with all ' +
+      'its plugins'
+  )
+}
+
+/** Fails the start in a scope whose requests the gateway around it takes for none of ours: nobody would be asked for a key there. */
+export function refuseOutside (app: FastifyInstance, { prefix }: Gateway): void {
+  if (belowPrefix(segmentsOf(prefix), segmentsOf(mountPrefix(app.prefix, ''))) !== null) return
+  throw new OptionError(
+    'prefix',
+    `is not known to the plugins of the gateway outside of the scope at ${app.prefix}: register them in it, or the gateway outside`
+  )
+}

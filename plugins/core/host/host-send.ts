@@ -1,0 +1,55 @@
+/**
+ * The one seam to a mount of the host's that nobody adapted: what its `reply.from` sends of a model request. Where the mount
+ * sends it and with what headers is its own business; all that the plugins have to say of it is put in here.
+ */
+import type {} from '@fastify/reply-from'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { dropConnection } from '../door/carriers.js'
+import { gatewayError } from '../errors/gateway-error.js'
+import { refuse } from '../errors/refuse.js'
+import { isLetIn, type Gateway } from '../gateway.js'
+import { hasOwnUpstream } from '../upstream/given-upstream.js'
+import type { ModelCall } from '../call/model-call.js'
+import { sendTraced } from '../telemetry/outgoing-trace.js'
+import { baseWithoutVersions, withOneVersion } from '../url/single-version.js'
+
+/**
+ * - A request that nobody was asked a key for, or whose group has an upstream of its own, is refused: it would go elsewhere. So is one
+ *   that the guard is not done with, and that would take the caller's key along.
+ * - No version is doubled in its path; only the mount itself knows where it sends a request, at the moment when it does.
+ * - Its bytes go as they were received, or as `llm.outgoing` says, where they are known: a body that a host's parser has read
+ *   would be written anew, with other bytes. A body that the host itself gives to `reply.from` is sent as it is.
+ * - It carries our trace in the place of the caller's.
+ */
+export function takeHostSend (gateway: Gateway, llm: ModelCall, request: FastifyRequest, reply: FastifyReply): void {
+  if (!('from' in reply)) return
+  const { from } = reply
+  reply.from = (source, options) => {
+    // Its caller left while a hook of the host's waited: there is nobody to send it for, or to refuse, and its place is free again.
+    if (llm.settled) return reply
+    const reason = reasonToKeep(gateway, llm)
+    if (reason !== null) {
+      request.log.error({ mount: request.routeOptions.url }, reason)
+      return refuse(request, reply, llm.endpoint.family, gatewayError('internal_error'))
+    }
+    dropConnection(request.raw.headers)
+    llm.body.json = undefined
+    const body = llm.body.outgoing ?? llm.body.bytes
+    const isOurs = body !== null && options?.body === undefined
+    const contentType = request.headers['content-type'] ?? 'application/json'
+    const dest = source === undefined ? undefined : withOneVersion(source, llm.url.slice(llm.mountLength))
+    const base = dest === source ? {} : { getUpstream: baseWithoutVersions(options?.getUpstream) }
+    const own = isOurs ? Object.assign({}, options, { body, contentType }, base) : Object.assign({}, options, base)
+    return sendTraced(llm, request.raw.headers, () => from.call(reply, dest, own))
+  }
+}
+
+/** Why a request must not go where a mount would send it, for operators; null for nothing. */
+function reasonToKeep (gateway: Gateway, llm: ModelCall): string | null {
+  if (!isLetIn(gateway, llm)) return 'this route is outside of the scope that asks for keys: nothing was sent'
+  if (gateway.guarded && !llm.auth.admitted) {
+    return 'an error handler, or a hook before preHandler, sends it, before its model and limits were looked at: nothing was sent'
+  }
+  if (!hasOwnUpstream(llm)) return null
+  return 'the group has an upstream of its own, where a mount without proxyOptions() does not send it: nothing was sent'
+}

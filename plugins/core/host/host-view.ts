@@ -1,0 +1,61 @@
+/** What hosts see: `app.llm` of the gateway, `request.llm` of a model request. */
+import type { FastifyRequest } from 'fastify'
+import { modelCallOf } from '../call/model-call.js'
+import { modelRequestOf } from '../call/model-request-view.js'
+import type { ModelRequest } from '../call/model-request.js'
+import { OptionError } from '../config/options.js'
+import type { Settler } from '../call/settlement.js'
+import type { KeyChange } from '../types.js'
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** What the gateway knows of a model request, null for any other. */
+    readonly llm: ModelRequest | null
+  }
+  interface FastifyInstance {
+    readonly llm: ModelGateway
+  }
+  interface FastifyContextConfig {
+    /** `own`: a route of this package. `proxy`: a host's mount that spreads `proxyOptions()`. */
+    llm?: 'own' | 'proxy'
+    /** A mount that spreads `proxyOptions({ unknown: 'forward' })`. */
+    llmUnknown?: 'forward'
+  }
+}
+
+/** Hears of a model request once, at its end. `request` is the host's request that stood for it. */
+export type SettledListener = (settled: ModelRequest, request: FastifyRequest) => unknown
+
+/** What a host may ask of the gateway: `app.llm`. */
+export interface ModelGateway {
+  /** Forgets cached keys before their time: one by `digest` or `id`, those of a `group`, or every key (`{ group: '*' }`). */
+  invalidateKeys: (change: KeyChange) => void
+  /**
+   * Has `listener` called once for each model request, after its last byte, error, abort or timeout, when its usage, cost
+   * and outcome are known. What it throws, or a promise of its that fails, is logged and harms nothing; nobody waits for it.
+   *
+   *     app.llm.onSettled(({ key, usage }) => bill(key?.id, usage))
+   */
+  onSettled: (listener: SettledListener) => void
+}
+
+/** What of the gateway a host reaches; a plugin may put another function in its place. */
+interface Viewed {
+  readonly invalidateKeys: (change: KeyChange) => void
+  readonly onSettled: (settle: Settler) => void
+}
+
+export function gatewayView (gateway: Viewed): ModelGateway {
+  return {
+    invalidateKeys: (change) => gateway.invalidateKeys(change),
+    onSettled (listener) {
+      if (typeof listener !== 'function') throw new OptionError('onSettled', 'must be a function')
+      gateway.onSettled((llm, request) => listener(modelRequestOf(llm), request))
+    },
+  }
+}
+
+export function requestView (request: FastifyRequest): ModelRequest | null {
+  const call = modelCallOf(request)
+  return call === null ? null : modelRequestOf(call)
+}

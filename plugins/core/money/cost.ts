@@ -1,0 +1,61 @@
+/** What a request costs, as plugins tell it to each other. */
+import type { ModalityTokens, TokenUsage } from '../types.js'
+
+/** What a provider may charge for beside tokens. */
+export type Unit = 'search' | 'file_search' | 'image' | 'second'
+
+/** What a reply says of how it was served and of what it is charged for beside its own tokens. */
+export interface Served {
+  /** As the reply has it, in lower case; `standard` where it says so in a word of its own. Null where it tells none. */
+  readonly tier: string | null
+  readonly speed: string | null
+  readonly region: string | null
+  /** How many of each; an absent one was not told. */
+  readonly counts: Readonly<Partial<Record<Unit, number>>>
+  /** Tokens of models that the reply's tools used: part of the request's usage, at prices of their own. */
+  readonly tools: { readonly usage: TokenUsage, readonly modalities: readonly ModalityTokens[] } | null
+  /** What the provider says that it costs, as exact decimal text; kept beside our own figure. */
+  readonly statedCost: string | null
+}
+
+/** One line of a bill. */
+export interface CostPart {
+  /** A leaf of the usage, a kind of content of one (`input_audio`), a unit, or one of those behind `tools.`. */
+  readonly name: string
+  /** How many tokens, or of the unit. */
+  readonly units: number
+  /** Exact decimal text; null where the price list has no rate for it. */
+  readonly amount: string | null
+}
+
+/** The cost of a request that is over. */
+export interface SettledCost {
+  /** The nearest number to the amount, for what adds up floats; null where nothing has a price. */
+  readonly value: number | null
+  /** See `Cost`. */
+  readonly billionths: number
+  readonly currency: string
+  readonly unpriced: boolean
+  /** All of it in exact texts, which are made for the first who reads them. */
+  readonly told: Cost
+}
+
+/** What one request costs. Every amount is exact: decimal text, never a float. */
+export interface Cost {
+  /** The sum of the parts that have a price, as decimal text; null where none has. */
+  readonly amount: string | null
+  /** The same in whole billionths of the currency, rounded up: what budgets count. */
+  readonly billionths: number
+  readonly currency: string
+  readonly parts: readonly CostPart[]
+  /** True where some part, or all of it, has no price. */
+  readonly unpriced: boolean
+  /** Name of the price list's entry, a model or a glob of models; null where none fits. */
+  readonly entry: string | null
+  /** Whose name found it: the model's that replied, of the one asked for, or of what the upstream calls that. */
+  readonly by: 'reply' | 'asked' | 'alias' | null
+  /** Digest of the entry, 16 hex digits. */
+  readonly price: string | null
+  /** What the price of the upstream is times that of the list, as decimal text. */
+  readonly factor: string
+}

@@ -1,0 +1,13 @@
+import { isObject, type JsonObject } from '../body/json-object.js'
+import type { PaidTool } from '../../protocols/types.js'
+
+/** The entries of a body's list of tools that are this one. Some upstreams take a tool by itself, too. */
+export function paidTools (json: unknown, { names }: PaidTool): JsonObject[] {
+  const given: unknown = isObject(json) ? json['tools'] : undefined
+  return [given].flat().filter((entry): entry is JsonObject => isObject(entry) && isNamed(entry, names))
+}
+
+function isNamed (entry: JsonObject, names: readonly string[]): boolean {
+  const { type } = entry
+  return names.some((name) => (typeof type === 'string' && type.startsWith(name)) || Object.hasOwn(entry, name))
+}

@@ -1,0 +1,152 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { StoreDownError } from '../../core/balances/store-down.js'
+import { writeFrame } from './frame.js'
+import { readLedger, readUnsettled } from './read.js'
+import { LedgerWriter, type FileShipping, type Span } from './write.js'
+import type { Ledger, LedgerConfig, LedgerRange, LedgerRecord, Shipping, Trouble } from '../types.js'
+
+const retryMs = 1_000
+/** Charges are remembered for as long (`rememberMs`). */
+const recoverMs = 24 * 60 * 60_000
+/** From one write to the next: records of this time share one. A disk that is waited for less often serves everybody else better. */
+const gatherMs = 25
+
+/** Records that share a write, and its end. */
+interface Batch {
+  readonly records: LedgerRecord[]
+  readonly resolve: () => void
+  readonly reject: (error: unknown) => void
+}
+
+/**
+ * A ledger of plain files. Each process appends to files of its own, so that no two writers ever meet; whoever reads takes
+ * all of them. Records that arrive while a write runs share the next one, and are acknowledged when the disk has them.
+ */
+export class FileLedger implements Ledger {
+  readonly #path: string
+  readonly #writer: LedgerWriter
+  readonly #now: () => number
+  readonly #maxWaiting: number
+  /** Those that the next write takes; null for none. */
+  #next: Batch | null = null
+  /** That they are kept. One promise for all: each of its own would cost a request more than its record does. */
+  #kept = Promise.resolve()
+  /** Records that are not kept yet. */
+  #waiting = 0
+  #writing: Promise<void> | null = null
+  #wroteAt = -Infinity
+  #closing = false
+  #failing = false
+  /** Whoever waits for a write, and not for its success. */
+  #flushes: Array<() => void> = []
+  readonly #listeners = new Set<Trouble>()
+  #allSettled = true
+
+  /** `maxWaiting` records may wait for a disk that takes none; one more is refused with an error. */
+  constructor (path: string, config: LedgerConfig = {}, now: () => number = Date.now, maxWaiting = 100_000) {
+    this.#path = path
+    this.#writer = new LedgerWriter(path, config, now)
+    this.#now = now
+    this.#maxWaiting = maxWaiting
+  }
+
+  append (record: LedgerRecord): Promise<void> {
+    if (this.#waiting >= this.#maxWaiting) return Promise.reject(new StoreDownError('cannot keep more usage records'))
+    if (this.#next === null) {
+      this.#kept = new Promise((resolve, reject) => { this.#next = { records: [], resolve, reject } })
+    }
+    this.#next?.records.push(record)
+    this.#waiting += 1
+    this.#writing ??= this.#drain()
+    return this.#kept
+  }
+
+  async flush (): Promise<void> {
+    await Promise.race([this.#writing, new Promise<void>((resolve) => this.#flushes.push(resolve))])
+  }
+
+  /** From now on no file is deleted before all of it is shipped. */
+  shipBy (shipping: FileShipping): void {
+    this.#writer.shipping = shipping
+  }
+
+  get shipping (): Shipping | null {
+    return this.#writer.shipping
+  }
+
+  /** Whether this process has made the file. */
+  readonly owns = (name: string): boolean => this.#writer.owns(name)
+
+  readonly onTrouble = (listener: Trouble): (() => void) => {
+    this.#listeners.add(listener)
+    return () => this.#listeners.delete(listener)
+  }
+
+  read (range?: LedgerRange): AsyncIterable<LedgerRecord> {
+    return readLedger(this.#path, range)
+  }
+
+  unsettled (): AsyncIterable<LedgerRecord> {
+    return readUnsettled(this.#path, this.#now() - recoverMs)
+  }
+
+  noteUnsettled (): void {
+    this.#allSettled = false
+  }
+
+  async close (): Promise<void> {
+    this.#closing = true
+    await (this.#writing ?? undefined)
+    await this.#writer.end(this.#allSettled)
+  }
+
+  async #drain (): Promise<void> {
+    for (let batch = this.#next; batch !== null; batch = this.#next) {
+      await pause(Math.max(0, this.#wroteAt + gatherMs - performance.now()))
+      this.#next = null
+      this.#wroteAt = performance.now()
+      await this.#keep(batch)
+      this.#waiting -= batch.records.length
+    }
+    this.#writing = null
+    this.#flushes = []
+  }
+
+  /** Tries it until the disk takes it. Whoever closes the ledger waits for one try more. */
+  async #keep ({ records, resolve, reject }: Batch): Promise<void> {
+    try {
+      const text = Buffer.from(records.map(writeFrame).join(''))
+      const span = spanOf(records)
+      while (!await this.#write(text, span)) await pause(retryMs)
+      resolve()
+    } catch (error) {
+      reject(error)
+    }
+  }
+
+  /** False where the disk does not take it. Throws the same once nobody tries again. */
+  async #write (text: Buffer, span: Span): Promise<boolean> {
+    try {
+      await this.#writer.write(text, span)
+      this.#failing = false
+      return true
+    } catch (cause) {
+      this.#tell(cause)
+      if (this.#closing) throw new StoreDownError('could not keep usage records', { cause })
+      return false
+    }
+  }
+
+  #tell (cause: unknown): void {
+    for (const resolve of this.#flushes.splice(0)) resolve()
+    for (const listener of this.#listeners) listener(cause, this.#failing)
+    this.#failing = true
+  }
+}
+
+function spanOf (records: readonly LedgerRecord[]): Span {
+  return records.reduce(
+    ({ oldest, newest }, { time }) => ({ oldest: Math.min(oldest, time), newest: Math.max(newest, time) }),
+    { oldest: Infinity, newest: -Infinity }
+  )
+}

@@ -1,0 +1,21 @@
+import type { Ledger, LedgerRecord } from '../types.js'
+
+/** A ledger of this process alone: the newest records, lost at exit. */
+export function memoryLedger (maxRecords = 100_000): Ledger {
+  const records: LedgerRecord[] = []
+  return {
+    append: async (record) => {
+      records.push(record)
+      if (records.length > maxRecords) records.splice(0, Math.ceil(maxRecords / 10))
+    },
+    flush: async () => {},
+    read: async function * ({ from = 0, to = Infinity, onProgress } = {}) {
+      for (const [index, record] of records.entries()) {
+        onProgress?.(index + 1, records.length)
+        if (record.time >= from && record.time < to) yield record
+      }
+    },
+    unsettled: async function * () {},
+    close: async () => {},
+  }
+}

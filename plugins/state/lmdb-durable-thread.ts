@@ -1,5 +1,0 @@
-/** What runs beside the loop. */
-import { parentPort, workerData } from 'node:worker_threads'
-import { serveDurable } from './lmdb-durable.js'
-
-serveDurable(parentPort, workerData)

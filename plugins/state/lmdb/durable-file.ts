@@ -1,0 +1,65 @@
+/** The file that waits for the disk: keys, notes, and what is spent. */
+import { join } from 'node:path'
+import type { Database, RootDatabase } from 'lmdb'
+import { hasDiskRoom } from './disk-room.js'
+import type { Spent } from './group-stores.js'
+import { openLock } from './lock.js'
+import { loadLmdb } from '../peer.js'
+import type { KeyChange, KeyRecord } from '../types.js'
+
+/** As it lies in the file. */
+export interface StoredNote {
+  readonly text: string
+  /** Milliseconds since the epoch. */
+  readonly until: number
+}
+
+/** Runs a step in one transaction of a file, synchronously; what it throws undoes it. The only way to write. */
+export type Write = <T>(step: () => T) => T
+
+/** What is on the disk when a write resolves. */
+export interface DurableFile {
+  readonly durable: RootDatabase
+  /** For what may not write at all. */
+  readonly transaction: Write
+  /** Throws where the disk is full. */
+  readonly writeDurable: Write
+  readonly keysByDigest: Database<KeyRecord, string>
+  readonly digestsById: Database<string, string>
+  readonly changes: Database<KeyChange, number>
+  readonly notes: Database<StoredNote, string>
+  /** What each account and each bucket has spent, some seconds old: what is left of them after a power failure. */
+  readonly spent: Database<Spent, string>
+  readonly closeDurable: () => Promise<void>
+}
+
+/**
+ * What a thread beside this one may have open, too. Throws at a write where the disk is full. It would at one that fails, too, but with
+ * lmdb 3.5.6 a write that fails may end the process: its message of up to 126 bytes is printed into 100.
+ */
+export async function openDurable (folder: string, hasRoom = hasDiskRoom): Promise<DurableFile> {
+  const { open } = await loadLmdb()
+  const path = join(folder, 'keys.mdb')
+  const { alone, close } = await openLock(path)
+  return alone(() => {
+    const durable = open({ path, overlappingSync: false, maxDbs: 8 })
+    const transaction: Write = (step) => alone(() => durable.transactionSync(step))
+    return {
+      durable,
+      transaction,
+      writeDurable: (step) => {
+        if (!hasRoom(folder)) throw new Error(`the disk of ${folder} is full`)
+        return transaction(step)
+      },
+      keysByDigest: durable.openDB({ name: 'keys' }),
+      digestsById: durable.openDB({ name: 'ids' }),
+      changes: durable.openDB({ name: 'changes' }),
+      notes: durable.openDB({ name: 'notes' }),
+      spent: durable.openDB({ name: 'spent' }),
+      closeDurable: async () => {
+        await durable.close()
+        await close()
+      },
+    }
+  })
+}

@@ -1,0 +1,196 @@
+/**
+ * Accounts and holds of all groups in an lmdb file, with what this process knows of them in front: what is changed in one
+ * turn is written once at its end, and what no other process has written meanwhile is not read again.
+ */
+import { readAccount, readBucketRecord, readNumbers, writeAccount, writeBucket, writeQuiet } from './codec.js'
+import type { BucketRecord } from '../../core/balances/buckets.js'
+import { LmdbIdle } from './idle.js'
+import { LmdbHolds, states } from './holds.js'
+import { Known, type Binary } from './known.js'
+import { GroupNames } from './names.js'
+import type { AccountRecord } from '../../core/balances/parties.js'
+import type { GroupStore, HoldRecord } from '../../core/balances/group-store.js'
+
+export interface LmdbTables {
+  readonly accounts: Binary
+  readonly buckets: Binary
+  readonly holds: Binary
+  /** When the holds of each group are due; and under no group's name, who wrote last. */
+  readonly groups: Binary
+}
+
+/** What is changed, and must be kept beyond the next start of the system: the numbers of an account or a bucket, null where it is gone. */
+export type Spent = number | number[] | null
+
+/** Where that is noted. `isLess`: it may be less than what was noted before. */
+export interface SpentNotes {
+  set: (name: string, value: Spent, isLess?: boolean) => void
+}
+
+const writerName = 'w'
+
+/** No hold is due later than after this, or after its own time where that is longer. Other processes may have a longer one. */
+const aheadMs = 60 * 60_000
+
+interface Quiet {
+  open: number
+  closed: number
+}
+
+const none: readonly never[] = []
+
+export class LmdbGroupStores {
+  readonly #tables: LmdbTables
+  readonly #spent: SpentNotes
+  /** A number of this opening of the file alone. */
+  readonly #writer = Buffer.from(crypto.getRandomValues(new Uint8Array(8)))
+  readonly #accounts: Known<AccountRecord>
+  readonly #buckets: Known<BucketRecord>
+  readonly #quiet: Known<Quiet>
+  readonly #holds: LmdbHolds
+  readonly #stores = new Map<string, GroupStore>()
+  readonly #holdTtlMs: number
+  readonly #max: number
+
+  /** More than `max` accounts, buckets, holds or groups are not known for longer than a turn. */
+  constructor (tables: LmdbTables, spent: SpentNotes, holdTtlMs: number, max = 100_000) {
+    this.#holdTtlMs = holdTtlMs
+    this.#max = max
+    this.#tables = tables
+    this.#spent = spent
+    this.#accounts = new Known(tables.accounts, max, readAccount, writeAccount)
+    this.#buckets = new Known(tables.buckets, max, readBucketRecord, writeBucket)
+    this.#quiet = new Known(tables.groups, max, readQuiet, ({ open, closed }) => writeQuiet(open, closed))
+    this.#holds = new LmdbHolds(tables.holds, max)
+  }
+
+  readonly of = (group: string): GroupStore => {
+    const known = this.#stores.get(group)
+    if (known !== undefined) return known
+    const made = this.#newStore(group)
+    if (this.#stores.size >= this.#max) this.#stores.clear()
+    this.#stores.set(group, made)
+    return made
+  }
+
+  /** In a transaction, before anything else: another process may have written. */
+  begin (): void {
+    if (!this.#wroteLast()) this.forget()
+  }
+
+  /** In the same transaction, after all: writes what was changed. */
+  end (): void {
+    const changed = [this.#accounts.flush(), this.#buckets.flush(), this.#quiet.flush(), this.#holds.end()].some(Boolean)
+    if (!changed) return
+    if (!this.#wroteLast()) this.#tables.groups.putSync(writerName, this.#writer)
+  }
+
+  /** What the table gives is a buffer for all that is read, with a length of its own: `equals` would compare all of it. */
+  #wroteLast (): boolean {
+    const { length } = this.#writer
+    return this.#tables.groups.getBinaryFast(writerName)?.compare(this.#writer, 0, length, 0, length) === 0
+  }
+
+  /** What is known may not be what the file has. */
+  forget (): void {
+    for (const known of [this.#accounts, this.#buckets, this.#quiet, this.#holds]) known.forget()
+  }
+
+  #newStore (group: string): GroupStore {
+    const names = new GroupNames(group, this.#max)
+    const idle = new LmdbIdle(this.#tables.accounts, names.accounts, {
+      account: (name) => this.#accounts.get(name),
+      dropAccount: (name) => {
+        this.#accounts.drop(name)
+        this.#spent.set(name, null)
+      },
+      hasBuckets: (key, before) => this.#dropBuckets(names.buckets(key), before),
+    })
+    return {
+      account: (key) => this.#accounts.get(names.account(key)),
+      saveAccount: (key, account, isLess) => {
+        const name = names.account(key)
+        this.#accounts.set(name, account)
+        if (account.spent !== 0 || isLess === true) this.#spent.set(name, account.spent, isLess)
+      },
+      bucket: (key, id) => this.#buckets.get(names.bucket(key, id)),
+      saveBucket: (key, id, bucket, isLess) => {
+        const { spent, amount, toldPercent, otherAmount, otherToldPercent, endsAt } = bucket
+        const name = names.bucket(key, id)
+        this.#buckets.set(name, bucket)
+        this.#spent.set(name, [spent, amount, toldPercent, endsAt ?? Infinity, otherAmount, otherToldPercent], isLess)
+      },
+      dropBuckets: (key, before) => this.#dropBuckets(names.buckets(key), before),
+      dropIdle: (nowMs) => idle.drop(nowMs),
+      hold: (id, isFirst) => this.#hold(names, id, isFirst),
+      saveHold: (hold, before) => this.#saveHold(names, hold, before),
+      dropHold: (hold) => this.#holds.change(names, hold.id, null, hold),
+      due: (now, max) => this.#due(names, now, max),
+    }
+  }
+
+  #quietOf ({ own }: GroupNames): Quiet {
+    return this.#quiet.get(own) ?? { open: Infinity, closed: Infinity }
+  }
+
+  #hold (names: GroupNames, id: string, isFirst = false): HoldRecord | undefined {
+    const known = this.#holds.known(names, id)
+    if (known !== undefined) return known ?? undefined
+    const { open, closed } = this.#quietOf(names)
+    // Where none of a state is ever due there is none.
+    return this.#holds.read(names, id, { open: !isFirst && open < Infinity, closed: closed < Infinity })
+  }
+
+  #saveHold (names: GroupNames, hold: HoldRecord, before: HoldRecord | undefined): void {
+    this.#holds.change(names, hold.id, hold, before)
+    const quiet = this.#quietOf(names)
+    if (hold.deadline >= quiet[hold.state]) return
+    quiet[hold.state] = hold.deadline
+    this.#quiet.set(names.own, quiet)
+  }
+
+  /**
+   * An open hold that is due so late was made or renewed while the clock was ahead. It is due as late as one that is made now, and not at
+   * once: its request may go on.
+   */
+  #due (names: GroupNames, now: number, max: number): readonly HoldRecord[] {
+    const quiet = this.#quietOf(names)
+    const latest = now + Math.max(this.#holdTtlMs, aheadMs)
+    if (quiet.open > latest && quiet.open < Infinity) quiet.open = now
+    if (now < quiet.open && now < quiet.closed) return none
+    this.#holds.flush()
+    const due: HoldRecord[] = []
+    const far: HoldRecord[] = []
+    for (const state of states) {
+      if (now < quiet[state]) continue
+      quiet[state] = Infinity
+      for (const hold of this.#holds.of(names.group, names.holds, state)) {
+        if (state === 'open' && hold.deadline > latest) far.push(hold)
+        else if (hold.deadline > now || due.length === max) quiet[state] = Math.min(quiet[state], hold.deadline)
+        else due.push(this.#holds.known(names, hold.id) ?? hold)
+      }
+    }
+    this.#quiet.set(names.own, quiet)
+    for (const hold of far) this.#saveHold(names, { ...hold, deadline: now + this.#holdTtlMs }, hold)
+    return due
+  }
+
+  /** Whether there are others. */
+  #dropBuckets (prefix: string, before: number): boolean {
+    this.#buckets.flush()
+    let areLeft = false
+    for (const { key: name, value } of [...this.#tables.buckets.getRange({ start: prefix, end: `${prefix}\uffff` })]) {
+      if (Number(readBucketRecord(value).endsAt ?? Infinity) >= before) areLeft = true
+      else {
+        this.#buckets.drop(name)
+        this.#spent.set(name, null)
+      }
+    }
+    return areLeft
+  }
+}
+
+function readQuiet (value: Buffer): Quiet {
+  const [open = Infinity, closed = Infinity] = readNumbers(value, 0, 2)
+  return { open, closed }
+}

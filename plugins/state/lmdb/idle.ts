@@ -1,0 +1,39 @@
+/** Accounts of keys that never come back: forgotten while others are made. */
+import { bucketKeepMs } from '../../core/balances/buckets.js'
+import { idleLooks, isIdle, type AccountRecord } from '../../core/balances/parties.js'
+import type { Binary } from './known.js'
+
+interface Records {
+  readonly account: (name: string) => AccountRecord | undefined
+  readonly dropAccount: (name: string) => void
+  /** Forgets those of a key whose period ended before; whether others are left. */
+  readonly hasBuckets: (key: string, before: number) => boolean
+}
+
+/** Those of one group. */
+export class LmdbIdle {
+  readonly #table: Binary
+  readonly #prefix: string
+  readonly #records: Records
+  /** Where the next look begins. */
+  #next: string
+
+  /** `prefix`: what the names of accounts of its keys begin with. */
+  constructor (table: Binary, prefix: string, records: Records) {
+    this.#table = table
+    this.#prefix = prefix
+    this.#records = records
+    this.#next = prefix
+  }
+
+  drop (nowMs: number): void {
+    const { account, dropAccount, hasBuckets } = this.#records
+    const names = [...this.#table.getKeys({ start: this.#next, end: `${this.#prefix}\uffff`, limit: idleLooks + 1 })]
+    this.#next = names[idleLooks] ?? this.#prefix
+    for (const name of names.slice(0, idleLooks)) {
+      const found = account(name)
+      if (found === undefined || !isIdle(found, nowMs)) continue
+      if (!hasBuckets(name.slice(this.#prefix.length), nowMs - bucketKeepMs)) dropAccount(name)
+    }
+  }
+}

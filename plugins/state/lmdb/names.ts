@@ -1,0 +1,58 @@
+/** Names of what a group has in an lmdb file. */
+import { accountName } from '../../core/balances/parties.js'
+import { StoreDownError } from '../../core/balances/store-down.js'
+
+/** Names are parts of keys of the store, which have at most 1,978 bytes in all. */
+const maxNameBytes = 500
+
+export class GroupNames {
+  readonly group: string
+  /** Of its account, and of when its holds are due. */
+  readonly own: string
+  /** What the names of the accounts of its keys begin with. */
+  readonly accounts: string
+  /** What the names of its holds begin with. */
+  readonly holds: string
+  readonly #max: number
+  readonly #ofKeys = new Map<string, string>()
+
+  /** Names of more than `max` accounts are made again. */
+  constructor (group: string, max: number) {
+    this.group = group
+    this.own = accountName(group)
+    this.accounts = accountName(group, '')
+    this.holds = `${group.length}:${fit(group)}:`
+    this.#max = max
+  }
+
+  account (key: string | null): string {
+    const known = key === null ? this.own : this.#ofKeys.get(key)
+    if (known !== undefined) return known
+    const name = accountName(this.group, fit(String(key)))
+    if (this.#ofKeys.size >= this.#max) this.#ofKeys.clear()
+    this.#ofKeys.set(String(key), name)
+    return name
+  }
+
+  /** What the names of all buckets of a party begin with. The length keeps two parties apart. */
+  buckets (key: string | null): string {
+    const account = accountName(this.group, key)
+    return `b:${account.length}:${account}:`
+  }
+
+  bucket (key: string | null, id: string): string {
+    return this.buckets(key) + id
+  }
+
+  hold (id: string): string {
+    return this.holds + fit(id)
+  }
+}
+
+/** Throws where it is too long; alone, for nothing is changed yet. */
+function fit (name: string): string {
+  if (name.length > maxNameBytes / 4 && Buffer.byteLength(name) > maxNameBytes) {
+    throw new StoreDownError('has no room for so long a name of a key, a group or a request', { asked: false, refused: true })
+  }
+  return name
+}

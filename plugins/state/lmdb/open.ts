@@ -1,0 +1,116 @@
+import { existsSync, readFileSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Database, RootDatabase } from 'lmdb'
+import { bucketKeepMs } from '../../core/balances/buckets.js'
+import { hasDiskRoom } from './disk-room.js'
+import { writeAccount, writeBucket } from './codec.js'
+import { openDurable, type DurableFile, type Write } from './durable-file.js'
+import { DurableThread } from './durable.js'
+import type { LmdbTables, Spent } from './group-stores.js'
+import { openLock } from './lock.js'
+import { makeFolder } from '../make-folder.js'
+import { loadLmdb } from '../peer.js'
+import { newWindow } from '../../core/balances/window.js'
+
+/** Tens of thousands of holds and accounts. */
+const roomBytes = 4 * 1024 * 1024
+/** Of what fits into one page. */
+const valueBytes = 4_000
+
+/** The files of one host. `balances` are as safe as the running system. */
+export interface LmdbFiles extends DurableFile {
+  readonly thread: DurableThread
+  readonly balances: RootDatabase
+  readonly writeBalances: Write
+  readonly tables: LmdbTables
+  readonly close: () => Promise<void>
+}
+
+/**
+ * Opens both files, made where there are none. A write to `balances` does not wait for the disk: the system keeps it when
+ * the process is killed, and after a restart of the system (another boot id) the file is made anew from `spent`. Where
+ * there is no boot id, every write waits for the disk.
+ * `overlappingSync: false` throughout: with it on, kills lost writes.
+ */
+export async function openLmdb (path: string, bootId: string | null = readBootId(), hasRoom = hasDiskRoom): Promise<LmdbFiles> {
+  const { open } = await loadLmdb()
+  const balancesPath = join(path, 'limits.mdb')
+  const file = await openFolder(path, hasRoom)
+  const { durable, transaction, spent } = file
+  const lock = await openLock(balancesPath)
+  const openBalances = (): Pick<LmdbFiles, 'balances' | 'tables'> => {
+    const balances = open({ path: balancesPath, overlappingSync: false, maxDbs: 4, noSync: bootId !== null })
+    return { balances, tables: tablesOf(balances) }
+  }
+
+  const { balances, tables } = transaction(() => lock.alone(() => {
+    const isKept = bootId === null || durable.get('boot') === bootId
+    if (isKept && existsSync(balancesPath)) return openBalances()
+    for (const each of [balancesPath, `${balancesPath}-lock`]) rmSync(each, { force: true })
+    const fresh = openBalances()
+    fresh.balances.transactionSync(() => restore(fresh.tables, spent))
+    if (hasRoom(path, 2 * roomBytes)) takeRoom(fresh)
+    if (bootId !== null) durable.putSync('boot', bootId)
+    return fresh
+  }))
+  const thread = new DurableThread(path)
+  return {
+    ...file,
+    thread,
+    balances,
+    tables,
+    writeBalances: (step) => lock.alone(() => balances.transactionSync(step)),
+    close: async () => {
+      await thread.close()
+      await balances.close()
+      await lock.close()
+      await file.closeDurable()
+    },
+  }
+}
+
+/** Throws an error that names the folder, which the library's own words do not. */
+async function openFolder (path: string, hasRoom: typeof hasDiskRoom): Promise<DurableFile> {
+  try {
+    makeFolder(path)
+    // The package would end the process.
+    if (!existsSync(join(path, 'keys.mdb')) && !hasRoom(path)) throw new Error('its disk is full')
+    return await openDurable(path, hasRoom)
+  } catch (error) {
+    const { message } = Object(error)
+    throw new Error(`the folder ${path} of the state cannot be used: ${String(message)}`, { cause: error })
+  }
+}
+
+function tablesOf (balances: RootDatabase): LmdbTables {
+  const table = (name: string): LmdbTables['accounts'] => balances.openDB({ name, encoding: 'binary' })
+  return { accounts: table('accounts'), buckets: table('buckets'), holds: table('holds'), groups: table('groups') }
+}
+
+/** Has the file take pages from the disk and leaves them free in it: once the disk is full, limits go on with them. */
+function takeRoom ({ balances, tables }: Pick<LmdbFiles, 'balances' | 'tables'>): void {
+  const names = Array.from({ length: Math.ceil(roomBytes / valueBytes) }, (_, n) => `room ${n}`)
+  balances.transactionSync(() => { for (const name of names) tables.holds.putSync(name, Buffer.alloc(valueBytes)) })
+  balances.transactionSync(() => { for (const name of names) tables.holds.removeSync(name) })
+}
+
+/** Nothing is held: whoever held it is gone with the system that ran. */
+function restore ({ accounts, buckets }: LmdbTables, spent: Database<Spent, string>): void {
+  for (const { key, value } of spent.getRange()) {
+    if (typeof value === 'number') accounts.putSync(key, writeAccount({ spent: value, held: 0, active: 0, window: newWindow() }))
+    if (!Array.isArray(value)) continue
+    const [gone = 0, amount = 0, toldPercent = 0, endsAt = Infinity, otherAmount = 0, otherToldPercent = 0] = value
+    if (endsAt + bucketKeepMs < Date.now()) continue
+    const told = { amount, toldPercent, otherAmount, otherToldPercent }
+    buckets.putSync(key, writeBucket({ spent: gone, held: 0, ...told, endsAt: endsAt === Infinity ? null : endsAt }))
+  }
+}
+
+/** Changes with every start of the system; null where the system does not tell. */
+export function readBootId (file = '/proc/sys/kernel/random/boot_id'): string | null {
+  try {
+    return readFileSync(file, 'utf8').trim()
+  } catch {
+    return null
+  }
+}

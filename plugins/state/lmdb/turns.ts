@@ -1,0 +1,60 @@
+import { StoreDownError } from '../../core/balances/store-down.js'
+
+/** How long what nobody waits for may wait for company. */
+const laterMs = 5
+
+export interface Turns {
+  /** With all others of this turn of the event loop. */
+  readonly soon: <T>(step: () => T) => Promise<T>
+  /** With the next turn that somebody waits for, or after a few milliseconds. */
+  readonly later: <T>(step: () => T) => Promise<T>
+}
+
+interface Waiting {
+  readonly run: () => () => void
+  readonly reject: (error: unknown) => void
+}
+
+/** Runs many steps inside one transaction, in their order. One that throws fails alone; a transaction that fails, fails them all. */
+export function inTurns (transaction: (work: () => void) => void): Turns {
+  let waiting: Waiting[] = []
+  let isDue = false
+  let timer: NodeJS.Timeout | undefined
+  const drain = (): void => {
+    timer = undefined
+    isDue = false
+    const turn = waiting
+    waiting = []
+    let answers: Array<() => void> = []
+    try {
+      transaction(() => { answers = turn.map(({ run }) => run()) })
+    } catch (error) {
+      answers = turn.map(({ reject }) => () => reject(error))
+    }
+    for (const answer of answers) answer()
+  }
+  // The promise itself, here and below: each one around it would cost a request as much as its step.
+  const wait = <T>(step: () => T): Promise<T> => new Promise<T>((resolve, reject) => {
+    const run = (): (() => void) => {
+      try {
+        const value = step()
+        return () => resolve(value)
+      } catch (cause) {
+        return () => reject(cause instanceof StoreDownError ? cause : new StoreDownError('failed', { refused: true, cause }))
+      }
+    }
+    waiting.push({ run, reject })
+  })
+  return {
+    soon: (step) => {
+      if (!isDue) setImmediate(drain)
+      isDue = true
+      clearTimeout(timer)
+      return wait(step)
+    },
+    later: (step) => {
+      if (!isDue) timer ??= setTimeout(drain, laterMs)
+      return wait(step)
+    },
+  }
+}

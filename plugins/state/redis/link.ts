@@ -1,0 +1,190 @@
+import { createHash } from 'node:crypto'
+import type { Cluster, Redis } from 'ioredis'
+import { OptionError } from '../../core/config/options.js'
+import { StoreDownError } from '../../core/balances/store-down.js'
+import { createBreaker, type Breaker } from './breaker.js'
+import { readPassword, withPassword } from '../password.js'
+import { loadRedis } from '../peer.js'
+import { scripts, type ScriptName } from './scripts.js'
+import type { StateConfig } from '../types.js'
+
+type Client = Redis | Cluster
+
+/** One Redis, one connection for commands and one for what it pushes. */
+export interface RedisLink {
+  /** Rejects with StoreDownError, in bounded time, never from a queue. `key`: one of those that it is about. */
+  readonly ask: <T>(call: (client: Client) => Promise<T>, key?: string) => Promise<T>
+  readonly script: (name: ScriptName, keys: readonly string[], values: ReadonlyArray<string | number>) => Promise<unknown>
+  /** `onGap`: messages may have been missed. */
+  readonly subscribe: (channel: string, onMessage: (text: string) => void, onGap: () => void) => Promise<void>
+  readonly close: () => Promise<void>
+}
+
+const maxPending = 5_000
+const probeEveryMs = 100
+
+// Without these, commands wait in queues for as long as the server is away, and are sent again after it came back.
+const settings = {
+  enableOfflineQueue: false,
+  maxRetriesPerRequest: 0,
+  autoResendUnfulfilledCommands: false,
+  connectTimeout: 5_000,
+  // A connection that is silent while it owes an answer is replaced.
+  socketTimeout: 5_000,
+}
+const retryStrategy = (times: number): number => Math.min(50 * times, 250)
+
+/** Resolves when the server is ready; rejects when it is not within `startMs`. */
+export async function linkRedis (config: StateConfig, startMs = 5_000): Promise<RedisLink> {
+  const timeoutMs = config.commandTimeoutMs ?? 50
+  const connect = await connector(config, timeoutMs)
+  const client = connect()
+  const pushed = connect()
+  const disconnect = (): void => [client, pushed].forEach((each) => each.disconnect())
+  await Promise.all([ready(client, startMs), ready(pushed, startMs)]).catch((error: unknown) => {
+    disconnect()
+    throw error
+  })
+  const gaps: Array<() => void> = []
+  const tellGap = (): void => gaps.forEach((onGap) => onGap())
+  const breakers = new Map<string, Breaker>()
+  /** In a cluster one for each hash tag: a node that dies takes nobody's groups with it but its own. */
+  const breakerOf = (key: string): Breaker => {
+    const tag = config.cluster === true ? String(/{.+?}/.exec(key)) : ''
+    const found = breakers.get(tag)
+    if (found !== undefined) return found
+    /** A server that says why it will not answer this one is there, too. */
+    const probe = async (): Promise<void> => {
+      await (key === '' ? client.ping() : client.exists(key)).catch((error) => { if (answerOf(error) === null) throw error })
+    }
+    const breaker = createBreaker({ timeoutMs, maxPending, probeEveryMs, answerOf, probe, onRecovery: tellGap })
+    breakers.set(tag, breaker)
+    return breaker
+  }
+  const ask: RedisLink['ask'] = async (call, key = '') => await breakerOf(key).run(async () => await call(client))
+  return {
+    ask,
+    script: async (name, keys, values) => await ask(async (asked) => await runScript(asked, name, keys, values), keys[0]),
+    subscribe: async (channel, onMessage, onGap) => {
+      pushed.on('message', (_: string, text: string) => onMessage(text))
+      gaps.push(onGap)
+      pushed.on('ready', tellGap)
+      await pushed.subscribe(channel)
+    },
+    close: async () => {
+      for (const breaker of breakers.values()) breaker.close()
+      disconnect()
+    },
+  }
+}
+
+/** What a server answers that takes no writes. It takes not even the first one of a script, so that nothing was done. */
+const takesNothing = /\b(?:OOM|MISCONF|NOREPLICAS|READONLY) /
+
+/** What a server answers in place of one of several steps. */
+export function refusalOf (cause: Error): StoreDownError {
+  const isStep = !takesNothing.test(cause.message)
+  return new StoreDownError('failed', { asked: isStep, refused: isStep, cause })
+}
+
+/** It still reads, and where a value is not ours it counts what has other names. */
+function answerOf (error: unknown): StoreDownError | null {
+  const { name, message } = Object(error)
+  return name === 'ReplyError' ? new StoreDownError('failed', { asked: !takesNothing.test(message), cause: error }) : null
+}
+
+async function connector (config: StateConfig, timeoutMs: number): Promise<() => Client> {
+  const { Redis: Single, Cluster: Many } = await loadRedis()
+  const { url } = config
+  if (url === undefined) throw new OptionError('state.url', 'is required for the engine redis')
+  // The breaker's own time comes first; this one bounds what the client sends by itself.
+  const commandTimeout = timeoutMs * 4
+  const password = readPassword('state.password', config.password)
+  const sentinelPassword = readPassword('state.sentinel.password', config.sentinel?.password)
+  // Redis lets connections live whose password has ended: only a new one has to know the next.
+  const follow = ({ options }: Redis): void => {
+    for (const [name, read] of Object.entries({ password, sentinelPassword })) {
+      if (read !== null) Object.defineProperty(options, name, { get: read, enumerable: true })
+    }
+  }
+  if (config.cluster !== true) {
+    return () => {
+      const own = { ...settings, commandTimeout, retryStrategy }
+      const address = withPassword(url, password)
+      const client = config.sentinel === undefined
+        ? new Single(address, own)
+        : new Single({ ...own, ...sentinelOf(address, config.sentinel.name), sentinelPassword: sentinelPassword?.() })
+      follow(client)
+      return client
+    }
+  }
+  const options = {
+    enableOfflineQueue: false,
+    clusterRetryStrategy: retryStrategy,
+    redisOptions: { ...settings, commandTimeout, ...loginOf(url) },
+    // Each connection looks its name up by itself: an address in its place would not be that of the certificate.
+    dnsLookup: (name: string, found: (error: null, name: string) => void) => found(null, name),
+  }
+  return () => new Many([url], options).on('+node', follow)
+}
+
+/** Of the one node that is named, for those that it names: they are told by host and port alone. */
+function loginOf (url: string): { username?: string, password?: string, tls?: object } {
+  const { username, password, protocol } = new URL(url)
+  return {
+    ...username !== '' && { username: decodeURIComponent(username) },
+    ...password !== '' && { password: decodeURIComponent(password) },
+    ...protocol === 'rediss:' && { tls: {} },
+  }
+}
+
+interface SentinelOptions {
+  readonly name: string
+  readonly sentinels: Array<{ host: string, port: number }>
+  readonly db?: number
+}
+
+/** Of one Sentinel, which names the server and the other Sentinels: these are told by host and port alone. */
+function sentinelOf (url: string, name: string): SentinelOptions {
+  const { protocol, hostname, port, pathname } = new URL(url)
+  const db = Number(pathname.slice(1))
+  return {
+    ...loginOf(url),
+    name,
+    sentinels: [{ host: hostname.replace(/^\[(.*)\]$/, '$1'), port: Number(port || 26_379) }],
+    ...db > 0 && { db },
+    ...protocol === 'rediss:' && { enableTLSForSentinelMode: true, sentinelTLS: {} },
+  }
+}
+
+async function ready (client: Client, startMs: number): Promise<void> {
+  let reason = 'no answer'
+  // Later failures are told by the commands that meet them; without a listener the client prints each one. The code where there
+  // is one: a message tells the host, which is a piece of a password that was not encoded.
+  client.on('error', (error: Error) => { reason = String(Reflect.get(error, 'code') ?? sentinelWords(error.message)) })
+  await new Promise<void>((resolve, reject) => {
+    const timer = setTimeout(() => reject(new StoreDownError(`at state.url was not ready within ${startMs} ms: ${reason}`)), startMs)
+    client.once('ready', () => {
+      clearTimeout(timer)
+      resolve()
+    })
+  })
+}
+
+/** What the client says of Sentinels has their addresses in it. */
+function sentinelWords (message: string): string {
+  return message.replace(/^All sentinels.*Last error: (?:connect |getaddrinfo )?(ERR .*|\w+).*$/s, 'no Sentinel names the server: $1')
+}
+
+const digests = new Map(Object.entries(scripts).map(([name, text]) => [name, createHash('sha1').update(text).digest('hex')]))
+
+async function runScript (
+  client: Client, name: ScriptName, keys: readonly string[], values: ReadonlyArray<string | number>
+): Promise<unknown> {
+  try {
+    return await client.evalsha(String(digests.get(name)), keys.length, ...keys, ...values)
+  } catch (error) {
+    if (!String(error).includes('NOSCRIPT')) throw error
+    return await client.eval(scripts[name], keys.length, ...keys, ...values)
+  }
+}

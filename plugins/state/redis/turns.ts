@@ -1,0 +1,104 @@
+import { StoreDownError } from '../../core/balances/store-down.js'
+import { refusalOf, type RedisLink } from './link.js'
+import type { StepName } from './steps.js'
+
+/** One step of the script. */
+export interface Step {
+  readonly name: StepName
+  /** Whose window it touches beside the group's; null for none. */
+  readonly key: string | null
+  readonly values: ReadonlyArray<string | number>
+  /** Behind the place of that window. */
+  readonly more?: ReadonlyArray<string | number>
+}
+
+/** Throws where the answer cannot be read. */
+export type Read<T> = (answer: readonly unknown[]) => T
+
+export interface RedisTurns {
+  /** With all others of this turn of the event loop. Resolves with what `read` makes of the answer. */
+  readonly soon: <T>(group: string, step: Step, read: Read<T>) => Promise<T>
+  /** With the next turn that somebody waits for, or after a few milliseconds. */
+  readonly later: <T>(group: string, step: Step, read: Read<T>) => Promise<T>
+}
+
+export interface RedisTurnsOptions {
+  readonly prefix: string
+  readonly holdTtlMs: number
+  readonly now?: (() => number) | undefined
+}
+
+interface Waiting {
+  readonly step: Step
+  readonly answer: (answer: unknown) => void
+  readonly reject: (error: unknown) => void
+}
+
+const laterMs = 5
+/** Steps of one command: the server does nothing else meanwhile. */
+const maxSteps = 128
+/** Holds, deadlines, accounts, buckets, their ends, and the group's window. */
+const sharedKeys = ['holds', 'deadlines', 'accounts', 'buckets', 'ends', 'minute']
+
+/** Gathers the steps of each group, and sends them as one command. */
+export function redisTurns (link: RedisLink, options: RedisTurnsOptions): RedisTurns {
+  const groups = new Map<string, Waiting[]>()
+  let isDue = false
+  let timer: NodeJS.Timeout | undefined
+  const drain = (): void => {
+    timer = undefined
+    isDue = false
+    const turn = [...groups]
+    groups.clear()
+    for (const [group, waiting] of turn) while (waiting.length > 0) send(link, options, group, waiting.splice(0, maxSteps))
+  }
+  // The promise itself, here and below: each one around it would cost a request as much as its step.
+  const wait = <T>(group: string, step: Step, read: Read<T>): Promise<T> => new Promise<T>((resolve, reject) => {
+    const answer = (told: unknown): void => {
+      if (told instanceof Error) return reject(refusalOf(told))
+      try {
+        resolve(read(Array.isArray(told) ? told : [told]))
+      } catch (error) {
+        reject(error)
+      }
+    }
+    const waiting = groups.get(group)
+    if (waiting === undefined) groups.set(group, [{ step, answer, reject }])
+    else waiting.push({ step, answer, reject })
+  })
+  return {
+    soon: (group, step, read) => {
+      if (!isDue) setImmediate(drain)
+      isDue = true
+      clearTimeout(timer)
+      return wait(group, step, read)
+    },
+    later: (group, step, read) => {
+      if (!isDue) timer ??= setTimeout(drain, laterMs)
+      return wait(group, step, read)
+    },
+  }
+}
+
+function send (link: RedisLink, { prefix, holdTtlMs, now }: RedisTurnsOptions, group: string, waiting: readonly Waiting[]): void {
+  // One hash tag for all that a step touches: one slot of a cluster. Encoded, because a brace would end the tag.
+  const tag = `${prefix}:{${encodeURIComponent(group)}}`
+  const keys = sharedKeys.map((name) => `${tag}:${name}`)
+  const values: Array<string | number> = [now === undefined ? '' : now(), holdTtlMs]
+  for (const { step: { name, key, values: first, more = [] } } of waiting) {
+    const place = key === null ? [] : [placeOf(keys, `${tag}:minute:${key}`)]
+    values.push(name, first.length + place.length + more.length, ...first, ...place, ...more)
+  }
+  link.script('takeSteps', keys, values).then((answers) => {
+    const list = Array.isArray(answers) ? answers : []
+    waiting.forEach(({ answer, reject }, at) => list.length === waiting.length
+      ? answer(list[at])
+      : reject(new StoreDownError('gave an answer that cannot be read')))
+  }, (error: unknown) => { for (const { reject } of waiting) reject(error) })
+}
+
+/** Counted from one, as the script does. */
+function placeOf (keys: string[], key: string): number {
+  const known = keys.indexOf(key)
+  return known === -1 ? keys.push(key) : known + 1
+}

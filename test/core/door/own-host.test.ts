@@ -1,0 +1,23 @@
+import t from 'tap'
+import { isOwnHost } from '../../../plugins/core/door/own-host.js'
+
+t.test('what a page of anybody\'s can be opened by is told from what leads here alone', async (t) => {
+  const names = ['gateway.example']
+  const cases: ReadonlyArray<readonly [headers: Record<string, string>, own: boolean]> = [
+    [{}, true],
+    [{ host: '' }, true],
+    [{ host: '127.0.0.1' }, true],
+    [{ host: '[2001:db8::1]:8080' }, true],
+    [{ host: 'localhost:8080' }, true],
+    [{ host: 'a.localhost' }, true],
+    [{ host: 'Gateway.EXAMPLE:' }, true],
+    [{ host: 'evil.example', ':authority': 'gateway.example' }, true],
+    [{ host: 'gateway.example', ':authority': 'evil.example' }, false],
+    [{ host: 'a.gateway.example' }, false],
+    [{ host: 'evil.' }, false],
+    [{ host: '127.0.0.1.evil.example' }, false],
+    [{ host: 'localhost.evil.example:80' }, false],
+    [{ host: 'evil.example', 'x-forwarded-host': 'gateway.example' }, false],
+  ]
+  for (const [headers, own] of cases) t.equal(isOwnHost(headers, names), own, JSON.stringify(headers))
+})

@@ -1,0 +1,41 @@
+import httpProxy from '@fastify/http-proxy'
+import Fastify from 'fastify'
+import t from 'tap'
+import llmGateway from '../../../plugins/index.js'
+import { memoryBalances } from '../../../plugins/state/index.js'
+import { call, everyProtocol, gatewayOptions, listen, read, watchSettled } from '../../helpers/gateway.js'
+import { startUpstream } from '../../helpers/upstream.js'
+
+t.test('a plain mount sends nothing for a caller that left while a hook of the host waited', async (t) => {
+  const upstream = await startUpstream(t)
+  const balances = memoryBalances()
+  const logged: string[] = []
+  const app = Fastify({ logger: { level: 'error', stream: { write: (line: string) => { logged.push(line) } } } })
+  t.teardown(() => app.close())
+  await app.register(llmGateway, {
+    ...gatewayOptions(upstream.url, { routes: false, limits: { balances } }),
+    groups: { all: { protocols: everyProtocol, limits: { concurrency: 1 } } },
+  })
+  let goOn = (): void => {}
+  const isWaiting = new Promise<void>((resolve) => {
+    app.addHook('preHandler', async ({ headers }) => {
+      if (headers['x-audited'] !== undefined) return
+      resolve()
+      await new Promise<void>((resolve) => { goOn = resolve })
+    })
+  })
+  await app.register(httpProxy, { upstream: upstream.url, prefix: '/v1', rewritePrefix: '/v1' })
+  const settled = watchSettled(app)
+  const url = `${await listen(app)}/v1/chat/completions`
+  const { request } = call(url, { body: '{"model":"gone","messages":[{"role":"user","content":"x"}]}' })
+  await isWaiting
+  request.destroy()
+  t.match(await settled.next(), { outcome: 'client_abort' })
+  goOn()
+  const next = call(url, { body: '{"model":"next","messages":[{"role":"user","content":"x"}]}', headers: { 'x-audited': 'yes' } })
+  await read(await next.reply)
+  t.match(await settled.next(), { outcome: 'ok' })
+  t.strictSame(upstream.seen.map(({ json }) => json['model']), ['next'])
+  t.match(balances.read('all'), { active: 0 })
+  t.strictSame(logged, [])
+})

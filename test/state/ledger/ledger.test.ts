@@ -1,0 +1,417 @@
+import { spawnSync } from 'node:child_process'
+import {
+  closeSync, mkdirSync, readdirSync, readlinkSync, readFileSync, rmdirSync, rmSync, statSync, symlinkSync, truncateSync, utimesSync,
+} from 'node:fs'
+import { open } from 'node:fs/promises'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { FileLedger } from '../../../plugins/state/ledger/file-ledger.js'
+import { memoryLedger } from '../../../plugins/state/ledger/memory-ledger.js'
+import { readFrame, writeFrame } from '../../../plugins/state/ledger/frame.js'
+import type { Ledger, LedgerRange, LedgerRecord } from '../../../plugins/state/types.js'
+
+const leaves = { input: 3, cache_read: 0, cache_write_5m: 0, cache_write_1h: 0, cache_write: 0, tool_input: 0, output: 4, reasoning: 0 }
+
+function record (id: string, time = Date.now()): LedgerRecord {
+  return { id, time, key: 'ci', group: 'chat', protocol: 'messages', model: 'm', outcome: 'ok', charged: 7, late: [], ...leaves }
+}
+
+async function idsIn (ledger: Ledger, range?: LedgerRange): Promise<string[]> {
+  const ids: string[] = []
+  for await (const { id } of ledger.read(range)) ids.push(id)
+  return ids
+}
+
+async function unsettledIn (ledger: Ledger): Promise<string[]> {
+  const ids: string[] = []
+  for await (const { id } of ledger.unsettled()) ids.push(id)
+  return ids
+}
+
+t.test('a frame holds one record, whatever is in it', async (t) => {
+  const odd = { ...record('x'), model: 'a\u2028b\u2029c\nd"\u{1F600}' }
+  const line = writeFrame(odd)
+  t.equal(line.split(/[\n\u2028\u2029]/).length, 2)
+  t.same(readFrame(line.slice(0, -1)), odd)
+  for (const broken of ['', '12345678 ', line.slice(0, -2), line.replace('ci', 'cj').slice(0, -1)]) t.equal(readFrame(broken), null)
+})
+
+for (const [name, openLedger] of [
+  ['files', (t: Test) => new FileLedger(join(t.testdir({}), 'ledger'))],
+  ['memory', () => memoryLedger()],
+] as const) {
+  t.test(`a ledger in ${name} gives back what was appended, by time`, async (t) => {
+    const ledger = openLedger(t)
+    const now = Date.now()
+    await Promise.all([0, 1, 2].map(async (i) => await ledger.append(record(`r${i}`, now + i))))
+    await ledger.flush()
+    t.same(await idsIn(ledger), ['r0', 'r1', 'r2'])
+    t.same(await idsIn(ledger, { from: now + 1 }), ['r1', 'r2'])
+    t.same(await idsIn(ledger, { from: now, to: now + 1 }), ['r0'])
+    const seen: number[] = []
+    await idsIn(ledger, { onProgress: (done, total) => seen.push(done / total) })
+    t.equal(seen.at(-1), 1)
+    await ledger.close()
+  })
+}
+
+t.test('an option that is undefined has its default', async (t) => {
+  const path = join(t.testdir({}), 'ledger')
+  const unset: object = { maxFileBytes: undefined, maxFileAgeMs: undefined, keepMs: undefined }
+  const ledger = new FileLedger(path, { ...unset })
+  for (const id of ['a', 'b']) await ledger.append(record(id))
+  t.equal(readdirSync(path).length, 1)
+  await ledger.close()
+})
+
+t.test('memory keeps the newest', async (t) => {
+  const ledger = memoryLedger(10)
+  for (let i = 0; i < 11; i += 1) await ledger.append(record(`r${i}`))
+  t.same((await idsIn(ledger)).slice(0, 2), ['r1', 'r2'])
+  t.same(await unsettledIn(ledger), [])
+})
+
+t.test('what is acknowledged is in the file', async (t) => {
+  const path = t.testdir({})
+  const ledger = new FileLedger(path)
+  await ledger.append(record('acknowledged'))
+  const [name = ''] = readdirSync(path)
+  t.match(readFileSync(join(path, name), 'utf8'), /^[0-9a-f]{8} \{.*"acknowledged".*\}\n$/)
+  await ledger.close()
+})
+
+t.test('records of one moment share one write, and none is acknowledged before the disk has it', async (t) => {
+  const path = t.testdir({ other: '' })
+  const other = await open(join(path, 'other'))
+  const { prototype } = Object(other).constructor
+  await other.close()
+  const { datasync } = prototype
+  t.teardown(() => { prototype.datasync = datasync })
+  const order: string[] = []
+  const linesIn = (name: string): number => readFileSync(join(path, name), 'utf8').split('\n').length - 1
+  prototype.datasync = async function () {
+    order.push(`${readdirSync(path).filter((name) => name.endsWith('.ledger')).map(linesIn).join()} written`)
+    await datasync.call(this)
+    order.push('on the disk')
+  }
+  const ledger = new FileLedger(path)
+  await Promise.all(Array.from({ length: 50 }, async (_, i) => {
+    await ledger.append(record(`r${i}`))
+    order.push('acknowledged')
+  }))
+  t.same(order, ['50 written', 'on the disk', ...Array(50).fill('acknowledged')])
+  await ledger.close()
+})
+
+t.test('a line that a crash cut off is passed over, and told', async (t) => {
+  const path = t.testdir({})
+  const ledger = new FileLedger(path)
+  await ledger.append(record('whole'))
+  await ledger.append(record('cut'))
+  const file = join(path, String(readdirSync(path)[0]))
+  truncateSync(file, statSync(file).size - 5)
+  const damaged: string[] = []
+  t.same(await idsIn(ledger, { onDamage: (at) => damaged.push(at) }), ['whole'])
+  t.same(damaged, [file])
+  t.same(await idsIn(ledger), ['whole'])
+  await ledger.close()
+})
+
+t.test('a file ends by size and by age, and goes when it is old', async (t) => {
+  const path = t.testdir({})
+  let now = Date.now()
+  const ledger = new FileLedger(path, { maxFileBytes: 400, maxFileAgeMs: 60_000, keepMs: 3_600_000 }, () => now)
+  for (const id of ['a', 'b', 'c']) await ledger.append(record(id))
+  t.equal(readdirSync(path).length, 2, 'two records reach the size')
+  now += 60_000
+  await ledger.append(record('d'))
+  const names = readdirSync(path).sort()
+  t.equal(names.length, 3)
+  t.same(await idsIn(ledger), ['a', 'b', 'c', 'd'])
+  t.same(await idsIn(ledger, { from: Date.now() + 1e9 }), [], 'whole files are passed over')
+  utimesSync(join(path, String(names[0])), 1, 1)
+  now += 60_000
+  await ledger.append(record('e'))
+  t.same(await idsIn(ledger), ['c', 'd', 'e'])
+  await ledger.close()
+})
+
+t.test('an old file that cannot be deleted keeps no record from the disk', async (t) => {
+  // For rm() a folder is what a file that the system lets nobody delete is.
+  const path = t.testdir({ '000000000000001-1-0badc0de.ledger': {} })
+  const old = join(path, '000000000000001-1-0badc0de.ledger')
+  utimesSync(old, 1, 1)
+  const ledger = new FileLedger(path, { keepMs: 60_000 })
+  await ledger.append(record('a'))
+  t.equal(readdirSync(path).length, 2)
+  await ledger.close()
+})
+
+t.test('nothing is written to a file that others may have deleted meanwhile, as too old', async (t) => {
+  const path = t.testdir({})
+  let now = Date.now()
+  const [idle, busy] = [new FileLedger(path, { keepMs: 60_000 }, () => now), new FileLedger(path, { keepMs: 60_000 }, () => now)]
+  await idle.append(record('a'))
+  for (const name of readdirSync(path)) utimesSync(join(path, name), 1, 1)
+  now += 60_000
+  await busy.append(record('b'))
+  t.same(await idsIn(busy), ['b'])
+  await idle.append(record('c'))
+  t.same(await idsIn(busy), ['b', 'c'])
+  await Promise.all([idle.close(), busy.close()])
+})
+
+t.test('a clock that is set back puts no record into a file that begins later', async (t) => {
+  const ledger = new FileLedger(t.testdir({}))
+  const now = Date.now()
+  await ledger.append(record('a', now))
+  await ledger.append(record('b', now - 3_600_000))
+  await Promise.all([record('c', now - 60_000), record('d', now - 7_200_000)].map(async (each) => await ledger.append(each)))
+  t.same(await idsIn(ledger, { to: now - 60_000 }), ['d', 'b'])
+  t.same(await idsIn(ledger, { to: now - 3_600_000 }), ['d'])
+  await ledger.close()
+})
+
+t.test('what was written while the clock was ahead is found by its time after it was set back', async (t) => {
+  const path = t.testdir({})
+  const ledger = new FileLedger(path)
+  const now = Date.now()
+  const ahead = now + 3_600_000
+  await ledger.append(record('before', now))
+  await ledger.append(record('ahead', ahead))
+  // As the clock of then made it.
+  for (const name of readdirSync(path)) utimesSync(join(path, name), ahead / 1_000, ahead / 1_000)
+  await ledger.append(record('after', now + 1))
+  await ledger.append(record('later', now + 1))
+  t.equal(readdirSync(path).length, 2, 'and begins one file more')
+  await ledger.close()
+  t.same(await idsIn(ledger, { from: now + 1_800_000 }), ['ahead'])
+})
+
+t.test('only what a killed process wrote last may be unsettled', async (t) => {
+  const path = t.testdir({})
+  const killed = new FileLedger(path)
+  await killed.append(record('maybe'))
+  const ended = new FileLedger(path)
+  await ended.append(record('settled'))
+  await ended.close()
+  await new FileLedger(path).close()
+  const reader = new FileLedger(path)
+  t.same(await unsettledIn(reader), ['maybe'])
+  await killed.append(record('cut'))
+  const file = readdirSync(path).map((name) => join(path, name)).find((name) => readFileSync(name, 'utf8').includes('maybe'))
+  truncateSync(String(file), statSync(String(file)).size - 5)
+  t.same(await unsettledIn(reader), ['maybe'])
+  utimesSync(String(file), 1, 1)
+  t.same(await unsettledIn(reader), [], 'not after a day')
+  await killed.close()
+})
+
+t.test('of a process that ended well no file is looked at again, however many it filled', async (t) => {
+  const path = t.testdir({})
+  const ended = new FileLedger(path, { maxFileBytes: 1 })
+  for (const id of ['a', 'b', 'c', 'd']) await ended.append(record(id))
+  const names = readdirSync(path).sort()
+  t.equal(names.length, 4)
+  t.same(await unsettledIn(ended), ['a', 'b', 'c', 'd'], 'until its end any of them may be unsettled')
+  rmSync(join(path, String(names[0])))
+  await ended.close()
+  t.same(await unsettledIn(new FileLedger(path)), [])
+  t.same(readdirSync(path).sort(), names.slice(1), 'a file that went meanwhile does not come back')
+  t.same(await idsIn(new FileLedger(path)), ['b', 'c', 'd'])
+
+  const left = new FileLedger(path, { maxFileBytes: 1 })
+  for (const id of ['e', 'f']) await left.append(record(id))
+  left.noteUnsettled()
+  await left.close()
+  t.same(await unsettledIn(new FileLedger(path)), ['e', 'f'], 'all of them where it could not settle')
+})
+
+t.test('an orderly end makes no file newer than its newest record', async (t) => {
+  const path = t.testdir({})
+  const ledger = new FileLedger(path, { maxFileBytes: 1 })
+  for (const id of ['a', 'b']) await ledger.append(record(id))
+  const files = readdirSync(path).map((name) => join(path, name))
+  for (const file of files) utimesSync(file, 1, 1)
+  await ledger.close()
+  for (const file of files) {
+    t.match(readFileSync(file, 'utf8'), /\nend\n$/)
+    t.equal(statSync(file).mtimeMs, 1_000)
+  }
+})
+
+t.test('a file that another process deletes meanwhile is none; one that cannot be read is told', async (t) => {
+  const path = t.testdir({})
+  const killed = new FileLedger(path)
+  await killed.append(record('kept'))
+  symlinkSync(join(path, 'gone'), join(path, '000000000000000-1-00000000.ledger'))
+  const reader = new FileLedger(path)
+  t.same(await unsettledIn(reader), ['kept'], 'it stood in the folder, and was gone when it was looked at')
+  t.same(await idsIn(reader), ['kept'])
+
+  const other = new FileLedger(path)
+  await other.append(record('going'))
+  const read = other.read()[Symbol.asyncIterator]()
+  t.match(await read.next(), { value: { id: 'kept' } })
+  for (const name of readdirSync(path)) rmSync(join(path, name))
+  t.match(await read.next(), { done: true }, 'or when it was read')
+
+  const looped = join(path, '000000000000001-1-00000000.ledger')
+  symlinkSync(looped, looped)
+  await t.rejects(idsIn(reader), { code: 'ELOOP' })
+  rmSync(looped)
+  mkdirSync(looped)
+  await t.rejects(idsIn(reader), { code: 'EISDIR' })
+  rmdirSync(looped)
+  await Promise.all([killed.close(), other.close()])
+})
+
+t.test('nothing more is written to a file that somebody deleted', async (t) => {
+  const path = t.testdir({})
+  let now = Date.now()
+  const ledger = new FileLedger(path, {}, () => now)
+  await ledger.append(record('deleted'))
+  for (const name of readdirSync(path)) rmSync(join(path, name))
+  now += 1_000
+  await ledger.append(record('kept'))
+  t.same(await idsIn(ledger), ['kept'])
+  now += 1_000
+  await ledger.append(record('too'))
+  t.equal(readdirSync(path).length, 1, 'a file that is there goes on')
+  await ledger.close()
+})
+
+t.test('all that may have waited for a store is looked at again', async (t) => {
+  const path = t.testdir({})
+  const killed = new FileLedger(path)
+  const long = (id: string): LedgerRecord => ({ ...record(id), labels: { team: 'x'.repeat(1_000) } })
+  const ids = Array.from({ length: 10_000 }, (_, at) => `r${at}`)
+  await Promise.all(ids.map(async (id) => await killed.append(long(id))))
+  t.same(await unsettledIn(new FileLedger(path)), ids)
+  await killed.close()
+})
+
+t.test('a record of long ago is not charged again because a newer one stands behind it', async (t) => {
+  const path = t.testdir({})
+  const killed = new FileLedger(path)
+  const day = 24 * 60 * 60_000
+  await killed.append(record('old', Date.now() - day - 1_000))
+  await killed.append(record('new', Date.now() - day + 60_000))
+  t.same(await unsettledIn(new FileLedger(path)), ['new'])
+  await killed.close()
+})
+
+t.test('a disk that takes nothing: records wait, in order, none twice', async (t) => {
+  const path = join(t.testdir({}), 'ledger')
+  const ledger = new FileLedger(path)
+  rmSync(path, { recursive: true })
+  const first = ledger.append(record('first'))
+  await new Promise((resolve) => setTimeout(resolve, 50))
+  const second = ledger.append(record('second'))
+  mkdirSync(path)
+  await Promise.all([first, second])
+  t.same(await idsIn(ledger), ['first', 'second'])
+  await ledger.close()
+})
+
+t.test('that a disk takes nothing is told as news once, and whoever ends waits for one more try at most', async (t) => {
+  const path = join(t.testdir({}), 'ledger')
+  const ledger = new FileLedger(path)
+  const told: unknown[] = []
+  let tries = 0
+  const end = ledger.onTrouble((error, again) => {
+    tries += 1
+    if (!again) told.push(error)
+  })
+  await ledger.flush()
+  rmSync(path, { recursive: true })
+  const kept = ledger.append(record('first'))
+  await ledger.flush()
+  await ledger.flush()
+  t.match(told, [{ code: 'ENOENT' }])
+  t.equal(told.length, 1)
+  t.equal(tries, 2, 'each try is')
+  mkdirSync(path)
+  await kept
+  end()
+  await ledger.close()
+  t.same(await idsIn(ledger), ['first'])
+})
+
+t.test('a write that stops half way leaves nothing behind', {
+  skip: spawnSync('prlimit', ['--version']).status !== 0 && 'prlimit is not installed',
+}, async (t) => {
+  const path = t.testdir({})
+  const ledger = new FileLedger(path)
+  // The system ends a process that writes beyond its limit, unless it listens. The limit is that of the whole process: nothing
+  // may be printed under it, nor a file be left open before, of which the collector would warn.
+  const ignore = (): void => {}
+  process.on('SIGXFSZ', ignore)
+  t.teardown(() => process.off('SIGXFSZ', ignore))
+  const limit = (bytes: string): void => { spawnSync('prlimit', ['--pid', String(process.pid), `--fsize=${bytes}:`]) }
+  await ledger.append(record('first'))
+  limit('400')
+  const failed = new Promise((resolve) => ledger.onTrouble(resolve))
+  const more = Promise.all(['second', 'third'].map(async (id) => await ledger.append(record(id))))
+  const trouble = await failed
+  limit('unlimited')
+  t.match(trouble, { code: 'EFBIG' })
+  const damaged: string[] = []
+  t.same(await idsIn(ledger, { onDamage: (file) => damaged.push(file) }), ['first'])
+  await more
+  t.same(await idsIn(ledger, { onDamage: (file) => damaged.push(file) }), ['first', 'second', 'third'])
+  t.same(damaged, [])
+  await ledger.close()
+})
+
+t.test('a disk that takes no end mark keeps nothing from its end', { skip: process.platform !== 'linux' && 'needs /proc' }, async (t) => {
+  const path = t.testdir({})
+  const ledger = new FileLedger(path)
+  await ledger.append(record('first'))
+  const open = readdirSync('/proc/self/fd').find((fd) => linkOf(fd).startsWith(path))
+  closeSync(Number(open))
+  await ledger.close()
+  t.same(await unsettledIn(new FileLedger(path)), ['first'], 'it is looked at again')
+})
+
+t.test('a file that is lost is left for another', { skip: process.platform !== 'linux' && 'needs /proc' }, async (t) => {
+  const path = t.testdir({})
+  const ledger = new FileLedger(path)
+  await ledger.append(record('first'))
+  const open = readdirSync('/proc/self/fd').find((fd) => linkOf(fd).startsWith(path))
+  closeSync(Number(open))
+  await ledger.append(record('second'))
+  t.equal(readdirSync(path).length, 2)
+  t.same(await idsIn(ledger), ['first', 'second'])
+  await ledger.close()
+})
+
+function linkOf (fd: string): string {
+  try {
+    return readlinkSync(`/proc/self/fd/${fd}`)
+  } catch {
+    return ''
+  }
+}
+
+t.test('a disk that takes nothing until the end: the loss is told', async (t) => {
+  const path = join(t.testdir({}), 'ledger')
+  const ledger = new FileLedger(path)
+  rmSync(path, { recursive: true })
+  const lost = ledger.append(record('lost'))
+  lost.catch(() => {})
+  await new Promise((resolve) => setTimeout(resolve, 20))
+  await ledger.close()
+  await t.rejects(lost, { code: 'LLM_GATEWAY_STORE_DOWN', message: /could not keep usage records/ })
+})
+
+t.test('only so many records wait for a disk', async (t) => {
+  const path = join(t.testdir({}), 'ledger')
+  const ledger = new FileLedger(path, {}, Date.now, 2)
+  rmSync(path, { recursive: true })
+  const waiting = ['a', 'b'].map(async (id) => await ledger.append(record(id)))
+  await t.rejects(ledger.append(record('c')), { message: /cannot keep more/ })
+  mkdirSync(path)
+  await Promise.all(waiting)
+  await ledger.close()
+})

@@ -1,0 +1,110 @@
+/** What is noted for after a power failure, and that nobody waits for it. */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { setTimeout as pause } from 'node:timers/promises'
+import t from 'tap'
+import type { Bucket, HoldAsk } from '../../../plugins/core/balances/types.js'
+import { lmdbBalances } from '../../../plugins/state/lmdb/balances.js'
+import { DurableThread } from '../../../plugins/state/lmdb/durable.js'
+import { openLmdb } from '../../../plugins/state/lmdb/open.js'
+import { SpentChanges, SpentWriter } from '../../../plugins/state/lmdb/spent.js'
+
+const heldMs = 2_000
+
+/** Has the file's one write lock for a while, as a process does that waits for a disk. */
+const holder = `
+  import { open } from 'lmdb'
+  const durable = open({ path: process.argv[1] + '/keys.mdb', overlappingSync: false, maxDbs: 8 })
+  durable.transactionSync(() => {
+    process.stdout.write('held')
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ${heldMs})
+  })
+  await durable.close()`
+
+t.test('a disk that stands still holds up no request', async (t) => {
+  const path = t.testdir({})
+  const files = await openLmdb(path, 'boot-1')
+  const balances = lmdbBalances(files, { holdTtlMs: 60_000, checkpointMs: 20 })
+  const args = ['-i', `PATH=${process.env['PATH']}`, process.execPath, '--input-type=module', '--eval', holder, path]
+  const other = spawn('/usr/bin/env', args, { stdio: ['ignore', 'pipe', 'inherit'] })
+  t.teardown(() => other.kill('SIGKILL'))
+  await once(other.stdout, 'data')
+  let longest = 0
+  for (let id = 0; other.exitCode === null; id += 1) {
+    const at = performance.now()
+    const ask: HoldAsk = {
+      group: 'chat', groupLimits: { balance: 1e9 }, key: 'ci', keyLimits: {}, id: String(id), requests: 1, tokens: 1, floor: 0,
+    }
+    await balances.hold(ask)
+    await balances.settle({ id: String(id), group: 'chat', key: 'ci', tokens: 1, late: [] })
+    await pause(10)
+    longest = Math.max(longest, performance.now() - at)
+  }
+  t.ok(longest < heldMs / 2, `the longest took ${Math.round(longest)} ms`)
+  while (files.spent.get('g:chat') === undefined) await pause(10)
+  await balances.close()
+  // Within a transaction: what was read a moment ago, before the thread wrote, is read the same for a millisecond.
+  t.equal(files.transaction(() => files.spent.get('g:chat')), (await openAgain()).spent, 'all of it at the end')
+
+  async function openAgain (): Promise<{ readonly spent: number }> {
+    const again = lmdbBalances(files, { holdTtlMs: 60_000 })
+    const read = await again.read('chat')
+    await again.close()
+    return read
+  }
+  await files.close()
+})
+
+t.test('what a thread that ends has not saved stays to be saved', async (t) => {
+  const changes = new SpentChanges()
+  changes.set('g:chat', 7)
+  const thread = new DurableThread('/dev/null/nowhere')
+  const writer = new SpentWriter(thread, changes)
+  writer.write()
+  writer.write()
+  await writer.close()
+  await thread.close()
+  t.strictSame(changes.entries, [['spent', 'g:chat', 7, false]])
+})
+
+t.test('what changes while it is written is written again, and what does not is not', async (t) => {
+  const path = t.testdir({})
+  const files = await openLmdb(path, 'boot-1')
+  const changes = new SpentChanges()
+  changes.set('g:chat', 7)
+  changes.set('g:other', 1)
+  const writer = new SpentWriter(files.thread, changes)
+  writer.write()
+  changes.set('g:chat', 8)
+  while (changes.size > 1) await pause(10)
+  t.strictSame(changes.entries, [['spent', 'g:chat', 8, false]])
+  writer.write()
+  while (changes.size > 0) await pause(10)
+  t.equal(files.spent.get('g:chat'), 8)
+  await writer.close()
+  await files.close()
+})
+
+t.test('what was charged too much and put right stays right beyond a power failure', async (t) => {
+  const path = t.testdir({})
+  let now = Date.now()
+  const files = await openLmdb(path, 'boot-1')
+  const balances = lmdbBalances(files, { now: () => now, holdTtlMs: 1_000, checkpointMs: 20 })
+  const budget: Bucket = { id: 'tokens total UTC ', unit: 'tokens', amount: 1e9, endsAt: null }
+  const parties = { group: 'chat', groupLimits: { balance: 1e9 }, groupBuckets: [budget], key: 'ci', keyLimits: {} }
+  await balances.hold({ ...parties, id: 'slow', requests: 1, tokens: 200, floor: 100 })
+  now += 2_000
+  await balances.sweep('chat')
+  while (files.spent.get('g:chat') !== 100) await pause(10)
+  await balances.settle({ id: 'slow', group: 'chat', key: 'ci', tokens: 7, late: [] })
+  while (files.spent.get('g:chat') !== 7) await pause(10)
+  await balances.close()
+  await files.close()
+
+  const again = await openLmdb(path, 'boot-2')
+  const restored = lmdbBalances(again, { now: () => now, holdTtlMs: 1_000 })
+  t.equal((await restored.read('chat')).spent, 7)
+  t.equal((await restored.readBucket(budget.id, 'chat')).spent, 7)
+  await restored.close()
+  await again.close()
+})

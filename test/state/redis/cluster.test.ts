@@ -1,0 +1,31 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import t from 'tap'
+import { linkRedis } from '../../../plugins/state/redis/link.js'
+import { startHalves } from './cluster.js'
+import { withoutRedis } from './server.js'
+
+t.test('a node that dies takes nothing with it but what it has', { skip: withoutRedis }, async (t) => {
+  const { servers: [first, second], operators } = await startHalves(t)
+  for (const operator of operators) {
+    await operator.config('SET', 'cluster-require-full-coverage', 'no')
+    operator.on('error', () => {})
+  }
+  const link = await linkRedis({ engine: 'redis', cluster: true, url: String(first?.url), commandTimeoutMs: 5_000 })
+  t.teardown(link.close)
+  const slots = new Map<string, number>()
+  for (let i = 0; i < 20; i += 1) slots.set(`{${i}}:a`, Number(await operators[0]?.cluster('KEYSLOT', `{${i}}:a`)))
+  const nameAt = (isThere: (slot: number) => boolean): string => String([...slots].find(([, slot]) => isThere(slot))?.[0])
+  const [lives, dies] = [nameAt((slot) => slot < 8_192), nameAt((slot) => slot >= 8_192)]
+  const ask = async (name: string): Promise<unknown> => await link.ask(async (client) => await client.get(name), name)
+
+  await second?.kill()
+  while (await ask(dies).then(() => true, () => false)) await pause(5)
+  for (let i = 0; i < 40; i += 1) {
+    t.equal(await ask(lives), null)
+    await t.rejects(ask(dies), { code: 'LLM_GATEWAY_STORE_DOWN' })
+    await pause(5)
+  }
+  await second?.start()
+  while (await ask(dies).catch(() => false) !== null) await pause(5)
+  t.pass('and it is asked again once it is there')
+})

@@ -1,0 +1,106 @@
+/** A Redis whose primary is found through Sentinels that want a password of their own. */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { Redis } from 'ioredis'
+import t, { type Test } from 'tap'
+import { linkRedis, type RedisLink } from '../../../plugins/state/redis/link.js'
+import { openState, type StateConfig } from '../../../plugins/state/index.js'
+import { command } from '../../bin/terminal.js'
+import { freePort } from '../../helpers/free-port.js'
+import { yaml } from '../../standalone/run.js'
+import { program, withoutRedis } from './server.js'
+
+/** Of a busy machine. */
+const patient = { commandTimeoutMs: 5_000 }
+
+/** One of Redis's programs by a configuration file of its own, which a Sentinel writes to; resolves with its port. */
+async function launchRedis (t: Test, lines: readonly string[], args: readonly string[] = []): Promise<number> {
+  const folder = mkdtempSync(join(tmpdir(), 'llm-gateway-sentinel-'))
+  const port = await freePort()
+  const file = join(folder, 'redis.conf')
+  writeFileSync(file, [`port ${port}`, 'bind 127.0.0.1', `dir ${folder}`, ...lines].join('\n'))
+  const child = spawn(program, [file, ...args], { stdio: 'ignore' })
+  t.teardown(async () => {
+    child.kill('SIGKILL')
+    if (child.exitCode === null && child.signalCode === null) await once(child, 'exit')
+    rmSync(folder, { recursive: true })
+  })
+  return port
+}
+
+function operatorOf (t: Test, port: number, password: string): Redis {
+  const operator = new Redis({ port, password, retryStrategy: () => 20 })
+  operator.on('error', () => {})
+  t.teardown(() => operator.disconnect())
+  return operator
+}
+
+t.test('the primary is found through Sentinels, with a password for each of the two', { skip: withoutRedis }, async (t) => {
+  const rules = ['save ""', 'requirepass of/the@server', 'masterauth of/the@server', 'repl-diskless-sync-delay 0']
+  const first = await launchRedis(t, rules)
+  const second = await launchRedis(t, [...rules, `replicaof 127.0.0.1 ${first}`])
+  const replica = operatorOf(t, second, 'of/the@server')
+  while (!/master_link_status:up/.test(await replica.info('replication'))) await pause(50)
+  const sentinel = await launchRedis(t, [
+    'requirepass of/the@sentinel', `sentinel monitor main 127.0.0.1 ${first} 1`, 'sentinel auth-pass main of/the@server',
+    'sentinel down-after-milliseconds main 5000',
+  ], ['--sentinel'])
+  const watcher = operatorOf(t, sentinel, 'of/the@sentinel')
+  while (!String(await watcher.call('SENTINEL', 'replicas', 'main')).includes(`,${second},`)) await pause(50)
+
+  const folder = t.testdir({ server: 'of/the@server', sentinel: 'of/the@sentinel\n', wrong: 'of/nobody' })
+  const config = (name: string, own: string | null): StateConfig => ({
+    engine: 'redis',
+    url: `redis://127.0.0.1:${sentinel}/2`,
+    password: { file: join(folder, 'server') },
+    sentinel: { name, ...own !== null && { password: { file: join(folder, own) } } },
+    ...patient,
+  })
+  for (const [name, own, said] of [
+    ['main', 'wrong', /state\.url was not ready within 500 ms: no Sentinel names the server: WRONGPASS$/],
+    ['main', null, /no Sentinel names the server: NOAUTH$/],
+    ['other', 'sentinel', /no Sentinel names the server: ERR No such master with that name$/],
+  ] as const) {
+    await t.rejects(linkRedis(config(name, own), 500), { message: said }, `${name} ${own}`)
+  }
+  const encrypted = { engine: 'redis', url: 'rediss://127.0.0.1', sentinel: { name: 'main' } } as const
+  await t.rejects(linkRedis(encrypted, 500), { message: /no Sentinel names the server: \w+$/ }, 'Sentinels speak TLS where the server does')
+
+  const link: RedisLink = await linkRedis(config('main', 'sentinel'))
+  t.teardown(link.close)
+  t.equal(await link.ask(async (client) => await client.set('a', 'b')), 'OK')
+  await operatorOf(t, first, 'of/the@server').wait(1, 5_000)
+  await replica.select(2)
+  t.equal(await replica.get('a'), 'b', 'in the database that url names')
+
+  writeFileSync(join(folder, 'sentinel'), 'the next')
+  await watcher.call('ACL', 'SETUSER', 'default', '>the next', '<of/the@sentinel')
+  await watcher.call('SENTINEL', 'failover', 'main')
+  const port = async (): Promise<unknown> => await link.ask(async (client) => await client.config('GET', 'port')).catch(() => null)
+  while (!String(await port()).includes(String(second))) await pause(50)
+  t.equal(await link.ask(async (client) => await client.get('a')), 'b', 'the next primary, known by the next password')
+
+  const state = JSON.stringify({ ...config('main', 'sentinel'), path: join(folder, 'data') })
+  writeFileSync(join(folder, 'gateway.yaml'), yaml('https://provider.example', []).replace('{ engine: memory }', state))
+  t.match(await command('keys', 'create', '--group', 'chat', '--config', join(folder, 'gateway.yaml')), { code: 0 })
+})
+
+t.test('what is wrong of it fails the check and the start', async (t) => {
+  const redis = { engine: 'redis', url: 'redis://127.0.0.1:9' }
+  const file = join(t.testdir({}), 'gateway.yaml')
+  for (const [config, said] of [
+    [{ ...redis, sentinel: {} }, /state\.sentinel\.name:? is required/],
+    [{ ...redis, sentinel: { name: 'a' }, cluster: true }, /state\.sentinel:? has no place beside cluster/],
+    [{ ...redis, sentinel: { name: 'a', user: 'b' } }, /state\.sentinel\.user:? is not known/],
+    [{ ...redis, sentinel: { name: 'a', password: { file: './none' } } }, /state\.sentinel\.password\.file:? cannot be read: ENOENT/],
+    [{ engine: 'lmdb', sentinel: { name: 'a' } }, /state\.sentinel:? belongs to the engine redis/],
+  ] as const) {
+    await t.rejects(openState(Object(config)), { code: 'LLM_GATEWAY_OPTION', message: said })
+    writeFileSync(file, yaml('https://provider.example', []).replace('{ engine: memory }', JSON.stringify(config)))
+    t.match((await command('check', '--config', file)).err, said)
+  }
+})

@@ -1,0 +1,246 @@
+import { Redis } from 'ioredis'
+import t, { type Test } from 'tap'
+import { linkRedis } from '../../../plugins/state/redis/link.js'
+import { redisBalances } from '../../../plugins/state/redis/balances.js'
+import { redisKeys } from '../../../plugins/state/redis/keys.js'
+import { openState, type KeyChange, type State } from '../../../plugins/state/index.js'
+import { startRedis, withoutRedis, type RedisServer } from './server.js'
+import { freePort } from '../../helpers/free-port.js'
+
+const skip = withoutRedis
+
+/** Patient, because the machine may be busy: a server that is gone is told by its socket. */
+async function opened (t: Test, commandTimeoutMs = 5_000): Promise<{ server: RedisServer, state: State }> {
+  const server = await startRedis({ keepsAll: true })
+  const state = await openState({ engine: 'redis', url: server.url, path: t.testdir({}), commandTimeoutMs })
+  t.teardown(async () => {
+    await state.close()
+    await server.stop()
+  })
+  return { server, state }
+}
+
+async function answered (state: State): Promise<void> {
+  for (;;) {
+    try {
+      await state.keys.find('x')
+      return
+    } catch {
+      await new Promise((resolve) => setTimeout(resolve, 5))
+    }
+  }
+}
+
+const down = { code: 'LLM_GATEWAY_STORE_DOWN' }
+const record = { id: 'one', digest: 'a'.repeat(64), group: 'chat', disabled: false, expiresAt: null, limits: {}, label: null, createdAt: 1 }
+
+t.test('a server that hangs costs the command timeout once, then nothing, and is back by itself', { skip }, async (t) => {
+  const { server, state } = await opened(t, 100)
+  server.signal('SIGSTOP')
+  await t.rejects(state.keys.find('x'), { ...down, message: /within 100 ms/ })
+  const asked = await Promise.allSettled(Array.from({ length: 1_000 }, async () => await state.keys.find('x')))
+  t.ok(asked.every((each) => each.status === 'rejected' && each.reason.asked === false), 'nothing is sent to it any more')
+  server.signal('SIGCONT')
+  await answered(state)
+  t.pass('it answers')
+})
+
+t.test('a server that dies and comes back keeps what it answered, and changes may have been missed', { skip }, async (t) => {
+  const { server, state } = await opened(t)
+  const heard: KeyChange[] = []
+  state.keys.onChange((change) => heard.push(change))
+  await state.keys.create(record)
+  await server.kill()
+  await t.rejects(state.keys.find(record.digest), down)
+  await t.rejects(Promise.resolve(state.balances.read('chat')), down)
+  // It is asked in vain meanwhile, whether it is there again.
+  await new Promise((resolve) => setTimeout(resolve, 300))
+  await server.start()
+  await answered(state)
+  t.match(await state.keys.find(record.digest), { id: 'one' })
+  while (!heard.some(({ group }) => group === '*')) await new Promise((resolve) => setTimeout(resolve, 5))
+  t.pass('everything is told to be stale')
+})
+
+t.test('a server that is not there fails the start', async (t) => {
+  const url = `redis://127.0.0.1:${await freePort()}`
+  await t.rejects(linkRedis({ engine: 'redis', url }, 1_000), {
+    ...down, message: /state\.url was not ready within 1000 ms: ECONNREFUSED$/,
+  })
+  const piece = linkRedis({ engine: 'redis', url: 'redis://hunter2/rest@127.0.0.1' }, 200)
+  await t.rejects(piece, { ...down, message: /^(?!.*hunter2)/ }, 'and never with a piece of the address')
+})
+
+t.test('a start that fails leaves no connection behind, which would keep the process from its end', { skip }, async (t) => {
+  const server = await startRedis()
+  t.teardown(server.stop)
+  const looking = new Redis(server.url)
+  t.teardown(() => looking.disconnect())
+  const nobodyElse = async (): Promise<void> => {
+    while (String(await looking.client('LIST')).trim().split('\n').length > 1) await new Promise((resolve) => setTimeout(resolve, 5))
+    t.pass('nobody else is connected')
+  }
+  await t.rejects(openState({ engine: 'redis', url: server.url, path: `${t.testdir({ file: '' })}/file` }), { code: 'ENOTDIR' })
+  await nobodyElse()
+  await looking.call('ACL', 'SETUSER', 'deaf', 'on', '>word', '~*', '+@all', 'resetchannels')
+  await t.rejects(openState({ engine: 'redis', url: server.url.replace('//', '//deaf:word@'), path: t.testdir({}) }), { message: /NOPERM/ })
+  await nobodyElse()
+  await looking.config('SET', 'maxclients', 2)
+  await t.rejects(linkRedis({ engine: 'redis', url: server.url }, 200), { message: /not ready within 200 ms/ })
+  await nobodyElse()
+})
+
+t.test('a password that is not right is told', { skip }, async (t) => {
+  const { server } = await opened(t)
+  const url = server.url.replace('//', '//nobody:hunter2@')
+  await t.rejects(linkRedis({ engine: 'redis', url }, 2_000), { ...down, message: /WRONGPASS(?!.*hunter2)/ })
+})
+
+t.test('an answer that cannot be read is a fault, not a decision', { skip }, async (t) => {
+  const ask = { id: 'a', group: 'g', groupLimits: {}, key: 'k', keyLimits: {}, requests: 1, tokens: 0, floor: 0 }
+  for (const answer of [[[0, 'weather', 'key', '1', '0', '0']], [], 'OK']) {
+    const link = {
+      ask: async () => { throw new Error('not asked') },
+      script: async () => answer,
+      subscribe: async () => {},
+      close: async () => {},
+    }
+    const balances = redisBalances(link, { prefix: 'p', holdTtlMs: 1 })
+    await t.rejects(Promise.resolve(balances.hold(ask)), { message: /cannot be read/ })
+  }
+})
+
+t.test('two writers of one key: neither undoes the other', { skip }, async (t) => {
+  const { server, state } = await opened(t)
+  const other = await linkRedis({ engine: 'redis', url: server.url, commandTimeoutMs: 5_000 })
+  t.teardown(other.close)
+  const keys = await redisKeys(other, 'llm-gateway')
+  await state.keys.create(record)
+  await Promise.all([
+    keys.update('one', { label: 'a' }),
+    state.keys.update('one', { disabled: true }),
+    keys.update('one', { limits: { balance: 3 } }),
+  ])
+  t.match(await keys.find(record.digest), { label: 'a', disabled: true, limits: { balance: 3 } })
+
+  const script: typeof other.script = async (name, ...given) => name === 'putKey' ? 0 : await other.script(name, ...given)
+  const busy = await redisKeys({ ...other, script }, 'llm-gateway')
+  await t.rejects(busy.update('one', { label: 'b' }), { message: /changed by others/ })
+})
+
+t.test('a key that gets another secret at the same moment is there all the same', { skip }, async (t) => {
+  const { server, state } = await opened(t)
+  const other = await linkRedis({ engine: 'redis', url: server.url, commandTimeoutMs: 5_000 })
+  t.teardown(other.close)
+  await state.keys.create(record)
+  let digest: string | null = 'b'.repeat(64)
+  const rotated = async <T>(answer: T): Promise<T> => {
+    if (digest !== null) await state.keys.update('one', { digest })
+    digest = null
+    return answer
+  }
+  const keys = await redisKeys({
+    ...other,
+    ask: async (call) => await rotated(await other.ask(call)),
+    script: async (...given) => await rotated(await other.script(...given)),
+  }, 'llm-gateway')
+  t.match(await keys.update('one', { disabled: true }), { digest: 'b'.repeat(64), disabled: true })
+  t.match(await state.keys.read('one'), { digest: 'b'.repeat(64), disabled: true })
+})
+
+t.test('what others wrote under our names is not taken for a key', { skip }, async (t) => {
+  const { server, state } = await opened(t)
+  const other = await linkRedis({ engine: 'redis', url: server.url, commandTimeoutMs: 5_000 })
+  t.teardown(other.close)
+  await other.ask(async (client) => await client.hset('llm-gateway:{keys}:by-digest', 'x', '[1]'))
+  await t.rejects(state.keys.find('x'), { message: /cannot be read/ })
+  const heard: KeyChange[] = []
+  state.keys.onChange((change) => heard.push(change))
+  for (const text of ['7', 'no JSON']) await other.ask(async (client) => await client.publish('llm-gateway:changes', text))
+  while (heard.length < 2) await new Promise((resolve) => setTimeout(resolve, 5))
+  t.same(heard, [{ group: '*' }, { group: '*' }])
+})
+
+t.test('a script with an error says so', { skip }, async (t) => {
+  const { server } = await opened(t)
+  const link = await linkRedis({ engine: 'redis', url: server.url, commandTimeoutMs: 5_000 })
+  t.teardown(link.close)
+  for (let i = 0; i < 2; i += 1) {
+    await t.rejects(link.script('takeSteps', [], ['', 1, 'nothing', 'none']), { ...down, cause: Error })
+    while (await link.ask(async () => true).catch(() => false) !== true) await new Promise((resolve) => setTimeout(resolve, 5))
+  }
+})
+
+t.test('what the server will not do stops nothing else, and no key is forgotten for it', { skip }, async (t) => {
+  const { server, state } = await opened(t)
+  const operator = new Redis(server.url)
+  t.teardown(() => operator.disconnect())
+  await state.keys.create(record)
+  const heard: KeyChange[] = []
+  state.keys.onChange((change) => heard.push(change))
+  const hold = async (group: string): Promise<unknown> => await state.balances.hold({
+    id: group, group, key: 'k', groupLimits: { concurrency: 2 }, keyLimits: {}, requests: 1, tokens: 0, floor: 0,
+  })
+  await operator.set('llm-gateway:{odd}:holds', 'a text of somebody else')
+  await t.rejects(hold('odd'), { ...down, asked: true, cause: { message: /WRONGTYPE/ } })
+  t.match(await hold('chat'), { ok: true }, 'another group')
+
+  await operator.config('SET', 'min-replicas-to-write', 1)
+  await t.rejects(hold('chat'), { ...down, asked: false, cause: { message: /NOREPLICAS/ } }, 'nothing was changed, and nothing is to be undone')
+  t.match(await state.keys.find(record.digest), { id: 'one' }, 'keys are read')
+  await new Promise((resolve) => setTimeout(resolve, 300))
+  t.notOk(heard.some(({ group }) => group === '*'))
+})
+
+t.test('a step that fails, fails alone, and what cannot be read is none', { skip }, async (t) => {
+  const { server, state: { balances } } = await opened(t)
+  const operator = new Redis(server.url)
+  t.teardown(() => operator.disconnect())
+  const limits = { balance: 100 }
+  const hold = async (id: string, key: string): Promise<unknown> => await balances.hold({
+    id, group: 'chat', key, groupLimits: {}, keyLimits: limits, requests: 1, tokens: 1, floor: 0,
+  })
+  for (const key of ['odd', 'even']) t.match(await hold(`of ${key}`, key), { ok: true })
+  await operator.hset('llm-gateway:{chat}:accounts', 's:odd', 'a text\nof somebody else')
+  const settle = async (key: string): Promise<unknown> =>
+    await balances.settle({ id: `of ${key}`, group: 'chat', key, tokens: 5, late: [] })
+  t.match(await Promise.allSettled([settle('odd'), settle('even'), hold('next', 'even')]), [
+    { status: 'rejected', reason: { ...down, asked: true, refused: true, cause: { message: /not an integer/ } } },
+    { status: 'fulfilled' },
+    { status: 'fulfilled', value: { ok: true } },
+  ])
+  await operator.hset('llm-gateway:{chat}:holds', 'torn', '\xc1')
+  await operator.zadd('llm-gateway:{chat}:deadlines', 1, 'torn')
+  t.match(await hold('last', 'even'), { ok: true })
+  t.equal(await operator.hexists('llm-gateway:{chat}:holds', 'torn'), 0)
+})
+
+t.test('a user who may not ping hears of the server\'s return all the same', { skip }, async (t) => {
+  const { server, state } = await opened(t)
+  const operator = new Redis(server.url)
+  t.teardown(() => operator.disconnect())
+  await operator.call('ACL', 'SETUSER', 'default', '-ping')
+  const heard: KeyChange[] = []
+  state.keys.onChange((change) => heard.push(change))
+  await operator.call('CLIENT', 'KILL', 'TYPE', 'pubsub')
+  while (heard.length === 0) await new Promise((resolve) => setTimeout(resolve, 5))
+  t.same(heard, [{ group: '*', missed: true }])
+  await operator.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes')
+  while (heard.length === 1) await state.keys.find('x').catch(() => new Promise((resolve) => setTimeout(resolve, 5)))
+  t.equal(await state.keys.find('x'), null)
+})
+
+t.test('holds that somebody deleted, or a server evicted, stop nothing', { skip }, async (t) => {
+  const { server, state } = await opened(t)
+  const ask = {
+    group: 'all', key: 'k', groupLimits: { concurrency: 2, requestsPerMinute: 100 }, keyLimits: {}, requests: 1, tokens: 0, floor: 0,
+  }
+  const link = await linkRedis({ engine: 'redis', url: server.url, commandTimeoutMs: 5_000 })
+  t.teardown(link.close)
+  await state.balances.hold({ ...ask, id: 'one' })
+  await link.ask(async (client) => await client.del('llm-gateway:{all}:holds'))
+  await link.ask(async (client) => await client.zadd('llm-gateway:{all}:deadlines', 1, 'one'))
+  t.match(await state.balances.hold({ ...ask, id: 'two' }), { ok: true })
+  t.equal(await state.balances.sweep('all'), 0, 'it is forgotten')
+  t.match(await state.balances.read('all'), { requests: 2 })
+})
