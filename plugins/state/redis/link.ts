@@ -5,6 +5,7 @@ import { StoreDownError } from '../../core/balances/store-down.js'
 import { createBreaker, type Breaker } from './breaker.js'
 import { readPassword, withPassword } from '../password.js'
 import { loadRedis } from '../peer.js'
+import { leavesReplica } from './replica.js'
 import { scripts, type ScriptName } from './scripts.js'
 import type { StateConfig } from '../types.js'
 
@@ -31,6 +32,7 @@ const settings = {
   connectTimeout: 5_000,
   // A connection that is silent while it owes an answer is replaced.
   socketTimeout: 5_000,
+  reconnectOnError: leavesReplica(1_000),
 }
 const retryStrategy = (times: number): number => Math.min(50 * times, 250)
 

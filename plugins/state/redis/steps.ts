@@ -128,12 +128,13 @@ steps.readBucket = function (a)
 end
 `
 
-/** A step that fails, fails alone: its error stands in its answer's place. */
+/** A step that fails, fails alone: its error stands in its answer's place. What a replica says is for the client: see `replica.ts`. */
 const run = `
 local function take (step, arguments)
   local ok, answer = pcall(step, arguments)
   if ok then return answer end
   local text = type(answer) == 'table' and answer.err or tostring(answer)
+  if string.find(text, 'READONLY ', 1, true) then error(answer) end
   return { err = string.gsub(text, '[\\r\\n]', ' ') }
 end
 local answers, at = {}, 3

@@ -1,0 +1,12 @@
+/**
+ * Whether an error says that a connection is to be made anew: its server was a primary and is a replica now, and its address may lead to
+ * the primary in its place. At most so often, as a replica still reads.
+ */
+export function leavesReplica (everyMs: number): (error: Error) => boolean {
+  let leftAt = -Infinity
+  return ({ message }) => {
+    const leaves = /\bREADONLY /.test(message) && performance.now() - leftAt >= everyMs
+    if (leaves) leftAt = performance.now()
+    return leaves
+  }
+}
