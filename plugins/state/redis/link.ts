@@ -7,6 +7,7 @@ import { readPassword, withPassword } from '../password.js'
 import { loadRedis } from '../peer.js'
 import { leavesReplica } from './replica.js'
 import { scripts, type ScriptName } from './scripts.js'
+import { hearAsking, keepSubscribed } from './unheard.js'
 import type { StateConfig } from '../types.js'
 
 type Client = Redis | Cluster
@@ -29,6 +30,7 @@ const settings = {
   enableOfflineQueue: false,
   maxRetriesPerRequest: 0,
   autoResendUnfulfilledCommands: false,
+  autoResubscribe: false,
   connectTimeout: 5_000,
   // A connection that is silent while it owes an answer is replaced.
   socketTimeout: 5_000,
@@ -70,8 +72,7 @@ export async function linkRedis (config: StateConfig, startMs = 5_000): Promise<
     subscribe: async (channel, onMessage, onGap) => {
       pushed.on('message', (_: string, text: string) => onMessage(text))
       gaps.push(onGap)
-      pushed.on('ready', tellGap)
-      await pushed.subscribe(channel)
+      await keepSubscribed(pushed, channel, tellGap)
     },
     close: async () => {
       for (const breaker of breakers.values()) breaker.close()
@@ -127,7 +128,10 @@ async function connector (config: StateConfig, timeoutMs: number): Promise<() =>
     // Each connection looks its name up by itself: an address in its place would not be that of the certificate.
     dnsLookup: (name: string, found: (error: null, name: string) => void) => found(null, name),
   }
-  return () => new Many([url], options).on('+node', follow)
+  return () => new Many([url], options).on('+node', (node) => {
+    follow(node)
+    hearAsking(node)
+  })
 }
 
 /** Of the one node that is named, for those that it names: they are told by host and port alone. */

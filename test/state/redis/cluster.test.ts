@@ -29,3 +29,26 @@ t.test('a node that dies takes nothing with it but what it has', { skip: without
   while (await ask(dies).catch(() => false) !== null) await pause(5)
   t.pass('and it is asked again once it is there')
 })
+
+t.test('a node that a slot is on its way to, and that does not answer, ends nothing', { skip: withoutRedis }, async (t) => {
+  const { servers: [first, second], operators: [one, other] } = await startHalves(t)
+  const link = await linkRedis({ engine: 'redis', cluster: true, url: String(first?.url), commandTimeoutMs: 100 })
+  t.teardown(link.close)
+  let name = ''
+  for (let i = 0; name === ''; i += 1) if (Number(await one?.cluster('KEYSLOT', `{${i}}:a`)) < 8_192) name = `{${i}}:a`
+  const slot = String(await one?.cluster('KEYSLOT', name))
+  const [from, to] = [await one?.call('CLUSTER', 'MYID'), await other?.call('CLUSTER', 'MYID')].map(String)
+  await other?.call('CLUSTER', 'SETSLOT', slot, 'IMPORTING', String(from))
+  await one?.call('CLUSTER', 'SETSLOT', slot, 'MIGRATING', String(to))
+  const ask = async (): Promise<unknown> => await link.ask(async (client) => await client.get(name), name)
+  const answered = async (): Promise<void> => { while (await ask().catch(() => false) !== null) await pause(5) }
+
+  await answered()
+  second?.signal('SIGSTOP')
+  await t.rejects(ask(), { code: 'LLM_GATEWAY_STORE_DOWN' })
+  // The client gives up what it asked by itself later than whoever asked.
+  await pause(600)
+  second?.signal('SIGCONT')
+  await answered()
+  t.pass('and it is asked again once it answers')
+})

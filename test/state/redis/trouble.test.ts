@@ -266,6 +266,29 @@ t.test('a user who may not ping hears of the server\'s return all the same', { s
   t.equal(await state.keys.find('x'), null)
 })
 
+t.test('a subscription that the server refuses, or does not come to answer, ends nothing, and is made again', { skip }, async (t) => {
+  const { server, state } = await opened(t)
+  const operator = new Redis(server.url)
+  t.teardown(() => operator.disconnect())
+  const over = await linkRedis({ engine: 'redis', url: server.url, commandTimeoutMs: 5_000 })
+  await over.subscribe('llm-gateway:changes', () => {}, () => {})
+  const heard: KeyChange[] = []
+  state.keys.onChange((change) => heard.push(change))
+  await operator.call('ACL', 'SETUSER', 'default', 'resetchannels')
+  await operator.call('CLIENT', 'KILL', 'TYPE', 'pubsub')
+  const refusals = async (): Promise<number> => String(await operator.call('ACL', 'LOG')).split('llm-gateway:changes').length - 1
+  while (await refusals() === 0) await new Promise((resolve) => setTimeout(resolve, 5))
+  await over.close()
+  await new Promise((resolve) => setTimeout(resolve, 1_200))
+  t.same(heard, [])
+  await operator.call('ACL', 'SETUSER', 'default', 'allchannels')
+  while (heard.length === 0) await new Promise((resolve) => setTimeout(resolve, 5))
+  t.same(heard, [{ group: '*', missed: true }])
+  await state.keys.create(record)
+  while (heard.length < 2) await new Promise((resolve) => setTimeout(resolve, 5))
+  t.match(heard[1], { id: 'one' })
+})
+
 t.test('holds that somebody deleted, or a server evicted, stop nothing', { skip }, async (t) => {
   const { server, state } = await opened(t)
   const ask = {
