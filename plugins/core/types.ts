@@ -141,6 +141,8 @@ export interface ReplyTap {
   abort: (side: AbortSide) => void
   /** True once reading on cannot add to the usage. */
   readonly complete: boolean
+  /** True once the event was read that nothing follows. */
+  readonly told: boolean
   /** True once what was read told of a failure, also where it is not all there yet. */
   readonly failed: boolean
   /**

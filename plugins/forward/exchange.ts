@@ -90,6 +90,11 @@ export abstract class Exchange extends Handover implements Dispatcher.DispatchHa
     if (llm.times.firstChunkAt > 0) llm.times.lastChunkAt = now
   }
 
+  /** The caller has all that it waits for: many clients leave at the last event, before the reply ends. */
+  get told (): boolean {
+    return this.tap?.told === true && !this.#paused
+  }
+
   /** The caller has left, or nobody reads the body any more. */
   override callerGone (): void {
     if (this.left || this.#ended) return

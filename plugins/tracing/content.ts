@@ -89,6 +89,10 @@ class ListeningTap implements ReplyTap {
     return this.#tap.complete
   }
 
+  get told (): boolean {
+    return this.#tap.told
+  }
+
   get failed (): boolean {
     return this.#tap.failed
   }

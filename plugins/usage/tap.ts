@@ -62,7 +62,11 @@ export class UsageTap implements ReplyTap {
   }
 
   get complete (): boolean {
-    return !this.options.counts || this.meter.complete
+    return !this.options.counts || this.told
+  }
+
+  get told (): boolean {
+    return this.meter.complete
   }
 
   get failed (): boolean {

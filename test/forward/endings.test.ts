@@ -41,6 +41,34 @@ t.test('the upstream is cancelled when the caller leaves mid-stream and nothing 
   t.match(await settled.next(), { outcome: 'client_abort', abortedBy: 'client' })
 })
 
+t.test('a caller that leaves at the last event of its stream had all of it, and one that leaves before has not', async (t) => {
+  const upstream = await startUpstream(t)
+  const { app, settled } = await startGateway(t, upstream.url, { forward: { drain: { maxMs: 20 } } })
+  const url = await listen(app)
+  const anthropic = { authorization: '', 'x-api-key': secret, 'anthropic-version': '2023-06-01' }
+  const cases = [
+    ['/v1/chat/completions', 'chat_completions.include_usage.sse', streamed, {}, 'data: [DONE]'],
+    ['/v1/responses', 'responses.sse', '{"model":"m","stream":true,"input":"hi"}', {}, 'event: response.completed'],
+    ['/v1/messages', 'messages.sse', streamed.replace('"model"', '"max_tokens":9,"model"'), anthropic, 'event: message_stop'],
+  ] as const
+  for (const [path, fixture, body, own, last] of cases) {
+    const { length } = replyFixture(fixture)
+    const before = replyFixture(fixture).indexOf(last)
+    t.ok(before > 0, last)
+    for (const [stallAt, outcome, abortedBy] of [[length, 'ok', null], [before, 'client_abort', 'client']] as const) {
+      upstream.queue({ fixture, stallAt, headers: { 'content-type': 'text/event-stream' } })
+      const { request, reply } = call(url + path, { headers: own, body })
+      let bytes = 0
+      for await (const chunk of await reply) {
+        bytes += chunk.length
+        if (bytes >= stallAt) break
+      }
+      request.destroy()
+      t.match(await settled.next(), { outcome, abortedBy, status: 200 }, `${path} ${outcome}`)
+    }
+  }
+})
+
 t.test('an upstream that breaks off is told as an event of the protocol, or by cutting the socket, never as a clean end', async (t) => {
   const upstream = await startUpstream(t)
   const { app, settled } = await startGateway(t, upstream.url)

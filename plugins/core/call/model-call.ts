@@ -11,6 +11,13 @@ import type { AbortSide, CallTrace, Labels, OpenTap, Outcome, RouteKind, Times }
 
 const kCall = Symbol('fastify-llm-gateway.call')
 
+/** The upstream's side of a call while it runs. */
+interface CallExchange {
+  readonly callerGone: () => void
+  /** The caller has its reply up to the event that nothing follows. */
+  readonly told: boolean
+}
+
 interface Carrier extends Pick<FastifyRequest, 'raw'> {
   [kCall]?: ModelCall | null
 }
@@ -34,7 +41,7 @@ export class ModelCall {
   readonly repair: string | null
   // Private, so that nothing that prints this object prints the host's request.
   #request: FastifyRequest | null = null
-  #exchange: { readonly callerGone: () => void } | null = null
+  #exchange: CallExchange | null = null
 
   readonly auth: CallAuth
   readonly body = new RequestBody()
@@ -94,12 +101,12 @@ export class ModelCall {
   }
 
   /** The upstream exchange while one runs, to be told when the caller's socket is done with. */
-  get exchange (): { readonly callerGone: () => void } | null {
+  get exchange (): CallExchange | null {
     return this.#exchange
   }
 
   /** One that begins when the caller has left, after a hook that waited, must not be sent: nobody would count it any more. */
-  set exchange (exchange: { readonly callerGone: () => void } | null) {
+  set exchange (exchange: CallExchange | null) {
     this.#exchange = exchange
     if (this.settled) exchange?.callerGone()
   }
