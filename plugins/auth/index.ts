@@ -26,12 +26,7 @@ async function registerAuth (app: FastifyInstance, options: AuthOptions): Promis
   refuseOutside(app, gateway)
   const authenticator = new Authenticator(options, gateway)
   refuseUnguarded(app, gateway)
-  gateway.unknown.mounts = options.unknown ?? 'refuse'
-  gateway.guarded = true
-  gateway.namesUpstreams = authenticator.namesUpstreams
-  gateway.parties = authenticator.parties
-  gateway.issuedKeys = options.store?.list?.bind(options.store) ?? null
-  gateway.invalidateKeys = (change) => authenticator.invalidate(change)
+  publish(gateway, authenticator, options)
   const endings = [options.store?.onChange(gateway.invalidateKeys)]
   app.addHook('onClose', async () => endings.forEach((end) => end?.()))
   const warnings = startWarnings(app, options)
@@ -43,7 +38,21 @@ async function registerAuth (app: FastifyInstance, options: AuthOptions): Promis
       return Object.entries(authenticator.cacheSizes).map(([kind, value]) => ({ labels: { kind }, value }))
     }))
   })
+  guard(app, gateway, authenticator)
+}
 
+/** Tells the other plugins what they may need to know of keys and groups. */
+function publish (gateway: Gateway, authenticator: Authenticator, { store, unknown = 'refuse' }: AuthOptions): void {
+  gateway.unknown.mounts = unknown
+  gateway.guarded = true
+  gateway.namesUpstreams = authenticator.namesUpstreams
+  gateway.parties = authenticator.parties
+  gateway.issuedKeys = store?.list?.bind(store) ?? null
+  gateway.invalidateKeys = (change) => authenticator.invalidate(change)
+}
+
+/** Asks each model request for its key before its body is read, and checks its model once the body is known. */
+function guard (app: FastifyInstance, gateway: Gateway, authenticator: Authenticator): void {
   app.addHook('onRequest', function llmGatewayAuth (request, reply, done) {
     meet(gateway, request, reply, ask, done)
   })
@@ -57,28 +66,29 @@ async function registerAuth (app: FastifyInstance, options: AuthOptions): Promis
     if (routeOf(llm, request) === 'host') dropCredentials(request.raw.headers)
     const verdict = checkModel(llm, request.raw.headers)
     llm.auth.admitted = verdict === null
-    conclude(verdict, llm, request, reply, done)
+    conclude(gateway, verdict, llm, request, reply, done)
   })
 
   function ask (llm: ModelCall, request: FastifyRequest, reply: FastifyReply, passed: () => void): void {
     const verdict = authenticator.check(llm, request)
-    if (verdict instanceof Promise) verdict.then((later) => conclude(later, llm, request, reply, passed))
-    else conclude(verdict, llm, request, reply, passed)
+    if (verdict instanceof Promise) verdict.then((later) => conclude(gateway, later, llm, request, reply, passed))
+    else conclude(gateway, verdict, llm, request, reply, passed)
   }
+}
 
-  function conclude (verdict: GatewayError | null, llm: ModelCall, request: FastifyRequest, reply: FastifyReply, passed: () => void): void {
-    // The caller left while its key was looked up. A reply of HTTP/2 does not tell.
-    if (llm.settled) return
-    if (verdict === null) {
-      llm.auth.passed = true
-      passed()
-      return
-    }
-    if (verdict.outcome === 'auth_error' || verdict.code === 'too_many_auth_failures') {
-      gateway.recorder.authFailed(llm.protocol, verdict.code)
-    }
-    refuse(request, reply, llm.endpoint.family, verdict)
+/** Lets the request go on where there is no refusal; else answers it. */
+function conclude (
+  { recorder }: Gateway, refusal: GatewayError | null, llm: ModelCall, request: FastifyRequest, reply: FastifyReply, passed: () => void
+): void {
+  // The caller left while its key was looked up. A reply of HTTP/2 does not tell.
+  if (llm.settled) return
+  if (refusal === null) {
+    llm.auth.passed = true
+    passed()
+    return
   }
+  if (refusal.outcome === 'auth_error' || refusal.code === 'too_many_auth_failures') recorder.authFailed(llm.protocol, refusal.code)
+  refuse(request, reply, llm.endpoint.family, refusal)
 }
 
 /**

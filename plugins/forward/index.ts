@@ -29,46 +29,48 @@ async function registerForward (app: FastifyInstance, options: ForwardOptions & 
   app.addHook('onClose', async () => {
     await Promise.all([...gateway.transports].map(async (transport) => await transport.destroy()))
   })
+  refuseOtherTransports(app, gateway)
+  checkAddresses(app)
+  if (routes) await app.register(async function mount (scope) { mountRoutes(scope, gateway, dispatcher) })
+}
 
-  async function mount (scope: FastifyInstance): Promise<void> {
-    gateway.ownScope = scope
-    scope.setErrorHandler(nativeErrorHandler)
-    identifyFirst(scope, gateway)
-    scope.removeAllContentTypeParsers()
-    // By name, too: the framework looks a catch-all up anew for each request.
-    scope.addContentTypeParser(['application/json', '*'], (request, payload, done) => readBody(gateway, request, payload, done))
-    const place = scope.prefix.replace(/\/+$/, '')
-    for (const { method, url } of routeAddresses(gateway.prefix)) {
-      // A scope that ends in a version has no place for the endpoints of another one.
-      if (!url.startsWith(`${place}/`)) continue
-      scope.route({
-        method: method === 'GET' ? ['GET', 'HEAD'] : method,
-        url: url.slice(place.length),
-        exposeHeadRoute: false,
-        config: { llm: 'own' },
-        handler: llmGatewayForward,
-      })
-    }
+/** A route for every endpoint, in a scope of their own, so that no parser and no error handler of the host's is theirs. */
+function mountRoutes (scope: FastifyInstance, gateway: Gateway, dispatcher: UpstreamDispatcher): void {
+  gateway.ownScope = scope
+  scope.setErrorHandler(nativeErrorHandler)
+  identifyFirst(scope, gateway)
+  scope.removeAllContentTypeParsers()
+  // By name, too: the framework looks a catch-all up anew for each request.
+  scope.addContentTypeParser(['application/json', '*'], (request, payload, done) => readBody(gateway, request, payload, done))
+  const place = scope.prefix.replace(/\/+$/, '')
+  for (const { method, url } of routeAddresses(gateway.prefix)) {
+    // A scope that ends in a version has no place for the endpoints of another one.
+    if (!url.startsWith(`${place}/`)) continue
+    scope.route({
+      method: method === 'GET' ? ['GET', 'HEAD'] : method,
+      url: url.slice(place.length),
+      exposeHeadRoute: false,
+      config: { llm: 'own' },
+      handler: llmGatewayForward,
+    })
   }
 
   // Returns nothing: for a reply that is returned, the framework listens to the whole exchange once more.
   function llmGatewayForward (request: FastifyRequest, reply: FastifyReply): void {
     const llm = modelCallOf(request)
     const refusal = llm === null ? refusalOf(gateway, request) : null
-    if (llm !== null) forwardOwn(llm, request, reply)
+    if (llm !== null) forwardCall(gateway, dispatcher, llm, request, reply)
     else if (refusal !== null) refuseUrl(gateway, request, reply, refusal)
     else reply.callNotFound()
   }
+}
 
-  function forwardOwn (llm: ModelCall, request: FastifyRequest, reply: FastifyReply): void {
-    const destination = gateway.destinationOf(llm)
-    if (destination === null || !isLetIn(gateway, llm)) refuse(request, reply, llm.endpoint.family, gatewayError('internal_error'))
-    else relay(dispatcher, destination, { gateway, llm, request, reply, destination, streamOnly: false, rewriteHeaders: null })
-  }
-
-  refuseOtherTransports(app, gateway)
-  checkAddresses(app)
-  if (routes) await app.register(mount)
+function forwardCall (
+  gateway: Gateway, dispatcher: UpstreamDispatcher, llm: ModelCall, request: FastifyRequest, reply: FastifyReply
+): void {
+  const destination = gateway.destinationOf(llm)
+  if (destination === null || !isLetIn(gateway, llm)) refuse(request, reply, llm.endpoint.family, gatewayError('internal_error'))
+  else relay(dispatcher, destination, { gateway, llm, request, reply, destination, streamOnly: false, rewriteHeaders: null })
 }
 
 type BodyDone = (error: Error | null, body?: Buffer | null) => void

@@ -10,7 +10,8 @@ import { joinGateway, type Gateway } from '../core/gateway.js'
 import { modelCallOf, type ModelCall } from '../core/call/model-call.js'
 import { writeLog } from '../core/write-log.js'
 import type { LostListener } from '../core/balances/types.js'
-import type { Shipping } from '../core/money/ledger.js'
+import type { Ledger } from '../core/money/ledger.js'
+import type { Recorder } from '../core/recorder.js'
 import { Admission } from './admission.js'
 import { readBudgets } from './budget-status.js'
 import { IssuedBudgets } from './issued-budgets.js'
@@ -19,10 +20,12 @@ import { Gate } from './gate.js'
 import { refuseUnpriced } from './priced-budgets.js'
 import { readOptions, type LimitsOptions } from './options.js'
 import { Outbox } from './outbox.js'
+import type { Remaining } from './remaining.js'
 import { Reread } from './reread.js'
 import { keepRecord, settleLimits } from './settle.js'
 import { storeSideOf } from './store-side.js'
 import { budgetWarnings } from './warnings.js'
+import { watchLedger } from './watch-ledger.js'
 
 export type { BudgetEvent, OnBudget } from './warnings.js'
 export type { Authorization, LimitsOptions, Refusal, RefusalCode } from './options.js'
@@ -46,10 +49,31 @@ async function registerLimits (app: FastifyInstance, options: LimitsOptions): Pr
     onTrouble: (err) => writeLog(app.log, 'error', { err }, 'the limit store cannot answer'),
     onReached: warn,
   })
-  const gate = new Gate(rules, admission, gateway)
   const currency = (): string => gateway.pricing?.currency ?? ''
+  enforce(app, new Gate(rules, admission, gateway))
+  settleAtEnd(gateway, admission, ledger)
+  const issued = new IssuedBudgets(balances, () => gateway.issuedKeys)
+  gateway.budgetsStatus = async () => await readBudgets(balances, gateway.parties, issued, currency())
   const reread = new Reread(balances, admission.remaining, () => gateway.parties, currency)
+  const endings: Array<() => void> = []
+  app.addHook('onReady', async () => {
+    // Prices may be registered after the limits.
+    if (!gateway.pricing?.hasPrices) refuseUnpriced(gateway.parties)
+    expectCounts(gateway)
+    endings.push(...keepUp(balances.holdTtlMs, admission, reread), ...gauges(gateway.recorder, admission.remaining))
+    const stopRecovery = balances.onRecovered?.(warn, onLost)
+    endings.push(() => stopRecovery?.())
+    if (ledger !== null) endings.push(watchLedger(ledger, gateway.recorder, app.log))
+  })
+  app.addHook('onClose', async () => {
+    for (const end of endings) end()
+    await ledger?.flush()
+    await outbox.close()
+  })
+}
 
+/** Takes a place before the body is read where that is needed, and holds the rest once the body is known. */
+function enforce (app: FastifyInstance, gate: Gate): void {
   app.addHook('onRequest', function llmGatewayLimits (request, reply, done) {
     const llm = modelCallOf(request)
     if (llm === null) done()
@@ -61,53 +85,29 @@ async function registerLimits (app: FastifyInstance, options: LimitsOptions): Pr
     if (llm === null) done()
     else follow(gate.hold(llm, request), llm, request, reply, done)
   })
+}
 
+function settleAtEnd (gateway: Gateway, admission: Admission, ledger: Ledger | null): void {
   const parts = { admission, ledger, pricing: () => gateway.pricing }
   gateway.settlement.add('limits', (llm) => settleLimits(parts, llm))
   if (ledger !== null) gateway.settlement.add('ledger', (llm, { log }) => keepRecord(parts, ledger, llm, log))
-
-  const issued = new IssuedBudgets(balances, () => gateway.issuedKeys)
-  gateway.budgetsStatus = async () => await readBudgets(balances, gateway.parties, issued, currency())
-
-  const endings: Array<() => void> = []
-  app.addHook('onReady', async () => {
-    // Prices may be registered after the limits.
-    if (!gateway.pricing?.hasPrices) refuseUnpriced(gateway.parties)
-    expectCounts(gateway)
-    const renewing = setInterval(() => admission.renew(), Math.ceil(balances.holdTtlMs / 3)).unref()
-    const rereading = setInterval(() => reread.some(), rereadMs).unref()
-    // A start waits for no store.
-    reread.some()
-    const forget = gateway.recorder.gauge('balance_remaining_ratio', () => admission.remaining.samples())
-    const unwarned = balances.onRecovered?.(warn, onLost)
-    const unheard = ledger?.onTrouble?.((err, again) => {
-      gateway.recorder.ledgerFailed()
-      if (!again) {
-        writeLog(app.log, 'error', { err }, 'usage records cannot be written: they wait in memory, and their tokens are not charged yet')
-      }
-    })
-    if (ledger?.shipping) endings.push(watchShipping(ledger.shipping, gateway, app))
-    const forgetBudgets = gateway.recorder.gauge('budget_remaining_ratio', () => admission.remaining.budgets.samples())
-    endings.push(forget, forgetBudgets, () => unheard?.(), () => unwarned?.())
-    endings.push(() => clearInterval(renewing), () => clearInterval(rereading))
-  })
-  app.addHook('onClose', async () => {
-    for (const end of endings) end()
-    await ledger?.flush()
-    await outbox.close()
-  })
 }
 
-/** Returns what ends it. */
-function watchShipping (shipping: Shipping, { recorder }: Gateway, { log }: FastifyInstance): () => void {
-  const endings = [
-    recorder.gauge('ledger_unshipped_records', () => [{ labels: {}, value: shipping.unshipped }]),
-    recorder.gauge('ledger_lag_seconds', () => [{ labels: {}, value: shipping.lagMs / 1_000 }]),
-    shipping.onTrouble((err, again) => {
-      if (!again) writeLog(log, 'error', { err }, 'usage records do not reach the usage store: they wait in the files of the ledger')
-    }),
+/** Renews the holds of running requests, and reads now and then what other processes left. Returns what ends it. */
+function keepUp (holdTtlMs: number, admission: Admission, reread: Reread): Array<() => void> {
+  const renewing = setInterval(() => admission.renew(), Math.ceil(holdTtlMs / 3)).unref()
+  const rereading = setInterval(() => reread.some(), rereadMs).unref()
+  // A start waits for no store.
+  reread.some()
+  return [() => clearInterval(renewing), () => clearInterval(rereading)]
+}
+
+/** Returns what takes them away again. */
+function gauges (recorder: Recorder, remaining: Remaining): Array<() => void> {
+  return [
+    recorder.gauge('balance_remaining_ratio', () => remaining.samples()),
+    recorder.gauge('budget_remaining_ratio', () => remaining.budgets.samples()),
   ]
-  return () => endings.forEach((end) => end())
 }
 
 function follow (

@@ -4,11 +4,12 @@ import fp from 'fastify-plugin'
 import { GatewayError } from '../core/errors/gateway-error.js'
 import { refuse } from '../core/errors/refuse.js'
 import { hasOwnUpstream } from '../core/upstream/given-upstream.js'
-import { joinGateway } from '../core/gateway.js'
+import { joinGateway, type Gateway } from '../core/gateway.js'
 import { modelCallOf, type ModelCall } from '../core/call/model-call.js'
 import { checkMethods, checkOptions } from '../core/config/options.js'
+import type { Recorder } from '../core/recorder.js'
 import { routeOf } from '../core/call/route-kind.js'
-import type { Destination, Upstream } from '../core/upstream/upstream.js'
+import type { Notes } from '../core/upstream/upstream.js'
 import { writeLog } from '../core/write-log.js'
 import { Bindings } from './bindings.js'
 import { poolDestination, upstreamDestination } from './destinations.js'
@@ -33,30 +34,40 @@ async function registerUpstreams (app: FastifyInstance, options: UpstreamsOption
   checkMethods('upstreams.notes', options.notes, ['read', 'write'])
   const gateway = joinGateway(app)
   const registry = healthRegistry(options.health ?? {})
-  const bindings = new Bindings(
-    options.notes ?? null, (err) => writeLog(app.log, 'warn', { err }, 'the state engine has no answer on who made a response')
-  )
-  const around: Surroundings = {
-    bindings,
+  const around = surroundingsOf(app, gateway, options.notes ?? null)
+  const known = readUpstreams(options.upstreams ?? {})
+  for (const [name, upstream] of Object.entries(options.upstreams ?? {})) {
+    for (const warning of upstreamWarnings(upstream)) app.log.warn(`upstreams.${name}.${warning}`)
+  }
+  const pools = readPools(options.pools ?? {}, known, registry)
+  const destinations = new Map([
+    ...[...known.values()].map((upstream) => [upstream.name, upstreamDestination(upstream, registry, around)] as const),
+    ...[...pools.values()].map((pool) => [pool.name, poolDestination(pool, around)] as const),
+  ])
+  const router = new Router(destinations, (first, others) => poolDestination(poolOf(first, others, registry), around))
+  // A host that has mounts alone decides by them where the requests of a group go that names no upstream.
+  const choosesFor = (llm: ModelCall): boolean => gateway.ownScope !== null || hasOwnUpstream(llm)
+  gateway.destinationOf = (llm) => choosesFor(llm) ? router.find(llm) : null
+  gateway.upstreamsStatus = () => statusOf(known.values(), pools.values(), registry, performance.now())
+  answerWithoutUpstream(app, router, choosesFor)
+  gateway.settlement.add('upstreams', (llm) => settle(llm, gateway.recorder, around.bindings))
+  followHealth(app, gateway, known, registry)
+  app.addHook('onReady', async () => expectCounts(gateway.recorder, known.keys(), pools.values()))
+}
+
+function surroundingsOf (app: FastifyInstance, gateway: Gateway, notes: Notes | null): Surroundings {
+  return {
+    bindings: new Bindings(notes, (err) => writeLog(app.log, 'warn', { err }, 'the state engine has no answer on who made a response')),
     budget: new RetryBudget(),
     attempted: (upstream, result) => gateway.recorder.upstreamAttempted(upstream, result),
     failedOver: (pool, reason) => gateway.recorder.failedOver(pool, reason),
     now: () => performance.now(),
     random: Math.random,
   }
-  const known = readUpstreams(options.upstreams ?? {})
-  for (const [name, upstream] of Object.entries(options.upstreams ?? {})) {
-    for (const warning of upstreamWarnings(upstream)) app.log.warn(`upstreams.${name}.${warning}`)
-  }
-  const pools = readPools(options.pools ?? {}, known, registry)
-  const router = new Router(destinations(known), (first, others) => poolDestination(poolOf(first, others, registry), around))
+}
 
-  // A host that has mounts alone decides by them where the requests of a group go that names no upstream.
-  const choosesFor = (llm: ModelCall): boolean => gateway.ownScope !== null || hasOwnUpstream(llm)
-  gateway.destinationOf = (llm) => choosesFor(llm) ? router.find(llm) : null
-
-  gateway.upstreamsStatus = () => statusOf(known.values(), pools.values(), registry, performance.now())
-
+/** Answers the list of a group's models where the configuration has it, and refuses a model that no route of the group takes. */
+function answerWithoutUpstream (app: FastifyInstance, router: Router, choosesFor: (llm: ModelCall) => boolean): void {
   app.addHook('preHandler', function llmGatewayUpstreams (request, reply, done) {
     const llm = modelCallOf(request)
     if (llm === null || llm.auth.group === null || routeOf(llm, request) === 'host' || !choosesFor(llm)) {
@@ -71,24 +82,17 @@ async function registerUpstreams (app: FastifyInstance, options: UpstreamsOption
       reply.headers({ 'x-request-id': llm.id, 'request-id': llm.id, 'cache-control': caching }).send(answer)
     }
   })
+}
 
-  gateway.settlement.add('upstreams', (llm) => {
-    const { routing, auth } = llm
-    if (routing.visited !== null) {
-      routing.visited.active -= 1
-      gateway.recorder.upstreamAttempted(String(routing.upstream), plainResult(llm))
-    }
-    const boundMs = routing.boundMs > 0 || (auth.group?.routes?.length ?? 0) === 0 ? routing.boundMs : poolDefaults.affinityTtlMs
-    if (boundMs > 0 && routing.upstream !== null) bindings.keep(llm, routing.upstream, boundMs)
-  })
-
-  followHealth(app, gateway, known, registry)
-  app.addHook('onReady', async () => expectCounts(gateway.recorder, known.keys(), pools.values()))
-
-  function destinations (upstreams: ReadonlyMap<string, Upstream>): Map<string, Destination> {
-    const single = [...upstreams.values()].map((upstream) => [upstream.name, upstreamDestination(upstream, registry, around)] as const)
-    return new Map([...single, ...[...pools.values()].map((pool) => [pool.name, poolDestination(pool, around)] as const)])
+/** Ends the count of an upstream that was asked without a choice, and remembers which upstream made what is bound to its account. */
+function settle (llm: ModelCall, recorder: Recorder, bindings: Bindings): void {
+  const { routing, auth } = llm
+  if (routing.visited !== null) {
+    routing.visited.active -= 1
+    recorder.upstreamAttempted(String(routing.upstream), plainResult(llm))
   }
+  const boundMs = routing.boundMs > 0 || (auth.group?.routes?.length ?? 0) === 0 ? routing.boundMs : poolDefaults.affinityTtlMs
+  if (boundMs > 0 && routing.upstream !== null) bindings.keep(llm, routing.upstream, boundMs)
 }
 
 /**

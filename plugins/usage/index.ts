@@ -5,7 +5,7 @@
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { refuse } from '../core/errors/refuse.js'
-import { joinGateway } from '../core/gateway.js'
+import { joinGateway, type Gateway } from '../core/gateway.js'
 import { identifyFirst } from '../core/call/identify.js'
 import { succeeded } from '../core/call/measures.js'
 import { modelCallOf, type ModelCall } from '../core/call/model-call.js'
@@ -15,7 +15,7 @@ import { routeOf } from '../core/call/route-kind.js'
 import { checkHiding } from '../core/call/usage-hiding.js'
 import { askFor } from './ask.js'
 import { tapOpener } from './open-tap.js'
-import { readOptions, type UsageOptions } from './options.js'
+import { readOptions, type MayAsk, type UsageOptions } from './options.js'
 import { acceptReadable } from './readable-codings.js'
 import { streamOf } from './reply-stream.js'
 import { withBody } from './take-body.js'
@@ -26,19 +26,31 @@ export type { UsageOptions } from './options.js'
 async function registerUsage (app: FastifyInstance, options: UsageOptions): Promise<void> {
   const mayAsk = readOptions(options)
   const gateway = joinGateway(app)
-  const openAsIs = tapOpener(gateway)
-  const openAsked = tapOpener(gateway, { takeOut: true })
-  const openReplay = tapOpener(gateway, { counts: false })
-
   identifyFirst(app, gateway)
+  refuseHiding(app)
+  openTaps(app, gateway, mayAsk)
+  tapHostReplies(app, gateway)
+  gateway.settlement.add('usage', (llm, request) => {
+    const isUnseen = llm.openTap !== null && !llm.upstreamReply.tapped && llm.usage.missing === null
+    if (isUnseen && llm.endpoint.metered === 'yes') llm.usage.missing = unseenFor(llm, routeOf(llm, request) === 'host')
+  })
+}
 
-  // Before its body is read.
+/** Refuses requests whose reply could hide its usage, before their body is read. */
+function refuseHiding (app: FastifyInstance): void {
   app.addHook('preParsing', function llmGatewayUsage (request, reply, _payload, done) {
     const llm = modelCallOf(request)
     const hidden = llm === null ? null : checkHiding(llm, request.headers)
     if (hidden === null || llm === null) done()
     else refuse(request, reply, llm.endpoint.family, hidden)
   })
+}
+
+/** Gives each request what opens the tap on its reply, and asks for usage where its caller did not. */
+function openTaps (app: FastifyInstance, gateway: Gateway, mayAsk: MayAsk): void {
+  const openAsIs = tapOpener(gateway)
+  const openAsked = tapOpener(gateway, { takeOut: true })
+  const openReplay = tapOpener(gateway, { counts: false })
 
   app.addHook('preHandler', function llmGatewayUsage (request, reply, done) {
     const llm = modelCallOf(request)
@@ -62,7 +74,10 @@ async function registerUsage (app: FastifyInstance, options: UsageOptions): Prom
       return asked instanceof Promise ? asked.then(watchFor) : watchFor(asked)
     }, done)
   })
+}
 
+/** Puts the tap on replies that our transport did not carry: those of mounts without `proxyOptions()`, and of the host's own handlers. */
+function tapHostReplies (app: FastifyInstance, gateway: Gateway): void {
   app.addHook('onSend', function llmGatewayUsage (request, reply, payload, done) {
     const llm = modelCallOf(request)
     if (llm === null || llm.openTap === null || llm.upstreamReply.tapped) done()
@@ -71,11 +86,6 @@ async function registerUsage (app: FastifyInstance, options: UsageOptions): Prom
       const body = streamOf(payload, reply)
       done(null, body === null ? payload : watch(gateway, request, reply, llm, llm.openTap, body))
     }
-  })
-
-  gateway.settlement.add('usage', (llm, request) => {
-    const isUnseen = llm.openTap !== null && !llm.upstreamReply.tapped && llm.usage.missing === null
-    if (isUnseen && llm.endpoint.metered === 'yes') llm.usage.missing = unseenFor(llm, routeOf(llm, request) === 'host')
   })
 }
 
@@ -89,7 +99,7 @@ function unseenFor (llm: ModelCall, isHosts: boolean): UsageMissing | null {
 }
 
 /** Which one of a pool gets the request is not known yet. */
-function mayAskAll (upstreams: readonly Upstream[] | undefined, mayAsk: (upstream: string | null) => boolean): boolean {
+function mayAskAll (upstreams: readonly Upstream[] | undefined, mayAsk: MayAsk): boolean {
   return upstreams === undefined ? mayAsk(null) : upstreams.every(({ name }) => mayAsk(name))
 }
 

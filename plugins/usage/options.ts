@@ -10,8 +10,11 @@ export interface UsageOptions {
   includeUsage?: boolean | Readonly<Record<string, boolean>>
 }
 
-/** Throws `LLM_GATEWAY_OPTION`. Returns whether to ask the upstream of this name, null for the host's own mount. */
-export function readOptions (options: UsageOptions): (upstream: string | null) => boolean {
+/** Whether to ask the upstream of this name for its usage; null for the host's own mount. */
+export type MayAsk = (upstream: string | null) => boolean
+
+/** Throws `LLM_GATEWAY_OPTION`. */
+export function readOptions (options: UsageOptions): MayAsk {
   const { includeUsage = true, ...unknown } = options
   checkOptions('usage', unknown, {})
   if (typeof includeUsage === 'boolean') return () => includeUsage
