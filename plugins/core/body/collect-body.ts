@@ -43,7 +43,11 @@ const nothing: Buffer = Buffer.alloc(0)
 export function collectBody (
   stream: Readable, contentLength: number | null, owner: BodyOwner, done: Done, { bodyPace, bodyMemory }: SharedBounds
 ): void {
-  const { maxBytes } = owner.body
+  const refusal = refusalAtOnce(stream, contentLength, owner, bodyMemory)
+  if (refusal !== null) {
+    done(refusal, null)
+    return
+  }
   let body = nothing
   let length = 0
   // Instead of taking the listeners off again at each end, which costs as much as all the reading of a small body.
@@ -52,9 +56,9 @@ export function collectBody (
   function onData (chunk: Buffer | string): void {
     const bytes = typeof chunk === 'string' ? Buffer.from(chunk) : chunk
     const needed = length + bytes.length
+    // A small first piece is kept as it came.
     const isWhole = length === 0 && needed <= largeBytes
-    const wanted = isWhole || needed <= body.length ? 0 : Math.min(roomFor(needed, contentLength), maxBytes)
-    const room = needed > maxBytes ? tooLarge(maxBytes) : wanted > largeBytes ? bodyMemory?.take(owner, needed, wanted) ?? wanted : wanted
+    const room = takeRoom(owner, needed, isWhole ? needed : body.length, contentLength, bodyMemory)
     if (typeof room !== 'number') {
       isOver = true
       body = nothing
@@ -63,9 +67,8 @@ export function collectBody (
       done(room, null)
       return
     }
-    if (isWhole) {
-      body = bytes
-    } else {
+    if (isWhole) body = bytes
+    else {
       if (room > 0) body = grown(body, length, room)
       bytes.copy(body, length)
     }
@@ -92,15 +95,6 @@ export function collectBody (
     done(gatewayError('request_aborted'), null)
   }
 
-  const refusal = contentLength === null ? null : refusalOfLength(contentLength, owner, bodyMemory)
-  if (refusal !== null) {
-    done(refusal, null)
-    return
-  }
-  if (stream.destroyed) {
-    onBreak()
-    return
-  }
   stream.on('data', onData)
   stream.on('end', onEnd)
   stream.on('close', onBreak)
@@ -109,11 +103,15 @@ export function collectBody (
   if (!(stream instanceof IncomingMessage)) stream.on('error', ignore)
 }
 
-/** Before a byte is read. */
-function refusalOfLength (length: number, owner: BodyOwner, bodyMemory: BodyMemory | null): GatewayError | null {
+/** Why nothing is read: the declared length is too much, or the caller has left. */
+function refusalAtOnce (
+  stream: Readable, contentLength: number | null, owner: BodyOwner, bodyMemory: BodyMemory | null
+): GatewayError | null {
   const { maxBytes } = owner.body
+  const length = contentLength ?? 0
   if (length > maxBytes) return tooLarge(maxBytes)
-  return length > largeBytes ? bodyMemory?.refusal(owner, length) ?? null : null
+  const refusal = length > largeBytes ? bodyMemory?.refusal(owner, length) ?? null : null
+  return refusal === null && stream.destroyed ? gatewayError('request_aborted') : refusal
 }
 
 function slowDown (stream: Readable, bytes: number, bodyPace: Pace | null): void {
@@ -131,6 +129,17 @@ function ignore (): void {}
 /** A declared body length; null for none. Node has checked its digits. */
 export function declaredLength (header: string | undefined): number | null {
   return header === undefined ? null : Number(header)
+}
+
+/** Bytes to reserve in place of what `reserved` has, 0 where that is enough; a refusal where the body goes no further. */
+function takeRoom (
+  owner: BodyOwner, needed: number, reserved: number, contentLength: number | null, bodyMemory: BodyMemory | null
+): number | GatewayError {
+  const { maxBytes } = owner.body
+  if (needed > maxBytes) return tooLarge(maxBytes)
+  if (needed <= reserved) return 0
+  const wanted = Math.min(roomFor(needed, contentLength), maxBytes)
+  return wanted > largeBytes ? bodyMemory?.take(owner, needed, wanted) ?? wanted : wanted
 }
 
 /** What is reserved and not written to takes no memory; what is copied again, in one turn, takes time. */
