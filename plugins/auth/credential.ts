@@ -31,7 +31,7 @@ export function findCredential (
     const given = source.in === 'query' ? value : withoutScheme(value, source)
     if (given === '') continue
     if (secret !== null) conflict ||= given !== secret
-    else if (given === null || !isPlain(given)) return 'malformed_api_key'
+    else if (given === null || !isWellFormed(given)) return 'malformed_api_key'
     else secret = given
   }
   return secret === null ? 'missing_api_key' : { secret, conflict }
@@ -75,7 +75,7 @@ function beginsWith (text: string, word: string): boolean {
 }
 
 /** Visible ASCII without blank or comma: what a header joined by a proxy, or an empty variable, would not be. */
-export function isPlain (secret: string): boolean {
+export function isWellFormed (secret: string): boolean {
   return secret.length <= maxCredentialBytes && /^[\x21-\x2b\x2d-\x7e]+$/.test(secret)
 }
 

@@ -6,7 +6,7 @@ import { checkOptions, missingText, OptionError } from '../core/config/options.j
 import { readTime } from '../core/config/read-time.js'
 import type { Group, Key, Labels, Limits } from '../core/types.js'
 import { checkLimits } from './check-limits.js'
-import { isPlain } from './credential.js'
+import { isWellFormed } from './credential.js'
 
 /** A key by its secret or by the hash of it; both at once fail the start. */
 export type KeyOptions = KeyDetails & (KeyBySecret | KeyByHash)
@@ -97,7 +97,7 @@ function readDigest (at: string, { secret, hash: given }: KeyOptions): string {
   // An empty secret would make every request without a key a known one.
   const missing = missingText(secret)
   if (missing !== null) throw new OptionError(`${at}.secret`, missing)
-  if (typeof secret !== 'string' || !isPlain(secret)) {
+  if (typeof secret !== 'string' || !isWellFormed(secret)) {
     throw new OptionError(`${at}.secret`, 'must be visible ASCII without blanks or commas, as no request could carry it otherwise')
   }
   return digestOf(secret)

@@ -1,5 +1,5 @@
 /** The bill of one request: what its reply told, times the price list's row for its model. */
-import type { CostPart, Served, Unit } from '../core/money/cost.js'
+import type { CostPart, Served, BilledUnit } from '../core/money/cost.js'
 import { leaves, leafTokens, tokensOf } from '../core/call/measures.js'
 import type { ModalityTokens, TokenUsage } from '../core/types.js'
 import { add, decimalText, one, readDecimal, times, timesCount, zero, type Decimal } from '../core/money/decimal.js'
@@ -14,7 +14,7 @@ export interface Bill {
   readonly factor: Decimal
 }
 
-const units: readonly Unit[] = ['search', 'file_search', 'second']
+const units: readonly BilledUnit[] = ['search', 'file_search', 'second']
 
 /** Null for a request that told of nothing to charge. `row`: null where the list has none for its model. */
 export function priceBill (bill: Bill, row: PriceRow | null): Priced | null {

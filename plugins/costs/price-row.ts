@@ -1,6 +1,6 @@
 /** What a price list says of one model, whichever form it was written in. */
 import { leaves } from '../core/call/measures.js'
-import type { Unit } from '../core/money/cost.js'
+import type { BilledUnit } from '../core/money/cost.js'
 import type { Decimal } from '../core/money/decimal.js'
 import type { TokenUsage } from '../core/types.js'
 
@@ -14,7 +14,7 @@ export const rateNames: readonly string[] = [
 ]
 
 /** Everything that has a price for each one. `searched` and `request`: once for a request that searched, and for each. */
-export type EachName = Unit | 'searched' | 'request'
+export type EachName = BilledUnit | 'searched' | 'request'
 export const eachNames: readonly EachName[] = ['search', 'file_search', 'image', 'second', 'searched', 'request']
 
 /** Price of one token, by rate name. */

@@ -4,7 +4,7 @@ import type { Attempts, Call, Failure, KeptReply, StreamHead, Upstream } from '.
 import type { GuardedExchange } from './guarded-exchange.js'
 import { readHeaders, type Headers } from './raw-headers.js'
 import { joined } from './reply-body.js'
-import { isPlain } from './reply-headers.js'
+import { isUncompressed } from './reply-headers.js'
 import type { ReplyHandler } from './placed-handler.js'
 import { errors } from './undici.js'
 import { saidBy } from './unpacked.js'
@@ -196,5 +196,5 @@ export class AttemptHandler implements ReplyHandler {
 export function nothingToResume (): void {}
 
 function isReadableStream (headers: Headers): boolean {
-  return isEventStream(headers) && isPlain(headers)
+  return isEventStream(headers) && isUncompressed(headers)
 }

@@ -30,7 +30,7 @@ export abstract class Exchange extends Handover implements Dispatcher.DispatchHa
 
   onConnect (cancel: (error: Error) => void): void {
     this.#cancel = cancel
-    if (this.left) this.#abort()
+    if (this.hasLeft) this.#abort()
   }
 
   onHeaders (statusCode: number, raw: Buffer[], resume: () => void): boolean {
@@ -54,7 +54,7 @@ export abstract class Exchange extends Handover implements Dispatcher.DispatchHa
     if (llm.times.firstChunkAt === 0) llm.times.firstChunkAt = this.#now()
     llm.upstreamReply.bytes += chunk.length
     const read = this.tap === null ? chunk : this.tap.push(chunk)
-    if (this.left) this.#goOnDraining(chunk)
+    if (this.hasLeft) this.#goOnDraining(chunk)
     else if (read !== null && !this.pass(read)) this.#paused = true
     return !this.#paused
   }
@@ -63,7 +63,7 @@ export abstract class Exchange extends Handover implements Dispatcher.DispatchHa
     const since = this.#now()
     this.#over(since)
     const rest = this.tap === null ? null : this.tap.end()
-    if (!this.left) this.complete(rest)
+    if (!this.hasLeft) this.complete(rest)
     // A whole reply ends in the turn in which it is delivered, which tells its time.
     if (this.isStreamed) this.context.llm.upstreamReply.workMs += performance.now() - since
     this.#release()
@@ -73,14 +73,14 @@ export abstract class Exchange extends Handover implements Dispatcher.DispatchHa
     // What could not be parsed, as text: it may be the model's words, and whoever handles the error logs it.
     Reflect.deleteProperty(error, 'data')
     this.#over(this.#now())
-    this.tap?.abort(this.left ? 'client' : 'upstream')
+    this.tap?.abort(this.hasLeft ? 'client' : 'upstream')
     this.fail(error)
     this.#release()
   }
 
   /** All that comes before the reply is handed on comes in one turn with its headers. */
   #now (): number {
-    return this.isStreamed || this.left ? performance.now() : this.context.llm.times.headersAt
+    return this.isStreamed || this.hasLeft ? performance.now() : this.context.llm.times.headersAt
   }
 
   /** The clock is read here and not for each chunk (a hundredth of a stream): an upstream ends its reply with its last chunk. */
@@ -97,8 +97,8 @@ export abstract class Exchange extends Handover implements Dispatcher.DispatchHa
 
   /** The caller has left, or nobody reads the body any more. */
   override callerGone (): void {
-    if (this.left || this.#ended) return
-    this.left = true
+    if (this.hasLeft || this.#ended) return
+    this.hasLeft = true
     if (this.tap !== null && !this.tap.complete) this.#drain = this.transport.drains.begin(() => this.#abort())
     if (this.#drain === null) this.#abort()
     else this.#goOn()
@@ -124,7 +124,7 @@ export abstract class Exchange extends Handover implements Dispatcher.DispatchHa
 
   /** The caller takes no more for now. */
   override full (): void {
-    if (!this.#ended && !this.left) this.#paused = true
+    if (!this.#ended && !this.hasLeft) this.#paused = true
   }
 
   #goOn (): void {

@@ -3,7 +3,7 @@ import { writeLog } from '../core/write-log.js'
 import { Exchange } from './exchange.js'
 import type { ExchangeContext, ExchangeDone, Transport } from './exchange-context.js'
 import { readHeaders, type Headers } from './raw-headers.js'
-import { isCoded, isPage, isPlain } from './reply-headers.js'
+import { isCoded, isPage, isUncompressed } from './reply-headers.js'
 import { patternOf, PieceMask } from './secret-mask.js'
 import { saidBy } from './unpacked.js'
 import { secretsOf, type MountRequest } from './upstream-secrets.js'
@@ -125,7 +125,7 @@ export class GuardedExchange extends Exchange {
   #passLarge (held: Held): boolean {
     const secrets = this.#secrets()
     if (secrets.length === 0) return this.#passOn(held)
-    if (!isPlain(held.headers) || this.#tells(held)) {
+    if (!isUncompressed(held.headers) || this.#tells(held)) {
       this.#passWithout(held)
       return true
     }

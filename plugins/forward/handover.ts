@@ -7,7 +7,7 @@ import { EventBoundary } from './event-boundary.js'
 import type { ExchangeContext, ExchangeDone, Transport } from './exchange-context.js'
 import type { Headers } from './raw-headers.js'
 import { joined, ReplyBody, type Source } from './reply-body.js'
-import { flushHead, isPlain, namesType } from './reply-headers.js'
+import { flushHead, isUncompressed, namesType } from './reply-headers.js'
 
 // No closure captures an exchange on the way of every request: that doubled what each scavenge had to keep.
 function deliver (handover: Handover): void {
@@ -22,8 +22,8 @@ function deliver (handover: Handover): void {
 export abstract class Handover implements Source {
   protected readonly transport: Transport
   protected tap: ReplyTap | null = null
-  /** The caller has left. */
-  protected left = false
+  /** The caller has left, or nobody reads the body any more. */
+  protected hasLeft = false
   // Private, so that nothing that prints an exchange prints its request.
   readonly #context: ExchangeContext
   readonly #done: ExchangeDone
@@ -73,7 +73,7 @@ export abstract class Handover implements Source {
   protected begin (headers: Headers, tap: ReplyTap | null): void {
     this.#headers = headers
     this.tap = tap
-    if (isEventStream(headers) && isPlain(headers)) this.#boundary = new EventBoundary()
+    if (isEventStream(headers) && isUncompressed(headers)) this.#boundary = new EventBoundary()
     this.#wake?.(this)
   }
 
@@ -93,12 +93,12 @@ export abstract class Handover implements Source {
   protected fail (error: Error): void {
     this.#error = error
     if (this.#body === null) this.#wake?.(this)
-    else if (!this.left) this.#breakOff(error)
+    else if (!this.hasLeft) this.#breakOff(error)
   }
 
   /** Once, unless the caller has left. */
   deliver (): void {
-    if (this.left) return
+    if (this.hasLeft) return
     if (this.#error !== null) {
       this.#done(this.#error, undefined, this.#context)
       return

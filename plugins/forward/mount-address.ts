@@ -5,7 +5,7 @@ export interface MountAddress {
   readonly replyOptions?: unknown
 }
 
-export interface AddressProblem {
+export interface MountProblem {
   /** Nothing that it sends arrives. */
   readonly isFatal: boolean
   readonly text: string
@@ -15,7 +15,7 @@ export interface AddressProblem {
  * What http-proxy and reply-from would refuse of a mount's requests, each in words that lead nobody to its options: the one what does
  * not stay below `rewritePrefix`, the other what does not stay below the path of `upstream`. `prefix`: where the mount stands.
  */
-export function addressProblem (prefix: string, { upstream, rewritePrefix, replyOptions }: MountAddress): AddressProblem | null {
+export function mountProblem (prefix: string, { upstream, rewritePrefix, replyOptions }: MountAddress): MountProblem | null {
   if (typeof upstream !== 'string' || !URL.canParse(upstream) || typeof Object(replyOptions).getUpstream === 'function') return null
   const { pathname } = new URL(upstream)
   const rewrite = typeof rewritePrefix === 'string' && rewritePrefix !== '' ? rewritePrefix : pathname

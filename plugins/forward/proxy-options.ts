@@ -6,7 +6,7 @@ import { identify } from '../core/call/identify.js'
 import { checkChoice, OptionError } from '../core/config/options.js'
 import { ModelCall } from '../core/call/model-call.js'
 import { UpstreamDispatcher } from './dispatcher.js'
-import { addressProblem, type AddressProblem, type MountAddress } from './mount-address.js'
+import { mountProblem, type MountProblem, type MountAddress } from './mount-address.js'
 import { checkGateway, needsGateway } from './needs-gateway.js'
 import { readTransport, type TransportOptions } from './options.js'
 import { leftAlone } from './send.js'
@@ -80,9 +80,9 @@ const transports = new WeakMap<object, UpstreamDispatcher>()
 
 /** Looks at where the adapted mounts that are registered from now on send their requests. Throws `LLM_GATEWAY_OPTION` at the start. */
 export function checkAddresses (app: FastifyInstance): void {
-  const found: Array<AddressProblem & { readonly mount: string }> = []
+  const found: Array<MountProblem & { readonly mount: string }> = []
   app.addHook('onRegister', ({ prefix }, options: MountAddress & Partial<Record<'handler' | 'prefix', unknown>>) => {
-    const problem = transports.has(Object(options.handler)) ? addressProblem(prefix, options) : null
+    const problem = transports.has(Object(options.handler)) ? mountProblem(prefix, options) : null
     if (problem !== null) found.push({ mount: prefix, ...problem })
   })
   app.addHook('onReady', async () => {

@@ -82,7 +82,7 @@ export function isCoded ({ 'transfer-encoding': coding }: Readonly<Record<string
 }
 
 /** Its bytes are what they say. */
-export function isPlain (headers: Headers): boolean {
+export function isUncompressed (headers: Headers): boolean {
   const coding = headers['content-encoding']
   return coding === undefined || /^\s*identity\s*$/i.test(String(coding))
 }

@@ -3,7 +3,7 @@ import type { Group, Key } from '../core/types.js'
 import { ownedBuckets } from '../core/balances/buckets.js'
 import { balancesOf } from '../core/balances/parties.js'
 import type { Amounts, Balances, Decision, HoldAsk, Parties, Reached, Scope, Settlement } from '../core/balances/types.js'
-import { bucketsOf } from './budgets.js'
+import { currentBuckets } from './budgets.js'
 import { Outage, type Answer } from './outage.js'
 import type { Outbox } from './outbox.js'
 import { Remaining } from './remaining.js'
@@ -31,7 +31,7 @@ export class Admission {
   readonly #listeners: AdmissionListeners
 
   constructor (side: StoreSide, outbox: Outbox, leasePercent: number, listeners: AdmissionListeners) {
-    this.remaining = new Remaining(side.lefts)
+    this.remaining = new Remaining(side.lastKnown)
     this.#balances = side.balances
     this.#outbox = outbox
     this.#outage = new Outage(leasePercent, this.remaining, side, listeners.onTrouble)
@@ -163,10 +163,10 @@ function partiesOf (key: Key, group: Group, currency: string): Parties {
   return {
     group: group.id,
     groupLimits: group.limits,
-    groupBuckets: bucketsOf(group.limits, currency, now),
+    groupBuckets: currentBuckets(group.limits, currency, now),
     key: key.id,
     keyLimits: key.limits,
-    keyBuckets: bucketsOf(key.limits, currency, now),
+    keyBuckets: currentBuckets(key.limits, currency, now),
   }
 }
 

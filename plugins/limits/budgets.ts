@@ -35,7 +35,7 @@ const known = new WeakMap<readonly Budget[], Known>()
 let last: Known | undefined
 
 /** Undefined where there are none. The same buckets until a period turns. `currency`: of the prices. */
-export function bucketsOf ({ budgets }: Limits, currency: string, now: number): readonly Bucket[] | undefined {
+export function currentBuckets ({ budgets }: Limits, currency: string, now: number): readonly Bucket[] | undefined {
   if (budgets === undefined || budgets.length === 0) return undefined
   if (last?.budgets !== budgets) last = known.get(budgets)
   // A clock may be set back, too.

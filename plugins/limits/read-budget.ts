@@ -2,7 +2,7 @@ import { billionth } from '../core/money/budget.js'
 import type { Balances, Bucket } from '../core/balances/types.js'
 import type { BudgetStatus } from '../core/money/budget-status.js'
 import type { Limits } from '../core/types.js'
-import { bucketsOf, readBucketId } from './budgets.js'
+import { currentBuckets, readBucketId } from './budgets.js'
 
 interface Party {
   readonly group: string
@@ -17,7 +17,7 @@ export interface Asked {
 }
 
 export function askedOf (party: Party, currency: string, now: number): Asked[] {
-  return (bucketsOf(party.limits, currency, now) ?? []).map((bucket) => ({ party, bucket }))
+  return (currentBuckets(party.limits, currency, now) ?? []).map((bucket) => ({ party, bucket }))
 }
 
 export async function readOne (

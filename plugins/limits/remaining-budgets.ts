@@ -2,18 +2,18 @@ import { amountIn } from '../core/balances/buckets.js'
 import type { Amounts, Bucket, Left, Parties, LimitRefusal } from '../core/balances/types.js'
 import type { GaugeSample } from '../core/recorder.js'
 import { readBucketId } from './budgets.js'
-import type { KnownBudget, Lefts } from './lefts.js'
+import type { KnownBudget, LastKnown } from './last-known.js'
 
 const none: readonly never[] = []
 
 /** What was left of each budget of a group when the store last answered: for the gauge, and for leases while it does not. */
 export class RemainingBudgets {
-  readonly #lefts: Lefts
+  readonly #lastKnown: LastKnown
   /** Those that this app has asked for: it tells no others. */
   readonly #groups = new Map<string, KnownBudget[]>()
 
-  constructor (lefts: Lefts) {
-    this.#lefts = lefts
+  constructor (lastKnown: LastKnown) {
+    this.#lastKnown = lastKnown
   }
 
   /** `left`: of the key's buckets, then of the group's. */
@@ -29,14 +29,14 @@ export class RemainingBudgets {
 
   giveBack ({ group, groupBuckets = none }: Parties, amounts: Amounts): void {
     for (const bucket of groupBuckets) {
-      const known = find(this.#lefts.budgets, group, bucket)
+      const known = find(this.#lastKnown.budgets, group, bucket)
       if (known?.bucket.id === bucket.id) known.left += amountIn(amounts, bucket.unit)
     }
   }
 
   /** All of it where nothing is known. */
   left (group: string, bucket: Bucket): number {
-    const known = find(this.#lefts.budgets, group, bucket)
+    const known = find(this.#lastKnown.budgets, group, bucket)
     return known?.bucket.id === bucket.id ? known.left : bucket.amount
   }
 
@@ -64,7 +64,7 @@ export class RemainingBudgets {
   }
 
   #told (group: string, bucket: Bucket): KnownBudget {
-    const { budgets } = this.#lefts
+    const { budgets } = this.#lastKnown
     const found = find(budgets, group, bucket)
     const known = found ?? { bucket, left: 0 }
     if (found === undefined) add(budgets, group, known)

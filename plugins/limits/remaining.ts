@@ -1,25 +1,25 @@
 import type { GaugeSample } from '../core/recorder.js'
 import type { Amounts, Left, Parties, LimitRefusal } from '../core/balances/types.js'
-import { Lefts, type KnownBalance } from './lefts.js'
+import { LastKnown, type KnownBalance } from './last-known.js'
 import { RemainingBudgets } from './remaining-budgets.js'
 
 /** What was left of each balance when the store last answered: for the gauge of an app, and for leases while the store does not. */
 export class Remaining {
   readonly budgets: RemainingBudgets
-  readonly #lefts: Lefts
+  readonly #lastKnown: LastKnown
   /** Those that this app has asked for: it tells no others. */
   readonly #groups = new Map<string, KnownBalance>()
 
-  constructor (lefts = new Lefts()) {
-    this.#lefts = lefts
-    this.budgets = new RemainingBudgets(lefts)
+  constructor (lastKnown = new LastKnown()) {
+    this.#lastKnown = lastKnown
+    this.budgets = new RemainingBudgets(lastKnown)
   }
 
   note (parties: Parties, left: Left): void {
     const { group, groupLimits, key, keyLimits } = parties
     if (left.buckets !== undefined) this.budgets.note(parties, left)
     if (groupLimits.balance !== undefined && left.group !== null) this.noteGroup(group, groupLimits.balance, left.group)
-    if (keyLimits.balance !== undefined && left.key !== null) this.#lefts.noteKey(group, key, left.key)
+    if (keyLimits.balance !== undefined && left.key !== null) this.#lastKnown.noteKey(group, key, left.key)
   }
 
   /** A refusal tells it too: once a balance is spent, a process that was started since hears nothing else. */
@@ -29,7 +29,7 @@ export class Remaining {
     if (limit === 'budget') this.budgets.noteRefused(parties, refused)
     if (limit !== 'balance') return
     if (scope === 'group') this.noteGroup(group, allowed, free)
-    else this.#lefts.noteKey(group, key, free)
+    else this.#lastKnown.noteKey(group, key, free)
   }
 
   noteGroup (group: string, granted: number, left: number): void {
@@ -39,7 +39,7 @@ export class Remaining {
   }
 
   #told (group: string): KnownBalance {
-    const { groups } = this.#lefts
+    const { groups } = this.#lastKnown
     const known = groups.get(group) ?? { granted: 0, left: 0 }
     groups.set(group, known)
     this.#groups.set(group, known)
@@ -51,10 +51,10 @@ export class Remaining {
     const { group, key } = parties
     const { tokens } = amounts
     if (parties.groupBuckets !== undefined) this.budgets.giveBack(parties, amounts)
-    const balance = this.#lefts.groups.get(group)
+    const balance = this.#lastKnown.groups.get(group)
     if (balance !== undefined) balance.left += tokens
-    const left = this.#lefts.ofKey(group, key)
-    if (left !== undefined) this.#lefts.noteKey(group, key, left + tokens)
+    const left = this.#lastKnown.ofKey(group, key)
+    if (left !== undefined) this.#lastKnown.noteKey(group, key, left + tokens)
   }
 
   tells (group: string): boolean {
@@ -62,7 +62,7 @@ export class Remaining {
   }
 
   left ({ group, key }: Parties): Left {
-    return { group: this.#lefts.groups.get(group)?.left ?? null, key: this.#lefts.ofKey(group, key) ?? null }
+    return { group: this.#lastKnown.groups.get(group)?.left ?? null, key: this.#lastKnown.ofKey(group, key) ?? null }
   }
 
   samples (): GaugeSample[] {

@@ -1,7 +1,7 @@
 import type { Balances } from '../core/balances/types.js'
 import type { ConfiguredParties } from '../core/money/budget-status.js'
 import type { Group } from '../core/types.js'
-import { bucketsOf } from './budgets.js'
+import { currentBuckets } from './budgets.js'
 import type { Remaining } from './remaining.js'
 
 /** Groups that are read at once: each is a question to the store. */
@@ -43,7 +43,7 @@ export class Reread {
       const { spent, held } = await this.#balances.read(id)
       this.#remaining.noteGroup(id, limits.balance, limits.balance - spent - held)
     }
-    for (const bucket of bucketsOf(limits, this.#currency(), now) ?? []) {
+    for (const bucket of currentBuckets(limits, this.#currency(), now) ?? []) {
       const { spent, held } = await this.#balances.readBucket(bucket.id, id)
       this.#remaining.budgets.set(id, bucket, bucket.amount - spent - held)
     }

@@ -1,7 +1,7 @@
 import type { Balances } from '../core/balances/types.js'
 import { Backlog, type BacklogOptions } from './backlog.js'
 import type { Lease } from './lease.js'
-import { Lefts } from './lefts.js'
+import { LastKnown } from './last-known.js'
 
 const defaults: BacklogOptions = { maxWaiting: 10_000, retryMs: 250 }
 
@@ -12,7 +12,7 @@ const defaults: BacklogOptions = { maxWaiting: 10_000, retryMs: 250 }
 export class StoreSide {
   readonly balances: Balances
   readonly backlog: Backlog
-  readonly lefts = new Lefts()
+  readonly lastKnown = new LastKnown()
   lease: Lease | null = null
 
   constructor (balances: Balances, options = defaults) {

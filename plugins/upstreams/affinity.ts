@@ -11,11 +11,11 @@ const maxHomes = 50_000
 /** Longer than any provider keeps an unused prompt cache without being asked to. */
 const homeTtlMs = 3_600_000
 
-/** What keeps to a member. */
-export interface Tie {
+/** What requests that keep to one member have in common: a conversation, or the API key of their caller. */
+export interface AffinityKey {
   readonly hash: number
   /**
-   * It stays where it went last, so that a member that comes back does not move it twice. False for a key, which may be all of the load.
+   * It stays with its last member, so that one that comes back does not move it twice. False for an API key, which may be all of the load.
    */
   readonly stays: boolean
 }
@@ -29,12 +29,12 @@ export class Affinity {
   #homes: LRUCache<number, Member> | null = null
 
   /** One of the members, of which there is at least one. */
-  pick (members: readonly [Member, ...Member[]], tie: Tie, now: number): Member {
-    const home = tie.stays ? this.#homes?.get(tie.hash) : undefined
+  pick (members: readonly [Member, ...Member[]], key: AffinityKey, now: number): Member {
+    const home = key.stays ? this.#homes?.get(key.hash) : undefined
     // A single busy agent is no load that others would have to take: only what runs at the same time moves it.
     const stays = home !== undefined && members.includes(home) && roomFor(members, running)(home)
-    const chosen = stays ? home : first(members, tie.hash, roomFor(members, (load) => load.at(now)))
-    if (tie.stays && chosen !== home) this.#keep(tie.hash, chosen)
+    const chosen = stays ? home : first(members, key.hash, roomFor(members, (load) => load.at(now)))
+    if (key.stays && chosen !== home) this.#keep(key.hash, chosen)
     return chosen
   }
 

@@ -4,7 +4,7 @@ import type { ModelCall } from '../core/call/model-call.js'
 import type { Attempts, Called, Failure, KeptReply, StreamHead } from '../core/upstream/upstream.js'
 import { Allowance } from './allowance.js'
 import { BestFailure } from './best-failure.js'
-import { callOf, unpacked } from './call.js'
+import { callOf, uncompressed } from './call.js'
 import { judge, needsBody, type Judgement } from './judgement.js'
 import type { Member } from './member.js'
 import { BoundMember } from './bound-member.js'
@@ -93,7 +93,7 @@ export class PoolAttempts implements Attempts {
       return this.#elsewhere(null, called)
     }
     this.#allowance.attemptsLeft -= 1
-    return this.#holdsHeads ? unpacked(called) : called
+    return this.#holdsHeads ? uncompressed(called) : called
   }
 
   /** Nothing was sent: another member is asked, and that counts as no attempt. `cause`: of a failure of the one before, null for none. */

@@ -15,8 +15,8 @@ export function callOf (upstream: Upstream, llm: ModelCall, secret: string | nul
   return { upstream, path, body: bodyOf(upstream, llm), headers: headersOf(upstream, endpoint.family, llm, secret), headersTimeoutMs }
 }
 
-/** A call whose reply is to be looked at, which what is packed cannot be. */
-export function unpacked (call: Call): Call {
+/** The same call, asking for a reply without compression, so that its first events can be read. */
+export function uncompressed (call: Call): Call {
   return { ...call, headers: [...call.headers, ['accept-encoding', 'identity']] }
 }
 

@@ -1,4 +1,4 @@
-import type { Tie } from './affinity.js'
+import type { AffinityKey } from './affinity.js'
 import { lessBusy } from './less-busy.js'
 import type { Member } from './member.js'
 import type { Pool } from './pool.js'
@@ -8,7 +8,7 @@ export const noModel = ''
 
 export interface Ask {
   readonly model: string
-  readonly tie: Tie | null
+  readonly affinityKey: AffinityKey | null
   readonly now: number
   /** What this request was sent to before. */
   readonly tried: readonly Member[]
@@ -20,14 +20,15 @@ export interface Ask {
 type Some = readonly [Member, ...Member[]]
 
 /**
- * The member that gets a request: of the lowest tier in which one may serve, the one that it is tied to, or the less busy
- * of two; a retry, which is to help, goes to who answered last. Where all are out, the one that returns soonest; a retry goes to
- * none whose account waits. Null where all that may run is running, or each account refused.
+ * The member that gets a request. Of the lowest tier in which a member may serve: the one that the affinity key picks, or without a key
+ * the less busy of two. A retry is to help, so it goes to the member with the fewest requests since its last good reply. Where all are
+ * out, the one that returns soonest; a retry then skips members whose account is cooling down. Null where every member is at its
+ * `concurrency`, or every account refused.
  */
 export function choose (pool: Pool, ask: Ask): Member | null {
   const serving = lowestTier(pool.members.filter((member) => isOpen(member, ask) && mayServe(member, ask)))
   if (serving !== null) {
-    if (ask.tie !== null) return pool.homes.pick(serving, ask.tie, ask.now)
+    if (ask.affinityKey !== null) return pool.homes.pick(serving, ask.affinityKey, ask.now)
     return lessBusy(ask.tried.length === 0 ? serving : surest(serving), ask.random)
   }
   // A second time to one that is well comes before a first time to one that is out.

@@ -1,17 +1,17 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { ModelCall } from '../core/call/model-call.js'
-import type { Tie } from './affinity.js'
+import type { AffinityKey } from './affinity.js'
 import { choose, noModel, type Ask } from './choice.js'
 import type { Member } from './member.js'
-import { noticeSecrets } from './other-secret.js'
+import { noticeChangedSecrets } from './changed-secrets.js'
 import type { Pool } from './pool.js'
 import type { Surroundings } from './surroundings.js'
-import { tieOf } from './tie.js'
+import { affinityKeyOf } from './affinity-key.js'
 
 /** The way of one request through the members of a pool: where it has been, and who is next. */
 export class Search implements Ask {
   readonly model: string
-  readonly tie: Tie | null
+  readonly affinityKey: AffinityKey | null
   readonly tried: Member[] = []
   readonly refusedBy: string[] = []
   readonly random: () => number
@@ -22,7 +22,7 @@ export class Search implements Ask {
 
   constructor (pool: Pool, llm: ModelCall, headers: IncomingHttpHeaders, { random, failedOver }: Surroundings) {
     this.model = llm.model ?? noModel
-    this.tie = tieOf(pool, llm, headers)
+    this.affinityKey = affinityKeyOf(pool, llm, headers)
     this.random = random
     this.#pool = pool
     this.#failedOver = failedOver
@@ -45,7 +45,7 @@ export class Search implements Ask {
   /** Null where nobody may be asked. */
   next (now: number): Member | null {
     this.now = now
-    noticeSecrets(this.#pool.members)
+    noticeChangedSecrets(this.#pool.members)
     return choose(this.#pool, this)
   }
 

@@ -60,12 +60,12 @@ export function parseJson (text: string): unknown {
 /** The same for bytes. Names and nulls, the most of what is read, take a shorter way. */
 function parseBytes (bytes: Buffer, from: number, to: number): unknown {
   const first = bytes[from]
-  if (first === quote && isPlain(bytes, from + 1, to - 1)) return bytes.toString('utf8', from + 1, to - 1)
+  if (first === quote && hasNoEscapes(bytes, from + 1, to - 1)) return bytes.toString('utf8', from + 1, to - 1)
   return to - from === 4 && standsAt('null', bytes, from) ? null : parseJson(bytes.toString('utf8', from, to))
 }
 
 /** True where the bytes of a string stand for themselves. */
-function isPlain (bytes: Buffer, from: number, to: number): boolean {
+function hasNoEscapes (bytes: Buffer, from: number, to: number): boolean {
   for (let at = from; at < to; at++) {
     const byte = bytes[at]
     if (byte === undefined || byte < space || byte === backslash) return false

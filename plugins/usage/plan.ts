@@ -1,5 +1,5 @@
 import type { UsageCounts, UsageRules } from '../protocols/usage-rules.js'
-import type { Unit } from '../core/money/cost.js'
+import type { BilledUnit } from '../core/money/cost.js'
 import type { Place } from './usage-object.js'
 import { compileSearch, type SearchNode } from './search-tree.js'
 
@@ -30,7 +30,7 @@ export interface Plan {
     readonly region: readonly number[]
     /** By the protocol's rules for counts, each with its paths inside a usage object. */
     readonly counts: ReadonlyArray<{
-      readonly unit: Unit
+      readonly unit: BilledUnit
       readonly reply: readonly number[]
       readonly is: string | null
       readonly but: readonly number[]

@@ -1,5 +1,5 @@
 /** What a reply tells of how it was served, and of what is charged for beside tokens. */
-import type { Served, Unit } from '../core/money/cost.js'
+import type { Served, BilledUnit } from '../core/money/cost.js'
 import { decimalText, readDecimal, shifted } from '../core/money/decimal.js'
 import type { ServedRules, ToldAt } from '../protocols/served-rules.js'
 import { valueAt, type JsonObject } from '../core/body/json-object.js'
@@ -26,7 +26,7 @@ export interface Outside {
   speed: string | null
   region: string | null
   /** By unit. */
-  counts: Partial<Record<Unit, number>>
+  counts: Partial<Record<BilledUnit, number>>
   /** Those that count once each. */
   texts: Set<string> | null
 }
@@ -103,7 +103,7 @@ function firstText (usage: JsonObject, paths: ReadonlyArray<readonly string[]>):
   return null
 }
 
-function addCounts (counts: Partial<Record<Unit, number>>, usage: JsonObject, rules: Plan['slots']['counts']): void {
+function addCounts (counts: Partial<Record<BilledUnit, number>>, usage: JsonObject, rules: Plan['slots']['counts']): void {
   for (const { unit, inside } of rules) {
     for (const path of inside) {
       const value = valueAt(usage, path)

@@ -2,7 +2,7 @@ import httpProxy from '@fastify/http-proxy'
 import Fastify from 'fastify'
 import t, { type Test } from 'tap'
 import llmGateway, { proxyOptions } from '../../plugins/index.js'
-import { addressProblem } from '../../plugins/forward/mount-address.js'
+import { mountProblem } from '../../plugins/forward/mount-address.js'
 import { everyProtocol, secret } from '../helpers/gateway.js'
 import { startUpstream } from '../helpers/upstream.js'
 
@@ -28,9 +28,9 @@ t.test('what a mount cannot send is known by its options', (t) => {
     ['/v1', undefined, '/v1', undefined],
     ['/v1', 'no address', '/v1', undefined],
   ] as const) {
-    t.equal(addressProblem(prefix, { upstream, rewritePrefix })?.isFatal, isFatal, `${prefix} ${upstream} ${rewritePrefix}`)
+    t.equal(mountProblem(prefix, { upstream, rewritePrefix })?.isFatal, isFatal, `${prefix} ${upstream} ${rewritePrefix}`)
   }
-  t.equal(addressProblem('/', { upstream: `${api}/v1`, replyOptions: { getUpstream: () => api } }), null, 'the host says where each goes')
+  t.equal(mountProblem('/', { upstream: `${api}/v1`, replyOptions: { getUpstream: () => api } }), null, 'the host says where each goes')
   t.end()
 })
 

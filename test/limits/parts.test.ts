@@ -1,11 +1,11 @@
 import t from 'tap'
-import { bucketsOf, readBucketId } from '../../plugins/limits/budgets.js'
+import { currentBuckets, readBucketId } from '../../plugins/limits/budgets.js'
 import { chargeOf, chargesOf, recordOf } from '../../plugins/limits/charge.js'
 import { inputEstimate, outputBound } from '../../plugins/limits/estimate.js'
 import { Lease } from '../../plugins/limits/lease.js'
 import { readOptions } from '../../plugins/limits/options.js'
 import { Backlog } from '../../plugins/limits/backlog.js'
-import { Lefts } from '../../plugins/limits/lefts.js'
+import { LastKnown } from '../../plugins/limits/last-known.js'
 import { Outbox } from '../../plugins/limits/outbox.js'
 import { hostError } from '../../plugins/limits/refusal.js'
 import { Remaining } from '../../plugins/limits/remaining.js'
@@ -153,7 +153,7 @@ t.test('what the ledger keeps for budgets', async (t) => {
 
 t.test('a time zone is the same one in whatever letters it is written', async (t) => {
   const idIn = (timezone: string): unknown => {
-    return bucketsOf({ budgets: [{ tokens: 1, period: 'day', timezone }] }, '', Date.UTC(2026, 10, 26, 12))?.[0]?.id
+    return currentBuckets({ budgets: [{ tokens: 1, period: 'day', timezone }] }, '', Date.UTC(2026, 10, 26, 12))?.[0]?.id
   }
   t.equal(idIn('europe/BERLIN'), 'tokens day Europe/Berlin 2026-11-26')
   t.equal(idIn('utc'), 'tokens day UTC 2026-11-26')
@@ -166,7 +166,7 @@ t.test('budgets that nothing is known of', async (t) => {
   t.strictSame(readBucketId('cost:EUR day Europe/Berlin 2027-01-31'), { ...berlin, currency: 'EUR' })
   t.strictSame(readBucketId('cost day Europe/Berlin 2027-01-31'), { ...berlin, currency: null }, 'as in records of older versions')
   t.equal(readBucketId('cost never').period, 'total')
-  const budgets = new RemainingBudgets(new Lefts())
+  const budgets = new RemainingBudgets(new LastKnown())
   const bucket: Bucket = { id: 'tokens day UTC 2027-01-31', unit: 'tokens', amount: 10, endsAt: 0 }
   const parties = { group: 'g', groupLimits: {}, groupBuckets: [bucket], key: 'k', keyLimits: {} }
   t.equal(budgets.left('g', bucket), 10)
@@ -314,8 +314,8 @@ t.test('what is left is known of groups and keys that have a balance', async (t)
 })
 
 t.test('an app knows what another one of the same store heard last, and tells only what it asked for', (t) => {
-  const lefts = new Lefts()
-  const [before, after] = [new Remaining(lefts), new Remaining(lefts)]
+  const lastKnown = new LastKnown()
+  const [before, after] = [new Remaining(lastKnown), new Remaining(lastKnown)]
   const bucket = { id: 'tokens day UTC 2027-01-01', unit: 'tokens', amount: 10, endsAt: null } as const
   const parties: Parties = {
     group: 'g', groupLimits: { balance: 100 }, groupBuckets: [bucket], key: 'k', keyLimits: { balance: 50 }, keyBuckets: undefined,

@@ -1,6 +1,6 @@
 import t from 'tap'
 import type { Group, Limits } from '../../plugins/core/types.js'
-import { bucketsOf } from '../../plugins/limits/budgets.js'
+import { currentBuckets } from '../../plugins/limits/budgets.js'
 import { Remaining } from '../../plugins/limits/remaining.js'
 import { Reread } from '../../plugins/limits/reread.js'
 import { memoryBalances, type Balances } from '../../plugins/state/index.js'
@@ -14,7 +14,7 @@ function groupOf (id: string, own: Limits): Group {
 
 /** As another process does, on the same store. */
 async function spend (balances: Balances, group: string, id: string, tokens: number): Promise<void> {
-  const groupBuckets = bucketsOf(limits, '', Date.now())
+  const groupBuckets = currentBuckets(limits, '', Date.now())
   await balances.hold({ group, groupLimits: limits, groupBuckets, key: 'k', keyLimits: {}, id, requests: 1, tokens, floor: 0 })
   await balances.settle({ id, group, key: 'k', tokens, late: [] })
 }
@@ -69,7 +69,7 @@ t.test('of very many groups only the first are told before anybody asks for them
   for (let pass = 0; pass < 4; pass += 1) await reread.some()
   t.equal(told(), 100)
   remaining.noteGroup('g150', 100, 7)
-  const [bucket] = bucketsOf(limits, '', Date.now()) ?? []
+  const [bucket] = currentBuckets(limits, '', Date.now()) ?? []
   if (bucket !== undefined) remaining.budgets.set('g151', bucket, 5)
   for (let pass = 0; pass < 3; pass += 1) await reread.some()
   t.equal(told(), 102)

@@ -6,7 +6,7 @@ import type { Member } from '../../plugins/upstreams/member.js'
 import { plainResult } from '../../plugins/upstreams/plain-result.js'
 import { poolOf, readPools, type Pool } from '../../plugins/upstreams/pool.js'
 import { readUpstreams } from '../../plugins/upstreams/read-upstream.js'
-import { tieOf } from '../../plugins/upstreams/tie.js'
+import { affinityKeyOf } from '../../plugins/upstreams/affinity-key.js'
 import { tellBegun, tellPool, Visit } from '../../plugins/upstreams/visit.js'
 import { settledRequest } from '../metrics/requests.js'
 import { requestTo, upstreamOf } from './request.js'
@@ -21,7 +21,7 @@ function poolWith (rules: ReadonlyArray<object>, options: object = {}): Pool {
 }
 
 function chosen (pool: Pool, ask: Partial<Ask> = {}): string | undefined {
-  return choose(pool, { model: 'm', tie: null, now: 0, tried: [], refusedBy: [], random: () => 0, ...ask })?.upstream.name
+  return choose(pool, { model: 'm', affinityKey: null, now: 0, tried: [], refusedBy: [], random: () => 0, ...ask })?.upstream.name
 }
 
 function memberAt (pool: Pool, at: number): Member {
@@ -125,15 +125,15 @@ t.test('a retry goes to who answered last: one that hangs has as little to do as
 t.test('what keeps to a member', async (t) => {
   const llm = requestTo('/v1/responses', { body: '{}' })
   const headers = { 'session-id': 'one' }
-  t.equal(tieOf(poolWith([{}, {}], { affinity: 'none' }), llm, headers), null)
-  t.equal(tieOf(poolWith([{}]), llm, headers), null)
-  t.match(tieOf(poolWith([{}, {}]), llm, headers), { stays: true })
-  t.match(tieOf(poolWith([{}, {}], { affinity: 'key' }), llm, headers), { stays: false })
+  t.equal(affinityKeyOf(poolWith([{}, {}], { affinity: 'none' }), llm, headers), null)
+  t.equal(affinityKeyOf(poolWith([{}]), llm, headers), null)
+  t.match(affinityKeyOf(poolWith([{}, {}]), llm, headers), { stays: true })
+  t.match(affinityKeyOf(poolWith([{}, {}], { affinity: 'key' }), llm, headers), { stays: false })
   const other = requestTo('/v1/responses', { body: '{}', key: 'other' })
   const pool = poolWith([{}, {}])
-  t.not(tieOf(pool, llm, headers)?.hash, tieOf(pool, other, headers)?.hash, 'two callers with the same words are two')
+  t.not(affinityKeyOf(pool, llm, headers)?.hash, affinityKeyOf(pool, other, headers)?.hash, 'two callers with the same words are two')
   other.auth.key = null
-  t.match(tieOf(pool, other, {}), { stays: false })
+  t.match(affinityKeyOf(pool, other, {}), { stays: false })
 })
 
 t.test('all that may have something: those of the group\'s own upstream before the others', async (t) => {

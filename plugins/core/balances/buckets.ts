@@ -1,5 +1,5 @@
 /** What has gone of a budget in one of its periods. Pure. */
-import type { Amounts, Bucket, OwnedBucket, Parties, Reached, Scope, Unit } from './types.js'
+import type { Amounts, Bucket, OwnedBucket, Parties, Reached, Scope, BudgetUnit } from './types.js'
 
 export interface BucketRecord {
   spent: number
@@ -18,7 +18,7 @@ export interface BucketRecord {
 export interface HeldBucket {
   readonly scope: Scope
   readonly id: string
-  readonly unit: Unit
+  readonly unit: BudgetUnit
 }
 
 export const toldPercents: readonly number[] = [100, 80, 50]
@@ -37,7 +37,7 @@ export function bucketsOf ({ keyBuckets = none, groupBuckets = none }: Parties, 
 }
 
 /** Each by its name, not by the unit's: every settlement reads several. */
-export function amountIn (amounts: Amounts, unit: Unit): number {
+export function amountIn (amounts: Amounts, unit: BudgetUnit): number {
   return unit === 'tokens' ? amounts.tokens : amounts.cost
 }
 

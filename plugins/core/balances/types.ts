@@ -16,16 +16,16 @@ export interface Bucket {
   /** What an older version called it: what is counted by that name counts on by the new one. */
   readonly formerId?: string
   /** What it is counted in: tokens, or whole billionths of a currency. */
-  readonly unit: Unit
+  readonly unit: BudgetUnit
   readonly amount: number
   /** When its period ends, milliseconds since the epoch; null for never. */
   readonly endsAt: number | null
 }
 
-export type Unit = 'tokens' | 'cost'
+export type BudgetUnit = 'tokens' | 'cost'
 
 /** What is set aside or charged: tokens, and billionths of the currency. */
-export type Amounts = Readonly<Record<Unit, number>>
+export type Amounts = Readonly<Record<BudgetUnit, number>>
 
 /** Whose limits a request meets. A party without limits is not counted. */
 export interface Parties {

@@ -2,7 +2,7 @@
 import type { ModalityTokens, TokenUsage } from '../types.js'
 
 /** What a provider may charge for beside tokens. */
-export type Unit = 'search' | 'file_search' | 'image' | 'second'
+export type BilledUnit = 'search' | 'file_search' | 'image' | 'second'
 
 /** What a reply says of how it was served and of what it is charged for beside its own tokens. */
 export interface Served {
@@ -11,7 +11,7 @@ export interface Served {
   readonly speed: string | null
   readonly region: string | null
   /** How many of each; an absent one was not told. */
-  readonly counts: Readonly<Partial<Record<Unit, number>>>
+  readonly counts: Readonly<Partial<Record<BilledUnit, number>>>
   /** Tokens of models that the reply's tools used: part of the request's usage, at prices of their own. */
   readonly tools: { readonly usage: TokenUsage, readonly modalities: readonly ModalityTokens[] } | null
   /** What the provider says that it costs, as exact decimal text; kept beside our own figure. */

@@ -16,7 +16,7 @@ export interface KnownBudget {
 }
 
 /** What was left of everything when the store last answered, whichever app asked. */
-export class Lefts {
+export class LastKnown {
   readonly groups = new Map<string, KnownBalance>()
   /** By group: of each of its budgets the newest period. */
   readonly budgets = new Map<string, KnownBudget[]>()
