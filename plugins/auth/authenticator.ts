@@ -6,6 +6,7 @@ import type { Gateway } from '../core/gateway.js'
 import type { ModelCall } from '../core/call/model-call.js'
 import { reasonOf } from '../core/balances/store-down.js'
 import type { Group, Key, KeyChange } from '../core/types.js'
+import { withTimeout } from '../core/with-timeout.js'
 import { writeLog } from '../core/write-log.js'
 import { checkKey, checkProtocol, checkVersion } from './access.js'
 import { expectedCredential, findCredential } from './credential.js'
@@ -13,7 +14,7 @@ import { FailureBudget, networkOf, type Asker } from './failure-budget.js'
 import { readGroups } from './groups.js'
 import { KeyCache, type Load } from './key-cache.js'
 import { digestOf, readKeys } from './keys.js'
-import { toKey, withinTime } from './lookup.js'
+import { toKey } from './lookup.js'
 import { checkAuthOptions, type AuthOptions } from './options.js'
 
 /** Decides on one request at a time; answers at once where the key is in memory. */
@@ -94,7 +95,7 @@ export class Authenticator {
   #loadFor (secret: string, request: FastifyRequest): Load {
     const { store, lookup, lookupTimeoutMs = 5_000 } = this.#options
     const load: Load = store === undefined ? async () => toKey(await lookup?.(secret, request)) : (digest) => store.find(digest)
-    return (digest) => withinTime(load(digest), lookupTimeoutMs)
+    return (digest) => withTimeout(lookupTimeoutMs, load(digest))
   }
 
   #judge (key: Key | null, asker: Asker, llm: ModelCall, request: FastifyRequest): GatewayError | null {

@@ -22,13 +22,3 @@ export function toKey (found: LookupKey | null | undefined): Key | null {
   checkLabels('lookup().labels', labels ?? {})
   return { id, group, disabled: Boolean(disabled), expiresAt: time, limits, ...labels && { labels } }
 }
-
-/** Rejects where an answer takes longer; a later one is dropped. */
-export async function withinTime<T> (answer: Promise<T>, timeoutMs: number): Promise<T> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => reject(new Error(`no answer within ${timeoutMs} ms`)), timeoutMs)
-    timer.unref()
-  })
-  return await Promise.race([answer, late]).finally(() => clearTimeout(timer))
-}

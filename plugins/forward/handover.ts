@@ -1,4 +1,5 @@
 import { performance } from 'node:perf_hooks'
+import { joined } from '../core/body/bytes.js'
 import { StreamCutError } from '../core/errors/reply-errors.js'
 import { isEventStream } from '../core/reply/event-stream.js'
 import type { ReplyTap } from '../core/types.js'
@@ -6,7 +7,7 @@ import { lastEvent, noteBroken, noteUndelivered } from './broken-reply.js'
 import { EventBoundary } from './event-boundary.js'
 import type { ExchangeContext, ExchangeDone, Transport } from './exchange-context.js'
 import type { Headers } from './raw-headers.js'
-import { joined, ReplyBody, type Source } from './reply-body.js'
+import { ReplyBody, type Source } from './reply-body.js'
 import { flushHead, isUncompressed, namesType } from './reply-headers.js'
 
 // No closure captures an exchange on the way of every request: that doubled what each scavenge had to keep.

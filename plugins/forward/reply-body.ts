@@ -1,6 +1,7 @@
 import { ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 import type { FastifyReply } from 'fastify'
+import { joined } from '../core/body/bytes.js'
 import { cutReply } from '../core/reply/cut-reply.js'
 
 /** A piece that is shorter may be one event, which its caller waits for. A long reply is cheaper when it is not stopped within a read. */
@@ -118,9 +119,3 @@ function want (source: Source): void {
 }
 
 function ignore (): void {}
-
-/** One buffer of several; the only one as it is. */
-export function joined (chunks: readonly Buffer[]): Buffer {
-  const [first] = chunks
-  return first !== undefined && chunks.length === 1 ? first : Buffer.concat(chunks)
-}

@@ -7,7 +7,8 @@ import type { LedgerBill, LedgerCost } from '../core/money/ledger.js'
 /** While it is made. */
 export type Writable<T> = { -readonly [Name in keyof T]: T[Name] }
 
-const maxNameLength = 128
+/** A caller may have made a model's name up, at any length. */
+export const maxModelLength = 128
 
 export function addCost (record: Writable<LedgerCost>, llm: ModelCall): void {
   const { cost, usage: { served } } = llm
@@ -25,7 +26,7 @@ export function addCost (record: Writable<LedgerCost>, llm: ModelCall): void {
 
 export function billOf ({ arrivedAt, model, usage: { responseModel, served, modalities }, cost }: ModelCall): LedgerBill {
   const bill: Writable<LedgerBill> = { startedAt: arrivedAt }
-  if (responseModel !== null && responseModel !== model) bill.model = responseModel.slice(0, maxNameLength)
+  if (responseModel !== null && responseModel !== model) bill.model = responseModel.slice(0, maxModelLength)
   if (cost !== null && cost.told.factor !== '1') bill.factor = cost.told.factor
   if (modalities !== null) bill.modalities = modalities
   if (served !== null) addServed(bill, served)

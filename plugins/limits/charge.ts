@@ -1,10 +1,10 @@
 /** What a request is charged when it is over, and what the ledger keeps of it. */
 import type { Pricing } from '../core/money/pricing.js'
-import { tokensOf } from '../core/call/measures.js'
+import { totalTokens } from '../core/call/measures.js'
 import type { ModelCall } from '../core/call/model-call.js'
 import type { Amounts, OwnedBucket, Scope } from '../core/balances/types.js'
 import type { LedgerRecord } from '../core/money/ledger.js'
-import { addCost, billOf, type Writable } from './bill.js'
+import { addCost, billOf, maxModelLength, type Writable } from './bill.js'
 import { relayedEstimate } from './estimate.js'
 
 export interface Held {
@@ -18,8 +18,6 @@ export interface Held {
 interface HeldWithCost extends Held {
   readonly cost: number
 }
-
-const maxModelLength = 128
 
 const nothing = { input: 0, cache_read: 0, cache_write_5m: 0, cache_write_1h: 0, cache_write: 0, tool_input: 0, output: 0, reasoning: 0 }
 
@@ -101,7 +99,7 @@ export function recordOf (
     key: llm.auth.key?.id ?? null,
     group: llm.auth.group?.id ?? null,
     protocol: llm.protocol,
-    // As in `tokens_total`. A caller may have made it up, at any length.
+    // As in `tokens_total`.
     model: (llm.model ?? llm.usage.responseModel)?.slice(0, maxModelLength) ?? null,
     outcome: llm.outcome ?? 'ok',
     // Written out, and added to where something applies: V8 takes five times as long to put an object together from several.
@@ -125,5 +123,5 @@ export function recordOf (
 }
 
 function totalOf ({ usage: { tokens: usage } }: ModelCall): number {
-  return usage === null ? 0 : tokensOf(usage, 'input') + tokensOf(usage, 'output')
+  return usage === null ? 0 : totalTokens(usage)
 }

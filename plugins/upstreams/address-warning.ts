@@ -1,4 +1,5 @@
 import { BlockList, isIP } from 'node:net'
+import { segmentsOf } from '../core/url/segments.js'
 import type { UpstreamOptions } from './options.js'
 
 type Address = Pick<UpstreamOptions, 'url' | 'path'>
@@ -37,7 +38,7 @@ function plaintextWarning ({ url }: Address): string | null {
 /** A base that holds a version of its own, behind which another one is put. */
 function versionWarning ({ url, path }: Address): string | null {
   if (path !== undefined) return null
-  const segments = new URL(url).pathname.split('/').filter((segment) => segment !== '')
+  const segments = segmentsOf(new URL(url).pathname)
   const last = segments.at(-1) ?? ''
   const own = segments.find((segment, i) => version.test(segment) && segment !== 'v1' && !(i === segments.length - 1 && ours.test(last)))
   if (own === undefined) return null

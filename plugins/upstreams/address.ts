@@ -19,7 +19,7 @@ export function pathAt (upstream: Upstream, llm: ModelCall, model: string | null
   const mark = url.indexOf('?', own)
   const tail = withModel(mark < 0 ? url.slice(own) : url.slice(own, mark), llm, model)
   const query = mark < 0 ? '' : url.slice(mark + 1)
-  const path = upstream.basePath + tail + joined(upstream, query)
+  const path = upstream.basePath + tail + queryAt(upstream, query)
   if (!upstream.basePath.includes(modelPlace)) return path
   if (model === null) return gatewayError('model_required')
   if (dotSegment.test(model) || halfCharacter.test(model)) return gatewayError('model_not_found', {}, { param: llm.endpoint.modelField })
@@ -41,7 +41,7 @@ function inPath (model: string): string {
 }
 
 /** The upstream's own parameters win over the caller's of the same name, in any case: some servers mind none. Others stay byte for byte. */
-function joined ({ query: own, queryNames }: Upstream, callers: string): string {
+function queryAt ({ query: own, queryNames }: Upstream, callers: string): string {
   if (own === '') return callers === '' ? '' : `?${callers}`
   const left = callers.split('&').filter((pair) => pair !== '' && !queryNames.has(nameOf(pair).toLowerCase()))
   return `?${[own, ...left].join('&')}`

@@ -1,6 +1,6 @@
+import { withTimeout } from '../core/with-timeout.js'
 import type { Placed, RetryBudget } from './retry-budget.js'
 import type { Surroundings } from './surroundings.js'
-import { within } from './within.js'
 
 /** A retry waits for its place among all retries: long enough for a burst, in an outage soon over. */
 const longestWaitMs = 250
@@ -32,7 +32,7 @@ export class Allowance {
 
   /** A secret, if it comes in the time that is left; else null. */
   async inTime (secret: Promise<string>): Promise<string | null> {
-    return await within(this.leftMs(this.#now()), secret).catch(() => null)
+    return await withTimeout(this.leftMs(this.#now()), secret).catch(() => null)
   }
 
   mayRetry (): boolean {

@@ -2,6 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { gatewayError, GatewayError } from '../core/errors/gateway-error.js'
 import type { ModelCall } from '../core/call/model-call.js'
 import type { Attempts, Called, Failure, KeptReply, StreamHead } from '../core/upstream/upstream.js'
+import { timerMs } from '../core/with-timeout.js'
 import { Allowance } from './allowance.js'
 import { BestFailure } from './best-failure.js'
 import { callOf, uncompressed } from './call.js'
@@ -14,7 +15,6 @@ import { EventHead } from './stream-head.js'
 import type { Surroundings } from './surroundings.js'
 import type { Visit } from './visit.js'
 import { Visits } from './visits.js'
-import { timerMs } from './within.js'
 
 /** About this long is waited before the same upstream is asked again. */
 const againMs = 100

@@ -2,7 +2,7 @@ import { performance } from 'node:perf_hooks'
 import { gatewayError } from '../core/errors/gateway-error.js'
 import { readPlainFile } from '../core/config/plain-file.js'
 import type { Secret } from '../core/upstream/upstream.js'
-import { within } from './within.js'
+import { withTimeout } from '../core/with-timeout.js'
 
 /** A secret with the time of its end: milliseconds since the epoch, or a date. */
 export interface ExpiringSecret {
@@ -122,7 +122,7 @@ class RenewedSecret implements Secret {
   /** The old one where no other is to be had, as long as it lasts. */
   async #awaited (): Promise<string> {
     try {
-      return this.#held === null ? await this.#asked() : await within(this.#rules.patienceMs, this.#asked())
+      return this.#held === null ? await this.#asked() : await withTimeout(this.#rules.patienceMs, this.#asked())
     } catch (error) {
       const now = this.#rules.now()
       if (this.#held === null || now >= this.#held.endsAt) throw error
@@ -138,7 +138,7 @@ class RenewedSecret implements Secret {
 
   async #load (): Promise<string> {
     try {
-      const held = readGiven(await within(this.#rules.timeoutMs, this.#ask()), this.#rules)
+      const held = readGiven(await withTimeout(this.#rules.timeoutMs, this.#ask()), this.#rules)
       this.#held = held
       this.#failedAt = -Infinity
       return held.text

@@ -1,3 +1,4 @@
+import { totalTokens } from '../core/call/measures.js'
 import type { ModalityTokens, TokenUsage } from '../core/types.js'
 import { kindsIn } from './count-kinds.js'
 import type { CountPlaces } from './plan.js'
@@ -104,11 +105,6 @@ function splitWrites (numbers: Numbers): { of5m: number, of1h: number, other: nu
   if (total >= split) return { of5m, of1h, other: total - split, total, clamped: false }
   const share = Math.round(of5m * total / split)
   return { of5m: share, of1h: total - share, other: 0, total, clamped: true }
-}
-
-export function totalTokens (usage: TokenUsage): number {
-  return usage.input + usage.cache_read + usage.cache_write_5m + usage.cache_write_1h + usage.cache_write +
-    usage.tool_input + usage.output + usage.reasoning
 }
 
 type Added = NonNullable<CountPlaces['added']>

@@ -1,4 +1,4 @@
-import { lineFeed } from '../core/body/bytes.js'
+import { joined, lineFeed } from '../core/body/bytes.js'
 import type { EventStreamReader } from './event-stream-reader.js'
 
 /** Bytes of one unfinished event that are held back before it is let go as an ordinary one; the added event has a tenth. */
@@ -37,12 +37,12 @@ export class EventSieve {
     const { out } = this
     // Left here, a stream's first piece would live as long as the stream.
     this.out = []
-    return joined(out)
+    return out.length === 0 ? null : joined(out)
   }
 
   /** What was held back of an event that never ended, null where it was the one to take out. */
   end (isExtra: boolean): Buffer | null {
-    return isExtra ? null : joined(this.held)
+    return isExtra || this.held.length === 0 ? null : joined(this.held)
   }
 
   private endEvent (chunk: Buffer, end: number, isExtra: boolean): void {
@@ -74,10 +74,4 @@ export class EventSieve {
     if (this.keepFrom === 0 && to === chunk.length) this.out.push(chunk)
     else if (to > this.keepFrom) this.out.push(chunk.subarray(this.keepFrom, to))
   }
-}
-
-function joined (pieces: readonly Buffer[]): Buffer | null {
-  const [first] = pieces
-  if (first === undefined) return null
-  return pieces.length === 1 ? first : Buffer.concat(pieces)
 }

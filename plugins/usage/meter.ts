@@ -103,21 +103,21 @@ export class Meter {
   private toolsIn (found: readonly unknown[], slots: readonly number[]): Counted | null {
     let sum: Counted | null = null
     for (const slot of slots) {
-      for (const usage of [found[slot]].flat()) sum = joined(sum, isObject(usage) ? countTokens(usage, this.plan.toolCounts) : null)
+      for (const usage of [found[slot]].flat()) sum = sumOf(sum, isObject(usage) ? countTokens(usage, this.plan.toolCounts) : null)
     }
     return sum
   }
 
   /** Each event of those that add up has tools of its own. */
   private withTools (before: Counted | null, now: Counted | null): Counted | null {
-    return this.plan.rules.merge === 'sum' ? joined(before, now) : now ?? before
+    return this.plan.rules.merge === 'sum' ? sumOf(before, now) : now ?? before
   }
 
   /** All that was told, null for nothing. Output of the kind that tools made is not counted again. */
   private total (): Counted | null {
     const own = this.sum ?? (this.latest === null ? null : countTokens(this.latest, this.plan.counts, this.model))
-    if (own?.modalities.some(isImageOutput) !== true) this.tools = joined(this.tools, this.drawn)
-    return own === null ? own : joined(own, this.tools)
+    if (own?.modalities.some(isImageOutput) !== true) this.tools = sumOf(this.tools, this.drawn)
+    return own === null ? own : sumOf(own, this.tools)
   }
 
   /** Writes down what was read, or why nothing was. */
@@ -144,7 +144,7 @@ export class Meter {
   }
 }
 
-function joined (one: Counted | null, other: Counted | null): Counted | null {
+function sumOf (one: Counted | null, other: Counted | null): Counted | null {
   return one === null || other === null ? one ?? other : addCounted(one, other)
 }
 

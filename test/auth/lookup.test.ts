@@ -59,6 +59,16 @@ t.test('a host\'s lookup: at once, later, unknown, in a group that is gone, and 
   t.match(log.join(''), /the state store failed: READONLY for \[key\]/)
 })
 
+t.test('a lookup may have more time than a timer can be set to', async (t) => {
+  const lookup = async () => {
+    await new Promise((resolve) => setTimeout(resolve, 20))
+    return { id: 'slow', group: 'chat' }
+  }
+  const { app } = await build(t, { keys: [], lookup, lookupTimeoutMs: 2 ** 31 })
+  const reply = await app.inject({ method: 'POST', url: '/v1/chat/completions', headers: { authorization: 'Bearer slow-1' } })
+  t.equal(reply.statusCode, 200)
+})
+
 t.test('a host\'s lookup that says nothing clear opens nothing', async (t) => {
   const fields: Record<string, [found: unknown, status: number]> = {
     'a row with more columns, and null for nothing': [

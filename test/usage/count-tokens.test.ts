@@ -1,6 +1,7 @@
 import t from 'tap'
 import type { TokenUsage } from '../../plugins/core/types.js'
-import { addCounted, totalTokens, type Counted } from '../../plugins/usage/count-tokens.js'
+import { totalTokens } from '../../plugins/core/call/measures.js'
+import { addCounted, type Counted } from '../../plugins/usage/count-tokens.js'
 
 /** Each leaf a digit of its own. */
 const digits: TokenUsage = {

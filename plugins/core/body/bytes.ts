@@ -23,3 +23,9 @@ export function standsAt (name: string, chunk: Buffer, from: number): boolean {
   }
   return true
 }
+
+/** One buffer of several; a single one as it is. */
+export function joined (pieces: readonly Buffer[]): Buffer {
+  const [first] = pieces
+  return first !== undefined && pieces.length === 1 ? first : Buffer.concat(pieces)
+}

@@ -32,6 +32,10 @@ export function tokensOf (usage: TokenUsage, direction: Leaf['direction']): numb
   return usage.input + usage.cache_read + usage.cache_write_5m + usage.cache_write_1h + usage.cache_write + usage.tool_input
 }
 
+export function totalTokens (usage: TokenUsage): number {
+  return tokensOf(usage, 'input') + tokensOf(usage, 'output')
+}
+
 /** A provider answered with success. Where nobody watches a host's mount, the caller's status tells it: the gateway makes no 2xx itself. */
 export function succeeded ({ upstreamReply: { status: upstreamStatus }, status, usage: { replyFailed } }: ModelCall): boolean {
   if (replyFailed) return false

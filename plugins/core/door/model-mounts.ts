@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import { endpoints, routePattern } from '../../protocols/index.js'
 import type { Resolve } from '../url/resolve.js'
+import { segmentsOf } from '../url/segments.js'
 
 /** Where the model endpoints stand, and how URLs are read there. */
 interface Place {
@@ -28,7 +29,7 @@ export class ModelMounts {
   has (pattern: string): boolean {
     const known = this.#known.get(pattern)
     if (known !== undefined) return known
-    const serves = this.#serves(segments(pattern)) || (this.#isHalfOfMount(pattern) && this.has(`${pattern}/*`))
+    const serves = this.#serves(segmentsOf(pattern)) || (this.#isHalfOfMount(pattern) && this.has(`${pattern}/*`))
     this.#known.set(pattern, serves)
     return serves
   }
@@ -36,7 +37,7 @@ export class ModelMounts {
   #serves (mount: readonly string[]): boolean {
     return endpoints.some((endpoint) => {
       const url = this.#place.prefix + routePattern(endpoint)
-      const path = segments(url)
+      const path = segmentsOf(url)
       return covers(mount, path) && (standsAt(mount, path) || this.#mayServe(mount, url, this.#serverOf(endpoint.method, url)))
     })
   }
@@ -45,9 +46,9 @@ export class ModelMounts {
   guards (pattern: string): boolean {
     const known = this.#guarded.get(pattern)
     if (known !== undefined) return known
-    const mount = segments(pattern)
+    const mount = segmentsOf(pattern)
     const guarded = this.#place.resolve('POST', pattern.replace('*', 'any'), {}) !== null ||
-      endpoints.some((endpoint) => covers(mount, segments(this.#place.prefix + routePattern(endpoint))))
+      endpoints.some((endpoint) => covers(mount, segmentsOf(this.#place.prefix + routePattern(endpoint))))
     this.#guarded.set(pattern, guarded)
     return guarded
   }
@@ -57,7 +58,7 @@ export class ModelMounts {
    * is found.
    */
   #serverOf (method: string, url: string): string | null {
-    const path = segments(url)
+    const path = segmentsOf(url)
     const wildcards = Array.from(path, (_, taken) => `/${[...path.slice(0, path.length - 1 - taken), '*'].join('/')}`)
     return [url, ...wildcards].find((candidate) => this.#app.hasRoute({ method, url: candidate })) ?? null
   }
@@ -72,14 +73,10 @@ export class ModelMounts {
     if (server === null) return true
     if (!server.endsWith('/*')) return false
     const own = ownSegments(mount)
-    if (server !== endpoint) return segments(server).length - 1 <= own.length
+    if (server !== endpoint) return segmentsOf(server).length - 1 <= own.length
     // Below fixed text of the endpoint's own a parameter that may stand for it gets what is left.
-    return segments(server).slice(0, -1).every((_, i) => own[i]?.includes(':') === false)
+    return segmentsOf(server).slice(0, -1).every((_, i) => own[i]?.includes(':') === false)
   }
-}
-
-function segments (pattern: string): string[] {
-  return pattern.split('/').filter((segment) => segment !== '')
 }
 
 /** A mount's routes are its prefix itself and all below it. */

@@ -1,5 +1,5 @@
 /** What a budget may say, held to it where keys and groups are read. */
-import { readDecimal, unitsIn } from './decimal.js'
+import { billionthPlaces, readDecimal, unitsIn } from './decimal.js'
 import { checkOptions, OptionError } from '../config/options.js'
 import type { Budget } from '../types.js'
 
@@ -9,7 +9,6 @@ export type Period = typeof periods[number]
 
 /** Budgets of one party: each is counted for every request. */
 const maxBudgets = 16
-const billionthPlaces = 9
 /** One, in units of the currency. */
 export const billionth = 1e-9
 

@@ -12,7 +12,7 @@ export type Units = number | bigint
 export const zero: Decimal = { units: 0, places: 0 }
 export const one: Decimal = { units: 1, places: 0 }
 
-const billionthPlaces = 9
+export const billionthPlaces = 9
 const form = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d{1,3}))?$/
 const powers: Units[] = [1]
 

@@ -1,0 +1,14 @@
+/** What a timer can be set to, in whole milliseconds; null for no end, and for more than 24 days, after which Node ends it at once. */
+export function timerMs (ms: number): number | null {
+  return ms < 2 ** 31 ? Math.ceil(ms) : null
+}
+
+/** Rejects where the answer takes longer than `ms`; one that comes later is dropped. */
+export async function withTimeout<T> (ms: number, answer: Promise<T>): Promise<T> {
+  const longestMs = timerMs(ms)
+  if (longestMs === null) return await answer
+  return await new Promise<T>((resolve, reject) => {
+    const timer = setTimeout(() => reject(new Error(`no answer within ${longestMs} ms`)), longestMs)
+    answer.then(resolve, reject).finally(() => clearTimeout(timer))
+  })
+}
