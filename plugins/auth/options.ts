@@ -137,7 +137,7 @@ function checkSources (groups: unknown, keys: unknown, store: unknown, lookup: u
   if (store === undefined) return
   if (!isObject(store)) throw new OptionError('store', 'must be an object')
   if (lookup !== undefined) throw new OptionError('lookup', 'cannot stand beside a store')
-  if (Object.hasOwn(store, 'balances')) throw new OptionError('store', 'is a whole state: give it the keys of that')
+  if (Object.hasOwn(store, 'balances')) throw new OptionError('store', 'is a whole state: give its keys instead')
   checkMethods('store', store, ['find', 'onChange'])
 }
 

@@ -22,8 +22,8 @@ export function watchMounts (app: FastifyInstance, gateway: Gateway): () => stri
     if (endsInVersion(target) && Reflect.get(Object(options.config), 'llm') !== 'proxy') targets.set(prefix, target)
   })
   return () => [...targets].filter(([prefix]) => !gateway.mounts.has(`${prefix}/*`)).map(([prefix, target]) => {
-    return `the mount at ${prefix} sends to ${target} what is no model request where it stands, and nobody is asked for a key there: ` +
-      'where that is a model provider, spread proxyOptions() into the mount, and give the gateway its prefix'
+    return `the mount at ${prefix} sends what is below it to ${target}, and nobody is asked for a key there: ` +
+      'if that is a model provider, spread proxyOptions() into the mount, and give the gateway its prefix'
   })
 }
 

@@ -56,7 +56,7 @@ export class UpstreamDispatcher {
   request (options: RequestOptions, done: MountDone): void {
     const context = options.headers[kContext]
     if (context === undefined) {
-      done(new TypeError('nothing was sent: a mount that spreads proxyOptions() sends past the handler of theirs'))
+      done(new TypeError('nothing was sent: a mount that spreads proxyOptions() must send by the handler that they bring'))
       return
     }
     if (context === null) {

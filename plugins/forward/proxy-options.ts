@@ -110,7 +110,7 @@ export function refuseOtherTransports (app: FastifyInstance, gateway: Gateway): 
   app.addHook('onReady', async () => {
     const [[other], [mute]] = [others, mutes]
     if (mute !== undefined) {
-      throw new OptionError('proxyOptions', `is spread into the mount at ${mute}, which has a handler of its own: nothing goes past theirs`)
+      throw new OptionError('proxyOptions', `is spread into the mount at ${mute}, which has a handler of its own in place of theirs`)
     }
     if (other === undefined || !gateway.namesUpstreams) return
     throw new OptionError(

@@ -40,20 +40,20 @@ export function hostError (
   return { error, limit: limitsOf.get(code) ?? null }
 }
 
-/** Only the host knows more. */
+/** The host alone knows more of its own budget. */
 function hostBudgetWords (retryAfterMs: number | undefined): Record<string, string> {
-  const reset = retryAfterMs === undefined ? 'Whoever set it knows when it begins anew.' : beginsAnew(retryAfterMs)
+  const reset = retryAfterMs === undefined ? 'Ask whoever set it when it resets.' : resetsIn(retryAfterMs)
   return { owner: 'this API key', period: 'its period', reset }
 }
 
-/** Which budget, and when it begins anew; of nobody else, and no figures. */
+/** Which budget, and when it resets. No figures, and nothing of other keys or groups. */
 function budgetWords ({ scope, bucket = '', retryAfterMs }: LimitRefusal): Record<string, string> {
   const { period, timezone } = readBucketId(bucket)
   const owner = scope === 'key' ? 'this API key' : 'its group'
-  if (period === 'total') return { owner, period: 'its whole life', reset: 'It does not begin anew.' }
-  return { owner, period: `this ${period} (${timezone})`, reset: beginsAnew(retryAfterMs) }
+  if (period === 'total') return { owner, period: 'its whole life', reset: 'It does not reset.' }
+  return { owner, period: `this ${period} (${timezone})`, reset: resetsIn(retryAfterMs) }
 }
 
-function beginsAnew (afterMs: number): string {
-  return `It begins anew at ${new Date(Date.now() + afterMs).toISOString().replace(/\.\d+/, '')}.`
+function resetsIn (afterMs: number): string {
+  return `It resets at ${new Date(Date.now() + afterMs).toISOString().replace(/\.\d+/, '')}.`
 }

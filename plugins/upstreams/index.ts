@@ -57,7 +57,7 @@ async function registerUpstreams (app: FastifyInstance, options: UpstreamsOption
 
 function surroundingsOf (app: FastifyInstance, gateway: Gateway, notes: Notes | null): Surroundings {
   return {
-    bindings: new Bindings(notes, (err) => writeLog(app.log, 'warn', { err }, 'the state engine has no answer on who made a response')),
+    bindings: new Bindings(notes, (err) => writeLog(app.log, 'warn', { err }, 'the state engine cannot tell who made a response')),
     budget: new RetryBudget(),
     attempted: (upstream, result) => gateway.recorder.upstreamAttempted(upstream, result),
     failedOver: (pool, reason) => gateway.recorder.failedOver(pool, reason),

@@ -88,7 +88,7 @@ function readMember (pool: string, i: number, given: unknown, { upstreams, pools
   const options: MemberOptions = typeof given === 'string' ? { upstream: given } : Object(given)
   checkOptions(at, options, memberChecks)
   const { upstream: name, ...rules } = options
-  if (pools.includes(name)) throw new OptionError(at, `names ${name}, which is a pool: a pool has upstreams`)
+  if (pools.includes(name)) throw new OptionError(at, `names ${name}, which is a pool: members are upstreams`)
   const upstream = upstreams.get(name)
   if (upstream === undefined) {
     throw new OptionError(at, `names ${String(name)}, which is not one of the upstreams${didYouMean(String(name), [...upstreams.keys()])}`)

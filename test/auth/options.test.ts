@@ -46,7 +46,7 @@ t.test('a wrong option fails at start and names itself, never a secret', async (
     ],
     [{ groups: one, lookup: () => null, store: {} }, /option lookup cannot stand beside a store/],
     [{ groups: one, store: { keys: {} } }, /option store has no method find/],
-    [{ groups: one, store: { keys: {}, balances: {} } }, /option store is a whole state: give it the keys of that/],
+    [{ groups: one, store: { keys: {}, balances: {} } }, /option store is a whole state: give its keys instead/],
     [{ groups: one, store: 'x' }, /option store must be an object/],
     [{ groups: [] }, /option groups must be an object/],
     [{ groups: one, conflict: 'last' }, /auth\.conflict must be first or reject/],

@@ -49,7 +49,7 @@ t.test('a second gateway beside another in its scope fails the start: one of the
   }
   for (const [name, build] of Object.entries(cases)) {
     await t.rejects(
-      async () => await startApp(t, build).ready(), { code: 'LLM_GATEWAY_OPTION', message: /^option auth stands here already/ }, name
+      async () => await startApp(t, build).ready(), { code: 'LLM_GATEWAY_OPTION', message: /^option auth is registered already/ }, name
     )
   }
 })

@@ -82,7 +82,7 @@ t.test('tokens of a day: held, settled, refused with the budget and its end, and
   t.equal(
     refused.json['error']?.['message'],
     'The budget of its group for this day (UTC) is spent, or what is left is less than this request may cost. ' +
-      'It begins anew at 2026-11-19T00:00:00Z.'
+      'It resets at 2026-11-19T00:00:00Z.'
   )
   t.match(
     events,
@@ -149,7 +149,7 @@ t.test('money: held at an estimate, settled to what it cost, whichever budget is
       error: {
         code: 'budget_exceeded',
         message: 'The budget of its group for this month (Europe/Berlin) is spent, or what is left is less than this request may cost. ' +
-          'It begins anew at 2026-11-30T23:00:00Z.',
+          'It resets at 2026-11-30T23:00:00Z.',
       },
     },
   })
@@ -169,7 +169,7 @@ t.test('a budget for ever says so; the status is the option\'s', async (t) => {
     json: {
       error: {
         message: 'The budget of this API key for its whole life is spent, or what is left is less than this request may cost. ' +
-          'It does not begin anew.',
+          'It does not reset.',
       },
     },
   })

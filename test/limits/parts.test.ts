@@ -247,12 +247,12 @@ t.test('a host refuses in the same words', async (t) => {
     error: {
       statusCode: 402,
       message: 'The budget of this API key for its period is spent, or what is left is less than this request may cost. ' +
-        'Whoever set it knows when it begins anew.',
+        'Ask whoever set it when it resets.',
     },
     limit: 'budget',
   })
   t.match(hostError({ code: 'budget_exceeded', retryAfterMs: 60_000 }, 403), {
-    error: { statusCode: 403, message: /cost\. It begins anew at \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\.$/ },
+    error: { statusCode: 403, message: /cost\. It resets at \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\.$/ },
   })
   t.match(hostError({ code: 'request_rate_exceeded', limit: 5, retryAfterMs: 700 }, 403), {
     error: { statusCode: 429, retryAfterMs: 700, message: /the limit is 5 a minute/ }, limit: 'requests',

@@ -13,8 +13,8 @@ export function refuseSecond (app: FastifyInstance): void {
   if (!hasGateway(app) || !gatewayOf(app).guarded) return
   throw new OptionError(
     'auth',
-    'stands here already, or beside this scope below plugins that both share: one gateway for an app, or one in each scope with all ' +
-      'its plugins'
+    'is registered already in this scope, or in one beside it below plugins that both share: register one gateway for an app, or one in ' +
+      'each scope with all its plugins'
   )
 }
 

@@ -48,8 +48,8 @@ export function takeHostSend (gateway: Gateway, llm: ModelCall, request: Fastify
 function reasonToKeep (gateway: Gateway, llm: ModelCall): string | null {
   if (!isLetIn(gateway, llm)) return 'this route is outside of the scope that asks for keys: nothing was sent'
   if (gateway.guarded && !llm.auth.admitted) {
-    return 'an error handler, or a hook before preHandler, sends it, before its model and limits were looked at: nothing was sent'
+    return 'an error handler, or a hook before preHandler, would send it before its model and limits were checked: nothing was sent'
   }
   if (!hasOwnUpstream(llm)) return null
-  return 'the group has an upstream of its own, where a mount without proxyOptions() does not send it: nothing was sent'
+  return 'the group has an upstream of its own, and a mount without proxyOptions() would send it elsewhere: nothing was sent'
 }
