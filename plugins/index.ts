@@ -19,7 +19,7 @@ import { upstreams, type UpstreamsOptions } from './upstreams/index.js'
 import { usage, type UsageOptions } from './usage/index.js'
 import { validation, type ValidationOptions } from './validation/index.js'
 
-/** What hosts want the compiler to hold them to may be named: `LlmGatewayOptions<'main' | 'other', 'pool'>`. */
+/** Name your upstreams and pools to have the compiler check them: `LlmGatewayOptions<'main' | 'other', 'pool'>`. */
 export interface LlmGatewayOptions<Upstream extends string = string, Pool extends string = string extends Upstream ? string : never>
   extends Pick<AuthOptions<Upstream | Pool>, 'groups' | 'keys' | 'lookup' | 'store'>, Pick<ForwardOptions, 'routes'>,
   UpstreamsOptions<Upstream, Pool> {
@@ -29,12 +29,12 @@ export interface LlmGatewayOptions<Upstream extends string = string, Pool extend
    */
   prefix?: string
   /**
-   * What becomes of paths that nobody knows.
+   * What to do with unknown paths.
    * @defaultValue each option its own
    */
   paths?: Pick<PathsOptions, 'unknown'>
   /**
-   * How callers are known: cache, guesses, sources of credentials.
+   * How callers are recognised: key cache, guessing of keys, sources of credentials.
    * @defaultValue each option its own
    */
   auth?: Omit<AuthOptions, 'groups' | 'keys' | 'lookup' | 'store'>
@@ -49,7 +49,7 @@ export interface LlmGatewayOptions<Upstream extends string = string, Pool extend
    */
   limits?: LimitsOptions
   /**
-   * Bounds and schemas of request bodies.
+   * Size limits and schemas of request bodies.
    * @defaultValue each option its own
    */
   validation?: ValidationOptions
@@ -59,12 +59,12 @@ export interface LlmGatewayOptions<Upstream extends string = string, Pool extend
    */
   usage?: UsageOptions
   /**
-   * What requests cost.
-   * @defaultValue nobody knows
+   * Price lists.
+   * @defaultValue none: requests have no cost
    */
   prices?: Omit<CostsOptions, 'header' | 'factors'>
   /**
-   * What callers hear of costs.
+   * What callers are told about costs.
    * @defaultValue nothing
    */
   costs?: Pick<CostsOptions, 'header'>
@@ -134,7 +134,7 @@ async function registerGateway (app: FastifyInstance, options: LlmGatewayOptions
   if (options.log !== false) await app.register(log, options.log ?? {})
 }
 
-/** What the others must be, their parts say. Fastify itself takes `true` for no options. */
+/** What is inside of these options is checked by each plugin. Here, because Fastify takes `true` for no options. */
 const known = {
   ...each(['prefix', 'health', 'notes', 'routes', 'groups', 'keys', 'lookup', 'store'], 'anything'),
   ...each(['upstreams', 'pools', 'paths', 'auth', 'limits', 'validation', 'usage', 'prices', 'costs', 'labels'], 'an object'),
@@ -146,17 +146,17 @@ function each<Check extends string> (names: readonly string[], check: Check): Re
   return Object.fromEntries(names.map((name) => [name, check]))
 }
 
-/** Regions and contracts with prices of their own, of upstreams whose replies do not tell it. */
+/** Price factors by upstream, for regions and contracts that replies do not mention. */
 function factorsOf (upstreams: NonNullable<LlmGatewayOptions['upstreams']>): Record<string, number> {
   return Object.fromEntries(Object.entries(upstreams)
     .flatMap(([name, { priceFactor }]) => priceFactor === undefined ? [] : [[name, priceFactor]]))
 }
 
-/** A group must not find out at its first request that it has nowhere to go. What a group must be, auth has said by then. */
+/** Fails the start for a group that has nowhere to go. The shape of groups was checked by auth before. */
 function checkUpstreams ({ groups, upstreams = {}, pools = {}, routes = true }: LlmGatewayOptions): void {
   const [first] = groupMistakes({ groups, upstreams, pools, complete: routes })
   const isNone = Object.keys(upstreams).length === 0
-  const hint = isNone ? '; there is none: say routes: false where a mount of yours sends the requests' : ''
+  const hint = isNone ? '; there is none: set routes: false if a mount of yours sends the requests' : ''
   if (first !== undefined) throw new OptionError(first.path, first.message + hint)
 }
 

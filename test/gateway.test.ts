@@ -135,7 +135,7 @@ t.test('a wrong option fails at start and names itself', async (t) => {
     [{ groups: 'all' }, /option groups must be an object/],
     [
       { upstreams: {}, groups: { all: { protocols: ['responses'] } }, keys: [] },
-      /groups\.all\.upstream is required where .*; there is none: say routes: false where a mount of yours sends the requests$/,
+      /groups\.all\.upstream is required where .*; there is none: set routes: false if a mount of yours sends the requests$/,
     ],
     [{ upstreams: { main: 'http://a' } }, /upstreams\.main must be an object/],
     [{ groups: { all: { protocols: ['nothing'] } }, keys: [] }, /groups\.all\.protocols holds "nothing"/],

@@ -1,11 +1,11 @@
 import { isIP } from 'node:net'
 import { LRUCache } from 'lru-cache'
 
-/** How often callers of one address may be wrong about their key. */
+/** How many wrong keys one address may send. */
 export interface FailureOptions {
-  /** Wrong keys from one address (IPv6: one /64) a minute, and after a pause that many at once. */
+  /** Wrong keys per minute from one address (IPv6: one /64); after a pause, as many at once. */
   perMinute: number
-  /** Addresses that are remembered; those that were not heard of for longest are forgotten. Default 10,000. */
+  /** Addresses that are remembered, the most recent ones. Default 10,000. */
   maxAddresses: number
 }
 

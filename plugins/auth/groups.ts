@@ -23,12 +23,12 @@ export interface GroupOptions<Target extends string = string> {
    */
   upstream?: Target | Partial<Record<ProtocolName, Target>>
   /**
-   * Upstreams for some models, such as `[{ models: ['small-*'], upstream: 'cheap' }]`: the first whose `models` fit wins over `upstream`.
+   * Upstreams for some models, such as `[{ models: ['small-*'], upstream: 'cheap' }]`. The first match wins over `upstream`.
    * @defaultValue none
    */
   routes?: ReadonlyArray<RouteOptions<Target>>
   /**
-   * False lacks every protocol: the group is for calls that do not pass this gateway.
+   * False allows no protocol: the group is for calls that do not pass through this gateway.
    * @defaultValue true
    */
   thirdParty?: boolean
@@ -38,12 +38,12 @@ export interface GroupOptions<Target extends string = string> {
    */
   models?: readonly string[]
   /**
-   * What its keys may spend together.
+   * Limits that its keys share.
    * @defaultValue none
    */
   limits?: Limits
   /**
-   * While the store of the limits cannot answer: refuse requests (`closed`), or let each process spend a share of its own (`local`).
+   * What to do while the store of the limits cannot answer: refuse requests (`closed`), or let each process spend a share (`local`).
    * @defaultValue 'closed'
    */
   onStoreFailure?: 'closed' | 'local'

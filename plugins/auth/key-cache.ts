@@ -16,7 +16,7 @@ export interface KeyCacheOptions {
    */
   max: number
   /**
-   * How long a known key is believed, in milliseconds from its load, never extended by use.
+   * How long a known key is trusted, in milliseconds from its load, never extended by use.
    * @defaultValue 30,000
    */
   ttlMs: number
@@ -26,22 +26,22 @@ export interface KeyCacheOptions {
    */
   negativeMax: number
   /**
-   * How long an unknown digest is believed to be unknown, in milliseconds.
+   * How long an unknown digest is taken for unknown, in milliseconds.
    * @defaultValue 5,000
    */
   negativeTtlMs: number
   /**
-   * How long beyond its time a known key is served while the store fails, in milliseconds. 0 for never.
+   * How long beyond its `ttlMs` a known key is still accepted while the store fails, in milliseconds. 0 for not at all.
    * @defaultValue 300,000
    */
   staleMs: number
   /**
-   * Store look-ups at the same time; beyond it a look-up fails at once.
+   * Store look-ups at the same time; one more fails at once.
    * @defaultValue 256
    */
   maxLoads: number
   /**
-   * Store look-ups a second of keys that are not held; beyond it they fail at once. Held keys are always renewed.
+   * Store look-ups per second for keys that are not cached; more fail at once. Cached keys are always renewed.
    * @defaultValue 5,000
    */
   maxLoadsPerSecond: number

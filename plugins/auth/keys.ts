@@ -12,7 +12,7 @@ import { isWellFormed } from './credential.js'
 export type KeyOptions = KeyDetails & (KeyBySecret | KeyByHash)
 
 interface KeyBySecret {
-  /** The secret itself; only its digest is kept. Undefined, as of a variable that is not set, fails the start. */
+  /** The secret itself; only its digest is kept. Undefined, as for a variable that is not set, fails the start. */
   secret: string | undefined
   hash?: undefined
 }
@@ -24,23 +24,23 @@ interface KeyByHash {
 }
 
 interface KeyDetails {
-  /** Names the key in metrics, logs and the ledger, and never its secret. */
+  /** Stands for the key in logs and the ledger. */
   id: string
   /** Name of its group. */
   group: string
   /**
-   * ISO 8601 date and time from which on the key is refused: `2027-01-01T00:00:00Z`.
+   * ISO 8601 date and time from which the key is refused: `2027-01-01T00:00:00Z`.
    * @defaultValue never
    */
   expires?: string
   /**
-   * Refused for now.
+   * The key is refused for now.
    * @defaultValue false
    */
   disabled?: boolean
-  /** What the key may spend, within what its group may. */
+  /** Limits of the key, within those of its group. */
   limits?: Limits
-  /** As of a group; where both say something, the key's counts. */
+  /** As in a group; where both have a label, the key's counts. */
   labels?: Labels
 }
 

@@ -8,7 +8,7 @@ import type { GroupOptions } from './groups.js'
 import type { KeyCacheOptions } from './key-cache.js'
 import type { KeyOptions } from './keys.js'
 
-/** What a host's own table says of a credential. */
+/** What a host's own table knows about a credential. */
 export interface LookupKey {
   id: string
   group: string
@@ -26,9 +26,9 @@ export type Lookup = (credential: string, request: FastifyRequest) => LookupKey 
 export interface KeySource {
   /** A key by the SHA-256 of its secret, 64 lower-case hex digits; null for none. Rejects where nobody can answer. */
   find: (digest: string) => Promise<Key | null>
-  /** Hears of keys and groups that changed. Returns what ends it. */
+  /** Calls `listener` for keys and groups that changed. Returns a function that stops it. */
   onChange: (listener: (change: KeyChange) => void) => () => void
-  /** All keys, so that the console can tell their budgets. */
+  /** All keys, so that the console can show their budgets. */
   list?: () => AsyncIterable<Key>
 }
 
@@ -41,18 +41,18 @@ export interface AuthOptions<Target extends string = string> {
    */
   keys?: KeyOptions[]
   /**
-   * Issued keys. Asked for what is not among `keys`.
+   * Issued keys. Asked for keys that are not in `keys`.
    * @defaultValue none
    */
   store?: KeySource
   /**
    * An existing gateway's own table. Its answer is cached by the credential's digest, so it must depend on the credential
-   * alone. A rejection is answered 503, never 401. Excludes `store`.
+   * alone. If it rejects, the caller gets 503, never 401. Excludes `store`.
    * @defaultValue none
    */
   lookup?: Lookup
   /**
-   * How long `lookup` or `store` may take, in milliseconds; what takes longer has failed.
+   * How long `lookup` or `store` may take, in milliseconds; after that it has failed.
    * @defaultValue 5,000
    */
   lookupTimeoutMs?: number
@@ -62,14 +62,14 @@ export interface AuthOptions<Target extends string = string> {
    */
   cache?: Partial<KeyCacheOptions>
   /**
-   * Slows down who guesses keys: an address (IPv6: a /64) with more wrong keys a minute is answered 429 without its key being looked at,
-   * until its budget has grown again. A key that was right from that address before gets in all the same. Addresses are those of
-   * `request.ip`: behind a proxy, tell Fastify with `trustProxy` which proxies to believe. Each process has budgets of its own.
-   * @defaultValue false: none
+   * Slows down guessing of keys: an address (IPv6: a /64) that sends more wrong keys per minute gets 429 without a look at its key,
+   * until its budget has grown again. Keys that were right from that address before are still let in. The address is
+   * `request.ip`: behind a proxy, set Fastify's `trustProxy`. Each process has budgets of its own.
+   * @defaultValue false: no bound
    */
   failures?: (Pick<FailureOptions, 'perMinute'> & Partial<FailureOptions>) | false
   /**
-   * Two different credentials in one request: the family's `first` source wins and is counted, or `reject`.
+   * What to do with two different credentials in one request: the family's `first` source wins and the conflict is counted, or `reject`.
    * @defaultValue `first`
    */
   conflict?: 'first' | 'reject'
@@ -79,8 +79,8 @@ export interface AuthOptions<Target extends string = string> {
    */
   optionalSources?: OptionalSource[]
   /**
-   * A path that has a version segment but is no known endpoint, below a mount of the host that also serves model endpoints: `refuse` it
-   * with a native 404, because nobody could tell what its caller may do there, or `leave` it to the mount, without asking for a key.
+   * What to do with a path that has a version segment but is no known endpoint, below a mount of the host that also serves model
+   * endpoints: `refuse` it with 404, because no rule says who may use it, or `leave` it to the mount, without asking for a key.
    * Mounts that spread `proxyOptions()` have an option of their own.
    * @defaultValue `refuse`
    */
@@ -128,7 +128,7 @@ export function checkAuthOptions (options: AuthOptions): KeyCacheOptions {
   return withDefaults(cacheDefaults, cache)
 }
 
-/** Named as in the bundle, which has them beside `auth`. */
+/** The messages name these options as in the bundle, which has them beside `auth`. */
 function checkSources (groups: unknown, keys: unknown, store: unknown, lookup: unknown): void {
   if (groups === undefined) throw new OptionError('groups', 'is required')
   if (!isObject(groups)) throw new OptionError('groups', 'must be an object')

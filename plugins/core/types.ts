@@ -42,7 +42,7 @@ export interface Limits {
    */
   requestsPerMinute?: number
   /**
-   * Tokens in any 60 seconds, of requests and replies.
+   * Tokens of requests and replies in any 60 seconds.
    * @defaultValue none
    */
   tokensPerMinute?: number
@@ -52,21 +52,21 @@ export interface Limits {
    */
   concurrency?: number
   /**
-   * Tokens that may still be spent in all.
+   * Tokens that may be spent in all.
    * @defaultValue none
    */
   balance?: number
   /**
-   * What may be spent in each period of a calendar; all of them count.
+   * What may be spent in each calendar period; all of them apply.
    * @defaultValue none
    */
   budgets?: readonly Budget[]
 }
 
-/** A budget in money or in tokens, one of the two. */
+/** A budget in money or in tokens: exactly one of `cost` and `tokens`. */
 export interface Budget {
   /**
-   * Of the currency of the prices; at most nine decimals.
+   * In the currency of the prices; at most nine decimals.
    * @defaultValue none
    */
   cost?: number
@@ -75,7 +75,7 @@ export interface Budget {
    * @defaultValue none
    */
   tokens?: number
-  /** A calendar's, in `timezone`; weeks begin on Monday. `total` never ends. */
+  /** Calendar period in `timezone`; weeks begin on Monday. `total` never ends. */
   period: 'hour' | 'day' | 'week' | 'month' | 'total'
   /**
    * IANA name, such as `Europe/Berlin`.
@@ -94,11 +94,11 @@ export interface ModelRoute {
 export interface Group {
   readonly id: string
   readonly protocols: ReadonlySet<string>
-  /** False lacks every protocol: the group is for calls that do not pass this gateway. */
+  /** False allows no protocol: the group is for calls that do not pass through this gateway. */
   readonly thirdParty: boolean
   /** Upstream name for each protocol, or one for all. */
   readonly upstream: string | Readonly<Record<string, string>> | null
-  /** Upstreams for some models; the first that fits wins over `upstream`. */
+  /** Upstreams for some models; the first match wins over `upstream`. */
   readonly routes?: readonly ModelRoute[]
   /** Null allows any model. */
   readonly models: ReadonlySet<string> | null
@@ -119,12 +119,12 @@ export interface Key {
   readonly labels?: Labels
 }
 
-/** Which keys a change concerns: one by digest or id, those of a group, or every key (`group: '*'`). */
+/** Which keys have changed: one by digest or id, those of a group, or every key (`group: '*'`). */
 export interface KeyChange {
   readonly digest?: string
   readonly id?: string
   readonly group?: string
-  /** Nobody knows whether anything has changed: keys are asked for again, and hold where the store cannot answer. */
+  /** It is not known whether anything has changed: keys are asked for again, and stay valid if the store cannot answer. */
   readonly missed?: true
 }
 

@@ -1,17 +1,17 @@
 /** How long a reply is still read for its usage after the caller has left. */
 export interface DrainOptions {
   /**
-   * How long a reply is read on, in milliseconds. 0: not at all.
+   * How long to read on, in milliseconds. 0 for not at all.
    * @defaultValue 5,000
    */
   maxMs: number
   /**
-   * How much of a reply is read on, in bytes.
+   * How much of a reply to read on, in bytes.
    * @defaultValue 4 MiB
    */
   maxBytes: number
   /**
-   * Replies drained at the same time.
+   * Replies that are read on at the same time.
    * @defaultValue 64
    */
   maxConcurrent: number

@@ -8,32 +8,32 @@ export interface TransportOptions {
    */
   connections?: number
   /**
-   * Requests that may wait for a connection at the same time; another one is refused with 503.
+   * Requests that may wait for a connection at the same time; one more is refused with 503.
    * @defaultValue 1,024
    */
   maxQueued?: number
   /**
-   * How long each may wait, in milliseconds; then it is refused with 503.
+   * How long each may wait, in milliseconds; after that it is refused with 503.
    * @defaultValue 2,000
    */
   queueMs?: number
   /**
-   * From the request's last byte to the reply's headers, in milliseconds.
+   * Time from the request's last byte to the reply's headers, in milliseconds.
    * @defaultValue 900,000 (15 minutes): a model may think long
    */
   headersTimeoutMs?: number
   /**
-   * Silence of the upstream in the middle of a reply, and how long its caller may take nothing of it, in milliseconds. 0 for ever.
+   * How long the upstream may be silent within a reply, and the caller may read nothing of it, in milliseconds. 0 for no end.
    * @defaultValue 300,000 (5 minutes)
    */
   idleTimeoutMs?: number
   /**
-   * How long a connection to an upstream may take to stand, in milliseconds.
+   * How long making a connection to an upstream may take, in milliseconds.
    * @defaultValue 10,000
    */
   connectTimeoutMs?: number
   /**
-   * Reading on for usage after the caller has left. `maxMs: 0` cancels at once.
+   * How far a reply is still read for its usage after the caller has left. `maxMs: 0` cancels at once.
    * @defaultValue each field its own
    */
   drain?: Partial<DrainOptions>
@@ -46,13 +46,13 @@ export interface TransportOptions {
 
 export interface ForwardOptions extends TransportOptions {
   /**
-   * Whether to mount routes for every endpoint here. Off for a host that mounts them itself.
+   * Whether to mount a route for every endpoint here. `false` for a host that mounts them itself.
    * @defaultValue true
    */
   routes?: boolean
 }
 
-/** How a transport sends, each option given. */
+/** Transport options with every default filled in. */
 export type DispatcherOptions = Required<Omit<TransportOptions, 'drain'>> & { drain: DrainOptions }
 
 const defaults: Omit<DispatcherOptions, 'drain'> = {

@@ -14,8 +14,8 @@ import { createSender } from './sender.js'
 
 export interface ProxyOptions extends TransportOptions {
   /**
-   * A path below the mount that has a version segment but is no endpoint we know: `refuse` it (nothing reaches the provider unguarded),
-   * or `forward` it as the host did before.
+   * What to do with a path below the mount that has a version segment but is no known endpoint: `refuse` it (nothing reaches the
+   * provider unguarded), or `forward` it as the host did before.
    * @defaultValue `refuse`
    */
   unknown?: 'refuse' | 'forward'
@@ -24,7 +24,7 @@ export interface ProxyOptions extends TransportOptions {
 /** What a host spreads into its `@fastify/http-proxy` registration (11.5 or later, which has the `handler` option). */
 export interface HttpProxyOptions {
   readonly config: { readonly llm: 'proxy', readonly llmUnknown?: 'forward' }
-  /** What sends, for the mount to hand on. */
+  /** The transport. */
   readonly undici: { readonly headersTimeout: number, readonly bodyTimeout: number }
   readonly destroyAgent: true
   readonly handler: (request: FastifyRequest, reply: FastifyReply, dest: string, options: object) => FastifyReply | undefined

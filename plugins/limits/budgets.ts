@@ -16,7 +16,7 @@ export interface BucketWords {
   readonly currency: string | null
   readonly period: Period
   readonly timezone: string
-  /** Of the period: the date of its first day there; the moment of an hour, in UTC; empty for `total`. */
+  /** Start of the period: the date of its first day in `timezone`; for an hour its time in UTC; empty for `total`. */
   readonly start: string
 }
 

@@ -13,20 +13,20 @@ export type RefusalCode = Extract<ErrorCode,
 
 export interface Refusal {
   code: RefusalCode
-  /** What the limit allows, for the message. */
+  /** What the limit allows, for the message to the caller. */
   limit?: number
-  /** After how long a retry makes sense. */
+  /** Milliseconds after which a retry makes sense. */
   retryAfterMs?: number
 }
 
-/** Undefined: the limits of key and group decide. `admit`: they do not. */
+/** Undefined: the limits of key and group decide. `admit`: let in without asking them. */
 export type Authorization = Refusal | 'admit' | undefined | void
 
 export type Authorize = (request: FastifyRequest) => Authorization | Promise<Authorization>
 
 export interface LimitsOptions {
   /**
-   * Who counts.
+   * What counts limits, balances and budgets.
    * @defaultValue this process alone, in memory
    */
   balances?: Balances
@@ -36,34 +36,34 @@ export interface LimitsOptions {
    */
   ledger?: Ledger
   /**
-   * Status of a spent balance.
+   * Status of a refusal for a spent balance or budget.
    * @defaultValue 403: clients retry 429 for up to a minute
    */
   balanceStatus?: 402 | 403 | 429
   /**
-   * A host's own decision, asked before the body is read, once key and group are known. It may refuse, replace the limits
-   * of key and group, or leave the decision to them. Where it throws, the request is refused with 503.
+   * A host's own decision, asked before the body is read, once key and group are known. It may refuse, let in without the limits
+   * of key and group, or leave the decision to them. If it throws, the request is refused with 503.
    * @defaultValue none: the limits of key and group alone
    */
   authorize?: Authorize
   /**
-   * Most tokens that one answer can have, by model; `*` for all others. Held for a request that does not ask for less.
+   * The most tokens that one answer can have, by model; `*` for all others. Held for a request that does not ask for less.
    * @defaultValue `{ '*': 8192 }`
    */
   maxOutputTokens?: Record<string, number>
   /**
-   * Most tokens that are held for a request's input, whatever its size.
+   * The most tokens that are held for a request's input, whatever its size.
    * @defaultValue 200,000
    */
   maxInputTokens?: number
   /**
-   * Hears when 50, 80 and 100 percent of a budget are spent: once for each period, in the process whose request reached it. Nobody
+   * Called when 50, 80 and 100 percent of a budget are spent: once per period, in the process whose request reached it. Nobody
    * waits for it; what it throws is logged.
-   * @defaultValue nobody
+   * @defaultValue none
    */
   onBudget?: OnBudget
   /**
-   * What each process may spend of every limit while the store is away, in groups with `onStoreFailure: local`.
+   * Percent of every limit that each process may spend while the store is away, in groups with `onStoreFailure: local`.
    * @defaultValue 5
    */
   leasePercent?: number

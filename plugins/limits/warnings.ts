@@ -6,7 +6,7 @@ import type { Recorder } from '../core/recorder.js'
 import { writeLog } from '../core/write-log.js'
 import { readBucketId } from './budgets.js'
 
-/** A budget of a group, or of a key in it, has come to 50, 80 or 100 percent: once for each period, whichever process saw it. */
+/** 50, 80 or 100 percent of a budget are spent. Once per period, whichever process saw it. */
 export interface BudgetEvent {
   readonly group: string
   /** Null for a budget of the group. */
@@ -16,7 +16,7 @@ export interface BudgetEvent {
   readonly currency: string | null
   readonly period: Period
   readonly timezone: string
-  /** Of the period: the date of its first day there; the moment of an hour, in UTC; empty for `total`. */
+  /** Start of the period: the date of its first day in `timezone`; for an hour its time in UTC; empty for `total`. */
   readonly start: string
   readonly percent: number
 }
@@ -26,8 +26,7 @@ export type OnBudget = (event: BudgetEvent) => unknown
 type Owner = Pick<Settlement, 'group' | 'key'>
 
 /**
- * What settlements are told to, and asks of a budget that has changed. A hook of the host that throws, or whose promise fails, is told
- * in the log.
+ * Returns the listener for what settlements make budgets reach. If the host's hook throws or rejects, that is logged.
  */
 export function budgetWarnings (
   recorder: () => Recorder, log: FastifyBaseLogger, onBudget: OnBudget | null

@@ -3,7 +3,7 @@ import type { ProtocolName } from '../protocols/index.js'
 import type { CredentialFunction } from './secret.js'
 
 export interface CredentialFile {
-  /** Its path. */
+  /** Path of the file. */
   readonly file: string
 }
 
@@ -11,8 +11,8 @@ export interface UpstreamOptions {
   /** Base address. `{model}` in its path is the model that is asked for. */
   url: string
   /**
-   * What follows the base address: the family's version and the path (`canonical`; a version at the end of `url` is the
-   * gateway's business and dropped), or only the path behind the version (`verbatim`), for a base that has a version of its own.
+   * What is put behind the base address: the family's version and the path (`canonical`; a version at the end of `url` is
+   * dropped), or only the path behind the version (`verbatim`), for a base that has a version of its own.
    * @defaultValue `canonical`
    */
   path?: 'canonical' | 'verbatim'
@@ -27,35 +27,35 @@ export interface UpstreamOptions {
    */
   headers?: Readonly<Record<string, string>>
   /**
-   * The header that carries the credential, where it is not the one of the request's family; `authorization` carries it as Bearer token.
+   * The header that carries the credential, if it is not that of the request's family. In `authorization` it is a Bearer token.
    * @defaultValue that of the request's family
    */
   credentialHeader?: string
   /**
-   * The provider's secret; or `forward`: the caller's own travels on; or a file that holds it, read again when it changes; or in code
-   * a function, asked again when what it gave has ended, or in each half minute where it does not tell an end.
-   * Undefined, as of a variable that is not set, fails the start.
+   * The provider's secret; or `forward`, to pass the caller's own on; or a file that holds it, read again when it changes; or in code
+   * a function, called again before its secret expires, or every half minute if it does not say when.
+   * Undefined, as for a variable that is not set, fails the start.
    * @defaultValue none is sent
    */
   credential?: string | CredentialFile | CredentialFunction | undefined
   /**
-   * What its prices are times those of the price lists, such as 1.1 for a region that costs a tenth more.
+   * Its prices are those of the price lists times this, such as 1.1 for a region that costs a tenth more.
    * @defaultValue 1
    */
   priceFactor?: number
   /**
-   * Names of models as callers say them, and as this upstream knows them.
+   * This upstream's names of models, by the names that callers use.
    * @defaultValue the same names
    */
   models?: Readonly<Record<string, string>>
   /**
-   * Upstreams with the same account share its rate limits: none of them is asked again where one was refused.
+   * Upstreams with the same account share its rate limits: after a 429 from one, none of them is asked again for that request.
    * @defaultValue the upstream's own name
    */
   account?: string
   /**
    * The protocols that it speaks.
-   * @defaultValue whichever its groups use it for
+   * @defaultValue those that its groups use it for
    */
   protocols?: readonly ProtocolName[]
 }
@@ -63,46 +63,46 @@ export interface UpstreamOptions {
 export interface MemberOptions<Upstream extends string = string> {
   /** Name of an upstream. */
   upstream: Upstream
-  /** Its share of the requests, by that of the others. @defaultValue 1 */
+  /** Its share of the requests, relative to the other members. @defaultValue 1 */
   weight?: number
   /**
-   * Requests that it may have at the same time.
+   * The most requests that run there at the same time.
    * @defaultValue any number
    */
   concurrency?: number
-  /** Members of a higher tier are asked only where those of all lower ones are out. @defaultValue 1 */
+  /** Members of a higher tier are asked only if those of all lower tiers are out. @defaultValue 1 */
   tier?: number
 }
 
-/** Statuses that ask for another member; each may be written as a text, too. */
+/** Statuses after which another member is asked; each may also be written as a text. */
 export type RetryStatus = 429 | 500 | 502 | 503 | 504 | 529
 
 export type RetryCause = 'connect' | 'reset' | 'timeout' | 'first_event' | `${RetryStatus}`
 
 export interface PoolOptions<Upstream extends string = string> {
-  /** Names of upstreams, or more of each. */
+  /** Upstreams, each by its name or with options. */
   members: ReadonlyArray<Upstream | MemberOptions<Upstream>>
-  /** Sends of one request at most, the first included. @defaultValue 3 */
+  /** How often one request is sent at most, the first time included. @defaultValue 3 */
   attempts?: number
   /**
-   * After which failures another member is asked.
-   * @defaultValue those after which no provider has done paid work, `connect`, 429, 503 and 529
+   * Failures after which another member is asked.
+   * @defaultValue those after which no provider has done paid work: `connect`, 429, 503 and 529
    */
   retryOn?: ReadonlyArray<RetryCause | RetryStatus>
-  /** What keeps to one member, so that its prompt cache stays warm: a conversation, a key, or nothing. @defaultValue `conversation` */
+  /** What stays with one member, so that its prompt cache is used: a conversation, a key, or nothing. @defaultValue `conversation` */
   affinity?: 'conversation' | 'key' | 'none'
   /**
-   * How long what is bound to an account, such as a stored response, is remembered with its member, in milliseconds.
+   * How long the member that made something bound to its account, such as a stored response, is remembered, in milliseconds.
    * @defaultValue 86,400,000 (a day)
    */
   affinityTtlMs?: number
   /**
-   * Milliseconds to the headers of an attempt; then it has failed with `timeout`.
+   * Milliseconds to the headers of an attempt; after that it has failed with `timeout`.
    * @defaultValue that of the transport, `forward.headersTimeoutMs`
    */
   attemptTimeoutMs?: number
   /**
-   * Milliseconds that all attempts together have to the headers of a reply.
+   * Milliseconds to the headers of a reply for all attempts together.
    * @defaultValue 900,000
    */
   deadlineMs?: number
@@ -120,13 +120,13 @@ export interface UpstreamsOptions<Upstream extends string = string, Pool extends
    */
   pools?: Readonly<Record<Pool, PoolOptions<Upstream>>>
   /**
-   * Where it is remembered which upstream made what is bound to its account: a state engine's notes.
+   * Where the gateway remembers which upstream made what is bound to its account: a state engine's notes.
    * @defaultValue this process's memory
    */
   notes?: Notes
   /**
-   * Whose knowledge of how upstreams do is shared: apps that are given the same object, such as one that takes over from another.
-   * @defaultValue known to this app alone
+   * Apps that are given the same object share what they know of the upstreams' health, such as an app that replaces another.
+   * @defaultValue not shared
    */
   health?: object
 }

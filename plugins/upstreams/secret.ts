@@ -4,7 +4,7 @@ import { readPlainFile } from '../core/config/plain-file.js'
 import type { Secret } from '../core/upstream/upstream.js'
 import { withTimeout } from '../core/with-timeout.js'
 
-/** A secret with the time of its end: milliseconds since the epoch, or a date. */
+/** A secret with its expiry: milliseconds since the epoch, or a date. */
 export interface ExpiringSecret {
   readonly secret: string
   readonly expiresAt: number | Date
@@ -12,7 +12,7 @@ export interface ExpiringSecret {
 
 type Given = string | ExpiringSecret
 
-/** Asked for the provider's secret whenever another one may be due. */
+/** Returns the provider's secret; called whenever a new one may be due. */
 export type CredentialFunction = () => Given | Promise<Given>
 
 export interface RenewalRules {

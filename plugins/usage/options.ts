@@ -3,8 +3,8 @@ import { isObject } from '../core/body/json-object.js'
 
 export interface UsageOptions {
   /**
-   * Asks for the usage of streamed chats whose caller did not, and takes the event that brings it out of the reply again. One answer for
-   * all upstreams, or by upstream name.
+   * Asks for the usage of streamed chats whose caller did not ask, and removes the event that brings it from the reply. For all
+   * upstreams, or by upstream name.
    * @defaultValue true, also for an upstream that is not named
    */
   includeUsage?: boolean | Readonly<Record<string, boolean>>

@@ -1,6 +1,6 @@
 /**
- * Who counts what keys and groups may spend, as the limits ask it and as each engine of the state answers it. One interface,
- * so that a host may bring an engine of its own.
+ * What keys and groups may spend, as the limits plugin asks and each state engine answers. One interface, so that a host may bring an
+ * engine of its own.
  */
 import type { Limits } from '../types.js'
 
@@ -11,9 +11,9 @@ export type Scope = 'group' | 'key'
 
 /** A budget in one of its periods. */
 export interface Bucket {
-  /** Of the budget and of the period; one within its party. */
+  /** Names the budget and the period; unique within its party. */
   readonly id: string
-  /** What an older version called it: what is counted by that name counts on by the new one. */
+  /** The id in an older version: what was counted under it moves to the new id. */
   readonly formerId?: string
   /** What it is counted in: tokens, or whole billionths of a currency. */
   readonly unit: BudgetUnit
@@ -27,7 +27,7 @@ export type BudgetUnit = 'tokens' | 'cost'
 /** What is set aside or charged: tokens, and billionths of the currency. */
 export type Amounts = Readonly<Record<BudgetUnit, number>>
 
-/** Whose limits a request meets. A party without limits is not counted. */
+/** The group and the key whose limits apply to a request. A party without limits is not counted. */
 export interface Parties {
   readonly group: string
   readonly groupLimits: Limits
@@ -43,31 +43,31 @@ export interface HoldAsk extends Parties {
   /** How many requests this counts as: 1 at first, 0 when a later step holds its tokens. */
   readonly requests: number
   /**
-   * Nobody was let in by this id before, so that it has no open hold; lmdb looks for none then, and one that it has all the same is never
-   * settled. Default: that is not known.
+   * This id was never let in before, so it has no open hold. lmdb then looks for none, and would never settle one that exists.
+   * Default: not known.
    */
   readonly isFirst?: boolean
-  /** Tokens to set aside. Even 0 is refused where the balance is spent. */
+  /** Tokens to set aside. Even 0 is refused if the balance is spent. */
   readonly tokens: number
-  /** Tokens that are charged if nobody ever settles: the process died and the request may have reached its upstream. */
+  /** Tokens that are charged if nobody ever settles: the process died, and the request may have reached its upstream. */
   readonly floor: number
   /** The same of what it may cost, in billionths. Default 0. */
   readonly cost?: number
   readonly costFloor?: number
 }
 
-/** Tokens that may still be spent once every hold is settled in full, null where there is no balance. */
+/** Tokens that may still be spent if every hold is settled in full; null without a balance. */
 export interface Left {
   readonly group: number | null
   readonly key: number | null
-  /** Of the buckets of the key, then of those of the group; absent where there are none. */
+  /** The same for the buckets of the key, then for those of the group; absent if there are none. */
   readonly buckets?: readonly number[]
 }
 
 export interface Admitted {
   readonly ok: true
   readonly left: Left
-  /** What budgets have reached whose amount is another one than before; absent for nothing. */
+  /** What budgets have reached because their amount was changed; absent for nothing. */
   readonly reached?: readonly Reached[]
 }
 
@@ -79,9 +79,9 @@ export interface LimitRefusal {
   readonly bucket?: string
   /** What the limit allows. */
   readonly allowed: number
-  /** What of it is free now. */
+  /** How much of it is free now. */
   readonly free: number
-  /** When asking again makes sense; 0 where time alone does not help. */
+  /** When asking again makes sense; 0 if time alone does not help. */
   readonly retryAfterMs: number
   /** As of `Admitted`. */
   readonly reached?: readonly Reached[]
@@ -89,7 +89,7 @@ export interface LimitRefusal {
 
 export type Decision = Admitted | LimitRefusal
 
-/** Counters of one party. `spent + held` is what is gone from its balance: where it has none, nothing is spent. Integers. */
+/** Counters of one party, integers. `spent + held` is what is gone from its balance; without a balance, nothing is spent. */
 export interface Account {
   readonly spent: number
   readonly held: number
@@ -121,7 +121,7 @@ export interface OwnedBucket extends Bucket {
   readonly scope: Scope
 }
 
-/** A share of a budget that is spent now and was not before. Told once for each bucket and share, whichever process reached it. */
+/** A share of a budget that has just been reached. Reported once per bucket and share, by whichever process reached it. */
 export interface Reached {
   readonly scope: Scope
   readonly bucket: string
@@ -132,10 +132,10 @@ export interface Reached {
 /** Nothing, where an engine has no budgets. */
 export type Settled = readonly Reached[] | void
 
-/** Told a settlement that the store has taken, and what it made budgets reach. */
+/** Called for a settlement that the store has taken, with what it made budgets reach. */
 export type SettledListener = (settlement: Settlement, settled: Settled) => void
 
-/** Told a settlement that is put aside: the store took others, and this one not in all the times that it was asked to. */
+/** Called for a settlement that is given up: the store takes others, but refused this one each time. */
 export type LostListener = (settlement: Settlement, error: unknown) => void
 
 /** What has gone of a bucket. */
@@ -156,13 +156,13 @@ export interface Balances {
   /** The request runs no more, its tokens are still being counted: frees its place under `concurrency`. Idempotent. */
   leave: (id: string, group: string) => void | Promise<void>
   /**
-   * Replaces the hold by what was used, in the buckets that it was held in. Idempotent by id, also after the hold was swept. Tells what it
-   * made a budget reach.
+   * Replaces the hold by what was used, in the buckets in which it was held. Idempotent by id, also after the hold was swept. Returns what
+   * it made budgets reach.
    */
   settle: (settlement: Settlement) => Settled | Promise<Settled>
   /**
-   * Listens to settlements of what killed processes recorded, and to those of them that are put aside, also to those before it. One
-   * listener: a later one takes the place. Returns what ends it.
+   * Listens to settlements of what killed processes recorded, and to those that are given up, including earlier ones. A later listener
+   * replaces an earlier one. Returns a function that stops it.
    */
   onRecovered?: (listener: SettledListener, onLost: LostListener) => () => void
   /** Keeps holds of running requests from expiring. */
@@ -173,6 +173,6 @@ export interface Balances {
   read: (group: string, key?: string) => Account | Promise<Account>
   /** A bucket of a group, or with `key` of a key in it. */
   readBucket: (bucket: string, group: string, key?: string) => Spending | Promise<Spending>
-  /** Nothing is asked any more. */
+  /** Called last: nothing is asked any more. */
   close: () => Promise<void>
 }

@@ -9,7 +9,7 @@ import type { KeyChange } from '../types.js'
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** What the gateway knows of a model request, null for any other. */
+    /** What the gateway knows of a model request; null for any other request. */
     readonly llm: ModelRequest | null
   }
   interface FastifyInstance {
@@ -23,16 +23,17 @@ declare module 'fastify' {
   }
 }
 
-/** Hears of a model request once, at its end. `request` is the host's request that stood for it. */
+/** Called once for a model request, at its end. `request` is Fastify's request. */
 export type SettledListener = (settled: ModelRequest, request: FastifyRequest) => unknown
 
-/** What a host may ask of the gateway: `app.llm`. */
+/** What a host can do with the gateway: `app.llm`. */
 export interface ModelGateway {
-  /** Forgets cached keys before their time: one by `digest` or `id`, those of a `group`, or every key (`{ group: '*' }`). */
+  /** Forgets cached keys: one by `digest` or `id`, those of a `group`, or every key (`{ group: '*' }`). */
   invalidateKeys: (change: KeyChange) => void
   /**
-   * Has `listener` called once for each model request, after its last byte, error, abort or timeout, when its usage, cost
-   * and outcome are known. What it throws, or a promise of its that fails, is logged and harms nothing; nobody waits for it.
+   * Calls `listener` once for each model request, after its last byte, error, abort or timeout, when its usage, cost
+   * and outcome are known. Nobody waits for it; if it throws or rejects, that is logged and does no harm. Throws
+   * `LLM_GATEWAY_OPTION` for what is no function.
    *
    *     app.llm.onSettled(({ key, usage }) => bill(key?.id, usage))
    */

@@ -20,11 +20,11 @@ export interface Served {
 
 /** One line of a bill. */
 export interface CostPart {
-  /** A leaf of the usage, a kind of content of one (`input_audio`), a unit, or one of those behind `tools.`. */
+  /** A leaf of the usage, a kind of content of one (`input_audio`), or a unit; behind `tools.` for what tools used. */
   readonly name: string
   /** How many tokens, or of the unit. */
   readonly units: number
-  /** Exact decimal text; null where the price list has no rate for it. */
+  /** Exact decimal text; null if the price list has no rate for it. */
   readonly amount: string | null
 }
 
@@ -40,22 +40,22 @@ export interface SettledCost {
   readonly told: Cost
 }
 
-/** What one request costs. Every amount is exact: decimal text, never a float. */
+/** What one request cost. Every amount is exact: decimal text, never a float. */
 export interface Cost {
-  /** The sum of the parts that have a price, as decimal text; null where none has. */
+  /** The sum of the parts that have a price, as decimal text; null if none has one. */
   readonly amount: string | null
   /** The same in whole billionths of the currency, rounded up: what budgets count. */
   readonly billionths: number
   readonly currency: string
   readonly parts: readonly CostPart[]
-  /** True where some part, or all of it, has no price. */
+  /** True if some part, or all of it, has no price. */
   readonly unpriced: boolean
-  /** Name of the price list's entry, a model or a glob of models; null where none fits. */
+  /** Name of the entry in the price list, a model or a glob; null if none matches. */
   readonly entry: string | null
-  /** Whose name found it: the model's that replied, of the one asked for, or of what the upstream calls that. */
+  /** The name that matched it: of the model that replied, of the one asked for, or the upstream's name for that one. */
   readonly by: 'reply' | 'asked' | 'alias' | null
   /** Digest of the entry, 16 hex digits. */
   readonly price: string | null
-  /** What the price of the upstream is times that of the list, as decimal text. */
+  /** The upstream's `priceFactor`, as decimal text. */
   readonly factor: string
 }

@@ -3,26 +3,26 @@ import type { OwnedBucket, Scope } from '../balances/types.js'
 import type { Served } from './cost.js'
 import type { Labels, ModalityTokens, Outcome, TokenUsage } from '../types.js'
 
-/** What a bill is made of beside the leaves. A field that does not apply is absent. */
+/** What a cost is worked out from, besides the leaves. A field that does not apply is absent. */
 export interface LedgerBill {
-  /** When the request arrived: prices of then are its prices. */
+  /** When the request arrived: the prices of that time apply. */
   readonly startedAt: number
-  /** The model that replied, where it calls itself otherwise than the one asked for. */
+  /** The model that replied, if its name differs from the one asked for. */
   readonly model?: string
-  /** What the prices of the upstream are times those of the lists. */
+  /** The `priceFactor` of the upstream. */
   readonly factor?: string
   readonly modalities?: readonly ModalityTokens[]
   readonly speed?: string
   readonly region?: string
   readonly counts?: Served['counts']
   readonly tools?: NonNullable<Served['tools']>
-  /** What the provider says that it costs. */
+  /** What the provider says it costs. */
   readonly statedCost?: string
 }
 
 /** What a request cost. A field that does not apply is absent, as in records of a gateway without prices. */
 export interface LedgerCost {
-  /** Exact decimal text, the sum of the parts; null where nothing of it has a price. */
+  /** Exact decimal text, the sum of the parts; null if no part has a price. */
   readonly cost?: string | null
   /** ISO 4217. */
   readonly currency?: string
@@ -30,7 +30,7 @@ export interface LedgerCost {
   readonly price?: string
   /** By leaf, kind of content or unit; null for a part without a price. */
   readonly costParts?: Readonly<Record<string, string | null>>
-  /** As the reply tells it. */
+  /** As the reply reports it. */
   readonly serviceTier?: string
   readonly labels?: Labels
   readonly bill?: LedgerBill
@@ -40,17 +40,17 @@ export interface LedgerCost {
 export interface LedgerRecord extends TokenUsage, LedgerCost {
   /** When the reply ended. */
   readonly time: number
-  /** The gateway's own id of the request: its `x-request-id` where the upstream gave none, and the `id` of its log line. */
+  /** The gateway's own id of the request: the `id` of its log line, and its `x-request-id` if the upstream gave none. */
   readonly id: string
   readonly key: string | null
   readonly group: string | null
   readonly protocol: string
-  /** As the caller asked, or as the reply says where it named none; at most 128 characters. */
+  /** As the caller named it, or as the reply does if the caller named none; at most 128 characters. */
   readonly model: string | null
-  /** The upstream's own name for it, where that is another one. */
+  /** The upstream's own name for it, if that differs. */
   readonly upstreamModel?: string
   readonly outcome: Outcome
-  /** Tokens taken from the balances. Differs from the sum of the leaves only where the reply broke off. */
+  /** Tokens taken from the balances. Differs from the sum of the leaves only if the reply broke off. */
   readonly charged: number
   /** Parties whose store was away when the request was admitted: charged when it is back. */
   readonly late: readonly Scope[]
@@ -67,31 +67,31 @@ export interface LedgerRange {
   readonly from?: number
   /** Exclusive. */
   readonly to?: number
-  /** Called as the reading goes on, with bytes (or records, in memory) done and in all. */
+  /** Called during reading, with the bytes (or records, in memory) done and in all. */
   readonly onProgress?: (done: number, total: number) => void
   /** Called for every line that is not a whole record, with its file. */
   readonly onDamage?: (file: string) => void
 }
 
-/** Hears why something failed; `again` where it failed the time before, too. */
+/** Called when something failed; `again`: it failed the last time, too. */
 export type Trouble = (error: unknown, again: boolean) => void
 
 /** How records go on to a usage store that has those of all hosts. */
 export interface Shipping {
   /** Records of this host that are not there yet. */
   readonly unshipped: number
-  /** Age of the oldest of them; 0 where there is none. */
+  /** Age of the oldest of them, in milliseconds; 0 if there is none. */
   readonly lagMs: number
-  /** Tells of each time that the store could not be asked, or refused a record. Returns what ends it. */
+  /** Listens to each time that the store could not be asked, or refused a record. Returns a function that stops it. */
   readonly onTrouble: (listener: Trouble) => () => void
 }
 
 export interface Ledger {
   /** Resolves once the record cannot be lost by a crash; many records share one write. Rejects when it could not be kept. */
   append: (record: LedgerRecord) => Promise<void>
-  /** Resolves when everything appended so far is kept, or the disk has refused it: it is tried again, but nobody should wait for that. */
+  /** Resolves when everything appended so far is kept, or refused by the disk. That is tried again, but nobody should wait for it. */
   flush: () => Promise<void>
-  /** Tells of each write that failed. Returns what ends it. */
+  /** Listens to each write that failed. Returns a function that stops it. */
   readonly onTrouble?: (listener: Trouble) => () => void
   /** Null where records go to no usage store. */
   readonly shipping?: Shipping | null

@@ -104,9 +104,9 @@ export interface Attempts {
   over: (end: 'complete' | 'broken' | 'left') => void
 }
 
-/** Small texts by name that are remembered for a while, in a state engine. A promise that rejects means that it cannot answer. */
+/** Small texts that a state engine remembers by name, for a while. A promise that rejects means that it cannot answer. */
 export interface Notes {
-  /** Null where it was never written, or is forgotten. */
+  /** Null for a name that was never written, or is forgotten. */
   read: (name: string) => string | null | Promise<string | null>
   /** Remembers a text for `ttlMs` milliseconds. */
   write: (name: string, text: string, ttlMs: number) => void | Promise<void>
