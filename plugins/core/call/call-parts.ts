@@ -1,17 +1,17 @@
-/** The parts of a model call: what one plugin writes, or one of a few in each other's place. All fields are there from the start. */
+/** The parts of a model call, each written by one plugin (docs/architecture.md). All fields exist from the start, for V8's sake. */
 import type { Served } from '../money/cost.js'
 import type { Span } from '../body/json-text.js'
 import type { AttemptRecord, Group, Key, ModalityTokens, TokenUsage, UsageMissing } from '../types.js'
 
 const none: readonly string[] = []
 
-/** Who calls, as auth found. */
+/** Who calls. Written by auth. */
 export class CallAuth {
   key: Key | null = null
   group: Group | null = null
-  /** Auth let it pass; a second pass through the router does not ask again. */
+  /** The key was checked; a second pass through the router does not check it again. */
   passed = false
-  /** Auth is done with it: its model may be asked for, and nothing on the host's request carries the caller's credential any more. */
+  /** The model was checked, too, and nothing on the host's request carries the caller's credential any more. */
   admitted = false
   // Private, so that no serializer and no inspection of this object can print a secret.
   #queryKeys: string[] | null
@@ -21,12 +21,12 @@ export class CallAuth {
     this.#queryKeys = queryKeys
   }
 
-  /** Credentials that stood in the query; they are in no URL any more. */
+  /** Credentials from the query; no URL holds them any more. */
   get queryKeys (): readonly string[] | null {
     return this.#queryKeys
   }
 
-  /** Keeps the caller's own secret, for upstreams that it is to travel on to. */
+  /** Keeps the caller's own secret, for upstreams to which it is forwarded. */
   keepSecret (secret: string): void {
     this.#secret = secret
   }
@@ -40,63 +40,63 @@ export class CallAuth {
 export class RequestBody {
   /** As received; null for none or not read yet. */
   bytes: Buffer | null = null
-  /** Parsed, for plugins before `forward`; dropped when the request is sent. */
+  /** Parsed, for the plugins before `forward`; dropped when the request is sent. */
   json: unknown = undefined
-  /** The bytes to send where they differ from `bytes`. Set by the usage plugin. */
+  /** The bytes to send, if they differ from `bytes`. Set by the usage plugin. */
   outgoing: Buffer | null = null
-  /** The largest that is read. */
+  /** The longest body that is read. */
   maxBytes = 32 * 1024 * 1024
-  /** As they count for the memory of all large bodies. */
+  /** Bytes that it takes of the memory shared by all large bodies. */
   heldBytes = 0
-  /** Where the model's name stands in a form, null elsewhere. */
+  /** Where the model's name is in a form; null for any other body. */
   modelAt: Span | null = null
-  /** More models that it names, of which the upstream may use any. */
+  /** Further models that it names; the upstream may use any of them. */
   otherModels: readonly string[] = none
-  /** Those of them that may take the place of the one it asks for. */
+  /** Those of them that may replace the one asked for. */
   substitutes: readonly string[] = none
 }
 
 /** Where it goes, as the upstreams plugin decided. */
 export class Routing {
   upstream: string | null = null
-  /** The upstream's own name for the model, where it is another one. */
+  /** The upstream's own name for the model, if it differs. */
   sentModel: string | null = null
-  /** The caller's own secret travels on. */
+  /** The caller's own secret is forwarded. */
   forwardsSecret = false
-  /** What counts the requests that run at its upstream, where there was nothing to choose. */
+  /** Counts the requests that run at its upstream, if there was nothing to choose. */
   visited: { active: number } | null = null
-  /** How long what its reply makes is remembered with the upstream that made it, 0 for not. */
+  /** How long the upstream that made its reply is remembered, in milliseconds; 0 for not at all. */
   boundMs = 0
-  /** Attempts that are over, in their order; null where there was nothing to choose. */
+  /** Attempts that are over, in order; null if there was nothing to choose. */
   attempts: AttemptRecord[] | null = null
 }
 
-/** What came from the upstream: written by `forward`, or by the usage plugin in a host's mount. */
+/** What came from the upstream. Written by `forward`, or by the usage plugin for replies of a host's mount. */
 export class UpstreamReply {
-  /** 0 before or without one. */
+  /** 0 before or without a reply. */
   status = 0
   requestId: string | null = null
   /** A tap of the usage plugin reads it. */
   tapped = false
-  /** Bytes of its body; in the end as many as they are unpacked. */
+  /** Bytes of its body; at the end those of the decompressed body. */
   bytes = 0
   /** Milliseconds of our own work on it: from the upstream's headers to ours, and from its last byte to ours. */
   workMs = 0
 }
 
-/** What the usage plugin read in the reply. */
+/** What the reply reports. Written by the usage plugin. */
 export class ReplyUsage {
   tokens: TokenUsage | null = null
   /** Another view of `tokens`, by kind of content. */
   modalities: ModalityTokens[] | null = null
-  /** How the reply says it was served, and what it counts beside its own tokens; null where it tells of neither. */
+  /** How the reply says it was served, and what it counts besides its own tokens; null if it reports neither. */
   served: Served | null = null
   missing: UsageMissing | null = null
-  /** The reply broke off before what it told was all: `tokens` is what was seen, not what was used. */
+  /** The reply broke off before it had reported everything: `tokens` is what was seen, not what was used. */
   partial = false
   /** The reply's own totals disagree with its parts. */
   inconsistent = false
-  /** The upstream told a failure in a reply that began with success. */
+  /** The upstream reported a failure in a reply that began with success. */
   replyFailed = false
   responseModel: string | null = null
   responseId: string | null = null

@@ -1,6 +1,6 @@
 /**
- * From a raw request to its `ModelCall`, once: by `rewriteUrl` before routing, by the first hook that asks, or carried
- * over from a first pass through the router.
+ * From a raw request to its `ModelCall`, once: by `rewriteUrl` before routing, or by the first hook that asks. A second pass
+ * through the router finds what the first one made.
  */
 import type { IncomingMessage } from 'node:http'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
@@ -18,22 +18,22 @@ const kRead = Symbol('fastify-llm-gateway.read')
 const kUrl = Symbol('fastify-llm-gateway.url')
 const kGiven = Symbol('fastify-llm-gateway.given')
 
-/** What is read of a request, over HTTP/1 or 2. */
+/** The fields that are read of a request, over HTTP/1 or 2. */
 export type RawRequest = Pick<IncomingMessage, 'method' | 'url' | 'headers'>
 
 interface Marked extends RawRequest {
-  /** Undefined: not looked at. Null: none of ours. */
+  /** Undefined: not read yet. Null: none of ours. */
   [kRead]?: ModelCall | UrlRefusal | null
-  /** The URL that was looked at: a host may put another in its place and route again. */
+  /** The URL that was read: a host may replace it and route again. */
   [kUrl]?: string | undefined
-  /** What a URL was before a credential was taken out of it; a function, so that nothing that prints a request prints a secret. */
+  /** What the URL was before a credential was removed from it; a function, so that printing a request does not print a secret. */
   [kGiven]?: (url: string | undefined) => string | undefined
   originalUrl?: string
 }
 
 /**
  * Reads the URL of a raw request, once: the answer stays with it over a second pass through the router. A credential in
- * the query of a model request is taken out of `raw.url` here, before anybody can log it or send it on, and so is an address before it.
+ * the query of a model request is removed from `raw.url` here, before anybody can log it or send it on, and so is a host before the path.
  */
 export function readUrl (resolve: Resolve, raw: Marked): ModelCall | UrlRefusal | null {
   const known = raw[kRead]
@@ -49,20 +49,23 @@ export function readUrl (resolve: Resolve, raw: Marked): ModelCall | UrlRefusal 
   return read
 }
 
-/** The model call that a raw request was read as, null where it is none or nobody has looked yet. */
+/** The model call of a raw request; null if it is none, or has not been read yet. */
 export function knownRequest (raw: Marked): ModelCall | null {
   const read = raw[kRead]
   return read instanceof ModelCall ? read : null
 }
 
-/** Nobody has looked at the URL yet: whoever asks next decides anew, by what its caller wrote. It goes by that of `refused` until then. */
+/**
+ * Makes the next reader decide again, by what the caller wrote. Until then the URL may be replaced by that of `refused`, which is safe to
+ * log.
+ */
 export function forgetUrl (raw: Marked, refused: UrlRefusal | null): void {
   const given = raw.url
   if (refused !== null) raw[kGiven] = (url) => url === refused.url ? given : url
   delete raw[kRead]
 }
 
-/** Lets a raw request be routed by another URL than the one that it was read from. */
+/** Routes a raw request by another URL than the one that was read. */
 export function routeBy (raw: Marked, url: string): void {
   raw.url = url
   raw[kUrl] = url
@@ -73,14 +76,14 @@ export function keepOut (raw: Marked, { url }: { readonly url: string }): void {
   if (raw.originalUrl !== undefined) raw.originalUrl = url
 }
 
-/** Takes credentials out of the parsed query, where a host may log them or hand them on. */
+/** Removes credentials from the parsed query, which a host may log or hand on. */
 export function dropQueryKeys ({ query }: FastifyRequest): void {
   for (const name in Object(query)) {
     if (isCarrier(name)) Reflect.deleteProperty(Object(query), name)
   }
 }
 
-/** What is refused goes by a URL that is safe to log, whoever looks at it. */
+/** Replaces the URL of a refused request by one that is safe to log. */
 export function showRefused (request: FastifyRequest, { url }: UrlRefusal): void {
   routeBy(request.raw, url)
   if (url.includes('?')) dropQueryKeys(request)
@@ -89,14 +92,14 @@ export function showRefused (request: FastifyRequest, { url }: UrlRefusal): void
 
 const kIdentifies = Symbol('fastify-llm-gateway.identifies')
 
-/** True where every request of this scope is identified at its start; from now on that is so. */
+/** Claims the identifying of requests in this scope. True if another plugin has claimed it already. */
 export function claimIdentifying (app: FastifyInstance): boolean {
   if (app.hasDecorator(kIdentifies)) return true
   app.decorate(kIdentifies, true)
   return false
 }
 
-/** Begins each model request of this scope before any other hook, unless that is done already. */
+/** Begins each model request of this scope before any later hook, unless another plugin does so already. */
 export function identifyFirst (app: FastifyInstance, gateway: Gateway): void {
   if (claimIdentifying(app)) return
   app.addHook('onRequest', function llmGatewayIdentify (request, reply, done) {
@@ -105,15 +108,15 @@ export function identifyFirst (app: FastifyInstance, gateway: Gateway): void {
   })
 }
 
-/** Why a request that is no model request is none, for whoever answers it; null for a request of the host. */
+/** Why a request below our paths is no model request, for whoever answers it; null for a request of the host. */
 export function refusalOf (gateway: Gateway, request: FastifyRequest): UrlRefusal | null {
   const read = readUrl(gateway.resolve, request.raw)
   return read instanceof ModelCall ? null : read
 }
 
 /**
- * The model request that this request is, begun; a refusal, for whoever answers it; or null for a request of the host.
- * For those who meet a request first; all others read what they found, with `modelCallOf`.
+ * The model call of this request, begun; a refusal, for whoever answers it; or null for a request of the host.
+ * For plugins that see a request first; all others use `modelCallOf`.
  */
 export function identify (gateway: Gateway, request: FastifyRequest, reply: FastifyReply): ModelCall | UrlRefusal | null {
   const known = modelCallOf(request)

@@ -1,4 +1,4 @@
-/** The state of one model request: what the plugins read and write in place of each other. Hosts read a view of it (`request.llm`). */
+/** The state of one model request, through which the plugins meet. Hosts see a view of it (`request.llm`). */
 import { randomUUID } from 'node:crypto'
 import { performance } from 'node:perf_hooks'
 import type { FastifyRequest } from 'fastify'
@@ -23,23 +23,23 @@ interface Carrier extends Pick<FastifyRequest, 'raw'> {
 }
 
 /**
- * One model request, from its first header to its settlement. A part has what one plugin found; what stands beside the parts is core's, or
- * written by whichever plugin comes to it first.
+ * One model request, from its first header to its settlement. Each part is one plugin's; the fields beside the parts are core's, or
+ * written by whichever plugin comes first.
  */
 export class ModelCall {
-  /** Unique in the world: settlement, ledger and `x-request-id` use it. */
+  /** A UUID, for settlement, ledger and `x-request-id`. */
   readonly id: string = randomUUID()
   readonly startedAt: number = performance.now()
-  /** The same by the system's clock: `performance.timeOrigin` knows what that said when the process began, however it was set since. */
+  /** The same by the system's clock, which may be set while the process runs. `performance.timeOrigin` does not follow that. */
   readonly arrivedAt: number = Date.now()
   readonly endpoint: Endpoint
   /** The canonical path and query, without any credential: what routing, policy, metrics and the upstream see. */
   readonly url: string
   /** Length of the mount prefix at the start of `url`, which does not go upstream. */
   readonly mountLength: number
-  /** What was repaired in the path, null where nothing was. */
+  /** The kind of repair of the path, null for none. */
   readonly repair: string | null
-  // Private, so that nothing that prints this object prints the host's request.
+  // Private, so that printing this object does not print the host's request.
   #request: FastifyRequest | null = null
   #exchange: CallExchange | null = null
 
@@ -50,35 +50,35 @@ export class ModelCall {
   readonly usage = new ReplyUsage()
   readonly times: Times = { bodyStartedAt: 0, bodyAt: 0, sentAt: 0, headersAt: 0, firstChunkAt: 0, lastChunkAt: 0, endedAt: 0 }
 
-  /** As the caller asked, from the path or the body; null where it named none. */
+  /** As the caller named it, in the path or the body; null if it named none. */
   model: string | null
   stream: boolean
 
-  /** Set by the labels plugin: what the caller says of it in a header, where that is read. */
+  /** Labels from the caller's header, if that is read. Set by the labels plugin. */
   callerLabels: Labels | null = null
-  /** Set by the tracing plugin where a span of ours is active. */
+  /** Set by the tracing plugin if a span of ours is active. */
   trace: CallTrace | null = null
   /** Set by the usage plugin before the request is forwarded. */
   openTap: OpenTap | null = null
-  /** What the limits hold for it; theirs alone to read. */
+  /** The ticket of the limits plugin, which alone reads it. */
   ticket: unknown = null
-  /** Its place in the list of those that run, -1 where it stands in none. */
+  /** Its index in the list of running requests, -1 for none. */
   place = -1
 
-  /** Code of our own refusal or failure, null where there was none. */
+  /** Code of our own refusal or failure, null for none. */
   errorCode: string | null = null
   outcome: Outcome | null = null
   abortedBy: AbortSide | null = null
-  /** Status of the reply that the caller got, 0 where it left before one. */
+  /** Status of the reply that the caller got, 0 if it left before one. */
   status = 0
-  /** What it cost, once it is over and there are prices; null where nothing was charged for, or nobody knows. */
+  /** What it cost, once it is over; null without prices, or if nothing was charged. */
   cost: SettledCost | null = null
 
-  /** What hosts see of it, made when one asks. */
+  /** What hosts see of it; made on first use. */
   view: ModelRequest | null = null
-  /** See `routeOf`. Null for not asked. */
+  /** See `routeOf`. Null for not determined yet. */
   route: RouteKind | null = null
-  /** Parties that must be done before settlement: the reply, and an upstream exchange while one runs. */
+  /** How many parties must finish before settlement: the reply, and an upstream exchange while one runs. */
   holds = 1
   settled = false
 
@@ -93,19 +93,19 @@ export class ModelCall {
   }
 
   /**
-   * The latest of the host's requests that stand for it: a second pass through the router makes another. Null before it is begun and once
-   * it is settled.
+   * The newest of Fastify's requests for it: a second pass through the router makes another. Null before it is begun and after it is
+   * settled.
    */
   get request (): FastifyRequest | null {
     return this.#request
   }
 
-  /** The upstream exchange while one runs, to be told when the caller's socket is done with. */
+  /** The running upstream exchange, which is told when the caller is gone. */
   get exchange (): CallExchange | null {
     return this.#exchange
   }
 
-  /** One that begins when the caller has left, after a hook that waited, must not be sent: nobody would count it any more. */
+  /** An exchange that begins after settlement (its caller left while a hook waited) must not be sent: nobody would count it. */
   set exchange (exchange: CallExchange | null) {
     this.#exchange = exchange
     if (this.settled) exchange?.callerGone()
@@ -121,10 +121,10 @@ export class ModelCall {
   }
 }
 
-/** For `decorateRequest`: each request has a place for its call from the start. */
+/** For `decorateRequest`: each request has a field for its call from the start. */
 export const callPlace = kCall
 
-/** The call that a request of Fastify's stands for, null where it is none of ours or was not identified. */
+/** The call of a Fastify request; null if it is none of ours, or was not identified. */
 export function modelCallOf (request: Carrier): ModelCall | null {
   // Undefined in a context that the host made before this package was registered.
   return request[kCall] ?? null

@@ -1,4 +1,4 @@
-/** The life of a model request: begun by whoever meets it first, and settled once nobody holds it any more. */
+/** The life of a model request: begun by whoever sees it first, and settled once nobody holds it any more. */
 import { performance } from 'node:perf_hooks'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Gateway } from '../gateway.js'
@@ -6,7 +6,7 @@ import { outcomeOf } from './measures.js'
 import { setModelCall, type ModelCall } from './model-call.js'
 import { endWithConnection } from '../reply/pipelined-reply.js'
 
-/** Counts it as active and settles it when the reply's socket is done with it. */
+/** Counts it as active, and settles it when the reply's socket is done with it. */
 export function beginRequest (gateway: Gateway, request: FastifyRequest, reply: FastifyReply, llm: ModelCall): void {
   setModelCall(request, llm)
   // Its caller left before a second pass through the router: it would be active for ever.
@@ -20,7 +20,7 @@ export function beginRequest (gateway: Gateway, request: FastifyRequest, reply: 
   reply.raw.on('finish', () => { finished = reply.raw.writableEnded })
   function closed (): void {
     llm.times.endedAt = performance.now()
-    // What is finished was sent, whatever a layer of the host's tells in place of `headersSent` (`@fastify/express`).
+    // What is finished was sent, even if a layer of the host's hides `headersSent` (`@fastify/express`).
     if (finished || reply.raw.headersSent) llm.status = reply.raw.statusCode
     if (!finished && llm.exchange?.told !== true) llm.abortedBy ??= 'client'
     llm.exchange?.callerGone()
@@ -32,14 +32,14 @@ export function beginRequest (gateway: Gateway, request: FastifyRequest, reply: 
   else reply.raw.on('close', closed)
 }
 
-/** Ends one party's hold; the last one settles the request, once ever. */
+/** Ends one party's hold; the last one settles the request, exactly once. */
 export function releaseHold (gateway: Gateway, request: FastifyRequest, llm: ModelCall): void {
   llm.holds -= 1
   if (llm.holds > 0 || llm.settled) return
   llm.settled = true
   llm.outcome ??= outcomeOf(llm, llm.routing.forwardsSecret)
   gateway.settlement.run(llm, request)
-  // Nothing of a settled request leads on to all that it had: whole dead requests would outlive the next scavenge.
+  // References from here would keep whole dead requests alive over the next scavenge.
   llm.openTap = null
   llm.carryOn(null)
 }

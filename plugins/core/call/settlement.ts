@@ -5,8 +5,8 @@ import type { ModelCall } from './model-call.js'
 import { writeLog } from '../write-log.js'
 
 /**
- * Each builds on those before it: what was used, what that costs, what is charged for it and what is kept of it, by the
- * gateway and by its upstream, and then those who tell of it. Last the functions of the host.
+ * In this order, because each builds on those before it: what was used, what that costs, what is charged, what is recorded, the state of
+ * the upstream, and then what reports it. The host's functions come last.
  */
 export const settlementSteps = ['usage', 'costs', 'limits', 'ledger', 'upstreams', 'trace', 'metrics', 'log', 'host'] as const
 
@@ -19,8 +19,8 @@ export class Settlement {
   readonly #steps: Array<{ readonly name: SettlementStep, readonly settle: Settler }> = []
 
   /**
-   * Puts a part of the gateway in its place of the order, whenever it is registered. Throws `LLM_GATEWAY_OPTION` for a name
-   * that is not in it, and for one that is taken: the same request would be counted twice.
+   * Adds a step at its place in the order, whenever it is registered. Throws `LLM_GATEWAY_OPTION` for an unknown name, and for one
+   * that is taken: the same request would be counted twice.
    */
   add (name: SettlementStep, settle: Settler): void {
     if (!settlementSteps.includes(name)) throw new OptionError('settlement', `has no step ${name}`)
@@ -32,12 +32,12 @@ export class Settlement {
     this.#insert(name, settle)
   }
 
-  /** Adds a function of the host's after all steps, and after the host's functions before it. */
+  /** Adds a function of the host's, after all steps and all earlier functions of the host. */
   readonly onSettled = (settle: Settler): void => {
     this.#insert('host', settle)
   }
 
-  /** Runs every step. Never throws: one that does is told in the log, and so is a promise that one returns and that fails. */
+  /** Runs every step. Never throws: a step that throws or rejects is logged, and the others still run. */
   run (llm: ModelCall, request: FastifyRequest): void {
     for (const { name, settle } of this.#steps) {
       try {

@@ -1,21 +1,21 @@
-/** What of a request the door decides by, told apart here and nowhere else. */
+/** What kind of arrival a request is, for the door (`door.ts`). Recognised here and nowhere else. */
 import type { FastifyRequest } from 'fastify'
 
 type Upgradable = Pick<FastifyRequest, 'headers' | 'raw'>
 
-/** Any other upgrade, such as the `h2c` that some HTTP libraries offer with each first request, is one to ignore (RFC 9110 7.8). */
+/** True for a WebSocket. Any other upgrade, such as the `h2c` that some HTTP libraries offer first, is to be ignored (RFC 9110 7.8). */
 export function isSocketUpgrade ({ headers: { upgrade, connection }, raw }: Upgradable): boolean {
   return upgrade !== undefined && /websocket/i.test(upgrade) &&
     (isTakenAsUpgrade(raw) || /(?:^|[\s,])upgrade(?:$|[\s,])/i.test(String(connection)))
 }
 
-/** True where Node has handed the connection to whoever listens for upgrades. It has read more headers than it tells of: 2,000 at most. */
+/** True if Node has handed the connection to the listeners for upgrades. It may do so for a header beyond the 2,000 that it shows. */
 export function isTakenAsUpgrade (raw: object): boolean {
   return Reflect.get(raw, 'upgrade') === true
 }
 
 /**
- * A browser's question whether it may ask: without a body, and what it carries is not for anybody
+ * A browser's question whether it may send a request. It has no body and no credential
  * (https://fetch.spec.whatwg.org/#cors-preflight-fetch).
  */
 export function isPreflight (method: string, headers: Readonly<Record<string, unknown>>): boolean {
@@ -23,12 +23,12 @@ export function isPreflight (method: string, headers: Readonly<Record<string, un
     headers['transfer-encoding'] === undefined && (headers['content-length'] ?? '0') === '0'
 }
 
-/** The method of a request; of a preflight, that which will be asked with. */
+/** The method of a request; for a preflight, that of the request to come. */
 export function methodAsked ({ method, headers }: Pick<FastifyRequest, 'method' | 'headers'>): string {
   return isPreflight(method, headers) ? String(headers['access-control-request-method']) : method
 }
 
-/** `HEAD` of a base address, at the root or below the gateway's own `prefix`, is how some clients ask whether anybody is there. */
+/** `HEAD` of a base address, at the root or below the gateway's `prefix`: some clients check so whether a server is there. */
 export function isProbe (method: string, path: string, prefix: string): boolean {
   if (method !== 'HEAD') return false
   const below = path.startsWith(prefix) ? path.slice(prefix.length) : path

@@ -1,4 +1,7 @@
-/** The one decision about whatever arrives below a model mount, and once more about where a mount sends it. Nothing is answered here. */
+/**
+ * The one decision about whatever arrives below a model mount. It is made again about the path to which a mount sends a request. Nothing is
+ * answered here.
+ */
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { isPreflight, isProbe, isSocketUpgrade, methodAsked } from './arrival.js'
 import type { Gateway } from '../gateway.js'
@@ -8,19 +11,19 @@ import type { Resolution, UrlRefusal } from '../url/resolve.js'
 import { withoutQuery } from '../url/single-version.js'
 
 /**
- * What serves a request: our routes, a mount that spreads `proxyOptions()`, a host's mount of model endpoints that is guarded, any other
+ * What serves a request: our own routes, a mount that spreads `proxyOptions()`, a guarded mount of the host for model endpoints, any other
  * route, or none.
  */
 export type Place = 'own' | 'adapted' | 'mount' | 'host' | 'none'
 
 interface Arrival {
   readonly what: 'request' | 'upgrade' | 'preflight' | 'probe'
-  /** What its URL is: an endpoint, one that is misspelled or of another method, another path below a version, or none of ours. */
+  /** What its URL is: an endpoint; a misspelled one, or one with another method; an unknown path below a version; or none of ours. */
   readonly url: 'endpoint' | 'wrong' | 'unknown' | 'foreign'
   readonly place: Place
-  /** The host has what nobody knows pass there. */
+  /** The host lets unknown paths pass there. */
   readonly leaves: boolean
-  /** Somebody asks for keys. */
+  /** The auth plugin is registered. */
   readonly guarded: boolean
 }
 
@@ -40,7 +43,7 @@ function decide ({ what, url, place, leaves, guarded }: Arrival): Decision {
   return 'refuse_url'
 }
 
-/** `read`: what the URL of the request was read as. */
+/** `read`: what `readUrl` made of the request's URL. */
 export function decisionOf (
   gateway: Gateway, request: FastifyRequest, reply: FastifyReply, read: ModelCall | UrlRefusal | null
 ): Decision {
@@ -51,13 +54,13 @@ export function decisionOf (
   return path === null ? decisionAbout(gateway, request, found, place) : sentDecision(gateway, request, place, path)
 }
 
-/** About what is sent to `path`, which may be another than was asked for. */
+/** About a request that is sent to `path`, which may differ from the path that was asked for. */
 export function sentDecision (gateway: Gateway, request: FastifyRequest, sender: Place, path: string): Decision {
   if (sender !== 'host') return decisionAbout(gateway, request, readAtVersion(path, request), sender)
   return decisionAbout(gateway, request, isBesideMounts(gateway, request) ? readAtStart(path, gateway.prefix, request) : null, 'mount')
 }
 
-/** About what is sent to the path that was asked for. */
+/** About a request that is sent to the path that was asked for. */
 export function unchangedDecision (
   gateway: Gateway, request: FastifyRequest, read: ModelCall | UrlRefusal | null, sender: Place, path: string
 ): Decision {
@@ -65,19 +68,19 @@ export function unchangedDecision (
   return decisionAbout(gateway, request, found ?? readBeside(path), sender)
 }
 
-/** A site of the host's that has what the mounts of model endpoints beside it leave: it may lead to the provider, too. */
+/** True for a plain route of the host beside mounts of model endpoints: it gets what those leave, and may lead to the provider, too. */
 function isBesideMounts ({ mounts, prefix, resolveLoosely }: Gateway, request: FastifyRequest): boolean {
   return mounts.guards(String(request.routeOptions.url)) &&
     (prefix === '' || resolveLoosely(methodAsked(request), String(request.raw.url), {}) !== null)
 }
 
-/** What a request asks for; a preflight, what will be asked for. */
+/** What a request asks for; for a preflight, what the request to come asks for. */
 function readArrival (gateway: Gateway, request: FastifyRequest, read: ModelCall | UrlRefusal | null): ModelCall | Resolution {
   const { method, headers, raw } = request
   return isPreflight(method, headers) ? gateway.resolve(methodAsked(request), String(raw.url), {}) : read
 }
 
-/** A client opens a socket beside the versions at whatever address it was given; elsewhere than here it would be a mount's or a route's. */
+/** A WebSocket whose path has no version, at an address that no route serves. */
 function readNobodys (request: FastifyRequest, place: Place): Resolution {
   return place === 'none' && isSocketUpgrade(request) ? readBeside(withoutQuery(String(request.raw.url))) : null
 }

@@ -1,7 +1,7 @@
 /**
- * Whatever arrives below a model mount, by any method, upgrade or spelling, is met here before a byte of it goes anywhere: let in with
- * a key, answered, or left to the host, as `decision.ts` says. Every plugin that meets a request first, and every mount that is about to
- * send one, asks here; none decides by itself.
+ * Whatever arrives below a model mount, by any method, upgrade or spelling, passes here before a byte of it goes anywhere: it is let in
+ * with a key, answered, or left to the host, as `decision.ts` says. Every plugin that sees a request first, and every mount that is about
+ * to send one, asks here; none decides by itself.
  */
 import type {} from '@fastify/reply-from'
 import type { FastifyReply, FastifyRequest } from 'fastify'
@@ -24,10 +24,10 @@ import { segmentsOf } from '../url/segments.js'
 import { leaveUntaken } from './untaken-upgrade.js'
 import { queryOf, withoutQuery } from '../url/single-version.js'
 
-/** Asks a caller for its key: calls `passed`, or has answered. */
+/** Checks the caller's key: calls `passed`, or answers the request. */
 export type AskKey = (llm: ModelCall, request: FastifyRequest, reply: FastifyReply, passed: () => void) => void
 
-/** Who meets a request first: `ask` is the guard's, null for a plugin that knows no keys. */
+/** Handles a request that nobody has seen yet. `ask` checks keys; null for a plugin that knows no keys. */
 export function meet (
   gateway: Gateway, request: FastifyRequest, reply: FastifyReply, ask: AskKey | null, done: (error?: Error) => void
 ): void {
@@ -51,8 +51,8 @@ export function meet (
 }
 
 /**
- * Decides once more where a request that was left to the host is sent: its mount may rewrite the path, and so may a hook that came later.
- * A host may also send what it has no route for, in its not-found handler: one that does is a mount like any other.
+ * Decides again when a request that was left to the host is sent: its mount may rewrite the path, and so may a later hook. A host's
+ * not-found handler that sends requests counts as a mount.
  */
 function watchSend (gateway: Gateway, request: FastifyRequest, reply: FastifyReply, read: ModelCall | UrlRefusal | null): void {
   const { from } = reply
@@ -66,14 +66,14 @@ function watchSend (gateway: Gateway, request: FastifyRequest, reply: FastifyRep
 
   function sendDecision (path: string): Decision {
     const sender = request.is404 ? 'mount' : place
-    // A hook between two of the plugins may have made a model request of it, that had its key asked for.
+    // A hook between two of the plugins may have turned it into a model request, whose key was then checked.
     if (modelCallOf(request)?.auth.passed === true) return 'leave'
     if (sender === 'host' || path !== asked) return sentDecision(gateway, request, sender, path)
     return unchangedDecision(gateway, request, read, sender, path)
   }
 }
 
-/** What http-proxy does last before a handshake. */
+/** `reply.hijack` is the last thing that http-proxy calls before a handshake. */
 function watchSocket (gateway: Gateway, request: FastifyRequest, reply: FastifyReply, place: Place): void {
   const { hijack } = reply
   reply.hijack = () => {
@@ -89,7 +89,7 @@ function letIn (gateway: Gateway, request: FastifyRequest, reply: FastifyReply, 
   else ask(llm, request, reply, done)
 }
 
-/** Everything that `decide` has answered here but upgrades, which need a key. */
+/** Answers what `decide` says is answered here, except upgrades, which need a key first. */
 export function answer (
   gateway: Gateway, decision: Decision, request: FastifyRequest, reply: FastifyReply, read: ModelCall | UrlRefusal | null
 ): FastifyReply {
@@ -110,7 +110,7 @@ function meetUpgrade (
   gateway: Gateway, request: FastifyRequest, reply: FastifyReply, read: ModelCall | UrlRefusal | null, ask: AskKey | null, done: () => void
 ): void {
   dropQueryKeys(request)
-  // The guard meets it later.
+  // The auth plugin handles it later.
   if (ask === null && gateway.guarded) {
     done()
     return

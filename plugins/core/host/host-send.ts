@@ -1,6 +1,6 @@
 /**
- * The one seam to a mount of the host's that nobody adapted: what its `reply.from` sends of a model request. Where the mount
- * sends it and with what headers is its own business; all that the plugins have to say of it is put in here.
+ * The one seam to a host's mount without `proxyOptions()`: what its `reply.from` sends of a model request. The mount decides
+ * where it goes and with what headers; everything that the gateway changes is changed here.
  */
 import type {} from '@fastify/reply-from'
 import type { FastifyReply, FastifyRequest } from 'fastify'
@@ -14,18 +14,20 @@ import { sendTraced } from '../telemetry/outgoing-trace.js'
 import { baseWithoutVersions, withOneVersion } from '../url/single-version.js'
 
 /**
- * - A request that nobody was asked a key for, or whose group has an upstream of its own, is refused: it would go elsewhere. So is one
- *   that the guard is not done with, and that would take the caller's key along.
- * - No version is doubled in its path; only the mount itself knows where it sends a request, at the moment when it does.
- * - Its bytes go as they were received, or as `llm.outgoing` says, where they are known: a body that a host's parser has read
- *   would be written anew, with other bytes. A body that the host itself gives to `reply.from` is sent as it is.
- * - It carries our trace in the place of the caller's.
+ * Wraps the `reply.from` of one request:
+ *
+ * - A request without a checked key is refused, and so is one whose group has an upstream of its own: it would go elsewhere. So is one
+ *   that auth has not admitted yet, because it still carries the caller's key.
+ * - No version is doubled in its path. Only the mount knows where it sends a request, at the moment when it does.
+ * - Its bytes are sent as they were received, or as `llm.body.outgoing` says, if they are known: a body that a host's parser has read
+ *   would be serialized again, to other bytes. A body that the host itself gives to `reply.from` is sent as it is.
+ * - It carries our trace instead of the caller's.
  */
 export function takeHostSend (gateway: Gateway, llm: ModelCall, request: FastifyRequest, reply: FastifyReply): void {
   if (!('from' in reply)) return
   const { from } = reply
   reply.from = (source, options) => {
-    // Its caller left while a hook of the host's waited: there is nobody to send it for, or to refuse, and its place is free again.
+    // Its caller left while a hook of the host's waited. Nobody wants the reply, and its place under the limits is free already.
     if (llm.settled) return reply
     const reason = reasonToKeep(gateway, llm)
     if (reason !== null) {
@@ -44,7 +46,7 @@ export function takeHostSend (gateway: Gateway, llm: ModelCall, request: Fastify
   }
 }
 
-/** Why a request must not go where a mount would send it, for operators; null for nothing. */
+/** Why a request must not be sent by its mount, in words for operators; null if it may be. */
 function reasonToKeep (gateway: Gateway, llm: ModelCall): string | null {
   if (!isLetIn(gateway, llm)) return 'this route is outside of the scope that asks for keys: nothing was sent'
   if (gateway.guarded && !llm.auth.admitted) {
