@@ -1,4 +1,4 @@
-/** The decisions that need no store: what a known key of a known group may do. Each gives the refusal, or null for yes. */
+/** Decisions that need no store: what a known key of a known group may do. Each returns the refusal, or null for yes. */
 import { gatewayError, type GatewayError } from '../core/errors/gateway-error.js'
 import { modelHeaders, type Endpoint, type Family } from '../protocols/index.js'
 import type { ModelCall } from '../core/call/model-call.js'
@@ -11,7 +11,7 @@ export function checkKey (key: Key, nowMs: number): GatewayError | null {
   return null
 }
 
-/** 403 where the group is gone or does not offer the endpoint's protocol to third-party calls. */
+/** 403 if the group no longer exists, or does not allow the endpoint's protocol to third-party calls. */
 export function checkProtocol (group: Group | undefined, endpoint: Endpoint): GatewayError | null {
   if (group === undefined) return gatewayError('access_denied')
   if (group.thirdParty && endpoint.allowedBy.some((protocol) => group.protocols.has(protocol))) return null
@@ -19,7 +19,7 @@ export function checkProtocol (group: Group | undefined, endpoint: Endpoint): Ga
   return gatewayError('protocol_not_allowed', { protocol: endpoint.protocol, allowed })
 }
 
-/** 403 where the group allows only some models and this is none of them; 400 where it cannot be told. */
+/** 403 if the group allows only some models and this is none of them; 400 if the request names no model. */
 export function checkModel (
   { auth: { group }, model, body: { otherModels }, endpoint: { modelField } }: ModelCall, headers: Readonly<Record<string, unknown>>
 ): GatewayError | null {
@@ -31,7 +31,7 @@ export function checkModel (
   return model === null && modelField !== null ? gatewayError('model_required', {}, { param: modelField }) : null
 }
 
-/** 400 where the family's version header is missing or has a value that is not accepted. */
+/** 400 if the family's version header is missing or has a value that is not accepted. */
 export function checkVersion (
   { versionHeader }: Family, headers: Readonly<Record<string, unknown>>, accepted: readonly string[] | undefined
 ): GatewayError | null {

@@ -17,7 +17,7 @@ import { digestOf, readKeys } from './keys.js'
 import { toKey } from './lookup.js'
 import { checkAuthOptions, type AuthOptions } from './options.js'
 
-/** Decides on one request at a time; answers at once where the key is in memory. */
+/** Decides who calls; without a promise if the key is in memory. */
 export class Authenticator {
   readonly #options: AuthOptions
   readonly #gateway: Gateway
@@ -55,7 +55,7 @@ export class Authenticator {
     this.#cache.invalidate(change)
   }
 
-  /** Null: let it pass. */
+  /** Null lets the request pass. */
   check (llm: ModelCall, request: FastifyRequest): GatewayError | null | Promise<GatewayError | null> {
     const { family } = llm.endpoint
     const found = findCredential(family, request.raw.rawHeaders, llm.auth.queryKeys, this.#optional)
@@ -65,7 +65,7 @@ export class Authenticator {
       if (this.#options.conflict === 'reject') return gatewayError('duplicate_api_key')
     }
     llm.auth.keepSecret(found.secret)
-    // Taken now: over HTTP/2 it is gone once the caller has left. A socket in the file system has none: all its callers are one.
+    // Read now: over HTTP/2 `ip` is gone once the caller has left. A Unix socket has none: all its callers count as one.
     const asker = { digest: digestOf(found.secret), network: this.#failures === null ? '' : networkOf(String(request.ip)) }
     const retryAfterMs = this.#failures?.waitMs(asker, performance.now()) ?? null
     if (retryAfterMs !== null) return gatewayError('too_many_auth_failures', {}, { retryAfterMs })
@@ -73,7 +73,7 @@ export class Authenticator {
     return key === undefined ? this.#ask(asker, found.secret, llm, request) : this.#judge(key, asker, llm, request)
   }
 
-  /** Null: no such key. Undefined: somebody must be asked. */
+  /** Null: no such key. Undefined: the store must be asked. */
   #known (digest: string): Key | null | undefined {
     const fixed = this.#fixedKeys.get(digest)
     const { store, lookup } = this.#options
@@ -110,18 +110,18 @@ export class Authenticator {
     llm.auth.key = key
     llm.auth.group = group ?? null
     const accepted = this.#options.versions?.[endpoint.family.name]
-    // An upgrade has no version yet.
+    // A WebSocket upgrade has no version header.
     const ofVersion = endpoint.protocol === 'sockets' ? null : checkVersion(endpoint.family, request.headers, accepted)
     return checkProtocol(group, endpoint) ?? ofVersion
   }
 }
 
-/** A host may reject with anything, even with what cannot be made a text. */
+/** A host may reject with anything, even with something that has no text. */
 function textOf (error: unknown): string {
   return error instanceof Error ? `${error.name}: ${reasonOf(error)}` : inspect(error, { depth: 0 })
 }
 
-/** A host's `lookup` has seen the secret, and so may its error have. */
+/** A host's `lookup` gets the secret, so its error may contain it. */
 function withoutSecret (text: string, secret: string): string {
   const bytes = Buffer.from(secret)
   const spellings = [secret, encodeURIComponent(secret), bytes.toString('base64'), bytes.toString('base64url')]

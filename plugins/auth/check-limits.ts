@@ -3,7 +3,7 @@ import { didYouMean } from '../core/config/did-you-mean.js'
 import { OptionError } from '../core/config/options.js'
 import type { Limits } from '../core/types.js'
 
-/** Limits with the least that each may be: none of the others could ever let a request pass, where a balance may be filled again. */
+/** The lowest value of each limit. Only a balance may be 0: it can be filled again, while a rate of 0 would never let a request pass. */
 const leastLimits: ReadonlyMap<string, number> = new Map([
   ['requestsPerMinute', 1], ['tokensPerMinute', 1], ['concurrency', 1], ['balance', 0],
 ])

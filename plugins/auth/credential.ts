@@ -1,4 +1,4 @@
-/** Finding the caller's credential in the places of its family, read from the raw headers: Node joins or drops repeats. */
+/** Finds the caller's credential in the places of its family. Reads the raw headers, because Node joins or drops repeated ones. */
 import type { CredentialSource, Family, HeaderSource } from '../protocols/index.js'
 
 // Real keys are below 256 bytes; signed tokens of a host's own `lookup` may be longer.
@@ -13,9 +13,9 @@ export interface FoundCredential {
 }
 
 /**
- * The first source of the family that is present wins, even where its value is malformed: no source is tried after
- * another one failed (docs/security.md). One without a value is not present: clients send it where a variable is set to nothing,
- * beside the one that holds the key. `optional` names the opt-in sources that are read.
+ * The first source of the family that is present wins, even if its value is malformed: no source is tried after
+ * another one failed (docs/security.md). A source without a value counts as absent: clients send one for a variable that is set to
+ * nothing, beside the one that holds the key. `optional` names the opt-in sources that are read.
  */
 export function findCredential (
   { credentials }: Family, rawHeaders: readonly string[], queryKeys: readonly string[] | null, optional: ReadonlySet<string>
@@ -66,7 +66,7 @@ function withoutScheme (value: string, { scheme }: HeaderSource): string | null 
   return value.slice(start)
 }
 
-/** In any case. `word` has lower-case letters alone, and a capital is one bit away from its own. */
+/** In any case. `word` has only lower-case letters, and a capital differs from its own by one bit. */
 function beginsWith (text: string, word: string): boolean {
   for (let i = 0; i < word.length; i += 1) {
     if ((text.charCodeAt(i) | 0x20) !== word.charCodeAt(i)) return false
@@ -74,7 +74,7 @@ function beginsWith (text: string, word: string): boolean {
   return true
 }
 
-/** Visible ASCII without blank or comma: what a header joined by a proxy, or an empty variable, would not be. */
+/** Visible ASCII without blank or comma, which excludes headers that a proxy joined, and empty variables. */
 export function isWellFormed (secret: string): boolean {
   return secret.length <= maxCredentialBytes && /^[\x21-\x2b\x2d-\x7e]+$/.test(secret)
 }

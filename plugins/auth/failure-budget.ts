@@ -9,28 +9,28 @@ export interface FailureOptions {
   maxAddresses: number
 }
 
-/** Who shows a key. */
+/** Who sent a key. */
 export interface Asker {
-  /** As `networkOf` tells it. */
+  /** See `networkOf`. */
   readonly network: string
   readonly digest: string
 }
 
 interface Budget {
-  /** Below zero after wrong keys that were looked up at the same time: the rate holds all the same. */
+  /** Below zero after wrong keys that were looked up at the same time, so that the rate still holds. */
   left: number
   at: number
 }
 
 /**
- * Slows down who guesses keys, in constant memory. An address that was wrong too often is not asked again for a while,
- * neither are stores: whether its next guess would be right, it is not told. A key that was right from this address before
- * is let through all the same, so that nobody behind a shared address is locked out by somebody else's guesses there.
+ * Slows down guessing of keys, in constant memory. After too many wrong keys, further keys of the address are refused for a while
+ * without a look-up, so it does not learn whether a guess is right. Keys that were right from this address before
+ * are still let through, so that nobody behind a shared address is locked out by somebody else's guesses.
  */
 export class FailureBudget {
   readonly #perMinute: number
   readonly #budgets: LRUCache<string, Budget>
-  /** Networks and keys that were right there. Only a right key gets in, so that no flood crowds out others, and one that is wrong goes. */
+  /** Pairs of network and key that were right. Only right keys get in, so that no flood evicts others. */
   readonly #right: LRUCache<string, true>
 
   constructor ({ perMinute, maxAddresses }: FailureOptions) {
@@ -39,7 +39,7 @@ export class FailureBudget {
     this.#right = new LRUCache({ max: maxAddresses })
   }
 
-  /** Null: may be asked. Else after how many milliseconds. */
+  /** Milliseconds until the key may be looked up; null for now. */
   waitMs (asker: Asker, now: number): number | null {
     const budget = this.#budgets.get(asker.network)
     if (budget === undefined || this.#right.has(pairOf(asker))) return null
@@ -47,7 +47,7 @@ export class FailureBudget {
     return left >= 1 ? null : Math.ceil((1 - left) * 60_000 / this.#perMinute)
   }
 
-  /** A key that was right before is so no longer: let through on and on, it would run up a debt for all others there. */
+  /** A key that was right before loses its exemption: it would go on charging the budget of all others there. */
   wrong (asker: Asker, now: number): void {
     this.#right.delete(pairOf(asker))
     const budget = this.#budgets.get(asker.network)
@@ -73,8 +73,8 @@ function pairOf ({ network, digest }: Asker): string {
 const portBehind = /^(?:([\d.]+):\d+|\[([\da-f:.]+)\](?::\d+)?)$/i
 
 /**
- * What one caller has at the least: an IPv4 address, also where it stands in an IPv6 one, or the /64 of an IPv6 address. Some proxies
- * write a port behind it, which is of the connection and not of the caller. Whatever is no address is one caller, however it is written.
+ * The smallest network that belongs to one caller: an IPv4 address, also one mapped into IPv6, or the /64 of an IPv6 address. A port that
+ * some proxies append is ignored. Everything that is no address counts as one caller, `unknown`.
  */
 export function networkOf (told: string): string {
   const address = isIP(told) === 0 ? told.replace(portBehind, '$1$2') : told

@@ -92,8 +92,8 @@ function conclude (
 }
 
 /**
- * Fails the start where a mount that is registered from now on relies on this package, and nothing below it would ever be
- * taken for a model request: its callers would meet a 404 for everything. Throws `LLM_GATEWAY_OPTION`.
+ * Fails the start if a mount, registered from now on, spreads `proxyOptions()` and nothing below it would ever count as a model
+ * request: its callers would get 404 for everything. Throws `LLM_GATEWAY_OPTION`.
  */
 function refuseUnguarded (app: FastifyInstance, gateway: Gateway): void {
   const adapted: string[] = []

@@ -1,7 +1,7 @@
 /**
- * Digest -> key, cached (docs/security.md). Known and unknown keys live in separate bounded caches, so that a flood of made-up
- * keys cannot evict good ones; one load per digest at a time; an answer of the store that was under way when its key
- * was invalidated is thrown away and asked for again.
+ * Digest -> key, cached (docs/security.md). Known and unknown keys have separate bounded caches, so that a flood of made-up
+ * keys cannot evict good ones. There is one load per digest at a time. If a key is invalidated while it is being loaded, the answer
+ * is discarded and the store is asked again.
  */
 import { performance } from 'node:perf_hooks'
 import { LRUCache } from 'lru-cache'
@@ -58,7 +58,7 @@ interface Entry {
 
 interface Pending {
   readonly promise: Promise<Key | null>
-  /** What changed since the store was asked. */
+  /** Changes since the store was asked. */
   readonly changes: KeyChange[]
 }
 
@@ -66,11 +66,11 @@ export class KeyCache {
   readonly #known: LRUCache<string, Entry>
   readonly #unknown: LRUCache<string, number>
   /**
-   * Digests whose key was known until it changed: asked for like held ones, though nothing of them is believed. Made with the first: it has
-   * room for all of them from the start.
+   * Digests whose key was known until it changed: loaded without the bounds for unknown keys, but not trusted. Made on first use, because
+   * an LRU cache allocates for its maximum at once.
    */
   #changed: LRUCache<string, true> | null = null
-  /** What was loaded before is believed only while the store fails. */
+  /** Keys that were loaded before this are used only while the store fails. */
   #believedFrom = -Infinity
   readonly #pending = new Map<string, Pending>()
   readonly #options: KeyCacheOptions
@@ -91,7 +91,7 @@ export class KeyCache {
     return { positive: this.#known.size, negative: this.#unknown.size }
   }
 
-  /** What is known without asking: a key, null for known not to exist, undefined for unknown. */
+  /** What the cache knows: a key, null for one that does not exist, undefined for not known. */
   peek (digest: string): Key | null | undefined {
     const now = this.#now()
     const entry = this.#known.get(digest)
@@ -105,7 +105,7 @@ export class KeyCache {
     return null
   }
 
-  /** Asks the store, or joins who is asking. Rejects where the store fails and nothing usable is held. */
+  /** Asks the store, or joins a load that is under way. Rejects if the store fails and nothing usable is cached. */
   async load (digest: string, load: Load): Promise<Key | null> {
     const pending = this.#pending.get(digest)
     if (pending !== undefined) {
@@ -115,7 +115,7 @@ export class KeyCache {
     if (this.#pending.size >= this.#options.maxLoads) {
       return this.#standIn(digest, new Error('too many key look-ups at the same time'))
     }
-    // A flood of made-up keys is not passed on to the store, and crowds out no key that is in use.
+    // A flood of made-up keys does not reach the store, and takes no look-up from keys that are in use.
     const inUse = this.#known.has(digest) || this.#changed?.has(digest) === true
     if (!inUse && !this.#budget.take(this.#now())) {
       return this.#standIn(digest, new Error('too many look-ups of unknown keys'))
@@ -150,7 +150,7 @@ export class KeyCache {
     }
   }
 
-  /** What is still held of a key that the store does not tell; throws `error` where that is nothing, or too old. */
+  /** The cached key while the store fails; throws `error` if there is none, or it is too old. */
   #standIn (digest: string, error: unknown, seconds?: number): Key {
     const { ttlMs, staleMs } = this.#options
     const entry = this.#known.get(digest)
@@ -171,7 +171,7 @@ export class KeyCache {
     }
   }
 
-  /** Forgets what a change concerns, and makes look-ups of it that are under way ask again. Unknown keys may have become known. */
+  /** Forgets the keys that a change concerns, and repeats loads that are under way. Unknown keys may have become known. */
   invalidate (change: KeyChange): void {
     for (const { changes } of this.#pending.values()) changes.push(change)
     this.#unknown.clear()

@@ -1,4 +1,4 @@
-/** How many of something may happen in a second, and after a pause that many at once. */
+/** A token bucket: so many a second, and after a pause as many at once. */
 export class LoadBudget {
   readonly #perSecond: number
   #left: number
@@ -10,7 +10,7 @@ export class LoadBudget {
     this.#since = now
   }
 
-  /** False where it is spent. `now` in milliseconds. */
+  /** False if it is empty. `now` in milliseconds. */
   take (now: number): boolean {
     this.#left = Math.min(this.#perSecond, this.#left + (now - this.#since) * this.#perSecond / 1_000)
     this.#since = now

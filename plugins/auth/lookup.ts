@@ -1,4 +1,4 @@
-/** Answers of a host's own table, held to what they must be: one that says nothing clear opens nothing and holds nobody up. */
+/** Checks the answers of a host's own table: an unclear one lets nobody in. */
 import { OptionError } from '../core/config/options.js'
 import { checkLabels } from '../core/config/labels.js'
 import type { Key } from '../core/types.js'
@@ -6,8 +6,8 @@ import { checkLimits } from './check-limits.js'
 import type { LookupKey } from './options.js'
 
 /**
- * A row of the host's as a key; null where it found none. Throws `LLM_GATEWAY_OPTION` naming the field: a date that
- * cannot be read would be one that never comes. Rows of databases have null for nothing, and more columns than these.
+ * A row of the host's table as a key; null if it found none. Throws `LLM_GATEWAY_OPTION` naming the field: an expiry that
+ * cannot be read would never come. Rows of databases have null for nothing, and more columns than these.
  */
 export function toKey (found: LookupKey | null | undefined): Key | null {
   if (!found) return null

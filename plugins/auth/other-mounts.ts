@@ -2,7 +2,7 @@ import type { FastifyInstance } from 'fastify'
 import type { Gateway } from '../core/gateway.js'
 import { endsInVersion } from '../core/url/segments.js'
 
-/** What of a mount of `@fastify/http-proxy` tells where it sends a request. */
+/** The options of an `@fastify/http-proxy` mount that say where it sends a request. */
 interface MountOptions {
   readonly upstream?: unknown
   readonly rewritePrefix?: unknown
@@ -11,9 +11,9 @@ interface MountOptions {
 }
 
 /**
- * Of mounts that are registered from now on: those that send what stands below them to a version, and are no mount of model endpoints, as
- * nothing below them is taken for a model request, or all that is has routes elsewhere. They may be for another server; where they are not,
- * anybody reaches the provider there. What is returned is to be asked once all plugins are there.
+ * Finds mounts, registered from now on, that send to a path with a version but are no mount of model endpoints: nothing below them
+ * counts as a model request, or all of it has routes elsewhere. If they lead to a provider, anybody reaches it there without a key. Call
+ * the returned function once all plugins are there; it returns warnings.
  */
 export function watchMounts (app: FastifyInstance, gateway: Gateway): () => string[] {
   const targets = new Map<string, string>()

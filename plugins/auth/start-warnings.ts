@@ -1,15 +1,15 @@
 import type { FastifyInstance } from 'fastify'
 import type { AuthOptions } from './options.js'
 
-/** Plugins that write into every reply, refusals included, where they are registered before what refuses. */
+/** Plugins that add headers to every reply, but to refusals only if they are registered before the plugin that refuses. */
 const writers = ['@fastify/helmet', '@fastify/cors'] as const
 
 const nobody = 'nobody has a key here, so that each model request is answered 401: give the gateway keys, a store or a lookup'
 
 /**
- * That nobody has a key; and of plugins of the host, that they never see a request with a wrong one: it is refused in a hook of the app,
- * before those of routes and those that are registered later. To be called before anything else is registered; what it returns, once all
- * plugins are there.
+ * Warnings that nobody has a key, and that some plugins of the host never see a request with a wrong key: it is refused in a hook of the
+ * app, before the hooks of routes and those that are registered later. Call it before anything else is registered, and what it returns once
+ * all plugins are there.
  */
 export function startWarnings (app: FastifyInstance, { keys = [], store, lookup, failures }: AuthOptions): () => string[] {
   const later = writers.filter((name) => !app.hasPlugin(name))

@@ -17,11 +17,11 @@ const nothing: Amounts = { tokens: 0, cost: 0 }
 export interface AdmissionListeners {
   /** The store cannot answer, and why. */
   readonly onTrouble: (error: unknown) => void
-  /** Budgets that have another amount have reached something by it. */
+  /** Budgets have reached a share because their amount was changed. */
   readonly onReached: (parties: Parties, reached: readonly Reached[]) => void
 }
 
-/** Begins requests, asks the store for what they hold, and ends them. */
+/** The life of a request's ticket: begun, held at the store, settled. */
 export class Admission {
   readonly remaining: Remaining
   readonly #balances: Balances
@@ -42,26 +42,26 @@ export class Admission {
     return this.#tickets.of(llm)
   }
 
-  /** The same, of a request that is over: it is let go of. */
+  /** The same for a request that is over: the ticket no longer refers to it. */
   takeTicket (llm: ModelCall): Ticket | undefined {
     const ticket = this.#tickets.of(llm)
     if (ticket !== undefined) this.#tickets.letGo(ticket)
     return ticket
   }
 
-  /** Begins a request; the store is asked nothing yet. `currency`: of budgets in money. */
+  /** Makes the ticket; the store is not asked yet. `currency`: of budgets in money. */
   begin (llm: ModelCall, key: Key, group: Group, currency: string): Ticket {
     const ticket = new Ticket(llm, partiesOf(key, group, currency), group.onStoreFailure)
     this.#tickets.add(ticket, llm)
     return ticket
   }
 
-  /** Takes a place: a request more, one at a time more, and something left to spend. */
+  /** Takes a place under rates and concurrency, if there is anything left to spend. */
   enter (ticket: Ticket): Answer | Promise<Answer> {
     return this.#enter(ticket, nothing)
   }
 
-  /** Sets aside what the request may cost, all of it and what is for the request itself; and takes a place where it has none. */
+  /** Sets aside what the request may cost (`all`, of which `input` is the request itself), and takes a place if it has none yet. */
   hold (ticket: Ticket, all: Amounts, input: Amounts): Answer | Promise<Answer> {
     ticket.input = input.tokens
     ticket.inputCost = input.cost
@@ -71,8 +71,8 @@ export class Admission {
   }
 
   /**
-   * The request is over and its record is being kept: its place is free at once, whatever its tokens wait for. They stay held: its ticket
-   * is renewed until it is settled.
+   * The request is over and its record is being written: frees its place at once. Its tokens stay held; the ticket is renewed until it is
+   * settled.
    */
   leave (ticket: Ticket): void {
     const { id, parties, lease } = ticket
@@ -93,7 +93,7 @@ export class Admission {
     if (lease !== null) Promise.resolve(sent).then(() => lease.requests.delete(id))
   }
 
-  /** Tells the store that these requests still run. Groups of which it cannot be told keep no other from it, and are told the next time. */
+  /** Renews the holds of all open tickets. A group for which that fails does not keep others from it, and is renewed the next time. */
   async renew (): Promise<void> {
     const byGroup = new Map<string, string[]>()
     for (const { id, parties: { group } } of this.#tickets) {
@@ -113,7 +113,7 @@ export class Admission {
     return this.#ask(ticket, 1, amounts)
   }
 
-  /** Who is refused a place is gone. */
+  /** Closes the ticket of a request that got no place. */
   #entered (ticket: Ticket, { requests }: HoldAsk, answer: Answer): Answer {
     if (requests === 0 || (answer !== 'store down' && answer.ok)) return answer
     this.#close(ticket)
@@ -157,7 +157,7 @@ export class Admission {
   }
 }
 
-/** The buckets of this moment: a request stays in the periods in which it began. */
+/** With the buckets of this moment: a request stays in the periods in which it began. */
 function partiesOf (key: Key, group: Group, currency: string): Parties {
   const now = Date.now()
   return {

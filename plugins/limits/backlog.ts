@@ -2,13 +2,13 @@ import { isRefused, maxRefusals } from '../core/balances/store-down.js'
 import type { Balances, LostListener, Settled, SettledListener, Settlement } from '../core/balances/types.js'
 
 export interface BacklogOptions {
-  /** Settlements that may wait for the store; one more is lost here, and left to the sweeper. */
+  /** Settlements that may wait for the store; one more is given up, and its hold is left to the sweeper. */
   readonly maxWaiting: number
   readonly retryMs: number
 }
 
 export interface SettlementListeners {
-  /** Left to the sweeper, or to the next start: it waits here no more. */
+  /** It is given up: left to the sweeper, or to the next start. */
   readonly onLost: LostListener
   /** The settlement is in the store, which says what it made budgets reach. */
   readonly onSettled?: SettledListener
@@ -18,15 +18,15 @@ const atOnce = 100
 
 interface Waiting {
   readonly settlement: Settlement
-  /** Of the app that hears of it. */
+  /** Those of its app. */
   listeners: SettlementListeners
   /** How often the store was there and did not take it. */
   refusals: number
 }
 
 /**
- * Settlements that a store could not take yet. Those of an app that ends go on with another one that counts in the same store, such as
- * the one that a reload put in its place.
+ * Settlements that a store could not take yet. When an app ends, its settlements move to another app that counts in the same store, such
+ * as the one that replaced it at a reload.
  */
 export class Backlog {
   readonly #balances: Balances
@@ -53,7 +53,7 @@ export class Backlog {
     this.#apps.add(listeners)
   }
 
-  /** With the last app what still waits is lost. */
+  /** When the last app leaves, what still waits is given up. */
   async leave (listeners: SettlementListeners): Promise<void> {
     if (this.#apps.size === 1) await this.flush()
     this.#apps.delete(listeners)
@@ -71,7 +71,7 @@ export class Backlog {
     this.#later()
   }
 
-  /** A store of the host's may throw in place of a promise that fails. */
+  /** A store of the host's may throw instead of returning a promise that rejects. */
   settle (settlement: Settlement): Settled | Promise<Settled> {
     try {
       return this.#balances.settle(settlement)
@@ -80,7 +80,7 @@ export class Backlog {
     }
   }
 
-  /** Sends what waits, until something fails. It waits until the store has it. */
+  /** Sends what waits, until something fails. */
   async flush (): Promise<void> {
     this.#flushing ??= this.#flush().finally(() => { this.#flushing = null })
     await this.#flushing

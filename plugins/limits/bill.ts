@@ -1,4 +1,4 @@
-/** What a ledger record says of the cost, and all that it takes to work it out again with other prices: only what applies. */
+/** The cost in a ledger record, and what is needed to work it out again with other prices. Only fields that apply are set. */
 import type { Served } from '../core/money/cost.js'
 import { labelsOf } from '../core/config/labels.js'
 import type { ModelCall } from '../core/call/model-call.js'

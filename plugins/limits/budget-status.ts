@@ -3,10 +3,10 @@ import type { BudgetsStatus, ConfiguredParties } from '../core/money/budget-stat
 import type { IssuedBudgets } from './issued-budgets.js'
 import { askedOf, readOne } from './read-budget.js'
 
-/** Each is a question to the store. All others are asked for as seldom as those of issued keys. */
+/** Each is a question to the store, so further budgets are read as rarely as those of issued keys. */
 const maxBudgets = 100
 
-/** How budgets stand now: those of the configuration, its groups first, and of issued keys. Rejects where a store cannot answer. */
+/** The state of the budgets: of the configuration, groups first, and of issued keys. Rejects if a store cannot answer. */
 export async function readBudgets (
   balances: Balances, { groups, keys }: ConfiguredParties, issued: IssuedBudgets, currency: string, now = Date.now()
 ): Promise<BudgetsStatus> {

@@ -1,4 +1,4 @@
-/** Budgets as the state counts them: one bucket for each in the period that is now. */
+/** Budgets as the state counts them: one bucket for each in its current period. */
 import { amountOf, periods, zoneName, type Period } from '../core/money/budget.js'
 import type { Bucket } from '../core/balances/types.js'
 import type { Budget, Limits } from '../core/types.js'
@@ -9,7 +9,7 @@ interface Counted {
   readonly bucket: Bucket
 }
 
-/** What the id of a bucket says. */
+/** What is in the id of a bucket. */
 export interface BucketWords {
   readonly unit: 'tokens' | 'cost'
   /** Null for tokens, and in ids of older versions, which did not name it. */
@@ -24,17 +24,17 @@ interface Known {
   readonly budgets: readonly Budget[]
   readonly currency: string
   readonly buckets: readonly Bucket[]
-  /** When each of them is now, in milliseconds since the epoch. */
+  /** The time during which all of these buckets are current, in milliseconds since the epoch. */
   readonly from: number
   readonly until: number
 }
 
-/** By the list that a key or a group has: those of one configuration live and go with it. */
+/** By the list of budgets that a key or a group has, so that entries are collected together with their configuration. */
 const known = new WeakMap<readonly Budget[], Known>()
-/** Most requests are of the group of the one before, whose buckets are then found without a look into the map. */
+/** Most requests are of the same group as the one before, whose buckets are then found without a look into the map. */
 let last: Known | undefined
 
-/** Undefined where there are none. The same buckets until a period turns. `currency`: of the prices. */
+/** The buckets of the periods at `now`; undefined for no budgets. The same objects until a period ends. `currency`: of the prices. */
 export function currentBuckets ({ budgets }: Limits, currency: string, now: number): readonly Bucket[] | undefined {
   if (budgets === undefined || budgets.length === 0) return undefined
   if (last?.budgets !== budgets) last = known.get(budgets)

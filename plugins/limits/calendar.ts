@@ -1,11 +1,11 @@
 /**
- * Periods of a calendar in a time zone. A period is told by the date of its first day as clocks there show it, so that days of
- * 23 and 25 hours, months of any length and a clock that was set back all find their own one.
+ * Calendar periods in a time zone. A period is named by the local date of its first day, so that days of
+ * 23 and 25 hours, months of any length and clocks that are set back are all handled.
  */
 import type { Period } from '../core/money/budget.js'
 
 export interface Span {
-  /** Of the period; one within its calendar. */
+  /** Names the period; unique within its calendar. */
   readonly name: string
   /** Milliseconds since the epoch: it holds from `from` until before `endsAt`; null for ever. */
   readonly from: number
@@ -32,7 +32,7 @@ export function spanOf (period: Period, timezone: string, now: number): Span {
   return { name: nameOf(period, first), from: startOf(timezone, first), endsAt: startOf(timezone, next) }
 }
 
-/** Hours are counted by time that passes: where clocks are set back the second of two equal ones is another. */
+/** Hours by elapsed time: when clocks are set back, two hours with the same local name are two periods. */
 function hourOf (timezone: string, now: number): Span {
   const offset = offsetAt(timezone, now)
   const from = Math.floor((now + offset) / hourMs) * hourMs - offset
@@ -61,7 +61,7 @@ function nameOf (period: Period, { year, month, day }: Wall): string {
   return text.slice(0, period === 'month' ? 7 : 10)
 }
 
-/** The first moment of a day there. Where clocks are set forward over midnight, the one at which they are. */
+/** The first moment of a local day. If clocks are set forward over midnight, the moment at which that happens. */
 function startOf (timezone: string, { year, month, day }: Wall): number {
   const midnight = Date.UTC(year, month - 1, day)
   const before = midnight - offsetAt(timezone, midnight - dayMs)

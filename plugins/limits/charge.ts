@@ -11,7 +11,7 @@ export interface Held {
   readonly tokens: number
   /** Estimated tokens of the request itself. */
   readonly input: number
-  /** The work may go on when the request is over. */
+  /** The provider's work may continue after the request. */
   readonly goesOn: boolean
 }
 
@@ -21,14 +21,14 @@ interface HeldWithCost extends Held {
 
 const nothing = { input: 0, cache_read: 0, cache_write_5m: 0, cache_write_1h: 0, cache_write: 0, tool_input: 0, output: 0, reasoning: 0 }
 
-/** It may have reached its upstream. One that replied was reached, whatever a hook of the host's failed with after it. */
+/** True if it may have reached its upstream. It has if there was a reply, even if a hook of the host's failed after that. */
 function wasSent ({ upstreamReply, errorCode, times, usage }: ModelCall): boolean {
   return upstreamReply.status > 0 || (errorCode !== 'upstream_unreachable' && (times.sentAt > 0 || usage.missing !== null))
 }
 
 /**
- * What is known at its end of what it used: nothing was, all of it, a part, or a part and the rest is not seen: the work goes on, or the
- * reply was packed so tightly that nobody unpacked it, as a caller has it who sends a megabyte of blanks that the reply repeats.
+ * What is known of its usage at its end. `unseen`: a part is known, and the rest cannot be: the work continues in the background, or the
+ * reply was compressed too tightly to be read. A caller can cause that, with a megabyte of blanks that the reply repeats.
  */
 type Known = 'nothing' | 'all' | 'a part' | 'unseen'
 
@@ -39,27 +39,27 @@ function knownOf (llm: ModelCall, { goesOn }: Held): Known {
   return goesOn || llm.usage.missing === 'too_large' ? 'unseen' : 'a part'
 }
 
-/** A whole reply that need not tell its usage, and did not. One that its caller left would be had so, but for its last byte. */
+/** A whole reply that need not report usage, and did not. Not if the caller left: it could have all but the last byte for free. */
 function toldNothing ({ endpoint, usage, abortedBy }: ModelCall): boolean {
   return endpoint.metered === 'optional' && usage.tokens === null && abortedBy === null
 }
 
 /**
- * The real leaves wherever the reply told them. Where it broke off before, or told nothing, what it is known to have cost
- * at least: never nothing once it was sent, and never all that was held, unless the rest is not seen.
+ * Tokens to charge: the real leaves if the reply reported them. If it broke off before, or reported nothing, a lower bound of what it
+ * used: never nothing once it was sent, and all that was held only if the rest is `unseen`.
  */
 export function chargeOf (llm: ModelCall, held: Held, known: Known = knownOf(llm, held)): number {
   if (known === 'nothing') return 0
   const reported = totalOf(llm)
   if (known === 'all') return reported
-  // It would be free for whoever has it so.
+  // Otherwise a caller could make it free.
   if (known === 'unseen') return Math.max(reported, held.tokens)
   return Math.max(reported, Math.min(held.tokens, held.input + relayedEstimate(llm)))
 }
 
 /**
- * The same in billionths of the currency: what the reply cost, and where it broke off what its parts may have. So too where tokens have
- * no price, unless that is allowed: how a request is served may be its caller's choice, and would make it free.
+ * The same in billionths of the currency: what the reply cost, or an estimate if it broke off. Also an estimate if tokens have no price,
+ * unless `unpriced: allow`: the caller may choose how a request is served, and could make it free.
  */
 function costChargeOf (llm: ModelCall, held: HeldWithCost, known: Known, pricing: Pricing | null): number {
   if (known === 'nothing') return 0
@@ -72,7 +72,7 @@ function costChargeOf (llm: ModelCall, held: HeldWithCost, known: Known, pricing
   return Math.max(reported, Math.min(held.cost, likely ?? held.cost))
 }
 
-/** A whole reply that tells its pictures by the piece and no tokens: what they cost is all of it. */
+/** A whole reply that reports pictures by number and no tokens: their price is its whole cost. */
 function toldPictures ({ usage, cost, abortedBy }: ModelCall): boolean {
   return usage.tokens === null && Number(usage.served?.counts.image) > 0 && cost !== null && abortedBy === null && !usage.replyFailed
 }
@@ -82,7 +82,7 @@ export function chargesOf (llm: ModelCall, held: HeldWithCost, pricing: Pricing 
   return { tokens: chargeOf(llm, held, known), cost: costChargeOf(llm, held, known, pricing) }
 }
 
-/** False for what is not metered, or never left. */
+/** False for what is not metered, or was never sent. */
 export function isRecorded (llm: ModelCall): boolean {
   return llm.endpoint.metered !== 'no' && wasSent(llm)
 }

@@ -1,4 +1,4 @@
-/** How much a request may cost, told before it is sent. Never counted as usage: it is held, and replaced by what was used. */
+/** How many tokens a request may use, estimated before it is sent. Never counted as usage: it is held, and replaced by real usage. */
 import { valueAt } from '../core/body/json-object.js'
 import type { ModelCall } from '../core/call/model-call.js'
 
@@ -9,11 +9,11 @@ export interface HoldSizes {
   readonly outputByModel: ReadonlyMap<string, number>
 }
 
-/** A rule of thumb for text; images in a body are far longer, so that the estimate has a bound of its own. */
+/** A rule of thumb for text. Images take far more bytes per token, so the estimate also has an upper bound. */
 const bytesPerToken = 4
-/** A stream wraps a token, or a few, into an event of about this size. */
+/** A stream puts one token, or a few, into an event of about this size. */
 const streamedBytesPerToken = 128
-/** Providers make no more answers to one request. */
+/** No provider gives more answers to one request. */
 const maxChoices = 128
 
 /** Tokens of the request itself, by its size. */
@@ -23,8 +23,8 @@ export function inputEstimate (llm: ModelCall, contentLength: string | undefined
 }
 
 /**
- * The most that the reply can have: what is asked for, within what the model can make, or one that may take its place; what they can make
- * where nothing is.
+ * The most output tokens of the reply: what is asked for, at most what the model (or a fallback model) can produce; or that maximum if
+ * nothing is asked for.
  */
 export function outputBound (llm: ModelCall, sizes: HoldSizes): number {
   const { output } = llm.endpoint
@@ -40,20 +40,20 @@ function mostOf (model: string | null, { otherOutput, outputByModel }: HoldSizes
 }
 
 /**
- * True where the work goes on when the reply has ended, or its caller has left. What it uses is told later, in replies that are not
- * metered.
+ * True if the work continues in the background after the reply has ended or the caller has left. Its usage is reported later, in replies
+ * that are not metered.
  */
 export function goesOn ({ endpoint, body: { json } }: ModelCall): boolean {
   const path = endpoint.output?.goesOn
   return path !== undefined && valueAt(json, path) === true
 }
 
-/** What has come of a reply whose usage was not told. */
+/** Estimated tokens of what was passed on of a reply that did not report its usage. */
 export function relayedEstimate ({ upstreamReply: { bytes: replyBytes }, stream }: ModelCall): number {
   return Math.ceil(replyBytes / (stream ? streamedBytesPerToken : bytesPerToken))
 }
 
-/** Of several spellings, which upstreams choose from as they like: a caller could have one held and another one served. */
+/** The largest over all spellings: upstreams differ in which one counts, so a caller could have one held and another one served. */
 function largestCount (json: unknown, paths: ReadonlyArray<readonly string[]>): number | null {
   let largest: number | null = null
   for (const path of paths) {

@@ -1,15 +1,15 @@
-/** What the limits may come to count of the parties that the configuration names. */
+/** Counters of the limits whose labels follow from the configuration. */
 import { toldPercents } from '../core/balances/buckets.js'
 import type { LimitName } from '../core/balances/types.js'
 import type { ConfiguredParties } from '../core/money/budget-status.js'
 import type { Gateway } from '../core/gateway.js'
 
-/** Each of them in every group: a key that a store knows may have any. */
+/** All of them for every group: an issued key may have any limit. */
 const limitNames = Object.keys(
   { requests: true, tokens: true, concurrency: true, balance: true, budget: true } satisfies Record<LimitName, true>
 )
 
-/** Has their counters be there at 0. */
+/** Starts these counters at 0. */
 export function expectCounts ({ recorder, parties }: Gateway): void {
   recorder.expect('limit_rejections_total', rejections(parties))
   recorder.expect('budget_warnings_total', warnings(parties))

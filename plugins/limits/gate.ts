@@ -14,12 +14,12 @@ import type { Answer } from './outage.js'
 import { hostError, limitError } from './refusal.js'
 import type { Ticket } from './ticket.js'
 
-/** Decides on one request at a time, at once wherever the limits are counted in this process or there are none. */
+/** Decides over one request; without a promise if there are no limits, or they are counted in this process. */
 export class Gate {
   readonly #rules: Rules
   readonly #admission: Admission
   readonly #gateway: Gateway
-  /** A request that passes the router twice is asked about once. */
+  /** Requests that the host's `authorize` was asked about: one that passes the router twice is asked about once. */
   readonly #authorized = new WeakSet<ModelCall>()
 
   constructor (rules: Rules, admission: Admission, gateway: Gateway) {
@@ -56,23 +56,23 @@ export class Gate {
 
   #enter (llm: ModelCall, request: FastifyRequest): GatewayError | null | Promise<GatewayError | null> {
     const { key, group } = llm.auth
-    // A place that is taken for a request that is settled already would never be free again.
+    // A place taken after settlement would never be freed.
     if (llm.settled || key === null || group === null || (!limited(key.limits) && !limited(group.limits))) return null
     if (this.#admission.ticketOf(llm) !== undefined) return null
     const ticket = this.#admission.begin(llm, key, group, this.#gateway.pricing?.currency ?? '')
-    // Its body is here in a moment, and one question is enough.
+    // Its body is here in a moment: one question to the store is enough.
     if (comesSoon(llm, request)) return null
     return this.#judge(this.#admission.enter(ticket), llm, false)
   }
 
-  /** What it may cost and what of that is for the request itself; null where a budget has to know it and nobody does. */
+  /** What it may cost; null if a budget in money needs that and there is no price. */
   #costOf ({ parties }: Ticket, llm: ModelCall, input: number, output: number): CostForecast | null {
     if (!countsCost(parties)) return free
     const { pricing } = this.#gateway
     return pricing?.forecast(llm, input, output) ?? (pricing?.unpriced === 'allow' ? free : null)
   }
 
-  /** The host lets it in without a look at its limits; what nobody knows the price of does not pass beside a budget in money. */
+  /** For a request that the host let in without its limits: beside a budget in money, a model without a price is still refused. */
   #admitted (llm: ModelCall): GatewayError | null {
     const { key, group } = llm.auth
     const { pricing } = this.#gateway

@@ -1,6 +1,6 @@
 /**
- * One atomic decision once the body is known: a place, and the tokens that the request may cost. Two where the body is large or
- * does not tell its length: a place before it is read, its tokens after. Settled once, at the request's end, to what was really used.
+ * One atomic decision once the body is known: a place, and the tokens that the request may use. Two if the body is large or
+ * has no declared length: a place before it is read, its tokens after. Settled once, at the request's end, to what was really used.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'

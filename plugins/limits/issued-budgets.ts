@@ -5,16 +5,16 @@ import type { Key } from '../core/types.js'
 import { askedOf, readOne, type Asked } from './read-budget.js'
 
 const maxShown = 100
-/** Of more keys or budgets than these some are not looked at. */
+/** If there are more keys or budgets than this, some are skipped. */
 const [maxKeys, maxAsked] = [10_000, 1_000]
-/** So many keys are read, or budgets asked for at once, before other work has its turn. */
+/** Keys that are read, or budgets that are asked for at once, before other work gets its turn. */
 const batch = 50
-/** However many look: it is much work for a store with many keys. */
+/** Shared by everybody who looks: reading is much work for a store with many keys. */
 const keepMs = 10_000
 
 type List = () => AsyncIterable<Key>
 
-/** How the budgets of issued keys stand, and others of which there may be very many: those nearest to their limits. */
+/** The state of the budgets of issued keys, and of others that may be very many: those nearest to their limits. */
 export class IssuedBudgets {
   readonly #balances: Balances
   readonly #list: () => List | null
@@ -26,7 +26,7 @@ export class IssuedBudgets {
     this.#list = list
   }
 
-  /** Rejects where a store cannot answer. */
+  /** Rejects if a store cannot answer. */
   async read (currency: string, now: number, others: readonly Asked[] = []): Promise<BudgetsStatus> {
     if (this.#status === null || Math.abs(now - this.#readAt) >= keepMs) {
       this.#readAt = now
@@ -49,7 +49,7 @@ export class IssuedBudgets {
   }
 }
 
-/** These, and budgets of keys that can spend. */
+/** The others, and the budgets of keys that can spend. */
 async function find (
   others: readonly Asked[], keys: AsyncIterable<Key> | readonly Key[], currency: string, now: number
 ): Promise<{ readonly asked: readonly Asked[], readonly isCut: boolean }> {

@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache'
 import { accountName } from '../core/balances/parties.js'
 import type { Bucket } from '../core/balances/types.js'
 
-/** More keys with a balance of their own than this are not remembered at once. */
+/** Keys with a balance of their own that are remembered. */
 const maxKeys = 10_000
 
 export interface KnownBalance {
@@ -15,12 +15,12 @@ export interface KnownBudget {
   left: number
 }
 
-/** What was left of everything when the store last answered, whichever app asked. */
+/** What was left of balances and budgets when the store last answered, whichever app asked. */
 export class LastKnown {
   readonly groups = new Map<string, KnownBalance>()
-  /** By group: of each of its budgets the newest period. */
+  /** By group: each of its budgets, in the newest period. */
   readonly budgets = new Map<string, KnownBudget[]>()
-  /** By account. Made with the first: it has room for all of them from the start. */
+  /** By account. Made on first use, because an LRU cache allocates for its maximum at once. */
   #keys: LRUCache<string, number> | null = null
 
   noteKey (group: string, key: string, left: number): void {

@@ -5,13 +5,13 @@ import { accountName } from '../core/balances/parties.js'
 import type { Balances, Decision, HoldAsk, Left } from '../core/balances/types.js'
 
 /**
- * What one process may spend while the store is away: a share of every limit, and of a balance what it had left when it
- * was last seen. The sum over all processes bounds the overrun of one outage.
+ * What one process may spend while the store is away: a share of every limit, and a share of what a balance had left when the
+ * store last answered. The sum over all processes bounds the overrun of one outage.
  */
 export class Lease {
-  /** Its holds never expire: they end with their requests, or with the process. */
+  /** Holds here never expire: they end with their requests, or with the process. */
   readonly balances: Balances = memoryBalances({ holdTtlMs: Infinity })
-  /** Those that run, or whose settlement is on its way, by their ids. */
+  /** Ids of requests that run, or whose settlement is on its way. */
   readonly requests = new Set<string>()
   readonly #percent: number
   readonly #slices = new Map<string, number>()
@@ -41,14 +41,14 @@ export class Lease {
 
   #share (account: string, limits: Limits, left: number | null): Limits {
     const { balance, budgets, ...rates } = limits
-    // Their buckets have a share of their own; that there are some makes it a party that is counted.
+    // The buckets have shares of their own (`#slice`). Budgets are kept here so that the party is counted at all.
     const share: Limits = budgets === undefined ? {} : { budgets }
     if (balance !== undefined) {
       const slice = this.#slices.get(account) ?? this.#part(Math.max(0, left ?? balance))
       this.#slices.set(account, slice)
       share.balance = slice
     }
-    // A rate of less than one would be an outage of its own.
+    // A rate below one would let nothing through.
     const { requestsPerMinute, tokensPerMinute, concurrency } = rates
     if (requestsPerMinute !== undefined) share.requestsPerMinute = Math.max(1, this.#part(requestsPerMinute))
     if (tokensPerMinute !== undefined) share.tokensPerMinute = Math.max(1, this.#part(tokensPerMinute))

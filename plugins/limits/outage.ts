@@ -7,10 +7,10 @@ import type { Ticket } from './ticket.js'
 
 export type Answer = Decision | 'store down'
 
-/** An outage is told so often, not once for each request. */
+/** An outage is logged this often, not for each request. */
 const tellEveryMs = 10_000
 
-/** What a request is answered while the store is away: its group is refused, or spends a share of its limits in this process. */
+/** What happens to a request while the store is away: it is refused, or its group spends a share of its limits in this process. */
 export class Outage {
   readonly #leasePercent: number
   readonly #remaining: Remaining
@@ -25,7 +25,7 @@ export class Outage {
     this.#onTrouble = onTrouble
   }
 
-  /** The store was to be asked, and failed. */
+  /** The store was asked and failed with `error`. */
   answer (ticket: Ticket, ask: HoldAsk, error: unknown): Answer | Promise<Answer> {
     this.#tell(error)
     ticket.unsure ||= !(error instanceof StoreDownError) || error.asked
@@ -40,13 +40,13 @@ export class Outage {
     return this.askLease(ticket.lease, ticket, ask)
   }
 
-  /** A request that began with a lease stays with it, whether the store is back or not. */
+  /** A request that began with a lease stays with it, even if the store is back. */
   askLease (lease: Lease, { parties }: Ticket, ask: HoldAsk): Decision | Promise<Decision> {
     const remaining = this.#remaining
     return lease.hold(ask, remaining.left(parties), (bucket) => remaining.budgets.left(parties.group, bucket))
   }
 
-  /** The store answers: of a cluster, perhaps another node. Once it knows all that the lease spent, another outage begins another. */
+  /** The store answers (in a cluster, perhaps another node of it). Once it has all that the lease spent, the lease ends. */
   over (): void {
     const { backlog, lease } = this.#side
     if (backlog.empty && lease?.requests.size === 0) this.#side.lease = null

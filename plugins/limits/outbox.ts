@@ -1,7 +1,7 @@
 import type { Settled, Settlement } from '../core/balances/types.js'
 import type { Backlog, SettlementListeners } from './backlog.js'
 
-/** An app's settlements reach the store, once it is there: each is idempotent, so that sending it again does no harm. */
+/** Sends an app's settlements to the store, again if it is away. Each is idempotent, so that sending it again does no harm. */
 export class Outbox {
   readonly #backlog: Backlog
   readonly #listeners: SettlementListeners
@@ -13,7 +13,7 @@ export class Outbox {
     backlog.join(listeners)
   }
 
-  /** Until the store has it, or it waits for the store. */
+  /** Resolves when the store has it, or it waits in the backlog. */
   send (settlement: Settlement): void | Promise<void> {
     const settled = this.#backlog.settle(settlement)
     if (!isLater(settled)) return this.#listeners.onSettled?.(settlement, settled)

@@ -15,8 +15,8 @@ const codes: Readonly<Record<LimitName, RefusalCode>> = {
 const limitsOf: ReadonlyMap<string, string> = new Map(Object.entries(codes).map(([limit, code]) => [code, limit]))
 
 /**
- * A limit's refusal, with the headers by which the family's clients know it. `tooLarge`: the request may use
- * more tokens than a minute ever has, so that waiting does not help and no client should (docs/errors.md).
+ * The error for a limit's refusal, with the rate-limit headers of the family. `tooLarge`: the request may use
+ * more tokens than the limit of a whole minute, so that no client should wait and retry (docs/errors.md).
  */
 export function limitError (refused: LimitRefusal, family: Family, balanceStatus: number, tooLarge: boolean): GatewayError {
   const { limit, allowed, free, retryAfterMs } = refused
@@ -28,7 +28,7 @@ export function limitError (refused: LimitRefusal, family: Family, balanceStatus
   return gatewayError(code, { limit: allowed }, { retryAfterMs, headers })
 }
 
-/** A host's own refusal. The limit is null where it is none. */
+/** The error for a host's own refusal; `limit` is null if its code is not that of a limit. */
 export function hostError (
   { code, limit, retryAfterMs }: Refusal, balanceStatus: number
 ): { error: GatewayError, limit: string | null } {

@@ -6,10 +6,10 @@ import type { KnownBudget, LastKnown } from './last-known.js'
 
 const none: readonly never[] = []
 
-/** What was left of each budget of a group when the store last answered: for the gauge, and for leases while it does not. */
+/** What was left of each budget of a group when the store last answered: for the gauge, and for leases while it is away. */
 export class RemainingBudgets {
   readonly #lastKnown: LastKnown
-  /** Those that this app has asked for: it tells no others. */
+  /** Those that this app has asked for: its gauge shows no others. */
   readonly #groups = new Map<string, KnownBudget[]>()
 
   constructor (lastKnown: LastKnown) {
@@ -34,7 +34,7 @@ export class RemainingBudgets {
     }
   }
 
-  /** All of it where nothing is known. */
+  /** The whole amount if nothing is known. */
   left (group: string, bucket: Bucket): number {
     const known = find(this.#lastKnown.budgets, group, bucket)
     return known?.bucket.id === bucket.id ? known.left : bucket.amount
@@ -79,14 +79,14 @@ function add (groups: Map<string, KnownBudget[]>, group: string, known: KnownBud
   else budgets.push(known)
 }
 
-/** Nearly always by the very bucket that it was noted by, without a look at its id. */
+/** Nearly always by the same bucket object, without a look at its id. */
 function find (groups: ReadonlyMap<string, readonly KnownBudget[]>, group: string, bucket: Bucket): KnownBudget | undefined {
   const budgets = groups.get(group) ?? none
   for (const known of budgets) if (known.bucket === bucket) return known
   return inAnotherPeriod(budgets, bucket)
 }
 
-/** Not in `find`, which would make room for what this closure holds each time. */
+/** Not inside of `find`, which would then allocate for this closure each time. */
 function inAnotherPeriod (budgets: readonly KnownBudget[], bucket: Bucket): KnownBudget | undefined {
   return budgets.find((known) => budgetOf(known.bucket.id) === budgetOf(bucket.id))
 }

@@ -3,11 +3,11 @@ import type { Amounts, Left, Parties, LimitRefusal } from '../core/balances/type
 import { LastKnown, type KnownBalance } from './last-known.js'
 import { RemainingBudgets } from './remaining-budgets.js'
 
-/** What was left of each balance when the store last answered: for the gauge of an app, and for leases while the store does not. */
+/** What was left of each balance when the store last answered: for the gauge of an app, and for leases while the store is away. */
 export class Remaining {
   readonly budgets: RemainingBudgets
   readonly #lastKnown: LastKnown
-  /** Those that this app has asked for: it tells no others. */
+  /** Those that this app has asked for: its gauge shows no others. */
   readonly #groups = new Map<string, KnownBalance>()
 
   constructor (lastKnown = new LastKnown()) {
@@ -22,7 +22,7 @@ export class Remaining {
     if (keyLimits.balance !== undefined && left.key !== null) this.#lastKnown.noteKey(group, key, left.key)
   }
 
-  /** A refusal tells it too: once a balance is spent, a process that was started since hears nothing else. */
+  /** A refusal says it too: once a balance is spent, a process that was started since gets nothing else. */
   noteRefused (parties: Parties, refused: LimitRefusal): void {
     const { limit, scope, allowed, free } = refused
     const { group, key } = parties
@@ -46,7 +46,7 @@ export class Remaining {
     return known
   }
 
-  /** A hold ended and gave back what it did not use. */
+  /** A hold ended, and what it did not use is free again. */
   giveBack (parties: Parties, amounts: Amounts): void {
     const { group, key } = parties
     const { tokens } = amounts

@@ -4,21 +4,21 @@ import type { Group } from '../core/types.js'
 import { currentBuckets } from './budgets.js'
 import type { Remaining } from './remaining.js'
 
-/** Groups that are read at once: each is a question to the store. */
+/** Groups that are read in one round: each is a question to the store. */
 const maxGroups = 50
-/** Groups that are told before this process was asked for them. Each is a line of every scrape, and configurations may have very many. */
+/** Groups that are shown before a request asked for them. Each is a line of every scrape, and configurations may have very many. */
 const maxUnasked = 100
 
 /**
- * Reads now and then what is left of the balances and budgets of groups: other processes spend of them, too, and one that is asked for
- * nothing, or was started a moment ago, would tell what is long over, or nothing.
+ * Reads at intervals what is left of the balances and budgets of groups. Other processes spend of them, too: without this, the gauges of
+ * a process without requests would be outdated, and those of one that has just started would be missing.
  */
 export class Reread {
   readonly #balances: Balances
   readonly #remaining: Remaining
   readonly #parties: () => ConfiguredParties
   readonly #currency: () => string
-  /** Which group is the next. */
+  /** Index of the next group. */
   #next = 0
 
   constructor (balances: Balances, remaining: Remaining, parties: () => ConfiguredParties, currency: () => string) {
@@ -28,7 +28,7 @@ export class Reread {
     this.#currency = currency
   }
 
-  /** The next of the first groups, and of those that are told already. A store that cannot answer is heard of from requests. */
+  /** Reads the next groups. A store that cannot answer is reported by requests, not here. */
   async some (now = Date.now()): Promise<void> {
     const groups = this.#parties().groups
       .filter(({ limits }) => limits.balance !== undefined || limits.budgets !== undefined)

@@ -9,7 +9,7 @@ import { chargesOf, isRecorded, recordOf } from './charge.js'
 
 const nothingHeld = { tokens: 0, input: 0, cost: 0, goesOn: false }
 
-/** Where a request's end is written down. */
+/** What the end of a request needs. */
 export interface SettlementParts {
   readonly admission: Admission
   readonly ledger: Ledger | null
@@ -17,8 +17,8 @@ export interface SettlementParts {
 }
 
 /**
- * Once per request, at its end: its place is free at once. What it used is charged now only where no record of it is kept: a
- * record comes before its charge, as what a crash takes from the balances is put right from the ledger, never the other way round.
+ * Once per request, at its end: frees its place. Charges what it used only if no record of it is kept. Otherwise the record is written
+ * first and charged after that (`keepRecord`), so that after a crash the balances can be corrected from the ledger.
  */
 export function settleLimits ({ admission, ledger, pricing }: SettlementParts, llm: ModelCall): void {
   const ticket = admission.ticketOf(llm)
@@ -28,8 +28,8 @@ export function settleLimits ({ admission, ledger, pricing }: SettlementParts, l
 }
 
 /**
- * After it, where there is a ledger: keeps the record, and charges what it says, kept or not. The reply has left by then, and nobody waits
- * for either.
+ * The next step, if there is a ledger: writes the record, then charges what it says, written or not. The reply has left by then; nobody
+ * waits for either.
  */
 export function keepRecord ({ admission, pricing }: SettlementParts, ledger: Ledger, llm: ModelCall, log: FastifyBaseLogger): void {
   const ticket = admission.takeTicket(llm)
@@ -47,7 +47,7 @@ export function keepRecord ({ admission, pricing }: SettlementParts, ledger: Led
   })
 }
 
-/** A ledger of the host's may throw in place of a promise that fails. */
+/** A ledger of the host's may throw instead of returning a promise that rejects. */
 function append (ledger: Ledger, record: LedgerRecord): Promise<void> {
   try {
     return Promise.resolve(ledger.append(record))

@@ -6,8 +6,8 @@ import { LastKnown } from './last-known.js'
 const defaults: BacklogOptions = { maxWaiting: 10_000, retryMs: 250 }
 
 /**
- * What this process owes a store, may spend while that is away, and knew of it last. Not an app's own: each reload would spend another
- * share of an outage.
+ * This process's side of a store: settlements that wait for it, the lease of an outage, and what was last known of it. Shared by the apps
+ * of a process: otherwise each reload during an outage would spend another share.
  */
 export class StoreSide {
   readonly balances: Balances

@@ -9,28 +9,28 @@ const none: readonly Scope[] = []
 
 /** One request's claim on the limits, from its first step to its settlement. */
 export class Ticket {
-  /** The request's. */
+  /** Id of the request. */
   readonly id: string
-  /** Null once the request is over: a settlement may wait for a disk, and all that hangs on a request must not wait with it. */
+  /** Null once the request is over: a settlement may wait for a disk, and must not keep the request in memory meanwhile. */
   llm: ModelCall | null
   readonly parties: Parties
   readonly onStoreFailure: Group['onStoreFailure']
-  /** What it holds. */
+  /** Tokens that it holds. */
   tokens = 0
   /** Estimated tokens of the request itself. */
   input = 0
-  /** The same in billionths of the currency, where a budget counts them: what it holds, and what of it is for the request itself. */
+  /** The same two in billionths of the currency, for budgets in money. */
   cost = 0
   inputCost = 0
   /** The store was asked for a place. */
   entered = false
-  /** The work may go on when the request is over. */
+  /** The provider's work may continue after the request. */
   goesOn = false
-  /** Where it is counted while the store is away. */
+  /** The lease in which it is counted, if the store was away. */
   lease: Lease | null = null
-  /** The store was asked and did not answer: it may hold something. */
+  /** The store was asked and did not answer: it may have made a hold. */
   unsure = false
-  /** Its place among the open ones. */
+  /** Its index among the open tickets, -1 for none. */
   place = -1
 
   constructor (llm: ModelCall, parties: Parties, onStoreFailure: Group['onStoreFailure']) {
@@ -40,7 +40,7 @@ export class Ticket {
     this.onStoreFailure = onStoreFailure
   }
 
-  /** Parties to charge later, because the store did not make the hold, or may make it when its request is over. */
+  /** Parties to charge at settlement, because the store did not make the hold, or may make it late. */
   get late (): readonly Scope[] {
     return this.lease === null && !this.unsure ? none : scopesOf(this.parties)
   }
@@ -52,8 +52,8 @@ export class Ticket {
 }
 
 /**
- * The tickets that are open. A list without gaps and not a map: a map's outgrown tables stay reachable from each other, and
- * with them every request that stood in one, until the next full collection.
+ * The open tickets. A list without gaps instead of a map: V8 keeps the outgrown tables of a map reachable, and
+ * with them every request that was in one, until the next full collection.
  */
 export class OpenTickets implements Iterable<Ticket> {
   readonly #open: Ticket[] = []
@@ -67,13 +67,13 @@ export class OpenTickets implements Iterable<Ticket> {
     ticket.place = this.#open.push(ticket) - 1
   }
 
-  /** Nothing more may be held on it. */
+  /** Unlinks ticket and request: nothing more may be held on it. */
   letGo (ticket: Ticket): void {
     if (ticket.llm !== null) ticket.llm.ticket = null
     ticket.llm = null
   }
 
-  /** Once or more often. Its request still knows it. */
+  /** Idempotent. The request still refers to the ticket. */
   remove (ticket: Ticket): void {
     const last = this.#open.at(-1)
     if (ticket.place < 0 || last === undefined) return

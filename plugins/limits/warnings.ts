@@ -1,4 +1,4 @@
-/** Tells that a share of a budget is spent: in the log, in a metric, and to the host. */
+/** Reports that a share of a budget is spent: in the log, in a metric, and to the host. */
 import type { FastifyBaseLogger } from 'fastify'
 import type { Reached, Settled, Settlement } from '../core/balances/types.js'
 import type { Period } from '../core/money/budget.js'
