@@ -6,10 +6,10 @@ type Address = Pick<UpstreamOptions, 'url' | 'path'>
 
 /** `v4`, `v1beta1`: what providers call their versions. */
 const version = /^v\d+(?:[a-z]+\d*)?$/
-/** Those that are dropped at the end of a base, and put behind it again. */
+/** Versions that are dropped at the end of a base, because the gateway puts them behind it itself. */
 const ours = /^(?:v1|v1beta|v1alpha)$/
 
-/** What an operator should look at, in words that follow the name of the field. */
+/** Warnings for the operator about an upstream's address, in words that follow the name of the field. */
 export function addressWarnings (address: Address): string[] {
   return [versionWarning(address), plaintextWarning(address)].filter((warning) => warning !== null)
 }
@@ -22,10 +22,10 @@ for (const [network, bits] of [
 }
 for (const [network, bits] of [['::1', 128], ['fc00::', 7], ['fe80::', 10]] as const) near.addSubnet(network, bits, 'ipv6')
 
-/** Names without a dot, and those that only a network of one's own resolves (RFC 6761, RFC 6762, RFC 9476, Kubernetes). */
+/** Names without a dot, and those that only local networks resolve (RFC 6761, RFC 6762, RFC 9476, Kubernetes). */
 const ownNames = /^[^.]+$|\.(?:localhost|local|internal|alt|test|svc|home\.arpa)$/
 
-/** Prompts and the provider's key in plain sight of every network on the way. */
+/** Over plain HTTP, every network on the way can read prompts and the provider's key. */
 function plaintextWarning ({ url }: Address): string | null {
   const { protocol, hostname } = new URL(url)
   const host = hostname.replace(/^\[|\]$/g, '')
@@ -35,7 +35,7 @@ function plaintextWarning ({ url }: Address): string | null {
   return 'is not encrypted, and leads out of this network: whoever is on the way reads prompts and the credential; use https://'
 }
 
-/** A base that holds a version of its own, behind which another one is put. */
+/** The base contains a version of its own, and another one would be put behind it. */
 function versionWarning ({ url, path }: Address): string | null {
   if (path !== undefined) return null
   const segments = segmentsOf(new URL(url).pathname)

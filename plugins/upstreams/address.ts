@@ -4,13 +4,13 @@ import type { Upstream } from '../core/upstream/upstream.js'
 
 const modelPlace = '{model}'
 
-/** Servers take such a segment out of a path together with what stands before it, some of them after they have decoded it. */
+/** Servers remove such a segment together with the one before it, some of them after decoding. */
 const dotSegment = /(?:^|[/\\])\.{1,2}(?:[/\\]|$)/
-/** Half of a pair has no form in a URL: what would write it throws. */
+/** Half of a surrogate pair cannot be encoded in a URL: `encodeURIComponent` throws. */
 const halfCharacter = /\p{Surrogate}/u
 
 /**
- * Path and query as an upstream gets them; `model` is the name that it knows. A refusal where its address needs a model and the request
+ * Path and query as an upstream gets them; `model` is its own name for the model. A refusal if its address needs a model and the request
  * names none.
  */
 export function pathAt (upstream: Upstream, llm: ModelCall, model: string | null): string | GatewayError {
@@ -26,7 +26,7 @@ export function pathAt (upstream: Upstream, llm: ModelCall, model: string | null
   return path.replace(modelPlace, () => encodeURIComponent(model))
 }
 
-/** Where the model stands in the path and has another name upstream, that name; every other byte as it was. */
+/** If the model is in the path and has another name upstream, that name; every other byte as it was. */
 function withModel (tail: string, { endpoint, model }: ModelCall, sent: string | null): string {
   if (sent === null || sent === model || endpoint.modelField !== null) return tail
   const [root = ''] = endpoint.tail
@@ -35,12 +35,12 @@ function withModel (tail: string, { endpoint, model }: ModelCall, sent: string |
   return tail.slice(0, start) + inPath(sent.startsWith(`${root}/`) ? sent.slice(root.length + 1) : sent) + tail.slice(end)
 }
 
-/** A model as it stands in a path, where it may hold what parts a path elsewhere. */
+/** A model as part of a path, in which it may contain `/`, `:` and `@`. */
 function inPath (model: string): string {
   return encodeURIComponent(model).replace(/%(?:2F|3A|40)/g, decodeURIComponent)
 }
 
-/** The upstream's own parameters win over the caller's of the same name, in any case: some servers mind none. Others stay byte for byte. */
+/** The upstream's own parameters replace the caller's of the same name, in any case, as for some servers. Others stay byte for byte. */
 function queryAt ({ query: own, queryNames }: Upstream, callers: string): string {
   if (own === '') return callers === '' ? '' : `?${callers}`
   const left = callers.split('&').filter((pair) => pair !== '' && !queryNames.has(nameOf(pair).toLowerCase()))

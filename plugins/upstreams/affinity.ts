@@ -3,9 +3,9 @@ import type { Load } from './load.js'
 import type { Member } from './member.js'
 import { score } from './rendezvous.js'
 
-/** A member may have this much more than its share before what would go to it goes elsewhere. */
+/** A member may have this many times its share of the load before requests go elsewhere. */
 const bound = 1.25
-/** So few in all are no load: where a pool idles, nothing moves. */
+/** So few requests are no load: while a pool idles, nothing moves. */
 const ease = 8
 const maxHomes = 50_000
 /** Longer than any provider keeps an unused prompt cache without being asked to. */
@@ -21,17 +21,17 @@ export interface AffinityKey {
 }
 
 /**
- * Sends what belongs together to the same member: the first of its own order of the members (rendezvous) that is not far busier
- * than the others. Every process finds the same one; each remembers where a conversation went.
+ * Sends requests with the same key to the same member: the first in the key's own order of the members (rendezvous hashing) that is not
+ * far busier than the others. Every process finds the same one; each remembers where a conversation went.
  */
 export class Affinity {
-  /** Made for the first that stays: its room is taken at once. */
+  /** Made on first use, because an LRU cache allocates for its maximum at once. */
   #homes: LRUCache<number, Member> | null = null
 
   /** One of the members, of which there is at least one. */
   pick (members: readonly [Member, ...Member[]], key: AffinityKey, now: number): Member {
     const home = key.stays ? this.#homes?.get(key.hash) : undefined
-    // A single busy agent is no load that others would have to take: only what runs at the same time moves it.
+    // One busy agent alone is no reason to move: only requests that run at the same time are.
     const stays = home !== undefined && members.includes(home) && roomFor(members, running)(home)
     const chosen = stays ? home : first(members, key.hash, roomFor(members, (load) => load.at(now)))
     if (key.stays && chosen !== home) this.#keep(key.hash, chosen)
@@ -59,7 +59,7 @@ function running ({ active }: Load): number {
   return active
 }
 
-/** There is always one with room: not all can be above their share. */
+/** One always has room: not all can be above their share. */
 function first (members: readonly [Member, ...Member[]], hash: number, fits: (member: Member) => boolean): Member {
   let best = members[0]
   let highest = -1

@@ -2,10 +2,10 @@ import { withTimeout } from '../core/with-timeout.js'
 import type { Placed, RetryBudget } from './retry-budget.js'
 import type { Surroundings } from './surroundings.js'
 
-/** A retry waits for its place among all retries: long enough for a burst, in an outage soon over. */
+/** How long a retry waits for its place among all retries: enough for a burst, and short in an outage. */
 const longestWaitMs = 250
 
-/** What one request may take until it is `over`: attempts, time, and a place among the retries of all. Its retries have one place. */
+/** What one request may use until it is `over`: attempts, time, and one place in the retry budget for all its retries. */
 export class Allowance {
   attemptsLeft: number
   readonly #budget: RetryBudget
@@ -40,7 +40,7 @@ export class Allowance {
     return this.#retries
   }
 
-  /** True once it may, false where it may not for a while, or is over. */
+  /** Waits for a place in the retry budget. False if none is free in time, or the request is over. */
   async place (): Promise<boolean> {
     return await new Promise((resolve) => {
       const placed = (isPlaced: boolean): void => {

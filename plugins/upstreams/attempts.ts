@@ -16,7 +16,7 @@ import type { Surroundings } from './surroundings.js'
 import type { Visit } from './visit.js'
 import { Visits } from './visits.js'
 
-/** About this long is waited before the same upstream is asked again. */
+/** About how long to wait before the same upstream is asked again. */
 const againMs = 100
 
 /** The attempts of one request at the members of a pool. */
@@ -29,7 +29,7 @@ export class PoolAttempts implements Attempts {
   readonly #holdsHeads: boolean
   readonly #search: Search
   readonly #visits: Visits
-  /** The secret that came in place of one that was refused, once. */
+  /** The secret that replaces a refused one. Used once. */
   #renewed: string | null = null
   #mayRenew: boolean
   readonly #best = new BestFailure()
@@ -88,7 +88,7 @@ export class PoolAttempts implements Attempts {
     const longestMs = timerMs(Math.min(this.#pool.attemptTimeoutMs, this.#allowance.leftMs(now)))
     const called = callOf(visit.member.upstream, this.#llm, secret, longestMs)
     if (called instanceof GatewayError) {
-      // Its address has no place for this request, which tells nothing of it.
+      // Its address does not fit this request, which says nothing about its health.
       this.#visits.end(null, 0, null)
       return this.#elsewhere(null, called)
     }
@@ -96,10 +96,10 @@ export class PoolAttempts implements Attempts {
     return this.#holdsHeads ? uncompressed(called) : called
   }
 
-  /** Nothing was sent: another member is asked, and that counts as no attempt. `cause`: of a failure of the one before, null for none. */
+  /** Nothing was sent: asks another member, which counts as no attempt. `cause`: why the one before failed, null if it did not. */
   #elsewhere (cause: string | null, error: GatewayError): Called | Promise<Called> {
     const next = this.#isOver || this.#bound.isKnown || this.#allowance.isLate ? null : this.#search.another(this.#around.now())
-    // It is missing all the same where who has no place for it cannot be asked.
+    // The answer is still 404 if the members that cannot be asked are those whose address does not fit.
     if (next === null) return cause === null && this.#best.isMissing ? error : this.#best.note(error)
     this.#search.turnTo(next, cause)
     return this.#begin()
@@ -111,7 +111,7 @@ export class PoolAttempts implements Attempts {
     return this.#holdsHeads && status === 200 && this.#allowance.attemptsLeft > 0 ? 'head' : 'pass'
   }
 
-  /** It has not what nobody knows the maker of. */
+  /** The member does not have the id that is looked for. */
   get #isMissing (): boolean {
     return this.#visits.status === 404 && this.#bound.isLookedFor
   }
@@ -136,7 +136,7 @@ export class PoolAttempts implements Attempts {
     return this.#goOn(judgement)
   }
 
-  /** The provider takes the secret no more: the same one is asked once more with another. That is no retry of a failure of its. */
+  /** The provider refused the secret: the same member is asked once more with a new one. That does not count as a retry. */
   async #renew ({ member, secret }: Visit, renewing: Promise<string>, judgement: Judgement): Promise<number | null> {
     this.#mayRenew = false
     const renewed = await this.#allowance.inTime(renewing)
@@ -150,12 +150,12 @@ export class PoolAttempts implements Attempts {
     return 0
   }
 
-  /** After how long there is another attempt, null for none. */
+  /** Milliseconds until another attempt, null for none. */
   #goOn ({ cause, blames }: Judgement): number | null | Promise<number | null> {
     if (this.#isMissing) return this.#lookOn()
     const isCause = cause === 'credential' || (cause !== null && this.#pool.causes.has(cause))
     if (!isCause || this.#allowance.attemptsLeft <= 0 || this.#allowance.isLate) return null
-    // What is wrong with this request alone is so for all of the account, and is nothing that retries could make worse.
+    // What is wrong with this request alone is wrong for the whole account, and retries elsewhere are no load on a failing upstream.
     const isOwn = blames === null
     if (cause === '429' || isOwn) this.#search.refused()
     const next = this.#search.next(this.#around.now())
@@ -176,14 +176,14 @@ export class PoolAttempts implements Attempts {
     return waitMs
   }
 
-  /** Only who made it has it. Asking costs nothing. */
+  /** Looks for the member that made what the id names. Asking costs nothing. */
   #lookOn (): number | null {
     const next = this.#search.another(this.#around.now())
     if (next !== null) {
       this.#search.turnTo(next, 'unknown_id')
       return 0
     }
-    // It may be with one that is out.
+    // A member that is out may have it.
     if (!this.#search.isThrough) this.#best.note(gatewayError('upstream_unreachable'))
     return null
   }

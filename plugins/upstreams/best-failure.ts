@@ -5,14 +5,14 @@ import { moreUseful, type AttemptResult } from './judgement.js'
 
 const untold = new Error('nothing was tried')
 
-/** What a caller is told where no attempt served it. */
+/** The reply or error for a caller that no attempt served. */
 export class BestFailure {
   #reply: KeptReply | null = null
   #missing: KeptReply | null = null
   #error: Error = untold
   #wasSent = false
 
-  /** The first one counts, and before it the first with which something was sent: its provider may have done work that is paid for. */
+  /** Keeps the first error, or better the first after something was sent: its provider may have done work that is paid for. */
   note<T extends Error> (error: T, sent = false): T {
     if (this.#error === untold || (sent && !this.#wasSent)) this.#error = error
     this.#wasSent ||= sent
@@ -20,8 +20,8 @@ export class BestFailure {
   }
 
   /**
-   * A reply says more than any error. `isMissing`: one of those that may have what is asked for has it not, which is the answer where all
-   * of them say so, and none otherwise.
+   * A reply says more than any error. `isMissing`: a member that may have what is asked for does not have it. That is the answer only if
+   * all of them say so.
    */
   keep (failure: Failure, result: AttemptResult, isMissing: boolean): void {
     if (failure.kind === 'transport') this.note(failure.error, failure.sent)
@@ -33,7 +33,7 @@ export class BestFailure {
     return this.#missing !== null
   }
 
-  /** The request is counted for the upstream whose reply is told. */
+  /** The request then counts for the upstream whose reply this is. */
   told (llm: ModelCall): KeptReply | Error {
     const reply = this.#reply ?? (this.#error === untold ? this.#missing : null)
     if (reply !== null) countFor(reply.upstream, llm)

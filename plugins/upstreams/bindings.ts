@@ -7,16 +7,16 @@ const maxHeld = 10_000
 /** Longer texts are no ids. */
 const maxIdLength = 256
 
-/** An id that a request names, of something that is bound to an account. */
+/** The id in a request of something that is bound to an account. */
 export interface BoundId {
   readonly name: string
-  /** It is all that the request asks for: whoever has it may be looked for. */
+  /** The request only reads or deletes it, so that every member may be asked. */
   readonly isWanted: boolean
 }
 
-/** Which upstream made what is bound to its account: held here, and in the state engine for other processes and hosts. */
+/** Remembers which upstream made what is bound to its account: here, and in the state engine for other processes and hosts. */
 export class Bindings {
-  /** Made with the first: it has room for all of them from the start. */
+  /** Made on first use, because an LRU cache allocates for its maximum at once. */
   #held: LRUCache<string, string> | null = null
   readonly #notes: Notes | null
   readonly #failed: (error: unknown) => void
@@ -26,13 +26,13 @@ export class Bindings {
     this.#failed = failed
   }
 
-  /** The name of the upstream; null where nobody knows, or the state engine cannot answer. */
+  /** The name of the upstream; null if it is not known, or the state engine cannot answer. */
   find (id: BoundId): string | null | Promise<string | null> {
     const held = this.#held?.get(id.name)
     return held === undefined && this.#notes !== null ? this.#ask(this.#notes, id.name) : held ?? null
   }
 
-  /** Of a request that is settled: what its reply made, or what it found. */
+  /** Called for a settled request: remembers what its reply made, or what it found. */
   keep (llm: ModelCall, upstream: string, ttlMs: number): void {
     const id = madeBy(llm)
     if (id === null || this.#held?.get(id) === upstream) return

@@ -2,7 +2,7 @@ import type { ModelCall } from '../core/call/model-call.js'
 import { namedBy, type Bindings, type BoundId } from './bindings.js'
 import type { Member } from './member.js'
 
-/** The member of a pool that made what a request names. It alone has it, however it does. */
+/** The member of a pool that made what a request names. Only that member has it, whatever its health. */
 export class BoundMember {
   readonly #members: readonly Member[]
   readonly #bindings: Bindings
@@ -16,7 +16,7 @@ export class BoundMember {
     this.#bound = members.length > 1 ? namedBy(llm) : null
   }
 
-  /** Once; null where nothing is named, or nobody knows who made it. */
+  /** Asks once; null if the request names nothing, or the member is not known. */
   find (): Member | null | Promise<Member | null> {
     if (this.#bound === null || this.#isAsked) return null
     this.#isAsked = true
@@ -28,7 +28,7 @@ export class BoundMember {
     return this.#isKnown
   }
 
-  /** Nobody knows it, and to ask each member costs nothing. */
+  /** It is not known, and asking each member costs nothing. */
   get isLookedFor (): boolean {
     return this.#bound?.isWanted === true && !this.#isKnown
   }

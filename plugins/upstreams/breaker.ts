@@ -1,5 +1,5 @@
 export interface BreakerRules {
-  /** Failures one after the other that open it. */
+  /** Failures in a row that open it. */
   readonly failures: number
   readonly firstMs: number
   readonly longestMs: number
@@ -8,7 +8,7 @@ export interface BreakerRules {
 /** For replies that fail and connections that break. */
 export const failureRules: BreakerRules = { failures: 5, firstMs: 1_000, longestMs: 60_000 }
 
-/** For a credential that was refused: it does not heal by itself, and each try is a refused call. */
+/** For a refused credential: it does not heal by itself, and each try is another refused call. */
 export const refusalRules: BreakerRules = { failures: 1, firstMs: 30_000, longestMs: 3_600_000 }
 
 /**
@@ -19,7 +19,7 @@ export class Breaker {
   readonly #rules: BreakerRules
   #failures = 0
   #opened = 0
-  /** How often it had opened when an answer closed it that nothing has completed since. */
+  /** How often it had opened before the last answer, until a reply is complete. */
   #openedBefore = 0
   #until = 0
   #tried = false
@@ -33,12 +33,12 @@ export class Breaker {
     return this.#opened > 0
   }
 
-  /** From when on the next request may pass. 0: it is closed. */
+  /** When the next request may pass; 0 while it is closed. */
   get until (): number {
     return this.#until
   }
 
-  /** The same, and where one is on its way that may tell, when that was sent. */
+  /** The same, but while a trial request runs, when that was sent. */
   get dueAt (): number {
     return this.#tried ? this.#triedAt : this.#until
   }
@@ -48,8 +48,8 @@ export class Breaker {
   }
 
   /**
-   * A request goes through. True where it is the one that tells, and has to tell `failed`, `answered`, `succeeded` or `untold`. Where it
-   * takes as long as was waited for it, another one is tried: it may hang.
+   * A request goes through. True if it is the trial request, which must end in `failed`, `answered`, `succeeded` or `untold`. If it takes
+   * as long as the pause before it, another one becomes the trial: it may hang.
    */
   enter (now: number): boolean {
     if (this.#opened === 0 || (this.#tried && now < this.#until)) return false
@@ -59,7 +59,7 @@ export class Breaker {
     return true
   }
 
-  /** It is there, and may still break off what it has begun: that would be one more failure in a row. */
+  /** A reply has begun: the upstream is there. If the reply breaks off, that is still one more failure in a row. */
   answered (): void {
     this.#openedBefore = Math.max(this.#openedBefore, this.#opened)
     this.#opened = 0
@@ -72,13 +72,13 @@ export class Breaker {
     this.completed()
   }
 
-  /** What it had begun came to its end: the row of failures ends, too. Whether it is there now is told by others. */
+  /** A reply is complete: the row of failures ends. Says nothing about whether the upstream is there now. */
   completed (): void {
     this.#failures = 0
     this.#openedBefore = 0
   }
 
-  /** `atLeastMs`: the upstream told itself when to come again. What was on its way when it opened does not make it longer. */
+  /** `atLeastMs`: when the upstream said to come again. Requests that ran already when it opened do not lengthen the pause. */
   failed (now: number, wasTry: boolean, atLeastMs = 0): void {
     this.#failures += 1
     if (wasTry) this.#tried = false
@@ -92,14 +92,14 @@ export class Breaker {
     }
   }
 
-  /** The request that was to tell told nothing: its caller left. */
+  /** The trial request ended without a result: its caller left. */
   untold (wasTry: boolean): void {
     if (!wasTry) return
     this.#tried = false
     this.#until = Math.min(this.#until, this.#triedAt)
   }
 
-  /** Another one is back, and this one may be too. */
+  /** Another member is back, and this one may be too. */
   hurry (now: number): void {
     if (!this.#tried) this.#until = Math.min(this.#until, now)
   }

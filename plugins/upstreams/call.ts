@@ -5,7 +5,7 @@ import type { Family } from '../protocols/index.js'
 import { pathAt } from './address.js'
 import { renameAt, renameModel } from './rename-model.js'
 
-/** The request as one upstream gets it, with the secret that it takes now; null for none. */
+/** The request as one upstream gets it. `secret`: the upstream's current one, null for none. */
 export function callOf (upstream: Upstream, llm: ModelCall, secret: string | null, headersTimeoutMs: number | null): Called {
   const { endpoint, model } = llm
   const sent = model === null ? null : upstream.models.get(model) ?? model
@@ -20,7 +20,7 @@ export function uncompressed (call: Call): Call {
   return { ...call, headers: [...call.headers, ['accept-encoding', 'identity']] }
 }
 
-/** From here on the request is this upstream's. */
+/** From here on the request counts for this upstream. */
 export function countFor ({ name, models, forwards }: Upstream, llm: ModelCall): void {
   const { routing, model } = llm
   routing.upstream = name
@@ -32,13 +32,13 @@ function bodyOf ({ models }: Upstream, { body, endpoint, model }: ModelCall): Bu
   const bytes = body.outgoing ?? body.bytes
   if (bytes !== null && body.modelAt !== null) return renameAt(bytes, body.modelAt, models.get(model ?? ''))
   if (bytes === null || models.size === 0) return bytes
-  // Where the path names the model, the body may repeat it.
+  // If the path names the model, the body may repeat it.
   const { modelField, otherModels, family } = endpoint
   const places = modelField === null ? otherModels : [modelField]
   return places.reduce((sent, place) => renameModel(sent, place, models, family.modelPrefix) ?? sent, bytes)
 }
 
-/** Made once for each secret: a text that was joined anew must be flattened anew by whoever reads it. */
+/** Made once for each secret: V8 would have to flatten a newly joined text each time. */
 interface Made {
   readonly secret: string
   readonly headers: readonly Header[]

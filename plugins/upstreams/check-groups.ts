@@ -1,4 +1,4 @@
-/** What no part can say by itself: that the upstreams and pools which groups name are there, and speak what the groups use. */
+/** Checks that need several parts of a configuration: the upstreams and pools of groups exist, and speak the protocols that they use. */
 import { didYouMean } from '../core/config/did-you-mean.js'
 import { endpoints } from '../protocols/index.js'
 import type { PoolOptions, UpstreamOptions } from './options.js'
@@ -19,7 +19,7 @@ export interface Named {
   readonly upstreams: Readonly<Record<string, Pick<UpstreamOptions, 'protocols'>>>
   readonly pools: Readonly<Record<string, Pick<PoolOptions, 'members'>>>
   readonly groups: Readonly<Record<string, GroupNames>>
-  /** Each group must have somewhere to go. False where a mount of the host's may be it. */
+  /** Each group needs an upstream. False if a mount of the host's may send its requests. */
   readonly complete: boolean
 }
 
@@ -74,7 +74,7 @@ function wrongUse ({ path, name, protocols }: Use, { upstreams, pools }: Named):
   return unspoken === undefined ? [] : [{ path, message: `names ${name}, which does not speak ${unspoken}` }]
 }
 
-/** A member is known by what it says that it speaks, or else by what groups use it for by itself. */
+/** Pools whose members speak different families: judged by their `protocols`, or else by what groups use each of them for directly. */
 function mixedPools (config: Named, uses: readonly Use[]): Mistake[] {
   return Object.entries(config.pools).flatMap(([pool, { members }]) => {
     const named = Array.isArray(members) ? members.map((member) => typeof member === 'string' ? member : member.upstream) : []

@@ -3,7 +3,7 @@ import { lessBusy } from './less-busy.js'
 import type { Member } from './member.js'
 import type { Pool } from './pool.js'
 
-/** What stands for the model in all that is kept by model, where a request names none. */
+/** Stands for the model in what is kept by model, if a request names none. */
 export const noModel = ''
 
 export interface Ask {
@@ -31,11 +31,11 @@ export function choose (pool: Pool, ask: Ask): Member | null {
     if (ask.affinityKey !== null) return pool.homes.pick(serving, ask.affinityKey, ask.now)
     return lessBusy(ask.tried.length === 0 ? serving : surest(serving), ask.random)
   }
-  // A second time to one that is well comes before a first time to one that is out.
+  // A healthy member that was tried comes before an untried one that is out.
   const again = lowestTier(pool.members.filter((member) => ask.tried.includes(member) && isAskable(member, ask) && mayServe(member, ask)))
   if (again !== null) return lessBusy(again, ask.random)
   const open = pool.members.filter((member) => isOpen(member, ask))
-  // Somebody has to be asked, but nobody a second time who said when to come again.
+  // A first attempt asks somebody even if all are out; a retry asks no account that said when to come again.
   return soonest(ask.tried.length === 0 ? open : open.filter(({ health }) => health.account.allows(ask.model, ask.now)), ask)
 }
 
@@ -62,7 +62,7 @@ function isSome (members: readonly Member[]): members is Some {
   return members.length > 0
 }
 
-/** Those that answer best: until its breaker opens, one that hangs looks like any other to whoever sees its load alone. */
+/** Those with the fewest unanswered requests: by load alone, a member that hangs looks healthy until its breaker opens. */
 function surest ([first, ...others]: Some): Some {
   let best: Some = [first]
   for (const member of others) {

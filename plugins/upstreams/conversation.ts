@@ -5,7 +5,7 @@ import { conversationFields, type ConversationField } from '../protocols/convers
 const maxLength = 255
 
 /**
- * The id of the conversation that a request is part of, by the first of what tells one; null where nothing does. `json`: its parsed body.
+ * The id of a request's conversation, from the first of the known fields that has one; null for none. `json`: its parsed body.
  */
 export function conversationOf (headers: Readonly<Record<string, unknown>>, json: unknown): string | null {
   for (const field of conversationFields) {

@@ -8,7 +8,7 @@ import type { Health, HealthRegistry } from './health.js'
 import { poolOfOne, type Pool } from './pool.js'
 import type { Surroundings } from './surroundings.js'
 
-/** One upstream by itself. Where its secret never changes there is nothing to decide: what it is sent is known at once. */
+/** One upstream by itself. If its secret never changes there is nothing to decide, and the call is made at once. */
 export function upstreamDestination (upstream: Upstream, registry: HealthRegistry, around: Surroundings): Destination {
   return { ...poolDestination(poolOfOne(upstream, registry), around), call: fixedCall(upstream, registry.of(upstream)) }
 }
@@ -18,7 +18,7 @@ function fixedCall (upstream: Upstream, health: Health): ((llm: ModelCall) => Ca
   const secret = upstream.secret.known()
   return (llm) => {
     const called = callOf(upstream, llm, secret, null)
-    // One that is settled already, as its caller left while a host's hook waited, would be counted here for ever.
+    // A request that is settled already (its caller left while a host's hook waited) would be counted here for ever.
     if (llm.routing.visited === null && !llm.settled && !(called instanceof GatewayError)) {
       llm.routing.visited = health
       health.active += 1

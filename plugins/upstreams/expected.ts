@@ -1,4 +1,4 @@
-/** What may come to be counted of the upstreams and pools of a configuration. */
+/** Counters of upstreams and pools whose labels follow from the configuration. */
 import type { Recorder } from '../core/recorder.js'
 import type { AttemptResult } from './judgement.js'
 import type { Pool } from './pool.js'
@@ -19,7 +19,7 @@ const results = Object.keys({
   queue: true,
 } satisfies Record<AttemptResult, true>)
 
-/** Has their counters be there at 0. */
+/** Starts these counters at 0. */
 export function expectCounts (recorder: Recorder, upstreams: Iterable<string>, pools: Iterable<Pool>): void {
   recorder.expect('upstream_attempts_total', attempts(upstreams))
   recorder.expect('failovers_total', failovers(pools))
@@ -29,7 +29,7 @@ function * attempts (upstreams: Iterable<string>): Generator<readonly string[]> 
   for (const upstream of upstreams) for (const result of results) yield [upstream, result]
 }
 
-/** By the causes of each; a refused credential, and an id that nobody knows, need none. */
+/** By the causes of each pool; a refused credential and an unknown id always lead to another member. */
 function * failovers (pools: Iterable<Pool>): Generator<readonly string[]> {
   for (const { name, causes } of pools) for (const cause of [...causes, 'credential', 'unknown_id']) yield [name, cause]
 }

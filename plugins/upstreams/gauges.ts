@@ -4,7 +4,7 @@ import type { Gateway } from '../core/gateway.js'
 import type { Upstream } from '../core/upstream/upstream.js'
 import type { HealthRegistry } from './health.js'
 
-/** Shows how the upstreams do, and counts what ran where there was nothing to decide. */
+/** Shows the health, the running requests and the model names of upstreams as gauges. */
 export function followHealth (
   app: FastifyInstance, gateway: Gateway, upstreams: ReadonlyMap<string, Upstream>, registry: HealthRegistry
 ): void {

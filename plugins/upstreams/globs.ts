@@ -1,6 +1,6 @@
 import { globOf } from '../core/config/glob.js'
 
-/** True for names that one of the patterns stands for; `*` is any part of a name, also an empty one. */
+/** Matches names against any of the patterns; `*` is any part of a name, also an empty one. */
 export function compileGlobs (patterns: readonly string[]): (name: string) => boolean {
   const exact = new Set(patterns.filter((pattern) => !pattern.includes('*')))
   const open = patterns.filter((pattern) => pattern.includes('*')).map(globOf)

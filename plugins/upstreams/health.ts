@@ -6,7 +6,7 @@ import { Load } from './load.js'
 
 const maxModels = 1_000
 
-/** What is known of how an upstream does, in this process: the same for all pools that it is in, and across a reload. */
+/** The health of one upstream, as this process knows it: shared by all pools that it is in, and kept over a reload. */
 export class Health {
   readonly breaker = new Breaker(failureRules)
   /** Of its credential. */
@@ -16,7 +16,7 @@ export class Health {
   readonly account: Account
   active = 0
   readonly #loads = new Map<string, Load>()
-  /** Digest of the secret that was refused last, for all or for some model; of nothing where there was none. */
+  /** Digest of the secret that was refused last, for all models or one. Null for none. */
   #refused: string | null = null
 
   constructor (account: Account) {
@@ -31,7 +31,7 @@ export class Health {
     this.#refused = digestOf(secret ?? '')
   }
 
-  /** With another secret than the one that was refused it begins anew. */
+  /** The current secret. If it is not the refused one, the breakers of the credential are reset. */
   meet (secret: string): void {
     if (this.#refused === digestOf(secret)) return
     this.#refused = null
@@ -39,34 +39,34 @@ export class Health {
     this.models.clear()
   }
 
-  /** Its breakers let a request for this model pass; what its account has to say comes besides. */
+  /** Its breakers let a request for this model pass. The account is asked separately. */
   allows (model: string, now: number): boolean {
     return this.isWell(now) && this.refusalOf(model)?.allows(now) !== false
   }
 
-  /** Asked for whatever model comes, as far as its own breakers go. */
+  /** Its breakers let requests pass, whatever the model. */
   isWell (now: number): boolean {
     return this.breaker.allows(now) && this.credential.allows(now)
   }
 
-  /** From when on it may be asked, as far as is known; 0 for any time. */
+  /** When it may be asked again; 0 for now. */
   returnsAt (model: string): number {
     return Math.max(this.breaker.until, this.credential.until, this.refusalOf(model)?.until ?? 0, this.account.until(model))
   }
 
-  /** How busy it is as a member of one pool: what was begun before a reload still runs after it. */
+  /** Its load as a member of one pool. Kept over a reload, because requests go on running. */
   loadIn (pool: string): Load {
     const known = this.#loads.get(pool) ?? new Load()
     this.#loads.set(pool, known)
     return known
   }
 
-  /** The breaker of one model, where there is one: mostly there is none of any, and each request asks for it some times. */
+  /** The breaker of one model, if there is one. Mostly there is none at all, and each request asks several times. */
   refusalOf (model: string): Breaker | undefined {
     return this.models.size === 0 ? undefined : this.models.get(model)
   }
 
-  /** The same, made where there is none. */
+  /** The same, made if there is none. */
   modelBreaker (model: string): Breaker {
     const known = this.refusalOf(model) ?? new Breaker(refusalRules)
     this.models.set(model, known)
@@ -74,12 +74,12 @@ export class Health {
   }
 }
 
-/** No secret is kept longer than by who uses it. */
+/** Only a digest is kept here, so that no secret outlives its use. */
 function digestOf (secret: string): string {
   return hash('sha256', secret, 'base64')
 }
 
-/** An account of a provider: its upstreams share its rate limits, which are by model. */
+/** A provider account. Its upstreams share its rate limits, which are per model. */
 export class Account {
   readonly name: string
   readonly #cooled = new LRUCache<string, number>({ max: maxModels })
@@ -88,7 +88,7 @@ export class Account {
     this.name = name
   }
 
-  /** Until when it takes no request for the model; 0 where it does. */
+  /** Until when it gets no request for the model; 0 if it does. */
   until (model: string): number {
     return this.#cooled.size === 0 ? 0 : this.#cooled.get(model) ?? 0
   }
@@ -97,18 +97,18 @@ export class Account {
     return this.until(model) <= now
   }
 
-  /** Never shortens: a later refusal may tell less than an earlier one. */
+  /** Never shortens the pause: a later refusal may name a shorter one. */
   cool (model: string, until: number): void {
     if (until > this.until(model)) this.#cooled.set(model, until)
   }
 
-  /** Models that wait, with the end of it. */
+  /** Models that wait, each with the end of its pause. */
   cooled (now: number): Array<readonly [model: string, until: number]> {
     return [...this.#cooled.entries()].filter(([, until]) => until > now)
   }
 }
 
-/** All that one process knows of its upstreams, by what they are. */
+/** The health of all upstreams of a process, by name, address and account. */
 export class HealthRegistry {
   readonly #accounts = new Map<string, Account>()
   readonly #upstreams = new Map<string, Health>()
@@ -129,7 +129,7 @@ export class HealthRegistry {
 
 const registries = new WeakMap<object, HealthRegistry>()
 
-/** The same registry for the same owner: an app that takes over from another one knows what that one knew. */
+/** The same registry for the same owner, so that an app which replaces another one knows what that one knew. */
 export function healthRegistry (owner: object): HealthRegistry {
   const known = registries.get(owner) ?? new HealthRegistry()
   registries.set(owner, known)

@@ -96,7 +96,7 @@ function settle (llm: ModelCall, recorder: Recorder, bindings: Bindings): void {
 }
 
 /**
- * Which upstream gets a request: by its group, its model, and how the members of a pool do. Answers what no upstream has to
- * be asked for: the models of a group that lists them, and a model that none of its routes takes.
+ * Which upstream gets a request: by its group, its model, and the health of the members of a pool. Answers what needs no
+ * upstream: the models of a group that lists them, and a model that none of its routes takes.
  */
 export const upstreams = fp(registerUpstreams, { fastify: '5.x', name: 'llm-gateway-upstreams' })

@@ -4,22 +4,22 @@ import type { ModelCall } from '../core/call/model-call.js'
 import { mayNameAccount, namesAccount, namesRequest, waitMsOf } from '../protocols/refusals.js'
 import type { Failure, KeptReply } from '../core/upstream/upstream.js'
 
-/** How an attempt ended, as the metrics, the log line and the span tell it. */
+/** How an attempt ended, as reported in the metrics, the log line and the span. */
 export type AttemptResult =
   | 'ok' | 'client_error' | 'rate_limited' | 'overloaded' | 'server_error' | 'credential' | 'connect' | 'reset' | 'timeout' | 'invalid'
   | 'first_event' | 'left' | 'queue'
 
-/** `nobody_asked`: it was never sent, and tells nothing of anybody. */
+/** What is at fault. `nobody_asked`: the request was never sent, so it says nothing about anybody. */
 export type Blame = 'upstream' | 'credential' | 'credential_model' | 'account_model' | 'nobody_asked'
 
 /** What a failed attempt means for its upstream, and for another attempt. */
 export interface Judgement {
   readonly result: AttemptResult
-  /** Under which of a pool's causes another member is asked; null for none. `credential`: always. */
+  /** The cause, as in a pool's `retryOn`, for which another member is asked; null for none. `credential`: always. */
   readonly cause: string | null
-  /** What is out for a while: the upstream, its credential, its credential for this model, its account for this model, or nothing. */
+  /** What gets no requests for a while: the upstream, its credential (for this model), its account for this model, or nothing. */
   readonly blames: Blame | null
-  /** After how long the upstream says that it may be asked again. */
+  /** Milliseconds after which the upstream says it may be asked again. */
   readonly waitMs: number | null
 }
 
@@ -30,12 +30,12 @@ export const well: Judgement = { ...nothing, result: 'ok' }
 const refusing: Judgement = { ...nothing, result: 'client_error' }
 const noText = Buffer.alloc(0)
 
-/** True for replies whose body has a say in what becomes of them. */
+/** True for statuses whose body is needed to judge the reply. */
 export function needsBody (status: number): boolean {
   return status === 400 || status === 401 || status === 402 || status === 403 || status === 429 || status >= 500
 }
 
-/** What a reply that was passed on says of its upstream, as far as its head tells. */
+/** What the head of a reply that is passed on says about its upstream. */
 export function passedOn (status: number, headers: KeptReply['headers']): Judgement {
   return status < 400 ? well : judgeStatus(status, headers, noText, Date.now()) ?? refusing
 }
@@ -44,16 +44,16 @@ export function judge (failure: Failure, ownCredential: boolean, nowMs: number, 
   if (failure.kind === 'transport') return judgeTransport(failure.error, failure.sent)
   if (failure.kind === 'head') return { result: 'first_event', cause: 'first_event', blames: 'upstream', waitMs: null }
   const { reply } = failure
-  // Whom a refusal concerns would stand in what is missing; a limit or an overload has said so.
+  // A body that broke off may lack whom the refusal concerns. A limit or an overload is known by its status.
   if (reply.error !== null && !busy.has(reply.status)) return judgeTransport(reply.error, true)
   return judgeReply(reply, ownCredential, nowMs, llm)
 }
 
 const timeouts: ReadonlySet<unknown> = new Set(['UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT', 'ETIMEDOUT'])
 
-/** Before anything was sent, no provider has done anything. After that, it may have. */
+/** If nothing was sent, no provider has done work. After that, it may have. */
 function judgeTransport (error: Error, sent: boolean): Judgement {
-  // A queue of ours that is full, or too slow, says nothing of the upstream.
+  // Our own queue was full or too slow, which says nothing about the upstream.
   if (error instanceof GatewayError) return { result: 'queue', cause: 'connect', blames: 'nobody_asked', waitMs: null }
   if (!sent) return { result: 'connect', cause: 'connect', blames: 'upstream', waitMs: null }
   if (error.name === 'HTTPParserError') return { ...nothing, result: 'invalid', blames: 'upstream' }
@@ -68,13 +68,13 @@ function judgeReply ({ status, headers, text }: KeptReply, ownCredential: boolea
   const judged = judgeStatus(status, headers, text, nowMs)
   if (judged !== null) return judged
   const isOwn = namesRequest(text)
-  // What would pay for less goes on for others.
+  // The account can still pay for smaller requests.
   if (status === 402 && ownCredential && isOwn) return { ...nothing, result: 'credential', cause: 'credential' }
   if (!ownCredential || status === 400 || status === 404 || isOwn) return { ...nothing, result: 'client_error' }
   return { result: 'credential', cause: 'credential', blames: status === 403 ? 'credential_model' : 'credential', waitMs: null }
 }
 
-/** A limit, or a failure of the upstream's own; null for anything else. */
+/** A limit or a failure of the upstream; null for any other status. */
 function judgeStatus (status: number, headers: KeptReply['headers'], text: Buffer, nowMs: number): Judgement | null {
   if (status === 429) {
     const blames = namesRequest(text) ? null : 'account_model'
@@ -85,12 +85,12 @@ function judgeStatus (status: number, headers: KeptReply['headers'], text: Buffe
   return { result: 'overloaded', cause: String(status), blames: 'upstream', waitMs: waitMsOf(headers, text, nowMs) }
 }
 
-/** A large body as one text, and in lower case once more, takes twice the time and three times its memory. */
+/** A large body is searched in pieces: as one text, and again in lower case, it takes twice the time and three times the memory. */
 const pieceBytes = 64 * 1024
-/** More than any words that are looked for. */
+/** Longer than any words that are looked for. */
 const overlapBytes = 64
 
-/** All of a request that its provider may repeat. */
+/** Everything in a request that its provider may repeat in an error. */
 function * saidIn ({ url, request, body: { bytes } }: ModelCall): Iterable<string> {
   yield [unescape(url.replaceAll('+', ' ')), ...Object.entries(Object(request?.headers))].join('\n')
   const sent = bytes ?? noText
@@ -98,8 +98,8 @@ function * saidIn ({ url, request, body: { bytes } }: ModelCall): Iterable<strin
 }
 
 /**
- * The less the better for the caller: a limit tells it when to come again, an overload that it may, anything else nothing. One that broke
- * off cannot be passed on.
+ * Lower is more useful to the caller: a limit says when to come again, an overload that coming again may help, anything else nothing. One
+ * that broke off comes last, because it cannot be passed on.
  */
 export function usefulness ({ status, headers, text, error }: KeptReply, nowMs: number): number {
   if (error !== null) return 4e15
@@ -108,7 +108,7 @@ export function usefulness ({ status, headers, text, error }: KeptReply, nowMs: 
   return 3e15
 }
 
-/** What is wrong with the request is the answer to it, whatever was wrong with other upstreams. */
+/** An error in the request itself is the answer, whatever was wrong with other upstreams. */
 export function moreUseful (best: KeptReply | null, reply: KeptReply, result: AttemptResult): KeptReply {
   const now = Date.now()
   return result === 'client_error' || best === null || usefulness(reply, now) < usefulness(best, now) ? reply : best

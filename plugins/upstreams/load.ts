@@ -1,12 +1,12 @@
-/** How fast what was is forgotten: after this many milliseconds a third of it is left. */
+/** How fast past requests are forgotten: after this time about a third of them counts. */
 const decayMs = 30_000
 
-/** How busy a member of a pool is: what runs there, and what was begun there of late. */
+/** How busy a member of a pool is: requests that run there, and those that began recently. */
 export class Load {
   #active = 0
   #recent = 0
   #at = 0
-  /** What was left of it when somebody asked last: whoever chooses a member asks several times for one moment. */
+  /** The last result, because a choice asks several times at the same moment. */
   #left = 0
   #leftAt = 0
   #unanswered = 0
@@ -15,7 +15,7 @@ export class Load {
     return this.#active
   }
 
-  /** What was begun since the last reply that was no failure: what is dead, hangs or is overloaded has more than what is well. */
+  /** Requests since the last reply that was no failure: a member that is dead, hangs or is overloaded has more than a healthy one. */
   get unanswered (): number {
     return this.#unanswered
   }

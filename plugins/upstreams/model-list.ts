@@ -4,14 +4,14 @@ import type { Group } from '../core/types.js'
 import { modelDocuments } from '../protocols/model-documents.js'
 import type { Router } from './router.js'
 
-/** The models of a group by name, where its configuration lists them; null where only the provider knows. */
+/** The models of a group, if its configuration lists them by name; null if only the provider knows them. */
 function listedModels ({ models, routes = [], upstream }: Group): readonly string[] | null {
   if (models !== null) return [...models]
   const named = routes.flatMap((route) => route.models)
   return named.length === 0 || upstream !== null || named.some((name) => name.includes('*')) ? null : [...new Set(named)]
 }
 
-/** What a request for the list of models, or for one of them, is answered; null where its provider is asked. */
+/** The answer to a request for the list of models, or for one of them; null if its provider is to be asked. */
 export function modelsAnswer (llm: ModelCall, router: Router): object | GatewayError | null {
   const { auth: { group }, endpoint, model } = llm
   if (endpoint.protocol !== 'models' || group === null) return null

@@ -7,7 +7,7 @@ const byError: ReadonlyMap<string | null, AttemptResult> = new Map([
   ['overloaded', 'queue'],
 ])
 
-/** How the one attempt of a settled request ended, where there was nothing to choose. */
+/** How the one attempt of a settled request ended, if there was nothing to choose. */
 export function plainResult ({ upstreamReply: { status }, abortedBy, errorCode, routing: { forwardsSecret } }: ModelCall): AttemptResult {
   if (abortedBy === 'client') return 'left'
   if (status === 0) return byError.get(errorCode) ?? 'connect'

@@ -15,7 +15,7 @@ export interface Pool {
   readonly affinity: 'conversation' | 'key' | 'none'
   readonly homes: Affinity
   readonly affinityTtlMs: number
-  /** Infinity: the transport's own. */
+  /** Infinity for the transport's own. */
   readonly attemptTimeoutMs: number
   readonly deadlineMs: number
 }
@@ -105,7 +105,7 @@ function readCauses (at: string, given: unknown): ReadonlySet<string> {
   return new Set(named)
 }
 
-/** What an upstream that is in no pool has of one: a single attempt, whatever becomes of it. */
+/** A pool for an upstream that is in none: one member and one attempt. */
 export function poolOfOne (upstream: Upstream, registry: HealthRegistry): Pool {
   const { retryOn, ...others } = poolDefaults
   return {
@@ -120,7 +120,7 @@ export function poolOfOne (upstream: Upstream, registry: HealthRegistry): Pool {
   }
 }
 
-/** All that may have what a request without a model asks for: `first` are those that it goes to where nobody knows. */
+/** A pool of all upstreams that may have what a request without a model asks for. `first` are asked before the others. */
 export function poolOf (first: readonly Upstream[], others: readonly Upstream[], registry: HealthRegistry): Pool {
   const { retryOn, ...rules } = poolDefaults
   const tiers = [...new Set([...first, ...others])].map((upstream) => newMember(upstream, registry.of(upstream), {

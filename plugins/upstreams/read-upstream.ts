@@ -18,7 +18,7 @@ const known = {
   protocols: 'anything',
 } as const
 
-/** What the transport says itself, or what belongs to one connection (RFC 9110 7.6.1). */
+/** Headers that the transport sets itself, or that belong to one connection (RFC 9110 7.6.1). */
 const fixedHeaders: ReadonlySet<string> = new Set([
   'host', 'content-length', 'transfer-encoding', 'connection', 'keep-alive', 'upgrade', 'te', 'trailer', 'expect', 'proxy-connection',
 ])

@@ -1,9 +1,8 @@
 import { textAt, textsAt, type Span } from '../core/body/json-text.js'
 
 /**
- * Puts the upstream's name for the model in place of the caller's in the raw bytes of a JSON body, wherever a path leads to it
- * (`model`, `requests.*.model`); each other byte stays, and so does `prefix` where it stands before the name. Null where there is nothing
- * to replace.
+ * Replaces the caller's name of the model by the upstream's in the raw bytes of a JSON body, at every place that `path` leads to
+ * (`model`, `requests.*.model`). Every other byte stays, and so does a `prefix` before the name. Null if there is nothing to replace.
  */
 export function renameModel (body: Buffer, path: string, names: ReadonlyMap<string, string>, prefix = ''): Buffer | null {
   const pieces: Buffer[] = []
@@ -19,7 +18,7 @@ export function renameModel (body: Buffer, path: string, names: ReadonlyMap<stri
   return from === 0 ? null : Buffer.concat([...pieces, body.subarray(from)])
 }
 
-/** The same in a form, where the one value stands as it is. */
+/** The same in a form, where the value is not quoted. */
 export function renameAt (body: Buffer, [start, end]: Span, name: string | undefined): Buffer {
   return name === undefined ? body : Buffer.concat([body.subarray(0, start), Buffer.from(name), body.subarray(end)])
 }

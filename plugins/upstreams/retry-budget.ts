@@ -1,11 +1,11 @@
-/** At any time one in five of the requests that run may be a retry (Finagle's and Envoy's figure), and a few always. */
+/** At most one in five running requests may be a retry (as in Finagle and Envoy), but a few always may. */
 const share = 5
 const always = 3
 
-/** Hears whether a retry that waited may run. */
+/** Called with whether a retry that waited may run. */
 export type Placed = (isPlaced: boolean) => void
 
-/** Bounds retries by what runs: an outage must not multiply the load. One for each process. */
+/** Bounds retries by the running requests, so that an outage does not multiply the load. One for each app. */
 export class RetryBudget {
   #running = 0
   #retries = 0
@@ -20,7 +20,7 @@ export class RetryBudget {
     this.#running -= 1
   }
 
-  /** Told with the next place that is free. Who waits runs not: a queue of retries must not make room for more of them. */
+  /** Calls `placed` with the next free place. A waiting retry does not count as running, or a queue of them would make room for more. */
   wait (placed: Placed): void {
     this.#waiting.add(placed)
     this.#running -= 1
@@ -31,7 +31,7 @@ export class RetryBudget {
     this.#running += 1
   }
 
-  /** True where one more retry may run; it then has to `give` its place back. */
+  /** True if one more retry may run; it must `give` its place back. */
   take (): boolean {
     if (this.#retries >= Math.max(always, Math.floor(this.#running / share))) return false
     this.#retries += 1

@@ -14,14 +14,14 @@ interface Route {
 /** Where the requests of one group go. */
 interface Ways {
   readonly routes: readonly Route[]
-  /** Models that were asked for; an invented one is forgotten with the others. */
+  /** Results for models that were asked for. Cleared when full, because callers can invent names. */
   readonly known: Map<string, Destination | null>
   any: Destination | null
 }
 
 const rememberedModels = 256
 
-/** One destination of several upstreams, for what any of them may have; the first ones are asked before the others. */
+/** Makes one destination of several upstreams, for what any of them may have; `first` are asked before the others. */
 export type Unite = (first: readonly Upstream[], others: readonly Upstream[]) => Destination
 
 /** Finds where a request goes, by its group and its model. */
@@ -35,7 +35,7 @@ export class Router {
     this.#unite = unite
   }
 
-  /** Null where nothing that is named takes it. */
+  /** Null if no route and no upstream of the group takes it. */
   find (llm: ModelCall): Destination | null {
     const { group } = llm.auth
     if (group === null) return this.#only()
@@ -46,14 +46,14 @@ export class Router {
     return routed ?? this.#unrouted(llm, group) ?? (isModelless ? ways?.routes[0]?.destination ?? null : null)
   }
 
-  /** False where the requests of a group go by their models, and those for this one nowhere. */
+  /** False if no route of the group takes the model and there is nowhere else to go. */
   takes (group: Group, model: string, llm: ModelCall): boolean {
     return group.routes === undefined || group.routes.length === 0 || byModel(
       this.#waysOf(group, group.routes), model
     ) !== null || this.#unrouted(llm, group) !== null
   }
 
-  /** Why a request of a group that has routes goes nowhere; null where it goes somewhere. */
+  /** The refusal of a request that no route takes; null if one does, or the group has no routes. */
   refusal (llm: ModelCall): GatewayError | null {
     const { auth: { group }, endpoint } = llm
     if (group === null || group.routes === undefined || group.routes.length === 0 || this.find(llm) !== null) return null
@@ -67,7 +67,7 @@ export class Router {
     return routes === undefined || routes.length === 0 ? this.#only() : null
   }
 
-  /** What was made for a model is asked for without one: wherever the group goes, it may be there. */
+  /** For what was made with a model but is asked for without one: any upstream of the group may have it. */
   #anyOf (ways: Ways, preferred: Destination | null): Destination {
     const others = ways.routes.flatMap(({ destination }) => destination.upstreams)
     ways.any ??= preferred === null ? this.#unite(others, []) : this.#unite(preferred.upstreams, others)
@@ -106,7 +106,7 @@ function byModel ({ routes, known }: Ways, model: string | null): Destination | 
   return found
 }
 
-/** Where nobody read the body for its model, it is looked for here: the last one counts, as for a parser. */
+/** If no plugin read the body, its model is looked for here: the last one counts, as for a parser. */
 function modelOf ({ model, body: { bytes }, endpoint }: ModelCall): string | null {
   if (model !== null || bytes === null || endpoint.modelField === null) return model
   const last = textsOf(bytes, endpoint.modelField).at(-1)

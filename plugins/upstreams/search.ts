@@ -8,7 +8,7 @@ import type { Pool } from './pool.js'
 import type { Surroundings } from './surroundings.js'
 import { affinityKeyOf } from './affinity-key.js'
 
-/** The way of one request through the members of a pool: where it has been, and who is next. */
+/** The path of one request through the members of a pool: which were tried, and which is next. */
 export class Search implements Ask {
   readonly model: string
   readonly affinityKey: AffinityKey | null
@@ -28,7 +28,7 @@ export class Search implements Ask {
     this.#failedOver = failedOver
   }
 
-  /** Who is asked now. Null where nobody may be. */
+  /** The member to ask now, null for none. */
   begin (now: number): Member | null {
     const member = this.#due ?? this.next(now)
     this.#due = null
@@ -36,31 +36,31 @@ export class Search implements Ask {
     return member
   }
 
-  /** Has a member asked whoever else may be. `cause`: of a failure of the one before, null for none. */
+  /** Sets the member to ask next. `cause`: why the one before failed, null if it did not. */
   turnTo (member: Member, cause: string | null): void {
     this.#due = member
     if (cause !== null) this.#failedOver(this.#pool.name, cause)
   }
 
-  /** Null where nobody may be asked. */
+  /** The best member for the next attempt, null for none. */
   next (now: number): Member | null {
     this.now = now
     noticeChangedSecrets(this.#pool.members)
     return choose(this.#pool, this)
   }
 
-  /** The same, among those that were not asked yet. */
+  /** The same, among the members that were not tried yet. */
   another (now: number): Member | null {
     const next = this.next(now)
     return next === null || this.tried.includes(next) ? null : next
   }
 
-  /** Every member was asked. */
+  /** Every member was tried. */
   get isThrough (): boolean {
     return this.#pool.members.every((member) => this.tried.includes(member))
   }
 
-  /** By the account of the member that was asked last. */
+  /** Marks the account of the last member as one that refused this request. */
   refused (): void {
     const last = this.tried.at(-1)
     if (last !== undefined) this.refusedBy.push(last.health.account.name)

@@ -16,27 +16,27 @@ type Given = string | ExpiringSecret
 export type CredentialFunction = () => Given | Promise<Given>
 
 export interface RenewalRules {
-  /** How long a secret that does not tell its end is used before it is asked for again. */
+  /** How long a secret without an expiry is used before it is asked for again. */
   readonly keepMs: number
-  /** One that is older is not used before it was asked for again, however long nobody needed it. */
+  /** A secret that is older is not used until it was asked for again. */
   readonly staleMs: number
-  /** The longest that an answer is waited for. */
+  /** How long to wait for an answer. */
   readonly timeoutMs: number
-  /** The same where an older one is at hand. */
+  /** The same if an older secret is at hand. */
   readonly patienceMs: number
   /** After a failure, and between two that are forced. */
   readonly pauseMs: number
-  /** Never goes back, as the wall clock may: what was to be kept for a second would be kept for hours. */
+  /** A monotonic clock: if the wall clock were set back, a secret kept for a second would be kept for hours. */
   readonly now: () => number
-  /** Tells how long a secret lasts that tells its end. */
+  /** The wall clock, for secrets with an expiry. */
   readonly wallNow: () => number
 }
 
 const clocks = { now: () => performance.now(), wallNow: Date.now }
 
 /**
- * A file is read again each second in which it is used: Kubernetes swaps a link above it, which no watch of the file tells. The first
- * request after a pause waits for that, or it would carry what the file held before the pause; a disk that stalls does not keep it long.
+ * A file is read again each second in which it is used: Kubernetes swaps a link above it, which a watch of the file does not notice. The
+ * first request after a pause waits for the reading, or it would use what the file held before; if the disk stalls, it does not wait long.
  */
 const fileRules: RenewalRules = {
   keepMs: 1_000, staleMs: 2_000, timeoutMs: 5_000, patienceMs: 200, pauseMs: 1_000, ...clocks,
@@ -45,18 +45,18 @@ const functionRules: RenewalRules = {
   keepMs: 30_000, staleMs: Infinity, timeoutMs: 10_000, patienceMs: Infinity, pauseMs: 5_000, ...clocks,
 }
 
-/** After a failure, where nothing is at hand: as soon as a caller that was refused for it comes again. */
+/** The pause after a failure if there is no secret at all: as long as a refused caller waits before it comes again. */
 const missingPauseMs = 1_000
 
-/** As the official client libraries of providers have it: renewed from two minutes ahead, and waited for in the last half minute. */
+/** As in the official client libraries: renewed from two minutes before expiry, and waited for in the last half minute. */
 const aheadMs = 120_000
 const lastMs = 30_000
 
 interface Held {
   readonly text: string
-  /** Until then nobody asks for another one. */
+  /** Until then no other one is asked for. */
   readonly freshUntil: number
-  /** From then on another one is waited for. */
+  /** From then on requests wait for another one. */
   readonly goodUntil: number
   readonly endsAt: number
 }
@@ -79,8 +79,8 @@ export function isSecret (value: unknown): value is string {
 }
 
 /**
- * One that changes: asked for once at a time, kept until it ends, renewed ahead; while that fails, the old one is used as long as it is
- * good.
+ * A secret that changes: asked for once at a time, kept until it expires, renewed before. While renewing fails, the old one is used as
+ * long as it is valid.
  */
 class RenewedSecret implements Secret {
   readonly #ask: () => Promise<Given>
@@ -108,7 +108,7 @@ class RenewedSecret implements Secret {
 
   readonly known = (): string | null => this.#held?.text ?? null
 
-  /** An answer that was asked for before the refusal may be the one that was refused: it is never joined. */
+  /** Never joins a load that began before the refusal: its answer may be the refused secret. */
   readonly renew = async (refused: string): Promise<string> => {
     const held = this.#held
     if (held !== null && held.text !== refused) return held.text
@@ -119,7 +119,7 @@ class RenewedSecret implements Secret {
     return await this.#forcing
   }
 
-  /** The old one where no other is to be had, as long as it lasts. */
+  /** Waits for a new one; falls back to the old one as long as that is valid. */
   async #awaited (): Promise<string> {
     try {
       return this.#held === null ? await this.#asked() : await withTimeout(this.#rules.patienceMs, this.#asked())
@@ -143,7 +143,7 @@ class RenewedSecret implements Secret {
       this.#failedAt = -Infinity
       return held.text
     } catch {
-      // What it says may hold the secret, or where it is.
+      // The error is dropped: it may contain the secret, or where it is kept.
       this.#failedAt = this.#rules.now()
       return await unavailable()
     }

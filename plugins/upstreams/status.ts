@@ -3,7 +3,7 @@ import type { Upstream } from '../core/upstream/upstream.js'
 import type { Health, HealthRegistry } from './health.js'
 import type { Pool } from './pool.js'
 
-/** What is known now of each upstream and of the members of each pool. `now` is of the clock that their health has. */
+/** The state of each upstream and of the members of each pool. `now`: by the clock of their health. */
 export function statusOf (upstreams: Iterable<Upstream>, pools: Iterable<Pool>, registry: HealthRegistry, now: number): UpstreamsStatus {
   return {
     upstreams: [...upstreams].map((upstream) => upstreamStatus(upstream, registry.of(upstream), now)),

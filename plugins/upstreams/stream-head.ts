@@ -2,7 +2,7 @@ import { isObject } from '../core/body/json-object.js'
 import type { StreamHead } from '../core/upstream/upstream.js'
 import { noHead, type UsageRules } from '../protocols/usage-rules.js'
 
-/** No more of a preamble is held; what comes then is passed on whatever it is. */
+/** At most this much of a preamble is held; then the stream is passed on, whatever it is. */
 const maxEvents = 64
 const maxBytes = 64 * 1024
 
@@ -12,7 +12,7 @@ const blankLine = /\r\n\r\n|\n\n|\r\r/
 type HeadEvent = 'preamble' | 'failed' | 'content'
 type HeadRules = Pick<UsageRules, 'failed' | 'head'>
 
-/** Of a reply that nobody reads for its usage. */
+/** For a reply that is not metered. */
 const unmetered: HeadRules = { failed: ['error'], head: noHead }
 
 /** Reads a stream's first events until one of them has content or tells of a failure. */
@@ -20,7 +20,7 @@ export class EventHead implements StreamHead {
   readonly #rules: HeadRules
   readonly #decoder = new TextDecoder()
   #text = ''
-  /** Its last characters: a blank line may end in the next piece. The whole is not searched again for each, as one event may drip. */
+  /** The last characters, because a blank line may end in the next piece. Not all is searched again: one event may come in many pieces. */
   #seam = ''
   #bytes = 0
   #events = 0
@@ -57,7 +57,7 @@ export class EventHead implements StreamHead {
   }
 }
 
-/** What one event is, by its parsed data. Some providers answer 200 and say only then that they are overloaded. */
+/** Classifies an event by its parsed data. Some providers answer 200 and report only then that they are overloaded. */
 function headEventOf ({ failed, head }: HeadRules, data: unknown): HeadEvent {
   if (!isObject(data)) return 'content'
   const type = String(data['type'])

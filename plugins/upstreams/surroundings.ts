@@ -2,7 +2,7 @@ import type { Bindings } from './bindings.js'
 import type { AttemptResult } from './judgement.js'
 import type { RetryBudget } from './retry-budget.js'
 
-/** What all attempts of one process share. */
+/** What all attempts of an app share. */
 export interface Surroundings {
   readonly bindings: Bindings
   readonly budget: RetryBudget

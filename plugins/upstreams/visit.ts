@@ -1,21 +1,21 @@
 import type { Judgement } from './judgement.js'
 import type { Member } from './member.js'
 
-/** Without a word of the provider's own, a rate limit is asked again after this time. */
+/** How long an account is left alone after a rate limit, if the provider does not say. */
 const coolMs = 5_000
-/** Longer than this nobody is believed: the account is asked again, by whatever request comes. */
+/** A longer pause is not believed: after this time the next request tries. */
 const longestCoolMs = 3_600_000
 
 export type Told = Pick<Judgement, 'blames' | 'waitMs'>
 
-/** One request's time at one member: counts as load until its end, and tells the member's health how it went. */
+/** One request's time at one member: counts as load until its end, and reports the result to the member's health. */
 export class Visit {
   readonly member: Member
   readonly beganAt: number
-  /** What its member was sent; null for none, or none yet. */
+  /** The secret that the member was sent; null for none, or none yet. */
   secret: string | null = null
   readonly #model: string
-  /** Breakers for which this request is the one that tells. */
+  /** Breakers for which this is the trial request. */
   readonly #triesUpstream: boolean
   readonly #triesCredential: boolean
   readonly #triesModel: boolean
@@ -33,18 +33,18 @@ export class Visit {
     this.#triesModel = health.refusalOf(model)?.enter(now) === true
   }
 
-  /** True where the upstream was out until now. */
+  /** True if the upstream was out until now. */
   get isTry (): boolean {
     return this.#triesUpstream
   }
 
-  /** Asks for a secret in place of the one that was sent; null where there is no other. */
+  /** Asks for a secret to replace the one that was sent; null if it never changes. */
   renew (): Promise<string> | null {
     const { secret, member: { upstream: { secret: { renew } } } } = this
     return secret === null || renew === null ? null : renew(secret)
   }
 
-  /** `isBegun`: it has only begun, and a reply that is passed on may still break off. */
+  /** Reports the result. `isBegun`: the reply has only begun, and may still break off. */
   tell ({ blames, waitMs }: Told, now: number, isBegun = false): void {
     const { breaker, credential, account, models } = this.member.health
     const first = !this.#told
@@ -61,12 +61,12 @@ export class Visit {
     if (first) this.#leaveUntold(blames)
   }
 
-  /** What had begun was not broken off by the upstream. */
+  /** The reply was not broken off by the upstream. */
   complete (): void {
     if (this.#told) this.member.health.breaker.completed()
   }
 
-  /** It is over. What it could not tell stays open to the next one. */
+  /** The visit is over. Breakers that learnt nothing from it wait for the next trial. */
   end (): void {
     const { health, load } = this.member
     load.end()
@@ -84,7 +84,8 @@ export class Visit {
 }
 
 /**
- * The same for one member of a pool. All were out, and it is back: the others are tried at once, so that it does not get the load of all.
+ * The same for one member of a pool. If all were out and this one is back, the others are tried at once, so that it does not get the
+ * whole load.
  */
 export function tellPool (members: readonly Member[], visit: Visit, told: Told, now: number, isBegun?: boolean): void {
   const isFirstBack = visit.isTry && told.blames !== 'upstream' && members.every(({ health }) => health.breaker.isOpen)
@@ -92,13 +93,13 @@ export function tellPool (members: readonly Member[], visit: Visit, told: Told, 
   if (isFirstBack) for (const { health } of members) health.breaker.hurry(now)
 }
 
-/** The same of a reply that has only begun. Time matters to who was out, or fails: for all others the clock need not be read. */
+/** The same for a reply that has only begun. The time matters only for members that were out or fail; otherwise no clock is read. */
 export function tellBegun (members: readonly Member[], visit: Visit, told: Told, clock: () => number): void {
   if (told.blames === null && !visit.isTry) visit.tell(told, visit.beganAt, true)
   else tellPool(members, visit, told, clock(), true)
 }
 
-/** The same at its end; null for `told`: nothing is told of anybody. */
+/** Reports and ends a visit. `told` null: nothing is reported. */
 export function endVisit (members: readonly Member[], visit: Visit, told: Told | null, now: number): void {
   const { secret, member: { health } } = visit
   if (told !== null && told.blames !== 'nobody_asked') tellPool(members, visit, told, now)

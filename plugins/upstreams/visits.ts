@@ -5,15 +5,15 @@ import type { Member } from './member.js'
 import type { Surroundings } from './surroundings.js'
 import { endVisit, tellBegun, Visit, type Told } from './visit.js'
 
-/** The visits of one request, one after the other, and what is told of each. */
+/** The visits of one request, one after the other, and what is reported of each. */
 export class Visits {
-  /** Of the reply that is looked at, 0 where there was none yet. */
+  /** Status of the current reply, 0 before there is one. */
   status = 0
   readonly #members: readonly Member[]
   readonly #llm: ModelCall
   readonly #around: Surroundings
   #current: Visit | null = null
-  /** What the reply that was passed on told of its member. */
+  /** What the reply that was passed on said about its member. */
   #passedOn: Judgement = well
 
   constructor (members: readonly Member[], llm: ModelCall, around: Surroundings) {
@@ -22,7 +22,7 @@ export class Visits {
     this.#around = around
   }
 
-  /** Null before the first, and between two. */
+  /** Null before the first visit and between two. */
   get current (): Visit | null {
     return this.#current
   }
@@ -40,7 +40,7 @@ export class Visits {
     if (this.#current !== null) tellBegun(this.#members, this.#current, this.#passedOn, this.#around.now)
   }
 
-  /** A null for `result`: it was no attempt; for `told`: nothing is told of anybody. */
+  /** `result` null: it does not count as an attempt. `told` null: nothing is reported. */
   end (result: AttemptResult | null, status: number, told: Told | null): void {
     const visit = this.#current
     if (visit === null) return
@@ -54,7 +54,7 @@ export class Visits {
     attempts.push({ upstream, result, status, durationMs: Math.round(now - visit.beganAt) })
   }
 
-  /** The request is over, and with it the visit under way; a caller that left has ended it already. */
+  /** The request is over, and with it the current visit, if there is one. */
   over (end: 'complete' | 'broken' | 'left'): void {
     if (this.#current === null) return
     const { result, blames } = this.#passedOn
@@ -63,7 +63,7 @@ export class Visits {
       return
     }
     if (blames !== 'upstream') this.#current.complete()
-    // A failure is told by its head, whoever leaves it: its caller gets words of ours where the rest does not come.
+    // A failure is known by its head, even if the caller leaves.
     this.end(end === 'left' && result === 'ok' ? 'left' : result, this.status, null)
   }
 }

@@ -3,13 +3,13 @@ import { addressWarnings } from './address-warning.js'
 import type { UpstreamOptions } from './options.js'
 import { isSecret } from './secret.js'
 
-/** What an operator should look at, each in words that begin with the name of the field. */
+/** Warnings for the operator; each begins with the name of the field. */
 export function upstreamWarnings ({ credential, ...address }: UpstreamOptions): string[] {
   const missing = typeof credential === 'object' ? fileWarning(credential.file) : null
   return [...addressWarnings(address).map((warning) => `url ${warning}`), ...missing === null ? [] : [`credential.file ${missing}`]]
 }
 
-/** No mistake: what mounts it may come later. */
+/** A warning and no error, because the file may be mounted later. */
 function fileWarning (file: string): string | null {
   try {
     return isSecret(readPlainFileNow(file).trim()) ? null : 'holds no credential: requests to it are refused until it does'
