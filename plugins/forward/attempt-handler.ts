@@ -9,18 +9,18 @@ import type { ReplyHandler } from './placed-handler.js'
 import { errors } from './undici.js'
 import { saidBy } from './unpacked.js'
 
-/** A reply that is to be judged by its body is passed on where it has more than this, or takes longer; a stream that failed is cut. */
+/** A reply that is judged by its body is passed on once it has more bytes, or takes longer, than this; a failed stream is cut then. */
 const heldBytes = 256 * 1024
 const heldMs = 1_000
 
-// Before there are any: shared by all, and never written to.
+// Initial values, shared by all and never written to.
 const noRawHeaders: Buffer[] = []
 const noHeaders: Headers = {}
 
-/** What is done with the bytes of a reply: passed on, held to its end, held to its first content, or held to the end of its failure. */
+/** What happens to the bytes of a reply: passed on, or held until its end, its first content, or the end of its failure. */
 type Mode = 'waiting' | 'passed' | 'whole' | 'head' | 'failed_head'
 
-/** Whose attempt it is. */
+/** Who made the attempt, and is told how it went. */
 export interface AttemptListener {
   readonly exchange: GuardedExchange
   readonly attempts: Attempts
@@ -34,8 +34,8 @@ export interface AttemptListener {
 }
 
 /**
- * One attempt: from its dispatch to where its reply is passed on, or kept, or given up. Its time has a clock of its own: the
- * transport's is coarse, to about a second, and does not run before there is a connection.
+ * One attempt, from its dispatch until its reply is passed on, kept, or given up. It has a timer of its own: the
+ * transport's is accurate to about a second only, and does not run before there is a connection.
  */
 export class AttemptHandler implements ReplyHandler {
   readonly #listener: AttemptListener
@@ -64,7 +64,7 @@ export class AttemptHandler implements ReplyHandler {
     return this.#mode === 'passed'
   }
 
-  /** One that waits for a connection is not sent when it gets one. */
+  /** If it still waits for a connection, it is not sent. */
   cancel (error: Error): void {
     clearTimeout(this.#timer)
     this.#cancelled = error
@@ -125,7 +125,7 @@ export class AttemptHandler implements ReplyHandler {
     }
   }
 
-  /** The rest of a stream that told its failure comes with it or at once. */
+  /** Holds a stream that reported a failure, to have the rest of it, which comes at once. */
   #holdFailure (): void {
     this.#mode = 'failed_head'
     this.#hold(() => this.#cutFailed())
@@ -140,7 +140,7 @@ export class AttemptHandler implements ReplyHandler {
     this.#timer = setTimeout(end, heldMs)
   }
 
-  /** No headers came, which is a failure; or nothing of content behind them, which is for the caller to wait for. */
+  /** No headers came, which is a failure; or headers without content, for which the caller itself waits on. */
   #timeIsUp (): void {
     if (this.#mode === 'head') {
       this.#pass()
@@ -151,13 +151,13 @@ export class AttemptHandler implements ReplyHandler {
     this.#listener.failed({ kind: 'transport', error, sent: this.#abort !== null })
   }
 
-  /** Before it had a place the time went by in a queue of ours. */
+  /** Which time limit that was: without a place it passed in our own queue. */
   #late (): Error {
     if (!this.#isPlaced) return overloaded()
     return this.#abort === null ? new errors.ConnectTimeoutError() : new errors.HeadersTimeoutError()
   }
 
-  /** Its caller has waited for the rest of it, and does not wait for that again. */
+  /** The caller has waited for the rest of it, and does not wait again. */
   #passUnfinished (): void {
     this.#pass()
     this.#listener.exchange.holdNoLonger()
@@ -175,7 +175,7 @@ export class AttemptHandler implements ReplyHandler {
     return goesOn
   }
 
-  /** What a reply has said counts, also where it broke off after that. */
+  /** What a reply said counts, even if it broke off after that. */
   #told (error: Error | null): Failure {
     const body = joined(this.#held)
     const reply: KeptReply = {
@@ -183,7 +183,7 @@ export class AttemptHandler implements ReplyHandler {
       headers: this.#headers,
       rawHeaders: this.#rawHeaders,
       body,
-      // Some name a coding that their error does not have.
+      // Some servers name a coding that their error does not have.
       text: saidBy(body, this.#headers) ?? body,
       error,
       upstream: this.#upstream,
@@ -192,7 +192,7 @@ export class AttemptHandler implements ReplyHandler {
   }
 }
 
-/** Of a reply that is all there. */
+/** For a reply that is complete already. */
 export function nothingToResume (): void {}
 
 function isReadableStream (headers: Headers): boolean {

@@ -1,4 +1,4 @@
-/** Large bodies in pieces: the kernel takes the write of a whole one for as long as the other side reads, and nobody else is served. */
+/** Sends large bodies in pieces: one write of a whole body can occupy the process for as long as the other side reads. */
 import type { IncomingHttpHeaders } from 'node:http'
 import { Readable } from 'node:stream'
 import type { Dispatcher } from 'undici'
@@ -15,8 +15,8 @@ export function inPieces (options: Dispatcher.DispatchOptions): Dispatcher.Dispa
 }
 
 /**
- * A body that comes from its caller. What the transport has not read to its end it destroys, where an upstream answers before: Node would
- * tell that its caller had left, and the answer would not be sent.
+ * A body that streams from its caller. If the upstream answers before its end, the transport destroys the stream; Node would take that for
+ * a caller that left, and not send the answer. So it gets a stream of its own.
  */
 function readApart (body: Readable): Readable {
   return Readable.from(body.iterator({ destroyOnReturn: false }), { objectMode: false })
@@ -36,7 +36,7 @@ function piecesOf (body: Buffer): Readable {
   })
 }
 
-/** Of a stream nobody else knows it. */
+/** Sets the length, which nobody could tell from a stream. */
 function withLength (headers: Dispatcher.DispatchOptions['headers'], length: string): Dispatcher.DispatchOptions['headers'] {
   if (Array.isArray(headers)) return [...headers, 'content-length', length]
   const own: IncomingHttpHeaders = { 'content-length': length }

@@ -6,10 +6,10 @@ import type { ReplyTap, StreamFacts } from '../core/types.js'
 import { writeLog } from '../core/write-log.js'
 import type { ExchangeContext } from './exchange-context.js'
 
-/** Nothing is known of a stream that nobody read. */
+/** For a stream that no tap read. */
 const untold: StreamFacts = { id: null, model: null, createdAt: null, sequence: null }
 
-/** Writes down that the upstream broke off, and returns what its caller is told of it. */
+/** Records that the upstream broke off, and returns the error for the caller. */
 export function noteBroken ({ llm, request }: ExchangeContext, error: Error): GatewayError {
   const known = fromTransport(error)
   const failure = known.code === 'upstream_timeout' ? known : gatewayError('upstream_aborted')
@@ -20,12 +20,12 @@ export function noteBroken ({ llm, request }: ExchangeContext, error: Error): Ga
   return failure
 }
 
-/** The last event of such a stream, in the words of its protocol, going on from what the stream told of itself. */
+/** The error event that ends such a stream, in the form of its protocol, with the ids that the stream had reported. */
 export function lastEvent ({ endpoint, id }: ModelCall, error: GatewayError, tap: ReplyTap | null): Buffer {
   return Buffer.from(endpoint.streamError(error.facts(id), tap === null ? untold : tap.streamFacts))
 }
 
-/** A function of the host's that had a say in the reply threw. */
+/** Records that a function of the host's that handles the reply threw. */
 export function noteUndelivered ({ reply, request }: ExchangeContext, error: unknown): void {
   writeLog(request.log, 'error', { err: error }, 'a reply could not be passed on')
   reply.raw.destroy()

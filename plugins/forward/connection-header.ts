@@ -1,9 +1,9 @@
 const none: readonly string[] = []
 const keptAlive: readonly string[] = ['keep-alive']
 
-/** The names that a `Connection` header lists, in lower case: of headers that stay behind (RFC 9110 7.6.1). */
+/** The names that a `Connection` header lists, in lower case. Those headers are not forwarded (RFC 9110 7.6.1). */
 export function listedIn (connection: string | string[] | undefined): readonly string[] {
   if (connection === undefined) return none
-  // What nearly every one says.
+  // The most common value.
   return connection === 'keep-alive' ? keptAlive : String(connection).toLowerCase().split(/[\s,]+/)
 }

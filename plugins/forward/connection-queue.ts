@@ -19,7 +19,7 @@ interface Waiting {
   readonly start: Start
   readonly origin: string
   readonly until: number
-  /** It goes on in an event of another request. */
+  /** Its own async context, because it goes on in an event of another request. */
   readonly scope: AsyncResource
 }
 
@@ -30,13 +30,13 @@ interface Line {
 }
 
 /**
- * Who may have a connection to an upstream. The transport would keep any number of requests, whole bodies included, for as
- * long as the replies before them take; here each waits for a bounded time, and is let go of when it is up.
+ * Bounds who waits for a connection to an upstream. The transport would keep any number of requests, bodies included, for as
+ * long as earlier replies take. Here each waits for a bounded time, and is refused when that is up.
  */
 export class ConnectionQueue {
   readonly #options: QueueOptions
   readonly #lines = new Map<string, Line>()
-  /** In the order in which their time is up. */
+  /** All waiting requests, in the order in which their time is up. */
   readonly #all = new Set<Waiting>()
   #timer: NodeJS.Timeout | null = null
 
@@ -44,9 +44,9 @@ export class ConnectionQueue {
     this.#options = options
   }
 
-  /** Has a request sent by `start` as soon as its upstream has a place for it, or tells its handler that it is refused. */
+  /** Calls `start` as soon as the upstream has a place, or reports to the handler that the request is refused. */
   send (origin: string, context: ExchangeContext, handler: ReplyHandler, start: Start): void {
-    // Its caller left while a hook of the host's waited. What is cancelled as it is written takes its connection with it.
+    // Its caller left while a hook of the host's waited. Cancelling it after it was written would cost the connection.
     if (context.llm.settled) return
     const line = this.#lineOf(origin)
     if (line.running < this.#options.connections) {

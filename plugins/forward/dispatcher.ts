@@ -19,20 +19,20 @@ import { ownRequestHeaders, readdress } from './request-headers.js'
 import { SlowReaders } from './slow-readers.js'
 import { UpstreamAgent } from './undici.js'
 
-/** As reply-from calls back. */
+/** The callback of reply-from. */
 type MountDone = (error: Error | null, reply?: ExchangeReply) => void
 
 type RequestOptions = Dispatcher.DispatchOptions & { headers: MarkedHeaders }
 
 /**
- * The transport to the upstreams: asked directly by our own routes, and below `@fastify/reply-from` by a host's mount, as
+ * The transport to the upstreams: called directly by our own routes, and by `@fastify/reply-from` on a host's mount, as
  * its `undici` option. For model requests it does what reply-from cannot: cancel the upstream when the caller leaves
- * before its headers, drain usage, meter without a second stream, and hand over small replies whole. What the mount may send beside
- * them goes through undici as it is, and what nobody decided about goes nowhere.
+ * before the headers, read on for usage, meter without a second stream, and hand over small replies whole. Other requests that the mount
+ * may send go through undici unchanged, and a request without a decision is not sent.
  */
 export class UpstreamDispatcher {
   readonly #agent: Agent
-  /** For what is left alone, which waits in no queue of ours: a model request would wait behind it for as long as it takes. */
+  /** For requests that we leave alone. They do not wait in our queue, so a model request must not wait for their connections. */
   readonly #others: Agent
   readonly #transport: Transport
   readonly #queue: ConnectionQueue
@@ -114,8 +114,8 @@ export class UpstreamDispatcher {
   }
 
   /**
-   * Called when the app closes, by whoever has it: what runs may end, as a reply whose caller has left is still read for its
-   * usage. Resolves when all has ended.
+   * Called when the app closes. Running requests may end, because a reply whose caller has left is still read for its
+   * usage. Resolves when all have ended.
    */
   async destroy (): Promise<void> {
     this.#transport.slow.end()
@@ -124,7 +124,7 @@ export class UpstreamDispatcher {
   }
 }
 
-/** The request of a mount as the upstream gets it. A body that nobody read goes on as it comes. */
+/** The request of a mount as the upstream gets it. A body that no plugin read is streamed. */
 function mounted (options: RequestOptions, call: Call): Dispatcher.DispatchOptions {
   const { upstream: { origin }, path } = call
   const { body = null } = options

@@ -19,9 +19,9 @@ export interface DrainOptions {
 
 export const drainDefaults: DrainOptions = { maxMs: 5_000, maxBytes: 4 * 1024 * 1024, maxConcurrent: 64 }
 
-/** One reply that is read for its usage alone. */
+/** One reply that is read only for its usage. */
 export interface Drain {
-  /** False: it was all that is read. */
+  /** Counts bytes; false once the bound is reached. */
   readonly goesOn: (bytes: number) => boolean
   readonly end: () => void
 }

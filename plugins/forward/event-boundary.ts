@@ -4,7 +4,7 @@ const pairs = 0x0d0a0d0a
 
 /**
  * Follows a byte stream only as far as needed to tell whether it stands between two whole events (WHATWG: LF, CRLF or CR).
- * Keeps no piece of it: one for each open stream would be what outlives each scavenge.
+ * Keeps no piece of it: one buffer for each open stream would survive every scavenge.
  */
 export class EventBoundary {
   /** The last four bytes, the newest lowest. Before the first one is a boundary too. */

@@ -9,17 +9,17 @@ import type { DrainBudget } from './drain.js'
 import type { HeaderReader, Headers } from './raw-headers.js'
 import type { SlowReaders } from './slow-readers.js'
 
-/** What an exchange must know of the request it serves; rides on the headers object, invisible on the wire. */
+/** What an exchange must know of its request. On a mount it travels on the headers object, under a symbol, invisible on the wire. */
 export interface ExchangeContext {
   readonly gateway: Gateway
   readonly llm: ModelCall
   readonly request: FastifyRequest
   readonly reply: FastifyReply
-  /** Null: where the host's mount goes. */
+  /** Null for the upstream of the host's mount. */
   readonly destination: Destination | null
   /** The host reads the reply itself and expects a stream. */
   readonly streamOnly: boolean
-  /** What a host's mount makes of the reply's headers, null for nothing. */
+  /** The function of a host's mount that rewrites the reply's headers, null for none. */
   readonly rewriteHeaders: RewriteHeaders | null
 }
 
@@ -28,12 +28,12 @@ export type RewriteHeaders = NonNullable<FastifyReplyFromHooks['rewriteHeaders']
 export const kContext = Symbol('fastify-llm-gateway.exchange')
 
 /**
- * A header that no transport sends, as it is no name (RFC 9110 5.1): it stands on what must go to the upstream of its group,
- * so that a transport which does not know to take it there refuses it before it has sent anything. Ours takes it off.
+ * A header that no transport sends, because its name is invalid (RFC 9110 5.1). It marks requests that must go to the upstream of their
+ * group: a transport that does not know it refuses the request before anything is sent. Ours removes it.
  */
 export const seal = ':llm-gateway'
 
-/** Null: it is none of ours, and its mount may send it as it is. */
+/** Context null: not a model request; its mount may send it unchanged. */
 export interface MarkedHeaders extends IncomingHttpHeaders {
   [kContext]?: ExchangeContext | null
 }
@@ -41,11 +41,11 @@ export interface MarkedHeaders extends IncomingHttpHeaders {
 export interface ExchangeReply {
   statusCode: number
   headers: Headers
-  /** Whole where it came in one piece with its headers: a small reply then needs no stream at all. */
+  /** A buffer if it came whole together with its headers: a small reply then needs no stream. */
   body: Buffer | Readable
 }
 
-/** `context` is the one that the exchange was made with, so that no closure need hold it. */
+/** `context` is that of the exchange, so that no closure is needed for it. */
 export type ExchangeDone = (error: Error | null, reply: ExchangeReply | undefined, context: ExchangeContext) => void
 
 /** What all exchanges of a transport share. */

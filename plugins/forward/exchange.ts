@@ -8,8 +8,8 @@ import { Handover } from './handover.js'
 import { isCoded } from './reply-headers.js'
 
 /**
- * One request to an upstream, from dispatch to its last byte. Each byte goes on as it comes; the tap sees it pass; backpressure holds the
- * upstream; a caller that leaves cancels it, unless its usage is drained. Headers as bytes: undici's objects of them cost 3 % of a request.
+ * One request to an upstream, from dispatch to last byte. Each byte is passed on as it comes, and the tap sees it; backpressure reaches the
+ * upstream; a caller that leaves cancels it, unless it is read on for its usage. Headers are bytes: as objects they cost 3 % of a request.
  */
 export abstract class Exchange extends Handover implements Dispatcher.DispatchHandler {
   #cancel: ((error: Error) => void) | null = null
@@ -70,7 +70,7 @@ export abstract class Exchange extends Handover implements Dispatcher.DispatchHa
   }
 
   onError (error: Error): void {
-    // What could not be parsed, as text: it may be the model's words, and whoever handles the error logs it.
+    // The text that could not be parsed: it may be the model's words, and errors are logged.
     Reflect.deleteProperty(error, 'data')
     this.#over(this.#now())
     this.tap?.abort(this.hasLeft ? 'client' : 'upstream')
@@ -83,7 +83,7 @@ export abstract class Exchange extends Handover implements Dispatcher.DispatchHa
     return this.isStreamed || this.hasLeft ? performance.now() : this.context.llm.times.headersAt
   }
 
-  /** The clock is read here and not for each chunk (a hundredth of a stream): an upstream ends its reply with its last chunk. */
+  /** Takes the end for the time of the last chunk: reading the clock for each chunk would cost a hundredth of a stream. */
   #over (now: number): void {
     this.#ended = true
     const { llm } = this.context
@@ -95,7 +95,7 @@ export abstract class Exchange extends Handover implements Dispatcher.DispatchHa
     return this.tap?.told === true && !this.#paused
   }
 
-  /** The caller has left, or nobody reads the body any more. */
+  /** The caller has left, or the body is no longer read. */
   override callerGone (): void {
     if (this.hasLeft || this.#ended) return
     this.hasLeft = true
@@ -110,7 +110,7 @@ export abstract class Exchange extends Handover implements Dispatcher.DispatchHa
 
   #abort (): void {
     if (this.#cancel === null) {
-      // It waits for a connection, and is not sent when it gets one: what it holds is free now.
+      // It waits for a connection and will not be sent: what it holds can be released now.
       this.leaveQueue?.()
       this.context.llm.times.sentAt = 0
       this.#release()

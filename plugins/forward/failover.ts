@@ -11,19 +11,19 @@ import type { GuardedExchange } from './guarded-exchange.js'
 import type { ReplyHandler } from './placed-handler.js'
 import { isCoded } from './reply-headers.js'
 
-/** Sends a call, and tells the handler what becomes of it. */
+/** Sends a call, and reports to the handler how it goes. */
 export type Dispatch = (call: Call, handler: ReplyHandler) => void
 
 /**
- * Feeds one exchange, which knows nothing of it, from the first upstream whose reply is to be passed on: one reply from its first
- * byte to its last, or one failure. Nothing is sent any more once a byte was passed on, or its caller has left.
+ * Feeds one exchange, which knows nothing of the attempts, from the first upstream whose reply is to be passed on: one reply from its first
+ * byte to its last, or one failure. Nothing more is sent once a byte was passed on, or the caller has left.
  */
 export class Failover implements AttemptListener {
   readonly exchange: GuardedExchange
   readonly attempts: Attempts
   readonly #context: ExchangeContext
   readonly #dispatch: Dispatch
-  // What tells of a failure runs in the asynchronous context of whichever request opened the connection.
+  // Events of a failure run in the async context of whichever request opened the connection.
   readonly #scope = new AsyncResource('llm-gateway.attempts')
   #current: AttemptHandler | null = null
   #waiting: NodeJS.Timeout | undefined
@@ -47,11 +47,11 @@ export class Failover implements AttemptListener {
     this.#isSent = true
   }
 
-  /** Whether it ended well is known after its end: a stream may end cleanly without its last event. Its request is settled after that. */
+  /** Whether it is whole is known only after its end: a stream may end cleanly without its last event. The request is held until then. */
   completed (): void {
     let whole: boolean | Promise<boolean> = false
     this.#context.llm.holds += 1
-    // What throws at its end must not be held for ever.
+    // If its end throws, the hold must still be released.
     try {
       this.exchange.onComplete()
       whole = this.exchange.whole
@@ -103,7 +103,7 @@ export class Failover implements AttemptListener {
     }
   }
 
-  /** What is thrown in a timer or a promise has nobody else: it would end the process. */
+  /** Handles what is thrown in a timer or a promise, which would otherwise end the process. */
   #fail (error: unknown): void {
     if (this.#isOver) return
     writeLog(this.#context.request.log, 'error', { err: error }, 'an upstream could not be asked')
@@ -120,7 +120,7 @@ export class Failover implements AttemptListener {
     this.#dispatch(called, this.#current)
   }
 
-  /** No other attempt: what was kept of the earlier ones is passed on as if it came now. */
+  /** No further attempt: the best of the earlier replies is passed on as if it came now. */
   #conclude (last: KeptReply | Error): void {
     this.#isOver = true
     this.attempts.over('complete')
@@ -130,7 +130,7 @@ export class Failover implements AttemptListener {
       if (!this.#isSent) unsent(this.#context.llm)
       return
     }
-    // Its exchange would cancel what is over, and end twice.
+    // The exchange would cancel an attempt that is over, and end twice.
     if (isCoded(last.headers)) {
       exchange.onError(new ReplyCodedError())
       return
@@ -144,7 +144,7 @@ export class Failover implements AttemptListener {
   #leave (error: Error): void {
     const current = this.#current
     if (current?.isPassed === true) {
-      // Its exchange takes back what it cannot pass on, whose caller waits.
+      // The exchange refuses a reply that it cannot pass on; the caller is still there.
       this.#isOver = !(error instanceof ReplyCodedError)
       current.cancel(error)
       return
@@ -159,7 +159,7 @@ export class Failover implements AttemptListener {
   }
 }
 
-/** Not at once: by its time of sending a mount tells whether its request came here. */
+/** Notes that nothing was sent. Not at once, because `send` recognises by `sentAt` that a mount's request came here. */
 export function unsent (llm: ModelCall): void {
   queueMicrotask(() => { llm.times.sentAt = 0 })
 }

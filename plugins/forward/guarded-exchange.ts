@@ -8,14 +8,14 @@ import { patternOf, PieceMask } from './secret-mask.js'
 import { saidBy } from './unpacked.js'
 import { secretsOf, type MountRequest } from './upstream-secrets.js'
 
-/** What is longer, as where a server repeats all that it was sent, is passed on as it comes. */
+/** A longer error, such as one that repeats the whole request, is passed on as it comes. */
 const maxHeldBytes = 256 * 1024
-/** A caller need not wait for the rest of an error, which providers send at once. */
+/** How long a caller waits for the rest of an error, which providers send at once. */
 const maxHeldMs = 1_000
 
 const nothing: Buffer = Buffer.alloc(0)
 
-/** An error that is held to its end. */
+/** An error that is held until its end. */
 interface Held {
   readonly status: number
   readonly raw: Buffer[]
@@ -27,20 +27,20 @@ interface Held {
 }
 
 /**
- * An exchange whose caller does not read the upstream's secret in an error. Some providers write it there whole: Google names a key that is
- * suspended, compatible servers the one that they do not know. An error that holds it, or cannot be read, is told in words of ours; where
- * more of it has passed than is held, or a reply of success tells of a failure, it is masked.
+ * An exchange that keeps the upstream's secret out of errors. Some providers repeat it in full: Google names a suspended key,
+ * compatible servers an unknown one. An error that contains it, or cannot be read, is replaced by one of ours. If more of it has passed
+ * than is held, or a reply of success reports a failure, the secret is masked.
  */
 export class GuardedExchange extends Exchange {
   readonly #mount: MountRequest | null
-  /** The last is the one whose reply is awaited. */
+  /** Every call that was sent, the current one last. */
   readonly #calls: Call[] = []
   #held: Held | null = null
   #mask: PieceMask | null = null
-  /** Of a failure that a reply of success tells of. */
+  /** For a failure that a reply of success reports. */
   #failure: PieceMask | null = null
 
-  /** `mount`: what the host's mount sends, null where it is an upstream of ours that is asked. */
+  /** `mount`: what the host's mount sends; null if an upstream of ours is asked. */
   constructor (context: ExchangeContext, transport: Transport, done: ExchangeDone, mount: MountRequest | null = null) {
     super(context, transport, done)
     this.#mount = mount
@@ -52,14 +52,14 @@ export class GuardedExchange extends Exchange {
   }
 
   override onHeaders (status: number, raw: Buffer[], resume: () => void): boolean {
-    // A redirection repeats the address that was asked, whose query may hold a key.
+    // A redirection may repeat the request's address, whose query may contain a key.
     if (status < 300 || status === 304) return super.onHeaders(status, raw, resume)
     const headers = readHeaders(raw)
     // Neither is passed on.
     if (isCoded(headers) || isPage(status, headers)) return super.onHeaders(status, raw, resume)
     const held: Held = { status, raw, resume, headers, body: [], bytes: 0, timer: setTimeout(() => this.#timeIsUp(held), maxHeldMs) }
     this.#held = held
-    // However it ends from here on, it is known that the upstream refused, and no usage is missed.
+    // However it ends, the upstream has refused, and no usage is missing.
     Object.assign(this.context.llm.upstreamReply, { status, tapped: true })
     return true
   }
@@ -82,13 +82,13 @@ export class GuardedExchange extends Exchange {
     super.onComplete()
   }
 
-  /** What broke off has no end to be held to, and is a failure like others. */
+  /** An error that broke off is a failure like any other. */
   override onError (error: Error): void {
     this.#release()
     super.onError(error)
   }
 
-  /** A reply of success that tells of a failure is an error, too, and passes otherwise as it came. */
+  /** Masks a reply of success from where it reports a failure; otherwise it passes unchanged. */
   override guarded (piece: Buffer | null, failed: boolean): Buffer {
     if (piece === null) return this.#failure?.end() ?? nothing
     if (this.#failure !== null) return this.#failure.push(piece)
@@ -103,7 +103,7 @@ export class GuardedExchange extends Exchange {
     if (this.#held !== null) this.#timeIsUp(this.#held)
   }
 
-  /** What is not all there cannot be looked through. */
+  /** An incomplete error cannot be searched. */
   #timeIsUp (held: Held): void {
     if (this.#secrets().length === 0) this.#passOn(held)
     else this.#passWithout(held)
@@ -121,7 +121,7 @@ export class GuardedExchange extends Exchange {
     return goesOn
   }
 
-  /** Packed bytes cannot be looked through before their end. */
+  /** Compressed bytes cannot be searched before their end. */
   #passLarge (held: Held): boolean {
     const secrets = this.#secrets()
     if (secrets.length === 0) return this.#passOn(held)
@@ -141,7 +141,7 @@ export class GuardedExchange extends Exchange {
     this.#release()
     const { request, llm: { routing: { upstream } } } = this.context
     writeLog(request.log, 'warn', { upstream, status }, 'the error of an upstream may hold its secret, and is not passed on')
-    // As a page is, whose bytes and headers stay behind.
+    // As for an HTML page, whose bytes and headers are not passed on.
     const kept = Object.entries({ ...headers, 'content-type': 'text/html', 'content-length': '0' })
     super.onHeaders(status, kept.flatMap(([name, value]) => [Buffer.from(name), Buffer.from(String(value), 'latin1')]), resume)
   }

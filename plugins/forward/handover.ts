@@ -10,7 +10,7 @@ import type { Headers } from './raw-headers.js'
 import { ReplyBody, type Source } from './reply-body.js'
 import { flushHead, isUncompressed, namesType } from './reply-headers.js'
 
-// No closure captures an exchange on the way of every request: that doubled what each scavenge had to keep.
+// Not a closure over the exchange: one for every request doubled what each scavenge had to keep.
 function deliver (handover: Handover): void {
   try {
     handover.deliver()
@@ -19,32 +19,32 @@ function deliver (handover: Handover): void {
   }
 }
 
-/** The caller's side of an exchange: it gets the reply, whole where all of it came in one turn, else as a stream; or its failure. */
+/** The caller's side of an exchange. Hands over the reply, whole if all of it came in one turn, else as a stream; or its failure. */
 export abstract class Handover implements Source {
   protected readonly transport: Transport
   protected tap: ReplyTap | null = null
   /** The caller has left, or nobody reads the body any more. */
   protected hasLeft = false
-  // Private, so that nothing that prints an exchange prints its request.
+  // Private, so that printing an exchange does not print its request.
   readonly #context: ExchangeContext
   readonly #done: ExchangeDone
   #headers: Headers = {}
-  /** What came before it was handed over. */
+  /** Pieces that came before it was handed over. */
   #early: Buffer[] = []
   #body: ReplyBody | null = null
   #boundary: EventBoundary | null = null
-  /** Has the reply delivered, or the failure, once all that came in this turn was read. */
+  /** Delivers the reply or the failure, once everything that came in this turn was read. */
   #wake: ((handover: Handover) => void) | null = null
   #error: Error | null = null
-  /** All that the caller gets is there. */
+  /** Everything that the caller gets is there. */
   #isFinished = false
 
   constructor (context: ExchangeContext, transport: Transport, done: ExchangeDone) {
     this.#context = context
     this.transport = transport
     this.#done = done
-    // The events of a connection run in the asynchronous context of the request that opened it. What follows a promise
-    // runs in the one that it was made in: a host's hooks must not find another request's there. It is also cheaper than a tick.
+    // Events of a connection run in the async context of the request that opened it. A promise callback runs in the context in which
+    // the promise was made, so that a host's hooks do not find another request's there. It is also cheaper than a tick.
     new Promise<Handover>((resolve) => { this.#wake = resolve }).then(deliver)
   }
 
@@ -52,15 +52,15 @@ export abstract class Handover implements Source {
     return this.#context
   }
 
-  // As a body asks it of the upstream.
+  // Called by a body, for the upstream (`Source`).
   abstract wanted (): void
   abstract full (): void
   abstract callerGone (): void
 
-  /** What the caller gets of a piece now, or at the end of all. `failed`: the reply has told of a failure. */
+  /** What the caller gets for a piece, or with null at the end. `failed`: the reply has reported a failure. */
   abstract guarded (piece: Buffer | null, failed: boolean): Buffer
 
-  /** After its clean end: false where it was cut all the same. */
+  /** After a clean end: false if it was cut all the same. */
   get whole (): boolean | Promise<boolean> {
     return this.tap === null || this.tap.whole
   }
@@ -133,14 +133,14 @@ export abstract class Handover implements Source {
     return true
   }
 
-  /** A stream is whole where its last event says so; one that merely ends was cut. Told later while packed bytes are being read. */
+  /** A stream is whole if its last event says so; one that merely ends was cut. Known later while compressed bytes are being read. */
   #conclude (whole: boolean | Promise<boolean>): void {
     if (whole === true) this.#finish()
     else if (whole === false) this.#breakOff(new StreamCutError())
     else whole.then((isWhole) => this.#conclude(isWhole))
   }
 
-  /** A stream that failed after it began: told as an event of the protocol where that is possible, else by cutting the connection. */
+  /** Ends a stream that failed after it began: with an error event of the protocol if possible, else by cutting the connection. */
   #breakOff (error: Error): void {
     const failure = noteBroken(this.#context, error)
     this.#give(this.guarded(null, false))

@@ -75,7 +75,7 @@ function forwardCall (
 
 type BodyDone = (error: Error | null, body?: Buffer | null) => void
 
-/** Collects the body of one of our routes as it came; what it must be is validation's business. */
+/** Collects the body of one of our own routes. Validation checks it later. */
 function readBody (gateway: Gateway, request: FastifyRequest, payload: FastifyRequest['raw'], done: BodyDone): void {
   const llm = modelCallOf(request)
   if (llm === null) {
@@ -91,7 +91,7 @@ function readBody (gateway: Gateway, request: FastifyRequest, payload: FastifyRe
 }
 
 /**
- * To the upstream and back: the same bytes, one provider credential, cancelled when the caller leaves (docs/architecture.md).
+ * Forwards requests to the upstream: the same bytes, one provider credential, cancelled when the caller leaves (docs/architecture.md).
  * Mounts a route for every endpoint; hosts that mount `@fastify/http-proxy` themselves spread `proxyOptions()` instead.
  */
 export const forward = fp(registerForward, { fastify: '5.x', name: 'llm-gateway-forward' })

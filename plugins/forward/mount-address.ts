@@ -1,4 +1,4 @@
-/** What of an adapted mount tells where it sends a request. */
+/** The options of an adapted mount that say where it sends a request. */
 export interface MountAddress {
   readonly upstream?: unknown
   readonly rewritePrefix?: unknown
@@ -6,14 +6,14 @@ export interface MountAddress {
 }
 
 export interface MountProblem {
-  /** Nothing that it sends arrives. */
+  /** No request of the mount would arrive. */
   readonly isFatal: boolean
   readonly text: string
 }
 
 /**
- * What http-proxy and reply-from would refuse of a mount's requests, each in words that lead nobody to its options: the one what does
- * not stay below `rewritePrefix`, the other what does not stay below the path of `upstream`. `prefix`: where the mount stands.
+ * Requests of a mount that http-proxy or reply-from would refuse, with errors that do not mention its options: http-proxy what is
+ * not below `rewritePrefix`, reply-from what is not below the path of `upstream`. `prefix`: that of the mount.
  */
 export function mountProblem (prefix: string, { upstream, rewritePrefix, replyOptions }: MountAddress): MountProblem | null {
   if (typeof upstream !== 'string' || !URL.canParse(upstream) || typeof Object(replyOptions).getUpstream === 'function') return null

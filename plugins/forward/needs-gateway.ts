@@ -4,7 +4,7 @@ import { OptionError } from '../core/config/options.js'
 
 type Hook = (request: FastifyRequest, reply: FastifyReply, done: () => void) => void
 
-/** Throws `LLM_GATEWAY_OPTION` in a scope where no plugin of this package stands. */
+/** Throws `LLM_GATEWAY_OPTION` in a scope where no plugin of this package is registered. */
 export function checkGateway (app: FastifyInstance): void {
   if (!hasGateway(app)) {
     throw new OptionError(
@@ -14,8 +14,8 @@ export function checkGateway (app: FastifyInstance): void {
 }
 
 /**
- * A hook that passes every request and fails the start of an app without the gateway. The options of a mount meet the app
- * nowhere else before the first request: Fastify binds each hook to its scope once all plugins are there, so that the order in
+ * A hook that passes every request and fails the start of an app without the gateway. A mount's options have no other access to the app
+ * before the first request: Fastify binds each hook to its scope once all plugins are there, so that the order in
  * which mount and gateway were registered does not matter.
  */
 export function needsGateway (): Hook {

@@ -1,15 +1,15 @@
 import type { Dispatcher } from 'undici'
 import { errors } from './undici.js'
 
-/** What hears of a reply as undici's transport tells it. */
+/** A handler of undici's transport. */
 export type ReplyHandler = Required<Pick<Dispatcher.DispatchHandler, 'onConnect' | 'onHeaders' | 'onData' | 'onComplete' | 'onError'>> & {
-  /** It has its place, and waits for its upstream from now on. */
+  /** It has a place in the queue's line, and waits for its upstream from now on. */
   placed?: () => void
-  /** Set where it has to wait for its place: to be called once it wants none any more. */
+  /** Set while it waits for a place; call it to give up waiting. */
   leaveQueue?: (() => void) | null
 }
 
-/** A handler whose request has one of the places of its upstream until the transport is done with it. */
+/** Holds one of the places of its upstream until the transport is done with the request. */
 export class PlacedHandler implements ReplyHandler {
   readonly #handler: ReplyHandler
   readonly #free: () => void
@@ -39,7 +39,7 @@ export class PlacedHandler implements ReplyHandler {
   }
 
   onError (error: Error): void {
-    // A 304 may tell the length of what it does not bring (RFC 9110 8.6), which undici takes for cut.
+    // A 304 may state the length of the body that it does not have (RFC 9110 8.6), which undici takes for cut.
     if (this.#status === 304 && error instanceof errors.ResponseContentLengthMismatchError) this.#handler.onComplete(null)
     else this.#handler.onError(error)
     this.#free()

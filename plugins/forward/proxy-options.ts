@@ -41,7 +41,7 @@ export interface HttpProxyOptions {
  * Throws `LLM_GATEWAY_OPTION`.
  */
 export function proxyOptions ({ unknown = 'refuse', ...transport }: ProxyOptions = {}): HttpProxyOptions {
-  // Anything else would let pass what nobody guards.
+  // Any other value would let unguarded requests pass.
   checkChoice('proxyOptions.unknown', unknown, ['refuse', 'forward'])
   const dispatcher = new UpstreamDispatcher(readTransport(transport))
   const sender = createSender(dispatcher)
@@ -49,9 +49,9 @@ export function proxyOptions ({ unknown = 'refuse', ...transport }: ProxyOptions
     config: { llm: 'proxy', ...unknown === 'forward' && { llmUnknown: unknown } },
     undici: dispatcher,
     destroyAgent: true,
-    // Where a host has a `preHandler` of its own that one counts, and a missing gateway is told at the first request.
+    // A `preHandler` of the host's replaces this; then a missing gateway is reported at the first request.
     beforeHandler: needsGateway(),
-    // Sockets are met at the door. This keeps them out where no door is: of a mount outside of the gateway's scope.
+    // WebSockets are handled by `core/door/`. This keeps them out of a mount outside of the gateway's scope, which it does not guard.
     wsServerOptions: { verifyClient: () => false },
     handler (request, reply, dest, options) {
       checkGateway(request.server)
@@ -61,7 +61,7 @@ export function proxyOptions ({ unknown = 'refuse', ...transport }: ProxyOptions
       if (read instanceof ModelCall) {
         return sender({ gateway, llm: read, request, reply, destination: gateway.destinationOf(read) }, dest, options)
       }
-      // Whoever met the request has asked the same, unless nobody did.
+      // Decided before, unless no plugin saw the request.
       const decision = decisionOf(gateway, request, reply, read)
       return decision === 'leave' ? reply.from(dest, leftAlone(options)) : answer(gateway, decision, request, reply, read)
     },
@@ -70,7 +70,7 @@ export function proxyOptions ({ unknown = 'refuse', ...transport }: ProxyOptions
   return options
 }
 
-// Spread without having been called it would leave a mount as it is.
+// Spread without being called, it would silently leave a mount unchanged.
 Object.defineProperty(proxyOptions, 'handler', {
   enumerable: true,
   get () { throw new OptionError('proxyOptions', 'is a function: spread what it returns, ...proxyOptions()') },
@@ -78,7 +78,7 @@ Object.defineProperty(proxyOptions, 'handler', {
 
 const transports = new WeakMap<object, UpstreamDispatcher>()
 
-/** Looks at where the adapted mounts that are registered from now on send their requests. Throws `LLM_GATEWAY_OPTION` at the start. */
+/** Checks where adapted mounts, registered from now on, send their requests. Throws `LLM_GATEWAY_OPTION` at the start. */
 export function checkAddresses (app: FastifyInstance): void {
   const found: Array<MountProblem & { readonly mount: string }> = []
   app.addHook('onRegister', ({ prefix }, options: MountAddress & Partial<Record<'handler' | 'prefix', unknown>>) => {
@@ -94,8 +94,8 @@ export function checkAddresses (app: FastifyInstance): void {
 }
 
 /**
- * Fails the start where a mount that is registered from now on spreads `proxyOptions()` and has another handler in the place of theirs; or,
- * where a group has an upstream of its own, another transport, which does not go there. Throws `LLM_GATEWAY_OPTION`.
+ * Fails the start if a mount, registered from now on, spreads `proxyOptions()` but has another handler; or, if a group has an upstream of
+ * its own, another transport, which does not go there. Throws `LLM_GATEWAY_OPTION`.
  */
 export function refuseOtherTransports (app: FastifyInstance, gateway: Gateway): void {
   const others: string[] = []

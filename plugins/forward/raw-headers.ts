@@ -1,14 +1,14 @@
 import { util } from './undici.js'
 
-/** By lower-case name; what comes more than once is a list. */
+/** By lower-case name; a header that comes more than once is a list. */
 export type Headers = Record<string, string | string[] | undefined>
 
-/** A header as it stood at one place of the reply before. */
+/** A header as it was at one place of the previous reply. */
 interface Seen {
   /** As it was written, and in lower case. */
   readonly written: string
   readonly name: string
-  /** What it said, where that was short and no cookie. */
+  /** Its value, if that was short and no cookie. */
   value: string
 }
 
@@ -16,8 +16,8 @@ const maxPlaces = 64
 const maxShortBytes = 64
 
 /**
- * Reads the headers of replies from their bytes. An upstream sends much the same ones in the same order each time: what stands where it
- * stood in the reply before is known again by its bytes, in half of the time that making strings of it takes.
+ * Reads the headers of replies from their bytes. An upstream sends much the same headers in the same order each time: one that is the same
+ * as in the previous reply is recognised by its bytes, in half of the time that making strings takes.
  */
 export class HeaderReader {
   readonly #seen: Seen[] = []
@@ -46,7 +46,7 @@ export class HeaderReader {
   }
 }
 
-/** The headers of one reply, of which nothing is remembered. */
+/** The headers of one reply, without remembering any. */
 export function readHeaders (raw: readonly Buffer[]): Headers {
   return new HeaderReader().read(raw)
 }
@@ -58,7 +58,7 @@ function valueOf (seen: Seen, bytes: Buffer): string {
   return value
 }
 
-/** True where the bytes are those of the text. Short ones are compared sooner here than natively. */
+/** True if the bytes are those of the text. For short ones this is faster than a native comparison. */
 function isWritten (text: string, bytes: Buffer): boolean {
   const { length } = text
   if (length !== bytes.length) return false
@@ -66,10 +66,10 @@ function isWritten (text: string, bytes: Buffer): boolean {
   return true
 }
 
-/** A reply has one type: of two the first counts. A list that stands in two headers is one list (RFC 9110 5.3). */
+/** Of two content types the first counts. A list that is split over two headers is one list (RFC 9110 5.3). */
 function add (headers: Headers, name: string, value: string): void {
   const before = headers[name]
-  // A name may also be that of something which every object has.
+  // A name may also be one that every object inherits.
   if (before === undefined || !Object.hasOwn(headers, name)) headers[name] = value
   else if (name === 'content-encoding') headers[name] = `${String(before)}, ${value}`
   else if (typeof before !== 'string') before.push(value)

@@ -9,20 +9,20 @@ import type { ExchangeReply, ExchangeContext } from './exchange-context.js'
 import { isPage, passHeaders, replyHeaders } from './reply-headers.js'
 
 /**
- * Sends a model request on past reply-from, where nothing of a host's has a say in the request: on our own routes, and on a
- * mount that adds nothing to it. The headers are then made once and not four times. Same rules as `send`.
+ * Sends a model request without reply-from, if no function of the host changes the request: on our own routes, and on
+ * mounts that add nothing to it. The headers are then made once instead of four times. Same rules as `send`.
  */
 export function relay (dispatcher: UpstreamDispatcher, destination: Destination, context: ExchangeContext): void {
   dispatcher.send(context, destination, answer)
-  // What the way of a request depends on was read by then.
+  // Everything that depends on the parsed body has run by now.
   context.llm.body.json = undefined
 }
 
 function answer (error: Error | null, from: ExchangeReply | undefined, { llm, request, reply, rewriteHeaders }: ExchangeContext): void {
   const { family } = llm.endpoint
   if (from === undefined) {
-    // Its caller is told no more than that: which address, name or certificate it was is for operators. In words alone, as
-    // the error of a certificate has all of it.
+    // The caller does not learn the address, name or certificate; the operator does. Logged as text, because the error object of a
+    // certificate contains all of it.
     if (!(error instanceof GatewayError)) {
       writeLog(request.log, 'warn', { reason: String(error), code: Reflect.get(Object(error), 'code') }, 'the upstream gave no reply')
     }
@@ -39,7 +39,7 @@ function answer (error: Error | null, from: ExchangeReply | undefined, { llm, re
   }
   if (!Buffer.isBuffer(body)) body.resume()
   if (failure !== null) refuse(request, reply, family, failure)
-  // Over HTTP/2 Node ends a reply to HEAD with its head, and tells nobody of its end where a body is still to come.
+  // Over HTTP/2 Node ends a reply to HEAD with its head, and emits no end if a body is still to come.
   else reply.code(statusCode).send(null)
 }
 

@@ -4,7 +4,7 @@ import type { FastifyReply } from 'fastify'
 import { joined } from '../core/body/bytes.js'
 import { cutReply } from '../core/reply/cut-reply.js'
 
-/** A piece that is shorter may be one event, which its caller waits for. A long reply is cheaper when it is not stopped within a read. */
+/** A shorter piece may be one event, for which the caller waits. Longer pieces of one read are gathered, which is cheaper. */
 const eventBytes = 4 * 1024
 
 /** Where a body's bytes come from. */
@@ -13,7 +13,7 @@ export interface Source {
   wanted: () => void
   /** No more until then. */
   full: () => void
-  /** Nobody reads the body any more, or it has ended. */
+  /** The body is no longer read, or has ended. */
   callerGone: () => void
 }
 
@@ -26,7 +26,7 @@ export class ReplyBody extends Readable {
   readonly #source: Source
   #response: ServerResponse | null = null
   #pending: Buffer[] = []
-  /** The last read brought several pieces: they are cheaper in one. */
+  /** The last read brought several pieces, which are cheaper as one. */
   #gathers = false
   #over = false
 
@@ -35,11 +35,11 @@ export class ReplyBody extends Readable {
     this.#source = source
   }
 
-  /** False: no more for now. */
+  /** False if the caller takes no more for now. */
   pass (chunk: Buffer): boolean {
     const response = this.#response
     if (response === null) return this.push(chunk)
-    // Node holds a socket back from a write to the end of the turn.
+    // Node corks a socket from a write to the end of the turn.
     if (chunk.length < eventBytes && !this.#gathers && response.socket?.writableCorked === 0) return response.write(chunk)
     this.#gathers = true
     if (this.#pending.push(chunk) === 1) process.nextTick(flush, this)
@@ -69,7 +69,7 @@ export class ReplyBody extends Readable {
   override pipe<T extends NodeJS.WritableStream> (destination: T, options?: { end?: boolean }): T {
     if (!(destination instanceof ServerResponse) || options?.end === false || this.#over) return super.pipe(destination, options)
     this.#response = destination
-    // Not at once: Node also tells it where a reply behind this one on its connection grows, while that is being read.
+    // Not at once: Node also emits this while a later reply on the same connection grows, from within its reading.
     destination.on('drain', () => process.nextTick(want, this.#source))
     if (this.readableLength === 0) destination.flushHeaders()
     for (let chunk: unknown = this.read(); chunk instanceof Buffer; chunk = this.read()) this.pass(chunk)
@@ -77,14 +77,14 @@ export class ReplyBody extends Readable {
   }
 
   override _read (): void {
-    // Not at once: what comes then would be passed on before what is just being read.
+    // Not at once: newer bytes would overtake those that are just being read.
     process.nextTick(want, this.#source)
   }
 
   override _destroy (error: Error | null, callback: (error: Error | null) => void): void {
     if (error !== null) {
-      // A hook of the host's may still wait, and nobody listens yet: an error that nobody hears ends the process. What comes
-      // after it is for the framework, which has sent nothing and can still tell the failure.
+      // A hook of the host's may still wait, with no listener yet, and an unhandled error ends the process. The framework has sent
+      // nothing by then and can still report the failure.
       this.on('error', ignore)
       this.#over = true
       this.flush()

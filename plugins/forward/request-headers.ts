@@ -7,8 +7,8 @@ import type { Call, Header } from '../core/upstream/upstream.js'
 import { listedIn } from './connection-header.js'
 import { seal, type MarkedHeaders } from './exchange-context.js'
 
-// Hop-by-hop headers (RFC 9110 7.6.1), `expect` which this server has answered, where the caller came from, which is
-// not for third parties, tenant data that travels as baggage, and what asks for a part of a reply, whose usage would be in another.
+// Hop-by-hop headers (RFC 9110 7.6.1); `expect`, which this server has answered; where the caller came from, which is
+// not for third parties; tenant data in baggage; and requests for a part of a reply, whose usage would be in another part.
 const dropped = new Set([
   ...credentialHeaders,
   ...signInHeaders,
@@ -18,7 +18,7 @@ const dropped = new Set([
   'forwarded', 'x-real-ip', 'baggage', 'range', 'if-range',
 ])
 
-/** Callers use the same few names. Who sends many others, or long ones, pays for the question each time and fills nothing. */
+/** Callers use the same few names. Many other names, or long ones, are checked each time and do not fill this cache. */
 const verdicts = new Map<string, boolean>()
 const maxVerdicts = 1_000
 const maxNameLength = 100
@@ -48,9 +48,9 @@ export function cleanHeaders (headers: IncomingHttpHeaders): MarkedHeaders {
 const traceNames: readonly string[] = ['traceparent', 'tracestate']
 
 /**
- * The headers of a request of our own routes, whole, as undici writes them: names and values by turns. What `Connection`
- * lists stays behind before anything of ours is added (a caller could strip it otherwise), and so do HTTP/2's pseudo headers;
- * the host is the upstream's, the length is the transport's to write.
+ * All headers of a request of our own routes, as undici writes them: names and values by turns. What `Connection`
+ * lists is removed before anything of ours is added (a caller could strip that otherwise), and so are HTTP/2's pseudo headers.
+ * The host is the upstream's; the transport writes the length.
  */
 export function ownRequestHeaders (headers: IncomingHttpHeaders, llm: ModelCall, { upstream, body, headers: upstreams }: Call): string[] {
   const listed = listedIn(headers.connection)
@@ -78,7 +78,7 @@ function append (headers: string[], name: string, value: string | string[] | und
   else if (value !== undefined) headers.push(name, String(value))
 }
 
-/** Adds what is ours wherever a mount sends it: the trace context where a span of ours is active. */
+/** Adds our trace context to a mount's request, if a span of ours is active. */
 export function addOwnHeaders (headers: MarkedHeaders, llm: ModelCall): MarkedHeaders {
   if (ownsTrace(llm)) {
     for (const name of traceNames) delete headers[name]
@@ -87,12 +87,12 @@ export function addOwnHeaders (headers: MarkedHeaders, llm: ModelCall): MarkedHe
   return headers
 }
 
-/** Of what a mount's function may put in, these are about the message itself, and hold no secret. */
+/** Headers that a mount's function may set for any upstream: they describe the message and hold no secret. */
 const aboutMessage = new Set(['content-type', 'content-length', 'accept', 'accept-encoding', 'accept-language', 'user-agent'])
 
 /**
- * The headers that a mount's function left as they were `given` to it. What it puts in or changes is for the upstream of the mount, a
- * secret under whatever name: it does not go to another one.
+ * The headers that a mount's function left as they were `given` to it. What it adds or changes is meant for the upstream of the mount,
+ * and may be a secret under any name, so it does not go to another upstream.
  */
 export function unchanged (headers: IncomingHttpHeaders, given: IncomingHttpHeaders): MarkedHeaders {
   const own: MarkedHeaders = {}
@@ -103,8 +103,8 @@ export function unchanged (headers: IncomingHttpHeaders, given: IncomingHttpHead
 }
 
 /**
- * The headers of a mount's request as the upstream of the group gets them: with its host, and what it has of its own, its one
- * credential among it, in the place of any that the mount put in for its own upstream. They are unsealed.
+ * The headers of a mount's request as the upstream of the group gets them: with its host and its own headers, including its one
+ * credential, instead of any that the mount set for its own upstream. The seal is removed.
  */
 export function readdress (headers: MarkedHeaders, { upstream, headers: upstreams, body }: Call): MarkedHeaders {
   const own: MarkedHeaders = { host: upstream.host }

@@ -1,19 +1,19 @@
-/** Secrets in what an upstream says: as they are, and as JSON and addresses may write them. */
+/** Finds secrets in what an upstream says: literal, or as JSON and URLs may escape them. */
 import { lineFeed } from '../core/body/bytes.js'
 
-/** JSON within JSON escapes an escape again. */
+/** Levels of escaping: JSON inside of JSON escapes the escapes again. */
 const maxEscapes = 3
 /** The longest way to write a letter: `\\\u002d`. */
 const bytesOfLetter = maxEscapes + 5
 
-/** What finds any of the secrets in a text of one letter a byte. */
+/** Matches any of the secrets in a text with one character per byte. */
 export function patternOf (secrets: readonly string[]): RegExp {
   return new RegExp(secrets.map((secret) => [...secret].map(anyWay).join('')).join('|'), 'g')
 }
 
 /**
- * Serializers of JSON escape more than they must: slashes, and what HTML could take for its own, such as the `=` at the end of a key.
- * What is percent-encoded may be any letter.
+ * One character in every form. JSON serializers escape more than they must: slashes, and what HTML could interpret, such as the `=` at the
+ * end of a key. Any character may be percent-encoded.
  */
 function anyWay (letter: string): string {
   const code = letter.charCodeAt(0).toString(16).padStart(2, '0').replace(/[a-f]/g, (digit) => `[${digit}${digit.toUpperCase()}]`)
@@ -21,13 +21,13 @@ function anyWay (letter: string): string {
   return `(?:${plain}|\\\\{1,${maxEscapes}}u00${code}|%${code})`
 }
 
-/** The same bytes, as many, without the secrets. */
+/** The bytes with each secret replaced by as many asterisks. */
 export function masked (bytes: Buffer, pattern: RegExp): Buffer {
   const text = bytes.toString('latin1')
   return text.search(pattern) === -1 ? bytes : Buffer.from(text.replace(pattern, (found) => '*'.repeat(found.length)), 'latin1')
 }
 
-/** Masks bytes that come in pieces. The last ones wait, as a secret may begin in them; none goes over the end of a line. */
+/** Masks bytes that come in pieces. The last bytes are held back, because a secret may begin there; no secret spans lines. */
 export class PieceMask {
   readonly #pattern: RegExp
   readonly #waitingBytes: number

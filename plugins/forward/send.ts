@@ -13,21 +13,21 @@ import { kContext, seal } from './exchange-context.js'
 import { isPage, replyHeaders } from './reply-headers.js'
 import { addOwnHeaders, cleanHeaders, unchanged } from './request-headers.js'
 
-/** One model request on its way: what every step of sending it needs. */
+/** What every step of sending a model request needs. */
 export interface MountedCall {
   readonly gateway: Gateway
   readonly llm: ModelCall
   readonly request: FastifyRequest
   readonly reply: FastifyReply
-  /** Null: the host's own mount decides. */
+  /** Null if the host's own mount decides. */
   readonly destination: Destination | null
 }
 
 /**
- * Sends a model request on: its bytes as received, one upstream credential in place of the caller's, and its reply as
- * it comes. `options` are those of the host's mount, whose own functions still run, inside ours. A fresh options
- * object for each request: reply-from writes into it. False where nothing was sent, because the mount's own transport
- * does not go to the upstream of the group: the caller has its 500 then.
+ * Sends a model request by reply-from: its bytes as received, one upstream credential instead of the caller's, and its reply as
+ * it comes. `options` are those of the host's mount, whose own functions still run, inside of ours. Each request gets a fresh options
+ * object, because reply-from writes into it. Returns false if nothing was sent, because the mount's own transport
+ * does not go to the upstream of the group; the caller gets 500 then.
  */
 export function send (mounted: MountedCall, source: string, options: FastifyReplyFromHooks): boolean {
   const { llm, reply, destination } = mounted
@@ -40,7 +40,7 @@ export function send (mounted: MountedCall, source: string, options: FastifyRepl
   } catch (error) {
     if (!progress.isSealed || llm.times.sentAt > 0) throw error
   }
-  // What the way of a request depends on was read by then.
+  // Everything that depends on the parsed body has run by now.
   llm.body.json = undefined
   progress.isSent = destination === null || llm.times.sentAt > 0
   if (!progress.isSent) refuseUnsent(mounted)
@@ -49,12 +49,12 @@ export function send (mounted: MountedCall, source: string, options: FastifyRepl
 
 /** How far the sending of one request has come. */
 interface Progress {
-  /** It is with a transport: what is thrown before is of the host's own functions. */
+  /** The transport has it: errors before that come from the host's own functions. */
   isSealed: boolean
   isSent: boolean
 }
 
-/** The options of a mount for what is none of ours. */
+/** The options of a mount for a request that is not for a model. */
 export function leftAlone (options: FastifyReplyFromHooks): FastifyReplyFromHooks {
   const { rewriteRequestHeaders = (_, headers) => headers } = options
   return Object.assign({}, options, {
@@ -69,8 +69,8 @@ function ownOptions (mounted: MountedCall, options: FastifyReplyFromHooks, progr
     request, reply, llm.endpoint.family, fromTransport(error.cause ?? error)
   ))
   const sent = body === null ? {} : { body, contentType: request.headers['content-type'] ?? 'application/json' }
-  // Where the gateway knows the upstream it also knows how often to send: reply-from sends a GET that met 503 eleven times, at once. A
-  // host's own function comes after it.
+  // If the gateway chooses the upstream, it also decides how often to send: reply-from would send a GET that got 503 eleven times at
+  // once. A host's own function overrides this.
   const resends = destination === null ? {} : { retryDelay: () => null }
   // Assigned, not spread: V8 clones an object and adds to it in microseconds.
   return Object.assign(resends, options, sent, {

@@ -11,15 +11,15 @@ import { send, type MountedCall } from './send.js'
 export type Sender = (mounted: MountedCall, dest: string, options: FastifyReplyFromHooks) => undefined
 
 /**
- * Sends the model requests of the mounts that share a transport. Where the group has an upstream of its own and the host
- * changes nothing of the request, `reply.from` has nothing to add but its cost; once it has shown that the mount's
- * requests come to this transport, they go to it at once. What the mount makes of a reply's headers is kept.
+ * Sends the model requests of the mounts that share a transport. If the group has an upstream of its own and the host
+ * does not change the request, `reply.from` only adds cost. So once a request has shown that the mount's requests reach this
+ * transport, later ones go to it directly. A mount's `rewriteHeaders` still applies.
  */
 export function createSender (dispatcher: UpstreamDispatcher): Sender {
   const proven = new WeakSet<object>()
   return function sendModel (mounted, dest, options) {
     const { gateway, llm, request, reply, destination } = mounted
-    // Its caller left while a hook of the host's waited: there is nobody to send it for, or to refuse.
+    // Its caller left while a hook of the host's waited.
     if (llm.settled) return undefined
     const isRead = llm.body.bytes !== null || llm.endpoint.body === 'none'
     if (!isLetIn(gateway, llm) || (destination === null && hasOwnUpstream(llm))) {

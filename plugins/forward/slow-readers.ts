@@ -11,15 +11,15 @@ interface Followed {
   readonly reply: { readonly raw: ServerResponse }
 }
 
-/** What a caller had taken of its reply when it last took something. */
+/** How much of its reply a caller had read when it last read something. */
 interface Standstill {
   readonly taken: number
   readonly since: number
 }
 
 /**
- * Cuts callers that take nothing of their reply for `maxMs`: what they hold would be theirs for ever, as nothing else of a
- * reply that waits for its reader has a time. A look at all of them now and then costs a request less than timers of its own.
+ * Cuts callers that read nothing of their reply for `maxMs`. Nothing else limits how long a reply waits for its reader, so they
+ * would hold their resources for ever. Checking all of them at intervals costs less than a timer for each request.
  */
 export class SlowReaders {
   readonly #maxMs: number
@@ -33,7 +33,7 @@ export class SlowReaders {
     this.#maxMs = maxMs
   }
 
-  /** A reply that was handed over. One whose caller has taken all of it at once, or has left, is let be: nobody would forget it again. */
+  /** Watches a reply that was handed over. Not one that is taken completely, or settled: it would never be removed again. */
   follow ({ gateway, llm, reply }: Followed): void {
     if (llm.settled || this.#maxMs === 0 || (reply.raw.writableEnded && reply.raw.writableLength === 0)) return
     if (!this.#gateways.has(gateway)) {
@@ -57,7 +57,7 @@ export class SlowReaders {
     const now = performance.now()
     for (const [llm, raw] of this.#replies) {
       const waiting = raw.writableLength
-      // Over a connection that brings several replies it may be another one's turn.
+      // With pipelining it may be another reply's turn on the connection.
       if (waiting === 0 || raw.socket === null) this.#standing.delete(llm)
       else if (this.#stands(llm, llm.upstreamReply.bytes - waiting, now)) cut(llm, raw)
     }
@@ -71,10 +71,10 @@ export class SlowReaders {
   }
 }
 
-/** Node tells of a reply whose last byte was written, if not taken, that it is finished. */
+/** Marks the abort itself, because Node reports a reply as finished once its last byte was written, even if it was not read. */
 function cut (llm: ModelCall, raw: ServerResponse): void {
   llm.abortedBy ??= 'client'
-  // A stream of HTTP/2 that is destroyed ends as a whole one does, for a caller that goes on reading after all.
+  // A destroyed HTTP/2 stream would look complete to a caller that reads on after all.
   if (closeStream(raw, constants.NGHTTP2_INTERNAL_ERROR)) return
   resetOld(raw.req)
   raw.destroy()

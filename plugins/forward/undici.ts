@@ -4,8 +4,8 @@ import type * as undici from 'undici'
 type Parts = Pick<typeof undici, 'Agent' | 'errors' | 'util'>
 
 /**
- * Without a browser's fetch, WebSocket, cookies and cache, which are a tenth of every start: from the files that the package's own index
- * takes them of, and of the whole package where they are not there.
+ * undici without fetch, WebSocket, cookies and cache, which take a tenth of every start: loaded from the files that the package's own index
+ * uses, or from the whole package if those are missing.
  */
 export function undiciParts (load: (name: string) => unknown): Parts {
   try {

@@ -18,7 +18,7 @@ export function unpackers (library: object, maxOutputLength: number): ReadonlyMa
   return all
 }
 
-/** What a body says, null for one that cannot be read. `coding`: its header, codings in the order in which they were applied. */
+/** A decompressed body, null if it cannot be read. `coding`: the `content-encoding` header, in the order in which codings were applied. */
 export function unpacked (body: Buffer, coding: string, codings: ReadonlyMap<string, Unpack>): Buffer | null {
   const names = coding.toLowerCase().split(',').map((name) => name.trim()).filter((name) => name !== '' && name !== 'identity')
   try {
@@ -31,10 +31,10 @@ export function unpacked (body: Buffer, coding: string, codings: ReadonlyMap<str
   }
 }
 
-/** For errors: of one that is held, 256 KiB at most, no more than sixteen times as much is read. */
+/** For errors, of which 256 KiB are held at most: no more than sixteen times as much is decompressed. */
 const codings = unpackers(zlib, 4 * 1024 * 1024)
 
-/** What an error says, null for one that cannot be read. */
+/** The decompressed body of an error, null if it cannot be read. */
 export function saidBy (body: Buffer, { 'content-encoding': coding }: Headers): Buffer | null {
   return unpacked(body, String(coding ?? ''), codings)
 }

@@ -1,4 +1,4 @@
-/** Secrets that an upstream was sent, and could say again. */
+/** Secrets that were sent to an upstream, and that it could repeat. */
 import { carriesCredential } from '../core/door/carriers.js'
 import type { Call, Upstream } from '../core/upstream/upstream.js'
 import { isCarrier } from '../core/url/query.js'
@@ -6,13 +6,13 @@ import { isCarrier } from '../core/url/query.js'
 /** A shorter text may stand in a reply by chance. */
 const minSecretLength = 8
 
-/** What the host's mount sends, where no upstream of ours is asked. */
+/** What the host's mount sends, if no upstream of ours is asked. */
 export interface MountRequest {
   readonly headers: object
   readonly path: string
 }
 
-/** `calls`: what was sent by now. A secret that changes may have been another one then. */
+/** `calls`: what was sent so far, because a secret may have changed since. */
 export function secretsOf (upstreams: readonly Upstream[], calls: readonly Call[], mount: MountRequest | null): string[] {
   const ofMount = mount === null ? [] : [...Object.entries(mount.headers).flatMap(inHeader), ...inQuery(mount.path.split('?')[1])]
   return [...upstreams.flatMap(known), ...calls.flatMap(sent), ...ofMount].filter(({ length }) => length >= minSecretLength)
@@ -22,7 +22,7 @@ function known ({ secret, headers, query }: Upstream): string[] {
   return [secret.known() ?? [], headers.flatMap(inHeader), inQuery(query)].flat()
 }
 
-/** The caller's own is no secret to it. */
+/** The caller's own secret need not be kept from the caller. */
 function sent ({ upstream, headers }: Call): string[] {
   if (upstream.forwards) return []
   return headers.flatMap(([name, value]) => inHeader([name === upstream.credentialHeader ? 'authorization' : name, value]))
