@@ -11,9 +11,9 @@ import { insertSlowly, searchSlowly } from './large-body.js'
 import { isObject } from '../core/body/json-object.js'
 
 /**
- * Asks for usage on behalf of a caller who streams and did not. True where the request was changed: the reply then has an
- * event that its caller must not see. To take it out the bytes must be plain, so no compression is asked for. A promise
- * where the body is large.
+ * Asks for usage on behalf of a caller who streams and did not ask. True if the request was changed: the reply then has an
+ * event that the caller must not see. It can only be removed from an uncompressed reply, so none is accepted compressed. A promise
+ * for a large body.
  */
 export function askFor (llm: ModelCall, headers: IncomingHttpHeaders, rules: UsageRules): boolean | Promise<boolean> {
   const { bytes } = llm.body
@@ -31,9 +31,9 @@ function asked (llm: ModelCall, headers: IncomingHttpHeaders, outgoing: Buffer):
 }
 
 /**
- * Puts the switch that asks for usage into the raw bytes of a streamed request whose caller did not ask; every other byte
- * stays as it was. `options` is what the field has in it. Null where the caller asked, or where the field is no object and
- * its answer is the upstream's to give.
+ * Puts the flag that asks for usage into the raw bytes of a streamed request whose caller did not ask; every other byte
+ * stays as it was. `options`: the value of the field. Null if the caller asked, or if the field is no object: the upstream
+ * answers that.
  */
 function askForUsage (body: Buffer, options: unknown, request: UsageRequest): Buffer | null {
   if (isObject(options) && isPlainlyAsked(body, request)) return null
@@ -41,7 +41,7 @@ function askForUsage (body: Buffer, options: unknown, request: UsageRequest): Bu
   return edit === null ? null : Buffer.concat([body.subarray(0, edit.start), Buffer.from(edit.text), body.subarray(edit.end)])
 }
 
-/** The same for a body that would hold the loop. Of one that was checked its JSON has these fields, and little more. */
+/** The same for a body that would block the event loop. If it was checked, `json` has these fields, and little more. */
 async function askInLarge (llm: ModelCall, body: Buffer, headers: IncomingHttpHeaders, request: UsageRequest): Promise<boolean> {
   const { json } = llm.body
   if (!await asksForStream(body, json)) return false
@@ -67,7 +67,7 @@ function editFor (body: Buffer, { start, end }: Field, options: unknown, { field
   if (!isObject(options)) return null
   const members = Object.entries(options)
   const plain = members.filter(([name]) => name === flag || folded(name) !== flag)
-  // Which of two counts is the upstream's choice: neither is taken for the caller's word.
+  // With two spellings the upstream chooses which one counts, so neither is trusted.
   if (plain.length < members.length || duplicateKey(body.subarray(start, end)) !== null) {
     return { start, end, text: JSON.stringify({ ...Object.fromEntries(plain), [flag]: true }) }
   }
@@ -79,7 +79,7 @@ function editFor (body: Buffer, { start, end }: Field, options: unknown, { field
   return { start: start + 1, end: start + 1, text: Object.keys(options).length > 0 ? `${asking},` : asking }
 }
 
-/** The usual words, there once: no more need be looked at. An escape could spell the field anew. */
+/** The usual words, exactly once, so that no more need be checked. An escape could spell the field in another way. */
 function isPlainlyAsked (body: Buffer, { field, flag }: UsageRequest): boolean {
   return body.includes(`"${field}":{"${flag}":true}`) && body.indexOf(field) === body.lastIndexOf(field) && !body.includes('\\u00')
 }

@@ -1,14 +1,14 @@
 import { JsonScanner } from './json-scanner.js'
 import { compileSearch } from './search-tree.js'
 
-/** Where something is put into the bytes of a body, in place of what. */
+/** A change of a body: `text` replaces the bytes from `start` to `end`. */
 export interface Edit {
   readonly start: number
   readonly end: number
   readonly text: string
 }
 
-/** A field of a body: its value, undefined for none, and where that stands. */
+/** A field of a body: its value, undefined for none, and where that is. */
 export interface Field {
   readonly value: unknown
   readonly start: number

@@ -1,11 +1,11 @@
 import { backslash, quote, space, standsAt } from '../core/body/bytes.js'
 
-/** Bytes of one value beyond which it is given up: a usage object with a hundred iterations is half of this. */
+/** The longest value that is kept: a usage object with a hundred iterations is half as long. */
 const maxValueBytes = 64 * 1024
 
 /** Collects the bytes of one JSON value that may arrive in pieces. Never keeps more than its bound. */
 export class CapturedValue {
-  /** Where the value, or what is left of it, starts and ends in the newest piece. */
+  /** Where the value, or the rest of it, starts and ends in the newest piece. */
   start = 0
   end = 0
   /** Where it started in its own piece. */
@@ -20,7 +20,7 @@ export class CapturedValue {
     this.size = 0
   }
 
-  /** The piece ends within the value. Bytes are copied: the piece belongs to someone else. */
+  /** The piece ends within the value. Bytes are copied, because the piece may be reused. */
   keep (chunk: Buffer, to: number): void {
     const bytes = to - this.start
     if (this.size + bytes <= maxValueBytes) this.parts.push(Buffer.from(chunk.subarray(this.start, to)))
@@ -28,7 +28,7 @@ export class CapturedValue {
     this.size += bytes
   }
 
-  /** The whole value as JSON has it, null for null, or undefined where it is too large or no JSON. */
+  /** The parsed value; undefined if it is too long or no JSON. */
   finish (chunk: Buffer, to: number): unknown {
     this.end = to
     if (this.tooLarge) return undefined
@@ -38,7 +38,7 @@ export class CapturedValue {
     return parseBytes(bytes, 0, bytes.length)
   }
 
-  /** True where a piece that ended within the value held more of it than its first byte. */
+  /** True if a piece that ended within the value had more of it than its first byte. */
   get hasBegun (): boolean {
     return this.size > 1
   }
@@ -48,7 +48,7 @@ export class CapturedValue {
   }
 }
 
-/** `JSON.parse`, undefined for what is none. */
+/** `JSON.parse`, or undefined for what is no JSON. */
 export function parseJson (text: string): unknown {
   try {
     return JSON.parse(text)
@@ -57,14 +57,14 @@ export function parseJson (text: string): unknown {
   }
 }
 
-/** The same for bytes. Names and nulls, the most of what is read, take a shorter way. */
+/** The same for bytes, with a shortcut for plain strings and nulls, which are most values. */
 function parseBytes (bytes: Buffer, from: number, to: number): unknown {
   const first = bytes[from]
   if (first === quote && hasNoEscapes(bytes, from + 1, to - 1)) return bytes.toString('utf8', from + 1, to - 1)
   return to - from === 4 && standsAt('null', bytes, from) ? null : parseJson(bytes.toString('utf8', from, to))
 }
 
-/** True where the bytes of a string stand for themselves. */
+/** True if the bytes of a string need no unescaping. */
 function hasNoEscapes (bytes: Buffer, from: number, to: number): boolean {
   for (let at = from; at < to; at++) {
     const byte = bytes[at]

@@ -4,12 +4,12 @@ import { isCount } from './usage-object.js'
 
 type Direction = ModalityTokens['direction']
 
-/** Kinds of content that have a field of their own, beside fields that tell other things. */
+/** Kinds of content that have a field of their own, among other fields. */
 const fieldKinds = [['text', 'text_tokens'], ['image', 'image_tokens'], ['audio', 'audio_tokens'], ['video', 'video_tokens']] as const
 
 /**
- * The split of the tokens of one direction by kind of content, in either form that providers use. Kinds without tokens are left out.
- * `numbered`: the words of a provider's enumeration, for a reply that has their numbers.
+ * The tokens of one direction by kind of content, in either form that providers use. Kinds without tokens are left out.
+ * `numbered`: the names of a provider's enumeration, for replies that have numbers instead.
  */
 export function kindsIn (direction: Direction, split: object | null, numbered: readonly string[]): ModalityTokens[] {
   const kinds: ModalityTokens[] = []

@@ -5,29 +5,29 @@ import type { CountPlaces } from './plan.js'
 import { isObject, type JsonObject } from '../core/body/json-object.js'
 import { UsageObject } from './usage-object.js'
 
-/** What a usage object says. */
+/** The tokens of a usage object. */
 export interface Counted {
   readonly usage: TokenUsage
   readonly modalities: readonly ModalityTokens[]
-  /** True where its numbers contradict each other, or are none. */
+  /** True if its numbers contradict each other, or are no numbers. */
   readonly inconsistent: boolean
 }
 
-/** What a usage object tells, before it is sorted into leaves. */
+/** The numbers of a usage object, before they are sorted into leaves. */
 interface Reported {
   readonly numbers: Numbers
   readonly total: number | null
   readonly kinds: readonly ModalityTokens[]
-  /** True where it splits its output by kind of content. */
+  /** True if it splits its output by kind of content. */
   readonly splitsOutput: boolean
-  /** True where a field held something that is no count of tokens. */
+  /** True if a field held something that is no count of tokens. */
   readonly odd: boolean
 }
 
 type Numbers = Readonly<Record<
   | 'input' | 'cacheRead' | 'cacheWrite' | 'cacheWrite5m' | 'cacheWrite1h' | 'toolInput' | 'output' | 'reasoning', number | null>>
 
-/** The tokens of a usage object, null where it tells of none: absent, null and zero are three things. `model`: who replied. */
+/** The tokens of a usage object, null if it reports none: absent, null and zero are three different things. `model`: which replied. */
 export function countTokens (object: JsonObject, counts: CountPlaces, model: string | null = null): Counted | null {
   const reported = tell(object, counts)
   if (reported === null) return null
@@ -35,7 +35,7 @@ export function countTokens (object: JsonObject, counts: CountPlaces, model: str
   return counts.added === null ? own : leftOut(object, counts, counts.added).reduce(addCounted, own)
 }
 
-/** The numbers of a usage object, by what they mean; null where it tells of no tokens. */
+/** The numbers of a usage object by meaning; null if it reports no tokens. */
 function tell (object: JsonObject, counts: CountPlaces): Reported | null {
   const usage = new UsageObject(object)
   const numbers = {
@@ -75,11 +75,11 @@ function leavesOf (
   const prompt = (numbers.input ?? 0) + (counts.inputHoldsCache ? 0 : cached)
   const visible = prompt + toolInput + (numbers.output ?? 0)
   const beyond = Math.max(0, (total ?? 0) - visible)
-  // As many as came from a cache are those, told twice.
+  // If it is as many as came from a cache, it is those, counted twice.
   const isUntold = numbers.reasoning === null && beyond !== cached && model !== null && counts.reasoningInTotal?.test(model) === true
   const untold = isUntold ? beyond : 0
   const reasoning = numbers.reasoning ?? untold
-  // The total tells whether reasoning is within the output; where it fits neither way, the protocol's rule holds.
+  // The total shows whether the output includes reasoning; if it fits neither way, the protocol's rule applies.
   const isWithin = total === visible || (counts.outputHoldsReasoning && total !== visible + reasoning)
   const input = prompt - cached
   const output = (numbers.output ?? 0) - (isWithin ? reasoning : 0)
@@ -96,7 +96,7 @@ function leavesOf (
   return { usage, clamped: input < 0 || output < 0 || writes.clamped || untold > 0 }
 }
 
-/** Cache writes by lifetime. A stream tells the lifetimes at its start only; a smaller total at its end is shared alike. */
+/** Cache writes by lifetime. A stream reports the lifetimes only at its start; a smaller total at its end is split in the same ratio. */
 function splitWrites (numbers: Numbers): { of5m: number, of1h: number, other: number, total: number, clamped: boolean } {
   const of5m = numbers.cacheWrite5m ?? 0
   const of1h = numbers.cacheWrite1h ?? 0
@@ -109,7 +109,7 @@ function splitWrites (numbers: Numbers): { of5m: number, of1h: number, other: nu
 
 type Added = NonNullable<CountPlaces['added']>
 
-/** Parts of the work that the object lists but does not add up. */
+/** Parts that the object lists but does not include in its own numbers. */
 function leftOut (object: JsonObject, counts: CountPlaces, added: Added): Counted[] {
   const list = object[added.list]
   if (!Array.isArray(list)) return []

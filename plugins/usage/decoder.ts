@@ -2,16 +2,16 @@ import * as zlib from 'node:zlib'
 import type { Transform } from 'node:stream'
 import { readablePart } from './readable-part.js'
 
-/** Decoded bytes that any reply may have, and what each encoded byte adds: no reply is packed that tightly, a bomb is. */
+/** Decoded bytes that any reply may have, and how many each encoded byte adds. Only a decompression bomb exceeds this ratio. */
 const freeBytes = 512 * 1024
 const maxRatio = 256
-/** Nobody packs a reply more than twice. */
+/** No server compresses a reply more than twice. */
 const maxLayers = 2
 /** Encoded bytes that may wait for the decoder. */
 const maxWaitingBytes = 16 * 1024 * 1024
-/** A document comes in few pieces; those of a stream would be held for as long as it runs. */
+/** A document comes in few pieces. The pieces of a stream are not kept, which would last as long as the stream. */
 const maxKeptPieces = 8
-/** Encoded bytes that are decoded at once: few at the start, so that a bomb is seen before it has come to a mebibyte. */
+/** Encoded bytes that are decoded at once: few at the start, so that a bomb is noticed before it reaches a mebibyte. */
 const sliceBytes = 16 * 1024
 const firstSliceBytes = 1024
 const firstBytes = 64 * 1024
@@ -25,7 +25,7 @@ type Open = (first: number) => Transform
 const zlibOptions = { finishFlush: zlib.constants.Z_SYNC_FLUSH }
 const brotliOptions = { finishFlush: zlib.constants.BROTLI_OPERATION_FLUSH }
 
-/** `deflate` is zlib by RFC 9110 8.4.1.2, and raw from some servers: the first byte tells. */
+/** `deflate` is zlib by RFC 9110 8.4.1.2, but raw from some servers: the first byte shows which. */
 function openDeflate (first: number): Transform {
   return (first & 0x0f) === 8 ? zlib.createInflate(zlibOptions) : zlib.createInflateRaw(zlibOptions)
 }
@@ -46,7 +46,7 @@ export function codingsOf (library: object): ReadonlyMap<string, Open> {
 
 export const codings = codingsOf(zlib)
 
-/** What the decoder's owner wants to be told. `read` gets the decoded bytes, `over` the end: once, and never before `end`. */
+/** Gets what is decoded. `over` is called once, and never before `end`. */
 export interface DecodedSink {
   read: (chunk: Buffer) => void
   over: (failure: 'too_large' | 'parse_error' | null) => void
@@ -54,7 +54,7 @@ export interface DecodedSink {
 
 const none: readonly Open[] = []
 
-/** What opens each of a reply's codings, in the order in which they were applied; null where one is not known, or there are too many. */
+/** Decoders for each of a reply's codings, in the order in which they were applied; null if one is unknown, or there are too many. */
 export function openersOf (header: string): readonly Open[] | null {
   if (header === '') return none
   const names = header.split(',').map((name) => name.trim()).filter((name) => name !== '' && name !== 'identity')
@@ -63,8 +63,8 @@ export function openersOf (header: string): readonly Open[] | null {
 }
 
 /**
- * Decodes a copy of a reply beside its way to the caller. What it holds is bounded, whatever the reply unpacks to: decoded
- * bytes are read and forgotten, and a reply that unpacks beyond reason is given up.
+ * Decodes a copy of a reply while the reply itself goes to the caller. Its memory is bounded, whatever the reply decompresses to: decoded
+ * bytes are read and dropped, and a reply beyond the bounds is given up.
  */
 export class SideDecoder {
   decodedBytes = 0
@@ -73,7 +73,7 @@ export class SideDecoder {
   private stream: Transform | null = null
   private failure: 'too_large' | 'parse_error' | null = null
   private receivedBytes = 0
-  /** The begin of the reply, until the decoder has passed it or shown that it is a stream. */
+  /** The start of the reply, until the decoder has passed it, or it turns out to be a stream. */
   private kept: Buffer[] | null = []
   private encodedBytes = 0
   private isClosed = false
@@ -118,7 +118,7 @@ export class SideDecoder {
     return stream
   }
 
-  /** What comes behind is not needed: of junk that follows a reply, there may be any amount. */
+  /** Keeps the start only: any amount of junk may follow a reply. */
   private keep (chunk: Buffer): void {
     const room = firstBytes - this.receivedBytes
     if (this.kept === null || room <= 0) return
@@ -132,7 +132,7 @@ export class SideDecoder {
     if (this.encodedBytes >= firstBytes) this.kept = null
   }
 
-  /** What the decoder kept back of the piece in which it failed. */
+  /** Reads what the decoder had not emitted yet of the piece in which it failed. */
   private readAgain (): void {
     if (this.kept === null) return
     const all = readablePart(Buffer.concat(this.kept), freeBytes)

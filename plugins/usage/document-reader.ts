@@ -5,17 +5,17 @@ import type { Plan } from './plan.js'
 import type { ReplyReader } from './reply-reader.js'
 import { readWhole } from './whole-document.js'
 
-/** What may stand between documents: white space, line ends, the frame of an array, and before the first a byte order mark. */
+/** What may be between documents: white space, line ends, the frame of an array, and before the first a byte order mark. */
 const between: ReadonlySet<number | undefined> = new Set(Buffer.from(' \t\r\n,[]\uFEFF'))
 
 /**
- * Reads a JSON reply: one document, or the array of documents that a stream without `alt=sse` is, or one document per
- * line. Each is read as it comes and forgotten.
+ * Reads a JSON reply: one document, or an array of documents, as a stream without `alt=sse` is, or one document per
+ * line. Each is read as it comes, and nothing of it is kept.
  */
 export class DocumentReader implements ReplyReader {
   private readonly plan: Plan
   private readonly meter: Meter
-  /** Null while one small document that came whole is all that there was. */
+  /** Null while the reply was only one small document that came whole. */
   private scanner: JsonScanner | null = null
   private isFirst = true
   private isOpen = false

@@ -4,7 +4,7 @@ const byteOrderMark = Buffer.from('\uFEFF')
 const dataField = Buffer.from('data')
 const joint = Buffer.from('\n')
 
-/** What the next byte belongs to: the name of a field, the value of `data`, or another value. */
+/** States: the next byte belongs to the name of a field, to the value of `data`, or to another value. */
 const inName = 0
 const inData = 1
 const inOther = 2
@@ -15,16 +15,16 @@ export interface DataSink {
 }
 
 /**
- * Reads an event stream as the HTML standard has it (9.2, event streams): lines end in LF, CRLF or CR, a byte order mark
+ * Reads an event stream by the HTML standard (9.2, event streams): lines end in LF, CRLF or CR, a byte order mark
  * may lead, the `data` lines of one event are joined by line feeds. Nothing is kept: data goes to the sink as it comes,
  * so an event may be of any size. Only `data` is read, as providers repeat an event's name in it.
  */
 export class EventReader {
-  /** True where the last piece ended in a CR that may be half of a CRLF. */
+  /** True if the last piece ended in a CR that may be half of a CRLF. */
   afterReturn = false
   private readonly sink: DataSink
   private state = inName
-  /** Bytes of the name that are those of `data` so far, -1 once one was not. */
+  /** How many bytes of the name match `data` so far, -1 once one did not. */
   private matched = 0
   private lineIsEmpty = true
   private eventIsEmpty = true
@@ -32,7 +32,7 @@ export class EventReader {
   private atColon = false
   private marks = 0
   private dataLines = 0
-  /** Where the next CR of the piece is, -1 for nowhere, -2 for not looked. */
+  /** Offset of the next CR in the piece, -1 for none, -2 for not searched yet. */
   private returnAt = -2
 
   constructor (sink: DataSink) {
@@ -44,7 +44,7 @@ export class EventReader {
     return this.lineIsEmpty && this.eventIsEmpty
   }
 
-  /** The caller passed by whole events: the next call begins within the piece, at an event's start. */
+  /** To be called after whole events were skipped: the next call begins within the piece, at the start of an event. */
   skipped (): void {
     this.afterReturn = false
     this.returnAt = -2
@@ -112,7 +112,7 @@ export class EventReader {
     return this.returnAt === -1 ? end : Math.min(this.returnAt, end)
   }
 
-  /** `at` follows one byte of a line's end: takes the second byte of a CRLF along. */
+  /** `at` follows one byte of a line's end. Skips the second byte of a CRLF. */
   private afterEnd (chunk: Buffer, at: number): number {
     if (chunk[at - 1] !== carriageReturn) return at
     this.afterReturn = at === chunk.length

@@ -1,23 +1,23 @@
 import { joined, lineFeed } from '../core/body/bytes.js'
 import type { EventStreamReader } from './event-stream-reader.js'
 
-/** Bytes of one unfinished event that are held back before it is let go as an ordinary one; the added event has a tenth. */
+/** Bytes of an unfinished event that are held back before it is passed on as an ordinary one; the extra event has a tenth. */
 const maxHeldBytes = 16 * 1024
 
 /**
- * Takes the one event out of a stream that the gateway asked for and the caller did not. Every other byte passes at once
- * and as it is. Only an event that a piece cuts in two waits for its end, as long as it may be the one: no client can act
+ * Removes the one event from a stream that the gateway asked for and the caller did not. Every other byte passes at once
+ * and unchanged. Only an incomplete event waits for its end, as long as it may be the extra one: no client can act
  * on half an event.
  */
 export class EventSieve {
   private readonly reader: EventStreamReader
   private held: Buffer[] = []
   private heldBytes = 0
-  /** True where the event that is read was let go before its end. */
+  /** True if the current event was passed on before its end. */
   private letGo = false
-  /** True where the newest whole event was taken out. */
+  /** True if the newest whole event was removed. */
   private dropped = false
-  /** Offsets in the current piece: where what is kept starts, and where the event that is read starts. */
+  /** Offsets in the current piece: the start of what is kept, and the start of the current event. */
   private keepFrom = 0
   private eventFrom = 0
   private out: Buffer[] = []
@@ -35,12 +35,12 @@ export class EventSieve {
     this.reader.read(chunk, (end, isExtra) => this.endEvent(chunk, end, isExtra && !this.letGo))
     this.endPiece(chunk)
     const { out } = this
-    // Left here, a stream's first piece would live as long as the stream.
+    // A reference here would keep a piece alive as long as the stream.
     this.out = []
     return out.length === 0 ? null : joined(out)
   }
 
-  /** What was held back of an event that never ended, null where it was the one to take out. */
+  /** What was held back of an event that never ended, null if it was the extra one. */
   end (isExtra: boolean): Buffer | null {
     return isExtra || this.held.length === 0 ? null : joined(this.held)
   }

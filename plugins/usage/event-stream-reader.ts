@@ -6,14 +6,14 @@ import type { Plan } from './plan.js'
 import { endOfEvents, endOfQuiet } from './quiet-events.js'
 import type { ReplyReader } from './reply-reader.js'
 
-/** Events at the start that are always read: they name the model and the reply. So are those after the last usage. */
+/** Events at the start that are always read, because they name the model and the reply. So are those after the last usage. */
 const firstEvents = 2
-/** Whole events shorter than this tell no finish reason. */
+/** Shorter whole events have no finish reason. */
 const shortBytes = 24
-/** Of the newest events that were passed by, as many are read where the end of a stream is looked for: the last may tell nothing. */
+/** How many of the newest skipped events are read to find the end of a stream, because the last one may say nothing. */
 const lastEvents = 3
 
-/** Whole events of one piece that were passed by. */
+/** Whole events of one piece that were skipped. */
 interface Run {
   bytes: Buffer | null
   from: number
@@ -24,12 +24,12 @@ function noRun (): Run {
   return { bytes: null, from: 0, to: 0 }
 }
 
-/** Told of each event, or run of events, that ended at an offset of the newest piece. */
+/** Called for each event, or run of skipped events, with its end in the newest piece. */
 export type OnEvent = (end: number, isExtra: boolean) => void
 
 /**
- * Reads an event stream. Most events are text and tell nothing of usage: a run of whole events without the protocol's
- * sign is passed by for the price of a native search. Every other byte goes through the event reader and the scanner.
+ * Reads an event stream. Most events are text and say nothing about usage: a run of whole events without the protocol's
+ * sign of usage is skipped with a native search. Every other byte goes through the event reader and the scanner.
  */
 export class EventStreamReader implements ReplyReader {
   broken = false
@@ -38,10 +38,10 @@ export class EventStreamReader implements ReplyReader {
   private readonly scanner: JsonScanner
   private readonly events: EventReader
   private first = firstEvents
-  /** The newest events that were passed by: the finish reason of a chat stands in one of the last before its usage. */
+  /** The newest skipped events: the finish reason of a chat is in one of the last before its usage. */
   private newer = noRun()
   private older = noRun()
-  /** How often some were, since an event was read. */
+  /** How often events were skipped since one was read. */
   private passedSince = 0
 
   constructor (plan: Plan, meter: Meter) {
@@ -59,7 +59,7 @@ export class EventStreamReader implements ReplyReader {
     return this.meter.complete || this.meter.ended || this.plan.rules.ending === null
   }
 
-  /** True where not even the begin of an event came: comments are none. */
+  /** True if not even the start of an event came; comments do not count. */
   get untold (): boolean {
     return this.first === firstEvents && this.events.idle
   }
@@ -68,17 +68,17 @@ export class EventStreamReader implements ReplyReader {
     return this.scanner.first !== undefined && this.meter.fails(this.scanner.found, this.scanner.openSlot)
   }
 
-  /** True where the event that is being read may still turn out to be the added one. */
+  /** True if the current event may still turn out to be the extra one. */
   get undecided (): boolean {
     return !(Number(this.scanner.found[this.plan.slots.listed]) > 0)
   }
 
-  /** True between events, where a line feed at the start of the next piece still belongs to the one before. */
+  /** True between events, if a line feed at the start of the next piece still belongs to this one. */
   get atHalfEnd (): boolean {
     return this.events.idle && this.events.afterReturn
   }
 
-  /** True where a piece was read that is whole events, none of which tells of usage. */
+  /** Skips a piece if it is whole events without usage; true if it did. */
   passByAll (chunk: Buffer): boolean {
     return this.passBy(chunk, 0, true) === chunk.length
   }
@@ -103,12 +103,12 @@ export class EventStreamReader implements ReplyReader {
   /** Takes a last event that no blank line ended. */
   end (): boolean {
     const isExtra = this.endEvent()
-    // A stream that failed tells it in its last event.
+    // A stream that failed says so in its last event.
     this.readPassed(true)
     return isExtra
   }
 
-  /** Returns whether the event was the one that was asked for on the caller's behalf. */
+  /** Returns whether the event was the extra one, asked for on the caller's behalf. */
   private endEvent (): boolean {
     const { scanner, meter } = this
     if (scanner.first === undefined) return false
@@ -125,13 +125,13 @@ export class EventStreamReader implements ReplyReader {
     return isExtra
   }
 
-  /** What follows a finish reason and its usage is the end: it is read, for whoever leaves before the upstream does. */
+  /** After a finish reason and its usage, the rest is read to the end, in case the caller leaves before the upstream does. */
   private readUsageEnd (): void {
     this.readPassed(this.meter.finishReason === null)
     if (this.meter.finishReason !== null) this.first = Infinity
   }
 
-  /** Reads the last events that were passed by, where something is still looked for. */
+  /** Reads the last skipped events, if something is still looked for. */
   private readPassed (isWanted: boolean): void {
     const { newer, older, passedSince, meter: { ended } } = this
     this.newer = noRun()
@@ -139,7 +139,7 @@ export class EventStreamReader implements ReplyReader {
     if (!isWanted) return
     keepLast(older, keepLast(newer, lastEvents))
     this.readRun(older)
-    // What was read after it has the last word.
+    // Events that were read later decide.
     if (passedSince < 2) this.meter.ended ||= ended
     this.readRun(newer)
     if (passedSince < 1) this.meter.ended ||= ended
@@ -154,7 +154,7 @@ export class EventStreamReader implements ReplyReader {
     }
   }
 
-  /** Returns the offset up to which `chunk` holds whole events that tell nothing of usage, `at` or less for none. */
+  /** Returns the offset up to which `chunk` holds whole events that say nothing about usage, `at` or less for none. */
   private passBy (chunk: Buffer, at: number, allOnly = false): number {
     if (this.first > 0 || !this.events.idle || this.events.afterReturn) return at
     const end = endOfQuiet(chunk, at, this.plan.rules.sign)
@@ -164,7 +164,7 @@ export class EventStreamReader implements ReplyReader {
     return end
   }
 
-  /** Nothing is made anew: this is for most pieces of each stream. */
+  /** Allocates nothing: it runs for most pieces of each stream. */
   private keep (bytes: Buffer, from: number, to: number): void {
     this.passedSince += 1
     const run = this.older
@@ -176,7 +176,7 @@ export class EventStreamReader implements ReplyReader {
   }
 }
 
-/** Leaves the last events of a run in it, and returns how many of `most` it lacks. */
+/** Shortens a run to its last events, and returns how many of `most` it lacks. */
 function keepLast (run: Run, most: number): number {
   if (run.bytes === null) return most
   let left = most

@@ -1,6 +1,6 @@
 /**
- * Gives each metered request what opens a tap on its reply; whoever moves the bytes drives it. On a mount of the host that nobody
- * adapted, this plugin does.
+ * Gives each metered request a function that opens a tap on its reply. Whoever moves the bytes feeds the tap: the forward plugin, or this
+ * one on a mount without `proxyOptions()`.
  */
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
@@ -90,15 +90,15 @@ function tapHostReplies (app: FastifyInstance, gateway: Gateway): void {
 }
 
 /**
- * Why nobody saw the usage of a request that was paid for, null for one that was not: its caller left before a reply came, or a host
- * answered past the framework. A host's mount does not tell that it sent a request.
+ * Why no tap saw the usage of a request that has to be paid for: its caller left before a reply came, or a host answered past the
+ * framework. Null if there is nothing to pay. Whether a host's mount sent the request is not known.
  */
 function unseenFor (llm: ModelCall, isHosts: boolean): UsageMissing | null {
   if (llm.abortedBy !== null) return isHosts || llm.times.sentAt > 0 ? 'client_abort' : null
   return isHosts && succeeded(llm) ? 'no_usage' : null
 }
 
-/** Which one of a pool gets the request is not known yet. */
+/** Whether all upstreams of the destination may be asked: which one of a pool gets the request is not known yet. */
 function mayAskAll (upstreams: readonly Upstream[] | undefined, mayAsk: MayAsk): boolean {
   return upstreams === undefined ? mayAsk(null) : upstreams.every(({ name }) => mayAsk(name))
 }

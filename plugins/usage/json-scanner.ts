@@ -4,10 +4,10 @@ import { StringEnd } from './string-end.js'
 import { keepIn, nodeOfKey, nodeOfName, type SearchNode } from './search-tree.js'
 import { ValueEnd } from './value-end.js'
 
-/** Bytes of one key that are looked at: a key that is looked for fits even with every character escaped. */
+/** Bytes of a key that are kept: every key that is looked for fits, even with all characters escaped. */
 const maxKeyBytes = 256
 
-/** What the next byte belongs to. */
+/** States: what the next byte belongs to. */
 const inValue = 0
 const inKeys = 1
 const inKey = 2
@@ -19,32 +19,32 @@ const isBroken = 7
 
 /**
  * Finds wanted values in one JSON document that arrives in pieces, in constant memory, and as exactly as `JSON.parse`:
- * a key counts at its own depth only, whatever text or tool arguments hold. The end of a string is found by native
+ * a key counts only at its own depth, whatever texts or tool arguments contain. The end of a string is found by native
  * search, so that a reply full of base64 costs next to nothing.
  */
 export class JsonScanner {
-  /** What was found, by slot; undefined where nothing was. */
+  /** Findings by slot; undefined for none. */
   readonly found: unknown[]
   /** The newest value that was found. */
   readonly captured = new CapturedValue()
-  /** True once a wanted value was larger than is kept. */
+  /** True once a wanted value was too long to keep. */
   overflow = false
   /** First byte of the document, undefined before it. */
   first: number | undefined
 
   private state = inValue
   private readonly root: SearchNode
-  /** The open container that is looked into, those around it, and whether it is an array. */
+  /** The open container that is searched, those around it, and whether it is an array. */
   private node: SearchNode
   private readonly nodes: SearchNode[] = []
   private inArray = false
-  /** What is looked for in the value to come. */
+  /** What is looked for in the next value. */
   private target: SearchNode | null
-  /** What the value that is being kept is looked for as. */
+  /** The node of the value that is being kept. */
   private kept: SearchNode | null = null
   private readonly string = new StringEnd()
   private readonly value = new ValueEnd(this.string)
-  /** The key so far, where it goes over pieces. */
+  /** The start of a key that spans pieces. */
   private key = ''
 
   constructor (root: SearchNode) {
@@ -58,12 +58,12 @@ export class JsonScanner {
     return this.state === isDone
   }
 
-  /** Slot of the text, object or array that is looked for and still being read, -1 for none. It may still turn out to be empty. */
+  /** Slot of the wanted text, object or array that is still being read, -1 for none. It may still turn out to be empty. */
   get openSlot (): number {
     return this.kept === null || this.value.isScalar || !this.captured.hasBegun ? -1 : this.kept.slot
   }
 
-  /** Makes ready for another document; findings are dropped. */
+  /** Prepares for another document; findings are dropped. */
   reset (): void {
     this.state = inValue
     this.nodes.length = 0
@@ -77,7 +77,7 @@ export class JsonScanner {
     this.found.fill(undefined)
   }
 
-  /** Reads on. Returns the offset after the document's last byte, or `to` where it goes on. */
+  /** Reads on. Returns the offset after the document's last byte, or `to` if it continues. */
   push (chunk: Buffer, from: number, to: number): number {
     let at = from
     if (this.kept !== null) this.captured.start = from
@@ -132,7 +132,7 @@ export class JsonScanner {
     return at
   }
 
-  /** `at`: where the value that began here or in an earlier piece ends, -1 where it goes on. */
+  /** `at`: where the value ends that began here or in an earlier piece, -1 if it continues. */
   private endValue (chunk: Buffer, at: number, to: number): number {
     if (at === -1) return to
     if (this.kept !== null) {

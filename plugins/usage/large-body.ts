@@ -1,15 +1,15 @@
-/** Work on a large body, a piece a turn: all at once would hold the loop for 40 ms and more. */
+/** Work on a large body, one piece per turn: all at once would block the event loop for 40 ms and more. */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { fieldFound, type Edit, type Field } from './body-field.js'
 import { openObject } from '../core/body/bytes.js'
 import { JsonScanner } from './json-scanner.js'
 import { compileSearch } from './search-tree.js'
 
-/** Either takes a few milliseconds, however hard a body makes it. */
+/** Bytes per turn; either takes a few milliseconds in the worst case. */
 const searchedInTurn = 256 * 1024
 const copiedInTurn = 4 * 1024 * 1024
 
-/** A top-level field of a JSON object, null where there is no such object. One that is too large to be looked at counts for null. */
+/** A top-level field of a JSON object, null if the body is none. The value of a field that is too long to keep counts as null. */
 export async function searchSlowly (body: Buffer, name: string): Promise<Field | null> {
   const scanner = new JsonScanner(compileSearch([name]))
   for (let from = 0; from < body.length; from += searchedInTurn) {
@@ -21,7 +21,7 @@ export async function searchSlowly (body: Buffer, name: string): Promise<Field |
 }
 
 export async function insertSlowly (body: Buffer, { start, end, text }: Edit): Promise<Buffer> {
-  // In bytes: it may hold the caller's own options.
+  // As bytes, because it may contain the caller's own options.
   const inserted = Buffer.from(text)
   const result = Buffer.allocUnsafe(start + inserted.length + body.length - end)
   await copySlowly(body.subarray(0, start), result)

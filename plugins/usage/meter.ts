@@ -6,21 +6,21 @@ import { nothingOutside, servedOf, takeOutside, textIn, type ReadHeader } from '
 import { isObject, type JsonObject } from '../core/body/json-object.js'
 import { overlay } from './usage-object.js'
 
-/** Why a reply was not read to its end. */
+/** Reasons for which a reply was not read to its end. */
 const cutShort: ReadonlySet<UsageMissing> = new Set(['client_abort', 'upstream_abort', 'too_large'])
 
-/** Gathers what the documents of one reply tell: its only one, each event of a stream, or each element of an array. */
+/** Gathers what the documents of one reply report: its only one, each event of a stream, or each element of an array. */
 export class Meter {
-  /** True where the newest document held usage. */
+  /** True if the newest document held usage. */
   hasUsage = false
-  /** True where the newest document was the one that the gateway asked for on the caller's behalf: usage and no choice. */
+  /** True if the newest document was the one that the gateway asked for on the caller's behalf: usage and no choice. */
   isExtra = false
   /** True once a document said that it is the last one to hold usage. */
   complete = false
   finishReason: string | null = null
-  /** True once a document told that the reply failed. */
+  /** True once a document reported that the reply failed. */
   failed = false
-  /** True where the newest document that has content, or one after it, said that the stream is whole. */
+  /** True if the newest document with content, or one after it, said that the stream is whole. */
   ended = false
 
   private readonly plan: Plan
@@ -48,7 +48,7 @@ export class Meter {
     const type = found[slots.type]
     if (typeof type === 'string') this.complete ||= rules.last.includes(type)
     this.failed ||= this.fails(found)
-    // Before it is laid over what was told earlier, whose counts it then holds.
+    // Before `add` merges earlier counts into it.
     this.isExtra = found[slots.listed] === 0 && slots.usage.some((slot) => this.tells(found[slot]))
     this.hasUsage = false
     for (const slot of slots.usage) {
@@ -61,12 +61,12 @@ export class Meter {
     this.drawn = this.withTools(this.drawn, this.toolsIn(found, slots.drawnByTools))
     this.createdAt = numberIn(found, slots.created) ?? this.createdAt
     const sequence = numberIn(found, slots.sequence)
-    // An event that was passed by at first may be read after a later one.
+    // A skipped event may be read after a later one.
     if (sequence !== null && sequence > (this.sequence ?? -1)) this.sequence = sequence
     this.takeEnding(found, type)
   }
 
-  /** `open`: the slot of what is still being read. */
+  /** True if the findings report a failure. `open`: slot of a value that is still being read. */
   fails (found: readonly unknown[], open = -1): boolean {
     const { slots, rules } = this.plan
     const type = found[slots.type]
@@ -74,13 +74,13 @@ export class Meter {
     return slots.errors.some((slot) => slot === open || tellsFailure(found[slot]))
   }
 
-  /** What an event of ours at the end of the stream goes on from. */
+  /** What an error event of ours at the end of the stream continues. */
   get streamFacts (): StreamFacts {
     const { id, model, createdAt, sequence } = this
     return { id, model, createdAt, sequence }
   }
 
-  /** One of several answers that has ended says nothing of the others: an event of theirs may follow. */
+  /** If one of several answers has ended, events of the others may still follow. */
   private takeEnding (found: readonly unknown[], type: unknown): void {
     const { slots, rules: { ending } } = this.plan
     const isLast = slots.reasons.some((slot) => tellsReason(found[slot])) || ending?.types.some((last) => last === type) === true
@@ -99,7 +99,7 @@ export class Meter {
     return isObject(usage) && countTokens(usage, this.plan.counts) !== null
   }
 
-  /** What tools made in one document, all together; null for nothing. */
+  /** The sum of what tools used in one document; null for nothing. */
   private toolsIn (found: readonly unknown[], slots: readonly number[]): Counted | null {
     let sum: Counted | null = null
     for (const slot of slots) {
@@ -108,21 +108,21 @@ export class Meter {
     return sum
   }
 
-  /** Each event of those that add up has tools of its own. */
+  /** Adds tools up for replies whose events add up; otherwise the newest report counts. */
   private withTools (before: Counted | null, now: Counted | null): Counted | null {
     return this.plan.rules.merge === 'sum' ? sumOf(before, now) : now ?? before
   }
 
-  /** All that was told, null for nothing. Output of the kind that tools made is not counted again. */
+  /** The sum of everything reported, null for nothing. Pictures are not counted again if the reply's own output has them. */
   private total (): Counted | null {
     const own = this.sum ?? (this.latest === null ? null : countTokens(this.latest, this.plan.counts, this.model))
     if (own?.modalities.some(isImageOutput) !== true) this.tools = sumOf(this.tools, this.drawn)
     return own === null ? own : sumOf(own, this.tools)
   }
 
-  /** Writes down what was read, or why nothing was. */
+  /** Writes to `llm` what was read, or why nothing was. */
   finish (llm: ModelCall, unread: UsageMissing, header: ReadHeader): void {
-    // The upstream broke its reply off, in words.
+    // The upstream itself reported that its reply broke off.
     const missing = this.failed && unread === 'no_usage' ? 'upstream_abort' : unread
     const { usage } = llm
     usage.responseModel = this.model
@@ -137,7 +137,7 @@ export class Meter {
     }
     usage.tokens = counted.usage
     usage.partial = !this.complete && cutShort.has(missing)
-    // What was packed too tightly goes on, unseen.
+    // After a reply that was compressed too tightly, the rest is not seen.
     if (usage.partial && missing === 'too_large') usage.missing = missing
     usage.inconsistent = counted.inconsistent
     usage.modalities = counted.modalities.length > 0 ? [...counted.modalities] : null
@@ -148,12 +148,12 @@ function sumOf (one: Counted | null, other: Counted | null): Counted | null {
   return one === null || other === null ? one ?? other : addCounted(one, other)
 }
 
-/** Null stands in replies of success, and some servers write what is empty there. */
+/** Replies of success may have null there, and some servers an empty text or object. */
 function tellsFailure (error: unknown): boolean {
   return typeof error === 'string' ? error !== '' : isObject(error) && Object.keys(error).length > 0
 }
 
-/** A word, or its number in the provider's enumeration: callers may ask for those. */
+/** A name, or its number in the provider's enumeration, which callers may ask for. */
 function tellsReason (reason: unknown): boolean {
   return typeof reason === 'string' ? reason !== '' : typeof reason === 'number' && reason > 0
 }

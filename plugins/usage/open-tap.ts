@@ -6,10 +6,10 @@ import type { OpenTap } from '../core/types.js'
 import { planOf } from './plan.js'
 import { UsageTap } from './tap.js'
 
-/** What opens a tap on the reply of one request. Only a reply of status 2xx has usage to tell, or to miss. */
+/** Opens a tap on the reply of one request; none unless its status is 2xx, because others have no usage. */
 export type TapOpener = (llm: ModelCall, rules: UsageRules) => OpenTap
 
-/** `counts`: what the reply tells is written down, and not only how it ends. */
+/** `counts`: usage is recorded, and not only how the reply ends. */
 export function tapOpener (
   gateway: Gateway, { takeOut = false, counts = true }: { readonly takeOut?: boolean, readonly counts?: boolean } = {}
 ): TapOpener {

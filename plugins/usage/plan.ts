@@ -3,20 +3,20 @@ import type { BilledUnit } from '../core/money/cost.js'
 import type { Place } from './usage-object.js'
 import { compileSearch, type SearchNode } from './search-tree.js'
 
-/** `UsageCounts` with its paths taken apart, once. */
+/** `UsageCounts` with its paths split, once. */
 export type CountPlaces = {
   readonly [Name in keyof UsageCounts]: Name extends 'numberedKinds' ? UsageCounts[Name]
     : UsageCounts[Name] extends readonly string[] ? readonly Place[] : UsageCounts[Name]
 }
 
-/** The usage rules of a protocol, made ready to read replies with. */
+/** The usage rules of a protocol, compiled for reading replies. */
 export interface Plan {
   readonly rules: UsageRules
   readonly counts: CountPlaces
-  /** The same of what tools made: it is no picture unless it says so. */
+  /** The same for what tools used: that is no picture unless it says so. */
   readonly toolCounts: CountPlaces
   readonly search: SearchNode
-  /** Slots of the scanner's findings, by what they mean. */
+  /** Slots of the scanner's findings, by meaning. */
   readonly slots: {
     readonly usage: readonly number[]
     readonly tools: readonly number[]
@@ -47,7 +47,7 @@ export interface Plan {
 
 const plans = new WeakMap<UsageRules, Plan>()
 
-/** Compiled once per rules, however many apps use them. */
+/** Compiled once for each set of rules. */
 export function planOf (rules: UsageRules): Plan {
   const known = plans.get(rules)
   if (known !== undefined) return known

@@ -1,24 +1,24 @@
-/** Which whole events of a piece tell nothing of usage: found by native search, without a look at each byte. */
+/** Finds whole events of a piece that say nothing about usage, by native search instead of a look at each byte. */
 import { backslash, carriageReturn, closeObject, lineFeed, standsAt } from '../core/body/bytes.js'
 
-/** An event of failure names itself at its begin: `event: error`, `data: {"error":`, `data: {"type":"response.failed"`. */
+/** A failure event is recognised at its start: `event: error`, `data: {"error":`, `data: {"type":"response.failed"`. */
 const error = 'error'
 const failed = 'failed'
 const errorByte = error.charCodeAt(0)
 const failedByte = failed.charCodeAt(0)
-/** Where the names begin, with a blank after each colon or without. */
+/** Offsets of these names in an event, with a blank after each colon or without. */
 const namesAt = [6, 7, 8, 9, 14, 15, 16, 23, 24, 25]
 
 /**
- * Offset up to which `chunk` holds whole events that tell nothing of usage, `at` or less for none. `at`: where an event begins.
- * `sign`: what stands in each event that tells of it.
+ * Offset up to which `chunk` holds whole events that say nothing about usage, `at` or less for none. `at`: the start of an event.
+ * `sign`: a text that every event with usage contains.
  */
 export function endOfQuiet (chunk: Buffer, at: number, sign: string): number {
   const end = beforeFailure(chunk, at, endOfEvents(chunk, findEscapedLetter(chunk, at, findSign(chunk, at, sign))))
   return end > at && endsInObject(chunk, end) ? end : at
 }
 
-/** Offset of the sign, that of the chunk's end for none. */
+/** Offset of the sign, or the length of the chunk for none. */
 function findSign (chunk: Buffer, from: number, sign: string): number {
   const first = sign.charCodeAt(0)
   let at = chunk.indexOf(first, from)
@@ -27,8 +27,8 @@ function findSign (chunk: Buffer, from: number, sign: string): number {
 }
 
 /**
- * Offset of the first letter of a name's kind that is written as `\u00..`, `to` for none. Nobody needs to write one so, but
- * the sign of a usage object may hide behind it.
+ * Offset of the first letter that is written as `\u00..`, `to` for none. Nobody needs to write letters so, but
+ * the sign of a usage object could be hidden that way.
  */
 function findEscapedLetter (chunk: Buffer, from: number, to: number): number {
   let at = chunk.indexOf(backslash, from)
@@ -41,7 +41,7 @@ function isLetterRow (digit: number | undefined): boolean {
   return digit !== undefined && digit >= 0x34 && digit <= 0x37
 }
 
-/** Offset after the last blank line before `to`, 0 for none. A lone CR ends no line here: such a stream is read byte by byte. */
+/** Offset after the last blank line before `to`, 0 for none. A lone CR is not taken for a line end: such a stream is read byte by byte. */
 export function endOfEvents (chunk: Buffer, to: number): number {
   let at = chunk[to - 1] === lineFeed ? to - 1 : chunk.lastIndexOf(lineFeed, to)
   while (at > 0) {
@@ -52,7 +52,7 @@ export function endOfEvents (chunk: Buffer, to: number): number {
   return 0
 }
 
-/** Offset up to which whole events tell of no failure. One is the first of its piece, or the last: nothing follows it. */
+/** Offset up to which whole events report no failure. A failure event is the first or the last of its piece. */
 function beforeFailure (chunk: Buffer, at: number, end: number): number {
   if (end <= at || beginsFailure(chunk, at)) return at
   const last = endOfEvents(chunk, end - 3)
@@ -68,7 +68,7 @@ function beginsFailure (chunk: Buffer, from: number): boolean {
   return false
 }
 
-/** False for `[DONE]`, for comments, and for whatever else is no JSON object: those are read. */
+/** False for `[DONE]`, comments, and whatever else is no JSON object: those are read. */
 function endsInObject (chunk: Buffer, end: number): boolean {
   const blank = chunk[end - 2] === carriageReturn ? end - 3 : end - 2
   return chunk[chunk[blank - 1] === carriageReturn ? blank - 2 : blank - 1] === closeObject

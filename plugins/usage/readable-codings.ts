@@ -1,12 +1,12 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { codings } from './decoder.js'
 
-/** A list of codings that replies are read in. Each round takes a name, so that no header is looked at twice. */
+/** Matches a list of codings that can be decoded. Each round consumes a name, so that matching is linear. */
 const readable = new RegExp(`^(?:\\s*(?:${[...codings.keys(), 'identity'].join('|')})\\s*(?:;[^,]*)?(?:,|$))+$`, 'i')
 
 /**
- * Leaves of what a caller accepts the codings that its reply can be read in: it would be paid for and not counted in any
- * other. `*` is any other. An older Node has no zstd, which agents name and providers answer in.
+ * Reduces the codings that a caller accepts to those that can be decoded here: in any other, the reply would be paid for and not
+ * counted. `*` counts as another one. Older Nodes have no zstd, which agents name and providers use.
  */
 export function acceptReadable (headers: IncomingHttpHeaders): void {
   const accepted = headers['accept-encoding']

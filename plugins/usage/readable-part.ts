@@ -3,8 +3,8 @@ import { constants, gunzipSync } from 'node:zlib'
 const nothing: Buffer = Buffer.alloc(0)
 
 /**
- * What can be read of packed bytes before those that are none: gunzip ignores what follows the members (RFC 1952 2.2), where Node fails and
- * keeps back all that it has read of the same piece. The longest part that can be read is looked for by halves.
+ * What can be read of compressed bytes that are followed by junk. gunzip ignores what follows the members (RFC 1952 2.2); Node fails and
+ * emits nothing of the same piece. The longest readable part is found by bisection.
  */
 export function readablePart (bytes: Buffer, maxOutputLength: number): Buffer {
   let good = 0

@@ -1,14 +1,14 @@
 /** Reads the decoded bytes of one reply into a meter. */
 export interface ReplyReader {
   read: (chunk: Buffer) => void
-  /** Nothing more comes. Returns whether what was still being read is the event that the caller did not ask for. */
+  /** Nothing more comes. Returns whether the last, unfinished event is the extra one. */
   end: () => boolean
-  /** False where it is a stream that has not told its end. */
+  /** False for a stream that has not reported its end. */
   readonly whole: boolean
-  /** True where the document that is being read tells of a failure, as far as it has come. */
+  /** True if the current document reports a failure, as far as it has come. */
   readonly failing: boolean
-  /** True where what came is not what the reply said it is. */
+  /** True if the reply is not in the format that it claims. */
   readonly broken: boolean
-  /** True where a usage object was larger than is kept. */
+  /** True if a usage object was too long to keep. */
   readonly overflow: boolean
 }

@@ -3,8 +3,8 @@ import { ReadableStream } from 'node:stream/web'
 import type { FastifyReply } from 'fastify'
 
 /**
- * What a reply sends as a stream, null where it sends none. Of a `Response`, as `fetch` gives it, the head becomes that of the reply, as
- * the framework would have it later.
+ * A reply's payload as a stream, null if it is none. Status and headers of a `Response` (from `fetch`) are set on the reply, as
+ * Fastify would do later.
  */
 export function streamOf (payload: unknown, reply: FastifyReply): Readable | null {
   if (payload instanceof Readable) return payload

@@ -2,17 +2,17 @@ import { standsAt } from '../core/body/bytes.js'
 import { parseJson } from './captured-value.js'
 
 /**
- * The values that a scanner looks for, as a tree of the keys on the way to them. A value that is looked for has a slot:
- * its number in the scanner's list of findings.
+ * The values that a scanner looks for, as a tree of the keys that lead to them. Each value has a slot:
+ * its index in the scanner's list of findings.
  */
 export interface SearchNode {
-  /** Number of the finding that this value is, -1 for none. */
+  /** Slot of this value, -1 for none. */
   slot: number
-  /** The finding is the list of all such values, of every element of the array around them. */
+  /** The finding is a list of all such values, from every element of the array around them. */
   gathers: boolean
-  /** Number of the finding that counts such elements of an array, -1 for none. */
+  /** Slot that counts such elements of an array, -1 for none. */
   count: number
-  /** Findings that a new value for the same key replaces, as in `JSON.parse`. */
+  /** Slots that a new value for the same key replaces, as in `JSON.parse`. */
   readonly below: number[]
   readonly keys: { readonly name: string, readonly node: SearchNode }[]
   /** What is looked for in each element of this array. */
@@ -34,7 +34,7 @@ function nodeAdded (node: SearchNode, name: string): SearchNode {
 function addPath (root: SearchNode, path: string, slot: number): void {
   root.below.push(slot)
   let node = root
-  // Elements of an array follow each other: only the array as a whole can be replaced.
+  // Elements of an array do not replace each other: only the array as a whole can be replaced.
   let replaceable = true
   const gathers = path.endsWith('[]')
   for (const key of (gathers ? path.slice(0, -2) : path).split('.')) {
@@ -65,7 +65,7 @@ export function compileSearch (paths: readonly string[]): SearchNode {
   return root
 }
 
-/** What is looked for under the key that stands in `chunk`, without its quotes and without escapes. */
+/** The node for the key in `chunk`, without its quotes and without escapes. */
 export function nodeOfKey (node: SearchNode, chunk: Buffer, from: number, to: number): SearchNode | null {
   for (const key of node.keys) {
     if (key.name.length === to - from && standsAt(key.name, chunk, from)) return key.node
@@ -79,10 +79,10 @@ export function nodeOfName (node: SearchNode, written: string): SearchNode | nul
   return node.keys.find((key) => key.name === name)?.node ?? null
 }
 
-/** A reply has fewer of what is gathered: what comes after is not kept. */
+/** The most values that are gathered for one slot; real replies have fewer. */
 const maxGathered = 1_000
 
-/** Writes a value down among the findings. */
+/** Stores a value among the findings. */
 export function keepIn (found: unknown[], { slot, gathers }: SearchNode, value: unknown): void {
   const list: unknown = found[slot]
   if (!gathers) found[slot] = value

@@ -1,16 +1,16 @@
-/** What a reply tells of how it was served, and of what is charged for beside tokens. */
+/** What a reply reports of how it was served, and of what is charged besides tokens. */
 import type { Served, BilledUnit } from '../core/money/cost.js'
 import { decimalText, readDecimal, shifted } from '../core/money/decimal.js'
 import type { ServedRules, ToldAt } from '../protocols/served-rules.js'
 import { valueAt, type JsonObject } from '../core/body/json-object.js'
 import type { Plan } from './plan.js'
 
-/** More searches, or seconds, no reply has: a mistake of the provider's, after which all that is counted later would be lost. */
+/** No reply has more searches or seconds. A larger number is a provider's mistake, and would make later sums useless. */
 const maxCount = 1e6
 
-/** Names, ids and words are short; what an upstream writes in their place goes into log lines, spans and records. */
+/** Names, ids and words are short. They are cut at this length, because they go into log lines, spans and records. */
 const maxTextLength = 256
-/** A reply has fewer texts that differ. */
+/** The most different texts that are counted; real replies have fewer. */
 const maxTexts = 1_000
 
 const facts = ['tier', 'speed', 'region'] as const
@@ -20,30 +20,30 @@ type Fact = typeof facts[number]
 /** A header of the reply, null where it has none. */
 export type ReadHeader = (name: string) => string | null
 
-/** What documents told, outside of their usage objects: a later one's word counts. */
+/** What documents reported outside of their usage objects. Later documents win. */
 export interface Outside {
   tier: string | null
   speed: string | null
   region: string | null
   /** By unit. */
   counts: Partial<Record<BilledUnit, number>>
-  /** Those that count once each. */
+  /** Texts that count once each. */
   texts: Set<string> | null
 }
 
 export const nothingOutside = (): Outside => ({ tier: null, speed: null, region: null, counts: {}, texts: null })
 
-/** Takes from the findings of one document what stands outside of its usage objects. */
+/** Takes from the findings of one document what is outside of its usage objects. */
 export function takeOutside (outside: Outside, found: readonly unknown[], { slots }: Plan): void {
   for (const fact of facts) outside[fact] = textIn(found, slots[fact]) ?? outside[fact]
   for (const rule of slots.counts) {
     const count = countIn(found, rule, outside)
-    // A later document that has fewer takes none back.
+    // A later document with fewer does not lower the count.
     if (count !== null) outside.counts[rule.unit] = Math.max(outside.counts[rule.unit] ?? 0, count)
   }
 }
 
-/** What stands first at one of the places. Null for nothing. */
+/** The first count at one of the places, null for none. */
 function countIn (found: readonly unknown[], { reply, is, but, butIs }: Plan['slots']['counts'][number], outside: Outside): number | null {
   for (const slot of reply) {
     const value = found[slot]
@@ -55,12 +55,12 @@ function countIn (found: readonly unknown[], { reply, is, but, butIs }: Plan['sl
   return null
 }
 
-/** How many gathered texts are among some. */
+/** How many of the gathered texts are among `words`. */
 function among (gathered: unknown, words: readonly string[]): number {
   return Array.isArray(gathered) ? gathered.filter((text) => words.includes(text)).length : 0
 }
 
-/** How many texts the reply has so far that differ and are not empty. */
+/** How many different texts, not empty, the reply has so far. */
 function differing (gathered: readonly unknown[], outside: Outside): number {
   const texts = outside.texts ??= new Set()
   for (const text of gathered) {
@@ -73,7 +73,7 @@ function isAmount (value: unknown): value is number {
   return typeof value === 'number' && value >= 0 && value <= maxCount
 }
 
-/** All that a reply told, null for nothing. `usage`: its usage object; `header`: reads a header of it. */
+/** Everything that a reply reported, null for nothing. `usage`: its usage object; `header`: reads a header of the reply. */
 export function servedOf (
   outside: Outside, usage: JsonObject | null, tools: Served['tools'], header: ReadHeader, { rules: { served: rules }, slots }: Plan
 ): Served | null {
@@ -121,7 +121,7 @@ function costIn (usage: JsonObject, places: ServedRules['cost']): string | null 
   return null
 }
 
-/** The last text that stands at one of the slots; an empty one tells nothing. */
+/** The text at the first of the slots that has one; empty texts do not count. */
 export function textIn (found: readonly unknown[], slots: readonly number[]): string | null {
   for (const slot of slots) {
     const value = found[slot]

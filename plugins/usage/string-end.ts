@@ -1,6 +1,6 @@
 import { backslash, quote } from '../core/body/bytes.js'
 
-/** Most strings of a reply are short, and end before a call of the native search would have begun. */
+/** Bytes that are searched here first: most strings are so short that a native call would cost more. */
 const nearBytes = 24
 
 /** Finds where a JSON string ends, over any number of pieces. */
@@ -12,7 +12,7 @@ export class StringEnd {
     this.escaped = false
   }
 
-  /** `at` lies within a string. Returns the offset after its closing quote, or -1 where it goes on. */
+  /** `at`: within a string. Returns the offset after its closing quote, or -1 if it continues. */
   find (chunk: Buffer, at: number, to: number): number {
     let from = this.escaped ? at + 1 : at
     for (;;) {

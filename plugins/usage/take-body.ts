@@ -10,9 +10,9 @@ import type { ModelCall } from '../core/call/model-call.js'
 type Ask = () => void | Promise<void>
 
 /**
- * Reads the body of a request that no plugin before this one read, and that a host's mount would pass on as a stream, so
- * that usage can be asked for in it. `ask` runs once `llm.body` is there, or cannot be had on this route; what it left
- * to send stands where the stream stood. A body above the cap is refused.
+ * Reads the body of a request if no plugin has read it and a host's mount would pass it on as a stream, so
+ * that usage can be asked for in it. `ask` runs once `llm.body` is set, or cannot be on this route; then what is to be
+ * sent replaces the stream. A body above the cap is refused.
  */
 export function withBody (request: FastifyRequest, reply: FastifyReply, llm: ModelCall, ask: Ask, done: () => void): void {
   const { body } = request
@@ -38,7 +38,7 @@ export function withBody (request: FastifyRequest, reply: FastifyReply, llm: Mod
   }, gatewayOf(request.server))
 }
 
-/** Not for a caller that left in the meantime: its request is settled, and goes no further. */
+/** Goes on once `asking` is done, unless the caller has left: its request is settled then. */
 function afterwards (llm: ModelCall, asking: void | Promise<void>, goOn: () => void): void {
   if (asking === undefined) goOn()
   else {

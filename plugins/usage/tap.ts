@@ -16,9 +16,9 @@ const markBytes = 3
 const eventBytes: ReadonlySet<number> = new Set(Buffer.from('deir:\uFEFF'))
 
 export interface TapOptions {
-  /** Usage was asked for on the caller's behalf: the event that brings it is taken out again. */
+  /** Usage was asked for on the caller's behalf: the event that brings it is removed. */
   readonly takeOut: boolean
-  /** What the reply tells is written down. Else only its ending is judged: another request was metered for it. */
+  /** Usage is recorded. Otherwise only the ending is judged, because another request was metered for this reply. */
   readonly counts: boolean
   /** The reading of a compressed reply may end after the reply: settlement waits from `hold` to `release`. */
   readonly hold: (llm: ModelCall) => void
@@ -28,8 +28,8 @@ export interface TapOptions {
 type Headers = Readonly<Record<string, unknown>>
 
 /**
- * Watches one successful reply pass and writes its usage down in `llm` when it ended or broke off. Its first byte chooses
- * the reader, as some upstreams mislabel; the content type decides only where the byte does not.
+ * Watches one successful reply pass, and records its usage in `llm` when it ended or broke off. Its first byte chooses
+ * the reader, because some upstreams send a wrong content type; that decides only if the byte does not.
  */
 export class UsageTap implements ReplyTap {
   private readonly llm: ModelCall
@@ -38,16 +38,16 @@ export class UsageTap implements ReplyTap {
   private readonly meter: Meter
   private readonly headers: Headers
   private readonly decoder: SideDecoder | null
-  /** The begin of what may be a byte order mark, held back until it is clear what follows. */
+  /** The start of a possible byte order mark, held back until it is clear what follows. */
   private halfMark: Buffer | null = null
   private innermost: SideDecoder | null = null
   private reader: EventStreamReader | DocumentReader | null = null
   private sieve: EventSieve | null = null
-  /** Why there is no usage, where that is known before the reader is asked. */
+  /** Why there is no usage, if that is known before the reader is asked. */
   private failure: UsageMissing | null = null
   private isOver = false
   private isWhole = true
-  /** Has the reading of packed bytes ended. */
+  /** The reading of compressed bytes has ended. */
   private isRead = false
   private onRead: ((isWhole: boolean) => void) | null = null
   private reading: Promise<boolean> | null = null
@@ -77,7 +77,7 @@ export class UsageTap implements ReplyTap {
     return this.meter.streamFacts
   }
 
-  /** Only what may be a stream is waited for. */
+  /** Waits only for what may be a stream. */
   get whole (): boolean | Promise<boolean> {
     if (this.isRead || !this.mayBeStream) return this.isWhole
     this.reading ??= new Promise((resolve) => { this.onRead = resolve })
@@ -99,7 +99,7 @@ export class UsageTap implements ReplyTap {
     this.over(side === 'client' ? 'client_abort' : 'upstream_abort')
   }
 
-  /** The decoder that gets the bytes as they come. What the last one makes of them is read. */
+  /** The decoder that gets the bytes as they come. The output of the innermost one is read. */
   private openDecoder (coding: string): SideDecoder | null {
     const openers = openersOf(coding)
     if (openers === null) this.failure = 'parse_error'
@@ -137,7 +137,7 @@ export class UsageTap implements ReplyTap {
   private openReader (chunk: Buffer): EventStreamReader | DocumentReader | null {
     let at = 0
     while (isSpace(chunk[at])) at += 1
-    // Some servers put one before their JSON too, in a piece of its own.
+    // Some servers send a byte order mark before JSON, too, in a piece of its own.
     if (chunk[at] === markByte && chunk.length >= at + markBytes) at += markBytes
     const first = chunk[at]
     if (first === undefined) return null
@@ -157,7 +157,7 @@ export class UsageTap implements ReplyTap {
     return this.llm.stream || isEventStream(this.headers)
   }
 
-  /** One that is told again, from a place on, is whole also without any event: its caller has all of them. */
+  /** A replayed stream is whole even without events: its caller has all of them. */
   private get cameWhole (): boolean {
     const { reader, plan, headers, options: { counts } } = this
     if (reader === null) return !counts || !isEventStream(headers) || plan.rules.ending === null

@@ -1,6 +1,6 @@
 import { isObject, type JsonObject } from '../core/body/json-object.js'
 
-/** The key of a value, that of the object around it where there is one, and one within it where that is meant. */
+/** Where a value is: `key`, inside of `outer` if that is not null; and then `inner` inside of it. */
 export interface Place {
   readonly outer: string | null
   readonly key: string
@@ -8,21 +8,21 @@ export interface Place {
 }
 
 /**
- * No reply has more tokens. A larger number is a provider's mistake, and beside it everything counted later would be lost:
- * sums are exact up to 2^53.
+ * No reply has more tokens. A larger number is a provider's mistake, and would make later sums inexact, which are exact up to
+ * 2^53.
  */
 const maxTokens = 999_999_999_999
 
-/** False for what a field may hold in place of a count of tokens. */
+/** True for a plausible count of tokens. */
 export function isCount (value: unknown): value is number {
   return typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= maxTokens
 }
 
-/** Reads a provider's usage object. Absent, null and zero are three things; what is no count of tokens is none of them. */
+/** Reads a provider's usage object. Absent, null and zero are three different things; anything that is no count is `odd`. */
 export class UsageObject {
   /** True once a field held something that is no count of tokens. */
   odd = false
-  /** Counts that were found so far. */
+  /** How many counts were found so far. */
   seen = 0
   private readonly object: JsonObject
 
@@ -30,7 +30,7 @@ export class UsageObject {
     this.object = object
   }
 
-  /** The first count that stands at one of the places, null for none. */
+  /** The first count at one of the places, null for none. */
   number (places: readonly Place[]): number | null {
     for (const place of places) {
       const value = this.valueAt(place)
@@ -44,7 +44,7 @@ export class UsageObject {
     return null
   }
 
-  /** The first object or list that stands at one of the places. */
+  /** The first object or list at one of the places. */
   container (places: readonly Place[]): object | null {
     for (const place of places) {
       const value = this.valueAt(place)
@@ -63,8 +63,8 @@ export class UsageObject {
 }
 
 /**
- * Lays a newer usage object of the same reply over an older one, in place: per field the newer value wins, unless it is
- * null: values are cumulative, and a missing one keeps what was told before. Never sum, never max.
+ * Merges an older usage object into a newer one of the same reply, in place: per field the newer value wins, unless it is
+ * null or missing. Values are cumulative, so nothing is added up, and no maximum is taken.
  * Two levels deep and no deeper: a reply may nest thousands of objects.
  */
 export function overlay (older: JsonObject | null, newer: JsonObject, isWithin = false): JsonObject {

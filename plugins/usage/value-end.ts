@@ -1,7 +1,7 @@
 import { closeArray, closeObject, comma, isSpace, openArray, openObject, quote } from '../core/body/bytes.js'
 import type { StringEnd } from './string-end.js'
 
-/** Finds where a JSON value ends that is not looked into, over any number of pieces. */
+/** Finds the end of a JSON value without parsing it, over any number of pieces. */
 export class ValueEnd {
   /** True for a number, `true`, `false` and `null`, which nothing closes. */
   isScalar = false
@@ -14,7 +14,7 @@ export class ValueEnd {
     this.string = string
   }
 
-  /** `at`: the first byte of the value. Returns the offset after its last, or -1 where it goes on. */
+  /** `at`: the first byte of the value. Returns the offset after its last byte, or -1 if it continues. */
   begin (chunk: Buffer, at: number, to: number): number {
     const byte = chunk[at]
     this.depth = 0
@@ -36,7 +36,7 @@ export class ValueEnd {
     return this.skip(chunk, end, to)
   }
 
-  /** Of a container only the brackets count, outside of its strings. */
+  /** Counts brackets outside of strings. */
   private skip (chunk: Buffer, at: number, to: number): number {
     let depth = this.depth
     for (let from = at; from < to; from++) {

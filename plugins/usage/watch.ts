@@ -12,7 +12,7 @@ import type { OpenTap, ReplyTap } from '../core/types.js'
 
 /**
  * Puts a tap on a reply that a mount of the host sends as a stream. Bytes pass in the turn in which they come;
- * `pipeline` carries backpressure and breaks both ways.
+ * `pipeline` passes backpressure and errors in both directions.
  */
 export function watch (
   gateway: Gateway, request: FastifyRequest, reply: FastifyReply, llm: ModelCall, openTap: OpenTap, body: Readable
@@ -20,12 +20,12 @@ export function watch (
   const tap = openTap(reply.statusCode, reply.getHeaders())
   noteReply(llm, reply)
   if (tap === null) return body
-  // Its bytes may not be what the upstream counted: an event that only the gateway asked for is taken out. A stream that is cut
-  // must not end where it was said to.
+  // The length may differ from the upstream's, because the extra event is removed. And a stream that is cut must not end exactly where
+  // its length says.
   if (llm.body.outgoing !== null || llm.stream || isEventStream(reply.getHeaders())) reply.removeHeader('content-length')
   llm.holds += 1
   let isLeft = false
-  // The caller's own leaving is known before its stream is taken down.
+  // If the caller left, that is known before its stream is destroyed.
   body.once('close', () => {
     if (!body.readableEnded && !isLeft) llm.abortedBy ??= 'upstream'
   })
@@ -43,12 +43,12 @@ export function watch (
       else whole.then((isWhole) => conclude(isWhole, rest, done))
     },
   })
-  // Nobody reads on where the caller has left, or a host's hook put something else in its place.
+  // The body is no longer read if the caller has left, or a host's hook replaced it.
   reply.raw.once('close', () => {
     isLeft = !through.writableFinished && !through.destroyed
     if (isLeft) through.destroy()
   })
-  // Before the framework hears of it, and the reply's own end, which a caller's leaving looks like: over HTTP/2 it comes at once.
+  // Before the framework ends the reply, which would look as if the caller had left: over HTTP/2 that happens at once.
   through.once('error', () => {
     llm.abortedBy ??= 'upstream'
     cutReply(reply)
@@ -60,7 +60,7 @@ export function watch (
   return through
 }
 
-/** The same for one that a function of the host's has read to its end. Errors may be the gateway's own. */
+/** The same for a reply that a function of the host's sends whole. */
 export function tapWhole (reply: FastifyReply, llm: ModelCall, openTap: OpenTap, body: string | Buffer): string | Buffer {
   const tap = openTap(reply.statusCode, reply.getHeaders())
   if (tap === null) return body
@@ -77,7 +77,7 @@ function noteReply (llm: ModelCall, reply: FastifyReply): void {
   llm.times.headersAt = performance.now()
 }
 
-/** A stream that ends without its last event was cut, however cleanly it ends. */
+/** A stream that ends without its last event was cut, even if it ends cleanly. */
 function conclude (isWhole: boolean, rest: Buffer | null, done: TransformCallback): void {
   done(isWhole ? null : new StreamCutError(), rest)
 }

@@ -3,12 +3,12 @@ import { parseJson } from './captured-value.js'
 import { isObject } from '../core/body/json-object.js'
 import { keepIn, type SearchNode } from './search-tree.js'
 
-/** Larger documents are scanned: the texts in them are passed by natively, and nothing is built of them. */
+/** Larger documents are scanned, which skips texts natively and builds no objects. */
 const maxParsedBytes = 4 * 1024
 
 /**
- * What is wanted of a small document that came whole, by slot, as the scanner finds it; null where it is no such document.
- * The platform's parser is a third faster than the scanner there.
+ * The findings of a small document that came whole, by slot, as the scanner would find them; null for any other document.
+ * `JSON.parse` is a third faster than the scanner here.
  */
 export function readWhole (bytes: Buffer, root: SearchNode): unknown[] | null {
   if (bytes.length > maxParsedBytes || bytes[0] !== openObject || bytes[bytes.length - 1] !== closeObject) return null
