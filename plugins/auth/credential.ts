@@ -4,9 +4,9 @@ import type { CredentialSource, Family, HeaderSource } from '../protocols/index.
 // Real keys are below 256 bytes; signed tokens of a host's own `lookup` may be longer.
 const maxCredentialBytes = 4_096
 
-export type CredentialProblem = 'missing_api_key' | 'malformed_api_key' | 'duplicate_api_key' | 'key_in_query'
+type CredentialProblem = 'missing_api_key' | 'malformed_api_key' | 'duplicate_api_key' | 'key_in_query'
 
-export interface FoundCredential {
+interface FoundCredential {
   readonly secret: string
   /** Another source of the same family held a different one. */
   readonly conflict: boolean

@@ -49,7 +49,7 @@ export interface KeyCacheOptions {
 
 export type Load = (digest: string) => Promise<Key | null>
 
-export type OnLookup = (result: LookupResult, seconds?: number) => void
+type OnLookup = (result: LookupResult, seconds?: number) => void
 
 interface Entry {
   readonly key: Key

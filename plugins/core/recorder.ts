@@ -10,7 +10,7 @@ export type LookupResult = 'hit' | 'negative_hit' | 'miss' | 'coalesced' | 'stal
 export type ShedReason = 'active' | 'body_memory' | 'connections' | 'heap' | 'key_share' | 'loop_delay' | 'queue_full' | 'queue_timeout'
 
 /** Counters whose labels the configuration tells. */
-export type ExpectedCounter = 'upstream_attempts_total' | 'failovers_total' | 'limit_rejections_total' | 'budget_warnings_total'
+type ExpectedCounter = 'upstream_attempts_total' | 'failovers_total' | 'limit_rejections_total' | 'budget_warnings_total'
 
 export interface GaugeSample {
   readonly labels: Readonly<Record<string, string>>

@@ -177,7 +177,7 @@ export interface CallTrace {
 }
 
 /** Lower-case hex, as W3C trace context writes them. */
-export interface TraceIds {
+interface TraceIds {
   readonly traceId: string
   readonly spanId: string
 }

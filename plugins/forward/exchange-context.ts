@@ -23,7 +23,7 @@ export interface ExchangeContext {
   readonly rewriteHeaders: RewriteHeaders | null
 }
 
-export type RewriteHeaders = NonNullable<FastifyReplyFromHooks['rewriteHeaders']>
+type RewriteHeaders = NonNullable<FastifyReplyFromHooks['rewriteHeaders']>
 
 export const kContext = Symbol('fastify-llm-gateway.exchange')
 

@@ -12,7 +12,7 @@ import type { ReplyHandler } from './placed-handler.js'
 import { isCoded } from './reply-headers.js'
 
 /** Sends a call, and reports to the handler how it goes. */
-export type Dispatch = (call: Call, handler: ReplyHandler) => void
+type Dispatch = (call: Call, handler: ReplyHandler) => void
 
 /**
  * Feeds one exchange, which knows nothing of the attempts, from the first upstream whose reply is to be passed on: one reply from its first

@@ -1,7 +1,7 @@
 import { endpoints, modelLists, routePattern } from '../protocols/index.js'
 import type { Endpoint } from '../protocols/index.js'
 
-export interface RouteAddress {
+interface RouteAddress {
   readonly method: Endpoint['method']
   /** As find-my-way reads it. */
   readonly url: string

@@ -8,7 +8,7 @@ import { relay } from './relay.js'
 import { send, type MountedCall } from './send.js'
 
 /** Returns nothing: for a reply that is returned, the framework listens to the whole exchange once more. */
-export type Sender = (mounted: MountedCall, dest: string, options: FastifyReplyFromHooks) => undefined
+type Sender = (mounted: MountedCall, dest: string, options: FastifyReplyFromHooks) => undefined
 
 /**
  * Sends the model requests of the mounts that share a transport. If the group has an upstream of its own and the host

@@ -14,7 +14,7 @@ const renewAtOnce = 500
 const none: readonly Scope[] = []
 const nothing: Amounts = { tokens: 0, cost: 0 }
 
-export interface AdmissionListeners {
+interface AdmissionListeners {
   /** The store cannot answer, and why. */
   readonly onTrouble: (error: unknown) => void
   /** Budgets have reached a share because their amount was changed. */

@@ -10,7 +10,7 @@ import { chargesOf, isRecorded, recordOf } from './charge.js'
 const nothingHeld = { tokens: 0, input: 0, cost: 0, goesOn: false }
 
 /** What the end of a request needs. */
-export interface SettlementParts {
+interface SettlementParts {
   readonly admission: Admission
   readonly ledger: Ledger | null
   readonly pricing: () => Pricing | null

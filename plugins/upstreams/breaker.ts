@@ -1,4 +1,4 @@
-export interface BreakerRules {
+interface BreakerRules {
   /** Failures in a row that open it. */
   readonly failures: number
   readonly firstMs: number

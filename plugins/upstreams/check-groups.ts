@@ -4,7 +4,7 @@ import { endpoints } from '../protocols/index.js'
 import type { PoolOptions, UpstreamOptions } from './options.js'
 
 /** One mistake of a configuration. */
-export interface Mistake {
+interface Mistake {
   readonly path: string
   readonly message: string
 }

@@ -10,7 +10,7 @@ export type AttemptResult =
   | 'first_event' | 'left' | 'queue'
 
 /** What is at fault. `nobody_asked`: the request was never sent, so it says nothing about anybody. */
-export type Blame = 'upstream' | 'credential' | 'credential_model' | 'account_model' | 'nobody_asked'
+type Blame = 'upstream' | 'credential' | 'credential_model' | 'account_model' | 'nobody_asked'
 
 /** What a failed attempt means for its upstream, and for another attempt. */
 export interface Judgement {

@@ -16,7 +16,7 @@ export interface Member {
   readonly hash: number
 }
 
-export type MemberRules = Pick<Member, 'weight' | 'concurrency' | 'tier'>
+type MemberRules = Pick<Member, 'weight' | 'concurrency' | 'tier'>
 
 export const memberDefaults: MemberRules = { weight: 1, concurrency: Infinity, tier: 1 }
 

@@ -22,7 +22,7 @@ interface Ways {
 const rememberedModels = 256
 
 /** Makes one destination of several upstreams, for what any of them may have; `first` are asked before the others. */
-export type Unite = (first: readonly Upstream[], others: readonly Upstream[]) => Destination
+type Unite = (first: readonly Upstream[], others: readonly Upstream[]) => Destination
 
 /** Finds where a request goes, by its group and its model. */
 export class Router {

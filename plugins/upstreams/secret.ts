@@ -15,7 +15,7 @@ type Given = string | ExpiringSecret
 /** Returns the provider's secret; called whenever a new one may be due. */
 export type CredentialFunction = () => Given | Promise<Given>
 
-export interface RenewalRules {
+interface RenewalRules {
   /** How long a secret without an expiry is used before it is asked for again. */
   readonly keepMs: number
   /** A secret that is older is not used until it was asked for again. */

@@ -47,7 +47,7 @@ export function codingsOf (library: object): ReadonlyMap<string, Open> {
 export const codings = codingsOf(zlib)
 
 /** Gets what is decoded. `over` is called once, and never before `end`. */
-export interface DecodedSink {
+interface DecodedSink {
   read: (chunk: Buffer) => void
   over: (failure: 'too_large' | 'parse_error' | null) => void
 }

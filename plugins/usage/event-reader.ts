@@ -10,7 +10,7 @@ const inData = 1
 const inOther = 2
 
 /** Takes the data of events, piece by piece. */
-export interface DataSink {
+interface DataSink {
   push: (chunk: Buffer, from: number, to: number) => unknown
 }
 

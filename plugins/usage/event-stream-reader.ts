@@ -25,7 +25,7 @@ function noRun (): Run {
 }
 
 /** Called for each event, or run of skipped events, with its end in the newest piece. */
-export type OnEvent = (end: number, isExtra: boolean) => void
+type OnEvent = (end: number, isExtra: boolean) => void
 
 /**
  * Reads an event stream. Most events are text and say nothing about usage: a run of whole events without the protocol's

@@ -7,7 +7,7 @@ import { planOf } from './plan.js'
 import { UsageTap } from './tap.js'
 
 /** Opens a tap on the reply of one request; none unless its status is 2xx, because others have no usage. */
-export type TapOpener = (llm: ModelCall, rules: UsageRules) => OpenTap
+type TapOpener = (llm: ModelCall, rules: UsageRules) => OpenTap
 
 /** `counts`: usage is recorded, and not only how the reply ends. */
 export function tapOpener (

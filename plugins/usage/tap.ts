@@ -15,7 +15,7 @@ const markBytes = 3
 /** First bytes of an event stream: of `data`, `event`, `id`, `retry`, a comment, or half a byte order mark. */
 const eventBytes: ReadonlySet<number> = new Set(Buffer.from('deir:\uFEFF'))
 
-export interface TapOptions {
+interface TapOptions {
   /** Usage was asked for on the caller's behalf: the event that brings it is removed. */
   readonly takeOut: boolean
   /** Usage is recorded. Otherwise only the ending is judged, because another request was metered for this reply. */

@@ -26,7 +26,7 @@ export interface Party {
 }
 
 /** A bucket that is asked for. The hold that is made keeps it as what it holds some of. */
-export interface OpenBucket extends HeldBucket {
+interface OpenBucket extends HeldBucket {
   readonly bucket: Bucket
   readonly record: BucketRecord
   /** It has just been made. */

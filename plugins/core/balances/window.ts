@@ -2,7 +2,7 @@
  * Requests and tokens of the last minute, in whole seconds. An entry counts until 60 full seconds have passed, so that
  * no span of 60 seconds ever holds more than its limit. Sparse and oldest first: an idle party costs nothing.
  */
-export interface WindowEntry {
+interface WindowEntry {
   readonly second: number
   requests: number
   tokens: number

@@ -1,4 +1,4 @@
-export interface RepeatedName {
+interface RepeatedName {
   readonly path: ReadonlyArray<string | number>
   /** Where it stands again, counted from 1. */
   readonly line: number

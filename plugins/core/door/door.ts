@@ -25,7 +25,7 @@ import { leaveUntaken } from './untaken-upgrade.js'
 import { queryOf, withoutQuery } from '../url/single-version.js'
 
 /** Checks the caller's key: calls `passed`, or answers the request. */
-export type AskKey = (llm: ModelCall, request: FastifyRequest, reply: FastifyReply, passed: () => void) => void
+type AskKey = (llm: ModelCall, request: FastifyRequest, reply: FastifyReply, passed: () => void) => void
 
 /** Handles a request that nobody has seen yet. `ask` checks keys; null for a plugin that knows no keys. */
 export function meet (

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 
 /** What is looked at, over HTTP/1 or 2. */
-export interface Framed {
+interface Framed {
   readonly headers: IncomingHttpHeaders
   readonly rawHeaders: readonly string[]
   readonly httpVersion: string

@@ -8,7 +8,7 @@ export interface ErrorNature {
   readonly retry?: boolean
 }
 
-export interface ErrorExtra extends ErrorNature {
+interface ErrorExtra extends ErrorNature {
   /** Dotted path of the failing field of the request. */
   readonly param?: string | null
   /** After how long a retry makes sense; sent as `retry-after` in whole seconds. */

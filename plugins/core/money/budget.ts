@@ -13,7 +13,7 @@ const maxBudgets = 16
 export const billionth = 1e-9
 
 /** What is counted, in whole tokens or whole billionths of the currency. */
-export interface BudgetAmount {
+interface BudgetAmount {
   readonly unit: 'tokens' | 'cost'
   readonly amount: number
 }

@@ -7,7 +7,7 @@ export interface Decimal {
 }
 
 /** A number wherever that is exact, for nearly all of them are small and a bigint takes several times as long. */
-export type Units = number | bigint
+type Units = number | bigint
 
 export const zero: Decimal = { units: 0, places: 0 }
 export const one: Decimal = { units: 1, places: 0 }

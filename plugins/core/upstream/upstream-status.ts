@@ -26,7 +26,7 @@ export interface UpstreamStatus {
   readonly workers: number
 }
 
-export interface MemberStatus {
+interface MemberStatus {
   readonly upstream: string
   readonly tier: number
   readonly weight: number

@@ -1,7 +1,7 @@
 import { credentialParameters } from '../../protocols/index.js'
 
 /** A query with every credential taken out of it. */
-export interface SplitQuery {
+interface SplitQuery {
   /** With its `?`, or empty; every other parameter byte for byte. */
   readonly query: string
   /** The values of `key`, each decoded once; null where there was none. */
