@@ -1,14 +1,14 @@
-/** What has gone of a budget in one of its periods. Pure. */
+/** How much of a budget is gone in one of its periods. Pure. */
 import type { Amounts, Bucket, OwnedBucket, Parties, Reached, Scope, BudgetUnit } from './types.js'
 
 export interface BucketRecord {
   spent: number
   held: number
-  /** As of the latest ask, for a settlement does not know it. */
+  /** From the latest ask, because a settlement does not know it. */
   amount: number
-  /** The largest of the shares that was told, in percent. */
+  /** The largest share that was reported, in percent. */
   toldPercent: number
-  /** The same of the amount before, 0 for none: while a reload goes from process to process, two of them are asked for in turn. */
+  /** The previous amount, 0 for none: while a reload goes from process to process, both amounts are asked for in turn. */
   otherAmount: number
   otherToldPercent: number
   readonly endsAt: number | null
@@ -23,7 +23,7 @@ export interface HeldBucket {
 
 export const toldPercents: readonly number[] = [100, 80, 50]
 
-/** A bucket outlives its period by so long: settlements may be late by a day (`rememberMs`), and clocks be set. */
+/** How long a bucket outlives its period: settlements may be a day late (`rememberMs`), and clocks may be set. */
 export const bucketKeepMs = 2 * 24 * 60 * 60_000
 
 const none: readonly never[] = []
@@ -36,18 +36,18 @@ export function bucketsOf ({ keyBuckets = none, groupBuckets = none }: Parties, 
   return scope === 'key' ? keyBuckets : groupBuckets
 }
 
-/** Each by its name, not by the unit's: every settlement reads several. */
+/** Reads a fixed property, not `amounts[unit]`, which V8 reads more slowly: every settlement does so several times. */
 export function amountIn (amounts: Amounts, unit: BudgetUnit): number {
   return unit === 'tokens' ? amounts.tokens : amounts.cost
 }
 
-/** As `lateBuckets` of a settlement. */
+/** The buckets of these parties, as `lateBuckets` of a settlement. */
 export function ownedBuckets (parties: Parties, scopes: readonly Scope[]): readonly OwnedBucket[] {
   if (scopes.length === 0) return none
   return scopes.flatMap((scope) => bucketsOf(parties, scope).map((bucket) => ({ ...bucket, scope })))
 }
 
-/** Another amount is another budget: what of it is reached already is told again when it is passed again. One that was left comes back. */
+/** Gives a budget another amount. Its shares are reported anew when they are reached; the previous amount brings its own state back. */
 export function resize (record: BucketRecord, amount: number): void {
   const { amount: otherAmount, toldPercent: otherToldPercent } = record
   record.amount = amount
@@ -56,7 +56,7 @@ export function resize (record: BucketRecord, amount: number): void {
   record.otherToldPercent = otherToldPercent
 }
 
-/** Adds to `reached` what was not told yet. */
+/** Adds a share to `reached` that was not reported yet. */
 export function tellReached (record: BucketRecord, scope: Scope, id: string, reached: Reached[]): void {
   const percent = reachedPercent(record)
   if (percent <= record.toldPercent) return

@@ -1,4 +1,4 @@
-/** What becomes of a hold: it is renewed, gives its place back, is settled, or is charged its floor once nobody renews it any more. */
+/** How a hold ends: it is renewed, gives its place back, is settled, or is charged its floor once nobody renews it. */
 import { amountIn, tellReached } from './buckets.js'
 import { accountOf, openBucket, type AccountRecord } from './parties.js'
 import type { Engine, GroupStore, HoldRecord } from './group-store.js'
@@ -7,7 +7,7 @@ import { advance, correct, secondOf } from './window.js'
 
 /** How long a charge is remembered by its request's id, so that a late settlement is counted once. */
 export const rememberMs = 24 * 60 * 60_000
-/** Holds that one call sweeps at most. */
+/** The most holds that one call sweeps. */
 export const sweepMax = 1_000
 
 const nothing: readonly never[] = []
@@ -69,8 +69,8 @@ export function sweepDue (store: GroupStore, nowMs: number): number {
 }
 
 /**
- * Charges its buckets, in place of what it held or was charged before. `reached`: where it is told what that reaches; null: another
- * settlement tells it.
+ * Charges a hold's buckets, replacing what it held or was charged before. `reached` gets the shares that this reaches; null leaves
+ * reporting them to a later settlement.
  */
 function charge (store: GroupStore, found: HoldRecord, amounts: Amounts, reached: Reached[] | null): void {
   for (const held of found.buckets) {
@@ -88,7 +88,7 @@ function charge (store: GroupStore, found: HoldRecord, amounts: Amounts, reached
   }
 }
 
-/** In the account of one party. A hold that was charged before is charged the difference. */
+/** Settles in the account of one party. A hold that was charged before is charged the difference. */
 function settleAccount (store: GroupStore, found: HoldRecord, scope: Scope, tokens: number, second: number): void {
   const key = scope === 'group' ? null : found.key
   const account = accountOf(store, key)
@@ -110,7 +110,7 @@ function openHold (store: GroupStore, id: string): HoldRecord | undefined {
   return found?.state === 'open' ? found : undefined
 }
 
-/** A settlement whose hold was never made: counted only where it says whom to charge. */
+/** A hold for a settlement whose hold was never made: null unless the settlement says whom to charge. */
 function strangerOf (store: GroupStore, settlement: Settlement): HoldRecord | null {
   const { id, group, key, late, lateBuckets = nothing, lateBalances = late } = settlement
   if (late.length === 0) return null
@@ -123,7 +123,7 @@ function strangerOf (store: GroupStore, settlement: Settlement): HoldRecord | nu
   return { id, group, key, scopes: late, balances: lateBalances, buckets, ...nothingHeld, state: 'open' }
 }
 
-/** Changes and saves the account of each party that a hold counts for. `isSpent`: what it used is taken from a balance. */
+/** Changes and saves the account of each party of a hold. `isSpent`: the party has a balance. */
 function forEachAccount (
   store: GroupStore, { key, scopes, balances }: HoldRecord, change: (account: AccountRecord, isSpent: boolean) => void
 ): void {

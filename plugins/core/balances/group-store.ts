@@ -7,11 +7,11 @@ export interface HoldRecord {
   readonly id: string
   readonly group: string
   readonly key: string
-  /** Parties that are counted, decided when the hold was made. */
+  /** The parties that are counted, as decided when the hold was made. */
   readonly scopes: readonly Scope[]
-  /** Those of them that have a balance, which it is taken from: of others nobody asks what they ever spent. */
+  /** Those of them that have a balance. For others, `spent` is not counted. */
   readonly balances: readonly Scope[]
-  /** Their buckets: it is settled in the periods that it was made in. */
+  /** Their buckets: it is settled in the periods in which it was made. */
   readonly buckets: readonly HeldBucket[]
   tokens: number
   cost: number
@@ -19,23 +19,23 @@ export interface HoldRecord {
   costFloor: number
   /** 1 while it takes a place under `concurrency`. */
   active: 0 | 1
-  /** Where its tokens stand in the window. */
+  /** The second of the window in which its tokens are counted. */
   second: number
   deadline: number
-  /** `open` expires and is charged its floor; `closed` only remembers what was charged, for whoever settles late. */
+  /** `open` expires and is charged its floor; `closed` only remembers what was charged, for late settlements. */
   state: 'open' | 'closed'
-  /** Its settlement said whom to charge: an ask that arrives only now was overtaken by it, and holds nothing any more. */
+  /** It was settled. An ask that arrives only after that holds nothing any more. */
   readonly settled?: true
 }
 
 /**
- * Where accounts and holds of one group are kept. Every call sees the effect of the ones before. What a store hands out may
- * be what it keeps: it is saved after each change, and a hold whose state or deadline changes is saved as a new object.
+ * The accounts and holds of one group. Every call sees the effect of earlier ones. The objects that a store returns may
+ * be its own: they are saved after each change, and a hold whose state or deadline changes is saved as a new object.
  */
 export interface GroupStore {
   /** The account of the group, or of a key in it. Undefined for a party that was never counted. */
   account: (key: string | null) => AccountRecord | undefined
-  /** `isLess`: what is spent may be less than what was saved before. */
+  /** `isLess`: `spent` may be lower than what was saved before. */
   saveAccount: (key: string | null, account: AccountRecord, isLess?: boolean) => void
   /** A bucket of the group, or of a key in it. */
   bucket: (key: string | null, id: string) => BucketRecord | undefined
@@ -43,13 +43,13 @@ export interface GroupStore {
   /** Forgets those of one party whose period ended before. */
   dropBuckets: (key: string | null, before: number) => void
   /**
-   * An account of a key is being made: looks at a few others and forgets those that count nothing any more, with their buckets. So keys
-   * that never come back make room for those that come.
+   * Called when an account of a key is made: checks a few others and forgets idle ones, with their buckets. So keys
+   * that never come back make room for new ones.
    */
   dropIdle: (nowMs: number) => void
-  /** `isFirst`: the caller knows that it is not among the open ones. */
+  /** `isFirst`: the caller knows that there is no open hold with this id. */
   hold: (id: string, isFirst?: boolean) => HoldRecord | undefined
-  /** `before`: what the store has of it; the same object where it was changed in place. */
+  /** `before`: what the store has; the same object if it was changed in place. */
   saveHold: (hold: HoldRecord, before: HoldRecord | undefined) => void
   dropHold: (hold: HoldRecord) => void
   /** Holds whose deadline is not after `now`, at most `max`. */

@@ -9,11 +9,11 @@ import type { Balances } from './types.js'
 export interface MemoryBalancesOptions {
   /** A clock for tests. @defaultValue that of the system */
   readonly now?: () => number
-  /** How long what a request holds outlives a process that is gone, in milliseconds. @defaultValue 60,000 */
+  /** How long a hold lives without being renewed, in milliseconds. @defaultValue 60,000 */
   readonly holdTtlMs?: number
 }
 
-/** Balances of this process alone: lost at exit, answered without a promise. */
+/** Balances in this process's memory: lost at exit, answered without a promise. */
 export function memoryBalances ({ now = Date.now, holdTtlMs = 60_000 }: MemoryBalancesOptions = {}): Balances {
   const engine: Engine = { storeOf: memoryGroupStores(), now, holdTtlMs }
   return {
@@ -33,9 +33,9 @@ export function memoryBalances ({ now = Date.now, holdTtlMs = 60_000 }: MemoryBa
 const savesPerMap = 1_000
 
 /**
- * Holds of one state. Each lives equally long from its last save, so that the order of saves is the order of deadlines.
- * Not one map for ever: V8 links each table that a map has outgrown to the next one, and once one of them is old, all later
- * ones and each hold that stood in them stay until a full collection. That made every scavenge twice as long.
+ * Holds of one state. Each lives equally long from its last save, so the order of saves is the order of deadlines.
+ * The map is replaced at times: V8 links each outgrown table of a map to the next one, and once one of them is in old space, all later
+ * tables and their holds stay until a full collection. That made every scavenge twice as long.
  */
 class Holds {
   #byId = new Map<string, HoldRecord>()
@@ -58,7 +58,7 @@ class Holds {
     this.#byId.delete(id)
   }
 
-  /** Adds what is due, at most `max`; returns when the next one is. */
+  /** Adds the holds that are due, at most `max`; returns when the next one is due. */
   take (now: number, max: number, due: HoldRecord[]): number {
     let taken = 0
     for (const hold of this.#byId.values()) {
@@ -117,7 +117,7 @@ export class MemoryGroupStore implements GroupStore {
     for (const [key, account] of this.#keys) {
       if (looks === idleLooks) return
       looks += 1
-      // What stays is looked at again after all others.
+      // One that stays moves to the end, and is checked again after all others.
       this.#keys.delete(key)
       if (!isIdle(account, nowMs) || this.#hasBuckets(key, nowMs - bucketKeepMs)) this.#keys.set(key, account)
     }

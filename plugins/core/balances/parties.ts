@@ -1,4 +1,4 @@
-/** What a group and a key allow, and the first thing that one of them refuses. Pure; counts nothing. */
+/** What a group and a key allow, and the first limit that refuses. Pure; counts nothing. */
 import type { Limits } from '../types.js'
 import { bucketsOf, newBucket, type BucketRecord, type HeldBucket } from './buckets.js'
 import type { Bucket, HoldAsk, Left, LimitName, Parties, LimitRefusal, Scope } from './types.js'
@@ -11,7 +11,7 @@ export interface AccountRecord {
   readonly window: Window
 }
 
-/** Time alone frees no place under `concurrency`; this is when a caller may ask again. */
+/** When a caller may ask again after a refusal by `concurrency`, which time alone does not free. */
 export const concurrencyRetryMs = 1_000
 
 export interface Party {
@@ -25,7 +25,7 @@ export interface Party {
   readonly buckets: readonly OpenBucket[]
 }
 
-/** A bucket that is asked for. The hold that is made keeps it as what it holds some of. */
+/** A bucket that is asked for. The hold keeps it as a `HeldBucket`. */
 interface OpenBucket extends HeldBucket {
   readonly bucket: Bucket
   readonly record: BucketRecord
@@ -53,10 +53,10 @@ function newAccount (): AccountRecord {
   return { spent: 0, held: 0, active: 0, window: newWindow() }
 }
 
-/** Accounts that are looked at when one is made: more than one, or there would be more and more of them. */
+/** Accounts that are checked when one is made: more than one, or their number would only grow. */
 export const idleLooks = 4
 
-/** Nothing is taken from a balance, nothing runs, and the minute is over: one that is made anew is the same. */
+/** True if nothing is spent, nothing runs, and the minute is over: a new account would be the same. */
 export function isIdle ({ spent, held, active, window }: AccountRecord, nowMs: number): boolean {
   if (spent !== 0 || held !== 0 || active !== 0) return false
   const newest = window.entries.at(-1)
@@ -73,7 +73,7 @@ const groupAlone: readonly Scope[] = ['group']
 const keyAlone: readonly Scope[] = ['key']
 const keyAndGroup: readonly Scope[] = ['key', 'group']
 
-/** Whose limits count. The key first: its limit is the narrower one, and the one that its holder can do something about. */
+/** Whose limits count. The key comes first: its limits are narrower, and its owner can do something about them. */
 export function scopesOf ({ groupLimits, keyLimits }: Parties): readonly Scope[] {
   if (limited(keyLimits)) return limited(groupLimits) ? keyAndGroup : keyAlone
   return limited(groupLimits) ? groupAlone : none
@@ -100,7 +100,7 @@ function partyOf (ask: HoldAsk, scope: Scope, key: string | null, limits: Limits
   return { scope, key, limits, account: found ?? newAccount(), isNew: found === undefined, buckets }
 }
 
-/** Not in `partyOf`, which would make room for what this closure holds also where there are none. */
+/** Not inside of `partyOf`, which would then allocate for this closure even without buckets. */
 function openBuckets (wanted: readonly Bucket[], scope: Scope, key: string | null, accounts: Accounts): readonly OpenBucket[] {
   return wanted.map((bucket) => openBucket(bucket, scope, key, accounts))
 }
@@ -120,7 +120,7 @@ export function heldBuckets (parties: readonly Party[]): readonly HeldBucket[] {
   return held
 }
 
-/** Once. What is held by its former name is settled there: it is taken for spent. */
+/** Moves a bucket from its former id, once. What is held there is settled there, so here it counts as spent. */
 function renamed ({ id, formerId }: Bucket, key: string | null, accounts: Accounts): BucketRecord | undefined {
   const former = formerId === undefined ? undefined : accounts.bucket(key, formerId)
   if (formerId === undefined || former === undefined) return undefined
@@ -140,7 +140,7 @@ export function leftOf (parties: readonly Party[]): Left {
     else key = inBalance
     for (const { bucket, record } of buckets) {
       const left = bucket.amount - record.spent - record.held
-      // A list of one has room for one; what is pushed to an empty one makes room for seventeen.
+      // A literal list of one has room for one; pushing to an empty list allocates for seventeen.
       if (inBuckets === undefined) inBuckets = [left]
       else inBuckets.push(left)
     }
@@ -148,7 +148,7 @@ export function leftOf (parties: readonly Party[]): Left {
   return inBuckets === undefined ? { group, key } : { group, key, buckets: inBuckets }
 }
 
-/** Null where the party allows it all. What time cannot heal is named first. */
+/** The first refusal, null if the party allows everything. Limits that time does not free come first. */
 export function refusal ({ scope, limits, account, buckets }: Party, ask: HoldAsk, entering: boolean, nowMs: number): LimitRefusal | null {
   const { window } = account
   const { balance, concurrency, requestsPerMinute, tokensPerMinute } = limits

@@ -1,6 +1,6 @@
 /**
- * The rules of limits, balances and budgets, over any store that keeps accounts and holds: who is let in, and what is held for it; how
- * holds end says `endings.ts`. The memory and lmdb engines run them here inside one exclusive step; the Redis engine runs the same rules
+ * The rules of limits, balances and budgets, over any store that keeps accounts and holds: who is let in, and what is held. How holds
+ * end is in `endings.ts`. The memory and lmdb engines run them here inside one exclusive step; the Redis engine runs the same rules
  * as a script (`state/redis/steps.ts`), and one suite holds the two together.
  */
 import { bucketKeepMs, resize, tellReached } from './buckets.js'
@@ -39,7 +39,7 @@ function withReached (decision: Decision, reached: readonly Reached[] = nothing)
   return reached.length === 0 ? decision : { ...decision, reached }
 }
 
-/** Also for an ask that is refused: a budget that was lowered below what is spent of it lets none in, and no settlement would tell so. */
+/** Also for an ask that is refused: a budget that is lowered below what is spent lets nobody in, so no settlement would report it. */
 function resizeAll (store: GroupStore, { scope, key, buckets }: Party, reached?: Reached[]): Reached[] | undefined {
   for (const { bucket: { id, amount }, record } of buckets) {
     if (record.amount === amount) continue
@@ -50,7 +50,7 @@ function resizeAll (store: GroupStore, { scope, key, buckets }: Party, reached?:
   return reached
 }
 
-/** Returns the second that its tokens are counted in. */
+/** Returns the second in which its tokens are counted. */
 function take (store: GroupStore, ask: HoldAsk, parties: readonly Party[], entering: boolean, nowMs: number): number {
   const { tokens, cost = 0 } = ask
   let second = secondOf(nowMs)

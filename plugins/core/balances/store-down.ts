@@ -4,12 +4,12 @@ interface StoreDownDetails {
   readonly cause?: unknown
 }
 
-/** The store cannot answer: its connection is down, it hangs, or too much waits for it already. Nothing is known of the request. */
+/** The store cannot answer: its connection is down, it hangs, or too much waits for it. Whether it did what was asked is unknown. */
 export class StoreDownError extends Error {
   readonly code = 'LLM_GATEWAY_STORE_DOWN'
-  /** False: it was not even asked, so that nothing can have changed. */
+  /** False if it was not even asked, so that nothing can have changed. */
   readonly asked: boolean
-  /** True: the store is there and takes others; this one it could not take, and likely never will. */
+  /** True if the store works but could not take this one, and likely never will. */
   readonly refused: boolean
 
   constructor (reason: string, { asked = true, refused = false, cause }: StoreDownDetails = {}) {
@@ -20,13 +20,13 @@ export class StoreDownError extends Error {
   }
 }
 
-/** What an error says, with what the store or its connection said. */
+/** The message of an error, with that of the store or its connection. */
 export function reasonOf (error: Error): string {
   const { message, cause } = error
   return error instanceof StoreDownError && cause instanceof Error ? `${message}: ${cause.message}` : message
 }
 
-/** A settlement that was refused so often is put aside: whatever is wrong with it must not be met for ever. */
+/** After this many refusals a settlement is given up, or it would be tried for ever. */
 export const maxRefusals = 20
 
 export function isRefused (error: unknown): boolean {

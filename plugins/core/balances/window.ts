@@ -25,7 +25,7 @@ export function newWindow (): Window {
   return { entries: [], requests: 0, tokens: 0 }
 }
 
-/** Drops what is older than the window, and all of it where it is ahead by more: the clock was set back, and it would never leave. */
+/** Drops entries that are older than the window, and all if they are ahead by more: the clock was set back, and they would never leave. */
 export function advance (window: Window, second: number): void {
   const oldest = window.entries[0]
   const isAhead = Number(window.entries.at(-1)?.second) >= second + windowSeconds
@@ -39,7 +39,7 @@ export function advance (window: Window, second: number): void {
   }
 }
 
-/** Counts at `second`, or at the newest entry where another process's clock was ahead. Returns the second it counted at. */
+/** Counts at `second`, or at the newest entry if another process's clock is ahead. Returns the second used. */
 export function count (window: Window, second: number, requests: number, tokens: number): number {
   window.requests += requests
   window.tokens += tokens
@@ -54,8 +54,8 @@ export function count (window: Window, second: number, requests: number, tokens:
 }
 
 /**
- * Replaces estimated tokens by real ones where they were counted. Where that second has left the window, only what
- * goes beyond the estimate counts, now: a token is never counted in two minutes.
+ * Replaces estimated tokens by real ones in the second in which they were counted. If that has left the window, only what
+ * exceeds the estimate is counted, now: a token is never counted in two minutes.
  */
 export function correct (window: Window, at: number, now: number, difference: number): void {
   // From the end: most requests are settled within the seconds after they were counted.
@@ -68,7 +68,7 @@ export function correct (window: Window, at: number, now: number, difference: nu
   window.tokens += difference
 }
 
-/** Milliseconds until `amount` of `kind` has left the window; a whole window where it never held as much. */
+/** Milliseconds until `amount` of `kind` has left the window; a whole window if it never held as much. */
 export function waitMs (window: Window, kind: 'requests' | 'tokens', amount: number, nowMs: number): number {
   let freed = 0
   for (const entry of window.entries) {

@@ -1,7 +1,7 @@
 import type { GatewayError } from '../errors/gateway-error.js'
 import { overloaded } from '../errors/overloaded.js'
 
-/** A model request, as far as its body takes memory. */
+/** The part of a model request that this class needs. */
 export interface BodyHolder {
   readonly settled: boolean
   readonly body: { heldBytes: number }
@@ -13,13 +13,13 @@ export class BodyMemory {
   readonly #shed: () => void
   #bytes = 0
 
-  /** `shed` hears of each body that is refused. */
+  /** `shed` is called for each body that is refused. */
   constructor (maxBytes: number, shed: () => void) {
     this.#maxBytes = maxBytes
     this.#shed = shed
   }
 
-  /** Null where there is room for so many bytes of this request; else why it goes no further. One that is alone has it, however large. */
+  /** Null if there is room for so many bytes of this request; else the refusal. A single large body always has room. */
   refusal ({ body }: BodyHolder, bytes: number): GatewayError | null {
     const others = this.#bytes - body.heldBytes
     if (others === 0 || others + bytes <= this.#maxBytes) return null
@@ -28,8 +28,8 @@ export class BodyMemory {
   }
 
   /**
-   * Takes room for a body of which `needed` bytes have come, or tells why it goes no further. Of the room that is `wanted` for what may
-   * follow no more than there is beside others: what comes into room that was given is not asked about again.
+   * Takes room for a body of which `needed` bytes have come, or returns the refusal. Gives up to `wanted` for what may
+   * follow, as far as other bodies leave it; bytes that come into room that was given are not asked about again.
    */
   take (holder: BodyHolder, needed: number, wanted: number): number | GatewayError {
     const refusal = this.refusal(holder, needed)
@@ -40,7 +40,7 @@ export class BodyMemory {
     return room
   }
 
-  /** Counts so many bytes instead of those before. What is settled would be counted for ever. */
+  /** Counts so many bytes instead of those before. Not for a settled request, which would be counted for ever. */
   keep ({ settled, body }: BodyHolder, bytes: number): void {
     if (settled) return
     this.#bytes += bytes - body.heldBytes

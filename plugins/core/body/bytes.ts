@@ -11,12 +11,12 @@ export const closeArray = 0x5d
 export const openObject = 0x7b
 export const closeObject = 0x7d
 
-/** White space as JSON has it. */
+/** White space of JSON. */
 export function isSpace (byte: number | undefined): boolean {
   return byte === space || byte === lineFeed || byte === carriageReturn || byte === 0x09
 }
 
-/** True where the ASCII text stands in `chunk` at `from`. */
+/** True if the ASCII text is in `chunk` at `from`. */
 export function standsAt (name: string, chunk: Buffer, from: number): boolean {
   for (let at = 0; at < name.length; at++) {
     if (chunk[from + at] !== name.charCodeAt(at)) return false

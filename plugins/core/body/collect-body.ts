@@ -7,10 +7,10 @@ import { restWhenShareIsTaken } from './loop-share.js'
 
 type Done = (...result: [error: null, body: Buffer] | [error: GatewayError, body: null]) => void
 
-/** Tells readers of large bodies to wait while there are too many already. */
+/** Makes readers of large bodies wait while there are too many. */
 export interface Pace {
   readonly isFull: boolean
-  /** Calls once that is over. */
+  /** Calls `goOn` once that is over. */
   readonly onRoom: (goOn: () => void) => void
 }
 
@@ -25,20 +25,20 @@ export interface SharedBounds {
   readonly bodyMemory: BodyMemory | null
 }
 
-/** A body beyond this is large: what is done with it is done beside the loop. Its bytes lie in memory of their own. */
+/** A longer body is large: it is parsed and checked off the event loop, and its memory is counted. */
 export const largeBytes = 256 * 1024
 
-/** A declared length is believed up to here; the rest is reserved once this much has really come. */
+/** How much of a declared length is reserved at once; the rest once this much has really come. */
 const eagerBytes = 1024 * 1024
 
 const nothing: Buffer = Buffer.alloc(0)
 
 /**
- * Reads a request's whole body into one buffer, each byte copied at most once, or not at all where it is small and comes in one
- * piece. `contentLength` is what the caller declared, null where it did not; a longer body than its `maxBytes`, and a large one that
- * has no room beside others, is refused by its declared length before a byte is read, or as soon as it passes the bound.
- * `done` is called once: `body_too_large`, `overloaded`, or `request_aborted` where the caller left before the end.
- * What is still on its way after a refusal is not read here: `refuse` drains it within bounds. A large body is read as `bodyPace` has room.
+ * Reads a request's whole body into one buffer. A small body that comes in one piece is not copied. `contentLength`: the declared
+ * length, null for none. A body longer than `maxBytes`, or a large one without room beside others, is refused by its declared
+ * length before a byte is read, or as soon as it passes the bound.
+ * `done` is called once, with the bytes or with `body_too_large`, `overloaded`, or `request_aborted` if the caller left before the end.
+ * What still comes after a refusal is not read here: `refuse` drains it within bounds. A large body is read at the pace of `bodyPace`.
  */
 export function collectBody (
   stream: Readable, contentLength: number | null, owner: BodyOwner, done: Done, { bodyPace, bodyMemory }: SharedBounds
@@ -50,7 +50,7 @@ export function collectBody (
   }
   let body = nothing
   let length = 0
-  // Instead of taking the listeners off again at each end, which costs as much as all the reading of a small body.
+  // Instead of removing the listeners at each end, which costs as much as reading a small body.
   let isOver = false
 
   function onData (chunk: Buffer | string): void {
@@ -77,7 +77,7 @@ export function collectBody (
   }
 
   function onEnd (): void {
-    // A client of Node's ends a stream right before it resets it: both mostly come in one turn, and the reset is told after the end.
+    // A client of Node's ends a stream right before it resets it: both mostly come in one turn, the reset after the end.
     if (stream instanceof Http2ServerRequest) setImmediate(finish)
     else finish()
   }
@@ -98,8 +98,8 @@ export function collectBody (
   stream.on('data', onData)
   stream.on('end', onEnd)
   stream.on('close', onBreak)
-  // Stays for good: a stream may fail after it was refused, and an error that nobody hears ends the process. A request of
-  // Node's own tells its errors only where somebody listens.
+  // Never removed: a stream may fail after it was refused, and an unhandled error ends the process. Node's own requests
+  // emit errors only if somebody listens.
   if (!(stream instanceof IncomingMessage)) stream.on('error', ignore)
 }
 
@@ -142,7 +142,7 @@ function takeRoom (
   return wanted > largeBytes ? bodyMemory?.take(owner, needed, wanted) ?? wanted : wanted
 }
 
-/** What is reserved and not written to takes no memory; what is copied again, in one turn, takes time. */
+/** Generous, because reserved memory that is not written to costs nothing, while copying again takes time in one turn. */
 function roomFor (needed: number, contentLength: number | null): number {
   if (contentLength === null || contentLength < needed) return needed * (needed > eagerBytes ? 8 : 2)
   return needed > eagerBytes ? contentLength : Math.min(contentLength, eagerBytes)

@@ -1,11 +1,11 @@
 export type JsonObject = Record<string, unknown>
 
-/** What JSON calls an object: neither null nor a list. */
+/** True for an object of JSON: neither null nor a list. */
 export function isObject (value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** What stands at a path of keys; undefined where any of it is not there. */
+/** The value at a path of keys; undefined if any of it is missing. */
 export function valueAt (value: unknown, path: readonly string[]): unknown {
   for (const key of path) value = isObject(value) && Object.hasOwn(value, key) ? value[key] : undefined
   return value

@@ -1,16 +1,16 @@
 /**
- * Finds places in a JSON text without parsing it: one pass over the bytes, strings skipped with native `indexOf`. The text
- * may be malformed: then the answer means nothing.
+ * Finds places in a JSON text without parsing it: one pass over the bytes, skipping strings with native `indexOf`. For a malformed
+ * text the result is meaningless.
  */
 import { backslash, closeArray, closeObject, colon, comma, openArray, openObject, quote } from './bytes.js'
 
-/** Where something stands: from its first byte to behind its last. */
+/** A range of bytes: from the first to behind the last. */
 export type Span = readonly [start: number, end: number]
 
-/** A native search costs as much as so many bytes. */
+/** How many bytes can be compared here at the cost of one native search. */
 const nearBytes = 8
 
-/** Where the string that opens at `start` closes, or the end of the text. */
+/** Offset of the quote that closes the string opened at `start`, or the end of the text. */
 export function closingQuote (bytes: Buffer, start: number): number {
   let from = start + 1
   for (;;) {
@@ -20,7 +20,7 @@ export function closingQuote (bytes: Buffer, start: number): number {
     let run = at - 1
     while (bytes[run] === backslash) run -= 1
     if ((at - run) % 2 === 1) return at
-    // Escaped quotes come in crowds: text that is full of them would need a native search for each.
+    // Escaped quotes often follow each other: each would need a native search.
     from = at + 1
     for (const near = from + nearBytes; from < near; from += 1) {
       const byte = bytes[from]
@@ -31,12 +31,12 @@ export function closingQuote (bytes: Buffer, start: number): number {
 }
 
 /**
- * Where the texts stand, quotes and all, to which a path of keys leads from the top (`*`: of each element of an array): each time that it
- * is there, however the keys are spelled. Values that are no text are left out.
+ * The spans, quotes included, of all texts at a path of keys from the top (`*`: each element of an array): every occurrence,
+ * however its keys are escaped. Values that are no text are left out.
  */
 export function textsAt (bytes: Buffer, path: readonly string[]): Span[] {
   const found: Span[] = []
-  // Of each open object and array, how much of the path leads there; and of an array to its elements. -1 where the path does not.
+  // For each open object and array, how many keys of the path lead there, and to its elements. -1 if the path does not.
   const open: number[] = []
   const elements: number[] = []
   let next = 0
@@ -68,7 +68,7 @@ export function textsAt (bytes: Buffer, path: readonly string[]): Span[] {
   return found
 }
 
-/** The same of a key at the top. */
+/** The same for a key at the top. */
 export function textsOf (bytes: Buffer, key: string): Span[] {
   return textsAt(bytes, [key])
 }
@@ -77,7 +77,7 @@ function lastOf (list: readonly number[]): number {
   return list.at(-1) ?? -1
 }
 
-/** What a text of a well-formed document says; null where it is none. */
+/** The decoded text at a span of a well-formed document; null if it is no text. */
 export function textAt (bytes: Buffer, [start, end]: Span): string | null {
   try {
     const value: unknown = JSON.parse(bytes.toString('utf8', start, end))
@@ -87,7 +87,7 @@ export function textAt (bytes: Buffer, [start, end]: Span): string | null {
   }
 }
 
-/** Most keys have no escape, and are told apart by their length. */
+/** True if the key at a span is `wanted`, also if it is written with escapes. */
 function isText (bytes: Buffer, [start, end]: Span, wanted: string): boolean {
   const written = bytes.toString('utf8', start + 1, end - 1)
   return written === wanted || (written.includes('\\') && textAt(bytes, [start, end]) === wanted)

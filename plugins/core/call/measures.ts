@@ -1,4 +1,4 @@
-/** What the time fields and leaves of a settled request amount to. Seconds; null where it does not apply. */
+/** Durations and sums of a settled request. Seconds; null if it does not apply. */
 import type { ModelCall } from './model-call.js'
 import type { Outcome, TokenUsage } from '../types.js'
 
@@ -18,7 +18,7 @@ export const leaves: readonly Leaf[] = [
   { type: 'reasoning', direction: 'output' },
 ]
 
-/** In the order of `leaves`. Each by its name: a field that is looked up by a variable costs ten times as much. */
+/** In the order of `leaves`. Reads each by its name, because `usage[type]` costs ten times as much. */
 export function leafTokens (usage: TokenUsage): readonly number[] {
   return [
     usage.input, usage.cache_read, usage.cache_write_5m, usage.cache_write_1h, usage.cache_write, usage.tool_input,
@@ -36,7 +36,7 @@ export function totalTokens (usage: TokenUsage): number {
   return tokensOf(usage, 'input') + tokensOf(usage, 'output')
 }
 
-/** A provider answered with success. Where nobody watches a host's mount, the caller's status tells it: the gateway makes no 2xx itself. */
+/** True if a provider answered with success. On a host's mount without a tap, the caller's status shows that: the gateway makes no 2xx. */
 export function succeeded ({ upstreamReply: { status: upstreamStatus }, status, usage: { replyFailed } }: ModelCall): boolean {
   if (replyFailed) return false
   const answered = upstreamStatus === 0 ? status : upstreamStatus
@@ -81,14 +81,14 @@ export function upstreamFirstChunkOf (llm: ModelCall): number | null {
   return firstChunkOf(llm) === null ? null : (llm.times.firstChunkAt - llm.times.sentAt) / 1_000
 }
 
-/** What failed, in few words and of few kinds: our code, the upstream's status, or the outcome. Null where nothing did. */
+/** The type of a failure, from a small set: our code, the upstream's status, or the outcome. Null if nothing failed. */
 export function errorTypeOf (llm: ModelCall): string | null {
   if (llm.outcome === 'ok') return null
   if (llm.errorCode !== null) return llm.errorCode
   return llm.upstreamReply.status >= 400 ? String(llm.upstreamReply.status) : String(llm.outcome)
 }
 
-/** Pace of a streamed reply after its first chunk. Needs two tokens and a reply that came to its end. */
+/** Seconds per output token of a streamed reply after its first chunk. Needs two tokens and a complete reply. */
 export function perOutputTokenOf (llm: ModelCall): number | null {
   if (firstChunkOf(llm) === null || llm.usage.tokens === null || llm.outcome !== 'ok') return null
   const tokens = tokensOf(llm.usage.tokens, 'output')
@@ -100,23 +100,23 @@ export function classOfStatus (status: number): string {
   return `${Math.floor(status / 100)}xx`
 }
 
-/** The same, or `error` where no reply came. Null where there was nothing to answer. */
+/** The class of the upstream's status, `error` if no reply came. Null if nothing was sent. */
 export function statusClassOf (llm: ModelCall): string | null {
   if (llm.upstreamReply.status > 0) return classOfStatus(llm.upstreamReply.status)
   return llm.times.sentAt === 0 || llm.abortedBy !== null ? null : 'error'
 }
 
-/** A provider's answers that are not for callers: it has moved, or does not take the credential or the account that it was given. */
+/** Replies that are no fault of the caller: the provider has moved, or refuses the gateway's credential or account. */
 const moved: ReadonlySet<number> = new Set([301, 302, 303, 307, 308])
 const unpaid: ReadonlySet<number> = new Set([401, 402])
 
 function isUpstreamsFault ({ upstreamReply: { status }, auth: { key } }: ModelCall, forwards: boolean): boolean {
   if (status >= 500 || moved.has(status)) return true
-  // Where nobody asked for a key of ours, the caller's own is what its mount sends on.
+  // Without auth, the mount sends the caller's own key on.
   return unpaid.has(status) && key !== null && !forwards
 }
 
-/** How a request ended, where nobody said so by then. `forwards`: its upstream takes the caller's own key. */
+/** How a request ended, if no plugin has said so. `forwards`: its upstream gets the caller's own key. */
 export function outcomeOf (llm: ModelCall, forwards: boolean): Outcome {
   if (llm.abortedBy === 'client') return 'client_abort'
   if (llm.abortedBy !== null) return 'truncated'

@@ -1,4 +1,4 @@
-/** The upload of a caller that is refused before all of it came: a connection that is closed under it is reset, and the reply with it. */
+/** Reads on an upload that was refused early: if the connection were closed under it, it would be reset, and the reply lost. */
 import type { IncomingMessage } from 'node:http'
 import { constants } from 'node:http2'
 import { Readable } from 'node:stream'
@@ -6,13 +6,13 @@ import type { FastifyReply } from 'fastify'
 import { closeStream } from '../reply/cut-reply.js'
 import { restWhenShareIsTaken } from '../body/loop-share.js'
 
-/** A body that declares itself no longer than this is left to Node, which reads what remains of it when the reply is out. */
+/** A body with no longer declared length is left to Node, which reads the rest of it after the reply. */
 const smallBytes = 64 * 1024
-/** Beyond the default cap of a body, so that one above it comes to its end. */
+/** More than the default cap of a body, so that a body somewhat above the cap is read to its end. */
 const drainMaxBytes = 64 * 1024 * 1024
 const drainMaxMs = 5_000
 
-/** Reads what is still on its way, and cuts it beyond the bounds. Resolves at its end; null where nothing of length can be coming. */
+/** Reads the rest of an upload, and cuts it beyond the bounds. Resolves at its end; null if nothing long can be coming. */
 export function drainUpload (raw: IncomingMessage): Promise<void> | null {
   if (raw.complete || raw.readableEnded || raw.destroyed || !mayBeLong(raw)) return null
   return new Promise((resolve) => {
@@ -33,7 +33,7 @@ export function drainUpload (raw: IncomingMessage): Promise<void> | null {
   })
 }
 
-/** The whole reply at once, and its end, with which Node closes the connection, once the upload is over (RFC 9112 9.6). */
+/** Sends the reply at once, but ends it, with which Node closes the connection, only when the upload is over (RFC 9112 9.6). */
 export function sendAndLinger (reply: FastifyReply, text: string, drained: Promise<void>): FastifyReply {
   async function * parts (): AsyncGenerator<string> {
     yield text
@@ -42,7 +42,7 @@ export function sendAndLinger (reply: FastifyReply, text: string, drained: Promi
   return reply.header('content-length', Buffer.byteLength(text)).send(Readable.from(parts()))
 }
 
-/** Over HTTP/2 a request that is destroyed leaves its stream open, and its caller to write into a window that is full. */
+/** Over HTTP/2 destroying a request would leave its stream open, and its caller writing into a full window. */
 function cut (raw: IncomingMessage): void {
   if (!closeStream(raw, constants.NGHTTP2_NO_ERROR)) raw.destroy()
 }

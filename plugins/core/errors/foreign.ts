@@ -44,7 +44,7 @@ const byStatus: ReadonlyMap<number, ErrorCode> = new Map([
   [504, 'upstream_timeout'],
 ])
 
-/** An error that the gateway did not make, as one that it may tell: none of the original's text is kept. `told`: the reply's own status. */
+/** Turns any error into one for callers; none of the original's text is kept. `told`: the status that the reply has. */
 export function fromForeign (error: unknown, request: FastifyRequest, told: number): GatewayError {
   if (error instanceof GatewayError) return error
   const code = property(error, 'code')
@@ -54,7 +54,7 @@ export function fromForeign (error: unknown, request: FastifyRequest, told: numb
   return gatewayError(byStatus.get(status) ?? (status < 500 ? 'bad_request' : 'internal_error'), words(request), { status })
 }
 
-/** As Fastify reads it: where neither the error nor the reply has the status of an error, it is 500. */
+/** As in Fastify: 500 if neither the error nor the reply has an error status. */
 function statusOf (error: unknown, told: number): number {
   const given = [property(error, 'statusCode'), property(error, 'status'), told].map(Number)
   return given.find((status) => status >= 400 && status <= 599) ?? 500
@@ -68,10 +68,10 @@ function words (request: FastifyRequest): Record<string, string> {
   return { method, path, baseUrl, expected: 'application/json', maxBodyBytes: 'the allowed number of' }
 }
 
-/** Why an exchange with an upstream failed, told from the error that its transport gave. */
+/** Why an exchange with an upstream failed, from the error of its transport. */
 export function fromTransport (error: unknown): GatewayError {
   if (error instanceof GatewayError) return error
-  // Told by its name: undici leaves the code out where its parser's error has none.
+  // Recognised by its name: undici sets no code if its parser's error has none.
   if (property(error, 'name') === 'HTTPParserError') return gatewayError('upstream_invalid')
   return gatewayError(byCode.get(String(property(error, 'code'))) ?? 'upstream_unreachable')
 }

@@ -2,7 +2,7 @@ import type { ErrorFacts, ErrorKind, Family } from '../../protocols/types.js'
 import type { Outcome } from '../types.js'
 import { errorTable, type ErrorCode, type ErrorRow } from './table.js'
 
-/** What it is about, and whether trying again may heal it, where its row of the table does not know. */
+/** The kind of error, and whether a retry may help, if they differ from its row of the table. */
 export interface ErrorNature {
   readonly kind?: ErrorKind
   readonly retry?: boolean
@@ -11,11 +11,11 @@ export interface ErrorNature {
 interface ErrorExtra extends ErrorNature {
   /** Dotted path of the failing field of the request. */
   readonly param?: string | null
-  /** After how long a retry makes sense; sent as `retry-after` in whole seconds. */
+  /** Milliseconds after which a retry makes sense; sent as `retry-after` in whole seconds. */
   readonly retryAfterMs?: number
-  /** For the few codes whose status is an option. */
+  /** Replaces the status of the row, for codes whose status is an option. */
   readonly status?: number
-  /** Sent along as they are. */
+  /** Further headers of the reply. */
   readonly headers?: Readonly<Record<string, string>>
 }
 
@@ -53,8 +53,8 @@ export class GatewayError extends Error {
 }
 
 /**
- * A fresh error of the table. `values` fill the `{name}` places of its message. Without a stack trace: it tells of a request
- * and not of a place in the code, and taking one costs more than all else of a refusal.
+ * A fresh error of the table. `values` fill the `{name}` places of its message. Without a stack trace: the error is about a request
+ * and not about a place in the code, and a trace costs more than everything else of a refusal.
  */
 export function gatewayError (code: ErrorCode, values?: Readonly<Record<string, string | number>>, extra?: ErrorExtra): GatewayError {
   const limit = Error.stackTraceLimit

@@ -4,13 +4,13 @@ import { modelCallOf } from '../call/model-call.js'
 import { drainUpload, sendAndLinger } from './drain-upload.js'
 import { errorText, type GatewayError } from './gateway-error.js'
 
-/** Hears of a request whose path is ours but no endpoint, as it is answered with `error`. */
+/** Called when a request whose path is ours but no endpoint is answered with `error`. */
 export type RefusedUrlListener = (request: FastifyRequest, family: Family, error: GatewayError) => void
 
 /**
- * Answers with one of our own errors in the family's envelope and ends the request there. Used from hooks instead of
- * throwing, so that a host's error handler neither sees nor changes it. Works before the body was read: what is still
- * on its way is drained within bounds, because a caller that reads only after it wrote would otherwise see a reset.
+ * Answers with one of our own errors in the family's envelope. Hooks call it instead of
+ * throwing, so that a host's error handler neither sees nor changes it. Works before the body was read: the rest of an
+ * upload is drained within bounds, because a caller that reads only after it wrote would otherwise see a reset.
  */
 export function refuse (request: FastifyRequest, reply: FastifyReply, family: Family, error: GatewayError): FastifyReply {
   const llm = modelCallOf(request)
@@ -22,12 +22,12 @@ export function refuse (request: FastifyRequest, reply: FastifyReply, family: Fa
   const drained = drainUpload(request.raw)
   setErrorHead(reply, error, requestId)
   const text = errorText(family, error, requestId)
-  // An error that closes the connection itself means to: nothing that stands on it is to be looked at.
+  // An error that closes the connection does so on purpose: what still comes on it is not to be read.
   if (drained === null || error.headers?.connection === 'close' || !isLastOfItsConnection(request, reply)) return reply.send(text)
   return sendAndLinger(reply, text, drained)
 }
 
-/** Status and headers of an error reply of ours. Whether and when to try again is a host's or an upstream's to say, where they did. */
+/** Sets status and headers of an error reply. A `retry-after` or `x-should-retry` of the host or the upstream is kept. */
 export function setErrorHead (reply: FastifyReply, error: GatewayError, requestId: string): void {
   const retryAfter = reply.getHeader('retry-after')
   const shouldRetry = reply.getHeader('x-should-retry')
@@ -38,7 +38,7 @@ export function setErrorHead (reply: FastifyReply, error: GatewayError, requestI
   if (shouldRetry !== undefined) reply.header('x-should-retry', shouldRetry)
 }
 
-/** Headers of an error reply of ours: type, ids, and what a client library needs to know before it tries again. */
+/** Headers of an error reply: type, ids, and what a client library needs for retries. */
 export function errorHeaders (error: GatewayError, requestId: string): Record<string, string> {
   const headers: Record<string, string> = {
     'content-type': 'application/json; charset=utf-8',

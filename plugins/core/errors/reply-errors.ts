@@ -1,7 +1,7 @@
 import createError from '@fastify/error'
 
-/** An upstream ended its stream cleanly, and without the last event that its protocol promises: what was passed on is not all. */
+/** An upstream ended its stream cleanly, but without the last event of its protocol: what was passed on is incomplete. */
 export const StreamCutError = createError<[]>('LLM_GATEWAY_STREAM_CUT', 'the upstream ended its stream without the last event', 502)
 
-/** An upstream packs its reply by a transfer coding that nobody offered to unpack. */
+/** An upstream used a transfer coding that nobody offered to decode. */
 export const ReplyCodedError = createError<[]>('LLM_GATEWAY_REPLY_CODED', 'the upstream sent its reply under a transfer coding', 502)

@@ -1,7 +1,7 @@
 /**
- * Every failure that the gateway itself can tell a caller: status, what it is about, what it counts as, and its words.
- * `{name}` in a message is filled from the values given; a value never is an address, a key or a raw URL.
- * `retry: false` becomes `x-should-retry: false`: trying again cannot heal it.
+ * Every error that the gateway itself can send to a caller: status, kind, outcome, retry, message.
+ * `{name}` in a message is filled from the given values, which are never an address, a key or a raw URL.
+ * `retry: false` becomes `x-should-retry: false`: trying again cannot help.
  */
 import type { ErrorKind } from '../../protocols/types.js'
 import type { Outcome } from '../types.js'

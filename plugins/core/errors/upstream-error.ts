@@ -1,9 +1,9 @@
-/** An upstream's error in words of ours: its status stays, and what it is about is told from that alone. */
+/** Replaces an upstream's error by one of ours: the status stays, and the kind is derived from it. */
 import { gatewayError, type ErrorNature, type GatewayError } from './gateway-error.js'
 
 const badRequest: ErrorNature = { kind: 'invalid_request', retry: false }
 
-// As clients take these statuses themselves. Everything else from 400 on is the request's fault, from 500 on the provider's.
+// As client libraries interpret these statuses. Any other 4xx is the request's fault, any other 5xx the provider's.
 const byStatus: ReadonlyMap<number, ErrorNature> = new Map<number, ErrorNature>([
   [401, { kind: 'authentication', retry: false }],
   [402, { kind: 'billing', retry: false }],
