@@ -27,7 +27,7 @@ import { nothingKnown, type UpstreamsStatus } from './upstream/upstream-status.j
 
 export interface Gateway {
   recorder: Recorder
-  /** Another app has its place: what its gauges tell is of the past. Set by the process that reloads. */
+  /** Another app has replaced it, so its gauges are outdated. Set by the process that reloads. */
   isReplaced: boolean
   /** What the recorder has counted; empty without the metrics plugin. */
   metrics: readonly MetricFamily[]
@@ -35,49 +35,49 @@ export interface Gateway {
   pricing: Pricing | null
   /** Where a request goes, an upstream or a pool; null where the host's mount decides. Set by the upstreams plugin. */
   destinationOf: (llm: ModelCall) => Destination | null
-  /** How the upstreams do. Set by the upstreams plugin. */
+  /** State of the upstreams. Set by the upstreams plugin. */
   upstreamsStatus: () => UpstreamsStatus
-  /** How they do for other processes of the same gateway. Set by the process that is one of several. */
+  /** The same as other worker processes see it. Set by a worker process. */
   otherUpstreams: () => Promise<readonly UpstreamsStatus[]>
   /** Path below which the model endpoints stand, empty for none. */
   prefix: string
   /** How URLs are read, below that prefix. */
   resolve: Resolve
-  /** The same for what a mount sends: to a provider case may not count. */
+  /** The same for what a mount sends, ignoring case, as some providers do. */
   resolveLoosely: Resolve
-  /** Keeps a path that the router would repeat to its caller away from it. Set by the paths plugin. */
+  /** Hides a path from the router that it would repeat to the caller in an error. Set by the paths plugin. */
   setAside: (raw: IncomingMessage) => void
-  /** Where the routes of this package stand and no other; null where there are none. Set by the forward plugin. */
+  /** The scope that has only the routes of this package; null if there are none. Set by the forward plugin. */
   ownScope: FastifyInstance | null
   /** Which routes of the host serve model endpoints. */
   readonly mounts: ModelMounts
-  /** What happens to paths below a version that nobody knows: below a host's mount of model endpoints, and where there is no route. */
+  /** What happens to unknown paths below a version: on a host's mount of model endpoints, and where there is no route. */
   readonly unknown: { mounts: 'refuse' | 'leave', nowhere: 'refuse' | 'leave' }
-  /** At which large bodies are read; null for as they come. Set by the validation plugin. */
+  /** The pace at which large bodies are read; null for as they come. Set by the validation plugin. */
   bodyPace: Pace | null
-  /** What large bodies may take together; null for any amount. Set by the overload plugin. */
+  /** The memory that large bodies share; null for no bound. Set by the overload plugin. */
   bodyMemory: BodyMemory | null
-  /** Somebody asks for keys. Set by the auth plugin. */
+  /** Requests need a key. Set by the auth plugin. */
   guarded: boolean
   /** Some group has an upstream of its own. Set by the auth plugin. */
   namesUpstreams: boolean
-  /** Who is known beforehand. Set by the auth plugin. */
+  /** Groups and keys of the configuration. Set by the auth plugin. */
   parties: ConfiguredParties
-  /** Keys of a store that can list them; null for none. Set by the auth plugin. */
+  /** Lists the keys of the store; null if that is not possible. Set by the auth plugin. */
   issuedKeys: (() => AsyncIterable<Key>) | null
-  /** How the budgets of both stand. Rejects while the store cannot answer. Set by the limits plugin. */
+  /** State of all budgets. Rejects while the store cannot answer. Set by the limits plugin. */
   budgetsStatus: () => Promise<BudgetsStatus>
-  /** What sends requests upstream. Closed before the plugins that write down what a reply told. */
+  /** Transports to upstreams. Closed before the plugins that record what replies report. */
   readonly transports: Set<{ readonly destroy: () => Promise<void> }>
-  /** What ends a model request. Each plugin that has a part in it adds its step. */
+  /** The steps that end a model request. Plugins add theirs. */
   readonly settlement: Settlement
   /** Adds a step that follows all others, such as a host's. */
   readonly onSettled: (settle: Settler) => void
-  /** Set by the log plugin. */
+  /** Logs a refused path. Set by the log plugin. */
   urlRefused: RefusedUrlListener
   /** Forgets cached keys. Set by the auth plugin. */
   invalidateKeys: (change: KeyChange) => void
-  /** Read by nobody: it is there. */
+  /** See `tickForm`: it only has to exist. */
   readonly tickForm: object
 }
 
@@ -94,8 +94,9 @@ export function gatewayOf (app: FastifyInstance): Gateway {
 }
 
 /**
- * Makes `request.llm` and `app.llm` exist; fails where the host has its own. Every plugin calls it first. `prefix`: the path
- * below which the model endpoints stand, for a plugin that was told one.
+ * Returns the gateway of this app, and makes it, `app.llm` and `request.llm` if there is none yet. Every plugin calls it first. Throws
+ * `FST_ERR_DEC_ALREADY_PRESENT` if the host has an `llm` of its own, and `LLM_GATEWAY_OPTION` for another prefix than that of the gateway
+ * around this scope. `prefix`: the path above the model endpoints, if the plugin has that option.
  */
 export function joinGateway (app: FastifyInstance, prefix = ''): Gateway {
   const known = hasGateway(app) ? gatewayOf(app) : null
@@ -153,8 +154,8 @@ function isCaseSensitive ({ initialConfig }: FastifyInstance): boolean {
 }
 
 /**
- * Asked by whoever is about to send a model request: false where somebody asks for keys, and has not asked for this one's. Its
- * route is outside of the guard's scope then.
+ * To be checked before a model request is sent: false if keys are needed and this request's was not checked, because its
+ * route is outside of the scope of the auth plugin.
  */
 export function isLetIn (gateway: Gateway, llm: ModelCall): boolean {
   return llm.auth.passed || !gateway.guarded

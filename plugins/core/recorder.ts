@@ -1,6 +1,6 @@
 /**
- * What happened, told once, by the plugin that knows it. The metrics plugin puts a real recorder in `gateway.recorder`;
- * without it every call lands here and costs a no-op.
+ * What happened, reported once, by the plugin that knows it. The metrics plugin puts a real recorder in `gateway.recorder`;
+ * without it, every call is a no-op.
  */
 import type { FamilyName, ProtocolLabel } from '../protocols/index.js'
 import type { ModelCall } from './call/model-call.js'
@@ -9,13 +9,13 @@ export type LookupResult = 'hit' | 'negative_hit' | 'miss' | 'coalesced' | 'stal
 
 export type ShedReason = 'active' | 'body_memory' | 'connections' | 'heap' | 'key_share' | 'loop_delay' | 'queue_full' | 'queue_timeout'
 
-/** Counters whose labels the configuration tells. */
+/** Counters whose labels follow from the configuration. */
 type ExpectedCounter = 'upstream_attempts_total' | 'failovers_total' | 'limit_rejections_total' | 'budget_warnings_total'
 
 export interface GaugeSample {
   readonly labels: Readonly<Record<string, string>>
   readonly value: number
-  /** What it is a value of, where several sources may tell of the same thing: that counts once. */
+  /** What it is a value of: if several sources report the same thing, it counts once. */
   readonly of?: object
 }
 
@@ -25,33 +25,33 @@ export interface Recorder {
   /** Everything that is known at the end: requests, tokens, durations, aborts. Called once per started request. */
   settled: (llm: ModelCall) => void
   pathNormalized: (protocol: ProtocolLabel, kind: string) => void
-  /** A path that is ours, or nobody's, leads to no endpoint. `reason` is a code of the error table. */
+  /** A path below our prefix, or without a route, leads to no endpoint. `reason` is a code of the error table. */
   pathRefused: (family: FamilyName, reason: string) => void
   authFailed: (protocol: ProtocolLabel, reason: string) => void
-  /** `seconds` only where the store was asked. */
+  /** `seconds` only if the store was asked. */
   keyLookedUp: (result: LookupResult, seconds?: number) => void
   validationFailed: (protocol: ProtocolLabel, keyword: string) => void
   limitRejected: (group: string, limit: string) => void
-  /** One attempt at an upstream is over. `result` is a closed word. */
+  /** One attempt at an upstream is over. `result` is one of a fixed set. */
   upstreamAttempted: (upstream: string, result: string) => void
   /** Another attempt follows one that failed. */
   failedOver: (pool: string, reason: string) => void
-  /** So many percent of a budget of a group, or of one of its keys, are spent. */
+  /** A share of a budget of a group, or of one of its keys, is spent. */
   budgetReached: (group: string, period: string, percent: number) => void
-  /** The disk did not take usage records: they wait, and their tokens are not charged yet. Once for each try. */
+  /** The disk refused usage records: they wait, and their tokens are not charged yet. Once per try. */
   ledgerFailed: () => void
-  /** What a request used could not be charged: the store did not take it, and this process does not try again. */
+  /** A settlement was given up: the store did not take it, and this process does not try again. */
   settlementLost: () => void
-  /** A log line of this process was dropped: nobody took it. */
+  /** A log line of this process was dropped. */
   logDropped: () => void
   /** A request was refused because the process has too much to do. */
   shed: (reason: ShedReason) => void
   /**
-   * Has these label sets be there at 0, in the order of the catalogue, as far as there is room for them: a first event is a rise then. Told
-   * once all plugins are there; what is known already is not made again.
+   * Starts series with these label values at 0, as far as there is room, so that a first event shows as a rise. Values in the order of
+   * the catalogue. Called once all plugins are there; existing series stay.
    */
   expect: (name: ExpectedCounter, labelSets: Iterable<readonly string[]>) => void
-  /** Adds a source that is read at each scrape, such as the entries of a cache. Returns what takes it away again. */
+  /** Adds a source that is read at each scrape, such as the entries of a cache. Returns a function that removes it. */
   gauge: (name: GaugeName, read: () => readonly GaugeSample[]) => () => void
 }
 
@@ -88,13 +88,13 @@ export interface ValueReading {
 
 export interface HistogramReading {
   readonly labels: Readonly<Record<string, string>>
-  /** Each counts what fell into it alone; the last has no upper bound. */
+  /** Not cumulative; the last has no upper bound. */
   readonly buckets: ReadonlyArray<{ readonly upTo: number, readonly count: number }>
   readonly sum: number
   readonly count: number
 }
 
-/** One metric as it is now, for whoever shows the metrics inside the process. */
+/** One metric, for readers inside of the process, such as the console. */
 export interface MetricFamily {
   readonly name: string
   readonly read: () => ReadonlyArray<ValueReading | HistogramReading>

@@ -1,4 +1,4 @@
-/** The nouns of the gateway, as data that plugins pass to each other. */
+/** The nouns of the gateway: data that plugins pass to each other. */
 import type { Context } from '@opentelemetry/api'
 import type { ProtocolLabel, StreamFacts } from '../protocols/index.js'
 
@@ -131,9 +131,9 @@ export interface KeyChange {
 /** What serves a request: a route of this package, a mount that spreads `proxyOptions()`, or any other route of the host. */
 export type RouteKind = 'own' | 'proxy' | 'host'
 
-/** Watches a reply's bytes pass. Made by the usage plugin, driven by whoever moves the bytes. */
+/** Reads a reply's bytes as they pass. Made by the usage plugin, fed by whoever moves the bytes. */
 export interface ReplyTap {
-  /** Returns what the caller gets for this chunk: the chunk itself, or what is left of it, or null for nothing. */
+  /** Returns what the caller gets for this chunk: the chunk itself, a part of it, or null for nothing. */
   push: (chunk: Buffer) => Buffer | null
   /** The reply ended cleanly. Returns bytes that were held back, or null. */
   end: () => Buffer | null
@@ -143,11 +143,11 @@ export interface ReplyTap {
   readonly complete: boolean
   /** True once the event was read that nothing follows. */
   readonly told: boolean
-  /** True once what was read told of a failure, also where it is not all there yet. */
+  /** True once the reply has reported a failure, even if that is not complete yet. */
   readonly failed: boolean
   /**
-   * After `end`: false where the reply is a stream without the last event that its protocol promises, and so was cut. A promise
-   * where its packed bytes are still being read.
+   * After `end`: false for a stream without the last event of its protocol, which was cut. A promise while compressed bytes are still
+   * being read.
    */
   readonly whole: boolean | Promise<boolean>
   readonly streamFacts: StreamFacts
@@ -155,7 +155,7 @@ export interface ReplyTap {
 
 export type OpenTap = (statusCode: number, headers: Readonly<Record<string, unknown>>) => ReplyTap | null
 
-/** When what happened: `performance.now()` milliseconds, 0 for not yet. */
+/** When each thing happened: `performance.now()` milliseconds, 0 for not yet. */
 export interface Times {
   bodyStartedAt: number
   bodyAt: number
@@ -166,13 +166,13 @@ export interface Times {
   endedAt: number
 }
 
-/** A request's place in a trace, where a span of ours is active. */
+/** A request's place in a trace, if a span of ours is active. */
 export interface CallTrace {
   /** Of our span, for its log line. */
   readonly ids: TraceIds
-  /** What carries the trace upstream; null leaves the caller's own trace headers. */
+  /** Headers that carry the trace upstream; null keeps the caller's own trace headers. */
   readonly headers: Record<string, string> | null
-  /** What a request is sent in, so that a span of the HTTP client's is below ours. */
+  /** The context in which the request is sent, so that the HTTP client's span is below ours. */
   readonly context: Context
 }
 
@@ -182,7 +182,7 @@ interface TraceIds {
   readonly spanId: string
 }
 
-/** What became of one attempt, for the log line and the span. */
+/** The result of one attempt, for the log line and the span. */
 export interface AttemptRecord {
   readonly upstream: string
   /** A closed word such as `ok`, `connect` or `rate_limited`. */

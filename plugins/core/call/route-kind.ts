@@ -4,8 +4,8 @@ import type { ModelCall } from './model-call.js'
 import type { RouteKind } from '../types.js'
 
 /**
- * Asked of Fastify once for each pass through the router, and only where the scope does not tell: it makes a new object of twelve fields
- * each time.
+ * What serves the request. `routeOptions` is read once for each pass through the router, and only if the scope does not decide: Fastify
+ * makes a new object of twelve fields each time.
  */
 export function routeOf (llm: ModelCall, request: FastifyRequest): RouteKind {
   const { server } = request

@@ -3,15 +3,15 @@ import { credentialHeaders, gatewayHeaders, signInHeaders } from '../../protocol
 
 const carriers = new Set([...credentialHeaders, ...signInHeaders, ...gatewayHeaders])
 
-/** What would make of a request another one than was decided about: some frameworks take its method or its path from here. */
+/** Headers from which some frameworks take the method or the path, so that the request would not be the one that was decided about. */
 export const overrides: readonly string[] = [
   'x-http-method-override', 'x-http-method', 'x-method-override', 'x-original-url', 'x-original-uri', 'x-rewrite-url',
 ]
 
-// Of this connection and not of the request (RFC 9110 7.6.1, 7.8; RFC 9113 8.2.2), or met here (`expect`). undici sends none of them.
+// Headers of this connection (RFC 9110 7.6.1, 7.8; RFC 9113 8.2.2), or answered here (`expect`). undici sends none of them.
 const ofConnection: readonly string[] = ['connection', 'upgrade', 'http2-settings', 'expect', ...overrides]
 
-/** True for a header that may carry a secret, in any case, and also where a server behind reads `_` as `-`. */
+/** True for a header that may carry a credential, in any case, and also with `_` for `-`, as some servers read it. */
 export function carriesCredential (name: string): boolean {
   const lower = name.toLowerCase()
   return carriers.has(lower) || (lower.includes('_') && carriers.has(lower.replaceAll('_', '-')))
@@ -28,7 +28,7 @@ export function dropCredentials (headers: IncomingHttpHeaders): void {
   dropConnection(headers)
 }
 
-/** Removes what is between the caller and this server alone, and any other method than the request's own. */
+/** Removes headers that concern only the caller's connection to this server, and those that override method or path. */
 export function dropConnection (headers: IncomingHttpHeaders): void {
   for (const name in headers) {
     if (ofConnection.includes(name.replaceAll('_', '-'))) delete headers[name]

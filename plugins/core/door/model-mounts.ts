@@ -10,8 +10,8 @@ interface Place {
 }
 
 /**
- * Which routes of a host serve model endpoints beside everything else below them, such as `/v1/*` of a proxy: what they
- * are asked beyond the endpoints would reach the provider, with the mount's credential, from anybody.
+ * Which routes of a host serve model endpoints among everything else below them, such as `/v1/*` of a proxy. Unguarded, other
+ * paths there would reach the provider with the mount's credential, from anybody.
  */
 export class ModelMounts {
   readonly #app: FastifyInstance
@@ -25,7 +25,7 @@ export class ModelMounts {
     this.#place = place
   }
 
-  /** `pattern`: a route's URL as it was registered. Not before all routes are there. */
+  /** True for a mount of model endpoints. `pattern`: a route's URL as registered. Not to be called before all routes are registered. */
   has (pattern: string): boolean {
     const known = this.#known.get(pattern)
     if (known !== undefined) return known
@@ -42,7 +42,7 @@ export class ModelMounts {
     })
   }
 
-  /** False for a mount below which nothing would be taken for a model request. Not before all plugins have told where they stand. */
+  /** False for a mount below which nothing counts as a model request. Not to be called before all plugins are registered. */
   guards (pattern: string): boolean {
     const known = this.#guarded.get(pattern)
     if (known !== undefined) return known
@@ -54,7 +54,7 @@ export class ModelMounts {
   }
 
   /**
-   * The most special route without parameters that an endpoint meets: its own, or all that is below some part of its path. Null where none
+   * The most specific route without parameters that serves an endpoint: its own, or a wildcard below some part of its path. Null if none
    * is found.
    */
   #serverOf (method: string, url: string): string | null {
@@ -63,18 +63,18 @@ export class ModelMounts {
     return [url, ...wildcards].find((candidate) => this.#app.hasRoute({ method, url: candidate })) ?? null
   }
 
-  /** A proxy's mount has its prefix for a route beside all that is below it. With a parameter in it, one is as open as the other. */
+  /** A proxy's mount has a route for its prefix beside the wildcard below it. If the prefix has a parameter, both are equally open. */
   #isHalfOfMount (pattern: string): boolean {
     return pattern.includes(':') && !pattern.endsWith('*') && this.#app.hasRoute({ method: 'POST', url: `${pattern}/*` })
   }
 
-  /** Where it cannot be told, it may. */
+  /** True if the mount serves the endpoint, or that is not certain. */
   #mayServe (mount: readonly string[], endpoint: string, server: string | null): boolean {
     if (server === null) return true
     if (!server.endsWith('/*')) return false
     const own = ownSegments(mount)
     if (server !== endpoint) return segmentsOf(server).length - 1 <= own.length
-    // Below fixed text of the endpoint's own a parameter that may stand for it gets what is left.
+    // A parameter in place of the endpoint's fixed text gets the paths that no fixed route takes.
     return segmentsOf(server).slice(0, -1).every((_, i) => own[i]?.includes(':') === false)
   }
 }
@@ -85,8 +85,8 @@ function covers (mount: readonly string[], path: readonly string[]): boolean {
 }
 
 /**
- * True for all that is below an endpoint's own path, which a mount has beside that path itself: whoever serves the endpoint, what comes
- * after it leads to the same provider.
+ * True for a wildcard directly below an endpoint's own path: whoever serves the endpoint, what comes after it leads to the same
+ * provider.
  */
 function standsAt (mount: readonly string[], path: readonly string[]): boolean {
   return mount.at(-1)?.endsWith('*') === true && ownSegments(mount).length === path.length

@@ -1,7 +1,7 @@
 /**
- * Pages that ask for no credential rely on who can reach them, and a browser reaches what its owner does: a page of anybody's whose name
- * suddenly leads to this machine (DNS rebinding) reads along, and is told by that name. Addresses and names without a dot are nobody's
- * on the internet.
+ * Pages without a credential rely on who can reach them, and a browser can reach whatever its owner can. A foreign web page whose name
+ * suddenly resolves to this machine (DNS rebinding) could read them; its requests are recognised by that name. Addresses and names without
+ * a dot belong to nobody on the internet.
  */
 import { isIP } from 'node:net'
 import type { FastifyReply, FastifyRequest } from 'fastify'
@@ -16,7 +16,7 @@ export function checkHosts (option: string, hosts: readonly string[] | undefined
 
 type Hook = (request: FastifyRequest, reply: FastifyReply) => Promise<void>
 
-/** For the options of a route that answers to addresses, to names without a dot, and to these alone; null for one that looks at no name. */
+/** Options for a route that answers only to addresses, names without a dot, and `hosts`; null for no check. */
 export function onlyOwnHosts (option: string, hosts: readonly string[] | null): { onRequest?: Hook } {
   if (hosts === null) return {}
   const names = hosts.map((host) => host.toLowerCase())
@@ -29,7 +29,7 @@ export function onlyOwnHosts (option: string, hosts: readonly string[] | null): 
   }
 }
 
-/** Whether a request was made for an address, a name without a dot or one of `names`, in small letters. No browser leaves its host out. */
+/** Whether a request names an address, a name without a dot, or one of `names` (lower case). Every browser sends its host. */
 export function isOwnHost (headers: FastifyRequest['headers'], names: readonly string[]): boolean {
   const host = String(headers[':authority'] ?? headers.host ?? '')
   if (host.startsWith('[')) return true

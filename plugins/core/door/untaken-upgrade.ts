@@ -4,7 +4,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { methodAsked } from './arrival.js'
 import type { Resolve } from '../url/resolve.js'
 
-/** A listener may ask somebody who the caller is before it takes a socket, as the documents of `ws` show it. */
+/** How long a listener has to take a socket: it may look the caller up before, as the documentation of `ws` shows. */
 const patienceMs = 2_000
 
 const kHead = Symbol('fastify-llm-gateway.head')
@@ -28,8 +28,8 @@ interface Place {
 }
 
 /**
- * Node hands every upgrade to whoever listens for them, and no plugin sees it: where a listener of the host's ignores the path of a
- * model request, its caller would wait for ever. What nobody has taken after a while is routed like every request, so that the door
+ * Node hands every upgrade to the listeners for upgrades, and no plugin sees it. If the host's listener ignores the path of a
+ * model request, its caller would wait for ever. So an upgrade that nobody has taken after a while is routed like any request, and the door
  * answers it.
  */
 export function answerUntaken (app: FastifyInstance, place: Place): void {
@@ -38,7 +38,7 @@ export function answerUntaken (app: FastifyInstance, place: Place): void {
   function end (upgrade: Upgrade, answer: () => void): void {
     clearTimeout(waiting.get(upgrade))
     waiting.delete(upgrade)
-    // By another gateway of the app: an offer that it ignores is between two hands, and would be read twice.
+    // Another gateway of the app has routed it: an offer that it ignores is being put back, and would be read twice.
     if (routed.has(upgrade.raw)) return
     if (isTaken(upgrade)) upgrade.socket.off('error', ignoreError)
     else answer()
@@ -127,7 +127,7 @@ export function leaveUntaken ({ raw }: FastifyRequest, reply: FastifyReply): boo
   return true
 }
 
-/** Node has taken its own listener away, and an error that nobody hears ends the process: a caller need only reset its connection. */
+/** Node has removed its own listener, and an unhandled error ends the process: a caller could cause one by resetting its connection. */
 function ignoreErrors (socket: Socket): void {
   if (!socket.listeners('error').includes(ignoreError)) socket.on('error', ignoreError)
 }

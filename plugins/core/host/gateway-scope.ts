@@ -6,8 +6,8 @@ import { mountPrefix } from '../url/mount-prefix.js'
 import { belowPrefix, segmentsOf } from '../url/segments.js'
 
 /**
- * Fails the start of a second gateway in the same scope: the two would read URLs below one prefix, and what stands below the
- * other would be open to anybody. Scopes side by side have one each, unless a plugin of this package stands around them.
+ * Fails the start of a second gateway in the same scope: both would read URLs below one prefix, and what is below the
+ * other would be open to anybody. Scopes side by side may have one each, unless a plugin of this package is registered around them.
  */
 export function refuseSecond (app: FastifyInstance): void {
   if (!hasGateway(app) || !gatewayOf(app).guarded) return
@@ -18,7 +18,7 @@ export function refuseSecond (app: FastifyInstance): void {
   )
 }
 
-/** Fails the start in a scope whose requests the gateway around it takes for none of ours: nobody would be asked for a key there. */
+/** Fails the start in a scope that is not below the prefix of the gateway around it: nobody would be asked for a key there. */
 export function refuseOutside (app: FastifyInstance, { prefix }: Gateway): void {
   if (belowPrefix(segmentsOf(prefix), segmentsOf(mountPrefix(app.prefix, ''))) !== null) return
   throw new OptionError(

@@ -1,7 +1,7 @@
 /**
- * A mount of the host's may make a path of a model endpoint of one that is none: at `/:any`, with the version in its `rewritePrefix`, it
- * sends `/any/files` to `/v1/files`. Where model requests are guarded in the same mount, that would be a way around the guard. What is
- * sent is read here as the provider would read it, at the moment when it is known.
+ * A mount of the host's may turn other paths into paths of the provider: at `/:any`, with the version in its `rewritePrefix`, it
+ * sends `/any/files` to `/v1/files`. That would be a way around the guard of the same mount. So the path that is really sent is read
+ * here as the provider would read it, when it is known.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { besideVersions } from '../../protocols/index.js'
@@ -13,7 +13,7 @@ import { withoutQuery } from '../url/single-version.js'
 // To some providers, and to servers in front of some, case does not count.
 const resolve = createResolve('', false)
 
-/** What a path is to a provider, whatever stands in front of its version and however it is spelled; null for none with a version. */
+/** What a path is to a provider, whatever is in front of its version and however it is spelled; null for a path without a version. */
 export function readAtVersion (path: string, request: FastifyRequest): Resolution {
   const spelled = isSuspicious(path) ? readings(path, false).map((segments) => fromVersions(segments.join('/'))) : []
   // Many readings are the same, and each is as long as the path.
@@ -21,7 +21,7 @@ export function readAtVersion (path: string, request: FastifyRequest): Resolutio
   return found.find(isKnown) ?? found[0] ?? readBeside(path)
 }
 
-/** The same of one that a provider is known to have without a version in front. */
+/** The same for paths that a provider has without a version. */
 export function readBeside (path: string): Resolution {
   const texts = isSuspicious(path) ? readings(path, false).map((segments) => `/${segments.join('/')}`) : [path]
   return texts.some((text) => besideVersions.test(text)) ? resolve('GET', '/v1', {}) : null
@@ -48,8 +48,8 @@ function isKnown (read: Exclude<Resolution, null>): boolean {
 }
 
 /**
- * Where a mount of `@fastify/http-proxy` would open a socket, which goes by no `reply.from`: asked of the mount itself, as its options do
- * not tell all. Where it would refuse the path, that itself is told; null where no such mount serves the request.
+ * The path to which a mount of `@fastify/http-proxy` would open a WebSocket, which does not use `reply.from`. Asks the mount itself,
+ * because its options do not determine it. If the mount would refuse the path, that path itself; null if no such mount serves the request.
  */
 export function socketPath (request: FastifyRequest, reply: FastifyReply): string | null {
   const fromParameters: unknown = Reflect.get(reply, 'fromParameters')

@@ -1,4 +1,4 @@
-/** What budgets are configured and how they stand: read by the auth plugin, counted by the limits, shown by the console. */
+/** Configured budgets and their state: read by auth, counted by limits, shown by the console. */
 import type { Period } from './budget.js'
 import type { Group, Key } from '../types.js'
 
@@ -8,7 +8,7 @@ export interface ConfiguredParties {
   readonly keys: readonly Key[]
 }
 
-/** One budget in the period that is now. Amounts are tokens, or units of the currency as floats, for eyes. */
+/** One budget in its current period. Amounts are tokens, or units of the currency as floats, for display only. */
 export interface BudgetStatus {
   readonly group: string
   /** Null for a budget of the group. */
@@ -27,9 +27,9 @@ export interface BudgetStatus {
 
 export interface BudgetsStatus {
   readonly budgets: readonly BudgetStatus[]
-  /** How many are not among them: those that are further from their limits. */
+  /** How many further ones are left out, which are further from their limits. */
   readonly more: number
-  /** There are some that nobody looked at. */
+  /** Some budgets were not read at all. */
   readonly isCut: boolean
 }
 

@@ -1,24 +1,24 @@
 import type { ModelCall } from '../call/model-call.js'
 
-/** Prices, before there is a reply. Null in `gateway.pricing` where none are configured. */
+/** Prices, for use before there is a reply. `gateway.pricing` is null without them. */
 export interface Pricing {
   /** ISO 4217. */
   readonly currency: string
   /** False: no list has an entry, and nothing costs anything. */
   readonly hasPrices: boolean
-  /** Said on purpose: models without a price are let through, also where a budget is in money. */
+  /** Set by the operator: models without a price are let through, even beside a budget in money. */
   readonly unpriced?: 'allow'
   /**
-   * The most that a request with so many tokens can cost; null where its model has no price. What it asks for in its body (a tier, a
-   * speed) counts, the dearest way in which its tokens may be charged, and what the provider's own tools may cost that it lets be used,
-   * as often as it says, or once.
+   * The most that a request with so many tokens can cost; null if its model has no price. Takes into account what its body asks for (a
+   * tier, a speed), the most expensive way in which its tokens may be charged, and the provider's own tools that it allows, as often as it
+   * says, or once.
    */
   readonly forecast: (llm: ModelCall, inputTokens: number, outputTokens: number) => CostForecast | null
-  /** The same in one sum, of tokens alone: for a reply that broke off. */
+  /** The same as one sum, for tokens only: for a reply that broke off. */
   readonly estimate: (llm: ModelCall, inputTokens: number, outputTokens: number) => number | null
   /**
-   * What a request that is over cost, its tokens that have no price at the dearest at which they may be charged; null where nobody knows
-   * that either.
+   * What a finished request cost at most: tokens without a price count at the highest one that may apply. Null if there is none
+   * either.
    */
   readonly atMost: (llm: ModelCall) => number | null
 }

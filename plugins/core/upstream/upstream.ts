@@ -1,15 +1,15 @@
-/** Where requests go, and what whoever sends them must know of it: made by the upstreams plugin, used by the forward plugin. */
+/** Where requests go, and what is needed to send them: made by the upstreams plugin, used by the forward plugin. */
 import type { IncomingHttpHeaders } from 'node:http'
 import type { GatewayError } from '../errors/gateway-error.js'
 import type { ModelCall } from '../call/model-call.js'
 
-/** A provider's secret, as it is now. */
+/** A provider's secret, which may change. */
 export interface Secret {
-  /** At once where it is known. Null: none is sent. Rejects with a gateway error where it cannot be had. */
+  /** Without a promise if it is known. Null: none is sent. Rejects with a gateway error if there is none to be had. */
   readonly current: () => string | null | Promise<string>
-  /** As far as it is known without asking. */
+  /** What is known of it without asking. */
   readonly known: () => string | null
-  /** Another one in place of one that was refused; null where it never changes. */
+  /** Asks for another one after a refusal; null if it never changes. */
   readonly renew: ((refused: string) => Promise<string>) | null
 }
 
@@ -17,24 +17,24 @@ export interface Secret {
 export interface Upstream {
   readonly name: string
   readonly origin: string
-  /** Host and port, as the `host` header says them. */
+  /** Host and port, as in the `host` header. */
   readonly host: string
-  /** Path before the version segment, or with `verbatim` before what follows it, without a slash at its end. May hold `{model}`. */
+  /** Path before the version segment, or with `verbatim` before what follows the version; no slash at its end. May contain `{model}`. */
   readonly basePath: string
   /** No version is put behind `basePath`. */
   readonly verbatim: boolean
-  /** Its own parameters, as they are written behind the `?`; empty for none. */
+  /** Its own parameters, as written behind the `?`; empty for none. */
   readonly query: string
   /** In lower case. */
   readonly queryNames: ReadonlySet<string>
   /** Its own headers; names in lower case. */
   readonly headers: readonly Header[]
-  /** The header that its secret stands in; null for the one of the request's family. */
+  /** The header for its secret; null for that of the request's family. */
   readonly credentialHeader: string | null
   readonly secret: Secret
-  /** The caller's own secret travels on. */
+  /** The caller's own secret is forwarded. */
   readonly forwards: boolean
-  /** Names of models as callers say them, and as it knows them. */
+  /** Its own names of models, by the names that callers use. */
   readonly models: ReadonlyMap<string, string>
   /** Upstreams of one account of a provider share its rate limits. */
   readonly account: string
@@ -44,13 +44,13 @@ export interface Upstream {
 
 export type Header = readonly [name: string, value: string]
 
-/** One request as one upstream is to get it. */
+/** One request as it is sent to one upstream. */
 export interface Call {
   readonly upstream: Upstream
   /** Path and query. */
   readonly path: string
   readonly body: Buffer | null
-  /** What is the upstream's own among the headers: its credential is one of them. Nothing of the caller's stands by these names. */
+  /** The upstream's own headers, its credential included. The caller's headers of these names are dropped. */
   readonly headers: readonly Header[]
   /** Time to the reply's headers, in milliseconds; null for the transport's own. */
   readonly headersTimeoutMs: number | null
@@ -60,47 +60,47 @@ export type Called = Call | GatewayError
 
 /** How one attempt failed, before a byte of its reply was passed on. */
 export type Failure =
-  | { readonly kind: 'transport', readonly error: Error, /** Anything of the request may have been sent. */ readonly sent: boolean }
+  | { readonly kind: 'transport', readonly error: Error, /** Part of the request may have been sent. */ readonly sent: boolean }
   | { readonly kind: 'reply', readonly reply: KeptReply }
-  /** The head of a stream told a failure, or broke off. */
+  /** The head of a stream reported a failure, or broke off. */
   | { readonly kind: 'head', readonly reply: KeptReply }
 
-/** A reply that was not passed on: it may still be, where no other one is better. */
+/** A reply that was not passed on yet. It may be later, if no other one is better. */
 export interface KeptReply {
   readonly status: number
   readonly headers: Readonly<Record<string, unknown>>
-  /** Names and values by turns. */
+  /** Alternating names and values. */
   readonly rawHeaders: Buffer[]
   readonly body: Buffer
-  /** What the body says: itself, unpacked where it is packed. */
+  /** The decompressed body. */
   readonly text: Buffer
-  /** Why it broke off, null where it is whole. */
+  /** Why it broke off, null if it is whole. */
   readonly error: Error | null
   readonly upstream: Upstream
 }
 
-/** Reads the head of a stream that is held: `more` is to come, `pass` it on, or it `failed`. */
+/** Reads the head of a held stream, and says what to do: wait for `more`, `pass` it on, or it `failed`. */
 export interface StreamHead {
   readonly push: (chunk: Buffer) => 'more' | 'pass' | 'failed'
 }
 
 /** The attempts of one request at a destination. One at a time. */
 export interface Attempts {
-  /** Begins the next attempt: where to send, or why to nowhere (any more). */
+  /** Begins the next attempt: what to send, or the reason for none. */
   next: () => Called | Promise<Called>
   /**
-   * What to do with a reply of this status: `pass` it on, read it `whole` and ask, or, where it is a stream, hold what `openHead` wants to
-   * see.
+   * What to do with a reply of this status: `pass` it on; read it `whole` and report it by `failed`; or, if it is a stream, hold its `head`
+   * until `openHead` decides.
    */
   look: (status: number) => 'pass' | 'whole' | 'head'
   openHead: () => StreamHead
-  /** The reply is passed on from here. `headers`: none where `look` said to pass it. */
+  /** The reply is passed on from here. `headers`: empty if `look` said to pass it. */
   passed: (headers: KeptReply['headers']) => void
-  /** The attempt failed. Milliseconds after which there is to be another; null: none, `last` is what the caller gets. */
+  /** The attempt failed. Returns the milliseconds until the next one; null for none: then the caller gets `last`. */
   failed: (failure: Failure) => number | null | Promise<number | null>
-  /** The most useful reply or failure of those that were told. */
+  /** The most useful reply or error of all attempts. */
   last: () => KeptReply | Error
-  /** All is over: the reply that was passed on, or the waiting, as its caller has left. Once. */
+  /** Called once, when the reply that was passed on has ended, or the caller has left. */
   over: (end: 'complete' | 'broken' | 'left') => void
 }
 
@@ -116,8 +116,8 @@ export interface Notes {
 export interface Destination {
   readonly name: string
   readonly upstreams: readonly Upstream[]
-  /** For an upstream where there is nothing to decide: the request as it gets it, one attempt, no other. */
+  /** For an upstream without anything to decide: makes the one call. Null if attempts are needed (`open`). */
   readonly call: ((llm: ModelCall) => Called) | null
-  /** `once`: what is sent cannot be sent a second time. */
+  /** `once`: the body is a stream, which cannot be sent a second time. */
   readonly open: (llm: ModelCall, headers: IncomingHttpHeaders, once: boolean) => Attempts
 }
