@@ -92,7 +92,7 @@ export abstract class Exchange extends Handover implements Dispatcher.DispatchHa
 
   /** The caller has all that it waits for: many clients leave at the last event, before the reply ends. */
   get told (): boolean {
-    return this.tap?.told === true && !this.#paused
+    return this.tap?.told === true
   }
 
   /** The caller has left, or the body is no longer read. */
