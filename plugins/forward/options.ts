@@ -55,7 +55,7 @@ export interface ForwardOptions extends TransportOptions {
 /** Transport options with every default filled in. */
 export type DispatcherOptions = Required<Omit<TransportOptions, 'drain'>> & { drain: DrainOptions }
 
-const defaults: Omit<DispatcherOptions, 'drain'> = {
+export const transportDefaults: Omit<DispatcherOptions, 'drain'> = {
   connections: 1_024,
   maxQueued: 1_024,
   queueMs: 2_000,
@@ -92,5 +92,5 @@ export function readTransport (options: TransportOptions): DispatcherOptions {
   checkOptions('proxyOptions', options, transportChecks)
   checkOptions('proxyOptions.drain', options.drain ?? {}, drainChecks)
   const { drain = {}, ...others } = options
-  return { ...withDefaults(defaults, others), drain: withDefaults(drainDefaults, drain) }
+  return { ...withDefaults(transportDefaults, others), drain: withDefaults(drainDefaults, drain) }
 }

@@ -4,7 +4,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { limitConnections } from '../overload/index.js'
 import type { ListenAddress } from './config.js'
 import { answerClientError } from './client-error.js'
-import { accept } from './connection.js'
+import { accept, connectionOf } from './connection.js'
 import { continueLate } from './late-continue.js'
 
 export type Handler = (request: IncomingMessage, response: ServerResponse) => void
@@ -33,6 +33,18 @@ export class Front {
     })
     // Without one it answers 417 itself, past the app and its log. Nobody has to mind what is expected (RFC 9110 10.1.1).
     this.#server.on('checkExpectation', (request, response) => this.#server.emit('request', request, response))
+    // One that waits for a slow upstream is left alone.
+    this.#server.on('timeout', (socket) => {
+      if (socket.writableLength > 0 || connectionOf(socket).open.length === 0) socket.destroy()
+    })
+  }
+
+  /**
+   * How long a caller may take nothing of what is sent to it, 0 for ever: a reply that nobody takes would hold itself and all that was
+   * asked for behind it, a thousand requests in one read, as long as its connection.
+   */
+  cutAfter (ms: number): void {
+    this.#server.timeout = ms
   }
 
   /** The app refuses what comes on a connection above that number. */

@@ -1,3 +1,4 @@
+import { transportDefaults } from '../forward/options.js'
 import type { GatewayConfig } from './config-types.js'
 import type { ListenAddress } from './config.js'
 import { Front, type Handler } from './front.js'
@@ -6,6 +7,8 @@ import { Front, type Handler } from './front.js'
 export interface Fronts {
   readonly address: ListenAddress
   readonly consoleAddress: ListenAddress | null
+  /** As a configuration that is read later says. */
+  readonly waitFor: (config: GatewayConfig) => void
   readonly close: () => Promise<void>
 }
 
@@ -21,14 +24,18 @@ export async function openFronts (
   const { maxConnections } = config.overload || {}
   if (maxConnections !== undefined) gateway.limit(maxConnections, dropped)
   const own = new Front(below(config.console?.path ?? consolePath, handle), requestTimeoutMs)
+  const waitFor = ({ forward }: GatewayConfig): void => {
+    for (const front of [gateway, own]) front.cutAfter(forward?.idleTimeoutMs ?? transportDefaults.idleTimeoutMs)
+  }
   const close = async (): Promise<void> => {
     await Promise.all([gateway.close(), own.close()])
   }
   try {
+    waitFor(config)
     const { listen } = config.console ?? {}
     const address = await gateway.listen(wanted)
     const consoleAddress = listen === undefined ? null : await own.listen({ host: '127.0.0.1', ...listen })
-    return { address, consoleAddress, close }
+    return { address, consoleAddress, waitFor, close }
   } catch (error) {
     await close()
     throw error

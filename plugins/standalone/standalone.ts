@@ -110,6 +110,7 @@ export class Standalone {
       const fixed = waitsForRestart(config, this.config)
       if (fixed.length > 0) log.warn({ sections: fixed }, 'these sections are read at start only: restart to use their new values')
       this.#switchboard.replace(next, (error) => log.error({ err: error }, 'the app of the configuration before could not be closed'))
+      this.#fronts.waitFor(config)
       log.info('configuration reloaded')
       return true
     } catch (error) {

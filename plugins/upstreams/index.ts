@@ -2,6 +2,7 @@ import { performance } from 'node:perf_hooks'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { GatewayError } from '../core/errors/gateway-error.js'
+import { cutUntaken } from '../core/errors/drain-upload.js'
 import { refuse } from '../core/errors/refuse.js'
 import { hasOwnUpstream } from '../core/upstream/given-upstream.js'
 import { joinGateway, type Gateway } from '../core/gateway.js'
@@ -78,6 +79,7 @@ function answerWithoutUpstream (app: FastifyInstance, router: Router, choosesFor
     if (answer === null) done()
     else if (answer instanceof GatewayError) refuse(request, reply, llm.endpoint.family, answer)
     else {
+      cutUntaken(reply)
       const caching = reply.getHeader('cache-control') ?? 'no-store'
       reply.headers({ 'x-request-id': llm.id, 'request-id': llm.id, 'cache-control': caching }).send(answer)
     }

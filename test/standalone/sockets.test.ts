@@ -223,3 +223,25 @@ t.test('what two servers could read in two ways is refused: another coding than 
   t.equal((await askOnce(origin, ['GET /health HTTP/1.1', 'host: a'])).status, 200)
   t.equal(upstream.seen.length, 2, 'nothing of it went upstream')
 })
+
+t.test('who takes nothing of what it asks for is cut, and so is who asks for nothing; who waits for a slow upstream is not', async (t) => {
+  const upstream = await startUpstream(t)
+  const { origin, log } = await start(t, yaml(upstream.url, ['key-a'], 'forward: { idleTimeoutMs: 300 }'))
+  let release = (): void => {}
+  const gate = new Promise<void>((resolve) => { release = resolve })
+  upstream.queue({ fixture: 'chat_completions.include_usage.sse', before: async () => await gate })
+  const waiting = caller(origin)
+  waiting.socket.write(whole)
+  const [idle, greedy] = [caller(origin), caller(origin)]
+  greedy.socket.pause()
+  // More than all buffers on the way hold, and one more behind it.
+  greedy.socket.write('GET /metrics HTTP/1.1\r\nhost: a\r\n\r\n'.repeat(300))
+  greedy.socket.write(whole.replace('key-a', 'key-x'))
+  while (!/"status":401|"aborted_by":"client"/.test(log())) await wait(20)
+  t.match(log(), /"aborted_by":"client"/)
+  greedy.socket.resume()
+  await Promise.all([gone(greedy), gone(idle)])
+  release()
+  await waiting.seen(/\[DONE\]/)
+  waiting.socket.destroy()
+})

@@ -42,11 +42,23 @@ export function sendAndLinger (reply: FastifyReply, text: string, drained: Promi
   return reply.header('content-length', Buffer.byteLength(text)).send(Readable.from(parts()))
 }
 
+/** Over HTTP/2 a caller may give a reply no room, however short it is, and would have it held as long as its connection. */
+export function cutUntaken ({ raw, request }: FastifyReply): void {
+  if (request.raw.httpVersionMajor > 1) {
+    raw.setTimeout(drainMaxMs, () => {
+      // A hook of the host's may hold it back.
+      if (raw.headersSent) closeStream(raw, constants.NGHTTP2_CANCEL)
+    })
+  }
+}
+
 /** Over HTTP/2 destroying a request would leave its stream open, and its caller writing into a full window. */
 function cut (raw: IncomingMessage): void {
   if (!closeStream(raw, constants.NGHTTP2_NO_ERROR)) raw.destroy()
 }
 
-function mayBeLong ({ headers }: IncomingMessage): boolean {
-  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > smallBytes
+/** Over HTTP/2 no header tells of a body without a length. */
+function mayBeLong ({ headers, httpVersionMajor }: IncomingMessage): boolean {
+  const { 'content-length': length = httpVersionMajor > 1 ? Infinity : 0 } = headers
+  return headers['transfer-encoding'] !== undefined || Number(length) > smallBytes
 }

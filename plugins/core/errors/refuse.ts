@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Family } from '../../protocols/types.js'
 import { modelCallOf } from '../call/model-call.js'
-import { drainUpload, sendAndLinger } from './drain-upload.js'
+import { cutUntaken, drainUpload, sendAndLinger } from './drain-upload.js'
 import { errorText, type GatewayError } from './gateway-error.js'
 
 /** Called when a request whose path is ours but no endpoint is answered with `error`. */
@@ -21,6 +21,7 @@ export function refuse (request: FastifyRequest, reply: FastifyReply, family: Fa
   }
   const drained = drainUpload(request.raw)
   setErrorHead(reply, error, requestId)
+  cutUntaken(reply)
   const text = errorText(family, error, requestId)
   // An error that closes the connection does so on purpose: what still comes on it is not to be read.
   if (drained === null || error.headers?.connection === 'close' || !isLastOfItsConnection(request, reply)) return reply.send(text)

@@ -4,7 +4,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import Fastify, { type FastifyInstance } from 'fastify'
 import t from 'tap'
 import llmGateway from '../../../plugins/index.js'
-import { gatewayOptions, listen, secret } from '../../helpers/gateway.js'
+import { everyProtocol, gatewayOptions, listen, secret, watchSettled } from '../../helpers/gateway.js'
 import { Wire } from '../../helpers/wire.js'
 
 const half = '.'.repeat(100_000)
@@ -117,3 +117,36 @@ for (const [status, key] of refusals) {
     }
   }
 }
+
+t.test('over HTTP/2 an upload without a length that is never ended is cut, and a reply without room', { timeout: 60_000 }, async (t) => {
+  const app: FastifyInstance = Object(Fastify({ http2: true }))
+  const groups = { all: { protocols: everyProtocol, models: ['m'] } }
+  await app.register(llmGateway, gatewayOptions('http://127.0.0.1:9', { log: false, groups, validation: { maxBodyBytes: 100 } }))
+  app.addHook('onSend', async ({ headers }) => { if ('x-wait' in headers) await pause(5_500) })
+  const settled = watchSettled(app)
+  const url = await listen(app)
+  const clients = [connect(url), connect(url, { settings: { initialWindowSize: 0 } })] as const
+  t.teardown(async () => {
+    for (const client of clients) client.destroy()
+    await app.close()
+  })
+  const head = { authorization: `Bearer ${secret}`, 'content-type': 'application/json' }
+  const upload = { ':method': 'POST', ':path': '/v1/chat/completions', ...head }
+  const unended = clients[0].request(upload).resume()
+  unended.write('.'.repeat(200))
+  const untaken = [
+    clients[1].request(upload).end('{}'),
+    clients[1].request({ ':path': '/v1/models', ...head }).end(),
+    clients[1].request({ ':path': '/v1/models' }).end(),
+  ]
+  const late = clients[0].request({ ':path': '/v1/models', 'x-wait': '1' }).resume().end()
+  const ended = Promise.all([late, unended, ...untaken].map(async (stream) => await once(stream.on('error', () => {}), 'close')))
+  const statuses = new Set<number>()
+  while (statuses.size < 4) statuses.add((await settled.next()).status)
+  t.strictSame(statuses, new Set([413, 400, 200, 401]))
+  await ended
+  t.equal(late.rstCode, constants.NGHTTP2_NO_ERROR, 'one that a hook holds back for longer is not cut before it is sent')
+  t.strictSame([unended, ...untaken].map(({ rstCode }) => rstCode), [
+    constants.NGHTTP2_NO_ERROR, constants.NGHTTP2_CANCEL, constants.NGHTTP2_CANCEL, constants.NGHTTP2_CANCEL,
+  ])
+})
