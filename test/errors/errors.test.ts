@@ -39,7 +39,7 @@ t.test('every row says its status, whether to try again, and when', async (t) =>
   t.equal(errorHeaders(gatewayError('overloaded'), 'id')['retry-after'], '1')
   t.equal(
     gatewayError('unknown_url').message,
-    'Unknown request URL: method path. Use the base URL baseUrl with your client.',
+    'Unknown request URL: method path. Use the base URL baseUrl with your client; if it does, this endpoint is not served here.',
     'a value that is missing leaves its name'
   )
 })

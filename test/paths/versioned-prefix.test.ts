@@ -27,7 +27,7 @@ for (const prefix of ['/llm/v1', '/llm/v1/', '/llm/v1/v1beta']) {
       t.strictSame([...new Set(upstream.seen.map(({ url }) => url))], ['/v1/chat/completions'])
       const { statusCode, body } = await app.inject({ ...call, url: '/llm/v1/chat/completion' })
       t.equal(statusCode, 404)
-      t.match(body, 'Use the base URL http://gateway.test/llm/v1 with your client.')
+      t.match(body, 'Use the base URL http://gateway.test/llm/v1 with your client; if it does, this endpoint is not served here.')
     })
   }
 }

@@ -38,6 +38,8 @@ async function metric (origin: string, name: RegExp): Promise<number> {
 
 const requests = /^llm_gateway_requests_total\{protocol="chat_completions".*outcome="ok"\} (\d+)$/m
 
+const orNotServed = '; if it does, this endpoint is not served here.'
+
 t.test('a request goes through, logged once by its ids and never by its URL', async (t) => {
   const upstream = await startUpstream(t)
   const { origin, log } = await start(t, yaml(upstream.url, ['key-a']))
@@ -77,7 +79,7 @@ t.test('price lists that are named at the start are known from then on', async (
 
 t.test('what nobody serves is a native 404', async (t) => {
   const { origin } = await start(t, yaml('http://127.0.0.1:9', []))
-  const message = `Unknown request URL: GET /nowhere. Use the base URL ${origin}/v1 with your client.`
+  const message = `Unknown request URL: GET /nowhere. Use the base URL ${origin}/v1 with your client${orNotServed}`
   t.match(await (await fetch(`${origin}/nowhere`)).json(), { error: { message, code: 'unknown_url' } })
   const anthropic = await fetch(`${origin}/nowhere`, { headers: { 'anthropic-version': '2023-06-01' } })
   t.equal(anthropic.status, 404)
@@ -89,7 +91,7 @@ t.test('a path of Vertex is a 404 of its own family, with the base address that 
   for (const version of ['v1', 'v1beta1']) {
     const path = `/${version}/projects/p/locations/l/publishers/google/models/m:generateContent`
     const reply = await fetch(origin + path, { method: 'POST', headers: { authorization: 'Bearer key-a' }, body: '{}' })
-    const message = `Unknown request URL: POST ${path}. Use the base URL ${origin} with your client.`
+    const message = `Unknown request URL: POST ${path}. Use the base URL ${origin} with your client${orNotServed}`
     t.match([reply.status, await reply.json()], [404, { error: { code: 404, message, status: 'NOT_FOUND' } }])
   }
 })

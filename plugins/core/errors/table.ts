@@ -26,7 +26,11 @@ const limited = (message: string): ErrorRow => row(429, 'rate_limit', 'limited',
 export const errorTable = {
   // paths
   unknown_url: row(
-    404, 'not_found', 'client_error', false, 'Unknown request URL: {method} {path}. Use the base URL {baseUrl} with your client.'
+    404,
+    'not_found',
+    'client_error',
+    false,
+    'Unknown request URL: {method} {path}. Use the base URL {baseUrl} with your client; if it does, this endpoint is not served here.'
   ),
   doubled_path: row(
     404,
