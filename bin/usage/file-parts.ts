@@ -1,6 +1,7 @@
 /** The lines of large files, in parts that may be read in any order, at once, and by several threads. */
 import { closeSync, openSync, readSync } from 'node:fs'
 import type { LedgerFile } from '../../plugins/state/ledger/read.js'
+import { isGone } from '../../plugins/state/stat-of.js'
 import { bytesOf, slackBytes, type Bytes } from './json-bytes.js'
 
 const blockBytes = 1024 * 1024
@@ -27,13 +28,26 @@ export function partsOf (files: readonly LedgerFile[], partBytes: number): FileP
 /** Where a line stands in some bytes, without its end. */
 type OnLine = (json: Bytes, start: number, end: number) => void
 
-/** Calls `onLine` for each line of a part; the last one of a file may have no end. Holds a MiB, or the longest line. */
+/**
+ * Calls `onLine` for each line of a part; the last one of a file may have no end. A file that is gone by now, as a gateway found it too
+ * old, has none. Holds a MiB, or the longest line.
+ */
 export function readPart (part: FilePart, onLine: OnLine): void {
-  const file = openSync(part.path, 'r')
+  const file = opened(part.path)
+  if (file === null) return
   try {
     readLines(file, part, onLine)
   } finally {
     closeSync(file)
+  }
+}
+
+function opened (path: string): number | null {
+  try {
+    return openSync(path, 'r')
+  } catch (error) {
+    if (isGone(error)) return null
+    throw error
   }
 }
 

@@ -97,10 +97,26 @@ t.test('by one thread, and by several', async (t) => {
   }
 })
 
+const silent = { onDamage: () => {}, onProgress: () => {} }
+
 t.test('a file that cannot be read is told, by whichever thread', async (t) => {
-  const parts = Array.from({ length: 9 }, () => ({ path: join(folder, 'none'), from: 0, to: Infinity }))
-  const silent = { onDamage: () => {}, onProgress: () => {} }
-  for (const cores of [1, 3]) await t.rejects(addParts(parts, new Sums(), asked([]), silent, cores), { code: 'ENOENT' })
+  for (const [path, code] of [[folder, 'EISDIR'], ['/dev/null/none', 'ENOTDIR']] as const) {
+    const parts = Array.from({ length: 9 }, () => ({ path, from: 0, to: Infinity }))
+    for (const cores of [1, 3]) await t.rejects(addParts(parts, new Sums(), asked([]), silent, cores), { code })
+  }
+})
+
+t.test('a file that a gateway deletes meanwhile, as it is too old, keeps no report from the others', async (t) => {
+  const files = fc.sample(file, { numRuns: 9, seed: 7 })
+  const question = asked(['model'])
+  const parts = await written(files, 100_000)
+  rmSync(String(parts[4]?.path))
+  const { sums: wanted } = plainly(files.filter((_, at) => at !== 4), question)
+  for (const cores of [1, 3]) {
+    const found = new Sums()
+    await addParts(parts, found, question, silent, cores)
+    t.strictSame(found.sorted, wanted.sorted)
+  }
 })
 
 t.test('lines over blocks, one that is longer than some, and one without an end', async (t) => {
