@@ -200,6 +200,10 @@ t.test('few runtime dependencies, and no script at install', async (t) => {
   }
 })
 
+t.test('its OpenTelemetry API is no newer than that of a host may be: a newer one finds nothing that was registered', async (t) => {
+  t.match(manifest.dependencies['@opentelemetry/api'], /^~\d+\.\d+\.0$/, 'one minor version, which each later one takes')
+})
+
 t.test('installed, it is there for import, require, types and the command line', async (t) => {
   const modules = join(folder, 'node_modules')
   const home = join(modules, manifest.name)
