@@ -92,6 +92,18 @@ t.test('the table of the README has every alert', async (t) => {
   for (const { alert } of alerts) t.match(file('README.md'), `\`${alert}\``)
 })
 
+t.test('the README has those versions of OpenTelemetry installed that are run here: its newest do not go together', async (t) => {
+  const { dependencies, devDependencies } = JSON.parse(readFileSync(new URL('../../package.json', folder), 'utf8'))
+  const [command = ''] = /^npm install @opentelemetry(?:.*\\\n)*.*/m.exec(file('README.md')) ?? []
+  const named = [...command.matchAll(/(@opentelemetry\/\S+?)@(\S+)/g)]
+  const imported = [...file('otel.js').matchAll(/from '(@opentelemetry\/.*)'/g)].map(([, name]) => name)
+  t.same(named.map(([, name]) => name).sort(), imported.sort())
+  for (const [, name = '', version = ''] of named) {
+    const tested: string = { ...devDependencies, ...dependencies }[name] ?? 'none'
+    t.ok(tested.slice(1).startsWith(version), `${name} ${tested}`)
+  }
+})
+
 t.test('every query of the dashboard parses', needs('promtool'), async (t) => {
   const rules = queries.map(({ expr }, index) => ({
     record: `panel:query:${index}`,
