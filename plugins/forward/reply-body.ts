@@ -67,7 +67,10 @@ export class ReplyBody extends Readable {
   }
 
   override pipe<T extends NodeJS.WritableStream> (destination: T, options?: { end?: boolean }): T {
-    if (!(destination instanceof ServerResponse) || options?.end === false || this.#over) return super.pipe(destination, options)
+    // Trailers are added once a stream has ended, which ours tells after it has ended the reply.
+    if (!(destination instanceof ServerResponse) || options?.end === false || this.#over || destination.hasHeader('trailer')) {
+      return super.pipe(destination, options)
+    }
     this.#response = destination
     // Not at once: Node also emits this while a later reply on the same connection grows, from within its reading.
     destination.on('drain', () => process.nextTick(want, this.#source))

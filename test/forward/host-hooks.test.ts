@@ -184,6 +184,23 @@ t.test('trailers of the host follow the last byte', async (t) => {
   t.equal(reply.trailers['x-host'], 'yes')
 })
 
+t.test('trailers that the host adds at the end of a stream go out, as Fastify itself did it before 5.12.8', async (t) => {
+  const upstream = await startUpstream(t)
+  const app = Fastify()
+  t.teardown(() => app.close())
+  app.addHook('onSend', async (_request, reply, payload) => {
+    reply.header('trailer', 'x-host')
+    if (payload instanceof Readable) payload.on('end', () => reply.raw.addTrailers({ 'x-host': 'yes' }))
+  })
+  await app.register(llmGateway, gatewayOptions(upstream.url))
+  const url = await listen(app)
+  upstream.queue({ fixture, split: 'events' })
+  const reply = await call(`${url}/v1/chat/completions`, { headers, body }).reply
+  const { bytes } = await read(reply)
+  t.equal(sha256(bytes), sha256(replyFixture(fixture)))
+  t.equal(reply.trailers['x-host'], 'yes')
+})
+
 t.test('a function of the host that throws over a reply ends this request and no other', async (t) => {
   const upstream = await startUpstream(t)
   const lines: string[] = []
