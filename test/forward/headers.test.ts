@@ -77,6 +77,7 @@ t.test('a request of our own routes has each header once, ours in place of the c
   t.ok(sent({ ...caller, 'content-type': 'text/plain', connection: 'content-type' }).includes('content-type: application/json'))
   llm.trace = traced({ b3: 'ours' })
   t.strictSame(sent(caller), pairs([...ours, 'b3', 'ours', 'set-cookie', 'a', 'set-cookie', 'b', 'x-a', '1']))
+  t.strictSame(sent({ ...caller, connection: 'x-a' }), pairs([...ours, 'b3', 'ours', 'set-cookie', 'a', 'set-cookie', 'b']))
   const hooked = { ...caller }
   Reflect.set(hooked, 'x-hook', 5)
   t.ok(sent(hooked).includes('x-hook: 5'), 'a number that a hook of the host put there')

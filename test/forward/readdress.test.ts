@@ -14,7 +14,13 @@ t.test('nothing that a mount puts in for its own upstream goes to another one', 
     for (const name of [...credentialHeaders, ...signInHeaders, ...gatewayHeaders]) {
       for (const spelled of [name, name.toUpperCase(), name.replaceAll('-', '_')]) {
         const sent = readdress({
-          host: 'mount.example', [spelled]: 'of-the-mount', 'x-own': 'mount', x_own: 'mount', 'X-Kept': 'yes',
+          host: 'mount.example',
+          Host: 'mount.example',
+          [spelled]: 'of-the-mount',
+          'x-own': 'of-the-mount',
+          'X-OWN': 'of-the-mount',
+          x_own: 'of-the-mount',
+          'X-Kept': 'yes',
         }, called)
         t.notMatch(JSON.stringify(sent), /of-the-mount|mount\.example/, spelled)
         t.equal(sent['x_own'], undefined)

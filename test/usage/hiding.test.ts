@@ -2,7 +2,7 @@ import httpProxy from '@fastify/http-proxy'
 import Fastify, { type FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
 import llmGateway, { usage } from '../../plugins/index.js'
-import { everyProtocol, gatewayOptions, providerSecret, secret } from '../helpers/gateway.js'
+import { everyProtocol, gatewayOptions, providerSecret, secret, startGateway } from '../helpers/gateway.js'
 import { startUpstream, type Upstream } from '../helpers/upstream.js'
 
 const headers = { 'x-goog-api-key': secret, 'content-type': 'application/json' }
@@ -137,6 +137,9 @@ t.test('models that a body names beside its own obey the same policy', async (t)
   const adding = (model: string): object => ({
     model: 'm', messages: [{ role: 'user', content: [{ type: 'tool_addition', tool: { definition: { type: 'advisor', model } } }] }],
   })
+  const changing = (model: string): object => ({
+    model: 'm', messages: [{ role: 'user', content: [{ tool_changes: [{ tool: { definition: { type: 'advisor', model } } }] }] }],
+  })
   const content = { parts: [{ text: 'x' }] }
   const count = (model: unknown): object => ({ generateContentRequest: { model, contents: [content] } })
   const batch = (...models: string[]): object => ({ requests: models.map((model) => ({ model, content })) })
@@ -160,12 +163,20 @@ t.test('models that a body names beside its own obey the same policy', async (t)
     ['/v1/responses', { model: 'm', input: 'x', tools: [{ type: 'image_generation', model: 'dear' }] }, 403],
     ['/v1/responses', { model: 'm', input: 'x', tools: [{ type: 'image_generation', model: 'n', svg: { model: 'dear' } }] }, 403],
     ['/v1/responses', { model: 'm', input: 'x', tools: [{ type: 'namespace', name: 'x', tools: [{ model: 'dear' }] }] }, 403],
+    ['/v1/responses', { model: 'm', input: 'x', tools: [{ type: 'namespace', name: 'x', tools: [{ svg: { model: 'dear' } }] }] }, 403],
     ['/v1/responses', { model: 'm', input: [{ type: 'additional_tools', tools: [{ type: 'image_generation', model: 'dear' }] }] }, 403],
+    ['/v1/responses', { model: 'm', input: [{ type: 'additional_tools', tools: [{ model: 'n', svg: { model: 'dear' } }] }] }, 403],
+    ['/v1/responses', { model: 'm', input: [{ type: 'additional_tools', tools: [{ tools: [{ model: 'dear' }] }] }] }, 403],
+    ['/v1/responses', { model: 'm', input: [{ type: 'additional_tools', tools: [{ tools: [{ svg: { model: 'dear' } }] }] }] }, 403],
+    ['/v1/responses/compact', { model: 'm', input: 'x', fallbacks: ['dear'] }, 403],
+    ['/v1/responses/compact', { model: 'm', input: [{ type: 'additional_tools', tools: [{ model: 'dear' }] }] }, 403],
     ['/v1/responses', { model: 'm', input: [{ type: 'tool_search_output', tools: [{ Model: 'dear' }] }] }, 403],
     ['/v1/responses', { model: 'm', input: [{ role: 'user', content: 'dear' }, { type: 'x', tools: [{ model: 'n' }] }] }, 200],
     ['/v1/images/generations', { model: 'm', prompt: 'x', svg: { model: 'dear' } }, 403],
     ['/v1/messages', { ...adding('dear'), max_tokens: 5 }, 403],
     ['/v1/messages', { ...adding('n'), max_tokens: 5 }, 200],
+    ['/v1/messages', { ...changing('dear'), max_tokens: 5 }, 403],
+    ['/v1/messages', { ...changing('n'), max_tokens: 5 }, 200],
     ['/v1/responses', { model: 'm', input: 'x', tools: [{ type: 'web_search' }] }, 200],
     ['/v1/messages', { model: 'm', max_tokens: 5, messages, fallbacks: ['dear'] }, 403],
     ['/v1/messages', { model: 'm', max_tokens: 5, messages, tools: [{ type: 'a:advisor', parameters: { model: 'dear' } }] }, 403],
@@ -178,12 +189,15 @@ t.test('models that a body names beside its own obey the same policy', async (t)
     ['/v1/responses', { model: 'm', input: 'x', tools: [{ type: 'function', name: 'f', parameters: { properties: { model: {} } } }] }, 200],
     ['/v1beta/models/m:countTokens', count('models/dear'), 403],
     ['/v1beta/models/m:countTokens', { generate_content_request: { model: 'dear', contents: [content] } }, 403],
+    ['/v1beta/models/m:countTokens', { model: 'models/dear', contents: [content] }, 403],
     ['/v1beta/models/m:countTokens', count('models/n'), 200],
     ['/v1beta/models/m:countTokens', count('n'), 200],
     ['/v1beta/models/m:generateContent', { model: 'models/dear', contents: [content] }, 403],
     ['/v1beta/models/m:batchEmbedContents', batch('models/m', 'models/dear'), 403],
     ['/v1beta/models/m:batchEmbedContents', batch('models/m', 'models/n', 'tunedModels/t'), 200],
     ['/v1beta/models/m:batchEmbedContents', batch('tunedModels/m'), 403],
+    ['/v1beta/models/m:batchEmbedContents', { model: 'models/dear', ...batch('models/m') }, 403],
+    ['/v1beta/models/m:embedContent', { model: 'models/dear', content }, 403],
   ]
   for (const [url, body, status] of cases) {
     const before = upstream.seen.length
@@ -200,6 +214,28 @@ t.test('models that a body names beside its own obey the same policy', async (t)
     t.equal(reply.statusCode, status, `${url} ${JSON.stringify(body)}: ${reply.body}`)
     t.equal(upstream.seen.length - before, status === 200 ? 1 : 0)
     if (status === 403) t.match(reply.body, /may not use the requested model/)
+  }
+})
+
+t.test('a model that may take the place of the one asked for is known as such wherever a body can name it', async (t) => {
+  const upstream = await startUpstream(t)
+  const { app, settled } = await startGateway(t, upstream.url)
+  const named = { model: 'm', fallbacks: [{ model: 'n' }], tools: [{ type: 'advisor', parameters: { model: 'advisor' } }] }
+  for (const [url, body] of [
+    ['/v1/chat/completions', { messages: [{ role: 'user', content: 'x' }] }],
+    ['/v1/responses', { input: 'x' }],
+    ['/v1/responses/compact', { input: 'x' }],
+    ['/v1/messages', { max_tokens: 1, messages: [{ role: 'user', content: 'x' }] }],
+    ['/v1/images/generations', { prompt: 'x' }],
+    ['/v1/embeddings', { input: 'x' }],
+  ] as const) {
+    await app.inject({
+      method: 'POST',
+      url,
+      headers: { authorization: `Bearer ${secret}`, 'anthropic-version': '2023-06-01' },
+      payload: { ...named, ...body },
+    })
+    t.strictSame((await settled.next()).body.substitutes, ['n'], url)
   }
 })
 
