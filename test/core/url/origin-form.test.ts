@@ -6,6 +6,7 @@ t.test('an address before the path goes where it names the host, and stays where
   for (const [target, host, expected] of [
     [path, 'h', path],
     [`http://h${path}`, 'h', path],
+    [`http://h${path}`, 'H', path],
     [`HTTPS://H:8080${path}`, 'h:8080', path],
     [`http://[::1]${path}`, '[::1]', path],
     [`http://h/${path}`, 'h', `/${path}`],

@@ -32,7 +32,7 @@ t.test('no parameter that may carry a secret stands in what is sent on, however 
           continue
         }
         t.notMatch(resolved.url, 'SECRET', `${path}?${query}`)
-        if (query.includes('b=')) t.match(resolved.url, '?a=1&b=%2F', 'the others stay')
+        if (query.includes('b=')) t.match(resolved.url, /^[^?]+\?a=1&b=%2F$/, 'the others stay')
       }
     }
   }
@@ -40,7 +40,7 @@ t.test('no parameter that may carry a secret stands in what is sent on, however 
     '?keys=SECRET', '?monkey=SECRET', '?a=key', '?api_keys=1&x=%2f', '?metadata[key]=%20', '?a.key=1', '?x_key=%u006bey', '?%6beys=1',
     '?q=%3Fkey%3DSECRET', '?a=%E2%84%AAey',
   ]) {
-    t.match(resolve('POST', `/v1/chat/completions${kept}`, {}), { kind: 'endpoint', url: `/v1/chat/completions${kept}` })
+    t.hasStrict(resolve('POST', `/v1/chat/completions${kept}`, {}), { kind: 'endpoint', url: `/v1/chat/completions${kept}` })
   }
 })
 
@@ -57,14 +57,14 @@ t.test('a query of many odd names is refused, and not taken apart', async (t) =>
   for (const name of odd) {
     for (const [method, path] of [...paths, ['GET', '/v1/files'], ['POST', '/v1/messages/batches']] as const) {
       const at = (count: number): string => `${path}?a${name.repeat(count)}`
-      t.match(resolve(method, at(257), {}), { kind: 'refused', code: 'crowded_query', url: path }, at(1))
+      t.hasStrict(resolve(method, at(257), {}), { kind: 'refused', code: 'crowded_query', url: path }, at(1))
       t.notMatch(resolve(method, at(200), {}), { code: 'crowded_query' }, at(1))
     }
   }
   t.match(resolve('GET', `/v1/models?${'&a.b-c=%61'.repeat(5_000)}`, {}), { kind: 'endpoint' }, 'plain names, whatever their values are')
   t.match(resolve('GET', `/v1/models?a=${'%26b%3D'.repeat(5_000)}`, {}), { kind: 'endpoint' })
   const crowd = '&%'.repeat(300)
-  t.match(resolve('PUT', `/v1/models?${crowd}`, {}), { code: 'method_not_allowed', url: '/v1/models' }, 'refused, whatever its query')
+  t.hasStrict(resolve('PUT', `/v1/models?${crowd}`, {}), { code: 'method_not_allowed', url: '/v1/models' }, 'whatever its query')
   t.equal(resolve('GET', `/users?${crowd}`, {}), null)
 })
 

@@ -50,6 +50,7 @@ t.test('every base address that clients are given reaches the one canonical path
     ['//v1beta/models/m:generateContent', generate],
     ['/v1//v1beta/models/m:generateContent', generate],
     ['/v1beta/models/m%3AgenerateContent', generate],
+    ['/v1beta/models/m%3agenerateContent', generate],
     [
       '/v1beta/models/m:streamGenerateContent?alt=sse',
       'generate_content.streamGenerateContent /v1beta/models/m:streamGenerateContent?alt=sse',
@@ -64,6 +65,8 @@ t.test('every base address that clients are given reaches the one canonical path
   ]
   for (const [url, expected] of cases) t.equal(read('POST', url), expected, url)
   t.equal(read('GET', '/v1/v1/responses/resp_1?stream=true'), 'responses.retrieve /v1/responses/resp_1?stream=true')
+  t.equal(read('GET', '/v1/responses/Resp_9~a:b-c.d'), 'responses.retrieve /v1/responses/Resp_9~a:b-c.d')
+  t.equal(read('HEAD', '/v1/models'), 'models.openai /v1/models')
   t.equal(read('DELETE', '/responses/resp_1'), 'responses.delete /v1/responses/resp_1')
   t.equal(read('GET', '/v1/responses/resp_1/input_items'), 'responses.input_items /v1/responses/resp_1/input_items')
 })
@@ -77,12 +80,12 @@ t.test('a model in the path keeps its spelling and is decoded once', async (t) =
     ['/v1beta/models/gemini-x%3Afree%401:generateContent', 'gemini-x:free@1'],
     ['/v1beta/models/publishers/google/models/x:generateContent', 'publishers/google/models/x'],
     ['/v1beta/tunedModels/t-1:generateContent', 'tunedModels/t-1'],
+    ['/v1beta/models/aZ9._~+=,()!*-%2B:generateContent', 'aZ9._~+=,()!*-+'],
   ]
   for (const [url, model] of cases) {
-    const resolution = resolve('POST', url, {})
-    t.match(resolution, { kind: 'endpoint', url, model, repair: null }, url)
+    t.hasStrict(resolve('POST', url, {}), { kind: 'endpoint', url, model, repair: null }, url)
   }
-  t.match(resolve('GET', '/v1/models/vendor%2Fm', { authorization: 'Bearer x' }), { model: 'vendor/m', url: '/v1/models/vendor%2Fm' })
+  t.hasStrict(resolve('GET', '/v1/models/vendor%2Fm', { authorization: 'Bearer x' }), { model: 'vendor/m', url: '/v1/models/vendor%2Fm' })
 })
 
 t.test('the model list belongs to the family that its headers tell', async (t) => {
@@ -105,7 +108,7 @@ t.test('what was repaired has a name', async (t) => {
     ['/v1/models/m:generateContent', 'other_version'],
     ['//v1/messages/', 'slashes'],
   ]
-  for (const [url, repair] of cases) t.match(resolve('POST', url, {}), { repair }, url)
+  for (const [url, repair] of cases) t.hasStrict(resolve('POST', url, {}), { repair }, url)
 })
 
 t.test('what is not an endpoint of ours is left alone', async (t) => {
@@ -134,6 +137,7 @@ t.test('what is not an endpoint of ours is left alone', async (t) => {
 
 t.test('a path that ends in an endpoint\'s action is never left to a mount, whatever stands before the action', async (t) => {
   t.equal(read('POST', '/tunedModels/m:generateContent/x/m:generateContent'), 'unknown_url gemini')
+  t.equal(read('POST', '/v1beta/models/m:generateContent/x'), 'method_not_allowed gemini')
   t.equal(read('POST', '/models/../m:countTokens'), 'ambiguous_path gemini')
   t.equal(read('POST', '/%2f/tunedModels/a%2fb:countTokens/m%3AgenerateContent?key=k'), 'ambiguous_path gemini')
   t.equal(read('POST', '/chat;a/completions;#/v1'), 'ambiguous_path openai', 'a mount cuts at the fragment')
@@ -187,6 +191,8 @@ t.test('a path of thousands of segments is refused for little work', async (t) =
 t.test('another method of a known path is refused', async (t) => {
   t.equal(read('GET', '/v1/chat/completions'), 'method_not_allowed openai')
   t.equal(read('PUT', '/v1/messages'), 'method_not_allowed anthropic')
+  t.hasStrict(resolve('PUT', '/v1/messages', {}), { allow: ['POST'] })
+  t.strictSame(Object(resolve('PUT', '/v1/responses/r', {})).allow, ['GET', 'HEAD', 'DELETE'])
   t.equal(read('GET', '/v1beta/models/m:generateContent', { 'anthropic-version': 'x' }), 'method_not_allowed gemini')
 })
 
@@ -197,9 +203,14 @@ t.test('what two readers could read in two ways is refused, never decoded and se
     '/v1/chat/completions#x', '/v1/chat/completions;a=b', '/v1/chat/ completions', '/v1/chat/completions%2520', '/v1%2fmessages',
     '/v1beta/models/a%2f..%2f..:generateContent', '/v1beta/models/a%5cb:generateContent',
     '/v1beta/models/a%2eb:generateContent', '/v1beta/models//:generateContent%00', 'http://host/v1/messages', '/%76%31/messages',
-    '/v1/mess\u0001ages', '/v1%20/models%09', '/v1%20/%2e/models',
+    '/v1/mess\u0001ages', '/v1%20/models%09', '/v1%20/%2e/models', '/%zz/../%6dessages',
   ]
   for (const url of urls) t.match(read('POST', url), /^ambiguous_path/, url)
+  for (const id of ['%2e%2e', 'a%2e', 'a%2f..%2f..%2ffiles', 'a%00', 'a;b', 'a\\b', '%61']) {
+    t.match(read('GET', `/v1/responses/${id}`), /^ambiguous_path/, id)
+  }
+  for (const name of ['..', 'a/..', '.', 'a/./b']) t.notMatch(read('POST', `/v1beta/models/${name}:generateContent`), /^generate/, name)
+  for (const id of ['.a', 'a@b', 'a,b']) t.equal(read('GET', `/v1/responses/${id}`), 'unknown_url openai', id)
 })
 
 t.test('a blank makes another path, which is refused all the same', async (t) => {
@@ -223,14 +234,13 @@ t.test('the key parameter never stays in the query, whatever its spelling, and t
     ['?a=b;key=abc;c&key=abc', '?a=b;c', ['abc']],
   ]
   for (const [query, rest, keys] of cases) {
-    t.match(
+    t.hasStrict(
       resolve('POST', `/v1beta/models/m:generateContent${query}`, {}), { url: `/v1beta/models/m:generateContent${rest}`, keys }, query
     )
   }
-  t.match(resolve('POST', '/v1/messages?monkey=1&tokens=a;b&%24alt=json', {}), {
-    url: '/v1/messages?monkey=1&tokens=a;b&%24alt=json', keys: null,
-  })
-  t.match(resolve('POST', '/v1/unknown?key=abc&a=1', {}), { kind: 'refused', url: '/v1/unknown?a=1' })
+  const plain = '/v1/messages?monkey=1&tokens=a;b&%24alt=json'
+  t.hasStrict(resolve('POST', plain, {}), { url: plain, keys: null })
+  t.hasStrict(resolve('POST', '/v1/unknown?key=abc&a=1', {}), { kind: 'refused', url: '/v1/unknown?a=1' })
 })
 
 t.test('whatever an upstream may take a credential from is gone from the query, and is none here', async (t) => {
@@ -246,13 +256,13 @@ t.test('whatever an upstream may take a credential from is gone from the query, 
       [`?a=b;${name}=s;c=d&e`, '?a=b;c=d&e'],
     ]) {
       for (const path of ['/v1beta/models/m:generateContent', '/v1/chat/completions', '/v1/messages']) {
-        t.match(resolve('POST', path + query, {}), { url: path + rest, keys: null }, query)
+        t.hasStrict(resolve('POST', path + query, {}), { url: path + rest, keys: null }, query)
       }
-      t.match(resolve('POST', `/v1/unknown${query}`, {}), { kind: 'refused', url: `/v1/unknown${rest}` })
+      t.hasStrict(resolve('POST', `/v1/unknown${query}`, {}), { kind: 'refused', url: `/v1/unknown${rest}` })
     }
   }
   for (const name of ['keys', 'monkey', 'a[key]', 'tokens', 'access', 'x-key', '%zz']) {
-    t.match(resolve('POST', `/v1/messages?${name}=s`, {}), { url: `/v1/messages?${name}=s` })
+    t.hasStrict(resolve('POST', `/v1/messages?${name}=s`, {}), { url: `/v1/messages?${name}=s` })
   }
 })
 
@@ -267,7 +277,7 @@ t.test('a mount prefix stands before everything and is not sent upstream', async
   t.equal(at('/%6clm/v1/messages'), 'ambiguous_path anthropic')
   t.equal(at('/other/%6dessages'), 'not ours')
   t.equal(at('/llm/else'), 'unknown_url openai')
-  t.match(mounted('POST', '/llm/v1/messages', {}), { mountLength: 4 })
+  t.hasStrict(mounted('POST', '/llm/v1/messages', {}), { mountLength: 4 })
 })
 
 t.test('resolving is idempotent and never ambiguous, for generated spellings', async (t) => {

@@ -18,6 +18,7 @@ t.test('a version in front of the request\'s own goes, and nothing else', (t) =>
     [`/acme-v1${chat}`, chat, `/acme-v1${chat}`],
     ['/chat/completions', chat, '/chat/completions'],
     ['/somewhere/else', chat, '/somewhere/else'],
+    ['/v1/elsewhere/a', '/v1/messages', '/v1/elsewhere/a'],
     [
       '/v1beta/v1beta/models/v1/v1beta/m:generateContent', '/v1beta/models/v1/v1beta/m:generateContent',
       '/v1beta/models/v1/v1beta/m:generateContent',
