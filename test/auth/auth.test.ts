@@ -54,6 +54,13 @@ t.test('every endpoint with a key of every group', async (t) => {
   }
 })
 
+t.test('the list of models is for whoever may use one protocol of its family', async (t) => {
+  const { app } = await build(t)
+  for (const [group, status] of [['chat', 200], ['embeddings', 200], ['messages', 403], ['gemini', 403], ['nothing', 403]] as const) {
+    t.equal((await app.inject({ url: '/v1/models', headers: { authorization: `Bearer sk-${group}` } })).statusCode, status, group)
+  }
+})
+
 t.test('disabled and expired keys are 401, a wrong version is 400', async (t) => {
   const { app, counted } = await build(t)
   for (const [value, code] of [['sk-off', 'disabled_api_key'], ['sk-old', 'expired_api_key'], ['sk-none', 'invalid_api_key']]) {

@@ -28,6 +28,7 @@ const bad: Record<string, [shape: Shape, code: string]> = {
   comma: [(name, scheme) => [name, `${scheme}${A}, ${B}`], 'malformed_api_key'],
   'a blank inside': [(name, scheme) => [name, `${scheme}a b`], 'malformed_api_key'],
   'not ASCII': [(name, scheme) => [name, `${scheme}\u00e9`], 'malformed_api_key'],
+  'as long as may be': [(name, scheme) => [name, scheme + 'x'.repeat(4_096)], 'invalid_api_key'],
   'too long': [(name, scheme) => [name, scheme + 'x'.repeat(4_097)], 'malformed_api_key'],
   unknown: [(name, scheme) => [name, `${scheme}sk-nobody`], 'invalid_api_key'],
 }
@@ -70,7 +71,7 @@ t.test('every place of a credential in every shape, as its bytes arrive', async 
     for (const [what, shape] of Object.entries(good)) await ask(target, { raw: shape(name, scheme) }, [200, ''], `${name} ${what}`)
     for (const [what, [shape, code]] of Object.entries(bad)) await ask(target, { raw: shape(name, scheme) }, [401, code], `${name} ${what}`)
     if (scheme !== '') {
-      for (const value of [A, `Basic ${A}`, `Digest ${A}`, ` ${A}`, `Bearer\t${A}`, 'Beare', `Bearer,${A}`]) {
+      for (const value of [A, `Basic ${A}`, `Digest ${A}`, ` ${A}`, `Bearer\t${A}`, `Bearer${A}`, 'Beare', `Bearer,${A}`]) {
         await ask(target, { raw: [name, value] }, [401, 'malformed_api_key'], `${name} ${value}`)
       }
     }
