@@ -387,7 +387,7 @@ t.test('what is held for tools of the provider: each use that a request allows, 
   for (const type of ['web_search', 'openrouter:web_search']) {
     for (const protocol of ['chat_completions', 'messages', 'responses']) t.equal(held(protocol, { tools: [{ type }] }), 10_000_000)
   }
-  for (const tool of [{ google_search: {} }, { googleSearch: {} }]) {
+  for (const tool of [{ google_search: {} }, { googleSearch: {} }, { google_search_retrieval: {} }, { googleSearchRetrieval: {} }]) {
     for (const tools of [[tool], tool]) t.equal(held('generate_content', { tools }, 'once'), 35_000_000)
   }
 })

@@ -200,8 +200,8 @@ t.test('how much a request may cost', async (t) => {
   t.equal(inputEstimate(request('messages'), '9', sizes), 3, 'by its declared length where nobody read it')
   t.equal(inputEstimate(request('messages', { body: { bytes: Buffer.alloc(5) } }), '900', sizes), 2)
   t.equal(inputEstimate(request('messages', { body: { bytes: Buffer.alloc(500) } }), '500', sizes), 10)
-  const gemini = (generationConfig: object): ModelCall => {
-    return request('generate_content.generateContent', { body: { json: { generationConfig } } })
+  const gemini = (config: object, name = 'generationConfig'): ModelCall => {
+    return request('generate_content.generateContent', { body: { json: { [name]: config } } })
   }
   const cases: ReadonlyArray<readonly [ModelCall, number]> = [
     [request('embeddings'), 0],
@@ -214,10 +214,12 @@ t.test('how much a request may cost', async (t) => {
     [request('messages', { body: { json: { max_tokens: -3 } } }), 50],
     [request('messages', { body: { json: { max_tokens: 1.5 } } }), 50],
     [request('responses', { body: { json: { max_output_tokens: 4 } } }), 4],
+    [request('responses.compact', { body: { json: { max_output_tokens: 4 } } }), 4],
     [request('images', { body: { json: { n: 2 } } }), 100],
     [request('chat_completions', { body: { json: { max_tokens: 2, n: 1e9 } } }), 256],
     [gemini({ maxOutputTokens: 7, candidateCount: 2 }), 14],
     [gemini({ max_output_tokens: 7 }), 7],
+    [gemini({ max_output_tokens: 7, candidate_count: 2 }, 'generation_config'), 14],
     [gemini({ maxOutputTokens: 1, max_output_tokens: 7, candidateCount: 1, candidate_count: 3 }), 21],
   ]
   for (const [llm, output] of cases) t.equal(outputBound(llm, sizes), output)
