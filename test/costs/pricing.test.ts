@@ -47,14 +47,16 @@ t.test('the model that replied, then the one asked for', async (t) => {
   const table = new PriceTable({
     models: { 'gpt-5': { input: 1, output: 2 }, 'gpt-5-pro': { input: 10, output: 20 }, free: { input: 0, output: 0 } },
   })
-  t.match(costOf(table, answered('gpt-5', 'gpt-5-pro'))?.told, {
+  t.hasStrict(costOf(table, answered('gpt-5', 'gpt-5-pro'))?.told, {
     amount: '0.0102', billionths: 10_200_000, entry: 'gpt-5-pro', by: 'reply', unpriced: false, currency: 'USD', factor: '1',
   })
-  t.match(costOf(table, answered('gpt-5', 'other'))?.told, { amount: '0.00102', entry: 'gpt-5', by: 'asked' })
-  t.match(costOf(table, answered('gpt-5', null))?.told, { amount: '0.00102', entry: 'gpt-5', by: 'asked' })
-  t.match(costOf(table, answered('other', null))?.told, { amount: null, billionths: 0, entry: null, by: null, price: null, unpriced: true })
-  t.match(costOf(table, answered(null, null))?.told, { amount: null, unpriced: true })
-  t.match(costOf(table, answered('free', null))?.told, { amount: '0', billionths: 0, unpriced: false })
+  t.hasStrict(costOf(table, answered('gpt-5', 'other'))?.told, { amount: '0.00102', entry: 'gpt-5', by: 'asked' })
+  t.hasStrict(costOf(table, answered('gpt-5', null))?.told, { amount: '0.00102', entry: 'gpt-5', by: 'asked' })
+  t.hasStrict(costOf(table, answered('other', null))?.told, {
+    amount: null, billionths: 0, entry: null, by: null, price: null, unpriced: true,
+  })
+  t.hasStrict(costOf(table, answered(null, null))?.told, { amount: null, unpriced: true })
+  t.hasStrict(costOf(table, answered('free', null))?.told, { amount: '0', billionths: 0, unpriced: false })
   t.equal(costOf(table, requestFor('chat_completions')), null)
   const nothing = answered('gpt-5', null)
   nothing.usage.tokens = none
@@ -65,12 +67,12 @@ t.test('a name that was not told is no name: the prices of any model are for tho
   const table = new PriceTable({
     models: { '*': { input: 1, output: 1 }, 'gpt-5': { input: 2, output: 2 }, inner: { input: 3, output: 3 } },
   })
-  t.match(costOf(table, answered('gpt-5', null))?.told, { amount: '0.00202', entry: 'gpt-5', by: 'asked' })
-  t.match(costOf(table, answered('other', null))?.told, { amount: '0.00101', entry: '*', by: 'asked' })
-  t.match(costOf(table, answered(null, null))?.told, { amount: '0.00101', entry: '*', by: 'asked' })
+  t.hasStrict(costOf(table, answered('gpt-5', null))?.told, { amount: '0.00202', entry: 'gpt-5', by: 'asked' })
+  t.hasStrict(costOf(table, answered('other', null))?.told, { amount: '0.00101', entry: '*', by: 'asked' })
+  t.hasStrict(costOf(table, answered(null, null))?.told, { amount: '0.00101', entry: '*', by: 'asked' })
   const renamed = answered(null, null)
   renamed.routing.sentModel = 'inner'
-  t.match(costOf(table, renamed)?.told, { amount: '0.00303', entry: 'inner', by: 'alias' })
+  t.hasStrict(costOf(table, renamed)?.told, { amount: '0.00303', entry: 'inner', by: 'alias' })
   t.equal(forecastOf(table).estimate(answered('gpt-5', null), 1_000, 10), 2_020_000)
 })
 
@@ -160,7 +162,7 @@ t.test('the price lists are asked once for a model', (t) => {
 t.test('the parts add up, and billionths are rounded up', async (t) => {
   const table = new PriceTable({ models: { a: { input: 0.000001, output: 3 } } })
   const cost = costOf(table, answered('a', 'a'), readDecimal('1.1') ?? one)?.told
-  t.match(cost, {
+  t.hasStrict(cost, {
     amount: '0.0000330011',
     billionths: 33_002,
     factor: '1.1',

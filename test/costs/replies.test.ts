@@ -103,7 +103,9 @@ t.test('a reply costs what it told until it ended, whoever ended it', async (t) 
     'to its end: 100 x 3 and 20 x 15'
   )
   const failed = events(begun, { type: 'error', error: { type: 'overloaded_error', message: 'no' } })
-  t.match(await reply(gateway, 'messages', 'claude', { headers: sse, body: failed }), { amount: '0.000315' }, 'an error after it had begun')
+  t.hasStrict(
+    await reply(gateway, 'messages', 'claude', { headers: sse, body: failed }), { amount: '0.000315' }, 'an error after it had begun'
+  )
   const cut = events(begun, { type: 'ping' })
   t.match(
     await reply(gateway, 'messages', 'claude', { headers: sse, body: cut, cutAt: events(begun).length }),
@@ -125,7 +127,9 @@ t.test('a reply costs what it told until it ended, whoever ended it', async (t) 
     type: 'response.incomplete',
     response: { id: 'r', model: 'gpt-5', status: 'incomplete', incomplete_details: { reason: 'max_output_tokens' }, usage },
   }
-  t.match(await reply(gateway, 'responses', 'gpt-5', { headers: sse, body: events(incomplete) }), { amount: '0.00017' }, 'it was too long')
+  t.hasStrict(
+    await reply(gateway, 'responses', 'gpt-5', { headers: sse, body: events(incomplete) }), { amount: '0.00017' }, 'it was too long'
+  )
 })
 
 t.test('a caller that leaves does not leave without its bill', async (t) => {
@@ -148,7 +152,7 @@ t.test('a caller that leaves does not leave without its bill', async (t) => {
     request.destroy()
     await new Promise((resolve) => setTimeout(resolve, 20))
     goOn()
-    t.match(await gateway.cost(), { amount: '0.0006' }, when)
+    t.hasStrict(await gateway.cost(), { amount: '0.0006' }, when)
   }
 })
 
@@ -163,15 +167,15 @@ t.test('an attempt that failed costs nothing; the one that answered, at the pric
     headers: json, body: { id: 'c', model: 'gpt-5', choices: [], usage: { prompt_tokens: 100, completion_tokens: 1, total_tokens: 101 } },
   })
   t.equal((await ask(pool)).status, 200)
-  t.match((await pool.settled.next()).cost?.told, { amount: '0.000121', factor: '1.1' })
+  t.hasStrict((await pool.settled.next()).cost?.told, { amount: '0.000121', factor: '1.1' })
   const records: LedgerRecord[] = []
   for await (const record of ledger.read()) records.push(record)
-  t.match(records, [{ cost: '0.000121' }])
+  t.hasStrict(records, [{ cost: '0.000121' }])
   t.equal(records.length, 1)
 })
 
 t.test('the cost of a reply that was read to its end is the same in one piece and in single bytes', async (t) => {
   const gateway = await priced(t)
   const body = events(begun, { type: 'message_delta', delta: {}, usage: { output_tokens: 20 } }, { type: 'message_stop' })
-  t.match(await reply(gateway, 'messages', 'claude', { headers: sse, body, split: 'bytes' }), { amount: '0.0006' })
+  t.hasStrict(await reply(gateway, 'messages', 'claude', { headers: sse, body, split: 'bytes' }), { amount: '0.0006' })
 })

@@ -42,7 +42,7 @@ t.test('the line and the span of a request tell its cost to the last digit, and 
   t.equal(statusCode, 200)
   // 1000 x 1.1 + 10 x 2.3, of a million
   const told = lines.filter((line) => Object(line).msg === 'model request')
-  t.match(told, [{ llm: { cost: '0.001123', currency: 'USD', labels: { team: 'shop', stage: 'test' } } }])
+  t.hasStrict(told, [{ llm: { cost: '0.001123', currency: 'USD', labels: { team: 'shop', stage: 'test' } } }])
   t.equal(told.length, 1)
   const spans = finished().filter(({ attributes }) => 'llm_gateway.outcome' in attributes)
   t.match(spans, [{ attributes: { 'llm_gateway.cost': '0.001123', 'llm_gateway.currency': 'USD' } }])
