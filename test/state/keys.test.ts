@@ -37,6 +37,8 @@ for (const engine of engines) {
       t.equal(await keys.create({ ...second, digest: 'c'.repeat(64) }), false)
       t.equal(await keys.create({ ...second, id: 'three' }), false)
       t.same(await keys.find(second.digest), second)
+      t.equal(await keys.find('c'.repeat(64)), null, 'nor is any part of the new one kept')
+      t.equal(await keys.read('three'), null)
     })
 
     t.test('are revoked and rotated', async (t) => {
