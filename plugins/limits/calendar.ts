@@ -47,7 +47,8 @@ function firstDay (period: Period, { year, month, day }: Wall): Wall {
 }
 
 function nextDay (period: Period, first: Wall): Wall {
-  if (period === 'month') return first.month === 12 ? { year: first.year + 1, month: 1, day: 1 } : { ...first, month: first.month + 1 }
+  // After December a thirteenth, which `Date` takes for the next January.
+  if (period === 'month') return { ...first, month: first.month + 1 }
   return dayAfter(first, period === 'week' ? 7 : 1)
 }
 
