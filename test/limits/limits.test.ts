@@ -109,6 +109,17 @@ t.test('a request holds its size and the output that it asks for', async (t) => 
   }
 })
 
+t.test('what is not metered holds no tokens', async (t) => {
+  const { url, upstream } = await setup(t, { group: { tokensPerMinute: 10 } })
+  upstream.queue({ body: { input_tokens: 500 } })
+  const counted = await fetch(`${url}/v1/messages/count_tokens`, {
+    method: 'POST',
+    headers: { 'x-api-key': secret, 'anthropic-version': '2023-06-01', 'content-type': 'application/json' },
+    body: JSON.stringify({ model: 'm', messages: [{ role: 'user', content: 'x'.repeat(2_000) }] }),
+  })
+  t.equal(counted.status, 200)
+})
+
 t.test('a request holds the output of the largest model that may take the place of the first', async (t) => {
   const { chat, upstream } = await setup(t, { group: { balance: 5_000 }, limits: { maxOutputTokens: { small: 100, large: 100_000 } } })
   t.match(await chat({ model: 'small', max_tokens: 50_000 }), { status: 200 })

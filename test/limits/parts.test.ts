@@ -64,6 +64,18 @@ t.test('what a request is charged', async (t) => {
       { ...relayed(1_280), stream: true, usage: { tokens, partial: true } },
       30,
     ],
+    [
+      'what was relayed of one that need not tell its usage, and broke off',
+      'generate_content.embedContent',
+      { ...relayed(4_000), usage: { tokens, partial: true } },
+      100,
+    ],
+    [
+      'what a reply told that was packed too tightly, where that is more',
+      'responses',
+      { ...sent, usage: { tokens: { ...tokens, output: 500 }, partial: true, missing: 'too_large' } },
+      505,
+    ],
   ]
   for (const [what, endpoint, given, charged] of cases) t.equal(chargeOf(request(endpoint, given), held), charged, what)
   const onward: typeof cases = [
@@ -87,7 +99,8 @@ t.test('what a budget in money is charged', async (t) => {
   // A token of either kind may cost a billionth.
   const strict = pricingBy((_, input, output) => input + output)
   const cases: ReadonlyArray<readonly [what: string, given: CallFields, pricing: Pricing, charged: number]> = [
-    ['what it cost', { ...sent, usage, cost: priced }, strict, 40],
+    ['nothing, where it was not sent', {}, strict, 0],
+    ['what it cost, whatever its tokens may', { ...sent, usage: { tokens: { ...tokens, output: 50 } }, cost: priced }, strict, 40],
     [
       'what it may have cost, where some of it has no price',
       { ...sent, usage: { tokens: { ...tokens, output: 50 } }, cost: unpriced },
@@ -104,9 +117,26 @@ t.test('what a budget in money is charged', async (t) => {
       70,
     ],
     ['what has a price beside them', { ...relayed(4), usage: { ...pictures, tokens: noTokens }, cost: unpriced }, strict, 40],
-    ['what has a price, where that is allowed', { ...sent, usage, cost: unpriced }, { ...strict, unpriced: 'allow' }, 40],
+    [
+      'what has a price, where that is allowed',
+      { ...sent, usage: { tokens: { ...tokens, output: 50 } }, cost: unpriced },
+      { ...strict, unpriced: 'allow' },
+      40,
+    ],
+    ['what was relayed of a reply that broke off', { ...relayed(200), usage: { tokens, partial: true }, cost: unpriced }, strict, 70],
+    ['all that was held, where the rest is not seen', { ...relayed(4), usage: { missing: 'too_large' } }, strict, 90],
+    [
+      'what it told, where that is more',
+      { ...relayed(4), usage: { missing: 'too_large' }, cost: { ...priced, billionths: 120 } },
+      strict,
+      120,
+    ],
     ['pictures by the piece', { ...relayed(4_000), usage: pictures, cost: priced }, strict, 40],
     ['pictures of a reply that broke off', { ...relayed(4_000), usage: pictures, cost: priced, abortedBy: 'client' }, strict, 90],
+    ['pictures of a reply that failed', { ...relayed(4_000), usage: { ...pictures, replyFailed: true }, cost: priced }, strict, 90],
+    ['pictures beside some tokens', { ...relayed(4_000), usage: { ...pictures, tokens, partial: true }, cost: priced }, strict, 90],
+    ['pictures that nobody has a price of', { ...relayed(4_000), usage: pictures }, strict, 90],
+    ['a reply that tells neither', { ...relayed(4_000), cost: priced }, strict, 90],
   ]
   for (const [what, given, pricing, charged] of cases) {
     t.equal(chargesOf(request('images', given), { ...held, cost: 90 }, pricing).cost, charged, what)
@@ -210,6 +240,7 @@ t.test('how much a request may cost', async (t) => {
     [request('chat_completions', { body: { json: { max_tokens: 60 }, substitutes: ['m', 'other'] } }), 60],
     [request('chat_completions', { model: 'other', body: { substitutes: ['m'] } }), 70],
     [request('messages', { body: { json: { max_tokens: 3 } } }), 3],
+    [request('messages', { body: { json: { max_tokens: 500 } } }), 50],
     [request('messages', { body: { json: [3] } }), 50],
     [request('messages', { body: { json: { max_tokens: -3 } } }), 50],
     [request('messages', { body: { json: { max_tokens: 1.5 } } }), 50],
