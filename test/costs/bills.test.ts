@@ -70,6 +70,11 @@ t.test('what tools used is apart, with or without a split or a price', async (t)
   const served = { tier: null, speed: null, region: null, counts: {}, statedCost: null, tools }
   const used = { usage: { ...none, input: 5, output: 3 }, modalities: null, served, factor: one }
   t.match(priceBill(used, null), { total: null, unpriced: true })
+  const all = (n: number): TokenUsage => ({
+    input: n, cache_read: n, cache_write_5m: n, cache_write_1h: n, cache_write: n, tool_input: n, output: n, reasoning: n,
+  })
+  const each = priceBill({ ...used, usage: all(5), served: { ...served, tools: { usage: all(2), modalities: [] } } }, null)
+  t.strictSame(each?.parts.map(({ units }) => units), [...Array(8).fill(3), ...Array(8).fill(2)], 'of each kind of token')
   const [row = null] = readRows({ input: 1, output: 1, output_image: 2, tools: { output: 4 } }, [], 'USD', (_, message) => t.fail(message))
   t.strictSame(priceBill(used, row)?.parts.map(({ name, amount }) => [name, amount]), [['input', '0.000005'], ['tools.output', '0.000012']])
 })
