@@ -122,6 +122,18 @@ for (const engine of engines) {
       t.match(await read('tokens'), { spent: 109, tokens: 0 })
     })
 
+    t.test('all that was counted in one second stays counted when an older one leaves the minute', async (t) => {
+      const limits = { group: 'second', groupLimits: { requestsPerMinute: 100, tokensPerMinute: 1_000 } }
+      await hold({ id: 'o1', tokens: 10, ...limits })
+      clock.now += 5_000
+      for (const id of ['o2', 'o3']) await hold({ id, tokens: 20, ...limits })
+      for (const [id, tokens] of [['o1', 10], ['o2', 5], ['o3', 20]] as const) {
+        await balances.settle({ ...settled, id, group: 'second', tokens })
+      }
+      clock.now += 56_000
+      t.match(await read('second'), { requests: 2, tokens: 25 })
+    })
+
     t.test('concurrency is freed by leaving, before the tokens are known', async (t) => {
       const limits = { group: 'places', groupLimits: { concurrency: 2, balance: 1_000 } }
       await hold({ id: 'c1', tokens: 3, ...limits })

@@ -38,6 +38,9 @@ for (const engine of engines) {
       t.match(await other.hold(ask({ id: 'h2', tokens: 991, cost: 0, groupBuckets })), {
         ok: false, bucket: 'b', free: 990, retryAfterMs: 0,
       })
+      t.match(await other.hold(ask({ id: 'h3', cost: 0, groupBuckets: [bucket('nothing', 0)] })), {
+        ok: false, limit: 'budget',
+      }, 'nothing is left for a request whose cost is not known')
       await balances.settle({ ...settled, id: 'h1', tokens: 7, cost: 20 })
       t.same(await other.readBucket('a', 'chat'), { spent: 20, held: 0 })
       t.same(await other.readBucket('b', 'chat'), { spent: 7, held: 0 })
