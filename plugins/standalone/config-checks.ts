@@ -80,7 +80,7 @@ function checkProxies ({ listen: { trustProxy = [] } = {} }: GatewayConfig): Pro
     const [address = '', bits, ...more] = proxy.split('/')
     const most = isIP(address) === 6 ? 128 : 32
     const known = proxyNames.includes(proxy) ||
-      (isIP(address) > 0 && more.length === 0 && (bits === undefined || (/^[0-9]{1,3}$/.test(bits) && Number(bits) <= most)))
+      (isIP(address) > 0 && more.length === 0 && (bits === undefined || (/^[0-9]{1,3}$/.test(bits) && Number(bits) >= 1 && Number(bits) <= most)))
     return known
       ? []
       : [{

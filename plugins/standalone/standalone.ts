@@ -3,13 +3,15 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { gatewayOf } from '../core/gateway.js'
 import type { GatewayConfig } from './config-types.js'
 import type { Environment } from './config-yaml.js'
-import { graceOf, listenAddress, loadConfig, readServedText, refusalLines, type ListenAddress } from './config.js'
+import { ConfigError } from './config-error.js'
+import { graceOf, listenAddress, loadConfig, readServedText, refusalLines, withFileLines, type ListenAddress } from './config.js'
 import type { ProcessPeers } from './process-peers.js'
 import { openFronts, type Fronts } from './fronts.js'
 import { createGateway, type LogStream } from './gateway.js'
 import { asStarted, waitsForRestart } from './read-at-start.js'
 import { Resources } from './resources.js'
 import { Switchboard } from './switchboard.js'
+import { mistakesOf } from './trial.js'
 
 export interface StandaloneOptions {
   readonly file: string
@@ -106,8 +108,11 @@ export class Standalone {
     try {
       const config = loadConfig(file, env, textOf(this.#options))
       this.#priceFiles = config.prices?.files ?? []
-      const next = await createGateway(asStarted(config, this.config), await this.#resources.provide(config))
       const fixed = waitsForRestart(config, this.config)
+      // Nobody would look at it before the restart, which it would fail.
+      const mistakes = fixed.length === 0 ? [] : await mistakesOf(config)
+      if (mistakes.length > 0) throw withFileLines(new ConfigError(mistakes), file)
+      const next = await createGateway(asStarted(config, this.config), await this.#resources.provide(config))
       if (fixed.length > 0) log.warn({ sections: fixed }, 'these sections are read at start only: restart to use their new values')
       this.#switchboard.replace(next, (error) => log.error({ err: error }, 'the app of the configuration before could not be closed'))
       this.#fronts.waitFor(config)

@@ -37,12 +37,13 @@ function follows (path: string, known: Problem): boolean {
 }
 
 /** All of packages and passwords, or else the first one of a part, or all of the price lists. */
-async function mistakesOf (config: GatewayConfig): Promise<Problem[]> {
+export async function mistakesOf (config: GatewayConfig): Promise<Problem[]> {
   const state = stateConfig(config)
   const early = [...await missingPeers(state), ...wrongLogins(state)]
   if (early.length > 0) return early.map(problemOf)
   try {
-    const { app } = await createGateway(config, {
+    // Beside a gateway that runs its metrics would be told as well.
+    const { app } = await createGateway({ ...config, metrics: { ...config.metrics, openTelemetry: false } }, {
       simulator: null, state: null, cells: {}, consolePath: '/console', life: { draining: false }, logStream: { write () {} },
     })
     await app.close()

@@ -234,6 +234,23 @@ t.test('sections that are read at start are named when they change', async (t) =
   t.match(log(), '"sections":["overload.maxConnections"]')
 })
 
+t.test('a section that waits for a restart is refused where it would fail that', async (t) => {
+  const { gateway, origin, write, log } = await start(t, yaml('http://127.0.0.1:9', []))
+  for (const [section, said] of [
+    ['metrics: { labels: [le] }', 'gateway.yaml:5: metrics.labels[0]: is a label that the metrics have already'],
+    [
+      'state: { engine: redis, url: "redis://127.0.0.1:1", password: { file: nowhere } }',
+      'gateway.yaml:5: state.password.file: cannot be read: ENOENT',
+    ],
+  ] as const) {
+    const all = yaml('http://127.0.0.1:9', ['new'], section)
+    write(section.startsWith('state') ? all.replace('state: { engine: memory }', '') : all)
+    t.equal(await gateway.reload(), false, section)
+    t.match(log(), said)
+    t.equal(await status(origin, 'new'), 401, 'the old one stays')
+  }
+})
+
 t.test('a reload changes nothing of a section that waits for a restart, be it new, another one or gone', async (t) => {
   const told: Record<string, readonly [before: string, after: string]> = {
     'of its own port': ['console: { path: /live, listen: { port: 0 } }', 'console: { path: /other }'],
