@@ -4,7 +4,7 @@ import type * as Yaml from 'yaml'
 import { isObject } from '../core/body/json-object.js'
 import { readPlainFileNow } from '../core/config/plain-file.js'
 import { repeatedName } from '../core/body/repeated-name.js'
-import { plainValues, yamlSentence } from '../core/config/yaml-sentences.js'
+import { plainValues, yamlMistakes, yamlSentence } from '../core/config/yaml-sentences.js'
 import { isCurrency } from './currency.js'
 import { pathText, type PlacedProblem } from './price-error.js'
 import type { Path, PriceProblem, PriceRow, Report } from './price-row.js'
@@ -75,12 +75,12 @@ function parseJson (text: string): unknown {
 }
 
 function parseYaml (text: string, file: string, problems: PlacedProblem[]): unknown {
-  const { LineCounter, parseDocument } = yaml()
+  const { LineCounter, parseDocument, visit } = yaml()
   const lines = new LineCounter()
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false })
-  const [error] = document.errors
-  if (error === undefined) return document.toJS(plainValues)
-  const { code, pos: [at] } = error
+  const [mistake] = yamlMistakes(document, visit)
+  if (mistake === undefined) return document.toJS(plainValues)
+  const { code, at } = mistake
   const { line, col } = lines.linePos(at)
   const message = `not valid YAML or JSON: ${yamlSentence(code, text, at)}`
   problems.push({ place: `${file}:${line}:${col}`, line: null, path: '', message })

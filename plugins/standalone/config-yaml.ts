@@ -3,8 +3,8 @@
  * already been parsed, so nothing in it can become syntax; in the text its braces are hidden, because a YAML flow
  * mapping (`{ credential: ${NAME} }`) would read them as its own.
  */
-import { LineCounter, parseDocument, visit, type ErrorCode } from 'yaml'
-import { plainValues, yamlSentence } from '../core/config/yaml-sentences.js'
+import { LineCounter, parseDocument, visit } from 'yaml'
+import { plainValues, yamlMistakes, yamlSentence } from '../core/config/yaml-sentences.js'
 import { ConfigError, joinPath, type Problem } from './config-error.js'
 
 export type Environment = Readonly<Record<string, string | undefined>>
@@ -35,18 +35,7 @@ export function parseYaml (text: string, env: Environment): Parsed {
   // Pretty errors quote the line, which may hold a secret.
   const source = hideVariables(text)
   const document = parseDocument(source, { lineCounter, prettyErrors: false })
-  const found: Array<{ code: ErrorCode, at: number }> = document.errors.map(({ code, pos }) => ({ code, at: pos[0] }))
-  // Told by nobody before its value is asked for, and then with its name: it may be a secret that begins so.
-  const anchors = new Set<string | undefined>()
-  visit(document, {
-    Value (_, { anchor }) {
-      anchors.add(anchor)
-    },
-    Alias (_, { source: name, range }) {
-      if (!anchors.has(name)) found.push({ code: 'BAD_ALIAS', at: Number(range?.[0]) })
-    },
-  })
-  const mistakes = found.map(({ code, at }): Problem => {
+  const mistakes = yamlMistakes(document, visit).map(({ code, at }): Problem => {
     const { line, col } = lineCounter.linePos(at)
     return { path: '', message: `not valid YAML: ${yamlSentence(code, source, at)}`, line, column: col }
   })

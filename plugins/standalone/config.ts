@@ -59,8 +59,8 @@ function readConfig (text: string, env: Environment): Reading {
     const form = formProblems(value, filled)
     const { rest: config, wrong } = rightPart(value, form)
     if (!isConfig(config)) throw new ConfigError(form)
-    const meant = [...unset, ...crossCheck(config, wrong).filter(({ path }) => !isAmong(form, path) && !isAmong(unset, path))]
-    const problems = [...form.filter(({ path }) => !isAmong(unset, path)), ...meant]
+    const meant = [...unset, ...without([...form, ...unset], crossCheck(config, wrong))]
+    const problems = [...without(unset, form), ...meant]
     return { config, wrong, meant, problems: withLines(new ConfigError(problems), text).problems }
   } catch (error) {
     // The parser throws, too: what an alias stands for is looked up late.
@@ -68,8 +68,10 @@ function readConfig (text: string, env: Environment): Reading {
   }
 }
 
-function isAmong (problems: readonly Problem[], path: string): boolean {
-  return problems.some((problem) => problem.path === path)
+/** Those whose places none of the others has. */
+function without (others: readonly Problem[], problems: readonly Problem[]): Problem[] {
+  const paths = new Set(others.map(({ path }) => path))
+  return problems.filter(({ path }) => !paths.has(path))
 }
 
 /** The same problems with their lines in a file, where it is still there. */

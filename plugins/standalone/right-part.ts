@@ -44,7 +44,8 @@ export interface RightPart {
 export function rightPart (value: unknown, problems: readonly Problem[]): RightPart {
   const rest: Record<string, unknown> = { ...Object(value) }
   const paths = problems.map(({ path }) => path)
-  const wrong = new Set(paths.filter((path) => !isOfEntry(path, rest)).map(sectionOf))
+  const entries = new Set(sections.flatMap(({ name }) => namesOf(rest[name]).filter(isName).map((entry) => joinPath(name, entry))))
+  const wrong = new Set(paths.filter((path) => !placesOf(path).some((place) => entries.has(place))).map(sectionOf))
   for (const section of wrong) {
     delete rest[section]
     if (Object.hasOwn(sectionStandIns, section)) rest[section] = sectionStandIns[section]
@@ -66,13 +67,16 @@ interface WrongEntry {
 
 function replaceEntries (rest: Record<string, unknown>, paths: readonly string[], replace: (wrong: WrongEntry) => unknown): void {
   const [upstream, group] = [rest['upstreams'], rest['groups']].map((named) => namesOf(named)[0])
+  // Each path is looked at once: of thousands of keys each may have the same mistake.
+  const below = new Map<string, string[]>()
+  for (const path of paths) for (const place of placesOf(path)) below.set(place, below.get(place) ?? []).get(place)?.push(path)
   for (const { name: section, entry, fields } of sections) {
     const entries = rest[section]
     if (entries === undefined) continue
     const right = namesOf(entries).map((name, index): [string | number, unknown] => {
       const [value, place] = [Reflect.get(Object(entries), name), joinPath(section, name)]
-      const own = paths.filter((path) => isBelow(path, place))
-      if (own.length === 0) return [name, value]
+      const own = below.get(place)
+      if (own === undefined) return [name, value]
       const standIn = entry({ index, upstream, group })
       return [name, replace({ value, place, paths: own, entry: standIn, fields: fields ?? standIn })]
     })
@@ -110,11 +114,14 @@ function sectionOf (path: string): string {
   return path.replace(/[.[].*$/s, '')
 }
 
+/** A path, and all that it may be below: names may have dots in them. */
+function placesOf (path: string): string[] {
+  return [...[...path.matchAll(/[.[]/g)].map(({ index }) => path.slice(0, index)), path]
+}
+
 /** A name that is none cannot stay, whatever stands for its entry. */
-function isOfEntry (path: string, rest: Fields): boolean {
-  const section = sectionOf(path)
-  return sections.some(({ name }) => name === section) && namesOf(rest[section])
-    .some((name) => /^[A-Z0-9][A-Z0-9._-]{0,63}$/i.test(String(name)) && isBelow(path, joinPath(section, name)))
+function isName (name: string | number): boolean {
+  return /^[A-Z0-9][A-Z0-9._-]{0,63}$/i.test(String(name))
 }
 
 function namesOf (entries: unknown): Array<string | number> {

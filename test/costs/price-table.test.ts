@@ -88,6 +88,7 @@ t.test('wrong lists as a whole', async (t) => {
   const cases: ReadonlyArray<readonly [string, string, string]> = [
     ['a.yaml', 'models: [\n', ':2:1: not valid YAML or JSON: the indentation does not fit what stands around it'],
     ['b.json', '{ "models": { "a": { "input": 1 }, } ', ':1:38: not valid YAML or JSON: something is missing here'],
+    ['e.yaml', 'models:\n  a: *b\n', ':2:6: not valid YAML or JSON: an alias (* and a name) that names nothing: put a text'],
     ['c.yaml', 'models: {}\nmodels: {}\n', ':2:1: not valid YAML or JSON: the same name stands twice: models'],
     ['c.json', '{ "models": { "a": { "input": 1 },\n "b": { "above": [{ "input": 1, "input": 2 }] } } }',
       ':2: models.b.above[0].input: the same name stands twice'],

@@ -192,6 +192,7 @@ t.test('mistakes of YAML are sentences with line and column', async (t) => {
     ['a: !!nobody b\n---\nb: 1', /not valid YAML: a second document begins/],
     ['a: *canary', /^g\.yaml:1:4: not valid YAML: an alias .* names nothing: put a text that begins with \* into quotes$/],
     ['a: &b 1\nc: *b\nd: [*c]', /^g\.yaml:3:5: not valid YAML: an alias/],
+    ['a: &b { c: [*b] }', /^g\.yaml:1:13: not valid YAML: an alias/],
     ['&a *b', /not valid YAML: the parser says [A-Z_]+/],
   ] as const) t.match(toLines(text).join('\n'), expected, text)
 })

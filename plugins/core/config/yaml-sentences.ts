@@ -1,10 +1,32 @@
-import type { ErrorCode, ToJSOptions } from 'yaml'
+import type { Document, ErrorCode, ToJSOptions, visit as Visit } from 'yaml'
 
 /**
  * Of an operator's own file, in which a thousand groups may share one anchor: the parser takes its hundredth alias for an attack. A text
  * that grows with each alias of aliases is still refused.
  */
 export const plainValues: ToJSOptions = { maxAliasCount: 100_000 }
+
+interface YamlMistake {
+  readonly code: ErrorCode
+  readonly at: number
+}
+
+/** `visit`: the parser's own. */
+export function yamlMistakes (document: Document.Parsed, visit: typeof Visit): YamlMistake[] {
+  const found: YamlMistake[] = document.errors.map(({ code, pos }) => ({ code, at: pos[0] }))
+  // Told by nobody before its value is asked for, and then with its name: it may be a secret that begins so.
+  const anchors = new Set<string | undefined>()
+  visit(document, {
+    Value (_, { anchor }) {
+      anchors.add(anchor)
+    },
+    Alias (_, { source: name, range }, around) {
+      const isInItself = around.some((node) => Reflect.get(Object(node), 'anchor') === name)
+      if (!anchors.has(name) || isInItself) found.push({ code: 'BAD_ALIAS', at: Number(range?.[0]) })
+    },
+  })
+  return found
+}
 
 /** What the parser found, by its code. Its own words may quote the text, which may hold a secret. */
 const sentences: Readonly<Partial<Record<ErrorCode, string>>> = {

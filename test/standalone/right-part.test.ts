@@ -1,0 +1,26 @@
+import t from 'tap'
+import { rightPart } from '../../plugins/standalone/right-part.js'
+
+const upstreams = { main: { simulate: true } }
+
+t.test('names with dots in them are told apart', async (t) => {
+  const groups = { a: { protocols: [] }, 'a.b': { protocols: [], models: 5 }, 'a.b.c': { protocols: [] } }
+  const { rest, wrong } = rightPart({ upstreams, groups }, [{ path: 'groups.a.b.models', message: '' }])
+  t.same(rest['groups'], { a: { protocols: [], upstream: 'main' }, 'a.b': { protocols: [] }, 'a.b.c': { protocols: [] } })
+  t.equal(wrong.size, 0)
+})
+
+t.test('of thousands of keys each may have the same mistake, and each path is looked at a few times', async (t) => {
+  const keys = Array.from({ length: 200 }, (_, at) => ({ id: `k${at}`, group: 'all', secret: `s${at}`, nope: 1 }))
+  const problems = keys.map((_, at) => ({ path: `keys[${at}].nope`, message: '' }))
+  const { startsWith } = String.prototype
+  let looks = 0
+  Reflect.set(String.prototype, 'startsWith', function (this: string, ...args: Parameters<typeof startsWith>): boolean {
+    looks += 1
+    return Reflect.apply(startsWith, this, args)
+  })
+  const { rest } = rightPart({ upstreams, groups: { all: { protocols: [] } }, keys }, problems)
+  Reflect.set(String.prototype, 'startsWith', startsWith)
+  t.ok(looks < 10 * keys.length)
+  t.same(rest['keys'], keys.map(({ id, group, secret }) => ({ id, group, secret })))
+})
