@@ -1,6 +1,6 @@
 /** What a timer can be set to, in whole milliseconds; null for no end, and for more than 24 days, after which Node ends it at once. */
 export function timerMs (ms: number): number | null {
-  return ms < 2 ** 31 ? Math.ceil(ms) : null
+  return ms < 2 ** 31 - 1 ? Math.ceil(ms) : null
 }
 
 /** Rejects where the answer takes longer than `ms`; one that comes later is dropped. */

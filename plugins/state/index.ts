@@ -33,8 +33,8 @@ const stateChecks = {
   cluster: 'a boolean',
   sentinel: 'an object',
   prefix: 'a string',
-  commandTimeoutMs: 'a whole number of at least 1',
-  holdTtlMs: 'a whole number of at least 1',
+  commandTimeoutMs: 'a whole number of 1 to 2147483647',
+  holdTtlMs: 'a whole number of 1 to 2147483647',
   ledger: 'an object',
   usageStore: 'an object',
 } as const

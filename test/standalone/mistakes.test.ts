@@ -191,6 +191,14 @@ t.test('every mistake names its path, and of values only what cannot be a secret
       'a metrics path without its slash', file({ rest: 'metrics: { path: metrics }' }),
       'metrics.path: is not valid: it must begin with a slash',
     ],
+    ...['0.0.0.0/0', '::/0'].map((network): [string, string, string] => [
+      'proxies everywhere', file({ rest: `listen: { trustProxy: [0.0.0.0/1, "${network}"] }` }),
+      'listen.trustProxy[1]: must be an address, a network such as 10.0.0.0/8, or one of loopback, linklocal, uniquelocal',
+    ]),
+    [
+      'a time that no timer can be set to', file({ rest: 'state: { engine: lmdb, holdTtlMs: 2147483648 }' }),
+      'state.holdTtlMs: must be <= 2147483647, not 2147483648',
+    ],
     ['a port that is none', file({ rest: 'listen: { port: 70000 }' }), 'listen.port: must be <= 65535, not 70000'],
     [
       'a variable that is not set',

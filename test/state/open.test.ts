@@ -40,7 +40,7 @@ t.test('a wrong or misspelled option opens nothing, and is named', async (t) => 
   const cases: [config: object, message: string][] = [
     [{ engine: 'lmdb', folder: './somewhere' }, 'option state.folder is not known'],
     [{ engine: 'lmdb', path: '' }, 'option state.path must be a string'],
-    [{ engine: 'memory', holdTtlMs: '60' }, 'option state.holdTtlMs must be a whole number of at least 1'],
+    [{ engine: 'memory', holdTtlMs: '60' }, 'option state.holdTtlMs must be a whole number of 1 to 2147483647'],
     [{ engine: 'memory', ledger: { keep: 5 } }, 'option state.ledger.keep is not known'],
   ]
   for (const [config, message] of cases) await t.rejects(openState(Object(config)), { code: 'LLM_GATEWAY_OPTION', message }, message)

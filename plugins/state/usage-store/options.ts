@@ -29,8 +29,8 @@ export function readUsageStore (config: UsageStoreConfig): UsageStoreRules {
     url: 'a string',
     password: 'an object',
     schema: 'a string',
-    intervalMs: 'a whole number of at least 1',
-    timeoutMs: 'a whole number of at least 1',
+    intervalMs: 'a whole number of 1 to 2147483647',
+    timeoutMs: 'a whole number of 1 to 2147483647',
     keepMs: 'a whole number of at least 1',
   })
   const { url, schema = defaults.schema } = config
