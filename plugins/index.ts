@@ -110,7 +110,8 @@ async function registerGateway (app: FastifyInstance, options: LlmGatewayOptions
   if (options.metrics !== false) await app.register(metrics, options.metrics ?? {})
   await app.register(errors)
   const { maxQueued, queueMs, ...shedding } = options.overload || {}
-  if (options.overload) await app.register(pressure, shedding)
+  // All of it, so that each is told by its name here.
+  if (options.overload) await app.register(pressure, options.overload)
   await app.register(auth, {
     ...options.auth,
     groups,

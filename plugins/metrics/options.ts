@@ -98,8 +98,9 @@ export function checkMetricsOptions (options: MetricsOptions): void {
     meterProvider: 'an object',
   })
   checkMethods('metrics.peers', others.peers, ['counted', 'join', 'refresh', 'cells'])
+  checkMethods('metrics.meterProvider', others.meterProvider, ['getMeter'])
   checkMethods('metrics.registry', others.registry, ['getSingleMetric', 'registerMetric', 'metrics'])
-  if (path !== undefined && path !== false && !/^\/./.test(String(path))) {
+  if (path !== undefined && path !== false && (typeof path !== 'string' || !/^\/./.test(path))) {
     throw new OptionError('metrics.path', 'must be false or begin with a slash')
   }
   checkHosts('metrics.hosts', hosts)

@@ -1,7 +1,7 @@
 import type { Span, Tracer, TracerProvider } from '@opentelemetry/api'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
-import { checkOptions } from '../core/config/options.js'
+import { checkMethods, checkOptions } from '../core/config/options.js'
 import { joinGateway } from '../core/gateway.js'
 import { identifyFirst } from '../core/call/identify.js'
 import { otelApi } from '../core/telemetry/otel-api.js'
@@ -26,6 +26,7 @@ export interface TracingOptions {
 async function registerTracing (app: FastifyInstance, options: TracingOptions): Promise<void> {
   checkOptions('tracing', options, { tracerProvider: 'an object', baggage: 'a boolean' })
   const { tracerProvider, baggage = false } = options
+  checkMethods('tracing.tracerProvider', tracerProvider, ['getTracer'])
   const gateway = joinGateway(app)
   let tracer: Tracer | null = null
   const withContent = capturesContent(process.env)

@@ -133,7 +133,8 @@ t.test('wrong options are told by name', async (t) => {
     semconv: 'old',
     colour: 'red',
   }
-  for (const [name, value] of [...Object.entries(wrong), ['registry', { metrics: async () => '' }]] as const) {
+  const others = [['registry', { metrics: async () => '' }], ['meterProvider', {}], ['path', ['/a']]] as const
+  for (const [name, value] of [...Object.entries(wrong), ...others]) {
     const app = Fastify()
     t.teardown(() => app.close())
     await t.rejects(async () => await app.register(metrics, { [name]: value }), {

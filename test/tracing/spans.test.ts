@@ -214,4 +214,7 @@ t.test('a wrong option is an error that names it', async (t) => {
   await t.rejects(async () => await Fastify().register(tracing, { baggage: 'yes' as unknown as boolean }), {
     code: 'LLM_GATEWAY_OPTION', message: /tracing\.baggage/,
   })
+  await t.rejects(async () => await Fastify().register(tracing, { tracerProvider: Object({}) }), {
+    code: 'LLM_GATEWAY_OPTION', message: /tracing\.tracerProvider has no method getTracer/,
+  })
 })
