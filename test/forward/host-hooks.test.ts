@@ -184,7 +184,7 @@ t.test('trailers of the host follow the last byte', async (t) => {
   t.equal(reply.trailers['x-host'], 'yes')
 })
 
-t.test('trailers that the host adds at the end of a stream go out, as Fastify itself did it before 5.12.8', async (t) => {
+t.test('trailers that a hook of the host adds once a stream has ended go out', async (t) => {
   const upstream = await startUpstream(t)
   const app = Fastify()
   t.teardown(() => app.close())
