@@ -61,6 +61,8 @@ export interface Gateway {
   guarded: boolean
   /** Some group has an upstream of its own. Set by the auth plugin. */
   namesUpstreams: boolean
+  /** Some upstream has another name for a model. Set by the upstreams plugin. */
+  renamesModels: boolean
   /** Groups and keys of the configuration. Set by the auth plugin. */
   parties: ConfiguredParties
   /** Lists the keys of the store; null if that is not possible. Set by the auth plugin. */
@@ -137,6 +139,7 @@ function newGateway (): Omit<Gateway, 'prefix' | 'resolve' | 'resolveLoosely' | 
     unknown: { mounts: 'leave', nowhere: 'leave' },
     guarded: false,
     namesUpstreams: false,
+    renamesModels: false,
     parties: { groups: [], keys: [] },
     issuedKeys: null,
     budgetsStatus: async () => ({ budgets: [], more: 0, isCut: false }),

@@ -24,6 +24,11 @@ export const endpoints: readonly Endpoint[] = protocols.flatMap<Endpoint>((proto
 
 export const modelLists = models
 
+/** Where a JSON body names its model: paths such as `requests.*.model`. If the URL names the model, the body may repeat it. */
+export function modelPaths ({ modelField, otherModels }: Endpoint): readonly string[] {
+  return modelField === null ? otherModels : [modelField]
+}
+
 /** What of a request tells the family of an address that several of them share. */
 export interface Caller {
   readonly headers: Readonly<Record<string, unknown>>

@@ -1,7 +1,8 @@
+import { textsAtAny } from '../core/body/json-text.js'
 import { GatewayError } from '../core/errors/gateway-error.js'
 import type { ModelCall } from '../core/call/model-call.js'
 import type { Call, Called, Header, Upstream } from '../core/upstream/upstream.js'
-import type { Family } from '../protocols/index.js'
+import { modelPaths, type Family } from '../protocols/index.js'
 import { pathAt } from './address.js'
 import { renameAt, renameModel } from './rename-model.js'
 
@@ -32,10 +33,8 @@ function bodyOf ({ models }: Upstream, { body, endpoint, model }: ModelCall): Bu
   const bytes = body.outgoing ?? body.bytes
   if (bytes !== null && body.modelAt !== null) return renameAt(bytes, body.modelAt, models.get(model ?? ''))
   if (bytes === null || models.size === 0) return bytes
-  // If the path names the model, the body may repeat it.
-  const { modelField, otherModels, family } = endpoint
-  const places = modelField === null ? otherModels : [modelField]
-  return places.reduce((sent, place) => renameModel(sent, place, models, family.modelPrefix) ?? sent, bytes)
+  const places = body.modelPlaces ?? textsAtAny(bytes, modelPaths(endpoint))
+  return renameModel(bytes, places, models, endpoint.family.modelPrefix)
 }
 
 /** Made once for each secret: V8 would have to flatten a newly joined text each time. */

@@ -37,6 +37,7 @@ async function registerUpstreams (app: FastifyInstance, options: UpstreamsOption
   const registry = healthRegistry(options.health ?? {})
   const around = surroundingsOf(app, gateway, options.notes ?? null)
   const known = readUpstreams(options.upstreams ?? {})
+  if ([...known.values()].some(({ models }) => models.size > 0)) gateway.renamesModels = true
   for (const [name, upstream] of Object.entries(options.upstreams ?? {})) {
     for (const warning of upstreamWarnings(upstream)) app.log.warn(`upstreams.${name}.${warning}`)
   }

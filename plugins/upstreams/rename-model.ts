@@ -1,21 +1,21 @@
-import { textAt, textsAt, type Span } from '../core/body/json-text.js'
+import { textAt, type Span } from '../core/body/json-text.js'
 
 /**
- * Replaces the caller's name of the model by the upstream's in the raw bytes of a JSON body, at every place that `path` leads to
- * (`model`, `requests.*.model`). Every other byte stays, and so does a `prefix` before the name. Null if there is nothing to replace.
+ * Replaces the caller's name of the model by the upstream's in the raw bytes of a JSON body, at `places`, which are in the order of the
+ * text. Every other byte stays, and so does a `prefix` before the name. The same buffer if there is nothing to replace.
  */
-export function renameModel (body: Buffer, path: string, names: ReadonlyMap<string, string>, prefix = ''): Buffer | null {
+export function renameModel (body: Buffer, places: readonly Span[], names: ReadonlyMap<string, string>, prefix = ''): Buffer {
   const pieces: Buffer[] = []
   let from = 0
-  for (const span of textsAt(body, path.split('.'))) {
-    const text = textAt(body, span) ?? ''
+  for (const place of places) {
+    const text = textAt(body, place) ?? ''
     const before = text.startsWith(prefix) ? prefix : ''
     const name = names.get(text.slice(before.length))
     if (name === undefined) continue
-    pieces.push(body.subarray(from, span[0]), Buffer.from(JSON.stringify(before + name)))
-    from = span[1]
+    pieces.push(body.subarray(from, place[0]), Buffer.from(JSON.stringify(before + name)))
+    from = place[1]
   }
-  return from === 0 ? null : Buffer.concat([...pieces, body.subarray(from)])
+  return from === 0 ? body : Buffer.concat([...pieces, body.subarray(from)])
 }
 
 /** The same in a form, where the value is not quoted. */

@@ -20,25 +20,29 @@ export function askFor (llm: ModelCall, headers: IncomingHttpHeaders, rules: Usa
   if (rules.request === null || bytes === null) return false
   if (bytes.length > largeBytes) return askInLarge(llm, bytes, headers, rules.request)
   const json = llm.body.json === undefined ? parseJson(bytes.toString()) : llm.body.json
-  const outgoing = isObject(json) && json['stream'] === true ? askForUsage(bytes, json[rules.request.field], rules.request) : null
-  return outgoing !== null && asked(llm, headers, outgoing)
+  const edit = isObject(json) && json['stream'] === true ? editOf(bytes, json[rules.request.field], rules.request) : null
+  if (edit === null) return false
+  const outgoing = Buffer.concat([bytes.subarray(0, edit.start), Buffer.from(edit.text), bytes.subarray(edit.end)])
+  return asked(llm, headers, outgoing, edit)
 }
 
-function asked (llm: ModelCall, headers: IncomingHttpHeaders, outgoing: Buffer): true {
-  llm.body.outgoing = outgoing
+function asked (llm: ModelCall, headers: IncomingHttpHeaders, outgoing: Buffer, { start, end, text }: Edit): true {
+  const { body } = llm
+  const moved = Buffer.byteLength(text) - (end - start)
+  body.modelPlaces = body.modelPlaces?.map(([from, to]) => from < end ? [from, to] : [from + moved, to + moved]) ?? null
+  body.outgoing = outgoing
   headers['accept-encoding'] = 'identity'
   return true
 }
 
 /**
- * Puts the flag that asks for usage into the raw bytes of a streamed request whose caller did not ask; every other byte
+ * What puts the flag that asks for usage into the raw bytes of a streamed request whose caller did not ask; every other byte
  * stays as it was. `options`: the value of the field. Null if the caller asked, or if the field is no object: the upstream
  * answers that.
  */
-function askForUsage (body: Buffer, options: unknown, request: UsageRequest): Buffer | null {
+function editOf (body: Buffer, options: unknown, request: UsageRequest): Edit | null {
   if (isObject(options) && isPlainlyAsked(body, request)) return null
-  const edit = editFor(body, options === undefined ? noField : fieldOf(body, request.field), options, request)
-  return edit === null ? null : Buffer.concat([body.subarray(0, edit.start), Buffer.from(edit.text), body.subarray(edit.end)])
+  return editFor(body, options === undefined ? noField : fieldOf(body, request.field), options, request)
 }
 
 /** The same for a body that would block the event loop. If it was checked, `json` has these fields, and little more. */
@@ -48,7 +52,7 @@ async function askInLarge (llm: ModelCall, body: Buffer, headers: IncomingHttpHe
   const told = isObject(json) ? json[request.field] : null
   const field = told === undefined ? noField : await searchSlowly(body, request.field)
   const edit = field === null ? null : editFor(body, field, field.value, request)
-  return edit !== null && asked(llm, headers, await insertSlowly(body, edit))
+  return edit !== null && asked(llm, headers, await insertSlowly(body, edit), edit)
 }
 
 async function asksForStream (body: Buffer, json: unknown): Promise<boolean> {

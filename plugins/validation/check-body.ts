@@ -26,6 +26,8 @@ export interface Findings {
   readonly model: string | null
   /** Where its name stands in a form. */
   readonly modelAt?: Span
+  /** Where a JSON body has its name, where somebody wants to know. */
+  readonly modelPlaces?: readonly Span[]
   /** Models that it names beside that one. */
   readonly otherModels: readonly string[]
   /** Those of them that may take its place. */

@@ -21,12 +21,14 @@ export class Checker {
   readonly threads: Threads<Answer>
   readonly #rules: Rules
   readonly #onTrouble: (error: unknown) => void
+  readonly #wantsPlaces: () => boolean
 
-  /** `onTrouble`: a body could not be checked, and why. */
-  constructor (rules: Rules, onTrouble: (error: unknown) => void) {
+  /** `onTrouble`: a body could not be checked, and why. `wantsPlaces`: see `Question`. */
+  constructor (rules: Rules, onTrouble: (error: unknown) => void, wantsPlaces = () => false) {
     const { data, bodies } = rules
     this.#rules = rules
     this.#onTrouble = onTrouble
+    this.#wantsPlaces = wantsPlaces
     this.threads = new Threads({
       file: new URL(`./check-thread${extname(import.meta.url)}`, import.meta.url),
       data,
@@ -52,7 +54,7 @@ export class Checker {
 
   async #ask (llm: ModelCall, type: MediaType, given: Buffer): Promise<BodyRefusal | null> {
     const bytes = ownBytes(given)
-    const question: Question = { endpoint: llm.endpoint.id, type, bytes }
+    const question: Question = { endpoint: llm.endpoint.id, type, bytes, wantsPlaces: this.#wantsPlaces() }
     // It is the thread's now.
     llm.body.bytes = null
     try {
@@ -77,9 +79,10 @@ function answered (llm: ModelCall, { bytes, verdict }: Answer): BodyRefusal | nu
 }
 
 /** What the path says stands where the body has no say in it. */
-function passed (llm: ModelCall, { json, model, modelAt, otherModels, substitutes, stream }: Findings): null {
+function passed (llm: ModelCall, { json, model, modelAt, modelPlaces, otherModels, substitutes, stream }: Findings): null {
   llm.body.json = json
   llm.body.modelAt = modelAt ?? null
+  llm.body.modelPlaces = modelPlaces ?? null
   llm.body.otherModels = otherModels
   llm.body.substitutes = substitutes
   if (model !== null) llm.model = model

@@ -31,7 +31,8 @@ type Next = (error?: null, payload?: RequestPayload) => void
 async function registerValidation (app: FastifyInstance, options: ValidationOptions): Promise<void> {
   const gateway = joinGateway(app)
   const rules = readOptions(options)
-  const checker = new Checker(rules, (err) => writeLog(app.log, 'error', { err }, 'a request body could not be checked'))
+  const onTrouble = (err: unknown): void => writeLog(app.log, 'error', { err }, 'a request body could not be checked')
+  const checker = new Checker(rules, onTrouble, () => gateway.renamesModels)
   gateway.bodyPace = checker.threads
   app.addHook('onClose', async () => await checker.threads.close())
 

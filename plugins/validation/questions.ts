@@ -1,9 +1,10 @@
 /** Bodies on their way to a thread and back: their memory changes hands, and what was found travels as little data. */
 import type { MessagePort } from 'node:worker_threads'
 import { isObject } from '../core/body/json-object.js'
+import { textsAtAny } from '../core/body/json-text.js'
 import { paidTools } from '../core/money/paid-tools.js'
 import { conversationFields } from '../protocols/conversation.js'
-import { endpoints, type Endpoint } from '../protocols/index.js'
+import { endpoints, modelPaths, type Endpoint } from '../protocols/index.js'
 import { checkBody, type BodyRules, type Findings } from './check-body.js'
 import type { MediaType } from './media-type.js'
 import { outline } from './outline.js'
@@ -15,6 +16,8 @@ export interface Question {
   readonly endpoint: string
   readonly type: MediaType
   readonly bytes: Uint8Array<ArrayBuffer>
+  /** Looks for the places of the model's name, for upstreams that have another one. */
+  readonly wantsPlaces: boolean
 }
 
 export interface Answer {
@@ -22,6 +25,8 @@ export interface Answer {
   readonly bytes: Uint8Array<ArrayBuffer>
   readonly verdict: BodyRefusalFacts | Findings
 }
+
+const mostPlaces = 10_000
 
 /** Rules as they travel. */
 export interface RulesData extends Bounds {
@@ -33,12 +38,16 @@ export function rulesFrom ({ schemas, maxDepth, maxValues }: RulesData): BodyRul
   return { checks: readSchemas(JSON.parse(schemas)), maxDepth, maxValues }
 }
 
-export function answerQuestion ({ endpoint: id, type, bytes }: Question, rules: BodyRules): Answer {
+export function answerQuestion ({ endpoint: id, type, bytes, wantsPlaces }: Question, rules: BodyRules): Answer {
   const endpoint = endpoints.find((known) => known.id === id)
   if (endpoint === undefined) throw new Error(`there is no endpoint ${id}`)
-  const verdict = checkBody(endpoint, type, Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length), rules)
+  const body = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
+  const verdict = checkBody(endpoint, type, body, rules)
   if (verdict instanceof BodyRefusal) return { bytes, verdict: verdict.facts }
-  return { bytes, verdict: { ...verdict, json: outlineFor(endpoint, verdict.json) } }
+  const places = wantsPlaces && type.kind === 'json' ? textsAtAny(body, modelPaths(endpoint)) : []
+  // A list of very many would take the loop longer to receive than to make again.
+  const found = places.length > 0 && places.length <= mostPlaces ? { modelPlaces: places } : {}
+  return { bytes, verdict: { ...verdict, ...found, json: outlineFor(endpoint, verdict.json) } }
 }
 
 /** Answers each message of a thread's port; there is none outside of a thread. */

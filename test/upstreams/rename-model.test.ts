@@ -1,14 +1,21 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { textAt, textsAt, textsOf } from '../../plugins/core/body/json-text.js'
+import { textAt, textsAt, textsAtAny, textsOf } from '../../plugins/core/body/json-text.js'
 import { callOf } from '../../plugins/upstreams/call.js'
 import { renameModel } from '../../plugins/upstreams/rename-model.js'
 import { requestTo, upstreamOf } from './request.js'
 
 const names = new Map([['ours', 'theirs'], ['q"uote', 'th"eirs\\']])
 
+/** Undefined where nothing was replaced. */
+function renameIn (text: string, path: string, prefix?: string): string | undefined {
+  const body = Buffer.from(text)
+  const sent = renameModel(body, textsAtAny(body, [path]), names, prefix)
+  return sent === body ? undefined : sent.toString()
+}
+
 function renamed (text: string): string | undefined {
-  return renameModel(Buffer.from(text), 'model', names)?.toString()
+  return renameIn(text, 'model')
 }
 
 t.test('one value is replaced in the bytes, and nothing else', async (t) => {
@@ -35,7 +42,7 @@ t.test('one value is replaced in the bytes, and nothing else', async (t) => {
 })
 
 t.test('a model that a path into the body leads to is renamed, and no other', async (t) => {
-  const rename = (text: string): string | undefined => renameModel(Buffer.from(text), 'requests.*.model', names, 'models/')?.toString()
+  const rename = (text: string): string | undefined => renameIn(text, 'requests.*.model', 'models/')
   const request = (model: string): string => `{"model":"${model}","content":{"parts":[{"text":"ours","model":"ours"}]}}`
   t.equal(
     rename(`{"model":"ours","requests":[${request('models/ours')},[${request('ours')}], ${request('ours')},"ours"]}`),
@@ -84,6 +91,9 @@ t.test('both names are known of a request, and its own bytes stay', async (t) =>
   t.equal(llm.body.bytes?.toString(), '{"model":"ours"}')
   llm.body.outgoing = Buffer.from('{"x":1,"model":"ours"}')
   t.match(callOf(upstream, llm, null, null), { body: Buffer.from('{"x":1,"model":"theirs"}') }, 'what was put into it is kept')
+  llm.body.modelPlaces = [[7, 13]]
+  llm.body.outgoing = Buffer.from('{"x":1,"ours","model":"ours"}')
+  t.match(callOf(upstream, llm, null, null), { body: Buffer.from('{"x":1,"theirs","model":"ours"}') }, 'nobody looks again')
   const other = requestTo('/v1/chat/completions', { body: '{"model":"other"}', model: 'other' })
   t.match(callOf(upstream, other, null, null), { body: other.body.bytes })
   t.equal(other.routing.sentModel, null)

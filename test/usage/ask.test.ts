@@ -4,6 +4,7 @@ import t from 'tap'
 import { chatUsage } from '../../plugins/protocols/chat-completions/usage.js'
 import { messagesUsage } from '../../plugins/protocols/messages/usage.js'
 import type { UsageRules } from '../../plugins/protocols/usage-rules.js'
+import { textsAtAny } from '../../plugins/core/body/json-text.js'
 import type { ModelCall } from '../../plugins/core/call/model-call.js'
 import { askFor } from '../../plugins/usage/ask.js'
 import { withBody } from '../../plugins/usage/take-body.js'
@@ -21,6 +22,7 @@ async function ask (body: string | null, rules: UsageRules = chatUsage, json?: u
   const llm = requestFor('chat_completions')
   llm.body.bytes = body === null ? null : Buffer.from(body)
   llm.body.json = json
+  llm.body.modelPlaces = body === null ? null : textsAtAny(Buffer.from(body), ['model'])
   const headers = { 'accept-encoding': 'gzip, br' }
   const asked = await askFor(llm, headers, rules)
   return { llm, asked, sent: llm.body.outgoing?.toString() ?? null, headers }
@@ -102,6 +104,17 @@ for (const [name, body, sent] of rewritten) {
         t.equal(result.sent?.length, margin.length + sent.length + 1)
         t.equal(result.headers['accept-encoding'], 'identity')
       }
+    }
+  })
+}
+
+for (const [name, body] of rewritten) {
+  t.test(`what is known of where the model stands moves with what is put before it: ${name}`, async (t) => {
+    const twice = body.replace('{', '{"model":"first",').replace(/\}$/, ',"model":"last"}')
+    for (const margin of ['', ' '.repeat(300_000)]) {
+      const sent = await ask(margin + twice, chatUsage, JSON.parse(twice))
+      t.ok(sent.sent)
+      t.same(sent.llm.body.modelPlaces, textsAtAny(Buffer.from(String(sent.sent)), ['model']))
     }
   })
 }

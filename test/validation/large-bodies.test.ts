@@ -47,6 +47,21 @@ async function post (
 
 const many = (count: number, unit: (index: number) => string): string => Array.from({ length: count }, (_, index) => unit(index)).join(',')
 
+t.test('the name of a model is replaced where the thread has seen it', async (t) => {
+  const upstream = await startUpstream(t)
+  const app = Fastify()
+  const upstreams = { main: { url: upstream.url, models: { ours: 'theirs' } } }
+  await app.register(llmGateway, gatewayOptions(upstream.url, { upstreams }))
+  t.teardown(() => app.close())
+  const seen: unknown[] = []
+  app.addHook('onSend', async (request) => { seen.push(modelCallOf(request)?.body.modelPlaces?.length) })
+  const url = await app.listen({ host: '127.0.0.1', port: 0 })
+  const body = (model: string, asked = ''): string => `{${asked}"stream":true,${messages},"x":"${padding}ö","model":"${model}","n":1}`
+  await (await fetch(url + chat, { method: 'POST', headers: json, body: body('ours') })).text()
+  t.equal((await upstream.requests.next()).sha256, sha256(body('theirs', '"stream_options":{"include_usage":true},')))
+  t.same(seen, [1])
+})
+
 t.test('through routes of this package', async (t) => {
   const { app, url, upstream } = await start(t)
   const settled = watchSettled(app)

@@ -57,7 +57,8 @@ t.test('a name that would change what an object is has no place in it', async (t
 t.test('a question is answered with what the body says, and with the body', async (t) => {
   const rules = rulesFrom(readOptions({}).data)
   const ask = (endpoint: string, text: string): unknown => {
-    const { bytes, verdict } = answerQuestion({ endpoint, type: { kind: 'json' }, bytes: new Uint8Array(Buffer.from(text)) }, rules)
+    const given = new Uint8Array(Buffer.from(text))
+    const { bytes, verdict } = answerQuestion({ endpoint, type: { kind: 'json' }, wantsPlaces: false, bytes: given }, rules)
     t.equal(Buffer.from(bytes).toString(), text)
     return verdict
   }
@@ -97,16 +98,32 @@ t.test('every endpoint can be asked about, and long names are cut', async (t) =>
   const { data } = readOptions({ maxValues: 4 })
   const rules = rulesFrom(data)
   for (const { id } of endpoints) {
-    const { verdict } = answerQuestion(
-      { endpoint: id, type: { kind: 'form', boundary: 'b' }, bytes: new Uint8Array(Buffer.from('--b--')) }, rules
-    )
+    const bytes = new Uint8Array(Buffer.from('--b--'))
+    const { verdict } = answerQuestion({ endpoint: id, type: { kind: 'form', boundary: 'b' }, wantsPlaces: true, bytes }, rules)
     t.match(verdict, { model: null, stream: false }, id)
   }
-  const json = (text: string): unknown =>
-    answerQuestion({ endpoint: 'chat_completions', type: { kind: 'json' }, bytes: new Uint8Array(Buffer.from(text)) }, rules).verdict
+  const json = (text: string): unknown => {
+    const bytes = new Uint8Array(Buffer.from(text))
+    return answerQuestion({ endpoint: 'chat_completions', type: { kind: 'json' }, wantsPlaces: false, bytes }, rules).verdict
+  }
   t.match(json('[{},{},{},{}]'), { keyword: 'values' })
   const name = 'x'.repeat(1_000)
   t.match(json(`{"${name}":1,"${name}":2}`), { keyword: 'duplicate_key', param: /^x{200}\.\.\.$/ })
+})
+
+t.test('where the model stands is told to whoever wants to know, unless there are very many places', async (t) => {
+  const rules = rulesFrom(readOptions({}).data)
+  const placesIn = (endpoint: string, text: string, wantsPlaces = true): unknown => {
+    const { verdict } = answerQuestion({ endpoint, type: { kind: 'json' }, wantsPlaces, bytes: new Uint8Array(Buffer.from(text)) }, rules)
+    return 'modelPlaces' in verdict ? verdict.modelPlaces : null
+  }
+  const chat = '{"messages":[{"role":"user","content":"x"}],"mod\\u0065l":"b"}'
+  t.same(placesIn('chat_completions', chat), [[chat.length - 4, chat.length - 1]])
+  t.same(placesIn('chat_completions', chat, false), null)
+  const one = '{"model":"models/a","content":{"parts":[{"text":"x"}]}}'
+  const batch = (count: number): string => `{"requests":[${Array<string>(count).fill(one).join(',')}]}`
+  t.same(placesIn('generate_content.batchEmbedContents', batch(2)), [[22, 32], [22 + one.length + 1, 32 + one.length + 1]])
+  t.equal(placesIn('generate_content.batchEmbedContents', batch(10_001)), null)
 })
 
 t.test('a thread answers what comes through its port', async (t) => {
@@ -114,7 +131,7 @@ t.test('a thread answers what comes through its port', async (t) => {
   t.teardown(() => port1.close())
   serveQuestions(port2, readOptions({}).data)
   const bytes = new Uint8Array(Buffer.from('{'))
-  port1.postMessage({ endpoint: 'chat_completions', type: { kind: 'json' }, bytes })
+  port1.postMessage({ endpoint: 'chat_completions', type: { kind: 'json' }, wantsPlaces: false, bytes })
   t.match(await once(port1, 'message'), [{ bytes, verdict: { keyword: 'json' } }])
   await t.resolves(import('../../plugins/validation/check-thread.js'), 'and outside of a thread there is nothing to answer')
 })
@@ -124,7 +141,7 @@ t.test('how a request asks to be served is kept, wherever it stands', (t) => {
   const messages = [{ role: 'user', content: 'x' }]
   const bytes = new TextEncoder().encode(JSON.stringify({ model: 'm', messages, ...fill, service_tier: 'priority' }))
   const rules = rulesFrom({ schemas: '{}', maxDepth: 9, maxValues: 9_999 })
-  const { verdict } = answerQuestion({ endpoint: 'chat_completions', type: { kind: 'json' }, bytes }, rules)
+  const { verdict } = answerQuestion({ endpoint: 'chat_completions', type: { kind: 'json' }, wantsPlaces: false, bytes }, rules)
   t.match(verdict, { json: { service_tier: 'priority' } })
   t.end()
 })

@@ -68,6 +68,11 @@ export function textsAt (bytes: Buffer, path: readonly string[]): Span[] {
   return found
 }
 
+/** The same of several paths, written `requests.*.model`, in the order of the text. */
+export function textsAtAny (bytes: Buffer, paths: readonly string[]): Span[] {
+  return paths.flatMap((path) => textsAt(bytes, path.split('.'))).sort(([a], [b]) => a - b)
+}
+
 /** The same for a key at the top. */
 export function textsOf (bytes: Buffer, key: string): Span[] {
   return textsAt(bytes, [key])

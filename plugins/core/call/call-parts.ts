@@ -50,6 +50,8 @@ export class RequestBody {
   heldBytes = 0
   /** Where the model's name is in a form; null for any other body. */
   modelAt: Span | null = null
+  /** Where a large JSON body names the model, in the bytes to send; null where nobody has looked for it. */
+  modelPlaces: readonly Span[] | null = null
   /** Further models that it names; the upstream may use any of them. */
   otherModels: readonly string[] = none
   /** Those of them that may replace the one asked for. */
