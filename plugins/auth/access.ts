@@ -1,4 +1,5 @@
 /** Decisions that need no store: what a known key of a known group may do. Each returns the refusal, or null for yes. */
+import { clipped } from '../core/errors/clipped.js'
 import { gatewayError, type GatewayError } from '../core/errors/gateway-error.js'
 import { modelHeaders, type Endpoint, type Family } from '../protocols/index.js'
 import type { ModelCall } from '../core/call/model-call.js'
@@ -27,7 +28,8 @@ export function checkModel (
   if (models === null) return null
   const inHeaders = Object.keys(headers).filter((name) => modelHeaders.includes(name.replaceAll('_', '-')))
   const named = [...model === null ? [] : [model], ...otherModels, ...inHeaders.map((name) => String(headers[name]))]
-  if (named.some((name) => !models.has(name))) return gatewayError('model_not_allowed', {}, { param: modelField })
+  const refused = named.find((name) => !models.has(name))
+  if (refused !== undefined) return gatewayError('model_not_allowed', { model: clipped(refused) }, { param: modelField })
   return model === null && modelField !== null ? gatewayError('model_required', {}, { param: modelField }) : null
 }
 

@@ -36,10 +36,3 @@ export function refused (
 ): BodyRefusal {
   return new BodyRefusal({ keyword, code, values, param })
 }
-
-/** Most of a caller's own words, such as a key, that an error repeats: they may be as long as a body. */
-const maxWords = 200
-
-export function clipped (words: string): string {
-  return words.length <= maxWords ? words : `${words.slice(0, maxWords)}...`
-}

@@ -1,6 +1,6 @@
 import type { ErrorObject } from 'ajv'
 import { pointerKeys } from '../core/body/json-object.js'
-import { clipped } from './body-refusal.js'
+import { clipped } from '../core/errors/clipped.js'
 
 /** Which field of a body is wrong, as `messages[0].role`, and what is wrong with it, in words. */
 export interface Explanation {

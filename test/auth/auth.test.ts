@@ -92,6 +92,10 @@ t.test('a group that allows some models allows no other name for another', async
   for (const name of ['models/large', 'models/small%2Fx', 'tunedModels/small', 'models/Small', 'models/models/small']) {
     t.equal(await ask(`/v1beta/${name}:generateContent`), 403, name)
   }
+  const told = await app.inject({
+    method: 'POST', url: `/v1beta/models/${'x'.repeat(300)}:generateContent`, headers: { 'x-goog-api-key': 'sk-few' },
+  })
+  t.match(told.json(), { error: { message: `This API key may not use the model ${'x'.repeat(200)}....` } }, 'not at any length')
   const unread = await app.inject({ method: 'POST', url: '/v1/chat/completions', headers: { authorization: 'Bearer sk-few' } })
   t.match([unread.statusCode, unread.json()], [400, { error: { code: 'model_required', param: 'model' } }], 'nobody read the body')
   t.equal((await app.inject({ method: 'GET', url: '/v1/responses/r1', headers: { authorization: 'Bearer sk-few' } })).statusCode, 200)

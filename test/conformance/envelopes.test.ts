@@ -74,7 +74,10 @@ const provocations: Readonly<Record<string, Provoke>> = {
   missing_version: { change: header({ 'anthropic-version': null }) },
   unsupported_version: { change: header({ 'anthropic-version': '2001-01-01' }) },
   protocol_not_allowed: { change: key('sk-third'), names: ({ protocol }) => ({ protocol, allowed: 'no protocol here' }) },
-  model_not_allowed: { change: key('sk-models') },
+  model_not_allowed: {
+    change: key('sk-models'),
+    names: ({ path, body }) => ({ model: /models\/([^:]+):/i.exec(path)?.[1] ?? String(JSON.parse(body).model) }),
+  },
   model_required: { change: () => ({ key: 'sk-models', path: '/v1/images/variations', body: '{"image":"data:,"}' }) },
   access_denied: { change: key('sk-groupless'), gateway: 'storeless' },
   insufficient_quota: { change: key('sk-spent') },

@@ -65,7 +65,7 @@ export const errorTable = {
   missing_version: badRequest('Header {header} is required. Accepted: {accepted}.'),
   unsupported_version: badRequest('Header {header} has a value that is not accepted. Accepted: {accepted}.'),
   protocol_not_allowed: forbidden('This API key may not be used for {protocol}. It allows: {allowed}.'),
-  model_not_allowed: forbidden('This API key may not use the requested model.'),
+  model_not_allowed: forbidden('This API key may not use the model {model}.'),
   model_required: badRequest('The request must name its model: this API key allows only some.'),
   model_not_priced: forbidden('The requested model has no price here, so that it cannot be used.'),
   access_denied: forbidden('This API key may not make this request.'),
