@@ -11,17 +11,22 @@ const smallBytes = 64 * 1024
 /** More than the default cap of a body, so that a body somewhat above the cap is read to its end. */
 const drainMaxBytes = 64 * 1024 * 1024
 const drainMaxMs = 5_000
+/** Chunks take as long to read whatever they hold, and one read of a socket has ten thousand of a byte each: no client sends so many. */
+const fewPieces = 4_096
+const leastBytesOfPiece = 64
 
 /** Reads the rest of an upload, and cuts it beyond the bounds. Resolves at its end; null if nothing long can be coming. */
 export function drainUpload (raw: IncomingMessage): Promise<void> | null {
   if (raw.complete || raw.readableEnded || raw.destroyed || !mayBeLong(raw)) return null
   return new Promise((resolve) => {
     let bytes = 0
+    let pieces = 0
     const timer = setTimeout(() => cut(raw), drainMaxMs)
     timer.unref()
     raw.on('data', (chunk: Buffer) => {
       bytes += chunk.length
-      if (bytes > drainMaxBytes) cut(raw)
+      pieces += 1
+      if (bytes > drainMaxBytes || (pieces > fewPieces && bytes < pieces * leastBytesOfPiece)) cut(raw)
       else restWhenShareIsTaken(raw, chunk.length)
     })
     const end = (): void => {

@@ -1,8 +1,11 @@
 import { once } from 'node:events'
+import { IncomingMessage } from 'node:http'
 import { connect, constants } from 'node:http2'
+import { Socket } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import Fastify, { type FastifyInstance } from 'fastify'
 import t from 'tap'
+import { drainUpload } from '../../../plugins/core/errors/drain-upload.js'
 import llmGateway from '../../../plugins/index.js'
 import { everyProtocol, gatewayOptions, listen, secret, watchSettled } from '../../helpers/gateway.js'
 import { Wire } from '../../helpers/wire.js'
@@ -149,4 +152,17 @@ t.test('over HTTP/2 an upload without a length that is never ended is cut, and a
   t.strictSame([unended, ...untaken].map(({ rstCode }) => rstCode), [
     constants.NGHTTP2_NO_ERROR, constants.NGHTTP2_CANCEL, constants.NGHTTP2_CANCEL, constants.NGHTTP2_CANCEL,
   ])
+})
+
+t.test('an upload in thousands of tiny chunks, which hold the loop, is cut; one in small chunks is read', async (t) => {
+  for (const [bytes, isCut] of [[1, true], [100, false]] as const) {
+    const raw = new IncomingMessage(new Socket())
+    raw.headers['transfer-encoding'] = 'chunked'
+    const drained = drainUpload(raw)
+    for (let pieces = 0; pieces < 5_000; pieces += 1) raw.push(Buffer.alloc(bytes))
+    raw.push(null)
+    raw.complete = true
+    await drained
+    t.equal(raw.aborted, isCut, `${bytes} bytes`)
+  }
 })
