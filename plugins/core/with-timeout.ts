@@ -3,12 +3,12 @@ export function timerMs (ms: number): number | null {
   return ms < 2 ** 31 - 1 ? Math.ceil(ms) : null
 }
 
-/** Rejects where the answer takes longer than `ms`; one that comes later is dropped. */
+/** Rejects where the answer takes longer than `ms`; one that comes later is dropped. No process stays for it alone. */
 export async function withTimeout<T> (ms: number, answer: Promise<T>): Promise<T> {
   const longestMs = timerMs(ms)
   if (longestMs === null) return await answer
   return await new Promise<T>((resolve, reject) => {
-    const timer = setTimeout(() => reject(new Error(`no answer within ${longestMs} ms`)), longestMs)
+    const timer = setTimeout(() => reject(new Error(`no answer within ${longestMs} ms`)), longestMs).unref()
     answer.then(resolve, reject).finally(() => clearTimeout(timer))
   })
 }

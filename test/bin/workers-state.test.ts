@@ -187,7 +187,10 @@ for (const { name, skip, state } of engines) {
     await t.test('let in together what the limits of a group allow, and not one more', async (t) => {
       t.strictSame(await atOnce(cluster, 'key-rated', 24), { served: 7, refused: [429] })
       t.strictSame(await atOnce(cluster, 'key-narrow', 24), { served: 4, refused: [429] })
-      t.strictSame(await atOnce(cluster, 'key-narrow', 24), { served: 4, refused: [429] }, 'whose places are free again')
+      let again = await atOnce(cluster, 'key-narrow', 24)
+      // A caller may have all of its reply before the store has heard that its place is free.
+      for (let tries = 0; again.served < 4 && tries < 20; tries += 1) again = await atOnce(cluster, 'key-narrow', 24)
+      t.strictSame(again, { served: 4, refused: [429] }, 'whose places are free again')
       t.strictSame(await atOnce(cluster, 'key-paid', 24), { served: 5, refused: [403] })
       t.strictSame(await atOnce(cluster, 'key-budgeted', 24), { served: 6, refused: [403] })
     })

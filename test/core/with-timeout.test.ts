@@ -1,3 +1,4 @@
+import { getActiveResourcesInfo } from 'node:process'
 import t from 'tap'
 import { timerMs, withTimeout } from '../../plugins/core/with-timeout.js'
 
@@ -9,5 +10,14 @@ t.test('a time that no timer can have is none', async (t) => {
   t.equal(timerMs(Infinity), null)
   t.equal(await withTimeout(Infinity, Promise.resolve('late')), 'late')
   t.equal(await withTimeout(1_000, Promise.resolve('soon')), 'soon')
-  await t.rejects(withTimeout(5, new Promise(() => {})), { message: 'no answer within 5 ms' })
+})
+
+t.test('an answer that does not come keeps no process from its end', async (t) => {
+  const before = getActiveResourcesInfo().length
+  const late = withTimeout(20, new Promise(() => {}))
+  t.equal(getActiveResourcesInfo().length, before)
+  // This test has to wait for it.
+  const other = setTimeout(() => {}, 60_000)
+  await t.rejects(late, { message: 'no answer within 20 ms' })
+  clearTimeout(other)
 })
