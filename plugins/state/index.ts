@@ -48,15 +48,15 @@ const ledgerChecks = {
 } as const
 
 /**
- * Opens what a configuration names. Rejects with `LLM_GATEWAY_OPTION`, with `LLM_GATEWAY_MISSING_PEER` where the engine's
- * package is not installed, or with what the engine says. `now` replaces every clock, for tests.
+ * Opens the engine that a configuration names. Rejects with `LLM_GATEWAY_OPTION` for a wrong option, with `LLM_GATEWAY_MISSING_PEER` if the
+ * engine's package is not installed, or with the engine's own error. `now` replaces every clock, for tests.
  */
 export async function openState (config: StateConfig, now?: Clock): Promise<State> {
   const opened = await openEngine(config, now)
   try {
     return withLedger(opened, config, now)
   } catch (error) {
-    // A connection that is left open would keep the process from its end.
+    // An open connection would keep the process alive.
     await opened.close()
     throw error
   }
@@ -84,7 +84,7 @@ function ledgerPath ({ path = defaults.path }: StateConfig): string {
   return join(path, 'ledger')
 }
 
-/** What the process's records go to the usage store by; null where there is none. */
+/** Ships the process's records to the usage store; null without a store. */
 function shipperOf (config: StateConfig, ledger: Ledger, now: () => number = Date.now): Shipper | null {
   const { usageStore } = config
   if (usageStore === undefined || !(ledger instanceof FileLedger)) return null
@@ -94,7 +94,8 @@ function shipperOf (config: StateConfig, ledger: Ledger, now: () => number = Dat
 }
 
 /**
- * Its keys alone, for a command that changes them beside a gateway: there need be no ledger where it runs. Rejects as `openState` does.
+ * Opens the keys alone, for a command that changes them beside a running gateway: its machine need not have a ledger. Rejects as
+ * `openState` does.
  */
 export async function openKeys (config: StateConfig): Promise<Pick<State, 'keys' | 'close'>> {
   const { keys, close } = await openEngine(config)
@@ -102,7 +103,7 @@ export async function openKeys (config: StateConfig): Promise<Pick<State, 'keys'
 }
 
 async function openEngine (config: StateConfig, now?: Clock): Promise<Opened> {
-  // By name, too: a misspelled path would keep what must survive somewhere else.
+  // The names are checked, too: with a misspelled `path` the state would be kept in another place.
   checkOptions('state', config, stateChecks)
   checkOptions('state.ledger', config.ledger ?? {}, ledgerChecks)
   if (config.usageStore !== undefined) readUsageStore(config.usageStore)

@@ -1,19 +1,19 @@
 import { readLabels } from '../core/config/labels.js'
 import type { KeyChange, KeyRecord } from './types.js'
 
-/** The text that a store keeps: the same for a record as it was read, whose labels stand in it as text already. */
+/** The text that a store keeps. `labels` is left out: it is read again from `label`. */
 export function writeKey (record: KeyRecord): string {
   return JSON.stringify({ ...record, labels: undefined })
 }
 
-/** Throws where the text was not written by `writeKey`. */
+/** Throws if the text was not written by `writeKey`. */
 export function readKey (text: string): KeyRecord {
   const value: unknown = JSON.parse(text)
   if (!isKeyRecord(value)) throw new Error('a stored key cannot be read')
   return withLabels(value)
 }
 
-/** The labels that stand in a record's text, for who counts requests by them. */
+/** Adds the labels that the record's text holds, for counting requests by them. */
 export function withLabels (record: KeyRecord): KeyRecord {
   return record.label == null ? record : { ...record, labels: readLabels(record.label) }
 }
@@ -22,18 +22,18 @@ function isKeyRecord (value: unknown): value is KeyRecord {
   return typeof value === 'object' && value !== null && 'id' in value && 'digest' in value && 'group' in value && 'limits' in value
 }
 
-/** What a pushed message says; everything is stale where it says nothing that is understood. */
+/** Reads a pushed message. If it cannot be understood, everything counts as changed. */
 export function readChange (text: string): KeyChange {
   try {
     const value: unknown = JSON.parse(text)
     if (typeof value === 'object' && value !== null) return value
   } catch {
-    // Not ours. Thrown from here, it would end the process.
+    // Not a message of the gateway. An error thrown from here would end the process.
   }
   return { group: '*' }
 }
 
-/** Who hears of changes in this process. */
+/** Listeners for key changes in this process. */
 export class Listeners {
   readonly #listeners = new Set<(change: KeyChange) => void>()
 

@@ -1,7 +1,10 @@
 import { existsSync, mkdirSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 
-/** With those above it. Node's own `recursive` never returns where the system says ENOENT of a new folder, as Linux does below /proc. */
+/**
+ * Makes a folder and those above it. Node's own `recursive` never returns if the system reports ENOENT for a new folder, as Linux does
+ * below /proc.
+ */
 export function makeFolder (path: string): void {
   const missing: string[] = []
   for (let at = resolve(path); !existsSync(at); at = dirname(at)) missing.unshift(at)
@@ -9,7 +12,7 @@ export function makeFolder (path: string): void {
   for (const folder of missing) makeOne(folder)
 }
 
-/** Another process may have been first. */
+/** Another process may have made it meanwhile. */
 function makeOne (folder: string): void {
   try {
     mkdirSync(folder)

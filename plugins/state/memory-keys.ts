@@ -1,7 +1,7 @@
 import { Listeners, withLabels } from './key-record.js'
 import type { KeyRecord, KeyStore } from './types.js'
 
-/** Keys of this process alone: lost at exit. */
+/** Keys of this process, lost at exit. */
 export function memoryKeys (): KeyStore {
   const byId = new Map<string, KeyRecord>()
   const byDigest = new Map<string, KeyRecord>()

@@ -7,7 +7,7 @@ import type { RedisLink } from './redis/link.js'
 
 const maxNotes = 100_000
 
-/** Of this process alone. */
+/** Notes of this process. */
 export function memoryNotes (): Notes {
   const notes = new LRUCache<string, string>({ max: maxNotes })
   return {
@@ -16,12 +16,15 @@ export function memoryNotes (): Notes {
   }
 }
 
-/** Others that are looked at when one is written: more than one, or there would be more and more of them. All at once held up the loop. */
+/**
+ * Number of other notes checked for expiry at each write: with only one, their number could grow. Checking all at once held up the event
+ * loop.
+ */
 const looks = 4
 
-/** Of one host. */
+/** Notes of one host. */
 export function lmdbNotes ({ notes, thread }: LmdbFiles, now: () => number = Date.now): Notes {
-  /** Where the next look begins. */
+  /** Where the next check begins. */
   let next = ''
   const over = (): Entry[] => {
     const found = [...notes.getRange({ start: next, limit: looks + 1 })]
@@ -39,7 +42,7 @@ export function lmdbNotes ({ notes, thread }: LmdbFiles, now: () => number = Dat
   }
 }
 
-/** Of all that share the Redis. */
+/** Notes of all gateways that share the Redis. */
 export function redisNotes (link: RedisLink, prefix: string): Notes {
   return {
     read: async (name) => await link.ask(async (client) => await client.get(`${prefix}:note:${name}`)),

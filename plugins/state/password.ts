@@ -1,16 +1,16 @@
-/** The password of a store in a file of its own: read for each new connection, so that another one needs no restart. */
+/** The password of a store in a file of its own: read for each new connection, so that a new password needs no restart. */
 import { checkOptions, OptionError } from '../core/config/options.js'
 import { readPlainFileNow } from '../core/config/plain-file.js'
 
 export interface PasswordFile {
-  /** Its path. */
+  /** Path of the file. */
   readonly file: string
 }
 
-/** The password as the file has it now, or the last one while it cannot be read. */
+/** Returns the password that the file has now, or the last one while it cannot be read. */
 export type Password = () => string
 
-/** Null where there is none. Throws `LLM_GATEWAY_OPTION` for a file that cannot be read or holds nothing. */
+/** Null if none is configured. Throws `LLM_GATEWAY_OPTION` if the file cannot be read or is empty. */
 export function readPassword (option: string, given: PasswordFile | undefined): Password | null {
   if (given === undefined) return null
   checkOptions(option, given, { file: 'a string' })
@@ -41,7 +41,7 @@ interface Logins extends Login {
   readonly usageStore?: Login
 }
 
-/** `LLM_GATEWAY_OPTION` for each address and password that cannot be used. */
+/** `LLM_GATEWAY_OPTION` errors, one for each address and password that cannot be used. */
 export function wrongLogins ({ sentinel, usageStore, ...state }: Logins): unknown[] {
   const all = Object.entries<Login | undefined>({ state, 'state.sentinel': sentinel, 'state.usageStore': usageStore })
   return all.flatMap(([option, given]) => [
@@ -59,10 +59,10 @@ function thrownBy (check: () => unknown): unknown[] {
   }
 }
 
-/** What its client says of such an address names neither the option nor what is wrong. */
+/** Checked here, because the client's own error names neither the option nor what is wrong. */
 function checkAddress (option: string, address: string): void {
   try {
-    // A PostgreSQL behind a socket has no host, and a percent sign that stands for itself is one to its client.
+    // The address of a PostgreSQL socket has no host. The PostgreSQL client accepts a percent sign that stands for itself.
     const { username, password, protocol } = new URL(address.replace('@/', '@socket/'))
     if (protocol.startsWith('redis')) decodeURIComponent(username + password)
   } catch {
@@ -70,7 +70,7 @@ function checkAddress (option: string, address: string): void {
   }
 }
 
-/** The address with the password in it, whatever that holds: the setter itself leaves a percent sign as it is. */
+/** The address with the password in it, whatever it contains: the setter does not encode a percent sign. */
 export function withPassword (address: string, password: Password | null): string {
   if (password === null) return address
   const url = new URL(address)

@@ -1,7 +1,7 @@
 import type { Stats } from 'node:fs'
 import { stat } from 'node:fs/promises'
 
-/** Null where there is no such file. */
+/** Null if there is no such file. */
 export async function statOf (path: string): Promise<Stats | null> {
   try {
     return await stat(path)

@@ -1,6 +1,6 @@
 /**
- * What must survive a restart, behind three small interfaces: keys, balances and the usage ledger. The engines
- * (memory, lmdb, Redis) differ in who shares the state and in nothing that a caller can see.
+ * What must survive a restart, behind three small interfaces: keys, balances and the usage ledger. The engines (memory, lmdb, Redis) differ
+ * in who shares the state, and in nothing that a caller can see.
  */
 import type { Balances } from '../core/balances/types.js'
 import type { Ledger } from '../core/money/ledger.js'
@@ -13,7 +13,7 @@ export type * from '../core/balances/types.js'
 export type * from '../core/money/ledger.js'
 export type { KeyChange, UsageStoreConfig }
 
-/** A key with what only its keepers see. The secret itself is never stored: `digest` is its SHA-256. */
+/** A key with the fields of its store. The secret is never stored: `digest` is its SHA-256. */
 export interface KeyRecord extends Key {
   /** 64 lower-case hex digits. */
   readonly digest: string
@@ -22,19 +22,19 @@ export interface KeyRecord extends Key {
   readonly createdAt: number
 }
 
-/** What may change in a key's life. Disabling revokes it; a new digest rotates it. */
+/** What may change about a key. Disabling revokes it; a new digest rotates it. */
 export type KeyEdit = Partial<Pick<KeyRecord, 'digest' | 'group' | 'disabled' | 'expiresAt' | 'limits' | 'label'>>
 
 export interface KeyStore {
-  /** `digest`: SHA-256 of the secret, 64 lower-case hex digits. Null: no such key. Rejects: the store cannot answer. */
+  /** Finds a key by its digest: SHA-256 of the secret, 64 lower-case hex digits. Null: no such key. Rejects if the store cannot answer. */
   find: (digest: string) => Promise<Key | null>
-  /** Hears of changes, whoever made them, on any worker and host. Returns the unsubscribe function. */
+  /** Calls the listener for each change, whoever made it, on any worker and host. Returns a function that unsubscribes. */
   onChange: (listener: (change: KeyChange) => void) => () => void
-  /** Tells every listener on every worker and host, for changes made outside the store such as a reloaded group. */
+  /** Notifies every listener on every worker and host, for changes made outside the store, such as a reloaded group. */
   announce: (change: KeyChange) => Promise<void>
-  /** A key by its id. Null: no such key. Tells nobody, unlike a change of nothing. */
+  /** A key by its id. Null: no such key. Notifies nobody, unlike an update without changes. */
   read: (id: string) => Promise<KeyRecord | null>
-  /** False where the id or the digest is taken. */
+  /** False if the id or the digest is taken. */
   create: (record: KeyRecord) => Promise<boolean>
   /** Null: no such key. Resolves once the change is stored and announced. */
   update: (id: string, changes: KeyEdit) => Promise<KeyRecord | null>
@@ -43,18 +43,18 @@ export interface KeyStore {
 }
 
 export interface LedgerConfig {
-  /** A new file is begun beyond this size. Default 64 MiB. */
+  /** Size in bytes beyond which a new file is begun. Default 64 MiB. */
   readonly maxFileBytes?: number
-  /** A new file is begun after this time. Default one day. */
+  /** Age beyond which a new file is begun. Default one day. */
   readonly maxFileAgeMs?: number
   /**
-   * Files are deleted when their last record is older than this. Default: never. A time without records counts as a day at most (or as
-   * `maxFileAgeMs`, where that is longer), so that a clock that runs ahead deletes no more than that.
+   * Files are deleted when their last record is older than this. Default: never. A time without records counts as one day at most (or as
+   * `maxFileAgeMs`, if that is longer), so that a clock that runs ahead deletes no more than that.
    */
   readonly keepMs?: number
 }
 
-/** Where the state is kept. The engine `redis` needs its address. */
+/** Where the state is kept. The engine `redis` needs `url`. */
 export type StateConfig = StateDetails & (
   | { readonly engine: 'memory' | 'lmdb', readonly url?: undefined }
   | { readonly engine: 'redis', /** `redis://[user:password@]host:port/db`. */ readonly url: string }
@@ -66,23 +66,23 @@ interface StateDetails {
    * @defaultValue './data'
    */
   readonly path?: string
-  /** The password of Redis in a file, in place of the one in `url`. Read again for each connection. */
+  /** File with the password of Redis, in place of the one in `url`. Read again for each connection. */
   readonly password?: PasswordFile
-  /** True where `url` is one node of a Redis Cluster. */
+  /** True if `url` is one node of a Redis Cluster. */
   readonly cluster?: boolean
   /**
-   * Where `url` is a Redis Sentinel, which names the server that is the primary now; user, password and database of `url` are the server's.
+   * Set if `url` is a Redis Sentinel, which names the current primary; user, password and database of `url` are those of the primary.
    * `name`: of the primary. `password`: of the Sentinels themselves, read again for each connection.
    */
   readonly sentinel?: { readonly name: string, readonly password?: PasswordFile }
-  /** In front of every Redis key. Default `llm-gateway`. */
+  /** Prefix of every Redis key. Default `llm-gateway`. */
   readonly prefix?: string
   /** How long a Redis command may take. Default 50 ms. */
   readonly commandTimeoutMs?: number
   /** How long a hold outlives the last sign of its process. Default 60 s. */
   readonly holdTtlMs?: number
   readonly ledger?: LedgerConfig
-  /** Where the usage records of all hosts go, too. Default: they stay where they were written. */
+  /** Where the usage records of all hosts are shipped, too. Default: they stay on the host that wrote them. */
   readonly usageStore?: UsageStoreConfig
 }
 
@@ -92,11 +92,11 @@ export interface State {
   readonly ledger: Ledger
   /** Small texts that are remembered for a while, such as which upstream made a response. */
   readonly notes: Notes
-  /** What an operator should be told at start, null for nothing. */
+  /** What an operator should know at start; null for nothing. */
   readonly notice: string | null
   /**
-   * Settles what a killed process recorded and could not settle any more. Resolves with the number of records that were
-   * looked at; nothing has to wait for it.
+   * Settles what a killed process recorded but could not settle. Resolves with the number of records that were checked; nothing has to wait
+   * for it.
    */
   readonly recovered: Promise<number>
   close: () => Promise<void>

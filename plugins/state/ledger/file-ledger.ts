@@ -6,12 +6,12 @@ import { LedgerWriter, type FileShipping, type Span } from './write.js'
 import type { Ledger, LedgerConfig, LedgerRange, LedgerRecord, Shipping, Trouble } from '../types.js'
 
 const retryMs = 1_000
-/** Charges are remembered for as long (`rememberMs`). */
+/** How far back records are settled again: charges are remembered for as long (`rememberMs`). */
 const recoverMs = 24 * 60 * 60_000
-/** From one write to the next: records of this time share one. A disk that is waited for less often serves everybody else better. */
+/** Time between two writes: records of this time share one. Fewer waits for the disk leave it free for other work. */
 const gatherMs = 25
 
-/** Records that share a write, and its end. */
+/** Records that share a write, and the promise of its end. */
 interface Batch {
   readonly records: LedgerRecord[]
   readonly resolve: () => void
@@ -19,30 +19,30 @@ interface Batch {
 }
 
 /**
- * A ledger of plain files. Each process appends to files of its own, so that no two writers ever meet; whoever reads takes
- * all of them. Records that arrive while a write runs share the next one, and are acknowledged when the disk has them.
+ * A ledger of plain files. Each process appends to its own files, so that two writers never meet; readers read all of them. Records that
+ * arrive while a write runs share the next one, and are acknowledged when the disk has them.
  */
 export class FileLedger implements Ledger {
   readonly #path: string
   readonly #writer: LedgerWriter
   readonly #now: () => number
   readonly #maxWaiting: number
-  /** Those that the next write takes; null for none. */
+  /** Records for the next write; null for none. */
   #next: Batch | null = null
-  /** That they are kept. One promise for all: each of its own would cost a request more than its record does. */
+  /** Resolves when all records are kept. One promise for all: one for each would cost a request more than its record does. */
   #kept = Promise.resolve()
-  /** Records that are not kept yet. */
+  /** Number of records that are not kept yet. */
   #waiting = 0
   #writing: Promise<void> | null = null
   #wroteAt = -Infinity
   #closing = false
   #failing = false
-  /** Whoever waits for a write, and not for its success. */
+  /** Callers that wait for a write, successful or not. */
   #flushes: Array<() => void> = []
   readonly #listeners = new Set<Trouble>()
   #allSettled = true
 
-  /** `maxWaiting` records may wait for a disk that takes none; one more is refused with an error. */
+  /** `maxWaiting` records may wait for a disk that accepts none; one more is refused with an error. */
   constructor (path: string, config: LedgerConfig = {}, now: () => number = Date.now, maxWaiting = 100_000) {
     this.#path = path
     this.#writer = new LedgerWriter(path, config, now)
@@ -65,7 +65,7 @@ export class FileLedger implements Ledger {
     await Promise.race([this.#writing, new Promise<void>((resolve) => this.#flushes.push(resolve))])
   }
 
-  /** From now on no file is deleted before all of it is shipped. */
+  /** From now on no file is deleted before it is shipped completely. */
   shipBy (shipping: FileShipping): void {
     this.#writer.shipping = shipping
   }
@@ -74,7 +74,7 @@ export class FileLedger implements Ledger {
     return this.#writer.shipping
   }
 
-  /** Whether this process has made the file. */
+  /** Whether this process created the file. */
   readonly owns = (name: string): boolean => this.#writer.owns(name)
 
   readonly onTrouble = (listener: Trouble): (() => void) => {
@@ -112,7 +112,7 @@ export class FileLedger implements Ledger {
     this.#flushes = []
   }
 
-  /** Tries it until the disk takes it. Whoever closes the ledger waits for one try more. */
+  /** Tries until the disk accepts it. Closing the ledger waits for one more try. */
   async #keep ({ records, resolve, reject }: Batch): Promise<void> {
     try {
       const text = Buffer.from(records.map(writeFrame).join(''))
@@ -124,7 +124,7 @@ export class FileLedger implements Ledger {
     }
   }
 
-  /** False where the disk does not take it. Throws the same once nobody tries again. */
+  /** False if the disk does not accept it. Throws that error instead once nobody tries again. */
   async #write (text: Buffer, span: Span): Promise<boolean> {
     try {
       await this.#writer.write(text, span)

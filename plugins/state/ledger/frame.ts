@@ -1,27 +1,27 @@
 /**
- * One line a record: eight hex digits of the CRC-32 of the JSON text, a blank, the text. Readable with any tool, and a line
- * that a crash cut off, or a disk changed, is known by itself.
+ * One line per record: eight hex digits of the CRC-32 of the JSON text, a blank, the text. Any tool can read it, and a line that a crash
+ * cut off, or that a disk changed, is recognised.
  */
 import { crc32 } from 'node:zlib'
 import type { LedgerRecord } from '../types.js'
 
 export function writeFrame (record: LedgerRecord): string {
-  // Valid inside JSON, and the end of a line to some readers.
+  // These are valid inside JSON, but end a line for some readers.
   const text = JSON.stringify(record).replace(/[\u2028\u2029]/g, (end) => (end === '\u2028' ? '\\u2028' : '\\u2029'))
   return `${checksum(text)} ${text}\n`
 }
 
-/** Null where the line is not whole. */
+/** Null if the line is not a whole frame. */
 export function readFrame (line: string): LedgerRecord | null {
   const text = line.slice(9)
   if (text === '' || line.slice(0, 9) !== `${checksum(text)} `) return null
   return JSON.parse(text)
 }
 
-/** Before the text of a record. */
+/** Number of bytes in front of a record's text. */
 export const frameHead = 9
 
-/** Whether the bytes between two places are a whole frame. */
+/** Whether the bytes from `from` to `to` are a whole frame. */
 export function isFrame (bytes: Buffer, from: number, to: number): boolean {
   const start = from + frameHead
   if (to <= start || bytes[start - 1] !== 32) return false

@@ -1,6 +1,6 @@
 import type { Ledger, LedgerRecord } from '../types.js'
 
-/** A ledger of this process alone: the newest records, lost at exit. */
+/** A ledger of this process: the newest records, lost at exit. */
 export function memoryLedger (maxRecords = 100_000): Ledger {
   const records: LedgerRecord[] = []
   return {

@@ -5,24 +5,24 @@ import { readFrame } from './frame.js'
 import { isGone, statOf } from '../stat-of.js'
 import type { LedgerRange, LedgerRecord } from '../types.js'
 
-/** The last line of a file whose process ended well and settled all of its records. */
+/** The last line of a file whose process ended in order and settled all of its records. */
 export const endMark = 'end'
-/** A settlement follows its record at once, or within what may wait for a store that is away: ten thousand records of 1.6 KB. */
+/** A settlement follows its record at once, or within what may wait for an unreachable store: ten thousand records of 1.6 KB. */
 const tailBytes = 16 * 1024 * 1024
 
-/** A file's own time is not exact, and its system's clock may have been set. */
+/** Tolerance for a file's own time, which is not exact, and for a clock that was set. */
 export const slackMs = 60_000
 const pieceBytes = 256 * 1024
 
 export interface LedgerFile {
   readonly path: string
   readonly startedAt: number
-  /** When its newest record was written. */
+  /** When its newest record was written, in milliseconds since the epoch. */
   readonly endedAt: number
   readonly bytes: number
 }
 
-/** Oldest first. One that another process deletes meanwhile, as it is too old, is none. */
+/** All ledger files, oldest first. Files that another process deletes meanwhile are left out. */
 export async function ledgerFiles (path: string): Promise<LedgerFile[]> {
   const names = (await readdir(path)).filter((name) => name.endsWith('.ledger')).sort()
   const files = await Promise.all(names.map(async (name) => {
@@ -33,12 +33,12 @@ export async function ledgerFiles (path: string): Promise<LedgerFile[]> {
   return files.flat()
 }
 
-/** Whole records of a range, in order within each process. A line that a crash cut off was never acknowledged. */
+/** Whole records of a range, in order within each process. A line that a crash cut off was never acknowledged, and is left out. */
 export async function * readLedger (path: string, range: LedgerRange = {}): AsyncGenerator<LedgerRecord> {
   for await (const batch of readBatches(path, range)) yield * batch
 }
 
-/** The same, as many at a time as were read: one at a time costs as much as all the rest of a report. */
+/** The same in batches as read: yielding one record at a time costs as much as all the rest of a report. */
 export async function * readBatches (path: string, range: LedgerRange = {}): AsyncGenerator<LedgerRecord[]> {
   const files = await filesOf(path, range)
   const total = files.reduce((sum, file) => sum + file.bytes, 0)
@@ -63,13 +63,13 @@ function recordsIn (lines: readonly string[], path: string, { from = 0, to = Inf
   return records
 }
 
-/** Those that may hold records of a range, oldest first. */
+/** Files that may hold records of a range, oldest first. */
 export async function filesOf (path: string, { from = 0, to = Infinity }: LedgerRange): Promise<LedgerFile[]> {
   return (await ledgerFiles(path)).filter((file) => file.endedAt >= from - slackMs && file.startedAt < to)
 }
 
 /**
- * Records at the ends of files without an end mark that are not older than `since`: what is older is no longer known to be charged or not.
+ * Records at the ends of files without an end mark, not older than `since`: of older ones it is no longer known whether they were charged.
  */
 export async function * readUnsettled (path: string, since: number): AsyncGenerator<LedgerRecord> {
   for (const file of await ledgerFiles(path)) {
@@ -80,7 +80,7 @@ export async function * readUnsettled (path: string, since: number): AsyncGenera
   }
 }
 
-/** Lines, as many at a time as were read. The last one may have no end. Of a file that is gone there are none. */
+/** Lines in batches as read. The last one may lack its end. None if the file is gone. */
 async function * linesOf (path: string, start = 0): AsyncGenerator<string[]> {
   let rest = ''
   for await (const piece of piecesOf(path, start)) {

@@ -7,7 +7,7 @@ import type { Balances, Ledger, LedgerRecord } from '../types.js'
 const atOnce = 100
 const retryMs = 250
 
-/** Who hears what becomes of each. */
+/** Hear the result of each settlement. */
 export interface RecoveryListeners {
   readonly onSettled: SettledListener
   readonly onLost: LostListener
@@ -18,15 +18,15 @@ const nobody: RecoveryListeners = { onSettled: ignore, onLost: ignore }
 function ignore (): void {}
 
 /**
- * Settles again what killed processes recorded last. Whatever was settled already stays as it is: a settlement counts once.
- * Where the store is away it is asked again until it is back, or until `closing`, which rejects. What it refuses is put aside.
+ * Settles again what killed processes recorded last. What was settled already stays as it is, because a settlement counts once. A store
+ * that is away is asked again until it is back, or until `closing`, which rejects. Records that it refuses are put aside.
  */
 export async function recover (
   ledger: Ledger, balances: Balances, closing: AbortSignal, listeners: RecoveryListeners = nobody
 ): Promise<number> {
-  // Each that waits for its next try listens; Node warns of more than ten.
+  // Each record that waits for its next try adds a listener; Node warns beyond ten.
   setMaxListeners(0, closing)
-  // Together, and none before they are waited for: a rejection that nobody hears yet would end the process.
+  // All at once, because a rejected promise that nobody awaits yet would end the process.
   const settleAll = async (records: readonly LedgerRecord[]): Promise<void> => {
     await Promise.all(records.map(async (record) => await settle(balances, record, closing, listeners)))
   }

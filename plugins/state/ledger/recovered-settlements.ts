@@ -1,7 +1,10 @@
 import type { LostListener, Settled, SettledListener, Settlement } from '../../core/balances/types.js'
 import type { RecoveryListeners } from './recover.js'
 
-/** What settlements of a recovery made budgets reach, and which were put aside: recovery may be over before anybody listens. */
+/**
+ * Results of recovery: budgets that reached a threshold, and records that were put aside. Kept, because recovery may be over before anybody
+ * listens.
+ */
 export class RecoveredSettlements {
   readonly #waiting: Array<(listeners: RecoveryListeners) => void> = []
   #listeners: RecoveryListeners | null = null

@@ -9,15 +9,15 @@ import { makeFolder } from '../make-folder.js'
 import type { LedgerConfig, Shipping } from '../types.js'
 
 const defaults = { maxFileBytes: 64 * 1024 * 1024, maxFileAgeMs: 24 * 60 * 60_000, keepMs: Infinity }
-/** What is written to a file that somebody deleted is gone with it: it is looked after so often. */
+/** How often to check that the file still exists: what is written to a deleted file is lost. */
 const lookMs = 1_000
 
 export interface FileShipping extends Shipping {
-  /** Whether all of a file is shipped. */
+  /** Whether a file is shipped completely. */
   readonly has: (name: string, bytes: number) => boolean
 }
 
-/** Times of the records of one text. */
+/** Times of the records of one text, in milliseconds since the epoch. */
 export interface Span {
   readonly oldest: number
   readonly newest: number
@@ -26,26 +26,26 @@ export interface Span {
 interface OpenFile {
   readonly path: string
   readonly handle: FileHandle
-  /** The time of its oldest record, as its name tells. */
+  /** Time of its oldest record, as in its name. */
   readonly since: number
-  /** The time of its newest one. */
+  /** Time of its newest record. */
   newest: number
   readonly openedAt: number
   lookedAt: number
   bytes: number
 }
 
-/** Appends to files of its own, one after the other, and deletes those of all that are too old. One write at a time. */
+/** Appends to its own files, one after the other, and deletes those of all processes that are too old. One write at a time. */
 export class LedgerWriter {
-  /** Where there is one, no file is deleted before all of it is shipped. */
+  /** If set, no file is deleted before it is shipped completely. */
   shipping: FileShipping | null = null
   readonly #path: string
   readonly #config: Required<LedgerConfig>
   readonly #now: () => number
   #file: OpenFile | null = null
-  /** Files that were full before: their records, too, may be unsettled until the end. */
+  /** Earlier files that became full: their records may be unsettled, too, until the end. */
   #full: string[] = []
-  /** Names of all that it has made. */
+  /** Names of all files that it created. */
   readonly #own = new Set<string>()
 
   constructor (path: string, config: LedgerConfig, now: () => number) {
@@ -55,12 +55,12 @@ export class LedgerWriter {
     makeFolder(path)
   }
 
-  /** Whether this process has made the file. */
+  /** Whether this process created the file. */
   owns (name: string): boolean {
     return this.#own.has(name)
   }
 
-  /** Resolves when the disk has it; rejects where the disk does not take it. */
+  /** Resolves when the disk has the text; rejects if the disk does not accept it. */
   async write (text: Buffer, { oldest, newest }: Span): Promise<void> {
     try {
       const file = await this.#current(oldest)
@@ -74,13 +74,13 @@ export class LedgerWriter {
     }
   }
 
-  /** Nothing is written after it. `isMarked`: no record of any of its files is unsettled. */
+  /** Nothing may be written after it. `isMarked`: all records of all its files are settled. */
   async end (isMarked: boolean): Promise<void> {
     if (this.#file !== null) await endFile(this.#file.handle, isMarked)
     if (isMarked) for (const path of this.#full) await markEnd(path)
   }
 
-  /** `since`: the time of the oldest record that is to be in it. Others may delete a file to which nothing was written for `keepMs`. */
+  /** `since`: the time of the oldest record to be written. Other processes may delete a file to which nothing was written for `keepMs`. */
   async #current (since: number): Promise<OpenFile> {
     const { maxFileBytes, maxFileAgeMs, keepMs } = this.#config
     const now = this.#now()
@@ -103,11 +103,11 @@ export class LedgerWriter {
     const { maxFileAgeMs, keepMs } = this.#config
     const old = filesBeyond(keepMs, await ledgerFiles(this.#path), now, Math.max(maxFileAgeMs, defaults.maxFileAgeMs))
       .filter(({ path, bytes }) => this.shipping?.has(basename(path), bytes) !== false)
-    // One that cannot be deleted keeps no record from the next file, and is met again with the one after.
+    // A file that cannot be deleted must not stop the next one from being opened; it is tried again with the one after.
     await Promise.allSettled(old.map(async ({ path }) => await rm(path, { force: true })))
   }
 
-  /** Nothing of a text that failed stays behind: it is written again. A file that cannot even be cut back is left alone. */
+  /** Removes what is left of a failed text, because it is written again. A file that cannot be cut back is closed as it is. */
   async #undo (): Promise<void> {
     const file = this.#file
     try {
@@ -120,8 +120,8 @@ export class LedgerWriter {
 }
 
 /**
- * Not where the clock was set back. A file begins with its oldest record, as its name tells; and its own time, which each write makes the
- * clock's, must not be before its newest one.
+ * False after the clock was set back. A file's name has the time of its oldest record, and the file's own time, which each write sets to
+ * the clock's, must not be before its newest one.
  */
 function hasPlace ({ since, newest }: OpenFile, time: number): boolean {
   return since <= time && newest - time <= slackMs
@@ -138,13 +138,13 @@ async function markEnd (path: string): Promise<void> {
   if (handle !== null) await endFile(handle, true)
 }
 
-/** Where the disk takes no mark, the next start looks at the file again: nothing is lost, and the end goes on. */
+/** If the disk accepts no mark, the next start reads the file again. Nothing is lost, so closing goes on. */
 async function endFile (handle: FileHandle, isMarked: boolean): Promise<void> {
   if (isMarked) await mark(handle).catch(() => {})
   await handle.close().catch(() => {})
 }
 
-/** A mark is no record: a file's own time stays that of its newest one, as what is kept and what is read go by it. */
+/** The file's own time stays that of its newest record, because keeping and reading go by it. */
 async function mark (handle: FileHandle): Promise<void> {
   const { atime, mtime } = await handle.stat()
   await handle.appendFile(`${endMark}\n`)

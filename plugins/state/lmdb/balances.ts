@@ -14,16 +14,15 @@ export interface LmdbBalancesOptions {
   readonly checkpointMs?: number
 }
 
-/** How old `spent` may be. */
+/** Maximum age of `spent` in milliseconds. */
 const defaultCheckpointMs = 5_000
 
 /**
- * Balances that every process of one host shares. What is asked in one turn of the event loop is decided in one
- * transaction, under the file's one write lock, synchronously. The package's asynchronous transactions take the lock in a
- * thread of their own and then wait for a turn of this one: where this one asks for the same lock meanwhile, through a
- * second opening of the file, neither goes on any more. Seen with lmdb 3.5.6 and `overlappingSync: false` on Node 20.20 and
- * 22.23: `transaction()` here and `transactionSync()` there stand still for ever, each alone resolves. They are also half as
- * fast (1.2 million writes a second in 64 loops, where synchronous ones make 2.3).
+ * Balances that every process of one host shares. The steps of one turn of the event loop are decided in one synchronous transaction, under
+ * the file's one write lock. The package's asynchronous transactions take the lock in a thread of their own and then wait for a turn of
+ * this one: if this thread asks for the same lock meanwhile, through a second opening of the file, both stand still. Seen with lmdb 3.5.6
+ * and `overlappingSync: false` on Node 20.20 and 22.23: `transaction()` here and `transactionSync()` there never resolve, each alone does.
+ * They are also half as fast (1.2 million writes a second in 64 loops, against 2.3 with synchronous ones).
  */
 export function lmdbBalances (
   files: LmdbFiles, { now = Date.now, holdTtlMs, checkpointMs = defaultCheckpointMs }: LmdbBalancesOptions
@@ -59,7 +58,7 @@ export function lmdbBalances (
       clearInterval(timer)
       await writer.close()
       await turns.soon(() => {})
-      // Nobody waits for this loop any more.
+      // Nobody waits for the thread any more.
       if (changes.size > 0) saveEntries(files, changes.entries)
     },
   }

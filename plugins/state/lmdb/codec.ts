@@ -1,6 +1,6 @@
 /**
- * How lmdb keeps accounts, buckets and holds: numbers of eight bytes in a fixed order, a text behind its length. What is
- * written is valid until the next is: the store copies it at once.
+ * How lmdb stores accounts, buckets and holds: numbers of eight bytes in a fixed order, a text behind its length. The written buffer is
+ * valid until the next write: the store copies it at once.
  */
 import { newWindow } from '../../core/balances/window.js'
 import type { BucketRecord, HeldBucket } from '../../core/balances/buckets.js'
@@ -15,7 +15,7 @@ const numbers = new Float64Array(512)
 const bytesOfNumbers = Buffer.from(numbers.buffer)
 const bytes = Buffer.alloc(64 * 1024)
 
-/** spent, held, active, then second, requests and tokens of each entry of the window. */
+/** Fields: spent, held, active, then second, requests and tokens of each entry of the window. */
 export function writeAccount ({ spent, held, active, window }: AccountRecord): Buffer {
   numbers[0] = spent
   numbers[1] = held
@@ -67,12 +67,13 @@ const isActive = 1
 const isSettled = 2
 const scopeBits: Readonly<Record<Scope, number>> = { key: 4, group: 8 }
 const costBit = 16
-/** Of parties without a balance: in a hold of an older version, each that is counted has one. */
+/** Bits of parties without a balance: in a hold of an older version, each party that is counted has one. */
 const withoutBalanceBits: Readonly<Record<Scope, number>> = { key: 32, group: 64 }
 const allScopes = ['key', 'group'] as const
 
 /**
- * A byte of flags, six numbers, the key, then each bucket: a byte for scope and unit, and its id. State, id and group stand in its name.
+ * Fields: a byte of flags, six numbers, the key, then for each bucket a byte for scope and unit, and its id. State, id and group are in the
+ * hold's name.
  */
 export function writeHold (hold: HoldRecord): Buffer {
   const { key, scopes, balances, buckets, tokens, cost, floor, costFloor, active, second, deadline, settled } = hold

@@ -1,4 +1,4 @@
-/** The file that waits for the disk: keys, notes, and what is spent. */
+/** The file whose writes wait for the disk: keys, notes, and what is spent. */
 import { join } from 'node:path'
 import type { Database, RootDatabase } from 'lmdb'
 import { hasDiskRoom } from './disk-room.js'
@@ -7,35 +7,35 @@ import { openLock } from './lock.js'
 import { loadLmdb } from '../peer.js'
 import type { KeyChange, KeyRecord } from '../types.js'
 
-/** As it lies in the file. */
+/** A note as stored in the file. */
 export interface StoredNote {
   readonly text: string
   /** Milliseconds since the epoch. */
   readonly until: number
 }
 
-/** Runs a step in one transaction of a file, synchronously; what it throws undoes it. The only way to write. */
+/** Runs a step in one synchronous transaction of a file; an error undoes the step. The only way to write. */
 export type Write = <T>(step: () => T) => T
 
-/** What is on the disk when a write resolves. */
+/** Tables whose writes are on the disk when they resolve. */
 export interface DurableFile {
   readonly durable: RootDatabase
-  /** For what may not write at all. */
+  /** For writers that must not check the room on the disk. */
   readonly transaction: Write
-  /** Throws where the disk is full. */
+  /** Throws if the disk is full. */
   readonly writeDurable: Write
   readonly keysByDigest: Database<KeyRecord, string>
   readonly digestsById: Database<string, string>
   readonly changes: Database<KeyChange, number>
   readonly notes: Database<StoredNote, string>
-  /** What each account and each bucket has spent, some seconds old: what is left of them after a power failure. */
+  /** What each account and each bucket has spent, some seconds old: the state of balances after a power failure. */
   readonly spent: Database<Spent, string>
   readonly closeDurable: () => Promise<void>
 }
 
 /**
- * What a thread beside this one may have open, too. Throws at a write where the disk is full. It would at one that fails, too, but with
- * lmdb 3.5.6 a write that fails may end the process: its message of up to 126 bytes is printed into 100.
+ * Opens the file; a worker thread may have it open, too. A write throws if the disk is full. This is checked before, because with lmdb
+ * 3.5.6 a write that fails may end the process: its message of up to 126 bytes is printed into 100.
  */
 export async function openDurable (folder: string, hasRoom = hasDiskRoom): Promise<DurableFile> {
   const { open } = await loadLmdb()

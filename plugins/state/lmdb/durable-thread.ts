@@ -1,4 +1,4 @@
-/** What runs beside the loop. */
+/** Runs in a worker thread. */
 import { parentPort, workerData } from 'node:worker_threads'
 import { serveDurable } from './durable.js'
 

@@ -1,14 +1,14 @@
-/** Writes into the file that waits for the disk, in a thread: one that stands still holds up no request. */
+/** Writes to the durable file in a worker thread: waiting for the disk there delays no request. */
 import { extname } from 'node:path'
 import { Worker, type MessagePort } from 'node:worker_threads'
 import { threadOptions } from '../../core/thread-options.js'
 import { openDurable, type DurableFile, type StoredNote } from './durable-file.js'
 import type { Spent } from './group-stores.js'
 
-/** `isLess`: what stands there may be more, and gives way. */
+/** `isLess`: the stored value may be greater, and is replaced all the same. */
 export type SpentEntry = readonly [table: 'spent', name: string, value: Spent, isLess?: boolean]
 
-/** A name and what it stands for from now on, null for nothing. */
+/** A name and its new value; null removes it. */
 export type Entry =
   | SpentEntry
   | readonly [table: 'notes', name: string, value: StoredNote | null]
@@ -16,14 +16,14 @@ export type Entries = readonly Entry[]
 
 const nothing = (): void => {}
 
-/** False where the disk takes nothing. Not asynchronously: the package ends the process where such a write fails. */
+/** False if the disk accepts nothing. Synchronous, because the package ends the process when an asynchronous write fails so. */
 export function saveEntries ({ writeDurable, spent, notes }: DurableFile, entries: Entries): boolean {
   try {
     writeDurable(() => {
       for (const [table, name, value, isLess] of entries) {
         if (value === null) (table === 'spent' ? spent : notes).removeSync(name)
         else if (table === 'notes') notes.putSync(name, value)
-        // Another process may have written a newer one.
+        // Another process may have stored a newer value.
         else if (isLess === true || numberOf(value) > numberOf(spent.get(name))) spent.putSync(name, value)
       }
     })
@@ -38,8 +38,8 @@ function numberOf (value: Spent | undefined): number {
 }
 
 /**
- * The thread's side: saves what each message has, and answers each whether it could; null is the end. What came while the disk was busy
- * is one transaction.
+ * The thread's side: saves the entries of each message, and answers each whether they could be saved; null ends it. Messages that came
+ * while the disk was busy share one transaction.
  */
 export async function serveDurable (port: MessagePort | null, path: string): Promise<void> {
   if (port === null) return
@@ -61,7 +61,7 @@ export async function serveDurable (port: MessagePort | null, path: string): Pro
   })
 }
 
-/** This process's side. The thread is begun with the first write, and another one where it has ended. */
+/** This process's side. The thread is started with the first write, and again if it has ended. */
 export class DurableThread {
   readonly #path: string
   #worker: Worker | null = null
@@ -72,11 +72,11 @@ export class DurableThread {
     this.#path = path
   }
 
-  /** False where it could not be saved. */
+  /** False if the entries could not be saved. */
   async save (entries: Entries): Promise<boolean> {
     if (this.#isClosed) return false
     this.#worker ??= this.#begin()
-    // It holds the process while something is to be saved.
+    // Keeps the process alive while something is being saved.
     this.#worker.ref()
     this.#worker.postMessage(entries)
     return await new Promise<boolean>((resolve) => { this.#waiting.push(resolve) })
@@ -87,10 +87,10 @@ export class DurableThread {
     const worker = new Worker(file, { ...threadOptions(file), workerData: this.#path })
     worker.on('message', (isSaved: boolean) => {
       this.#waiting.shift()?.(isSaved)
-      // Whoever closes waits for its end.
+      // `close` waits for its exit.
       if (this.#waiting.length === 0 && !this.#isClosed) worker.unref()
     })
-    // It is heard of by its end.
+    // Handled by its exit.
     worker.on('error', nothing)
     worker.once('exit', () => {
       const lost = this.#waiting
@@ -101,7 +101,7 @@ export class DurableThread {
     return worker
   }
 
-  /** After all that was to be saved. */
+  /** Resolves after everything is saved. */
   async close (): Promise<void> {
     this.#isClosed = true
     const worker = this.#worker

@@ -1,6 +1,6 @@
 /**
- * Accounts and holds of all groups in an lmdb file, with what this process knows of them in front: what is changed in one
- * turn is written once at its end, and what no other process has written meanwhile is not read again.
+ * Accounts and holds of all groups in an lmdb file, with a cache of this process in front: changes of one turn are written once at its end,
+ * and what no other process has written meanwhile is not read again.
  */
 import { readAccount, readBucketRecord, readNumbers, writeAccount, writeBucket, writeQuiet } from './codec.js'
 import type { BucketRecord } from '../../core/balances/buckets.js'
@@ -15,21 +15,21 @@ export interface LmdbTables {
   readonly accounts: Binary
   readonly buckets: Binary
   readonly holds: Binary
-  /** When the holds of each group are due; and under no group's name, who wrote last. */
+  /** When the holds of each group are due; and, under the name of no group, who wrote last. */
   readonly groups: Binary
 }
 
-/** What is changed, and must be kept beyond the next start of the system: the numbers of an account or a bucket, null where it is gone. */
+/** A change that must survive a restart of the system: the numbers of an account or a bucket, null if it is gone. */
 export type Spent = number | number[] | null
 
-/** Where that is noted. `isLess`: it may be less than what was noted before. */
+/** Where such changes are noted. `isLess`: it may be less than noted before. */
 export interface SpentNotes {
   set: (name: string, value: Spent, isLess?: boolean) => void
 }
 
 const writerName = 'w'
 
-/** No hold is due later than after this, or after its own time where that is longer. Other processes may have a longer one. */
+/** No hold is due later than this from now, or later than its own time to live if that is longer. Other processes may have a longer one. */
 const aheadMs = 60 * 60_000
 
 interface Quiet {
@@ -42,7 +42,7 @@ const none: readonly never[] = []
 export class LmdbGroupStores {
   readonly #tables: LmdbTables
   readonly #spent: SpentNotes
-  /** A number of this opening of the file alone. */
+  /** Identifies this opening of the file. */
   readonly #writer = Buffer.from(crypto.getRandomValues(new Uint8Array(8)))
   readonly #accounts: Known<AccountRecord>
   readonly #buckets: Known<BucketRecord>
@@ -52,7 +52,7 @@ export class LmdbGroupStores {
   readonly #holdTtlMs: number
   readonly #max: number
 
-  /** More than `max` accounts, buckets, holds or groups are not known for longer than a turn. */
+  /** At most `max` accounts, buckets, holds or groups are cached for longer than a turn. */
   constructor (tables: LmdbTables, spent: SpentNotes, holdTtlMs: number, max = 100_000) {
     this.#holdTtlMs = holdTtlMs
     this.#max = max
@@ -73,25 +73,25 @@ export class LmdbGroupStores {
     return made
   }
 
-  /** In a transaction, before anything else: another process may have written. */
+  /** First step of a transaction: forgets the cache if another process has written. */
   begin (): void {
     if (!this.#wroteLast()) this.forget()
   }
 
-  /** In the same transaction, after all: writes what was changed. */
+  /** Last step of a transaction: writes the changes. */
   end (): void {
     const changed = [this.#accounts.flush(), this.#buckets.flush(), this.#quiet.flush(), this.#holds.end()].some(Boolean)
     if (!changed) return
     if (!this.#wroteLast()) this.#tables.groups.putSync(writerName, this.#writer)
   }
 
-  /** What the table gives is a buffer for all that is read, with a length of its own: `equals` would compare all of it. */
+  /** The table returns a buffer shared by all reads, with a length of its own: `equals` would compare all of it. */
   #wroteLast (): boolean {
     const { length } = this.#writer
     return this.#tables.groups.getBinaryFast(writerName)?.compare(this.#writer, 0, length, 0, length) === 0
   }
 
-  /** What is known may not be what the file has. */
+  /** Empties the cache: it may not match the file. */
   forget (): void {
     for (const known of [this.#accounts, this.#buckets, this.#quiet, this.#holds]) known.forget()
   }
@@ -137,7 +137,7 @@ export class LmdbGroupStores {
     const known = this.#holds.known(names, id)
     if (known !== undefined) return known ?? undefined
     const { open, closed } = this.#quietOf(names)
-    // Where none of a state is ever due there is none.
+    // A state that never becomes due has no holds in the file.
     return this.#holds.read(names, id, { open: !isFirst && open < Infinity, closed: closed < Infinity })
   }
 
@@ -150,8 +150,8 @@ export class LmdbGroupStores {
   }
 
   /**
-   * An open hold that is due so late was made or renewed while the clock was ahead. It is due as late as one that is made now, and not at
-   * once: its request may go on.
+   * A far deadline of an open hold was set while the clock was ahead. It is moved to that of a hold made now, and does not expire at once:
+   * its request may still run.
    */
   #due (names: GroupNames, now: number, max: number): readonly HoldRecord[] {
     const quiet = this.#quietOf(names)
@@ -175,7 +175,7 @@ export class LmdbGroupStores {
     return due
   }
 
-  /** Whether there are others. */
+  /** Whether others are left. */
   #dropBuckets (prefix: string, before: number): boolean {
     this.#buckets.flush()
     let areLeft = false

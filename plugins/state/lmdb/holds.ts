@@ -1,4 +1,4 @@
-/** Holds of all groups: those that this process has read or written, in front of what the file has. */
+/** Holds of all groups: a cache of those that this process has read or written, in front of the file. */
 import { readHold, writeHold } from './codec.js'
 import type { HoldRecord } from '../../core/balances/group-store.js'
 import type { Binary } from './known.js'
@@ -7,21 +7,21 @@ export type State = HoldRecord['state']
 
 export const states = ['open', 'closed'] as const
 
-/** How the holds of a group are called in the file. */
+/** Names of a group's holds in the file. */
 export interface HoldNames {
   readonly group: string
-  /** Of one of them, behind its state and a blank. */
+  /** Name of one hold, without its state and the blank after that. */
   readonly hold: (id: string) => string
 }
 
 interface Entry {
   readonly group: string
   readonly id: string
-  /** Its key while it is open. The same text each time, for its bytes are looked at each time. */
+  /** Its key while it is open. Stored, so that the same string is encoded each time. */
   readonly openKey: string
-  /** Null where it is gone. */
+  /** Null if it is gone. */
   now: HoldRecord | null
-  /** Where the file has it, undefined for nowhere. */
+  /** State under which the file has it; undefined if it does not. */
   stored: State | undefined
   isChanged: boolean
 }
@@ -31,28 +31,28 @@ const openPrefix = 'open '
 export class LmdbHolds {
   readonly #table: Binary
   readonly #max: number
-  /** By id, which is a request's own. */
+  /** By hold id, which is the id of a request. */
   readonly #known = new Map<string, Entry>()
   #changed: Entry[] = []
-  /** Those that the file did not have, known until the end of the turn: most are made in it, the others are of who was refused. */
+  /** Holds that are not in the file, known until the end of the turn: most are made in it, the others belong to refused requests. */
   #absent: Entry[] = []
   #hasWritten = false
 
-  /** More than `max` are not known for longer than a turn. */
+  /** At most `max` holds are cached for longer than a turn. */
   constructor (table: Binary, max: number) {
     this.#table = table
     this.#max = max
   }
 
-  /** Null where it is gone; undefined where this process does not know. */
+  /** Null if it is gone; undefined if it is not in the cache. */
   known ({ group }: HoldNames, id: string): HoldRecord | null | undefined {
     const known = this.#known.get(id)
     return known?.group === group ? known.now : undefined
   }
 
   /**
-   * `mayBe`: the states in which the file may have it. Throws where it has no room for its name, before anything is changed for it: whoever
-   * makes a hold asks for it first.
+   * `mayBe`: the states in which the file may have it. Throws if its name is too long for the file, before anything is changed for it:
+   * whoever makes a hold reads it first.
    */
   read (names: HoldNames, id: string, mayBe: Readonly<Record<State, boolean>>): HoldRecord | undefined {
     const entry = newEntry(names, id, undefined)
@@ -70,7 +70,7 @@ export class LmdbHolds {
     return undefined
   }
 
-  /** `before`: what the file has, where nothing is known of it. */
+  /** `before`: what the file has, if the hold is not in the cache. */
   change (names: HoldNames, id: string, now: HoldRecord | null, before: HoldRecord | undefined): void {
     const known = this.#known.get(id)
     const entry = known?.group === names.group ? known : newEntry(names, id, before?.state)
@@ -81,12 +81,12 @@ export class LmdbHolds {
   }
 
   #know (entry: Entry): void {
-    // Another group's by the same id gives way, and the file must have what was changed of it.
+    // A hold of another group with the same id is replaced, so its changes must be written first.
     if (this.#known.has(entry.id)) this.flush()
     this.#known.set(entry.id, entry)
   }
 
-  /** Writes what was changed. */
+  /** Writes the changes. */
   flush (): void {
     const changed = this.#changed
     this.#changed = []
@@ -97,7 +97,7 @@ export class LmdbHolds {
     if (changed.length > 0) this.#hasWritten = true
   }
 
-  /** The same at the end of a turn. True where something was written in it. */
+  /** The same at the end of a turn. True if anything was written in it. */
   end (): boolean {
     this.flush()
     const hasWritten = this.#hasWritten
@@ -111,7 +111,7 @@ export class LmdbHolds {
     if (now !== null) this.#table.putSync(keyOf(entry, now.state), writeHold(now))
     entry.stored = now?.state
     entry.isChanged = false
-    // Asked for again only where it is settled again.
+    // Needed again only if it is settled again.
     if (now?.state !== 'open') this.#known.delete(entry.id)
   }
 
@@ -122,7 +122,7 @@ export class LmdbHolds {
     this.#hasWritten = false
   }
 
-  /** Those of a group in the file. `prefix`: what their names begin with. */
+  /** A group's holds in the file. `prefix`: what their names begin with. */
   * of (group: string, prefix: string, state: State): Generator<HoldRecord> {
     const start = `${state} ${prefix}`
     for (const { key: name, value } of this.#table.getRange({ start, end: `${start}\uffff` })) {

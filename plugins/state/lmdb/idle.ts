@@ -1,4 +1,4 @@
-/** Accounts of keys that never come back: forgotten while others are made. */
+/** Accounts of keys that never come back: removed while others are made. */
 import { bucketKeepMs } from '../../core/balances/buckets.js'
 import { idleLooks, isIdle, type AccountRecord } from '../../core/balances/parties.js'
 import type { Binary } from './known.js'
@@ -6,19 +6,19 @@ import type { Binary } from './known.js'
 interface Records {
   readonly account: (name: string) => AccountRecord | undefined
   readonly dropAccount: (name: string) => void
-  /** Forgets those of a key whose period ended before; whether others are left. */
+  /** Removes a key's buckets whose period ended before; returns whether others are left. */
   readonly hasBuckets: (key: string, before: number) => boolean
 }
 
-/** Those of one group. */
+/** Idle accounts of one group. */
 export class LmdbIdle {
   readonly #table: Binary
   readonly #prefix: string
   readonly #records: Records
-  /** Where the next look begins. */
+  /** Where the next check begins. */
   #next: string
 
-  /** `prefix`: what the names of accounts of its keys begin with. */
+  /** `prefix`: what the names of its keys' accounts begin with. */
   constructor (table: Binary, prefix: string, records: Records) {
     this.#table = table
     this.#prefix = prefix

@@ -2,12 +2,12 @@ import { Listeners } from '../key-record.js'
 import type { LmdbFiles } from './open.js'
 import type { KeyChange } from '../types.js'
 
-/** How often changes that other processes made are looked for. */
+/** How often to look for changes of other processes. */
 const watchMs = 200
 
 /**
- * Changes of keys, numbered in the file that the processes of one host share: each looks for numbers that it has not seen.
- * `kept` of them stay there; a process that is further behind takes everything for changed.
+ * Changes of keys, numbered in the file that the processes of one host share: each process looks for numbers that it has not seen. `kept`
+ * of them stay in the file; a process that is further behind treats everything as changed.
  */
 export class KeyChanges {
   readonly listeners = new Listeners()
@@ -23,14 +23,14 @@ export class KeyChanges {
     this.#timer = setInterval(() => this.look(), watchMs).unref()
   }
 
-  /** Adds a change. To be called in a transaction. */
+  /** Adds a change. Must be called in a transaction. */
   add (change: KeyChange): void {
     const next = this.#newest() + 1
     this.#changes.putSync(next, change)
     this.#changes.removeSync(next - this.#kept)
   }
 
-  /** Tells the listeners of what was added since the last look, by whichever process. */
+  /** Notifies the listeners of what any process has added since the last look. */
   look (): void {
     const missed = [...this.#changes.getRange({ start: this.#seen + 1 })]
     const first = missed[0]

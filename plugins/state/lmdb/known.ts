@@ -2,7 +2,7 @@ import type { Database } from 'lmdb'
 
 export type Binary = Database<Buffer, string>
 
-/** Records of one table that this process has read or written, and which of them it has changed. */
+/** Cache of one table: records that this process has read or written, and which of them it has changed. */
 export class Known<T> {
   readonly #table: Binary
   readonly #read: (value: Buffer) => T
@@ -11,7 +11,7 @@ export class Known<T> {
   readonly #changed = new Map<string, T>()
   readonly #max: number
 
-  /** More than `max` are not known for longer than a turn. */
+  /** At most `max` records are cached for longer than a turn. */
   constructor (table: Binary, max: number, read: (value: Buffer) => T, write: (record: T) => Buffer) {
     this.#table = table
     this.#max = max
@@ -40,7 +40,7 @@ export class Known<T> {
     this.#changed.delete(name)
   }
 
-  /** True where something was written. */
+  /** True if anything was written. */
   flush (): boolean {
     if (this.#changed.size === 0) return false
     for (const [name, record] of this.#changed) this.#table.putSync(name, this.#write(record))

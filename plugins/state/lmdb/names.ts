@@ -1,22 +1,22 @@
-/** Names of what a group has in an lmdb file. */
+/** Names of a group's records in an lmdb file. */
 import { accountName } from '../../core/balances/parties.js'
 import { StoreDownError } from '../../core/balances/store-down.js'
 
-/** Names are parts of keys of the store, which have at most 1,978 bytes in all. */
+/** Names are parts of the store's keys, which have at most 1,978 bytes. */
 const maxNameBytes = 500
 
 export class GroupNames {
   readonly group: string
-  /** Of its account, and of when its holds are due. */
+  /** Name of its account, and of when its holds are due. */
   readonly own: string
-  /** What the names of the accounts of its keys begin with. */
+  /** What the names of its keys' accounts begin with. */
   readonly accounts: string
   /** What the names of its holds begin with. */
   readonly holds: string
   readonly #max: number
   readonly #ofKeys = new Map<string, string>()
 
-  /** Names of more than `max` accounts are made again. */
+  /** At most `max` account names are cached. */
   constructor (group: string, max: number) {
     this.group = group
     this.own = accountName(group)
@@ -49,7 +49,7 @@ export class GroupNames {
   }
 }
 
-/** Throws where it is too long; alone, for nothing is changed yet. */
+/** Throws if the name is too long. Nothing has been changed by then. */
 function fit (name: string): string {
   if (name.length > maxNameBytes / 4 && Buffer.byteLength(name) > maxNameBytes) {
     throw new StoreDownError('has no room for so long a name of a key, a group or a request', { asked: false, refused: true })

@@ -12,12 +12,12 @@ import { makeFolder } from '../make-folder.js'
 import { loadLmdb } from '../peer.js'
 import { newWindow } from '../../core/balances/window.js'
 
-/** Tens of thousands of holds and accounts. */
+/** Room for tens of thousands of holds and accounts. */
 const roomBytes = 4 * 1024 * 1024
-/** Of what fits into one page. */
+/** As much as fits into one page. */
 const valueBytes = 4_000
 
-/** The files of one host. `balances` are as safe as the running system. */
+/** The files of one host. `balances` survives the process, and not a restart of the system. */
 export interface LmdbFiles extends DurableFile {
   readonly thread: DurableThread
   readonly balances: RootDatabase
@@ -27,10 +27,9 @@ export interface LmdbFiles extends DurableFile {
 }
 
 /**
- * Opens both files, made where there are none. A write to `balances` does not wait for the disk: the system keeps it when
- * the process is killed, and after a restart of the system (another boot id) the file is made anew from `spent`. Where
- * there is no boot id, every write waits for the disk.
- * `overlappingSync: false` throughout: with it on, kills lost writes.
+ * Opens both files, and makes those that are missing. A write to `balances` does not wait for the disk: the system keeps it if the process
+ * is killed, and after a restart of the system (another boot id) the file is made anew from `spent`. Without a boot id, every write waits
+ * for the disk. `overlappingSync: false` throughout: with it on, kills lose writes.
  */
 export async function openLmdb (path: string, bootId: string | null = readBootId(), hasRoom = hasDiskRoom): Promise<LmdbFiles> {
   const { open } = await loadLmdb()
@@ -69,11 +68,11 @@ export async function openLmdb (path: string, bootId: string | null = readBootId
   }
 }
 
-/** Throws an error that names the folder, which the library's own words do not. */
+/** Throws an error that names the folder, which the library's error does not. */
 async function openFolder (path: string, hasRoom: typeof hasDiskRoom): Promise<DurableFile> {
   try {
     makeFolder(path)
-    // The package would end the process.
+    // Otherwise the package would end the process.
     if (!existsSync(join(path, 'keys.mdb')) && !hasRoom(path)) throw new Error('its disk is full')
     return await openDurable(path, hasRoom)
   } catch (error) {
@@ -87,14 +86,14 @@ function tablesOf (balances: RootDatabase): LmdbTables {
   return { accounts: table('accounts'), buckets: table('buckets'), holds: table('holds'), groups: table('groups') }
 }
 
-/** Has the file take pages from the disk and leaves them free in it: once the disk is full, limits go on with them. */
+/** Makes the file take pages from the disk and leaves them free in it: when the disk is full, limits go on with them. */
 function takeRoom ({ balances, tables }: Pick<LmdbFiles, 'balances' | 'tables'>): void {
   const names = Array.from({ length: Math.ceil(roomBytes / valueBytes) }, (_, n) => `room ${n}`)
   balances.transactionSync(() => { for (const name of names) tables.holds.putSync(name, Buffer.alloc(valueBytes)) })
   balances.transactionSync(() => { for (const name of names) tables.holds.removeSync(name) })
 }
 
-/** Nothing is held: whoever held it is gone with the system that ran. */
+/** Nothing is held: requests that held anything ended with the system. */
 function restore ({ accounts, buckets }: LmdbTables, spent: Database<Spent, string>): void {
   for (const { key, value } of spent.getRange()) {
     if (typeof value === 'number') accounts.putSync(key, writeAccount({ spent: value, held: 0, active: 0, window: newWindow() }))
@@ -106,7 +105,7 @@ function restore ({ accounts, buckets }: LmdbTables, spent: Database<Spent, stri
   }
 }
 
-/** Changes with every start of the system; null where the system does not tell. */
+/** Changes with every start of the system; null if the system has none. */
 export function readBootId (file = '/proc/sys/kernel/random/boot_id'): string | null {
   try {
     return readFileSync(file, 'utf8').trim()

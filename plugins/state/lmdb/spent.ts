@@ -1,8 +1,8 @@
-/** Notes what each account has spent where a power failure leaves it. */
+/** Notes what each account has spent in the file that survives a power failure. */
 import type { DurableThread, Entries, SpentEntry } from './durable.js'
 import type { Spent, SpentNotes } from './group-stores.js'
 
-/** What was changed since it was saved last. */
+/** Changes since the last save. */
 export class SpentChanges implements SpentNotes {
   readonly #values = new Map<string, Spent>()
   readonly #lessened = new Set<string>()
@@ -21,7 +21,7 @@ export class SpentChanges implements SpentNotes {
     return Array.from(this.#values, ([name, value]) => ['spent', name, value, this.#lessened.has(name)])
   }
 
-  /** What was changed again meanwhile stays. */
+  /** Removes what was saved. Entries that changed again meanwhile stay. */
   saved (entries: readonly SpentEntry[]): void {
     for (const [, name, value] of entries) {
       if (this.#values.get(name) !== value) continue

@@ -1,12 +1,12 @@
 import { StoreDownError } from '../../core/balances/store-down.js'
 
-/** How long what nobody waits for may wait for company. */
+/** How long a step that nobody waits for may wait for others, in milliseconds. */
 const laterMs = 5
 
 export interface Turns {
-  /** With all others of this turn of the event loop. */
+  /** Runs with all others of this turn of the event loop. */
   readonly soon: <T>(step: () => T) => Promise<T>
-  /** With the next turn that somebody waits for, or after a few milliseconds. */
+  /** Runs with the next turn that somebody waits for, or after a few milliseconds. */
   readonly later: <T>(step: () => T) => Promise<T>
 }
 
@@ -15,7 +15,7 @@ interface Waiting {
   readonly reject: (error: unknown) => void
 }
 
-/** Runs many steps inside one transaction, in their order. One that throws fails alone; a transaction that fails, fails them all. */
+/** Runs many steps inside one transaction, in their order. A step that throws fails alone; a transaction that fails, fails them all. */
 export function inTurns (transaction: (work: () => void) => void): Turns {
   let waiting: Waiting[] = []
   let isDue = false
@@ -33,7 +33,7 @@ export function inTurns (transaction: (work: () => void) => void): Turns {
     }
     for (const answer of answers) answer()
   }
-  // The promise itself, here and below: each one around it would cost a request as much as its step.
+  // The promise itself is returned, here and below: each further one would cost a request as much as its step.
   const wait = <T>(step: () => T): Promise<T> => new Promise<T>((resolve, reject) => {
     const run = (): (() => void) => {
       try {

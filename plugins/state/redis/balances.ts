@@ -13,7 +13,7 @@ export interface RedisBalancesOptions {
   readonly now?: () => number
 }
 
-/** Balances that every process with the same Redis shares. What is asked in one turn of the event loop is one command for each group. */
+/** Balances that every process with the same Redis shares. The steps of one turn of the event loop are one command for each group. */
 export function redisBalances (link: RedisLink, { prefix, holdTtlMs, now }: RedisBalancesOptions): Balances {
   const turns = redisTurns(link, { prefix, holdTtlMs, now })
   return {

@@ -2,32 +2,32 @@ import { StoreDownError } from '../../core/balances/store-down.js'
 
 export interface BreakerOptions {
   readonly timeoutMs: number
-  /** Calls that may wait at the same time; one more fails at once. */
+  /** Maximum number of calls that wait at the same time; one more fails at once. */
   readonly maxPending: number
   readonly probeEveryMs: number
-  /** What to tell of an error that is the store's answer: it is there, and may answer others otherwise. Null for any other error. */
+  /** The error to report if `error` is an answer of the store: it is there, and may answer others differently. Null for any other error. */
   readonly answerOf: (error: unknown) => StoreDownError | null
   /** Asks the store for anything; resolves when it answers. */
   readonly probe: () => Promise<unknown>
-  /** The store answers again after it did not. */
+  /** Called when the store answers again after it did not. */
   readonly onRecovery: () => void
 }
 
 export interface Breaker {
-  /** Rejects with StoreDownError, after `timeoutMs` at the latest and at once while the store is known to be down. */
+  /** Rejects with StoreDownError, after `timeoutMs` at the latest, and at once while the store is known to be down. */
   readonly run: <T>(call: () => Promise<T>) => Promise<T>
   readonly close: () => void
 }
 
 /**
- * One failure that is no answer stops the asking until a probe is answered: while the store hangs, callers lose `timeoutMs` once
- * and not each, and commands do not pile up in its socket.
+ * After one failure that is no answer, nothing is asked until a probe is answered: while the store hangs, only the first callers wait
+ * `timeoutMs`, and commands do not pile up in its socket.
  */
 export function createBreaker (options: BreakerOptions): Breaker {
   let down = false
   let closed = false
   let pending = 0
-  /** Why it is down. */
+  /** The error that marked it as down. */
   let cause: unknown
   let timer: NodeJS.Timeout | undefined
 
@@ -66,8 +66,8 @@ export function createBreaker (options: BreakerOptions): Breaker {
 }
 
 /**
- * The time is up only after one more look at the sockets: a process that was busy itself would otherwise blame a store
- * whose answer has long arrived.
+ * Times out only after one more look at the sockets: otherwise a process that was busy itself would blame a store whose answer has long
+ * arrived.
  */
 async function within<T> (timeoutMs: number, call: Promise<T>): Promise<T> {
   return await new Promise<T>((resolve, reject) => {

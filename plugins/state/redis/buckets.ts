@@ -1,10 +1,10 @@
 /**
- * The buckets of `core/balances/buckets.ts`: a part of the prelude, whose names it uses. Each has, in one hash with all others, what is
- * spent (`s`) and held (`h`), its amount (`a`) and the share of it that was told (`t`), then the amount before (`b`) and its share (`u`).
+ * The buckets of `core/balances/buckets.ts`: a part of the prelude, whose names it uses. All are in one hash. Fields of each: spent (`s`),
+ * held (`h`), its amount (`a`) and the share of it that was reported (`t`), then the amount before (`b`) and its share (`u`).
  */
 import { bucketKeepMs, toldPercents } from '../../core/balances/buckets.js'
 
-/** Buckets that are forgotten when one is made: more than were ever made at once. */
+/** Number of old buckets removed when one is made: more than are ever made at once. */
 const bucketsAtOnce = 100
 
 export const buckets = `

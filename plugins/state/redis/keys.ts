@@ -3,7 +3,7 @@ import type { RedisLink } from './link.js'
 import type { KeyRecord, KeyStore } from '../types.js'
 
 const listBatch = '1000'
-/** Another writer may come between the reading and the writing of an update; more often than this is a fault. */
+/** Another writer may come between the reading and the writing of an update. More attempts than this mean a fault. */
 const updateAttempts = 10
 
 /** Keys that every process with the same Redis shares. Changes reach all of them through one channel. */
@@ -18,7 +18,7 @@ export async function redisKeys (link: RedisLink, prefix: string): Promise<KeySt
     const text = await link.script('readKey', [byId, byDigest], [id])
     return typeof text === 'string' ? readKey(text) : null
   }
-  /** False where the key is no longer as `old` says, or the new digest is another key's. */
+  /** False if the stored key is no longer `old`, or the new digest is another key's. */
   const put = async (old: KeyRecord | null, record: KeyRecord): Promise<boolean> => {
     const before = old === null ? ['', ''] : [old.digest, writeKey(old)]
     const after = [record.digest, writeKey(record)]

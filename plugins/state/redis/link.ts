@@ -12,12 +12,12 @@ import type { StateConfig } from '../types.js'
 
 type Client = Redis | Cluster
 
-/** One Redis, one connection for commands and one for what it pushes. */
+/** One Redis, with one connection for commands and one for pushed messages. */
 export interface RedisLink {
-  /** Rejects with StoreDownError, in bounded time, never from a queue. `key`: one of those that it is about. */
+  /** Rejects with StoreDownError, in bounded time, never from a queue. `key`: one of the keys of the command. */
   readonly ask: <T>(call: (client: Client) => Promise<T>, key?: string) => Promise<T>
   readonly script: (name: ScriptName, keys: readonly string[], values: ReadonlyArray<string | number>) => Promise<unknown>
-  /** `onGap`: messages may have been missed. */
+  /** Calls `onGap` when messages may have been missed. */
   readonly subscribe: (channel: string, onMessage: (text: string) => void, onGap: () => void) => Promise<void>
   readonly close: () => Promise<void>
 }
@@ -25,7 +25,7 @@ export interface RedisLink {
 const maxPending = 5_000
 const probeEveryMs = 100
 
-// Without these, commands wait in queues for as long as the server is away, and are sent again after it came back.
+// Without these settings, commands wait in queues for as long as the server is away, and are sent again when it is back.
 const settings = {
   enableOfflineQueue: false,
   maxRetriesPerRequest: 0,
@@ -38,7 +38,7 @@ const settings = {
 }
 const retryStrategy = (times: number): number => Math.min(50 * times, 250)
 
-/** Resolves when the server is ready; rejects when it is not within `startMs`. */
+/** Resolves when the server is ready; rejects if it is not within `startMs`. */
 export async function linkRedis (config: StateConfig, startMs = 5_000): Promise<RedisLink> {
   const timeoutMs = config.commandTimeoutMs ?? 50
   const connect = await connector(config, timeoutMs)
@@ -52,12 +52,12 @@ export async function linkRedis (config: StateConfig, startMs = 5_000): Promise<
   const gaps: Array<() => void> = []
   const tellGap = (): void => gaps.forEach((onGap) => onGap())
   const breakers = new Map<string, Breaker>()
-  /** In a cluster one for each hash tag: a node that dies takes nobody's groups with it but its own. */
+  /** In a cluster one for each hash tag: a node that dies stops only the groups that it has. */
   const breakerOf = (key: string): Breaker => {
     const tag = config.cluster === true ? String(/{.+?}/.exec(key)) : ''
     const found = breakers.get(tag)
     if (found !== undefined) return found
-    /** A server that says why it will not answer this one is there, too. */
+    /** A server that says why it does not answer this command is there, too. */
     const probe = async (): Promise<void> => {
       await (key === '' ? client.ping() : client.exists(key)).catch((error) => { if (answerOf(error) === null) throw error })
     }
@@ -81,16 +81,19 @@ export async function linkRedis (config: StateConfig, startMs = 5_000): Promise<
   }
 }
 
-/** What a server answers that takes no writes. It takes not even the first one of a script, so that nothing was done. */
+/** Errors of a server that accepts no writes. It refuses already the first one of a script, so that nothing was done. */
 const takesNothing = /\b(?:OOM|MISCONF|NOREPLICAS|READONLY) /
 
-/** What a server answers in place of one of several steps. */
+/** The error that a server answers in place of one of several steps. */
 export function refusalOf (cause: Error): StoreDownError {
   const isStep = !takesNothing.test(cause.message)
   return new StoreDownError('failed', { asked: isStep, refused: isStep, cause })
 }
 
-/** It still reads, and where a value is not ours it counts what has other names. */
+/**
+ * Null for an error that is no answer. A server that accepts no writes still reads, and one that finds a foreign value under one key still
+ * counts under others.
+ */
 function answerOf (error: unknown): StoreDownError | null {
   const { name, message } = Object(error)
   return name === 'ReplyError' ? new StoreDownError('failed', { asked: !takesNothing.test(message), cause: error }) : null
@@ -100,11 +103,11 @@ async function connector (config: StateConfig, timeoutMs: number): Promise<() =>
   const { Redis: Single, Cluster: Many } = await loadRedis()
   const { url } = config
   if (url === undefined) throw new OptionError('state.url', 'is required for the engine redis')
-  // The breaker's own time comes first; this one bounds what the client sends by itself.
+  // The breaker's own time ends first; this one bounds what the client sends by itself.
   const commandTimeout = timeoutMs * 4
   const password = readPassword('state.password', config.password)
   const sentinelPassword = readPassword('state.sentinel.password', config.sentinel?.password)
-  // Redis lets connections live whose password has ended: only a new one has to know the next.
+  // Redis keeps connections open whose password has been changed: only a new connection needs the new one.
   const follow = ({ options }: Redis): void => {
     for (const [name, read] of Object.entries({ password, sentinelPassword })) {
       if (read !== null) Object.defineProperty(options, name, { get: read, enumerable: true })
@@ -125,7 +128,7 @@ async function connector (config: StateConfig, timeoutMs: number): Promise<() =>
     enableOfflineQueue: false,
     clusterRetryStrategy: retryStrategy,
     redisOptions: { ...settings, commandTimeout, ...loginOf(url) },
-    // Each connection looks its name up by itself: an address in its place would not be that of the certificate.
+    // Each connection looks up the name itself: with an address in its place the certificate would not match.
     dnsLookup: (name: string, found: (error: null, name: string) => void) => found(null, name),
   }
   return () => new Many([url], options).on('+node', (node) => {
@@ -134,7 +137,7 @@ async function connector (config: StateConfig, timeoutMs: number): Promise<() =>
   })
 }
 
-/** Of the one node that is named, for those that it names: they are told by host and port alone. */
+/** Login of the configured node, for the nodes that it names: the cluster tells only their host and port. */
 function loginOf (url: string): { username?: string, password?: string, tls?: object } {
   const { username, password, protocol } = new URL(url)
   return {
@@ -150,7 +153,7 @@ interface SentinelOptions {
   readonly db?: number
 }
 
-/** Of one Sentinel, which names the server and the other Sentinels: these are told by host and port alone. */
+/** Options of one Sentinel, which names the server and the other Sentinels, by host and port only. */
 function sentinelOf (url: string, name: string): SentinelOptions {
   const { protocol, hostname, port, pathname } = new URL(url)
   const db = Number(pathname.slice(1))
@@ -165,8 +168,8 @@ function sentinelOf (url: string, name: string): SentinelOptions {
 
 async function ready (client: Client, startMs: number): Promise<void> {
   let reason = 'no answer'
-  // Later failures are told by the commands that meet them; without a listener the client prints each one. The code where there
-  // is one: a message tells the host, which is a piece of a password that was not encoded.
+  // Later failures are reported by the commands that meet them; without a listener the client prints each one. The code is preferred: a
+  // message contains the host, which is a piece of a password that was not encoded.
   client.on('error', (error: Error) => { reason = String(Reflect.get(error, 'code') ?? sentinelWords(error.message)) })
   await new Promise<void>((resolve, reject) => {
     const timer = setTimeout(() => reject(new StoreDownError(`at state.url was not ready within ${startMs} ms: ${reason}`)), startMs)
@@ -177,7 +180,7 @@ async function ready (client: Client, startMs: number): Promise<void> {
   })
 }
 
-/** What the client says of Sentinels has their addresses in it. */
+/** The client's message about Sentinels contains their addresses. */
 function sentinelWords (message: string): string {
   return message.replace(/^All sentinels.*Last error: (?:connect |getaddrinfo )?(ERR .*|\w+).*$/s, 'no Sentinel names the server: $1')
 }

@@ -1,7 +1,7 @@
 /**
  * The parties of `core/balances/parties.ts`, a key and its group: a part of the script behind the prelude, whose names it uses. The
- * arguments of an ask tell of each, from `at` on: counted, balance, concurrency, requests, tokens, buckets, and of each of them id, unit,
- * amount, end, former id.
+ * arguments of an ask list for each party, from `at` on: counted, balance, concurrency, requests, tokens, buckets, and for each bucket id,
+ * unit, amount, end, former id.
  */
 import { concurrencyRetryMs } from '../../core/balances/parties.js'
 

@@ -1,8 +1,8 @@
 /**
- * What the steps of `steps.ts` share. KEYS: holds (hash, id -> packed), deadlines (sorted set), accounts (hash),
- * buckets (hash) and when each may be forgotten (sorted set), window of the group, then the windows of keys (hashes that expire).
- * ARGV[1] is a clock for tests, in milliseconds, or empty; ARGV[2] how long a hold lives.
- * Numbers are written with `%.0f`: Lua's own form turns large ones into floating point.
+ * What the steps of `steps.ts` share. KEYS: holds (hash, id -> packed), deadlines (sorted set), accounts (hash), buckets (hash) and when
+ * each may be removed (sorted set), window of the group, then the windows of keys (hashes that expire). ARGV[1] is a clock for tests, in
+ * milliseconds, or empty; ARGV[2] is how long a hold lives. Numbers are written with `%.0f`: Lua's own form turns large ones into floating
+ * point.
  */
 import { rememberMs, sweepMax } from '../../core/balances/endings.js'
 import { buckets } from './buckets.js'

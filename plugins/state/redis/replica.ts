@@ -1,6 +1,6 @@
 /**
- * Whether an error says that a connection is to be made anew: its server was a primary and is a replica now, and its address may lead to
- * the primary in its place. At most so often, as a replica still reads.
+ * Whether an error means that the connection should be made anew: its server was a primary and is a replica now, and its address may lead
+ * to the new primary. True at most once every `everyMs`, because a replica still reads.
  */
 export function leavesReplica (everyMs: number): (error: Error) => boolean {
   let leftAt = -Infinity

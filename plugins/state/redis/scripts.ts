@@ -1,8 +1,8 @@
 import { takeSteps } from './steps.js'
 
 /**
- * Stores a key as long as it is as the writer read it, and tells everybody. KEYS: digests by id, records by digest.
- * ARGV: id, old digest and record (empty: a new key), new digest and record, channel, messages.
+ * Stores a key if it still is as the writer read it, and notifies everybody. KEYS: digests by id, records by digest. ARGV: id, old digest
+ * and record (empty: a new key), new digest and record, channel, messages.
  */
 const putKey = `
 local id, oldDigest, oldRecord, digest, record = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
@@ -17,7 +17,7 @@ for i = 7, #ARGV do redis.call('PUBLISH', ARGV[6], ARGV[i]) end
 return 1
 `
 
-/** A key by its id, as of one moment: between two questions it may get another digest. KEYS as of `putKey`. ARGV: id. */
+/** A key by its id, read atomically: between two commands it may get another digest. KEYS as of `putKey`. ARGV: id. */
 const readKey = `
 local digest = redis.call('HGET', KEYS[1], ARGV[1])
 return digest and redis.call('HGET', KEYS[2], digest)

@@ -1,12 +1,12 @@
 /**
  * The rules of `core/balances/` (`rules.ts`, `endings.ts`) as one Redis script, which takes any number of steps of one group in their
- * order: one atomic decision on the server, by the server's clock. Every key of a group carries the group as its hash tag, so that the
- * script touches one slot of a cluster. ARGV, behind those of the prelude: for each step its name, how many arguments it has, and those.
+ * order: one atomic decision on the server, by the server's clock. Every key of a group has the group as its hash tag, so that the script
+ * touches one slot of a cluster. ARGV, behind those of the prelude: for each step its name, the number of its arguments, and the arguments.
  */
 import { parties } from './parties.js'
 import { prelude } from './prelude.js'
 
-/** id, key, place of its window, requests, tokens, floor, cost, floor of the cost; then key and group as `parties.ts` says. */
+/** Arguments: id, key, place of its window, requests, tokens, floor, cost, floor of the cost; then key and group as in `parties.ts`. */
 const hold = `
 steps.hold = function (a)
   local ask = {
@@ -42,7 +42,7 @@ steps.hold = function (a)
 end
 `
 
-/** id. */
+/** Arguments: id. */
 const leave = `
 steps.leave = function (a)
   local hold = load(a[1])
@@ -55,8 +55,8 @@ end
 `
 
 /**
- * id, key, place of its window, tokens, cost, parties of a late settlement and their buckets: how many, and of each party its scope and
- * whether it has a balance, of each bucket scope, id, unit, amount, end, former id.
+ * Arguments: id, key, place of its window, tokens, cost, then the number of parties of a late settlement and of their buckets; of each
+ * party its scope and whether it has a balance, of each bucket scope, id, unit, amount, end, former id.
  */
 const settle = `
 local function stranger (a, late)
@@ -105,7 +105,7 @@ steps.settle = function (a)
 end
 `
 
-/** ids; nothing; scope, key, place of its window; scope, key, bucket. */
+/** Arguments of `renew`: ids; `sweep`: none; `read`: scope, key, place of its window; `readBucket`: scope, key, bucket. */
 const others = `
 steps.renew = function (a)
   for _, id in ipairs(a) do
@@ -128,7 +128,7 @@ steps.readBucket = function (a)
 end
 `
 
-/** A step that fails, fails alone: its error stands in its answer's place. What a replica says is for the client: see `replica.ts`. */
+/** A step that fails, fails alone: its error is its answer. The error of a replica is for the client: see `replica.ts`. */
 const run = `
 local function take (step, arguments)
   local ok, answer = pcall(step, arguments)

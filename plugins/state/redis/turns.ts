@@ -5,20 +5,20 @@ import type { StepName } from './steps.js'
 /** One step of the script. */
 export interface Step {
   readonly name: StepName
-  /** Whose window it touches beside the group's; null for none. */
+  /** The key whose window it touches beside the group's; null for none. */
   readonly key: string | null
   readonly values: ReadonlyArray<string | number>
-  /** Behind the place of that window. */
+  /** Arguments behind the place of that window. */
   readonly more?: ReadonlyArray<string | number>
 }
 
-/** Throws where the answer cannot be read. */
+/** Throws if the answer cannot be read. */
 export type Read<T> = (answer: readonly unknown[]) => T
 
 export interface RedisTurns {
-  /** With all others of this turn of the event loop. Resolves with what `read` makes of the answer. */
+  /** Sends with all others of this turn of the event loop. Resolves with the result of `read` on the answer. */
   readonly soon: <T>(group: string, step: Step, read: Read<T>) => Promise<T>
-  /** With the next turn that somebody waits for, or after a few milliseconds. */
+  /** Sends with the next turn that somebody waits for, or after a few milliseconds. */
   readonly later: <T>(group: string, step: Step, read: Read<T>) => Promise<T>
 }
 
@@ -35,12 +35,12 @@ interface Waiting {
 }
 
 const laterMs = 5
-/** Steps of one command: the server does nothing else meanwhile. */
+/** Maximum number of steps in one command: the server does nothing else meanwhile. */
 const maxSteps = 128
 /** Holds, deadlines, accounts, buckets, their ends, and the group's window. */
 const sharedKeys = ['holds', 'deadlines', 'accounts', 'buckets', 'ends', 'minute']
 
-/** Gathers the steps of each group, and sends them as one command. */
+/** Collects the steps of each group, and sends them as one command. */
 export function redisTurns (link: RedisLink, options: RedisTurnsOptions): RedisTurns {
   const groups = new Map<string, Waiting[]>()
   let isDue = false
@@ -52,7 +52,7 @@ export function redisTurns (link: RedisLink, options: RedisTurnsOptions): RedisT
     groups.clear()
     for (const [group, waiting] of turn) while (waiting.length > 0) send(link, options, group, waiting.splice(0, maxSteps))
   }
-  // The promise itself, here and below: each one around it would cost a request as much as its step.
+  // The promise itself is returned, here and below: each further one would cost a request as much as its step.
   const wait = <T>(group: string, step: Step, read: Read<T>): Promise<T> => new Promise<T>((resolve, reject) => {
     const answer = (told: unknown): void => {
       if (told instanceof Error) return reject(refusalOf(told))
@@ -81,7 +81,7 @@ export function redisTurns (link: RedisLink, options: RedisTurnsOptions): RedisT
 }
 
 function send (link: RedisLink, { prefix, holdTtlMs, now }: RedisTurnsOptions, group: string, waiting: readonly Waiting[]): void {
-  // One hash tag for all that a step touches: one slot of a cluster. Encoded, because a brace would end the tag.
+  // One hash tag for everything that a step touches: one slot of a cluster. Encoded, because a brace would end the tag.
   const tag = `${prefix}:{${encodeURIComponent(group)}}`
   const keys = sharedKeys.map((name) => `${tag}:${name}`)
   const values: Array<string | number> = [now === undefined ? '' : now(), holdTtlMs]

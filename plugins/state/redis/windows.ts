@@ -1,6 +1,6 @@
 /**
- * The windows of `core/balances/window.ts`: a part of the prelude, whose names it uses. Each is a hash: requests (`r`) and tokens (`t`)
- * of each of its seconds and of all of them, and the newest second (`b`).
+ * The windows of `core/balances/window.ts`: a part of the prelude, whose names it uses. Each is a hash: requests (`r`) and tokens (`t`) of
+ * each of its seconds and of all of them, and the newest second (`b`).
  */
 import { windowSeconds } from '../../core/balances/window.js'
 

@@ -1,4 +1,4 @@
-/** What of the ledger's files the usage store does not have yet. */
+/** What the usage store does not have yet of the ledger's files. */
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { endMark } from '../ledger/read.js'
@@ -9,17 +9,17 @@ import { countRecords, readPiece, type Piece } from './pieces.js'
 export interface Unshipped {
   readonly name: string
   readonly path: string
-  /** When it was last looked at. */
+  /** In bytes, when it was last looked at. */
   size: number
   /** Bytes that the store has. */
   shipped: number
   /** Bytes whose records are counted. */
   counted: number
-  /** Records between these two. */
+  /** Number of records between `shipped` and `counted`. */
   records: number
-  /** All of its whole lines are among them, or shipped. */
+  /** All of its whole lines are counted or shipped. */
   isCounted: boolean
-  /** When the oldest of these was written, or one that is older. Milliseconds since the epoch. */
+  /** When the oldest of these records was written, or an older one. Milliseconds since the epoch. */
   since: number
   /** Nobody writes to it any more. */
   ended: boolean
@@ -42,13 +42,13 @@ export class Backlog {
     return this.files.reduce((sum, { records }) => sum + records, 0)
   }
 
-  /** The time of the oldest record that waits; null where none does. */
+  /** Time of the oldest record that waits; null if none does. */
   get since (): number | null {
     const waiting = this.files.filter(({ records }) => records > 0)
     return waiting.length === 0 ? null : Math.min(...waiting.map(({ since }) => since))
   }
 
-  /** Whether the store has all of a file that is so long. */
+  /** Whether the store has all of a file of this length. */
   has (name: string, bytes: number): boolean {
     const file = this.#files.get(name)
     return file?.size === bytes && file.isCounted && file.records === 0
@@ -66,7 +66,7 @@ export class Backlog {
     }
   }
 
-  /** Counts from where the store says that it has read to: another process may have made it more, an older copy of the store less. */
+  /** Counts from the store's own positions: they may be further, by another process, or less far, in an older copy of the store. */
   async note (positions: ReadonlyMap<string, number>): Promise<void> {
     for (const [name, bytes] of positions) {
       const file = this.#files.get(name)
@@ -80,7 +80,7 @@ export class Backlog {
     if (!await count(file)) this.#files.delete(file.name)
   }
 
-  /** The store has the file up to `end`, so many records more; `time`: of the last of them. */
+  /** Notes that the store has the file up to `end`, and so many records more; `time`: of the last of them. */
   shipped (
     file: Unshipped,
     { end, records, time = file.since }: { readonly end: number, readonly records: number, readonly time: number | undefined }
@@ -96,7 +96,7 @@ function newFile (folder: string, name: string, shipped: number): Unshipped {
   return { name, path: join(folder, name), size: 0, shipped, counted: shipped, records: 0, since: 0, isCounted: false, ended: false }
 }
 
-/** False where it is gone: another process may have found it too old. */
+/** False if the file is gone: another process may have found it too old. */
 async function count (file: Unshipped): Promise<boolean> {
   const found = await statOf(file.path)
   if (found === null) return false
@@ -105,7 +105,7 @@ async function count (file: Unshipped): Promise<boolean> {
   file.size = size
   for (;;) {
     const piece = file.counted < size ? await readPiece(file.path, file.counted) : null
-    // Beyond there may be a line that is being written, or that a crash cut off.
+    // What follows may be a line that is being written, or that a crash cut off.
     if (piece === null) break
     if (file.records === 0) file.since = timeOf(piece)
     file.records += countRecords(piece, endMark)
@@ -118,7 +118,7 @@ async function count (file: Unshipped): Promise<boolean> {
 
 const end = Buffer.from(endMark)
 
-/** Of its first record; now where that is not whole. */
+/** Time of its first record; now if that cannot be read. */
 function timeOf ({ bytes }: Piece): number {
   return Number(/"time":(\d+)/.exec(bytes.toString('latin1', 0, 4_096))?.[1] ?? Date.now())
 }

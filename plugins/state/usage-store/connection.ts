@@ -1,4 +1,4 @@
-/** One connection to PostgreSQL, bounded in time at every step. It is not made again: whoever meets an error opens another. */
+/** One connection to PostgreSQL, with a time limit for every step. It does not reconnect: whoever meets an error opens another one. */
 import type { Client } from 'pg'
 import { loadPostgres } from '../peer.js'
 import { migrations } from './migrations.js'
@@ -6,7 +6,7 @@ import type { UsageStoreRules } from './options.js'
 
 export interface Connection {
   readonly ask: <Row extends object>(text: string, values?: readonly unknown[]) => Promise<Row[]>
-  /** Rows as they come, some at a time, however many there are. */
+  /** Rows in batches as they come, however many there are. */
   readonly stream: <Row extends object>(text: string, values: readonly unknown[]) => AsyncGenerator<Row[]>
   readonly close: () => Promise<void>
 }
@@ -14,7 +14,7 @@ export interface Connection {
 const connectTimeoutMs = 5_000
 const rowsAtOnce = 2_000
 
-/** Throws `LLM_GATEWAY_MISSING_PEER`, or what the client or the server says. The password is in none of it. */
+/** Throws `LLM_GATEWAY_MISSING_PEER`, or the error of the client or the server. None of them contains the password. */
 export async function connect ({ url, password, timeoutMs }: Pick<UsageStoreRules, 'url' | 'password' | 'timeoutMs'>): Promise<Connection> {
   const pg = await loadPostgres()
   const client = new pg.Client({
@@ -23,13 +23,13 @@ export async function connect ({ url, password, timeoutMs }: Pick<UsageStoreRule
     connectionTimeoutMillis: connectTimeoutMs,
     statement_timeout: timeoutMs,
     lock_timeout: Math.ceil(timeoutMs / 2),
-    // Where nothing comes back at all, the client itself gives up, somewhat later.
+    // If nothing comes back at all, the client itself gives up, somewhat later than the server.
     query_timeout: timeoutMs + 1_000,
     keepAlive: true,
   })
-  // Not in the address: that of a socket has no place for one.
+  // Not in the address, because that of a socket has no place for it.
   if (password !== null) client.password = password()
-  // A connection that breaks while nobody asks is met by the next question.
+  // A connection that breaks while idle fails at its next use.
   client.on('error', () => {})
   try {
     await client.connect()
@@ -44,7 +44,7 @@ export async function connect ({ url, password, timeoutMs }: Pick<UsageStoreRule
   }
 }
 
-/** Not waited for: a server that hangs would never let go. */
+/** Not awaited: a server that hangs would never end it. */
 function end (client: Client): void {
   client.end().catch(() => {})
 }
@@ -60,7 +60,7 @@ async function * streamed<Row extends object> (client: Client, text: string, val
   await client.query('COMMIT')
 }
 
-/** Makes the tables, or what newer versions of the gateway have added to them. One host does it while others wait. */
+/** Makes the tables, or adds what newer versions of the gateway need. One host does so while others wait. */
 export async function migrate ({ ask }: Connection, schema: string): Promise<void> {
   const version = await versionOf(ask, schema)
   if (version > migrations.length) throw new Error(`the schema ${schema} was made by a newer version of the gateway`)

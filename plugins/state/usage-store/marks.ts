@@ -1,6 +1,6 @@
 /**
- * How far files were in the usage store when it last answered, kept beside them: what is unshipped is known after a restart, too,
- * while the store is away. The store's own word goes before it.
+ * How far files were in the usage store when it last answered, kept beside them: so what is unshipped is known after a restart, too, while
+ * the store is away. What the store itself says takes precedence.
  */
 import { createHash, randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
@@ -14,7 +14,7 @@ function markFile (folder: string, { url, schema }: UsageStoreRules): string {
   return join(folder, `shipped-${createHash('sha256').update(`${url} ${schema}`).digest('hex').slice(0, 16)}.json`)
 }
 
-/** None where there is no file, or it is not whole. */
+/** Empty if there is no file, or it is damaged. */
 export function readMarks (folder: string, rules: UsageStoreRules): Marks {
   try {
     return new Map(Object.entries(JSON.parse(readFileSync(markFile(folder, rules), 'utf8'))).map(([name, bytes]) => [name, Number(bytes)]))
@@ -23,7 +23,7 @@ export function readMarks (folder: string, rules: UsageStoreRules): Marks {
   }
 }
 
-/** Whole or not at all. A disk that takes nothing keeps the marks of before. */
+/** Writes all marks or none. If the disk accepts nothing, the old ones stay. */
 export async function writeMarks (folder: string, rules: UsageStoreRules, marks: Marks): Promise<void> {
   const file = markFile(folder, rules)
   const next = `${file}.${randomBytes(4).toString('hex')}`

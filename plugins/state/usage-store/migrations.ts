@@ -1,6 +1,6 @@
 /**
- * What the usage store keeps in PostgreSQL (docs/usage-store.md), as the steps that make it. A step that was released is never
- * changed: another one follows it.
+ * The tables of the usage store in PostgreSQL (docs/usage-store.md), as the steps that make them. A released step is never changed: another
+ * one follows it.
  */
 
 /** `schema`: a plain name, in front of every table. */

@@ -3,13 +3,13 @@ import { readPassword, type Password, type PasswordFile } from '../password.js'
 
 /** A PostgreSQL that has the usage of all hosts. */
 export interface UsageStoreConfig {
-  /** `postgres://user:password@host:port/database`, with more parameters of libpq, such as `sslmode`, behind it. */
+  /** `postgres://user:password@host:port/database`, followed by other parameters of libpq, such as `sslmode`. */
   readonly url: string
-  /** The password in a file, in place of the one in `url`. Read again for each connection. */
+  /** File with the password, in place of the one in `url`. Read again for each connection. */
   readonly password?: PasswordFile
-  /** The PostgreSQL schema that holds its tables; made where it is not there. Default `llm_gateway`. */
+  /** The PostgreSQL schema that holds its tables; created if it is missing. Default `llm_gateway`. */
   readonly schema?: string
-  /** How often new records go there. Default 1,000 ms. */
+  /** How often new records are shipped. Default 1,000 ms. */
   readonly intervalMs?: number
   /** How long a statement may take. Default 30,000 ms. */
   readonly timeoutMs?: number
@@ -23,7 +23,7 @@ export interface UsageStoreRules extends Required<Omit<UsageStoreConfig, 'passwo
 
 const defaults = { schema: 'llm_gateway', intervalMs: 1_000, timeoutMs: 30_000, keepMs: Infinity }
 
-/** Throws `LLM_GATEWAY_OPTION` naming the option that is wrong. */
+/** Throws `LLM_GATEWAY_OPTION` naming the wrong option. */
 export function readUsageStore (config: UsageStoreConfig): UsageStoreRules {
   checkOptions('state.usageStore', config, {
     url: 'a string',
@@ -35,7 +35,7 @@ export function readUsageStore (config: UsageStoreConfig): UsageStoreRules {
   })
   const { url, schema = defaults.schema } = config
   if (!/^postgres(?:ql)?:\/\/./.test(String(url))) throw new OptionError('state.usageStore.url', 'must begin with postgres://')
-  // It stands in statements as it is.
+  // It is put into statements as it is.
   if (!/^[a-z_][a-z0-9_]{0,62}$/.test(schema)) {
     throw new OptionError('state.usageStore.schema', 'must be a name of lower-case letters, digits and underscores')
   }

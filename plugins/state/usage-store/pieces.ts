@@ -1,17 +1,17 @@
-/** Whole lines of a file that may still grow, from any of their beginnings on. */
+/** Reads whole lines of a file that may still grow, from the beginning of any line on. */
 import { open, type FileHandle } from 'node:fs/promises'
 
 const pieceBytes = 256 * 1024
 const newline = 10
 
 export interface Piece {
-  /** Without the last one's end; the file's bytes. */
+  /** Bytes of the file, without the end of the last line. */
   readonly bytes: Buffer
   /** Where the next piece begins. */
   readonly end: number
 }
 
-/** The lines that begin at `start`, about as many as fit into 256 KiB; null where there is no whole one. */
+/** The lines that begin at `start`, about as many as fit into 256 KiB; null if there is no whole one. */
 export async function readPiece (path: string, start: number): Promise<Piece | null> {
   const handle = await open(path)
   try {
@@ -39,7 +39,7 @@ export function firstLines ({ bytes, end }: Piece, count: number): { readonly li
   return { lines: bytes.toString('utf8', 0, to).split('\n'), end: start + to + 1 }
 }
 
-/** Lines of a piece that are records, for all that one sees without reading them. */
+/** Number of lines that look like records, without parsing them. */
 export function countRecords ({ bytes }: Piece, endMark: string): number {
   let count = 0
   for (let from = 0; from >= 0 && from <= bytes.length;) {

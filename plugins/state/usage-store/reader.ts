@@ -1,11 +1,11 @@
-/** Reports of the usage store, read as they come. */
+/** Reports from the usage store, streamed. */
 import { leaves } from '../../core/call/measures.js'
 import type { LedgerRecord } from '../types.js'
 import { connect } from './connection.js'
 import { readUsageStore, type UsageStoreConfig } from './options.js'
 import { recordOf, type StoredRow } from './rows.js'
 
-/** What is asked for: a time, and values of which one must fit. */
+/** A time range, and for some fields the values of which one must match. */
 export interface UsageQuestion {
   /** Milliseconds since the epoch; inclusive. */
   readonly from: number
@@ -14,32 +14,32 @@ export interface UsageQuestion {
   readonly wanted: Readonly<Record<'group' | 'key' | 'model' | 'protocol' | 'outcome', readonly string[]>>
 }
 
-/** What one record, or some of one currency, add to a sum. */
+/** What one record, or several of one currency, add to a sum. */
 export interface UsageEntry {
   readonly requests: number
   /** In the order of the leaves. */
   readonly tokens: readonly number[]
   readonly charged: number
-  /** Exact decimal text; null where nothing of it has a price. */
+  /** Exact decimal text; null if no part has a price. */
   readonly cost: string | null
   readonly currency: string | null
-  /** Requests with a part that has no price. */
+  /** Number of requests with a part that has no price. */
   readonly unpriced: number
 }
 
-/** The sum of some records of one currency, by what it was asked by. */
+/** The sum of some records of one currency, with the values that they were grouped by. */
 export interface StoredSum extends UsageEntry {
   readonly names: ReadonlyArray<string | null>
 }
 
 export interface UsageReader {
   readonly records: (question: UsageQuestion) => AsyncGenerator<LedgerRecord[]>
-  /** By `group`, `key`, `model`, `protocol`, `day` and `month` of a time zone, `label:NAME`. */
+  /** Sums by `group`, `key`, `model`, `protocol`, `day` and `month` of a time zone, or `label:NAME`. */
   readonly sums: (by: readonly string[], zone: string, question: UsageQuestion) => AsyncGenerator<StoredSum[]>
   readonly close: () => Promise<void>
 }
 
-/** Rejects as its client does. */
+/** Rejects with the client's errors. */
 export async function openUsageReader (config: UsageStoreConfig): Promise<UsageReader> {
   const rules = readUsageStore(config)
   const { stream, close } = await connect(rules)
@@ -80,7 +80,7 @@ function sumOf ({ names, tokens, requests, charged, cost, currency, unpriced }: 
 
 const quarterMs = 15 * 60_000
 
-/** The sums that are there already; the records themselves where the time begins or ends within one of them. */
+/** The table of sums if the range begins and ends with their quarters of an hour; otherwise the records themselves. */
 function tableOf (schema: string, { from, to }: UsageQuestion): string {
   const isWhole = [from, to].every((time) => !Number.isFinite(time) || time % quarterMs === 0)
   if (isWhole) return `${schema}.usage_quarters`

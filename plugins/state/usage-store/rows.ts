@@ -1,9 +1,9 @@
-/** A usage record as a row of the table, and back. */
+/** Converts a usage record to a row of the table, and back. */
 import { leaves } from '../../core/call/measures.js'
 import type { Labels, TokenUsage } from '../../core/types.js'
 import type { LedgerRecord } from '../types.js'
 
-/** As the store gives it back: numbers as text. */
+/** As the store returns it: numbers as text. */
 export interface StoredRow extends Readonly<Record<keyof TokenUsage, string>>, Pick<LedgerRecord, 'id' | 'protocol' | 'model' | 'outcome'> {
   readonly ms: string
   readonly key_id: string | null
@@ -20,7 +20,7 @@ export interface StoredRow extends Readonly<Record<keyof TokenUsage, string>>, P
 
 export interface Column {
   readonly name: string
-  /** What the record calls it. */
+  /** Name of the record's field. */
   readonly field: string
   readonly type: string
 }
@@ -31,7 +31,7 @@ function text (name: string, field = name): Column {
 
 const leafColumns = leaves.map(({ type }): Column => ({ name: type, field: type, type: 'bigint' }))
 
-/** The columns of the table; what a record has beside them is in `details`. */
+/** The columns of the table; other fields of a record are in `details`. */
 export const columns: readonly Column[] = [
   text('id'),
   { name: 'time', field: 'time', type: 'timestamptz' },
@@ -52,10 +52,7 @@ export const columns: readonly Column[] = [
   { name: 'details', field: 'details', type: 'jsonb' },
 ]
 
-/**
- * As JSON text, which the store takes apart itself. Zero bytes and halves of characters, for which it has no place, are shown as
- * unknown characters.
- */
+/** Rows as JSON text, which the store parses itself. Zero bytes and lone surrogates, which it cannot store, become unknown characters. */
 export function rowsText (records: readonly LedgerRecord[]): string {
   return JSON.stringify(records.map(rowOf)).replace(
     /\\(?:u0000|ud[89a-f][0-9a-f]{2}|.)/g, (escape) => escape.length > 2 ? '\\ufffd' : escape
@@ -72,7 +69,7 @@ export function isUnpriced (parts: LedgerRecord['costParts']): boolean {
   return false
 }
 
-/** A record as it was written; a cost without the zeros at its end. */
+/** The record as it was written; a cost loses the zeros at its end. */
 export function recordOf (row: StoredRow): LedgerRecord {
   const { id, protocol, model, outcome, details, labels, price, currency } = row
   return {

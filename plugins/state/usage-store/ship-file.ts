@@ -1,4 +1,6 @@
-/** One file of the ledger into the store: some lines at a time, each time in one transaction with the place up to which it is read. */
+/**
+ * Ships one file of the ledger to the store: some lines at a time, each time in one transaction with the position up to which it is read.
+ */
 import { appendFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { readFrame } from '../ledger/frame.js'
@@ -10,10 +12,10 @@ import type { UsageStore } from './store.js'
 
 const maxRecords = 500
 
-/** Beside the ledger's files: records that the store has no place for, with the reason, as JSON lines. */
+/** Beside the ledger's files: records that the store refused, with the reason, as JSON lines. */
 const refusedFile = 'refused.jsonl'
 
-/** Ships what the backlog has counted. `onRefused` hears why the store would not have a record. Rejects where the store cannot be asked. */
+/** Ships what the backlog has counted. `onRefused` hears why the store refused a record. Rejects if the store cannot be asked. */
 export async function shipFile (store: UsageStore, backlog: Backlog, file: Unshipped, onRefused: (error: unknown) => void): Promise<void> {
   while (file.shipped < file.counted) {
     const piece = await readPiece(file.path, file.shipped)
@@ -23,7 +25,7 @@ export async function shipFile (store: UsageStore, backlog: Backlog, file: Unshi
     const records = written.flatMap((line) => readFrame(line) ?? [])
     const bytes = await takeIn({ store, file, onRefused }, records, end)
     backlog.shipped(file, { end, records: written.length, time: records.at(-1)?.time })
-    // Another process has read on.
+    // Another process has read further.
     if (bytes !== end) await backlog.note(new Map([[file.name, bytes]]))
   }
 }
@@ -34,7 +36,7 @@ interface Way {
   readonly onRefused: (error: unknown) => void
 }
 
-/** A record that the store has no place for must not keep others from it: it is found by halves, and put aside. */
+/** A record that the store refuses must not keep others from it: it is found by halving, and put aside. */
 async function takeIn (way: Way, records: readonly LedgerRecord[], end: number): Promise<number> {
   const { store, file, onRefused } = way
   try {
@@ -52,7 +54,7 @@ async function takeIn (way: Way, records: readonly LedgerRecord[], end: number):
   }
 }
 
-/** Not the store's state but the record is what it minds: SQLSTATE classes data exception, integrity constraint, program limit. */
+/** Whether the record is at fault and not the store's state. SQLSTATE classes: data exception, integrity constraint, program limit. */
 function isRefusal (error: unknown): boolean {
   return error instanceof RangeError || /^(?:22|23|54)/.test(String(Reflect.get(Object(error), 'code')))
 }

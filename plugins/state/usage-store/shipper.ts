@@ -7,7 +7,7 @@ import { shipFile } from './ship-file.js'
 import { UsageStore } from './store.js'
 
 export interface ShipperParts {
-  /** Of the ledger's files. */
+  /** Folder of the ledger's files. */
   readonly folder: string
   readonly rules: UsageStoreRules
   /** Whether this process writes the file. */
@@ -15,14 +15,14 @@ export interface ShipperParts {
   readonly now: () => number
 }
 
-/** Who writes a file ships it. What waits longer is shipped by whoever sees it: its writer is dead, or cannot. */
+/** A file is shipped by its writer. If it waits longer than this, any process ships it: its writer is dead, or cannot. */
 const orphanMs = 10_000
 const maxWaitMs = 10_000
 const closeMs = 2_000
 
 /**
- * Brings the ledger's files into the usage store, behind every reply. A store that is away is asked again, and delays reports and
- * nothing else.
+ * Ships the ledger's files to the usage store, behind every reply. A store that is away is asked again; that delays reports and nothing
+ * else.
  */
 export class Shipper implements Shipping {
   readonly #parts: ShipperParts
@@ -59,10 +59,10 @@ export class Shipper implements Shipping {
     return since === null ? 0 : this.#distance(since)
   }
 
-  /** Whether the store has all of a file, which then need not be kept for it. */
+  /** Whether the store has all of a file, so that the file need not be kept for it. */
   readonly has = (name: string, bytes: number): boolean => this.#backlog.has(name, bytes)
 
-  /** Ships what is there once more, for a short while: the rest waits for the next process. */
+  /** Ships once more, for a short while: the rest waits for the next process. */
   async close (): Promise<void> {
     this.#closing.abort()
     const late = new AbortController()
@@ -83,14 +83,15 @@ export class Shipper implements Shipping {
     }
   }
 
-  /** All that is there now. Tells where it fails, and never throws. */
+  /** Ships everything that is there now. Reports failures, and never throws. */
   async #pass (): Promise<void> {
     try {
       await this.#backlog.look((name) => this.#marks.get(name) ?? 0)
       const store = await this.#open()
       for (const file of this.#backlog.files) if (this.#isOurs(file)) await shipFile(store, this.#backlog, file, this.#tell)
       await this.#keepMarks()
-      // Last: who may add rows and no tables ships all the same, and so does whoever waits for a report to let go of an old month.
+      // Last, so that records are shipped all the same where the role may not make tables, or while dropping an old month waits for a
+      // report.
       await store.tend()
       this.#failures = 0
     } catch (error) {
@@ -101,8 +102,8 @@ export class Shipper implements Shipping {
   }
 
   /**
-   * The store, which is asked how far all files are read when a connection or a file begins, and where others may have read on. The first
-   * batch of a file tells nothing of what a store that was restored lacks of those before.
+   * Connects to the store. It is asked how far all files are read when a connection or a file begins, and where others may have read
+   * further. The first batch of a file does not show what a restored store lacks of earlier files.
    */
   async #open (): Promise<UsageStore> {
     const { rules, now, owns } = this.#parts
@@ -120,7 +121,7 @@ export class Shipper implements Shipping {
     return this.#parts.owns(name) || this.#distance(since) >= orphanMs
   }
 
-  /** From now, to either side: what a process wrote while its clock was ahead waits, too. */
+  /** Distance from now, in both directions: what a process wrote while its clock was ahead waits, too. */
   #distance (time: number): number {
     return Math.abs(this.#parts.now() - time)
   }

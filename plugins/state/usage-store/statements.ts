@@ -1,4 +1,4 @@
-/** The statements of the usage store. Each is one transaction by itself. */
+/** The statements of the usage store. Each is one transaction. */
 import { leaves } from '../../core/call/measures.js'
 import { columns } from './rows.js'
 
@@ -6,7 +6,7 @@ const names = columns.map(({ name }) => name).join(', ')
 const given = columns.map(({ field }) => `r."${field}"`).join(', ')
 const typed = columns.map(({ field, type }) => `"${field}" ${type}`).join(', ')
 
-/** What records are summed by; the digest of its values makes a key that has no nulls. */
+/** What records are summed by; the digest of the values makes a key without nulls. */
 const dimensions = 'key_id, group_id, protocol, model, outcome, currency, labels'
 const sums = ['requests', ...leaves.map(({ type }) => type), 'charged', 'cost', 'unpriced']
 const summed = leaves.map(({ type }) => `sum(${type})`).join(', ')
@@ -16,10 +16,10 @@ const added = sums.map((name) => name === 'cost'
   .join(', ')
 
 /**
- * Takes a batch in: records that are not there yet, their sums, and how far their file is read; all of it or nothing, and all of it
- * a second time changes nothing. Parameters: records, the time before which none is wanted, file, bytes, and where the batch begins in the
- * file. Tells the bytes that are read: fewer than that where the store lacks what stands before, which it must be sent again.
- * Rows are locked in the order of their keys, so that two hosts never wait for each other.
+ * Takes a batch in: records that are not there yet, their sums, and the position of their file, all or nothing. Repeating it changes
+ * nothing. Parameters: records, the time before which none is wanted, file, bytes, and where the batch begins in the file. Returns the
+ * bytes that are read: fewer than the last parameter if the store lacks what stands before, which must then be sent again. Rows are locked
+ * in the order of their keys, so that two hosts never wait for each other.
  */
 export function takeIn (schema: string): string {
   return `
@@ -46,8 +46,8 @@ export function positions (schema: string): string {
 }
 
 /**
- * Adds the table of a month. It takes no lock that a report or another host's batch would wait for. Where an operator has attached one
- * that takes rows of this month, that one has them; so has one for all that no other takes (DEFAULT) once there are such rows in it.
+ * Adds the table of a month. It takes no lock that a report or another host's batch would wait for. It adds none if an operator's partition
+ * takes rows of this month, or if the DEFAULT partition already has such rows.
  */
 export function addMonth (schema: string, { name, from, to }: Month): string {
   return `
@@ -61,20 +61,20 @@ export function addMonth (schema: string, { name, from, to }: Month): string {
     END $$`
 }
 
-/** Tables of months that were added here: those that an operator attaches have other names, or are in another schema. */
+/** Tables of months that the gateway added: those that an operator attaches have other names, or are in another schema. */
 export function months (schema: string): string {
   return 'SELECT relname AS name FROM pg_inherits JOIN pg_class ON pg_class.oid = inhrelid WHERE inhparent = ' +
     `'${schema}.usage'::regclass AND relnamespace = '${schema}'::regnamespace AND relname ~ '^usage_[0-9]{4}_[0-9]{2}$'`
 }
 
 export interface Month {
-  /** Of its table. */
+  /** Name of its table. */
   readonly name: string
   readonly from: string
   readonly to: string
 }
 
-/** The month (of UTC) of a moment, as a table. Throws a RangeError where a year has more than four digits: the store reads no such date. */
+/** The month (UTC) of a moment, as a table. Throws a RangeError for a year of more than four digits, which the store cannot read. */
 export function monthOf (time: number): Month {
   const date = new Date(time)
   const [year, month] = [date.getUTCFullYear(), date.getUTCMonth()]

@@ -9,12 +9,12 @@ const dayMs = 24 * 60 * 60_000
 /** SQLSTATE of a row that no partition takes. */
 const noPartition = '23514'
 
-/** A connection with the tables ready. It is left, with everything it knows, at its first error. */
+/** A connection with the tables ready. It is dropped, with its whole state, at its first error. */
 export class UsageStore {
   readonly #connection: Connection
   readonly #rules: UsageStoreRules
   readonly #now: () => number
-  /** Tables that are known to be there. */
+  /** Tables that are known to exist. */
   readonly #months = new Set<string>()
   #lookedAt = 0
   /** No record before this time is taken in. */
@@ -39,7 +39,7 @@ export class UsageStore {
     }
   }
 
-  /** How many bytes of each file are read; 0 of a file that is not known. */
+  /** How many bytes of each file are read; 0 for an unknown file. */
   async positions (files: readonly string[]): Promise<ReadonlyMap<string, number>> {
     const rows = await this.#connection.ask<{ file: string, bytes: string }>(positions(this.#rules.schema), [files])
     const known = new Map(rows.map(({ file, bytes }) => [file, Number(bytes)]))
@@ -47,8 +47,8 @@ export class UsageStore {
   }
 
   /**
-   * Takes records of a file in, which is then read up to `bytes`. Returns how far it is read: another process may have read more. Throws
-   * where it is not even read up to `from`, at which they begin.
+   * Takes in records of a file, which then counts as read up to `bytes`. Returns how far it is read: another process may have read further.
+   * Throws if it is not even read up to `from`, where they begin.
    */
   async takeIn (records: readonly LedgerRecord[], file: string, from: number, bytes: number): Promise<number> {
     const { schema } = this.#rules
@@ -58,12 +58,12 @@ export class UsageStore {
         rowsText(records), new Date(kept).toISOString(), file, bytes, from,
       ])
       const read = Number(row?.bytes)
-      // A connection may outlive what was restored around it. The next one asks how far all files are read.
+      // A connection may survive a restore of the store. The next connection asks how far all files are read.
       if (read < from) throw new Error('the usage store has less than it had, as one that was restored from an older copy')
       return read
     }
     return await take().catch(async (error: unknown) => {
-      // Months are made only here: who may make none may find them made. One that was there may have been dropped by hand.
+      // Months are made only here: a role that may not make any may find them made. One that existed may have been dropped by hand.
       if (Reflect.get(Object(error), 'code') !== noPartition) throw error
       this.#months.clear()
       for (const { time } of records) if (time >= kept) await this.#haveMonth(time)
@@ -71,7 +71,7 @@ export class UsageStore {
     })
   }
 
-  /** Adds the next month before it begins, and drops those that are no longer kept. Looks once a day. */
+  /** Adds the next month before it begins, and drops those that are no longer kept. Does so once a day. */
   async tend (): Promise<void> {
     const now = this.#now()
     if (Math.abs(now - this.#lookedAt) < dayMs) return
@@ -82,7 +82,7 @@ export class UsageStore {
       const { name: oldest } = monthOf(this.#keptFrom)
       const names = (await this.#connection.ask<{ name: string }>(months(schema))).map(({ name }) => name)
       for (const name of names.filter((each) => each < oldest)) {
-        // Another host may have been faster.
+        // Another host may have dropped it before.
         await this.#connection.ask(`DROP TABLE IF EXISTS ${schema}.${name}`)
         this.#months.delete(name)
       }
@@ -94,12 +94,12 @@ export class UsageStore {
     await this.#connection.close()
   }
 
-  /** When the oldest month that is kept begins, by the server's clock and this host's: one that runs ahead alone makes nothing old. */
+  /** When the oldest kept month begins, by the earlier of the server's clock and this host's: a clock that runs ahead makes nothing old. */
   async #firstKept (): Promise<number> {
     const { keepMs } = this.#rules
     if (keepMs === Infinity) return 0
     const [server] = await this.#connection.ask<{ now: number }>('SELECT extract(epoch FROM now())::float8 * 1000 AS now')
-    // As far as a calendar goes, and no further: a date before it is none for the store.
+    // Not before 1970: a very large `keepMs` would give a date that the store cannot read.
     return Date.parse(monthOf(Math.max(0, Math.min(this.#now(), Number(server?.now)) - keepMs)).from)
   }
 
