@@ -1,4 +1,4 @@
-/** What a request may have cost where some of its tokens have no price. A cost it is not: only budgets count it. */
+/** What a request may have cost if some of its tokens have no price. Not its cost: only budgets count it. */
 import { add, billionthsOf, times, timesCount, zero, type Decimal } from '../core/money/decimal.js'
 import { tokensOf } from '../core/call/measures.js'
 import type { ModelCall } from '../core/call/model-call.js'
@@ -8,8 +8,8 @@ import { matchOf, namesIn } from './pricing.js'
 import type { PriceTable } from './price-table.js'
 
 /**
- * See `Pricing.atMost`. What has a price keeps it; of what is charged by the piece and has none, nothing is known, and nothing is added.
- * `factor`: of the upstream.
+ * See `Pricing.atMost`. Tokens with a price keep it; units charged by the piece without a price add nothing, because nothing is known of
+ * them. `factor`: of the upstream.
  */
 export function atMost (table: PriceTable, llm: ModelCall, factor: Decimal): number | null {
   const row = matchOf(table, namesIn(llm), llm.arrivedAt)?.row ?? null
@@ -29,7 +29,7 @@ export function atMost (table: PriceTable, llm: ModelCall, factor: Decimal): num
   return billionthsOf(most)
 }
 
-/** Null for what is no token. */
+/** Null for a name that is not of tokens. */
 function directionOf (name: string): 'input' | 'output' | null {
   const rate = name.replace(/^tools[.]/, '')
   if (namesOf.input.includes(rate)) return 'input'

@@ -2,19 +2,19 @@ import { Readable } from 'node:stream'
 import type { FastifyInstance } from 'fastify'
 import { modelCallOf, type ModelCall } from '../core/call/model-call.js'
 
-/** A reply beyond this is passed on as it comes, and does not tell its cost. */
+/** A larger reply is passed on as it comes, without the header. */
 const maxHeldBytes = 4 * 1024 * 1024
 
 const costHeader = 'x-llm-gateway-cost'
 
 /**
- * Tells the caller what its reply cost, in a header. The header stands before the reply's bytes, so those are held until
- * all of them are there. `amountOf`: of a reply that was read whole. Registered after the usage plugin, which reads it.
+ * Tells the caller the cost of its reply in a header. Headers are sent before the body, so the body is held until it is complete.
+ * `amountOf`: cost of a reply that was read whole. Register it after the usage plugin, which reads the reply.
  */
 export function addCostHeader (app: FastifyInstance, amountOf: (llm: ModelCall) => string | null): void {
   app.addHook('preHandler', function llmGatewayCostHeader (request, _reply, done) {
     const llm = modelCallOf(request)
-    // What is compressed is read beside the reply, and not before its end.
+    // A compressed reply is read in parallel, and not finished before it ends.
     if (llm !== null && !llm.stream && llm.endpoint.usage !== null) request.raw.headers['accept-encoding'] = 'identity'
     done()
   })
@@ -28,7 +28,7 @@ export function addCostHeader (app: FastifyInstance, amountOf: (llm: ModelCall) 
   })
 }
 
-/** The whole reply; or, where it is too large or breaks off, a stream of the same bytes and the same end. */
+/** Returns the whole reply or, if it is too large or breaks off, a stream of the same bytes with the same end. */
 async function hold (stream: Readable): Promise<Buffer | Readable> {
   const chunks: Buffer[] = []
   const rest: AsyncIterableIterator<Buffer> = stream[Symbol.asyncIterator]()

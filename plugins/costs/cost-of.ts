@@ -1,4 +1,4 @@
-/** The bill of one request: what its reply told, times the price list's row for its model. */
+/** The bill of one request: what its reply reported, times the rates of its model's price row. */
 import type { CostPart, Served, BilledUnit } from '../core/money/cost.js'
 import { leaves, leafTokens, tokensOf } from '../core/call/measures.js'
 import type { ModalityTokens, TokenUsage } from '../core/types.js'
@@ -10,19 +10,19 @@ export interface Bill {
   readonly usage: TokenUsage | null
   readonly modalities: readonly ModalityTokens[] | null
   readonly served: Served | null
-  /** What the price of the upstream is times that of the list. */
+  /** Price factor of the upstream, relative to the list. */
   readonly factor: Decimal
 }
 
 const units: readonly BilledUnit[] = ['search', 'file_search', 'second']
 
-/** Null for a request that told of nothing to charge. `row`: null where the list has none for its model. */
+/** Null for a request that reported nothing to charge. `row`: null if the list has none for its model. */
 export function priceBill (bill: Bill, row: PriceRow | null): Priced | null {
   const lines = linesOf(bill, row)
   return lines.isEmpty ? null : lines
 }
 
-/** The same with no lines for nothing. */
+/** The same, but without lines instead of null. */
 export function linesOf (bill: Bill, row: PriceRow | null): Priced {
   const lines = new Priced()
   const { usage, modalities, served, factor } = bill
@@ -43,7 +43,7 @@ export function linesOf (bill: Bill, row: PriceRow | null): Priced {
 interface Line {
   readonly name: string
   readonly count: number
-  /** Null where there is no rate for it. */
+  /** Null if there is no rate for it. */
   readonly cost: Decimal | null
 }
 
@@ -53,12 +53,12 @@ export class Priced {
   #total: Decimal | null = null
   #unpriced = false
 
-  /** Null where no part has a price. */
+  /** Null if no part has a price. */
   get total (): Decimal | null { return this.#total }
   get unpriced (): boolean { return this.#unpriced }
   get isEmpty (): boolean { return this.#lines.length === 0 }
 
-  /** Most readers of a bill want its sum alone. */
+  /** Made on demand: most readers of a bill need only its sum. */
   get parts (): CostPart[] {
     return this.#lines.map(({ name, count, cost }) => ({ name, units: count, amount: cost === null ? null : decimalText(cost) }))
   }
@@ -71,12 +71,12 @@ export class Priced {
   }
 }
 
-/** Seconds may be a fraction, as the reply writes it: of any number of digits. */
+/** Seconds may be a fraction of any number of digits, as the reply states them. */
 function priced (rate: Decimal, count: number): Decimal {
   return Number.isInteger(count) ? timesCount(rate, count) : times(rate, readDecimal(String(count)) ?? zero)
 }
 
-/** The price list that a request has, and the factor on it; null where there is none for how it was served. */
+/** The rates that apply to a request, and the factor on them; null if there are none for how it was served. */
 function situationOf ({ sheet, tiers, speeds, regions }: PriceRow, served: Served | null): { sheet: Sheet, factor: Decimal } | null {
   if (served === null || isCommonlyServed(served)) return { sheet, factor: one }
   let chosen: Sheet | null = null
@@ -84,7 +84,7 @@ function situationOf ({ sheet, tiers, speeds, regions }: PriceRow, served: Serve
   for (const [name, variants] of [[served.tier, tiers], [served.speed, speeds]] as const) {
     if (isCommon(name)) continue
     const variant = variants.get(name)
-    // Two lists at once have no product.
+    // Two price lists at once cannot be combined.
     if (variant === undefined || ('sheet' in variant && chosen !== null)) return null
     if ('sheet' in variant) chosen = variant.sheet
     else factor = times(factor, variant.factor)
@@ -94,7 +94,7 @@ function situationOf ({ sheet, tiers, speeds, regions }: PriceRow, served: Serve
   return regional === undefined ? null : { sheet: chosen ?? sheet, factor: times(factor, regional) }
 }
 
-/** At the common prices. */
+/** Whether the common prices apply. */
 export function isCommonlyServed ({ tier, speed, region }: Served): boolean {
   return isCommon(tier) && isCommon(speed) && isCommon(region)
 }
@@ -108,7 +108,7 @@ export function ratesFor ({ rates, above }: Sheet, inputTokens: number): Rates {
   return stepFor(above, inputTokens)?.rates ?? rates
 }
 
-/** The step whose prices an input of this size has, if any. */
+/** The step that applies to an input of this size, if any. */
 export function stepFor<S extends Omit<Step, 'rates'>> (above: readonly S[], inputTokens: number): S | undefined {
   return above.findLast((step) => inputTokens > step.inputTokens || (step.inclusive && inputTokens === step.inputTokens))
 }
@@ -133,7 +133,7 @@ function addTokens (
   }
 }
 
-/** Charges kinds of content that have rates of their own; returns the tokens of the leaf that are left. */
+/** Charges kinds of content that have rates of their own; returns the remaining tokens of the leaf. */
 function addKinds (
   lines: Priced, prefix: string, type: 'input' | 'output', leaf: number, cached: number,
   modalities: readonly ModalityTokens[], rates: Rates, factor: Decimal
@@ -148,7 +148,7 @@ function addKinds (
     )
     const count = Math.min(told, left)
     if (count === 0) continue
-    // How many of them came from a cache is not told: there is no knowing what each cost.
+    // It is not known how many of them came from a cache, nor what each cost.
     const isUnsure = type === 'input' && cached > 0
     lines.add(prefix + name, count, isUnsure ? undefined : rate, factor)
     left -= count
@@ -166,7 +166,7 @@ function addUnits (lines: Priced, { usage, served, factor }: Bill, row: PriceRow
     if (once === undefined) lines.add(unit, count, row?.each.get(unit), factor)
     else lines.add('searched', 1, once, factor)
   }
-  // Where tokens were told, pictures are among them. Some servers tell zeros where they count none.
+  // If tokens were reported, images are among them. Some servers report zeros instead of leaving tokens out.
   const images = usage === null || hasNoTokens(usage) ? counts.image ?? 0 : 0
   if (images > 0) lines.add('image', images, row?.each.get('image'), factor)
 }

@@ -1,6 +1,6 @@
 const known: ReadonlySet<string> = new Set(Intl.supportedValuesOf('currency'))
 
-/** A code of ISO 4217. */
+/** Whether it is a code of ISO 4217. */
 export function isCurrency (value: unknown): value is string {
   return typeof value === 'string' && known.has(value)
 }

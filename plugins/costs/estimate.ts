@@ -1,4 +1,4 @@
-/** What a request may cost at most, told before it is sent. */
+/** The most that a request may cost, estimated before it is sent. */
 import { leaves } from '../core/call/measures.js'
 import type { ModelCall } from '../core/call/model-call.js'
 import { ratesFor } from './cost-of.js'
@@ -7,43 +7,43 @@ import { kinds, type PriceRow, type Rates, type Sheet } from './price-row.js'
 import { isObject, type JsonObject } from '../core/body/json-object.js'
 import type { ServedRules } from '../protocols/served-rules.js'
 
-/** How the request asks to be served, in each spelling of that; nothing where it does not say, or asks for what is common. */
+/** How the request asks to be served, in each spelling; empty if it does not say, or asks for the common way. */
 interface Asked {
   readonly tiers: readonly string[]
   readonly speeds: readonly string[]
   readonly regions: readonly string[]
-  /** How many answers. */
+  /** Number of answers. */
   readonly choices: number
 }
 
 const none: readonly never[] = []
 const nothingAsked: Asked = { tiers: none, speeds: none, regions: none, choices: 1 }
-/** Of requests that asked for something: their bodies are let go of when they are sent. */
+/** Only for requests that asked for something: their bodies are released when they are sent. */
 const remembered = new WeakMap<ModelCall, Asked>()
 
-/** Rates that tokens of a direction may have. */
+/** Rate names that tokens of a direction may have. */
 export const namesOf = {
   input: [...leaves.filter(({ direction }) => direction === 'input').map(({ type }) => type), ...kinds.map((kind) => `input_${kind}`)],
   output: [...leaves.filter(({ direction }) => direction === 'output').map(({ type }) => type), ...kinds.map((kind) => `output_${kind}`)],
 }
 
-/** How a request may be charged by a row. */
+/** How a row may charge a request. */
 export interface Ways {
   readonly row: PriceRow
-  /** The common one first, then those that it may get by what it asks for. */
+  /** The common one first, then those that its parameters may lead to. */
   readonly sheets: readonly Sheet[]
-  /** The largest on the tokens, and that of the upstream. */
+  /** The largest factor on tokens, and the one of the upstream. */
   readonly factor: Decimal
   readonly upstream: Decimal
-  /** What the pictures that it asks for cost by the piece; null where they have no price. */
+  /** Price of the images that it asks for, by the piece; null if they have none. */
   readonly images: Decimal | null
 }
 
-/** Null where the row has no price for what is asked. */
+/** Null if the row has no price for what is asked. */
 export function waysOf (row: PriceRow, llm: ModelCall, upstream: Decimal): Ways | null {
   const asked = askedOf(llm)
   const images = imagesCost(row.each.get('image'), llm, asked)
-  // Hardly any request asks for something.
+  // Hardly any request asks for something special.
   if (asked === nothingAsked) return { row, sheets: [row.sheet], factor: one, upstream, images }
   const sheets = [row.sheet]
   let factor = one
@@ -64,8 +64,8 @@ export function waysOf (row: PriceRow, llm: ModelCall, upstream: Decimal): Ways 
 }
 
 /**
- * Null where one of the ways has no price. Providers may serve a request as if it had asked for nothing: the dearest counts.
- * `tools`: what the provider's own may cost.
+ * Null if one of the ways has no price. Providers may serve a request as if it had asked for nothing: the most expensive way counts.
+ * `tools`: what the provider's tools may cost.
  */
 export function estimateOf (ways: Ways, inputTokens: number, outputTokens: number, tools = zero): Decimal | null {
   const { row, sheets, factor, upstream } = ways
@@ -90,7 +90,7 @@ function tokensCost (sheet: Sheet, inputTokens: number, outputTokens: number): D
   return add(timesCount(input, inputTokens), timesCount(output, outputTokens))
 }
 
-/** A reply tells its pictures by their tokens, or by the piece. */
+/** A reply reports its images as tokens, or by the piece. */
 function madeCost (tokens: Decimal | null, { row, images }: Ways): Decimal | null {
   if (tokens === null) return row.sheet.rates.size > 0 ? null : images
   return images === null ? tokens : dearer(tokens, images)
@@ -101,13 +101,13 @@ function imagesCost (each: Decimal | undefined, { endpoint }: ModelCall, { choic
   return timesCount(each, choices)
 }
 
-/** What a token costs at most; null where some or all have no price. */
+/** Maximum price of a token; null if some or all have none. */
 export interface Dearest {
   readonly input: Decimal | null
   readonly output: Decimal | null
 }
 
-/** A list that was read does not change. */
+/** A list does not change after it was read. */
 const found = new WeakMap<Rates, Dearest>()
 
 export function dearestOf (rates: Rates): Dearest {

@@ -9,7 +9,7 @@ import { plainForecast } from './plain-forecast.js'
 import { toolsCost } from './tools-cost.js'
 
 export interface ForecastRules extends PriceSource {
-  /** What has no price is let through and costs nothing, so that it makes nothing else unknown. */
+  /** Whether requests without a price are allowed: they cost nothing, and make no other price unknown. */
   readonly allowsUnpriced: boolean
 }
 
@@ -24,12 +24,12 @@ export class Forecast {
     this.#outlooks = new Outlooks(rules)
   }
 
-  /** Whatever upstream takes it, and whichever of the models that it names takes its place, there is a price for it now. */
+  /** Whether there is a price now for each upstream that may take it, and for each of its substitute models. */
   isPriced (llm: ModelCall): boolean {
     return this.#rowsBefore(llm, this.#outlooks.of(llm)).every((row) => row !== null)
   }
 
-  /** See `Pricing.forecast`. The dearest of what it may become. */
+  /** See `Pricing.forecast`. The most expensive of all possible cases. */
   forecast (llm: ModelCall, inputTokens: number, outputTokens: number): CostForecast | null {
     const plain = this.#plain(llm, inputTokens, outputTokens)
     if (plain !== null) return plain
@@ -44,7 +44,7 @@ export class Forecast {
     return this.#most(this.#waysOf(llm), (each) => estimateOf(each, inputTokens, outputTokens))
   }
 
-  /** That of nearly all requests, which have one price whatever becomes of them. The rest takes several times as long. */
+  /** Fast path for nearly all requests: those with one price in all cases. The general way takes several times as long. */
   #plain (llm: ModelCall, inputTokens: number, outputTokens: number): CostForecast | null {
     const { usage: { responseModel }, routing: { upstream }, body: { substitutes } } = llm
     if (responseModel !== null || upstream !== null || substitutes.length > 0 || !asksForNothing(llm)) return null
@@ -57,7 +57,7 @@ export class Forecast {
     for (const each of ways) {
       const cost = each === null ? null : costOf(each)
       if (cost !== null) most = dearer(most, cost)
-      // Nobody knows the dearest where one of them is not known.
+      // The maximum is unknown if one of the prices is.
       else if (!this.#rules.allowsUnpriced) return null
     }
     return most === null ? null : billionthsOf(most)
@@ -66,18 +66,18 @@ export class Forecast {
   #waysOf (llm: ModelCall): ReadonlyArray<Ways | null> {
     const outlook = this.#outlooks.of(llm)
     const { upstream } = llm.routing
-    // That of the upstream that took it; before, the largest of those that may.
+    // The factor of the upstream that took it; before that, the largest of those that may.
     const factor = upstream === null ? outlook.factor : this.#rules.factorOf(upstream)
     return this.#rowsBefore(llm, outlook).map((row) => row === null ? null : waysOf(row, llm, factor))
   }
 
-  /** Once it is known who replied, that model's; before, those of all that may. Null for one without a price. */
+  /** Once the replying model is known, its row; before that, the rows of all that may reply. Null for one without a price. */
   #rowsBefore (llm: ModelCall, { rows }: Outlook): Rows {
     const { table } = this.#rules
     const replied = table.find(llm.usage.responseModel, 'reply', llm.arrivedAt)
     if (replied !== null) return [replied.row]
     const { substitutes } = llm.body
-    // A caller may name a cheap model first, and a dear one for when that fails.
+    // A caller may name a cheap model first, and an expensive one as its fallback.
     return substitutes.length === 0 ? rows : [...rows, ...this.#rowsOf(llm, substitutes)]
   }
 

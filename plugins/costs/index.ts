@@ -28,7 +28,7 @@ async function registerCosts (app: FastifyInstance, options: CostsOptions): Prom
     estimate: (llm, input, output) => forecast.estimate(llm, input, output),
     atMost: (llm) => atMost(table, llm, factorOf(llm.routing.upstream)),
   }
-  // Where nothing is said and a budget is in money, the limits refuse: they have to know what a request may cost.
+  // If the option is not set and a budget is in money, the limits plugin refuses: it must know what a request may cost.
   if (options.unpriced === 'refuse') {
     app.addHook('preHandler', function llmGatewayCosts (request, reply, done) {
       const llm = modelCallOf(request)
@@ -41,7 +41,7 @@ async function registerCosts (app: FastifyInstance, options: CostsOptions): Prom
 }
 
 /**
- * What each request costs, to the last digit: its tokens and whatever else its reply counts, at the prices of the model that
- * replied. Prices are those of the lists at the time at which a request started; a request keeps the lists it began with.
+ * Computes the exact cost of each request: its tokens and everything else that its reply counts, at the prices of the model that replied.
+ * Prices are those of the lists at the time at which the request arrived; a request keeps the lists that it began with.
  */
 export const costs = fp(registerCosts, { fastify: '5.x', name: 'llm-gateway-costs' })

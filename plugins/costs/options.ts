@@ -3,17 +3,17 @@ import { checkChoice, checkOptions, OptionError } from '../core/config/options.j
 import { PriceTable } from './price-table.js'
 import { readFactor } from './read-row.js'
 
-/** Prices of a million tokens, by leaf or kind of content, such as `{ input: 1.25, cache_read: 0.125, output: 10 }`. */
+/** Prices per million tokens, by leaf or kind of content, such as `{ input: 1.25, cache_read: 0.125, output: 10 }`. */
 export type PriceOptions = Readonly<Record<string, unknown>>
 
 export interface CostsOptions {
   /**
-   * Of every price, by ISO 4217.
+   * Currency of all prices, a code of ISO 4217.
    * @defaultValue `USD`
    */
   currency?: string
   /**
-   * Price lists, of this package's form or the community's `model_prices_and_context_window.json`; a later one wins.
+   * Price lists, in this package's form or the community's `model_prices_and_context_window.json`; later ones win.
    * @defaultValue `[]`
    */
   files?: readonly string[]
@@ -23,17 +23,17 @@ export interface CostsOptions {
    */
   models?: Readonly<Record<string, PriceOptions | readonly PriceOptions[]>>
   /**
-   * Requests for a model without a price: `refuse` them with 403 `model_not_priced`.
+   * What to do with requests for a model without a price: `refuse` answers 403 `model_not_priced`.
    * @defaultValue `allow`, and `refuse` where a budget is in money
    */
   unpriced?: 'allow' | 'refuse'
   /**
-   * Sends the cost along with replies that are not streamed, as `x-llm-gateway-cost`. Such a reply waits until it is whole.
+   * Adds the cost to replies that are not streamed, as the header `x-llm-gateway-cost`. Such a reply is held until it is complete.
    * @defaultValue false
    */
   header?: boolean
   /**
-   * What the prices of an upstream are times those of the lists, by its name.
+   * Price factors by upstream name, relative to the lists.
    * @defaultValue 1 each
    */
   factors?: Readonly<Record<string, number>>
@@ -45,7 +45,7 @@ export interface CostRules {
   readonly factorOf: (upstream: string | null) => Decimal
 }
 
-/** Throws `LLM_GATEWAY_OPTION`, or `LLM_GATEWAY_PRICES` where a price list is wrong. */
+/** Throws `LLM_GATEWAY_OPTION`, or `LLM_GATEWAY_PRICES` if a price list is wrong. */
 export function readOptions (options: CostsOptions): CostRules {
   checkOptions('costs', options, {
     currency: 'a string', files: 'anything', models: 'an object', unpriced: 'anything', header: 'a boolean', factors: 'an object',

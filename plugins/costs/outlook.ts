@@ -1,4 +1,4 @@
-/** What prices a request may have before it is sent: the same for all requests for a model that the same upstreams may take. */
+/** The prices that a request may have before it is sent: the same for all requests for a model that the same upstreams may take. */
 import { one, type Decimal } from '../core/money/decimal.js'
 import type { ModelCall } from '../core/call/model-call.js'
 import type { Upstream } from '../core/upstream/upstream.js'
@@ -8,40 +8,40 @@ import { holdsAt, type Match, type PriceTable } from './price-table.js'
 import { plainRates, type PlainRates } from './plain-forecast.js'
 import { matchOf } from './pricing.js'
 
-/** What of an upstream makes a price. */
+/** The fields of an upstream that prices depend on. */
 export type Taker = Pick<Upstream, 'name' | 'models'>
 
 export interface PriceSource {
   readonly table: PriceTable
-  /** The upstreams that may take a request; none where nobody knows. The same list for as long as they are the same. */
+  /** The upstreams that may take a request; empty if unknown. The same array for as long as they are the same. */
   readonly takersOf: (llm: ModelCall) => readonly Taker[]
-  /** Of an upstream, by its name. */
+  /** Price factor of an upstream, by its name. */
   readonly factorOf: (upstream: string | null) => Decimal
 }
 
 export interface Outlook {
-  /** Whose it is. */
+  /** The upstreams and the model that it is for. */
   readonly takers: readonly Taker[]
   readonly model: string | null
-  /** Of each model that it may become; null for one without a price. One at least. */
+  /** A row for each model that may reply; null for one without a price. At least one. */
   readonly rows: ReadonlyArray<PriceRow | null>
-  /** The largest of the upstreams that may take it. */
+  /** The largest factor of the upstreams that may take it. */
   readonly factor: Decimal
-  /** Of the one row, the factor in it, where it has rates of tokens and nothing else; null for any other. */
+  /** Rates of the only row, including the factor, if it has rates of tokens and nothing else; otherwise null. */
   readonly plain: PlainRates | null
-  /** When this holds, in milliseconds since the epoch. */
+  /** When it is valid, in milliseconds since the epoch. */
   readonly from: number
   readonly until: number
 }
 
-/** Callers make names up, of some thousand characters at most. */
+/** Callers may invent names, of some thousand characters at most. */
 const maxRemembered = 1_000
 
-/** Looks in the price lists once for each model. */
+/** Looks into the price lists once for each model. */
 export class Outlooks {
   readonly #source: PriceSource
   readonly #known = new WeakMap<readonly Taker[], Map<string | null, Outlook>>()
-  // Most requests are for the model of the one before, whose outlook is then found without a look into maps.
+  // Most requests are for the model of the one before; its outlook is then found without a map.
   #last: Outlook | null = null
 
   constructor (source: PriceSource) {
@@ -75,7 +75,7 @@ export class Outlooks {
     return made
   }
 
-  /** By the name that was asked for, and by those that its upstreams have for it: a reply may tell either. */
+  /** By the requested name, and by the upstreams' names for it: a reply may state either. */
   #find (takers: readonly Taker[], model: string | null, time: number): Outlook {
     const { table, factorOf } = this.#source
     const asked = matchOf(table, { reply: null, asked: model, alias: null }, time)
@@ -98,13 +98,13 @@ export class Outlooks {
   }
 }
 
-/** While each of them is what its entry says. */
+/** The time in which each match holds. */
 function whenAll (matches: ReadonlyArray<Match | null>): Pick<Outlook, 'from' | 'until'> {
   let from = -Infinity
   let until = Infinity
   for (const match of matches) {
     if (match === null) continue
-    // Between two of its rows, or beyond them: another may hold in a moment.
+    // Between two of its rows, or beyond them: another one may hold in a moment.
     if (match.row === null) return { from: 0, until: 0 }
     from = Math.max(from, match.row.from)
     until = Math.min(until, match.row.until)

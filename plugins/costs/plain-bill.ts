@@ -1,6 +1,6 @@
 /**
- * The sum of a bill that has nothing but tokens at the common prices, as nearly all have: one product for each leaf, in whole numbers
- * of one power of ten. Its lines take several times as long, and are made for who reads them.
+ * Fast path for the sum of a bill that has nothing but tokens at the common prices, as nearly all have: one product per leaf, in whole
+ * numbers of one power of ten. The lines of a bill take several times as long, and are made only when read.
  */
 import type { Served } from '../core/money/cost.js'
 import { unitsIn, type Decimal } from '../core/money/decimal.js'
@@ -21,13 +21,13 @@ function scaleFor ({ scale, above }: PlainSheet, usage: TokenUsage): Scale {
   return above.length === 0 ? scale : stepFor(above, tokensOf(usage, 'input'))?.scale ?? scale
 }
 
-/** Pictures are among the tokens where those were told. */
+/** Images are among the tokens if those were reported. */
 function isPlainly (served: Served): boolean {
   const { tools, counts: { search = 0, file_search: files = 0, second = 0 } } = served
   return tools === null && search === 0 && files === 0 && second === 0 && isCommonlyServed(served)
 }
 
-/** Counts are whole and never below zero, so where the sum is safe, each step to it was exact. */
+/** Counts are whole and never negative, so if the sum is safe, every step of it was exact. */
 function sumOf (usage: TokenUsage, scale: Scale): Decimal | null {
   const units = charge(usage.input, scale.input) + charge(usage.cache_read, scale.cache_read) +
     charge(usage.cache_write_5m, scale.cache_write_5m) + charge(usage.cache_write_1h, scale.cache_write_1h) +
@@ -37,7 +37,7 @@ function sumOf (usage: TokenUsage, scale: Scale): Decimal | null {
   return !isEmpty && Number.isSafeInteger(units) ? { units, places: scale.places } : null
 }
 
-/** What was not used needs no rate. */
+/** A leaf that was not used needs no rate. */
 function charge (count: number, rate: number): number {
   return count === 0 ? 0 : count * rate
 }
@@ -58,7 +58,7 @@ function scaleOf (rates: Rates): Scale {
     const whole = rate === undefined ? NaN : unitsIn(rate, places)
     return typeof whole === 'number' ? whole : NaN
   }
-  // One literal, so that the objects of all rows have one form.
+  // One literal, so that the objects of all rows have the same shape.
   return {
     input: units('input'),
     cache_read: units('cache_read'),

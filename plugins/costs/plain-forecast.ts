@@ -1,13 +1,13 @@
 /**
- * What a request may cost at most by a row that has nothing but rates of tokens, as nearly all have: two products in whole numbers of one
- * power of ten. The ways in which others may be charged take several times as long.
+ * Fast path for the most that a request may cost by a row that has nothing but rates of tokens, as nearly all have: two products in whole
+ * numbers of one power of ten. The general way takes several times as long.
  */
 import { billionthsOf, times, unitsIn, type Decimal } from '../core/money/decimal.js'
 import type { CostForecast } from '../core/money/pricing.js'
 import { dearestOf } from './estimate.js'
 import type { PriceRow } from './price-row.js'
 
-/** What a token may cost, the factor of its upstream in it, in whole numbers of 10 to the power of -`places`. */
+/** Maximum price of a token, including the factor of its upstream, in whole numbers of 10 to the power of -`places`. */
 export interface PlainRates {
   readonly input: number
   readonly output: number
@@ -26,7 +26,7 @@ export function plainRates ({ each, sheet: { rates, above } }: PriceRow, upstrea
   return typeof input === 'number' && typeof output === 'number' ? { input, output, places } : null
 }
 
-/** Rates and counts are whole and never below zero, so where the sum is safe, each step to it was exact. Null where it is not. */
+/** Rates and counts are whole and never negative, so if the sum is safe, every step of it was exact. Null if it is not. */
 export function plainForecast (rates: PlainRates, inputTokens: number, outputTokens: number): CostForecast | null {
   const { places } = rates
   const input = rates.input * inputTokens

@@ -1,9 +1,9 @@
 import type { PriceProblem } from './price-row.js'
 
 export interface PlacedProblem {
-  /** The file, with line and column where it cannot be parsed; or the option. */
+  /** The file, with line and column if it cannot be parsed; or the option. */
   readonly place: string
-  /** Counted from 1; null where it is not known. */
+  /** Counted from 1; null if unknown. */
   readonly line: number | null
   readonly path: string
   readonly message: string

@@ -1,4 +1,4 @@
-/** A price list in a file: ours in YAML or JSON, or the community's, told apart by their shape. */
+/** A price list in a file: ours in YAML or JSON, or the community's, distinguished by their shape. */
 import { createRequire } from 'node:module'
 import type * as Yaml from 'yaml'
 import { isObject } from '../core/body/json-object.js'
@@ -13,7 +13,7 @@ import { readRows } from './read-row.js'
 
 const require = createRequire(import.meta.url)
 
-/** Loaded on use: 70 files that an app without price lists has no need of. */
+/** Loaded on use: 70 files that an app without price lists does not need. */
 function yaml (): typeof Yaml {
   return require('yaml')
 }
@@ -21,7 +21,7 @@ function yaml (): typeof Yaml {
 /** The currency of the community's list. */
 const communityCurrency = 'USD'
 
-/** Models, or globs of their names, with their rows. What is wrong is added to `problems`. */
+/** Models, or globs of their names, with their rows. Mistakes are added to `problems`. */
 export function readPriceFile (file: string, currency: string, problems: PlacedProblem[]): Map<string, PriceRow[]> {
   const text = readText(file, problems)
   const value = text === null ? null : parse(text, file, problems)
@@ -32,11 +32,11 @@ export function readPriceFile (file: string, currency: string, problems: PlacedP
   return models
 }
 
-/** The models of a list of ours, as of the option `prices.models`. */
+/** The models of a list in our form, as in the option `prices.models`. */
 export function readModels (models: unknown, path: Path, currency: string, report: Report): Map<string, PriceRow[]> {
   if (isObject(models)) {
     for (const name of Object.keys(models)) {
-      // It would stand for itself, and no model have its prices.
+      // It would be taken literally, and no model would have its prices.
       if (name.includes('?')) report([...path, name], 'has a ? in its name: only * stands for what is not said')
     }
     return new Map(Object.entries(models).map(([name, rows]) => [name, readRows(rows, [...path, name], currency, report)]))
@@ -54,18 +54,18 @@ function readText (file: string, problems: PlacedProblem[]): string | null {
   }
 }
 
-/** JSON by the platform, which takes a hundredth of the time. Undefined for what is neither. */
+/** JSON is parsed by the platform, in a hundredth of the time. Undefined for what is neither. */
 function parse (text: string, file: string, problems: PlacedProblem[]): unknown {
   const json = /^\s*\{/.test(text) ? parseJson(text) : undefined
   if (json === undefined) return parseYaml(text, file, problems)
-  // The community's has had models twice again and again (BerriAI/litellm#30147); who made it reads the last of them, too.
+  // The community's list has had models twice again and again (BerriAI/litellm#30147); its own project reads the last of them, too.
   const repeated = isObject(json) && isCommunityList(json) ? null : repeatedName(text)
   if (repeated === null) return json
   problems.push({ place: file, line: repeated.line, path: pathText(repeated.path), message: 'the same name stands twice' })
   return undefined
 }
 
-/** Undefined for what is none: YAML has braces too, and says where it is wrong. */
+/** Undefined for what is not JSON: YAML has braces, too, and its parser says where it is wrong. */
 function parseJson (text: string): unknown {
   try {
     return JSON.parse(text)
@@ -110,7 +110,7 @@ function placed (problems: readonly PriceProblem[], file: string, text: string):
   return problems.map(({ path, message }) => ({ place: file, line: lineOf(path), path: pathText(path), message }))
 }
 
-/** Where a path of a text stands; where nothing does, what it would belong to. */
+/** Finds the line of a path; if there is nothing, that of the nearest parent. */
 function lineFinder (text: string): (path: Path) => number {
   const { LineCounter, parseDocument } = yaml()
   const lines = new LineCounter()

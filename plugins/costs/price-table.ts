@@ -1,4 +1,4 @@
-/** Which entry of the price lists a model gets. */
+/** Which entry of the price lists applies to a model. */
 import { hash } from 'node:crypto'
 import type { Cost } from '../core/money/cost.js'
 import { globOf } from '../core/config/glob.js'
@@ -7,11 +7,11 @@ import { PriceError, pathText, type PlacedProblem } from './price-error.js'
 import { readModels, readPriceFile } from './price-file.js'
 import type { PriceRow } from './price-row.js'
 
-/** An entry that fits a name. */
+/** An entry that matches a name. */
 export interface Entry {
   /** Its key in the list: a name, or a glob. */
   readonly key: string
-  /** The file it stands in, or `prices.models`. */
+  /** The file that it is in, or `prices.models`. */
   readonly place: string
   readonly how: 'name' | 'name without its date' | 'glob'
   readonly rows: readonly PriceRow[]
@@ -25,7 +25,7 @@ export interface PriceSources {
 
 export interface Match {
   readonly entry: Entry
-  /** Null where none of its rows holds at the time. */
+  /** Null if none of its rows is valid at the time. */
   readonly row: PriceRow | null
   readonly by: NonNullable<Cost['by']>
 }
@@ -38,24 +38,24 @@ interface Layer {
 }
 
 const inlinePlace = 'prices.models'
-/** Callers make names up. */
+/** Callers may invent names. */
 const maxRemembered = 1_000
-/** Longer names are no model's. */
+/** No model has a longer name. */
 const maxNameLength = 256
 /** `-2025-08-07`, `-20250807`, `@20250807` at the end of a name. */
 const date = /[-@](?:20\d\d-\d\d-\d\d|20\d{6})$/
 
-/** Price lists in the order in which they win: what the configuration says itself, then its files from the last. */
+/** Price lists in the order of precedence: the configuration's own, then its files from the last. */
 export class PriceTable {
   readonly currency: string
   readonly #layers: readonly Layer[]
   readonly #found = new Map<string, Entry | null>()
   readonly #digests = new WeakMap<PriceRow, string>()
-  // Most replies are of the model of the one before, whose row is then found without a look into maps.
+  // Most replies are of the model of the one before; its row is then found without a map.
   #lastName = ''
   #last: Match | null = null
 
-  /** Throws PriceError. Files are read at once. */
+  /** Throws PriceError. Reads the files synchronously. */
   constructor ({ currency = 'USD', files = [], models = {} }: PriceSources) {
     if (!isCurrency(currency)) {
       throw new PriceError([{ place: 'prices.currency', line: null, path: '', message: 'is not a currency of ISO 4217' }])
@@ -74,7 +74,7 @@ export class PriceTable {
     return this.#layers.some(({ models }) => models.size > 0)
   }
 
-  /** By one of a model's names, at a time; null for none. */
+  /** The match for one of a model's names at a time; null for none. */
   find (name: string | null, by: Match['by'], time: number): Match | null {
     if (name === null) return null
     const last = this.#last
@@ -96,7 +96,7 @@ export class PriceTable {
     return found
   }
 
-  /** 16 hex digits that are the same for the same prices, wherever they stand. */
+  /** 16 hex digits that are the same for the same prices, in whichever list they are. */
   digest (row: PriceRow): string {
     const known = this.#digests.get(row)
     if (known !== undefined) return known
@@ -114,7 +114,7 @@ export class PriceTable {
   }
 }
 
-/** The row that holds at a time; null for none. */
+/** The row that is valid at a time; null for none. */
 export function rowAt (rows: readonly PriceRow[], time: number): PriceRow | null {
   for (const row of rows) if (holdsAt(row, time)) return row
   return null

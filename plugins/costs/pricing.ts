@@ -6,7 +6,7 @@ import { billionthsOf, decimalText, numberOf, one, type Decimal } from '../core/
 import { plainSum } from './plain-bill.js'
 import type { Match, PriceTable } from './price-table.js'
 
-/** The names that a request's model has, in the order in which they count. */
+/** The names of a request's model, in the order of precedence. */
 export interface ModelNames {
   readonly reply: string | null
   readonly asked: string | null
@@ -14,8 +14,8 @@ export interface ModelNames {
 }
 
 /**
- * Finds the entry of a model: of the one that replied, then of the one asked for, then of what its upstream calls that. A request
- * that names none has the prices of any model.
+ * Finds the entry of a model: of the one that replied, then of the one asked for, then of its upstream's name for that. A request that
+ * names no model has the prices of any model.
  */
 export function matchOf (table: PriceTable, { reply, asked, alias }: ModelNames, time: number): Match | null {
   return table.find(reply, 'reply', time) ?? table.find(asked, 'asked', time) ?? table.find(alias, 'alias', time) ??
@@ -26,7 +26,7 @@ export function namesIn ({ usage, model, routing }: ModelCall): ModelNames {
   return { reply: usage.responseModel, asked: model, alias: routing.sentModel }
 }
 
-/** At the prices of when it arrived. Null where the reply told of nothing that is charged. `factor`: of the upstream. */
+/** The cost at the prices of the time of arrival. Null if the reply reported nothing that is charged. `factor`: of the upstream. */
 export function costOf (table: PriceTable, llm: ModelCall, factor: Decimal = one): SettledCost | null {
   const { tokens: usage, modalities, served } = llm.usage
   if (usage === null && served === null) return null

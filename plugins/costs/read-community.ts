@@ -1,10 +1,9 @@
 /**
- * The community's price list `model_prices_and_context_window.json`, as it is: an entry for each model, prices per token.
+ * Reads the community's price list `model_prices_and_context_window.json`, as it is: an entry for each model, prices per token.
  * https://github.com/BerriAI/litellm/blob/main/model_prices_and_context_window.json
  *
- * What it says of a price in words of its own is kept: output prices hold for reasoning that has none of its own, and one
- * price of a cache write holds for five minutes and where no lifetime was told. A field for something that no reply tells
- * (pixels, storage, a session) is passed over.
+ * Its own conventions are kept: output prices apply to reasoning that has none of its own, and one price of a cache write applies to five
+ * minutes and to unknown lifetimes. Fields for what no reply reports (pixels, storage, a session) are ignored.
  */
 import { inclusiveThresholds, searchedByRequest } from '../protocols/price-conventions.js'
 import { shifted, type Decimal } from '../core/money/decimal.js'
@@ -13,10 +12,12 @@ import type { EachName, Path, PriceRow, Rates, Report, Sheet, Step, Variant } fr
 import { isObject, type JsonObject } from '../core/body/json-object.js'
 import { readFactor, readPrice } from './read-row.js'
 
-/** Prices of a token. */
+/** Highest plausible price of a token. */
 const maxPerToken = { units: 1n, places: 2 }
 const maxEach = { units: 1_000n, places: 0 }
-/** Programs write it, such as 8.000000000000001e-07: a number of theirs is read as the same one with so many digits. */
+/**
+ * The list is written by programs, with numbers such as 8.000000000000001e-07: they are read as the same number rounded to so many digits.
+ */
 const floatDigits = 17
 /** Keys of the list that are no models. */
 const notModels: ReadonlySet<string> = new Set(['sample_spec', 'fallback_generalizations'])
@@ -27,7 +28,7 @@ const ratesOf = new Map<string, readonly string[]>(Object.entries({
   output_cost_per_reasoning_token: ['reasoning'],
   cache_read_input_token_cost: ['cache_read'],
   cache_creation_input_token_cost: ['cache_write_5m', 'cache_write'],
-  // Lifetimes, and no numbers of tokens. Nobody sells both.
+  // Lifetimes, and no numbers of tokens. No provider offers both.
   cache_creation_input_token_cost_above_1hr: ['cache_write_1h'],
   cache_creation_input_token_cost_above_12hr: ['cache_write_1h'],
   input_cost_per_audio_token: ['input_audio'],
@@ -38,7 +39,7 @@ const ratesOf = new Map<string, readonly string[]>(Object.entries({
   output_cost_per_video_token: ['output_video'],
 }))
 
-/** A price of a token, above a size of the input, in a service tier. */
+/** A price per token, above a size of the input, in a service tier. */
 const priceField = new RegExp(
   `^(${[...ratesOf.keys()].sort((a, b) => b.length - a.length).join('|')})(?:_above_(\\d+)(k|m)_tokens)?(?:_([a-z]+))?$`
 )
@@ -59,13 +60,13 @@ export function readCommunityList (list: JsonObject, report: Report): Map<string
   }))
 }
 
-/** What an entry says of one tier, by threshold; 0 for the rates below any. */
+/** What an entry says of one tier, by threshold; 0 for the base rates. */
 type Written = Map<number, Map<string, Decimal>>
 
 function readEntry (entry: JsonObject, path: Path, report: Report): PriceRow {
   const common: Written = new Map()
   const tiers = new Map<string, Written>([['', common]])
-  // Prices that change by the hour are those of no hour in particular.
+  // Prices that change by the hour cannot be applied, so such an entry has none.
   const fields = entry['off_peak_pricing'] === undefined ? Object.entries(entry) : []
   for (const [field, value] of fields) {
     const found = value === null ? null : priceField.exec(field)
@@ -112,11 +113,11 @@ function ratesFrom (written: Written, threshold: number): Map<string, Decimal> {
   return rates
 }
 
-/** Prices by ranges of the input, in place of thresholds in names. */
+/** Prices by ranges of the input, instead of thresholds in names. */
 function addTieredPricing (entry: JsonObject, common: Written, path: Path, report: Report): void {
   const ranges: unknown[] = Array.isArray(entry['tiered_pricing']) ? entry['tiered_pricing'] : []
   ranges.forEach((given, index) => {
-    // There are ranges of other things than the input, by other names.
+    // Ranges of anything but the input have other names.
     if (!isObject(given) || given['range'] === undefined) return
     const [from]: unknown[] = Array.isArray(given['range']) ? given['range'] : []
     if (typeof from !== 'number' || !Number.isSafeInteger(from) || from < 0) {
@@ -132,8 +133,8 @@ function addTieredPricing (entry: JsonObject, common: Written, path: Path, repor
 }
 
 /**
- * A tier has no price above a threshold of the common prices unless it names one. What has a price above one for some kind of content
- * alone, as Gemini's small models have for audio, keeps all others.
+ * A tier has no price above a threshold of the common prices unless it names one. If only some kind of content has a price above a
+ * threshold, as audio has in Gemini's small models, all others keep theirs.
  */
 function sheetOf (written: Written, thresholds: Iterable<number>, inclusive: boolean): Sheet {
   const base = written.get(0) ?? new Map<string, Decimal>()
@@ -147,7 +148,7 @@ function sheetOf (written: Written, thresholds: Iterable<number>, inclusive: boo
   return { rates: withReasoning(base, isSame), above }
 }
 
-/** Reasoning is output, at its price, unless the entry says another. */
+/** Reasoning is output, at the price of output, unless the entry has another price. */
 function sameReasoning (base: Rates): boolean {
   const own = base.get('reasoning')
   const output = base.get('output')
@@ -191,7 +192,7 @@ function readEach (entry: JsonObject, path: Path, report: Report): Map<EachName,
   return each
 }
 
-/** A reply does not tell how much a search brought: there is a price only where all sizes have the same. */
+/** A reply does not report how much a search returned, so there is a price only if all sizes have the same. */
 function searchPrice (sizes: unknown, path: Path, report: Report): Decimal | null {
   const given = isObject(sizes) ? Object.entries(sizes).filter(([, price]) => price !== null) : []
   const [price = null] = given.map(([size, each]) => readListed(each, maxEach, [...path, size], report))

@@ -1,4 +1,4 @@
-/** Price rows as operators write them: per million tokens, in the list's currency. Everything that is wrong is reported, with its place. */
+/** Price rows as operators write them: per million tokens, in the list's currency. Every mistake is reported with its place. */
 import { decimalText, isLess, one, readDecimal, shifted, type Decimal } from '../core/money/decimal.js'
 import { didYouMean } from '../core/config/did-you-mean.js'
 import { isObject, type JsonObject } from '../core/body/json-object.js'
@@ -8,31 +8,31 @@ import {
   eachNames, rateNames, type EachName, type Path, type PriceRow, type Rates, type Report, type Sheet, type Step, type Variant,
 } from './price-row.js'
 
-/** What nothing costs: whoever writes it has taken one unit for another. */
+/** Higher than any real price: a price above was probably written in another unit. */
 interface Bounds {
-  /** Of a million tokens. */
+  /** For a million tokens. */
   readonly perMillion: Decimal
-  /** Of one search, image, second or request. */
+  /** For one search, image, second or request. */
   readonly each: Decimal
 }
 
 const dollarBounds: Bounds = { perMillion: { units: 10_000, places: 0 }, each: { units: 1_000, places: 0 } }
-/** A dollar is some thousand of many currencies, and a million of the least of them. */
+/** A dollar is some thousand units of many currencies, and a million of the smallest. */
 const looseBounds: Bounds = { perMillion: { units: 1e10, places: 0 }, each: { units: 1e9, places: 0 } }
-/** Their unit is about a dollar. */
+/** Currencies whose unit is about a dollar. */
 const likeDollars: ReadonlySet<string> = new Set(['USD', 'EUR', 'GBP', 'CHF', 'CAD', 'AUD', 'NZD', 'SGD'])
 const maxFactor: Decimal = { units: 100n, places: 0 }
-/** A number of a JSON or YAML text is exact with so many digits, whoever wrote it. */
+/** A number in a JSON or YAML text is exact up to so many digits. */
 const exactDigits = 15
 const millionPlaces = 6
 
 const sheetFields: readonly string[] = [...rateNames, 'above']
 const rowFields: readonly string[] = [...sheetFields, 'tiers', 'speeds', 'regions', 'each', 'tools', 'from', 'until', 'currency']
 
-/** They say when and in what a row's prices are. */
+/** Fields that state when and in which currency a row's prices apply. */
 const conditions: ReadonlySet<string> = new Set(['from', 'until', 'currency'])
 
-/** The rows of one model: one, or several that follow each other in time. Empty where there are problems. */
+/** The rows of one model: one, or several that follow each other in time. Empty if there are problems. */
 export function readRows (value: unknown, path: Path, currency: string, report: Report): PriceRow[] {
   if (!Array.isArray(value)) return readRow(value, path, currency, report)
   const given: unknown[] = value
@@ -79,7 +79,7 @@ function refuseUnknown (value: JsonObject, known: readonly string[], path: Path,
   for (const name of Object.keys(value)) if (!known.includes(name)) report([...path, name], `is not known${didYouMean(name, known)}`)
 }
 
-/** A sheet that stands alone, so that nothing else may stand in it. */
+/** Reads an object that is a sheet only, so that it may have no other fields. */
 function readOwnSheet (value: unknown, path: Path, bounds: Bounds, report: Report): Sheet {
   if (!isObject(value)) {
     report(path, 'must be an object of prices')
@@ -131,7 +131,7 @@ function readVariants (value: unknown, path: Path, bounds: Bounds, report: Repor
   })
 }
 
-/** By how a reply is served. Replies are read in small letters. */
+/** Reads variants by how a reply is served. Names are compared in lower case. */
 function readNamed<T> (value: unknown, path: Path, report: Report, read: (given: unknown, at: Path) => T): Map<string, T> {
   const found = new Map<string, T>()
   for (const [name, given] of entriesOf(value, path, report)) {
@@ -159,7 +159,7 @@ function entriesOf (value: unknown, path: Path, report: Report): Array<[string, 
   return []
 }
 
-/** Reads a price, or reports why it is none. `most`: what nothing costs. */
+/** Reads a price, or reports why it is not valid. `most`: the limit above which a price is refused. */
 export function readPrice (value: unknown, most: Decimal, path: Path, report: Report, maxDigits = exactDigits): Decimal {
   const problem = typeof value === 'number'
     ? null

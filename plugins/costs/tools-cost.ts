@@ -1,4 +1,4 @@
-/** What tools of the provider's may cost that a request lets it use, told before it is sent. */
+/** The most that the provider's tools which a request allows may cost, estimated before it is sent. */
 import { add, timesCount, zero, type Decimal } from '../core/money/decimal.js'
 import { isObject } from '../core/body/json-object.js'
 import type { ModelCall } from '../core/call/model-call.js'
@@ -11,7 +11,7 @@ const maxUses = 1_000_000
 
 const none: readonly never[] = []
 
-/** As often as the request says; once where it does not say. A tool without a price costs nothing. */
+/** Uses are counted as the request limits them; one if it does not. A tool without a price costs nothing. */
 export function toolsCost ({ each }: PriceRow, { body: { json }, endpoint }: ModelCall): Decimal {
   let cost = zero
   for (const tool of endpoint.output?.tools ?? none) {

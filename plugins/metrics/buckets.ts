@@ -1,10 +1,9 @@
 /**
  * Upper bounds of the histograms, ascending, in the unit of their metric.
  *
- * `operation` is the advice of OpenTelemetry's GenAI conventions (0.01 s, doubled up to 81.92 s) and three more doublings:
- * long reasoning and large images take minutes. `token` is the advice for time per output token with
- * one finer and one coarser bound. The others span what their work really takes: microseconds for a lookup in memory,
- * up to a second for a store that is in trouble.
+ * `operation` follows OpenTelemetry's GenAI conventions (0.01 s, doubled up to 81.92 s) plus three doublings, because long reasoning and
+ * large images take minutes. `token` follows them for time per output token, with one finer and one coarser bound. The others cover what
+ * their work really takes: microseconds for a lookup in memory, up to a second for a store in trouble.
  */
 export const buckets = {
   operation: [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92, 163.84, 327.68, 655.36],

@@ -1,22 +1,22 @@
 /**
- * Every metric that the gateway has: the single source for the recorder, both projections, the documents, the dashboard
- * and the alert rules. Names are without their common prefix `llm_gateway_`.
+ * Every metric of the gateway: the single source for the recorder, both projections, the documents, the dashboard and the alert rules.
+ * Names are without their common prefix `llm_gateway_`.
  *
- * Label values come from closed sets, from the configuration (`group`, `upstream`), from the bounded model names of
- * `model-names.ts` or the labels of keys of `key-labels.ts`; never from a path or anything else that a caller can invent.
+ * Label values come from closed sets, from the configuration (`group`, `upstream`), from the bounded model names of `model-names.ts` or the
+ * labels of keys of `key-labels.ts`; never from a path or anything else that a caller can invent.
  */
 import { buckets } from './buckets.js'
 
 export const prefix = 'llm_gateway_'
 
-/** How the values of several workers of one host become one. */
+/** How the values of several workers of one host are combined. */
 export type Aggregator = 'sum' | 'min' | 'max'
 
 export interface CatalogueRow {
   readonly type: 'counter' | 'gauge' | 'histogram'
   readonly help: string
   readonly labels: readonly string[]
-  /** UCUM, as OpenTelemetry writes it: `s`, `1` of a share alone, whose gauge is translated to `_ratio`, or what is counted in braces. */
+  /** In UCUM, as OpenTelemetry writes it: `s`, what is counted in braces, or `1` for shares only, whose gauge is translated to `_ratio`. */
   readonly unit: string
   readonly aggregator: Aggregator
   readonly buckets: readonly number[]
@@ -119,7 +119,7 @@ export const catalogue = {
 
 export type Catalogue = typeof catalogue
 export type MetricName = keyof Catalogue
-/** Names of one type. */
+/** Metric names of one type. */
 export type NameOf<T extends CatalogueRow['type']> = { [N in MetricName]: Catalogue[N]['type'] extends T ? N : never }[MetricName]
 /** One value for each label of a metric, in the order of the catalogue. */
 export type LabelValues<L extends readonly string[]> = { readonly [I in keyof L]: string }

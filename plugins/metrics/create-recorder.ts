@@ -13,23 +13,23 @@ interface Labels {
   readonly protocol: string
   readonly group: string
   readonly model: string
-  /** Of its key, as far as the metrics show them. */
+  /** Values of its key's labels that the metrics show. */
   readonly own: readonly string[]
 }
 
-/** What bounds the labels whose values come from outside. */
+/** Bounds the labels whose values come from outside. */
 export interface LabelNames {
   readonly models: ModelNames
   readonly keys: KeyLabels
 }
 
-/** A provider may name any kind of content in its reply; these make labels, others are `other`. */
+/** A provider may name any kind of content in its reply; these become labels, others are `other`. */
 const modalityLabels: ReadonlySet<string> = new Set(['text', 'image', 'audio', 'video', 'document'])
 
-/** Told each settled request with its bounded model label, after the cells have it. */
+/** Called with each settled request and its bounded model label, after the cells are updated. */
 export type SettledListener = (llm: ModelCall, model: string) => void
 
-/** A recorder that writes to the cells of `store`. Each store has one. */
+/** A recorder that writes to the cells of `store`. Make only one for each store. */
 export function createRecorder (store: MetricStore, { models, keys }: LabelNames, listener: SettledListener): Recorder {
   const settle = settlement(store)
   const active = store.gauge('active_requests')
@@ -61,7 +61,7 @@ export function createRecorder (store: MetricStore, { models, keys }: LabelNames
     settled: (llm) => {
       active.move(-1, llm.protocol)
       const model = modelLabel(models, llm)
-      // Told nowhere else: on routes of this package a body is cut off before anybody checks it.
+      // Not counted elsewhere: on routes of this package a body is cut off before it is checked.
       if (llm.errorCode === 'body_too_large') validationFailures.add(1, llm.protocol, 'too_large')
       settle(llm, { protocol: llm.protocol, group: llm.auth.group?.id ?? 'none', model, own: keys.of(llm) })
       listener(llm, model)
@@ -102,7 +102,7 @@ function followedGauges (store: MetricStore) {
   }
 }
 
-/** A refused stranger's words are no label, not even where they name a known model. */
+/** The model that a refused stranger names is no label, even if it is a known model. */
 function modelLabel (models: ModelNames, llm: ModelCall): string {
   if (llm.outcome === 'auth_error') return 'none'
   return models.label(llm.model ?? llm.usage.responseModel, succeeded(llm))

@@ -1,7 +1,6 @@
 /**
- * The text of a scrape. https://prometheus.io/docs/instrumenting/exposition_formats/ and, on request, OpenMetrics 1.0.
- * Bounds are written as prom-client writes them (`le="1"`), in both formats, so that a series keeps its name whichever
- * format a server asks for.
+ * The text of a scrape: https://prometheus.io/docs/instrumenting/exposition_formats/ and, on request, OpenMetrics 1.0. Bounds are written
+ * as prom-client writes them (`le="1"`), in both formats, so that a series keeps its name whichever format a server asks for.
  */
 import { setImmediate } from 'node:timers/promises'
 import type { HistogramCell, ValueCell } from './families.js'
@@ -29,14 +28,14 @@ export const openMetrics: TextFormat = {
 /** Lines written before other work of the process gets its turn; about a millisecond. */
 const linesPerTurn = 1_000
 
-/** Writes every family. Gives way between blocks of lines, so that open streams do not stall while a large scrape is made. */
+/** Writes every family. Yields between blocks of lines, so that open streams do not stall during a large scrape. */
 export async function renderText (families: readonly Family[], format: TextFormat): Promise<string> {
   const parts: string[] = []
   let lines = 0
   for (const family of families) {
     const name = format.familyName(family)
     parts.push(`# HELP ${name} ${family.row.help}\n# TYPE ${name} ${family.row.type}\n`)
-    // The same words in every cell of a family.
+    // The same text in every cell of a family.
     const bounds = [...family.row.buckets, Infinity].map((upTo) => `,le="${boundText(upTo)}"} `)
     for (const cell of family.read()) {
       parts.push('buckets' in cell ? histogramLines(family.name, cell, bounds) : valueLine(family.name, cell))

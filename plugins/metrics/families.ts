@@ -13,7 +13,7 @@ export interface Bucket {
 }
 
 export interface HistogramCell extends Series {
-  /** Each counts the values that fell into it alone; the last takes all above the last finite bound. */
+  /** Not cumulative: each counts only the values in its own range; the last one has all above the last finite bound. */
   readonly buckets: readonly Bucket[]
   sum: number
   count: number
@@ -28,7 +28,7 @@ export interface FamilyRules {
   readonly row: CatalogueRow
   readonly maxCells: number
   readonly overflowed: (label: string) => void
-  /** Told each cell of a counter or histogram that was counted in; none where nobody asks. */
+  /** Called with each cell of a counter or histogram that was changed; not set if nobody needs it. */
   readonly counted?: Told
 }
 
@@ -48,7 +48,7 @@ export class Counter<L extends Labels> {
     this.#counted = counted
   }
 
-  /** Is there at 0 from now on, beyond the most cells that there may be. False where it was there already. */
+  /** Adds a cell at 0, even beyond the maximum number of cells. False if it existed. */
   expect (values: readonly string[]): boolean {
     return this.#tree.reserve(values)
   }
@@ -57,7 +57,7 @@ export class Counter<L extends Labels> {
     this.#add(amount, values)
   }
 
-  /** Of a counter that has the labels of keys behind its own. `labels`: their values, in a list that is the same for many requests. */
+  /** For a counter that has the labels of keys after its own. `labels`: their values, in an array that is the same for many requests. */
   addFor (labels: readonly string[], amount: number, ...values: LabelValues<L>): void {
     this.#add(amount, values, labels)
   }
@@ -74,22 +74,22 @@ export class Counter<L extends Labels> {
   }
 }
 
-/** Tells the current values; called each time the gauge is read. `of`: as in a `GaugeSample`. */
+/** Reports the current values; called each time the gauge is read. `of`: as in a `GaugeSample`. */
 export type GaugeSource = (set: (value: number, labels: Readonly<Record<string, string>>, of?: object) => void) => void
 
-/** More of them are not remembered at once. */
+/** Maximum number of label sets that are remembered as `other`. */
 const maxOthers = 100_000
 
 export class Gauge<L extends Labels> {
   readonly #tree: LabelTree<ValueCell>
   readonly #row: CatalogueRow
   readonly #sources = new Set<GaugeSource>()
-  /** Label sets that had no place. */
+  /** Label sets beyond `maxCells`. */
   readonly #others = new Set<string>()
 
   constructor ({ row, maxCells, overflowed }: FamilyRules) {
     this.#row = row
-    // A source tells the same label sets at each reading: each is one overflow, however often it is read.
+    // A source reports the same label sets at each reading: each counts as one overflow, however often it is read.
     this.#tree = new LabelTree(row.labels, maxCells, newValueCell, (label, values) => {
       const other = JSON.stringify(values)
       if (this.#others.has(other)) return
@@ -99,14 +99,14 @@ export class Gauge<L extends Labels> {
     })
   }
 
-  /** Counts up or down. Not for a gauge that has sources. */
+  /** Counts up or down. Not for a gauge with sources. */
   move (by: 1 | -1, ...values: LabelValues<L>): void {
     this.#tree.find(values).value += by
   }
 
   /**
-   * From now on the gauge holds what its sources tell when it is read; where two tell the same labels, or have to share the cell for all
-   * others, their values become one as those of two processes do. Returns what ends it.
+   * From now on the gauge has the values that its sources report when it is read. If two report the same labels, or share the cell for all
+   * others, their values are combined as those of two processes are. Returns a function that removes the source.
    */
   follow (source: GaugeSource): () => void {
     this.#sources.add(source)

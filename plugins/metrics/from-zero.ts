@@ -1,6 +1,6 @@
 /**
- * Counters that are there at 0 before their first event: a rate sees no rise in a counter that begins at 1, so an alert would
- * not see the first. Those whose labels are all closed words, and what the configuration tells (`Recorder.expect`).
+ * Counters that start at 0 before their first event: a rate sees no rise in a counter that begins at 1, so an alert would miss the first
+ * event. These are the counters whose labels all have fixed values, and those that follow from the configuration (`Recorder.expect`).
  */
 import { errorTable } from '../core/errors/table.js'
 import type { LookupResult, ShedReason } from '../core/recorder.js'
@@ -17,17 +17,17 @@ const shed: Words<ShedReason> = {
   active: true, body_memory: true, connections: true, heap: true, key_share: true, loop_delay: true, queue_full: true, queue_timeout: true,
 }
 
-/** What `auth` refuses for, and both ways in which it counts two keys. What a host's own plugin refuses is not among it. */
+/** Codes of the outcome `auth_error` that `auth` never refuses with; `not_authorized` is the refusal of a host's own plugin. */
 const notOfAuth: ReadonlySet<string> = new Set(['not_authorized', 'model_not_priced'])
 const authCodes = Object.entries(errorTable).filter(([code, { outcome }]) => outcome === 'auth_error' && !notOfAuth.has(code))
 const authFailures = [...authCodes.map(([code]) => code), 'too_many_auth_failures', 'conflict']
 const asked = [...protocolNames, 'models', 'sockets']
 
-/** As `core/url/resolve.ts` calls them. */
+/** As in `core/url/resolve.ts`. */
 const repairs = ['missing_prefix', 'slashes', 'other_version', 'mixed_prefixes', 'duplicate_v1', 'duplicate_v1beta', 'duplicate_v1alpha']
-/** As they are told (`core/door/refuse-url.ts`). */
+/** As in `core/door/refuse-url.ts`. */
 const pathFaults = ['ambiguous_path', 'crowded_query', 'doubled_path', 'method_not_allowed', 'unknown_action', 'unknown_url']
-/** As `validation/body-refusal.ts` calls them, and the keywords of our schemas. A host's own schemas may have more. */
+/** As in `validation/body-refusal.ts`, and the keywords of our schemas. A host's own schemas may have more. */
 const bodyFaults = [
   'media_type', 'encoding', 'empty', 'too_large', 'bom', 'utf8', 'depth', 'values', 'json', 'duplicate_key', 'models', 'form', 'unchecked',
   'anyOf', 'enum', 'if', 'minItems', 'minLength', 'minimum', 'not', 'pattern', 'required', 'type',
@@ -58,14 +58,14 @@ export function knownFromStart (name: NameOf<'counter'>): ReadonlyArray<readonly
 }
 
 /**
- * The most label sets of one counter that configurations make be there, over all reloads of a process. Each is a line of every scrape and a
- * series that is kept for ever; a hundred groups with the five limits fit. What is beyond begins at its first event.
+ * Maximum number of label sets of one counter that configurations may add at 0, over all reloads of a process. Each is a line of every
+ * scrape and a series that is kept for ever; a hundred groups with the five limits fit. Further ones begin with their first event.
  */
 export const maxExpected = 500
 
 type LabelSets = Iterable<readonly string[]>
 
-/** Makes label sets of a counter be there, while there is room. */
+/** Adds label sets to a counter, while there is room. */
 export function expecting (counter: { readonly expect: (values: readonly string[]) => boolean }): (labelSets: LabelSets) => void {
   let room = maxExpected
   return (labelSets) => {

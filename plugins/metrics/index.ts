@@ -24,7 +24,7 @@ async function registerMetrics (app: FastifyInstance, options: MetricsOptions): 
   const gateway = joinGateway(app)
   gateway.recorder = {
     ...meters.recorder,
-    gauge: (name, read) => meters.recorder.gauge(name, () => gateway.isReplaced ? ofThePast(name, read()) : read()),
+    gauge: (name, read) => meters.recorder.gauge(name, () => gateway.isReplaced ? ofReplaced(name, read()) : read()),
   }
   gateway.metrics = meters.shown
   identifyFirst(app, gateway)
@@ -34,11 +34,11 @@ async function registerMetrics (app: FastifyInstance, options: MetricsOptions): 
   serveScrapes(app, path, hosts, registry === undefined ? storeScraper(meters.shown, peers) : registryScraper(registry))
 }
 
-/** Often enough that peers lose little of what a process used before it was killed. */
+/** Often enough that peers lose little of the processor time of a killed process. */
 const sampleMs = 1_000
 
-/** What is left to tell of an app that another one replaced: what still runs in it. */
-function ofThePast (name: GaugeName, samples: readonly GaugeSample[]): readonly GaugeSample[] {
+/** Of an app that was replaced only its running requests are still reported. */
+function ofReplaced (name: GaugeName, samples: readonly GaugeSample[]): readonly GaugeSample[] {
   return name === 'upstream_active_requests' ? samples.filter(({ value }) => value > 0) : []
 }
 
@@ -48,7 +48,7 @@ function sampleWhileOpen (app: FastifyInstance, process: ProcessFamilies): void 
 }
 
 /**
- * Counts what the other plugins tell and shows it to Prometheus and OpenTelemetry (docs/metrics.md): two projections of the same
- * cells. Register it before the other plugins of the gateway.
+ * Counts what the other plugins report and exposes it to Prometheus and OpenTelemetry (docs/metrics.md): two projections of the same cells.
+ * Register it before the other plugins of the gateway.
  */
 export const metrics = fp(registerMetrics, { fastify: '5.x', name: 'llm-gateway-metrics' })

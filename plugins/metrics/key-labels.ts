@@ -1,4 +1,4 @@
-/** Labels of keys and of groups that the operator wants to see in the metrics: `metrics.labels`. */
+/** Labels of keys and groups that the operator wants in the metrics: `metrics.labels`. */
 import type { ModelCall } from '../core/call/model-call.js'
 import { checkTexts, OptionError } from '../core/config/options.js'
 import type { Group, Labels } from '../core/types.js'
@@ -6,23 +6,23 @@ import { catalogue } from './catalogue.js'
 
 export interface KeyLabelRules {
   readonly names: readonly string[]
-  /** Values of one label that are shown at most. */
+  /** Maximum number of values of one label that are shown. */
   readonly maxValues: number
   readonly overflowed: (label: string) => void
 }
 
-/** The labels that the metrics have by themselves, and those that the text formats give to histograms and summaries. */
+/** Labels of the metrics themselves, and those that the text formats add to histograms and summaries. */
 const taken: ReadonlySet<string> = new Set([
   ...Object.values(catalogue).flatMap(({ labels }): readonly string[] => labels), 'le', 'quantile',
 ])
 
-/** What both text formats and OpenTelemetry take for a name; those that begin with two underscores are Prometheus' own. */
+/** Names that both text formats and OpenTelemetry accept; those that begin with two underscores belong to Prometheus. */
 const plain = /^(?!__)[A-Za-z_][A-Za-z0-9_]{0,63}$/
 
-/** Each name makes up to `maxLabelValues` times as many series. */
+/** Each name multiplies the series by up to `maxLabelValues`. */
 const maxNames = 4
 
-/** Throws `LLM_GATEWAY_OPTION` naming the element that is wrong. */
+/** Throws `LLM_GATEWAY_OPTION` naming the wrong element. */
 export function checkKeyLabels (option: string, names: readonly string[] | undefined): void {
   checkTexts(option, names)
   if (names === undefined) return
@@ -37,20 +37,20 @@ export function checkKeyLabels (option: string, names: readonly string[] | undef
   }
 }
 
-/** A name may be one that every object has, such as `constructor`. */
+/** Own properties only: a name may be one that every object has, such as `constructor`. */
 function own (labels: Labels | undefined, name: string): string | undefined {
   return labels !== undefined && Object.hasOwn(labels, name) ? labels[name] : undefined
 }
 
 /**
- * The values of a request's labels, in the order of their names: of its key, else of its group, else `none`. Never of the
- * caller's own header: a series lives as long as the process, and what callers invent makes none.
+ * The values of a request's labels, in the order of their names: from its key, else from its group, else `none`. Never from the caller's
+ * own header: a series lives as long as the process, and callers must not create any.
  */
 export class KeyLabels {
   readonly #names: readonly string[]
-  /** For each name the values that are shown, each as the one string object that all look-ups after the first use. */
+  /** For each name the values that are shown, each as the one string object that all later lookups use. */
   readonly #known: ReadonlyArray<Map<string, string>>
-  /** Of keys without labels of their own. */
+  /** Values for keys without labels of their own. */
   readonly #byGroup = new WeakMap<Group, readonly string[]>()
   readonly #maxValues: number
   readonly #overflowed: (label: string) => void
@@ -68,7 +68,7 @@ export class KeyLabels {
     const known = this.#byGroup.get(group)
     if (known !== undefined) return known
     const values = this.#read(undefined, group.labels)
-    // Each value beyond the most is told.
+    // Not cached: each use of a value beyond the maximum is counted.
     if (!values.includes('other')) this.#byGroup.set(group, values)
     return values
   }

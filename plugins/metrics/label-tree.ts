@@ -1,7 +1,7 @@
-/** What one series knows of itself besides its value. Made once, when the series is first seen. */
+/** A series without its value. Made once, when the series is first seen. */
 export interface Series {
   readonly labels: Readonly<Record<string, string>>
-  /** `name="value",...` as the text format writes it, without braces. */
+  /** `name="value",...` as in the text format, without braces. */
   readonly text: string
 }
 
@@ -12,28 +12,28 @@ interface Node<C> {
   cell: C | null
 }
 
-/** What a walk found. */
+/** Result of a walk. */
 interface Found<C> {
   readonly values: readonly string[]
   readonly more: readonly string[]
   readonly cell: C
 }
 
-/** Told the label whose value was new, and the label set that it stands in. */
+/** Called with the label whose value was new, and its label set. */
 export type Overflowed = (label: string, values: readonly string[]) => void
 
-/** Of so many label sets: where requests go by turns to some upstreams, or for some models, few are like the one just before. */
+/** Number of recent label sets to compare with: where requests alternate between upstreams or models, few are like the one just before. */
 const maxFound = 4
 
 /**
- * The cells of one metric, found by one Map per label: no key is ever joined from label values, so that no two label sets
- * can fall together. At most `maxCells` are made; all further label sets share one cell whose labels are all `other`, so
- * that totals stay exact, and `overflowed` is told the first label whose value was new.
+ * The cells of one metric, found by one Map per label: keys are never joined from label values, so that two label sets cannot collide. At
+ * most `maxCells` are made; all further label sets share one cell whose labels are all `other`, so that totals stay exact, and `overflowed`
+ * is called with the first label whose value was new.
  */
 export class LabelTree<C> {
   cells: C[] = []
   #root: Node<C> = newNode()
-  /** Most requests are like one of a few before, whose cell is then found without a walk. */
+  /** Most requests have the labels of a recent one; its cell is then found without a walk. */
   #found: Array<Found<C>> = []
   #oldest = 0
   readonly #names: readonly string[]
@@ -48,7 +48,7 @@ export class LabelTree<C> {
     this.#overflowed = overflowed
   }
 
-  /** `more`: the values of its last labels, where a caller has them in a list of their own. */
+  /** `more`: the values of its last labels, if the caller has them in an array of their own. */
   find (values: readonly string[], more = none): C {
     for (const found of this.#found) {
       if (areSame(values, found.values) && areSame(more, found.more)) return found.cell
@@ -56,7 +56,7 @@ export class LabelTree<C> {
     return this.#walk(values, more)
   }
 
-  /** Makes a cell that does not count towards `maxCells`. False where it was there already. */
+  /** Adds a cell that does not count towards `maxCells`. False if it existed. */
   reserve (values: readonly string[]): boolean {
     const before = this.cells.length
     this.#maxCells += 1
@@ -124,7 +124,7 @@ function seriesOf (names: readonly string[], values: readonly string[]): Series 
 }
 
 /**
- * Writes what could break a text format, or collide in a reader that joins label values by commas (prom-client 15 does), as
+ * Replaces characters that could break a text format, or collide in a reader that joins label values by commas (prom-client 15 does), by
  * `%` and four hex digits. Two different values never become the same.
  */
 export function escapeValue (value: string): string {

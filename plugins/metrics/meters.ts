@@ -15,7 +15,7 @@ export interface MeterRules {
   readonly maxLabelValues: number
   readonly maxCells: number
   readonly peers?: Peers | null
-  /** Whether what every process is watched by stands beside. */
+  /** Whether the process metrics are added (`process_*`, `nodejs_*`). */
   readonly process?: boolean
   /** Null: nothing goes to OpenTelemetry. */
   readonly otel: OtelRules | null
@@ -26,11 +26,11 @@ export interface Meters {
   readonly store: MetricStore
   /** What this process counts. */
   readonly families: readonly Family[]
-  /** With what its peers count: the same list for each app that counts here. */
+  /** Including what its peers count: the same array for each app that counts here. */
   readonly shown: readonly Family[]
   readonly recorder: Recorder
   readonly process: ProcessFamilies | null
-  /** Shows the cells to OpenTelemetry, where an SDK is registered and wanted. */
+  /** Exposes the cells to OpenTelemetry, if an SDK is registered and wanted. */
   readonly connect: () => void
 }
 
@@ -59,8 +59,8 @@ export function openMeters ({
 }
 
 /**
- * The meters of an object, a registry for one: all apps and mounts that are given the same object share their cells, with
- * the rules of the first. Their counts add up.
+ * The meters of an object, such as a registry: all apps and mounts that are given the same object share their cells, by the rules of the
+ * first. Their counts add up.
  */
 export function sharedMeters (owner: object, rules: MeterRules): Meters {
   const meters = byOwner.get(owner) ?? openMeters(rules)

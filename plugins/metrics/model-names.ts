@@ -1,24 +1,24 @@
 /**
- * Which model names may become label values: they come from callers, and a series lives as long as the process. Resource names of clouds
- * and names of models that were tuned have some 100 letters.
+ * Which model names may become label values: they come from callers, and a series lives as long as the process. Cloud resource names and
+ * names of tuned models have about 100 letters.
  */
 const plausible = /^[A-Za-z0-9._:/@-]{1,128}$/
 
 export interface ModelNameRules {
   /** The only names that are shown. Null: names are learnt. */
   readonly listed: readonly string[] | null
-  /** How many names are learnt at most. */
+  /** Maximum number of names that are learnt. */
   readonly maxModels: number
   readonly overflowed: (label: string) => void
 }
 
 /**
- * The label for a model name. A listed name is itself. Without a list, a name is learnt when a provider answered it with
- * success, up to `maxModels` names of a plain alphabet: a caller who invents names, or a scanner,
- * adds nothing. All other names are `other`, no name is `none`.
+ * The label for a model name. A listed name is shown as it is. Without a list, a name is learnt when a provider answered it with success,
+ * up to `maxModels` names of a plain alphabet: so a scanner, or a caller who invents names, adds nothing. All other names are `other`, a
+ * missing name is `none`.
  */
 export class ModelNames {
-  /** Each name to the one string object that all lookups after this one use: they then compare by identity. */
+  /** Maps each name to the one string object that all later lookups use: they then compare by identity. */
   readonly #known: Map<string, string>
   readonly #max: number
   readonly #overflowed: (label: string) => void

@@ -9,12 +9,12 @@ import type { MetricsRegistry } from './registry.js'
 
 export interface MetricsOptions {
   /**
-   * A prom-client registry to put the metrics into; never the global one unless you give it. Several apps may share one.
+   * A prom-client registry to put the metrics into; the global one only if you give it. Several apps may share one.
    * @defaultValue one of its own
    */
   registry?: MetricsRegistry
   /**
-   * Apps that are given the same object share their cells: an app that takes over from another goes on counting.
+   * Apps that are given the same object share their cells: an app that replaces another one continues its counts.
    * @defaultValue its own
    */
   cells?: object
@@ -24,17 +24,17 @@ export interface MetricsOptions {
    */
   peers?: Peers
   /**
-   * Show what the process itself is watched by, too (`process_*`, `nodejs_*`), for a host that has no such metrics of its own.
+   * Add metrics of the process itself (`process_*`, `nodejs_*`), for a host that has none of its own.
    * @defaultValue false
    */
   process?: boolean
   /**
-   * Where the text is served, or false for nowhere.
+   * Path at which the text is served; `false` for none.
    * @defaultValue `/metrics`; with a `registry` nowhere, its owner serves it
    */
   path?: string | false
   /**
-   * Names under which it may be scraped, beside addresses and names without a dot.
+   * Host names under which it may be scraped, besides addresses and names without a dot.
    * @defaultValue any
    */
   hosts?: readonly string[]
@@ -44,37 +44,37 @@ export interface MetricsOptions {
    */
   models?: readonly string[]
   /**
-   * Model names that are learnt at most; others are `other`.
+   * Maximum number of model names that are learnt; others are `other`.
    * @defaultValue 100
    */
   maxModels?: number
   /**
-   * Names of labels of keys and groups, such as `team`, that requests, tokens and costs are counted by, too: up to four.
+   * Names of labels of keys and groups, such as `team`, that requests, tokens and costs are counted by as well. At most four.
    * @defaultValue none
    */
   labels?: readonly string[]
   /**
-   * Values of one such label that are shown at most; others are `other`.
+   * Maximum number of values of one such label that are shown; others are `other`.
    * @defaultValue 100
    */
   maxLabelValues?: number
   /**
-   * Most label sets of one metric; all others share one whose labels are `other`.
+   * Maximum number of label sets of one metric; all further ones share one whose labels are `other`.
    * @defaultValue 1000
    */
   maxCells?: number
   /**
-   * Show the metrics to OpenTelemetry, once an SDK is registered.
+   * Expose the metrics to OpenTelemetry, once an SDK is registered.
    * @defaultValue true
    */
   openTelemetry?: boolean
   /**
-   * The provider to take meters from.
+   * The provider of OpenTelemetry meters.
    * @defaultValue the one that is registered with the API, whenever that happens
    */
   meterProvider?: MeterProvider
   /**
-   * Which of OpenTelemetry's GenAI metrics go along: `legacy`, those that are published; `next`, the token counters that replace
+   * Which of OpenTelemetry's GenAI metrics are added: `legacy`, the published ones; `next`, the token counters that replace
    * `gen_ai.client.token.usage`; `both`; `off`.
    * @defaultValue `legacy`
    */
@@ -83,7 +83,7 @@ export interface MetricsOptions {
 
 const semconvs: readonly unknown[] = ['legacy', 'next', 'both', 'off'] satisfies Semconv[]
 
-/** Throws `LLM_GATEWAY_OPTION` naming the option that is wrong. */
+/** Throws `LLM_GATEWAY_OPTION` naming the wrong option. */
 export function checkMetricsOptions (options: MetricsOptions): void {
   const { path, hosts, models, labels, semconv, ...others } = options
   checkOptions('metrics', others, {

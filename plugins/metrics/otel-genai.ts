@@ -7,7 +7,7 @@ import type { TokenUsage } from '../core/types.js'
 /** `legacy`: the published metrics. `next`: the counters that replace `gen_ai.client.token.usage`. */
 export type Semconv = 'legacy' | 'next' | 'both' | 'off'
 
-/** Writes one model call to the instruments of a set. `shared` is what all of them say of it, `error` what failed. */
+/** Writes one model call to the instruments of a set. `shared`: attributes of all of them; `error`: what failed. */
 type Write = (llm: ModelCall, shared: Attributes, error: Attributes) => void
 
 const sets: Readonly<Record<Semconv, ReadonlyArray<(meter: Meter) => Write>>> = {
@@ -18,8 +18,8 @@ const sets: Readonly<Record<Semconv, ReadonlyArray<(meter: Meter) => Write>>> = 
 }
 
 /**
- * Records model calls as the GenAI conventions say, as a client of the provider: only what was sent to an upstream, and
- * only endpoints that consume tokens. `model` is the bounded label, not the caller's word.
+ * Records model calls by the GenAI conventions, as a client of the provider: only what was sent to an upstream, and only endpoints that
+ * consume tokens. `model` is the bounded label, not the caller's own text.
  */
 export function recordCalls (meter: Meter, semconv: Semconv): (llm: ModelCall, model: string) => void {
   const writes = sets[semconv].map((open) => open(meter))
@@ -61,7 +61,7 @@ function legacyTokens (meter: Meter): Write {
 interface NextCounter {
   readonly counter: Counter
   readonly tokens: (usage: TokenUsage) => number
-  /** Whose modalities divide it; null where a reply never tells. */
+  /** Direction whose modalities divide it; null if no reply reports any. */
   readonly direction: 'input' | 'output' | null
 }
 
@@ -79,7 +79,7 @@ const nextCounters: ReadonlyArray<Omit<NextCounter, 'counter'> & { readonly name
 
 const modalityNames: ReadonlySet<string> = new Set(['text', 'image', 'audio'])
 
-/** A call without usage counts 0 tokens of unknown modality: it took place. */
+/** A call without usage adds 0 tokens of unknown modality, so that it appears at all. */
 function nextTokens (meter: Meter): Write {
   const counters = nextCounters.map(({ name, ...rest }): NextCounter => ({
     ...rest, counter: meter.createCounter(name, { unit: '{token}' }),

@@ -5,17 +5,17 @@ import type { ValueCell } from './families.js'
 import type { Family, HistogramFamily, ValueFamily } from './store.js'
 
 /**
- * The families behind each observable instrument, by name. Two apps of one process write to the same instruments, and an
- * SDK keeps only one of two values that are observed for the same attributes: so one callback adds them up.
+ * The families behind each observable instrument, by name. Two apps of one process write to the same instruments, and an SDK keeps only one
+ * of two values observed for the same attributes: so one callback adds them up.
  */
 const observed = new WeakMap<MeterProvider, Map<string, ValueFamily[]>>()
 
-/** The instrument that becomes this family's Prometheus name again when it is translated. */
+/** The instrument name from which translation makes this family's Prometheus name. */
 function instrumentName (family: Family): string {
   return `llm_gateway.${family.name.slice(prefix.length).replace(/_(?:total|seconds|ratio)$/, '')}`
 }
 
-/** Shows every family as an instrument: counters and gauges are read when the SDK collects, histograms written as they are. */
+/** Exposes every family as an instrument: counters and gauges are read when the SDK collects, histograms are written directly. */
 export function mirrorFamilies (provider: MeterProvider, meter: Meter, families: readonly Family[]): void {
   const byName = observed.get(provider) ?? new Map<string, ValueFamily[]>()
   observed.set(provider, byName)
@@ -46,7 +46,7 @@ function observe (meter: Meter, family: ValueFamily, byName: Map<string, ValueFa
   openObservable(meter, family).addCallback((result) => observeAll(families, family.row.type, result))
 }
 
-/** A gauge whose values add up over processes is a counter that can go down, in OpenTelemetry's words. */
+/** A gauge whose values add up over processes is an UpDownCounter in OpenTelemetry. */
 function openObservable (meter: Meter, family: Family): Observable {
   const name = instrumentName(family)
   if (family.row.type === 'counter') return meter.createObservableCounter(name, optionsOf(family))
@@ -63,7 +63,7 @@ function observeAll (families: readonly ValueFamily[], type: string, result: Obs
       cells.set(cell.text, { ...cell, value })
     }
   }
-  // A counter that began at 0 for Prometheus' sake begins here with its first event: its start is told.
+  // Prometheus needs counters to start at 0. Here a counter begins with its first event, because its start time is reported.
   for (const { value, labels } of cells.values()) {
     if (value > 0 || type !== 'counter') result.observe(value, labels)
   }

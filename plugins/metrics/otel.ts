@@ -7,7 +7,7 @@ import { mirrorFamilies } from './otel-mirror.js'
 import { packageVersion, type Family } from './store.js'
 
 export interface OtelRules {
-  /** Null: whichever is registered with the API, now or later. */
+  /** Null: the one registered with the API, now or later. */
   readonly meterProvider: MeterProvider | null
   readonly semconv: Semconv
 }
@@ -15,9 +15,8 @@ export interface OtelRules {
 const scopeName = 'fastify-llm-gateway'
 
 /**
- * The projection to OpenTelemetry. An instrument that is made before an SDK is registered stays without effect for ever
- * (the API has no proxy for meters), so none is made until a real meter is there; until then each
- * request costs one look at the API.
+ * The projection to OpenTelemetry. An instrument made before an SDK is registered never has any effect (the API has no proxy for meters),
+ * so none is made until there is a real meter; until then each request asks the API once.
  */
 export class OtelProjection {
   readonly #families: readonly Family[]
@@ -29,7 +28,7 @@ export class OtelProjection {
     this.#rules = rules
   }
 
-  /** Makes the instruments where an SDK is there by now. */
+  /** Makes the instruments if an SDK is registered by now. */
   connect (): void {
     const { meterProvider } = this.#rules
     if (this.#record !== null || (meterProvider === null && !isOtelInUse())) return
@@ -45,7 +44,7 @@ export class OtelProjection {
     this.#record?.(llm, model)
   }
 
-  /** A recorder that connects with the first request, should the SDK have come after the app was ready. */
+  /** A recorder that connects with the first request, for an SDK that is registered after the app was ready. */
   watch (recorder: Recorder): Recorder {
     return {
       ...recorder,

@@ -5,13 +5,13 @@ import type { Family } from './store.js'
 
 /** The other processes of one gateway, as one of them sees them. */
 export interface Peers {
-  /** A cell of a counter or histogram was counted in. */
+  /** Called when a cell of a counter or histogram has changed. */
   readonly counted: (name: string, cell: Cell) => void
-  /** Where this process counts. */
+  /** Called with the families of this process. */
   readonly join: (families: readonly Family[]) => void
-  /** Resolves once `cells` are what the others have now, and what those that are gone had counted. */
+  /** Resolves once `cells` returns what the others have now, and what ended ones had counted. */
   readonly refresh: () => Promise<void>
-  /** `bounds`: of a histogram's buckets, but for the last; empty for any other family. */
+  /** `bounds`: of a histogram's buckets, without the last; empty for any other family. */
   readonly cells: (name: string, bounds: readonly number[]) => readonly Cell[]
 }
 

@@ -1,6 +1,6 @@
 /**
- * What every Node.js process is watched by, under the names that prom-client gives it, for processes whose host does not: the
- * few that the dashboards ask for. With several workers the sum of their memory and work, and the worst of their event loops.
+ * Metrics that every Node.js process has, under the names of prom-client, for processes whose host has none: the few that the dashboards
+ * use. With several workers, memory and processor time are summed, and the worst event loop is reported.
  */
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import type { Aggregator, CatalogueRow } from './catalogue.js'
@@ -8,7 +8,7 @@ import type { ValueCell } from './families.js'
 import type { CountListener, Family } from './store.js'
 
 const resolutionMs = 10
-/** As long as most scrapes are apart, so that each sees what was since the one before. */
+/** About the time between two scrapes, so that each sees what happened since the one before. */
 const windowMs = 15_000
 
 interface Delays {
@@ -19,7 +19,10 @@ interface Delays {
 
 const onTime: Delays = { p50: 0, p99: 0, max: 0 }
 
-/** Seconds that the event loop was late in this window and in the one before: no reader takes anything from another. */
+/**
+ * Delay of the event loop in this window and in the one before, in seconds. Reading resets nothing, so that readers do not disturb each
+ * other.
+ */
 export class LoopDelays {
   readonly #histogram = monitorEventLoopDelay({ resolution: resolutionMs })
   #before = onTime
@@ -62,7 +65,7 @@ function gauge (name: string, unit: string, aggregator: Aggregator, help: string
 
 const cpuSeconds = 'process_cpu_seconds_total'
 
-/** Processor time is counted as it goes by, so that what a worker used stays counted when it is gone. */
+/** Processor time is counted as it passes, so that what a worker used stays counted when it has ended. */
 export class ProcessFamilies {
   readonly families: readonly Family[]
   readonly #counted: CountListener | null

@@ -1,6 +1,6 @@
 /**
- * The cells as metrics of a prom-client registry: 15.x, its successor, or anything of that shape. The registry is the
- * host's; nothing is ever put into a global one.
+ * The cells as metrics of a prom-client registry: 15.x, its successor, or anything of that shape. The registry is the host's; nothing is
+ * ever put into the global one.
  */
 import { OptionError } from '../core/config/options.js'
 import type { HistogramCell, ValueCell } from './families.js'
@@ -21,7 +21,7 @@ interface MetricValues {
   readonly values: MetricValue[]
 }
 
-/** What a registry asks of a metric. */
+/** What a registry needs of a metric. */
 interface RegistryMetric {
   /** The current values. */
   get (): Promise<unknown>
@@ -35,13 +35,13 @@ export interface MetricsRegistry {
   metrics (): Promise<string>
   /** Adds one metric. */
   registerMetric (metric: RegistryMetric): void
-  /** The metric of that name, undefined for none. */
+  /** The metric of that name; undefined for none. */
   getSingleMetric (name: string): object | undefined
 }
 
 /**
- * Puts every family into the registry. A family that is there already from an earlier mount stays; a metric of the same
- * name that is not ours is an `LLM_GATEWAY_OPTION` error.
+ * Adds every family to the registry. A family that an earlier mount has added stays. A foreign metric of the same name is an
+ * `LLM_GATEWAY_OPTION` error.
  */
 export function joinRegistry (registry: MetricsRegistry, families: readonly Family[]): void {
   for (const family of families) {
@@ -52,7 +52,7 @@ export function joinRegistry (registry: MetricsRegistry, families: readonly Fami
 }
 
 class FamilyMetric implements RegistryMetric {
-  /** A registry that speaks OpenMetrics takes the `_total` off and reads the name back. */
+  /** A registry that writes OpenMetrics removes the `_total` and reads the name back. */
   name: string
   readonly help: string
   readonly type: string
@@ -72,7 +72,7 @@ class FamilyMetric implements RegistryMetric {
     return { name, help, type, aggregator, values: this.#family.read().flatMap((cell) => valuesOf(name, cell)) }
   }
 
-  /** Called by `registry.resetMetrics()`. Counts are never taken back: rates of other readers would break. */
+  /** Called by `registry.resetMetrics()`. Counts are never reset: that would break the rates of other readers. */
   reset (): void {}
 }
 

@@ -15,10 +15,10 @@ interface Scrape {
   readonly text: string
 }
 
-/** Makes the text of one scrape for what the server accepts. */
+/** Makes the text of one scrape, for the server's `accept` header. */
 export type Scraper = (accept: string) => Promise<Scrape>
 
-/** Our own text of our own cells and those of peers, as OpenMetrics where the server asks for it. */
+/** Our own text of our cells and those of peers, as OpenMetrics if the server asks for it. */
 export function storeScraper (families: readonly Family[], peers: Peers | null = null): Scraper {
   return async (accept) => {
     await peers?.refresh()
@@ -27,14 +27,14 @@ export function storeScraper (families: readonly Family[], peers: Peers | null =
   }
 }
 
-/** Everything that the host's registry holds, ours included, as the registry writes it. */
+/** Everything in the host's registry, ours included, as the registry writes it. */
 export function registryScraper (registry: MetricsRegistry): Scraper {
   return async () => ({ contentType: registry.contentType, text: await registry.metrics() })
 }
 
 /**
- * Serves the scrape at `path`. It asks for no credential and looks at none: keep it off the callers' network, or put a
- * hook of your own in front. Compressed off the event loop where the server accepts gzip; a scrape shrinks some twenty times.
+ * Serves the scrape at `path`. It asks for no credential: keep it off the callers' network, or add a hook of your own. Compressed off the
+ * event loop if the server accepts gzip; a scrape shrinks to about a twentieth.
  */
 export function serveScrapes (app: FastifyInstance, path: string, hosts: readonly string[] | null, scraper: Scraper): void {
   if (app.hasRoute({ method: 'GET', url: app.prefix + path })) {

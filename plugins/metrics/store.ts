@@ -10,32 +10,32 @@ import { knownFromStart } from './from-zero.js'
 import { TokenCounter } from './token-counter.js'
 
 interface FamilyOf<C> {
-  /** With its prefix. */
+  /** Including the prefix. */
   readonly name: string
   readonly row: CatalogueRow
-  /** The cells as they are now. A gauge with sources asks them. */
+  /** The current cells. A gauge with sources asks them. */
   readonly read: () => readonly C[]
 }
 
 export type ValueFamily = FamilyOf<ValueCell>
 
 export interface HistogramFamily extends FamilyOf<HistogramCell> {
-  /** Tells `listener` each value as it comes in; a histogram's cells cannot be read back into values. */
+  /** Calls `listener` with each value as it comes in; a histogram's cells cannot be turned back into values. */
   readonly listen: (listener: ValueListener) => void
 }
 
 export type Family = ValueFamily | HistogramFamily
 
-/** Told each cell of a counter or histogram that was counted in, and of which metric it is. */
+/** Called with each cell of a counter or histogram that was changed, and the name of its metric. */
 export type CountListener = (name: string, cell: Cell) => void
 
-/** Labels whose values come from outside; all others are closed words of ours. */
+/** Labels whose values come from outside; all others have fixed values. */
 const openLabels = ['model', 'group', 'upstream']
 
 export interface StoreRules {
-  /** The most series (for a histogram: label sets) that one metric may have. */
+  /** Maximum number of series (for a histogram: label sets) of one metric. */
   readonly maxCells: number
-  /** Labels of keys that some metrics have behind their own. */
+  /** Labels of keys that some metrics have after their own. */
   readonly labels: readonly string[]
   readonly counted?: CountListener | null | undefined
 }
@@ -51,7 +51,7 @@ export class MetricStore {
     this.#maxCells = maxCells
     this.#labels = labels
     this.#counted = counted
-    // Its labels are the catalogue's own; a cap here would count its own overflow for ever.
+    // Its labels are the catalogue's own; with a maximum, it would count its own overflow for ever.
     const rules = {
       row: catalogue.label_overflow_total,
       maxCells: Infinity,
@@ -59,11 +59,11 @@ export class MetricStore {
       counted: this.#countedIn('label_overflow_total'),
     }
     this.#overflow = this.#join('label_overflow_total', new Counter(rules))
-    // There before the first one: a rate sees no rise in a counter that begins at 1.
+    // Starts at 0: a rate sees no rise in a counter that begins at 1.
     for (const label of [...openLabels, ...labels]) this.#overflow.add(0, label)
   }
 
-  /** A label value was replaced by `other`. */
+  /** Called when a label value was replaced by `other`. */
   readonly overflowed = (label: string): void => this.#overflow.add(1, label)
 
   counter<N extends NameOf<'counter'>> (name: N): Counter<LabelsOf<N>> {
@@ -72,13 +72,13 @@ export class MetricStore {
     return this.#join(name, counter)
   }
 
-  /** A counter that has the labels of keys, too: see `addFor`. */
+  /** A counter that also has the labels of keys: see `addFor`. */
   labelled<N extends NameOf<'counter'>> (name: N): Counter<LabelsOf<N>> {
     const rules = this.#labelledRules(name)
     return this.#join(name, new Counter<LabelsOf<N>>(rules), rules.row)
   }
 
-  /** Has the labels of keys, too. */
+  /** Also has the labels of keys. */
   tokens (): TokenCounter {
     const rules = this.#labelledRules('tokens_total')
     return this.#join('tokens_total', new TokenCounter(rules), rules.row)
@@ -94,7 +94,7 @@ export class MetricStore {
     return histogram
   }
 
-  /** The gauges that this store knows by itself. */
+  /** The gauges whose values this store knows itself. */
   describeItself (): void {
     this.gauge('build_info').follow((set) => set(1, { version: packageVersion }))
     this.gauge('series').follow((set) => set(this.#countSeries(), {}))

@@ -4,8 +4,8 @@ import { isAmount, type FamilyRules, type Told, type ValueCell } from './familie
 import { LabelTree, type Series } from './label-tree.js'
 
 /**
- * `tokens_total`. One walk finds the cells of all leaves at once, because a reply reports them together. The limit of cells
- * counts sets of protocol, group and model; what is beyond it keeps its direction and type, so that every sum stays exact.
+ * `tokens_total`. One walk finds the cells of all leaves at once, because a reply reports them together. `maxCells` limits the sets of
+ * protocol, group and model; those beyond it keep their direction and type, so that every sum stays exact.
  */
 export class TokenCounter {
   readonly #tree: LabelTree<readonly ValueCell[]>
@@ -16,7 +16,7 @@ export class TokenCounter {
     this.#tree = new LabelTree(row.labels.filter((name) => name !== 'direction' && name !== 'type'), maxCells, leafCells, overflowed)
   }
 
-  /** `labels`: of the request's key, as far as the metrics show them. */
+  /** `labels`: values of the request's key that the metrics show. */
   add (usage: TokenUsage, protocol: string, group: string, model: string, labels: readonly string[]): void {
     const amounts = leafTokens(usage)
     let at = 0
@@ -28,7 +28,7 @@ export class TokenCounter {
     }
   }
 
-  /** Leaves that were never seen make no series. */
+  /** Leaves that never occurred make no series. */
   read (): readonly ValueCell[] {
     return this.#tree.cells.flatMap((cells) => cells.filter(({ value }) => value > 0))
   }

@@ -2,10 +2,10 @@ import { classOfStatus, statusClassOf } from '../core/call/measures.js'
 import type { ModelCall } from '../core/call/model-call.js'
 import type { MetricStore } from './store.js'
 
-/** How an attempt without a status ends that no reply was due to: its upstream was not asked, or its caller did not wait. */
+/** Results of attempts that expected no reply: the upstream was not asked, or the caller did not wait. */
 const unanswered: ReadonlySet<string> = new Set(['queue', 'left', 'credential'])
 
-/** Where several upstreams may have been asked, each counts its own replies, those that led to another attempt included. */
+/** If several upstreams may have been asked, each counts its own replies, including those that led to another attempt. */
 export function responseRecording (store: MetricStore): (llm: ModelCall) => void {
   const responses = store.counter('upstream_responses_total')
   return (llm) => {
